@@ -1,0 +1,99 @@
+// Whatever we start ends with us: on return, on a signal, on a crash, and by the guard even on SIGKILL.
+import { spawn } from 'node:child_process';
+import fs from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+const GUARD = fileURLToPath(new URL('guard.mjs', import.meta.url));
+const SIGNALS = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 };
+
+const pids = new Set();
+const paths = new Set();
+let guard;
+let onSignal = (signal) => process.exit(128 + SIGNALS[signal]);
+
+/** Says what a signal does from now on; the default is to exit with the shell's code for it. */
+export function handleSignals(handler) {
+  onSignal = handler;
+}
+
+/** Starts a process in a group of its own, so that its children are ended with it. */
+export function spawnKept(command, args, options = {}) {
+  watch();
+  const child = spawn(command, args, { ...options, detached: true });
+  if (child.pid !== undefined) {
+    pids.add(child.pid);
+    tellGuard({ keep: child.pid });
+    child.once('exit', () => {
+      // The leader of the group is gone; what it left behind goes too.
+      killGroup(child.pid);
+      pids.delete(child.pid);
+      tellGuard({ drop: child.pid });
+    });
+  }
+  return child;
+}
+
+/** Removes the path when this process ends, however it ends. */
+export function keepPath(path) {
+  watch();
+  paths.add(path);
+  tellGuard({ path });
+}
+
+/** Removes a kept path now. */
+export function removePath(path) {
+  removeQuietly(path);
+  paths.delete(path);
+}
+
+export function killGroup(pid, signal = 'SIGKILL') {
+  try {
+    process.kill(-pid, signal);
+  } catch {
+    // The group is gone already.
+  }
+}
+
+/** Ends a kept process: politely first where a grace is given, then for certain. */
+export async function endProcess(child, graceMs = 0) {
+  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
+  const exited = new Promise((resolve) => child.once('exit', resolve));
+  if (graceMs > 0) {
+    killGroup(child.pid, 'SIGTERM');
+    let timer;
+    await Promise.race([exited, new Promise((resolve) => (timer = setTimeout(resolve, graceMs)))]);
+    clearTimeout(timer);
+  }
+  killGroup(child.pid);
+  await exited;
+}
+
+function watch() {
+  if (guard !== undefined) return;
+  guard = spawn(process.execPath, [GUARD], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] });
+  guard.unref();
+  guard.stdin.unref?.();
+  // A guard that died must not take the program with it.
+  guard.on('error', () => {});
+  guard.stdin.on('error', () => {});
+  process.on('exit', endAll);
+  for (const signal of Object.keys(SIGNALS)) process.on(signal, () => onSignal(signal));
+}
+
+function tellGuard(message) {
+  guard.stdin.write(`${JSON.stringify(message)}\n`);
+}
+
+function endAll() {
+  for (const pid of pids) killGroup(pid);
+  for (const path of paths) removeQuietly(path);
+}
+
+function removeQuietly(path) {
+  try {
+    // Retried, because a process killed a moment ago may still be writing there.
+    fs.rmSync(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
+  } catch {
+    // The guard tries once more.
+  }
+}

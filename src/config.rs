@@ -1,0 +1,471 @@
+//! The settings of one elector and the rules that refuse them.
+//!
+//! [`Settings`] is what somebody wrote, everything optional; [`Config`] is what the election runs on, checked
+//! and complete. The names and defaults are S3lect's. All durations are milliseconds.
+
+use serde_json::{Map, Value};
+
+use crate::lease::{MAX_LEASE_MS, MAX_NAME_BYTES, MAX_TERM};
+
+/// How closely a follower watches a stable leader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Follow {
+    /// Looks just after each renewal that it expects: one GET per `frequentInterval`.
+    Tight,
+    /// Looks when the lease it knows would run out: one GET per lease.
+    #[default]
+    Balanced,
+    /// Looks once per `infrequentInterval`.
+    Frugal,
+}
+
+/// What clocks the host has (S11).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum HostClock {
+    /// A monotonic and a wall clock, each on its own.
+    #[default]
+    Two,
+    /// One clock that is both and that may stand still between I/O, as on Cloudflare Workers.
+    One,
+}
+
+/// What somebody asked for; everything but the key has a default.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Settings {
+    /// `lockfilePath`: the key of the lease record; it names the group.
+    pub lockfile_path: Option<String>,
+    /// `serverId`: the name of this participant; without one the session's id serves.
+    pub server_id: Option<String>,
+    /// `serverAddr`: `host` or `host:port` under which peers reach this participant.
+    pub server_addr: Option<String>,
+    /// `frequentInterval`: how often a leader renews and an unstable follower looks. Default 5 s.
+    pub frequent_interval_ms: Option<u64>,
+    /// `infrequentInterval`: how often a `frugal` follower looks. Default 30 s.
+    pub infrequent_interval_ms: Option<u64>,
+    /// `leaderTimeout`: the lease. Default 15 s.
+    pub leader_timeout_ms: Option<u64>,
+    /// `peerMode`: ask the leader before the store. Default off.
+    pub peer_mode: Option<bool>,
+    /// `peerTimeout`: how long the leader may take to answer. Default 3 s.
+    pub peer_timeout_ms: Option<u64>,
+    /// `follow`: how closely a stable leader is watched. Default balanced.
+    pub follow: Option<Follow>,
+    /// `margin`: what authority ends before the lease does. Default a tenth of the lease.
+    pub margin_ms: Option<u64>,
+    /// `storeSkew`: how far the store's own clocks may be apart. Default 2 s.
+    pub store_skew_ms: Option<u64>,
+    /// `maxLease`: the longest lease of any member of the group. Default the own lease.
+    pub max_lease_ms: Option<u64>,
+    /// `requestTimeout`: how long one request may take. Default 1.8 s, or what fits.
+    pub request_timeout_ms: Option<u64>,
+    /// `retryDelays`: the pauses before the second and the third attempt of a write. Default 0.1 s and 1 s,
+    /// scaled down with leases under 15 s.
+    pub retry_delays_ms: Option<[u64; 2]>,
+    /// `termFloor`: no new term is lower than this. Default 0.
+    pub term_floor: Option<u64>,
+    /// `sustain`: how long one cron tick may take, counted from its scheduled time.
+    pub sustain_ms: Option<u64>,
+    /// Which clocks the host has; the host says so, not the user.
+    pub clock: HostClock,
+}
+
+/// Checked settings.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// The key of the lease record.
+    pub lockfile_path: String,
+    /// The name of this participant; empty where the session's id serves.
+    pub server_id: String,
+    /// `host` or `host:port` for peers; empty without one.
+    pub server_addr: String,
+    /// How often a leader renews and an unstable follower looks.
+    pub frequent_interval_ms: u64,
+    /// How often a frugal follower looks.
+    pub infrequent_interval_ms: u64,
+    /// The lease.
+    pub leader_timeout_ms: u64,
+    /// Whether followers ask the leader before the store.
+    pub peer_mode: bool,
+    /// How long a peer may take to answer.
+    pub peer_timeout_ms: u64,
+    /// How closely a stable leader is watched.
+    pub follow: Follow,
+    /// What authority ends before the lease does.
+    pub margin_ms: u64,
+    /// How far the store's own clocks may be apart.
+    pub store_skew_ms: u64,
+    /// The longest lease of any member.
+    pub max_lease_ms: u64,
+    /// How long one request may take.
+    pub request_timeout_ms: u64,
+    /// The pauses before the second and third attempt of a write.
+    pub retry_delays_ms: [u64; 2],
+    /// No new term is lower than this.
+    pub term_floor: u64,
+    /// How long one cron tick may take.
+    pub sustain_ms: Option<u64>,
+    /// Which clocks the host has.
+    pub clock: HostClock,
+}
+
+/// A setting that cannot be used: which, what it was, and the rule that it broke.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    /// The option's name as the user wrote it, such as `leaderTimeout`.
+    pub field: String,
+    /// The value, as text.
+    pub value: String,
+    /// The rule that it broke and what to do.
+    pub rule: String,
+}
+
+impl std::fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} = {}: {}", self.field, self.value, self.rule)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+fn refuse<T>(field: &str, value: impl ToString, rule: impl Into<String>) -> Result<T, ConfigError> {
+    Err(ConfigError { field: field.to_owned(), value: value.to_string(), rule: rule.into() })
+}
+
+impl Config {
+    /// Checks settings and fills in the defaults.
+    ///
+    /// # Errors
+    /// The first setting that breaks a rule, with the rule (design, section 2, end).
+    pub fn new(settings: &Settings) -> Result<Self, ConfigError> {
+        let lease_ms = settings.leader_timeout_ms.unwrap_or(15_000);
+        if !(1_000..=MAX_LEASE_MS).contains(&lease_ms) {
+            return refuse("leaderTimeout", lease_ms, "a lease lasts from 1000 ms to one hour");
+        }
+        let frequent_ms = settings.frequent_interval_ms.unwrap_or(5_000.min(lease_ms / 3));
+        let infrequent_ms = settings.infrequent_interval_ms.unwrap_or(30_000.max(frequent_ms));
+        if infrequent_ms < frequent_ms || infrequent_ms > 24 * MAX_LEASE_MS {
+            return refuse(
+                "infrequentInterval",
+                infrequent_ms,
+                format!("must be from frequentInterval ({frequent_ms} ms) to a day"),
+            );
+        }
+        let config = Self {
+            lockfile_path: check_path(settings.lockfile_path.as_deref())?,
+            server_id: check_name("serverId", settings.server_id.as_deref())?,
+            server_addr: check_addr(settings.server_addr.as_deref())?,
+            frequent_interval_ms: frequent_ms,
+            infrequent_interval_ms: infrequent_ms,
+            leader_timeout_ms: lease_ms,
+            peer_mode: settings.peer_mode.unwrap_or(false),
+            peer_timeout_ms: settings.peer_timeout_ms.unwrap_or(3_000),
+            follow: settings.follow.unwrap_or_default(),
+            margin_ms: settings.margin_ms.unwrap_or(lease_ms / 10),
+            store_skew_ms: settings.store_skew_ms.unwrap_or(2_000),
+            max_lease_ms: settings.max_lease_ms.unwrap_or(lease_ms),
+            request_timeout_ms: 0,
+            retry_delays_ms: settings.retry_delays_ms.unwrap_or_else(|| default_delays(lease_ms)),
+            term_floor: settings.term_floor.unwrap_or(0),
+            sustain_ms: settings.sustain_ms,
+            clock: settings.clock,
+        };
+        config.check_ranges()?;
+        config.with_request_timeout(settings.request_timeout_ms)
+    }
+
+    fn check_ranges(&self) -> Result<(), ConfigError> {
+        let lease_ms = self.leader_timeout_ms;
+        if self.frequent_interval_ms < 50 || self.frequent_interval_ms >= lease_ms {
+            return refuse(
+                "frequentInterval",
+                self.frequent_interval_ms,
+                format!("must be from 50 ms to less than leaderTimeout ({lease_ms} ms)"),
+            );
+        }
+        if self.margin_ms == 0 || self.margin_ms > lease_ms / 2 {
+            return refuse(
+                "margin",
+                self.margin_ms,
+                format!("must be from 1 ms to half of leaderTimeout ({lease_ms} ms)"),
+            );
+        }
+        if self.max_lease_ms < lease_ms || self.max_lease_ms > MAX_LEASE_MS {
+            return refuse(
+                "maxLease",
+                self.max_lease_ms,
+                format!(
+                    "is the longest lease of the whole group, so from the own leaderTimeout \
+                     ({lease_ms} ms) to one hour"
+                ),
+            );
+        }
+        if !(50..=600_000).contains(&self.peer_timeout_ms) {
+            return refuse("peerTimeout", self.peer_timeout_ms, "must be from 50 ms to 10 minutes");
+        }
+        if self.store_skew_ms > 600_000 {
+            return refuse("storeSkew", self.store_skew_ms, "must be at most 10 minutes");
+        }
+        if self.retry_delays_ms.iter().any(|delay_ms| *delay_ms == 0 || *delay_ms > lease_ms) {
+            return refuse(
+                "retryDelays",
+                format!("{:?}", self.retry_delays_ms),
+                "each pause lasts from 1 ms to the lease",
+            );
+        }
+        if self.term_floor > MAX_TERM {
+            return refuse("termFloor", self.term_floor, "terms end at 2^52 (S2)");
+        }
+        Ok(())
+    }
+
+    fn with_request_timeout(mut self, asked_ms: Option<u64>) -> Result<Self, ConfigError> {
+        const SHORTEST_MS: u64 = 50;
+        let delays_ms: u64 = self.retry_delays_ms.iter().sum();
+        let fixed_ms = self.frequent_interval_ms + delays_ms;
+        let budget_ms = (self.leader_timeout_ms - self.margin_ms).saturating_sub(fixed_ms);
+        let fits_ms = budget_ms / 4;
+        self.request_timeout_ms = asked_ms.unwrap_or(fits_ms.min(1_800));
+        let rule = format!(
+            "S8: frequentInterval ({}) + 4 * requestTimeout + retryDelays ({delays_ms}) must not exceed \
+             leaderTimeout - margin ({}), so that three attempts and a read-back fit before the fence; \
+             lower frequentInterval or raise leaderTimeout",
+            self.frequent_interval_ms,
+            self.leader_timeout_ms - self.margin_ms,
+        );
+        match asked_ms {
+            Some(ms) if ms < SHORTEST_MS => {
+                return refuse("requestTimeout", ms, "must be at least 50 ms");
+            }
+            Some(ms) if ms > fits_ms => return refuse("requestTimeout", ms, rule),
+            None if fits_ms < SHORTEST_MS => {
+                return refuse("frequentInterval", self.frequent_interval_ms, rule);
+            }
+            _ => {}
+        }
+        if let Some(sustain_ms) = self.sustain_ms {
+            let least_ms =
+                self.leader_timeout_ms + self.store_skew_ms + 2 * self.request_timeout_ms;
+            if sustain_ms <= least_ms {
+                return refuse(
+                    "sustain",
+                    sustain_ms,
+                    format!(
+                        "a tick must outlast leaderTimeout + storeSkew + 2 * requestTimeout ({least_ms} ms), \
+                         or it could never take over a dead leader's lease"
+                    ),
+                );
+            }
+            if sustain_ms > 900_000 {
+                return refuse("sustain", sustain_ms, "a cron tick ends after 15 minutes at most");
+            }
+        }
+        Ok(self)
+    }
+
+    /// The grace of S7, given the longest lease that the session has seen.
+    pub fn grace_ms(&self, longest_seen_ms: u64) -> u64 {
+        self.leader_timeout_ms
+            .max(longest_seen_ms)
+            .max(self.max_lease_ms)
+            .max(self.store_skew_ms + 2_000)
+    }
+
+    /// The configuration as the JSON object that `Elector.config` shows.
+    pub fn to_json(&self) -> Value {
+        let mut shown = Map::new();
+        let mut put = |name: &str, value: Value| {
+            shown.insert(name.to_owned(), value);
+        };
+        put("lockfilePath", self.lockfile_path.as_str().into());
+        put("serverId", self.server_id.as_str().into());
+        put("serverAddr", self.server_addr.as_str().into());
+        put("frequentInterval", self.frequent_interval_ms.into());
+        put("infrequentInterval", self.infrequent_interval_ms.into());
+        put("leaderTimeout", self.leader_timeout_ms.into());
+        put("peerMode", self.peer_mode.into());
+        put("peerTimeout", self.peer_timeout_ms.into());
+        put("follow", self.follow.name().into());
+        put("margin", self.margin_ms.into());
+        put("storeSkew", self.store_skew_ms.into());
+        put("maxLease", self.max_lease_ms.into());
+        put("requestTimeout", self.request_timeout_ms.into());
+        put("retryDelays", self.retry_delays_ms.to_vec().into());
+        put("termFloor", self.term_floor.into());
+        put("sustain", self.sustain_ms.map_or(Value::Null, Into::into));
+        Value::Object(shown)
+    }
+}
+
+impl Follow {
+    /// The option's value.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tight => "tight",
+            Self::Balanced => "balanced",
+            Self::Frugal => "frugal",
+        }
+    }
+
+    fn from_name(name: &str) -> Option<Self> {
+        [Self::Tight, Self::Balanced, Self::Frugal].into_iter().find(|follow| follow.name() == name)
+    }
+}
+
+impl Settings {
+    /// Reads the options of JavaScript's `new Elector({ … })`, or the same names from variables; `null` counts
+    /// as not given.
+    ///
+    /// # Errors
+    /// An option of the wrong type, or one that nobody knows.
+    pub fn from_json(options: &Map<String, Value>) -> Result<Self, ConfigError> {
+        let mut settings = Self::default();
+        for (name, value) in options {
+            if !value.is_null() {
+                settings.set(name, value)?;
+            }
+        }
+        Ok(settings)
+    }
+
+    fn set(&mut self, name: &str, value: &Value) -> Result<(), ConfigError> {
+        match name {
+            "lockfilePath" => self.lockfile_path = Some(text(name, value)?),
+            "serverId" => self.server_id = Some(text(name, value)?),
+            "serverAddr" => self.server_addr = Some(text(name, value)?),
+            "frequentInterval" => self.frequent_interval_ms = Some(ms(name, value)?),
+            "infrequentInterval" => self.infrequent_interval_ms = Some(ms(name, value)?),
+            "leaderTimeout" => self.leader_timeout_ms = Some(ms(name, value)?),
+            "peerMode" => self.peer_mode = Some(flag(name, value)?),
+            "peerTimeout" => self.peer_timeout_ms = Some(ms(name, value)?),
+            "follow" => self.follow = Some(follow(name, value)?),
+            "margin" => self.margin_ms = Some(ms(name, value)?),
+            "storeSkew" => self.store_skew_ms = Some(ms(name, value)?),
+            "maxLease" => self.max_lease_ms = Some(ms(name, value)?),
+            "requestTimeout" => self.request_timeout_ms = Some(ms(name, value)?),
+            "retryDelays" => self.retry_delays_ms = Some(delays(name, value)?),
+            "termFloor" => self.term_floor = Some(ms(name, value)?),
+            "sustain" => self.sustain_ms = Some(ms(name, value)?),
+            _ => return refuse(name, value, "no such option; the README lists them"),
+        }
+        Ok(())
+    }
+}
+
+fn text(name: &str, value: &Value) -> Result<String, ConfigError> {
+    match value {
+        Value::String(text) => Ok(text.clone()),
+        other => refuse(name, other, "must be a text"),
+    }
+}
+
+fn flag(name: &str, value: &Value) -> Result<bool, ConfigError> {
+    match value {
+        Value::Bool(flag) => Ok(*flag),
+        other => refuse(name, other, "must be true or false"),
+    }
+}
+
+fn ms(name: &str, value: &Value) -> Result<u64, ConfigError> {
+    const LARGEST: u64 = (1 << 53) - 1;
+    match value.as_u64().filter(|number| *number <= LARGEST) {
+        Some(number) => Ok(number),
+        None if name == "termFloor" => refuse(name, value, "must be a whole number, 0 or more"),
+        None => refuse(name, value, "must be a whole number of milliseconds, 0 or more"),
+    }
+}
+
+fn follow(name: &str, value: &Value) -> Result<Follow, ConfigError> {
+    match value.as_str().and_then(Follow::from_name) {
+        Some(follow) => Ok(follow),
+        None => refuse(name, value, "must be \"tight\", \"balanced\" or \"frugal\""),
+    }
+}
+
+fn delays(name: &str, value: &Value) -> Result<[u64; 2], ConfigError> {
+    let rule =
+        "must be two whole numbers of milliseconds, the pauses before attempts two and three";
+    let Some([first, second]) = value.as_array().map(Vec::as_slice) else {
+        return refuse(name, value, rule);
+    };
+    match (first.as_u64(), second.as_u64()) {
+        (Some(first_ms), Some(second_ms)) if first_ms.max(second_ms) <= MAX_LEASE_MS => {
+            Ok([first_ms, second_ms])
+        }
+        _ => refuse(name, value, rule),
+    }
+}
+
+fn default_delays(lease_ms: u64) -> [u64; 2] {
+    let scale_ms = lease_ms.min(15_000);
+    [(100 * scale_ms / 15_000).max(1), (1_000 * scale_ms / 15_000).max(1)]
+}
+
+fn check_path(path: Option<&str>) -> Result<String, ConfigError> {
+    let rule = "is the key of the lease object: 1 to 1024 bytes, without a leading slash, empty or dot \
+                segments, or control characters, such as \"leader/my-group.json\"";
+    let Some(path) = path else {
+        return refuse("lockfilePath", "(not set)", rule);
+    };
+    let segments_ok =
+        path.split('/').all(|segment| !segment.is_empty() && segment != "." && segment != "..");
+    if path.len() > MAX_NAME_BYTES || !segments_ok || path.chars().any(char::is_control) {
+        return refuse("lockfilePath", format!("{path:?}"), rule);
+    }
+    Ok(path.to_owned())
+}
+
+fn check_name(field: &str, name: Option<&str>) -> Result<String, ConfigError> {
+    match name {
+        None => Ok(String::new()),
+        Some(name)
+            if name.is_empty()
+                || name.len() > MAX_NAME_BYTES
+                || name.chars().any(char::is_control) =>
+        {
+            refuse(field, format!("{name:?}"), "must be 1 to 1024 bytes without control characters")
+        }
+        Some(name) => Ok(name.to_owned()),
+    }
+}
+
+fn check_addr(addr: Option<&str>) -> Result<String, ConfigError> {
+    match addr {
+        None | Some("") => Ok(String::new()),
+        Some(addr) if is_peer_addr(addr) => Ok(addr.to_owned()),
+        Some(addr) => refuse(
+            "serverAddr",
+            format!("{addr:?}"),
+            "must be a host or host:port, without scheme, path or user",
+        ),
+    }
+}
+
+/// Whether a text is `host` or `host:port` and nothing more, so that it can be put into a URL without
+/// changing what the URL means. Addresses come out of a bucket, so this is the gate before any request.
+pub fn is_peer_addr(addr: &str) -> bool {
+    let (host, port) = match addr.strip_prefix('[') {
+        Some(rest) => match rest.split_once(']') {
+            Some((host, "")) => (host, None),
+            Some((host, tail)) => match tail.strip_prefix(':') {
+                Some(port) => (host, Some(port)),
+                None => return false,
+            },
+            None => return false,
+        },
+        None => match addr.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (addr, None),
+        },
+    };
+    let host_ok = if addr.starts_with('[') {
+        host.parse::<std::net::Ipv6Addr>().is_ok()
+    } else {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'.';
+        host.bytes().all(allowed) && host.len() <= 253 && !host.is_empty()
+    };
+    let port_ok = port.is_none_or(|port| {
+        port.bytes().all(|byte| byte.is_ascii_digit())
+            && port.parse::<u16>().is_ok_and(|number| number > 0)
+    });
+    host_ok && port_ok
+}

@@ -1,0 +1,1437 @@
+//! The election: a state machine without I/O, without a clock, without async.
+//!
+//! It is told the time and what happened ([`Election::handle`]) and answers what to do next
+//! ([`Election::poll`]). Whoever drives it keeps to one order:
+//!
+//! 1. read the clocks, call [`Election::poll`], and carry out the [`Step`] at once: the reading given to
+//!    `poll` is the anchor of the request that the step asks for (S5);
+//! 2. at most one request is under way; its end goes to [`Election::handle`] with a new reading. While it is
+//!    under way `poll` answers [`Step::Wait`], so that the fence is met even if no answer comes;
+//! 3. after every call, drain [`Election::next_event`].
+//!
+//! Nothing here is a stored "is leader": [`Election::authority`] computes from the reading it is given.
+
+use std::collections::VecDeque;
+
+use crate::age::Observation;
+use crate::clock::{Clocks, Drift, Now};
+use crate::config::{Config, Follow, is_peer_addr};
+use crate::lease::{Closed, Flaw, Lease, MAX_TERM, Reading, Stamp};
+use crate::store::{Answer, Condition, Facts, Fault, FaultKind, Outcome, Version};
+
+macro_rules! planted {
+    ($bug:ident) => {{
+        #[cfg(planted)]
+        {
+            crate::planted::is(crate::planted::Bug::$bug)
+        }
+        #[cfg(not(planted))]
+        {
+            false
+        }
+    }};
+}
+
+/// How many unresolved writes are remembered. Each is pruned when its own fence has passed, so that more
+/// than this need a `requestTimeout` far below what the config accepts.
+const MAX_UNRESOLVED: usize = 64;
+
+/// The longest `Retry-After` that is honoured, in milliseconds.
+const MAX_RETRY_AFTER_MS: u64 = 300_000;
+
+/// The number of attempts of one write before it is read back (S8).
+const ATTEMPTS: usize = 3;
+
+/// The right to act, as it is at one reading of the clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Authority {
+    /// The term: the fencing token.
+    pub term: u64,
+    /// How much longer it lasts if nothing happens, in milliseconds; never zero.
+    pub remaining_ms: u64,
+}
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Read the record.
+    Read {
+        /// The version that is known, to be answered by [`Outcome::Unchanged`].
+        unless: Option<Version>,
+        /// After how many milliseconds the request is cut off and counts as [`Outcome::Unknown`].
+        timeout_ms: u64,
+    },
+    /// Write a record that takes the leadership, or creates it from absence.
+    Claim {
+        /// The new record.
+        lease: Box<Lease>,
+        /// What was seen, and must still be so.
+        seen: Condition,
+        /// As for a read.
+        timeout_ms: u64,
+    },
+    /// Write a record over our own: a renewal, a tombstone, a parked lease.
+    Renew {
+        /// The new record.
+        lease: Box<Lease>,
+        /// The version that we hold.
+        held: Version,
+        /// As for a read.
+        timeout_ms: u64,
+    },
+    /// Ask the leader (`GET /health/leadership`).
+    AskPeer {
+        /// `host` or `host:port`, checked.
+        addr: String,
+        /// After how many milliseconds to give up.
+        timeout_ms: u64,
+    },
+    /// Call again at this monotonic reading, or when something happens.
+    Wait {
+        /// The reading, in milliseconds.
+        until_ms: u64,
+    },
+    /// The elector has stopped; nothing more will happen.
+    Finished,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// The request of the last `Read`, `Claim` or `Renew` ended.
+    Answer(Answer),
+    /// The question of the last `AskPeer` ended.
+    Peer(PeerAnswer),
+    /// Give the leadership up and sit out for a while.
+    Resign,
+    /// Give the leadership up and finish. With `park`, the lease is kept for this `serverId`.
+    Stop {
+        /// Whether to park the lease instead of releasing it.
+        park: bool,
+    },
+    /// The work of the term that was lost or resigned has ended.
+    WorkEnded,
+    /// New settings; they count from the next write on.
+    Configure(Box<Config>),
+}
+
+/// What a peer said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PeerAnswer {
+    /// 200 with the lease of this leader.
+    Alive {
+        /// Its `leaderID`.
+        leader_id: String,
+    },
+    /// Anything else, or nothing.
+    Silent,
+}
+
+/// What the application is told, once each, in order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// A term began.
+    Acquired {
+        /// The fencing token.
+        term: u64,
+    },
+    /// The term ended.
+    Lost {
+        /// The fencing token.
+        term: u64,
+        /// Why.
+        reason: LostReason,
+    },
+    /// The record names another leader than before.
+    NewLeader {
+        /// Its `leaderID`; `None` once it has released the lease or its record is gone.
+        leader_id: Option<String>,
+    },
+    /// The store cannot be used; the elector finishes.
+    Failed(Fault),
+}
+
+/// Why a term ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LostReason {
+    /// The fence passed without a renewal that was known to have landed.
+    Expired,
+    /// The record was changed by somebody else.
+    Overtaken,
+    /// The record is gone.
+    Deleted,
+    /// A single clock stepped or stood still, so that nobody knows how long the lease has lasted (S11).
+    Clock,
+    /// [`Input::Resign`].
+    Resigned,
+    /// [`Input::Stop`].
+    Stopped,
+}
+
+/// What somebody should know who looks at the elector.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Problem {
+    /// The last request to the store failed.
+    Store(Fault),
+    /// The record is of a newer format; nothing is claimed (S7).
+    NewerFormat(u64),
+    /// The term is used up, or was set absurdly high; nothing is claimed (S2).
+    TermTooHigh,
+    /// The record is unusable and will be healed once it has not changed for the grace (S7).
+    Unreadable(Flaw),
+    /// The record's lease is longer than `maxLease`, so that members disagree on the grace (S7).
+    LeaseTooLong {
+        /// The record's lease in milliseconds.
+        lease_ms: u64,
+        /// Our `maxLease` in milliseconds.
+        max_lease_ms: u64,
+    },
+}
+
+/// When a request left and what it may grant.
+#[derive(Clone, Copy, Debug)]
+struct Anchor {
+    sent: Now,
+    lease_ms: u64,
+    margin_ms: u64,
+}
+
+impl Anchor {
+    /// What is left until `sent + lease - margin`, in milliseconds; `None` from there on (S5).
+    fn remaining_ms(&self, now: Now) -> Option<u64> {
+        let span_ms = self.lease_ms.saturating_sub(self.margin_ms);
+        span_ms.checked_sub(now.since_pessimistic_ms(self.sent)).filter(|left_ms| *left_ms > 0)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    Create,
+    Claim,
+    Renew,
+    Release,
+    Park,
+}
+
+/// One write that left and of which we do not know yet whether it landed.
+#[derive(Clone, Debug)]
+struct Attempt {
+    purpose: Purpose,
+    anchor: Anchor,
+    lease: Lease,
+}
+
+/// Up to three attempts of one change, all on the same condition (S8).
+#[derive(Clone, Debug)]
+struct Round {
+    purpose: Purpose,
+    condition: Condition,
+    lease: Lease,
+    attempts: usize,
+}
+
+/// A leadership of this session.
+#[derive(Clone, Debug)]
+struct Term {
+    number: u64,
+    version: Version,
+    lease: Lease,
+    anchor: Anchor,
+    /// Authority was given up; the record is kept only to be released or parked.
+    ended: bool,
+}
+
+/// A record that we created from absence and that grants nothing yet (S7).
+#[derive(Clone, Debug)]
+struct Grace {
+    version: Version,
+    since_ms: u64,
+    length_ms: u64,
+}
+
+/// What the newest answer showed.
+#[derive(Clone, Debug)]
+enum Seen {
+    Nothing,
+    Absent,
+    Record { observation: Observation, reading: Reading },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Action {
+    Look,
+    Ask,
+    Attempt,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    at_ms: u64,
+    action: Action,
+}
+
+#[derive(Clone, Debug)]
+enum Outstanding {
+    Read { sent: Now },
+    Write { sequence: u64 },
+    Peer,
+}
+
+/// Giving the leadership up (S12).
+#[derive(Clone, Copy, Debug)]
+struct WindDown {
+    park: bool,
+    finish: bool,
+    work_ended: bool,
+    /// When to give up on the store, on the monotonic clock; set once the work has ended.
+    until_ms: Option<u64>,
+    /// The one read-back that a refused tombstone gets was used.
+    read_back: bool,
+}
+
+/// One participant of one group. See the module for the order of calls.
+#[derive(Clone, Debug)]
+pub struct Election {
+    config: Config,
+    session: String,
+    chance: u64,
+    clocks: Clocks,
+    /// Whether the newest answer named a `Date`.
+    dated: bool,
+    sequence: u64,
+    highest_term: u64,
+    longest_lease_ms: u64,
+    seen: Seen,
+    /// When the read left whose answer last showed the record or its absence.
+    seen_sent_ms: u64,
+    absent_at_ms: u64,
+    grace: Option<Grace>,
+    term: Option<Term>,
+    unresolved: Vec<Attempt>,
+    round: Option<Round>,
+    outstanding: Option<Outstanding>,
+    plan: Plan,
+    wind_down: Option<WindDown>,
+    failed: bool,
+    finished: bool,
+    compete_after_ms: u64,
+    failures: u32,
+    misses: u32,
+    peer_silent_until_ms: u64,
+    announced: Option<u64>,
+    known_leader: Option<String>,
+    events: VecDeque<Event>,
+    problem: Option<Problem>,
+}
+
+impl Election {
+    /// A new participant. `session` is random and never used again; `seed` is where jitter comes from.
+    pub fn new(config: Config, session: String, seed: u64) -> Self {
+        let clocks = Clocks::new(config.clock);
+        Self {
+            config,
+            session,
+            chance: seed,
+            clocks,
+            dated: false,
+            sequence: 0,
+            highest_term: 0,
+            longest_lease_ms: 0,
+            seen: Seen::Nothing,
+            seen_sent_ms: 0,
+            absent_at_ms: 0,
+            grace: None,
+            term: None,
+            unresolved: Vec::new(),
+            round: None,
+            outstanding: None,
+            plan: Plan { at_ms: 0, action: Action::Look },
+            wind_down: None,
+            failed: false,
+            finished: false,
+            compete_after_ms: 0,
+            failures: 0,
+            misses: 0,
+            peer_silent_until_ms: 0,
+            announced: None,
+            known_leader: None,
+            events: VecDeque::new(),
+            problem: None,
+        }
+    }
+
+    /// The right to act at this reading, or none (S5, S9, S11).
+    pub fn authority(&self, now: Now) -> Option<Authority> {
+        if !self.clocks.trusted(now) {
+            return None;
+        }
+        self.lease_left(now)
+    }
+
+    /// What happened, given the time at which it is processed.
+    pub fn handle(&mut self, now: Now, input: Input) {
+        self.observe(now);
+        match input {
+            Input::Answer(answer) => self.on_answer(now, answer),
+            Input::Peer(answer) => self.on_peer(now, answer),
+            Input::Resign => self.begin_wind_down(now, false, false),
+            Input::Stop { park } => self.begin_wind_down(now, park, true),
+            Input::WorkEnded => {
+                if let Some(wind_down) = &mut self.wind_down {
+                    wind_down.work_ended = true;
+                }
+            }
+            Input::Configure(config) => self.config = *config,
+        }
+    }
+
+    /// What to do next. The reading is the anchor of the request that the step asks for.
+    pub fn poll(&mut self, now: Now) -> Step {
+        self.observe(now);
+        self.advance_wind_down(now);
+        let active = self.term.as_ref().is_some_and(|term| !term.ended);
+        if self.finished || (self.failed && !active) {
+            self.finished = true;
+            return Step::Finished;
+        }
+        if self.outstanding.is_some() || self.failed || self.awaiting_work() {
+            return Step::Wait { until_ms: self.wake_ms(now, u64::MAX) };
+        }
+        if now.mono_ms < self.plan.at_ms {
+            return Step::Wait { until_ms: self.wake_ms(now, self.plan.at_ms) };
+        }
+        match self.plan.action {
+            Action::Look => self.look(now),
+            Action::Ask => self.ask(now),
+            Action::Attempt => self.attempt(now),
+        }
+    }
+
+    /// The next thing that the application has to be told.
+    pub fn next_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// The settings in force.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The random id of this instance.
+    pub fn session(&self) -> &str {
+        &self.session
+    }
+
+    /// The name of this participant: `serverId`, or the session's id where none was set.
+    pub fn server_id(&self) -> &str {
+        if self.config.server_id.is_empty() { &self.session } else { &self.config.server_id }
+    }
+
+    /// What somebody should know about, if anything.
+    pub fn problem(&self) -> Option<&Problem> {
+        self.problem.as_ref()
+    }
+
+    /// The newest record and its version, as last read or written by this session.
+    pub fn record(&self) -> Option<(&Version, &Lease)> {
+        if let Some(term) = &self.term {
+            return Some((&term.version, &term.lease));
+        }
+        match &self.seen {
+            Seen::Record { observation, reading: Reading::Lease(lease) } => {
+                Some((&observation.version, lease))
+            }
+            _ => None,
+        }
+    }
+
+    /// The `serverId` that leads as far as this session knows: its own only with authority.
+    pub fn leader_id(&self, now: Now) -> Option<&str> {
+        if self.authority(now).is_some() {
+            return Some(self.server_id());
+        }
+        let own =
+            self.record().is_some_and(|(_, lease)| lease.session.as_ref() == Some(&self.session));
+        self.known_leader.as_deref().filter(|_| !own)
+    }
+
+    fn lease_left(&self, now: Now) -> Option<Authority> {
+        let term = self.term.as_ref().filter(|term| !term.ended)?;
+        if planted!(AuthorityIsAFlag) {
+            return Some(Authority { term: term.number, remaining_ms: 1 });
+        }
+        let mut remaining_ms = term.anchor.remaining_ms(now)?;
+        for attempt in self.unresolved.iter().filter(|attempt| attempt.purpose == Purpose::Renew) {
+            remaining_ms = remaining_ms.min(attempt.anchor.remaining_ms(now)?);
+        }
+        Some(Authority { term: term.number, remaining_ms })
+    }
+
+    /// Takes note of the time: a lapsed term ends here and nowhere else.
+    fn observe(&mut self, now: Now) {
+        if self.clocks.read(now) {
+            self.restart_measures(now);
+            self.end_term(LostReason::Clock);
+            self.plan.at_ms = self.plan.at_ms.min(now.mono_ms);
+        }
+        let active = self.term.as_ref().is_some_and(|term| !term.ended);
+        if active && self.lease_left(now).is_none() {
+            self.end_term(LostReason::Expired);
+            self.plan = Plan { at_ms: now.mono_ms, action: Action::Look };
+        }
+        let outstanding = match &self.outstanding {
+            Some(Outstanding::Write { sequence }) => Some(*sequence),
+            _ => None,
+        };
+        self.unresolved.retain(|attempt| {
+            attempt.anchor.remaining_ms(now).is_some()
+                || outstanding == Some(attempt.lease.sequence)
+        });
+    }
+
+    /// A single clock stepped: what began before is measured anew from here (S11).
+    fn restart_measures(&mut self, now: Now) {
+        if let Seen::Record { observation, .. } = &mut self.seen {
+            observation.restart(now);
+        }
+        if let Some(grace) = &mut self.grace {
+            grace.since_ms = now.mono_ms;
+        }
+        self.absent_at_ms = now.mono_ms;
+        self.peer_silent_until_ms = 0;
+        self.compete_after_ms = 0;
+    }
+
+    /// Ends the term and with it the authority. The record is ours still, without authority (S9).
+    fn end_term(&mut self, reason: LostReason) {
+        let Some(term) = self.term.take() else { return };
+        self.round = None;
+        if self.announced.take().is_some() {
+            self.events.push_back(Event::Lost { term: term.number, reason });
+        }
+    }
+
+    fn wake_ms(&self, now: Now, plan_ms: u64) -> u64 {
+        let mut wake_ms = plan_ms;
+        if let Some(authority) = self.lease_left(now) {
+            wake_ms = wake_ms.min(now.mono_ms.saturating_add(authority.remaining_ms));
+        } else if let Some(left_ms) =
+            self.term.as_ref().and_then(|term| term.anchor.remaining_ms(now))
+        {
+            wake_ms = wake_ms.min(now.mono_ms.saturating_add(left_ms));
+        }
+        if let Some(until_ms) = self.wind_down.and_then(|wind_down| wind_down.until_ms) {
+            wake_ms = wake_ms.min(until_ms);
+        }
+        wake_ms.max(now.mono_ms + 1)
+    }
+}
+
+/// Steps: what leaves.
+impl Election {
+    fn look(&mut self, now: Now) -> Step {
+        self.outstanding = Some(Outstanding::Read { sent: now });
+        let unless = match (&self.term, &self.seen) {
+            (Some(term), _) => Some(term.version.clone()),
+            (None, Seen::Record { observation, .. }) => Some(observation.version.clone()),
+            _ => None,
+        };
+        Step::Read { unless, timeout_ms: self.config.request_timeout_ms }
+    }
+
+    fn ask(&mut self, now: Now) -> Step {
+        match self.peer_to_ask(now) {
+            Some(addr) => {
+                self.outstanding = Some(Outstanding::Peer);
+                Step::AskPeer { addr, timeout_ms: self.config.peer_timeout_ms }
+            }
+            None => self.look(now),
+        }
+    }
+
+    /// Sends the next attempt of the round: a new sequence, the same condition (S4, S8).
+    fn attempt(&mut self, now: Now) -> Step {
+        let lease_ms = self.config.leader_timeout_ms;
+        let margin_ms = self.config.margin_ms;
+        if self.round.is_none() {
+            match self.renewal() {
+                Some(round) => self.round = Some(round),
+                None => return self.look(now),
+            }
+        }
+        let left_ms = self.lease_left(now).map(|authority| authority.remaining_ms);
+        let stamp_ms = i64::try_from(self.clocks.storage_ms(now)).unwrap_or(i64::MAX);
+        self.sequence += 1;
+        let round = self.round.as_mut().expect("a round was begun above");
+        round.attempts += 1;
+        let mut lease = round.lease.clone();
+        lease.sequence = if planted!(NoSequence) { 0 } else { self.sequence };
+        if round.purpose != Purpose::Release {
+            lease.last_updated = Stamp::At(stamp_ms);
+        }
+        let (purpose, condition) = (round.purpose, round.condition.clone());
+        if purpose == Purpose::Renew {
+            lease.lease_ms = Some(lease_ms);
+        }
+        let anchor = Anchor { sent: now, lease_ms: lease.lease_ms.unwrap_or(lease_ms), margin_ms };
+        self.remember(now, Attempt { purpose, anchor, lease: lease.clone() });
+        self.outstanding = Some(Outstanding::Write { sequence: lease.sequence });
+        let lease = Box::new(lease);
+        let mut timeout_ms = self.config.request_timeout_ms;
+        if let (Purpose::Renew, Some(left_ms)) = (purpose, left_ms) {
+            timeout_ms = timeout_ms.min(left_ms);
+        }
+        match (purpose, condition) {
+            (Purpose::Create | Purpose::Claim, seen) => Step::Claim { lease, seen, timeout_ms },
+            (_, Condition::Match(held)) => Step::Renew { lease, held, timeout_ms },
+            (_, Condition::Absent) => unreachable!("only a claim is conditional on absence"),
+        }
+    }
+
+    fn remember(&mut self, now: Now, attempt: Attempt) {
+        if self.unresolved.len() >= MAX_UNRESOLVED {
+            // Forgetting a write only means that it will not be adopted; the shortest fence must stay (S5).
+            let longest = (0..self.unresolved.len())
+                .max_by_key(|index| self.unresolved[*index].anchor.remaining_ms(now));
+            self.unresolved.swap_remove(longest.unwrap_or(0));
+        }
+        self.unresolved.push(attempt);
+    }
+
+    fn renewal(&self) -> Option<Round> {
+        let term = self.term.as_ref().filter(|term| !term.ended)?;
+        let mut lease = term.lease.clone();
+        lease.leader_addr.clone_from(&self.config.server_addr);
+        Some(Round {
+            purpose: Purpose::Renew,
+            condition: Condition::Match(term.version.clone()),
+            lease,
+            attempts: 0,
+        })
+    }
+}
+
+/// Answers: what comes back.
+impl Election {
+    fn on_answer(&mut self, now: Now, answer: Answer) {
+        let Some(outstanding) = self.outstanding.take() else { return };
+        let Answer { outcome, facts } = answer;
+        let heard = !matches!(outcome, Outcome::Unknown { .. });
+        let drift = if heard { self.clocks.answer(now, &facts) } else { Drift::Unproven };
+        self.dated = if heard { facts.date_ms.is_some() } else { self.dated };
+        if self.clocks.single() {
+            match drift {
+                Drift::StoreAhead if self.term.as_ref().is_some_and(|term| !term.ended) => {
+                    self.end_term(LostReason::Clock);
+                    self.plan_look(now, 0);
+                }
+                Drift::OwnAhead => self.restart_measures(now),
+                _ => {}
+            }
+        }
+        if heard && matches!(self.problem, Some(Problem::Store(_))) {
+            self.problem = None;
+        }
+        match outstanding {
+            Outstanding::Read { sent } => self.on_read(now, sent, outcome, &facts, drift),
+            Outstanding::Write { sequence } => self.on_write(now, sequence, outcome),
+            Outstanding::Peer => self.on_peer(now, PeerAnswer::Silent),
+        }
+    }
+
+    fn on_read(&mut self, now: Now, sent: Now, outcome: Outcome, facts: &Facts, drift: Drift) {
+        match outcome {
+            Outcome::Found { version, reading } => {
+                self.failures = 0;
+                self.on_found(now, sent, version, reading, facts, drift);
+            }
+            Outcome::Unchanged => {
+                self.failures = 0;
+                self.on_unchanged(now, facts, drift);
+            }
+            Outcome::Missing => {
+                self.failures = 0;
+                self.on_missing(now, sent);
+            }
+            Outcome::Rejected(fault) => {
+                if !self.on_rejected(fault) {
+                    self.failures = self.failures.max(2);
+                    self.plan_after_failure(now, None);
+                }
+            }
+            Outcome::Unknown { retry_after_ms, cause } => {
+                self.problem = Some(Problem::Store(cause));
+                self.plan_after_failure(now, retry_after_ms);
+            }
+            // No store answers a read like this; nothing may be concluded from it.
+            Outcome::Written { .. } | Outcome::Refused => self.plan_after_failure(now, None),
+        }
+    }
+
+    fn on_found(
+        &mut self,
+        now: Now,
+        sent: Now,
+        version: Version,
+        reading: Reading,
+        facts: &Facts,
+        drift: Drift,
+    ) {
+        self.note_reading(&reading);
+        if planted!(ReleaseRereadVersion)
+            && let Some(round) = self.round.as_mut().filter(|round| {
+                round.attempts == 0 && matches!(round.purpose, Purpose::Release | Purpose::Park)
+            })
+        {
+            round.condition = Condition::Match(version);
+            self.plan = Plan { at_ms: now.mono_ms, action: Action::Attempt };
+            return;
+        }
+        let held = self.term.as_ref().map(|term| &term.version);
+        if held == Some(&version) {
+            return self.on_not_landed(now);
+        }
+        if let Some(attempt) = self.landed_attempt(&reading) {
+            return self.on_landed(now, attempt, version, false);
+        }
+        self.end_term(LostReason::Overtaken);
+        let same = matches!(&self.seen, Seen::Record { observation, .. } if observation.version == version);
+        self.observe_version(now, sent, version, reading, facts, drift);
+        if same && self.round.is_some() {
+            return self.pause_claim(now);
+        }
+        self.round = None;
+        self.unresolved.retain(|attempt| same || attempt.purpose == Purpose::Create);
+        self.judge(now);
+    }
+
+    /// The write of ours that a record shows to have landed, if it is one that we may still adopt (S8).
+    fn landed_attempt(&self, reading: &Reading) -> Option<Attempt> {
+        let Reading::Lease(lease) = reading else { return None };
+        if lease.session.as_deref() != Some(&self.session) {
+            return None;
+        }
+        self.unresolved.iter().find(|attempt| attempt.lease.sequence == lease.sequence).cloned()
+    }
+
+    fn on_unchanged(&mut self, now: Now, facts: &Facts, drift: Drift) {
+        if self.term.is_some() {
+            return self.on_not_landed(now);
+        }
+        let Seen::Record { observation, .. } = &mut self.seen else {
+            // Nobody asked for this: a 304 without a version of ours proves nothing.
+            return self.plan_after_failure(now, None);
+        };
+        observation.shown(now, facts, drift, self.config.store_skew_ms, None);
+        if self.round.is_some() {
+            return self.pause_claim(now);
+        }
+        self.judge(now);
+    }
+
+    /// A claim was refused or unknown and the record is what it was: looked at again before the next try, so
+    /// that a store that keeps refusing is not asked without pause.
+    fn pause_claim(&mut self, now: Now) {
+        self.round = None;
+        self.misses = self.misses.saturating_add(1);
+        let pause_ms = self.growing_pause_ms(self.misses);
+        self.plan_look(now, pause_ms);
+    }
+
+    /// The record still has the version that we hold: an unresolved write has not landed, yet.
+    fn on_not_landed(&mut self, now: Now) {
+        if planted!(ReleaseRereadVersion) && self.round.as_ref().is_some_and(|r| r.attempts == 0) {
+            self.plan = Plan { at_ms: now.mono_ms, action: Action::Attempt };
+            return;
+        }
+        self.round = None;
+        if let Some(wind_down) = self.wind_down {
+            if wind_down.until_ms.is_some() {
+                self.finish_wind_down(now);
+            }
+            return;
+        }
+        self.misses = self.misses.saturating_add(1);
+        let pause_ms = self.growing_pause_ms(self.misses);
+        self.plan = Plan { at_ms: now.mono_ms + pause_ms, action: Action::Attempt };
+    }
+
+    fn on_missing(&mut self, now: Now, sent: Now) {
+        self.end_term(LostReason::Deleted);
+        self.unresolved.retain(|attempt| attempt.purpose == Purpose::Create);
+        let creating = self.round.take().is_some_and(|round| round.purpose == Purpose::Create);
+        self.grace = None;
+        self.seen = Seen::Absent;
+        self.seen_sent_ms = sent.mono_ms;
+        self.absent_at_ms = now.mono_ms;
+        self.name_leader(None);
+        if creating {
+            return self.pause_claim(now);
+        }
+        self.judge(now);
+    }
+
+    fn note_reading(&mut self, reading: &Reading) {
+        self.problem = None;
+        match reading {
+            Reading::Lease(lease) => {
+                self.highest_term = self.highest_term.max(lease.term.unwrap_or(0));
+                let lease_ms = lease.lease_ms.unwrap_or(0);
+                self.longest_lease_ms = self.longest_lease_ms.max(lease_ms);
+                let max_lease_ms = self.config.max_lease_ms;
+                if lease_ms > max_lease_ms.max(self.config.grace_ms(0)) {
+                    self.problem = Some(Problem::LeaseTooLong { lease_ms, max_lease_ms });
+                }
+            }
+            Reading::Unreadable(flaw) => self.problem = Some(Problem::Unreadable(*flaw)),
+            Reading::Closed(Closed::NewerFormat(format)) => {
+                self.problem = Some(Problem::NewerFormat(*format));
+            }
+            Reading::Closed(Closed::TermTooHigh) => self.problem = Some(Problem::TermTooHigh),
+        }
+    }
+
+    fn observe_version(
+        &mut self,
+        now: Now,
+        sent: Now,
+        version: Version,
+        reading: Reading,
+        facts: &Facts,
+        drift: Drift,
+    ) {
+        let before = std::mem::replace(&mut self.seen, Seen::Nothing);
+        let (mut observation, youngest_ms) = match before {
+            Seen::Record { observation, .. } if observation.version == version => {
+                (observation, None)
+            }
+            Seen::Nothing => (Observation::first(version, now), None),
+            _ => {
+                self.misses = 0;
+                let youngest_ms = now.mono_ms.saturating_sub(self.seen_sent_ms);
+                (Observation::first(version, now), Some(youngest_ms))
+            }
+        };
+        if planted!(AgeFromSending) && observation.is_new(now) {
+            observation.restart(sent);
+        }
+        observation.shown(now, facts, drift, self.config.store_skew_ms, youngest_ms);
+        self.seen_sent_ms = sent.mono_ms;
+        self.grace = self.grace.take().filter(|grace| grace.version == observation.version);
+        if let Reading::Lease(lease) = &reading {
+            let own = lease.session.as_deref() == Some(&self.session);
+            if own && lease.in_grace() && self.grace.is_none() {
+                // A create of ours that landed after we had given it up: known by this read-back only (S7).
+                self.grace = Some(self.grace_from(now, observation.version.clone(), lease));
+            }
+            let leader_id = (!lease.released()).then(|| lease.leader_id.clone());
+            self.name_leader(leader_id);
+        }
+        self.seen = Seen::Record { observation, reading };
+    }
+
+    fn grace_from(&self, now: Now, version: Version, lease: &Lease) -> Grace {
+        let length_ms =
+            self.config.grace_ms(self.longest_lease_ms).max(lease.lease_ms.unwrap_or(0));
+        Grace { version, since_ms: now.mono_ms, length_ms }
+    }
+
+    fn on_write(&mut self, now: Now, sequence: u64, outcome: Outcome) {
+        let found = self.unresolved.iter().position(|attempt| attempt.lease.sequence == sequence);
+        let Some(index) = found else {
+            return self.plan_look(now, 0);
+        };
+        match outcome {
+            Outcome::Written { version: Some(version) } => {
+                self.failures = 0;
+                let attempt = self.unresolved.swap_remove(index);
+                self.on_landed(now, attempt, version, true);
+            }
+            Outcome::Written { version: None } => self.plan_look(now, 0),
+            Outcome::Refused if planted!(RefusedIsSuccess) => {
+                let attempt = self.unresolved.swap_remove(index);
+                let version = Version(format!("\"{sequence}\""));
+                self.on_landed(now, attempt, version, true);
+            }
+            Outcome::Refused => {
+                if planted!(RefusedIsLost) {
+                    self.unresolved.clear();
+                    self.end_term(LostReason::Overtaken);
+                }
+                self.plan_look(now, 0);
+            }
+            Outcome::Rejected(fault) => {
+                // The store says that it did not do it, so this one can't land any more (S8).
+                self.unresolved.swap_remove(index);
+                if !self.on_rejected(fault) {
+                    self.plan_after_rejected_write(now);
+                }
+            }
+            Outcome::Unknown { retry_after_ms, cause } => {
+                if planted!(TimeoutDidNotLand) {
+                    self.unresolved.swap_remove(index);
+                }
+                self.problem = Some(Problem::Store(cause));
+                self.plan_next_attempt(now, retry_after_ms);
+            }
+            // No store answers a write like this: it may have landed.
+            Outcome::Found { .. } | Outcome::Missing | Outcome::Unchanged => self.plan_look(now, 0),
+        }
+    }
+
+    fn plan_next_attempt(&mut self, now: Now, retry_after_ms: Option<u64>) {
+        let made = self.round.as_ref().map_or(ATTEMPTS, |round| round.attempts);
+        let asked_ms = retry_after_ms.unwrap_or(0).min(MAX_RETRY_AFTER_MS);
+        if made >= ATTEMPTS {
+            return self.plan_look(now, asked_ms);
+        }
+        let delay_ms = self.config.retry_delays_ms[made.saturating_sub(1).min(1)];
+        let at_ms = now.mono_ms + delay_ms.max(asked_ms);
+        self.plan = Plan { at_ms, action: Action::Attempt };
+    }
+
+    /// A write of ours is known to have landed: by its own answer, or by reading it back.
+    fn on_landed(&mut self, now: Now, attempt: Attempt, version: Version, answered: bool) {
+        // Every other write of ours had the same condition, which no longer holds.
+        self.unresolved.clear();
+        self.round = None;
+        self.failures = 0;
+        self.misses = 0;
+        self.highest_term = self.highest_term.max(attempt.lease.term.unwrap_or(0));
+        self.longest_lease_ms = self.longest_lease_ms.max(attempt.lease.lease_ms.unwrap_or(0));
+        self.seen_sent_ms = attempt.anchor.sent.mono_ms;
+        self.seen = Seen::Record {
+            observation: Observation::first(version.clone(), now),
+            reading: Reading::Lease(Box::new(attempt.lease.clone())),
+        };
+        let mut anchor = attempt.anchor;
+        if planted!(AnchorAfterAnswer) {
+            anchor.sent = now;
+        }
+        let in_time = anchor.remaining_ms(now).is_some();
+        match attempt.purpose {
+            Purpose::Create => self.on_created(now, &attempt, version, answered && in_time),
+            Purpose::Claim if in_time => self.begin_term(now, attempt.lease, version, anchor),
+            Purpose::Renew => self.on_renewed(now, attempt.lease, version, anchor),
+            Purpose::Claim => self.judge(now),
+            Purpose::Release | Purpose::Park => {
+                let leader_id =
+                    (!attempt.lease.released()).then(|| attempt.lease.leader_id.clone());
+                self.name_leader(leader_id);
+                self.finish_wind_down(now);
+            }
+        }
+    }
+
+    fn on_created(&mut self, now: Now, attempt: &Attempt, version: Version, from_absence: bool) {
+        let mut grace = self.grace_from(now, version.clone(), &attempt.lease);
+        if from_absence {
+            grace.since_ms = self.absent_at_ms;
+        }
+        self.grace = Some(grace);
+        if planted!(ClaimAbsenceWithoutGrace) {
+            self.grace = None;
+            return self.begin_term(now, attempt.lease.clone(), version, attempt.anchor);
+        }
+        self.judge(now);
+    }
+
+    fn begin_term(&mut self, now: Now, lease: Lease, version: Version, anchor: Anchor) {
+        let number = lease.term.unwrap_or(0);
+        self.grace = None;
+        self.term = Some(Term { number, version, lease, anchor, ended: self.wind_down.is_some() });
+        self.plan_renewal(now);
+        if self.wind_down.is_some_and(|wind_down| wind_down.until_ms.is_some()) {
+            self.begin_release(now);
+        }
+        if self.wind_down.is_none() {
+            self.announced = Some(number);
+            self.events.push_back(Event::Acquired { term: number });
+            self.name_leader(Some(self.server_id().to_owned()));
+        }
+    }
+
+    fn on_renewed(&mut self, now: Now, lease: Lease, version: Version, anchor: Anchor) {
+        match &mut self.term {
+            Some(term) if lease.term == Some(term.number) => {
+                term.version = version;
+                term.lease = lease;
+                term.anchor = anchor;
+                self.plan_renewal(now);
+            }
+            // The term lapsed before this was known: the record is ours, without authority (S9).
+            _ => self.judge(now),
+        }
+        if self.wind_down.is_some_and(|wind_down| wind_down.until_ms.is_some()) {
+            self.release_again(now);
+        }
+    }
+
+    /// Takes note of what the store refuses to do; true if that is final.
+    fn on_rejected(&mut self, fault: Fault) -> bool {
+        // Authority that is still proven lasts to its fence, but nothing is tried again (scenario 14).
+        self.failed = fault.kind == FaultKind::Misconfigured;
+        if self.failed {
+            self.events.push_back(Event::Failed(fault.clone()));
+        }
+        self.problem = Some(Problem::Store(fault));
+        self.failed
+    }
+
+    fn plan_after_rejected_write(&mut self, now: Now) {
+        if !self.unresolved.is_empty() {
+            return self.plan_look(now, 0);
+        }
+        self.round = None;
+        if self.wind_down.is_some() {
+            self.finish_wind_down(now);
+        } else if self.term.is_some() {
+            let at_ms = now.mono_ms + self.config.frequent_interval_ms;
+            self.plan = Plan { at_ms, action: Action::Attempt };
+        } else {
+            self.failures = self.failures.max(2);
+            self.plan_after_failure(now, None);
+        }
+    }
+
+    fn on_peer(&mut self, now: Now, answer: PeerAnswer) {
+        if !matches!(self.outstanding, None | Some(Outstanding::Peer)) {
+            return;
+        }
+        self.outstanding = None;
+        let expected = match &self.seen {
+            Seen::Record { reading: Reading::Lease(lease), .. } => Some(&lease.leader_id),
+            _ => None,
+        };
+        match answer {
+            PeerAnswer::Alive { leader_id } if expected == Some(&leader_id) => {
+                let at_ms = now.mono_ms + self.peer_interval_ms();
+                self.plan = Plan { at_ms, action: Action::Ask };
+            }
+            _ => {
+                let lease_ms = self.config.leader_timeout_ms;
+                self.peer_silent_until_ms = now.mono_ms + lease_ms;
+                self.plan_look(now, 0);
+            }
+        }
+    }
+}
+
+/// Decisions: what is justified, and when to look next.
+impl Election {
+    /// Judges what the answer that is processed now has shown; claims follow an answer, never a timer.
+    fn judge(&mut self, now: Now) {
+        if let Some(wind_down) = self.wind_down {
+            if self.term.is_none() && wind_down.until_ms.is_some() {
+                self.finish_wind_down(now);
+            }
+            return;
+        }
+        if self.term.is_some() || self.failed || self.finished {
+            return;
+        }
+        if now.mono_ms >= self.compete_after_ms
+            && let Some(round) = self.justified_claim(now)
+        {
+            self.round = Some(round);
+            self.plan = Plan { at_ms: now.mono_ms, action: Action::Attempt };
+            return;
+        }
+        self.plan_follow(now);
+    }
+
+    /// The claim that S6 and S7 allow at this reading, if any.
+    fn justified_claim(&mut self, now: Now) -> Option<Round> {
+        let longest_ms = self.longest_lease_ms;
+        let (condition, before, previous_term) = match &self.seen {
+            Seen::Nothing => return None,
+            Seen::Absent => return self.creation(now),
+            Seen::Record { observation, reading } => {
+                let condition = Condition::Match(observation.version.clone());
+                let age_ms = observation.age_ms(now);
+                match reading {
+                    Reading::Closed(_) => return None,
+                    Reading::Unreadable(_) => {
+                        if age_ms < self.config.grace_ms(longest_ms) + self.clock_slack_ms() {
+                            return None;
+                        }
+                        (condition, None, self.foreign_term(now))
+                    }
+                    Reading::Lease(lease) => {
+                        if !self.may_succeed(now, lease, age_ms) {
+                            return None;
+                        }
+                        let term = lease.term.unwrap_or_else(|| self.foreign_term(now));
+                        (condition, Some((**lease).clone()), term)
+                    }
+                }
+            }
+        };
+        let term =
+            self.new_term(previous_term.saturating_add(1), self.clocks.storage_ceiling_ms(now))?;
+        let mut lease = self.own_lease(before, term);
+        lease.acquired = Some(i64::try_from(self.clocks.storage_ms(now)).unwrap_or(i64::MAX));
+        Some(Round { purpose: Purpose::Claim, condition, lease, attempts: 0 })
+    }
+
+    /// Whether a record may be succeeded: a tombstone, our own without authority and outside its grace, one
+    /// parked for us, or one whose age is proven (S6).
+    fn may_succeed(&self, now: Now, lease: &Lease, age_ms: u64) -> bool {
+        if lease.session.as_deref() == Some(&self.session) {
+            return self.grace.as_ref().is_none_or(|grace| {
+                let passed_ms = now.mono_ms.saturating_sub(grace.since_ms);
+                passed_ms >= grace.length_ms + self.clock_slack_ms()
+            });
+        }
+        if lease.released() {
+            return true;
+        }
+        if planted!(WallClocksCompared)
+            && let Stamp::At(updated_ms) = lease.last_updated
+        {
+            let wall_ms = i64::try_from(now.wall_ms).unwrap_or(i64::MAX);
+            return wall_ms - updated_ms >= self.lease_to_wait_ms(lease) as i64;
+        }
+        let parked_for_us = lease.parked
+            && !self.config.server_id.is_empty()
+            && lease.leader_id == self.config.server_id;
+        parked_for_us || age_ms >= self.lease_to_wait_ms(lease)
+    }
+
+    /// How long a record of somebody else's is waited out: its own lease, ours for foreign ones.
+    fn lease_to_wait_ms(&self, lease: &Lease) -> u64 {
+        lease.lease_ms.unwrap_or(self.config.leader_timeout_ms) + self.clock_slack_ms()
+    }
+
+    /// A single clock may have stepped forward unseen where the store names no `Date` (S11).
+    fn clock_slack_ms(&self) -> u64 {
+        if self.clocks.single() && !self.dated { self.config.store_skew_ms } else { 0 }
+    }
+
+    /// The record that is created from absence: a lease as long as the grace, without authority (S7). Its
+    /// term is what a record without one would count as, so that not even the stored number ever falls.
+    fn creation(&mut self, now: Now) -> Option<Round> {
+        let ahead_ms = self.config.store_skew_ms + 2_000;
+        let floor = self.clocks.storage_ceiling_ms(now).saturating_add(ahead_ms);
+        let term = self.new_term(0, floor)?;
+        let mut lease = self.own_lease(None, term);
+        lease.lease_ms = Some(self.config.grace_ms(self.longest_lease_ms));
+        if planted!(ClaimAbsenceWithoutGrace) {
+            lease.acquired = Some(0);
+        }
+        Some(Round { purpose: Purpose::Create, condition: Condition::Absent, lease, attempts: 0 })
+    }
+
+    fn own_lease(&self, before: Option<Lease>, term: u64) -> Lease {
+        let before = before.as_ref();
+        let moved = before.is_some_and(|lease| lease.leader_id != self.server_id());
+        Lease {
+            leader_id: self.server_id().to_owned(),
+            leader_addr: self.config.server_addr.clone(),
+            last_updated: Stamp::At(0),
+            term: Some(term),
+            session: Some(self.session.clone()),
+            sequence: 0,
+            lease_ms: Some(self.config.leader_timeout_ms),
+            acquired: None,
+            transitions: before
+                .map_or(0, |lease| lease.transitions.saturating_add(u64::from(moved))),
+            parked: false,
+            slot: before.and_then(|lease| lease.slot),
+            slot_done: before.and_then(|lease| lease.slot_done),
+            extra: before.map(|lease| lease.extra.clone()).unwrap_or_default(),
+        }
+    }
+
+    /// What a record without a term counts as: the storage time of its last change, with room for the
+    /// store's own clocks (S2, design section 4).
+    fn foreign_term(&self, now: Now) -> u64 {
+        let modified_ms = match &self.seen {
+            Seen::Record { observation, .. } => observation.last_modified_ms(),
+            _ => None,
+        };
+        let changed_ms = modified_ms.unwrap_or_else(|| self.clocks.storage_ms(now));
+        changed_ms.saturating_add(self.config.store_skew_ms + 2_000)
+    }
+
+    fn new_term(&mut self, at_least: u64, storage_ms: u64) -> Option<u64> {
+        let term = at_least
+            .max(self.highest_term.saturating_add(1))
+            .max(self.config.term_floor)
+            .max(storage_ms);
+        if term > MAX_TERM {
+            self.problem = Some(Problem::TermTooHigh);
+            return None;
+        }
+        Some(term)
+    }
+
+    fn plan_look(&mut self, now: Now, pause_ms: u64) {
+        self.plan = Plan { at_ms: now.mono_ms.saturating_add(pause_ms), action: Action::Look };
+    }
+
+    fn plan_renewal(&mut self, now: Now) {
+        let Some(term) = &self.term else { return };
+        let at_ms = term.anchor.sent.mono_ms.saturating_add(self.config.frequent_interval_ms);
+        self.plan = Plan { at_ms: at_ms.max(now.mono_ms), action: Action::Attempt };
+    }
+
+    /// After a request without a usable answer: two quick retries, then a capped back-off (scenario 64).
+    fn plan_after_failure(&mut self, now: Now, retry_after_ms: Option<u64>) {
+        self.failures = self.failures.saturating_add(1);
+        let asked_ms = retry_after_ms.unwrap_or(0).min(MAX_RETRY_AFTER_MS);
+        let [first_ms, second_ms] = self.config.retry_delays_ms;
+        let frequent_ms = self.config.frequent_interval_ms;
+        let cap_ms = self.config.infrequent_interval_ms.max(self.config.leader_timeout_ms);
+        let urgent = self.term.is_some() || !self.unresolved.is_empty();
+        let pause_ms = match self.failures {
+            1 => first_ms,
+            2 => second_ms,
+            _ if urgent => second_ms.min(frequent_ms),
+            many => {
+                let doubled_ms = frequent_ms.saturating_mul(1 << (many - 3).min(16)).min(cap_ms);
+                doubled_ms / 2 + self.random_below(doubled_ms / 2 + 1)
+            }
+        };
+        self.plan_look(now, pause_ms.max(asked_ms));
+    }
+
+    fn growing_pause_ms(&mut self, times: u32) -> u64 {
+        let [first_ms, _] = self.config.retry_delays_ms;
+        let cap_ms = self.config.frequent_interval_ms;
+        let pause_ms = first_ms.saturating_mul(1 << (times.saturating_sub(1)).min(16)).min(cap_ms);
+        pause_ms + self.random_below(pause_ms / 2 + 1)
+    }
+
+    /// When a follower looks next (design section 3, timing).
+    fn plan_follow(&mut self, now: Now) {
+        let frequent_ms = self.config.frequent_interval_ms;
+        let spread_ms = self.spread_ms();
+        let jitter_ms = self.random_below(frequent_ms / 10 + 1);
+        let soon_ms = now.mono_ms + frequent_ms + jitter_ms;
+        let slack_ms = self.clock_slack_ms();
+        let (at_ms, action) = match &self.seen {
+            Seen::Record { observation, reading: Reading::Lease(lease) } => {
+                let own = lease.session.as_deref() == Some(&self.session);
+                let lease_ms = self.lease_to_wait_ms(lease);
+                let proof_ms = observation.proven_at_ms(lease_ms).saturating_add(spread_ms);
+                match &self.grace {
+                    Some(grace) if own => {
+                        (grace.since_ms + grace.length_ms + slack_ms, Action::Look)
+                    }
+                    _ if own || lease.released() || observation.age_ms(now) >= lease_ms => {
+                        (soon_ms, Action::Look)
+                    }
+                    _ if self.peer_to_ask(now).is_some() => {
+                        (now.mono_ms + self.peer_interval_ms(), Action::Ask)
+                    }
+                    _ => (self.stable_look_ms(now, proof_ms, jitter_ms), Action::Look),
+                }
+            }
+            Seen::Record { observation, reading: Reading::Unreadable(_) } => {
+                let wait_ms = self.config.grace_ms(self.longest_lease_ms) + slack_ms;
+                let proof_ms = observation.proven_at_ms(wait_ms).saturating_add(spread_ms);
+                (soon_ms.min(proof_ms), Action::Look)
+            }
+            _ => (soon_ms, Action::Look),
+        };
+        self.misses = self.misses.saturating_add(1);
+        self.plan = Plan { at_ms: at_ms.max(now.mono_ms + 1), action };
+    }
+
+    fn stable_look_ms(&self, now: Now, proof_ms: u64, jitter_ms: u64) -> u64 {
+        let frequent_ms = self.config.frequent_interval_ms;
+        let Seen::Record { observation, reading: Reading::Lease(lease) } = &self.seen else {
+            return now.mono_ms + frequent_ms;
+        };
+        // Another session of our own name may park at any moment (design, Crons); a silent peer is a sign.
+        let own_name = lease.leader_id == self.config.server_id;
+        if own_name || now.mono_ms < self.peer_silent_until_ms {
+            return proof_ms.min(now.mono_ms + frequent_ms + jitter_ms);
+        }
+        let fresh = observation.is_new(now);
+        match self.config.follow {
+            Follow::Frugal => {
+                let late = observation.age_ms(now) > frequent_ms;
+                let usual_ms = now.mono_ms + self.config.infrequent_interval_ms + jitter_ms;
+                if fresh && !late { usual_ms } else { usual_ms.min(proof_ms) }
+            }
+            Follow::Balanced if observation.has_store_clock() => proof_ms,
+            // A little earlier than the next renewal after one was seen, a little later until one is: so the
+            // look settles just behind the renewals, for one GET per interval and a few more.
+            _ if fresh => now.mono_ms + frequent_ms - frequent_ms / 100,
+            _ => {
+                let late_ms =
+                    (frequent_ms / 25).max(1) << self.misses.clamp(1, 6).saturating_sub(1);
+                proof_ms.min(now.mono_ms + late_ms.min(frequent_ms))
+            }
+        }
+    }
+
+    fn peer_interval_ms(&self) -> u64 {
+        match self.config.follow {
+            Follow::Tight => self.config.frequent_interval_ms,
+            Follow::Balanced => self.config.leader_timeout_ms,
+            Follow::Frugal => self.config.infrequent_interval_ms,
+        }
+    }
+
+    /// The address to ask instead of the store, if peers are on and the record names a usable one.
+    fn peer_to_ask(&self, now: Now) -> Option<String> {
+        let Seen::Record { reading: Reading::Lease(lease), .. } = &self.seen else { return None };
+        let own = lease.session.as_deref() == Some(&self.session)
+            || lease.leader_addr == self.config.server_addr;
+        let usable = self.config.peer_mode
+            && !own
+            && !lease.parked
+            && !lease.released()
+            && now.mono_ms >= self.peer_silent_until_ms
+            && is_peer_addr(&lease.leader_addr);
+        usable.then(|| lease.leader_addr.clone())
+    }
+
+    fn name_leader(&mut self, leader_id: Option<String>) {
+        if self.known_leader != leader_id {
+            self.known_leader.clone_from(&leader_id);
+            self.events.push_back(Event::NewLeader { leader_id });
+        }
+    }
+
+    /// How long after a lease ran out this follower looks. Most followers draw a time near the end and few an
+    /// early one, so that whatever their number only a handful act before the first of them is seen: the
+    /// truncated exponential distribution of feedback suppression in multicast (Nonnenmacher and Biersack).
+    fn spread_ms(&mut self) -> u64 {
+        const SLOTS: u64 = 14;
+        let window_ms = (self.config.leader_timeout_ms / 30).min(500);
+        let from_end = u64::from(self.random().leading_zeros()).min(SLOTS - 1);
+        let within_ms = self.random_below(window_ms / SLOTS + 1);
+        window_ms * (SLOTS - 1 - from_end) / SLOTS + within_ms
+    }
+
+    /// SplitMix64: small, seeded by the host, and never used for anything that has to be secret.
+    fn random(&mut self) -> u64 {
+        self.chance = self.chance.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.chance;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn random_below(&mut self, bound: u64) -> u64 {
+        if bound == 0 { 0 } else { self.random() % bound }
+    }
+}
+
+/// Giving up the leadership: authority ends, the work stops, then the record says so (S5, S12).
+impl Election {
+    fn begin_wind_down(&mut self, now: Now, park: bool, finish: bool) {
+        if let Some(wind_down) = &mut self.wind_down {
+            wind_down.finish |= finish;
+            return;
+        }
+        if !finish {
+            let pause_ms = self.config.leader_timeout_ms + self.config.frequent_interval_ms;
+            self.compete_after_ms = now.mono_ms + pause_ms;
+        }
+        let announced = self.announced.take();
+        if let Some(term) = announced {
+            let reason = if finish { LostReason::Stopped } else { LostReason::Resigned };
+            self.events.push_back(Event::Lost { term, reason });
+        }
+        if let Some(term) = &mut self.term {
+            term.ended = true;
+        }
+        if self.outstanding.is_none() {
+            self.round = None;
+        }
+        let claiming = self.unresolved.iter().any(|attempt| attempt.purpose == Purpose::Claim);
+        if self.term.is_some() || claiming {
+            self.wind_down = Some(WindDown {
+                park,
+                finish,
+                work_ended: announced.is_none(),
+                until_ms: None,
+                read_back: false,
+            });
+        } else if finish {
+            self.finished = true;
+        } else if self.outstanding.is_none() {
+            self.plan_look(now, self.config.frequent_interval_ms);
+        }
+    }
+
+    fn awaiting_work(&self) -> bool {
+        self.term.is_some() && self.wind_down.is_some_and(|wind_down| wind_down.until_ms.is_none())
+    }
+
+    fn advance_wind_down(&mut self, now: Now) {
+        let Some(wind_down) = self.wind_down else { return };
+        if wind_down.until_ms.is_some_and(|until_ms| now.mono_ms >= until_ms) {
+            self.outstanding = None;
+            return self.finish_wind_down(now);
+        }
+        if self.outstanding.is_some() || wind_down.until_ms.is_some() {
+            return;
+        }
+        let patience_ms =
+            4 * self.config.request_timeout_ms + self.config.retry_delays_ms.iter().sum::<u64>();
+        let until_ms = Some(now.mono_ms + patience_ms);
+        match &self.term {
+            None => {
+                // A claim left and nobody knows whether it landed: one look decides what there is to release.
+                let claiming =
+                    self.unresolved.iter().any(|attempt| attempt.purpose == Purpose::Claim);
+                if !claiming {
+                    return self.finish_wind_down(now);
+                }
+                self.wind_down = Some(WindDown { until_ms, ..wind_down });
+                self.round = None;
+                self.plan_look(now, 0);
+            }
+            Some(_) if wind_down.work_ended => {
+                self.wind_down = Some(WindDown { until_ms, ..wind_down });
+                self.begin_release(now);
+            }
+            // The work did not stop in time: nothing is written, the lease runs out (S5).
+            Some(term) if term.anchor.remaining_ms(now).is_none() => self.finish_wind_down(now),
+            Some(_) => {}
+        }
+    }
+
+    fn begin_release(&mut self, now: Now) {
+        let (Some(term), Some(wind_down)) = (&self.term, self.wind_down) else { return };
+        let mut lease = term.lease.clone();
+        let purpose = if wind_down.park { Purpose::Park } else { Purpose::Release };
+        lease.parked = wind_down.park;
+        if !wind_down.park {
+            lease.last_updated = Stamp::Released;
+        }
+        let condition = Condition::Match(term.version.clone());
+        self.round = Some(Round { purpose, condition, lease, attempts: 0 });
+        self.plan = Plan { at_ms: now.mono_ms, action: Action::Attempt };
+        if planted!(ReleaseRereadVersion) {
+            self.plan_look(now, 0);
+        }
+    }
+
+    /// A refused tombstone met a renewal of our own that had landed: it is written once more (S12).
+    fn release_again(&mut self, now: Now) {
+        match &mut self.wind_down {
+            Some(wind_down) if !wind_down.read_back => {
+                wind_down.read_back = true;
+                self.begin_release(now);
+            }
+            _ => self.finish_wind_down(now),
+        }
+    }
+
+    fn finish_wind_down(&mut self, now: Now) {
+        let finish = self.wind_down.take().is_some_and(|wind_down| wind_down.finish);
+        self.term = None;
+        self.round = None;
+        self.finished |= finish;
+        if self.outstanding.is_none() {
+            self.plan_follow(now);
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! What every store gives the election: one record, read and changed by compare-and-swap.
+//!
+//! A store turns one operation into one [`Answer`]. It never retries a conditional write on its own and
+//! never guesses: what it cannot know is [`Outcome::Unknown`] (S8).
+
+pub mod memory;
+pub mod s3;
+
+use crate::lease::Reading;
+
+/// The store's name for one state of the record: for S3 the ETag, quotes included. Opaque.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Version(pub String);
+
+/// On what a write is conditional. There is no unconditional write (S3).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// The record must not exist: `If-None-Match: *`.
+    Absent,
+    /// The record must still have this version: `If-Match`.
+    Match(Version),
+}
+
+/// One operation of a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Read the record; [`Outcome::Unchanged`] if it still has the version in `unless`.
+    Read {
+        /// The version that the caller already knows.
+        unless: Option<Version>,
+    },
+    /// Replace the record, if the condition holds.
+    Write {
+        /// The whole new body.
+        body: Vec<u8>,
+        /// What must hold for the write to take effect.
+        condition: Condition,
+    },
+}
+
+/// What a store knows after an operation. Outcomes are inputs of the election, not errors.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// The record and the version that this body has.
+    Found {
+        /// The version of exactly this body.
+        version: Version,
+        /// The body, judged.
+        reading: Reading,
+    },
+    /// There is no record.
+    Missing,
+    /// The record still has the version that the caller named.
+    Unchanged,
+    /// The write took effect and made this version.
+    Written {
+        /// The new version; `None` where the answer named none, so that it must be read back.
+        version: Option<Version>,
+    },
+    /// The store says that the condition did not hold (412, 404, 409). Not believed without a read-back (S8).
+    Refused,
+    /// The operation may have taken effect, or may still do (a timeout, a reset, a 5xx, a 429).
+    Unknown {
+        /// How long the store asks to be left alone, in milliseconds (`Retry-After`).
+        retry_after_ms: Option<u64>,
+        /// What happened, for people.
+        cause: Fault,
+    },
+    /// The store did not do it and says why; a write did not take effect.
+    Rejected(Fault),
+}
+
+/// A problem with a store, told so that somebody can act on it. Never carries a secret or a signature.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// What kind of problem it is.
+    pub kind: FaultKind,
+    /// The HTTP status, where there was one.
+    pub status: Option<u16>,
+    /// The store's own code (`AccessDenied`), where it gave one; letters, digits, dots and dashes only.
+    pub code: Option<String>,
+    /// The sentence for people: the store, the operation, what to do.
+    pub message: String,
+}
+
+/// The kinds of [`Fault`], split by what a caller can do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FaultKind {
+    /// No answer in time.
+    Timeout,
+    /// No answer: refused, reset, name not found.
+    Network,
+    /// The store is unwell or asks for patience (5xx, 429, SlowDown).
+    Unavailable,
+    /// The credentials are not allowed to do this, or are wrong or expired.
+    Denied,
+    /// The store cannot be used as it is set up: no bucket, wrong region, no conditional writes. Trying again
+    /// does not help.
+    Misconfigured,
+    /// The answer makes no sense (no ETag, a broken body); nothing may be concluded from it.
+    Nonsense,
+}
+
+/// What the answer says about time, for the proofs of age (S6) and for storage time (S2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// The `Date` header in milliseconds since the Unix epoch (whole seconds).
+    pub date_ms: Option<u64>,
+    /// The `Last-Modified` header in milliseconds since the Unix epoch (whole seconds).
+    pub last_modified_ms: Option<u64>,
+    /// Whether an `Age` or `Via` header shows that something between us and the store answered or relayed.
+    pub relayed: bool,
+}
+
+/// The end of one operation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// What is known now.
+    pub outcome: Outcome,
+    /// What the answer says about time.
+    pub facts: Facts,
+}
+
+/// A place that keeps one record. `&self` throughout: a store may be asked by several electors.
+///
+/// Implementations end each operation by themselves only when the answer is there; the driver cuts off what
+/// takes longer than the election allows, and takes that for [`Outcome::Unknown`].
+#[allow(async_fn_in_trait)] // Hosts here have one thread; no future has to be Send.
+pub trait Store {
+    /// Performs one operation.
+    async fn perform(&self, operation: Operation) -> Answer;
+    /// The name for errors and status, such as `S3 bucket "jobs" at https://…`.
+    fn describe(&self) -> String;
+}
+
+impl Fault {
+    /// A fault without HTTP details.
+    pub fn new(kind: FaultKind, message: impl Into<String>) -> Self {
+        Self { kind, status: None, code: None, message: message.into() }
+    }
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Fault {}
