@@ -469,3 +469,136 @@ pub fn is_peer_addr(addr: &str) -> bool {
     });
     host_ok && port_ok
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn config_of(options: Value) -> Result<Config, ConfigError> {
+        let mut options = options.as_object().expect("tests give objects").clone();
+        options.entry("lockfilePath").or_insert_with(|| "leader/jobs.json".into());
+        Config::new(&Settings::from_json(&options)?)
+    }
+
+    #[test]
+    fn the_defaults_are_s3lects() {
+        let config = config_of(json!({})).unwrap();
+        assert_eq!(config.frequent_interval_ms, 5_000);
+        assert_eq!(config.infrequent_interval_ms, 30_000);
+        assert_eq!(config.leader_timeout_ms, 15_000);
+        assert_eq!(config.peer_timeout_ms, 3_000);
+        assert_eq!((config.margin_ms, config.store_skew_ms), (1_500, 2_000));
+        assert_eq!((config.request_timeout_ms, config.retry_delays_ms), (1_800, [100, 1_000]));
+        assert_eq!((config.follow, config.peer_mode), (Follow::Balanced, false));
+    }
+
+    #[test]
+    fn the_settings_of_every_seed_start_with_room_for_three_attempts_and_a_read_back() {
+        for (lease_ms, frequent_ms) in
+            [(15_000, 5_000), (30_000, 10_000), (10_000, 3_000), (45_000, 15_000), (1_500, 500)]
+        {
+            let options = json!({ "leaderTimeout": lease_ms, "frequentInterval": frequent_ms });
+            let config = config_of(options).unwrap();
+            let delays_ms: u64 = config.retry_delays_ms.iter().sum();
+            let worst_ms = frequent_ms + 4 * config.request_timeout_ms + delays_ms;
+            assert!(worst_ms <= lease_ms - config.margin_ms, "{lease_ms}/{frequent_ms}");
+            assert!(config.request_timeout_ms >= 50);
+        }
+    }
+
+    #[test]
+    fn each_wrong_option_is_refused_by_name_with_its_value_and_the_rule() {
+        for (options, field, rule) in [
+            (json!({ "leaderTimeout": 999 }), "leaderTimeout", "from 1000 ms"),
+            (json!({ "leaderTimeout": 3_600_001 }), "leaderTimeout", "one hour"),
+            (json!({ "leaderTimeout": "15s" }), "leaderTimeout", "whole number of milliseconds"),
+            (json!({ "leaderTimeout": -1 }), "leaderTimeout", "whole number of milliseconds"),
+            (json!({ "leaderTimeout": 1.5 }), "leaderTimeout", "whole number of milliseconds"),
+            (json!({ "leaderTimeout": "NaN" }), "leaderTimeout", "whole number of milliseconds"),
+            (json!({ "frequentInterval": 15_000 }), "frequentInterval", "less than leaderTimeout"),
+            (json!({ "frequentInterval": 13_000 }), "frequentInterval", "S8"),
+            (json!({ "infrequentInterval": 100 }), "infrequentInterval", "frequentInterval"),
+            (json!({ "requestTimeout": 1_900 }), "requestTimeout", "S8"),
+            (json!({ "requestTimeout": 10 }), "requestTimeout", "at least 50 ms"),
+            (json!({ "retryDelays": [100] }), "retryDelays", "two whole numbers"),
+            (json!({ "retryDelays": [0, 5] }), "retryDelays", "from 1 ms"),
+            (json!({ "retryDelays": [100, 15_000] }), "frequentInterval", "S8"),
+            (json!({ "margin": 0 }), "margin", "from 1 ms"),
+            (json!({ "margin": 8_000 }), "margin", "half of leaderTimeout"),
+            (json!({ "maxLease": 14_999 }), "maxLease", "longest lease of the whole group"),
+            (json!({ "storeSkew": 600_001 }), "storeSkew", "10 minutes"),
+            (json!({ "peerTimeout": 1 }), "peerTimeout", "50 ms"),
+            (json!({ "peerMode": "yes" }), "peerMode", "true or false"),
+            (json!({ "follow": "loose" }), "follow", "balanced"),
+            (json!({ "termFloor": 4_503_599_627_370_497_u64 }), "termFloor", "2^52"),
+            (json!({ "sustain": 20_600 }), "sustain", "leaderTimeout + storeSkew"),
+            (json!({ "sustain": 900_001 }), "sustain", "15 minutes"),
+            (json!({ "serverId": "" }), "serverId", "1 to 1024 bytes"),
+            (json!({ "serverId": "a\u{0}b" }), "serverId", "control characters"),
+            (json!({ "serverAddr": "https://a/b" }), "serverAddr", "without scheme"),
+            (json!({ "lockfilePath": "/leader" }), "lockfilePath", "leading slash"),
+            (json!({ "lockfilePath": "a/../b" }), "lockfilePath", "dot"),
+            (json!({ "lockfilePath": "" }), "lockfilePath", "1 to 1024 bytes"),
+            (json!({ "lockFilePath": "a" }), "lockFilePath", "no such option"),
+        ] {
+            let error = config_of(options.clone()).expect_err(&options.to_string());
+            assert_eq!(error.field, field, "{options}: {error}");
+            assert!(error.rule.contains(rule), "{options}: {error}");
+            assert!(error.to_string().starts_with(field), "{error}");
+        }
+    }
+
+    #[test]
+    fn every_accepted_timing_keeps_the_budget_of_s8() {
+        let mut accepted = 0;
+        for lease_ms in (1_000..60_000).step_by(731) {
+            for frequent_ms in (50..lease_ms).step_by(617) {
+                for margin_ms in [1, lease_ms / 10, lease_ms / 2] {
+                    let options = json!({
+                        "leaderTimeout": lease_ms, "frequentInterval": frequent_ms,
+                        "infrequentInterval": 60_000, "margin": margin_ms,
+                    });
+                    let Ok(config) = config_of(options) else { continue };
+                    accepted += 1;
+                    let delays_ms: u64 = config.retry_delays_ms.iter().sum();
+                    let worst_ms = frequent_ms + 4 * config.request_timeout_ms + delays_ms;
+                    assert!(worst_ms <= lease_ms - margin_ms);
+                }
+            }
+        }
+        assert!(accepted > 1_000, "only {accepted} settings were accepted");
+    }
+
+    #[test]
+    fn c68_only_a_host_and_a_port_are_an_address() {
+        for good in ["a", "a.b-c.example:8443", "10.0.1.42:8443", "[::1]:80", "[fd00::1]"] {
+            assert!(is_peer_addr(good), "{good}");
+        }
+        for bad in [
+            "",
+            ":80",
+            "a:",
+            "a:0",
+            "a:65536",
+            "a:+80",
+            "a/b",
+            "a:80/b",
+            "u@a",
+            "a?b",
+            "a#b",
+            "a b",
+            "[::1",
+            "[::1]x",
+            "[nonsense]:80",
+            "::1",
+            "http://a",
+            "a\\b",
+            "a\r\nb",
+            "ä.example",
+            "a:80:90",
+        ] {
+            assert!(!is_peer_addr(bad), "{bad}");
+        }
+    }
+}

@@ -147,6 +147,8 @@ pub enum Event {
         /// Its `leaderID`; `None` once it has released the lease or its record is gone.
         leader_id: Option<String>,
     },
+    /// Giving the leadership up after [`Input::Resign`] is over: the record says so, or it will run out.
+    GivenUp,
     /// The store cannot be used; the elector finishes.
     Failed(Fault),
 }
@@ -764,6 +766,7 @@ impl Election {
         self.seen = Seen::Absent;
         self.seen_sent_ms = sent.mono_ms;
         self.absent_at_ms = now.mono_ms;
+        self.problem = None;
         self.name_leader(None);
         if creating {
             return self.pause_claim(now);
@@ -1353,7 +1356,10 @@ impl Election {
                 until_ms: None,
                 read_back: false,
             });
-        } else if finish {
+            return;
+        }
+        self.events.push_back(Event::GivenUp);
+        if finish {
             self.finished = true;
         } else if self.outstanding.is_none() {
             self.plan_look(now, self.config.frequent_interval_ms);
@@ -1430,6 +1436,7 @@ impl Election {
         self.term = None;
         self.round = None;
         self.finished |= finish;
+        self.events.push_back(Event::GivenUp);
         if self.outstanding.is_none() {
             self.plan_follow(now);
         }

@@ -279,3 +279,95 @@ fn take_time(fields: &mut Map<String, Value>, name: &str) -> Result<Option<i64>,
         },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lease_of(text: &str) -> Lease {
+        match read(text.as_bytes()) {
+            Reading::Lease(lease) => *lease,
+            other => panic!("{text} reads as {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_written_lease_reads_back_with_unknown_fields_kept() {
+        let mut lease = lease_of(
+            r#"{"leaderID":"a","leaderAddr":"10.0.1.42:8443","lastUpdated":"2026-11-21T06:58:12.345Z",
+                "term":1795244292345,"session":"s","sequence":17,"leaseMs":15000,
+                "acquired":"2026-11-21T06:00:00Z","transitions":3,"parked":false,
+                "slot":1795244280000,"slotDone":true,"format":1,"theirs":{"deep":[1,2]}}"#,
+        );
+        assert_eq!(lease.last_updated, Stamp::At(1_795_244_292_345));
+        assert_eq!(lease.extra["theirs"]["deep"][1], 2);
+        assert_eq!(read(&write(&lease)), Reading::Lease(Box::new(lease.clone())));
+        lease.last_updated = Stamp::Released;
+        assert!(String::from_utf8(write(&lease)).unwrap().contains("0001-01-01T00:00:00Z"));
+        assert!(lease_of(std::str::from_utf8(&write(&lease)).unwrap()).released());
+    }
+
+    #[test]
+    fn s3lects_document_reads_with_gos_nanoseconds_and_offsets() {
+        let lease = lease_of(
+            r#"{"leaderID":"server-001","leaderAddr":"","lastUpdated":"2024-10-27T12:30:45.123456789+02:00"}"#,
+        );
+        assert_eq!(lease.last_updated, Stamp::At(1_730_025_045_123));
+        assert_eq!((lease.term, lease.lease_ms, lease.sequence), (None, None, 0));
+        assert!(!lease.in_grace());
+        assert!(lease_of(r#"{"leaderID":"a","lastUpdated":"0001-01-01T00:00:00Z"}"#).released());
+    }
+
+    #[test]
+    fn c27_unusable_bodies_are_flaws_not_leases() {
+        for (body, flaw) in [
+            (b"".to_vec(), Flaw::NotJson),
+            (b"{\"leaderID\":".to_vec(), Flaw::NotJson),
+            (b"[1,2,3]".to_vec(), Flaw::NotJson),
+            (vec![0xff, 0x00, 0xfe], Flaw::NotJson),
+            (vec![b'['; 60_000], Flaw::NotJson),
+            (vec![b' '; 10 << 20], Flaw::TooLarge),
+            (b"{}".to_vec(), Flaw::Foreign),
+            (b"{\"leaderID\":\"\"}".to_vec(), Flaw::Foreign),
+            (b"{\"leaderID\":7}".to_vec(), Flaw::Foreign),
+        ] {
+            assert_eq!(read(&body), Reading::Unreadable(flaw), "{} bytes", body.len());
+        }
+    }
+
+    #[test]
+    fn c28_a_higher_format_is_closed() {
+        let body = br#"{"leaderID":"a","format":2,"leaseMs":"whatever it means by then"}"#;
+        assert_eq!(read(body), Reading::Closed(Closed::NewerFormat(2)));
+    }
+
+    #[test]
+    fn c30_absurd_numbers_are_never_a_shorter_wait() {
+        for lease_ms in ["0", "-1", "3600001", "9223372036854775808", "1e300", "15000.5"] {
+            let body = format!(r#"{{"leaderID":"a","leaseMs":{lease_ms}}}"#);
+            assert_eq!(read(body.as_bytes()), Reading::Unreadable(Flaw::Absurd), "{lease_ms}");
+        }
+        for field in ["leaseMs", "term", "sequence", "transitions", "slot", "parked", "leaderAddr"]
+        {
+            let body = format!(r#"{{"leaderID":"a","{field}":[]}}"#);
+            assert_eq!(read(body.as_bytes()), Reading::Unreadable(Flaw::Foreign), "{field}");
+        }
+        for term in ["4503599627370497", "9223372036854775808", "1e300"] {
+            let body = format!(r#"{{"leaderID":"a","term":{term}}}"#);
+            assert_eq!(read(body.as_bytes()), Reading::Closed(Closed::TermTooHigh), "{term}");
+        }
+        for time in ["10000-01-01T00:00:00Z", "yesterday", ""] {
+            let body = format!(r#"{{"leaderID":"a","lastUpdated":"{time}"}}"#);
+            assert_eq!(read(body.as_bytes()), Reading::Unreadable(Flaw::Foreign), "{time}");
+        }
+        assert!(!lease_of(r#"{"leaderID":"a","lastUpdated":"9999-12-31T23:59:59Z"}"#).released());
+    }
+
+    #[test]
+    fn any_time_that_is_written_reads_back() {
+        for unix_ms in [ZERO_TIME_MS, -1, 0, 1_795_244_292_345, 253_402_300_799_999] {
+            assert_eq!(parse_rfc3339(&rfc3339(unix_ms)), Some(unix_ms));
+        }
+        assert_eq!(parse_rfc3339(&rfc3339(i64::MAX)), Some(253_402_300_799_999));
+    }
+}

@@ -1,0 +1,196 @@
+/**
+ * edgelect: leader election over S3-compatible storage. All durations are milliseconds.
+ *
+ * What is promised: at any instant at most one session of a group has authority, as long as clock rates
+ * differ by less than `margin`. What is not: that your last request arrives before the authority ends. Hand
+ * `term.token` to whatever you change, and let it refuse lower tokens.
+ */
+
+/** One unbroken leadership. */
+export interface Term {
+  /** The fencing token: higher than that of every earlier term of the group. A safe integer. */
+  readonly token: number;
+  /** Fires when the authority ends; its `reason` is an `EdgelectError` with the code `EDGELECT_LOST`. */
+  readonly signal: AbortSignal;
+  /** Milliseconds of authority that are left, 0 without any. On Workers, where clocks stand still, advice. */
+  remaining(): number;
+}
+
+/** Why a term ended. */
+export type LostReason =
+  | 'expired'
+  | 'overtaken'
+  | 'deleted'
+  | 'clock'
+  | 'resigned'
+  | 'stopped'
+  | 'trap';
+
+export interface LostLeadership {
+  /** The token of the term that ended. */
+  term: number;
+  reason: LostReason;
+}
+
+/** The timing options, which `updateConfig` may change. */
+export interface TimingOptions {
+  /** How often a leader renews and an unstable follower looks. Default 5000. */
+  frequentInterval?: number;
+  /** How often a `frugal` follower looks. Default 30000. */
+  infrequentInterval?: number;
+  /** The lease: how long after a leader's last renewal another may lead. 1000 to 3600000, default 15000. */
+  leaderTimeout?: number;
+  /** Ask the leader (`serverAddr`) before the store. Default false. */
+  peerMode?: boolean;
+  /** How long a leader may take to answer. Default 3000. */
+  peerTimeout?: number;
+  /** How closely a stable leader is watched. Default `balanced`: one GET per lease. */
+  follow?: 'tight' | 'balanced' | 'frugal';
+  /** What authority ends before the lease does. Default `leaderTimeout / 10`. */
+  margin?: number;
+  /** How far the store's own clocks may be apart. Default 2000. */
+  storeSkew?: number;
+  /** The longest `leaderTimeout` in the group; one value for all members. Default the own. */
+  maxLease?: number;
+  /** How long one request may take. Default 1800, or what fits. */
+  requestTimeout?: number;
+  /** The pauses before the second and third attempt of a write. Default [100, 1000], less for short leases. */
+  retryDelays?: [number, number];
+  /** No new token is lower than this. Default 0. */
+  termFloor?: number;
+  /** How long a cron tick may take, from its scheduled time; checked against the lease. */
+  sustain?: number;
+  /** `host` or `host:port` under which peers reach this member. */
+  serverAddr?: string;
+}
+
+export interface ElectorOptions extends TimingOptions {
+  /** Default: S3 from the variables `EDGELECT_*` and `AWS_*`. */
+  storage?: S3Storage | MemoryStorage | Storage;
+  /** The key of the lease object; it names the group. Default `EDGELECT_LOCKFILE_PATH`. */
+  lockfilePath?: string;
+  /** The name of this member. Default: the session's random id. */
+  serverId?: string;
+  /** Whether pending timers let the process end. Default false. */
+  unref?: boolean;
+  /** A term began. If it throws or rejects, the elector resigns, sits out, and competes again. */
+  onAcquireLeadership?(term: Term): void | Promise<void>;
+  /** The term ended, once for each acquired one. After a resignation or a stop the lease is released when the
+   * returned promise settles, so stop your work here. */
+  onLoseLeadership?(lost: LostLeadership): void | Promise<void>;
+  /** Another leader than before; `null` when the lease was released or its object is gone. */
+  onNewLeader?(leaderId: string | null): void | Promise<void>;
+}
+
+/** The settings in force, complete. */
+export type Config = Required<Omit<TimingOptions, 'sustain'>> & {
+  sustain: number | null;
+  lockfilePath: string;
+  serverId: string;
+};
+
+export interface Status {
+  role: 'leader' | 'follower' | 'candidate' | 'stopped';
+  serverId: string | null;
+  session: string | null;
+  group: string;
+  leaderId: string | null;
+  leaderAddr: string | null;
+  /** The own token with authority, else the newest one seen. */
+  term: number | null;
+  /** Milliseconds of own authority. */
+  remainingMs: number | null;
+  transitions: number | null;
+  parked: boolean | null;
+  requests: { read: number; write: number; peer: number };
+  /** The newest problem, as a sentence that says what to do. */
+  error: string | null;
+}
+
+export class Elector implements AsyncDisposable {
+  /** @throws EdgelectError with `code: 'EDGELECT_CONFIG'` and `field` for an option that breaks a rule. */
+  constructor(options?: ElectorOptions);
+  readonly config: Config;
+  /** Begins to compete, as a new session. */
+  start(): Promise<void>;
+  /** Ends the authority, waits for the work to stop, releases the lease (or parks it for the same
+   * `serverId`), and ends. Never longer than the lease and a few requests. */
+  stop(options?: { park?: boolean }): Promise<void>;
+  /** As `stop`, but sits out for a lease and then competes again. */
+  resign(): Promise<void>;
+  /** Whether this session has authority now; computed, not remembered. */
+  isLeader(): boolean;
+  /** Who leads, as far as is known. */
+  leaderId(): string | null;
+  status(): Status;
+  /** Takes effect with the next write. */
+  updateConfig(changes: TimingOptions): void;
+  enablePeerMode(options?: Pick<TimingOptions, 'peerTimeout' | 'serverAddr'>): void;
+  /** Rejects when the signal fires, when the elector stops, or when the store can't be used. */
+  waitForLeadership(options?: { signal?: AbortSignal }): Promise<Term>;
+  /** Runs the work as the leader: starts if need be, waits for leadership, and gives it up when the work
+   * is done. Work that throws because its term was lost runs again in the next term. */
+  lead<T>(work: (term: Term) => T | Promise<T>, options?: { signal?: AbortSignal }): Promise<T>;
+  /** Starts a new group without its waiting time: the operator's word that no member ran within `maxLease`.
+   * Never in a start script. @throws EdgelectError `EDGELECT_EXISTS` if there is a lease object. */
+  init(): Promise<void>;
+  /** Answers `GET /health/leadership` from any server that speaks `Request` and `Response`. */
+  handleRequest(request: Request): Promise<Response>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export interface Credentials {
+  accessKeyId: string;
+  secretAccessKey: string;
+  sessionToken?: string;
+  /** When they expire; a provider is asked again before. */
+  expiration?: Date;
+}
+
+export class S3Storage {
+  constructor(options: {
+    /** `https://…`; `http://` on loopback only. Default: AWS in `region`. */
+    endpoint?: string;
+    bucket: string;
+    /** Default `us-east-1`; `auto` for R2. */
+    region?: string;
+    credentials: Credentials | (() => Credentials | Promise<Credentials>);
+    /** `endpoint/bucket/key` instead of `bucket.endpoint/key`. Default: true except on AWS. */
+    pathStyle?: boolean;
+  });
+}
+
+/** Keeps leases in this process: for tests and demonstrations. Share one instance among the members. */
+export class MemoryStorage implements Storage {
+  get(key: string): StoredObject | null;
+  putIfMatch(key: string, body: Uint8Array, etag: string | null): { etag: string } | null;
+}
+
+export interface StoredObject {
+  body: string | Uint8Array;
+  /** Changes with every write; never empty. */
+  etag: string;
+  /** The storage's own time of this answer, in milliseconds since the Unix epoch. */
+  date?: number;
+  /** The storage's own time of the last change. */
+  lastModified?: number;
+}
+
+/** A storage of your own. What it throws counts as an unknown outcome, never as success or failure. */
+export interface Storage {
+  /** `null` if there is no object. */
+  get(key: string): StoredObject | null | Promise<StoredObject | null>;
+  /** Writes if the object still has this etag, or with `null` if there is none; `null` if it was refused. */
+  putIfMatch(
+    key: string,
+    body: Uint8Array,
+    etag: string | null,
+  ): { etag?: string } | null | Promise<{ etag?: string } | null>;
+}
+
+export class EdgelectError extends Error {
+  /** `EDGELECT_CONFIG`, `EDGELECT_STORE`, `EDGELECT_STOPPED`, `EDGELECT_LOST`, `EDGELECT_EXISTS`, … */
+  readonly code: string;
+  /** The option that was refused. */
+  readonly field?: string;
+}

@@ -1,0 +1,201 @@
+//! An S3 bucket reached through the runtime's own `fetch`: the store's requests and answers joined to a host.
+
+use std::cell::RefCell;
+
+use js_sys::{Function, Promise, Reflect};
+use serde_json::{Map, Value};
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
+
+use crate::config::ConfigError;
+use crate::driver::Host;
+use crate::lease::MAX_RECORD_BYTES;
+use crate::sigv4::Credentials;
+use crate::store::s3::{Body, Next, S3, S3Config};
+use crate::store::{Answer, Facts, Fault, FaultKind, Operation, Outcome, Store};
+use crate::vars::{BucketVars, SecretVars};
+use crate::web::{self, Web, describe};
+
+/// How long before their expiry credentials are asked for again, in milliseconds.
+const EARLY_MS: u64 = 60_000;
+
+/// Where credentials come from.
+pub enum CredentialSource {
+    /// They never change.
+    Fixed(Credentials),
+    /// A function that gives an object of the shape that the AWS SDK's providers return, or a promise of one.
+    Provider(Function),
+}
+
+/// One lease object in one bucket.
+pub struct Bucket {
+    s3: S3,
+    web: Web,
+    source: CredentialSource,
+    newest: RefCell<Option<Credentials>>,
+}
+
+impl CredentialSource {
+    /// Takes what somebody gave as `credentials`.
+    ///
+    /// # Errors
+    /// It is neither a function nor an object with both keys.
+    pub fn from_js(given: JsValue) -> Result<Self, ConfigError> {
+        if let Some(provider) = given.dyn_ref::<Function>() {
+            return Ok(Self::Provider(provider.clone()));
+        }
+        read_credentials(&given).map(Self::Fixed)
+    }
+
+    /// Takes credentials that came from variables.
+    pub fn from_vars(secrets: SecretVars) -> Self {
+        let SecretVars { access_key_id, secret_access_key, session_token } = secrets;
+        Self::Fixed(Credentials {
+            access_key_id,
+            secret_access_key,
+            session_token,
+            expires_at_ms: None,
+        })
+    }
+}
+
+fn read_credentials(given: &JsValue) -> Result<Credentials, ConfigError> {
+    let text = |name: &str| {
+        let found = Reflect::get(given, &name.into()).unwrap_or_default();
+        found.as_string().filter(|text| !text.is_empty())
+    };
+    // The value is never shown: somebody may have put a secret into the wrong field.
+    let refuse = |field: &str, rule: &str| ConfigError {
+        field: format!("credentials.{field}"),
+        value: "(not a text)".to_owned(),
+        rule: rule.to_owned(),
+    };
+    let rule = "credentials are { accessKeyId, secretAccessKey, sessionToken? } or a function that gives them";
+    let expiration = Reflect::get(given, &"expiration".into()).unwrap_or_default();
+    let expires_at_ms = expiration.dyn_ref::<js_sys::Date>().map(|date| date.get_time());
+    Ok(Credentials {
+        access_key_id: text("accessKeyId").ok_or_else(|| refuse("accessKeyId", rule))?,
+        secret_access_key: text("secretAccessKey")
+            .ok_or_else(|| refuse("secretAccessKey", rule))?,
+        session_token: text("sessionToken"),
+        expires_at_ms: expires_at_ms.filter(|ms| *ms > 0.0).map(|ms| ms as u64),
+    })
+}
+
+impl Bucket {
+    /// A bucket from the options of `new S3Storage`: `endpoint`, `bucket`, `region`, `pathStyle`.
+    ///
+    /// # Errors
+    /// The option that can't be used, and why.
+    pub fn from_options(
+        options: &Map<String, Value>,
+        key: &str,
+        source: CredentialSource,
+        web: Web,
+    ) -> Result<Self, ConfigError> {
+        let mut vars = BucketVars::default();
+        for (name, value) in options {
+            let text = value.as_str().map(str::to_owned);
+            match (name.as_str(), value) {
+                (_, Value::Null) => {}
+                ("endpoint", Value::String(_)) => vars.endpoint = text,
+                ("bucket", Value::String(bucket)) => vars.bucket.clone_from(bucket),
+                ("region", Value::String(_)) => vars.region = text,
+                ("pathStyle", Value::Bool(flag)) => vars.path_style = Some(*flag),
+                ("endpoint" | "bucket" | "region", _) => {
+                    return Err(wrong(name, value, "must be a text"));
+                }
+                ("pathStyle", _) => return Err(wrong(name, value, "must be true or false")),
+                _ => {
+                    let rule = "no such option; an S3Storage has endpoint, bucket, region, credentials and \
+                                pathStyle";
+                    return Err(wrong(name, &Value::Null, rule));
+                }
+            }
+        }
+        Self::from_vars(vars, key, source, web)
+    }
+
+    /// A bucket from what variables named.
+    ///
+    /// # Errors
+    /// As for [`Bucket::from_options`].
+    pub fn from_vars(
+        vars: BucketVars,
+        key: &str,
+        source: CredentialSource,
+        web: Web,
+    ) -> Result<Self, ConfigError> {
+        let BucketVars { endpoint, bucket, region, path_style } = vars;
+        let config = S3Config { endpoint, bucket, region, path_style, key: key.to_owned() };
+        let s3 = S3::new(config)?;
+        Ok(Self { s3, web, source, newest: RefCell::default() })
+    }
+
+    async fn credentials(&self, fresh: bool) -> Result<Credentials, Fault> {
+        let provider = match &self.source {
+            CredentialSource::Fixed(credentials) => return Ok(credentials.clone()),
+            CredentialSource::Provider(provider) => provider,
+        };
+        let now_ms = self.web.now().wall_ms;
+        let newest = self.newest.borrow().clone().filter(|credentials| {
+            credentials.expires_at_ms.is_none_or(|ms| now_ms.saturating_add(EARLY_MS) < ms)
+        });
+        if let (Some(credentials), false) = (newest, fresh) {
+            return Ok(credentials);
+        }
+        let denied = |message: String| {
+            let text = format!("{}: the credentials provider failed: {message}", self.describe());
+            Fault::new(FaultKind::Denied, text)
+        };
+        let given = provider.call0(&JsValue::NULL).map_err(|error| denied(describe(&error)))?;
+        let given = JsFuture::from(Promise::resolve(&given))
+            .await
+            .map_err(|error| denied(describe(&error)))?;
+        let credentials = read_credentials(&given).map_err(|error| denied(error.to_string()))?;
+        *self.newest.borrow_mut() = Some(credentials.clone());
+        Ok(credentials)
+    }
+
+    async fn exchange(&self, operation: Operation) -> Result<Answer, Fault> {
+        let mut exchange = self.s3.begin(operation);
+        let mut fresh = false;
+        loop {
+            let credentials = self.credentials(fresh).await?;
+            let wall_ms = self.web.now().wall_ms;
+            let request = exchange.request(&self.s3, &credentials, wall_ms)?;
+            let response = match self.web.fetch(request, MAX_RECORD_BYTES + 1).await {
+                Ok(response) => response,
+                Err(message) => {
+                    let cause = web::network_fault(&self.describe(), &message);
+                    let outcome = Outcome::Unknown { retry_after_ms: None, cause };
+                    return Ok(Answer { outcome, facts: Facts::default() });
+                }
+            };
+            let response = response.map(|body| Body { bytes: body.bytes, truncated: body.truncated });
+            match exchange.answer(&self.s3, response, self.web.now().wall_ms) {
+                Next::Again => fresh = false,
+                Next::Refresh => fresh = true,
+                Next::Done(answer) => return Ok(answer),
+            }
+        }
+    }
+}
+
+fn wrong(field: &str, value: &Value, rule: &str) -> ConfigError {
+    ConfigError { field: field.to_owned(), value: value.to_string(), rule: rule.to_owned() }
+}
+
+impl Store for Bucket {
+    async fn perform(&self, operation: Operation) -> Answer {
+        // What fails before the request leaves has surely not taken effect.
+        self.exchange(operation).await.unwrap_or_else(|fault| Answer {
+            outcome: Outcome::Rejected(fault),
+            facts: Facts::default(),
+        })
+    }
+
+    fn describe(&self) -> String {
+        self.s3.describe()
+    }
+}

@@ -1,0 +1,338 @@
+//! One election, one store, one host: the only file that knows all three.
+//!
+//! [`run`] carries out the steps of an [`Election`] one after the other. While a request is under way it still
+//! watches the fence, so that the end of an authority is told when it happens, not when the answer comes.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+
+use futures::future::{Either, select};
+
+use crate::clock::Now;
+use crate::config::Config;
+use crate::election::{Authority, Election, Event, Input, PeerAnswer, Step};
+use crate::lease::{self, Lease, Stamp};
+use crate::store::{
+    Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Store, Version,
+};
+
+/// The longest single sleep that a host is asked for, in milliseconds; JavaScript's timers end near 2^31.
+const LONGEST_SLEEP_MS: u64 = 3_600_000;
+
+/// What an elector needs from the place where it runs. Time and chance come from here and nowhere else.
+#[allow(async_fn_in_trait)] // Hosts here have one thread; no future has to be Send.
+pub trait Host {
+    /// Reads the clocks.
+    fn now(&self) -> Now;
+
+    /// Ends after this many milliseconds. Dropping the future gives the timer back.
+    async fn sleep(&self, ms: u64);
+
+    /// Random bytes, good enough for identities.
+    ///
+    /// # Errors
+    /// There is no randomness here (the global scope of a Worker); without it sessions could be equal.
+    fn random(&self) -> Result<[u8; 16], String>;
+
+    /// Asks a peer (`GET /health/leadership`) and says what the answer means; bounded in size, following no
+    /// redirects. The driver bounds the time.
+    async fn ask_peer(&self, addr: &str, group: &str) -> PeerAnswer;
+}
+
+/// How many requests an elector has made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Requests {
+    /// Reads of the store.
+    pub read: u64,
+    /// Conditional writes to the store.
+    pub write: u64,
+    /// Questions to a peer.
+    pub peer: u64,
+}
+
+/// An election that is being driven, and what others may ask and tell it meanwhile. Cheap to clone.
+#[derive(Clone)]
+pub struct Handle {
+    inner: Rc<Inner>,
+}
+
+struct Inner {
+    election: RefCell<Election>,
+    commands: RefCell<VecDeque<Input>>,
+    waker: RefCell<Option<Waker>>,
+    requests: Cell<Requests>,
+}
+
+impl Handle {
+    /// Takes an election; [`run`] drives it.
+    pub fn new(election: Election) -> Self {
+        Self {
+            inner: Rc::new(Inner {
+                election: RefCell::new(election),
+                commands: RefCell::default(),
+                waker: RefCell::default(),
+                requests: Cell::default(),
+            }),
+        }
+    }
+
+    /// The right to act at this reading of the host's clocks, or none.
+    pub fn authority(&self, now: Now) -> Option<Authority> {
+        self.inner.election.borrow().authority(now)
+    }
+
+    /// Looks at the election.
+    pub fn with<T>(&self, look: impl FnOnce(&Election) -> T) -> T {
+        look(&self.inner.election.borrow())
+    }
+
+    /// The requests made so far.
+    pub fn requests(&self) -> Requests {
+        self.inner.requests.get()
+    }
+
+    /// Tells the election something; it is heard at the driver's next turn.
+    pub fn tell(&self, input: Input) {
+        self.inner.commands.borrow_mut().push_back(input);
+        if let Some(waker) = self.inner.waker.borrow_mut().take() {
+            waker.wake();
+        }
+    }
+
+    /// Ends as soon as something has been told.
+    fn told(&self) -> impl Future<Output = ()> + '_ {
+        std::future::poll_fn(|context| {
+            if !self.inner.commands.borrow().is_empty() {
+                return Poll::Ready(());
+            }
+            *self.inner.waker.borrow_mut() = Some(context.waker().clone());
+            Poll::Pending
+        })
+    }
+
+    fn count(&self, step: &Step) {
+        let mut requests = self.inner.requests.get();
+        match step {
+            Step::Read { .. } => requests.read += 1,
+            Step::Claim { .. } | Step::Renew { .. } => requests.write += 1,
+            Step::AskPeer { .. } => requests.peer += 1,
+            Step::Wait { .. } | Step::Finished => {}
+        }
+        self.inner.requests.set(requests);
+    }
+}
+
+/// Drives an election until it has finished. `tell_app` hears each event once, in order, and must not block;
+/// after [`Event::Lost`] the application says [`Input::WorkEnded`] when its work has stopped.
+pub async fn run<S: Store, H: Host>(
+    handle: &Handle,
+    store: &S,
+    host: &H,
+    mut tell_app: impl FnMut(Event),
+) {
+    let mut request: Option<Pin<Box<dyn Future<Output = Input> + '_>>> = None;
+    loop {
+        let commands = std::mem::take(&mut *handle.inner.commands.borrow_mut());
+        for input in commands {
+            handle.inner.election.borrow_mut().handle(host.now(), input);
+        }
+        let step = handle.inner.election.borrow_mut().poll(host.now());
+        loop {
+            // Not borrowed while the application hears it: it may call back into the handle.
+            let event = handle.inner.election.borrow_mut().next_event();
+            let Some(event) = event else { break };
+            tell_app(event);
+        }
+        handle.count(&step);
+        let until_ms = match step {
+            Step::Finished => return,
+            Step::Wait { until_ms } => until_ms,
+            step => {
+                let group = handle.with(|election| election.config().lockfile_path.clone());
+                request = Some(Box::pin(carry_out(store, host, step, group)));
+                continue;
+            }
+        };
+        let ms = until_ms.saturating_sub(host.now().mono_ms).clamp(1, LONGEST_SLEEP_MS);
+        let (asleep, told) = (pin!(host.sleep(ms)), pin!(handle.told()));
+        let pause = select(asleep, told);
+        match request.take() {
+            Some(under_way) => match select(under_way, pin!(pause)).await {
+                Either::Left((input, _)) => {
+                    handle.inner.election.borrow_mut().handle(host.now(), input);
+                }
+                Either::Right((_, under_way)) => request = Some(under_way),
+            },
+            None => {
+                pause.await;
+            }
+        }
+    }
+}
+
+async fn carry_out<S: Store, H: Host>(store: &S, host: &H, step: Step, group: String) -> Input {
+    let (operation, timeout_ms) = match step {
+        Step::Read { unless, timeout_ms } => (Operation::Read { unless }, timeout_ms),
+        Step::Claim { lease, seen, timeout_ms } => (write(&lease, seen), timeout_ms),
+        Step::Renew { lease, held, timeout_ms } => {
+            (write(&lease, Condition::Match(held)), timeout_ms)
+        }
+        Step::AskPeer { addr, timeout_ms } => {
+            let question = pin!(host.ask_peer(&addr, &group));
+            let answer = match select(question, pin!(host.sleep(timeout_ms))).await {
+                Either::Left((answer, _)) => answer,
+                Either::Right(_) => PeerAnswer::Silent,
+            };
+            return Input::Peer(answer);
+        }
+        Step::Wait { .. } | Step::Finished => {
+            unreachable!("the loop keeps these to itself")
+        }
+    };
+    Input::Answer(perform_within(store, host, operation, timeout_ms).await)
+}
+
+fn write(lease: &Lease, condition: Condition) -> Operation {
+    Operation::Write { body: lease::write(lease), condition }
+}
+
+async fn perform_within<S: Store, H: Host>(
+    store: &S,
+    host: &H,
+    operation: Operation,
+    timeout_ms: u64,
+) -> Answer {
+    let name = match &operation {
+        Operation::Read { .. } => "read",
+        Operation::Write { .. } => "write",
+    };
+    match select(pin!(store.perform(operation)), pin!(host.sleep(timeout_ms))).await {
+        Either::Left((answer, _)) => answer,
+        Either::Right(_) => {
+            let message = format!("{}: {name}: no answer within {timeout_ms} ms", store.describe());
+            let cause = Fault::new(FaultKind::Timeout, message);
+            let outcome = Outcome::Unknown { retry_after_ms: None, cause };
+            Answer { outcome, facts: Facts::default() }
+        }
+    }
+}
+
+/// A new election on this host: a session id of 128 random bits, made here and not before, and a seed.
+///
+/// # Errors
+/// The host has no randomness.
+pub fn new_election<H: Host>(host: &H, config: Config) -> Result<Election, String> {
+    let session = session_id(host.random()?);
+    let [a, b, c, d, e, f, g, h, ..] = host.random()?;
+    Ok(Election::new(config, session, u64::from_le_bytes([a, b, c, d, e, f, g, h])))
+}
+
+fn session_id(random: [u8; 16]) -> String {
+    random.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Why [`init`] made no new group.
+#[derive(Clone, Debug, PartialEq)]
+pub enum InitError {
+    /// There is a record already.
+    Exists,
+    /// The store failed; nobody knows whether the record was made.
+    Store(Fault),
+}
+
+impl std::fmt::Display for InitError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Exists => f.write_str(
+                "the lease object exists already: this group was started before, and needs no init",
+            ),
+            Self::Store(fault) => fault.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for InitError {}
+
+/// Starts a new group without the grace: creates a tombstone, if there is no record. It is the operator's
+/// word that no member ran within `maxLease` (S7), so it belongs into no start script.
+///
+/// # Errors
+/// [`InitError::Exists`] if there is a record, [`InitError::Store`] if the store could not be asked.
+pub async fn init<S: Store, H: Host>(
+    store: &S,
+    host: &H,
+    config: &Config,
+) -> Result<(), InitError> {
+    let timeout_ms = config.request_timeout_ms;
+    let read = Operation::Read { unless: None };
+    let seen = perform_within(store, host, read, timeout_ms).await;
+    match seen.outcome {
+        Outcome::Missing => {}
+        Outcome::Unknown { cause, .. } | Outcome::Rejected(cause) => {
+            return Err(InitError::Store(cause));
+        }
+        _ => return Err(InitError::Exists),
+    }
+    let now_ms = seen.facts.date_ms.unwrap_or(host.now().wall_ms);
+    let random = host
+        .random()
+        .map_err(|message| InitError::Store(Fault::new(FaultKind::Network, message)))?;
+    let session = session_id(random);
+    let lease = tombstone(config, &session, now_ms);
+    let operation = write(&lease, Condition::Absent);
+    match perform_within(store, host, operation, timeout_ms).await.outcome {
+        Outcome::Written { .. } => Ok(()),
+        Outcome::Rejected(cause) => Err(InitError::Store(cause)),
+        // A refused or unknown create may have landed all the same (S8).
+        other => match read_back(store, host, timeout_ms).await {
+            Some((_, found)) if found.session.as_deref() == Some(&session) => Ok(()),
+            Some(_) => Err(InitError::Exists),
+            None => Err(InitError::Store(match other {
+                Outcome::Unknown { cause, .. } => cause,
+                _ => Fault::new(
+                    FaultKind::Nonsense,
+                    format!("{}: refused to create an absent object", store.describe()),
+                ),
+            })),
+        },
+    }
+}
+
+/// Reads a record once, for those who only want to know.
+pub async fn read_back<S: Store, H: Host>(
+    store: &S,
+    host: &H,
+    timeout_ms: u64,
+) -> Option<(Version, Lease)> {
+    let read = Operation::Read { unless: None };
+    match perform_within(store, host, read, timeout_ms).await.outcome {
+        Outcome::Found { version, reading: lease::Reading::Lease(lease) } => {
+            Some((version, *lease))
+        }
+        _ => None,
+    }
+}
+
+fn tombstone(config: &Config, session: &str, storage_ms: u64) -> Lease {
+    let ahead_ms = config.store_skew_ms + 2_999;
+    let server_id = if config.server_id.is_empty() { session } else { &config.server_id };
+    Lease {
+        leader_id: server_id.to_owned(),
+        leader_addr: String::new(),
+        last_updated: Stamp::Released,
+        term: Some(storage_ms.saturating_add(ahead_ms).max(config.term_floor)),
+        session: Some(session.to_owned()),
+        sequence: 1,
+        lease_ms: Some(config.leader_timeout_ms),
+        acquired: None,
+        transitions: 0,
+        parked: false,
+        slot: None,
+        slot_done: None,
+        extra: serde_json::Map::new(),
+    }
+}

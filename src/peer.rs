@@ -1,0 +1,122 @@
+//! `GET /health/leadership`: the answer that a member gives, and what a follower makes of it.
+//!
+//! An answer saves a read of the store; it never grants or extends anything.
+
+use serde_json::Value;
+
+use crate::clock::Now;
+use crate::election::{Election, PeerAnswer};
+use crate::lease::{self, Lease, Reading};
+use crate::store::Version;
+
+/// The path of the question.
+pub const PATH: &str = "/health/leadership";
+
+/// The largest answer that is read, in bytes: a record and what we add to it.
+pub const MAX_ANSWER_BYTES: usize = lease::MAX_RECORD_BYTES + 1024;
+
+/// An HTTP answer, for whichever server gives it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HealthAnswer {
+    /// 200, 404 or 405.
+    pub status: u16,
+    /// The lease's version, as the `ETag` header.
+    pub etag: Option<Version>,
+    /// JSON.
+    pub body: String,
+}
+
+impl HealthAnswer {
+    /// 404: nobody leads here.
+    pub fn not_leading() -> Self {
+        Self { status: 404, etag: None, body: r#"{"error":"not the leader"}"#.to_owned() }
+    }
+
+    /// 405: the path knows GET only.
+    pub fn wrong_method() -> Self {
+        Self { status: 405, etag: None, body: r#"{"error":"use GET"}"#.to_owned() }
+    }
+
+    fn leading(version: &Version, lease: &Lease, additions: &[(&str, Value)]) -> Self {
+        let mut document = match serde_json::from_slice(&lease::write(lease)) {
+            Ok(Value::Object(document)) => document,
+            _ => return Self::not_leading(),
+        };
+        for (name, value) in additions {
+            document.insert((*name).to_owned(), value.clone());
+        }
+        let etag = Some(version.clone());
+        Self { status: 200, etag, body: Value::Object(document).to_string() }
+    }
+}
+
+/// What the session itself answers: its lease while it has authority, with what is left of it; 404 otherwise,
+/// so also as soon as the authority of a leader that is cut off from the store is gone.
+pub fn answer(election: &Election, now: Now) -> HealthAnswer {
+    match (election.authority(now), election.record()) {
+        (Some(authority), Some((version, lease))) => {
+            let additions = [
+                ("group", election.config().lockfile_path.as_str().into()),
+                ("remainingMs", authority.remaining_ms.into()),
+            ];
+            HealthAnswer::leading(version, lease, &additions)
+        }
+        _ => HealthAnswer::not_leading(),
+    }
+}
+
+/// What an isolate answers that has no session at hand: the stored record, if it names this `server_id` and
+/// has not run out by the store's own clock. `age_ms` is `Date` less `Last-Modified`, where both are known.
+pub fn answer_from_store(
+    group: &str,
+    server_id: &str,
+    version: &Version,
+    lease: &Lease,
+    age_ms: Option<u64>,
+    own_lease_ms: u64,
+) -> HealthAnswer {
+    let lease_ms = lease.lease_ms.unwrap_or(own_lease_ms);
+    let alive = age_ms.is_some_and(|age_ms| age_ms < lease_ms);
+    if lease.leader_id != server_id || lease.released() || lease.in_grace() || !alive {
+        return HealthAnswer::not_leading();
+    }
+    let additions = [("group", group.into()), ("source", "store".into())];
+    HealthAnswer::leading(version, lease, &additions)
+}
+
+/// What an answer to our question means: alive only if it is a 200 with a lease of this group.
+pub fn judge(status: u16, body: &[u8], group: &str) -> PeerAnswer {
+    if status != 200 || body.len() > MAX_ANSWER_BYTES {
+        return PeerAnswer::Silent;
+    }
+    let Reading::Lease(lease) = lease::read(body) else { return PeerAnswer::Silent };
+    let same_group = lease.extra.get("group").and_then(Value::as_str) == Some(group);
+    if !same_group || lease.released() {
+        return PeerAnswer::Silent;
+    }
+    PeerAnswer::Alive { leader_id: lease.leader_id }
+}
+
+/// The address of the question, or `None` where it must not be asked. `addr` came out of a bucket: it is a
+/// host and a port and nothing else, asked over https; over http only on loopback, and only by a member that
+/// is itself published there, so that a bucket can't send anybody to a local service.
+pub fn url(addr: &str, own_addr: &str) -> Option<String> {
+    if !crate::config::is_peer_addr(addr) {
+        return None;
+    }
+    if is_loopback(addr) {
+        return is_loopback(own_addr).then(|| format!("http://{addr}{PATH}"));
+    }
+    Some(format!("https://{addr}{PATH}"))
+}
+
+fn is_loopback(addr: &str) -> bool {
+    let host = match addr.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((host, _)) => host,
+        None => addr.split(':').next().unwrap_or(addr),
+    };
+    match host.parse::<std::net::IpAddr>() {
+        Ok(address) => address.is_loopback(),
+        Err(_) => host.eq_ignore_ascii_case("localhost"),
+    }
+}

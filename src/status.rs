@@ -1,0 +1,70 @@
+//! What an elector says about itself, as JSON for people and monitors. Never a secret.
+
+use serde_json::{Value, json};
+
+use crate::clock::Now;
+use crate::driver::Requests;
+use crate::election::{Election, Problem};
+use crate::lease::Flaw;
+
+/// The status of one elector at one reading of the clocks. `role` is `leader` with authority, `candidate`
+/// while no leader is known, `follower` otherwise; `remainingMs` is the authority that is left.
+pub fn status(election: &Election, now: Now, requests: Requests) -> Value {
+    let authority = election.authority(now);
+    let leader_id = election.leader_id(now);
+    let record = election.record().map(|(_, lease)| lease);
+    let role = match (authority, leader_id) {
+        (Some(_), _) => "leader",
+        (None, Some(_)) => "follower",
+        (None, None) => "candidate",
+    };
+    json!({
+        "role": role,
+        "serverId": election.server_id(),
+        "session": election.session(),
+        "group": election.config().lockfile_path,
+        "leaderId": leader_id,
+        "leaderAddr": record.map(|lease| lease.leader_addr.as_str()).filter(|addr| !addr.is_empty()),
+        "term": authority.map(|authority| authority.term).or(record.and_then(|lease| lease.term)),
+        "remainingMs": authority.map(|authority| authority.remaining_ms),
+        "transitions": record.map(|lease| lease.transitions),
+        "parked": record.map(|lease| lease.parked),
+        "requests": {
+            "read": requests.read,
+            "write": requests.write,
+            "peer": requests.peer,
+        },
+        "error": election.problem().map(problem_text),
+    })
+}
+
+/// A problem as a sentence that says what to do.
+pub fn problem_text(problem: &Problem) -> String {
+    match problem {
+        Problem::Store(fault) => fault.message.clone(),
+        Problem::NewerFormat(format) => format!(
+            "the lease object has format {format}, which a newer edgelect wrote; nothing is claimed. Upgrade \
+             this member; or, to go back, stop all members, delete the object, and wait for the longest lease"
+        ),
+        Problem::TermTooHigh => "the lease object's term is above 2^52, so no higher token can be given out; \
+             nothing is claimed. Stop all members, delete the object, wait for the longest lease, and start \
+             with a termFloor that your fenced resources accept"
+            .to_owned(),
+        Problem::Unreadable(flaw) => {
+            let what = match flaw {
+                Flaw::TooLarge => "is larger than 64 KiB",
+                Flaw::NotJson => "is not a JSON object",
+                Flaw::Foreign => "is no lease record",
+                Flaw::Absurd => "has a leaseMs that is not between 1 ms and an hour",
+            };
+            format!(
+                "the lease object {what}; it will be replaced once it has not changed for the grace. Does \
+                 something else write to this lockfilePath?"
+            )
+        }
+        Problem::LeaseTooLong { lease_ms, max_lease_ms } => format!(
+            "a member has a lease of {lease_ms} ms, longer than maxLease ({max_lease_ms} ms) here: set the \
+             same maxLease for every member of the group (S7)"
+        ),
+    }
+}

@@ -1,0 +1,201 @@
+//! Configuration from variables: `EDGELECT_*` first, AWS's own names where they mean the same.
+
+use serde_json::{Map, Value};
+
+use crate::config::{Config, ConfigError, Settings};
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Text,
+    Number,
+    Flag,
+    Numbers,
+}
+
+/// Each variable, the option that it sets, and how its text is read.
+const VARS: [(&str, &str, Kind); 16] = [
+    ("EDGELECT_LOCKFILE_PATH", "lockfilePath", Kind::Text),
+    ("EDGELECT_SERVER_ID", "serverId", Kind::Text),
+    ("EDGELECT_SERVER_ADDR", "serverAddr", Kind::Text),
+    ("EDGELECT_FREQUENT_INTERVAL", "frequentInterval", Kind::Number),
+    ("EDGELECT_INFREQUENT_INTERVAL", "infrequentInterval", Kind::Number),
+    ("EDGELECT_LEADER_TIMEOUT", "leaderTimeout", Kind::Number),
+    ("EDGELECT_PEER_MODE", "peerMode", Kind::Flag),
+    ("EDGELECT_PEER_TIMEOUT", "peerTimeout", Kind::Number),
+    ("EDGELECT_FOLLOW", "follow", Kind::Text),
+    ("EDGELECT_MARGIN", "margin", Kind::Number),
+    ("EDGELECT_STORE_SKEW", "storeSkew", Kind::Number),
+    ("EDGELECT_MAX_LEASE", "maxLease", Kind::Number),
+    ("EDGELECT_REQUEST_TIMEOUT", "requestTimeout", Kind::Number),
+    ("EDGELECT_RETRY_DELAYS", "retryDelays", Kind::Numbers),
+    ("EDGELECT_TERM_FLOOR", "termFloor", Kind::Number),
+    ("EDGELECT_SUSTAIN", "sustain", Kind::Number),
+];
+
+/// The bucket that the variables name. Secrets are not in here, so that it may be shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BucketVars {
+    /// `EDGELECT_ENDPOINT`, or `AWS_ENDPOINT_URL_S3`, or `AWS_ENDPOINT_URL`.
+    pub endpoint: Option<String>,
+    /// `EDGELECT_BUCKET`.
+    pub bucket: String,
+    /// `EDGELECT_REGION`, or `AWS_REGION`, or `AWS_DEFAULT_REGION`.
+    pub region: Option<String>,
+    /// `EDGELECT_PATH_STYLE`.
+    pub path_style: Option<bool>,
+}
+
+/// The credentials that the variables name.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SecretVars {
+    /// `EDGELECT_ACCESS_KEY_ID`, or `AWS_ACCESS_KEY_ID`.
+    pub access_key_id: String,
+    /// `EDGELECT_SECRET_ACCESS_KEY`, or `AWS_SECRET_ACCESS_KEY`.
+    pub secret_access_key: String,
+    /// `EDGELECT_SESSION_TOKEN`, or `AWS_SESSION_TOKEN`.
+    pub session_token: Option<String>,
+}
+
+/// Reads the election's settings.
+///
+/// # Errors
+/// The variable whose text is no value of its option, by the variable's name.
+pub fn settings(get: impl Fn(&str) -> Option<String>) -> Result<Settings, ConfigError> {
+    Settings::from_json(&settings_json(get)?).map_err(by_variable)
+}
+
+/// Reads the election's settings as the options of `new Elector`. `get` gives a variable's text; an empty text
+/// counts as not set.
+///
+/// # Errors
+/// As for [`settings`].
+pub fn settings_json(
+    get: impl Fn(&str) -> Option<String>,
+) -> Result<Map<String, Value>, ConfigError> {
+    let mut options = Map::new();
+    for (var, option, kind) in VARS {
+        if let Some(text) = get(var).filter(|text| !text.is_empty()) {
+            options.insert(option.to_owned(), value(var, &text, kind)?);
+        }
+    }
+    Ok(options)
+}
+
+impl BucketVars {
+    /// The options of `new S3Storage`.
+    pub fn to_json(&self) -> Value {
+        let BucketVars { endpoint, bucket, region, path_style } = self;
+        serde_json::json!({
+            "endpoint": endpoint, "bucket": bucket, "region": region, "pathStyle": path_style,
+        })
+    }
+}
+
+/// Checks settings that came from variables.
+///
+/// # Errors
+/// The rule that is broken, by the variable's name.
+pub fn config(settings: &Settings) -> Result<Config, ConfigError> {
+    Config::new(settings).map_err(by_variable)
+}
+
+/// Reads where the bucket is.
+///
+/// # Errors
+/// `EDGELECT_BUCKET` is missing, or `EDGELECT_PATH_STYLE` is no flag.
+pub fn bucket(get: impl Fn(&str) -> Option<String>) -> Result<BucketVars, ConfigError> {
+    let first = |names: &[&str]| first_set(&get, names);
+    let path_style = match get("EDGELECT_PATH_STYLE").filter(|text| !text.is_empty()) {
+        Some(text) => value("EDGELECT_PATH_STYLE", &text, Kind::Flag)?.as_bool(),
+        None => None,
+    };
+    Ok(BucketVars {
+        endpoint: first(&["EDGELECT_ENDPOINT", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"]),
+        bucket: first(&["EDGELECT_BUCKET"])
+            .ok_or_else(|| missing("EDGELECT_BUCKET", "name the bucket that keeps the lease"))?,
+        region: first(&["EDGELECT_REGION", "AWS_REGION", "AWS_DEFAULT_REGION"]),
+        path_style,
+    })
+}
+
+/// Reads the credentials; a session token belongs to the pair that it came with.
+///
+/// # Errors
+/// The variable that is missing.
+pub fn secrets(get: impl Fn(&str) -> Option<String>) -> Result<SecretVars, ConfigError> {
+    let prefix = ["EDGELECT", "AWS"].into_iter().find(|prefix| {
+        ["ACCESS_KEY_ID", "SECRET_ACCESS_KEY"]
+            .iter()
+            .any(|name| first_set(&get, &[&format!("{prefix}_{name}")]).is_some())
+    });
+    let prefix = prefix.unwrap_or("EDGELECT");
+    let one = |name: &str| first_set(&get, &[&format!("{prefix}_{name}")]);
+    let needed = |name: &str| {
+        one(name).ok_or_else(|| {
+            missing(&format!("{prefix}_{name}"), "set it; on Workers: wrangler secret put NAME")
+        })
+    };
+    Ok(SecretVars {
+        access_key_id: needed("ACCESS_KEY_ID")?,
+        secret_access_key: needed("SECRET_ACCESS_KEY")?,
+        session_token: one("SESSION_TOKEN"),
+    })
+}
+
+fn first_set(get: &impl Fn(&str) -> Option<String>, names: &[&str]) -> Option<String> {
+    names.iter().find_map(|name| get(name).filter(|text| !text.is_empty()))
+}
+
+fn missing(var: &str, rule: &str) -> ConfigError {
+    ConfigError {
+        field: var.to_owned(),
+        value: "(not set)".to_owned(),
+        rule: rule.replace("NAME", var),
+    }
+}
+
+fn value(var: &str, text: &str, kind: Kind) -> Result<Value, ConfigError> {
+    let refuse = |rule: &str| {
+        Err(ConfigError {
+            field: var.to_owned(),
+            value: format!("{text:?}"),
+            rule: rule.to_owned(),
+        })
+    };
+    match kind {
+        Kind::Text => Ok(text.into()),
+        Kind::Number => match text.parse::<u64>() {
+            Ok(number) => Ok(number.into()),
+            Err(_) => refuse("must be a whole number, durations in milliseconds"),
+        },
+        Kind::Flag => match text {
+            "true" | "1" => Ok(true.into()),
+            "false" | "0" => Ok(false.into()),
+            _ => refuse("must be true or false"),
+        },
+        Kind::Numbers => {
+            match text
+                .split(',')
+                .map(|part| part.trim().parse::<u64>())
+                .collect::<Result<Vec<_>, _>>()
+            {
+                Ok(numbers) => Ok(numbers.into()),
+                Err(_) => refuse("must be two whole numbers of milliseconds, such as 100,1000"),
+            }
+        }
+    }
+}
+
+/// Says a setting's error by the name of its variable, which is what the reader has before them.
+pub fn by_variable(error: ConfigError) -> ConfigError {
+    let found = VARS.iter().find(|(_, option, _)| *option == error.field);
+    let field = match (found, error.field.as_str()) {
+        (Some((var, _, _)), _) => (*var).to_owned(),
+        (None, "endpoint") => "EDGELECT_ENDPOINT".to_owned(),
+        (None, "bucket") => "EDGELECT_BUCKET".to_owned(),
+        (None, "region") => "EDGELECT_REGION".to_owned(),
+        (None, "pathStyle") => "EDGELECT_PATH_STYLE".to_owned(),
+        (None, _) => error.field,
+    };
+    ConfigError { field, ..error }
+}

@@ -1,0 +1,306 @@
+//! The host that every JavaScript runtime is: its clocks, timers, randomness and `fetch`, by their global names.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::rc::Rc;
+
+use js_sys::{Array, Function, Object, Promise, Reflect, Uint8Array};
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
+use web_sys::{AbortController, ReadableStreamDefaultReader, Response};
+
+use crate::clock::Now;
+use crate::config::HostClock;
+use crate::driver::Host;
+use crate::election::PeerAnswer;
+use crate::peer;
+use crate::store::{Fault, FaultKind};
+
+#[wasm_bindgen]
+extern "C" {
+    #[wasm_bindgen(js_namespace = performance, js_name = now)]
+    fn performance_now() -> f64;
+
+    #[wasm_bindgen(js_namespace = Date, js_name = now)]
+    fn date_now() -> f64;
+
+    #[wasm_bindgen(js_namespace = crypto, js_name = getRandomValues, catch)]
+    fn get_random_values(array: &Uint8Array) -> Result<JsValue, JsValue>;
+
+    #[wasm_bindgen(js_name = setTimeout)]
+    fn set_timeout(callback: &Function, ms: f64) -> JsValue;
+
+    #[wasm_bindgen(js_name = clearTimeout)]
+    fn clear_timeout(timer: &JsValue);
+
+    #[wasm_bindgen(js_name = fetch, catch)]
+    fn global_fetch(url: &str, init: &JsValue) -> Result<Promise, JsValue>;
+}
+
+/// The answer headers that anybody here reads.
+const ANSWER_HEADERS: [&str; 10] = [
+    "age",
+    "content-length",
+    "content-type",
+    "date",
+    "etag",
+    "last-modified",
+    "location",
+    "retry-after",
+    "via",
+    "x-amz-bucket-region",
+];
+
+/// A body that was read as far as its bound.
+#[derive(Clone, Debug, Default)]
+pub struct Body {
+    /// At most as many bytes as were asked for.
+    pub bytes: Vec<u8>,
+    /// Whether there was more.
+    pub truncated: bool,
+}
+
+/// The JavaScript runtime. Cheap to clone; clones share the pending timers.
+#[derive(Clone)]
+pub struct Web {
+    clock: HostClock,
+    /// Whether pending timers let a process end (`unref`; Node, Deno and Bun know it).
+    unref: bool,
+    own_addr: Rc<str>,
+    pending: Rc<RefCell<Pending>>,
+}
+
+/// The timers that were set and have not fired: when each is due on the one clock, and its number.
+#[derive(Default)]
+struct Pending {
+    timers: BTreeSet<(u64, u64)>,
+    numbers: u64,
+}
+
+impl Web {
+    /// The runtime that this code runs in. `own_addr` is this member's `serverAddr`.
+    pub fn new(clock: HostClock, unref: bool, own_addr: &str) -> Self {
+        Self { clock, unref, own_addr: own_addr.into(), pending: Rc::default() }
+    }
+
+    /// What clocks this runtime has: Workers have one, which stands still between I/O (S11).
+    pub fn detect_clock() -> HostClock {
+        let navigator = Reflect::get(&js_sys::global(), &"navigator".into()).unwrap_or_default();
+        let agent = Reflect::get(&navigator, &"userAgent".into()).unwrap_or_default();
+        match agent.as_string().as_deref() {
+            Some("Cloudflare-Workers") => HostClock::One,
+            _ => HostClock::Two,
+        }
+    }
+
+    fn mono_ms(&self) -> u64 {
+        match self.clock {
+            HostClock::One => date_now() as u64,
+            HostClock::Two => performance_now() as u64,
+        }
+    }
+
+    /// Sends a request and reads the answer's body up to `limit` bytes. Dropping the future aborts it.
+    ///
+    /// # Errors
+    /// The request could not be made or no answer came. The text is the runtime's, which names no header.
+    pub async fn fetch(
+        &self,
+        request: http::Request<Vec<u8>>,
+        limit: usize,
+    ) -> Result<http::Response<Body>, String> {
+        let abort = AbortOnDrop(AbortController::new().map_err(|error| describe(&error))?);
+        let init = self.request_init(&request, &abort.0);
+        let url = request.uri().to_string();
+        let promise = global_fetch(&url, &init).map_err(|error| describe(&error))?;
+        let response: Response = JsFuture::from(promise)
+            .await
+            .map_err(|error| describe(&error))?
+            .dyn_into()
+            .map_err(|_| "fetch gave no Response".to_owned())?;
+        let mut answer = http::Response::builder().status(response.status());
+        for name in ANSWER_HEADERS {
+            if let Ok(Some(value)) = response.headers().get(name)
+                && let Ok(value) = http::HeaderValue::from_str(&value)
+            {
+                answer = answer.header(name, value);
+            }
+        }
+        let body = read_body(&response, limit).await?;
+        answer.body(body).map_err(|_| "the answer has an impossible status".to_owned())
+    }
+
+    fn request_init(&self, request: &http::Request<Vec<u8>>, abort: &AbortController) -> JsValue {
+        let init = Object::new();
+        let put = |name: &str, value: &JsValue| {
+            // A plain object takes any property.
+            let _ = Reflect::set(&init, &name.into(), value);
+        };
+        put("method", &request.method().as_str().into());
+        let headers = Array::new();
+        for (name, value) in request.headers() {
+            if let Ok(value) = value.to_str() {
+                headers.push(&Array::of2(&name.as_str().into(), &value.into()));
+            }
+        }
+        put("headers", &headers);
+        if !request.body().is_empty() {
+            // Bytes, because a text would grow a content type.
+            put("body", &Uint8Array::from(request.body().as_slice()));
+        }
+        put("redirect", &"manual".into());
+        put("signal", abort.signal().as_ref());
+        if self.clock == HostClock::Two {
+            // Workers know `cache` only from some compatibility date on, and do not cache signed requests.
+            put("cache", &"no-store".into());
+        }
+        init.into()
+    }
+}
+
+impl Host for Web {
+    fn now(&self) -> Now {
+        let mono_ms = self.mono_ms();
+        let wall_ms = date_now() as u64;
+        let due_ms = self.pending.borrow().timers.first().map(|(due_ms, _)| *due_ms);
+        let held = self.clock == HostClock::One && due_ms == Some(mono_ms);
+        Now { mono_ms, wall_ms, held }
+    }
+
+    async fn sleep(&self, ms: u64) {
+        Timer::start(self, ms).await;
+    }
+
+    fn random(&self) -> Result<[u8; 16], String> {
+        let array = Uint8Array::new_with_length(16);
+        get_random_values(&array).map_err(|error| describe(&error))?;
+        let mut bytes = [0; 16];
+        array.copy_to(&mut bytes);
+        Ok(bytes)
+    }
+
+    async fn ask_peer(&self, addr: &str, group: &str) -> PeerAnswer {
+        let Some(url) = peer::url(addr, &self.own_addr) else { return PeerAnswer::Silent };
+        let Ok(request) = http::Request::get(url).body(Vec::new()) else {
+            return PeerAnswer::Silent;
+        };
+        match self.fetch(request, peer::MAX_ANSWER_BYTES + 1).await {
+            Ok(answer) => peer::judge(answer.status().as_u16(), &answer.body().bytes, group),
+            Err(_) => PeerAnswer::Silent,
+        }
+    }
+}
+
+struct AbortOnDrop(AbortController);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// A pending `setTimeout`, given back when dropped.
+struct Timer {
+    promise: JsFuture,
+    timer: JsValue,
+    pending: Rc<RefCell<Pending>>,
+    key: (u64, u64),
+}
+
+impl Timer {
+    fn start(host: &Web, ms: u64) -> Self {
+        let mut timer = JsValue::UNDEFINED;
+        let promise = Promise::new(&mut |resolve, _reject| {
+            timer = set_timeout(&resolve, ms as f64);
+        });
+        if host.unref
+            && let Ok(unref) = Reflect::get(&timer, &"unref".into())
+            && let Some(unref) = unref.dyn_ref::<Function>()
+        {
+            let _ = unref.call0(&timer);
+        }
+        let key = {
+            let mut pending = host.pending.borrow_mut();
+            pending.numbers += 1;
+            let key = (host.mono_ms() + ms, pending.numbers);
+            pending.timers.insert(key);
+            key
+        };
+        Self { promise: JsFuture::from(promise), timer, pending: Rc::clone(&host.pending), key }
+    }
+}
+
+impl Future for Timer {
+    type Output = ();
+
+    fn poll(
+        mut self: std::pin::Pin<&mut Self>,
+        context: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<()> {
+        std::pin::Pin::new(&mut self.promise).poll(context).map(|_| {
+            // It fired: from here on the clock is not held at its due time any more.
+            self.pending.borrow_mut().timers.remove(&self.key);
+        })
+    }
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        clear_timeout(&self.timer);
+        self.pending.borrow_mut().timers.remove(&self.key);
+    }
+}
+
+async fn read_body(response: &Response, limit: usize) -> Result<Body, String> {
+    let mut body = Body::default();
+    let Some(stream) = response.body() else { return Ok(body) };
+    let reader: ReadableStreamDefaultReader =
+        stream.get_reader().dyn_into().map_err(|_| "the answer's body can't be read".to_owned())?;
+    loop {
+        let chunk = JsFuture::from(reader.read()).await.map_err(|error| describe(&error))?;
+        let done = Reflect::get(&chunk, &"done".into()).unwrap_or_default();
+        if done.is_truthy() {
+            return Ok(body);
+        }
+        let value = Reflect::get(&chunk, &"value".into()).unwrap_or_default();
+        let Ok(bytes) = value.dyn_into::<Uint8Array>() else {
+            return Err("the answer's body is not made of bytes".to_owned());
+        };
+        let room = limit.saturating_sub(body.bytes.len());
+        let length = bytes.length() as usize;
+        if length <= room {
+            body.bytes.extend_from_slice(&bytes.to_vec());
+            continue;
+        }
+        let room = u32::try_from(room).unwrap_or(u32::MAX);
+        body.bytes.extend_from_slice(&bytes.subarray(0, room).to_vec());
+        body.truncated = true;
+        let _ = JsFuture::from(reader.cancel()).await;
+        return Ok(body);
+    }
+}
+
+/// An error of the runtime as text: its message and the cause's code (`ECONNREFUSED`), and nothing else.
+pub fn describe(error: &JsValue) -> String {
+    let text = |value: &JsValue, name: &str| {
+        Reflect::get(value, &name.into()).ok().and_then(|found| found.as_string())
+    };
+    let message = text(error, "message").unwrap_or_else(|| "an error without a message".to_owned());
+    let cause = Reflect::get(error, &"cause".into()).unwrap_or_default();
+    let mut described: String = message.chars().take(200).collect();
+    if let Some(code) = text(&cause, "code").or_else(|| text(&cause, "message")) {
+        described.push_str(" (");
+        described.extend(code.chars().take(100));
+        described.push(')');
+    }
+    described
+}
+
+/// A failed fetch as the store's fault.
+pub fn network_fault(store: &str, message: &str) -> Fault {
+    Fault::new(
+        FaultKind::Network,
+        format!("{store}: no answer: {message}; check the endpoint and the network"),
+    )
+}
