@@ -43,7 +43,7 @@ export class Elector {
   #watch = null;
   #waiters = new Set();
   #work = new Set();
-  #losing = false;
+  #losing = null;
   #resigning = [];
   #failure = null;
   #callbackError = null;
@@ -92,7 +92,7 @@ export class Elector {
     const finished = this.#finished;
     this.#raw.stop(park);
     // Somebody who stops from within onLoseLeadership does not wait for themselves.
-    if (this.#losing) this.#raw.workEnded();
+    if (this.#losing !== null) this.#raw.workEnded(this.#losing);
     await finished;
   }
 
@@ -100,7 +100,7 @@ export class Elector {
     if (!this.#raw) return;
     const given = new Promise((resolve) => this.#resigning.push(resolve));
     this.#raw.resign();
-    if (this.#losing) this.#raw.workEnded();
+    if (this.#losing !== null) this.#raw.workEnded(this.#losing);
     await given;
   }
 
@@ -246,12 +246,12 @@ export class Elector {
     clearTimeout(this.#watch);
     Term.end(term, reason);
     const raw = this.#raw;
-    this.#losing = true;
+    this.#losing = token;
     const told = this.#call('onLoseLeadership', { term: token, reason }).then(() => {
-      this.#losing = false;
+      if (this.#losing === token) this.#losing = null;
     });
     // After a trap there is nobody left to tell.
-    const tell = () => raw === this.#raw && raw.workEnded();
+    const tell = () => raw === this.#raw && raw.workEnded(token);
     void Promise.allSettled([told, ...this.#work]).then(tell).catch(() => {});
   }
 

@@ -109,8 +109,11 @@ pub enum Input {
         /// Whether to park the lease instead of releasing it.
         park: bool,
     },
-    /// The work of the term that was lost or resigned has ended.
-    WorkEnded,
+    /// The work of a term that was lost or resigned has ended.
+    WorkEnded {
+        /// The fencing token of that term: work of an earlier term may end late.
+        term: u64,
+    },
     /// New settings; they count from the next write on.
     Configure(Box<Config>),
 }
@@ -306,7 +309,6 @@ pub struct Election {
     seen: Seen,
     /// When the read left whose answer last showed the record or its absence.
     seen_sent_ms: u64,
-    absent_at_ms: u64,
     grace: Option<Grace>,
     term: Option<Term>,
     unresolved: Vec<Attempt>,
@@ -341,7 +343,6 @@ impl Election {
             longest_lease_ms: 0,
             seen: Seen::Nothing,
             seen_sent_ms: 0,
-            absent_at_ms: 0,
             grace: None,
             term: None,
             unresolved: Vec::new(),
@@ -378,8 +379,9 @@ impl Election {
             Input::Peer(answer) => self.on_peer(now, answer),
             Input::Resign => self.begin_wind_down(now, false, false),
             Input::Stop { park } => self.begin_wind_down(now, park, true),
-            Input::WorkEnded => {
-                if let Some(wind_down) = &mut self.wind_down {
+            Input::WorkEnded { term } => {
+                let ours = self.term.as_ref().is_some_and(|held| held.number == term);
+                if let Some(wind_down) = self.wind_down.as_mut().filter(|_| ours) {
                     wind_down.work_ended = true;
                 }
             }
@@ -473,6 +475,7 @@ impl Election {
     fn observe(&mut self, now: Now) {
         if self.clocks.read(now) {
             self.restart_measures(now);
+            self.void_anchors();
             self.end_term(LostReason::Clock);
             self.plan.at_ms = self.plan.at_ms.min(now.mono_ms);
         }
@@ -499,9 +502,15 @@ impl Election {
         if let Some(grace) = &mut self.grace {
             grace.since_ms = now.mono_ms;
         }
-        self.absent_at_ms = now.mono_ms;
         self.peer_silent_until_ms = 0;
         self.compete_after_ms = 0;
+    }
+
+    /// Nobody knows how long ago these writes left: they may be recognised, but grant nothing (S11).
+    fn void_anchors(&mut self) {
+        for attempt in &mut self.unresolved {
+            attempt.anchor.lease_ms = 0;
+        }
     }
 
     /// Ends the term and with it the authority. The record is ours still, without authority (S9).
@@ -623,9 +632,12 @@ impl Election {
         self.dated = if heard { facts.date_ms.is_some() } else { self.dated };
         if self.clocks.single() {
             match drift {
-                Drift::StoreAhead if self.term.as_ref().is_some_and(|term| !term.ended) => {
-                    self.end_term(LostReason::Clock);
-                    self.plan_look(now, 0);
+                Drift::StoreAhead => {
+                    self.void_anchors();
+                    if self.term.as_ref().is_some_and(|term| !term.ended) {
+                        self.end_term(LostReason::Clock);
+                        self.plan_look(now, 0);
+                    }
                 }
                 Drift::OwnAhead => self.restart_measures(now),
                 _ => {}
@@ -694,7 +706,7 @@ impl Election {
             return self.on_not_landed(now);
         }
         if let Some(attempt) = self.landed_attempt(&reading) {
-            return self.on_landed(now, attempt, version, false);
+            return self.on_landed(now, attempt, version);
         }
         self.end_term(LostReason::Overtaken);
         let same = matches!(&self.seen, Seen::Record { observation, .. } if observation.version == version);
@@ -765,7 +777,6 @@ impl Election {
         self.grace = None;
         self.seen = Seen::Absent;
         self.seen_sent_ms = sent.mono_ms;
-        self.absent_at_ms = now.mono_ms;
         self.problem = None;
         self.name_leader(None);
         if creating {
@@ -848,13 +859,13 @@ impl Election {
             Outcome::Written { version: Some(version) } => {
                 self.failures = 0;
                 let attempt = self.unresolved.swap_remove(index);
-                self.on_landed(now, attempt, version, true);
+                self.on_landed(now, attempt, version);
             }
             Outcome::Written { version: None } => self.plan_look(now, 0),
             Outcome::Refused if planted!(RefusedIsSuccess) => {
                 let attempt = self.unresolved.swap_remove(index);
                 let version = Version(format!("\"{sequence}\""));
-                self.on_landed(now, attempt, version, true);
+                self.on_landed(now, attempt, version);
             }
             Outcome::Refused => {
                 if planted!(RefusedIsLost) {
@@ -894,7 +905,7 @@ impl Election {
     }
 
     /// A write of ours is known to have landed: by its own answer, or by reading it back.
-    fn on_landed(&mut self, now: Now, attempt: Attempt, version: Version, answered: bool) {
+    fn on_landed(&mut self, now: Now, attempt: Attempt, version: Version) {
         // Every other write of ours had the same condition, which no longer holds.
         self.unresolved.clear();
         self.round = None;
@@ -913,7 +924,7 @@ impl Election {
         }
         let in_time = anchor.remaining_ms(now).is_some();
         match attempt.purpose {
-            Purpose::Create => self.on_created(now, &attempt, version, answered && in_time),
+            Purpose::Create => self.on_created(now, &attempt, version),
             Purpose::Claim if in_time => self.begin_term(now, attempt.lease, version, anchor),
             Purpose::Renew => self.on_renewed(now, attempt.lease, version, anchor),
             Purpose::Claim => self.judge(now),
@@ -926,12 +937,10 @@ impl Election {
         }
     }
 
-    fn on_created(&mut self, now: Now, attempt: &Attempt, version: Version, from_absence: bool) {
-        let mut grace = self.grace_from(now, version.clone(), &attempt.lease);
-        if from_absence {
-            grace.since_ms = self.absent_at_ms;
-        }
-        self.grace = Some(grace);
+    /// The grace counts from here, not from the answer that showed absence: between that answer and this
+    /// write somebody else may have created, led and been deleted.
+    fn on_created(&mut self, now: Now, attempt: &Attempt, version: Version) {
+        self.grace = Some(self.grace_from(now, version.clone(), &attempt.lease));
         if planted!(ClaimAbsenceWithoutGrace) {
             self.grace = None;
             return self.begin_term(now, attempt.lease.clone(), version, attempt.anchor);
@@ -1218,10 +1227,10 @@ impl Election {
                 let own = lease.session.as_deref() == Some(&self.session);
                 let lease_ms = self.lease_to_wait_ms(lease);
                 let proof_ms = observation.proven_at_ms(lease_ms).saturating_add(spread_ms);
-                match &self.grace {
-                    Some(grace) if own => {
-                        (grace.since_ms + grace.length_ms + slack_ms, Action::Look)
-                    }
+                let grace = self.grace.as_ref().filter(|_| own);
+                let grace_ms = grace.map_or(0, |grace| grace.since_ms + grace.length_ms + slack_ms);
+                match grace_ms {
+                    until_ms if until_ms > now.mono_ms => (until_ms, Action::Look),
                     _ if own || lease.released() || observation.age_ms(now) >= lease_ms => {
                         (soon_ms, Action::Look)
                     }
@@ -1234,7 +1243,8 @@ impl Election {
             Seen::Record { observation, reading: Reading::Unreadable(_) } => {
                 let wait_ms = self.config.grace_ms(self.longest_lease_ms) + slack_ms;
                 let proof_ms = observation.proven_at_ms(wait_ms).saturating_add(spread_ms);
-                (soon_ms.min(proof_ms), Action::Look)
+                let at_ms = if proof_ms > now.mono_ms { soon_ms.min(proof_ms) } else { soon_ms };
+                (at_ms, Action::Look)
             }
             _ => (soon_ms, Action::Look),
         };
@@ -1373,7 +1383,6 @@ impl Election {
     fn advance_wind_down(&mut self, now: Now) {
         let Some(wind_down) = self.wind_down else { return };
         if wind_down.until_ms.is_some_and(|until_ms| now.mono_ms >= until_ms) {
-            self.outstanding = None;
             return self.finish_wind_down(now);
         }
         if self.outstanding.is_some() || wind_down.until_ms.is_some() {
@@ -1432,11 +1441,12 @@ impl Election {
     }
 
     fn finish_wind_down(&mut self, now: Now) {
-        let finish = self.wind_down.take().is_some_and(|wind_down| wind_down.finish);
         self.term = None;
         self.round = None;
-        self.finished |= finish;
-        self.events.push_back(Event::GivenUp);
+        if let Some(wind_down) = self.wind_down.take() {
+            self.finished |= wind_down.finish;
+            self.events.push_back(Event::GivenUp);
+        }
         if self.outstanding.is_none() {
             self.plan_follow(now);
         }

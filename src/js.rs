@@ -126,10 +126,10 @@ impl RawElector {
         self.handle.tell(Input::Stop { park });
     }
 
-    /// The work of the term that ended has stopped.
+    /// The work of this term, which ended, has stopped.
     #[wasm_bindgen(js_name = workEnded)]
-    pub fn work_ended(&self) {
-        self.handle.tell(Input::WorkEnded);
+    pub fn work_ended(&self, term: f64) {
+        self.handle.tell(Input::WorkEnded { term: term as u64 });
     }
 
     /// New settings, complete, as JSON. The group and the name can't change.

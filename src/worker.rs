@@ -92,7 +92,7 @@ async fn tick(setup: &Setup, end_ms: u64) -> Result<String, String> {
         let run = pin!(driver::run(&handle, bucket, web, |event| match event {
             Event::Acquired { term } => terms.push(term),
             // This Worker has no work of its own yet, so it has stopped as soon as it should.
-            Event::Lost { .. } => handle.tell(Input::WorkEnded),
+            Event::Lost { term, .. } => handle.tell(Input::WorkEnded { term }),
             Event::Failed(fault) => failure = Some(fault.message),
             Event::NewLeader { .. } | Event::GivenUp => {}
         }));

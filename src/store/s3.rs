@@ -1,1 +1,581 @@
-//! later
+//! One lease object in an S3 bucket: which request an operation is, and what the answer to it means.
+//!
+//! No fetch and no clock: the host sends what [`Exchange::request`] gives and tells [`Exchange::answer`] what
+//! came back, until it says [`Next::Done`]:
+//!
+//! ```text
+//! let mut exchange = s3.begin(operation);
+//! loop { send(exchange.request(&s3, &credentials, now)?) -> response; match exchange.answer(&s3, response, now) {
+//!     Again => continue, Refresh => ask for new credentials and continue, Done(answer) => break } }
+//! ```
+//!
+//! A request is sent again inside one exchange only after an answer that shows that it did nothing: a redirect,
+//! a wrong clock, a wrong region, expired credentials; each of them a bounded number of times, always under the
+//! same condition. Everything else is for the election to judge. A write is [`Outcome::Rejected`] only where the
+//! store itself says so; where an answer may come from something in between, it is [`Outcome::Unknown`] (S8).
+//!
+//! Sources: <https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html> and
+//! <https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html>.
+
+mod address;
+mod document;
+
+use std::cell::RefCell;
+
+use http::header::{self, HeaderMap, HeaderName};
+use http::{Method, Request, Response};
+
+use self::address::Address;
+pub use self::address::S3Config;
+use self::document::ErrorDocument;
+use crate::config::ConfigError;
+use crate::lease::{self, Flaw, MAX_RECORD_BYTES, Reading};
+use crate::sigv4::{self, Credentials, KeyCache, SignError};
+use crate::store::{Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Version};
+
+/// How many redirects one exchange follows.
+const MAX_HOPS: u8 = 2;
+
+/// The longest version that is believed, in bytes; S3's ETags have 34.
+const MAX_VERSION_BYTES: usize = 1024;
+
+/// The longest pause that a store may ask for, in milliseconds (five minutes).
+const MAX_RETRY_AFTER_MS: u64 = 300_000;
+
+/// Codes that ask for fresh credentials.
+const EXPIRED: [&str; 4] =
+    ["ExpiredToken", "ExpiredTokenException", "InvalidToken", "TokenRefreshRequired"];
+
+/// Codes of a store that is unwell or of a request that was damaged on the way, whatever the status.
+const PASSING: [&str; 11] = [
+    "BadDigest",
+    "IncompleteBody",
+    "InternalError",
+    "RequestLimitExceeded",
+    "RequestTimeout",
+    "ServiceUnavailable",
+    "SlowDown",
+    "Throttling",
+    "ThrottlingException",
+    "TooManyRequests",
+    "XAmzContentSHA256Mismatch",
+];
+
+/// Codes that mean "not with these credentials", whatever the status: AWS answers some of them with 400.
+const DENIED: [&str; 6] = [
+    "AccessDenied",
+    "InvalidAccessKeyId",
+    "RequestExpired",
+    "RequestTimeTooSkewed",
+    "SignatureDoesNotMatch",
+    "Unauthorized",
+];
+
+/// With what stores refuse a conditional PUT that they do not know; some with no code at all.
+const CONDITION_REFUSED: [&str; 4] = ["", "InvalidArgument", "InvalidRequest", "NotImplemented"];
+
+const X_AMZ_BUCKET_REGION: HeaderName = HeaderName::from_static("x-amz-bucket-region");
+
+/// The body of an answer, as far as it was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Body {
+    /// The bytes; more than [`MAX_RECORD_BYTES`] `+ 1` are never needed.
+    pub bytes: Vec<u8>,
+    /// Whether there were more.
+    pub truncated: bool,
+}
+
+/// One lease object, and what its store taught us across operations.
+#[derive(Debug)]
+pub struct S3 {
+    bucket: String,
+    key: String,
+    encoded_key: String,
+    /// Whether the host follows from the region, because no endpoint was given.
+    by_region: bool,
+    learned: RefCell<Learned>,
+}
+
+/// What answers have corrected.
+#[derive(Debug)]
+struct Learned {
+    address: Address,
+    region: String,
+    /// What to add to the own wall clock for signing, in milliseconds. For nothing else: no lease knows it.
+    clock_offset_ms: i64,
+    keys: KeyCache,
+}
+
+/// One operation on its way: a request, its answer, perhaps another request.
+#[derive(Debug)]
+pub struct Exchange {
+    operation: Operation,
+    /// Where a temporary redirect sends this operation alone, and with which region.
+    detour: Option<(Address, String)>,
+    hops: u8,
+    learned_clock: bool,
+    learned_region: bool,
+    refreshed: bool,
+}
+
+/// What follows an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Next {
+    /// Ask [`Exchange::request`] again and send that.
+    Again,
+    /// Get fresh credentials, then as [`Next::Again`]. Said once in an exchange.
+    Refresh,
+    /// The operation has ended.
+    Done(Answer),
+}
+
+/// An answer, taken apart.
+struct Heard {
+    status: u16,
+    headers: HeaderMap,
+    body: Body,
+    document: Option<ErrorDocument>,
+}
+
+impl Heard {
+    /// The store's own code; empty if there is none.
+    fn code(&self) -> &str {
+        self.document.as_ref().map_or("", |document| &document.code)
+    }
+
+    fn header(&self, name: impl header::AsHeaderName) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}
+
+impl S3 {
+    /// The object that a configuration names.
+    ///
+    /// # Errors
+    /// The option that cannot be used, its value (without what may be a secret) and the rule.
+    pub fn new(config: S3Config) -> Result<Self, ConfigError> {
+        let checked = config.check()?;
+        Ok(Self {
+            encoded_key: address::encode_key(&config.key),
+            bucket: config.bucket,
+            key: config.key,
+            by_region: checked.by_region,
+            learned: RefCell::new(Learned {
+                address: checked.address,
+                region: checked.region,
+                clock_offset_ms: 0,
+                keys: KeyCache::default(),
+            }),
+        })
+    }
+
+    /// Begins an operation.
+    pub fn begin(&self, operation: Operation) -> Exchange {
+        Exchange {
+            operation,
+            detour: None,
+            hops: 0,
+            learned_clock: false,
+            learned_region: false,
+            refreshed: false,
+        }
+    }
+
+    /// The name for errors and status, such as `S3 bucket "jobs" at https://…`.
+    pub fn describe(&self) -> String {
+        let origin = self.learned.borrow().address.origin(&self.bucket);
+        format!("S3 bucket {:?} at {origin}", self.bucket)
+    }
+}
+
+/// Requests.
+impl Exchange {
+    /// The signed request to send now. `wall_ms` is the own wall clock in milliseconds since the Unix epoch.
+    /// `Host` and `Content-Length` are left to whoever sends it.
+    ///
+    /// # Errors
+    /// Nothing can be sent: credentials that no header can carry, a version that no store would have given.
+    pub fn request(
+        &mut self,
+        s3: &S3,
+        credentials: &Credentials,
+        wall_ms: u64,
+    ) -> Result<Request<Vec<u8>>, Fault> {
+        let learned = &mut *s3.learned.borrow_mut();
+        let (address, region) = match &self.detour {
+            Some((address, region)) => (address, region),
+            None => (&learned.address, &learned.region),
+        };
+        let builder = Request::builder().uri(address.url(&s3.bucket, &s3.encoded_key));
+        let (builder, body) = match &self.operation {
+            Operation::Read { unless: None } => (builder.method(Method::GET), Vec::new()),
+            Operation::Read { unless: Some(version) } => {
+                (builder.header(header::IF_NONE_MATCH, &version.0), Vec::new())
+            }
+            Operation::Write { body, condition: Condition::Absent } => {
+                (builder.method(Method::PUT).header(header::IF_NONE_MATCH, "*"), body.clone())
+            }
+            Operation::Write { body, condition: Condition::Match(version) } => {
+                (builder.method(Method::PUT).header(header::IF_MATCH, &version.0), body.clone())
+            }
+        };
+        let unfit = |kind, why: &str| {
+            let origin = address.origin(&s3.bucket);
+            let text = format!("S3 bucket {:?} at {origin}: nothing was sent: {why}", s3.bucket);
+            Fault::new(kind, text)
+        };
+        // A condition such as `*` would let every write pass (S3).
+        let named = match &self.operation {
+            Operation::Read { unless } => unless.as_ref(),
+            Operation::Write { condition: Condition::Match(version), .. } => Some(version),
+            Operation::Write { condition: Condition::Absent, .. } => None,
+        };
+        let request = match named {
+            Some(version) if !is_version(&version.0) => None,
+            _ => builder.body(body).ok(),
+        };
+        let mut request = request
+            .ok_or_else(|| unfit(FaultKind::Nonsense, "the version is not one that S3 gives"))?;
+        let signing_ms = wall_ms.saturating_add_signed(learned.clock_offset_ms);
+        sigv4::sign(&mut request, credentials, region, "s3", signing_ms, &mut learned.keys)
+            .map_err(|error| match error {
+                SignError::NoCredentials | SignError::BadCredentials => {
+                    unfit(FaultKind::Denied, &format!("{error}; check the credentials"))
+                }
+                SignError::NoHost | SignError::RawPath => {
+                    unfit(FaultKind::Misconfigured, &error.to_string())
+                }
+            })?;
+        Ok(request)
+    }
+}
+
+/// Answers.
+impl Exchange {
+    /// What an answer means. `wall_ms` is the own wall clock when it came.
+    pub fn answer(&mut self, s3: &S3, response: Response<Body>, wall_ms: u64) -> Next {
+        let (parts, body) = response.into_parts();
+        let document = document::read(&body.bytes);
+        let heard = Heard { status: parts.status.as_u16(), headers: parts.headers, body, document };
+        if let Some(next) = self.recover(s3, &heard, wall_ms) {
+            return next;
+        }
+        let facts = facts(&heard);
+        let outcome = match &self.operation {
+            Operation::Read { unless } => self.judge_read(s3, &heard, &facts, unless.as_ref()),
+            Operation::Write { .. } => self.judge_write(s3, &heard, &facts),
+        };
+        Next::Done(Answer { outcome, facts })
+    }
+
+    /// The answers after which the same request, signed otherwise, may do.
+    fn recover(&mut self, s3: &S3, heard: &Heard, wall_ms: u64) -> Option<Next> {
+        if heard.code() == "RequestTimeTooSkewed" && !self.learned_clock {
+            let offset_ms = i128::from(store_time_ms(heard)?) - i128::from(wall_ms);
+            s3.learned.borrow_mut().clock_offset_ms = i64::try_from(offset_ms).ok()?;
+            self.learned_clock = true;
+            return Some(Next::Again);
+        }
+        if EXPIRED.contains(&heard.code()) && !self.refreshed {
+            self.refreshed = true;
+            return Some(Next::Refresh);
+        }
+        let recovered = match heard.status {
+            301 | 307 | 308 => self.follow(s3, heard),
+            400 => self.learn_region(s3, heard),
+            _ => false,
+        };
+        recovered.then_some(Next::Again)
+    }
+
+    /// Follows a redirect; false if it may not be followed or leads nowhere new.
+    fn follow(&mut self, s3: &S3, heard: &Heard) -> bool {
+        let learned = &mut *s3.learned.borrow_mut();
+        let (address, region) = match &self.detour {
+            Some(detour) => detour.clone(),
+            None => (learned.address.clone(), learned.region.clone()),
+        };
+        let named_region = region_of(heard);
+        let target =
+            heard.header(header::LOCATION).or_else(|| heard.document.as_ref()?.endpoint.as_deref());
+        let next = match (target, &named_region) {
+            (Some(target), _) => address.redirected(target, &s3.bucket),
+            (None, Some(region)) if address.is_aws() => Some((address.moved(region), None)),
+            (None, _) => Some((address.clone(), None)),
+        };
+        let Some((next, implied_region)) = next else { return false };
+        let next = (next, named_region.or(implied_region).unwrap_or_else(|| region.clone()));
+        if self.hops >= MAX_HOPS || next == (address, region) {
+            return false;
+        }
+        self.hops += 1;
+        if heard.status == 307 {
+            // AWS: a temporary redirect's endpoint is not to be used again.
+            self.detour = Some(next);
+        } else {
+            self.detour = None;
+            (learned.address, learned.region) = next;
+        }
+        true
+    }
+
+    /// Takes the region that a 400 names; false if it names no new one.
+    fn learn_region(&mut self, s3: &S3, heard: &Heard) -> bool {
+        let learned = &mut *s3.learned.borrow_mut();
+        let Some(region) = region_of(heard) else { return false };
+        let current = self.detour.as_ref().map_or(&learned.region, |(_, region)| region);
+        if self.learned_region || *current == region {
+            return false;
+        }
+        self.learned_region = true;
+        self.detour = None;
+        if s3.by_region {
+            learned.address = learned.address.moved(&region);
+        }
+        learned.region = region;
+        true
+    }
+
+    fn judge_read(
+        &self,
+        s3: &S3,
+        heard: &Heard,
+        facts: &Facts,
+        unless: Option<&Version>,
+    ) -> Outcome {
+        let reject = |kind, advice: &str| Outcome::Rejected(self.fault(s3, heard, kind, advice));
+        let version = version(&heard.headers);
+        match (heard.status, unless) {
+            // The lease is JSON: an error with a friendly status is no record, and is not to be healed.
+            (200, _) if heard.document.is_some() => {
+                reject(FaultKind::Nonsense, "an error came with the status of a success")
+            }
+            (200, _) => match version {
+                Some(version) => Outcome::Found { version, reading: judge_body(&heard.body) },
+                None => reject(
+                    FaultKind::Nonsense,
+                    "the answer has no usable ETag, and nothing is written without one; something between \
+                     here and the store may strip it",
+                ),
+            },
+            // Another version than the one we asked about was not seen unchanged (S6).
+            (304, Some(unless)) if version.as_ref().is_none_or(|found| found == unless) => {
+                Outcome::Unchanged
+            }
+            (304, _) => reject(FaultKind::Nonsense, "nothing was asked that this could answer"),
+            (404, _) => match heard.code() {
+                // Also a delete marker in a versioned bucket.
+                "NoSuchKey" => Outcome::Missing,
+                "NoSuchBucket" => reject(FaultKind::Misconfigured, NO_BUCKET),
+                // Every store answers a GET with its code. A 404 of a web server or a gateway (Envoy's has
+                // no body at all) says nothing about the record.
+                _ => reject(
+                    FaultKind::Nonsense,
+                    "this does not come from an S3 store, so it does not mean that the record is absent; \
+                     check the endpoint",
+                ),
+            },
+            _ => self.judge_failure(s3, heard, facts),
+        }
+    }
+
+    fn judge_write(&self, s3: &S3, heard: &Heard, facts: &Facts) -> Outcome {
+        let unknown = |advice: &str| Outcome::Unknown {
+            retry_after_ms: retry_after_ms(heard, facts),
+            cause: self.fault(s3, heard, FaultKind::Nonsense, advice),
+        };
+        match heard.status {
+            200 | 201 | 204 if heard.document.is_some() => {
+                unknown("an error came with the status of a success; the record is read back")
+            }
+            // S3 has nothing to say about a success; whoever says something is not S3 alone.
+            200 | 201 | 204 if !heard.body.bytes.is_empty() || heard.body.truncated => {
+                Outcome::Written { version: None }
+            }
+            200 | 201 | 204 => Outcome::Written { version: version(&heard.headers) },
+            // Old MinIO says 304 for a failed condition: https://github.com/minio/minio/issues/19442
+            412 | 304 => Outcome::Refused,
+            404 if heard.code() == "NoSuchBucket" => {
+                let fault = self.fault(s3, heard, FaultKind::Misconfigured, NO_BUCKET);
+                Outcome::Rejected(fault)
+            }
+            // AWS: the object of an If-Match was deleted meanwhile.
+            404 => Outcome::Refused,
+            // AWS: another operation on the key was under way; never "it exists".
+            409 if ["ConditionalRequestConflict", "OperationAborted"].contains(&heard.code()) => {
+                Outcome::Refused
+            }
+            409 => unknown("a conflict; the record is read back"),
+            _ => self.judge_failure(s3, heard, facts),
+        }
+    }
+
+    /// Statuses that mean the same for reads and writes.
+    fn judge_failure(&self, s3: &S3, heard: &Heard, facts: &Facts) -> Outcome {
+        let writes = matches!(self.operation, Operation::Write { .. });
+        let code = heard.code();
+        let from_store = !code.is_empty();
+        let reject = |kind, advice: &str| Outcome::Rejected(self.fault(s3, heard, kind, advice));
+        let unknown = |kind, advice: &str| Outcome::Unknown {
+            retry_after_ms: retry_after_ms(heard, facts),
+            cause: self.fault(s3, heard, kind, advice),
+        };
+        if PASSING.contains(&code) {
+            return unknown(FaultKind::Unavailable, "it is tried again");
+        }
+        if EXPIRED.contains(&code) || DENIED.contains(&code) {
+            return reject(FaultKind::Denied, &self.denial(code));
+        }
+        match heard.status {
+            408 | 409 | 429 => unknown(FaultKind::Unavailable, "it is tried again"),
+            501 if writes => reject(FaultKind::Misconfigured, NO_CONDITIONS),
+            501 => reject(FaultKind::Misconfigured, "the store cannot do this; use another store"),
+            500..=599 => unknown(FaultKind::Unavailable, "it is tried again"),
+            // Without the store's code it may be a gateway that judges answers too.
+            401 | 403 if writes && !from_store => unknown(
+                FaultKind::Denied,
+                "this does not come from an S3 store; check the endpoint",
+            ),
+            401 | 403 => reject(FaultKind::Denied, &self.denial(code)),
+            301 | 307 | 308 => {
+                let kind = if from_store { FaultKind::Misconfigured } else { FaultKind::Nonsense };
+                reject(kind, &redirect_advice(heard))
+            }
+            400 | 405 if writes && CONDITION_REFUSED.contains(&code) => {
+                reject(FaultKind::Misconfigured, NO_CONDITIONS)
+            }
+            400 | 405 if from_store => reject(
+                FaultKind::Misconfigured,
+                "the store cannot do this as it is set up; check endpoint, bucket, region and key",
+            ),
+            _ if writes => unknown(FaultKind::Nonsense, "the record is read back"),
+            _ => reject(FaultKind::Nonsense, "an S3 store answers otherwise; check the endpoint"),
+        }
+    }
+
+    fn denial(&self, code: &str) -> String {
+        let text = match (code, &self.operation) {
+            ("RequestTimeTooSkewed" | "RequestExpired", _) => {
+                "the clocks of this machine and of the store are too far apart, and the answer does not say \
+                 how far; set this machine's clock"
+            }
+            ("SignatureDoesNotMatch", _) => {
+                "check the secret access key and the region, and that nothing on the way changes the request"
+            }
+            ("InvalidAccessKeyId" | "Unauthorized", _) => "check the access key id",
+            (code, _) if EXPIRED.contains(&code) => {
+                "the credentials have expired, and no fresh ones came; check the credentials provider"
+            }
+            (_, Operation::Read { .. }) => {
+                "the credentials need s3:GetObject on the key and s3:ListBucket on the bucket: without \
+                 s3:ListBucket, S3 answers a missing key with 403, so nothing is known about the record"
+            }
+            (_, Operation::Write { .. }) => "the credentials need s3:PutObject on the key",
+        };
+        text.to_owned()
+    }
+
+    /// A fault of this exchange: store, operation, status, the store's code, what to do.
+    fn fault(&self, s3: &S3, heard: &Heard, kind: FaultKind, advice: &str) -> Fault {
+        let method = match self.operation {
+            Operation::Read { .. } => Method::GET,
+            Operation::Write { .. } => Method::PUT,
+        };
+        let code = Some(heard.code()).filter(|code| !code.is_empty());
+        let status = heard.status;
+        let shown = code.map(|code| format!(" {code}")).unwrap_or_default();
+        let message = format!(
+            "{}: {method} {:?} was answered {status}{shown}: {advice}",
+            s3.describe(),
+            s3.key
+        );
+        Fault { kind, status: Some(status), code: code.map(str::to_owned), message }
+    }
+}
+
+const NO_BUCKET: &str = "create the bucket, or correct its name or the endpoint";
+
+const NO_CONDITIONS: &str = "the store does not take a PUT with If-Match or If-None-Match, and no leader can be \
+                             elected without; use a store or a version that honours conditional writes";
+
+fn redirect_advice(heard: &Heard) -> String {
+    let location = heard.header(header::LOCATION);
+    let target =
+        location.or_else(|| heard.document.as_ref()?.endpoint.as_deref()).unwrap_or_default();
+    // Only the host: the rest may repeat a signature.
+    let after_scheme = target.split_once("://").map_or(target, |(_, rest)| rest);
+    let authority = after_scheme.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    let host: String = host.chars().take(100).collect();
+    format!(
+        "the redirect to {host:?} is not followed; if that is where the bucket is, set endpoint and region to it"
+    )
+}
+
+/// The region that an answer names, in its header or its document.
+fn region_of(heard: &Heard) -> Option<String> {
+    let named =
+        heard.header(X_AMZ_BUCKET_REGION).or_else(|| heard.document.as_ref()?.region.as_deref())?;
+    address::is_region(named).then(|| named.to_owned())
+}
+
+/// The store's time, for signing: from the error document, which nothing on the way rewrites, or from `Date`.
+fn store_time_ms(heard: &Heard) -> Option<u64> {
+    let told = heard.document.as_ref().and_then(|document| document.server_time.as_deref());
+    let told_ms = told.and_then(lease::parse_rfc3339).and_then(|ms| u64::try_from(ms).ok());
+    told_ms.or_else(|| date_ms(heard.header(header::DATE)?))
+}
+
+fn judge_body(body: &Body) -> Reading {
+    if body.truncated || body.bytes.len() > MAX_RECORD_BYTES {
+        return Reading::Unreadable(Flaw::TooLarge);
+    }
+    lease::read(&body.bytes)
+}
+
+/// The one ETag of an answer, byte for byte, if it can serve as a condition.
+fn version(headers: &HeaderMap) -> Option<Version> {
+    let mut found = headers.get_all(header::ETAG).iter();
+    let text = found.next()?.to_str().ok()?;
+    (found.next().is_none() && is_version(text)).then(|| Version(text.to_owned()))
+}
+
+/// Whether a text is one strong ETag. Some stores leave the quotes out. Weak ones never match an `If-Match`, and
+/// `*` or a list would match what was never read.
+fn is_version(text: &str) -> bool {
+    let inner = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    let quoted = inner.is_some();
+    let inner = inner.unwrap_or(text);
+    let plain = |byte: u8| match byte {
+        b'"' => false,
+        b',' | b'*' => quoted,
+        _ => (0x21..0x7f).contains(&byte),
+    };
+    let weak = text.get(..2).is_some_and(|start| start.eq_ignore_ascii_case("w/"));
+    !inner.is_empty() && text.len() <= MAX_VERSION_BYTES && inner.bytes().all(plain) && !weak
+}
+
+fn facts(heard: &Heard) -> Facts {
+    Facts {
+        date_ms: heard.header(header::DATE).and_then(date_ms),
+        last_modified_ms: heard.header(header::LAST_MODIFIED).and_then(date_ms),
+        relayed: heard.headers.contains_key(header::AGE) || heard.headers.contains_key(header::VIA),
+    }
+}
+
+/// `Retry-After` in seconds, or as a date beside the answer's own `Date`: no clock of ours is compared.
+fn retry_after_ms(heard: &Heard, facts: &Facts) -> Option<u64> {
+    let text = heard.header(header::RETRY_AFTER)?.trim();
+    let asked_ms = match text.parse::<u64>() {
+        Ok(seconds) => seconds.saturating_mul(1_000),
+        Err(_) => date_ms(text)?.saturating_sub(facts.date_ms?),
+    };
+    Some(asked_ms.min(MAX_RETRY_AFTER_MS))
+}
+
+/// An HTTP date in milliseconds since the Unix epoch; `None` for what is none or lies before it.
+fn date_ms(text: &str) -> Option<u64> {
+    let instant = httpdate::parse_http_date(text).ok()?;
+    let since_epoch = instant.duration_since(std::time::SystemTime::UNIX_EPOCH).ok()?;
+    u64::try_from(since_epoch.as_millis()).ok()
+}

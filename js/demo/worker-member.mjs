@@ -1,0 +1,174 @@
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { endProcess, keepPath, removePath, spawnKept } from '../tools/cleanup.mjs';
+import { NODE_24, ROOT, inRoot } from '../tools/paths.mjs';
+import { PlainError, lineReader } from '../tools/run.mjs';
+import { freePorts } from '../tools/seaweed.mjs';
+
+const READY_MS = 60_000;
+const POLL_MS = 500;
+const CRON_MS = 60_000;
+const TAIL_LINES = 30;
+const QUIET_AND_OFFLINE = {
+  CI: 'true', NO_COLOR: '1', WRANGLER_SEND_METRICS: 'false', WRANGLER_SEND_ERROR_REPORTS: 'false', WRANGLER_HIDE_BANNER: 'true',
+  CLOUDFLARE_CF_FETCH_ENABLED: 'false',
+};
+
+/** The starter's view of the Worker under workerd, and the cron that wakes it once a minute. */
+export class WorkerMember {
+  name = 'worker';
+  runtime = 'workerd';
+  role = 'starting';
+  term = undefined;
+  remainingMs = undefined;
+  requests = 0;
+  ticks = 0;
+  /** When the running tick was fired, or undefined between two. */
+  tickStartMs = undefined;
+  #child;
+  #folder;
+  #timers = [];
+  #origin;
+  #tail = [];
+  #env;
+  #rules;
+  #say;
+  #leadsSinceMs;
+  #stopping = false;
+
+  constructor({ env, rules, say }) {
+    this.#env = { ...env, EDGELECT_SERVER_ID: this.name };
+    this.#rules = rules;
+    this.#say = say;
+  }
+
+  get leads() {
+    return this.role === 'leader';
+  }
+
+  get alive() {
+    return this.tickStartMs !== undefined;
+  }
+
+  /** Starts wrangler and resolves once the Worker answers; then the cron fires at once and each minute. */
+  async start() {
+    const [port, inspectorPort] = await freePorts(2);
+    this.#origin = `http://127.0.0.1:${port}`;
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-worker-'));
+    keepPath(folder);
+    // A file, because a command line can be read by every user of the machine.
+    const envFile = path.join(folder, 'vars.env');
+    const vars = { ...this.#env, EDGELECT_SERVER_ADDR: `127.0.0.1:${port}` };
+    fs.writeFileSync(envFile, Object.entries(vars).map(([name, value]) => `${name}=${value}\n`).join(''), { mode: 0o600 });
+    this.#child = spawnKept(NODE_24, [
+      inRoot('node_modules/wrangler/bin/wrangler.js'), 'dev', '--test-scheduled', '--ip', '127.0.0.1', '--port', String(port),
+      '--inspector-port', String(inspectorPort), '--env-file', envFile, '--persist-to', path.join(folder, 'state'),
+      '--show-interactive-dev-session=false',
+    ], {
+      cwd: ROOT,
+      // Its temporary files and its registry of running Workers stay in our folder.
+      env: { ...process.env, ...QUIET_AND_OFFLINE, TMPDIR: folder, XDG_CONFIG_HOME: folder },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    this.#folder = folder;
+    const read = lineReader((line) => this.#hear(line));
+    this.#child.stdout.on('data', read);
+    this.#child.stderr.on('data', read);
+    await this.#ready();
+    this.#timers = [setInterval(() => this.#look(), POLL_MS), setInterval(() => this.#fire(), CRON_MS)];
+    this.#fire();
+  }
+
+  async stop() {
+    this.#stopping = true;
+    this.#timers.forEach(clearInterval);
+    if (this.#child === undefined) return;
+    // Polite, because wrangler keeps temporary files in the repository as well.
+    await endProcess(this.#child, 3_000);
+    removePath(this.#folder);
+  }
+
+  async #ready() {
+    const deadlineMs = Date.now() + READY_MS;
+    let last = 'no answer';
+    while (Date.now() < deadlineMs) {
+      if (this.#child.exitCode !== null) break;
+      const response = await this.#get('/health/leadership');
+      if (response?.status === 200 || response?.status === 404) {
+        this.role = 'asleep';
+        return;
+      }
+      if (response !== undefined) last = `HTTP ${response.status}`;
+      await new Promise((resolve) => setTimeout(resolve, 200));
+    }
+    throw new PlainError(`the Worker did not start within ${READY_MS / 1000} s (${last}); wrangler said:\n${this.#tail.map((line) => `  ${line}`).join('\n')}`);
+  }
+
+  async #get(where) {
+    try {
+      const response = await fetch(`${this.#origin}${where}`, { signal: AbortSignal.timeout(5_000) });
+      return { status: response.status, text: await response.text() };
+    } catch {
+      return undefined;
+    }
+  }
+
+  // The request is answered when the tick ends.
+  async #fire() {
+    const startMs = Date.now();
+    this.tickStartMs = startMs;
+    this.ticks += 1;
+    this.#say('cron fires, the Worker wakes up');
+    try {
+      const response = await fetch(`${this.#origin}/cdn-cgi/local/scheduled?cron=*+*+*+*+*&time=${startMs}`, { signal: AbortSignal.timeout(2 * CRON_MS) });
+      await response.text();
+      if (!response.ok) this.#say(`the Worker's tick failed with HTTP ${response.status}`);
+    } catch (error) {
+      if (!this.#stopping) this.#say(`the Worker's tick failed: ${error.message}`);
+    }
+    if (this.tickStartMs === startMs) this.tickStartMs = undefined;
+  }
+
+  #hear(line) {
+    this.#tail.push(line);
+    if (this.#tail.length > TAIL_LINES) this.#tail.shift();
+    const tick = /edgelect tick: outcome=(\S+).*\brequests=(\d+)/.exec(line);
+    if (tick === null) {
+      if (/^edgelect\b|\berror\b/i.test(line)) this.#say(`worker: ${line.trim()}`);
+      return;
+    }
+    this.requests += Number(tick[2]);
+    this.#say(`the Worker's tick ended: ${tick[1]}, ${tick[2]} requests`);
+  }
+
+  async #look() {
+    const sentMs = Date.now();
+    const response = await this.#get('/health/leadership');
+    if (response === undefined) return;
+    const lease = response.status === 200 ? JSON.parse(response.text) : undefined;
+    // An answer out of the store says what is written there, not that this Worker may act.
+    const leads = lease !== undefined && lease.source !== 'store' && lease.leaderID === this.name && lease.remainingMs > 0;
+    if (leads) return this.#leading(lease, sentMs);
+    if (this.#leadsSinceMs !== undefined) this.#rules.endedUnseen(this.name);
+    this.#leadsSinceMs = undefined;
+    this.term = undefined;
+    this.remainingMs = undefined;
+    const between = this.#rules.acquisitions.at(-1)?.member === this.name ? 'parked' : 'asleep';
+    this.role = this.tickStartMs === undefined ? between : 'follower';
+  }
+
+  #leading({ term, remainingMs }, sentMs) {
+    const nowMs = Date.now();
+    // The answer was made between the two instants, so the first is surely proven from its arrival on,
+    // and a later one up to its sending.
+    if (this.#leadsSinceMs === undefined || this.term !== term) {
+      if (this.#leadsSinceMs !== undefined) this.#rules.endedUnseen(this.name);
+      this.#leadsSinceMs = nowMs;
+      this.#rules.acquired({ member: this.name, term, atMs: nowMs, remainingMs });
+    } else {
+      this.#rules.proven({ member: this.name, term, atMs: sentMs, remainingMs });
+    }
+    Object.assign(this, { role: 'leader', term, remainingMs });
+  }
+}

@@ -1,0 +1,26 @@
+// `npm start`: sets the machine up, builds what changed, and shows the main job.
+// Loads the rest only after the set-up: before it there are no packages, and on an old Node there will be none.
+import { fail } from './run.mjs';
+import { ensure } from './setup.mjs';
+
+const HELP = `npm start             sets up, builds, and shows three Node members and a Worker electing one leader; Ctrl-C ends it
+npm start -- --once   the same, ending by itself: 0, or 1 where a rule was broken or the Worker never led`;
+
+async function main(args) {
+  const unknown = args.filter((arg) => !['--once', '--help', '-h'].includes(arg));
+  if (unknown.length > 0) {
+    console.error(`edgelect: there is no option ${unknown[0]}\n${HELP}`);
+    return 1;
+  }
+  if (args.includes('--help') || args.includes('-h')) {
+    console.log(HELP);
+    return 0;
+  }
+  await ensure();
+  const { build } = await import('./build.mjs');
+  await build();
+  const { demo } = await import('../demo/demo.mjs');
+  return demo({ once: args.includes('--once') });
+}
+
+main(process.argv.slice(2)).then((code) => process.exit(code), fail);

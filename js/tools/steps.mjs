@@ -1,0 +1,132 @@
+import fs from 'node:fs';
+import path from 'node:path';
+import { build } from './build.mjs';
+import { endProcess, spawnKept } from './cleanup.mjs';
+import { NODE_24, ROOT, inRoot } from './paths.mjs';
+import { PlainError, seconds } from './run.mjs';
+import { startSeaweed } from './seaweed.mjs';
+import { wasmBindgenBin } from './setup.mjs';
+
+const STEP_LIMIT_MS = 15 * 60_000;
+const WASM = ['--target', 'wasm32-unknown-unknown'];
+// Each has a step of its own: its own flags, its own target, or its own time.
+const OWN_STEP = ['simulation', 'planted', 'wasm'];
+
+/** The steps of `npm test`, in order. */
+export const STEPS = [
+  { name: 'fmt', what: 'the formatting of the Rust code', run: () => cargo(['fmt', '--check']) },
+  { name: 'clippy', what: 'lints, natively and for both wasm builds', run: clippy },
+  { name: 'native', what: 'the Rust tests but the simulation', run: native },
+  { name: 'simulation', what: '20,000 seeded schedules', run: () => cargo(['test', '--locked', '--test', 'simulation', '--', '--nocapture']) },
+  { name: 'planted', what: 'the planted bugs, each to be found', run: planted },
+  { name: 'build', what: 'the wasm of the npm package and of the Worker', run: () => build() },
+  { name: 'tsc', what: 'the types', run: () => command(NODE_24, [inRoot('node_modules/typescript/bin/tsc'), '--noEmit', '-p', 'js/tsconfig.json']) },
+  { name: 'wasm', what: "the stores' conformance list, in wasm", run: wasm },
+  { name: 'node', what: 'the npm package on this Node', run: () => nodeTests(process.execPath, 'tests/js') },
+  { name: 'worker', what: 'the Worker in workerd', run: () => nodeTests(NODE_24, 'tests/worker') },
+  { name: 'demo', what: 'npm start -- --once', run: () => command(process.execPath, ['js/tools/start.mjs', '--once']) },
+];
+
+/** Runs the steps and resolves to the exit code. */
+export async function runSteps(steps, { keepGoing }) {
+  const results = [];
+  for (const { name, what, run } of steps) {
+    console.log(`\n=== ${name}: ${what}`);
+    const startMs = Date.now();
+    let error;
+    try {
+      await run();
+    } catch (caught) {
+      error = caught;
+      console.error(caught instanceof PlainError ? `edgelect: ${caught.message}` : caught);
+    }
+    const tookMs = Date.now() - startMs;
+    results.push({ name, passed: error === undefined, tookMs });
+    console.log(`=== ${name}: ${error === undefined ? 'passed' : 'FAILED'} in ${seconds(tookMs)}`);
+    if (error !== undefined && !keepGoing) break;
+  }
+  return report(steps, results);
+}
+
+function report(steps, results) {
+  console.log('');
+  for (const { name } of steps) {
+    const result = results.find((one) => one.name === name);
+    const outcome = result === undefined ? 'not run' : `${result.passed ? 'passed' : 'FAILED'}  ${seconds(result.tookMs)}`;
+    console.log(`${name.padEnd(12)}${outcome}`);
+  }
+  const failed = results.filter(({ passed }) => !passed).length;
+  console.log(`${results.length - failed} passed, ${failed} failed`);
+  return failed === 0 ? 0 : 1;
+}
+
+/** Runs a command with its output shown; it fails after a quarter of an hour, so that nothing hangs for ever. */
+async function command(program, args, more = {}) {
+  const child = spawnKept(program, args, { cwd: ROOT, env: { ...process.env, ...more }, stdio: ['ignore', 'inherit', 'inherit'] });
+  let late = false;
+  const timer = setTimeout(() => {
+    late = true;
+    endProcess(child, 5_000);
+  }, STEP_LIMIT_MS);
+  const [code, signal] = await new Promise((resolve, reject) => {
+    child.once('error', (error) => reject(new PlainError(`cannot start ${program}: ${error.message}`)));
+    child.once('close', (...end) => resolve(end));
+  }).finally(() => clearTimeout(timer));
+  if (code === 0) return;
+  const why = late ? `was ended after ${seconds(STEP_LIMIT_MS)}` : `ended with ${signal ?? code}`;
+  throw new PlainError(`\`${[path.basename(program), ...args].join(' ')}\` ${why}`);
+}
+
+function cargo(args, more = {}) {
+  return command('cargo', args, { CARGO_TARGET_DIR: inRoot('target'), ...more });
+}
+
+async function clippy() {
+  await cargo(['clippy', '--locked', '--all-targets', '--', '-D', 'warnings']);
+  for (const feature of ['npm', 'worker']) {
+    await cargo(['clippy', '--locked', ...WASM, '--features', feature, '--', '-D', 'warnings']);
+  }
+}
+
+async function native() {
+  const names = fs.readdirSync(inRoot('tests')).filter((name) => name.endsWith('.rs')).map((name) => name.slice(0, -3));
+  const tests = names.filter((name) => !OWN_STEP.includes(name)).flatMap((name) => ['--test', name]);
+  await cargo(['test', '--locked', '--lib', ...tests]);
+  await cargo(['test', '--locked', '--doc']);
+}
+
+// A target folder of its own: the flag would otherwise rebuild everything twice in each run.
+function planted() {
+  return cargo(['test', '--locked', '--test', 'planted', '--', '--nocapture'], {
+    RUSTFLAGS: `${process.env.RUSTFLAGS ?? ''} --cfg planted`.trim(),
+    CARGO_TARGET_DIR: inRoot('target/planted'),
+  });
+}
+
+function wasm() {
+  return withStore((env) => cargo(['test', '--locked', ...WASM, '--features', 'npm', '--test', 'wasm'], {
+    ...env,
+    CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUNNER: path.join(wasmBindgenBin(), 'wasm-bindgen-test-runner'),
+  }));
+}
+
+async function nodeTests(node, folder) {
+  const files = fs.readdirSync(inRoot(folder)).filter((name) => name.endsWith('.test.mjs')).map((name) => `${folder}/${name}`);
+  if (files.length === 0) throw new PlainError(`there is no ${folder}/*.test.mjs to run`);
+  await build([folder === 'tests/worker' ? 'worker' : 'npm']);
+  await withStore((env) => command(node, ['--test', ...files], env));
+}
+
+async function withStore(work) {
+  const { endpoint, bucket, accessKeyId, secretAccessKey, stop } = await startSeaweed();
+  try {
+    await work({
+      EDGELECT_TEST_ENDPOINT: endpoint,
+      EDGELECT_TEST_BUCKET: bucket,
+      EDGELECT_TEST_ACCESS_KEY_ID: accessKeyId,
+      EDGELECT_TEST_SECRET_ACCESS_KEY: secretAccessKey,
+    });
+  } finally {
+    await stop();
+  }
+}

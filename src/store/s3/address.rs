@@ -1,0 +1,314 @@
+//! Where a bucket is: the configuration, checked, and the address of a key; which redirects are followed.
+//!
+//! Parsed by hand through `http::Uri`: crate `url` brings 65 KB of tables for international names. What is
+//! accepted here is what every runtime's own URL parser leaves as it is, because the signature covers it.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use percent_encoding::AsciiSet;
+
+use crate::config::ConfigError;
+use crate::sigv4::RESERVED;
+
+/// Where the lease object is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct S3Config {
+    /// The store's address, with a path prefix where it has one; without the bucket. Left out: AWS in `region`.
+    pub endpoint: Option<String>,
+    /// The bucket.
+    pub bucket: String,
+    /// The region that signatures name. Left out: `us-east-1`, which R2 takes for `auto`.
+    pub region: Option<String>,
+    /// Whether the bucket is the first part of the path (`https://host/bucket/key`) or of the host
+    /// (`https://bucket.host/key`). Left out: of the host for AWS, of the path elsewhere.
+    pub path_style: Option<bool>,
+    /// The key of the lease object (`lockfilePath`).
+    pub key: String,
+}
+
+/// A configuration that was found good.
+#[derive(Clone, Debug)]
+pub(super) struct Checked {
+    pub address: Address,
+    /// Whether the host follows from the region, because no endpoint was given.
+    pub by_region: bool,
+    pub region: String,
+}
+
+/// Scheme, host and path in front of the key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Address {
+    secure: bool,
+    /// In lower case; IPv6 in brackets.
+    host: String,
+    /// Not the scheme's own.
+    port: Option<u16>,
+    /// Empty, or with a leading slash and without one at the end.
+    prefix: String,
+    bucket_in_host: bool,
+}
+
+impl S3Config {
+    pub(super) fn check(&self) -> Result<Checked, ConfigError> {
+        check_bucket(&self.bucket)?;
+        check_key(&self.key)?;
+        let region = self.region.clone().unwrap_or_else(|| "us-east-1".to_owned());
+        if !is_region(&region) {
+            let rule = "is 1 to 64 lower-case letters, digits and dashes, such as \"eu-central-1\" or \"auto\"";
+            return Err(refuse("region", &region, rule));
+        }
+        let Some(endpoint) = &self.endpoint else {
+            if region == "auto" {
+                let rule = "needs an endpoint, because AWS has no such region";
+                return Err(refuse("region", &region, rule));
+            }
+            let mut address = Address::aws(&region);
+            address.bucket_in_host = !self.bucket.contains('.');
+            let address = self.styled(address)?;
+            return Ok(Checked { address, by_region: true, region });
+        };
+        let refuse_endpoint = |rule| refuse("endpoint", &without_secrets(endpoint), rule);
+        let mut address = Address::parse(endpoint).map_err(refuse_endpoint)?;
+        if !address.secure && !address.is_loopback() {
+            let rule = "must begin with https://; http:// is for loopback addresses only, because a lease \
+                        that somebody on the way can change protects nothing";
+            return Err(refuse_endpoint(rule));
+        }
+        let aws = aws_region(&address.host).is_some();
+        address.bucket_in_host = aws && !self.bucket.contains('.');
+        Ok(Checked { address: self.styled(address)?, by_region: false, region })
+    }
+
+    fn styled(&self, mut address: Address) -> Result<Address, ConfigError> {
+        if let Some(path_style) = self.path_style {
+            address.bucket_in_host = !path_style;
+        }
+        if address.bucket_in_host {
+            if address.secure && self.bucket.contains('.') {
+                let rule =
+                    "cannot be false for a bucket with a dot: no certificate covers such a host";
+                return Err(refuse("pathStyle", "false", rule));
+            }
+            if address.is_ip() {
+                let rule = "cannot be false where the endpoint is an IP address";
+                return Err(refuse("pathStyle", "false", rule));
+            }
+        }
+        Ok(address)
+    }
+}
+
+impl Address {
+    /// AWS's S3 in one region, the bucket in the host.
+    pub fn aws(region: &str) -> Self {
+        let suffix = if region.starts_with("cn-") { ".cn" } else { "" };
+        Self {
+            secure: true,
+            host: format!("s3.{region}.amazonaws.com{suffix}"),
+            port: None,
+            prefix: String::new(),
+            bucket_in_host: true,
+        }
+    }
+
+    /// The same bucket style at AWS in another region.
+    pub fn moved(&self, region: &str) -> Self {
+        Self { bucket_in_host: self.bucket_in_host, ..Self::aws(region) }
+    }
+
+    fn parse(text: &str) -> Result<Self, &'static str> {
+        // http::Uri drops a fragment without a word.
+        if text.contains(['?', '#']) {
+            return Err("has no query and no fragment");
+        }
+        let uri: http::Uri =
+            text.parse().map_err(|_| "is an address such as https://s3.example.com")?;
+        let secure = match uri.scheme_str() {
+            Some("https") => true,
+            Some("http") => false,
+            _ => return Err("must begin with https://"),
+        };
+        let authority = uri.authority().ok_or("names a host")?;
+        if authority.as_str().contains('@') {
+            return Err("has no user name and no password: credentials are an option of their own");
+        }
+        let host = check_host(authority.host())?;
+        let port = match authority.as_str().rsplit_once(':') {
+            Some((_, port)) if !port.is_empty() && !port.ends_with(']') => {
+                Some(port.parse::<u16>().ok().filter(|port| *port > 0))
+                    .ok_or("has a port from 1 to 65535")?
+            }
+            _ => None,
+        };
+        let default_port = if secure { 443 } else { 80 };
+        let prefix = uri.path().trim_end_matches('/');
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
+        let segments_ok = prefix.split('/').skip(1).all(|part| !matches!(part, "" | "." | ".."));
+        if !prefix.bytes().all(plain) || !segments_ok {
+            return Err(
+                "has a path of letters, digits, dashes, dots, underscores and tildes, without empty \
+                        and dot segments",
+            );
+        }
+        Ok(Self {
+            secure,
+            host,
+            port: port.filter(|port| *port != default_port),
+            prefix: prefix.to_owned(),
+            bucket_in_host: false,
+        })
+    }
+
+    /// The URL of a percent-encoded key.
+    pub fn url(&self, bucket: &str, encoded_key: &str) -> String {
+        let origin = self.origin(bucket);
+        let prefix = &self.prefix;
+        if self.bucket_in_host {
+            format!("{origin}{prefix}/{encoded_key}")
+        } else {
+            format!("{origin}{prefix}/{bucket}/{encoded_key}")
+        }
+    }
+
+    /// Scheme, host and port, for people too.
+    pub fn origin(&self, bucket: &str) -> String {
+        let scheme = if self.secure { "https" } else { "http" };
+        let port = self.port.map(|port| format!(":{port}")).unwrap_or_default();
+        if self.bucket_in_host {
+            format!("{scheme}://{bucket}.{}{port}", self.host)
+        } else {
+            format!("{scheme}://{}{port}", self.host)
+        }
+    }
+
+    /// The address that a redirect names, and the region that its host implies, if it may be followed: another
+    /// host of AWS's S3 by https from there, nothing but the very same origin elsewhere. The path of the
+    /// redirect is not used. `target` is a URL or, from an error body, a bare host.
+    pub fn redirected(&self, target: &str, bucket: &str) -> Option<(Self, Option<String>)> {
+        let scheme = if self.secure { "https" } else { "http" };
+        let url =
+            if target.contains("://") { target.to_owned() } else { format!("{scheme}://{target}") };
+        let origin_end = url.find(['?', '#']).unwrap_or(url.len());
+        let uri: http::Uri = url.get(..origin_end)?.parse().ok()?;
+        let authority = uri.authority()?.as_str().to_owned();
+        // Only the origin counts, so that a path that parse would refuse does no harm.
+        let mut next = Self::parse(&format!("{}://{authority}", uri.scheme_str()?)).ok()?;
+        if let Some(host) = next.host.strip_prefix(&format!("{bucket}.")) {
+            next.host = host.to_owned();
+            // A host with a dotted bucket has no certificate, whatever the redirect says.
+            next.bucket_in_host = !bucket.contains('.');
+        }
+        if aws_region(&self.host).is_some() {
+            let region = aws_region(&next.host)?.to_owned();
+            return (next.secure && next.port.is_none()).then_some((next, Some(region)));
+        }
+        let same = (next.secure, next.host.as_str(), next.port)
+            == (self.secure, self.host.as_str(), self.port);
+        same.then(|| (self.clone(), None))
+    }
+
+    pub fn is_aws(&self) -> bool {
+        aws_region(&self.host).is_some()
+    }
+
+    fn ip(&self) -> Option<std::net::IpAddr> {
+        self.host.trim_matches(['[', ']']).parse().ok()
+    }
+
+    fn is_ip(&self) -> bool {
+        self.ip().is_some()
+    }
+
+    fn is_loopback(&self) -> bool {
+        self.host == "localhost" || self.ip().is_some_and(|ip| ip.is_loopback())
+    }
+}
+
+/// The region of a host of AWS's S3 (without bucket); `None` for every other host. Strict, because others can
+/// have names below amazonaws.com, such as those of load balancers.
+fn aws_region(host: &str) -> Option<&str> {
+    let head =
+        host.strip_suffix(".amazonaws.com").or_else(|| host.strip_suffix(".amazonaws.com.cn"))?;
+    if head == "s3" {
+        return Some("us-east-1");
+    }
+    let rest = head.strip_prefix("s3-fips").or_else(|| head.strip_prefix("s3"))?;
+    let rest = rest.strip_prefix(".dualstack").unwrap_or(rest);
+    let region = rest.strip_prefix(['.', '-'])?;
+    if region == "external-1" {
+        return Some("us-east-1");
+    }
+    // A region ends in a number: eu-central-1, us-gov-west-1.
+    let numbered = region.bytes().last().is_some_and(|byte| byte.is_ascii_digit());
+    (is_region(region) && numbered).then_some(region)
+}
+
+/// Whether a text can be the name of a region.
+pub(super) fn is_region(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    (1..=64).contains(&text.len()) && text.bytes().all(plain)
+}
+
+/// A key as it stands in a URL: unreserved characters and slashes as they are, the rest percent-encoded.
+pub(super) fn encode_key(key: &str) -> String {
+    const IN_KEYS: &AsciiSet = &RESERVED.remove(b'/');
+    percent_encoding::utf8_percent_encode(key, IN_KEYS).to_string()
+}
+
+fn check_host(host: &str) -> Result<String, &'static str> {
+    const RULE: &str = "names a host by letters, digits, dashes, dots and underscores (an international name \
+                        in its xn-- form) or by an IP address";
+    if let Some(inner) = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        let ip: Ipv6Addr = inner.parse().map_err(|_| RULE)?;
+        return Ok(format!("[{ip}]"));
+    }
+    let host = host.to_ascii_lowercase();
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    let labels_ok = host.split('.').all(|label| !label.is_empty() && label.bytes().all(plain));
+    // A URL parser takes such a host for an IPv4 address and rewrites it.
+    let last = host.rsplit('.').next().unwrap_or_default();
+    let numeric = last.bytes().all(|byte| byte.is_ascii_digit()) || last.starts_with("0x");
+    if host.len() > 253 || !labels_ok || (numeric && host.parse::<Ipv4Addr>().is_err()) {
+        return Err(RULE);
+    }
+    Ok(host)
+}
+
+fn check_bucket(bucket: &str) -> Result<(), ConfigError> {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let inner = |byte: u8| plain(byte) || byte == b'-' || byte == b'.';
+    let bytes = bucket.as_bytes();
+    let ends_ok = bytes.first().zip(bytes.last()).is_some_and(|(a, z)| plain(*a) && plain(*z));
+    let length_ok = (3..=63).contains(&bytes.len());
+    if length_ok && ends_ok && bytes.iter().copied().all(inner) && !bucket.contains("..") {
+        return Ok(());
+    }
+    let rule = "is 3 to 63 lower-case letters, digits, dashes and single dots, with a letter or digit at both \
+                ends";
+    Err(refuse("bucket", bucket, rule))
+}
+
+fn check_key(key: &str) -> Result<(), ConfigError> {
+    let segments_ok = key.split('/').all(|part| !matches!(part, "" | "." | ".."));
+    if key.len() <= 1024 && segments_ok && !key.chars().any(char::is_control) {
+        return Ok(());
+    }
+    // Every runtime's URL parser rewrites dot segments, and Bun's empty ones.
+    let rule = "is the key of the lease object: 1 to 1024 bytes, without a leading slash, empty or dot \
+                segments, or control characters, such as \"leader/my-group.json\"";
+    Err(refuse("lockfilePath", key, rule))
+}
+
+/// An endpoint without what may be a password or a signature in it.
+fn without_secrets(endpoint: &str) -> String {
+    if endpoint.contains('@') {
+        return "(not shown)".to_owned();
+    }
+    let end = endpoint.find(['?', '#']).unwrap_or(endpoint.len());
+    endpoint[..end].to_owned()
+}
+
+fn refuse(field: &str, value: &str, rule: &str) -> ConfigError {
+    let short: String = value.chars().take(200).collect();
+    ConfigError { field: field.to_owned(), value: format!("{short:?}"), rule: rule.to_owned() }
+}

@@ -1,0 +1,45 @@
+// What the tests see of the store, signed by another implementation than ours.
+import { AwsClient } from 'aws4fetch';
+
+const { EDGELECT_TEST_ENDPOINT: endpoint, EDGELECT_TEST_BUCKET: bucket } = process.env;
+if (!endpoint || !bucket) {
+  throw new Error('EDGELECT_TEST_ENDPOINT and EDGELECT_TEST_BUCKET are not set: run these tests by `npm test -- --only node`');
+}
+
+export const credentials = {
+  accessKeyId: process.env.EDGELECT_TEST_ACCESS_KEY_ID,
+  secretAccessKey: process.env.EDGELECT_TEST_SECRET_ACCESS_KEY,
+};
+
+export const bucketOptions = { endpoint, bucket, region: 'us-east-1', credentials };
+
+const client = new AwsClient({ ...credentials, service: 's3', region: 'us-east-1', retries: 0 });
+const url = (key) => `${endpoint}/${bucket}/${key}`;
+
+export const freshKey = (name) => `${name}/${crypto.randomUUID()}.json`;
+
+export const getObject = async (key) => {
+  const response = await client.fetch(url(key));
+  if (response.status === 404) return null;
+  if (!response.ok) throw new Error(`GET ${key}: ${response.status}`);
+  return { etag: response.headers.get('etag'), text: await response.text() };
+};
+
+export const getLease = async (key) => JSON.parse((await getObject(key)).text);
+
+export const putObject = async (key, body) => {
+  const response = await client.fetch(url(key), { method: 'PUT', body });
+  if (!response.ok) throw new Error(`PUT ${key}: ${response.status}`);
+};
+
+export const deleteObject = (key) => client.fetch(url(key), { method: 'DELETE' });
+
+export const until = async (holds, limitMs = 10_000) => {
+  const endMs = Date.now() + limitMs;
+  for (;;) {
+    const found = await holds();
+    if (found) return found;
+    if (Date.now() > endMs) throw new Error(`not within ${limitMs} ms: ${holds}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+};

@@ -1,0 +1,65 @@
+// The demo is only worth its exit code if its judge sees what is wrong.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Rules } from '../../js/demo/rules.mjs';
+
+const began = (rules) => (member, term, atMs, remainingMs = 5_000) => rules.acquired({ member, term, atMs, remainingMs });
+
+test('terms that grow and follow each other break nothing', () => {
+  const rules = new Rules({ failoverLimitMs: 12_000 });
+  const begin = began(rules);
+  begin('a', 10, 1_000);
+  rules.proven({ member: 'a', term: 10, atMs: 3_000, remainingMs: 5_000 });
+  rules.ended('a', 4_000);
+  begin('b', 11, 4_500);
+  rules.failover('a stop', 500);
+  assert.deepEqual(rules.broken, []);
+});
+
+test('a term that does not grow is told, even when its news comes late', () => {
+  const rules = new Rules({ failoverLimitMs: 12_000 });
+  const begin = began(rules);
+  begin('b', 10, 20_000);
+  begin('a', 10, 1_000);
+  assert.match(rules.broken[0], /terms must grow/);
+});
+
+test('authority reported by two members at one instant is told once', () => {
+  const rules = new Rules({ failoverLimitMs: 12_000 });
+  const begin = began(rules);
+  begin('a', 10, 1_000);
+  begin('b', 11, 2_000);
+  rules.proven({ member: 'b', term: 11, atMs: 2_500, remainingMs: 5_000 });
+  assert.deepEqual(rules.broken, [], "nothing proves yet that a's authority went on");
+  rules.proven({ member: 'a', term: 10, atMs: 2_400, remainingMs: 5_000 });
+  rules.proven({ member: 'a', term: 10, atMs: 2_600, remainingMs: 5_000 });
+  assert.equal(rules.broken.length, 1);
+  assert.match(rules.broken[0], /both had authority/);
+});
+
+test('news of an end that comes after the fence does not stretch the authority', () => {
+  const rules = new Rules({ failoverLimitMs: 12_000 });
+  const begin = began(rules);
+  begin('a', 10, 1_000, 2_000);
+  begin('b', 11, 3_500);
+  rules.proven({ member: 'b', term: 11, atMs: 4_500, remainingMs: 5_000 });
+  rules.ended('a', 4_000);
+  assert.deepEqual(rules.broken, []);
+});
+
+test('an end that nobody saw counts from what was proven last', () => {
+  const rules = new Rules({ failoverLimitMs: 12_000 });
+  const begin = began(rules);
+  begin('worker', 10, 1_000);
+  rules.proven({ member: 'worker', term: 10, atMs: 2_000, remainingMs: 5_000 });
+  begin('b', 11, 2_200);
+  rules.proven({ member: 'b', term: 11, atMs: 2_900, remainingMs: 5_000 });
+  rules.endedUnseen('worker');
+  assert.deepEqual(rules.broken, []);
+});
+
+test('a failover over the limit is told', () => {
+  const rules = new Rules({ failoverLimitMs: 12_000 });
+  rules.failover('the crash', 12_001);
+  assert.match(rules.broken[0], /the crash took 12001 ms/);
+});

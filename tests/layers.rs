@@ -1,0 +1,108 @@
+//! Holds the house of ARCHITECTURE.md: imports point down only.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// Each module and the layer it lives on; a module may use its own layer's contracts and everything below.
+const LAYERS: [(&str, u32); 21] = [
+    ("lease", 0),
+    ("clock", 1),
+    ("config", 1),
+    ("store", 1),
+    ("sigv4", 1),
+    ("planted", 1),
+    ("age", 2),
+    ("vars", 2),
+    ("store/memory", 2),
+    ("store/s3/address", 2),
+    ("store/s3/document", 2),
+    ("store/s3", 3),
+    ("election", 3),
+    ("driver", 4),
+    ("peer", 5),
+    ("status", 5),
+    ("web", 6),
+    ("bucket", 7),
+    ("js", 8),
+    ("worker", 8),
+    ("lib", 9),
+];
+
+fn sources(folder: &Path, prefix: &str, found: &mut BTreeMap<String, String>) {
+    for entry in fs::read_dir(folder).expect("the source folder can be listed") {
+        let path = entry.expect("an entry can be read").path();
+        let stem = path.file_stem().and_then(|stem| stem.to_str()).expect("names are UTF-8");
+        let name = format!("{prefix}{stem}");
+        if path.is_dir() {
+            sources(&path, &format!("{name}/"), found);
+        } else {
+            found.insert(name, fs::read_to_string(&path).expect("a source file is text"));
+        }
+    }
+}
+
+/// The modules that a source names after `crate::`, outside its tests.
+fn imports(text: &str) -> Vec<String> {
+    let shipped = text.split("#[cfg(test)]").next().unwrap_or(text);
+    let mut named = Vec::new();
+    for rest in shipped.split("crate::").skip(1) {
+        let list = match rest.strip_prefix('{') {
+            Some(inner) => inner.split('}').next().unwrap_or("").split(',').collect(),
+            None => vec![rest],
+        };
+        for item in list {
+            let path: Vec<&str> = item.trim().split("::").collect();
+            if path[0].is_empty() {
+                continue;
+            }
+            let word = |text: &str| -> String {
+                text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+            };
+            let first = word(path[0]);
+            let second = path.get(1).map(|second| word(second)).unwrap_or_default();
+            let nested = format!("{first}/{second}");
+            let known = LAYERS.iter().any(|(name, _)| *name == nested);
+            named.push(if known { nested } else { first });
+        }
+    }
+    named
+}
+
+#[test]
+fn imports_point_down_only() {
+    let layers: BTreeMap<&str, u32> = LAYERS.into_iter().collect();
+    let mut found = BTreeMap::new();
+    sources(Path::new("src"), "", &mut found);
+    assert_eq!(found.len(), layers.len(), "a module is missing in the table: {:?}", found.keys());
+    for (module, text) in &found {
+        let own = layers[module.as_str()];
+        for import in imports(text).iter().filter(|import| *import != module) {
+            let Some(layer) = layers.get(import.as_str()) else {
+                panic!("{module} names crate::{import}, which is not in the table");
+            };
+            // Contracts of one layer may know each other: a store's outcomes carry a record's reading.
+            let contract = own == 1 && *layer == 1;
+            assert!(*layer < own || contract, "{module} ({own}) imports {import} ({layer})");
+        }
+    }
+}
+
+#[test]
+fn stores_and_the_election_do_not_know_each_other_and_nobody_below_the_faces_knows_a_host() {
+    let mut found = BTreeMap::new();
+    sources(Path::new("src"), "", &mut found);
+    for (module, text) in &found {
+        let named = imports(text);
+        if module.starts_with("store/") || module == "sigv4" {
+            assert!(!named.contains(&"election".to_owned()), "{module} knows the election");
+        }
+        if module == "election" {
+            assert!(named.iter().all(|name| !name.starts_with("store/")), "it knows a store");
+        }
+        if !["web", "bucket", "js", "worker", "lib"].contains(&module.as_str()) {
+            assert!(!named.contains(&"web".to_owned()), "{module} knows a host");
+            assert!(!text.contains("wasm_bindgen"), "{module} knows JavaScript");
+        }
+    }
+}
