@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict';
+import { readdirSync } from 'node:fs';
+import { after, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { Elector, S3Storage } from 'edgelect';
+import { Miniflare, convertV4MiniflareOptions } from 'miniflare';
+import { bucketOptions, credentials, freshKey, getLease, until } from '../js/bucket.mjs';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const isolates = [];
+
+after(() => Promise.all(isolates.map((isolate) => isolate.dispose())));
+
+/** What the build made: the wasm, its glue, and the snippets that the glue imports. */
+const built = () =>
+  readdirSync(`${root}build/worker`, { recursive: true })
+    .filter((name) => /(\.js|\.wasm)$/.test(name))
+    .map((name) => ({
+      type: name.endsWith('.wasm') ? 'CompiledWasm' : 'ESModule',
+      path: `${root}build/worker/${name}`,
+    }));
+
+/** One workerd process with one isolate of the deployable Worker. */
+const isolate = async (bindings) => {
+  const lines = [];
+  const options = convertV4MiniflareOptions({
+    modules: [{ type: 'ESModule', path: `${root}js/worker.js` }, ...built()],
+    modulesRoot: root,
+    compatibilityDate: '2026-11-01',
+    bindings,
+    handleStructuredLogs: ({ message }) => lines.push(message),
+  });
+  const worker = new Miniflare(options);
+  isolates.push(worker);
+  await worker.ready;
+  return {
+    ask: (path = '/health/leadership', init) => worker.dispatchFetch(`http://worker${path}`, init),
+    tick: async (scheduledTime = new Date()) => (await worker.getWorker()).scheduled({ cron: '* * * * *', scheduledTime }),
+    logged: () => lines.join('\n'),
+  };
+};
+
+const newGroup = async () => {
+  const lockfilePath = freshKey('worker');
+  await new Elector({ storage: new S3Storage(bucketOptions), lockfilePath }).init();
+  return {
+    EDGELECT_ENDPOINT: bucketOptions.endpoint,
+    EDGELECT_BUCKET: bucketOptions.bucket,
+    EDGELECT_ACCESS_KEY_ID: credentials.accessKeyId,
+    EDGELECT_SECRET_ACCESS_KEY: credentials.secretAccessKey,
+    EDGELECT_LOCKFILE_PATH: lockfilePath,
+    EDGELECT_SERVER_ID: 'the-worker',
+    EDGELECT_LEADER_TIMEOUT: '2000',
+    EDGELECT_FREQUENT_INTERVAL: '500',
+    EDGELECT_STORE_SKEW: '500',
+    EDGELECT_SUSTAIN: '5000',
+  };
+};
+
+const healthy = (worker) => async () => {
+  const answer = await worker.ask();
+  return answer.status === 200 ? answer : void (await answer.text());
+};
+
+test('c55 a tick leads, parks at its end, and the next tick takes over at once in a new isolate', async () => {
+  const bindings = await newGroup();
+  const key = bindings.EDGELECT_LOCKFILE_PATH;
+  const [first, second] = [await isolate(bindings), await isolate(bindings)];
+  const ticking = first.tick();
+  const answer = await until(healthy(first));
+  const body = await answer.json();
+  assert.equal(body.leaderID, 'the-worker');
+  assert.equal(body.group, key);
+  assert.equal(answer.headers.get('cache-control'), 'no-store');
+  assert.equal(answer.headers.get('etag')?.length > 2, true);
+  await ticking;
+  const parked = await getLease(key);
+  assert.deepEqual([parked.parked, parked.term, parked.leaderID], [true, body.term, 'the-worker']);
+  const startMs = Date.now();
+  const next = second.tick();
+  const taken = await until(async () => {
+    const lease = await getLease(key);
+    return lease.parked ? null : lease;
+  });
+  // A lease of two seconds would have had to be waited out by anybody else.
+  assert.ok(Date.now() - startMs < 1500, `taken after ${Date.now() - startMs} ms`);
+  assert.ok(taken.term > parked.term);
+  assert.notEqual(taken.session, parked.session);
+  await next;
+  assert.match(second.logged(), /edgelect tick: outcome=led term=\d+ requests=\d+/);
+});
+
+test('an isolate without the session answers from the store, another serverId does not', async () => {
+  const bindings = await newGroup();
+  const [leading, idle, other] = await Promise.all([
+    isolate(bindings),
+    isolate(bindings),
+    isolate({ ...bindings, EDGELECT_SERVER_ID: 'somebody-else' }),
+  ]);
+  const ticking = leading.tick();
+  const own = await (await until(healthy(leading))).json();
+  const answer = await until(healthy(idle));
+  const body = await answer.json();
+  assert.equal(body.source, 'store');
+  assert.equal('remainingMs' in body, false);
+  assert.equal(body.session, own.session);
+  assert.ok(own.remainingMs > 0 && own.remainingMs <= 1800);
+  assert.equal('source' in own, false);
+  assert.equal((await other.ask()).status, 404);
+  await ticking;
+});
+
+test('two isolates woken by one trigger: one leads, the other follows to its end', async () => {
+  const bindings = await newGroup();
+  const pair = await Promise.all([isolate(bindings), isolate(bindings)]);
+  await Promise.all(pair.map((worker) => worker.tick()));
+  const outcomes = pair.map((worker) => /outcome=(\w+)/.exec(worker.logged())?.[1]);
+  // The second may find the lease parked by the first within its own budget, and then leads too, after it.
+  assert.ok(outcomes.includes('led'), outcomes.join());
+  const terms = pair.map((worker) => /term=(\w+)/.exec(worker.logged())?.[1]);
+  assert.notEqual(terms[0], terms[1]);
+});
+
+test('404 while nobody leads, 405 with Allow to another method, 404 elsewhere', async () => {
+  const worker = await isolate(await newGroup());
+  const answer = await worker.ask();
+  assert.equal(answer.status, 404);
+  assert.equal(answer.headers.get('cache-control'), 'no-store');
+  const wrong = await worker.ask('/health/leadership', { method: 'POST', body: 'x' });
+  assert.deepEqual([wrong.status, wrong.headers.get('allow')], [405, 'GET']);
+  assert.equal((await worker.ask('/health')).status, 404);
+});
+
+test('a missing or wrong variable is named, in the log and in a 500 that shows no value', async () => {
+  const good = await newGroup();
+  for (const [changes, name] of [
+    [{ EDGELECT_BUCKET: '' }, 'EDGELECT_BUCKET'],
+    [{ EDGELECT_SECRET_ACCESS_KEY: '' }, 'EDGELECT_SECRET_ACCESS_KEY'],
+    [{ EDGELECT_LOCKFILE_PATH: '' }, 'EDGELECT_LOCKFILE_PATH'],
+    [{ EDGELECT_LEADER_TIMEOUT: '15 s' }, 'EDGELECT_LEADER_TIMEOUT'],
+    [{ EDGELECT_SUSTAIN: '2000' }, 'EDGELECT_SUSTAIN'],
+    [{ EDGELECT_ENDPOINT: 'http://example.com' }, 'EDGELECT_ENDPOINT'],
+  ]) {
+    const worker = await isolate({ ...good, ...changes });
+    const answer = await worker.ask();
+    assert.equal(answer.status, 500, name);
+    assert.deepEqual(await answer.json(), { error: 'edgelect is not configured', variable: name });
+    await worker.tick();
+    await until(() => worker.logged().includes(`edgelect: ${name} = `));
+    assert.equal(worker.logged().includes(credentials.secretAccessKey), false);
+  }
+});
