@@ -7,6 +7,8 @@ export { MemoryStorage, S3Storage } from './storage.js';
 
 const CALLBACKS = ['onAcquireLeadership', 'onLoseLeadership', 'onNewLeader'];
 const HEALTH_PATH = '/health/leadership';
+// How long after the fence the elector's own word is waited for; well within any margin.
+const LATE_MS = 5;
 
 class Term {
   #controller = new AbortController();
@@ -256,18 +258,22 @@ export class Elector {
   }
 
   /** Fires the signal at the fence even if nothing inside the wasm runs any more. */
-  #watchFence() {
+  #watchFence(again = false) {
     clearTimeout(this.#watch);
     const { token } = this.#term;
     let remaining = null;
-    let reason = 'expired';
     try {
       remaining = this.#authority();
     } catch {
-      reason = 'trap';
+      return this.#onLost(token, 'trap');
     }
-    if (remaining === null) return this.#onLost(token, reason);
-    this.#watch = setTimeout(() => this.#term && this.#watchFence(), Math.min(remaining, 60_000));
+    if (remaining === null && again) {
+      // The elector itself says this at its fence; it did not, so it gives the term up as well.
+      this.#raw.resign();
+      return this.#onLost(token, 'expired');
+    }
+    const ms = remaining === null ? LATE_MS : Math.min(remaining, 60_000);
+    this.#watch = setTimeout(() => this.#term && this.#watchFence(remaining === null), ms);
     this.#watch?.unref?.();
   }
 

@@ -4,7 +4,7 @@
 //! answer adds to it; the greatest sum counts. (a) The answer that first showed the version proves zero.
 //! (b) The store's own clock: `Date - Last-Modified`, less a second of rounding and `storeSkew`.
 
-use crate::clock::{Drift, Now};
+use crate::clock::{Clocks, Drift, Now, Since};
 use crate::store::{Facts, Version};
 
 /// A version of the record and what is known of its age.
@@ -12,24 +12,25 @@ use crate::store::{Facts, Version};
 pub struct Observation {
     /// The version.
     pub version: Version,
-    /// When the answer that first showed it was processed, on the own monotonic clock; a step of a single
-    /// clock starts it again.
-    since_ms: u64,
-    /// The monotonic reading at which the version was surely there already, by proof (b). Negative where
-    /// that was before the clock's origin.
-    origin_ms: Option<i64>,
+    /// The answer that first showed it; a step of a single clock begins again.
+    since: Since,
+    first_mono_ms: u64,
+    /// The greatest age by proof (b), and the own clock when it was proven.
+    by_store: Option<(u64, u64)>,
     last_modified_ms: Option<u64>,
-    /// Proof (b) is off for this version: `Date` and the own clock moved apart while we watched.
+    /// Proof (b) is off for this version: `Date` and the own clock moved apart while we watched, or the
+    /// store's clock claims what cannot be.
     store_clock_off: bool,
 }
 
 impl Observation {
     /// The version was first shown by the answer that is processed now.
-    pub fn first(version: Version, now: Now) -> Self {
+    pub fn first(version: Version, clocks: &Clocks, now: Now) -> Self {
         Self {
             version,
-            since_ms: now.mono_ms,
-            origin_ms: None,
+            since: clocks.begin(now),
+            first_mono_ms: now.mono_ms,
+            by_store: None,
             last_modified_ms: None,
             store_clock_off: false,
         }
@@ -37,67 +38,75 @@ impl Observation {
 
     /// Adds what an answer that showed this version says: a 200's `Last-Modified`, a 304's `Date`.
     ///
-    /// `youngest_ms` is how old the version can be at most, where an earlier answer showed another one: a
-    /// store clock that claims more is wrong.
+    /// `oldest_ms` is how old the version can be at most, where an earlier answer showed another one: a store
+    /// clock that claims more is wrong.
     pub fn shown(
         &mut self,
+        clocks: &Clocks,
         now: Now,
         facts: &Facts,
         drift: Drift,
-        store_skew_ms: u64,
-        youngest_ms: Option<u64>,
+        oldest_ms: Option<u64>,
     ) {
+        if facts.relayed {
+            return;
+        }
         if facts.last_modified_ms.is_some() {
             self.last_modified_ms = facts.last_modified_ms;
         }
         if matches!(drift, Drift::StoreAhead | Drift::OwnAhead) {
-            self.store_clock_off = true;
-            self.origin_ms = None;
-        }
-        if self.store_clock_off || facts.relayed {
-            return;
+            self.distrust_store_clock();
         }
         let (Some(date_ms), Some(modified_ms)) = (facts.date_ms, self.last_modified_ms) else {
             return;
         };
-        let apart_ms = date_ms.saturating_sub(modified_ms);
-        let proven_ms = apart_ms.saturating_sub(1_000).saturating_sub(store_skew_ms);
-        if youngest_ms.is_some_and(|youngest_ms| proven_ms > youngest_ms) {
-            self.store_clock_off = true;
-            self.origin_ms = None;
+        if self.store_clock_off {
             return;
         }
-        let origin_ms = i128::from(now.mono_ms) - i128::from(proven_ms);
-        let origin_ms = i64::try_from(origin_ms).unwrap_or(i64::MAX);
-        self.origin_ms = Some(self.origin_ms.map_or(origin_ms, |best_ms| best_ms.min(origin_ms)));
+        let proven_ms = clocks.age_by_store_ms(date_ms, modified_ms);
+        if oldest_ms.is_some_and(|oldest_ms| proven_ms > oldest_ms) {
+            return self.distrust_store_clock();
+        }
+        if self.age_by_store_ms(clocks, now).is_none_or(|known_ms| proven_ms >= known_ms) {
+            self.by_store = Some((proven_ms, now.mono_ms));
+        }
+    }
+
+    /// Proof (b) is off for this version from here on.
+    pub fn distrust_store_clock(&mut self) {
+        self.store_clock_off = true;
+        self.by_store = None;
     }
 
     /// Starts the observation again: what was measured by a clock that stepped proves nothing.
-    pub fn restart(&mut self, now: Now) {
-        self.since_ms = now.mono_ms;
-        self.origin_ms = None;
+    pub fn restart(&mut self, clocks: &Clocks, now: Now) {
+        self.since = clocks.begin(now);
+        self.first_mono_ms = now.mono_ms;
+        self.by_store = None;
     }
 
     /// The proven age in milliseconds.
-    pub fn age_ms(&self, now: Now) -> u64 {
-        let watched_ms = now.mono_ms.saturating_sub(self.since_ms);
-        let by_store_ms = self.origin_ms.map_or(0, |origin_ms| {
-            u64::try_from(i128::from(now.mono_ms) - i128::from(origin_ms)).unwrap_or(0)
-        });
-        watched_ms.max(by_store_ms)
+    pub fn age_ms(&self, clocks: &Clocks, now: Now) -> u64 {
+        let watched_ms = clocks.passed_ms(now, self.since);
+        watched_ms.max(self.age_by_store_ms(clocks, now).unwrap_or(0))
     }
 
-    /// The monotonic reading at which the proven age will be `age_ms`, if nothing changes.
-    pub fn proven_at_ms(&self, age_ms: u64) -> u64 {
-        let origin_ms = self
-            .origin_ms
-            .map_or(i128::from(self.since_ms), |ms| i128::from(ms).min(self.since_ms.into()));
-        u64::try_from((origin_ms + i128::from(age_ms)).max(0)).unwrap_or(u64::MAX)
+    fn age_by_store_ms(&self, clocks: &Clocks, now: Now) -> Option<u64> {
+        let (proven_ms, at_ms) = self.by_store?;
+        // A single clock may have stepped forward since, so that its time adds nothing.
+        let since_ms = if clocks.single() { 0 } else { now.mono_ms.saturating_sub(at_ms) };
+        Some(proven_ms.saturating_add(since_ms))
+    }
+
+    /// The monotonic reading at which the proven age should be `age_ms`, if nothing changes; for planning
+    /// only.
+    pub fn proven_at_ms(&self, clocks: &Clocks, now: Now, age_ms: u64) -> u64 {
+        now.mono_ms.saturating_add(age_ms.saturating_sub(self.age_ms(clocks, now)))
     }
 
     /// Whether the answer processed at `now` was the first that showed this version.
     pub fn is_new(&self, now: Now) -> bool {
-        self.since_ms == now.mono_ms
+        self.first_mono_ms == now.mono_ms
     }
 
     /// `Last-Modified` of the version in milliseconds since the Unix epoch, where an answer named it.
@@ -107,6 +116,91 @@ impl Observation {
 
     /// Whether the store's clock gives proofs for this version.
     pub fn has_store_clock(&self) -> bool {
-        self.origin_ms.is_some()
+        self.by_store.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::HostClock;
+
+    const SKEW_MS: u64 = 2_000;
+
+    fn facts(date_s: u64, modified_s: u64) -> Facts {
+        Facts {
+            date_ms: Some(date_s * 1_000),
+            last_modified_ms: Some(modified_s * 1_000),
+            relayed: false,
+        }
+    }
+
+    fn at(mono_ms: u64) -> Now {
+        Now::new(mono_ms, mono_ms)
+    }
+
+    fn observe(clocks: &mut Clocks, now: Now, facts: &Facts) -> Observation {
+        clocks.answer(now, facts);
+        let mut observation = Observation::first(Version("\"v\"".to_owned()), clocks, now);
+        observation.shown(clocks, now, facts, Drift::Unproven, None);
+        observation
+    }
+
+    #[test]
+    fn c43_the_first_answer_proves_nothing_and_own_time_adds_to_it() {
+        let mut clocks = Clocks::new(HostClock::Two, SKEW_MS);
+        let observation = observe(&mut clocks, at(7_000), &Facts::default());
+        assert_eq!(observation.age_ms(&clocks, at(7_000)), 0);
+        assert_eq!(observation.age_ms(&clocks, at(22_000)), 15_000);
+        assert_eq!(observation.proven_at_ms(&clocks, at(7_000), 15_000), 22_000);
+    }
+
+    #[test]
+    fn the_stores_clock_proves_an_age_at_once_less_rounding_and_skew() {
+        let mut clocks = Clocks::new(HostClock::Two, SKEW_MS);
+        let observation = observe(&mut clocks, at(0), &facts(120, 100));
+        assert_eq!(observation.age_ms(&clocks, at(0)), 17_000);
+        assert_eq!(observation.age_ms(&clocks, at(500)), 17_500);
+    }
+
+    #[test]
+    fn a_later_304_proves_by_its_date_with_the_200s_last_modified() {
+        let mut clocks = Clocks::new(HostClock::One, SKEW_MS);
+        let mut observation = observe(&mut clocks, at(0), &facts(103, 100));
+        assert_eq!(observation.age_ms(&clocks, at(0)), 0);
+        let later = Facts { last_modified_ms: None, ..facts(120, 0) };
+        let drift = clocks.answer(at(17_000), &later);
+        observation.shown(&clocks, at(17_000), &later, drift, None);
+        assert_eq!(observation.age_ms(&clocks, at(17_000)), 17_000);
+    }
+
+    #[test]
+    fn c43_a_relayed_answer_and_a_clock_that_drifts_prove_nothing() {
+        let mut clocks = Clocks::new(HostClock::Two, SKEW_MS);
+        let relayed = Facts { relayed: true, ..facts(200, 100) };
+        let mut observation = observe(&mut clocks, at(0), &relayed);
+        assert_eq!(observation.age_ms(&clocks, at(0)), 0);
+        let direct = Facts { last_modified_ms: None, ..facts(200, 0) };
+        observation.shown(&clocks, at(0), &direct, Drift::Agreed, None);
+        assert_eq!(observation.age_ms(&clocks, at(0)), 0, "the relayed Last-Modified is not used");
+        observation.shown(&clocks, at(0), &facts(200, 100), Drift::StoreAhead, None);
+        assert_eq!(observation.age_ms(&clocks, at(1_000)), 1_000);
+    }
+
+    #[test]
+    fn a_store_clock_that_claims_more_than_can_be_is_not_believed() {
+        let mut clocks = Clocks::new(HostClock::Two, SKEW_MS);
+        clocks.answer(at(10_000), &facts(200, 100));
+        let mut observation = Observation::first(Version("\"w\"".to_owned()), &clocks, at(10_000));
+        observation.shown(&clocks, at(10_000), &facts(200, 100), Drift::Agreed, Some(5_000));
+        assert_eq!(observation.age_ms(&clocks, at(10_000)), 0);
+    }
+
+    #[test]
+    fn a_single_clock_that_jumped_forward_proves_no_more_than_the_stores() {
+        let mut clocks = Clocks::new(HostClock::One, SKEW_MS);
+        let observation = observe(&mut clocks, at(0), &facts(100, 100));
+        clocks.answer(at(16_900), &facts(115, 100));
+        assert_eq!(observation.age_ms(&clocks, at(16_900)), 12_000);
     }
 }

@@ -172,7 +172,8 @@ impl Bucket {
                     return Ok(Answer { outcome, facts: Facts::default() });
                 }
             };
-            let response = response.map(|body| Body { bytes: body.bytes, truncated: body.truncated });
+            let response =
+                response.map(|body| Body { bytes: body.bytes, truncated: body.truncated });
             match exchange.answer(&self.s3, response, self.web.now().wall_ms) {
                 Next::Again => fresh = false,
                 Next::Refresh => fresh = true,

@@ -7,6 +7,9 @@ use crate::store::Facts;
 /// How far `Date` and the own clock may move apart between two answers, in milliseconds (S6, S11).
 const DRIFT_MS: i64 = 2_000;
 
+/// `Date` has whole seconds, so a difference of two may be this much too great, in milliseconds.
+const ROUNDING_MS: u64 = 1_000;
+
 /// One reading of the host's clocks. Both count milliseconds; a host with one clock gives it twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Now {
@@ -17,12 +20,15 @@ pub struct Now {
     /// Whether the reading equals the due time of the host's earliest pending timer: a clock that is held
     /// there until the timer fires, and so says nothing (S11; only hosts with one clock do this).
     pub held: bool,
+    /// How often the host has seen a timer fire before its due time by this clock: steps back that are
+    /// smaller than the pause in which they happened, which no two readings show (only hosts with one clock).
+    pub early_timers: u32,
 }
 
 impl Now {
     /// A reading of two clocks.
     pub fn new(mono_ms: u64, wall_ms: u64) -> Self {
-        Self { mono_ms, wall_ms, held: false }
+        Self { mono_ms, wall_ms, held: false, early_timers: 0 }
     }
 
     /// How long ago `earlier` was, for something that we hold: the greater of the two differences, because
@@ -46,21 +52,44 @@ pub enum Drift {
     OwnAhead,
 }
 
+/// The beginning of a wait for something of somebody else's: a watched version, a grace.
+#[derive(Clone, Copy, Debug)]
+pub struct Since {
+    mono_ms: u64,
+    date_ms: Option<u64>,
+}
+
 /// The memory that the rules on clocks need.
 #[derive(Clone, Debug)]
 pub struct Clocks {
     kind: HostClock,
+    store_skew_ms: u64,
     last_mono_ms: u64,
+    early_timers: u32,
     /// `Date` of the newest answer that had one, and the own clocks when it was processed.
     sample: Option<(u64, Now)>,
+    /// The same, for storage time: a relayed `Date` counts where it is not behind, because a lower one may
+    /// have been cached.
+    storage: Option<(u64, Now)>,
+    /// `Date` of the newest answer, if it had one.
+    newest_date_ms: Option<u64>,
     /// Set by a held reading, cleared by the next answer that comes with a moving clock.
     awaiting_answer: bool,
 }
 
 impl Clocks {
-    /// For a host of this kind.
-    pub fn new(kind: HostClock) -> Self {
-        Self { kind, last_mono_ms: 0, sample: None, awaiting_answer: false }
+    /// For a host of this kind, and a store whose own clocks agree within `store_skew_ms`.
+    pub fn new(kind: HostClock, store_skew_ms: u64) -> Self {
+        Self {
+            kind,
+            store_skew_ms,
+            last_mono_ms: 0,
+            early_timers: 0,
+            sample: None,
+            storage: None,
+            newest_date_ms: None,
+            awaiting_answer: false,
+        }
     }
 
     /// Whether the host has one clock only.
@@ -68,22 +97,35 @@ impl Clocks {
         self.kind == HostClock::One
     }
 
+    fn stepped_back(&self, now: Now) -> bool {
+        self.single() && (now.mono_ms < self.last_mono_ms || now.early_timers != self.early_timers)
+    }
+
     /// Takes note of a reading; true if a single clock stepped backward, so that every duration that began
     /// before is unknown.
     pub fn read(&mut self, now: Now) -> bool {
-        let backward = self.single() && now.mono_ms < self.last_mono_ms;
+        let backward = self.stepped_back(now);
         self.last_mono_ms = now.mono_ms;
+        self.early_timers = now.early_timers;
         self.awaiting_answer |= self.single() && now.held;
         if backward {
             self.sample = None;
+            self.storage = None;
         }
         backward
     }
 
-    /// Takes note of an answer's `Date` and compares how far it moved with the own clock.
+    /// Takes note of an answer's `Date` and compares how far it moved with the own clock. A relayed one may be
+    /// old, which makes a wait longer and an authority shorter, never the reverse.
     pub fn answer(&mut self, now: Now, facts: &Facts) -> Drift {
         self.awaiting_answer &= now.held;
-        let Some(date_ms) = facts.date_ms else {
+        if let Some(date_ms) = facts.date_ms
+            && (!facts.relayed || self.storage.is_none() || date_ms > self.storage_ms(now))
+        {
+            self.storage = Some((date_ms, now));
+        }
+        self.newest_date_ms = facts.date_ms;
+        let Some(date_ms) = self.newest_date_ms else {
             return Drift::Unproven;
         };
         let earlier = self.sample.replace((date_ms, now));
@@ -101,13 +143,40 @@ impl Clocks {
 
     /// Whether authority may be judged at this reading at all (S11).
     pub fn trusted(&self, now: Now) -> bool {
-        !(self.single() && (now.held || self.awaiting_answer))
+        !(self.single() && (now.held || self.awaiting_answer || self.stepped_back(now)))
+    }
+
+    /// A wait begins with the answer that is processed now.
+    pub fn begin(&self, now: Now) -> Since {
+        Since { mono_ms: now.mono_ms, date_ms: self.newest_date_ms }
+    }
+
+    /// How much of a wait has surely passed: own monotonic time; with a single clock, which may have stepped
+    /// forward unseen, no more than the store's clock has moved, or `storeSkew` less where it shows none.
+    pub fn passed_ms(&self, now: Now, since: Since) -> u64 {
+        let own_ms = now.mono_ms.saturating_sub(since.mono_ms);
+        if !self.single() {
+            return own_ms;
+        }
+        match (since.date_ms, self.newest_date_ms) {
+            (Some(from_ms), Some(to_ms)) => {
+                let doubt_ms = ROUNDING_MS.saturating_add(self.store_skew_ms);
+                own_ms.min(to_ms.saturating_sub(from_ms).saturating_sub(doubt_ms))
+            }
+            _ => own_ms.saturating_sub(self.store_skew_ms),
+        }
+    }
+
+    /// The age that `Date` and `Last-Modified` of one answer prove (S6 (b)).
+    pub fn age_by_store_ms(&self, date_ms: u64, modified_ms: u64) -> u64 {
+        let doubt_ms = ROUNDING_MS.saturating_add(self.store_skew_ms);
+        date_ms.saturating_sub(modified_ms).saturating_sub(doubt_ms)
     }
 
     /// Storage time in milliseconds since the Unix epoch: the newest `Date` plus own monotonic time since,
     /// or the own wall clock where the store names none.
     pub fn storage_ms(&self, now: Now) -> u64 {
-        match self.sample {
+        match self.storage {
             Some((date_ms, at)) => date_ms.saturating_add(now.mono_ms.saturating_sub(at.mono_ms)),
             None => now.wall_ms,
         }
@@ -115,7 +184,7 @@ impl Clocks {
 
     /// Storage time rounded up (S2): `Date` has whole seconds, so the true time may be 999 ms later.
     pub fn storage_ceiling_ms(&self, now: Now) -> u64 {
-        let rounding_ms = if self.sample.is_some() { 999 } else { 0 };
+        let rounding_ms = if self.storage.is_some() { ROUNDING_MS - 1 } else { 0 };
         self.storage_ms(now).saturating_add(rounding_ms)
     }
 }
@@ -123,4 +192,73 @@ impl Clocks {
 fn signed_difference(later: u64, earlier: u64) -> i64 {
     let difference = i128::from(later) - i128::from(earlier);
     difference.clamp(i128::from(i64::MIN / 4), i128::from(i64::MAX / 4)) as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dated(date_ms: u64) -> Facts {
+        Facts { date_ms: Some(date_ms), ..Facts::default() }
+    }
+
+    fn one(mono_ms: u64) -> Now {
+        Now::new(mono_ms, mono_ms)
+    }
+
+    #[test]
+    fn c38_c40_what_is_held_counts_by_the_faster_clock() {
+        let sent = Now::new(1_000, 50_000);
+        assert_eq!(Now::new(3_000, 52_000).since_pessimistic_ms(sent), 2_000);
+        assert_eq!(Now::new(3_000, 60_000).since_pessimistic_ms(sent), 10_000, "suspended");
+        assert_eq!(Now::new(3_000, 40_000).since_pessimistic_ms(sent), 2_000, "stepped back");
+    }
+
+    #[test]
+    fn a_single_clock_that_steps_back_is_noticed_even_within_a_pause() {
+        let mut clocks = Clocks::new(HostClock::One, 2_000);
+        assert!(!clocks.read(one(5_000)));
+        assert!(clocks.trusted(one(5_001)) && !clocks.trusted(one(4_999)));
+        assert!(clocks.read(one(4_999)));
+        let early = Now { early_timers: 1, ..one(9_000) };
+        assert!(!clocks.trusted(early) && clocks.read(early));
+        assert!(clocks.trusted(early) && !clocks.read(early));
+        assert!(!Clocks::new(HostClock::Two, 2_000).read(Now::new(0, 0)));
+    }
+
+    #[test]
+    fn c41_a_held_clock_is_not_believed_until_an_answer_comes_with_a_moving_one() {
+        let mut clocks = Clocks::new(HostClock::One, 2_000);
+        let held = Now { held: true, ..one(5_000) };
+        clocks.read(held);
+        assert!(!clocks.trusted(held) && !clocks.trusted(one(5_001)));
+        clocks.answer(one(5_002), &Facts::default());
+        assert!(clocks.trusted(one(5_002)));
+    }
+
+    #[test]
+    fn a_single_clock_waits_by_the_slower_of_its_own_and_the_stores_time() {
+        let mut clocks = Clocks::new(HostClock::One, 2_000);
+        clocks.answer(one(0), &dated(100_000));
+        let since = clocks.begin(one(0));
+        clocks.answer(one(20_000), &dated(110_000));
+        assert_eq!(clocks.passed_ms(one(20_000), since), 7_000);
+        clocks.answer(one(20_000), &Facts::default());
+        assert_eq!(clocks.passed_ms(one(20_000), since), 18_000);
+        let two = Clocks::new(HostClock::Two, 2_000);
+        assert_eq!(two.passed_ms(one(20_000), two.begin(one(0))), 20_000);
+    }
+
+    #[test]
+    fn drift_is_told_from_two_seconds_on_and_a_cached_date_does_not_lower_storage_time() {
+        let mut clocks = Clocks::new(HostClock::Two, 2_000);
+        assert_eq!(clocks.answer(one(0), &dated(100_000)), Drift::Unproven);
+        assert_eq!(clocks.answer(one(5_000), &dated(107_000)), Drift::Agreed);
+        assert_eq!(clocks.answer(one(10_000), &dated(115_000)), Drift::StoreAhead);
+        assert_eq!(clocks.answer(one(15_000), &dated(117_000)), Drift::OwnAhead);
+        let relayed = Facts { relayed: true, ..dated(1_000) };
+        assert_eq!(clocks.answer(one(16_000), &relayed), Drift::OwnAhead);
+        assert_eq!(clocks.storage_ms(one(16_000)), 118_000);
+        assert_eq!(clocks.storage_ceiling_ms(one(16_000)), 118_999);
+    }
 }

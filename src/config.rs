@@ -7,6 +7,9 @@ use serde_json::{Map, Value};
 
 use crate::lease::{MAX_LEASE_MS, MAX_NAME_BYTES, MAX_TERM};
 
+/// The widest window over which claimants of one lease spread, in milliseconds.
+pub const SPREAD_MS: u64 = 500;
+
 /// How closely a follower watches a stable leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Follow {
@@ -182,11 +185,12 @@ impl Config {
                 format!("must be from 50 ms to less than leaderTimeout ({lease_ms} ms)"),
             );
         }
-        if self.margin_ms == 0 || self.margin_ms > lease_ms / 2 {
+        // Two readings in whole milliseconds may be wrong by two of them.
+        if self.margin_ms < 10 || self.margin_ms > lease_ms / 2 {
             return refuse(
                 "margin",
                 self.margin_ms,
-                format!("must be from 1 ms to half of leaderTimeout ({lease_ms} ms)"),
+                format!("must be from 10 ms to half of leaderTimeout ({lease_ms} ms)"),
             );
         }
         if self.max_lease_ms < lease_ms || self.max_lease_ms > MAX_LEASE_MS {
@@ -212,8 +216,9 @@ impl Config {
                 "each pause lasts from 1 ms to the lease",
             );
         }
-        if self.term_floor > MAX_TERM {
-            return refuse("termFloor", self.term_floor, "terms end at 2^52 (S2)");
+        if self.term_floor > MAX_TERM / 2 {
+            let rule = "must be at most 2^51: terms end at 2^52 (S2) and need room to grow";
+            return refuse("termFloor", self.term_floor, rule);
         }
         Ok(())
     }
@@ -224,7 +229,8 @@ impl Config {
         let fixed_ms = self.frequent_interval_ms + delays_ms;
         let budget_ms = (self.leader_timeout_ms - self.margin_ms).saturating_sub(fixed_ms);
         let fits_ms = budget_ms / 4;
-        self.request_timeout_ms = asked_ms.unwrap_or(fits_ms.min(1_800));
+        // By default every one of the four requests may be some milliseconds late besides.
+        self.request_timeout_ms = asked_ms.unwrap_or(fits_ms.saturating_sub(10).min(1_800));
         let rule = format!(
             "S8: frequentInterval ({}) + 4 * requestTimeout + retryDelays ({delays_ms}) must not exceed \
              leaderTimeout - margin ({}), so that three attempts and a read-back fit before the fence; \
@@ -237,21 +243,23 @@ impl Config {
                 return refuse("requestTimeout", ms, "must be at least 50 ms");
             }
             Some(ms) if ms > fits_ms => return refuse("requestTimeout", ms, rule),
-            None if fits_ms < SHORTEST_MS => {
+            None if self.request_timeout_ms < SHORTEST_MS => {
                 return refuse("frequentInterval", self.frequent_interval_ms, rule);
             }
             _ => {}
         }
         if let Some(sustain_ms) = self.sustain_ms {
+            let grace_ms = self.grace_ms(0);
             let least_ms =
-                self.leader_timeout_ms + self.store_skew_ms + 2 * self.request_timeout_ms;
-            if sustain_ms <= least_ms {
+                grace_ms + self.store_skew_ms + 4 * self.request_timeout_ms + SPREAD_MS + 1_000;
+            if sustain_ms < least_ms {
                 return refuse(
                     "sustain",
                     sustain_ms,
                     format!(
-                        "a tick must outlast leaderTimeout + storeSkew + 2 * requestTimeout ({least_ms} ms), \
-                         or it could never take over a dead leader's lease"
+                        "a tick must outlast the grace ({grace_ms} ms: leaderTimeout, maxLease or storeSkew + \
+                         2 s) + storeSkew + 4 * requestTimeout + 1.5 s, {least_ms} ms in all, or it could never \
+                         take over a dead leader's lease"
                     ),
                 );
             }
@@ -260,6 +268,11 @@ impl Config {
             }
         }
         Ok(self)
+    }
+
+    /// How long three attempts of one write and a read-back may take.
+    pub fn attempts_ms(&self) -> u64 {
+        4 * self.request_timeout_ms + self.retry_delays_ms.iter().sum::<u64>()
     }
 
     /// The grace of S7, given the longest lease that the session has seen.
@@ -524,15 +537,16 @@ mod tests {
             (json!({ "retryDelays": [100] }), "retryDelays", "two whole numbers"),
             (json!({ "retryDelays": [0, 5] }), "retryDelays", "from 1 ms"),
             (json!({ "retryDelays": [100, 15_000] }), "frequentInterval", "S8"),
-            (json!({ "margin": 0 }), "margin", "from 1 ms"),
+            (json!({ "margin": 9 }), "margin", "from 10 ms"),
             (json!({ "margin": 8_000 }), "margin", "half of leaderTimeout"),
             (json!({ "maxLease": 14_999 }), "maxLease", "longest lease of the whole group"),
             (json!({ "storeSkew": 600_001 }), "storeSkew", "10 minutes"),
             (json!({ "peerTimeout": 1 }), "peerTimeout", "50 ms"),
             (json!({ "peerMode": "yes" }), "peerMode", "true or false"),
             (json!({ "follow": "loose" }), "follow", "balanced"),
-            (json!({ "termFloor": 4_503_599_627_370_497_u64 }), "termFloor", "2^52"),
-            (json!({ "sustain": 20_600 }), "sustain", "leaderTimeout + storeSkew"),
+            (json!({ "termFloor": 4_503_599_627_370_496_u64 }), "termFloor", "2^52"),
+            (json!({ "sustain": 20_600 }), "sustain", "storeSkew + 4 * requestTimeout"),
+            (json!({ "sustain": 57_000, "maxLease": 120_000 }), "sustain", "the grace (120000 ms"),
             (json!({ "sustain": 900_001 }), "sustain", "15 minutes"),
             (json!({ "serverId": "" }), "serverId", "1 to 1024 bytes"),
             (json!({ "serverId": "a\u{0}b" }), "serverId", "control characters"),
@@ -554,7 +568,7 @@ mod tests {
         let mut accepted = 0;
         for lease_ms in (1_000..60_000).step_by(731) {
             for frequent_ms in (50..lease_ms).step_by(617) {
-                for margin_ms in [1, lease_ms / 10, lease_ms / 2] {
+                for margin_ms in [10, lease_ms / 10, lease_ms / 2] {
                     let options = json!({
                         "leaderTimeout": lease_ms, "frequentInterval": frequent_ms,
                         "infrequentInterval": 60_000, "margin": margin_ms,

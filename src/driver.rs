@@ -318,13 +318,14 @@ pub async fn read_back<S: Store, H: Host>(
 }
 
 fn tombstone(config: &Config, session: &str, storage_ms: u64) -> Lease {
-    let ahead_ms = config.store_skew_ms + 2_999;
+    // `Date` has whole seconds; more than rounding it up would let a first token run ahead of storage time.
+    let term = storage_ms.saturating_add(999).max(config.term_floor);
     let server_id = if config.server_id.is_empty() { session } else { &config.server_id };
     Lease {
         leader_id: server_id.to_owned(),
         leader_addr: String::new(),
         last_updated: Stamp::Released,
-        term: Some(storage_ms.saturating_add(ahead_ms).max(config.term_floor)),
+        term: Some(term),
         session: Some(session.to_owned()),
         sequence: 1,
         lease_ms: Some(config.leader_timeout_ms),

@@ -11,11 +11,12 @@
 //!
 //! Nothing here is a stored "is leader": [`Election::authority`] computes from the reading it is given.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 
 use crate::age::Observation;
-use crate::clock::{Clocks, Drift, Now};
-use crate::config::{Config, Follow, is_peer_addr};
+use crate::clock::{Clocks, Drift, Now, Since};
+use crate::config::{Config, Follow, SPREAD_MS, is_peer_addr};
 use crate::lease::{Closed, Flaw, Lease, MAX_TERM, Reading, Stamp};
 use crate::store::{Answer, Condition, Facts, Fault, FaultKind, Outcome, Version};
 
@@ -179,7 +180,7 @@ pub enum Problem {
     /// The last request to the store failed.
     Store(Fault),
     /// The record is of a newer format; nothing is claimed (S7).
-    NewerFormat(u64),
+    NewerFormat(Option<u64>),
     /// The term is used up, or was set absurdly high; nothing is claimed (S2).
     TermTooHigh,
     /// The record is unusable and will be healed once it has not changed for the grace (S7).
@@ -250,7 +251,7 @@ struct Term {
 #[derive(Clone, Debug)]
 struct Grace {
     version: Version,
-    since_ms: u64,
+    since: Since,
     length_ms: u64,
 }
 
@@ -301,8 +302,6 @@ pub struct Election {
     session: String,
     chance: u64,
     clocks: Clocks,
-    /// Whether the newest answer named a `Date`.
-    dated: bool,
     sequence: u64,
     highest_term: u64,
     longest_lease_ms: u64,
@@ -312,6 +311,11 @@ pub struct Election {
     grace: Option<Grace>,
     term: Option<Term>,
     unresolved: Vec<Attempt>,
+    /// The shortest fence among the renewals that had to be forgotten; it still binds the term (S5).
+    forgotten: Option<Anchor>,
+    /// Authority was seen to have ended at a reading that was not given to `poll` or `handle`: it stays
+    /// ended, even if the wall clock is put right before the next of them (S9).
+    lapsed: Cell<bool>,
     round: Option<Round>,
     outstanding: Option<Outstanding>,
     plan: Plan,
@@ -319,6 +323,8 @@ pub struct Election {
     failed: bool,
     finished: bool,
     compete_after_ms: u64,
+    /// Until when the store asked to be left alone (`Retry-After`).
+    not_before_ms: u64,
     failures: u32,
     misses: u32,
     peer_silent_until_ms: u64,
@@ -331,13 +337,12 @@ pub struct Election {
 impl Election {
     /// A new participant. `session` is random and never used again; `seed` is where jitter comes from.
     pub fn new(config: Config, session: String, seed: u64) -> Self {
-        let clocks = Clocks::new(config.clock);
+        let clocks = Clocks::new(config.clock, config.store_skew_ms);
         Self {
             config,
             session,
             chance: seed,
             clocks,
-            dated: false,
             sequence: 0,
             highest_term: 0,
             longest_lease_ms: 0,
@@ -346,6 +351,8 @@ impl Election {
             grace: None,
             term: None,
             unresolved: Vec::new(),
+            forgotten: None,
+            lapsed: Cell::new(false),
             round: None,
             outstanding: None,
             plan: Plan { at_ms: 0, action: Action::Look },
@@ -353,6 +360,7 @@ impl Election {
             failed: false,
             finished: false,
             compete_after_ms: 0,
+            not_before_ms: 0,
             failures: 0,
             misses: 0,
             peer_silent_until_ms: 0,
@@ -368,7 +376,11 @@ impl Election {
         if !self.clocks.trusted(now) {
             return None;
         }
-        self.lease_left(now)
+        let authority = self.lease_left(now);
+        if authority.is_none() {
+            self.lapsed.set(true);
+        }
+        authority
     }
 
     /// What happened, given the time at which it is processed.
@@ -395,14 +407,20 @@ impl Election {
         self.advance_wind_down(now);
         let active = self.term.as_ref().is_some_and(|term| !term.ended);
         if self.finished || (self.failed && !active) {
+            if self.wind_down.take().is_some() {
+                self.events.push_back(Event::GivenUp);
+            }
             self.finished = true;
             return Step::Finished;
         }
         if self.outstanding.is_some() || self.failed || self.awaiting_work() {
             return Step::Wait { until_ms: self.wake_ms(now, u64::MAX) };
         }
-        if now.mono_ms < self.plan.at_ms {
-            return Step::Wait { until_ms: self.wake_ms(now, self.plan.at_ms) };
+        let asks_store = self.plan.action != Action::Ask;
+        let not_before_ms = if asks_store { self.not_before_ms } else { 0 };
+        let at_ms = self.plan.at_ms.max(not_before_ms);
+        if now.mono_ms < at_ms {
+            return Step::Wait { until_ms: self.wake_ms(now, at_ms) };
         }
         match self.plan.action {
             Action::Look => self.look(now),
@@ -464,9 +482,13 @@ impl Election {
         if planted!(AuthorityIsAFlag) {
             return Some(Authority { term: term.number, remaining_ms: 1 });
         }
+        if self.lapsed.get() {
+            return None;
+        }
         let mut remaining_ms = term.anchor.remaining_ms(now)?;
-        for attempt in self.unresolved.iter().filter(|attempt| attempt.purpose == Purpose::Renew) {
-            remaining_ms = remaining_ms.min(attempt.anchor.remaining_ms(now)?);
+        let renewals = self.unresolved.iter().filter(|attempt| attempt.purpose == Purpose::Renew);
+        for anchor in renewals.map(|attempt| &attempt.anchor).chain(&self.forgotten) {
+            remaining_ms = remaining_ms.min(anchor.remaining_ms(now)?);
         }
         Some(Authority { term: term.number, remaining_ms })
     }
@@ -477,7 +499,7 @@ impl Election {
             self.restart_measures(now);
             self.void_anchors();
             self.end_term(LostReason::Clock);
-            self.plan.at_ms = self.plan.at_ms.min(now.mono_ms);
+            self.plan_look(now, 0);
         }
         let active = self.term.as_ref().is_some_and(|term| !term.ended);
         if active && self.lease_left(now).is_none() {
@@ -494,16 +516,25 @@ impl Election {
         });
     }
 
-    /// A single clock stepped: what began before is measured anew from here (S11).
+    /// A single clock stepped: what began before is measured anew from here, and what was judged by it is
+    /// not acted on (S11).
     fn restart_measures(&mut self, now: Now) {
         if let Seen::Record { observation, .. } = &mut self.seen {
-            observation.restart(now);
+            observation.restart(&self.clocks, now);
         }
         if let Some(grace) = &mut self.grace {
-            grace.since_ms = now.mono_ms;
+            grace.since = self.clocks.begin(now);
+        }
+        if let Some(until_ms) = self.wind_down.as_mut().and_then(|down| down.until_ms.as_mut()) {
+            *until_ms = (*until_ms).min(now.mono_ms + self.config.attempts_ms());
+        }
+        if self.term.is_none() {
+            self.round = None;
+            self.plan_look(now, 0);
         }
         self.peer_silent_until_ms = 0;
         self.compete_after_ms = 0;
+        self.not_before_ms = 0;
     }
 
     /// Nobody knows how long ago these writes left: they may be recognised, but grant nothing (S11).
@@ -511,12 +542,14 @@ impl Election {
         for attempt in &mut self.unresolved {
             attempt.anchor.lease_ms = 0;
         }
+        self.forgotten = None;
     }
 
     /// Ends the term and with it the authority. The record is ours still, without authority (S9).
     fn end_term(&mut self, reason: LostReason) {
         let Some(term) = self.term.take() else { return };
         self.round = None;
+        self.forgotten = None;
         if self.announced.take().is_some() {
             self.events.push_back(Event::Lost { term: term.number, reason });
         }
@@ -554,7 +587,9 @@ impl Election {
         match self.peer_to_ask(now) {
             Some(addr) => {
                 self.outstanding = Some(Outstanding::Peer);
-                Step::AskPeer { addr, timeout_ms: self.config.peer_timeout_ms }
+                // A peer that hangs must not blind us for longer than a lease.
+                let timeout_ms = self.config.peer_timeout_ms.min(self.config.leader_timeout_ms);
+                Step::AskPeer { addr, timeout_ms }
             }
             None => self.look(now),
         }
@@ -581,9 +616,11 @@ impl Election {
             lease.last_updated = Stamp::At(stamp_ms);
         }
         let (purpose, condition) = (round.purpose, round.condition.clone());
-        if purpose == Purpose::Renew {
+        if matches!(purpose, Purpose::Claim | Purpose::Renew) {
+            // Lease and margin come from the same settings, those of this write.
             lease.lease_ms = Some(lease_ms);
         }
+        self.highest_term = self.highest_term.max(lease.term.unwrap_or(0));
         let anchor = Anchor { sent: now, lease_ms: lease.lease_ms.unwrap_or(lease_ms), margin_ms };
         self.remember(now, Attempt { purpose, anchor, lease: lease.clone() });
         self.outstanding = Some(Outstanding::Write { sequence: lease.sequence });
@@ -599,12 +636,13 @@ impl Election {
         }
     }
 
+    /// Forgetting a write only means that it will not be adopted, as long as its fence still binds (S5).
     fn remember(&mut self, now: Now, attempt: Attempt) {
         if self.unresolved.len() >= MAX_UNRESOLVED {
-            // Forgetting a write only means that it will not be adopted; the shortest fence must stay (S5).
-            let longest = (0..self.unresolved.len())
-                .max_by_key(|index| self.unresolved[*index].anchor.remaining_ms(now));
-            self.unresolved.swap_remove(longest.unwrap_or(0));
+            let oldest = self.unresolved.remove(0);
+            let left_ms = |anchor: &Anchor| anchor.remaining_ms(now).unwrap_or(0);
+            let renewal = Some(oldest.anchor).filter(|_| oldest.purpose == Purpose::Renew);
+            self.forgotten = self.forgotten.into_iter().chain(renewal).min_by_key(left_ms);
         }
         self.unresolved.push(attempt);
     }
@@ -629,7 +667,11 @@ impl Election {
         let Answer { outcome, facts } = answer;
         let heard = !matches!(outcome, Outcome::Unknown { .. });
         let drift = if heard { self.clocks.answer(now, &facts) } else { Drift::Unproven };
-        self.dated = if heard { facts.date_ms.is_some() } else { self.dated };
+        if let (Seen::Record { observation, .. }, Drift::StoreAhead | Drift::OwnAhead) =
+            (&mut self.seen, drift)
+        {
+            observation.distrust_store_clock();
+        }
         if self.clocks.single() {
             match drift {
                 Drift::StoreAhead => {
@@ -649,7 +691,7 @@ impl Election {
         match outstanding {
             Outstanding::Read { sent } => self.on_read(now, sent, outcome, &facts, drift),
             Outstanding::Write { sequence } => self.on_write(now, sequence, outcome),
-            Outstanding::Peer => self.on_peer(now, PeerAnswer::Silent),
+            Outstanding::Peer => self.on_silent_peer(now),
         }
     }
 
@@ -661,7 +703,7 @@ impl Election {
             }
             Outcome::Unchanged => {
                 self.failures = 0;
-                self.on_unchanged(now, facts, drift);
+                self.on_unchanged(now, sent, facts, drift);
             }
             Outcome::Missing => {
                 self.failures = 0;
@@ -670,15 +712,16 @@ impl Election {
             Outcome::Rejected(fault) => {
                 if !self.on_rejected(fault) {
                     self.failures = self.failures.max(2);
-                    self.plan_after_failure(now, None);
+                    self.plan_after_failure(now);
                 }
             }
             Outcome::Unknown { retry_after_ms, cause } => {
                 self.problem = Some(Problem::Store(cause));
-                self.plan_after_failure(now, retry_after_ms);
+                self.leave_alone(now, retry_after_ms);
+                self.plan_after_failure(now);
             }
             // No store answers a read like this; nothing may be concluded from it.
-            Outcome::Written { .. } | Outcome::Refused => self.plan_after_failure(now, None),
+            Outcome::Written { .. } | Outcome::Refused => self.plan_after_failure(now),
         }
     }
 
@@ -728,15 +771,18 @@ impl Election {
         self.unresolved.iter().find(|attempt| attempt.lease.sequence == lease.sequence).cloned()
     }
 
-    fn on_unchanged(&mut self, now: Now, facts: &Facts, drift: Drift) {
+    fn on_unchanged(&mut self, now: Now, sent: Now, facts: &Facts, drift: Drift) {
         if self.term.is_some() {
             return self.on_not_landed(now);
         }
         let Seen::Record { observation, .. } = &mut self.seen else {
             // Nobody asked for this: a 304 without a version of ours proves nothing.
-            return self.plan_after_failure(now, None);
+            return self.plan_after_failure(now);
         };
-        observation.shown(now, facts, drift, self.config.store_skew_ms, None);
+        // A 304 adds its `Date` to the 200's `Last-Modified` (S6 (b)).
+        let facts = Facts { last_modified_ms: None, ..*facts };
+        observation.shown(&self.clocks, now, &facts, drift, None);
+        self.seen_sent_ms = sent.mono_ms;
         if self.round.is_some() {
             return self.pause_claim(now);
         }
@@ -815,21 +861,21 @@ impl Election {
         drift: Drift,
     ) {
         let before = std::mem::replace(&mut self.seen, Seen::Nothing);
-        let (mut observation, youngest_ms) = match before {
+        let (mut observation, oldest_ms) = match before {
             Seen::Record { observation, .. } if observation.version == version => {
                 (observation, None)
             }
-            Seen::Nothing => (Observation::first(version, now), None),
+            Seen::Nothing => (Observation::first(version, &self.clocks, now), None),
             _ => {
                 self.misses = 0;
-                let youngest_ms = now.mono_ms.saturating_sub(self.seen_sent_ms);
-                (Observation::first(version, now), Some(youngest_ms))
+                let oldest_ms = now.mono_ms.saturating_sub(self.seen_sent_ms);
+                (Observation::first(version, &self.clocks, now), Some(oldest_ms))
             }
         };
         if planted!(AgeFromSending) && observation.is_new(now) {
-            observation.restart(sent);
+            observation.restart(&self.clocks, sent);
         }
-        observation.shown(now, facts, drift, self.config.store_skew_ms, youngest_ms);
+        observation.shown(&self.clocks, now, facts, drift, oldest_ms);
         self.seen_sent_ms = sent.mono_ms;
         self.grace = self.grace.take().filter(|grace| grace.version == observation.version);
         if let Reading::Lease(lease) = &reading {
@@ -838,8 +884,8 @@ impl Election {
                 // A create of ours that landed after we had given it up: known by this read-back only (S7).
                 self.grace = Some(self.grace_from(now, observation.version.clone(), lease));
             }
-            let leader_id = (!lease.released()).then(|| lease.leader_id.clone());
-            self.name_leader(leader_id);
+            let leads = !lease.released() && !lease.in_grace();
+            self.name_leader(leads.then(|| lease.leader_id.clone()));
         }
         self.seen = Seen::Record { observation, reading };
     }
@@ -847,7 +893,7 @@ impl Election {
     fn grace_from(&self, now: Now, version: Version, lease: &Lease) -> Grace {
         let length_ms =
             self.config.grace_ms(self.longest_lease_ms).max(lease.lease_ms.unwrap_or(0));
-        Grace { version, since_ms: now.mono_ms, length_ms }
+        Grace { version, since: self.clocks.begin(now), length_ms }
     }
 
     fn on_write(&mut self, now: Now, sequence: u64, outcome: Outcome) {
@@ -886,36 +932,43 @@ impl Election {
                     self.unresolved.swap_remove(index);
                 }
                 self.problem = Some(Problem::Store(cause));
-                self.plan_next_attempt(now, retry_after_ms);
+                self.leave_alone(now, retry_after_ms);
+                self.plan_next_attempt(now);
             }
             // No store answers a write like this: it may have landed.
             Outcome::Found { .. } | Outcome::Missing | Outcome::Unchanged => self.plan_look(now, 0),
         }
     }
 
-    fn plan_next_attempt(&mut self, now: Now, retry_after_ms: Option<u64>) {
-        let made = self.round.as_ref().map_or(ATTEMPTS, |round| round.attempts);
+    /// Honours `Retry-After`, even where that costs the term: the fence holds all the same (scenario 12).
+    fn leave_alone(&mut self, now: Now, retry_after_ms: Option<u64>) {
         let asked_ms = retry_after_ms.unwrap_or(0).min(MAX_RETRY_AFTER_MS);
+        self.not_before_ms = now.mono_ms.saturating_add(asked_ms);
+    }
+
+    fn plan_next_attempt(&mut self, now: Now) {
+        let made = self.round.as_ref().map_or(ATTEMPTS, |round| round.attempts);
         if made >= ATTEMPTS {
-            return self.plan_look(now, asked_ms);
+            return self.plan_look(now, 0);
         }
         let delay_ms = self.config.retry_delays_ms[made.saturating_sub(1).min(1)];
-        let at_ms = now.mono_ms + delay_ms.max(asked_ms);
-        self.plan = Plan { at_ms, action: Action::Attempt };
+        self.plan = Plan { at_ms: now.mono_ms + delay_ms, action: Action::Attempt };
     }
 
     /// A write of ours is known to have landed: by its own answer, or by reading it back.
     fn on_landed(&mut self, now: Now, attempt: Attempt, version: Version) {
         // Every other write of ours had the same condition, which no longer holds.
         self.unresolved.clear();
+        self.forgotten = None;
         self.round = None;
         self.failures = 0;
         self.misses = 0;
+        self.problem = None;
         self.highest_term = self.highest_term.max(attempt.lease.term.unwrap_or(0));
         self.longest_lease_ms = self.longest_lease_ms.max(attempt.lease.lease_ms.unwrap_or(0));
         self.seen_sent_ms = attempt.anchor.sent.mono_ms;
         self.seen = Seen::Record {
-            observation: Observation::first(version.clone(), now),
+            observation: Observation::first(version.clone(), &self.clocks, now),
             reading: Reading::Lease(Box::new(attempt.lease.clone())),
         };
         let mut anchor = attempt.anchor;
@@ -925,7 +978,10 @@ impl Election {
         let in_time = anchor.remaining_ms(now).is_some();
         match attempt.purpose {
             Purpose::Create => self.on_created(now, &attempt, version),
-            Purpose::Claim if in_time => self.begin_term(now, attempt.lease, version, anchor),
+            // At a reading that says nothing a term can't begin; the record is ours, and claimed again (S11).
+            Purpose::Claim if in_time && self.clocks.trusted(now) => {
+                self.begin_term(now, attempt.lease, version, anchor);
+            }
             Purpose::Renew => self.on_renewed(now, attempt.lease, version, anchor),
             Purpose::Claim => self.judge(now),
             Purpose::Release | Purpose::Park => {
@@ -951,6 +1007,7 @@ impl Election {
     fn begin_term(&mut self, now: Now, lease: Lease, version: Version, anchor: Anchor) {
         let number = lease.term.unwrap_or(0);
         self.grace = None;
+        self.lapsed.set(false);
         self.term = Some(Term { number, version, lease, anchor, ended: self.wind_down.is_some() });
         self.plan_renewal(now);
         if self.wind_down.is_some_and(|wind_down| wind_down.until_ms.is_some()) {
@@ -1002,12 +1059,12 @@ impl Election {
             self.plan = Plan { at_ms, action: Action::Attempt };
         } else {
             self.failures = self.failures.max(2);
-            self.plan_after_failure(now, None);
+            self.plan_after_failure(now);
         }
     }
 
     fn on_peer(&mut self, now: Now, answer: PeerAnswer) {
-        if !matches!(self.outstanding, None | Some(Outstanding::Peer)) {
+        if !matches!(self.outstanding, Some(Outstanding::Peer)) {
             return;
         }
         self.outstanding = None;
@@ -1020,12 +1077,13 @@ impl Election {
                 let at_ms = now.mono_ms + self.peer_interval_ms();
                 self.plan = Plan { at_ms, action: Action::Ask };
             }
-            _ => {
-                let lease_ms = self.config.leader_timeout_ms;
-                self.peer_silent_until_ms = now.mono_ms + lease_ms;
-                self.plan_look(now, 0);
-            }
+            _ => self.on_silent_peer(now),
         }
+    }
+
+    fn on_silent_peer(&mut self, now: Now) {
+        self.peer_silent_until_ms = now.mono_ms + self.config.leader_timeout_ms;
+        self.plan_look(now, 0);
     }
 }
 
@@ -1060,11 +1118,11 @@ impl Election {
             Seen::Absent => return self.creation(now),
             Seen::Record { observation, reading } => {
                 let condition = Condition::Match(observation.version.clone());
-                let age_ms = observation.age_ms(now);
+                let age_ms = observation.age_ms(&self.clocks, now);
                 match reading {
                     Reading::Closed(_) => return None,
                     Reading::Unreadable(_) => {
-                        if age_ms < self.config.grace_ms(longest_ms) + self.clock_slack_ms() {
+                        if age_ms < self.config.grace_ms(longest_ms) {
                             return None;
                         }
                         (condition, None, self.foreign_term(now))
@@ -1090,10 +1148,10 @@ impl Election {
     /// parked for us, or one whose age is proven (S6).
     fn may_succeed(&self, now: Now, lease: &Lease, age_ms: u64) -> bool {
         if lease.session.as_deref() == Some(&self.session) {
-            return self.grace.as_ref().is_none_or(|grace| {
-                let passed_ms = now.mono_ms.saturating_sub(grace.since_ms);
-                passed_ms >= grace.length_ms + self.clock_slack_ms()
-            });
+            return self
+                .grace
+                .as_ref()
+                .is_none_or(|grace| self.clocks.passed_ms(now, grace.since) >= grace.length_ms);
         }
         if lease.released() {
             return true;
@@ -1112,16 +1170,12 @@ impl Election {
 
     /// How long a record of somebody else's is waited out: its own lease, ours for foreign ones.
     fn lease_to_wait_ms(&self, lease: &Lease) -> u64 {
-        lease.lease_ms.unwrap_or(self.config.leader_timeout_ms) + self.clock_slack_ms()
-    }
-
-    /// A single clock may have stepped forward unseen where the store names no `Date` (S11).
-    fn clock_slack_ms(&self) -> u64 {
-        if self.clocks.single() && !self.dated { self.config.store_skew_ms } else { 0 }
+        lease.lease_ms.unwrap_or(self.config.leader_timeout_ms)
     }
 
     /// The record that is created from absence: a lease as long as the grace, without authority (S7). Its
-    /// term is what a record without one would count as, so that not even the stored number ever falls.
+    /// term is what a record without one would count as, so that the stored number does not fall either,
+    /// except by a create that lands late.
     fn creation(&mut self, now: Now) -> Option<Round> {
         let ahead_ms = self.config.store_skew_ms + 2_000;
         let floor = self.clocks.storage_ceiling_ms(now).saturating_add(ahead_ms);
@@ -1189,9 +1243,8 @@ impl Election {
     }
 
     /// After a request without a usable answer: two quick retries, then a capped back-off (scenario 64).
-    fn plan_after_failure(&mut self, now: Now, retry_after_ms: Option<u64>) {
+    fn plan_after_failure(&mut self, now: Now) {
         self.failures = self.failures.saturating_add(1);
-        let asked_ms = retry_after_ms.unwrap_or(0).min(MAX_RETRY_AFTER_MS);
         let [first_ms, second_ms] = self.config.retry_delays_ms;
         let frequent_ms = self.config.frequent_interval_ms;
         let cap_ms = self.config.infrequent_interval_ms.max(self.config.leader_timeout_ms);
@@ -1205,7 +1258,7 @@ impl Election {
                 doubled_ms / 2 + self.random_below(doubled_ms / 2 + 1)
             }
         };
-        self.plan_look(now, pause_ms.max(asked_ms));
+        self.plan_look(now, pause_ms);
     }
 
     fn growing_pause_ms(&mut self, times: u32) -> u64 {
@@ -1221,17 +1274,21 @@ impl Election {
         let spread_ms = self.spread_ms();
         let jitter_ms = self.random_below(frequent_ms / 10 + 1);
         let soon_ms = now.mono_ms + frequent_ms + jitter_ms;
-        let slack_ms = self.clock_slack_ms();
         let (at_ms, action) = match &self.seen {
             Seen::Record { observation, reading: Reading::Lease(lease) } => {
                 let own = lease.session.as_deref() == Some(&self.session);
                 let lease_ms = self.lease_to_wait_ms(lease);
-                let proof_ms = observation.proven_at_ms(lease_ms).saturating_add(spread_ms);
-                let grace = self.grace.as_ref().filter(|_| own);
-                let grace_ms = grace.map_or(0, |grace| grace.since_ms + grace.length_ms + slack_ms);
-                match grace_ms {
-                    until_ms if until_ms > now.mono_ms => (until_ms, Action::Look),
-                    _ if own || lease.released() || observation.age_ms(now) >= lease_ms => {
+                let proof_ms =
+                    observation.proven_at_ms(&self.clocks, now, lease_ms).saturating_add(spread_ms);
+                let grace_left_ms = self.grace.as_ref().filter(|_| own).map_or(0, |grace| {
+                    grace.length_ms.saturating_sub(self.clocks.passed_ms(now, grace.since))
+                });
+                match grace_left_ms {
+                    left_ms if left_ms > 0 => (now.mono_ms + left_ms, Action::Look),
+                    _ if own
+                        || lease.released()
+                        || observation.age_ms(&self.clocks, now) >= lease_ms =>
+                    {
                         (soon_ms, Action::Look)
                     }
                     _ if self.peer_to_ask(now).is_some() => {
@@ -1241,8 +1298,9 @@ impl Election {
                 }
             }
             Seen::Record { observation, reading: Reading::Unreadable(_) } => {
-                let wait_ms = self.config.grace_ms(self.longest_lease_ms) + slack_ms;
-                let proof_ms = observation.proven_at_ms(wait_ms).saturating_add(spread_ms);
+                let wait_ms = self.config.grace_ms(self.longest_lease_ms);
+                let proof_ms =
+                    observation.proven_at_ms(&self.clocks, now, wait_ms).saturating_add(spread_ms);
                 let at_ms = if proof_ms > now.mono_ms { soon_ms.min(proof_ms) } else { soon_ms };
                 (at_ms, Action::Look)
             }
@@ -1265,7 +1323,7 @@ impl Election {
         let fresh = observation.is_new(now);
         match self.config.follow {
             Follow::Frugal => {
-                let late = observation.age_ms(now) > frequent_ms;
+                let late = observation.age_ms(&self.clocks, now) > frequent_ms;
                 let usual_ms = now.mono_ms + self.config.infrequent_interval_ms + jitter_ms;
                 if fresh && !late { usual_ms } else { usual_ms.min(proof_ms) }
             }
@@ -1315,7 +1373,7 @@ impl Election {
     /// truncated exponential distribution of feedback suppression in multicast (Nonnenmacher and Biersack).
     fn spread_ms(&mut self) -> u64 {
         const SLOTS: u64 = 14;
-        let window_ms = (self.config.leader_timeout_ms / 30).min(500);
+        let window_ms = (self.config.leader_timeout_ms / 30).min(SPREAD_MS);
         let from_end = u64::from(self.random().leading_zeros()).min(SLOTS - 1);
         let within_ms = self.random_below(window_ms / SLOTS + 1);
         window_ms * (SLOTS - 1 - from_end) / SLOTS + within_ms
@@ -1338,6 +1396,9 @@ impl Election {
 /// Giving up the leadership: authority ends, the work stops, then the record says so (S5, S12).
 impl Election {
     fn begin_wind_down(&mut self, now: Now, park: bool, finish: bool) {
+        if self.finished {
+            return;
+        }
         if let Some(wind_down) = &mut self.wind_down {
             wind_down.finish |= finish;
             return;
@@ -1388,9 +1449,7 @@ impl Election {
         if self.outstanding.is_some() || wind_down.until_ms.is_some() {
             return;
         }
-        let patience_ms =
-            4 * self.config.request_timeout_ms + self.config.retry_delays_ms.iter().sum::<u64>();
-        let until_ms = Some(now.mono_ms + patience_ms);
+        let until_ms = Some(now.mono_ms + self.config.attempts_ms());
         match &self.term {
             None => {
                 // A claim left and nobody knows whether it landed: one look decides what there is to release.
@@ -1403,12 +1462,12 @@ impl Election {
                 self.round = None;
                 self.plan_look(now, 0);
             }
+            // The work did not stop in time: nothing is written, the lease runs out (S5).
+            Some(term) if term.anchor.remaining_ms(now).is_none() => self.finish_wind_down(now),
             Some(_) if wind_down.work_ended => {
                 self.wind_down = Some(WindDown { until_ms, ..wind_down });
                 self.begin_release(now);
             }
-            // The work did not stop in time: nothing is written, the lease runs out (S5).
-            Some(term) if term.anchor.remaining_ms(now).is_none() => self.finish_wind_down(now),
             Some(_) => {}
         }
     }

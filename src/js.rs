@@ -15,7 +15,9 @@ use crate::config::{Config, ConfigError, Settings};
 use crate::driver::{self, Handle, Host};
 use crate::election::{Event, Input, LostReason};
 use crate::lease;
-use crate::store::{Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Store, Version};
+use crate::store::{
+    Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Store, Version,
+};
 use crate::web::{Web, describe};
 use crate::{peer, status, vars};
 
@@ -144,7 +146,8 @@ impl RawElector {
                 return Err(config_error(ConfigError {
                     field: field.to_owned(),
                     value: format!("{is:?}"),
-                    rule: "can't change while the elector runs; stop it and make a new one".to_owned(),
+                    rule: "can't change while the elector runs; stop it and make a new one"
+                        .to_owned(),
                 }));
             }
         }
@@ -286,7 +289,9 @@ impl CustomStore {
                     config_error(ConfigError {
                         field: "storage".to_owned(),
                         value: "(an object)".to_owned(),
-                        rule: format!("a storage needs the methods get and putIfMatch; it has no {name}"),
+                        rule: format!(
+                            "a storage needs the methods get and putIfMatch; it has no {name}"
+                        ),
                     })
                 })
         };
@@ -306,7 +311,10 @@ impl CustomStore {
     fn unknown(&self, error: &JsValue) -> Answer {
         let message = format!("{}: {}", self.describe(), describe(error));
         let cause = Fault::new(FaultKind::Network, message);
-        Answer { outcome: Outcome::Unknown { retry_after_ms: None, cause }, facts: Facts::default() }
+        Answer {
+            outcome: Outcome::Unknown { retry_after_ms: None, cause },
+            facts: Facts::default(),
+        }
     }
 
     fn nonsense(&self, what: &str) -> Outcome {
@@ -317,11 +325,8 @@ impl CustomStore {
     fn found(&self, found: &JsValue, unless: Option<&Version>) -> Answer {
         let field = |name: &str| Reflect::get(found, &name.into()).unwrap_or_default();
         let date = |name: &str| field(name).as_f64().filter(|ms| *ms > 0.0).map(|ms| ms as u64);
-        let facts = Facts {
-            date_ms: date("date"),
-            last_modified_ms: date("lastModified"),
-            relayed: false,
-        };
+        let facts =
+            Facts { date_ms: date("date"), last_modified_ms: date("lastModified"), relayed: false };
         let Some(etag) = field("etag").as_string().filter(|etag| !etag.is_empty()) else {
             return Answer { outcome: self.nonsense("get gave no etag, a text"), facts };
         };
@@ -364,10 +369,11 @@ impl Store for CustomStore {
                     Condition::Absent => JsValue::NULL,
                     Condition::Match(version) => version.0.into(),
                 };
-                let arguments =
-                    js_sys::Array::of3(&key, &Uint8Array::from(body.as_slice()), &etag);
+                let arguments = js_sys::Array::of3(&key, &Uint8Array::from(body.as_slice()), &etag);
                 match self.call(&self.put_if_match, &arguments).await {
-                    Ok(written) => Answer { outcome: self.written(&written), facts: Facts::default() },
+                    Ok(written) => {
+                        Answer { outcome: self.written(&written), facts: Facts::default() }
+                    }
                     Err(error) => self.unknown(&error),
                 }
             }

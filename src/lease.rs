@@ -15,6 +15,10 @@ pub const MAX_RECORD_BYTES: usize = 64 * 1024;
 /// The longest lease that is believed, in milliseconds (one hour); a longer one is [`Flaw::Absurd`] (S7).
 pub const MAX_LEASE_MS: u64 = 3_600_000;
 
+/// The shortest lease that is believed, in milliseconds: no config may write a shorter one, and to believe it
+/// would be a shorter wait.
+pub const MIN_LEASE_MS: u64 = 1_000;
+
 /// The highest term that is handed out or believed: integers up to here are exact in JavaScript too (S2).
 pub const MAX_TERM: u64 = 1 << 52;
 
@@ -90,15 +94,15 @@ pub enum Flaw {
     NotJson,
     /// A JSON object without a usable `leaderID`, or with a field of the wrong type.
     Foreign,
-    /// A `leaseMs` of zero, below zero or over an hour.
+    /// A `leaseMs` under a second or over an hour.
     Absurd,
 }
 
 /// Why a record is never claimed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Closed {
-    /// A `format` above [`FORMAT`].
-    NewerFormat(u64),
+    /// A `format` above [`FORMAT`], or one that is no number at all.
+    NewerFormat(Option<u64>),
     /// A `term` above [`MAX_TERM`].
     TermTooHigh,
 }
@@ -123,14 +127,11 @@ pub fn read(body: &[u8]) -> Reading {
     let Ok(Value::Object(mut fields)) = serde_json::from_slice::<Value>(body) else {
         return Reading::Unreadable(Flaw::NotJson);
     };
-    if let Some(format) = fields.get("format") {
-        match format.as_u64() {
-            Some(number) if number > FORMAT => {
-                return Reading::Closed(Closed::NewerFormat(number));
-            }
-            Some(_) => {}
-            None => return Reading::Unreadable(Flaw::Foreign),
-        }
+    // A format that is no number of ours is somebody's later idea, not a damaged record to be healed.
+    match fields.get("format") {
+        None => {}
+        Some(format) if format.as_u64().is_some_and(|number| number <= FORMAT) => {}
+        Some(format) => return Reading::Closed(Closed::NewerFormat(format.as_u64())),
     }
     match take_lease(&mut fields) {
         Ok(mut lease) => {
@@ -161,14 +162,16 @@ fn take_lease(fields: &mut Map<String, Value>) -> Result<Lease, Reading> {
     let lease_ms = match fields.remove("leaseMs") {
         None | Some(Value::Null) => None,
         Some(Value::Number(number)) => match number.as_u64() {
-            Some(ms) if (1..=MAX_LEASE_MS).contains(&ms) => Some(ms),
+            Some(ms) if (MIN_LEASE_MS..=MAX_LEASE_MS).contains(&ms) => Some(ms),
             _ => return Err(Reading::Unreadable(Flaw::Absurd)),
         },
         Some(_) => return Err(FOREIGN),
     };
-    let last_updated = match take_time(fields, "lastUpdated")? {
-        Some(ZERO_TIME_MS) => Stamp::Released,
-        Some(ms) => Stamp::At(ms),
+    let last_updated = match take_instant(fields, "lastUpdated")? {
+        Some(instant) if instant.unix_timestamp_nanos() == i128::from(ZERO_TIME_MS) * 1_000_000 => {
+            Stamp::Released
+        }
+        Some(instant) => Stamp::At(unix_ms(instant)),
         None => Stamp::At(0),
     };
     Ok(Lease {
@@ -223,16 +226,27 @@ pub fn write(lease: &Lease) -> Vec<u8> {
         put("slotDone", done.into());
     }
     put("format", FORMAT.into());
+    let own = fields.clone();
     for (name, value) in &lease.extra {
         fields.entry(name.clone()).or_insert_with(|| value.clone());
     }
+    let body = to_bytes(fields);
+    // Others' fields are kept as long as the record stays readable with them.
+    if body.len() > MAX_RECORD_BYTES { to_bytes(own) } else { body }
+}
+
+fn to_bytes(fields: Map<String, Value>) -> Vec<u8> {
     serde_json::to_vec(&Value::Object(fields)).expect("a map with text keys always serialises")
 }
 
 /// Reads an RFC 3339 time, with Go's nanoseconds and offsets, as milliseconds since the Unix epoch.
 pub fn parse_rfc3339(text: &str) -> Option<i64> {
-    let instant = OffsetDateTime::parse(text, &Rfc3339).ok()?;
-    i64::try_from(instant.unix_timestamp_nanos().div_euclid(1_000_000)).ok()
+    OffsetDateTime::parse(text, &Rfc3339).ok().map(unix_ms)
+}
+
+fn unix_ms(instant: OffsetDateTime) -> i64 {
+    let ms = instant.unix_timestamp_nanos().div_euclid(1_000_000);
+    i64::try_from(ms).expect("the milliseconds of a year up to 9999 fit")
 }
 
 /// Writes milliseconds since the Unix epoch as RFC 3339 in UTC; a year outside 0 to 9999 is clamped to it.
@@ -271,11 +285,18 @@ fn take_flag(fields: &mut Map<String, Value>, name: &str) -> Result<Option<bool>
 }
 
 fn take_time(fields: &mut Map<String, Value>, name: &str) -> Result<Option<i64>, Reading> {
+    Ok(take_instant(fields, name)?.map(unix_ms))
+}
+
+fn take_instant(
+    fields: &mut Map<String, Value>,
+    name: &str,
+) -> Result<Option<OffsetDateTime>, Reading> {
     match take_text(fields, name)? {
         None => Ok(None),
-        Some(text) => match parse_rfc3339(&text) {
-            Some(ms) => Ok(Some(ms)),
-            None => Err(Reading::Unreadable(Flaw::Foreign)),
+        Some(text) => match OffsetDateTime::parse(&text, &Rfc3339) {
+            Ok(instant) => Ok(Some(instant)),
+            Err(_) => Err(Reading::Unreadable(Flaw::Foreign)),
         },
     }
 }
@@ -338,12 +359,20 @@ mod tests {
     #[test]
     fn c28_a_higher_format_is_closed() {
         let body = br#"{"leaderID":"a","format":2,"leaseMs":"whatever it means by then"}"#;
-        assert_eq!(read(body), Reading::Closed(Closed::NewerFormat(2)));
+        assert_eq!(read(body), Reading::Closed(Closed::NewerFormat(Some(2))));
+        for format in ["2.0", "\"2\"", "1e30", "-1", "36893488147419103232", "[]", "null"] {
+            let body = format!(r#"{{"leaderID":"a","format":{format}}}"#);
+            assert_eq!(
+                read(body.as_bytes()),
+                Reading::Closed(Closed::NewerFormat(None)),
+                "{format}"
+            );
+        }
     }
 
     #[test]
     fn c30_absurd_numbers_are_never_a_shorter_wait() {
-        for lease_ms in ["0", "-1", "3600001", "9223372036854775808", "1e300", "15000.5"] {
+        for lease_ms in ["0", "-1", "999", "3600001", "9223372036854775808", "1e300", "15000.5"] {
             let body = format!(r#"{{"leaderID":"a","leaseMs":{lease_ms}}}"#);
             assert_eq!(read(body.as_bytes()), Reading::Unreadable(Flaw::Absurd), "{lease_ms}");
         }
@@ -360,7 +389,17 @@ mod tests {
             let body = format!(r#"{{"leaderID":"a","lastUpdated":"{time}"}}"#);
             assert_eq!(read(body.as_bytes()), Reading::Unreadable(Flaw::Foreign), "{time}");
         }
+        let almost = r#"{"leaderID":"a","lastUpdated":"0001-01-01T00:00:00.0009Z"}"#;
+        assert!(!lease_of(almost).released(), "only the tombstone is a release");
         assert!(!lease_of(r#"{"leaderID":"a","lastUpdated":"9999-12-31T23:59:59Z"}"#).released());
+    }
+
+    #[test]
+    fn fields_of_others_are_dropped_before_they_make_the_record_unreadable() {
+        let filler = "x".repeat(MAX_RECORD_BYTES - 60);
+        let lease = lease_of(&format!(r#"{{"leaderID":"a","theirs":"{filler}"}}"#));
+        let body = write(&lease);
+        assert!(body.len() < 1_000 && matches!(read(&body), Reading::Lease(_)));
     }
 
     #[test]

@@ -43,8 +43,9 @@ pub fn problem_text(problem: &Problem) -> String {
     match problem {
         Problem::Store(fault) => fault.message.clone(),
         Problem::NewerFormat(format) => format!(
-            "the lease object has format {format}, which a newer edgelect wrote; nothing is claimed. Upgrade \
-             this member; or, to go back, stop all members, delete the object, and wait for the longest lease"
+            "the lease object has format {}, which a newer edgelect wrote; nothing is claimed. Upgrade this \
+             member; or, to go back, stop all members, delete the object, and wait for the longest lease",
+            format.map_or_else(|| "(no number)".to_owned(), |number| number.to_string())
         ),
         Problem::TermTooHigh => "the lease object's term is above 2^52, so no higher token can be given out; \
              nothing is claimed. Stop all members, delete the object, wait for the longest lease, and start \
@@ -55,7 +56,7 @@ pub fn problem_text(problem: &Problem) -> String {
                 Flaw::TooLarge => "is larger than 64 KiB",
                 Flaw::NotJson => "is not a JSON object",
                 Flaw::Foreign => "is no lease record",
-                Flaw::Absurd => "has a leaseMs that is not between 1 ms and an hour",
+                Flaw::Absurd => "has a leaseMs that is not between a second and an hour",
             };
             format!(
                 "the lease object {what}; it will be replaced once it has not changed for the grace. Does \

@@ -76,7 +76,12 @@ pub struct Web {
 struct Pending {
     timers: BTreeSet<(u64, u64)>,
     numbers: u64,
+    /// How many timers fired before their due time by a single clock, which then stepped back (S11).
+    early: u32,
 }
+
+/// What a timer's own rounding may take off, in milliseconds.
+const TIMER_ROUNDING_MS: u64 = 2;
 
 impl Web {
     /// The runtime that this code runs in. `own_addr` is this member's `serverAddr`.
@@ -165,7 +170,8 @@ impl Host for Web {
         let wall_ms = date_now() as u64;
         let due_ms = self.pending.borrow().timers.first().map(|(due_ms, _)| *due_ms);
         let held = self.clock == HostClock::One && due_ms == Some(mono_ms);
-        Now { mono_ms, wall_ms, held }
+        let early_timers = self.pending.borrow().early;
+        Now { mono_ms, wall_ms, held, early_timers }
     }
 
     async fn sleep(&self, ms: u64) {
@@ -204,7 +210,7 @@ impl Drop for AbortOnDrop {
 struct Timer {
     promise: JsFuture,
     timer: JsValue,
-    pending: Rc<RefCell<Pending>>,
+    web: Web,
     key: (u64, u64),
 }
 
@@ -227,7 +233,7 @@ impl Timer {
             pending.timers.insert(key);
             key
         };
-        Self { promise: JsFuture::from(promise), timer, pending: Rc::clone(&host.pending), key }
+        Self { promise: JsFuture::from(promise), timer, web: host.clone(), key }
     }
 }
 
@@ -240,7 +246,12 @@ impl Future for Timer {
     ) -> std::task::Poll<()> {
         std::pin::Pin::new(&mut self.promise).poll(context).map(|_| {
             // It fired: from here on the clock is not held at its due time any more.
-            self.pending.borrow_mut().timers.remove(&self.key);
+            let early = self.web.mono_ms() + TIMER_ROUNDING_MS < self.key.0;
+            let mut pending = self.web.pending.borrow_mut();
+            pending.timers.remove(&self.key);
+            if early && self.web.clock == HostClock::One {
+                pending.early += 1;
+            }
         })
     }
 }
@@ -248,7 +259,7 @@ impl Future for Timer {
 impl Drop for Timer {
     fn drop(&mut self) {
         clear_timeout(&self.timer);
-        self.pending.borrow_mut().timers.remove(&self.key);
+        self.web.pending.borrow_mut().timers.remove(&self.key);
     }
 }
 

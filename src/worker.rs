@@ -52,9 +52,8 @@ fn set_up(env: &Env) -> Result<Setup, ConfigError> {
     let config = vars::config(&settings)?;
     let web = Web::new(HostClock::One, false, &config.server_addr);
     let source = CredentialSource::from_vars(vars::secrets(get)?);
-    let bucket =
-        Bucket::from_vars(vars::bucket(get)?, &config.lockfile_path, source, web.clone())
-            .map_err(vars::by_variable)?;
+    let bucket = Bucket::from_vars(vars::bucket(get)?, &config.lockfile_path, source, web.clone())
+        .map_err(vars::by_variable)?;
     Ok(Setup { config, bucket, web })
 }
 

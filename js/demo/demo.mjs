@@ -69,6 +69,7 @@ class Show {
     await this.#pause();
     this.say(`${killed.name} is started again`);
     killed.start();
+    await this.#until(() => killed.role !== 'starting', `${killed.name} to be back`);
     await this.#resignation();
     await this.#pause();
     await this.#workerAlone();

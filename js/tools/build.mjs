@@ -4,8 +4,9 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
+import { keepPath, removePath } from './cleanup.mjs';
 import { NODE_24, inRoot } from './paths.mjs';
-import { PlainError, fail, run } from './run.mjs';
+import { PlainError, fail, run, step } from './run.mjs';
 import { ensure, wasmBindgenBin } from './setup.mjs';
 
 const TARGETS = {
@@ -20,17 +21,56 @@ const WASM_FEATURES = ['bulk-memory', 'multivalue', 'mutable-globals', 'nontrapp
 
 /** Builds `npm`, `worker` or both, and does nothing for one whose inputs have not changed. */
 export async function build(names = Object.keys(TARGETS)) {
-  const inputs = hashInputs();
-  for (const name of names) {
-    const { folder, files } = TARGETS[name];
-    const stamp = inRoot(`build/${name}.stamp`);
-    const complete = files.every((file) => fs.existsSync(path.join(folder, file)));
-    if (complete && readIfAny(stamp) === inputs) continue;
-    fs.rmSync(stamp, { force: true });
-    await buildOne(name, TARGETS[name]);
-    // Written last: a build that was cut short leaves no stamp.
-    fs.writeFileSync(stamp, inputs);
+  if (names.every(isFresh)) return;
+  await withLock(async () => {
+    for (const name of names) {
+      if (isFresh(name)) continue;
+      const inputs = hashInputs();
+      fs.rmSync(stampOf(name), { force: true });
+      await buildOne(name, TARGETS[name]);
+      // Written last: a build that was cut short leaves no stamp.
+      fs.writeFileSync(stampOf(name), inputs);
+    }
+  });
+}
+
+const stampOf = (name) => inRoot(`build/${name}.stamp`);
+
+function isFresh(name) {
+  const { folder, files } = TARGETS[name];
+  return files.every((file) => fs.existsSync(path.join(folder, file))) && readIfAny(stampOf(name)) === hashInputs();
+}
+
+// Both builds leave their wasm at the same path, so a second one at the same time would take the wrong file.
+async function withLock(work) {
+  const lock = inRoot('build/lock');
+  fs.mkdirSync(path.dirname(lock), { recursive: true });
+  await step('Waiting for another build', async () => {
+    while (!takeLock(lock)) await new Promise((resolve) => setTimeout(resolve, 200));
+  });
+  keepPath(lock);
+  try {
+    await work();
+  } finally {
+    removePath(lock);
   }
+}
+
+function takeLock(lock) {
+  try {
+    fs.writeFileSync(lock, String(process.pid), { flag: 'wx' });
+    return true;
+  } catch (error) {
+    if (error.code !== 'EEXIST') throw error;
+  }
+  const owner = Number(readIfAny(lock));
+  try {
+    // A file still empty is one that its owner is about to fill.
+    if (owner > 0) process.kill(owner, 0);
+  } catch {
+    fs.rmSync(lock, { force: true });
+  }
+  return false;
 }
 
 async function buildOne(name, { folder, flags = [] }) {

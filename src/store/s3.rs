@@ -61,7 +61,7 @@ const PASSING: [&str; 11] = [
     "XAmzContentSHA256Mismatch",
 ];
 
-/// Codes that mean "not with these credentials", whatever the status: AWS answers some of them with 400.
+/// Codes that mean "not with these credentials", whatever the 4xx: AWS answers some of them with 400.
 const DENIED: [&str; 6] = [
     "AccessDenied",
     "InvalidAccessKeyId",
@@ -270,6 +270,10 @@ impl Exchange {
 
     /// The answers after which the same request, signed otherwise, may do.
     fn recover(&mut self, s3: &S3, heard: &Heard, wall_ms: u64) -> Option<Next> {
+        if !(300..500).contains(&heard.status) {
+            // Whatever the document says, the request may have been carried out.
+            return None;
+        }
         if heard.code() == "RequestTimeTooSkewed" && !self.learned_clock {
             let offset_ms = i128::from(store_time_ms(heard)?) - i128::from(wall_ms);
             s3.learned.borrow_mut().clock_offset_ms = i64::try_from(offset_ms).ok()?;
@@ -423,7 +427,8 @@ impl Exchange {
         if PASSING.contains(&code) {
             return unknown(FaultKind::Unavailable, "it is tried again");
         }
-        if EXPIRED.contains(&code) || DENIED.contains(&code) {
+        let refused = (400..500).contains(&heard.status);
+        if refused && (EXPIRED.contains(&code) || DENIED.contains(&code)) {
             return reject(FaultKind::Denied, &self.denial(code));
         }
         match heard.status {

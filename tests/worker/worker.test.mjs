@@ -53,7 +53,7 @@ const newGroup = async () => {
     EDGELECT_LEADER_TIMEOUT: '2000',
     EDGELECT_FREQUENT_INTERVAL: '500',
     EDGELECT_STORE_SKEW: '500',
-    EDGELECT_SUSTAIN: '5000',
+    EDGELECT_SUSTAIN: '6500',
   };
 };
 

@@ -135,8 +135,8 @@ impl Address {
         let host = check_host(authority.host())?;
         let port = match authority.as_str().rsplit_once(':') {
             Some((_, port)) if !port.is_empty() && !port.ends_with(']') => {
-                Some(port.parse::<u16>().ok().filter(|port| *port > 0))
-                    .ok_or("has a port from 1 to 65535")?
+                let number = port.parse::<u16>().ok().filter(|port| *port > 0);
+                Some(number.ok_or("has a port from 1 to 65535")?)
             }
             _ => None,
         };
