@@ -23,6 +23,9 @@ use crate::store::{
 /// The longest single sleep that a host is asked for, in milliseconds; JavaScript's timers end near 2^31.
 const LONGEST_SLEEP_MS: u64 = 3_600_000;
 
+/// How long one request of [`init`] may take, in milliseconds: nobody's lease waits for it.
+const INIT_TIMEOUT_MS: u64 = 10_000;
+
 /// What an elector needs from the place where it runs. Time and chance come from here and nowhere else.
 #[allow(async_fn_in_trait)] // Hosts here have one thread; no future has to be Send.
 pub trait Host {
@@ -267,7 +270,7 @@ pub async fn init<S: Store, H: Host>(
     host: &H,
     config: &Config,
 ) -> Result<(), InitError> {
-    let timeout_ms = config.request_timeout_ms;
+    let timeout_ms = INIT_TIMEOUT_MS;
     let read = Operation::Read { unless: None };
     let seen = perform_within(store, host, read, timeout_ms).await;
     match seen.outcome {

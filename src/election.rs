@@ -672,17 +672,13 @@ impl Election {
         {
             observation.distrust_store_clock();
         }
-        if self.clocks.single() {
-            match drift {
-                Drift::StoreAhead => {
-                    self.void_anchors();
-                    if self.term.as_ref().is_some_and(|term| !term.ended) {
-                        self.end_term(LostReason::Clock);
-                        self.plan_look(now, 0);
-                    }
-                }
-                Drift::OwnAhead => self.restart_measures(now),
-                _ => {}
+        // The single clock lost time. That it gained some needs nothing here: a wait ends no sooner than
+        // the store's clock says.
+        if self.clocks.single() && drift == Drift::StoreAhead {
+            self.void_anchors();
+            if self.term.as_ref().is_some_and(|term| !term.ended) {
+                self.end_term(LostReason::Clock);
+                self.plan_look(now, 0);
             }
         }
         if heard && matches!(self.problem, Some(Problem::Store(_))) {
