@@ -1318,12 +1318,13 @@ impl Election {
         }
         let fresh = observation.is_new(now);
         match self.config.follow {
-            Follow::Frugal => {
+            // A tick ends before the look of the next interval: it would never see a lease run out.
+            Follow::Frugal if self.config.sustain_ms.is_none() => {
                 let late = observation.age_ms(&self.clocks, now) > frequent_ms;
                 let usual_ms = now.mono_ms + self.config.infrequent_interval_ms + jitter_ms;
                 if fresh && !late { usual_ms } else { usual_ms.min(proof_ms) }
             }
-            Follow::Balanced if observation.has_store_clock() => proof_ms,
+            Follow::Balanced | Follow::Frugal if observation.has_store_clock() => proof_ms,
             // A little earlier than the next renewal after one was seen, a little later until one is: so the
             // look settles just behind the renewals, for one GET per interval and a few more.
             _ if fresh => now.mono_ms + frequent_ms - frequent_ms / 100,
