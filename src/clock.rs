@@ -68,9 +68,6 @@ pub struct Clocks {
     early_timers: u32,
     /// `Date` of the newest answer that had one, and the own clocks when it was processed.
     sample: Option<(u64, Now)>,
-    /// The same, for storage time: a relayed `Date` counts where it is not behind, because a lower one may
-    /// have been cached.
-    storage: Option<(u64, Now)>,
     /// `Date` of the newest answer, if it had one.
     newest_date_ms: Option<u64>,
     /// Set by a held reading, cleared by the next answer that comes with a moving clock.
@@ -86,7 +83,6 @@ impl Clocks {
             last_mono_ms: 0,
             early_timers: 0,
             sample: None,
-            storage: None,
             newest_date_ms: None,
             awaiting_answer: false,
         }
@@ -110,20 +106,13 @@ impl Clocks {
         self.awaiting_answer |= self.single() && now.held;
         if backward {
             self.sample = None;
-            self.storage = None;
         }
         backward
     }
 
-    /// Takes note of an answer's `Date` and compares how far it moved with the own clock. A relayed one may be
-    /// old, which makes a wait longer and an authority shorter, never the reverse.
+    /// Takes note of an answer's `Date` and compares how far it moved with the own clock.
     pub fn answer(&mut self, now: Now, facts: &Facts) -> Drift {
         self.awaiting_answer &= now.held;
-        if let Some(date_ms) = facts.date_ms
-            && (!facts.relayed || self.storage.is_none() || date_ms > self.storage_ms(now))
-        {
-            self.storage = Some((date_ms, now));
-        }
         self.newest_date_ms = facts.date_ms;
         let Some(date_ms) = self.newest_date_ms else {
             return Drift::Unproven;
@@ -176,7 +165,7 @@ impl Clocks {
     /// Storage time in milliseconds since the Unix epoch: the newest `Date` plus own monotonic time since,
     /// or the own wall clock where the store names none.
     pub fn storage_ms(&self, now: Now) -> u64 {
-        match self.storage {
+        match self.sample {
             Some((date_ms, at)) => date_ms.saturating_add(now.mono_ms.saturating_sub(at.mono_ms)),
             None => now.wall_ms,
         }
@@ -184,7 +173,7 @@ impl Clocks {
 
     /// Storage time rounded up (S2): `Date` has whole seconds, so the true time may be 999 ms later.
     pub fn storage_ceiling_ms(&self, now: Now) -> u64 {
-        let rounding_ms = if self.storage.is_some() { ROUNDING_MS - 1 } else { 0 };
+        let rounding_ms = if self.sample.is_some() { ROUNDING_MS - 1 } else { 0 };
         self.storage_ms(now).saturating_add(rounding_ms)
     }
 }
@@ -250,14 +239,12 @@ mod tests {
     }
 
     #[test]
-    fn drift_is_told_from_two_seconds_on_and_a_cached_date_does_not_lower_storage_time() {
+    fn drift_is_told_from_two_seconds_on_and_storage_time_is_the_newest_date_and_own_time_since() {
         let mut clocks = Clocks::new(HostClock::Two, 2_000);
         assert_eq!(clocks.answer(one(0), &dated(100_000)), Drift::Unproven);
         assert_eq!(clocks.answer(one(5_000), &dated(107_000)), Drift::Agreed);
         assert_eq!(clocks.answer(one(10_000), &dated(115_000)), Drift::StoreAhead);
         assert_eq!(clocks.answer(one(15_000), &dated(117_000)), Drift::OwnAhead);
-        let relayed = Facts { relayed: true, ..dated(1_000) };
-        assert_eq!(clocks.answer(one(16_000), &relayed), Drift::OwnAhead);
         assert_eq!(clocks.storage_ms(one(16_000)), 118_000);
         assert_eq!(clocks.storage_ceiling_ms(one(16_000)), 118_999);
     }
