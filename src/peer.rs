@@ -120,3 +120,88 @@ fn is_loopback(addr: &str) -> bool {
         Err(_) => host.eq_ignore_ascii_case("localhost"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lease::Stamp;
+
+    fn lease() -> Lease {
+        Lease {
+            leader_id: "a".to_owned(),
+            leader_addr: "10.0.1.42:8443".to_owned(),
+            last_updated: Stamp::At(1_795_244_292_345),
+            term: Some(7),
+            session: Some("s".to_owned()),
+            sequence: 3,
+            lease_ms: Some(15_000),
+            acquired: Some(1_795_244_280_000),
+            transitions: 1,
+            parked: false,
+            slot: None,
+            slot_done: None,
+            extra: serde_json::Map::new(),
+        }
+    }
+
+    fn from_store(lease: &Lease, age_ms: Option<u64>) -> HealthAnswer {
+        let version = Version("\"v\"".to_owned());
+        answer_from_store("jobs", "a", &version, lease, age_ms, 15_000)
+    }
+
+    #[test]
+    fn an_isolate_without_the_session_answers_only_for_a_lease_that_surely_lives() {
+        let answer = from_store(&lease(), Some(14_999));
+        assert_eq!((answer.status, answer.etag), (200, Some(Version("\"v\"".to_owned()))));
+        let body: Value = serde_json::from_str(&answer.body).unwrap();
+        assert_eq!((&body["source"], &body["group"]), (&"store".into(), &"jobs".into()));
+        assert!(body.get("remainingMs").is_none());
+        assert_eq!(from_store(&lease(), Some(15_000)).status, 404);
+        assert_eq!(from_store(&lease(), None).status, 404);
+        let other = Lease { leader_id: "b".to_owned(), ..lease() };
+        assert_eq!(from_store(&other, Some(0)).status, 404);
+        let released = Lease { last_updated: Stamp::Released, ..lease() };
+        assert_eq!(from_store(&released, Some(0)).status, 404);
+        assert_eq!(from_store(&Lease { acquired: None, ..lease() }, Some(0)).status, 404);
+    }
+
+    #[test]
+    fn c68_an_answer_counts_only_for_this_group_and_within_bounds() {
+        let answer = from_store(&lease(), Some(0)).body;
+        let alive = PeerAnswer::Alive { leader_id: "a".to_owned() };
+        assert_eq!(judge(200, answer.as_bytes(), "jobs"), alive);
+        for (status, body, group) in [
+            (200, answer.clone(), "other"),
+            (404, answer.clone(), "jobs"),
+            (307, answer.clone(), "jobs"),
+            (200, "{}".to_owned(), "jobs"),
+            (200, "<html>".to_owned(), "jobs"),
+            (200, answer.replace('{', &format!("{{\"x\":\"{}\",", "y".repeat(70_000))), "jobs"),
+        ] {
+            assert_eq!(judge(status, body.as_bytes(), group), PeerAnswer::Silent, "{status}");
+        }
+    }
+
+    #[test]
+    fn c68_only_a_host_of_the_same_kind_is_asked() {
+        let asked = |addr, own| url(addr, own);
+        assert_eq!(
+            asked("10.0.1.42:8443", "").as_deref(),
+            Some("https://10.0.1.42:8443/health/leadership")
+        );
+        assert_eq!(
+            asked("127.0.0.1:80", "127.0.0.1:81").as_deref(),
+            Some("http://127.0.0.1:80/health/leadership")
+        );
+        for (addr, own) in [
+            ("127.0.0.1:80", ""),
+            ("localhost:80", "10.0.0.1:80"),
+            ("[::1]:80", "example.com"),
+            ("u@evil", "x"),
+            ("evil/path", "x"),
+            ("evil?x", "x"),
+        ] {
+            assert_eq!(asked(addr, own), None, "{addr} by {own}");
+        }
+    }
+}

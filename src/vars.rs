@@ -199,3 +199,60 @@ pub fn by_variable(error: ConfigError) -> ConfigError {
     };
     ConfigError { field, ..error }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of<'a>(vars: &'a [(&'a str, &'a str)]) -> impl Fn(&str) -> Option<String> + Copy + 'a {
+        move |name| vars.iter().find(|(var, _)| *var == name).map(|(_, text)| (*text).to_owned())
+    }
+
+    #[test]
+    fn every_option_has_a_variable_and_an_empty_one_counts_as_not_set() {
+        let read = settings(of(&[
+            ("EDGELECT_LOCKFILE_PATH", "a/b"),
+            ("EDGELECT_LEADER_TIMEOUT", "20000"),
+            ("EDGELECT_RETRY_DELAYS", "100, 900"),
+            ("EDGELECT_PEER_MODE", "true"),
+            ("EDGELECT_FOLLOW", "tight"),
+            ("EDGELECT_MARGIN", ""),
+        ]))
+        .unwrap();
+        assert_eq!(read.leader_timeout_ms, Some(20_000));
+        assert_eq!(read.retry_delays_ms, Some([100, 900]));
+        assert_eq!((read.peer_mode, read.margin_ms), (Some(true), None));
+        assert!(config(&read).is_ok());
+    }
+
+    #[test]
+    fn a_wrong_variable_is_named_by_its_own_name() {
+        for (var, text) in [
+            ("EDGELECT_LEADER_TIMEOUT", "15s"),
+            ("EDGELECT_PEER_MODE", "yes"),
+            ("EDGELECT_RETRY_DELAYS", "100;900"),
+            ("EDGELECT_FOLLOW", "loosely"),
+        ] {
+            assert_eq!(settings(of(&[(var, text)])).unwrap_err().field, var);
+        }
+        let read = settings(of(&[("EDGELECT_LOCKFILE_PATH", "a"), ("EDGELECT_MARGIN", "1")]));
+        assert_eq!(config(&read.unwrap()).unwrap_err().field, "EDGELECT_MARGIN");
+        assert_eq!(bucket(of(&[])).unwrap_err().field, "EDGELECT_BUCKET");
+    }
+
+    #[test]
+    fn credentials_come_from_one_family_of_variables_and_errors_show_none() {
+        let mixed = [("AWS_ACCESS_KEY_ID", "aws"), ("EDGELECT_SECRET_ACCESS_KEY", "hidden")];
+        let error = secrets(of(&mixed)).err().map(|error| (error.field.clone(), error.to_string()));
+        let (field, text) = error.unwrap();
+        assert_eq!(field, "EDGELECT_ACCESS_KEY_ID");
+        assert!(!text.contains("hidden") && !text.contains("aws"));
+        let aws = [
+            ("AWS_ACCESS_KEY_ID", "a"),
+            ("AWS_SECRET_ACCESS_KEY", "b"),
+            ("AWS_SESSION_TOKEN", "c"),
+        ];
+        let read = secrets(of(&aws)).ok().unwrap();
+        assert_eq!(read.session_token.as_deref(), Some("c"));
+    }
+}

@@ -205,3 +205,32 @@ test('wrong bucket options are refused by name', () => {
     });
   }
 });
+
+test('storage left out: S3 from the variables, and a wrong one is named', async () => {
+  const key = freshKey('variables');
+  const variables = {
+    EDGELECT_ENDPOINT: bucketOptions.endpoint,
+    EDGELECT_BUCKET: bucketOptions.bucket,
+    AWS_REGION: 'us-east-1',
+    AWS_ACCESS_KEY_ID: credentials.accessKeyId,
+    AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey,
+    EDGELECT_LOCKFILE_PATH: key,
+    EDGELECT_LEADER_TIMEOUT: '1500',
+    EDGELECT_FREQUENT_INTERVAL: '400',
+  };
+  Object.assign(process.env, variables);
+  try {
+    const elector = new Elector({ serverId: 'a' });
+    assert.deepEqual([elector.config.lockfilePath, elector.config.leaderTimeout], [key, 1500]);
+    await elector.init();
+    const token = await elector.lead((term) => term.token);
+    assert.equal((await getLease(key)).term, token);
+    process.env.EDGELECT_LEADER_TIMEOUT = 'soon';
+    assert.throws(() => new Elector(), { code: 'EDGELECT_CONFIG', field: 'EDGELECT_LEADER_TIMEOUT' });
+    delete process.env.EDGELECT_BUCKET;
+    process.env.EDGELECT_LEADER_TIMEOUT = '1500';
+    assert.throws(() => new Elector(), { code: 'EDGELECT_CONFIG', field: 'EDGELECT_BUCKET' });
+  } finally {
+    for (const name of Object.keys(variables)) delete process.env[name];
+  }
+});
