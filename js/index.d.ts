@@ -148,6 +148,7 @@ export interface Credentials {
 }
 
 export class S3Storage {
+  #private;
   constructor(options: {
     /** `https://…`; `http://` on loopback only. Default: AWS in `region`. */
     endpoint?: string;
@@ -189,6 +190,7 @@ export interface Storage {
 }
 
 export class EdgelectError extends Error {
+  constructor(message: string, details?: { code?: string; field?: string; cause?: unknown });
   /** `EDGELECT_CONFIG`, `EDGELECT_STORE`, `EDGELECT_STOPPED`, `EDGELECT_LOST`, `EDGELECT_EXISTS`, … */
   readonly code: string;
   /** The option that was refused. */

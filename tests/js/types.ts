@@ -1,0 +1,44 @@
+// Compiled by `tsc`, never run: the types say what the README shows, and refuse what would be a mistake.
+import { EdgelectError, Elector, MemoryStorage, S3Storage } from 'edgelect';
+import type { Config, Credentials, ElectorOptions, LostReason, Status, Storage, Term } from 'edgelect';
+
+declare const provider: () => Promise<{ accessKeyId: string; secretAccessKey: string; expiration?: Date }>;
+
+const own: Storage = {
+  get: async (key) => ({ body: key, etag: '"1"', date: Date.now() }),
+  putIfMatch: (_key, body, etag) => (etag === null && body.length > 0 ? { etag: '"2"' } : null),
+};
+const bucket = new S3Storage({ bucket: 'jobs', region: 'auto', credentials: provider });
+const options: ElectorOptions = {
+  storage: own,
+  lockfilePath: 'leader/jobs.json',
+  retryDelays: [100, 1000],
+  onAcquireLeadership: (term) => void term.token.toFixed(),
+  onLoseLeadership: async ({ term, reason }) => console.log(term, reason satisfies LostReason),
+  onNewLeader: (leaderId: string | null) => console.log(leaderId),
+};
+
+export const use = async (): Promise<string> => {
+  await using elector = new Elector(options);
+  new Elector({ storage: bucket, lockfilePath: 'a' });
+  new Elector({ storage: new MemoryStorage(), lockfilePath: 'a' });
+  new Elector();
+  const config: Config = elector.config;
+  const status: Status = elector.status();
+  const credentials: Credentials = await provider();
+  elector.updateConfig({ leaderTimeout: config.leaderTimeout * 2 });
+  const answer: Response = await elector.handleRequest(new Request('https://a/health/leadership'));
+  const text: string = await elector.lead(async (term: Term) => `${term.token}`, { signal: AbortSignal.timeout(1) });
+  const error = new EdgelectError('x', { code: 'EDGELECT_CONFIG' });
+  // @ts-expect-error: durations are numbers of milliseconds
+  new Elector({ lockfilePath: 'a', leaderTimeout: '15s' });
+  // @ts-expect-error: no such way to follow
+  new Elector({ lockfilePath: 'a', follow: 'loosely' });
+  // @ts-expect-error: a bucket has to be named
+  new S3Storage({ credentials });
+  // @ts-expect-error: the group can't change while it runs
+  elector.updateConfig({ lockfilePath: 'b' });
+  // @ts-expect-error: a storage that cannot compare and swap is none
+  new Elector({ lockfilePath: 'a', storage: { get: () => null } });
+  return `${text} ${status.role} ${answer.status} ${error.code}`;
+};
