@@ -1,5 +1,5 @@
-import { RawElector, checkSettings, fromVariables } from './dist/edgelect.js';
-import { EdgelectError, toJson, translate, translated } from './errors.js';
+import { RawElector, checkOverBucket, checkOverStorage, checkSettings, fromVariables } from './dist/edgelect.js';
+import { EdgelectError, textOf, toJson, translate, translated, wrongOption } from './errors.js';
 import { S3Storage, bucketOf } from './storage.js';
 
 export { EdgelectError } from './errors.js';
@@ -9,28 +9,38 @@ const CALLBACKS = ['onAcquireLeadership', 'onLoseLeadership', 'onNewLeader'];
 const HEALTH_PATH = '/health/leadership';
 // How long after the fence the elector's own word is waited for; well within any margin.
 const LATE_MS = 5;
+// How long a stop may take beyond its own bounds before something must have broken the elector.
+const BROKEN_MS = 10_000;
+
+let endTerm;
 
 class Term {
   #controller = new AbortController();
   #remaining;
+  #lapse;
 
-  constructor(token, remaining) {
+  static {
+    endTerm = (term, reason) => {
+      const message = `the authority of term ${term.token} has ended: ${reason}`;
+      term.#controller.abort(new EdgelectError(message, { code: 'EDGELECT_LOST' }));
+    };
+  }
+
+  constructor(token, remaining, lapse) {
     this.token = token;
     this.#remaining = remaining;
+    this.#lapse = lapse;
     Object.freeze(this);
   }
 
   get signal() {
+    // Code that goes on after a blocked event loop looks here before any timer has run.
+    if (!this.#controller.signal.aborted && this.#remaining() === 0) this.#lapse();
     return this.#controller.signal;
   }
 
   remaining() {
-    return this.signal.aborted ? 0 : this.#remaining();
-  }
-
-  static end(term, reason) {
-    const message = `the authority of term ${term.token} has ended: ${reason}`;
-    term.#controller.abort(new EdgelectError(message, { code: 'EDGELECT_LOST' }));
+    return this.#controller.signal.aborted ? 0 : this.#remaining();
   }
 }
 
@@ -41,23 +51,32 @@ export class Elector {
   #unref;
   #raw = null;
   #finished = null;
+  #stopping = false;
   #term = null;
   #watch = null;
   #waiters = new Set();
   #work = new Set();
-  #losing = null;
+  /** How many `lead` are under way, and whether the first of them started this elector. */
+  #leads = 0;
+  #startedByLead = false;
+  /** True while a callback or the work runs its first, synchronous part. */
+  #inside = false;
   #resigning = [];
   #failure = null;
   #callbackError = null;
 
   constructor(options = {}) {
-    const { storage, unref = false, ...rest } = options ?? {};
+    if (typeof options !== 'object' || options === null) {
+      throw wrongOption('options', options, 'an Elector takes an object');
+    }
+    const { storage, unref = false, ...settings } = options;
     for (const name of CALLBACKS) {
-      const callback = rest[name];
-      delete rest[name];
+      delete settings[name];
+      // Not only own properties: an instance of a class has its methods elsewhere.
+      const callback = options[name];
       if (callback === undefined || callback === null) continue;
       if (typeof callback !== 'function') throw wrongOption(name, callback, 'must be a function');
-      this.#callbacks[name] = callback;
+      this.#callbacks[name] = callback.bind(options);
     }
     if (typeof unref !== 'boolean') throw wrongOption('unref', unref, 'must be true or false');
     this.#unref = unref;
@@ -67,11 +86,12 @@ export class Elector {
     if (typeof this.#storage !== 'object') {
       throw wrongOption('storage', storage, 'must be an S3Storage, a MemoryStorage or an object with get and putIfMatch');
     }
-    const given = Object.entries(rest).filter(([, value]) => value !== undefined);
-    this.#settings = { ...variables?.settings, ...Object.fromEntries(given) };
-    translated(() => checkSettings(toJson(this.#settings)));
-    // An instance that nobody starts checks its storage all the same.
-    this.#newRaw().free();
+    this.#settings = { ...variables?.settings, ...defined(settings) };
+    const json = toJson(this.#settings);
+    const bucket = bucketOf(this.#storage);
+    translated(() =>
+      bucket ? checkOverBucket(json, bucket.json, bucket.credentials) : checkOverStorage(json, this.#storage),
+    );
   }
 
   get config() {
@@ -79,9 +99,11 @@ export class Elector {
   }
 
   async start() {
+    while (this.#raw && this.#stopping) await this.#finished;
     if (this.#raw) return;
     const raw = this.#newRaw();
     this.#raw = raw;
+    this.#stopping = false;
     this.#failure = null;
     this.#finished = raw.run((json) => this.#onEvent(raw, JSON.parse(json))).then(
       () => this.#onFinished(raw),
@@ -89,25 +111,25 @@ export class Elector {
     );
   }
 
-  async stop({ park = false } = {}) {
+  async stop(options) {
     if (!this.#raw) return;
-    const finished = this.#finished;
-    this.#raw.stop(park);
-    // Somebody who stops from within onLoseLeadership does not wait for themselves.
-    if (this.#losing !== null) this.#raw.workEnded(this.#losing);
-    await finished;
+    const inside = this.#inside;
+    this.#stopping = true;
+    this.#raw.stop(options?.park ?? false);
+    // Whoever stops from within a callback or the work is waited for, and must not wait for themselves.
+    if (!inside) await this.#end();
   }
 
   async resign() {
     if (!this.#raw) return;
+    const inside = this.#inside;
     const given = new Promise((resolve) => this.#resigning.push(resolve));
     this.#raw.resign();
-    if (this.#losing !== null) this.#raw.workEnded(this.#losing);
-    await given;
+    if (!inside) await given;
   }
 
   isLeader() {
-    return this.#authority() !== null;
+    return this.#authority() > 0;
   }
 
   leaderId() {
@@ -125,7 +147,7 @@ export class Elector {
   }
 
   updateConfig(changes) {
-    const settings = { ...this.#settings, ...changes };
+    const settings = { ...this.#settings, ...defined(changes ?? {}) };
     const json = toJson(settings);
     translated(() => (this.#raw ? this.#raw.configure(json) : checkSettings(json)));
     this.#settings = settings;
@@ -135,10 +157,12 @@ export class Elector {
     this.updateConfig({ ...options, peerMode: true });
   }
 
-  waitForLeadership({ signal } = {}) {
-    return new Promise((resolve, reject) => {
+  waitForLeadership(options) {
+    const signal = options?.signal;
+    const waiting = new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
-      if (this.#term) return resolve(this.#term);
+      const givingUp = this.#stopping || this.#resigning.length > 0;
+      if (this.#term && !givingUp && this.isLeader()) return resolve(this.#term);
       if (!this.#raw) return reject(this.#failure ?? stoppedError());
       const done = (settle) => (value) => {
         signal?.removeEventListener('abort', onAbort);
@@ -150,33 +174,39 @@ export class Elector {
       signal?.addEventListener('abort', onAbort, { once: true });
       this.#waiters.add(waiter);
     });
+    // Nobody has to catch that a stop ended a wait that nobody waits for any more.
+    waiting.catch(() => {});
+    return waiting;
   }
 
-  async lead(work, { signal } = {}) {
+  async lead(work, options) {
     if (typeof work !== 'function') throw wrongOption('work', work, 'must be a function');
+    const signal = options?.signal;
     signal?.throwIfAborted();
-    const ours = !this.#raw;
-    await this.start();
-    const onAbort = () => void (ours ? this.stop() : this.resign());
-    signal?.addEventListener('abort', onAbort, { once: true });
+    if (this.#leads === 0) this.#startedByLead = !this.#raw;
+    this.#leads += 1;
     try {
+      await this.start();
       for (;;) {
         const term = await this.waitForLeadership({ signal });
-        const running = (async () => work(term))();
+        const running = this.#run(work, term, signal);
         this.#work.add(running);
         try {
           return await running;
         } catch (error) {
           signal?.throwIfAborted();
           // The term was lost under the work: it may compete for another one.
-          if (!term.signal.aborted || !this.#raw) throw error;
+          if (!term.signal.aborted || !this.#raw || this.#stopping) throw error;
         } finally {
           this.#work.delete(running);
         }
       }
     } finally {
-      signal?.removeEventListener('abort', onAbort);
-      await (ours ? this.stop() : this.resign());
+      this.#leads -= 1;
+      if (this.#leads === 0) {
+        if (this.#startedByLead) await this.stop();
+        else if (this.#term) await this.resign();
+      }
     }
   }
 
@@ -197,7 +227,8 @@ export class Elector {
     if (request.method !== 'GET') return respond(405, '{"error":"use GET"}', { allow: 'GET' });
     if (!this.#raw) return respond(404, '{"error":"not the leader"}');
     const { status, etag, body } = JSON.parse(this.#raw.health());
-    return respond(status, body, etag ? { etag } : {});
+    // A storage of one's own may name its versions as it likes; a header can't.
+    return respond(status, body, /^[\x21-\x7e]+$/.test(etag ?? '') ? { etag } : {});
   }
 
   async [Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')]() {
@@ -214,16 +245,44 @@ export class Elector {
     );
   }
 
+  /** Milliseconds of authority for the term that the application knows; 0 without. */
   #authority() {
     const authority = this.#raw?.authority();
-    return authority && this.#term?.token === authority[0] ? authority[1] : null;
+    return authority && this.#term?.token === authority[0] ? authority[1] : 0;
+  }
+
+  /** Runs the work of one `lead`; its signal fires for the term's end and for the caller's. */
+  async #run(work, term, signal) {
+    const signals = [term.signal, signal].filter((one) => one !== undefined && one !== null);
+    const { token } = term;
+    const view = { token, signal: AbortSignal.any(signals), remaining: () => term.remaining() };
+    this.#inside = true;
+    let result;
+    try {
+      result = work(Object.freeze(view));
+    } finally {
+      this.#inside = false;
+    }
+    return result;
+  }
+
+  /** Waits for the end, which is bounded by the lease and a few requests unless the runtime broke something. */
+  async #end() {
+    const raw = this.#raw;
+    let timer;
+    const late = new Promise((resolve) => {
+      timer = setTimeout(resolve, 2 * this.config.leaderTimeout + BROKEN_MS);
+    });
+    await Promise.race([this.#finished, late]);
+    clearTimeout(timer);
+    if (raw && this.#raw === raw) this.#onFinished(raw, trapError());
   }
 
   #onEvent(raw, event) {
     if (raw !== this.#raw) return;
     if (event.type === 'acquired') this.#onAcquired(event.term);
     else if (event.type === 'lost') this.#onLost(event.term, event.reason);
-    else if (event.type === 'newLeader') void this.#call('onNewLeader', event.leaderId);
+    else if (event.type === 'newLeader') this.#call('onNewLeader', event.leaderId);
     else if (event.type === 'givenUp') for (const given of this.#resigning.splice(0)) given();
     else if (event.type === 'failed') {
       const { message } = event;
@@ -233,11 +292,21 @@ export class Elector {
   }
 
   #onAcquired(token) {
-    const term = new Term(token, () => (this.#term === term ? this.#authority() : null) ?? 0);
+    const raw = this.#raw;
+    const remaining = () => {
+      try {
+        return this.#term === term ? this.#authority() : 0;
+      } catch {
+        return 0;
+      }
+    };
+    const term = new Term(token, remaining, () => this.#term === term && this.#watchFence(true));
     this.#term = term;
     this.#watchFence();
-    const started = this.#call('onAcquireLeadership', term);
-    void started.then((fine) => fine || this.#term !== term || this.#raw?.resign());
+    const { failed, fine } = this.#call('onAcquireLeadership', term);
+    void fine.then((ok) => ok || this.#term !== term || raw !== this.#raw || raw.resign());
+    // Not if the callback refused the term, or blocked until it was over.
+    if (failed || this.#term !== term || remaining() === 0) return;
     for (const waiter of [...this.#waiters]) waiter.resolve(term);
   }
 
@@ -246,34 +315,32 @@ export class Elector {
     if (term?.token !== token) return;
     this.#term = null;
     clearTimeout(this.#watch);
-    Term.end(term, reason);
+    endTerm(term, reason);
     const raw = this.#raw;
-    this.#losing = token;
-    const told = this.#call('onLoseLeadership', { term: token, reason }).then(() => {
-      if (this.#losing === token) this.#losing = null;
-    });
+    const { fine } = this.#call('onLoseLeadership', { term: token, reason });
     // After a trap there is nobody left to tell.
     const tell = () => raw === this.#raw && raw.workEnded(token);
-    void Promise.allSettled([told, ...this.#work]).then(tell).catch(() => {});
+    void Promise.allSettled([fine, ...this.#work]).then(tell).catch(() => {});
   }
 
   /** Fires the signal at the fence even if nothing inside the wasm runs any more. */
   #watchFence(again = false) {
     clearTimeout(this.#watch);
+    const raw = this.#raw;
     const { token } = this.#term;
-    let remaining = null;
+    let remaining = 0;
     try {
       remaining = this.#authority();
     } catch {
-      return this.#onLost(token, 'trap');
+      return this.#onFinished(raw, trapError());
     }
-    if (remaining === null && again) {
-      // The elector itself says this at its fence; it did not, so it gives the term up as well.
-      this.#raw.resign();
+    if (remaining === 0 && again) {
+      // The elector itself says this at its fence; it did not yet, so it gives the term up as well.
+      raw.resign();
       return this.#onLost(token, 'expired');
     }
-    const ms = remaining === null ? LATE_MS : Math.min(remaining, 60_000);
-    this.#watch = setTimeout(() => this.#term && this.#watchFence(remaining === null), ms);
+    const ms = remaining === 0 ? LATE_MS : Math.min(remaining, 60_000);
+    this.#watch = setTimeout(() => this.#term && this.#watchFence(remaining === 0), ms);
     this.#watch?.unref?.();
   }
 
@@ -282,22 +349,38 @@ export class Elector {
     if (this.#term) this.#onLost(this.#term.token, error ? 'trap' : 'stopped');
     if (error) this.#failure = error;
     this.#raw = null;
+    this.#stopping = false;
     for (const waiter of [...this.#waiters]) waiter.reject(this.#failure ?? stoppedError());
     for (const given of this.#resigning.splice(0)) given();
-    raw.free();
+    try {
+      raw.free();
+    } catch {
+      // What a trap left half-changed is left to the garbage collector.
+    }
   }
 
-  /** Calls back; gives false, and keeps the error for the status, if that throws or rejects. */
-  async #call(name, argument) {
-    try {
-      await this.#callbacks[name]?.(argument);
-      return true;
-    } catch (error) {
-      this.#callbackError = `${name} threw: ${error?.message ?? error}`;
+  /** Calls back. `failed`: it threw at once; `fine` is false if it threw or rejected, and never rejects. */
+  #call(name, argument) {
+    const note = (thrown) => {
+      this.#callbackError = `${name} threw: ${textOf(thrown)}`;
       return false;
+    };
+    const before = this.#inside;
+    this.#inside = true;
+    try {
+      const result = this.#callbacks[name]?.(argument);
+      const fine = (async () => result)().then(() => true, note);
+      return { failed: false, fine };
+    } catch (thrown) {
+      return { failed: true, fine: Promise.resolve(note(thrown)) };
+    } finally {
+      this.#inside = before;
     }
   }
 }
+
+const defined = (options) =>
+  Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
 
 const respond = (status, body, headers = {}) =>
   new Response(body, {
@@ -308,8 +391,8 @@ const respond = (status, body, headers = {}) =>
 const stoppedError = () =>
   new EdgelectError('the elector is not running: call start() first', { code: 'EDGELECT_STOPPED' });
 
-const wrongOption = (field, value, rule) =>
-  new EdgelectError(`${field} = ${typeof value}: ${rule}`, { code: 'EDGELECT_CONFIG', field });
+const trapError = () =>
+  new EdgelectError('the elector broke down inside; start() makes a new one', { code: 'EDGELECT_TRAP' });
 
 const stoppedStatus = (serverId, group, error) => ({
   role: 'stopped',

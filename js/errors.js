@@ -22,10 +22,29 @@ export const translated = (call) => {
   }
 };
 
-/** JSON that does not lose a wrong value: NaN, Infinity and a bigint arrive as texts and are refused by name. */
-export const toJson = (options) =>
-  JSON.stringify(options, (_name, value) => {
-    const lost = typeof value === 'bigint' || (typeof value === 'number' && !Number.isFinite(value));
-    if (lost) return String(value);
-    return typeof value === 'function' || typeof value === 'symbol' ? typeof value : value;
-  });
+export const wrongOption = (field, value, rule) =>
+  new EdgelectError(`${field} = (${value === null ? 'null' : typeof value}): ${rule}`, { code: 'EDGELECT_CONFIG', field });
+
+/** What somebody threw, as a text; they may throw anything. */
+export const textOf = (thrown) => {
+  try {
+    return String(thrown?.message ?? thrown);
+  } catch {
+    return 'something that has no text';
+  }
+};
+
+/** JSON that does not lose a wrong value: what JSON would change (NaN, a function) arrives as an object that no
+ * option accepts, and is refused by the option's name. */
+export const toJson = (options) => {
+  try {
+    return JSON.stringify(options, (_name, value) => {
+      const type = typeof value;
+      if (type === 'function' || type === 'symbol') return { 'not JSON': type };
+      const lost = type === 'bigint' || (type === 'number' && !Number.isFinite(value));
+      return lost ? { 'not JSON': String(value) } : value;
+    });
+  } catch (cause) {
+    throw new EdgelectError('the options must be plain data', { code: 'EDGELECT_CONFIG', cause });
+  }
+};

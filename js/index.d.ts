@@ -67,7 +67,8 @@ export interface TimingOptions {
 export interface ElectorOptions extends TimingOptions {
   /** Default: S3 from the variables `EDGELECT_*` and `AWS_*`. */
   storage?: S3Storage | MemoryStorage | Storage;
-  /** The key of the lease object; it names the group. Default `EDGELECT_LOCKFILE_PATH`. */
+  /** The key of the lease object; it names the group. From `EDGELECT_LOCKFILE_PATH` where `storage` is left
+   * out as well. */
   lockfilePath?: string;
   /** The name of this member. Default: the session's random id. */
   serverId?: string;
@@ -114,7 +115,8 @@ export class Elector implements AsyncDisposable {
   /** Begins to compete, as a new session. */
   start(): Promise<void>;
   /** Ends the authority, waits for the work to stop, releases the lease (or parks it for the same
-   * `serverId`), and ends. Never longer than the lease and a few requests. */
+   * `serverId`), and ends. Never longer than the lease and a few requests. Inside a callback or the work call
+   * it before any `await` of your own, or do not wait for it: it waits for you. */
   stop(options?: { park?: boolean }): Promise<void>;
   /** As `stop`, but sits out for a lease and then competes again. */
   resign(): Promise<void>;
@@ -129,7 +131,8 @@ export class Elector implements AsyncDisposable {
   /** Rejects when the signal fires, when the elector stops, or when the store can't be used. */
   waitForLeadership(options?: { signal?: AbortSignal }): Promise<Term>;
   /** Runs the work as the leader: starts if need be, waits for leadership, and gives it up when the work
-   * is done. Work that throws because its term was lost runs again in the next term. */
+   * is done. The work's `term.signal` fires when the authority ends and when `signal` does. Work that throws
+   * because its term was lost runs again in the next term. */
   lead<T>(work: (term: Term) => T | Promise<T>, options?: { signal?: AbortSignal }): Promise<T>;
   /** Starts a new group without its waiting time: the operator's word that no member ran within `maxLease`.
    * Never in a start script. @throws EdgelectError `EDGELECT_EXISTS` if there is a lease object. */
@@ -143,8 +146,8 @@ export interface Credentials {
   accessKeyId: string;
   secretAccessKey: string;
   sessionToken?: string;
-  /** When they expire; a provider is asked again before. */
-  expiration?: Date;
+  /** When they expire; a provider is asked again a minute before. */
+  expiration?: Date | string | number;
 }
 
 export class S3Storage {
@@ -191,7 +194,8 @@ export interface Storage {
 
 export class EdgelectError extends Error {
   constructor(message: string, details?: { code?: string; field?: string; cause?: unknown });
-  /** `EDGELECT_CONFIG`, `EDGELECT_STORE`, `EDGELECT_STOPPED`, `EDGELECT_LOST`, `EDGELECT_EXISTS`, … */
+  /** `EDGELECT_CONFIG`, `EDGELECT_STORE`, `EDGELECT_STOPPED`, `EDGELECT_LOST`, `EDGELECT_EXISTS`,
+   * `EDGELECT_TRAP`, `EDGELECT_RANDOMNESS`. */
   readonly code: string;
   /** The option that was refused. */
   readonly field?: string;

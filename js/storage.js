@@ -1,5 +1,5 @@
 import { checkBucket } from './dist/edgelect.js';
-import { toJson, translated } from './errors.js';
+import { toJson, translated, wrongOption } from './errors.js';
 
 const buckets = new WeakMap();
 
@@ -7,8 +7,12 @@ const buckets = new WeakMap();
 export const bucketOf = (storage) => buckets.get(storage);
 
 export class S3Storage {
-  constructor({ credentials, ...options } = {}) {
-    const json = toJson(options);
+  constructor(options) {
+    if (typeof options !== 'object' || options === null) {
+      throw wrongOption('options', options, 'an S3Storage takes an object with bucket and credentials');
+    }
+    const { credentials, ...rest } = options;
+    const json = toJson(rest);
     translated(() => checkBucket(json, credentials));
     buckets.set(this, { json, credentials });
   }
@@ -27,7 +31,7 @@ export class MemoryStorage {
     const found = this.#objects.get(key);
     if ((found?.etag ?? null) !== etag) return null;
     this.#writes += 1;
-    // The body is copied: the caller's bytes are a view of memory that it uses again.
+    // The body is copied: the caller may use its bytes again.
     const written = { body: body.slice(), etag: `"${this.#writes}"`, lastModified: Date.now() };
     this.#objects.set(key, written);
     return { etag: written.etag };

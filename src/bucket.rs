@@ -1,11 +1,12 @@
 //! An S3 bucket reached through the runtime's own `fetch`: the store's requests and answers joined to a host.
 
 use std::cell::RefCell;
+use std::rc::Rc;
 
 use js_sys::{Function, Promise, Reflect};
 use serde_json::{Map, Value};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::JsFuture;
+use wasm_bindgen_futures::{JsFuture, spawn_local};
 
 use crate::config::ConfigError;
 use crate::driver::Host;
@@ -32,7 +33,10 @@ pub struct Bucket {
     s3: S3,
     web: Web,
     source: CredentialSource,
-    newest: RefCell<Option<Credentials>>,
+    newest: Rc<RefCell<Option<Credentials>>>,
+    /// The provider's promise while it is asked: a slow provider is asked once, however many requests are cut
+    /// off meanwhile.
+    asking: Rc<RefCell<Option<Promise>>>,
 }
 
 impl CredentialSource {
@@ -72,7 +76,14 @@ fn read_credentials(given: &JsValue) -> Result<Credentials, ConfigError> {
     };
     let rule = "credentials are { accessKeyId, secretAccessKey, sessionToken? } or a function that gives them";
     let expiration = Reflect::get(given, &"expiration".into()).unwrap_or_default();
-    let expires_at_ms = expiration.dyn_ref::<js_sys::Date>().map(|date| date.get_time());
+    let expires_at_ms = match expiration.is_null() || expiration.is_undefined() {
+        true => None,
+        // A Date of another realm, a number and an ISO text all make a date.
+        false => Some(js_sys::Date::new(&expiration).get_time()),
+    };
+    if expires_at_ms.is_some_and(f64::is_nan) {
+        return Err(refuse("expiration", "must be a Date, or what makes one"));
+    }
     Ok(Credentials {
         access_key_id: text("accessKeyId").ok_or_else(|| refuse("accessKeyId", rule))?,
         secret_access_key: text("secretAccessKey")
@@ -103,13 +114,15 @@ impl Bucket {
                 ("region", Value::String(_)) => vars.region = text,
                 ("pathStyle", Value::Bool(flag)) => vars.path_style = Some(*flag),
                 ("endpoint" | "bucket" | "region", _) => {
-                    return Err(wrong(name, value, "must be a text"));
+                    return Err(wrong(name, "(not a text)", "must be a text"));
                 }
-                ("pathStyle", _) => return Err(wrong(name, value, "must be true or false")),
+                ("pathStyle", _) => {
+                    return Err(wrong(name, "(not a flag)", "must be true or false"));
+                }
                 _ => {
                     let rule = "no such option; an S3Storage has endpoint, bucket, region, credentials and \
                                 pathStyle";
-                    return Err(wrong(name, &Value::Null, rule));
+                    return Err(wrong(name, "(not shown)", rule));
                 }
             }
         }
@@ -129,7 +142,7 @@ impl Bucket {
         let BucketVars { endpoint, bucket, region, path_style } = vars;
         let config = S3Config { endpoint, bucket, region, path_style, key: key.to_owned() };
         let s3 = S3::new(config)?;
-        Ok(Self { s3, web, source, newest: RefCell::default() })
+        Ok(Self { s3, web, source, newest: Rc::default(), asking: Rc::default() })
     }
 
     async fn credentials(&self, fresh: bool) -> Result<Credentials, Fault> {
@@ -138,23 +151,43 @@ impl Bucket {
             CredentialSource::Provider(provider) => provider,
         };
         let now_ms = self.web.now().wall_ms;
-        let newest = self.newest.borrow().clone().filter(|credentials| {
-            credentials.expires_at_ms.is_none_or(|ms| now_ms.saturating_add(EARLY_MS) < ms)
-        });
+        let left_ms = |credentials: &Credentials| {
+            credentials.expires_at_ms.map_or(u64::MAX, |ms| ms.saturating_sub(now_ms))
+        };
+        let newest = self.newest.borrow().clone().filter(|newest| left_ms(newest) > 0);
         if let (Some(credentials), false) = (newest, fresh) {
+            if left_ms(&credentials) < EARLY_MS {
+                // They are good for this request; the next ones come meanwhile.
+                let _ = self.ask(provider);
+            }
             return Ok(credentials);
         }
         let denied = |message: String| {
             let text = format!("{}: the credentials provider failed: {message}", self.describe());
             Fault::new(FaultKind::Denied, text)
         };
-        let given = provider.call0(&JsValue::NULL).map_err(|error| denied(describe(&error)))?;
-        let given = JsFuture::from(Promise::resolve(&given))
-            .await
-            .map_err(|error| denied(describe(&error)))?;
-        let credentials = read_credentials(&given).map_err(|error| denied(error.to_string()))?;
-        *self.newest.borrow_mut() = Some(credentials.clone());
-        Ok(credentials)
+        let promise = self.ask(provider).map_err(|error| denied(describe(&error)))?;
+        let given = JsFuture::from(promise).await.map_err(|error| denied(describe(&error)))?;
+        read_credentials(&given).map_err(|error| denied(error.to_string()))
+    }
+
+    /// Asks the provider, unless it is being asked; what it gives is kept even if nobody waits any more.
+    fn ask(&self, provider: &Function) -> Result<Promise, JsValue> {
+        if let Some(promise) = &*self.asking.borrow() {
+            return Ok(promise.clone());
+        }
+        let promise = Promise::resolve(&provider.call0(&JsValue::NULL)?);
+        *self.asking.borrow_mut() = Some(promise.clone());
+        let (newest, asking) = (Rc::clone(&self.newest), Rc::clone(&self.asking));
+        let waiting = JsFuture::from(promise.clone());
+        spawn_local(async move {
+            let given = waiting.await;
+            *asking.borrow_mut() = None;
+            if let Ok(Ok(credentials)) = given.map(|given| read_credentials(&given)) {
+                *newest.borrow_mut() = Some(credentials);
+            }
+        });
+        Ok(promise)
     }
 
     async fn exchange(&self, operation: Operation) -> Result<Answer, Fault> {
@@ -183,7 +216,7 @@ impl Bucket {
     }
 }
 
-fn wrong(field: &str, value: &Value, rule: &str) -> ConfigError {
+fn wrong(field: &str, value: &str, rule: &str) -> ConfigError {
     ConfigError { field: field.to_owned(), value: value.to_string(), rule: rule.to_owned() }
 }
 

@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::host::Host;
 use crate::lease::{MAX_LEASE_MS, MAX_NAME_BYTES, MAX_TERM};
 
 /// The widest window over which claimants of one lease spread, in milliseconds.
@@ -358,23 +359,39 @@ impl Settings {
             "retryDelays" => self.retry_delays_ms = Some(delays(name, value)?),
             "termFloor" => self.term_floor = Some(ms(name, value)?),
             "sustain" => self.sustain_ms = Some(ms(name, value)?),
-            _ => return refuse(name, value, "no such option; the README lists them"),
+            // Its value is not shown: it may be a secret that was put into the wrong place.
+            _ => return refuse(name, "(not shown)", "no such option; the README lists them"),
         }
         Ok(())
     }
 }
 
+/// A value for an error: what it is, and no more of it than helps.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Object(fields) => match fields.get(NOT_JSON).and_then(Value::as_str) {
+            Some(text) => text.chars().take(60).collect(),
+            None => "(an object)".to_owned(),
+        },
+        Value::String(text) => format!("{:?}", text.chars().take(60).collect::<String>()),
+        other => other.to_string().chars().take(60).collect(),
+    }
+}
+
+/// The field under which JavaScript hands over a value that JSON would change (NaN, a function).
+const NOT_JSON: &str = "not JSON";
+
 fn text(name: &str, value: &Value) -> Result<String, ConfigError> {
     match value {
         Value::String(text) => Ok(text.clone()),
-        other => refuse(name, other, "must be a text"),
+        other => refuse(name, shown(other), "must be a text"),
     }
 }
 
 fn flag(name: &str, value: &Value) -> Result<bool, ConfigError> {
     match value {
         Value::Bool(flag) => Ok(*flag),
-        other => refuse(name, other, "must be true or false"),
+        other => refuse(name, shown(other), "must be true or false"),
     }
 }
 
@@ -382,15 +399,17 @@ fn ms(name: &str, value: &Value) -> Result<u64, ConfigError> {
     const LARGEST: u64 = (1 << 53) - 1;
     match value.as_u64().filter(|number| *number <= LARGEST) {
         Some(number) => Ok(number),
-        None if name == "termFloor" => refuse(name, value, "must be a whole number, 0 or more"),
-        None => refuse(name, value, "must be a whole number of milliseconds, 0 or more"),
+        None if name == "termFloor" => {
+            refuse(name, shown(value), "must be a whole number, 0 or more")
+        }
+        None => refuse(name, shown(value), "must be a whole number of milliseconds, 0 or more"),
     }
 }
 
 fn follow(name: &str, value: &Value) -> Result<Follow, ConfigError> {
     match value.as_str().and_then(Follow::from_name) {
         Some(follow) => Ok(follow),
-        None => refuse(name, value, "must be \"tight\", \"balanced\" or \"frugal\""),
+        None => refuse(name, shown(value), "must be \"tight\", \"balanced\" or \"frugal\""),
     }
 }
 
@@ -398,13 +417,13 @@ fn delays(name: &str, value: &Value) -> Result<[u64; 2], ConfigError> {
     let rule =
         "must be two whole numbers of milliseconds, the pauses before attempts two and three";
     let Some([first, second]) = value.as_array().map(Vec::as_slice) else {
-        return refuse(name, value, rule);
+        return refuse(name, shown(value), rule);
     };
     match (first.as_u64(), second.as_u64()) {
         (Some(first_ms), Some(second_ms)) if first_ms.max(second_ms) <= MAX_LEASE_MS => {
             Ok([first_ms, second_ms])
         }
-        _ => refuse(name, value, rule),
+        _ => refuse(name, shown(value), rule),
     }
 }
 
@@ -453,34 +472,9 @@ fn check_addr(addr: Option<&str>) -> Result<String, ConfigError> {
     }
 }
 
-/// Whether a text is `host` or `host:port` and nothing more, so that it can be put into a URL without
-/// changing what the URL means. Addresses come out of a bucket, so this is the gate before any request.
+/// Whether a text is `host` or `host:port` and nothing more, of a place where a member can be.
 pub fn is_peer_addr(addr: &str) -> bool {
-    let (host, port) = match addr.strip_prefix('[') {
-        Some(rest) => match rest.split_once(']') {
-            Some((host, "")) => (host, None),
-            Some((host, tail)) => match tail.strip_prefix(':') {
-                Some(port) => (host, Some(port)),
-                None => return false,
-            },
-            None => return false,
-        },
-        None => match addr.split_once(':') {
-            Some((host, port)) => (host, Some(port)),
-            None => (addr, None),
-        },
-    };
-    let host_ok = if addr.starts_with('[') {
-        host.parse::<std::net::Ipv6Addr>().is_ok()
-    } else {
-        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'.';
-        host.bytes().all(allowed) && host.len() <= 253 && !host.is_empty()
-    };
-    let port_ok = port.is_none_or(|port| {
-        port.bytes().all(|byte| byte.is_ascii_digit())
-            && port.parse::<u16>().is_ok_and(|number| number > 0)
-    });
-    host_ok && port_ok
+    Host::parse_with_port(addr).is_some_and(|(host, _)| !host.is_no_member())
 }
 
 #[cfg(test)]

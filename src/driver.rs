@@ -43,7 +43,18 @@ pub trait Host {
 
     /// Asks a peer (`GET /health/leadership`) and says what the answer means; bounded in size, following no
     /// redirects. The driver bounds the time.
-    async fn ask_peer(&self, addr: &str, group: &str) -> PeerAnswer;
+    async fn ask_peer(&self, question: &Question) -> PeerAnswer;
+}
+
+/// What a follower asks a leader.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// Whom: `host` or `host:port`, out of the record.
+    pub addr: String,
+    /// The own `serverAddr`, which decides whether a loopback address may be asked.
+    pub own_addr: String,
+    /// About which group.
+    pub group: String,
 }
 
 /// How many requests an elector has made.
@@ -155,8 +166,8 @@ pub async fn run<S: Store, H: Host>(
             Step::Finished => return,
             Step::Wait { until_ms } => until_ms,
             step => {
-                let group = handle.with(|election| election.config().lockfile_path.clone());
-                request = Some(Box::pin(carry_out(store, host, step, group)));
+                let config = handle.with(|election| election.config().clone());
+                request = Some(Box::pin(carry_out(store, host, step, config)));
                 continue;
             }
         };
@@ -177,7 +188,7 @@ pub async fn run<S: Store, H: Host>(
     }
 }
 
-async fn carry_out<S: Store, H: Host>(store: &S, host: &H, step: Step, group: String) -> Input {
+async fn carry_out<S: Store, H: Host>(store: &S, host: &H, step: Step, config: Config) -> Input {
     let (operation, timeout_ms) = match step {
         Step::Read { unless, timeout_ms } => (Operation::Read { unless }, timeout_ms),
         Step::Claim { lease, seen, timeout_ms } => (write(&lease, seen), timeout_ms),
@@ -185,8 +196,10 @@ async fn carry_out<S: Store, H: Host>(store: &S, host: &H, step: Step, group: St
             (write(&lease, Condition::Match(held)), timeout_ms)
         }
         Step::AskPeer { addr, timeout_ms } => {
-            let question = pin!(host.ask_peer(&addr, &group));
-            let answer = match select(question, pin!(host.sleep(timeout_ms))).await {
+            let own_addr = config.server_addr;
+            let question = Question { addr, own_addr, group: config.lockfile_path };
+            let asking = pin!(host.ask_peer(&question));
+            let answer = match select(asking, pin!(host.sleep(timeout_ms))).await {
                 Either::Left((answer, _)) => answer,
                 Either::Right(_) => PeerAnswer::Silent,
             };

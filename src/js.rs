@@ -5,7 +5,7 @@
 
 use std::rc::Rc;
 
-use js_sys::{Function, Object, Promise, Reflect, Uint8Array};
+use js_sys::{Function, JsString, Object, Promise, Reflect, Uint8Array};
 use serde_json::{Map, Value, json};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, future_to_promise};
@@ -61,13 +61,8 @@ impl RawElector {
         credentials: JsValue,
         unref: bool,
     ) -> Result<RawElector, JsValue> {
-        let config = read_config(settings)?;
-        let web = Web::new(config.clock, unref, &config.server_addr);
-        let source = CredentialSource::from_js(credentials).map_err(config_error)?;
-        let options = object(bucket)?;
-        let bucket = Bucket::from_options(&options, &config.lockfile_path, source, web.clone())
-            .map_err(config_error)?;
-        Self::over(config, AnyStore::Bucket(Box::new(bucket)), web)
+        let (config, store, web) = bucket_parts(settings, bucket, credentials, unref)?;
+        Self::over(config, store, web)
     }
 
     /// An elector over any object with `get` and `putIfMatch`.
@@ -77,10 +72,8 @@ impl RawElector {
         storage: JsValue,
         unref: bool,
     ) -> Result<RawElector, JsValue> {
-        let config = read_config(settings)?;
-        let web = Web::new(config.clock, unref, &config.server_addr);
-        let custom = CustomStore::new(&storage, &config.lockfile_path)?;
-        Self::over(config, AnyStore::Custom(custom), web)
+        let (config, store, web) = storage_parts(settings, &storage, unref)?;
+        Self::over(config, store, web)
     }
 
     fn over(config: Config, store: AnyStore, web: Web) -> Result<RawElector, JsValue> {
@@ -181,6 +174,49 @@ impl RawElector {
     }
 }
 
+/// Checks what `RawElector.overBucket` would take, without a session: there is no randomness for one in the
+/// global scope of a Worker.
+#[wasm_bindgen(js_name = checkOverBucket)]
+pub fn check_over_bucket(
+    settings: &str,
+    bucket: &str,
+    credentials: JsValue,
+) -> Result<(), JsValue> {
+    bucket_parts(settings, bucket, credentials, false).map(drop)
+}
+
+/// Checks what `RawElector.overStorage` would take, without a session.
+#[wasm_bindgen(js_name = checkOverStorage)]
+pub fn check_over_storage(settings: &str, storage: JsValue) -> Result<(), JsValue> {
+    storage_parts(settings, &storage, false).map(drop)
+}
+
+fn bucket_parts(
+    settings: &str,
+    bucket: &str,
+    credentials: JsValue,
+    unref: bool,
+) -> Result<(Config, AnyStore, Web), JsValue> {
+    let config = read_config(settings)?;
+    let web = Web::new(config.clock, unref);
+    let source = CredentialSource::from_js(credentials).map_err(config_error)?;
+    let options = object(bucket)?;
+    let bucket = Bucket::from_options(&options, &config.lockfile_path, source, web.clone())
+        .map_err(config_error)?;
+    Ok((config, AnyStore::Bucket(Box::new(bucket)), web))
+}
+
+fn storage_parts(
+    settings: &str,
+    storage: &JsValue,
+    unref: bool,
+) -> Result<(Config, AnyStore, Web), JsValue> {
+    let config = read_config(settings)?;
+    let web = Web::new(config.clock, unref);
+    let custom = CustomStore::new(storage, &config.lockfile_path)?;
+    Ok((config, AnyStore::Custom(custom), web))
+}
+
 /// Checks settings without starting anything; gives them back complete, as JSON.
 #[wasm_bindgen(js_name = checkSettings)]
 pub fn check_settings(settings: &str) -> Result<String, JsValue> {
@@ -191,7 +227,7 @@ pub fn check_settings(settings: &str) -> Result<String, JsValue> {
 #[wasm_bindgen(js_name = checkBucket)]
 pub fn check_bucket(bucket: &str, credentials: JsValue) -> Result<(), JsValue> {
     let source = CredentialSource::from_js(credentials).map_err(config_error)?;
-    let web = Web::new(Web::detect_clock(), false, "");
+    let web = Web::new(Web::detect_clock(), false);
     Bucket::from_options(&object(bucket)?, "check", source, web).map_err(config_error)?;
     Ok(())
 }
@@ -327,16 +363,20 @@ impl CustomStore {
         let date = |name: &str| field(name).as_f64().filter(|ms| *ms > 0.0).map(|ms| ms as u64);
         let facts =
             Facts { date_ms: date("date"), last_modified_ms: date("lastModified"), relayed: false };
-        let Some(etag) = field("etag").as_string().filter(|etag| !etag.is_empty()) else {
-            return Answer { outcome: self.nonsense("get gave no etag, a text"), facts };
+        let Some(etag) = read_etag(&field("etag")) else {
+            let outcome = self.nonsense("get gave no etag, a text of at most 1024 characters");
+            return Answer { outcome, facts };
         };
         let version = Version(etag);
         if unless == Some(&version) {
             return Answer { outcome: Outcome::Unchanged, facts };
         }
         let body = field("body");
-        let body = match (body.as_string(), body.dyn_ref::<Uint8Array>()) {
-            (Some(text), _) => text.into_bytes(),
+        let body = match (body.dyn_ref::<JsString>(), body.dyn_ref::<Uint8Array>()) {
+            // Looked at before it crosses: what is too large for a record must not fill our memory.
+            (Some(text), _) => {
+                String::from(text.slice(0, lease::MAX_RECORD_BYTES as u32 + 1)).into_bytes()
+            }
             (None, Some(bytes)) if bytes.length() as usize > lease::MAX_RECORD_BYTES => {
                 bytes.subarray(0, lease::MAX_RECORD_BYTES as u32 + 1).to_vec()
             }
@@ -390,10 +430,14 @@ impl CustomStore {
         if written.is_falsy() {
             return Outcome::Refused;
         }
-        let etag = match written.dyn_ref::<Object>() {
-            Some(object) => Reflect::get(object, &"etag".into()).unwrap_or_default().as_string(),
-            None => None,
-        };
-        Outcome::Written { version: etag.filter(|etag| !etag.is_empty()).map(Version) }
+        let etag = written.dyn_ref::<Object>().and_then(|object| {
+            read_etag(&Reflect::get(object, &"etag".into()).unwrap_or_default())
+        });
+        Outcome::Written { version: etag.map(Version) }
     }
+}
+
+fn read_etag(value: &JsValue) -> Option<String> {
+    let text = value.dyn_ref::<JsString>()?;
+    (1..=1024).contains(&text.length()).then(|| String::from(text))
 }

@@ -19,7 +19,7 @@
 //!
 //! # Layers
 //!
-//! Imports point down only: [`lease`], [`clock`] and [`config`] know nobody; [`age`] and [`election`] know
+//! Imports point down only: [`lease`], [`host`], [`clock`] and [`config`] know next to nobody; [`age`] and [`election`] know
 //! them; [`store`] knows [`lease`]; [`driver`] joins an election, a store and a host, and is the only module
 //! that knows all three; the faces (`js`, `worker`) come last. `tests/layers.rs` holds this.
 
@@ -28,6 +28,7 @@ pub mod clock;
 pub mod config;
 pub mod driver;
 pub mod election;
+pub mod host;
 pub mod lease;
 pub mod peer;
 #[cfg(planted)]

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::clock::Now;
 use crate::election::{Election, PeerAnswer};
+use crate::host::Host;
 use crate::lease::{self, Lease, Reading};
 use crate::store::Version;
 
@@ -101,24 +102,17 @@ pub fn judge(status: u16, body: &[u8], group: &str) -> PeerAnswer {
 /// host and a port and nothing else, asked over https; over http only on loopback, and only by a member that
 /// is itself published there, so that a bucket can't send anybody to a local service.
 pub fn url(addr: &str, own_addr: &str) -> Option<String> {
-    if !crate::config::is_peer_addr(addr) {
+    let (host, port) = Host::parse_with_port(addr)?;
+    if host.is_no_member() {
         return None;
     }
-    if is_loopback(addr) {
-        return is_loopback(own_addr).then(|| format!("http://{addr}{PATH}"));
-    }
-    Some(format!("https://{addr}{PATH}"))
-}
-
-fn is_loopback(addr: &str) -> bool {
-    let host = match addr.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((host, _)) => host,
-        None => addr.split(':').next().unwrap_or(addr),
+    let scheme = match (host.is_loopback(), Host::parse_with_port(own_addr)) {
+        (false, _) => "https",
+        (true, Some((own, _))) if own.is_loopback() => "http",
+        (true, _) => return None,
     };
-    match host.parse::<std::net::IpAddr>() {
-        Ok(address) => address.is_loopback(),
-        Err(_) => host.eq_ignore_ascii_case("localhost"),
-    }
+    let port = port.map_or_else(String::new, |port| format!(":{port}"));
+    Some(format!("{scheme}://{}{port}{PATH}", host.as_str()))
 }
 
 #[cfg(test)]
@@ -200,6 +194,9 @@ mod tests {
             ("u@evil", "x"),
             ("evil/path", "x"),
             ("evil?x", "x"),
+            ("127.1", "x"),
+            ("169.254.169.254", "x"),
+            ("[::ffff:127.0.0.1]", "x"),
         ] {
             assert_eq!(asked(addr, own), None, "{addr} by {own}");
         }

@@ -12,7 +12,7 @@ use web_sys::{AbortController, ReadableStreamDefaultReader, Response};
 
 use crate::clock::Now;
 use crate::config::HostClock;
-use crate::driver::Host;
+use crate::driver::{Host, Question};
 use crate::election::PeerAnswer;
 use crate::peer;
 use crate::store::{Fault, FaultKind};
@@ -35,7 +35,7 @@ extern "C" {
     fn clear_timeout(timer: &JsValue);
 
     #[wasm_bindgen(js_name = fetch, catch)]
-    fn global_fetch(url: &str, init: &JsValue) -> Result<Promise, JsValue>;
+    fn global_fetch(url: &str, init: &JsValue) -> Result<JsValue, JsValue>;
 }
 
 /// The answer headers that anybody here reads.
@@ -67,7 +67,6 @@ pub struct Web {
     clock: HostClock,
     /// Whether pending timers let a process end (`unref`; Node, Deno and Bun know it).
     unref: bool,
-    own_addr: Rc<str>,
     pending: Rc<RefCell<Pending>>,
 }
 
@@ -84,9 +83,9 @@ struct Pending {
 const TIMER_ROUNDING_MS: u64 = 2;
 
 impl Web {
-    /// The runtime that this code runs in. `own_addr` is this member's `serverAddr`.
-    pub fn new(clock: HostClock, unref: bool, own_addr: &str) -> Self {
-        Self { clock, unref, own_addr: own_addr.into(), pending: Rc::default() }
+    /// The runtime that this code runs in.
+    pub fn new(clock: HostClock, unref: bool) -> Self {
+        Self { clock, unref, pending: Rc::default() }
     }
 
     /// What clocks this runtime has: Workers have one, which stands still between I/O (S11).
@@ -118,8 +117,9 @@ impl Web {
         let abort = AbortOnDrop(AbortController::new().map_err(|error| describe(&error))?);
         let init = self.request_init(&request, &abort.0);
         let url = request.uri().to_string();
-        let promise = global_fetch(&url, &init).map_err(|error| describe(&error))?;
-        let response: Response = JsFuture::from(promise)
+        let promised = global_fetch(&url, &init).map_err(|error| describe(&error))?;
+        // Not every patched fetch gives a promise of the native kind.
+        let response: Response = JsFuture::from(Promise::resolve(&promised))
             .await
             .map_err(|error| describe(&error))?
             .dyn_into()
@@ -186,13 +186,17 @@ impl Host for Web {
         Ok(bytes)
     }
 
-    async fn ask_peer(&self, addr: &str, group: &str) -> PeerAnswer {
-        let Some(url) = peer::url(addr, &self.own_addr) else { return PeerAnswer::Silent };
+    async fn ask_peer(&self, question: &Question) -> PeerAnswer {
+        let Some(url) = peer::url(&question.addr, &question.own_addr) else {
+            return PeerAnswer::Silent;
+        };
         let Ok(request) = http::Request::get(url).body(Vec::new()) else {
             return PeerAnswer::Silent;
         };
         match self.fetch(request, peer::MAX_ANSWER_BYTES + 1).await {
-            Ok(answer) => peer::judge(answer.status().as_u16(), &answer.body().bytes, group),
+            Ok(answer) => {
+                peer::judge(answer.status().as_u16(), &answer.body().bytes, &question.group)
+            }
             Err(_) => PeerAnswer::Silent,
         }
     }
@@ -209,6 +213,8 @@ impl Drop for AbortOnDrop {
 /// A pending `setTimeout`, given back when dropped.
 struct Timer {
     promise: JsFuture,
+    /// Ends the promise of a timer that was given back: one that never ends keeps its closures for ever.
+    resolve: Function,
     timer: JsValue,
     web: Web,
     key: (u64, u64),
@@ -217,8 +223,10 @@ struct Timer {
 impl Timer {
     fn start(host: &Web, ms: u64) -> Self {
         let mut timer = JsValue::UNDEFINED;
+        let mut end = Function::default();
         let promise = Promise::new(&mut |resolve, _reject| {
             timer = set_timeout(&resolve, ms as f64);
+            end = resolve;
         });
         if host.unref
             && let Ok(unref) = Reflect::get(&timer, &"unref".into())
@@ -233,7 +241,7 @@ impl Timer {
             pending.timers.insert(key);
             key
         };
-        Self { promise: JsFuture::from(promise), timer, web: host.clone(), key }
+        Self { promise: JsFuture::from(promise), resolve: end, timer, web: host.clone(), key }
     }
 }
 
@@ -259,6 +267,7 @@ impl Future for Timer {
 impl Drop for Timer {
     fn drop(&mut self) {
         clear_timeout(&self.timer);
+        let _ = self.resolve.call0(&JsValue::UNDEFINED);
         self.web.pending.borrow_mut().timers.remove(&self.key);
     }
 }
@@ -266,8 +275,11 @@ impl Drop for Timer {
 async fn read_body(response: &Response, limit: usize) -> Result<Body, String> {
     let mut body = Body::default();
     let Some(stream) = response.body() else { return Ok(body) };
-    let reader: ReadableStreamDefaultReader =
-        stream.get_reader().dyn_into().map_err(|_| "the answer's body can't be read".to_owned())?;
+    let reader = Reflect::get(&stream, &"getReader".into())
+        .and_then(|method| method.dyn_into::<Function>())
+        .and_then(|method| method.call0(&stream))
+        .map_err(|_| "the answer's body can't be read: somebody else took it".to_owned())?
+        .unchecked_into::<ReadableStreamDefaultReader>();
     loop {
         let chunk = JsFuture::from(reader.read()).await.map_err(|error| describe(&error))?;
         let done = Reflect::get(&chunk, &"done".into()).unwrap_or_default();
@@ -292,18 +304,25 @@ async fn read_body(response: &Response, limit: usize) -> Result<Body, String> {
     }
 }
 
-/// An error of the runtime as text: its message and the cause's code (`ECONNREFUSED`), and nothing else.
+/// An error of the runtime as text: its message and the cause's code (`ECONNREFUSED`), unless somebody's fetch
+/// put a signed request into it.
 pub fn describe(error: &JsValue) -> String {
     let text = |value: &JsValue, name: &str| {
         Reflect::get(value, &name.into()).ok().and_then(|found| found.as_string())
     };
     let message = text(error, "message").unwrap_or_else(|| "an error without a message".to_owned());
     let cause = Reflect::get(error, &"cause".into()).unwrap_or_default();
+    let code = text(&cause, "code").or_else(|| text(&cause, "message"));
     let mut described: String = message.chars().take(200).collect();
-    if let Some(code) = text(&cause, "code").or_else(|| text(&cause, "message")) {
+    if let Some(code) = code {
         described.push_str(" (");
         described.extend(code.chars().take(100));
         described.push(')');
+    }
+    let lowered = described.to_ascii_lowercase();
+    let signed = ["signature", "aws4-hmac", "x-amz-", "authorization"];
+    if signed.iter().any(|word| lowered.contains(word)) {
+        return "an error whose text is not shown, because it quotes the signed request".to_owned();
     }
     described
 }

@@ -50,7 +50,7 @@ fn set_up(env: &Env) -> Result<Setup, ConfigError> {
     settings.sustain_ms.get_or_insert(SUSTAIN_MS);
     settings.server_id.get_or_insert_with(|| "edgelect".to_owned());
     let config = vars::config(&settings)?;
-    let web = Web::new(HostClock::One, false, &config.server_addr);
+    let web = Web::new(HostClock::One, false);
     let source = CredentialSource::from_vars(vars::secrets(get)?);
     let bucket = Bucket::from_vars(vars::bucket(get)?, &config.lockfile_path, source, web.clone())
         .map_err(vars::by_variable)?;

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use edgelect::clock::Now;
-use edgelect::driver::{self, Host, InitError};
+use edgelect::driver::{self, Host, InitError, Question};
 use edgelect::election::{Election, Event, Input, LostReason, PeerAnswer};
 use edgelect::store::memory::Memory;
 use edgelect::store::{Answer, Operation, Store};
@@ -51,7 +51,7 @@ impl Host for Virtual {
         Ok([7; 16])
     }
 
-    async fn ask_peer(&self, _addr: &str, _group: &str) -> PeerAnswer {
+    async fn ask_peer(&self, _question: &Question) -> PeerAnswer {
         PeerAnswer::Silent
     }
 }

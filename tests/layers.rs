@@ -5,7 +5,8 @@ use std::fs;
 use std::path::Path;
 
 /// Each module and the layer it lives on; a module may use its own layer's contracts and everything below.
-const LAYERS: [(&str, u32); 21] = [
+const LAYERS: [(&str, u32); 22] = [
+    ("host", 0),
     ("lease", 0),
     ("clock", 1),
     ("config", 1),

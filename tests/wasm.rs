@@ -23,7 +23,7 @@ fn variable(name: &str) -> Option<String> {
 }
 
 fn web() -> Web {
-    Web::new(Web::detect_clock(), false, "")
+    Web::new(Web::detect_clock(), false)
 }
 
 fn random_key() -> String {

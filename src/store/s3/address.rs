@@ -3,11 +3,10 @@
 //! Parsed by hand through `http::Uri`: crate `url` brings 65 KB of tables for international names. What is
 //! accepted here is what every runtime's own URL parser leaves as it is, because the signature covers it.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
-
 use percent_encoding::AsciiSet;
 
 use crate::config::ConfigError;
+use crate::host::Host;
 use crate::sigv4::RESERVED;
 
 /// Where the lease object is.
@@ -211,16 +210,12 @@ impl Address {
         aws_region(&self.host).is_some()
     }
 
-    fn ip(&self) -> Option<std::net::IpAddr> {
-        self.host.trim_matches(['[', ']']).parse().ok()
-    }
-
     fn is_ip(&self) -> bool {
-        self.ip().is_some()
+        Host::parse(&self.host).is_some_and(|host| host.ip().is_some())
     }
 
     fn is_loopback(&self) -> bool {
-        self.host == "localhost" || self.ip().is_some_and(|ip| ip.is_loopback())
+        Host::parse(&self.host).is_some_and(|host| host.is_loopback())
     }
 }
 
@@ -258,20 +253,7 @@ pub(super) fn encode_key(key: &str) -> String {
 fn check_host(host: &str) -> Result<String, &'static str> {
     const RULE: &str = "names a host by letters, digits, dashes, dots and underscores (an international name \
                         in its xn-- form) or by an IP address";
-    if let Some(inner) = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-        let ip: Ipv6Addr = inner.parse().map_err(|_| RULE)?;
-        return Ok(format!("[{ip}]"));
-    }
-    let host = host.to_ascii_lowercase();
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
-    let labels_ok = host.split('.').all(|label| !label.is_empty() && label.bytes().all(plain));
-    // A URL parser takes such a host for an IPv4 address and rewrites it.
-    let last = host.rsplit('.').next().unwrap_or_default();
-    let numeric = last.bytes().all(|byte| byte.is_ascii_digit()) || last.starts_with("0x");
-    if host.len() > 253 || !labels_ok || (numeric && host.parse::<Ipv4Addr>().is_err()) {
-        return Err(RULE);
-    }
-    Ok(host)
+    Host::parse(host).map(|host| host.as_str().to_owned()).ok_or(RULE)
 }
 
 fn check_bucket(bucket: &str) -> Result<(), ConfigError> {

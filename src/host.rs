@@ -1,0 +1,134 @@
+//! Host names that are put into URLs: only such as every URL parser leaves as they are, and what kind of place
+//! they name. Addresses of peers come out of a bucket, so this is the gate before any request.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// A host without port, as it stands in a URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host(String);
+
+impl Host {
+    /// Takes letters, digits, dashes, underscores and dots, or an IP address (IPv6 in brackets), in the one
+    /// spelling that a URL parser does not rewrite.
+    pub fn parse(text: &str) -> Option<Self> {
+        if let Some(inner) = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            let ip: Ipv6Addr = inner.parse().ok()?;
+            return Some(Self(format!("[{ip}]")));
+        }
+        let host = text.to_ascii_lowercase();
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+        let labels_ok = host.split('.').all(|label| !label.is_empty() && label.bytes().all(plain));
+        // A URL parser takes such a host for an IPv4 address: 127.1 and 0x7f000001 are 127.0.0.1.
+        let last = host.rsplit('.').next().unwrap_or_default();
+        let numeric = last.bytes().all(|byte| byte.is_ascii_digit()) || last.starts_with("0x");
+        let readable = labels_ok && host.len() <= 253;
+        (readable && (!numeric || host.parse::<Ipv4Addr>().is_ok())).then_some(Self(host))
+    }
+
+    /// Splits `host` or `host:port`.
+    pub fn parse_with_port(text: &str) -> Option<(Self, Option<u16>)> {
+        let after_brackets = text.rfind(']').map_or(0, |end| end + 1);
+        let (host, port) = match text[after_brackets..].split_once(':') {
+            Some((rest, port)) => (&text[..after_brackets + rest.len()], Some(port)),
+            None => (text, None),
+        };
+        let port = match port {
+            None => None,
+            Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+                Some(digits.parse().ok().filter(|number| *number > 0)?)
+            }
+            Some(_) => return None,
+        };
+        Some((Self::parse(host)?, port))
+    }
+
+    /// The text for a URL.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The address, if the host is one; an IPv4 address that is written as IPv6 counts as what it is.
+    pub fn ip(&self) -> Option<IpAddr> {
+        let ip: IpAddr = self.0.trim_matches(['[', ']']).parse().ok()?;
+        Some(ip.to_canonical())
+    }
+
+    /// Whether the host is this very machine.
+    pub fn is_loopback(&self) -> bool {
+        let named = self.0 == "localhost" || self.0.ends_with(".localhost");
+        named || self.ip().is_some_and(|ip| ip.is_loopback())
+    }
+
+    /// Whether no member can be there: unspecified, link-local (where clouds keep their metadata), multicast
+    /// and broadcast addresses.
+    pub fn is_no_member(&self) -> bool {
+        match self.ip() {
+            Some(IpAddr::V4(ip)) => {
+                ip.is_unspecified() || ip.is_link_local() || ip.is_multicast() || ip.is_broadcast()
+            }
+            Some(IpAddr::V6(ip)) => {
+                ip.is_unspecified() || ip.is_unicast_link_local() || ip.is_multicast()
+            }
+            None => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_spellings_that_url_parsers_leave_alone_are_hosts() {
+        for good in ["a", "a.b-c.example", "x_y", "10.0.1.42", "[::1]", "[fd00::1]", "127.0.0.1"] {
+            assert_eq!(Host::parse(good).as_ref().map(Host::as_str), Some(good));
+        }
+        for bad in [
+            "",
+            ".",
+            "a..b",
+            "a.",
+            "localhost.",
+            "127.1",
+            "2130706433",
+            "0x7f000001",
+            "0177.0.0.1",
+            "127.0.0.1.",
+            "a/b",
+            "u@a",
+            "ä.example",
+            "[::1",
+            "::1",
+            "a b",
+            "a\\b",
+            "[::1]x",
+        ] {
+            assert_eq!(Host::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn ports_are_numbers_from_one_on() {
+        let port = |text| Host::parse_with_port(text).map(|(_, port)| port);
+        assert_eq!(port("a:8443"), Some(Some(8_443)));
+        assert_eq!(port("[::1]:80"), Some(Some(80)));
+        assert_eq!((port("a"), port("[::1]")), (Some(None), Some(None)));
+        for bad in ["a:", "a:0", "a:65536", "a:+80", "a:80:90", ":80", "[::1]x:80", "a:80/x"] {
+            assert_eq!(port(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn c68_every_spelling_of_this_machine_is_known_and_nobody_is_asked_nowhere() {
+        let host = |text| Host::parse(text).expect("a host");
+        for here in ["localhost", "a.localhost", "127.8.9.1", "[::1]", "[::ffff:127.0.0.1]"] {
+            assert!(host(here).is_loopback(), "{here}");
+        }
+        for nowhere in
+            ["0.0.0.0", "[::]", "169.254.169.254", "[fe80::1]", "224.0.0.1", "255.255.255.255"]
+        {
+            assert!(host(nowhere).is_no_member() && !host(nowhere).is_loopback(), "{nowhere}");
+        }
+        assert!(!host("10.0.1.42").is_loopback() && !host("10.0.1.42").is_no_member());
+    }
+}
