@@ -9,6 +9,8 @@ const CALLBACKS = ['onAcquireLeadership', 'onLoseLeadership', 'onNewLeader'];
 const HEALTH_PATH = '/health/leadership';
 // How long after the fence the elector's own word is waited for; well within any margin.
 const LATE_MS = 5;
+// How often the authority is looked at besides: a timer does not count the time of a suspend.
+const WATCH_MS = 1_000;
 // How long a stop may take beyond its own bounds before something must have broken the elector.
 const BROKEN_MS = 10_000;
 
@@ -105,6 +107,7 @@ export class Elector {
     this.#raw = raw;
     this.#stopping = false;
     this.#failure = null;
+    this.#callbackError = null;
     this.#finished = raw.run((json) => this.#onEvent(raw, JSON.parse(json))).then(
       () => this.#onFinished(raw),
       (error) => this.#onFinished(raw, translate(error)),
@@ -129,7 +132,10 @@ export class Elector {
   }
 
   isLeader() {
-    return this.#authority() > 0;
+    const leads = this.#authority() > 0;
+    // A lapse that is seen here is told from here: after a suspend timers come late.
+    if (!leads && this.#term) this.#watchFence(true);
+    return leads;
   }
 
   leaderId() {
@@ -189,6 +195,8 @@ export class Elector {
       await this.start();
       for (;;) {
         const term = await this.waitForLeadership({ signal });
+        // It may have ended between the event and this turn.
+        if (term.signal.aborted) continue;
         const running = this.#run(work, term, signal);
         this.#work.add(running);
         try {
@@ -222,7 +230,7 @@ export class Elector {
   }
 
   async handleRequest(request) {
-    const { pathname } = new URL(request.url);
+    const { pathname } = new URL(request.url, 'http://localhost');
     if (pathname !== HEALTH_PATH) return respond(404, '{"error":"not found"}');
     if (request.method !== 'GET') return respond(405, '{"error":"use GET"}', { allow: 'GET' });
     if (!this.#raw) return respond(404, '{"error":"not the leader"}');
@@ -339,7 +347,7 @@ export class Elector {
       raw.resign();
       return this.#onLost(token, 'expired');
     }
-    const ms = remaining === 0 ? LATE_MS : Math.min(remaining, 60_000);
+    const ms = remaining === 0 ? LATE_MS : Math.min(remaining, WATCH_MS);
     this.#watch = setTimeout(() => this.#term && this.#watchFence(remaining === 0), ms);
     this.#watch?.unref?.();
   }

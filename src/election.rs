@@ -1398,6 +1398,7 @@ impl Election {
         }
         if let Some(wind_down) = &mut self.wind_down {
             wind_down.finish |= finish;
+            wind_down.park |= park && wind_down.until_ms.is_none();
             return;
         }
         if !finish {

@@ -214,7 +214,7 @@ impl Drop for AbortOnDrop {
 struct Timer {
     promise: JsFuture,
     /// Ends the promise of a timer that was given back: one that never ends keeps its closures for ever.
-    resolve: Function,
+    resolve: Option<Function>,
     timer: JsValue,
     web: Web,
     key: (u64, u64),
@@ -223,10 +223,11 @@ struct Timer {
 impl Timer {
     fn start(host: &Web, ms: u64) -> Self {
         let mut timer = JsValue::UNDEFINED;
-        let mut end = Function::default();
+        // Not `Function::default()`, which compiles a text: Workers forbid that.
+        let mut end = None;
         let promise = Promise::new(&mut |resolve, _reject| {
             timer = set_timeout(&resolve, ms as f64);
-            end = resolve;
+            end = Some(resolve);
         });
         if host.unref
             && let Ok(unref) = Reflect::get(&timer, &"unref".into())
@@ -267,7 +268,9 @@ impl Future for Timer {
 impl Drop for Timer {
     fn drop(&mut self) {
         clear_timeout(&self.timer);
-        let _ = self.resolve.call0(&JsValue::UNDEFINED);
+        if let Some(resolve) = &self.resolve {
+            let _ = resolve.call0(&JsValue::UNDEFINED);
+        }
         self.web.pending.borrow_mut().timers.remove(&self.key);
     }
 }
@@ -310,7 +313,9 @@ pub fn describe(error: &JsValue) -> String {
     let text = |value: &JsValue, name: &str| {
         Reflect::get(value, &name.into()).ok().and_then(|found| found.as_string())
     };
-    let message = text(error, "message").unwrap_or_else(|| "an error without a message".to_owned());
+    let message = text(error, "message")
+        .or_else(|| error.as_string())
+        .unwrap_or_else(|| "an error without a message".to_owned());
     let cause = Reflect::get(error, &"cause".into()).unwrap_or_default();
     let code = text(&cause, "code").or_else(|| text(&cause, "message"));
     let mut described: String = message.chars().take(200).collect();

@@ -8,6 +8,8 @@ use std::cell::RefCell;
 use std::pin::pin;
 
 use futures::future::{Either, select};
+use js_sys::Reflect;
+use wasm_bindgen::JsValue;
 use worker::{
     Context, Env, Headers, Request, Response, ScheduleContext, ScheduledEvent, console_error,
     console_log, event,
@@ -27,10 +29,11 @@ use crate::web::Web;
 const SUSTAIN_MS: u64 = 57_000;
 
 thread_local! {
-    /// The elector of the tick that runs in this isolate now, for questions that happen to land here.
-    static RUNNING: RefCell<Option<Handle>> = const { RefCell::new(None) };
-    /// The record as this isolate read it last, and when.
-    static SEEN: RefCell<Option<(u64, Answer)>> = const { RefCell::new(None) };
+    /// The electors of the ticks that run in this isolate now, for questions that happen to land here, each
+    /// with the clock that it is driven by.
+    static RUNNING: RefCell<Vec<(Handle, Web)>> = const { RefCell::new(Vec::new()) };
+    /// The record as this isolate read it last: of which store, when, and what.
+    static SEEN: RefCell<Option<(String, u64, Answer)>> = const { RefCell::new(None) };
 }
 
 struct Setup {
@@ -41,10 +44,7 @@ struct Setup {
 
 /// Reads the variables and secrets; nothing of a secret is in an error.
 fn set_up(env: &Env) -> Result<Setup, ConfigError> {
-    let get = |name: &str| {
-        let var = env.var(name).map(|var| var.to_string());
-        var.or_else(|_| env.secret(name).map(|secret| secret.to_string())).ok()
-    };
+    let get = |name: &str| variable_text(&Reflect::get(env, &name.into()).unwrap_or_default());
     let mut settings = vars::settings(get)?;
     settings.clock = HostClock::One;
     settings.sustain_ms.get_or_insert(SUSTAIN_MS);
@@ -57,6 +57,18 @@ fn set_up(env: &Env) -> Result<Setup, ConfigError> {
     Ok(Setup { config, bucket, web })
 }
 
+/// A variable or secret as the text that it would be in an environment; `wrangler.toml` may give a number or a
+/// flag. What has no text is kept as something that no option accepts, so that it is refused by name.
+fn variable_text(value: &JsValue) -> Option<String> {
+    if value.is_undefined() || value.is_null() {
+        return None;
+    }
+    let number = value.as_f64().filter(|number| number.fract() == 0.0 && number.abs() < 1e15);
+    let text = value.as_string().or_else(|| number.map(|number| (number as i64).to_string()));
+    let text = text.or_else(|| value.as_bool().map(|flag| flag.to_string()));
+    Some(text.unwrap_or_else(|| "(no text)\0".to_owned()))
+}
+
 /// One cron tick.
 #[event(scheduled)]
 async fn scheduled(event: ScheduledEvent, env: Env, _ctx: ScheduleContext) {
@@ -67,8 +79,9 @@ async fn scheduled(event: ScheduledEvent, env: Env, _ctx: ScheduleContext) {
     let started_ms = setup.web.now().wall_ms;
     let scheduled_ms = event.schedule().max(0.0) as u64;
     let sustain_ms = setup.config.sustain_ms.unwrap_or(SUSTAIN_MS);
-    // A trigger that came early or carries no usable time does not get more than its budget.
-    let end_ms = scheduled_ms.min(started_ms).saturating_add(sustain_ms);
+    // A trigger that came early gets no more than its budget, one without a usable time gets that.
+    let from_ms = if scheduled_ms == 0 { started_ms } else { scheduled_ms.min(started_ms) };
+    let end_ms = from_ms.saturating_add(sustain_ms);
     match tick(&setup, end_ms).await {
         Ok(line) => console_log!("edgelect tick: {line}"),
         Err(error) => console_error!("edgelect: {error}"),
@@ -84,7 +97,7 @@ async fn tick(setup: &Setup, end_ms: u64) -> Result<String, String> {
         return Ok("outcome=late requests=0".to_owned());
     }
     let handle = Handle::new(driver::new_election(web, config.clone())?);
-    RUNNING.with(|running| *running.borrow_mut() = Some(handle.clone()));
+    RUNNING.with(|running| running.borrow_mut().push((handle.clone(), web.clone())));
     let mut terms = Vec::new();
     let mut failure = None;
     {
@@ -103,14 +116,7 @@ async fn tick(setup: &Setup, end_ms: u64) -> Result<String, String> {
         }
     }
     RUNNING.with(|running| {
-        let mut running = running.borrow_mut();
-        let ours = |other: &Handle| {
-            other.with(|election| election.session().to_owned())
-                == handle.with(|election| election.session().to_owned())
-        };
-        if running.as_ref().is_some_and(ours) {
-            *running = None;
-        }
+        running.borrow_mut().retain(|(other, _)| session_of(other) != session_of(&handle));
     });
     if let Some(message) = failure {
         return Err(message);
@@ -152,26 +158,35 @@ fn config_error_body(error: &ConfigError) -> String {
         .to_string()
 }
 
+fn session_of(handle: &Handle) -> String {
+    handle.with(|election| election.session().to_owned())
+}
+
 async fn health(setup: &Setup) -> HealthAnswer {
     let Setup { config, web, .. } = setup;
-    let here = RUNNING.with(|running| running.borrow().clone());
-    let session = here.as_ref().map(|handle| handle.with(|election| election.session().to_owned()));
-    if let Some(handle) = here {
-        let now = web.now();
+    let here: Vec<(Handle, Web)> = RUNNING.with(|running| running.borrow().clone());
+    for (handle, clock) in &here {
+        let now = clock.now();
         let answer = handle.with(|election| peer::answer(election, now));
         if answer.status == 200 {
             return answer;
         }
     }
-    let answer = read_cached(setup).await;
+    let sessions: Vec<String> = here.iter().map(|(handle, _)| session_of(handle)).collect();
+    let (at_ms, answer) = read_cached(setup).await;
     let facts = answer.facts;
+    let kept_ms = web.now().wall_ms.saturating_sub(at_ms);
     let age_ms = match (facts.date_ms, facts.last_modified_ms) {
-        (Some(date_ms), Some(modified_ms)) => Some(date_ms.saturating_sub(modified_ms)),
+        (Some(date_ms), Some(modified_ms)) => {
+            Some(date_ms.saturating_sub(modified_ms).saturating_add(kept_ms))
+        }
         _ => None,
     };
     match &answer.outcome {
         // A session of ours that is here and has no authority speaks for its own record.
-        Outcome::Found { reading: Reading::Lease(lease), .. } if lease.session == session => {
+        Outcome::Found { reading: Reading::Lease(lease), .. }
+            if lease.session.as_ref().is_some_and(|session| sessions.contains(session)) =>
+        {
             HealthAnswer::not_leading()
         }
         Outcome::Found { version, reading: Reading::Lease(lease) } => peer::answer_from_store(
@@ -186,26 +201,33 @@ async fn health(setup: &Setup) -> HealthAnswer {
     }
 }
 
-/// The record as the store has it, read at most once per `frequentInterval` by one isolate.
-async fn read_cached(setup: &Setup) -> Answer {
+/// The record as the store has it and when it was read, at most once per `frequentInterval` by one isolate.
+async fn read_cached(setup: &Setup) -> (u64, Answer) {
     let Setup { config, bucket, web } = setup;
     let now_ms = web.now().wall_ms;
+    let place = format!("{} {}", bucket.describe(), config.lockfile_path);
     let fresh = SEEN.with(|seen| {
         let seen = seen.borrow();
-        let (at_ms, answer) = seen.as_ref()?;
+        let (from, at_ms, answer) = seen.as_ref()?;
         let age_ms = now_ms.checked_sub(*at_ms)?;
-        (age_ms < config.frequent_interval_ms).then(|| answer.clone())
+        let usable = *from == place && age_ms < config.frequent_interval_ms;
+        usable.then(|| (*at_ms, answer.clone()))
     });
-    if let Some(answer) = fresh {
-        return answer;
+    if let Some(fresh) = fresh {
+        return fresh;
     }
     let read = bucket.perform(Operation::Read { unless: None });
     match select(pin!(read), pin!(web.sleep(config.request_timeout_ms))).await {
         Either::Left((answer, _)) => {
-            SEEN.with(|seen| *seen.borrow_mut() = Some((now_ms, answer.clone())));
-            answer
+            // A failure is not kept: the next question may find the store well.
+            if matches!(answer.outcome, Outcome::Found { .. } | Outcome::Missing) {
+                SEEN.with(|seen| *seen.borrow_mut() = Some((place, now_ms, answer.clone())));
+            }
+            (now_ms, answer)
         }
-        Either::Right(_) => Answer { outcome: Outcome::Missing, facts: Default::default() },
+        Either::Right(_) => {
+            (now_ms, Answer { outcome: Outcome::Missing, facts: Default::default() })
+        }
     }
 }
 

@@ -124,7 +124,7 @@ test('two isolates woken by one trigger: one leads, the other follows to its end
 test('404 while nobody leads, 405 with Allow to another method, 404 elsewhere', async () => {
   const worker = await isolate(await newGroup());
   const answer = await worker.ask();
-  assert.equal(answer.status, 404);
+  assert.equal(answer.status, 404, await answer.clone().text());
   assert.equal(answer.headers.get('cache-control'), 'no-store');
   const wrong = await worker.ask('/health/leadership', { method: 'POST', body: 'x' });
   assert.deepEqual([wrong.status, wrong.headers.get('allow')], [405, 'GET']);
@@ -138,7 +138,10 @@ test('a missing or wrong variable is named, in the log and in a 500 that shows n
     [{ EDGELECT_SECRET_ACCESS_KEY: '' }, 'EDGELECT_SECRET_ACCESS_KEY'],
     [{ EDGELECT_LOCKFILE_PATH: '' }, 'EDGELECT_LOCKFILE_PATH'],
     [{ EDGELECT_LEADER_TIMEOUT: '15 s' }, 'EDGELECT_LEADER_TIMEOUT'],
-    [{ EDGELECT_SUSTAIN: '2000' }, 'EDGELECT_SUSTAIN'],
+    [{ EDGELECT_SUSTAIN: 2000 }, 'EDGELECT_SUSTAIN'],
+    [{ EDGELECT_MAX_LEASE: 1000 }, 'EDGELECT_MAX_LEASE'],
+    [{ EDGELECT_PEER_MODE: 'perhaps' }, 'EDGELECT_PEER_MODE'],
+    [{ EDGELECT_SERVER_ID: { name: 'a' } }, 'EDGELECT_SERVER_ID'],
     [{ EDGELECT_ENDPOINT: 'http://example.com' }, 'EDGELECT_ENDPOINT'],
   ]) {
     const worker = await isolate({ ...good, ...changes });
