@@ -18,6 +18,8 @@ pub struct Observation {
     /// The greatest age by proof (b), and the own clock when it was proven.
     by_store: Option<(u64, u64)>,
     last_modified_ms: Option<u64>,
+    /// The same, also from a relayed answer: it belongs to the body, however old the answer is.
+    changed_ms: Option<u64>,
     /// Proof (b) is off for this version: `Date` and the own clock moved apart while we watched, or the
     /// store's clock claims what cannot be.
     store_clock_off: bool,
@@ -32,6 +34,7 @@ impl Observation {
             first_mono_ms: now.mono_ms,
             by_store: None,
             last_modified_ms: None,
+            changed_ms: None,
             store_clock_off: false,
         }
     }
@@ -48,6 +51,7 @@ impl Observation {
         drift: Drift,
         oldest_ms: Option<u64>,
     ) {
+        self.changed_ms = facts.last_modified_ms.or(self.changed_ms);
         if facts.relayed {
             return;
         }
@@ -110,8 +114,8 @@ impl Observation {
     }
 
     /// `Last-Modified` of the version in milliseconds since the Unix epoch, where an answer named it.
-    pub fn last_modified_ms(&self) -> Option<u64> {
-        self.last_modified_ms
+    pub fn changed_ms(&self) -> Option<u64> {
+        self.changed_ms
     }
 
     /// Whether the store's clock gives proofs for this version.

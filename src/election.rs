@@ -397,7 +397,14 @@ impl Election {
                     wind_down.work_ended = true;
                 }
             }
-            Input::Configure(config) => self.config = *config,
+            Input::Configure(config) => {
+                self.config = *config;
+                if self.term.is_none() && self.outstanding.is_none() && self.round.is_some() {
+                    // A claim that has not left yet is judged again, by the new settings.
+                    self.round = None;
+                    self.plan_look(now, 0);
+                }
+            }
         }
     }
 
@@ -1209,7 +1216,7 @@ impl Election {
     /// store's own clocks (S2, design section 4).
     fn foreign_term(&self, now: Now) -> u64 {
         let modified_ms = match &self.seen {
-            Seen::Record { observation, .. } => observation.last_modified_ms(),
+            Seen::Record { observation, .. } => observation.changed_ms(),
             _ => None,
         };
         let changed_ms = modified_ms.unwrap_or_else(|| self.clocks.storage_ms(now));
@@ -1295,9 +1302,9 @@ impl Election {
             }
             Seen::Record { observation, reading: Reading::Unreadable(_) } => {
                 let wait_ms = self.config.grace_ms(self.longest_lease_ms);
-                let proof_ms =
-                    observation.proven_at_ms(&self.clocks, now, wait_ms).saturating_add(spread_ms);
-                let at_ms = if proof_ms > now.mono_ms { soon_ms.min(proof_ms) } else { soon_ms };
+                let proof_ms = observation.proven_at_ms(&self.clocks, now, wait_ms);
+                let proven = proof_ms <= now.mono_ms;
+                let at_ms = if proven { soon_ms } else { soon_ms.min(proof_ms + spread_ms) };
                 (at_ms, Action::Look)
             }
             _ => (soon_ms, Action::Look),

@@ -113,7 +113,7 @@ function wasm() {
 async function nodeTests(node, folder) {
   const files = fs.readdirSync(inRoot(folder)).filter((name) => name.endsWith('.test.mjs')).map((name) => `${folder}/${name}`);
   if (files.length === 0) throw new PlainError(`there is no ${folder}/*.test.mjs to run`);
-  await build([folder === 'tests/worker' ? 'worker' : 'npm']);
+  await build(folder === 'tests/worker' ? ['npm', 'worker'] : ['npm']);
   await withStore((env) => command(node, ['--test', ...files], env));
 }
 

@@ -1,0 +1,644 @@
+//! Scenarios of scenarios.md in which time or a fault is the point, one named test each, on the
+//! modelled store. The oracle watches all of them: a broken rule fails the test whatever else it
+//! asserts.
+
+mod sim;
+
+use edgelect::config::{Follow, HostClock};
+use edgelect::election::{Input, LostReason};
+use edgelect::lease::{self, Stamp};
+
+use sim::clocks::Clocks;
+use sim::network::{Fate, Trouble};
+use sim::schedule::foreign_record;
+use sim::stage::{INTERVAL_MS, LEASE_MS, MARGIN_MS, Stage, TERM, config, settings};
+
+const FENCE_MS: u64 = LEASE_MS - MARGIN_MS;
+
+fn lost_answer() -> Fate {
+    Fate { answer_ms: None, ..Fate::calm(5, 5) }
+}
+
+fn after(trouble: Trouble) -> Fate {
+    Fate { after: Some(trouble), ..Fate::calm(5, 5) }
+}
+
+fn before(trouble: Trouble) -> Fate {
+    Fate { before: Some(trouble), ..Fate::calm(5, 5) }
+}
+
+#[test]
+fn c01_two_create_at_once_and_one_leads_after_the_grace() {
+    let mut stage = Stage::absent(2);
+    stage.world.start(0);
+    stage.world.start(1);
+    stage.run(LEASE_MS - 100);
+    assert_eq!(stage.leader(), None, "a record created from absence grants nothing at first");
+    stage.run(LEASE_MS);
+    assert!(stage.leader().is_some());
+    assert_eq!(stage.acquired(0) + stage.acquired(1), 1);
+}
+
+#[test]
+fn c02_a_refused_renewal_after_a_legal_takeover_is_a_loss() {
+    let mut stage = Stage::led(2);
+    stage.cut(0, true, true, 40_000);
+    let took_ms = stage.run_until_led_by_other(0, 2 * LEASE_MS);
+    assert!(took_ms <= LEASE_MS + 1_000, "{took_ms}");
+    stage.run(40_000);
+    assert_eq!(stage.lost(0), [LostReason::Expired]);
+    assert_eq!((stage.leader(), stage.acquired(0)), (Some(1), 1));
+}
+
+#[test]
+fn c03_own_write_answered_412_is_adopted_with_its_own_anchor() {
+    for fate in [lost_answer(), after(Trouble::ServerError)] {
+        let mut stage = Stage::led(2);
+        stage.script(0, true, 1, fate);
+        stage.run(10 * LEASE_MS);
+        assert_eq!((stage.acquired(0), stage.lost(0).len()), (1, 0));
+        assert_eq!(stage.leader(), Some(0));
+    }
+}
+
+#[test]
+fn c04_overwritten_before_the_read_back_is_a_loss() {
+    let mut stage = Stage::led(2);
+    stage.run(INTERVAL_MS - 2_000);
+    stage.script(0, true, 1, lost_answer());
+    stage.script(0, true, 1, before(Trouble::Conflict));
+    stage.run(1_500);
+    stage.world.store.put(stage.world.now_ms, &foreign_record(9, "stranger", None, false));
+    stage.run(INTERVAL_MS);
+    assert_eq!(stage.lost(0), [LostReason::Overtaken]);
+}
+
+#[test]
+fn c05_without_any_answer_authority_ends_with_the_previous_renewal() {
+    let mut stage = Stage::led(1);
+    stage.run(INTERVAL_MS);
+    stage.cut(0, false, true, 60_000);
+    let left_ms = stage.run_until_without(0, 2 * LEASE_MS);
+    assert!(left_ms <= FENCE_MS, "its renewals land, but nobody tells it: {left_ms}");
+    assert_eq!(stage.lost(0), [LostReason::Expired]);
+}
+
+#[test]
+fn c06_a_renewal_that_lands_after_the_takeover_changes_nothing() {
+    let mut stage = Stage::led(2);
+    stage.script(0, true, 3, Fate::calm(40_000, 5));
+    stage.run(INTERVAL_MS);
+    stage.cut(0, true, true, 60_000);
+    stage.run_until_led_by_other(0, 2 * LEASE_MS);
+    let term = stage.term();
+    stage.run(60_000);
+    assert_eq!((stage.leader(), stage.term()), (Some(1), term));
+}
+
+#[test]
+fn c07_c08_a_deleted_object_is_a_loss_and_no_outage() {
+    let mut stage = Stage::led(1);
+    stage.world.store.delete();
+    let left_ms = stage.run_until_without(0, LEASE_MS);
+    assert!(left_ms <= INTERVAL_MS, "it stops at its next renewal, not at its fence: {left_ms}");
+    assert_eq!(stage.lost(0), [LostReason::Deleted]);
+}
+
+#[test]
+fn c10_a_conflict_on_create_is_tried_again() {
+    let mut stage = Stage::absent(1);
+    stage.script(0, true, 2, before(Trouble::Conflict));
+    stage.world.start(0);
+    stage.run(3_000);
+    assert!(stage.record().is_some(), "the third attempt creates the record");
+    stage.run(LEASE_MS + INTERVAL_MS);
+    assert_eq!(stage.leader(), Some(0));
+}
+
+#[test]
+fn c11_a_conflict_on_renewal_is_tried_again_inside_the_budget() {
+    let mut stage = Stage::led(2);
+    stage.script(0, true, 2, before(Trouble::Conflict));
+    stage.run(4 * LEASE_MS);
+    assert_eq!((stage.leader(), stage.lost(0).len()), (Some(0), 0));
+}
+
+#[test]
+fn c12_slow_down_again_and_again_fences_on_time_and_is_honoured() {
+    let mut stage = Stage::led(1);
+    let slow_down = Fate { retry_after_ms: Some(20_000), ..before(Trouble::ServerError) };
+    stage.script(0, true, u64::MAX, slow_down.clone());
+    stage.script(0, false, u64::MAX, slow_down);
+    let requests = stage.world.tally.requests;
+    stage.run(INTERVAL_MS + FENCE_MS);
+    assert_eq!(stage.lost(0), [LostReason::Expired]);
+    assert!(stage.world.tally.requests - requests <= 2, "Retry-After is honoured");
+}
+
+#[test]
+fn c13_twenty_candidates_do_not_starve_the_leader() {
+    let mut stage = Stage::led(21);
+    let requests = stage.world.oracle.deeds.len();
+    stage.run(10 * LEASE_MS);
+    assert_eq!((stage.leader(), stage.lost(0).len()), (Some(0), 0));
+    let writes = stage.world.oracle.deeds.len() - requests;
+    assert!(writes <= 31, "only the leader writes: {writes}");
+    stage.cut(0, true, true, 60_000);
+    let writes = stage.world.oracle.deeds.len();
+    stage.run_until_led_by_other(0, 2 * LEASE_MS);
+    let claims = stage.world.oracle.deeds[writes..].iter().filter(|deed| deed.session != 0);
+    assert!(claims.count() <= 8, "claimants spread");
+}
+
+#[test]
+fn c14_a_store_without_conditional_writes_ends_the_elector() {
+    let mut stage = Stage::led(1);
+    stage.script(0, true, 1, before(Trouble::Misconfigured));
+    let session = stage.session(0);
+    stage.run(2 * LEASE_MS);
+    assert_eq!(stage.failed(0), 1);
+    assert!(!stage.world.sessions[session].alive, "nothing is tried again");
+    assert_eq!(stage.lost(0), [LostReason::Expired], "what was proven lasts to its fence");
+}
+
+#[test]
+fn c15_access_denied_in_mid_lease_ends_at_the_fence_without_spinning() {
+    let mut stage = Stage::led(1);
+    stage.script(0, true, u64::MAX, before(Trouble::Denied));
+    stage.script(0, false, u64::MAX, before(Trouble::Denied));
+    let requests = stage.world.tally.requests;
+    let left_ms = stage.run_until_without(0, 2 * LEASE_MS);
+    assert!((FENCE_MS - 2_500..=FENCE_MS).contains(&left_ms), "{left_ms}");
+    stage.run(10 * LEASE_MS);
+    let spent = stage.world.tally.requests - requests;
+    assert!(spent <= 30, "{spent} requests in 150 s of denial");
+}
+
+#[test]
+fn c22_resign_and_acquire_again_never_writes_the_same_bytes() {
+    let mut stage = Stage::led(1);
+    for _ in 0..4 {
+        let session = stage.session(0);
+        stage.world.tell(session, Input::Resign);
+        stage.world.step_wall(0, -3_600_000);
+        stage.run(3 * LEASE_MS);
+        assert_eq!(stage.leader(), Some(0));
+    }
+    assert_eq!(stage.acquired(0), 5);
+}
+
+#[test]
+fn c27_garbage_is_healed_after_the_grace_and_not_before() {
+    for body in [&b""[..], b"{\"leaderID\":", &[0xFF; 300], &[b'x'; 10 << 20]] {
+        let mut stage = Stage::led(2);
+        stage.world.store.put(stage.world.now_ms, body);
+        stage.run(LEASE_MS - 1_000);
+        assert_eq!(stage.lost(0), [LostReason::Overtaken]);
+        assert!(stage.record().is_none() && stage.leader().is_none(), "nothing is written yet");
+        stage.run(2 * INTERVAL_MS);
+        assert!(stage.leader().is_some(), "healed without a second grace");
+    }
+}
+
+#[test]
+fn c28_a_higher_format_is_never_claimed() {
+    let mut stage = Stage::led(2);
+    stage.world.store.put(stage.world.now_ms, br#"{"leaderID":"x","format":2}"#);
+    stage.run(20 * LEASE_MS);
+    assert_eq!(stage.leader(), None);
+    stage.world.store.delete();
+    stage.run(3 * LEASE_MS);
+    assert!(stage.leader().is_some(), "the way out: stop all, delete, wait");
+}
+
+#[test]
+fn c29_unknown_fields_survive_a_takeover_and_missing_ones_have_defaults() {
+    let mut stage = Stage::absent(1);
+    stage.world.store.put(0, br#"{"leaderID":"x","theirs":{"a":[1]}}"#);
+    stage.world.start(0);
+    stage.run(3 * LEASE_MS);
+    assert_eq!(stage.leader(), Some(0));
+    let theirs = stage.record().and_then(|lease| lease.extra.get("theirs"));
+    assert_eq!(theirs, Some(&serde_json::json!({ "a": [1] })));
+}
+
+#[test]
+fn c30_absurd_values_are_never_a_shorter_wait() {
+    for field in ["\"leaseMs\":0", "\"leaseMs\":-5", "\"leaseMs\":9e18", "\"sequence\":\"many\""] {
+        let mut stage = Stage::absent(1);
+        stage.world.store.put(0, format!("{{\"leaderID\":\"x\",{field}}}").as_bytes());
+        stage.world.start(0);
+        stage.run(LEASE_MS - 1_000);
+        assert_eq!(stage.leader(), None, "{field}");
+        stage.run(2 * INTERVAL_MS);
+        assert_eq!(stage.leader(), Some(0), "{field}");
+    }
+}
+
+#[test]
+fn c31_a_record_dated_in_the_future_is_waited_out_like_any_other() {
+    let mut stage = Stage::absent(1);
+    let body = br#"{"leaderID":"x","lastUpdated":"9999-12-31T23:59:59Z","term":5,"leaseMs":15000}"#;
+    stage.world.store.put(0, body);
+    stage.world.start(0);
+    stage.run(LEASE_MS - 1_000);
+    assert_eq!(stage.leader(), None);
+    stage.run(INTERVAL_MS);
+    assert_eq!(stage.leader(), Some(0));
+}
+
+#[test]
+fn c32_a_released_record_is_claimed_at_once_by_exactly_one() {
+    let mut stage = Stage::released(2);
+    stage.world.start(0);
+    stage.world.start(1);
+    stage.run(1_000);
+    assert!(stage.leader().is_some() && stage.term() > Some(TERM));
+    stage.run(10 * LEASE_MS);
+    assert_eq!(stage.acquired(0) + stage.acquired(1), 1);
+}
+
+#[test]
+fn c33_a_deletion_costs_a_grace_and_the_token_grows() {
+    let mut stage = Stage::led(2);
+    let before = stage.term();
+    stage.world.store.delete();
+    stage.run_until_without(0, LEASE_MS);
+    let began_ms = stage.world.now_ms;
+    while stage.leader().is_none() {
+        stage.run(20);
+    }
+    let gap_ms = stage.world.now_ms - began_ms;
+    assert!((LEASE_MS - INTERVAL_MS..2 * LEASE_MS).contains(&gap_ms), "{gap_ms}");
+    assert!(stage.term() > before);
+}
+
+#[test]
+fn c34_the_records_own_lease_counts() {
+    let long = |machine: usize, lease_ms: u64| edgelect::config::Settings {
+        leader_timeout_ms: Some(lease_ms),
+        frequent_interval_ms: Some(lease_ms / 3),
+        max_lease_ms: Some(30_000),
+        ..settings(machine)
+    };
+    let mut stage = Stage::of(&[long(0, 30_000), long(1, 6_000)], false);
+    stage.world.store.put(0, &foreign_record(0, "old", Some(TERM), true));
+    stage.start_all();
+    stage.world.crash(0, 3_600_000);
+    let took_ms = stage.run_until_led_by_other(0, 60_000);
+    assert!((27_000..32_500).contains(&took_ms), "{took_ms}");
+}
+
+#[test]
+fn c35_two_processes_with_one_server_id_are_told_apart_by_their_sessions() {
+    let mut stage = Stage::of(&[settings(0), settings(0)], false);
+    stage.world.store.put(0, &foreign_record(0, "old", Some(TERM), true));
+    stage.start_all();
+    stage.run(20 * LEASE_MS);
+    assert_eq!((stage.acquired(0), stage.acquired(1)), (1, 0));
+}
+
+#[test]
+fn c37_wall_clocks_off_by_a_day_have_no_effect() {
+    for offset_ms in [10_000, 3_600_000, 86_400_000, -86_400_000] {
+        let mut stage = Stage::released(2);
+        stage.world.machines[1].clocks.wall_offset_ms = offset_ms;
+        stage.start_all();
+        stage.run(10 * LEASE_MS);
+        assert_eq!((stage.leader(), stage.lost(0).len()), (Some(0), 0));
+        stage.world.crash(0, 600_000);
+        let took_ms = stage.run_until_led_by_other(0, 2 * LEASE_MS);
+        assert!(took_ms > FENCE_MS - INTERVAL_MS, "{took_ms}");
+    }
+}
+
+#[test]
+fn c38_a_stepped_wall_clock_costs_at_most_a_term() {
+    let mut stage = Stage::led(2);
+    stage.world.step_wall(0, -3_600_000);
+    stage.run(4 * LEASE_MS);
+    assert_eq!(stage.lost(0).len(), 0, "backward has no effect");
+    stage.world.step_wall(0, 3_600_000);
+    stage.run(4 * LEASE_MS);
+    assert_eq!(stage.lost(0), [LostReason::Expired]);
+    assert_eq!((stage.leader(), stage.acquired(0)), (Some(0), 2), "a new term of its own");
+}
+
+#[test]
+fn c39_rates_within_the_margin_never_give_two_leaders() {
+    for rate_ppm in [10_000, 50_000] {
+        let mut stage = Stage::released(2);
+        stage.world.machines[0].clocks = Clocks::new(false, -rate_ppm, 0, 0);
+        stage.world.machines[1].clocks = Clocks::new(false, rate_ppm, 0, 0);
+        stage.start_all();
+        stage.cut(0, true, true, 60_000);
+        let took_ms = stage.run_until_led_by_other(0, 2 * LEASE_MS);
+        assert!(took_ms > LEASE_MS / 2, "{took_ms}");
+    }
+}
+
+#[test]
+fn c40_after_a_suspend_the_first_look_shows_no_authority() {
+    let mut stage = Stage::led(2);
+    stage.world.suspend(0, 10 * LEASE_MS);
+    stage.run_until_led_by_other(0, 2 * LEASE_MS);
+    stage.run(10 * LEASE_MS);
+    assert_eq!((stage.leader(), stage.lost(0)), (Some(1), vec![LostReason::Expired]));
+}
+
+#[test]
+fn c41_a_clock_that_is_held_gives_no_authority_before_the_next_answer() {
+    let one = edgelect::config::Settings { clock: HostClock::One, ..settings(0) };
+    let mut stage = Stage::of(&[one], false);
+    stage.world.store.put(0, &foreign_record(0, "old", Some(TERM), true));
+    stage.start_all();
+    // Long computing past the due time of the next renewal: the clock stands at it.
+    stage.world.pause(0, 6_000);
+    stage.run(5_500);
+    assert!(stage.world.look(0).now.held && stage.leader().is_none());
+    stage.run(2_000);
+    assert_eq!((stage.leader(), stage.lost(0).len()), (Some(0), 0), "it was never lost");
+}
+
+#[test]
+fn c42_a_shorter_lease_binds_from_the_moment_its_renewal_leaves() {
+    let mut stage = Stage::led(1);
+    let short = edgelect::config::Settings {
+        leader_timeout_ms: Some(6_000),
+        frequent_interval_ms: Some(1_000),
+        max_lease_ms: Some(LEASE_MS),
+        ..settings(0)
+    };
+    let session = stage.session(0);
+    stage.world.tell(session, Input::Configure(Box::new(config(&short))));
+    stage.run(3_000);
+    stage.script(0, true, u64::MAX, lost_answer());
+    stage.cut(0, false, true, 60_000);
+    let left_ms = stage.run_until_without(0, LEASE_MS);
+    assert!(left_ms <= 6_000, "the shorter fence holds: {left_ms}");
+}
+
+#[test]
+fn c42_a_renewal_that_lands_after_the_lapse_is_a_loss_and_a_new_term() {
+    let mut stage = Stage::led(1);
+    stage.script(0, true, u64::MAX, Fate::calm(14_000, 5));
+    stage.run(INTERVAL_MS + FENCE_MS);
+    assert_eq!(stage.lost(0), [LostReason::Expired]);
+    stage.world.script.clear();
+    stage.run(2 * LEASE_MS);
+    assert_eq!((stage.leader(), stage.acquired(0)), (Some(0), 2));
+}
+
+#[test]
+fn c43_without_a_date_a_restarted_follower_watches_a_whole_lease() {
+    let mut stage = Stage::of(&[settings(0), settings(1)], true);
+    stage.world.store.put(0, &foreign_record(0, "old", Some(TERM), true));
+    stage.start_all();
+    stage.world.crash(0, 3_600_000);
+    stage.run(10_000);
+    stage.world.crash(1, 10);
+    let took_ms = stage.run_until_led_by_other(0, 3 * LEASE_MS);
+    assert!(took_ms >= LEASE_MS, "a restart starts at zero: {took_ms}");
+}
+
+#[test]
+fn c44_a_stopped_process_sees_no_authority_when_it_runs_again() {
+    let mut stage = Stage::led(2);
+    stage.world.pause(0, 3 * LEASE_MS);
+    stage.run_until_led_by_other(0, 2 * LEASE_MS);
+    assert_eq!(stage.lost(0).len(), 0, "it has not run since");
+    stage.run(3 * LEASE_MS);
+    assert_eq!((stage.leader(), stage.lost(0)), (Some(1), vec![LostReason::Expired]));
+}
+
+#[test]
+fn c45_a_fenced_resource_refuses_the_older_token() {
+    let mut stage = Stage::led(2);
+    let mut highest = 0;
+    let mut accepts = |token: u64| {
+        highest = highest.max(token);
+        token == highest
+    };
+    let zombie = stage.term().expect("m0 leads");
+    assert!(accepts(zombie), "between the look and the deed the process stops");
+    stage.world.pause(0, 3 * LEASE_MS);
+    stage.run_until_led_by_other(0, 2 * LEASE_MS);
+    assert!(accepts(stage.term().expect("m1 leads")));
+    assert!(!accepts(zombie), "the held-up deed carries the older token");
+}
+
+#[test]
+fn c46_a_restart_finds_its_own_name_and_waits_all_the_same() {
+    let mut stage = Stage::led(1);
+    let before = stage.term();
+    stage.run(INTERVAL_MS - 1_010);
+    stage.script(0, true, 1, Fate::calm(200, 200));
+    stage.run(100);
+    stage.world.crash(0, 500);
+    stage.run(INTERVAL_MS);
+    assert_eq!(stage.leader(), None, "the record of another session is never confirmed");
+    stage.run(2 * LEASE_MS);
+    assert!(stage.leader() == Some(0) && stage.term() > before);
+}
+
+#[test]
+fn c47_a_crash_loop_faster_than_the_lease_does_not_churn() {
+    let mut stage = Stage::led(2);
+    for _ in 0..40 {
+        stage.world.crash(0, 100);
+        stage.run(LEASE_MS / 4);
+    }
+    assert!(stage.world.tally.terms <= 3, "{} terms in ten leases", stage.world.tally.terms);
+    assert_eq!(stage.leader(), Some(1));
+}
+
+#[test]
+fn c48_a_stop_ends_the_work_then_writes_a_tombstone() {
+    let mut stage = Stage::led(2);
+    stage.world.machines[0].work_end_ms = 400;
+    let session = stage.session(0);
+    stage.world.tell(session, Input::Stop { park: false });
+    assert_eq!(stage.leader(), None, "authority ends before anything leaves");
+    let took_ms = stage.run_until_led_by_other(0, LEASE_MS);
+    assert!(took_ms <= INTERVAL_MS + 1_000, "{took_ms}");
+    assert_eq!(stage.lost(0), [LostReason::Stopped]);
+}
+
+#[test]
+fn c48_a_refused_tombstone_is_left_alone() {
+    let mut stage = Stage::led(1);
+    stage.world.store.put(stage.world.now_ms, &foreign_record(3, "stranger", None, false));
+    let session = stage.session(0);
+    stage.world.tell(session, Input::Stop { park: false });
+    stage.run(3_000);
+    assert!(!stage.world.sessions[session].alive, "bounded");
+    assert_eq!(stage.record().map(|lease| lease.leader_id.as_str()), Some("stranger"));
+}
+
+#[test]
+fn c48_a_stop_during_a_renewal_in_flight_releases_what_landed() {
+    let mut stage = Stage::led(1);
+    stage.run(INTERVAL_MS - 1_100);
+    stage.script(0, true, 1, Fate::calm(100, 900));
+    stage.run(400);
+    let session = stage.session(0);
+    stage.world.tell(session, Input::Stop { park: false });
+    stage.run(2_500);
+    assert_eq!(stage.record().map(|lease| lease.last_updated), Some(Stamp::Released));
+}
+
+#[test]
+fn c55_a_parked_lease_goes_on_at_once_for_its_own_name_only() {
+    let mut stage = Stage::of(&[settings(0), settings(0), settings(1)], false);
+    stage.world.store.put(0, &foreign_record(0, "old", Some(TERM), true));
+    stage.world.start(0);
+    stage.run(1_000);
+    let session = stage.session(0);
+    stage.world.tell(session, Input::Stop { park: true });
+    stage.run(200);
+    assert!(stage.record().is_some_and(|lease| lease.parked));
+    stage.world.start(2);
+    stage.run(500);
+    assert_eq!(stage.leader(), None, "others wait the lease out");
+    stage.world.start(1);
+    stage.run(500);
+    assert_eq!(stage.leader(), Some(1));
+}
+
+#[test]
+fn c57_a_leader_that_is_cut_off_stops_at_its_fence_and_not_before() {
+    let mut stage = Stage::led(2);
+    stage.cut(0, true, true, 3_000);
+    stage.run(3 * LEASE_MS);
+    assert_eq!(stage.lost(0).len(), 0, "a blip shorter than the budget");
+    let sent_ms = stage.world.oracle.deeds.last().expect("m0 renews").sent_ms;
+    let gone_ms = stage.world.now_ms - sent_ms;
+    stage.cut(0, true, true, 60_000);
+    let left_ms = stage.run_until_without(0, 2 * LEASE_MS);
+    let span_ms = left_ms + gone_ms;
+    assert!((FENCE_MS - 10..FENCE_MS + 30).contains(&span_ms), "{span_ms}");
+}
+
+#[test]
+fn c58_a_follower_that_is_cut_off_takes_nothing_over() {
+    let mut stage = Stage::led(2);
+    stage.cut(1, true, true, 20 * LEASE_MS);
+    stage.run(25 * LEASE_MS);
+    assert_eq!((stage.leader(), stage.acquired(1), stage.lost(0).len()), (Some(0), 0, 0));
+}
+
+#[test]
+fn c59_with_requests_through_and_answers_lost_it_fences_and_finds_its_own_record() {
+    let mut stage = Stage::led(1);
+    stage.cut(0, false, true, 120_000);
+    let left_ms = stage.run_until_without(0, 2 * LEASE_MS);
+    assert!(left_ms <= FENCE_MS, "{left_ms}");
+    stage.run(120_000 + 4 * LEASE_MS);
+    assert_eq!((stage.leader(), stage.acquired(0)), (Some(0), 2));
+}
+
+#[test]
+fn c60_a_link_that_flaps_every_second_bounds_the_changes_of_leader() {
+    let mut stage = Stage::led(3);
+    for _ in 0..120 {
+        stage.cut(0, true, true, 1_000);
+        stage.run(2_000);
+    }
+    assert!(stage.world.tally.terms <= 3, "{} terms in 16 leases", stage.world.tally.terms);
+}
+
+#[test]
+fn c61_two_hung_requests_do_not_cost_the_term() {
+    for lease_ms in [1_000, 2_000, 10_000, 15_000, 45_000] {
+        let mut stage = Stage::of(
+            &[edgelect::config::Settings {
+                leader_timeout_ms: Some(lease_ms),
+                frequent_interval_ms: None,
+                ..settings(0)
+            }],
+            false,
+        );
+        stage.world.store.put(0, &foreign_record(0, "old", Some(TERM), true));
+        stage.start_all();
+        stage.script(0, true, 2, Fate { request_ms: None, ..Fate::calm(0, 0) });
+        stage.run(4 * lease_ms);
+        assert_eq!(stage.lost(0).len(), 0, "three attempts fit before the fence of {lease_ms} ms");
+    }
+}
+
+#[test]
+fn c62_latency_that_climbs_to_the_lease_fails_closed() {
+    let mut stage = Stage::led(2);
+    let mut way_ms = 25;
+    while way_ms < LEASE_MS {
+        stage.world.weather.latency_ms = (way_ms, way_ms + 1);
+        stage.run(LEASE_MS);
+        way_ms *= 2;
+    }
+    assert_eq!(stage.leader(), None, "the oracle saw that no fence was passed on the way");
+}
+
+#[test]
+fn c63_an_outage_shorter_than_the_lease_changes_nothing() {
+    let long = edgelect::config::Settings {
+        leader_timeout_ms: Some(60_000),
+        frequent_interval_ms: Some(10_000),
+        ..settings(0)
+    };
+    let mut stage = Stage::of(&[long.clone(), long], false);
+    stage.world.store.put(0, &foreign_record(0, "old", Some(TERM), true));
+    stage.start_all();
+    stage.outage(true, 30_000);
+    stage.run(300_000);
+    assert_eq!((stage.leader(), stage.lost(0).len(), stage.acquired(1)), (Some(0), 0, 0));
+}
+
+#[test]
+fn c64_six_hours_of_outage_cost_patience_and_no_memory() {
+    let mut stage = Stage::led(5);
+    stage.outage(true, 6 * 3_600_000);
+    stage.run(60_000);
+    assert_eq!(stage.leader(), None);
+    let told = |stage: &Stage| format!("{:?}", stage.world.sessions[0].election).len();
+    let (size, requests) = (told(&stage), stage.world.tally.requests);
+    stage.run(6 * 3_600_000 - 61_000);
+    assert!(told(&stage) <= size + 1_000, "no growth");
+    let each = (stage.world.tally.requests - requests) / 5;
+    assert!(each <= 6 * 3_600 / 15, "{each} requests of each in six hours: the back-off is capped");
+    let took_ms = stage.run_until_led_by_other(usize::MAX, 4 * LEASE_MS);
+    assert!(took_ms <= 3 * LEASE_MS, "{took_ms}");
+}
+
+#[test]
+fn c65_an_outage_that_begins_inside_a_takeover_grants_nothing_until_the_read_back() {
+    let mut stage = Stage::released(1);
+    stage.script(0, true, 1, lost_answer());
+    stage.world.start(0);
+    stage.run(60);
+    stage.outage(false, 4_000);
+    stage.run(4_000);
+    assert_eq!(stage.leader(), None);
+    stage.run(2 * LEASE_MS);
+    assert_eq!((stage.leader(), stage.acquired(0)), (Some(0), 1));
+}
+
+#[test]
+fn frugal_and_balanced_followers_take_over_within_their_intervals() {
+    for (follow, most_ms) in [(Follow::Balanced, LEASE_MS + 4_500), (Follow::Frugal, 46_000)] {
+        let follower = edgelect::config::Settings { follow: Some(follow), ..settings(1) };
+        let mut stage = Stage::of(&[settings(0), follower], false);
+        stage.world.store.put(0, &foreign_record(0, "old", Some(TERM), true));
+        stage.start_all();
+        stage.run(4 * LEASE_MS);
+        stage.world.crash(0, 600_000);
+        let took_ms = stage.run_until_led_by_other(0, 60_000);
+        assert!(took_ms <= most_ms, "{follow:?} took {took_ms} ms");
+    }
+}
+
+#[test]
+fn a_record_that_is_read_back_is_what_was_written() {
+    let stage = Stage::led(1);
+    let lease = stage.record().expect("m0 has written").clone();
+    assert_eq!(lease::read(&lease::write(&lease)), lease::Reading::Lease(Box::new(lease)));
+}

@@ -1,0 +1,297 @@
+//! What befalls the members, the clocks and the object in a schedule, until it heals.
+
+use edgelect::config::{Config, Settings};
+use edgelect::election::Input;
+use edgelect::lease::Reading;
+
+use super::member::{Cut, Machine, Session};
+use super::network::Weather;
+use super::report::Kind;
+use super::schedule::{Blow, Schedule, foreign_record};
+use super::store::Object;
+use super::world::{Event, World};
+
+impl Schedule {
+    /// One blow, and the time of the next.
+    pub fn strike(&mut self) {
+        if self.world.healed {
+            return;
+        }
+        let (again, left) = self.crash_loop;
+        if left > 0 {
+            self.crash_loop.1 = left - 1;
+            let next_ms = self.world.chance.between(1, self.lease_ms / 2);
+            self.world.after(next_ms, Event::Chaos);
+            return self.world.crash(again, 1);
+        }
+        let next_ms = self.world.chance.between(1, 2 * self.pace_ms);
+        self.world.after(next_ms, Event::Chaos);
+        if self.blows.is_empty() {
+            return;
+        }
+        let blow = self.world.chance.pick(&self.blows.clone());
+        let machine = self.world.chance.below(self.world.machines.len() as u64) as usize;
+        self.world.history.note(self.world.now_ms, || format!("*** {blow:?} m{machine}"));
+        match blow {
+            Blow::Crash => {
+                let back_ms = 1 + self.world.chance.span(2 * self.lease_ms);
+                self.world.crash(machine, back_ms);
+            }
+            Blow::CrashLoop => self.crash_loop = (machine, self.world.chance.between(2, 8)),
+            Blow::Pause => {
+                let pause_ms = self.world.chance.span(3 * self.lease_ms);
+                self.world.pause(machine, pause_ms);
+            }
+            Blow::Busy => {
+                let single = |machine: &Machine| machine.clocks.single;
+                let machine = self.world.machines.iter().position(single).unwrap_or(machine);
+                let busy_ms = self.world.chance.between(1, self.lease_ms);
+                self.world.pause(machine, busy_ms);
+            }
+            Blow::Suspend => {
+                let sleep_ms = self.world.chance.span(3 * self.lease_ms);
+                self.world.suspend(machine, sleep_ms);
+            }
+            Blow::StepBack => {
+                let step_ms = self.world.chance.span(4 * self.lease_ms);
+                self.world.step_wall(machine, -(step_ms as i64));
+            }
+            Blow::StepForward => self.step_forward(machine),
+            Blow::Resign => self.resign(machine),
+            Blow::Stop => self.stop(machine),
+            Blow::Configure => self.configure(machine),
+            Blow::CutMember => {
+                let cut = self.draw_cut();
+                self.world.trouble_until(cut.until_ms);
+                self.world.machines[machine].cut = cut;
+            }
+            Blow::Outage => {
+                let cut = self.draw_cut();
+                self.world.trouble_until(cut.until_ms);
+                self.world.outage = cut;
+            }
+            Blow::Delete | Blow::Garbage | Blow::Foreign | Blow::NewerFormat => self.tamper(blow),
+        }
+    }
+
+    /// A single clock's step is seen beside a `Date` from 6 s on: 2 s of tolerance, a second of
+    /// rounding, and front ends that differ. Without a `Date` one step of `storeSkew` is allowed
+    /// for (S11).
+    fn step_forward(&mut self, machine: usize) {
+        let clocks = &self.world.machines[machine].clocks;
+        let (single, dated) = (clocks.single, self.world.oracle.contract.dated);
+        let step_ms = self.world.chance.span(4 * self.lease_ms);
+        let skew_ms = self.world.machines[machine].config.store_skew_ms;
+        let step_ms = match (single, dated) {
+            (true, true) => 6_000 + step_ms,
+            (true, false) if self.stepped_forward => return,
+            (true, false) => skew_ms,
+            _ => step_ms,
+        };
+        self.stepped_forward |= single;
+        self.world.step_wall(machine, step_ms as i64);
+    }
+
+    fn resign(&mut self, machine: usize) {
+        for session in self.world.sessions_of(machine) {
+            self.world.tally.fault(Kind::Resign);
+            self.world.tell(session, Input::Resign);
+        }
+    }
+
+    fn stop(&mut self, machine: usize) {
+        let park = self.world.machines[machine].cron.is_some() || self.world.chance.one_in(4);
+        for session in self.world.sessions_of(machine) {
+            self.world.tally.fault(Kind::Stop);
+            self.world.tell(session, Input::Stop { park });
+        }
+    }
+
+    /// Another lease in mid-term, shorter or longer, within the group's `maxLease`.
+    fn configure(&mut self, machine: usize) {
+        let config = &self.world.machines[machine].config;
+        let lease_ms = self.world.chance.pick(&self.leases_ms);
+        let parts = config.leader_timeout_ms / config.margin_ms;
+        let settings = Settings {
+            lockfile_path: Some(config.lockfile_path.clone()),
+            server_id: Some(config.server_id.clone()).filter(|id| !id.is_empty()),
+            server_addr: Some(config.server_addr.clone()),
+            frequent_interval_ms: Some((lease_ms / 5).max(50)),
+            infrequent_interval_ms: Some(lease_ms),
+            leader_timeout_ms: Some(lease_ms),
+            peer_mode: Some(config.peer_mode),
+            peer_timeout_ms: Some((lease_ms / 5).max(50)),
+            follow: Some(config.follow),
+            margin_ms: Some(lease_ms.div_ceil(parts.max(2))),
+            store_skew_ms: Some(config.store_skew_ms),
+            max_lease_ms: Some(config.max_lease_ms),
+            clock: config.clock,
+            ..Settings::default()
+        };
+        let sustain_ms = config.sustain_ms;
+        let Ok(config) = Config::new(&settings) else { return };
+        let config = Config { sustain_ms, ..config };
+        self.world.machines[machine].config = config.clone();
+        for session in self.world.sessions_of(machine) {
+            self.world.tally.fault(Kind::Configure);
+            self.world.tell(session, Input::Configure(Box::new(config.clone())));
+        }
+    }
+
+    fn draw_cut(&mut self) -> Cut {
+        let chance = &mut self.world.chance;
+        let (requests, answers) = chance.pick(&[(true, true), (true, false), (false, true)]);
+        let until_ms = self.world.now_ms + chance.span(4 * self.lease_ms);
+        Cut { until_ms, requests, answers, refused: chance.one_in(3) }
+    }
+
+    /// An operator's or a stranger's hand on the object.
+    fn tamper(&mut self, blow: Blow) {
+        let World { store, chance, tally, now_ms, .. } = &mut self.world;
+        let number = chance.next() >> 12;
+        match blow {
+            Blow::Delete => {
+                tally.fault(Kind::Deleted);
+                store.delete();
+            }
+            Blow::Garbage => {
+                tally.fault(Kind::Garbage);
+                let body = match chance.below(5) {
+                    0 => format!("\u{1}\u{2}{number}"),
+                    1 => format!("{{\"leaderID\":{number}}}"),
+                    2 => format!("{{\"leaderID\":\"x\",\"leaseMs\":0,\"sequence\":{number}}}"),
+                    3 => format!("{{\"leaderID\":\"x\",\"leaseMs\":1e19,\"sequence\":{number}}}"),
+                    _ => format!("{{\"leaderID\":\"x\",\"leaseMs\":3600001,\"note\":{number}}}"),
+                };
+                store.put(*now_ms, body.as_bytes());
+            }
+            Blow::Foreign => {
+                // A stranger that keeps to its own rules does not overwrite what is a moment old.
+                let born_ms = store.object.as_ref().and_then(|held| store.born_ms(&held.version));
+                if born_ms.is_some_and(|born_ms| born_ms + 1_000 > *now_ms) {
+                    return;
+                }
+                tally.fault(Kind::ForeignRecord);
+                // A stranger may resign only what it has led for a lease: anything else is its own
+                // breach.
+                let own = |object: &Object| {
+                    let held_ms = store.born_ms(&object.version).map(|born_ms| *now_ms - born_ms);
+                    matches!(&object.reading, Reading::Lease(lease) if lease.session.is_none())
+                        && held_ms > Some(2 * self.lease_ms)
+                };
+                let released = store.object.as_ref().is_some_and(own) && chance.one_in(2);
+                store.put(*now_ms, &foreign_record(number, "foreign", None, released));
+            }
+            _ => {
+                tally.fault(Kind::NewerFormat);
+                let body = format!("{{\"leaderID\":\"x\",\"format\":2,\"note\":{number}}}");
+                store.put(*now_ms, body.as_bytes());
+            }
+        }
+        self.world.oracle.tampered();
+    }
+
+    /// Everything injected ends; what is still on its way may arrive.
+    pub fn heal(&mut self) {
+        let world = &mut self.world;
+        world.healed = true;
+        world.weather = Weather::calm();
+        world.peer_trouble = 0;
+        let mut until_ms = world.trouble_until_ms.max(world.now_ms);
+        for machine in &world.machines {
+            until_ms = until_ms.max(machine.paused_until_ms);
+        }
+        world.trouble_until_ms = until_ms;
+        // The way out of a record that is too new is the operator's (S7).
+        let closed = world
+            .store
+            .object
+            .as_ref()
+            .is_some_and(|object| matches!(object.reading, Reading::Closed(_)));
+        if closed {
+            world.store.delete();
+            world.oracle.tampered();
+        }
+        world.history.note(world.now_ms, || "*** healed".to_owned());
+    }
+}
+
+/// Single blows, also for scripted scenarios.
+impl World {
+    /// The living sessions of a machine that run at this instant.
+    pub fn sessions_of(&self, machine: usize) -> Vec<usize> {
+        let running = self.machines[machine].paused_until_ms <= self.now_ms;
+        let living = |session: &usize| {
+            running && self.sessions[*session].alive && self.sessions[*session].machine == machine
+        };
+        (0..self.sessions.len()).filter(living).collect()
+    }
+
+    /// All processes of a machine die; a long-running one is started again.
+    pub fn crash(&mut self, machine: usize, back_ms: u64) {
+        let mut died = false;
+        for session in 0..self.sessions.len() {
+            if self.sessions[session].machine == machine && self.sessions[session].alive {
+                self.kill(session);
+                died = true;
+            }
+        }
+        if died {
+            self.tally.fault(Kind::Crash);
+        }
+        if died && self.machines[machine].cron.is_none() {
+            self.tally.fault(Kind::Restart);
+            self.trouble_until(self.now_ms + back_ms);
+            self.after(back_ms, Event::Start { machine });
+        }
+    }
+
+    /// The process stops (SIGSTOP); both its clocks run on.
+    pub fn pause(&mut self, machine: usize, pause_ms: u64) {
+        let until_ms = &mut self.machines[machine].paused_until_ms;
+        *until_ms = (*until_ms).max(self.now_ms + pause_ms);
+        let until_ms = *until_ms;
+        self.trouble_until(until_ms);
+        self.forgive_stop(machine, pause_ms);
+        self.tally.fault(Kind::Pause);
+    }
+
+    /// The host sleeps: the process stops, and so does its monotonic clock.
+    pub fn suspend(&mut self, machine: usize, sleep_ms: u64) {
+        if self.machines[machine].clocks.single
+            || self.machines[machine].paused_until_ms > self.now_ms
+        {
+            return;
+        }
+        let now_ms = self.now_ms;
+        self.machines[machine].clocks.suspend(now_ms);
+        self.machines[machine].paused_until_ms = now_ms + sleep_ms;
+        self.trouble_until(now_ms + sleep_ms);
+        self.forgive_stop(machine, sleep_ms);
+        self.tally.fault(Kind::Suspend);
+        // Before anything else of that instant: the clock runs again when the host wakes.
+        self.at(now_ms + sleep_ms, Event::Resume { machine });
+    }
+
+    /// A stopped process can't end in time.
+    fn forgive_stop(&mut self, machine: usize, pause_ms: u64) {
+        let of_machine = |session: &&mut Session| session.machine == machine;
+        for session in self.sessions.iter_mut().filter(of_machine) {
+            session.stopping_ms = session.stopping_ms.map(|since_ms| since_ms + 2 * pause_ms);
+        }
+    }
+
+    pub fn step_wall(&mut self, machine: usize, step_ms: i64) {
+        let back = step_ms < 0;
+        self.tally.fault(if back { Kind::StepBack } else { Kind::StepForward });
+        self.machines[machine].clocks.wall_offset_ms += step_ms;
+        if self.machines[machine].clocks.single {
+            self.forgive_stop(machine, step_ms.unsigned_abs());
+            for session in 0..self.sessions.len() {
+                if self.sessions[session].machine == machine {
+                    self.oracle.stepped(session, self.now_ms, step_ms);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Was this write justified? Asked at the moment when it leaves, with what the session was shown
+//! and with what is true (S3, S6, S7, S12).
+
+use edgelect::config::Config;
+use edgelect::lease::{Lease, Reading};
+use edgelect::store::{Condition, Version};
+
+use super::oracle::{Aim, Look, Oracle, ROUNDING_MS};
+use super::report::Ground;
+
+/// What the evidence checks have to know of the writer at the moment of writing.
+pub struct Writer<'a> {
+    pub look: Look,
+    pub config: &'a Config,
+    /// The term that it has authority for.
+    pub authority: Option<u64>,
+    /// Its work has not stopped.
+    pub working: bool,
+    /// When the version in the condition came into being, in true time.
+    pub born_ms: Option<u64>,
+}
+
+impl Oracle {
+    /// Judges one write before it leaves; the ground of a claim.
+    pub fn judge(
+        &mut self,
+        writer: &Writer,
+        lease: &Lease,
+        condition: &Condition,
+        aim: Aim,
+    ) -> Option<Ground> {
+        self.check_pair(writer, condition);
+        match (aim, condition) {
+            (Aim::Create, _) => self.check_creation(writer, lease),
+            (Aim::Claim, Condition::Match(version)) => self.check_claim(writer, lease, version),
+            (_, Condition::Match(version)) => {
+                self.check_own_write(writer, lease, version, aim);
+                None
+            }
+            (_, Condition::Absent) => None,
+        }
+    }
+
+    /// I4: the condition is what was shown together with the body that was judged.
+    fn check_pair(&mut self, writer: &Writer, condition: &Condition) {
+        let Look { session, true_ms, .. } = writer.look;
+        let view = &self.views[session];
+        let paired = match condition {
+            Condition::Absent => view.absent,
+            Condition::Match(version) => {
+                view.sight.as_ref().is_some_and(|sight| sight.version == *version)
+            }
+        };
+        self.broke_unless(paired, true_ms, "I4 version and body together", || {
+            format!("{condition:?} is not what the newest answer showed")
+        });
+    }
+
+    /// The grace of S7 by what this session knows.
+    fn grace_ms(&self, writer: &Writer) -> u64 {
+        let config = writer.config;
+        let longest_seen_ms = self.views[writer.look.session].longest_lease_ms;
+        config
+            .leader_timeout_ms
+            .max(config.max_lease_ms)
+            .max(config.store_skew_ms + 2_000)
+            .max(longest_seen_ms)
+    }
+
+    /// S11: a single clock without a `Date` to check it against watches for longer.
+    fn slack_ms(&self, writer: &Writer) -> u64 {
+        let blind = self.views[writer.look.session].single && !self.contract.dated;
+        if blind { writer.config.store_skew_ms } else { 0 }
+    }
+
+    /// S7: absence allows a record as long as the grace, and no authority.
+    fn check_creation(&mut self, writer: &Writer, lease: &Lease) -> Option<Ground> {
+        let at_ms = writer.look.true_ms;
+        let grace_ms = self.grace_ms(writer);
+        let long = lease.lease_ms >= Some(grace_ms) && !lease.parked && !lease.released();
+        self.broke_unless(long, at_ms, "S7 creation", || {
+            format!("leaseMs {:?} of a creation, the grace is {grace_ms}", lease.lease_ms)
+        });
+        self.check_new_term(writer, lease, 0);
+        Some(Ground::Absent)
+    }
+
+    fn check_new_term(&mut self, writer: &Writer, lease: &Lease, before: u64) {
+        let Look { session, true_ms, .. } = writer.look;
+        let view = &self.views[session];
+        let term = lease.term.unwrap_or(0);
+        let least = (before + 1)
+            .max(view.highest_term + 1)
+            .max(writer.config.term_floor)
+            .max(view.date_ms.unwrap_or(0));
+        self.broke_unless(term >= least, true_ms, "S2 a new term", || {
+            format!("term {term} where at least {least} was due")
+        });
+        let none = writer.authority.is_none();
+        self.broke_unless(none, true_ms, "S9 a claim under authority", || {
+            format!("term {term} is claimed while {:?} has authority", writer.authority)
+        });
+    }
+
+    fn check_claim(&mut self, writer: &Writer, lease: &Lease, version: &Version) -> Option<Ground> {
+        let Look { session, true_ms, .. } = writer.look;
+        let reading = match &self.views[session].sight {
+            Some(sight) if sight.version == *version => sight.reading.clone(),
+            _ => return None,
+        };
+        let own_lease = lease.lease_ms == Some(writer.config.leader_timeout_ms);
+        let plain = own_lease && !lease.parked && !lease.released();
+        self.broke_unless(plain, true_ms, "S5 a claim's own lease", || {
+            format!("leaseMs {:?}, parked {}", lease.lease_ms, lease.parked)
+        });
+        match reading {
+            Reading::Closed(closed) => {
+                let text = format!("a claim over {closed:?}");
+                self.broke(true_ms, "S7 a closed record is never claimed", text);
+                None
+            }
+            Reading::Unreadable(_) => {
+                self.check_new_term(writer, lease, 0);
+                self.check_age(writer, self.grace_ms(writer));
+                Some(Ground::Healed)
+            }
+            Reading::Lease(before) => {
+                self.check_new_term(writer, lease, before.term.unwrap_or(0));
+                let kept = before.extra == lease.extra;
+                self.broke_unless(kept, true_ms, "S12 unknown fields are kept", || {
+                    format!("{:?} became {:?}", before.extra, lease.extra)
+                });
+                Some(self.check_succession(writer, &before))
+            }
+        }
+    }
+
+    /// S6: one of the grounds on which a readable record may be succeeded.
+    fn check_succession(&mut self, writer: &Writer, before: &Lease) -> Ground {
+        let Look { session, now, true_ms } = writer.look;
+        let view = &self.views[session];
+        if before.session.as_deref() == Some(view.name.as_str()) {
+            let Some(since) = view.grace.as_ref().map(|grace| grace.since) else {
+                return Ground::OwnLapsed;
+            };
+            let passed_ms = now.mono_ms.saturating_sub(since.mono_ms);
+            let grace_ms = self.grace_ms(writer);
+            let due_ms = grace_ms + self.slack_ms(writer);
+            self.broke_unless(passed_ms >= due_ms, true_ms, "S7 the grace", || {
+                format!("claimed after {passed_ms} of {due_ms} ms")
+            });
+            self.check_truth(true_ms, since.true_ms, grace_ms, "S7 the grace in truth");
+            return Ground::GraceOver;
+        }
+        if before.released() {
+            return Ground::Tombstone;
+        }
+        let named = !writer.config.server_id.is_empty();
+        if before.parked && named && before.leader_id == writer.config.server_id {
+            return Ground::Parked;
+        }
+        let lease_ms = before.lease_ms.unwrap_or(self.contract.shortest_lease_ms);
+        self.check_age(writer, lease_ms)
+    }
+
+    /// The age is proven by the answers (a) or (b), and is true.
+    fn check_age(&mut self, writer: &Writer, age_ms: u64) -> Ground {
+        let Look { session, now, true_ms } = writer.look;
+        let Some(sight) = &self.views[session].sight else { return Ground::Watched };
+        let proven_ms = i128::from(now.mono_ms) - sight.origin_ms;
+        let ground = sight.ground(now, age_ms);
+        let due_ms = age_ms + self.slack_ms(writer);
+        self.broke_unless(
+            proven_ms >= i128::from(due_ms),
+            true_ms,
+            "S6 age by the answers",
+            || format!("the answers prove {proven_ms} of {due_ms} ms"),
+        );
+        if let Some(born_ms) = writer.born_ms {
+            self.check_truth(true_ms, born_ms, age_ms, "S6 age in truth");
+        }
+        ground
+    }
+
+    /// A wait was long enough by true time, for any clock within the contract.
+    fn check_truth(&mut self, true_ms: u64, since_ms: u64, due_ms: u64, check: &'static str) {
+        if !self.contract.clocks {
+            return;
+        }
+        let passed_ms = true_ms - since_ms;
+        let stretched_ms = passed_ms * (1_000_000 + self.contract.worst_ppm) / 1_000_000;
+        self.broke_unless(stretched_ms + ROUNDING_MS >= due_ms, true_ms, check, || {
+            format!("{passed_ms} ms had passed, {due_ms} were due")
+        });
+    }
+
+    /// A renewal, a tombstone, a parked lease: over our own newest record and nothing else.
+    fn check_own_write(&mut self, writer: &Writer, lease: &Lease, version: &Version, aim: Aim) {
+        let Look { session, true_ms, .. } = writer.look;
+        let Some(held) = self.own_deed(session, version).map(|deed| self.deeds[deed].clone())
+        else {
+            let text = format!("{aim:?} over {}, which it did not write", version.0);
+            return self.broke(true_ms, "S12 only over the own version", text);
+        };
+        let term = lease.term.unwrap_or(0);
+        let graced = held.aim == Aim::Create;
+        self.broke_unless(!graced, true_ms, "S7 nothing in the grace", || {
+            format!("{aim:?} over a record created from absence")
+        });
+        let mut as_held = held.lease.clone();
+        as_held.sequence = lease.sequence;
+        as_held.last_updated = lease.last_updated;
+        as_held.parked = lease.parked;
+        if aim == Aim::Renew {
+            as_held.lease_ms = lease.lease_ms;
+            as_held.leader_addr.clone_from(&lease.leader_addr);
+        }
+        self.broke_unless(as_held == *lease, true_ms, "S12 every other field kept", || {
+            format!("{:?} became {lease:?}", held.lease)
+        });
+        if aim == Aim::Renew {
+            // A held clock hides the authority for a moment; its earlier anchor only shortens the
+            // lease.
+            let hidden = self.views[session].single && self.views[session].announced == Some(term);
+            let held = hidden || writer.authority == Some(term);
+            self.broke_unless(held, true_ms, "S9 a renewal without authority", || {
+                format!("term {term} is renewed with authority {:?}", writer.authority)
+            });
+        } else {
+            let quiet = writer.authority.is_none() && !writer.working;
+            self.broke_unless(quiet, true_ms, "S12 work ends before the release", || {
+                format!("authority {:?}, working {}", writer.authority, writer.working)
+            });
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Machines with their clocks, and the sessions that run on them.
+
+use edgelect::clock::Now;
+use edgelect::config::Config;
+use edgelect::election::Election;
+
+use super::clocks::Clocks;
+
+/// For how long something is cut off, and in which direction.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cut {
+    pub until_ms: u64,
+    pub requests: bool,
+    pub answers: bool,
+    /// Ends at once with an error instead of silence.
+    pub refused: bool,
+}
+
+/// When a cron wakes a machine and for how long.
+#[derive(Clone, Copy, Debug)]
+pub struct Cron {
+    pub period_ms: u64,
+    pub sustain_ms: u64,
+    /// How long before the end of `sustain` the elector is told to park.
+    pub reserve_ms: u64,
+}
+
+/// One process on one host; a cron machine starts a new session at each tick.
+pub struct Machine {
+    pub config: Config,
+    pub clocks: Clocks,
+    pub paused_until_ms: u64,
+    pub cut: Cut,
+    pub cron: Option<Cron>,
+    /// How long the work takes to stop after `Lost`, at most.
+    pub work_end_ms: u64,
+}
+
+/// The one request that is under way.
+pub struct Flight {
+    pub request: usize,
+    pub due: Due,
+}
+
+/// When a timer is due: by the clock of the host that set it, and in truth.
+#[derive(Clone, Copy, Debug)]
+pub struct Due {
+    pub mono_ms: u64,
+    pub true_ms: u64,
+}
+
+/// One elector instance and the driver's memory beside it.
+pub struct Session {
+    pub machine: usize,
+    pub name: String,
+    pub election: Election,
+    pub alive: bool,
+    pub flight: Option<Flight>,
+    /// How many timers fired before their due time by a single clock, which then had stepped back.
+    pub early_timers: u32,
+    /// The driver's timer.
+    pub wake: Option<Due>,
+    pub wakes: u64,
+    /// When the session was told to stop, by its monotonic clock.
+    pub stopping_ms: Option<u64>,
+    /// The terms whose work is running, the ending ones included.
+    pub works: Vec<u64>,
+}
+
+impl Session {
+    pub fn new(machine: usize, name: String, config: &Config, seed: u64) -> Self {
+        let election = Election::new(config.clone(), name.clone(), seed);
+        let (alive, flight, wake, wakes, works) = (true, None, None, 0, Vec::new());
+        let (early_timers, stopping_ms) = (0, None);
+        Self {
+            machine,
+            name,
+            election,
+            alive,
+            flight,
+            early_timers,
+            wake,
+            wakes,
+            stopping_ms,
+            works,
+        }
+    }
+
+    /// A timer fired: on a single clock that is how a step back shows itself.
+    pub fn fired(&mut self, clocks: &Clocks, true_ms: u64, due: Due) {
+        const TIMER_ROUNDING_MS: u64 = 2;
+        if clocks.single && clocks.mono_ms(true_ms) + TIMER_ROUNDING_MS < due.mono_ms {
+            self.early_timers += 1;
+        }
+    }
+
+    /// The clocks as this session reads them. A single clock is held at the due time of the
+    /// earliest timer that has not fired yet (S11).
+    pub fn reading(&self, clocks: &Clocks, true_ms: u64) -> Now {
+        let now = clocks.reading(true_ms);
+        let early_timers = self.early_timers;
+        let flight = self.flight.as_ref().map(|flight| flight.due);
+        let pending = self.wake.into_iter().chain(flight).min_by_key(|due| due.true_ms);
+        match pending.filter(|due| clocks.single && due.true_ms <= true_ms) {
+            Some(due) => {
+                Now { mono_ms: due.mono_ms, wall_ms: due.mono_ms, held: true, early_timers }
+            }
+            None => Now { early_timers, ..now },
+        }
+    }
+}

@@ -1,0 +1,579 @@
+//! The all-seeing observer: holds the rules of the design against what the sessions say and do.
+//!
+//! It knows the true time, every write and every answer, and none of the election's inner state.
+//! What a session may know is kept in its [`View`]; what is true is in the book of [`Deed`]s.
+
+use std::collections::{HashMap, VecDeque};
+
+use edgelect::clock::Now;
+use edgelect::config::Config;
+use edgelect::election::{Authority, LostReason};
+use edgelect::lease::{Lease, Reading};
+use edgelect::store::{Answer, Condition, Facts, Outcome, Version};
+
+use super::report::Ground;
+use super::store::etag;
+
+/// One millisecond for each of two floors, so that rounding is never taken for a broken rule.
+pub const ROUNDING_MS: u64 = 2;
+
+/// What a write is for, as its bytes and condition say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aim {
+    Create,
+    Claim,
+    Renew,
+    Release,
+    Park,
+}
+
+/// One write that left, in the book of all writes.
+#[derive(Clone, Debug)]
+pub struct Deed {
+    pub session: usize,
+    pub aim: Aim,
+    pub term: u64,
+    pub lease: Lease,
+    pub margin_ms: u64,
+    pub sent_ms: u64,
+    pub version: Version,
+    pub landed_ms: Option<u64>,
+}
+
+/// The newest version that a session was shown, and every proof of its age.
+pub struct Sight {
+    pub version: Version,
+    pub reading: Reading,
+    /// The earliest monotonic reading at which one of the answers proves the version was there.
+    pub origin_ms: i128,
+    pub first_ms: u64,
+    modified_ms: Option<u64>,
+    drifted: bool,
+}
+
+/// An instant by a session's own clock and in truth.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Instant {
+    pub mono_ms: u64,
+    pub true_ms: u64,
+}
+
+/// A record created from absence, and since when its grace counts.
+pub struct Grace {
+    version: Version,
+    pub since: Instant,
+}
+
+/// What one session was told and has said so far.
+pub struct View {
+    pub name: String,
+    pub rate_ppm: i64,
+    pub single: bool,
+    pub sight: Option<Sight>,
+    /// Whether the newest answer about the object showed absence, and when one last did.
+    pub absent: bool,
+    absent_at: Instant,
+    /// The grace of the record that this session created from absence.
+    pub grace: Option<Grace>,
+    /// The write that grants the authority, by the answers that this session got.
+    pub grant: Option<usize>,
+    open: Vec<usize>,
+    pub announced: Option<u64>,
+    acquired: Option<u64>,
+    current: Option<u64>,
+    lapsed: Option<u64>,
+    pub highest_term: u64,
+    pub longest_lease_ms: u64,
+    sequence: u64,
+    pub date_ms: Option<u64>,
+    sample: Option<(u64, u64)>,
+    stepped_back_ms: Option<u64>,
+    recent: VecDeque<u64>,
+    pace_ms: (u64, u64),
+}
+
+/// Which rules hold in this schedule.
+#[derive(Clone, Copy, Debug)]
+pub struct Contract {
+    /// How far any clock's rate is from the truth at most.
+    pub worst_ppm: u64,
+    /// Clocks keep to the contract, so that ages can be held against true time.
+    pub clocks: bool,
+    /// The shortest lease that any member is configured to: what a record without `leaseMs` is
+    /// waited out for at least.
+    pub shortest_lease_ms: u64,
+    /// The store names `Date`s, so that tokens survive a deletion (S2).
+    pub dated: bool,
+}
+
+/// A broken rule.
+#[derive(Clone, Debug)]
+pub struct Violation {
+    pub at_ms: u64,
+    pub check: &'static str,
+    pub text: String,
+}
+
+pub struct Oracle {
+    pub contract: Contract,
+    pub deeds: Vec<Deed>,
+    pub views: Vec<View>,
+    pub violation: Option<Violation>,
+    /// Which write made which version; looked up only, never walked.
+    made: HashMap<Version, usize>,
+    stored: Option<(u64, usize)>,
+    highest_token: Option<u64>,
+    tokens_hold: bool,
+    revived: bool,
+}
+
+/// One look at a session: who, when in truth, and by its own clocks.
+#[derive(Clone, Copy)]
+pub struct Look {
+    pub session: usize,
+    pub true_ms: u64,
+    pub now: Now,
+}
+
+impl Oracle {
+    pub fn new(contract: Contract) -> Self {
+        Self {
+            contract,
+            deeds: Vec::new(),
+            views: Vec::new(),
+            violation: None,
+            made: HashMap::new(),
+            stored: None,
+            highest_token: None,
+            tokens_hold: true,
+            revived: false,
+        }
+    }
+
+    pub fn join(&mut self, name: String, rate_ppm: i64, single: bool) {
+        self.views.push(View {
+            name,
+            rate_ppm,
+            single,
+            sight: None,
+            absent: false,
+            absent_at: Instant::default(),
+            grace: None,
+            grant: None,
+            open: Vec::new(),
+            announced: None,
+            acquired: None,
+            current: None,
+            lapsed: None,
+            highest_term: 0,
+            longest_lease_ms: 0,
+            sequence: 0,
+            date_ms: None,
+            sample: None,
+            stepped_back_ms: None,
+            recent: VecDeque::new(),
+            pace_ms: (0, 0),
+        });
+    }
+
+    /// Takes down the first broken rule; later ones may only be its echo.
+    pub fn broke(&mut self, at_ms: u64, check: &'static str, text: String) {
+        self.violation.get_or_insert(Violation { at_ms, check, text });
+    }
+
+    pub fn broke_unless(
+        &mut self,
+        holds: bool,
+        at_ms: u64,
+        check: &'static str,
+        text: impl FnOnce() -> String,
+    ) {
+        if !holds {
+            self.broke(at_ms, check, text());
+        }
+    }
+
+    /// A single clock was stepped. After a step back its measures are put right here, and what it
+    /// granted before is known to nobody (S11); after a step forward the checks against true time
+    /// are the judge.
+    pub fn stepped(&mut self, session: usize, true_ms: u64, step_ms: i64) {
+        if step_ms >= 0 {
+            return;
+        }
+        let view = &mut self.views[session];
+        view.stepped_back_ms = Some(true_ms);
+        view.sample = None;
+        view.recent.clear();
+        view.absent_at.mono_ms = view.absent_at.mono_ms.saturating_add_signed(step_ms);
+        if let Some(sight) = &mut view.sight {
+            sight.origin_ms += i128::from(step_ms);
+            sight.first_ms = sight.first_ms.saturating_add_signed(step_ms);
+        }
+        if let Some(grace) = &mut view.grace {
+            grace.since.mono_ms = grace.since.mono_ms.saturating_add_signed(step_ms);
+        }
+    }
+
+    /// Whether the session's hold on its clock excuses it from I1 and S5: a single clock that
+    /// stepped back after the granting write left shows nothing of it before the next answer.
+    fn excused(&self, session: usize) -> bool {
+        let view = &self.views[session];
+        let sent_ms = view.grant.map_or(0, |grant| self.deeds[grant].sent_ms);
+        view.stepped_back_ms.is_some_and(|step_ms| step_ms >= sent_ms)
+    }
+
+    /// I1, given every session that has authority at this instant.
+    pub fn leaders(&mut self, true_ms: u64, leaders: &[(usize, u64)]) {
+        let [first, second, ..] = leaders else { return };
+        if self.excused(first.0) || self.excused(second.0) {
+            return;
+        }
+        let text = format!(
+            "{} has term {} while {} has term {}",
+            self.views[first.0].name, first.1, self.views[second.0].name, second.1
+        );
+        self.broke(true_ms, "I1 one authority", text);
+    }
+
+    /// A body was accepted by the store (I2). A record in its grace carries no token yet: its
+    /// number may be older than a deleted one's where its creation was held up on the way.
+    pub fn accepted(&mut self, true_ms: u64, deed: usize) {
+        let Deed { term, session, aim, landed_ms, .. } = self.deeds[deed];
+        self.deeds[deed].landed_ms.get_or_insert(true_ms);
+        // A held-up duplicate that lands on absence brings a deleted version back, and with it whatever
+        // waits for that version; what is handed out is still held against every earlier token.
+        self.revived |= landed_ms.is_some();
+        if aim == Aim::Create || self.revived {
+            return;
+        }
+        if let Some((before, author)) = self.stored.filter(|_| self.tokens_hold) {
+            let grows = term > before || (term == before && session == author);
+            self.broke_unless(grows, true_ms, "I2 stored terms grow", || {
+                format!("term {term} was stored after {before}")
+            });
+        }
+        self.stored = Some((term, session));
+    }
+
+    /// The object was deleted or overwritten by somebody outside: without a `Date` tokens may fall
+    /// (S2).
+    pub fn tampered(&mut self) {
+        self.tokens_hold &= self.contract.dated;
+        if !self.tokens_hold {
+            self.stored = None;
+            self.highest_token = None;
+        }
+    }
+
+    /// One look at a session's authority, before or after it was told something.
+    pub fn looked(&mut self, look: Look, authority: Option<Authority>, polled: bool) {
+        let Look { session, true_ms, now } = look;
+        let view = &mut self.views[session];
+        let Some(Authority { term, remaining_ms }) = authority else {
+            if let Some(term) = view.current.filter(|_| !view.single) {
+                view.lapsed = view.lapsed.max(Some(term));
+                view.current = None;
+            }
+            let late = polled && view.announced.is_some() && !view.single;
+            return self.broke_unless(!late, true_ms, "S10 lost is told", || {
+                "authority is gone after a poll and no Lost was told".to_owned()
+            });
+        };
+        view.current = Some(term);
+        let (lapsed, announced) = (view.lapsed, view.announced);
+        self.broke_unless(lapsed < Some(term), true_ms, "S9 no term resumes", || {
+            format!("term {term} has authority again")
+        });
+        self.broke_unless(announced == Some(term), true_ms, "S10 authority is told", || {
+            format!("authority of term {term} while {announced:?} is told")
+        });
+        self.broke_unless(remaining_ms > 0, true_ms, "S5 fence", || "nothing remains".to_owned());
+        self.check_fence(true_ms, now, session, term, remaining_ms);
+    }
+
+    /// S5: authority ends at `sent + lease - margin` of a write that landed, and of every one in
+    /// doubt.
+    fn check_fence(&mut self, true_ms: u64, now: Now, session: usize, term: u64, left_ms: u64) {
+        let view = &self.views[session];
+        let granted = view.grant.map(|grant| &self.deeds[grant]).filter(|deed| {
+            deed.term == term && deed.aim != Aim::Create && deed.landed_ms.is_some()
+        });
+        let Some(granted) = granted else {
+            return self.broke(
+                true_ms,
+                "S5 authority without a landed write",
+                format!("term {term} at {now:?}"),
+            );
+        };
+        if self.excused(session) {
+            return;
+        }
+        let rate = i128::from(1_000_000 + view.rate_ppm);
+        let over = |deed: &Deed| {
+            let passed_ms = i128::from(true_ms - deed.sent_ms) * rate / 1_000_000;
+            let span_ms = i128::from(deed.lease.lease_ms.unwrap_or(0)) - i128::from(deed.margin_ms);
+            passed_ms + i128::from(left_ms) - span_ms
+        };
+        let mut worst_ms = over(granted);
+        for open in &view.open {
+            let deed = &self.deeds[*open];
+            if deed.aim == Aim::Renew && deed.term == term {
+                worst_ms = worst_ms.max(over(deed));
+            }
+        }
+        self.broke_unless(worst_ms <= i128::from(ROUNDING_MS), true_ms, "S5 fence", || {
+            format!("authority of term {term} lasts {worst_ms} ms beyond its fence")
+        });
+    }
+
+    pub fn told_acquired(&mut self, true_ms: u64, session: usize, term: u64, holds: bool) {
+        let view = &mut self.views[session];
+        let in_order = view.announced.is_none() && view.acquired < Some(term);
+        view.announced = Some(term);
+        view.acquired = Some(term);
+        self.broke_unless(in_order, true_ms, "S10 once and in order", || {
+            format!("Acquired({term}) out of order")
+        });
+        self.broke_unless(holds, true_ms, "S10 acquired without authority", || {
+            format!("Acquired({term}) without authority")
+        });
+        if let Some(highest) = self.highest_token.filter(|_| self.tokens_hold) {
+            self.broke_unless(term > highest, true_ms, "I2 tokens grow", || {
+                format!("token {term} was handed out after {highest}")
+            });
+        }
+        self.highest_token = Some(term);
+    }
+
+    /// `own` is the term of the stored record, where this very session wrote it.
+    pub fn told_lost(
+        &mut self,
+        true_ms: u64,
+        session: usize,
+        (term, reason): (u64, LostReason),
+        own: Option<u64>,
+    ) {
+        let view = &mut self.views[session];
+        let in_order = view.announced.take() == Some(term);
+        view.lapsed = view.lapsed.max(Some(term));
+        view.current = None;
+        self.broke_unless(in_order, true_ms, "S10 once and in order", || {
+            format!("Lost({term}) out of order")
+        });
+        let taken = matches!(reason, LostReason::Overtaken | LostReason::Deleted);
+        self.broke_unless(
+            !taken || own != Some(term),
+            true_ms,
+            "S8 own write taken as lost",
+            || format!("Lost({term}, {reason:?}) while the record is that term's own write"),
+        );
+    }
+
+    /// What a write is, by its bytes and condition.
+    pub fn aim(lease: &Lease, condition: &Condition, claim: bool) -> Aim {
+        match (claim, condition) {
+            (true, Condition::Absent) => Aim::Create,
+            (true, _) => Aim::Claim,
+            _ if lease.released() => Aim::Release,
+            _ if lease.parked => Aim::Park,
+            _ => Aim::Renew,
+        }
+    }
+
+    /// Enters a write into the book and checks what holds for every one (S4); its place in the
+    /// book.
+    pub fn wrote(
+        &mut self,
+        look: Look,
+        lease: &Lease,
+        body: &[u8],
+        aim: Aim,
+        config: &Config,
+    ) -> usize {
+        let Look { session, true_ms, .. } = look;
+        let version = etag(body);
+        let fresh = self.made.insert(version.clone(), self.deeds.len()).is_none();
+        self.broke_unless(fresh, true_ms, "S4 every body is new", || {
+            format!("{} was written before", version.0)
+        });
+        let view = &mut self.views[session];
+        let grows = lease.sequence > view.sequence;
+        view.sequence = view.sequence.max(lease.sequence);
+        let own = lease.session.as_deref() == Some(view.name.as_str());
+        self.broke_unless(grows && own, true_ms, "S4 session and sequence", || {
+            format!("sequence {} of session {:?}", lease.sequence, lease.session)
+        });
+        let term = lease.term.unwrap_or(0);
+        self.deeds.push(Deed {
+            session,
+            aim,
+            term,
+            lease: lease.clone(),
+            margin_ms: config.margin_ms,
+            sent_ms: true_ms,
+            version,
+            landed_ms: None,
+        });
+        let deed = self.deeds.len() - 1;
+        self.views[session].open.push(deed);
+        deed
+    }
+
+    /// How many requests this session sent within one of its leases, this one included; other
+    /// settings begin the count again.
+    pub fn sent(&mut self, look: Look, config: &Config) -> u64 {
+        let view = &mut self.views[look.session];
+        let pace_ms = (config.leader_timeout_ms, config.frequent_interval_ms);
+        if view.pace_ms != pace_ms {
+            view.pace_ms = pace_ms;
+            view.recent.clear();
+        }
+        view.recent.push_back(look.now.mono_ms);
+        while view.recent.front().is_some_and(|first| first + pace_ms.0 <= look.now.mono_ms) {
+            view.recent.pop_front();
+        }
+        view.recent.len() as u64
+    }
+
+    /// What an answer tells the session that gets it now.
+    pub fn answered(&mut self, look: Look, deed: Option<usize>, answer: &Answer, skew_ms: u64) {
+        let Look { session, now, .. } = look;
+        let heard = !matches!(answer.outcome, Outcome::Unknown { .. });
+        let drifted = heard && self.drifted(session, now, &answer.facts);
+        match (&answer.outcome, deed) {
+            (Outcome::Found { version, reading }, _) => {
+                self.shown(look, version, reading, &answer.facts, skew_ms, drifted);
+            }
+            (Outcome::Unchanged, _) => {
+                if let Some(sight) = &mut self.views[session].sight {
+                    sight.prove(now, &answer.facts, skew_ms, drifted);
+                }
+            }
+            (Outcome::Missing, _) => {
+                let view = &mut self.views[session];
+                view.sight = None;
+                view.grace = None;
+                view.absent = true;
+                view.absent_at = Instant { mono_ms: now.mono_ms, true_ms: look.true_ms };
+            }
+            (Outcome::Written { version: Some(_) }, Some(deed)) => self.landed(look, deed, true),
+            (Outcome::Rejected(_), Some(deed)) => {
+                self.views[session].open.retain(|open| *open != deed);
+            }
+            _ => {}
+        }
+    }
+
+    /// S6 (b) is off where `Date` and the own clock moved apart by over 2 s between two answers.
+    fn drifted(&mut self, session: usize, now: Now, facts: &Facts) -> bool {
+        let view = &mut self.views[session];
+        let Some(date_ms) = facts.date_ms else { return false };
+        view.date_ms = Some(date_ms);
+        let before = view.sample.replace((date_ms, now.mono_ms));
+        before.is_some_and(|(date_before_ms, mono_before_ms)| {
+            let moved_ms = i128::from(date_ms) - i128::from(date_before_ms);
+            let own_ms = i128::from(now.mono_ms) - i128::from(mono_before_ms);
+            (moved_ms - own_ms).abs() > 2_000
+        })
+    }
+
+    fn shown(
+        &mut self,
+        look: Look,
+        version: &Version,
+        reading: &Reading,
+        facts: &Facts,
+        skew_ms: u64,
+        drifted: bool,
+    ) {
+        let Look { session, now, .. } = look;
+        let own = self.own_deed(session, version);
+        if let Some(deed) = own {
+            self.landed(look, deed, false);
+        }
+        let view = &mut self.views[session];
+        if let Reading::Lease(lease) = reading {
+            view.highest_term = view.highest_term.max(lease.term.unwrap_or(0));
+            view.longest_lease_ms = view.longest_lease_ms.max(lease.lease_ms.unwrap_or(0));
+        }
+        view.absent = false;
+        if own.is_none() {
+            view.grace = None;
+        }
+        match &mut view.sight {
+            Some(sight) if sight.version == *version => {}
+            _ => view.sight = Some(Sight::first(version.clone(), reading.clone(), now)),
+        }
+        if let Some(sight) = &mut view.sight {
+            sight.prove(now, facts, skew_ms, drifted);
+        }
+    }
+
+    /// The write of this session that made this version.
+    pub fn own_deed(&self, session: usize, version: &Version) -> Option<usize> {
+        self.made.get(version).copied().filter(|deed| self.deeds[*deed].session == session)
+    }
+
+    /// A session learns that its write landed: by the answer, or by reading its record back.
+    fn landed(&mut self, look: Look, deed: usize, answered: bool) {
+        let Look { session, now, .. } = look;
+        let Deed { aim, version, lease, .. } = self.deeds[deed].clone();
+        let view = &mut self.views[session];
+        view.open.clear();
+        view.absent = false;
+        view.highest_term = view.highest_term.max(lease.term.unwrap_or(0));
+        view.longest_lease_ms = view.longest_lease_ms.max(lease.lease_ms.unwrap_or(0));
+        let known = view.grace.as_ref().is_some_and(|grace| grace.version == version);
+        match aim {
+            Aim::Create if !known => {
+                let here = Instant { mono_ms: now.mono_ms, true_ms: look.true_ms };
+                let since = if answered { view.absent_at } else { here };
+                view.grace = Some(Grace { version: version.clone(), since });
+            }
+            Aim::Create => {}
+            Aim::Claim | Aim::Renew => {
+                view.grace = None;
+                view.grant = Some(deed);
+            }
+            Aim::Release | Aim::Park => view.grace = None,
+        }
+        if view.sight.as_ref().is_none_or(|sight| sight.version != version) {
+            let reading = Reading::Lease(Box::new(lease));
+            view.sight = Some(Sight::first(version, reading, now));
+        }
+    }
+}
+
+impl Sight {
+    fn first(version: Version, reading: Reading, now: Now) -> Self {
+        Self {
+            version,
+            reading,
+            origin_ms: i128::from(now.mono_ms),
+            first_ms: now.mono_ms,
+            modified_ms: None,
+            drifted: false,
+        }
+    }
+
+    /// S6 (b): what one answer says about the age by the store's own clock.
+    fn prove(&mut self, now: Now, facts: &Facts, skew_ms: u64, drifted: bool) {
+        self.modified_ms = facts.last_modified_ms.or(self.modified_ms);
+        if drifted {
+            self.drifted = true;
+            self.origin_ms = i128::from(self.first_ms);
+        }
+        let (Some(date_ms), Some(modified_ms)) = (facts.date_ms, self.modified_ms) else { return };
+        if facts.relayed || self.drifted {
+            return;
+        }
+        let proven_ms = date_ms.saturating_sub(modified_ms).saturating_sub(1_000 + skew_ms);
+        self.origin_ms = self.origin_ms.min(i128::from(now.mono_ms) - i128::from(proven_ms));
+    }
+
+    /// On which of the two proofs an age of this length rests.
+    pub fn ground(&self, now: Now, age_ms: u64) -> Ground {
+        let watched = now.mono_ms.saturating_sub(self.first_ms) >= age_ms;
+        if watched { Ground::Watched } else { Ground::StoreClock }
+    }
+}

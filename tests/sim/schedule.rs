@@ -1,0 +1,306 @@
+//! One seed, one schedule: which members, which clocks, which faults (swarm style), and when it
+//! heals.
+
+use edgelect::config::{Config, Follow, HostClock, Settings};
+use edgelect::lease::{self, Lease, Stamp};
+
+use super::chance::Chance;
+use super::clocks::Clocks;
+use super::member::Cron;
+use super::network::Weather;
+use super::oracle::Contract;
+use super::store::Manners;
+use super::world::{Event, World};
+
+/// What the environment does to a schedule between requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blow {
+    Crash,
+    CrashLoop,
+    Pause,
+    /// Long computing between two answers.
+    Busy,
+    Suspend,
+    StepBack,
+    StepForward,
+    Resign,
+    Stop,
+    Configure,
+    CutMember,
+    Outage,
+    Delete,
+    Garbage,
+    Foreign,
+    NewerFormat,
+}
+
+const BLOWS: [Blow; 16] = [
+    Blow::Crash,
+    Blow::CrashLoop,
+    Blow::Pause,
+    Blow::Busy,
+    Blow::Suspend,
+    Blow::StepBack,
+    Blow::StepForward,
+    Blow::Resign,
+    Blow::Stop,
+    Blow::Configure,
+    Blow::CutMember,
+    Blow::Outage,
+    Blow::Delete,
+    Blow::Garbage,
+    Blow::Foreign,
+    Blow::NewerFormat,
+];
+
+/// How one schedule was drawn.
+pub struct Schedule {
+    pub world: World,
+    pub blows: Vec<Blow>,
+    /// The mean time between two blows.
+    pub pace_ms: u64,
+    /// The longest lease of any member.
+    pub lease_ms: u64,
+    pub heal_ms: u64,
+    /// Within which time of healing somebody must lead (I5).
+    pub bound_ms: u64,
+    /// Leases that members may be configured to.
+    pub leases_ms: Vec<u64>,
+    pub stepped_forward: bool,
+    /// A machine that crashes again and again, and how often it still will.
+    pub crash_loop: (usize, u64),
+}
+
+/// What all members of a group share.
+struct Group {
+    leases_ms: Vec<u64>,
+    max_lease_ms: u64,
+    store_skew_ms: u64,
+    /// One part in this many of a lease is the margin.
+    margin_parts: u64,
+    peers: bool,
+    worst_ppm: u64,
+}
+
+/// How far clock rates may go beyond the contract, in thousandths of the contract; 900 keeps within
+/// it.
+pub const WITHIN_CONTRACT: u64 = 900;
+
+impl Schedule {
+    pub fn draw(seed: u64, rate_per_mille: u64) -> Self {
+        let mut chance = Chance::new(seed ^ 0xED6E_1EC7);
+        let group = Group::draw(&mut chance, rate_per_mille);
+        let lease_ms = group.max_lease_ms;
+        let undated = chance.one_in(8);
+        let crons = chance.one_in(3);
+        let apart_ms = group.store_skew_ms;
+        let manners = Manners {
+            front_end_ms: vec![0, chance.pick(&[0, apart_ms / 2, apart_ms])],
+            undated,
+            relayed_per_mille: chance.pick(&[0, 0, 0, 200, 1_000]),
+            full_304: chance.one_in(2),
+        };
+        let contract = Contract {
+            worst_ppm: group.worst_ppm,
+            clocks: rate_per_mille <= WITHIN_CONTRACT,
+            shortest_lease_ms: group.leases_ms.iter().copied().min().unwrap_or(0),
+            dated: !undated,
+        };
+        let mut world = World::new(seed, manners, contract);
+        world.weather = Weather::draw(&mut chance, lease_ms);
+        world.peer_trouble = chance.pick(&[0, 100, 500]);
+        if rate_per_mille > WITHIN_CONTRACT {
+            // The canary needs the shortest ways, so that only the clocks can be at fault.
+            world.weather = Weather::calm();
+        }
+        let mut schedule = Self {
+            world,
+            blows: Vec::new(),
+            pace_ms: lease_ms * chance.between(2, 16) / 4,
+            lease_ms,
+            heal_ms: lease_ms * chance.between(18, 40),
+            bound_ms: 0,
+            leases_ms: group.leases_ms.clone(),
+            stepped_forward: false,
+            crash_loop: (0, 0),
+        };
+        schedule.draw_members(&mut chance, &group, crons);
+        schedule.draw_blows(&mut chance);
+        schedule.first_record(&mut chance);
+        schedule.bound_ms = schedule.leader_bound_ms();
+        schedule.world.at(schedule.heal_ms, Event::Heal);
+        schedule.world.after(schedule.pace_ms, Event::Chaos);
+        schedule
+    }
+
+    fn draw_members(&mut self, chance: &mut Chance, group: &Group, crons: bool) {
+        let members = chance.pick(&[1, 2, 2, 3, 3, 4, 5]);
+        for member in 0..members {
+            let cron = crons && chance.one_in(2);
+            let twin = member > 0 && chance.one_in(6);
+            if twin {
+                self.world.tally.fault(super::report::Kind::TwinIdentity);
+            }
+            let name = if twin { member - 1 } else { member };
+            let mut config = group.config(chance, name, member, cron);
+            let rate_ppm = group.rate_ppm(chance);
+            let wall_ms = chance.pick(&[0, 10_000, 3_600_000, 86_400_000]);
+            let wall_ms = if chance.one_in(2) { wall_ms } else { -wall_ms };
+            let origin_ms = chance.below(1_000_000);
+            let clocks = Clocks::new(cron, rate_ppm, origin_ms, wall_ms);
+            // A tick has to outlast the grace and everybody's lease, or a fleet of crons never
+            // leads.
+            let least_ms = config.grace_ms(self.lease_ms)
+                + config.store_skew_ms
+                + 4 * config.request_timeout_ms;
+            let cron = cron.then(|| {
+                let sustain_ms = 2 * least_ms + chance.below(2 * self.lease_ms);
+                config.sustain_ms = Some(sustain_ms);
+                let rest_ms = self.lease_ms / 4;
+                let period_ms = sustain_ms + chance.between(1, rest_ms);
+                Cron { period_ms, sustain_ms, reserve_ms: chance.between(1, least_ms / 2) }
+            });
+            let machine = self.world.add_machine(config, clocks, cron);
+            self.world.machines[machine].work_end_ms =
+                chance.pick(&[0, 20, self.lease_ms / 20, self.lease_ms]);
+            let begin_ms = chance.span(2 * self.lease_ms);
+            let begin = match cron {
+                Some(_) => Event::Tick { machine, copy: false },
+                None => Event::Start { machine },
+            };
+            self.world.at(begin_ms, begin);
+        }
+    }
+
+    fn draw_blows(&mut self, chance: &mut Chance) {
+        for blow in BLOWS {
+            if chance.per_mille(400) {
+                self.blows.push(blow);
+            }
+        }
+        // A suspend and a step back together hide from both clocks of a host: beyond S11.
+        if self.blows.contains(&Blow::Suspend) {
+            self.blows.retain(|blow| *blow != Blow::StepBack);
+        }
+        // A foreign record is waited out by each member's own lease: safe where all have the same
+        // one.
+        if self.leases_ms.len() > 1 {
+            self.blows.retain(|blow| *blow != Blow::Foreign);
+        }
+    }
+
+    fn first_record(&mut self, chance: &mut Chance) {
+        let term = 1_700_000_000_000;
+        match chance.below(6) {
+            0 => self.world.store.put(0, &foreign_record(0, "old", Some(term), true)),
+            1 => self.world.store.put(0, &foreign_record(1, "old", Some(term), false)),
+            2 => self.world.store.put(0, b"not a record"),
+            _ => {}
+        }
+    }
+
+    /// I5. The slowest way to a leader after healing, by true time: the longest pause that a member
+    /// may be in (a capped back-off, an honoured Retry-After, the pause after a resignation, an
+    /// interval of asking peers that says no), a look, a frugal follower's second look, the longest
+    /// wait for a proof (a lease, the grace, a single clock's slack) begun anew once because a
+    /// claimant's own write is in the way, and the round trips between; all of it on a slow clock.
+    /// A fleet of crons adds two periods.
+    fn leader_bound_ms(&self) -> u64 {
+        let machines = &self.world.machines;
+        let longest = |of: &dyn Fn(&Config) -> u64| {
+            machines.iter().map(|machine| of(&machine.config)).max().unwrap_or(0)
+        };
+        let lease_ms = 2 * self.lease_ms;
+        let grace_ms = longest(&|config| config.grace_ms(lease_ms) + config.store_skew_ms);
+        let intervals_ms = longest(&|config| config.infrequent_interval_ms);
+        let requests_ms = longest(&|config| {
+            8 * config.request_timeout_ms + 4 * config.frequent_interval_ms + config.peer_timeout_ms
+        });
+        let pause_ms = intervals_ms.max(lease_ms).max(self.world.weather.retry_after_ms);
+        let crons_ms = machines.iter().filter_map(|machine| machine.cron);
+        let crons_ms = crons_ms.map(|cron| 2 * cron.period_ms).max().unwrap_or(0);
+        let local_ms = pause_ms + 2 * intervals_ms + 2 * grace_ms + requests_ms + 2_000 + crons_ms;
+        local_ms + local_ms / 10
+    }
+}
+
+impl Group {
+    fn draw(chance: &mut Chance, rate_per_mille: u64) -> Self {
+        let base_ms =
+            chance.pick(&[1_000, 1_500, 2_000, 6_000, 6_000, 10_000, 15_000, 15_000, 30_000]);
+        let leases_ms = if chance.one_in(3) {
+            vec![base_ms, 1_000.max(base_ms / 2), 1_000.max(base_ms / 3)]
+        } else {
+            vec![base_ms]
+        };
+        let margin_parts = chance.pick(&[10, 10, 10, 5, 20, 3]);
+        // Rates r of leader and follower keep I1 while (D - M) / r_leader <= D / r_follower; with
+        // both within 1 +- x that is x <= m / (2 - m) for m = M / D.
+        let contract_ppm = 1_000_000 / (2 * margin_parts - 1);
+        Self {
+            leases_ms,
+            max_lease_ms: base_ms,
+            store_skew_ms: chance.pick(&[2_000, 2_000, 500, 100]),
+            margin_parts,
+            peers: chance.one_in(3),
+            worst_ppm: contract_ppm * rate_per_mille / 1_000,
+        }
+    }
+
+    fn rate_ppm(&self, chance: &mut Chance) -> i64 {
+        let worst = self.worst_ppm as i64;
+        let between = chance.below(2 * self.worst_ppm + 1) as i64 - worst;
+        chance.pick(&[0, worst, -worst, between, worst, -worst])
+    }
+
+    fn config(&self, chance: &mut Chance, name: u64, member: u64, cron: bool) -> Config {
+        let lease_ms = chance.pick(&self.leases_ms);
+        let server_id = (!chance.one_in(8)).then(|| format!("m{name}"));
+        let address = format!("m{member}:80");
+        let pace = chance.pick(&[1, 2, 3]);
+        loop {
+            let divisor = chance.between(3, 12);
+            let settings = Settings {
+                lockfile_path: Some("leader.json".to_owned()),
+                server_id: server_id.clone(),
+                server_addr: self.peers.then(|| address.clone()),
+                frequent_interval_ms: Some((lease_ms / divisor).max(100)),
+                infrequent_interval_ms: Some(lease_ms * pace),
+                leader_timeout_ms: Some(lease_ms),
+                peer_mode: Some(self.peers),
+                peer_timeout_ms: Some((lease_ms / 5).max(50)),
+                follow: Some(chance.pick(&[Follow::Tight, Follow::Balanced, Follow::Frugal])),
+                margin_ms: Some(lease_ms.div_ceil(self.margin_parts)),
+                store_skew_ms: Some(self.store_skew_ms),
+                max_lease_ms: Some(self.max_lease_ms),
+                clock: if cron { HostClock::One } else { HostClock::Two },
+                ..Settings::default()
+            };
+            if let Ok(config) = Config::new(&settings) {
+                return config;
+            }
+        }
+    }
+}
+
+/// A record that no session of the schedule wrote; each number makes other bytes.
+pub fn foreign_record(number: u64, leader_id: &str, term: Option<u64>, released: bool) -> Vec<u8> {
+    let mut extra = serde_json::Map::new();
+    extra.insert("note".to_owned(), number.into());
+    let lease = Lease {
+        leader_id: leader_id.to_owned(),
+        leader_addr: String::new(),
+        last_updated: if released { Stamp::Released } else { Stamp::At(1_795_000_000_000) },
+        term,
+        session: None,
+        sequence: 0,
+        lease_ms: None,
+        acquired: None,
+        transitions: 0,
+        parked: false,
+        slot: None,
+        slot_done: None,
+        extra,
+    };
+    lease::write(&lease)
+}

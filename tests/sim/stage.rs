@@ -1,0 +1,192 @@
+//! A small stage for one named scenario: a few machines, a calm network, one thing that goes wrong.
+
+use edgelect::config::{Config, Follow, HostClock, Settings};
+use edgelect::election::{Event as Told, LostReason};
+use edgelect::lease::{Lease, Reading};
+
+use super::clocks::Clocks;
+use super::network::Fate;
+use super::oracle::Contract;
+use super::schedule::foreign_record;
+use super::store::Manners;
+use super::world::{Event, Script, World};
+
+pub const LEASE_MS: u64 = 15_000;
+pub const MARGIN_MS: u64 = 1_500;
+pub const INTERVAL_MS: u64 = 5_000;
+pub const TERM: u64 = 1_700_000_000_000;
+
+/// Machines `m0`, `m1`, … with S3lect's usual 15 s and 5 s; nothing runs yet.
+pub struct Stage {
+    pub world: World,
+}
+
+pub fn settings(machine: usize) -> Settings {
+    Settings {
+        lockfile_path: Some("leader.json".to_owned()),
+        server_id: Some(format!("m{machine}")),
+        leader_timeout_ms: Some(LEASE_MS),
+        frequent_interval_ms: Some(INTERVAL_MS),
+        follow: Some(Follow::Tight),
+        ..Settings::default()
+    }
+}
+
+pub fn config(settings: &Settings) -> Config {
+    Config::new(settings).expect("a scenario's settings are valid")
+}
+
+impl Stage {
+    /// A group of so many machines whose last leader has released the lease.
+    pub fn released(machines: usize) -> Self {
+        let mut stage = Self::absent(machines);
+        stage.world.store.put(0, &foreign_record(0, "old", Some(TERM), true));
+        stage
+    }
+
+    /// A group of so many machines without a record.
+    pub fn absent(machines: usize) -> Self {
+        let settings: Vec<Settings> = (0..machines).map(settings).collect();
+        Self::of(&settings, false)
+    }
+
+    pub fn of(settings: &[Settings], undated: bool) -> Self {
+        let manners = Manners { front_end_ms: vec![0], undated, ..Manners::default() };
+        let leases_ms = settings.iter().filter_map(|settings| settings.leader_timeout_ms);
+        let shortest_lease_ms = leases_ms.min().unwrap_or(LEASE_MS);
+        let contract =
+            Contract { worst_ppm: 52_000, clocks: true, shortest_lease_ms, dated: !undated };
+        let mut world = World::new(7, manners, contract);
+        world.restarts = false;
+        for settings in settings {
+            let single = settings.clock == HostClock::One;
+            world.add_machine(config(settings), Clocks::new(single, 0, 1_000, 0), None);
+        }
+        Self { world }
+    }
+
+    /// A released group in which machine 0 leads and the others follow.
+    pub fn led(machines: usize) -> Self {
+        let mut stage = Self::released(machines);
+        stage.start_all();
+        stage
+    }
+
+    /// Starts machine 0, and the others when it leads.
+    pub fn start_all(&mut self) {
+        self.world.start(0);
+        self.run(1_000);
+        for machine in 1..self.world.machines.len() {
+            self.world.start(machine);
+        }
+        self.run(1_000);
+        assert_eq!(self.leader(), Some(0), "m0 leads when a scenario begins");
+    }
+
+    pub fn run(&mut self, ms: u64) {
+        self.world.run_until(self.world.now_ms + ms);
+        if let Some(broken) = &self.world.oracle.violation {
+            panic!("{} at {} ms: {}", broken.check, broken.at_ms, broken.text);
+        }
+    }
+
+    /// Runs until somebody other than `machine` leads; how long that took.
+    pub fn run_until_led_by_other(&mut self, machine: usize, most_ms: u64) -> u64 {
+        let began_ms = self.world.now_ms;
+        while self.leader().is_none_or(|leader| leader == machine) {
+            assert!(self.world.now_ms - began_ms < most_ms, "nobody led within {most_ms} ms");
+            self.run(20);
+        }
+        self.world.now_ms - began_ms
+    }
+
+    /// Runs until the machine has no authority; how long that took.
+    pub fn run_until_without(&mut self, machine: usize, most_ms: u64) -> u64 {
+        let began_ms = self.world.now_ms;
+        while self.leader() == Some(machine) {
+            assert!(self.world.now_ms - began_ms < most_ms, "m{machine} leads for too long");
+            self.run(20);
+        }
+        self.world.now_ms - began_ms
+    }
+
+    /// The machine that has authority at this instant.
+    pub fn leader(&self) -> Option<usize> {
+        let leads = |session: &usize| self.world.authority(*session).is_some();
+        let leader = (0..self.world.sessions.len()).find(leads);
+        leader.map(|session| self.world.sessions[session].machine)
+    }
+
+    /// The term that is led at this instant.
+    pub fn term(&self) -> Option<u64> {
+        (0..self.world.sessions.len()).find_map(|session| self.world.authority(session))
+    }
+
+    /// The newest session of a machine.
+    pub fn session(&self, machine: usize) -> usize {
+        let of_machine = |session: &usize| self.world.sessions[*session].machine == machine;
+        (0..self.world.sessions.len()).rfind(of_machine).expect("the machine was started")
+    }
+
+    /// How often a machine's sessions were told that they lead.
+    pub fn acquired(&self, machine: usize) -> usize {
+        self.count(machine, |told| matches!(told, Told::Acquired { .. }))
+    }
+
+    /// Why a machine's sessions lost their terms, in order.
+    pub fn lost(&self, machine: usize) -> Vec<LostReason> {
+        let of_machine = self
+            .world
+            .told
+            .iter()
+            .filter(|(session, _)| self.world.sessions[*session].machine == machine);
+        let reason = |told: &Told| match told {
+            Told::Lost { reason, .. } => Some(*reason),
+            _ => None,
+        };
+        of_machine.filter_map(|(_, told)| reason(told)).collect()
+    }
+
+    pub fn failed(&self, machine: usize) -> usize {
+        self.count(machine, |told| matches!(told, Told::Failed(_)))
+    }
+
+    fn count(&self, machine: usize, which: impl Fn(&Told) -> bool) -> usize {
+        let told = self.world.told.iter();
+        told.filter(|(session, told)| {
+            self.world.sessions[*session].machine == machine && which(told)
+        })
+        .count()
+    }
+
+    /// The readable record in the store.
+    pub fn record(&self) -> Option<&Lease> {
+        match self.world.store.object.as_ref().map(|object| &object.reading) {
+            Some(Reading::Lease(lease)) => Some(lease),
+            _ => None,
+        }
+    }
+
+    /// What becomes of the next writes (or reads) of a machine.
+    pub fn script(&mut self, machine: usize, write: bool, times: u64, fate: Fate) {
+        self.world.script.push(Script { machine, write, times, fate });
+    }
+
+    pub fn cut(&mut self, machine: usize, requests: bool, answers: bool, ms: u64) {
+        let until_ms = self.world.now_ms + ms;
+        let cut = super::member::Cut { until_ms, requests, answers, refused: false };
+        self.world.machines[machine].cut = cut;
+    }
+
+    pub fn outage(&mut self, refused: bool, ms: u64) {
+        let until_ms = self.world.now_ms + ms;
+        let (requests, answers) = (true, false);
+        self.world.outage = super::member::Cut { until_ms, requests, answers, refused };
+    }
+
+    /// Lets a machine run again that was down.
+    pub fn start(&mut self, machine: usize) {
+        self.world.after(0, Event::Start { machine });
+        self.run(1);
+    }
+}

@@ -1,0 +1,547 @@
+//! The world of one schedule: a queue of events over true time, and the driver's loop for each
+//! session.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+use edgelect::clock::Now;
+use edgelect::config::Config;
+use edgelect::election::{Event as Told, Input, PeerAnswer, Step};
+use edgelect::store::{Answer, Facts, Fault, FaultKind, Outcome};
+
+use super::chance::Chance;
+use super::clocks::Clocks;
+use super::member::{Cron, Cut, Due, Machine, Session};
+use super::network::{Fate, Weather};
+use super::oracle::{Contract, Look, Oracle};
+use super::report::{History, Kind, Tally};
+use super::requests::{Request, brief};
+use super::store::{Manners, ModelStore};
+
+/// Something that happens at one true instant.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// A driver's timer.
+    Wake { session: usize, wakes: u64 },
+    /// A request is cut off.
+    Timeout { session: usize, request: usize },
+    /// A request, or its second copy, takes effect.
+    Arrive { request: usize, copy: bool },
+    /// An answer reaches the driver.
+    Deliver { session: usize, request: usize, answer: Box<Answer> },
+    /// A peer's answer reaches the driver.
+    Peer { session: usize, request: usize, answer: PeerAnswer },
+    /// The work of one lost term has stopped.
+    WorkEnds { session: usize, term: u64 },
+    /// A stopped process runs again.
+    Resume { machine: usize },
+    /// A new session starts.
+    Start { machine: usize },
+    /// A cron fires; its host ends the isolate at the given time.
+    Tick { machine: usize, copy: bool },
+    /// The trigger's budget is nearly used up.
+    TickStop { session: usize },
+    /// The isolate is gone, without notice.
+    Vanish { session: usize },
+    /// The schedule's next fault.
+    Chaos,
+    /// No faults from here on.
+    Heal,
+}
+
+/// An event in the queue: first by time, then by chance.
+struct Queued {
+    at: (u64, u64),
+    event: Event,
+}
+
+impl Ord for Queued {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.at.cmp(&other.at)
+    }
+}
+
+impl PartialOrd for Queued {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Queued {
+    fn eq(&self, other: &Self) -> bool {
+        self.at == other.at
+    }
+}
+
+impl Eq for Queued {}
+
+/// Hosts cut longer timers short, as JavaScript's do.
+const LONGEST_SLEEP_MS: u64 = 1 << 31;
+
+/// No schedule is this long; one that is spins.
+const MOST_STEPS: u64 = 1_000_000;
+
+/// A fate that a scenario prescribes for the next requests of one machine.
+pub struct Script {
+    pub machine: usize,
+    pub write: bool,
+    pub times: u64,
+    pub fate: Fate,
+}
+
+pub struct World {
+    pub now_ms: u64,
+    pub chance: Chance,
+    pub store: ModelStore,
+    pub machines: Vec<Machine>,
+    pub sessions: Vec<Session>,
+    /// The sessions that are alive, oldest first.
+    living: Vec<usize>,
+    pub weather: Weather,
+    pub script: Vec<Script>,
+    pub outage: Cut,
+    /// A session that has finished is followed by another one.
+    pub restarts: bool,
+    /// Peers may lie, and how often they are silent, out of a thousand.
+    pub peer_trouble: u64,
+    pub oracle: Oracle,
+    pub tally: Tally,
+    pub history: History,
+    /// The last instant at which something injected can still take effect.
+    pub trouble_until_ms: u64,
+    pub healed: bool,
+    /// How long nobody has led, and the longest such time since it was last reset.
+    pub leaderless_since_ms: Option<u64>,
+    pub leaderless_ms: u64,
+    /// Whose token was the newest to be handed out.
+    pub last_leader: Option<usize>,
+    /// What the work was told, for scenarios.
+    pub told: Vec<(usize, Told)>,
+    queue: BinaryHeap<Reverse<Queued>>,
+    pub requests: Vec<Request>,
+}
+
+impl World {
+    pub fn new(seed: u64, manners: Manners, contract: Contract) -> Self {
+        Self {
+            now_ms: 0,
+            chance: Chance::new(seed),
+            store: ModelStore::new(manners),
+            machines: Vec::new(),
+            sessions: Vec::new(),
+            living: Vec::new(),
+            weather: Weather::calm(),
+            script: Vec::new(),
+            outage: Cut::default(),
+            restarts: true,
+            peer_trouble: 0,
+            oracle: Oracle::new(contract),
+            tally: Tally::default(),
+            history: History::default(),
+            trouble_until_ms: 0,
+            healed: false,
+            leaderless_since_ms: Some(0),
+            leaderless_ms: 0,
+            last_leader: None,
+            told: Vec::new(),
+            queue: BinaryHeap::new(),
+            requests: Vec::new(),
+        }
+    }
+
+    pub fn add_machine(&mut self, config: Config, clocks: Clocks, cron: Option<Cron>) -> usize {
+        let (paused_until_ms, cut, work_end_ms) = (0, Cut::default(), 50);
+        self.machines.push(Machine { config, clocks, paused_until_ms, cut, cron, work_end_ms });
+        self.machines.len() - 1
+    }
+
+    /// Events of one instant happen in any order.
+    pub fn at(&mut self, at_ms: u64, event: Event) {
+        let order = self.chance.next();
+        self.queue.push(Reverse(Queued { at: (at_ms.max(self.now_ms), order), event }));
+    }
+
+    pub fn after(&mut self, in_ms: u64, event: Event) {
+        self.at(self.now_ms + in_ms, event);
+    }
+
+    /// Something injected can take effect until then.
+    pub fn trouble_until(&mut self, until_ms: u64) {
+        if !self.healed {
+            self.trouble_until_ms = self.trouble_until_ms.max(until_ms);
+        }
+    }
+
+    /// The next event up to `until_ms` happens; `None` when there is none. Chaos and healing are
+    /// the caller's.
+    pub fn step(&mut self, until_ms: u64) -> Option<Event> {
+        if self.queue.peek()?.0.at.0 > until_ms {
+            return None;
+        }
+        let Reverse(Queued { at: (at_ms, _), event }) = self.queue.pop()?;
+        self.now_ms = at_ms;
+        if self.stale(&event) {
+            return Some(event);
+        }
+        self.tally.steps += 1;
+        let few = self.tally.steps < MOST_STEPS;
+        self.oracle.broke_unless(few, at_ms, "no spinning", || "the schedule never ends".into());
+        if let Some(resume_ms) = self.held_up(&event) {
+            self.at(resume_ms, event.clone());
+            return Some(event);
+        }
+        self.happen(event.clone());
+        self.look_around();
+        Some(event)
+    }
+
+    /// Runs a scripted scenario up to this true time.
+    pub fn run_until(&mut self, until_ms: u64) {
+        while self.oracle.violation.is_none() && self.step(until_ms).is_some() {}
+        self.now_ms = self.now_ms.max(until_ms);
+        self.look_around();
+    }
+
+    /// Most timers are set again or cancelled before they fire.
+    fn stale(&self, event: &Event) -> bool {
+        match event {
+            Event::Wake { session, wakes } => {
+                let Session { alive, wake, wakes: newest, .. } = &self.sessions[*session];
+                !alive || wake.is_none() || newest != wakes
+            }
+            Event::Timeout { session, request } => {
+                let Session { alive, flight, .. } = &self.sessions[*session];
+                !alive || flight.as_ref().is_none_or(|flight| flight.request != *request)
+            }
+            _ => false,
+        }
+    }
+
+    /// A stopped process sees nothing before it runs again.
+    fn held_up(&self, event: &Event) -> Option<u64> {
+        let session = match event {
+            Event::Wake { session, .. }
+            | Event::Timeout { session, .. }
+            | Event::Deliver { session, .. }
+            | Event::Peer { session, .. }
+            | Event::WorkEnds { session, .. }
+            | Event::TickStop { session } => *session,
+            _ => return None,
+        };
+        let machine = &self.machines[self.sessions[session].machine];
+        let stopped = self.sessions[session].alive && machine.paused_until_ms > self.now_ms;
+        stopped.then_some(machine.paused_until_ms)
+    }
+
+    fn happen(&mut self, event: Event) {
+        self.history.mix(self.now_ms);
+        match event {
+            Event::Wake { session, wakes } => self.on_wake(session, wakes),
+            Event::Timeout { session, request } => self.on_timeout(session, request),
+            Event::Arrive { request, copy } => self.on_arrive(request, copy),
+            Event::Deliver { session, request, answer } => {
+                self.on_deliver(session, request, *answer);
+            }
+            Event::Peer { session, request, answer } => {
+                if self.land(session, request) {
+                    self.tell(session, Input::Peer(answer));
+                }
+            }
+            Event::WorkEnds { session, term } => self.on_work_ends(session, term),
+            Event::Resume { machine } => self.machines[machine].clocks.resume(self.now_ms),
+            Event::Start { machine } => {
+                self.start(machine);
+            }
+            Event::Tick { machine, copy } => self.on_tick(machine, copy),
+            Event::TickStop { session } => {
+                if self.sessions[session].alive {
+                    self.tell(session, Input::Stop { park: true });
+                }
+            }
+            Event::Vanish { session } => {
+                if self.sessions[session].alive {
+                    self.tally.fault(Kind::VanishedIsolate);
+                    self.kill(session);
+                }
+            }
+            Event::Chaos | Event::Heal => {}
+        }
+    }
+
+    /// I1 and the fences of everybody, at this true instant, stopped ones included.
+    pub fn look_around(&mut self) {
+        let mut leaders = Vec::new();
+        for index in 0..self.living.len() {
+            let session = self.living[index];
+            let look = self.look(session);
+            let authority = self.sessions[session].election.authority(look.now);
+            self.oracle.looked(look, authority, false);
+            leaders.extend(authority.map(|authority| (session, authority.term)));
+        }
+        self.oracle.leaders(self.now_ms, &leaders);
+        self.history.mix(leaders.first().map_or(0, |(_, term)| *term));
+        if leaders.is_empty() {
+            let since_ms = *self.leaderless_since_ms.get_or_insert(self.now_ms);
+            self.leaderless_ms = self.leaderless_ms.max(self.now_ms - since_ms);
+        } else {
+            self.leaderless_since_ms = None;
+        }
+    }
+
+    pub fn look(&self, session: usize) -> Look {
+        let Session { machine, .. } = self.sessions[session];
+        let clocks = &self.machines[machine].clocks;
+        let now = self.sessions[session].reading(clocks, self.now_ms);
+        Look { session, true_ms: self.now_ms, now }
+    }
+
+    /// The term that a session has authority for at this instant.
+    pub fn authority(&self, session: usize) -> Option<u64> {
+        let now = self.look(session).now;
+        let session = &self.sessions[session];
+        session.election.authority(now).filter(|_| session.alive).map(|authority| authority.term)
+    }
+
+    pub fn start(&mut self, machine: usize) -> usize {
+        let session = self.sessions.len();
+        let name = format!("s{session}");
+        let Machine { config, clocks, .. } = &self.machines[machine];
+        let seed = self.chance.next();
+        self.oracle.join(name.clone(), clocks.rate_ppm, clocks.single);
+        self.sessions.push(Session::new(machine, name, config, seed));
+        self.living.push(session);
+        self.history.note(self.now_ms, || format!("m{machine} starts s{session}"));
+        self.drive(session);
+        session
+    }
+
+    pub fn kill(&mut self, session: usize) {
+        self.sessions[session].alive = false;
+        self.living.retain(|living| *living != session);
+        self.history.note(self.now_ms, || format!("s{session} is gone"));
+    }
+
+    fn on_tick(&mut self, machine: usize, copy: bool) {
+        let Some(cron) = self.machines[machine].cron else { return };
+        self.tally.fault(if copy { Kind::DoubledTick } else { Kind::CronTick });
+        if !copy {
+            self.after(cron.period_ms, Event::Tick { machine, copy: false });
+            if !self.healed && self.chance.one_in(4) {
+                let late_ms = self.chance.span(cron.period_ms / 4);
+                self.after(late_ms, Event::Tick { machine, copy: true });
+            }
+        }
+        let session = self.start(machine);
+        self.after(cron.sustain_ms - cron.reserve_ms, Event::TickStop { session });
+        let early = !self.healed && self.chance.one_in(10);
+        let last_ms = if early { self.chance.below(cron.sustain_ms) } else { cron.sustain_ms };
+        self.after(last_ms, Event::Vanish { session });
+    }
+
+    fn on_wake(&mut self, session: usize, wakes: u64) {
+        let Session { alive, wakes: newest, wake, machine, .. } = &self.sessions[session];
+        let Some(due) = wake.filter(|_| *alive && *newest == wakes) else { return };
+        let clocks = &self.machines[*machine].clocks;
+        // Suspended meanwhile: the timer counts on a clock that stood still.
+        if clocks.mono_ms(self.now_ms) < due.mono_ms && !clocks.single {
+            let at_ms = clocks.true_when(self.now_ms, due.mono_ms);
+            return self.at(at_ms, Event::Wake { session, wakes });
+        }
+        self.sessions[session].wake = None;
+        self.fired(session, due);
+        self.drive(session);
+    }
+
+    fn fired(&mut self, session: usize, due: Due) {
+        let machine = self.sessions[session].machine;
+        self.sessions[session].fired(&self.machines[machine].clocks, self.now_ms, due);
+    }
+
+    fn on_timeout(&mut self, session: usize, request: usize) {
+        let Session { alive, flight, machine, .. } = &self.sessions[session];
+        let flight = flight.as_ref().filter(|flight| *alive && flight.request == request);
+        let Some(due) = flight.map(|flight| flight.due) else { return };
+        let clocks = &self.machines[*machine].clocks;
+        if clocks.mono_ms(self.now_ms) < due.mono_ms && !clocks.single {
+            let at_ms = clocks.true_when(self.now_ms, due.mono_ms);
+            return self.at(at_ms, Event::Timeout { session, request });
+        }
+        self.fired(session, due);
+        if self.requests[request].asked.is_none() {
+            self.sessions[session].flight = None;
+            return self.tell(session, Input::Peer(PeerAnswer::Silent));
+        }
+        let cause = Fault::new(FaultKind::Timeout, "no answer in time");
+        let outcome = Outcome::Unknown { retry_after_ms: None, cause };
+        self.on_deliver(session, request, Answer { outcome, facts: Facts::default() });
+    }
+
+    /// Whether this is the end of the request that the session waits for; late answers are dropped.
+    fn land(&mut self, session: usize, request: usize) -> bool {
+        let Session { alive, flight, .. } = &mut self.sessions[session];
+        let awaited = *alive && flight.as_ref().is_some_and(|flight| flight.request == request);
+        if awaited {
+            *flight = None;
+        } else {
+            self.tally.fault(Kind::LateAnswer);
+        }
+        awaited
+    }
+
+    fn on_deliver(&mut self, session: usize, request: usize, answer: Answer) {
+        if !self.land(session, request) {
+            return;
+        }
+        let look = self.look(session);
+        if look.now.held {
+            self.tally.fault(Kind::HeldClock);
+        }
+        let before = self.sessions[session].election.authority(look.now);
+        self.oracle.looked(look, before, false);
+        let skew_ms = self.sessions[session].election.config().store_skew_ms;
+        self.oracle.answered(look, self.requests[request].deed, &answer, skew_ms);
+        self.history.note(self.now_ms, || format!("s{session} <- {}", brief(&answer)));
+        self.tell(session, Input::Answer(answer));
+    }
+
+    fn on_work_ends(&mut self, session: usize, term: u64) {
+        if self.sessions[session].alive {
+            self.sessions[session].works.retain(|running| *running != term);
+            self.tell(session, Input::WorkEnded { term });
+        }
+    }
+
+    /// Tells a session what happened, as the driver does: `handle`, then `poll` until it waits.
+    pub fn tell(&mut self, session: usize, input: Input) {
+        if !self.sessions[session].alive {
+            return;
+        }
+        let now = self.look(session).now;
+        if matches!(input, Input::Stop { .. }) {
+            self.sessions[session].stopping_ms.get_or_insert(now.mono_ms);
+        }
+        if !matches!(input, Input::Answer(_)) {
+            self.history.note(self.now_ms, || format!("s{session} is told {input:?}"));
+        }
+        self.sessions[session].election.handle(now, input);
+        self.drain(session, now);
+        self.drive(session);
+    }
+
+    /// The driver's loop: polls and carries out until the election waits.
+    fn drive(&mut self, session: usize) {
+        const TURNS: usize = 4;
+        for _ in 0..TURNS {
+            let look = self.look(session);
+            let before = self.sessions[session].election.authority(look.now);
+            self.oracle.looked(look, before, false);
+            let step = self.sessions[session].election.poll(look.now);
+            self.drain(session, look.now);
+            let after = self.sessions[session].election.authority(look.now);
+            self.oracle.looked(look, after, true);
+            match step {
+                Step::Wait { until_ms } => return self.wait(session, look, until_ms),
+                Step::Finished => return self.finish(session),
+                step => self.send(look, step),
+            }
+        }
+        self.oracle.broke(self.now_ms, "no spinning", format!("s{session} never waits"));
+    }
+
+    fn wait(&mut self, session: usize, look: Look, until_ms: u64) {
+        let ahead = until_ms > look.now.mono_ms;
+        self.oracle.broke_unless(ahead, self.now_ms, "no spinning", || {
+            format!("s{session} waits until {until_ms} at {}", look.now.mono_ms)
+        });
+        self.check_stop(look);
+        let due = self.due(look, until_ms.min(look.now.mono_ms + LONGEST_SLEEP_MS));
+        let state = &mut self.sessions[session];
+        state.wakes += 1;
+        state.wake = Some(due);
+        let wakes = state.wakes;
+        // The end of the request under way wakes the driver as well, and no later.
+        if state.flight.as_ref().is_none_or(|flight| flight.due.true_ms > due.true_ms) {
+            self.at(due.true_ms, Event::Wake { session, wakes });
+        }
+    }
+
+    /// S12: a stop is bounded: by the fence while the work ends, by the request under way, then by
+    /// the attempts of the tombstone.
+    fn check_stop(&mut self, look: Look) {
+        let state = &self.sessions[look.session];
+        let config = state.election.config();
+        let request_ms = config.request_timeout_ms.max(config.peer_timeout_ms);
+        let most_ms = config.max_lease_ms + request_ms + config.attempts_ms() + 1_000;
+        let since_ms = state.stopping_ms.unwrap_or(look.now.mono_ms);
+        let passed_ms = look.now.mono_ms.saturating_sub(since_ms);
+        self.oracle.broke_unless(
+            passed_ms <= most_ms,
+            self.now_ms,
+            "S12 a stop is bounded",
+            || format!("s{} waits {passed_ms} ms after it was stopped", look.session),
+        );
+    }
+
+    pub fn due(&self, look: Look, mono_ms: u64) -> Due {
+        let clocks = &self.machines[self.sessions[look.session].machine].clocks;
+        Due { mono_ms, true_ms: clocks.true_when(self.now_ms, mono_ms) }
+    }
+
+    fn finish(&mut self, session: usize) {
+        let machine = self.sessions[session].machine;
+        let leads = self.authority(session).is_some();
+        self.oracle.broke_unless(!leads, self.now_ms, "S12 finished without authority", || {
+            format!("s{session} finished and still leads")
+        });
+        let told = self.oracle.views[session].announced;
+        self.oracle.broke_unless(told.is_none(), self.now_ms, "S10 lost is told", || {
+            format!("s{session} finished and Lost({told:?}) was never told")
+        });
+        self.kill(session);
+        if self.machines[machine].cron.is_none() && self.restarts {
+            let lease_ms = self.machines[machine].config.leader_timeout_ms;
+            let back_ms = self.chance.span(2 * lease_ms);
+            self.trouble_until(self.now_ms + back_ms);
+            self.after(back_ms, Event::Start { machine });
+        }
+    }
+
+    fn drain(&mut self, session: usize, now: Now) {
+        let mut drained = 0;
+        while let Some(told) = self.sessions[session].election.next_event() {
+            drained += 1;
+            self.history.note(self.now_ms, || format!("s{session} says {told:?}"));
+            self.told.push((session, told.clone()));
+            match told {
+                Told::Acquired { term } => self.acquired(session, now, term),
+                Told::Lost { term, reason } => {
+                    let object = self.store.object.as_ref();
+                    let own = object.and_then(|object| object.write).and_then(|write| {
+                        let deed = &self.oracle.deeds[write];
+                        (deed.session == session).then_some(deed.term)
+                    });
+                    self.oracle.told_lost(self.now_ms, session, (term, reason), own);
+                    let late_ms = self.machines[self.sessions[session].machine].work_end_ms;
+                    let end_ms = self.chance.span(late_ms);
+                    self.after(end_ms, Event::WorkEnds { session, term });
+                }
+                _ => {}
+            }
+        }
+        self.oracle.broke_unless(drained <= 8, self.now_ms, "bounded memory", || {
+            format!("{drained} events at once")
+        });
+    }
+
+    fn acquired(&mut self, session: usize, now: Now, term: u64) {
+        let authority = self.sessions[session].election.authority(now);
+        let holds = authority.is_some_and(|authority| authority.term == term);
+        self.oracle.told_acquired(self.now_ms, session, term, holds || now.held);
+        self.sessions[session].works.push(term);
+        self.tally.terms += 1;
+        if self.last_leader.is_some_and(|last| last != session) {
+            self.tally.failovers += 1;
+        }
+        self.last_leader = Some(session);
+    }
+}

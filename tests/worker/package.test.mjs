@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { Elector, S3Storage } from 'edgelect';
+import { Miniflare, convertV4MiniflareOptions } from 'miniflare';
+import { bucketOptions, credentials, freshKey, getLease } from '../js/bucket.mjs';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const MODULES = ['tests/worker/ten-lines.js', 'js/workerd.js', 'js/elector.js', 'js/errors.js', 'js/storage.js', 'js/dist/edgelect.js'];
+
+test('the README\'s Worker runs the npm package in workerd: each trigger leads once and releases', async () => {
+  const lockfilePath = freshKey('ten-lines');
+  await new Elector({ storage: new S3Storage(bucketOptions), lockfilePath }).init();
+  const options = convertV4MiniflareOptions({
+    modules: [
+      ...MODULES.map((name) => ({ type: 'ESModule', path: `${root}${name}` })),
+      { type: 'CompiledWasm', path: `${root}js/dist/edgelect_bg.wasm` },
+    ],
+    modulesRoot: root,
+    compatibilityDate: '2026-11-01',
+    bindings: {
+      ENDPOINT: bucketOptions.endpoint,
+      BUCKET: bucketOptions.bucket,
+      KEY_ID: credentials.accessKeyId,
+      SECRET: credentials.secretAccessKey,
+      LOCKFILE_PATH: lockfilePath,
+    },
+  });
+  const worker = new Miniflare(options);
+  try {
+    for (const scheduledTime of [new Date(), new Date()]) {
+      await (await worker.getWorker()).scheduled({ cron: '* * * * *', scheduledTime });
+    }
+    const { led, unused } = await (await worker.dispatchFetch('http://worker/')).json();
+    assert.equal(unused, 'stopped');
+    assert.equal(led.length, 2);
+    assert.ok(led[1].token > led[0].token && led.every(({ remaining }) => remaining > 0));
+    const lease = await getLease(lockfilePath);
+    assert.deepEqual([lease.term, lease.lastUpdated], [led[1].token, '0001-01-01T00:00:00Z']);
+  } finally {
+    await worker.dispose();
+  }
+});
