@@ -88,6 +88,11 @@ impl Clocks {
         }
     }
 
+    /// New settings: how far the store's own clocks may be apart.
+    pub fn set_store_skew_ms(&mut self, store_skew_ms: u64) {
+        self.store_skew_ms = store_skew_ms;
+    }
+
     /// Whether the host has one clock only.
     pub fn single(&self) -> bool {
         self.kind == HostClock::One

@@ -399,6 +399,7 @@ impl Election {
             }
             Input::Configure(config) => {
                 self.config = *config;
+                self.clocks.set_store_skew_ms(self.config.store_skew_ms);
                 if self.term.is_none() && self.outstanding.is_none() && self.round.is_some() {
                     // A claim that has not left yet is judged again, by the new settings.
                     self.round = None;
