@@ -341,9 +341,9 @@ fn debug_shows_no_secret() {
 
 /// The figures in `src/sigv4.rs`: `cargo test --release --test sigv4_vectors -- --ignored --nocapture`.
 #[test]
-#[ignore = "a measurement"]
+#[ignore = "a measurement: cargo test --test sigv4_vectors -- --ignored --nocapture"]
 #[allow(clippy::disallowed_methods)] // A measurement needs a clock.
-fn measure() {
+fn a_measurement_for_people_prints_microseconds_a_signature() {
     const ROUNDS: u32 = 50_000;
     let request = || {
         http::Request::builder()
