@@ -54,6 +54,8 @@ export class Elector {
   #raw = null;
   #finished = null;
   #stopping = false;
+  /** Whether the last word was a start. */
+  #wanted = false;
   #term = null;
   #watch = null;
   #waiters = new Set();
@@ -101,8 +103,10 @@ export class Elector {
   }
 
   async start() {
+    this.#wanted = true;
     while (this.#raw && this.#stopping) await this.#finished;
-    if (this.#raw) return;
+    // A stop that came meanwhile has the last word.
+    if (this.#raw || !this.#wanted) return;
     const raw = this.#newRaw();
     this.#raw = raw;
     this.#stopping = false;
@@ -115,6 +119,7 @@ export class Elector {
   }
 
   async stop(options) {
+    this.#wanted = false;
     if (!this.#raw) return;
     const inside = this.#inside;
     this.#stopping = true;
@@ -189,7 +194,7 @@ export class Elector {
     if (typeof work !== 'function') throw wrongOption('work', work, 'must be a function');
     const signal = options?.signal;
     signal?.throwIfAborted();
-    if (this.#leads === 0) this.#startedByLead = !this.#raw;
+    if (this.#leads === 0) this.#startedByLead = !this.#raw || this.#stopping;
     this.#leads += 1;
     try {
       await this.start();

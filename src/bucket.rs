@@ -20,6 +20,10 @@ use crate::web::{self, Web, describe};
 /// How long before their expiry credentials are asked for again, in milliseconds.
 const EARLY_MS: u64 = 60_000;
 
+/// How long a provider may take before it is asked again, in milliseconds: one that hangs once must not starve
+/// the elector.
+const PATIENCE_MS: u64 = 10_000;
+
 /// Where credentials come from.
 pub enum CredentialSource {
     /// They never change.
@@ -34,9 +38,9 @@ pub struct Bucket {
     web: Web,
     source: CredentialSource,
     newest: Rc<RefCell<Option<Credentials>>>,
-    /// The provider's promise while it is asked: a slow provider is asked once, however many requests are cut
+    /// The provider's promise while it is asked, and since when: a slow provider is asked once, however many requests are cut
     /// off meanwhile.
-    asking: Rc<RefCell<Option<Promise>>>,
+    asking: Rc<RefCell<Option<(u64, Promise)>>>,
 }
 
 impl CredentialSource {
@@ -173,11 +177,14 @@ impl Bucket {
 
     /// Asks the provider, unless it is being asked; what it gives is kept even if nobody waits any more.
     fn ask(&self, provider: &Function) -> Result<Promise, JsValue> {
-        if let Some(promise) = &*self.asking.borrow() {
+        let now_ms = self.web.now().mono_ms;
+        if let Some((since_ms, promise)) = &*self.asking.borrow()
+            && now_ms.saturating_sub(*since_ms) < PATIENCE_MS
+        {
             return Ok(promise.clone());
         }
         let promise = Promise::resolve(&provider.call0(&JsValue::NULL)?);
-        *self.asking.borrow_mut() = Some(promise.clone());
+        *self.asking.borrow_mut() = Some((now_ms, promise.clone()));
         let (newest, asking) = (Rc::clone(&self.newest), Rc::clone(&self.asking));
         let waiting = JsFuture::from(promise.clone());
         spawn_local(async move {

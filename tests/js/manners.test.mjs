@@ -92,6 +92,21 @@ test('an elector that is started while it stops runs', async () => {
   await elector.stop();
 });
 
+test('the last word counts: stop, start, stop; and a lead that began during a stop ends it again', async () => {
+  const storage = await newGroup();
+  const elector = member(storage);
+  await elector.start();
+  await elector.waitForLeadership();
+  await Promise.all([elector.stop(), elector.start(), elector.stop()]);
+  assert.equal(elector.status().role, 'stopped');
+  await elector.start();
+  await elector.waitForLeadership();
+  const stopping = elector.stop();
+  await elector.lead((term) => term.token);
+  await stopping;
+  assert.equal(elector.status().role, 'stopped');
+});
+
 test('stop at the start of the work does not wait for the work', async () => {
   const storage = await newGroup();
   const elector = member(storage);
