@@ -284,7 +284,7 @@ export class Elector {
     const raw = this.#raw;
     let timer;
     const late = new Promise((resolve) => {
-      timer = setTimeout(resolve, 2 * this.config.leaderTimeout + BROKEN_MS);
+      timer = setTimeout(resolve, 2 * this.config.maxLease + BROKEN_MS);
     });
     await Promise.race([this.#finished, late]);
     clearTimeout(timer);
@@ -348,9 +348,13 @@ export class Elector {
       return this.#onFinished(raw, trapError());
     }
     if (remaining === 0 && again) {
-      // The elector itself says this at its fence; it did not yet, so it gives the term up as well.
-      raw.resign();
-      return this.#onLost(token, 'expired');
+      // The elector itself says this at its fence, but after a blocked event loop we are first. It looks now;
+      // only if it still holds the term then (a clock that says nothing) it gives it up as well.
+      raw.tick();
+      this.#onLost(token, 'expired');
+      const check = setTimeout(() => raw === this.#raw && raw.authority()?.[0] === token && raw.resign(), LATE_MS);
+      check?.unref?.();
+      return;
     }
     const ms = remaining === 0 ? LATE_MS : Math.min(remaining, WATCH_MS);
     this.#watch = setTimeout(() => this.#term && this.#watchFence(remaining === 0), ms);

@@ -82,6 +82,11 @@ impl Observation {
         self.by_store = None;
     }
 
+    /// Counts on from the newest answer as [`Clocks::rebased`] says.
+    pub fn rebase(&mut self, clocks: &Clocks, now: Now) {
+        self.since = clocks.rebased(now, self.since);
+    }
+
     /// Starts the observation again: what was measured by a clock that stepped proves nothing.
     pub fn restart(&mut self, clocks: &Clocks, now: Now) {
         self.since = clocks.begin(now);

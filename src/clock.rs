@@ -57,6 +57,7 @@ pub enum Drift {
 pub struct Since {
     mono_ms: u64,
     date_ms: Option<u64>,
+    relayed: bool,
 }
 
 /// The memory that the rules on clocks need.
@@ -68,8 +69,10 @@ pub struct Clocks {
     early_timers: u32,
     /// `Date` of the newest answer that had one, and the own clocks when it was processed.
     sample: Option<(u64, Now)>,
-    /// `Date` of the newest answer, if it had one.
+    /// `Date` of the newest answer that had one.
     newest_date_ms: Option<u64>,
+    /// What the newest answer itself said.
+    newest: Facts,
     /// Set by a held reading, cleared by the next answer that comes with a moving clock.
     awaiting_answer: bool,
 }
@@ -84,6 +87,7 @@ impl Clocks {
             early_timers: 0,
             sample: None,
             newest_date_ms: None,
+            newest: Facts::default(),
             awaiting_answer: false,
         }
     }
@@ -118,8 +122,10 @@ impl Clocks {
     /// Takes note of an answer's `Date` and compares how far it moved with the own clock.
     pub fn answer(&mut self, now: Now, facts: &Facts) -> Drift {
         self.awaiting_answer &= now.held;
-        self.newest_date_ms = facts.date_ms;
-        let Some(date_ms) = self.newest_date_ms else {
+        self.newest = *facts;
+        // An answer without a `Date` proves no time: what the last one said still bounds a wait.
+        self.newest_date_ms = facts.date_ms.or(self.newest_date_ms);
+        let Some(date_ms) = facts.date_ms else {
             return Drift::Unproven;
         };
         let earlier = self.sample.replace((date_ms, now));
@@ -142,7 +148,17 @@ impl Clocks {
 
     /// A wait begins with the answer that is processed now.
     pub fn begin(&self, now: Now) -> Since {
-        Since { mono_ms: now.mono_ms, date_ms: self.newest_date_ms }
+        let Facts { date_ms, relayed, .. } = self.newest;
+        Since { mono_ms: now.mono_ms, date_ms, relayed }
+    }
+
+    /// The wait as it counts after the newest answer: with a single clock, one that began without a `Date`, or
+    /// with one that may have been cached, begins again at the first better one. Otherwise a step before that
+    /// would count.
+    pub fn rebased(&self, now: Now, since: Since) -> Since {
+        let better = self.newest.date_ms.is_some()
+            && (since.date_ms.is_none() || (since.relayed && !self.newest.relayed));
+        if self.single() && better { self.begin(now) } else { since }
     }
 
     /// How much of a wait has surely passed: own monotonic time; with a single clock, which may have stepped
@@ -238,7 +254,14 @@ mod tests {
         clocks.answer(one(20_000), &dated(110_000));
         assert_eq!(clocks.passed_ms(one(20_000), since), 7_000);
         clocks.answer(one(20_000), &Facts::default());
-        assert_eq!(clocks.passed_ms(one(20_000), since), 18_000);
+        assert_eq!(clocks.passed_ms(one(20_000), since), 7_000, "an undated answer proves no time");
+        let mut undated = Clocks::new(HostClock::One, 2_000);
+        undated.answer(one(0), &Facts::default());
+        let since = undated.begin(one(0));
+        assert_eq!(undated.passed_ms(one(20_000), since), 18_000);
+        undated.answer(one(20_000), &dated(100_000));
+        let since = undated.rebased(one(20_000), since);
+        assert_eq!(undated.passed_ms(one(20_000), since), 0, "it begins again, dated");
         let two = Clocks::new(HostClock::Two, 2_000);
         assert_eq!(two.passed_ms(one(20_000), two.begin(one(0))), 20_000);
     }

@@ -117,6 +117,8 @@ pub enum Input {
     },
     /// New settings; they count from the next write on.
     Configure(Box<Config>),
+    /// Nothing but time: somebody saw that the authority may have ended.
+    Tick,
 }
 
 /// What a peer said.
@@ -389,6 +391,7 @@ impl Election {
         match input {
             Input::Answer(answer) => self.on_answer(now, answer),
             Input::Peer(answer) => self.on_peer(now, answer),
+            Input::Tick => {}
             Input::Resign => self.begin_wind_down(now, false, false),
             Input::Stop { park } => self.begin_wind_down(now, park, true),
             Input::WorkEnded { term } => {
@@ -541,7 +544,7 @@ impl Election {
             self.plan_look(now, 0);
         }
         self.peer_silent_until_ms = 0;
-        self.compete_after_ms = 0;
+        self.compete_after_ms = self.compete_after_ms.min(now.mono_ms + self.sit_out_ms());
         self.not_before_ms = 0;
     }
 
@@ -679,6 +682,14 @@ impl Election {
             (&mut self.seen, drift)
         {
             observation.distrust_store_clock();
+        }
+        if heard {
+            if let Seen::Record { observation, .. } = &mut self.seen {
+                observation.rebase(&self.clocks, now);
+            }
+            if let Some(grace) = &mut self.grace {
+                grace.since = self.clocks.rebased(now, grace.since);
+            }
         }
         // The single clock lost time. That it gained some needs nothing here: a wait ends no sooner than
         // the store's clock says.
@@ -1311,7 +1322,9 @@ impl Election {
             _ => (soon_ms, Action::Look),
         };
         self.misses = self.misses.saturating_add(1);
-        self.plan = Plan { at_ms: at_ms.max(now.mono_ms + 1), action };
+        // A single clock learns of a second only by the store's `Date`: no reading over and over meanwhile.
+        let least_ms = self.config.retry_delays_ms[0].min(100);
+        self.plan = Plan { at_ms: at_ms.max(now.mono_ms + least_ms), action };
     }
 
     fn stable_look_ms(&self, now: Now, proof_ms: u64, jitter_ms: u64) -> u64 {
@@ -1410,8 +1423,7 @@ impl Election {
             return;
         }
         if !finish {
-            let pause_ms = self.config.leader_timeout_ms + self.config.frequent_interval_ms;
-            self.compete_after_ms = now.mono_ms + pause_ms;
+            self.compete_after_ms = now.mono_ms + self.sit_out_ms();
         }
         let announced = self.announced.take();
         if let Some(term) = announced {
@@ -1441,6 +1453,11 @@ impl Election {
         } else if self.outstanding.is_none() {
             self.plan_look(now, self.config.frequent_interval_ms);
         }
+    }
+
+    /// How long a session that resigned leaves the lease to others.
+    fn sit_out_ms(&self) -> u64 {
+        self.config.leader_timeout_ms + self.config.frequent_interval_ms
     }
 
     fn awaiting_work(&self) -> bool {

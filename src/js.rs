@@ -111,6 +111,11 @@ impl RawElector {
         })
     }
 
+    /// Has the election look at the clocks.
+    pub fn tick(&self) {
+        self.handle.tell(Input::Tick);
+    }
+
     /// Gives the leadership up and sits out for a while.
     pub fn resign(&self) {
         self.handle.tell(Input::Resign);
