@@ -1,5 +1,6 @@
-import { RawElector, checkOverBucket, checkOverStorage, checkSettings, fromVariables } from './dist/edgelect.js';
-import { EdgelectError, textOf, toJson, translate, translated, wrongOption } from './errors.js';
+import { Engine, checked, readVariables } from './engine.js';
+import { EdgelectError, textOf, wrongOption } from './errors.js';
+import { unrefTimer } from './host.js';
 import { S3Storage, bucketOf } from './storage.js';
 
 export { EdgelectError } from './errors.js';
@@ -11,8 +12,8 @@ const HEALTH_PATH = '/health/leadership';
 const LATE_MS = 5;
 // How often the authority is looked at besides: a timer does not count the time of a suspend.
 const WATCH_MS = 1_000;
-// How long a stop may take beyond its own bounds before something must have broken the elector.
-const BROKEN_MS = 10_000;
+// How long a stop may take beyond its own bounds: a runtime may forget timers, as Workers do after a request.
+const FORGOTTEN_MS = 10_000;
 
 let endTerm;
 
@@ -20,6 +21,7 @@ class Term {
   #controller = new AbortController();
   #remaining;
   #lapse;
+  #resign;
 
   static {
     endTerm = (term, reason) => {
@@ -28,10 +30,11 @@ class Term {
     };
   }
 
-  constructor(token, remaining, lapse) {
+  constructor(token, { remaining, lapse, resign }) {
     this.token = token;
     this.#remaining = remaining;
     this.#lapse = lapse;
+    this.#resign = resign;
     Object.freeze(this);
   }
 
@@ -44,6 +47,10 @@ class Term {
   remaining() {
     return this.#controller.signal.aborted ? 0 : this.#remaining();
   }
+
+  resign() {
+    if (!this.#controller.signal.aborted) this.#resign();
+  }
 }
 
 export class Elector {
@@ -51,8 +58,9 @@ export class Elector {
   #settings;
   #callbacks = {};
   #unref;
-  #raw = null;
+  #engine = null;
   #finished = null;
+  #finish = null;
   #stopping = false;
   /** Whether the last word was a start. */
   #wanted = false;
@@ -85,55 +93,53 @@ export class Elector {
     if (typeof unref !== 'boolean') throw wrongOption('unref', unref, 'must be true or false');
     this.#unref = unref;
     const fromEnvironment = storage === undefined || storage === null;
-    const variables = fromEnvironment ? readVariables() : null;
+    const variables = fromEnvironment ? fromVariables() : null;
     this.#storage = fromEnvironment ? variables.storage : storage;
-    if (typeof this.#storage !== 'object') {
-      throw wrongOption('storage', storage, 'must be an S3Storage, a MemoryStorage or an object with get and putIfMatch');
-    }
     this.#settings = { ...variables?.settings, ...defined(settings) };
-    const json = toJson(this.#settings);
-    const bucket = bucketOf(this.#storage);
-    translated(() =>
-      bucket ? checkOverBucket(json, bucket.json, bucket.credentials) : checkOverStorage(json, this.#storage),
-    );
+    checked(this.#settings, bucketOf(this.#storage));
+    checkStorage(this.#storage);
   }
 
   get config() {
-    return JSON.parse(translated(() => checkSettings(toJson(this.#settings))));
+    return checked(this.#settings);
   }
 
-  async start() {
+  async start(options) {
+    const signal = options?.signal;
+    signal?.throwIfAborted();
     this.#wanted = true;
-    while (this.#raw && this.#stopping) await this.#finished;
+    while (this.#engine && this.#stopping) await unlessAborted(this.#finished, signal);
     // A stop that came meanwhile has the last word.
-    if (this.#raw || !this.#wanted) return;
-    const raw = this.#newRaw();
-    this.#raw = raw;
+    if (this.#engine || !this.#wanted) return;
+    const engine = this.#newEngine((event) => this.#onEvent(engine, event));
+    this.#engine = engine;
     this.#stopping = false;
     this.#failure = null;
     this.#callbackError = null;
-    this.#finished = raw.run((json) => this.#onEvent(raw, JSON.parse(json))).then(
-      () => this.#onFinished(raw),
-      (error) => this.#onFinished(raw, translate(error)),
-    );
+    const onAbort = () => void this.stop();
+    this.#finished = new Promise((resolve) => {
+      this.#finish = resolve;
+    }).then(() => signal?.removeEventListener('abort', onAbort));
+    signal?.addEventListener('abort', onAbort, { once: true });
+    engine.run();
   }
 
   async stop(options) {
     this.#wanted = false;
-    if (!this.#raw) return;
-    const inside = this.#inside;
+    const [engine, finished, inside] = [this.#engine, this.#finished, this.#inside];
+    if (!engine) return;
     this.#stopping = true;
-    this.#raw.stop(options?.park ?? false);
+    engine.stop(options?.park ?? false);
     // Whoever stops from within a callback or the work is waited for, and must not wait for themselves.
-    if (!inside) await this.#end();
+    if (!inside) await unlessAborted(this.#end(engine, finished), options?.signal);
   }
 
-  async resign() {
-    if (!this.#raw) return;
+  async resign(options) {
+    if (!this.#engine) return;
     const inside = this.#inside;
     const given = new Promise((resolve) => this.#resigning.push(resolve));
-    this.#raw.resign();
-    if (!inside) await given;
+    this.#engine.resign();
+    if (!inside) await unlessAborted(given, options?.signal);
   }
 
   isLeader() {
@@ -144,23 +150,22 @@ export class Elector {
   }
 
   leaderId() {
-    return this.#raw ? JSON.parse(this.#raw.status()).leaderId : null;
+    return this.#engine ? this.#engine.status().leaderId : null;
   }
 
   status() {
-    const raw = this.#raw;
-    if (!raw) {
+    if (!this.#engine) {
       const { serverId, lockfilePath } = this.config;
       return stoppedStatus(serverId, lockfilePath, this.#failure?.message ?? this.#callbackError);
     }
-    const status = JSON.parse(raw.status());
+    const status = this.#engine.status();
     return { ...status, error: status.error ?? this.#callbackError };
   }
 
   updateConfig(changes) {
     const settings = { ...this.#settings, ...defined(changes ?? {}) };
-    const json = toJson(settings);
-    translated(() => (this.#raw ? this.#raw.configure(json) : checkSettings(json)));
+    if (this.#engine) this.#engine.configure(settings);
+    else checked(settings);
     this.#settings = settings;
   }
 
@@ -174,7 +179,7 @@ export class Elector {
       if (signal?.aborted) return reject(signal.reason);
       const givingUp = this.#stopping || this.#resigning.length > 0;
       if (this.#term && !givingUp && this.isLeader()) return resolve(this.#term);
-      if (!this.#raw) return reject(this.#failure ?? stoppedError());
+      if (!this.#engine) return reject(this.#failure ?? stoppedError());
       const done = (settle) => (value) => {
         signal?.removeEventListener('abort', onAbort);
         this.#waiters.delete(waiter);
@@ -194,7 +199,7 @@ export class Elector {
     if (typeof work !== 'function') throw wrongOption('work', work, 'must be a function');
     const signal = options?.signal;
     signal?.throwIfAborted();
-    if (this.#leads === 0) this.#startedByLead = !this.#raw || this.#stopping;
+    if (this.#leads === 0) this.#startedByLead = !this.#engine || this.#stopping;
     this.#leads += 1;
     try {
       await this.start();
@@ -209,7 +214,7 @@ export class Elector {
         } catch (error) {
           signal?.throwIfAborted();
           // The term was lost under the work: it may compete for another one.
-          if (!term.signal.aborted || !this.#raw || this.#stopping) throw error;
+          if (!term.signal.aborted || !this.#engine || this.#stopping) throw error;
         } finally {
           this.#work.delete(running);
         }
@@ -223,14 +228,17 @@ export class Elector {
     }
   }
 
-  async init() {
-    const raw = this.#newRaw();
+  async init(options) {
+    options?.signal?.throwIfAborted();
+    let engine;
+    const made = new Promise((resolve, reject) => {
+      engine = this.#newEngine(({ error }) => (error ? reject(error) : resolve()));
+      engine.init();
+    });
     try {
-      await raw.init();
-    } catch (error) {
-      throw translate(error);
+      await unlessAborted(made, options?.signal);
     } finally {
-      raw.free();
+      engine?.close();
     }
   }
 
@@ -238,8 +246,8 @@ export class Elector {
     const { pathname } = new URL(request.url, 'http://localhost');
     if (pathname !== HEALTH_PATH) return respond(404, '{"error":"not found"}');
     if (request.method !== 'GET') return respond(405, '{"error":"use GET"}', { allow: 'GET' });
-    if (!this.#raw) return respond(404, '{"error":"not the leader"}');
-    const { status, etag, body } = JSON.parse(this.#raw.health());
+    if (!this.#engine) return respond(404, '{"error":"not the leader"}');
+    const { status, etag, body } = this.#engine.health();
     // A storage of one's own may name its versions as it likes; a header can't.
     return respond(status, body, /^[\x21-\x7e]+$/.test(etag ?? '') ? { etag } : {});
   }
@@ -248,19 +256,14 @@ export class Elector {
     await this.stop();
   }
 
-  #newRaw() {
-    const settings = toJson(this.#settings);
-    const bucket = bucketOf(this.#storage);
-    return translated(() =>
-      bucket
-        ? RawElector.overBucket(settings, bucket.json, bucket.credentials, this.#unref)
-        : RawElector.overStorage(settings, this.#storage, this.#unref),
-    );
+  #newEngine(onEvent) {
+    const [settings, storage, unref] = [this.#settings, this.#storage, this.#unref];
+    return new Engine({ settings, storage, bucket: bucketOf(storage), unref, onEvent });
   }
 
   /** Milliseconds of authority for the term that the application knows; 0 without. */
   #authority() {
-    const authority = this.#raw?.authority();
+    const authority = this.#engine?.authority();
     return authority && this.#term?.token === authority[0] ? authority[1] : 0;
   }
 
@@ -268,7 +271,9 @@ export class Elector {
   async #run(work, term, signal) {
     const signals = [term.signal, signal].filter((one) => one !== undefined && one !== null);
     const { token } = term;
-    const view = { token, signal: AbortSignal.any(signals), remaining: () => term.remaining() };
+    const remaining = () => term.remaining();
+    const resign = () => term.resign();
+    const view = { token, signal: AbortSignal.any(signals), remaining, resign };
     this.#inside = true;
     let result;
     try {
@@ -279,45 +284,44 @@ export class Elector {
     return result;
   }
 
-  /** Waits for the end, which is bounded by the lease and a few requests unless the runtime broke something. */
-  async #end() {
-    const raw = this.#raw;
+  /** Waits for the end, which is bounded by the lease and a few requests unless the runtime forgot them. */
+  async #end(engine, finished) {
     let timer;
     const late = new Promise((resolve) => {
-      timer = setTimeout(resolve, 2 * this.config.maxLease + BROKEN_MS);
+      timer = setTimeout(resolve, 2 * this.config.maxLease + FORGOTTEN_MS);
     });
-    await Promise.race([this.#finished, late]);
+    await Promise.race([finished, late]);
     clearTimeout(timer);
-    if (raw && this.#raw === raw) this.#onFinished(raw, trapError());
+    if (engine !== this.#engine) return;
+    engine.close();
+    this.#onFinished(engine, brokenError());
   }
 
-  #onEvent(raw, event) {
-    if (raw !== this.#raw) return;
+  #onEvent(engine, event) {
+    if (engine !== this.#engine) return;
     if (event.type === 'acquired') this.#onAcquired(event.term);
     else if (event.type === 'lost') this.#onLost(event.term, event.reason);
     else if (event.type === 'newLeader') this.#call('onNewLeader', event.leaderId);
     else if (event.type === 'givenUp') for (const given of this.#resigning.splice(0)) given();
+    else if (event.type === 'finished') this.#onFinished(engine, event.error);
     else if (event.type === 'failed') {
-      const { message } = event;
-      this.#failure = new EdgelectError(message, { code: 'EDGELECT_STORE' });
+      const { message, status, storeCode } = event;
+      this.#failure = new EdgelectError(message, { code: 'EDGELECT_STORE', status, storeCode });
       for (const waiter of [...this.#waiters]) waiter.reject(this.#failure);
     }
   }
 
   #onAcquired(token) {
-    const raw = this.#raw;
-    const remaining = () => {
-      try {
-        return this.#term === term ? this.#authority() : 0;
-      } catch {
-        return 0;
-      }
-    };
-    const term = new Term(token, remaining, () => this.#term === term && this.#watchFence(true));
+    const engine = this.#engine;
+    const holds = () => this.#term === term;
+    const remaining = () => (holds() ? this.#authority() : 0);
+    const lapse = () => holds() && this.#watchFence(true);
+    const resign = () => holds() && engine.resign();
+    const term = new Term(token, { remaining, lapse, resign });
     this.#term = term;
     this.#watchFence();
     const { failed, fine } = this.#call('onAcquireLeadership', term);
-    void fine.then((ok) => ok || this.#term !== term || raw !== this.#raw || raw.resign());
+    void fine.then((ok) => ok || resign());
     // Not if the callback refused the term, or blocked until it was over.
     if (failed || this.#term !== term || remaining() === 0) return;
     for (const waiter of [...this.#waiters]) waiter.resolve(term);
@@ -329,51 +333,39 @@ export class Elector {
     this.#term = null;
     clearTimeout(this.#watch);
     endTerm(term, reason);
-    const raw = this.#raw;
+    const engine = this.#engine;
     const { fine } = this.#call('onLoseLeadership', { term: token, reason });
-    // After a trap there is nobody left to tell.
-    const tell = () => raw === this.#raw && raw.workEnded(token);
-    void Promise.allSettled([fine, ...this.#work]).then(tell).catch(() => {});
+    void Promise.allSettled([fine, ...this.#work]).then(() => engine.workEnded(token));
   }
 
   /** Fires the signal at the fence even if nothing inside the wasm runs any more. */
   #watchFence(again = false) {
     clearTimeout(this.#watch);
-    const raw = this.#raw;
+    const engine = this.#engine;
     const { token } = this.#term;
-    let remaining = 0;
-    try {
-      remaining = this.#authority();
-    } catch {
-      return this.#onFinished(raw, trapError());
-    }
+    const remaining = this.#authority();
     if (remaining === 0 && again) {
       // The elector itself says this at its fence, but after a blocked event loop we are first. It looks now;
       // only if it still holds the term then (a clock that says nothing) it gives it up as well.
-      raw.tick();
+      engine.tick();
       this.#onLost(token, 'expired');
-      const check = setTimeout(() => raw === this.#raw && raw.authority()?.[0] === token && raw.resign(), LATE_MS);
-      check?.unref?.();
+      unrefTimer(setTimeout(() => engine.authority()?.[0] === token && engine.resign(), LATE_MS));
       return;
     }
     const ms = remaining === 0 ? LATE_MS : Math.min(remaining, WATCH_MS);
     this.#watch = setTimeout(() => this.#term && this.#watchFence(remaining === 0), ms);
-    this.#watch?.unref?.();
+    unrefTimer(this.#watch);
   }
 
-  #onFinished(raw, error) {
-    if (raw !== this.#raw) return;
+  #onFinished(engine, error) {
+    if (engine !== this.#engine) return;
     if (this.#term) this.#onLost(this.#term.token, error ? 'trap' : 'stopped');
     if (error) this.#failure = error;
-    this.#raw = null;
+    this.#engine = null;
     this.#stopping = false;
     for (const waiter of [...this.#waiters]) waiter.reject(this.#failure ?? stoppedError());
     for (const given of this.#resigning.splice(0)) given();
-    try {
-      raw.free();
-    } catch {
-      // What a trap left half-changed is left to the garbage collector.
-    }
+    this.#finish();
   }
 
   /** Calls back. `failed`: it threw at once; `fine` is false if it threw or rejected, and never rejects. */
@@ -408,8 +400,35 @@ const respond = (status, body, headers = {}) =>
 const stoppedError = () =>
   new EdgelectError('the elector is not running: call start() first', { code: 'EDGELECT_STOPPED' });
 
-const trapError = () =>
-  new EdgelectError('the elector broke down inside; start() makes a new one', { code: 'EDGELECT_TRAP' });
+const brokenError = () =>
+  new EdgelectError('the runtime forgot the elector; start() makes a new one', { code: 'EDGELECT_TRAP' });
+
+/** Waits for a promise, or for the signal to fire; what the promise stands for goes on. */
+const unlessAborted = async (promise, signal) => {
+  if (!signal) return promise;
+  let onAbort;
+  const aborted = new Promise((_resolve, reject) => {
+    onAbort = () => reject(signal.reason);
+    if (signal.aborted) onAbort();
+    signal.addEventListener('abort', onAbort, { once: true });
+  });
+  try {
+    return await Promise.race([promise, aborted]);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
+};
+
+const checkStorage = (storage) => {
+  if (typeof storage !== 'object') {
+    throw wrongOption('storage', storage, 'must be an S3Storage, a MemoryStorage or an object with get and putIfMatch');
+  }
+  if (bucketOf(storage)) return;
+  const missing = ['get', 'putIfMatch'].find((name) => typeof storage[name] !== 'function');
+  if (missing) {
+    throw wrongOption('storage', storage, `a storage needs the methods get and putIfMatch; it has no ${missing}`);
+  }
+};
 
 const stoppedStatus = (serverId, group, error) => ({
   role: 'stopped',
@@ -426,10 +445,9 @@ const stoppedStatus = (serverId, group, error) => ({
   error: error ?? null,
 });
 
-const readVariables = () => {
+const fromVariables = () => {
   const variables = globalThis.process?.env ?? globalThis.Deno?.env?.toObject() ?? {};
   const relevant = Object.entries(variables).filter(([name]) => /^(EDGELECT|AWS)_/.test(name));
-  const json = toJson(Object.fromEntries(relevant));
-  const { settings, bucket, credentials } = JSON.parse(translated(() => fromVariables(json)));
+  const { settings, bucket, credentials } = readVariables(Object.fromEntries(relevant));
   return { settings, storage: new S3Storage({ ...bucket, credentials }) };
 };

@@ -1,26 +1,13 @@
 export class EdgelectError extends Error {
-  constructor(message, { code, field, cause } = {}) {
+  constructor(message, { code, field, status, storeCode, cause } = {}) {
     super(message, cause === undefined ? undefined : { cause });
     this.name = 'EdgelectError';
     this.code = code;
-    if (field !== undefined) this.field = field;
+    for (const [name, value] of Object.entries({ field, status, storeCode })) {
+      if (value !== undefined && value !== null) this[name] = value;
+    }
   }
 }
-
-/** An error that came out of wasm as the package's own class; anything else as it is. */
-export const translate = (error) => {
-  const ours = typeof error?.code === 'string' && error.code.startsWith('EDGELECT_');
-  if (!ours || error instanceof EdgelectError) return error;
-  return new EdgelectError(error.message, { code: error.code, field: error.field });
-};
-
-export const translated = (call) => {
-  try {
-    return call();
-  } catch (error) {
-    throw translate(error);
-  }
-};
 
 export const wrongOption = (field, value, rule) =>
   new EdgelectError(`${field} = (${value === null ? 'null' : typeof value}): ${rule}`, { code: 'EDGELECT_CONFIG', field });

@@ -14,6 +14,9 @@ export interface Term {
   readonly signal: AbortSignal;
   /** Milliseconds of authority that are left, 0 without any. On Workers, where clocks stand still, advice. */
   remaining(): number;
+  /** Gives this term up: the signal fires now, the lease is released when the work has stopped. Waits for nothing,
+   * so the work itself may call it. */
+  resign(): void;
 }
 
 /** Why a term ended. */
@@ -112,14 +115,16 @@ export class Elector implements AsyncDisposable {
   /** @throws EdgelectError with `code: 'EDGELECT_CONFIG'` and `field` for an option that breaks a rule. */
   constructor(options?: ElectorOptions);
   readonly config: Config;
-  /** Begins to compete, as a new session. */
-  start(): Promise<void>;
+  /** Begins to compete, as a new session; stops when the signal fires. On Workers start and stop within one
+   * event: what its `fetch` and timers bring belongs to that event. */
+  start(options?: { signal?: AbortSignal }): Promise<void>;
   /** Ends the authority, waits for the work to stop, releases the lease (or parks it for the same
    * `serverId`), and ends. Never longer than the lease and a few requests. Inside a callback or the work call
-   * it before any `await` of your own, or do not wait for it: it waits for you. */
-  stop(options?: { park?: boolean }): Promise<void>;
+   * it before any `await` of your own, or do not wait for it (it waits for you), or call `term.resign()`. The
+   * signal ends the waiting, not the stop. */
+  stop(options?: { park?: boolean; signal?: AbortSignal }): Promise<void>;
   /** As `stop`, but sits out for a lease and then competes again. */
-  resign(): Promise<void>;
+  resign(options?: { signal?: AbortSignal }): Promise<void>;
   /** Whether this session has authority now; computed, not remembered. */
   isLeader(): boolean;
   /** Who leads, as far as is known. */
@@ -135,8 +140,9 @@ export class Elector implements AsyncDisposable {
    * because its term was lost runs again in the next term. */
   lead<T>(work: (term: Term) => T | Promise<T>, options?: { signal?: AbortSignal }): Promise<T>;
   /** Starts a new group without its waiting time: the operator's word that no member ran within `maxLease`.
-   * Never in a start script. @throws EdgelectError `EDGELECT_EXISTS` if there is a lease object. */
-  init(): Promise<void>;
+   * Never in a start script. After its signal fired nobody knows whether the group was made.
+   * @throws EdgelectError `EDGELECT_EXISTS` if there is a lease object. */
+  init(options?: { signal?: AbortSignal }): Promise<void>;
   /** Answers `GET /health/leadership` from any server that speaks `Request` and `Response`. */
   handleRequest(request: Request): Promise<Response>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -182,21 +188,28 @@ export interface StoredObject {
 
 /** A storage of your own. What it throws counts as an unknown outcome, never as success or failure. */
 export interface Storage {
-  /** `null` if there is no object. */
-  get(key: string): StoredObject | null | Promise<StoredObject | null>;
+  /** `null` if there is no object. The signal fires when the answer is no longer waited for. */
+  get(key: string, options: { signal: AbortSignal }): StoredObject | null | Promise<StoredObject | null>;
   /** Writes if the object still has this etag, or with `null` if there is none; `null` if it was refused. */
   putIfMatch(
     key: string,
     body: Uint8Array,
     etag: string | null,
+    options: { signal: AbortSignal },
   ): { etag?: string } | null | Promise<{ etag?: string } | null>;
 }
 
 export class EdgelectError extends Error {
-  constructor(message: string, details?: { code?: string; field?: string; cause?: unknown });
+  constructor(
+    message: string,
+    details?: { code?: string; field?: string; status?: number; storeCode?: string; cause?: unknown },
+  );
   /** `EDGELECT_CONFIG`, `EDGELECT_STORE`, `EDGELECT_STOPPED`, `EDGELECT_LOST`, `EDGELECT_EXISTS`,
    * `EDGELECT_TRAP`, `EDGELECT_RANDOMNESS`. */
   readonly code: string;
   /** The option that was refused. */
   readonly field?: string;
+  /** The HTTP status and the store's own code (`NoSuchBucket`), where the store answered. */
+  readonly status?: number;
+  readonly storeCode?: string;
 }

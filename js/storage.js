@@ -1,9 +1,11 @@
-import { checkBucket } from './dist/edgelect.js';
-import { toJson, translated, wrongOption } from './errors.js';
+import { expiryOf, keeper, plainCredentials } from './credentials.js';
+import { checkedBucket } from './engine.js';
+import { toJson, wrongOption } from './errors.js';
 
 const buckets = new WeakMap();
 
-/** What the elector needs of an `S3Storage`; not for applications, because it holds the credentials. */
+/** What the elector needs of an `S3Storage`: `{ json, credentials }` or `{ json, provider }`; not for applications,
+ * because it holds the credentials. */
 export const bucketOf = (storage) => buckets.get(storage);
 
 export class S3Storage {
@@ -12,9 +14,14 @@ export class S3Storage {
       throw wrongOption('options', options, 'an S3Storage takes an object with bucket and credentials');
     }
     const { credentials, ...rest } = options;
-    const json = toJson(rest);
-    translated(() => checkBucket(json, credentials));
-    buckets.set(this, { json, credentials });
+    const bucket = { json: toJson(rest) };
+    if (typeof credentials === 'function') bucket.provider = keeper(credentials);
+    else {
+      expiryOf(credentials);
+      bucket.credentials = toJson(plainCredentials(credentials));
+    }
+    checkedBucket(bucket.json, bucket.credentials);
+    buckets.set(this, bucket);
   }
 }
 

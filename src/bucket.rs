@@ -1,12 +1,6 @@
 //! An S3 bucket reached through the runtime's own `fetch`: the store's requests and answers joined to a host.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
-use js_sys::{Function, Promise, Reflect};
 use serde_json::{Map, Value};
-use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::{JsFuture, spawn_local};
 
 use crate::config::ConfigError;
 use crate::driver::Host;
@@ -15,21 +9,14 @@ use crate::sigv4::Credentials;
 use crate::store::s3::{Body, Next, S3, S3Config};
 use crate::store::{Answer, Facts, Fault, FaultKind, Operation, Outcome, Store};
 use crate::vars::{BucketVars, SecretVars};
-use crate::web::{self, Web, describe};
-
-/// How long before their expiry credentials are asked for again, in milliseconds.
-const EARLY_MS: u64 = 60_000;
-
-/// How long a provider may take before it is asked again, in milliseconds: one that hangs once must not starve
-/// the elector.
-const PATIENCE_MS: u64 = 10_000;
+use crate::web::{self, Web};
 
 /// Where credentials come from.
 pub enum CredentialSource {
     /// They never change.
     Fixed(Credentials),
-    /// A function that gives an object of the shape that the AWS SDK's providers return, or a promise of one.
-    Provider(Function),
+    /// The host is asked for each request; `js/credentials.js` keeps what a provider gave as long as it is good.
+    Provider,
 }
 
 /// One lease object in one bucket.
@@ -37,63 +24,38 @@ pub struct Bucket {
     s3: S3,
     web: Web,
     source: CredentialSource,
-    newest: Rc<RefCell<Option<Credentials>>>,
-    /// The provider's promise while it is asked, and since when: a slow provider is asked once, however many requests are cut
-    /// off meanwhile.
-    asking: Rc<RefCell<Option<(u64, Promise)>>>,
 }
 
 impl CredentialSource {
-    /// Takes what somebody gave as `credentials`.
-    ///
-    /// # Errors
-    /// It is neither a function nor an object with both keys.
-    pub fn from_js(given: JsValue) -> Result<Self, ConfigError> {
-        if let Some(provider) = given.dyn_ref::<Function>() {
-            return Ok(Self::Provider(provider.clone()));
-        }
-        read_credentials(&given).map(Self::Fixed)
-    }
-
     /// Takes credentials that came from variables.
     pub fn from_vars(secrets: SecretVars) -> Self {
         let SecretVars { access_key_id, secret_access_key, session_token } = secrets;
-        Self::Fixed(Credentials {
-            access_key_id,
-            secret_access_key,
-            session_token,
-            expires_at_ms: None,
-        })
+        Self::Fixed(Credentials { access_key_id, secret_access_key, session_token })
     }
 }
 
-fn read_credentials(given: &JsValue) -> Result<Credentials, ConfigError> {
+/// Reads credentials: `accessKeyId`, `secretAccessKey`, `sessionToken`.
+///
+/// # Errors
+/// One of both keys is no text, or empty.
+pub fn read_credentials(given: &Map<String, Value>) -> Result<Credentials, ConfigError> {
     let text = |name: &str| {
-        let found = Reflect::get(given, &name.into()).unwrap_or_default();
-        found.as_string().filter(|text| !text.is_empty())
+        let found = given.get(name).and_then(Value::as_str);
+        found.filter(|text| !text.is_empty()).map(str::to_owned)
     };
     // The value is never shown: somebody may have put a secret into the wrong field.
-    let refuse = |field: &str, rule: &str| ConfigError {
-        field: format!("credentials.{field}"),
-        value: "(not a text)".to_owned(),
-        rule: rule.to_owned(),
+    let needed = |name: &str| {
+        text(name).ok_or_else(|| ConfigError {
+            field: format!("credentials.{name}"),
+            value: "(not a text)".to_owned(),
+            rule: "credentials are { accessKeyId, secretAccessKey, sessionToken? } or a function that gives them"
+                .to_owned(),
+        })
     };
-    let rule = "credentials are { accessKeyId, secretAccessKey, sessionToken? } or a function that gives them";
-    let expiration = Reflect::get(given, &"expiration".into()).unwrap_or_default();
-    let expires_at_ms = match expiration.is_null() || expiration.is_undefined() {
-        true => None,
-        // A Date of another realm, a number and an ISO text all make a date.
-        false => Some(js_sys::Date::new(&expiration).get_time()),
-    };
-    if expires_at_ms.is_some_and(f64::is_nan) {
-        return Err(refuse("expiration", "must be a Date, or what makes one"));
-    }
     Ok(Credentials {
-        access_key_id: text("accessKeyId").ok_or_else(|| refuse("accessKeyId", rule))?,
-        secret_access_key: text("secretAccessKey")
-            .ok_or_else(|| refuse("secretAccessKey", rule))?,
+        access_key_id: needed("accessKeyId")?,
+        secret_access_key: needed("secretAccessKey")?,
         session_token: text("sessionToken"),
-        expires_at_ms: expires_at_ms.filter(|ms| *ms > 0.0).map(|ms| ms as u64),
     })
 }
 
@@ -146,55 +108,22 @@ impl Bucket {
         let BucketVars { endpoint, bucket, region, path_style } = vars;
         let config = S3Config { endpoint, bucket, region, path_style, key: key.to_owned() };
         let s3 = S3::new(config)?;
-        Ok(Self { s3, web, source, newest: Rc::default(), asking: Rc::default() })
+        Ok(Self { s3, web, source })
     }
 
     async fn credentials(&self, fresh: bool) -> Result<Credentials, Fault> {
-        let provider = match &self.source {
-            CredentialSource::Fixed(credentials) => return Ok(credentials.clone()),
-            CredentialSource::Provider(provider) => provider,
-        };
-        let now_ms = self.web.now().wall_ms;
-        let left_ms = |credentials: &Credentials| {
-            credentials.expires_at_ms.map_or(u64::MAX, |ms| ms.saturating_sub(now_ms))
-        };
-        let newest = self.newest.borrow().clone().filter(|newest| left_ms(newest) > 0);
-        if let (Some(credentials), false) = (newest, fresh) {
-            if left_ms(&credentials) < EARLY_MS {
-                // They are good for this request; the next ones come meanwhile.
-                let _ = self.ask(provider);
-            }
-            return Ok(credentials);
+        if let CredentialSource::Fixed(credentials) = &self.source {
+            return Ok(credentials.clone());
         }
-        let denied = |message: String| {
+        let denied = |message: &str| {
             let text = format!("{}: the credentials provider failed: {message}", self.describe());
             Fault::new(FaultKind::Denied, text)
         };
-        let promise = self.ask(provider).map_err(|error| denied(describe(&error)))?;
-        let given = JsFuture::from(promise).await.map_err(|error| denied(describe(&error)))?;
-        read_credentials(&given).map_err(|error| denied(error.to_string()))
-    }
-
-    /// Asks the provider, unless it is being asked; what it gives is kept even if nobody waits any more.
-    fn ask(&self, provider: &Function) -> Result<Promise, JsValue> {
-        let now_ms = self.web.now().mono_ms;
-        if let Some((since_ms, promise)) = &*self.asking.borrow()
-            && now_ms.saturating_sub(*since_ms) < PATIENCE_MS
-        {
-            return Ok(promise.clone());
+        let given = self.web.credentials(fresh).await;
+        if !given.ok {
+            return Err(denied(&given.head));
         }
-        let promise = Promise::resolve(&provider.call0(&JsValue::NULL)?);
-        *self.asking.borrow_mut() = Some((now_ms, promise.clone()));
-        let (newest, asking) = (Rc::clone(&self.newest), Rc::clone(&self.asking));
-        let waiting = JsFuture::from(promise.clone());
-        spawn_local(async move {
-            let given = waiting.await;
-            *asking.borrow_mut() = None;
-            if let Ok(Ok(credentials)) = given.map(|given| read_credentials(&given)) {
-                *newest.borrow_mut() = Some(credentials);
-            }
-        });
-        Ok(promise)
+        read_credentials(&given.fields()).map_err(|error| denied(&error.to_string()))
     }
 
     async fn exchange(&self, operation: Operation) -> Result<Answer, Fault> {
@@ -224,7 +153,7 @@ impl Bucket {
 }
 
 fn wrong(field: &str, value: &str, rule: &str) -> ConfigError {
-    ConfigError { field: field.to_owned(), value: value.to_string(), rule: rule.to_owned() }
+    ConfigError { field: field.to_owned(), value: value.to_owned(), rule: rule.to_owned() }
 }
 
 impl Store for Bucket {

@@ -1,24 +1,29 @@
-//! What `js/elector.js` builds the npm package's `Elector` on: one election, driven in this runtime.
+//! What `js/engine.js` builds the npm package's `Elector` on: one election, driven in this runtime.
 //!
 //! Everything that crosses the boundary is a text, a number or bytes, so that nothing on either side holds
-//! on to the other. The JavaScript side owns promises, signals and callbacks; this side owns the election.
+//! on to the other. The JavaScript side owns promises, signals and callbacks; this side owns the election, and
+//! moves only while [`RawElector::poll`] runs. An error is thrown as a text: JSON with `code`, `message`, `field`.
 
+use std::cell::RefCell;
+use std::future::Future;
+use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
 
-use js_sys::{Function, JsString, Object, Promise, Reflect, Uint8Array};
 use serde_json::{Map, Value, json};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::{JsFuture, future_to_promise};
 
-use crate::bucket::{Bucket, CredentialSource};
-use crate::config::{Config, ConfigError, Settings};
+use crate::bucket::{Bucket, CredentialSource, read_credentials};
+use crate::config::{Config, ConfigError, HostClock, Settings};
 use crate::driver::{self, Handle, Host};
 use crate::election::{Event, Input, LostReason};
 use crate::lease;
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Store, Version,
 };
-use crate::web::{Web, describe};
+use crate::web::{JsHost, Link, Settled, Web};
 use crate::{peer, status, vars};
 
 /// One elector instance from its start to its stop: one session.
@@ -27,6 +32,20 @@ pub struct RawElector {
     handle: Handle,
     store: Rc<AnyStore>,
     web: Web,
+    link: Rc<Link>,
+    task: Option<Pin<Box<dyn Future<Output = Value>>>>,
+    events: Rc<RefCell<Vec<Value>>>,
+    woken: Arc<Woken>,
+}
+
+/// Whether something woke the task while it was polled.
+#[derive(Default)]
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 enum AnyStore {
@@ -52,63 +71,89 @@ impl Store for AnyStore {
 
 #[wasm_bindgen]
 impl RawElector {
-    /// An elector over an S3 bucket. `settings` and `bucket` are JSON objects; `credentials` is an object or
-    /// a function that gives one, or a promise of one.
-    #[wasm_bindgen(js_name = overBucket)]
-    pub fn over_bucket(
+    /// An elector. `settings` and `bucket` are JSON objects; without `bucket` the host's own storage is used.
+    /// `credentials` is a JSON object, or nothing where the host is to be asked for them.
+    #[wasm_bindgen(constructor)]
+    pub fn new(
         settings: &str,
-        bucket: &str,
-        credentials: JsValue,
-        unref: bool,
-    ) -> Result<RawElector, JsValue> {
-        let (config, store, web) = bucket_parts(settings, bucket, credentials, unref)?;
-        Self::over(config, store, web)
-    }
-
-    /// An elector over any object with `get` and `putIfMatch`.
-    #[wasm_bindgen(js_name = overStorage)]
-    pub fn over_storage(
-        settings: &str,
-        storage: JsValue,
-        unref: bool,
-    ) -> Result<RawElector, JsValue> {
-        let (config, store, web) = storage_parts(settings, &storage, unref)?;
-        Self::over(config, store, web)
-    }
-
-    fn over(config: Config, store: AnyStore, web: Web) -> Result<RawElector, JsValue> {
+        bucket: Option<String>,
+        credentials: Option<String>,
+        host: JsHost,
+    ) -> Result<RawElector, String> {
+        let config = read_config(settings, Web::clock_of(&host))?;
+        let link = Link::new(host);
+        let web = Web::new(Rc::clone(&link));
+        let key = &config.lockfile_path;
+        let store = match bucket {
+            Some(bucket) => {
+                let bucket = open_bucket(&bucket, credentials, key, web.clone())?;
+                AnyStore::Bucket(Box::new(bucket))
+            }
+            None => AnyStore::Custom(CustomStore { web: web.clone(), key: key.clone() }),
+        };
         let election = driver::new_election(&web, config).map_err(|message| {
-            plain_error("EDGELECT_RANDOMNESS", &format!("no randomness here: {message}"))
+            thrown("EDGELECT_RANDOMNESS", &format!("no randomness here: {message}"))
         })?;
-        Ok(Self { handle: Handle::new(election), store: Rc::new(store), web })
+        Ok(Self {
+            handle: Handle::new(election),
+            store: Rc::new(store),
+            web,
+            link,
+            task: None,
+            events: Rc::default(),
+            woken: Arc::default(),
+        })
     }
 
-    /// Drives the election until it has finished. `tell` hears each event as JSON.
-    pub fn run(&self, tell: Function) -> Promise {
+    /// Has [`RawElector::poll`] drive the election until it has finished.
+    pub fn run(&mut self) {
         let (handle, store, web) = (self.handle.clone(), Rc::clone(&self.store), self.web.clone());
-        future_to_promise(async move {
+        let events = Rc::clone(&self.events);
+        self.task = Some(Box::pin(async move {
             driver::run(&handle, &*store, &web, |event| {
-                // The JavaScript side catches what its callbacks throw.
-                let _ = tell.call1(&JsValue::NULL, &event_json(&event).into());
+                events.borrow_mut().push(event_json(&event));
             })
             .await;
-            Ok(JsValue::UNDEFINED)
-        })
+            json!({ "type": "finished" })
+        }));
     }
 
-    /// Starts a new group: creates a tombstone if there is no record.
-    pub fn init(&self) -> Promise {
+    /// Has [`RawElector::poll`] start a new group: create a tombstone if there is no record.
+    pub fn init(&mut self) {
         let (handle, store, web) = (self.handle.clone(), Rc::clone(&self.store), self.web.clone());
-        future_to_promise(async move {
+        self.task = Some(Box::pin(async move {
             let config = handle.with(|election| election.config().clone());
-            match driver::init(&*store, &web, &config).await {
-                Ok(()) => Ok(JsValue::UNDEFINED),
-                Err(error @ driver::InitError::Exists) => {
-                    Err(plain_error("EDGELECT_EXISTS", &error.to_string()))
+            let (code, message) = match driver::init(&*store, &web, &config).await {
+                Ok(()) => return json!({ "type": "finished" }),
+                Err(error @ driver::InitError::Exists) => ("EDGELECT_EXISTS", error.to_string()),
+                Err(error) => ("EDGELECT_STORE", error.to_string()),
+            };
+            json!({ "type": "finished", "error": error_json(code, &message) })
+        }));
+    }
+
+    /// Goes on as far as it can. The events since the last call, as a JSON array; the last of all is
+    /// `finished`. To be called after anything was settled or told.
+    pub fn poll(&mut self) -> String {
+        let waker = Waker::from(Arc::clone(&self.woken));
+        let mut context = Context::from_waker(&waker);
+        while let Some(task) = self.task.as_mut() {
+            self.woken.0.store(false, Ordering::Relaxed);
+            match task.as_mut().poll(&mut context) {
+                Poll::Ready(end) => {
+                    self.task = None;
+                    self.events.borrow_mut().push(end);
                 }
-                Err(error) => Err(plain_error("EDGELECT_STORE", &error.to_string())),
+                Poll::Pending if self.woken.0.load(Ordering::Relaxed) => {}
+                Poll::Pending => break,
             }
-        })
+        }
+        Value::Array(self.events.take()).to_string()
+    }
+
+    /// How an operation that the host began has ended.
+    pub fn settle(&self, id: u32, ok: bool, head: String, body: Vec<u8>) {
+        self.link.settle(id, Settled { ok, head, body });
     }
 
     /// Has the election look at the clocks.
@@ -133,9 +178,9 @@ impl RawElector {
     }
 
     /// New settings, complete, as JSON. The group and the name can't change.
-    pub fn configure(&self, settings: &str) -> Result<(), JsValue> {
-        let config = read_config(settings)?;
+    pub fn configure(&self, settings: &str) -> Result<(), String> {
         let old = self.handle.with(|election| election.config().clone());
+        let config = read_config(settings, old.clock)?;
         for (field, was, is) in [
             ("lockfilePath", &old.lockfile_path, &config.lockfile_path),
             ("serverId", &old.server_id, &config.server_id),
@@ -165,11 +210,6 @@ impl RawElector {
         self.handle.with(|election| status::status(election, now, requests)).to_string()
     }
 
-    /// The settings in force as JSON.
-    pub fn config(&self) -> String {
-        self.handle.with(|election| election.config().to_json()).to_string()
-    }
-
     /// The answer to `GET /health/leadership` as JSON: `{ status, etag, body }`.
     pub fn health(&self) -> String {
         let now = self.web.now();
@@ -179,68 +219,33 @@ impl RawElector {
     }
 }
 
-/// Checks what `RawElector.overBucket` would take, without a session: there is no randomness for one in the
-/// global scope of a Worker.
-#[wasm_bindgen(js_name = checkOverBucket)]
-pub fn check_over_bucket(
+/// Checks what `new RawElector` would take, without a session: there is no randomness for one in the global
+/// scope of a Worker. Gives the settings in force, as JSON.
+#[wasm_bindgen]
+pub fn check(
     settings: &str,
-    bucket: &str,
-    credentials: JsValue,
-) -> Result<(), JsValue> {
-    bucket_parts(settings, bucket, credentials, false).map(drop)
+    bucket: Option<String>,
+    credentials: Option<String>,
+    host: JsHost,
+) -> Result<String, String> {
+    let config = read_config(settings, Web::clock_of(&host))?;
+    if let Some(bucket) = bucket {
+        let web = Web::new(Link::new(host));
+        open_bucket(&bucket, credentials, &config.lockfile_path, web)?;
+    }
+    Ok(config.to_json().to_string())
 }
 
-/// Checks what `RawElector.overStorage` would take, without a session.
-#[wasm_bindgen(js_name = checkOverStorage)]
-pub fn check_over_storage(settings: &str, storage: JsValue) -> Result<(), JsValue> {
-    storage_parts(settings, &storage, false).map(drop)
-}
-
-fn bucket_parts(
-    settings: &str,
-    bucket: &str,
-    credentials: JsValue,
-    unref: bool,
-) -> Result<(Config, AnyStore, Web), JsValue> {
-    let config = read_config(settings)?;
-    let web = Web::new(config.clock, unref);
-    let source = CredentialSource::from_js(credentials).map_err(config_error)?;
-    let options = object(bucket)?;
-    let bucket = Bucket::from_options(&options, &config.lockfile_path, source, web.clone())
-        .map_err(config_error)?;
-    Ok((config, AnyStore::Bucket(Box::new(bucket)), web))
-}
-
-fn storage_parts(
-    settings: &str,
-    storage: &JsValue,
-    unref: bool,
-) -> Result<(Config, AnyStore, Web), JsValue> {
-    let config = read_config(settings)?;
-    let web = Web::new(config.clock, unref);
-    let custom = CustomStore::new(storage, &config.lockfile_path)?;
-    Ok((config, AnyStore::Custom(custom), web))
-}
-
-/// Checks settings without starting anything; gives them back complete, as JSON.
-#[wasm_bindgen(js_name = checkSettings)]
-pub fn check_settings(settings: &str) -> Result<String, JsValue> {
-    Ok(read_config(settings)?.to_json().to_string())
-}
-
-/// Checks a bucket's options (`endpoint`, `bucket`, `region`, `pathStyle`, as JSON) and its credentials.
+/// Checks a bucket's options (`endpoint`, `bucket`, `region`, `pathStyle`) and its credentials.
 #[wasm_bindgen(js_name = checkBucket)]
-pub fn check_bucket(bucket: &str, credentials: JsValue) -> Result<(), JsValue> {
-    let source = CredentialSource::from_js(credentials).map_err(config_error)?;
-    let web = Web::new(Web::detect_clock(), false);
-    Bucket::from_options(&object(bucket)?, "check", source, web).map_err(config_error)?;
-    Ok(())
+pub fn check_bucket(bucket: &str, credentials: Option<String>, host: JsHost) -> Result<(), String> {
+    open_bucket(bucket, credentials, "check", Web::new(Link::new(host))).map(drop)
 }
 
 /// Reads settings, bucket and credentials from variables given as a JSON object of texts:
 /// `{ settings, bucket, credentials }` as JSON.
 #[wasm_bindgen(js_name = fromVariables)]
-pub fn from_variables(variables: &str) -> Result<String, JsValue> {
+pub fn from_variables(variables: &str) -> Result<String, String> {
     let variables = object(variables)?;
     let get = |name: &str| variables.get(name).and_then(Value::as_str).map(str::to_owned);
     let settings = vars::settings_json(get).map_err(config_error)?;
@@ -258,32 +263,49 @@ pub fn from_variables(variables: &str) -> Result<String, JsValue> {
     .to_string())
 }
 
-fn read_config(settings: &str) -> Result<Config, JsValue> {
+fn open_bucket(
+    bucket: &str,
+    credentials: Option<String>,
+    key: &str,
+    web: Web,
+) -> Result<Bucket, String> {
+    let source = match credentials {
+        Some(credentials) => {
+            CredentialSource::Fixed(read_credentials(&object(&credentials)?).map_err(config_error)?)
+        }
+        None => CredentialSource::Provider,
+    };
+    Bucket::from_options(&object(bucket)?, key, source, web).map_err(config_error)
+}
+
+fn read_config(settings: &str, clock: HostClock) -> Result<Config, String> {
     let mut settings = Settings::from_json(&object(settings)?).map_err(config_error)?;
-    settings.clock = Web::detect_clock();
+    settings.clock = clock;
     Config::new(&settings).map_err(config_error)
 }
 
-fn object(text: &str) -> Result<Map<String, Value>, JsValue> {
+fn object(text: &str) -> Result<Map<String, Value>, String> {
     match serde_json::from_str(text) {
         Ok(Value::Object(fields)) => Ok(fields),
-        _ => Err(plain_error("EDGELECT_CONFIG", "the options must be an object")),
+        _ => Err(thrown("EDGELECT_CONFIG", "the options must be an object")),
     }
 }
 
-fn config_error(error: ConfigError) -> JsValue {
-    let described = plain_error("EDGELECT_CONFIG", &error.to_string());
-    let _ = Reflect::set(&described, &"field".into(), &error.field.into());
-    described
+fn config_error(error: ConfigError) -> String {
+    let mut described = error_json("EDGELECT_CONFIG", &error.to_string());
+    described["field"] = error.field.into();
+    described.to_string()
 }
 
-fn plain_error(code: &str, message: &str) -> JsValue {
-    let error = js_sys::Error::new(message);
-    let _ = Reflect::set(&error, &"code".into(), &code.into());
-    error.into()
+fn thrown(code: &str, message: &str) -> String {
+    error_json(code, message).to_string()
 }
 
-fn event_json(event: &Event) -> String {
+fn error_json(code: &str, message: &str) -> Value {
+    json!({ "code": code, "message": message })
+}
+
+fn event_json(event: &Event) -> Value {
     match event {
         Event::Acquired { term } => json!({ "type": "acquired", "term": term }),
         Event::Lost { term, reason } => {
@@ -298,7 +320,6 @@ fn event_json(event: &Event) -> String {
             "storeCode": fault.code,
         }),
     }
-    .to_string()
 }
 
 fn reason_name(reason: LostReason) -> &'static str {
@@ -314,115 +335,51 @@ fn reason_name(reason: LostReason) -> &'static str {
 
 /// A store that the application brings: `get(key)` and `putIfMatch(key, body, etag)`.
 struct CustomStore {
-    storage: JsValue,
-    get: Function,
-    put_if_match: Function,
+    web: Web,
     key: String,
-}
-
-impl CustomStore {
-    fn new(storage: &JsValue, key: &str) -> Result<Self, JsValue> {
-        let method = |name: &str| {
-            Reflect::get(storage, &name.into())
-                .ok()
-                .and_then(|found| found.dyn_into::<Function>().ok())
-                .ok_or_else(|| {
-                    config_error(ConfigError {
-                        field: "storage".to_owned(),
-                        value: "(an object)".to_owned(),
-                        rule: format!(
-                            "a storage needs the methods get and putIfMatch; it has no {name}"
-                        ),
-                    })
-                })
-        };
-        Ok(Self {
-            storage: storage.clone(),
-            get: method("get")?,
-            put_if_match: method("putIfMatch")?,
-            key: key.to_owned(),
-        })
-    }
-
-    async fn call(&self, method: &Function, arguments: &js_sys::Array) -> Result<JsValue, JsValue> {
-        let returned = method.apply(&self.storage, arguments)?;
-        JsFuture::from(Promise::resolve(&returned)).await
-    }
-
-    fn unknown(&self, error: &JsValue) -> Answer {
-        let message = format!("{}: {}", self.describe(), describe(error));
-        let cause = Fault::new(FaultKind::Network, message);
-        Answer {
-            outcome: Outcome::Unknown { retry_after_ms: None, cause },
-            facts: Facts::default(),
-        }
-    }
-
-    fn nonsense(&self, what: &str) -> Outcome {
-        let message = format!("{}: {what}", self.describe());
-        Outcome::Rejected(Fault::new(FaultKind::Nonsense, message))
-    }
-
-    fn found(&self, found: &JsValue, unless: Option<&Version>) -> Answer {
-        let field = |name: &str| Reflect::get(found, &name.into()).unwrap_or_default();
-        let date = |name: &str| field(name).as_f64().filter(|ms| *ms > 0.0).map(|ms| ms as u64);
-        let facts =
-            Facts { date_ms: date("date"), last_modified_ms: date("lastModified"), relayed: false };
-        let Some(etag) = read_etag(&field("etag")) else {
-            let outcome = self.nonsense("get gave no etag, a text of at most 1024 characters");
-            return Answer { outcome, facts };
-        };
-        let version = Version(etag);
-        if unless == Some(&version) {
-            return Answer { outcome: Outcome::Unchanged, facts };
-        }
-        let body = field("body");
-        let body = match (body.dyn_ref::<JsString>(), body.dyn_ref::<Uint8Array>()) {
-            // Looked at before it crosses: what is too large for a record must not fill our memory.
-            (Some(text), _) => {
-                String::from(text.slice(0, lease::MAX_RECORD_BYTES as u32 + 1)).into_bytes()
-            }
-            (None, Some(bytes)) if bytes.length() as usize > lease::MAX_RECORD_BYTES => {
-                bytes.subarray(0, lease::MAX_RECORD_BYTES as u32 + 1).to_vec()
-            }
-            (None, Some(bytes)) => bytes.to_vec(),
-            (None, None) => {
-                let outcome = self.nonsense("get gave no body, a text or a Uint8Array");
-                return Answer { outcome, facts };
-            }
-        };
-        let reading = lease::read(&body);
-        Answer { outcome: Outcome::Found { version, reading }, facts }
-    }
 }
 
 impl Store for CustomStore {
     async fn perform(&self, operation: Operation) -> Answer {
-        let key = JsValue::from_str(&self.key);
-        match operation {
+        let (settled, unless) = match operation {
             Operation::Read { unless } => {
-                match self.call(&self.get, &js_sys::Array::of1(&key)).await {
-                    Ok(found) if found.is_null() || found.is_undefined() => {
-                        Answer { outcome: Outcome::Missing, facts: Facts::default() }
-                    }
-                    Ok(found) => self.found(&found, unless.as_ref()),
-                    Err(error) => self.unknown(&error),
-                }
+                (self.web.read(&self.key, lease::MAX_RECORD_BYTES + 1).await, Some(unless))
             }
             Operation::Write { body, condition } => {
                 let etag = match condition {
-                    Condition::Absent => JsValue::NULL,
-                    Condition::Match(version) => version.0.into(),
+                    Condition::Absent => None,
+                    Condition::Match(version) => Some(version.0),
                 };
-                let arguments = js_sys::Array::of3(&key, &Uint8Array::from(body.as_slice()), &etag);
-                match self.call(&self.put_if_match, &arguments).await {
-                    Ok(written) => {
-                        Answer { outcome: self.written(&written), facts: Facts::default() }
-                    }
-                    Err(error) => self.unknown(&error),
-                }
+                (self.web.write(&self.key, body, etag).await, None)
             }
-        }
+        };
+        let fields = settled.fields();
+        let date = |name: &str| fields.get(name).and_then(Value::as_u64).filter(|ms| *ms > 0);
+        let facts =
+            Facts { date_ms: date("date"), last_modified_ms: date("lastModified"), relayed: false };
+        let version =
+            fields.get("etag").and_then(Value::as_str).map(|etag| Version(etag.to_owned()));
+        let outcome = if !settled.ok {
+            let cause = self.fault(FaultKind::Network, &settled.head);
+            Outcome::Unknown { retry_after_ms: None, cause }
+        } else if let Some(what) = fields.get("nonsense").and_then(Value::as_str) {
+            Outcome::Rejected(self.fault(FaultKind::Nonsense, what))
+        } else {
+            let nothing = fields.get("nothing").is_some();
+            match (unless, version) {
+                (Some(_), _) if nothing => Outcome::Missing,
+                (None, _) if nothing => Outcome::Refused,
+                (None, version) => Outcome::Written { version },
+                (Some(unless), version) if version.is_some() && version == unless => {
+                    Outcome::Unchanged
+                }
+                (Some(_), Some(version)) => {
+                    Outcome::Found { version, reading: lease::read(&settled.body) }
+                }
+                (Some(_), None) => Outcome::Rejected(self.fault(FaultKind::Nonsense, "no etag")),
+            }
+        };
+        Answer { outcome, facts }
     }
 
     fn describe(&self) -> String {
@@ -431,18 +388,7 @@ impl Store for CustomStore {
 }
 
 impl CustomStore {
-    fn written(&self, written: &JsValue) -> Outcome {
-        if written.is_falsy() {
-            return Outcome::Refused;
-        }
-        let etag = written.dyn_ref::<Object>().and_then(|object| {
-            read_etag(&Reflect::get(object, &"etag".into()).unwrap_or_default())
-        });
-        Outcome::Written { version: etag.map(Version) }
+    fn fault(&self, kind: FaultKind, what: &str) -> Fault {
+        Fault::new(kind, format!("{}: {what}", self.describe()))
     }
-}
-
-fn read_etag(value: &JsValue) -> Option<String> {
-    let text = value.dyn_ref::<JsString>()?;
-    (1..=1024).contains(&text.length()).then(|| String::from(text))
 }

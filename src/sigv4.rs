@@ -37,8 +37,6 @@ pub struct Credentials {
     pub secret_access_key: String,
     /// The session token of temporary credentials.
     pub session_token: Option<String>,
-    /// When they end, in milliseconds since the Unix epoch; `None` where that is not known or never.
-    pub expires_at_ms: Option<u64>,
 }
 
 /// The signing key of the day, kept from one request to the next.
@@ -107,7 +105,6 @@ impl std::fmt::Debug for Credentials {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Credentials")
             .field("access_key_id", &self.access_key_id)
-            .field("expires_at_ms", &self.expires_at_ms)
             .finish_non_exhaustive()
     }
 }

@@ -1,15 +1,16 @@
-//! The host that every JavaScript runtime is: its clocks, timers, randomness and `fetch`, by their global names.
+//! The host that every JavaScript runtime is. What takes time is begun by `js/host.js` under a number and
+//! settled by that number: no promise and no closure crosses the boundary, so a trap never surfaces in
+//! somebody else's event loop, and nothing on either side holds on to the other.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::future::Future;
+use std::pin::Pin;
 use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
 
 use http::header::{self, HeaderName};
-use js_sys::{Array, Function, Object, Promise, Reflect, Uint8Array};
+use serde_json::{Map, Value, json};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::JsFuture;
-use web_sys::{AbortController, ReadableStreamDefaultReader, Response};
 
 use crate::clock::Now;
 use crate::config::HostClock;
@@ -20,27 +21,44 @@ use crate::store::{Fault, FaultKind};
 
 #[wasm_bindgen]
 extern "C" {
+    /// The `Host` of `js/host.js`. None of its methods throws or calls back before it returns, but `random`
+    /// may throw where there is no randomness.
+    #[derive(Clone)]
+    pub type JsHost;
+
+    #[wasm_bindgen(method)]
+    fn sleep(this: &JsHost, id: u32, ms: f64);
+
+    #[wasm_bindgen(method)]
+    fn fetch(this: &JsHost, id: u32, head: &str, body: Vec<u8>, limit: u32);
+
+    #[wasm_bindgen(method)]
+    fn credentials(this: &JsHost, id: u32, fresh: bool);
+
+    #[wasm_bindgen(method)]
+    fn read(this: &JsHost, id: u32, key: &str, limit: u32);
+
+    #[wasm_bindgen(method)]
+    fn write(this: &JsHost, id: u32, key: &str, body: Vec<u8>, etag: Option<String>);
+
+    #[wasm_bindgen(method)]
+    fn cancel(this: &JsHost, id: u32);
+
+    #[wasm_bindgen(method, catch)]
+    fn random(this: &JsHost) -> Result<Vec<u8>, JsValue>;
+
+    #[wasm_bindgen(method, getter, js_name = singleClock)]
+    fn single_clock(this: &JsHost) -> bool;
+
     #[wasm_bindgen(js_namespace = performance, js_name = now)]
     fn performance_now() -> f64;
 
     #[wasm_bindgen(js_namespace = Date, js_name = now)]
     fn date_now() -> f64;
-
-    #[wasm_bindgen(js_namespace = crypto, js_name = getRandomValues, catch)]
-    fn get_random_values(array: &Uint8Array) -> Result<JsValue, JsValue>;
-
-    #[wasm_bindgen(js_name = setTimeout)]
-    fn set_timeout(callback: &Function, ms: f64) -> JsValue;
-
-    #[wasm_bindgen(js_name = clearTimeout)]
-    fn clear_timeout(timer: &JsValue);
-
-    #[wasm_bindgen(js_name = fetch, catch)]
-    fn global_fetch(url: &str, init: &JsValue) -> Result<JsValue, JsValue>;
 }
 
 /// The answer headers that anybody here reads. Names made at compile time: parsing them would bring 5 KB of
-/// tables.
+/// tables. `js/host.js` passes these and no others.
 const ANSWER_HEADERS: [HeaderName; 10] = [
     header::AGE,
     header::CONTENT_LENGTH,
@@ -54,7 +72,110 @@ const ANSWER_HEADERS: [HeaderName; 10] = [
     HeaderName::from_static("x-amz-bucket-region"),
 ];
 
-/// A body that was read as far as its bound.
+/// How an operation ended.
+#[derive(Clone, Debug, Default)]
+pub struct Settled {
+    /// False: it failed, and `head` says why.
+    pub ok: bool,
+    /// A JSON object, or the text of the error.
+    pub head: String,
+    /// Bytes that came with it.
+    pub body: Vec<u8>,
+}
+
+impl Settled {
+    /// The head's fields; none where it isn't an object.
+    pub fn fields(&self) -> Map<String, Value> {
+        match serde_json::from_str(&self.head) {
+            Ok(Value::Object(fields)) => fields,
+            _ => Map::new(),
+        }
+    }
+}
+
+/// The JavaScript side, and the operations that it has begun for us.
+pub struct Link {
+    host: JsHost,
+    numbers: RefCell<u32>,
+    open: RefCell<Vec<(u32, Operation)>>,
+}
+
+enum Operation {
+    Running(Option<Waker>),
+    Settled(Settled),
+}
+
+impl Link {
+    /// A link over which nothing has been asked yet.
+    pub fn new(host: JsHost) -> Rc<Self> {
+        Rc::new(Self { host, numbers: RefCell::default(), open: RefCell::default() })
+    }
+
+    /// The JavaScript side says how an operation ended. A number that nobody waits for any more is ignored.
+    pub fn settle(&self, id: u32, settled: Settled) {
+        let mut open = self.open.borrow_mut();
+        let Some((_, operation)) = open.iter_mut().find(|(other, _)| *other == id) else { return };
+        if let Operation::Running(waker) = std::mem::replace(operation, Operation::Settled(settled))
+        {
+            drop(open);
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        }
+    }
+
+    /// Begins an operation; dropping the future cancels it.
+    fn begin(self: &Rc<Self>, start: impl FnOnce(&JsHost, u32)) -> Begun {
+        let id = {
+            let mut numbers = self.numbers.borrow_mut();
+            *numbers = numbers.wrapping_add(1);
+            *numbers
+        };
+        self.open.borrow_mut().push((id, Operation::Running(None)));
+        start(&self.host, id);
+        Begun { link: Rc::clone(self), id }
+    }
+}
+
+/// An operation of the JavaScript side.
+pub struct Begun {
+    link: Rc<Link>,
+    id: u32,
+}
+
+impl Future for Begun {
+    type Output = Settled;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Settled> {
+        let mut open = self.link.open.borrow_mut();
+        let found = open.iter().position(|(id, _)| *id == self.id);
+        let at = found.expect("it is open until it is polled to its end or dropped");
+        match &mut open[at].1 {
+            Operation::Running(waker) => {
+                *waker = Some(context.waker().clone());
+                Poll::Pending
+            }
+            Operation::Settled(settled) => {
+                let settled = std::mem::take(settled);
+                open.swap_remove(at);
+                Poll::Ready(settled)
+            }
+        }
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        let mut open = self.link.open.borrow_mut();
+        let Some(at) = open.iter().position(|(id, _)| *id == self.id) else { return };
+        if let (_, Operation::Running(_)) = open.swap_remove(at) {
+            drop(open);
+            self.link.host.cancel(self.id);
+        }
+    }
+}
+
+/// The body of an answer that was read as far as its bound.
 #[derive(Clone, Debug, Default)]
 pub struct Body {
     /// At most as many bytes as were asked for.
@@ -67,16 +188,14 @@ pub struct Body {
 #[derive(Clone)]
 pub struct Web {
     clock: HostClock,
-    /// Whether pending timers let a process end (`unref`; Node, Deno and Bun know it).
-    unref: bool,
+    link: Rc<Link>,
     pending: Rc<RefCell<Pending>>,
 }
 
-/// The timers that were set and have not fired: when each is due on the one clock, and its number.
+/// The timers that were set and have not fired: when each is due on the one clock.
 #[derive(Default)]
 struct Pending {
-    timers: BTreeSet<(u64, u64)>,
-    numbers: u64,
+    due_ms: Vec<u64>,
     /// How many timers fired before their due time by a single clock, which then stepped back (S11).
     early: u32,
 }
@@ -85,19 +204,15 @@ struct Pending {
 const TIMER_ROUNDING_MS: u64 = 2;
 
 impl Web {
-    /// The runtime that this code runs in.
-    pub fn new(clock: HostClock, unref: bool) -> Self {
-        Self { clock, unref, pending: Rc::default() }
+    /// The runtime behind this link.
+    pub fn new(link: Rc<Link>) -> Self {
+        let clock = Self::clock_of(&link.host);
+        Self { clock, link, pending: Rc::default() }
     }
 
-    /// What clocks this runtime has: Workers have one, which stands still between I/O (S11).
-    pub fn detect_clock() -> HostClock {
-        let navigator = Reflect::get(&js_sys::global(), &"navigator".into()).unwrap_or_default();
-        let agent = Reflect::get(&navigator, &"userAgent".into()).unwrap_or_default();
-        match agent.as_string().as_deref() {
-            Some("Cloudflare-Workers") => HostClock::One,
-            _ => HostClock::Two,
-        }
+    /// What clocks a runtime has: Workers have one, which stands still between I/O (S11).
+    pub fn clock_of(host: &JsHost) -> HostClock {
+        if host.single_clock() { HostClock::One } else { HostClock::Two }
     }
 
     fn mono_ms(&self) -> u64 {
@@ -116,64 +231,70 @@ impl Web {
         request: http::Request<Vec<u8>>,
         limit: usize,
     ) -> Result<http::Response<Body>, String> {
-        let abort = AbortOnDrop(AbortController::new().map_err(|error| describe(&error))?);
-        let init = self.request_init(&request, &abort.0);
-        let url = request.uri().to_string();
-        let promised = global_fetch(&url, &init).map_err(|error| describe(&error))?;
-        // Not every patched fetch gives a promise of the native kind.
-        let response: Response = JsFuture::from(Promise::resolve(&promised))
-            .await
-            .map_err(|error| describe(&error))?
-            .dyn_into()
-            .map_err(|_| "fetch gave no Response".to_owned())?;
-        let mut answer = http::Response::builder().status(response.status());
+        let head = request_head(&request);
+        let body = request.into_body();
+        let limit = u32::try_from(limit).unwrap_or(u32::MAX);
+        let begun = self.link.begin(|host, id| host.fetch(id, &head, body, limit));
+        let settled = begun.await;
+        if !settled.ok {
+            return Err(settled.head);
+        }
+        let fields = settled.fields();
+        let status = fields.get("status").and_then(Value::as_u64).unwrap_or_default();
+        let mut answer = http::Response::builder().status(status as u16);
         for name in ANSWER_HEADERS {
-            if let Ok(Some(value)) = response.headers().get(name.as_str())
-                && let Ok(value) = http::HeaderValue::from_str(&value)
+            if let Some(value) = fields.get(name.as_str()).and_then(Value::as_str)
+                && let Ok(value) = http::HeaderValue::from_str(value)
             {
                 answer = answer.header(name, value);
             }
         }
-        let body = read_body(&response, limit).await?;
+        let truncated = fields.get("truncated") == Some(&Value::Bool(true));
+        let body = Body { bytes: settled.body, truncated };
         answer.body(body).map_err(|_| "the answer has an impossible status".to_owned())
     }
 
-    fn request_init(&self, request: &http::Request<Vec<u8>>, abort: &AbortController) -> JsValue {
-        let init = Object::new();
-        let put = |name: &str, value: &JsValue| {
-            // A plain object takes any property.
-            let _ = Reflect::set(&init, &name.into(), value);
-        };
-        put("method", &request.method().as_str().into());
-        let headers = Array::new();
-        for (name, value) in request.headers() {
-            if let Ok(value) = value.to_str() {
-                headers.push(&Array::of2(&name.as_str().into(), &value.into()));
-            }
-        }
-        put("headers", &headers);
-        if !request.body().is_empty() {
-            // Bytes, because a text would grow a content type.
-            put("body", &Uint8Array::from(request.body().as_slice()));
-        }
-        put("redirect", &"manual".into());
-        put("signal", abort.signal().as_ref());
-        if self.clock == HostClock::Two {
-            // Workers know `cache` only from some compatibility date on, and do not cache signed requests.
-            put("cache", &"no-store".into());
-        }
-        init.into()
+    /// Asks for credentials; `fresh` if the ones that were given last have been refused.
+    pub async fn credentials(&self, fresh: bool) -> Settled {
+        self.link.begin(|host, id| host.credentials(id, fresh)).await
     }
+
+    /// Calls `get` of a storage that the application brings.
+    pub async fn read(&self, key: &str, limit: usize) -> Settled {
+        let limit = u32::try_from(limit).unwrap_or(u32::MAX);
+        self.link.begin(|host, id| host.read(id, key, limit)).await
+    }
+
+    /// Calls `putIfMatch` of a storage that the application brings.
+    pub async fn write(&self, key: &str, body: Vec<u8>, etag: Option<String>) -> Settled {
+        self.link.begin(|host, id| host.write(id, key, body, etag)).await
+    }
+}
+
+/// Method, URL and headers as JSON.
+fn request_head(request: &http::Request<Vec<u8>>) -> String {
+    let mut headers = Map::new();
+    for (name, value) in request.headers() {
+        if let Ok(value) = value.to_str() {
+            headers.insert(name.as_str().to_owned(), value.into());
+        }
+    }
+    json!({
+        "method": request.method().as_str(),
+        "url": request.uri().to_string(),
+        "headers": headers,
+    })
+    .to_string()
 }
 
 impl Host for Web {
     fn now(&self) -> Now {
         let mono_ms = self.mono_ms();
         let wall_ms = date_now() as u64;
-        let due_ms = self.pending.borrow().timers.first().map(|(due_ms, _)| *due_ms);
+        let pending = self.pending.borrow();
+        let due_ms = pending.due_ms.iter().min().copied();
         let held = self.clock == HostClock::One && due_ms == Some(mono_ms);
-        let early_timers = self.pending.borrow().early;
-        Now { mono_ms, wall_ms, held, early_timers }
+        Now { mono_ms, wall_ms, held, early_timers: pending.early }
     }
 
     async fn sleep(&self, ms: u64) {
@@ -181,11 +302,9 @@ impl Host for Web {
     }
 
     fn random(&self) -> Result<[u8; 16], String> {
-        let array = Uint8Array::new_with_length(16);
-        get_random_values(&array).map_err(|error| describe(&error))?;
-        let mut bytes = [0; 16];
-        array.copy_to(&mut bytes);
-        Ok(bytes)
+        let refused = |_| "the runtime refuses random bytes".to_owned();
+        let bytes = self.link.host.random().map_err(refused)?;
+        bytes.try_into().map_err(|_| "the runtime gave too few random bytes".to_owned())
     }
 
     async fn ask_peer(&self, question: &Question) -> PeerAnswer {
@@ -204,64 +323,41 @@ impl Host for Web {
     }
 }
 
-struct AbortOnDrop(AbortController);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-/// A pending `setTimeout`, given back when dropped.
+/// A pending timer, given back when dropped.
 struct Timer {
-    promise: JsFuture,
-    /// Ends the promise of a timer that was given back: one that never ends keeps its closures for ever.
-    resolve: Option<Function>,
-    timer: JsValue,
+    begun: Begun,
     web: Web,
-    key: (u64, u64),
+    due_ms: u64,
+    fired: bool,
 }
 
 impl Timer {
-    fn start(host: &Web, ms: u64) -> Self {
-        let mut timer = JsValue::UNDEFINED;
-        // Not `Function::default()`, which compiles a text: Workers forbid that.
-        let mut end = None;
-        let promise = Promise::new(&mut |resolve, _reject| {
-            timer = set_timeout(&resolve, ms as f64);
-            end = Some(resolve);
-        });
-        if host.unref
-            && let Ok(unref) = Reflect::get(&timer, &"unref".into())
-            && let Some(unref) = unref.dyn_ref::<Function>()
-        {
-            let _ = unref.call0(&timer);
+    fn start(web: &Web, ms: u64) -> Self {
+        let due_ms = web.mono_ms() + ms;
+        web.pending.borrow_mut().due_ms.push(due_ms);
+        let begun = web.link.begin(|host, id| host.sleep(id, ms as f64));
+        Self { begun, web: web.clone(), due_ms, fired: false }
+    }
+
+    /// From here on the clock is not held at this timer's due time any more.
+    fn forget(&self) {
+        let mut pending = self.web.pending.borrow_mut();
+        if let Some(at) = pending.due_ms.iter().position(|due_ms| *due_ms == self.due_ms) {
+            pending.due_ms.swap_remove(at);
         }
-        let key = {
-            let mut pending = host.pending.borrow_mut();
-            pending.numbers += 1;
-            let key = (host.mono_ms() + ms, pending.numbers);
-            pending.timers.insert(key);
-            key
-        };
-        Self { promise: JsFuture::from(promise), resolve: end, timer, web: host.clone(), key }
     }
 }
 
 impl Future for Timer {
     type Output = ();
 
-    fn poll(
-        mut self: std::pin::Pin<&mut Self>,
-        context: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<()> {
-        std::pin::Pin::new(&mut self.promise).poll(context).map(|_| {
-            // It fired: from here on the clock is not held at its due time any more.
-            let early = self.web.mono_ms() + TIMER_ROUNDING_MS < self.key.0;
-            let mut pending = self.web.pending.borrow_mut();
-            pending.timers.remove(&self.key);
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        Pin::new(&mut self.begun).poll(context).map(|_| {
+            self.fired = true;
+            self.forget();
+            let early = self.web.mono_ms() + TIMER_ROUNDING_MS < self.due_ms;
             if early && self.web.clock == HostClock::One {
-                pending.early += 1;
+                self.web.pending.borrow_mut().early += 1;
             }
         })
     }
@@ -269,69 +365,10 @@ impl Future for Timer {
 
 impl Drop for Timer {
     fn drop(&mut self) {
-        clear_timeout(&self.timer);
-        if let Some(resolve) = &self.resolve {
-            let _ = resolve.call0(&JsValue::UNDEFINED);
+        if !self.fired {
+            self.forget();
         }
-        self.web.pending.borrow_mut().timers.remove(&self.key);
     }
-}
-
-async fn read_body(response: &Response, limit: usize) -> Result<Body, String> {
-    let mut body = Body::default();
-    let Some(stream) = response.body() else { return Ok(body) };
-    let reader = Reflect::get(&stream, &"getReader".into())
-        .and_then(|method| method.dyn_into::<Function>())
-        .and_then(|method| method.call0(&stream))
-        .map_err(|_| "the answer's body can't be read: somebody else took it".to_owned())?
-        .unchecked_into::<ReadableStreamDefaultReader>();
-    loop {
-        let chunk = JsFuture::from(reader.read()).await.map_err(|error| describe(&error))?;
-        let done = Reflect::get(&chunk, &"done".into()).unwrap_or_default();
-        if done.is_truthy() {
-            return Ok(body);
-        }
-        let value = Reflect::get(&chunk, &"value".into()).unwrap_or_default();
-        let Ok(bytes) = value.dyn_into::<Uint8Array>() else {
-            return Err("the answer's body is not made of bytes".to_owned());
-        };
-        let room = limit.saturating_sub(body.bytes.len());
-        let length = bytes.length() as usize;
-        if length <= room {
-            body.bytes.extend_from_slice(&bytes.to_vec());
-            continue;
-        }
-        let room = u32::try_from(room).unwrap_or(u32::MAX);
-        body.bytes.extend_from_slice(&bytes.subarray(0, room).to_vec());
-        body.truncated = true;
-        let _ = JsFuture::from(reader.cancel()).await;
-        return Ok(body);
-    }
-}
-
-/// An error of the runtime as text: its message and the cause's code (`ECONNREFUSED`), unless somebody's fetch
-/// put a signed request into it.
-pub fn describe(error: &JsValue) -> String {
-    let text = |value: &JsValue, name: &str| {
-        Reflect::get(value, &name.into()).ok().and_then(|found| found.as_string())
-    };
-    let message = text(error, "message")
-        .or_else(|| error.as_string())
-        .unwrap_or_else(|| "an error without a message".to_owned());
-    let cause = Reflect::get(error, &"cause".into()).unwrap_or_default();
-    let code = text(&cause, "code").or_else(|| text(&cause, "message"));
-    let mut described: String = message.chars().take(200).collect();
-    if let Some(code) = code {
-        described.push_str(" (");
-        described.extend(code.chars().take(100));
-        described.push(')');
-    }
-    let lowered = described.to_ascii_lowercase();
-    let signed = ["signature", "aws4-hmac", "x-amz-", "authorization"];
-    if signed.iter().any(|word| lowered.contains(word)) {
-        return "an error whose text is not shown, because it quotes the signed request".to_owned();
-    }
-    described
 }
 
 /// A failed fetch as the store's fault.

@@ -6,10 +6,11 @@
 
 use std::cell::RefCell;
 use std::pin::pin;
+use std::rc::Rc;
 
 use futures::future::{Either, select};
 use js_sys::Reflect;
-use wasm_bindgen::JsValue;
+use wasm_bindgen::prelude::*;
 use worker::{
     Context, Env, Headers, Request, Response, ScheduleContext, ScheduledEvent, console_error,
     console_log, event,
@@ -23,17 +24,40 @@ use crate::lease::Reading;
 use crate::peer::{self, HealthAnswer};
 use crate::store::{Answer, Operation, Outcome, Store};
 use crate::vars;
-use crate::web::Web;
+use crate::web::{JsHost, Link, Settled, Web};
 
 /// How long a tick may take from its scheduled time, in milliseconds, where nothing else is set.
 const SUSTAIN_MS: u64 = 57_000;
 
 thread_local! {
+    /// The JavaScript side, for as long as this instance lives.
+    static LINK: RefCell<Option<Rc<Link>>> = const { RefCell::new(None) };
     /// The electors of the ticks that run in this isolate now, for questions that happen to land here, each
     /// with the clock that it is driven by.
     static RUNNING: RefCell<Vec<(Handle, Web)>> = const { RefCell::new(Vec::new()) };
     /// The record as this isolate read it last: of which store, when, and what.
     static SEEN: RefCell<Option<(String, u64, Answer)>> = const { RefCell::new(None) };
+}
+
+/// Gives this instance the host of `js/host.js`; before any event.
+#[wasm_bindgen]
+pub fn connect(host: JsHost) {
+    LINK.with(|link| *link.borrow_mut() = Some(Link::new(host)));
+}
+
+/// How an operation that the host began has ended.
+#[wasm_bindgen]
+pub fn settle(id: u32, ok: bool, head: String, body: Vec<u8>) {
+    // Not borrowed while it settles: whoever is woken may ask for the link.
+    let link = LINK.with(|link| link.borrow().clone());
+    if let Some(link) = link {
+        link.settle(id, Settled { ok, head, body });
+    }
+}
+
+fn web() -> Web {
+    let link = LINK.with(|link| link.borrow().clone());
+    Web::new(link.expect("js/worker.js connects the host before it hands over any event"))
 }
 
 struct Setup {
@@ -50,7 +74,7 @@ fn set_up(env: &Env) -> Result<Setup, ConfigError> {
     settings.sustain_ms.get_or_insert(SUSTAIN_MS);
     settings.server_id.get_or_insert_with(|| "edgelect".to_owned());
     let config = vars::config(&settings)?;
-    let web = Web::new(HostClock::One, false);
+    let web = web();
     let source = CredentialSource::from_vars(vars::secrets(get)?);
     let bucket = Bucket::from_vars(vars::bucket(get)?, &config.lockfile_path, source, web.clone())
         .map_err(vars::by_variable)?;

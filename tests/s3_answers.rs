@@ -36,7 +36,6 @@ fn credentials() -> Credentials {
         access_key_id: "AKIAEXAMPLE".to_owned(),
         secret_access_key: "the-secret".to_owned(),
         session_token: Some("the-token".to_owned()),
-        expires_at_ms: None,
     }
 }
 

@@ -19,7 +19,6 @@ fn credentials(id: &str, secret: &str, token: Option<&str>) -> Credentials {
         access_key_id: id.to_owned(),
         secret_access_key: secret.to_owned(),
         session_token: token.map(str::to_owned),
-        expires_at_ms: None,
     }
 }
 

@@ -5,43 +5,72 @@
 
 mod conformance;
 
+use std::rc::Rc;
+
 use conformance::Traits;
 use edgelect::bucket::{Bucket, CredentialSource};
 use edgelect::driver::Host;
 use edgelect::store::memory::Memory;
 use edgelect::vars;
-use edgelect::web::Web;
+use edgelect::web::{JsHost, Link, Settled, Web};
 use edgelect::{Config, Election, Handle, Settings};
+use js_sys::{Array, Function, Object, Promise, Reflect};
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
 use wasm_bindgen_test::wasm_bindgen_test;
 
+thread_local! {
+    /// The one host of this process and its link, made at the first use.
+    static LINK: std::cell::RefCell<Option<Rc<Link>>> = const { std::cell::RefCell::new(None) };
+}
+
 fn variable(name: &str) -> Option<String> {
-    let get = |object: &wasm_bindgen::JsValue, name: &str| {
-        js_sys::Reflect::get(object, &name.into()).unwrap_or_default()
-    };
+    let get = |object: &JsValue, name: &str| Reflect::get(object, &name.into()).unwrap_or_default();
     let env = get(&get(&js_sys::global(), "process"), "env");
     get(&env, &name.replace("EDGELECT_", "EDGELECT_TEST_")).as_string()
 }
 
-fn web() -> Web {
-    Web::new(Web::detect_clock(), false)
+/// The package's own `js/host.js`, found at run time: the test runner bundles no modules.
+async fn web() -> Web {
+    if let Some(link) = LINK.with(|link| link.borrow().clone()) {
+        return Web::new(link);
+    }
+    let import = format!("import('file://{}/js/host.js')", env!("CARGO_MANIFEST_DIR"));
+    let promise: Promise = js_sys::eval(&import).expect("an expression").unchecked_into();
+    let module = JsFuture::from(promise).await.expect("the host's module");
+    let class: Function =
+        Reflect::get(&module, &"Host".into()).expect("its class").unchecked_into();
+    let settle = Closure::<dyn Fn(u32, bool, String, Vec<u8>)>::new(|id, ok, head, body| {
+        let link = LINK.with(|link| link.borrow().clone()).expect("nothing is begun before");
+        link.settle(id, Settled { ok, head, body });
+    });
+    let options = Object::new();
+    for (name, value) in [("eager", JsValue::TRUE), ("settle", settle.into_js_value())] {
+        Reflect::set(&options, &name.into(), &value).expect("a plain object");
+    }
+    let host = Reflect::construct(&class, &Array::of1(&options)).expect("a host");
+    let link = Link::new(host.unchecked_into::<JsHost>());
+    LINK.with(|own| *own.borrow_mut() = Some(Rc::clone(&link)));
+    Web::new(link)
 }
 
-fn random_key() -> String {
-    let random = web().random().expect("Node has randomness");
+fn random_key(web: &Web) -> String {
+    let random = web.random().expect("Node has randomness");
     format!("wasm/{:032x}.json", u128::from_le_bytes(random))
 }
 
-fn bucket(key: &str) -> Bucket {
+fn bucket(key: &str, web: &Web) -> Bucket {
     let secrets = vars::secrets(variable).expect("npm test sets the test store's keys");
     let vars = vars::bucket(variable).expect("npm test sets the test store's bucket");
     let source = CredentialSource::from_vars(secrets);
-    Bucket::from_vars(vars, key, source, web()).expect("the test store's address is usable")
+    Bucket::from_vars(vars, key, source, web.clone()).expect("the test store's address is usable")
 }
 
 #[wasm_bindgen_test]
 async fn a_real_bucket_over_fetch_conforms() {
     let traits = Traits { tells_time: true, versions_are_hashes: true };
-    let ran = conformance::check(traits, || bucket(&random_key())).await;
+    let web = web().await;
+    let ran = conformance::check(traits, || bucket(&random_key(&web), &web)).await;
     assert_eq!(ran, 19);
 }
 
@@ -53,7 +82,8 @@ async fn memory_conforms_in_wasm() {
 
 #[wasm_bindgen_test]
 async fn an_elector_in_wasm_leads_over_a_real_bucket_and_releases() {
-    let key = random_key();
+    let host = web().await;
+    let key = random_key(&host);
     let settings = Settings {
         lockfile_path: Some(key.clone()),
         leader_timeout_ms: Some(1_500),
@@ -61,7 +91,7 @@ async fn an_elector_in_wasm_leads_over_a_real_bucket_and_releases() {
         ..Settings::default()
     };
     let config = Config::new(&settings).expect("the settings keep every rule");
-    let (store, host) = (bucket(&key), web());
+    let store = bucket(&key, &host);
     edgelect::driver::init(&store, &host, &config).await.expect("a new group");
     let random = host.random().expect("Node has randomness");
     let election = Election::new(config, format!("{:032x}", u128::from_le_bytes(random)), 1);

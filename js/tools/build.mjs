@@ -11,8 +11,7 @@ import { ensure, wasmBindgenBin } from './setup.mjs';
 
 const TARGETS = {
   npm: { folder: inRoot('js/dist'), files: ['edgelect.js', 'edgelect.d.ts', 'edgelect_bg.wasm', 'bytes.js'] },
-  // The Worker's entry replaces an instance that has panicked; see js/worker.js.
-  worker: { folder: inRoot('build/worker'), files: ['edgelect.js', 'edgelect_bg.wasm'], flags: ['--experimental-reset-state-function'] },
+  worker: { folder: inRoot('build/worker'), files: ['edgelect.js', 'edgelect_bg.wasm'] },
 };
 const ARTIFACT = inRoot('target/wasm32-unknown-unknown/release/edgelect.wasm');
 const INPUTS = ['src', 'Cargo.toml', 'Cargo.lock', 'rust-toolchain.toml', 'package-lock.json', 'js/tools/build.mjs'];
@@ -73,7 +72,7 @@ function takeLock(lock) {
   return false;
 }
 
-async function buildOne(name, { folder, flags = [] }) {
+async function buildOne(name, { folder }) {
   const partial = inRoot(`build/${name}.partial`);
   fs.rmSync(partial, { recursive: true, force: true });
   fs.mkdirSync(partial, { recursive: true });
@@ -81,7 +80,8 @@ async function buildOne(name, { folder, flags = [] }) {
     ['build', '--locked', '--release', '--lib', '--target', 'wasm32-unknown-unknown', '--features', name],
     { env: { ...process.env, CARGO_TARGET_DIR: inRoot('target') } });
   await run(`Binding the ${name} wasm`, path.join(wasmBindgenBin(), 'wasm-bindgen'),
-    ['--target', 'web', '--out-dir', partial, '--out-name', 'edgelect', ...flags, ARTIFACT]);
+    // An instance that has trapped is replaced; see js/engine.js and js/worker.js.
+    ['--target', 'web', '--experimental-reset-state-function', '--out-dir', partial, '--out-name', 'edgelect', ARTIFACT]);
   const wasm = path.join(partial, 'edgelect_bg.wasm');
   await run(`Shrinking the ${name} wasm`, NODE_24, [
     inRoot('node_modules/binaryen/bin/wasm-opt'), '-Oz', '--strip-debug', '--strip-producers', '--strip-target-features',

@@ -5,7 +5,7 @@ import type { Config, Credentials, ElectorOptions, LostReason, Status, Storage, 
 declare const provider: () => Promise<{ accessKeyId: string; secretAccessKey: string; expiration?: Date }>;
 
 const own: Storage = {
-  get: async (key) => ({ body: key, etag: '"1"', date: Date.now() }),
+  get: async (key, { signal }) => ({ body: signal.aborted ? '' : key, etag: '"1"', date: Date.now() }),
   putIfMatch: (_key, body, etag) => (etag === null && body.length > 0 ? { etag: '"2"' } : null),
 };
 const bucket = new S3Storage({ bucket: 'jobs', region: 'auto', credentials: provider });

@@ -24,7 +24,7 @@ const built = () =>
 const isolate = async (bindings) => {
   const lines = [];
   const options = convertV4MiniflareOptions({
-    modules: [{ type: 'ESModule', path: `${root}js/worker.js` }, ...built()],
+    modules: [...['worker', 'host', 'errors'].map((name) => ({ type: 'ESModule', path: `${root}js/${name}.js` })), ...built()],
     modulesRoot: root,
     compatibilityDate: '2026-11-01',
     bindings,

@@ -1,0 +1,178 @@
+// What the wasm asks of its runtime: each operation is begun under a number and settled under it, once.
+import { textOf } from './errors.js';
+
+/** The answer headers that the wasm reads; no others cross. */
+const ANSWER_HEADERS = [
+  'age', 'content-length', 'content-type', 'date', 'etag', 'last-modified', 'location', 'retry-after', 'via',
+  'x-amz-bucket-region',
+];
+const SIGNED = /signature|aws4-hmac|x-amz-|authorization/i;
+const NO_BYTES = new Uint8Array(0);
+
+export class Host {
+  /** Workers have one clock, and it stands still between I/O. */
+  singleClock = globalThis.navigator?.userAgent === 'Cloudflare-Workers';
+  #settle;
+  #storage;
+  #credentials;
+  #unref;
+  #eager;
+  #waiting = [];
+  /** What cancels each operation that is under way. */
+  #cancels = new Map();
+
+  /** `settle(id, ok, head, body)` hears how an operation ended. An `eager` host starts what is begun at once; another
+   * waits for `startAll`. */
+  constructor({ settle, storage, credentials, unref = false, eager = false } = {}) {
+    this.#settle = settle;
+    this.#storage = storage;
+    this.#credentials = credentials;
+    this.#unref = unref;
+    this.#eager = eager;
+  }
+
+  random() {
+    return crypto.getRandomValues(new Uint8Array(16));
+  }
+
+  sleep(id, ms) {
+    this.#begin(id, (settle) => {
+      const timer = setTimeout(settle, ms, true, '');
+      if (this.#unref) unrefTimer(timer);
+      return () => clearTimeout(timer);
+    });
+  }
+
+  fetch(id, head, body, limit) {
+    this.#begin(id, this.#abortable(async (signal) => {
+      const { method, url, headers } = JSON.parse(head);
+      const init = { method, headers, redirect: 'manual', signal };
+      // Bytes, because a text would grow a content type.
+      if (body.length > 0) init.body = body;
+      // Workers know `cache` only from some compatibility date on, and do not cache signed requests.
+      if (!this.singleClock) init.cache = 'no-store';
+      return readAnswer(await fetch(url, init), limit);
+    }));
+  }
+
+  credentials(id, fresh) {
+    this.#begin(id, this.#abortable(async () => ({ head: await this.#credentials(fresh) })));
+  }
+
+  read(id, key, limit) {
+    this.#begin(id, this.#abortable(async (signal) => {
+      const found = await this.#storage.get(key, { signal });
+      return found === null || found === undefined ? { head: { nothing: true } } : readFound(found, limit);
+    }));
+  }
+
+  write(id, key, body, etag) {
+    this.#begin(id, this.#abortable(async (signal) => {
+      const written = await this.#storage.putIfMatch(key, body, etag ?? null, { signal });
+      return { head: written ? { etag: validEtag(written) } : { nothing: true } };
+    }));
+  }
+
+  cancel(id) {
+    const cancel = this.#cancels.get(id);
+    this.#cancels.delete(id);
+    cancel?.();
+  }
+
+  /** Starts what was begun. Not done at once where there is an application: its code must not run inside the wasm. */
+  startAll() {
+    for (const start of this.#waiting.splice(0)) start();
+  }
+
+  /** Ends everything; nothing is settled any more. */
+  close() {
+    for (const id of [...this.#cancels.keys()]) this.cancel(id);
+  }
+
+  #begin(id, start) {
+    this.#cancels.set(id, undefined);
+    this.#waiting.push(() => {
+      // Cancelled before it started.
+      if (!this.#cancels.has(id)) return;
+      this.#cancels.set(id, start((ok, head, body = NO_BYTES) => {
+        if (this.#cancels.delete(id)) this.#settle(id, ok, head, body);
+      }));
+    });
+    if (this.#eager) this.startAll();
+  }
+
+  #abortable(work) {
+    return (settle) => {
+      const controller = new AbortController();
+      const finish = async () => {
+        const { head, body } = await work(controller.signal);
+        return { head: JSON.stringify(head), body };
+      };
+      finish().then(({ head, body }) => settle(true, head, body), (error) => settle(false, describe(error)));
+      return () => controller.abort();
+    };
+  }
+}
+
+/** Lets the process end while this timer is pending, where the runtime knows such a thing. */
+export const unrefTimer = (timer) => {
+  if (typeof timer === 'number') globalThis.Deno?.unrefTimer(timer);
+  else timer?.unref?.();
+};
+
+const readAnswer = async (response, limit) => {
+  if (typeof response?.headers?.get !== 'function') throw new Error('fetch gave no Response');
+  const head = { status: response.status, truncated: false };
+  for (const name of ANSWER_HEADERS) head[name] = response.headers.get(name) ?? undefined;
+  const chunks = [];
+  let length = 0;
+  const reader = response.body?.getReader();
+  while (reader && !head.truncated) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    if (!(value instanceof Uint8Array)) throw new Error("the answer's body is not made of bytes");
+    head.truncated = length + value.length > limit;
+    chunks.push(head.truncated ? value.subarray(0, limit - length) : value);
+    length += chunks.at(-1).length;
+  }
+  if (head.truncated) reader.cancel().catch(() => {});
+  const body = new Uint8Array(length);
+  let at = 0;
+  for (const chunk of chunks) {
+    body.set(chunk, at);
+    at += chunk.length;
+  }
+  return { head, body };
+};
+
+const readFound = (found, limit) => {
+  const { body, date, lastModified } = found;
+  const etag = validEtag(found);
+  if (!etag) return { head: { nonsense: 'get gave no etag, a text of at most 1024 characters' } };
+  const head = { etag, date: milliseconds(date), lastModified: milliseconds(lastModified) };
+  // Cut before it crosses: what is too large for a record must not fill the wasm's memory.
+  if (typeof body === 'string') return { head, body: new TextEncoder().encode(body.slice(0, limit)) };
+  if (body instanceof Uint8Array) return { head, body: body.subarray(0, limit) };
+  return { head: { nonsense: 'get gave no body, a text or a Uint8Array' } };
+};
+
+const validEtag = ({ etag }) => (typeof etag === 'string' && etag.length > 0 && etag.length <= 1024 ? etag : undefined);
+
+const milliseconds = (value) => (Number.isFinite(value) && value > 0 ? Math.floor(value) : undefined);
+
+/** What somebody threw: its message and the cause's code (`ECONNREFUSED`), unless somebody's fetch put a signed
+ * request into it. */
+const describe = (error) => {
+  let text = textOf(error).slice(0, 200);
+  const cause = causeOf(error).slice(0, 100);
+  if (cause) text += ` (${cause})`;
+  return SIGNED.test(text) ? 'an error whose text is not shown, because it quotes the signed request' : text;
+};
+
+const causeOf = (error) => {
+  try {
+    return textOf(error.cause?.code ?? error.cause ?? '');
+  } catch {
+    return '';
+  }
+};

@@ -1,0 +1,100 @@
+// Hours of virtual work leak nothing on either side of the wasm boundary.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import v8 from 'node:v8';
+import vm from 'node:vm';
+import { virtualRuntime } from './virtual.mjs';
+
+v8.setFlagsFromString('--expose-gc');
+const collect = vm.runInNewContext('gc');
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+
+// Before the package, which must find the virtual clocks wherever it looks.
+const runtime = virtualRuntime();
+const { Elector, MemoryStorage, S3Storage } = await import('edgelect');
+const { initSync } = await import('edgelect/edgelect.js');
+const wasm = initSync();
+
+/** What both sides hold once everything that can go has gone. */
+const held = async () => {
+  await runtime.settle();
+  for (let round = 0; round < 3; round += 1) {
+    collect();
+    await runtime.settle();
+  }
+  return {
+    wasmBytes: wasm.memory.buffer.byteLength,
+    references: wasm.__wbindgen_externrefs.length,
+    heapBytes: process.memoryUsage().heapUsed,
+    timers: runtime.timers(),
+  };
+};
+
+const assertNoMore = (before, after, what) => {
+  assert.equal(after.wasmBytes, before.wasmBytes, `the wasm's memory after ${what}`);
+  assert.equal(after.references, before.references, `JavaScript objects that the wasm refers to after ${what}`);
+  assert.equal(after.timers, before.timers, `pending timers after ${what}`);
+  const grownBytes = after.heapBytes - before.heapBytes;
+  // A leak of 100 bytes for each of thousands of renewals would be more.
+  assert.ok(grownBytes < 300_000, `${grownBytes} bytes of JavaScript's heap after ${what}`);
+};
+
+test('a leader and a follower hold no more after six hours than after one', async () => {
+  const bucket = runtime.bucket();
+  const storage = new S3Storage({
+    endpoint: bucket.endpoint,
+    bucket: 'jobs',
+    credentials: async () => ({ accessKeyId: 'a', secretAccessKey: 'b', expiration: new Date(Date.now() + 10 * MINUTE_MS) }),
+  });
+  const electors = ['a', 'b'].map((serverId) => new Elector({ storage, serverId, lockfilePath: 'leader.json' }));
+  await Promise.all(electors.map((elector) => elector.start()));
+  await runtime.pass(HOUR_MS);
+  const leader = electors.find((elector) => elector.isLeader());
+  const writes = leader.status().requests.write;
+  assert.ok(writes > 700, `${writes} renewals in an hour`);
+  const before = await held();
+  await runtime.pass(5 * HOUR_MS);
+  assert.ok(leader.isLeader() && leader.status().requests.write > 5 * writes);
+  assertNoMore(before, await held(), `${bucket.requests()} requests`);
+  const stopped = Promise.all(electors.map((elector) => elector.stop()));
+  await runtime.pass(MINUTE_MS);
+  await stopped;
+  assert.equal(runtime.timers(), 0);
+});
+
+test('three thousand electors that came and went hold nothing', async () => {
+  const comeAndGo = async (count) => {
+    for (let index = 0; index < count; index += 1) {
+      const elector = new Elector({ storage: new MemoryStorage(), lockfilePath: 'a', leaderTimeout: 1_000, frequentInterval: 250 });
+      const ended = (async () => {
+        await elector.init();
+        await elector.lead((term) => assert.ok(term.remaining() > 0));
+      })();
+      await runtime.pass(3_000);
+      await ended;
+    }
+  };
+  await comeAndGo(1_000);
+  const before = await held();
+  await comeAndGo(3_000);
+  assertNoMore(before, await held(), 'three thousand electors');
+});
+
+test('five hours of a store that is gone hold nothing', async () => {
+  const bucket = runtime.bucket();
+  bucket.answerWith(() => Promise.reject(new TypeError('fetch failed')));
+  const credentials = { accessKeyId: 'a', secretAccessKey: 'b' };
+  const storage = new S3Storage({ endpoint: bucket.endpoint, bucket: 'jobs', credentials });
+  const elector = new Elector({ storage, lockfilePath: 'leader.json' });
+  await elector.start();
+  await runtime.pass(HOUR_MS);
+  const before = await held();
+  await runtime.pass(5 * HOUR_MS);
+  assert.match(elector.status().error, /no answer: fetch failed/);
+  assertNoMore(before, await held(), `${bucket.requests()} requests`);
+  const stopped = elector.stop();
+  await runtime.pass(MINUTE_MS);
+  await stopped;
+});

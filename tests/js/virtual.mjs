@@ -1,0 +1,77 @@
+// A runtime in which time passes only when a test says so: clocks, timers and a bucket behind `fetch`.
+
+export const virtualRuntime = () => {
+  const { setImmediate } = globalThis;
+  let nowMs = Date.UTC(2026, 10, 21);
+  const startMs = nowMs;
+  let numbers = 0;
+  const pending = new Map();
+  const buckets = new Map();
+
+  globalThis.setTimeout = (callback, ms = 0, ...rest) => {
+    numbers += 1;
+    const timer = { number: numbers, dueMs: nowMs + Math.max(1, ms), run: () => callback(...rest), unref: () => timer };
+    pending.set(timer.number, timer);
+    return timer;
+  };
+  globalThis.clearTimeout = (timer) => pending.delete(timer?.number);
+  globalThis.performance.now = () => nowMs - startMs;
+  Date.now = () => nowMs;
+  globalThis.fetch = async (url, init) => buckets.get(new URL(url).port).fetch(url, init);
+
+  /** Lets everything happen that needs no time. */
+  const settle = async () => {
+    for (let turn = 0; turn < 3; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+  };
+
+  const pass = async (ms) => {
+    const endMs = nowMs + ms;
+    for (;;) {
+      await settle();
+      const next = [...pending.values()].reduce((first, timer) => (!first || timer.dueMs < first.dueMs ? timer : first), null);
+      if (!next || next.dueMs > endMs) break;
+      nowMs = Math.max(nowMs, next.dueMs);
+      pending.delete(next.number);
+      next.run();
+    }
+    nowMs = endMs;
+    await settle();
+  };
+
+  /** A bucket with one object in it that honours conditions. */
+  const bucket = () => {
+    const port = String(10_000 + buckets.size);
+    let object = null;
+    let requests = 0;
+    let own = null;
+    const httpDate = (ms) => new Date(ms).toUTCString();
+    const answer = async (_url, { method, headers, body }) => {
+      const date = httpDate(nowMs);
+      if (method === 'PUT') {
+        const holds = headers['if-none-match'] ? object === null : object?.etag === headers['if-match'];
+        if (!holds) return new Response('<Error><Code>PreconditionFailed</Code></Error>', { status: 412, headers: { date } });
+        object = { body: body.slice(), etag: `"${requests}"`, modified: date };
+        return new Response(null, { headers: { date, etag: object.etag } });
+      }
+      if (!object) return new Response('<Error><Code>NoSuchKey</Code></Error>', { status: 404, headers: { date } });
+      const facts = { date, etag: object.etag, 'last-modified': object.modified };
+      if (headers['if-none-match'] === object.etag) return new Response(null, { status: 304, headers: facts });
+      return new Response(object.body, { headers: facts });
+    };
+    buckets.set(port, {
+      fetch: (url, init) => {
+        requests += 1;
+        return (own ?? answer)(url, init);
+      },
+    });
+    return {
+      endpoint: `http://127.0.0.1:${port}`,
+      requests: () => requests,
+      answerWith: (other) => {
+        own = other;
+      },
+    };
+  };
+
+  return { settle, pass, bucket, timers: () => pending.size };
+};
