@@ -1,4 +1,4 @@
-//! An S3 bucket reached through the runtime's own `fetch`: the store's requests and answers joined to a host.
+//! An S3 bucket as JavaScript sets it up: its options, its credentials and their provider.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,12 +10,12 @@ use wasm_bindgen_futures::{JsFuture, spawn_local};
 
 use crate::config::ConfigError;
 use crate::driver::Host;
-use crate::lease::MAX_RECORD_BYTES;
+use crate::remote::{self, Provide};
 use crate::sigv4::Credentials;
-use crate::store::s3::{Body, Next, S3, S3Config};
-use crate::store::{Answer, Facts, Fault, FaultKind, Operation, Outcome, Store};
+use crate::store::s3::{S3, S3Config};
+use crate::store::{Answer, Operation, Store};
 use crate::vars::{BucketVars, SecretVars};
-use crate::web::{self, Web, describe};
+use crate::web::{Web, describe};
 
 /// How long before their expiry credentials are asked for again, in milliseconds.
 const EARLY_MS: u64 = 60_000;
@@ -149,32 +149,6 @@ impl Bucket {
         Ok(Self { s3, web, source, newest: Rc::default(), asking: Rc::default() })
     }
 
-    async fn credentials(&self, fresh: bool) -> Result<Credentials, Fault> {
-        let provider = match &self.source {
-            CredentialSource::Fixed(credentials) => return Ok(credentials.clone()),
-            CredentialSource::Provider(provider) => provider,
-        };
-        let now_ms = self.web.now().wall_ms;
-        let left_ms = |credentials: &Credentials| {
-            credentials.expires_at_ms.map_or(u64::MAX, |ms| ms.saturating_sub(now_ms))
-        };
-        let newest = self.newest.borrow().clone().filter(|newest| left_ms(newest) > 0);
-        if let (Some(credentials), false) = (newest, fresh) {
-            if left_ms(&credentials) < EARLY_MS {
-                // They are good for this request; the next ones come meanwhile.
-                let _ = self.ask(provider);
-            }
-            return Ok(credentials);
-        }
-        let denied = |message: String| {
-            let text = format!("{}: the credentials provider failed: {message}", self.describe());
-            Fault::new(FaultKind::Denied, text)
-        };
-        let promise = self.ask(provider).map_err(|error| denied(describe(&error)))?;
-        let given = JsFuture::from(promise).await.map_err(|error| denied(describe(&error)))?;
-        read_credentials(&given).map_err(|error| denied(error.to_string()))
-    }
-
     /// Asks the provider, unless it is being asked; what it gives is kept even if nobody waits any more.
     fn ask(&self, provider: &Function) -> Result<Promise, JsValue> {
         let now_ms = self.web.now().mono_ms;
@@ -196,44 +170,39 @@ impl Bucket {
         });
         Ok(promise)
     }
-
-    async fn exchange(&self, operation: Operation) -> Result<Answer, Fault> {
-        let mut exchange = self.s3.begin(operation);
-        let mut fresh = false;
-        loop {
-            let credentials = self.credentials(fresh).await?;
-            let wall_ms = self.web.now().wall_ms;
-            let request = exchange.request(&self.s3, &credentials, wall_ms)?;
-            let response = match self.web.fetch(request, MAX_RECORD_BYTES + 1).await {
-                Ok(response) => response,
-                Err(message) => {
-                    let cause = web::network_fault(&self.describe(), &message);
-                    let outcome = Outcome::Unknown { retry_after_ms: None, cause };
-                    return Ok(Answer { outcome, facts: Facts::default() });
-                }
-            };
-            let response =
-                response.map(|body| Body { bytes: body.bytes, truncated: body.truncated });
-            match exchange.answer(&self.s3, response, self.web.now().wall_ms) {
-                Next::Again => fresh = false,
-                Next::Refresh => fresh = true,
-                Next::Done(answer) => return Ok(answer),
-            }
-        }
-    }
 }
 
 fn wrong(field: &str, value: &str, rule: &str) -> ConfigError {
     ConfigError { field: field.to_owned(), value: value.to_string(), rule: rule.to_owned() }
 }
 
+impl Provide for Bucket {
+    async fn credentials(&self, fresh: bool) -> Result<Credentials, String> {
+        let provider = match &self.source {
+            CredentialSource::Fixed(credentials) => return Ok(credentials.clone()),
+            CredentialSource::Provider(provider) => provider,
+        };
+        let now_ms = self.web.now().wall_ms;
+        let left_ms = |credentials: &Credentials| {
+            credentials.expires_at_ms.map_or(u64::MAX, |ms| ms.saturating_sub(now_ms))
+        };
+        let newest = self.newest.borrow().clone().filter(|newest| left_ms(newest) > 0);
+        if let (Some(credentials), false) = (newest, fresh) {
+            if left_ms(&credentials) < EARLY_MS {
+                // They are good for this request; the next ones come meanwhile.
+                let _ = self.ask(provider);
+            }
+            return Ok(credentials);
+        }
+        let promise = self.ask(provider).map_err(|error| describe(&error))?;
+        let given = JsFuture::from(promise).await.map_err(|error| describe(&error))?;
+        read_credentials(&given).map_err(|error| error.to_string())
+    }
+}
+
 impl Store for Bucket {
     async fn perform(&self, operation: Operation) -> Answer {
-        // What fails before the request leaves has surely not taken effect.
-        self.exchange(operation).await.unwrap_or_else(|fault| Answer {
-            outcome: Outcome::Rejected(fault),
-            facts: Facts::default(),
-        })
+        remote::perform(&self.s3, &self.web, self, operation).await
     }
 
     fn describe(&self) -> String {

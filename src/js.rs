@@ -13,7 +13,7 @@ use wasm_bindgen_futures::{JsFuture, future_to_promise};
 use crate::bucket::{Bucket, CredentialSource};
 use crate::config::{Config, ConfigError, Settings};
 use crate::driver::{self, Handle, Host};
-use crate::election::{Event, Input, LostReason};
+use crate::election::{Event, Input};
 use crate::lease;
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Store, Version,
@@ -287,7 +287,7 @@ fn event_json(event: &Event) -> String {
     match event {
         Event::Acquired { term } => json!({ "type": "acquired", "term": term }),
         Event::Lost { term, reason } => {
-            json!({ "type": "lost", "term": term, "reason": reason_name(*reason) })
+            json!({ "type": "lost", "term": term, "reason": reason.name() })
         }
         Event::NewLeader { leader_id } => json!({ "type": "newLeader", "leaderId": leader_id }),
         Event::GivenUp => json!({ "type": "givenUp" }),
@@ -299,17 +299,6 @@ fn event_json(event: &Event) -> String {
         }),
     }
     .to_string()
-}
-
-fn reason_name(reason: LostReason) -> &'static str {
-    match reason {
-        LostReason::Expired => "expired",
-        LostReason::Overtaken => "overtaken",
-        LostReason::Deleted => "deleted",
-        LostReason::Clock => "clock",
-        LostReason::Resigned => "resigned",
-        LostReason::Stopped => "stopped",
-    }
 }
 
 /// A store that the application brings: `get(key)` and `putIfMatch(key, body, etag)`.

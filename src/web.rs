@@ -13,10 +13,8 @@ use web_sys::{AbortController, ReadableStreamDefaultReader, Response};
 
 use crate::clock::Now;
 use crate::config::HostClock;
-use crate::driver::{Host, Question};
-use crate::election::PeerAnswer;
-use crate::peer;
-use crate::store::{Fault, FaultKind};
+use crate::driver::Host;
+use crate::fetch::{self, Body, Request};
 
 #[wasm_bindgen]
 extern "C" {
@@ -53,15 +51,6 @@ const ANSWER_HEADERS: [HeaderName; 10] = [
     header::VIA,
     HeaderName::from_static("x-amz-bucket-region"),
 ];
-
-/// A body that was read as far as its bound.
-#[derive(Clone, Debug, Default)]
-pub struct Body {
-    /// At most as many bytes as were asked for.
-    pub bytes: Vec<u8>,
-    /// Whether there was more.
-    pub truncated: bool,
-}
 
 /// The JavaScript runtime. Cheap to clone; clones share the pending timers.
 #[derive(Clone)]
@@ -107,15 +96,7 @@ impl Web {
         }
     }
 
-    /// Sends a request and reads the answer's body up to `limit` bytes. Dropping the future aborts it.
-    ///
-    /// # Errors
-    /// The request could not be made or no answer came. The text is the runtime's, which names no header.
-    pub async fn fetch(
-        &self,
-        request: http::Request<Vec<u8>>,
-        limit: usize,
-    ) -> Result<http::Response<Body>, String> {
+    async fn send(&self, request: Request, limit: usize) -> Result<fetch::Response, String> {
         let abort = AbortOnDrop(AbortController::new().map_err(|error| describe(&error))?);
         let init = self.request_init(&request, &abort.0);
         let url = request.uri().to_string();
@@ -138,7 +119,7 @@ impl Web {
         answer.body(body).map_err(|_| "the answer has an impossible status".to_owned())
     }
 
-    fn request_init(&self, request: &http::Request<Vec<u8>>, abort: &AbortController) -> JsValue {
+    fn request_init(&self, request: &Request, abort: &AbortController) -> JsValue {
         let init = Object::new();
         let put = |name: &str, value: &JsValue| {
             // A plain object takes any property.
@@ -188,19 +169,8 @@ impl Host for Web {
         Ok(bytes)
     }
 
-    async fn ask_peer(&self, question: &Question) -> PeerAnswer {
-        let Some(url) = peer::url(&question.addr, &question.own_addr) else {
-            return PeerAnswer::Silent;
-        };
-        let Ok(request) = http::Request::get(url).body(Vec::new()) else {
-            return PeerAnswer::Silent;
-        };
-        match self.fetch(request, peer::MAX_ANSWER_BYTES + 1).await {
-            Ok(answer) => {
-                peer::judge(answer.status().as_u16(), &answer.body().bytes, &question.group)
-            }
-            Err(_) => PeerAnswer::Silent,
-        }
+    async fn fetch(&self, request: Request, limit: usize) -> Result<fetch::Response, String> {
+        self.send(request, limit).await
     }
 }
 
@@ -332,12 +302,4 @@ pub fn describe(error: &JsValue) -> String {
         return "an error whose text is not shown, because it quotes the signed request".to_owned();
     }
     described
-}
-
-/// A failed fetch as the store's fault.
-pub fn network_fault(store: &str, message: &str) -> Fault {
-    Fault::new(
-        FaultKind::Network,
-        format!("{store}: no answer: {message}; check the endpoint and the network"),
-    )
 }

@@ -7,8 +7,9 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use edgelect::clock::Now;
-use edgelect::driver::{self, Host, InitError, Question};
-use edgelect::election::{Election, Event, Input, LostReason, PeerAnswer};
+use edgelect::driver::{self, Host, InitError};
+use edgelect::election::{Election, Event, Input, LostReason};
+use edgelect::fetch::{Request, Response};
 use edgelect::store::memory::Memory;
 use edgelect::store::{Answer, Operation, Store};
 use edgelect::{Config, Handle, Settings, run};
@@ -51,8 +52,8 @@ impl Host for Virtual {
         Ok([7; 16])
     }
 
-    async fn ask_peer(&self, _question: &Question) -> PeerAnswer {
-        PeerAnswer::Silent
+    async fn fetch(&self, _request: Request, _limit: usize) -> Result<Response, String> {
+        Err("there is no network here".to_owned())
     }
 }
 
