@@ -15,7 +15,9 @@ use futures::future::{Either, select};
 use crate::clock::Now;
 use crate::config::Config;
 use crate::election::{Authority, Election, Event, Input, PeerAnswer, Step};
+use crate::fetch::{Request, Response};
 use crate::lease::{self, Lease, Stamp};
+use crate::peer;
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Store, Version,
 };
@@ -26,35 +28,48 @@ const LONGEST_SLEEP_MS: u64 = 3_600_000;
 /// How long one request of [`init`] may take, in milliseconds: nobody's lease waits for it.
 const INIT_TIMEOUT_MS: u64 = 10_000;
 
-/// What an elector needs from the place where it runs. Time and chance come from here and nowhere else.
+/// What an elector needs from the place where it runs. Time, chance and the network come from here and nowhere
+/// else.
+///
+/// The driver polls these futures from one task and drops those that it no longer needs: a sleep when
+/// something else happened first, a fetch when its time is over. Dropping must be safe at every await.
+/// A panic in here ends the elector; its lease then runs out.
 #[allow(async_fn_in_trait)] // Hosts here have one thread; no future has to be Send.
 pub trait Host {
-    /// Reads the clocks.
+    /// Reads the clocks, at this very moment: a kept reading would lengthen an authority (S5).
+    ///
+    /// The monotonic clock never goes back, is the same for all clones of a host, and does not run faster than
+    /// real time; it may stand still while the machine is suspended. The wall clock is the machine's own, and
+    /// may step: what is held counts by the faster of the two, what is watched by the monotonic one (S11). A
+    /// host that has one clock only gives it twice, and says so by `Settings::clock`.
     fn now(&self) -> Now;
 
-    /// Ends after this many milliseconds. Dropping the future gives the timer back.
+    /// Ends once the monotonic clock has moved on by `ms` milliseconds or more (1 to an hour); a few
+    /// milliseconds late is usual, more costs authority but no safety. Never before: the driver would ask
+    /// again and again until it is time. Dropping the future gives the timer back.
     async fn sleep(&self, ms: u64);
 
-    /// Random bytes, good enough for identities.
+    /// Random bytes of the quality that keys are made of: the session's identity is made of them, and two
+    /// equal sessions would take each other's writes for their own (S4). Asked when an election is made and
+    /// not while it runs.
     ///
     /// # Errors
-    /// There is no randomness here (the global scope of a Worker); without it sessions could be equal.
+    /// There is no randomness here (the global scope of a Worker). Never fall back to something weaker.
     fn random(&self) -> Result<[u8; 16], String>;
 
-    /// Asks a peer (`GET /health/leadership`) and says what the answer means; bounded in size, following no
-    /// redirects. The driver bounds the time.
-    async fn ask_peer(&self, question: &Question) -> PeerAnswer;
-}
-
-/// What a follower asks a leader.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Question {
-    /// Whom: `host` or `host:port`, out of the record.
-    pub addr: String,
-    /// The own `serverAddr`, which decides whether a loopback address may be asked.
-    pub own_addr: String,
-    /// About which group.
-    pub group: String,
+    /// Sends one HTTP request, once, and reads the answer's body up to `limit` bytes; of a longer one the rest
+    /// is left, and [`Body::truncated`](crate::fetch::Body::truncated) says so. Whatever the status is, it is
+    /// an answer.
+    ///
+    /// The request goes out as it is: it is signed, so no header that it has may be changed. It must not be
+    /// sent again once a byte of it may have left (S8), no redirect may be followed, no cache asked. It needs no
+    /// timeout of its own: the driver drops the future when the time is over, which should end the
+    /// connection; the request may have been carried out all the same.
+    ///
+    /// # Errors
+    /// No whole answer came, for people: short, without the address and without any header. It counts as a
+    /// request of which nobody knows whether it took effect.
+    async fn fetch(&self, request: Request, limit: usize) -> Result<Response, String>;
 }
 
 /// How many requests an elector has made.
@@ -196,9 +211,7 @@ async fn carry_out<S: Store, H: Host>(store: &S, host: &H, step: Step, config: C
             (write(&lease, Condition::Match(held)), timeout_ms)
         }
         Step::AskPeer { addr, timeout_ms } => {
-            let own_addr = config.server_addr;
-            let question = Question { addr, own_addr, group: config.lockfile_path };
-            let asking = pin!(host.ask_peer(&question));
+            let asking = pin!(ask_peer(host, &addr, &config));
             let answer = match select(asking, pin!(host.sleep(timeout_ms))).await {
                 Either::Left((answer, _)) => answer,
                 Either::Right(_) => PeerAnswer::Silent,
@@ -210,6 +223,17 @@ async fn carry_out<S: Store, H: Host>(store: &S, host: &H, step: Step, config: C
         }
     };
     Input::Answer(perform_within(store, host, operation, timeout_ms).await)
+}
+
+async fn ask_peer<H: Host>(host: &H, addr: &str, config: &Config) -> PeerAnswer {
+    let Some(url) = peer::url(addr, &config.server_addr) else { return PeerAnswer::Silent };
+    let Ok(request) = http::Request::get(url).body(Vec::new()) else { return PeerAnswer::Silent };
+    match host.fetch(request, peer::MAX_ANSWER_BYTES + 1).await {
+        Ok(answer) => {
+            peer::judge(answer.status().as_u16(), &answer.body().bytes, &config.lockfile_path)
+        }
+        Err(_) => PeerAnswer::Silent,
+    }
 }
 
 fn write(lease: &Lease, condition: Condition) -> Operation {

@@ -176,6 +176,20 @@ pub enum LostReason {
     Stopped,
 }
 
+impl LostReason {
+    /// The word for people and programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Expired => "expired",
+            Self::Overtaken => "overtaken",
+            Self::Deleted => "deleted",
+            Self::Clock => "clock",
+            Self::Resigned => "resigned",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
 /// What somebody should know who looks at the elector.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Problem {

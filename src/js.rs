@@ -15,10 +15,10 @@ use std::task::{Context, Poll, Wake, Waker};
 use serde_json::{Map, Value, json};
 use wasm_bindgen::prelude::*;
 
-use crate::bucket::{Bucket, CredentialSource, read_credentials};
+use crate::bucket::{self, Bucket, CredentialSource, read_credentials};
 use crate::config::{Config, ConfigError, HostClock, Settings};
 use crate::driver::{self, Handle, Host};
-use crate::election::{Event, Input, LostReason};
+use crate::election::{Event, Input};
 use crate::lease;
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Store, Version,
@@ -273,9 +273,9 @@ fn open_bucket(
         Some(credentials) => {
             CredentialSource::Fixed(read_credentials(&object(&credentials)?).map_err(config_error)?)
         }
-        None => CredentialSource::Provider,
+        None => CredentialSource::Asked(web.clone()),
     };
-    Bucket::from_options(&object(bucket)?, key, source, web).map_err(config_error)
+    bucket::open(&object(bucket)?, key, source, web).map_err(config_error)
 }
 
 fn read_config(settings: &str, clock: HostClock) -> Result<Config, String> {
@@ -309,7 +309,7 @@ fn event_json(event: &Event) -> Value {
     match event {
         Event::Acquired { term } => json!({ "type": "acquired", "term": term }),
         Event::Lost { term, reason } => {
-            json!({ "type": "lost", "term": term, "reason": reason_name(*reason) })
+            json!({ "type": "lost", "term": term, "reason": reason.name() })
         }
         Event::NewLeader { leader_id } => json!({ "type": "newLeader", "leaderId": leader_id }),
         Event::GivenUp => json!({ "type": "givenUp" }),
@@ -319,17 +319,6 @@ fn event_json(event: &Event) -> Value {
             "status": fault.status,
             "storeCode": fault.code,
         }),
-    }
-}
-
-fn reason_name(reason: LostReason) -> &'static str {
-    match reason {
-        LostReason::Expired => "expired",
-        LostReason::Overtaken => "overtaken",
-        LostReason::Deleted => "deleted",
-        LostReason::Clock => "clock",
-        LostReason::Resigned => "resigned",
-        LostReason::Stopped => "stopped",
     }
 }
 

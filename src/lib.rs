@@ -28,17 +28,20 @@ pub mod clock;
 pub mod config;
 pub mod driver;
 pub mod election;
+pub mod fetch;
 pub mod host;
+pub mod lead;
 pub mod lease;
 pub mod peer;
 #[cfg(planted)]
 pub mod planted;
+pub mod remote;
 pub mod sigv4;
 pub mod status;
 pub mod store;
 pub mod vars;
 
-#[cfg(all(target_arch = "wasm32", any(feature = "npm", feature = "worker")))]
+#[cfg(all(target_arch = "wasm32", feature = "npm"))]
 pub mod bucket;
 #[cfg(all(target_arch = "wasm32", feature = "npm"))]
 pub mod js;
@@ -48,6 +51,10 @@ pub mod web;
 pub mod worker;
 
 pub use config::{Config, ConfigError, Follow, Settings};
-pub use driver::{Handle, Host, run};
-pub use election::{Authority, Election, Event};
+pub use driver::{Handle, Host, init, new_election, run};
+pub use election::{Authority, Election, Event, Input};
+pub use lead::{Term, lead};
+pub use remote::{Provide, S3Store};
+pub use sigv4::Credentials;
 pub use store::Store;
+pub use store::s3::S3Config;

@@ -56,6 +56,11 @@ pub struct SecretVars {
     pub session_token: Option<String>,
 }
 
+/// Each variable of the election's settings and the option that it sets, for help texts.
+pub fn options() -> impl Iterator<Item = (&'static str, &'static str)> {
+    VARS.iter().map(|(var, option, _)| (*var, *option))
+}
+
 /// Reads the election's settings.
 ///
 /// # Errors

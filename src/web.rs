@@ -14,10 +14,8 @@ use wasm_bindgen::prelude::*;
 
 use crate::clock::Now;
 use crate::config::HostClock;
-use crate::driver::{Host, Question};
-use crate::election::PeerAnswer;
-use crate::peer;
-use crate::store::{Fault, FaultKind};
+use crate::driver::Host;
+use crate::fetch::{Body, Request, Response};
 
 #[wasm_bindgen]
 extern "C" {
@@ -175,15 +173,6 @@ impl Drop for Begun {
     }
 }
 
-/// The body of an answer that was read as far as its bound.
-#[derive(Clone, Debug, Default)]
-pub struct Body {
-    /// At most as many bytes as were asked for.
-    pub bytes: Vec<u8>,
-    /// Whether there was more.
-    pub truncated: bool,
-}
-
 /// The JavaScript runtime. Cheap to clone; clones share the pending timers.
 #[derive(Clone)]
 pub struct Web {
@@ -222,38 +211,6 @@ impl Web {
         }
     }
 
-    /// Sends a request and reads the answer's body up to `limit` bytes. Dropping the future aborts it.
-    ///
-    /// # Errors
-    /// The request could not be made or no answer came. The text is the runtime's, which names no header.
-    pub async fn fetch(
-        &self,
-        request: http::Request<Vec<u8>>,
-        limit: usize,
-    ) -> Result<http::Response<Body>, String> {
-        let head = request_head(&request);
-        let body = request.into_body();
-        let limit = u32::try_from(limit).unwrap_or(u32::MAX);
-        let begun = self.link.begin(|host, id| host.fetch(id, &head, body, limit));
-        let settled = begun.await;
-        if !settled.ok {
-            return Err(settled.head);
-        }
-        let fields = settled.fields();
-        let status = fields.get("status").and_then(Value::as_u64).unwrap_or_default();
-        let mut answer = http::Response::builder().status(status as u16);
-        for name in ANSWER_HEADERS {
-            if let Some(value) = fields.get(name.as_str()).and_then(Value::as_str)
-                && let Ok(value) = http::HeaderValue::from_str(value)
-            {
-                answer = answer.header(name, value);
-            }
-        }
-        let truncated = fields.get("truncated") == Some(&Value::Bool(true));
-        let body = Body { bytes: settled.body, truncated };
-        answer.body(body).map_err(|_| "the answer has an impossible status".to_owned())
-    }
-
     /// Asks for credentials; `fresh` if the ones that were given last have been refused.
     pub async fn credentials(&self, fresh: bool) -> Settled {
         self.link.begin(|host, id| host.credentials(id, fresh)).await
@@ -272,7 +229,7 @@ impl Web {
 }
 
 /// Method, URL and headers as JSON.
-fn request_head(request: &http::Request<Vec<u8>>) -> String {
+fn request_head(request: &Request) -> String {
     let mut headers = Map::new();
     for (name, value) in request.headers() {
         if let Ok(value) = value.to_str() {
@@ -307,19 +264,27 @@ impl Host for Web {
         bytes.try_into().map_err(|_| "the runtime gave too few random bytes".to_owned())
     }
 
-    async fn ask_peer(&self, question: &Question) -> PeerAnswer {
-        let Some(url) = peer::url(&question.addr, &question.own_addr) else {
-            return PeerAnswer::Silent;
-        };
-        let Ok(request) = http::Request::get(url).body(Vec::new()) else {
-            return PeerAnswer::Silent;
-        };
-        match self.fetch(request, peer::MAX_ANSWER_BYTES + 1).await {
-            Ok(answer) => {
-                peer::judge(answer.status().as_u16(), &answer.body().bytes, &question.group)
-            }
-            Err(_) => PeerAnswer::Silent,
+    async fn fetch(&self, request: Request, limit: usize) -> Result<Response, String> {
+        let head = request_head(&request);
+        let body = request.into_body();
+        let limit = u32::try_from(limit).unwrap_or(u32::MAX);
+        let settled = self.link.begin(|host, id| host.fetch(id, &head, body, limit)).await;
+        if !settled.ok {
+            return Err(settled.head);
         }
+        let fields = settled.fields();
+        let status = fields.get("status").and_then(Value::as_u64).unwrap_or_default();
+        let mut answer = http::Response::builder().status(status as u16);
+        for name in ANSWER_HEADERS {
+            if let Some(value) = fields.get(name.as_str()).and_then(Value::as_str)
+                && let Ok(value) = http::HeaderValue::from_str(value)
+            {
+                answer = answer.header(name, value);
+            }
+        }
+        let truncated = fields.get("truncated") == Some(&Value::Bool(true));
+        let body = Body { bytes: settled.body, truncated };
+        answer.body(body).map_err(|_| "the answer has an impossible status".to_owned())
     }
 }
 
@@ -369,12 +334,4 @@ impl Drop for Timer {
             self.forget();
         }
     }
-}
-
-/// A failed fetch as the store's fault.
-pub fn network_fault(store: &str, message: &str) -> Fault {
-    Fault::new(
-        FaultKind::Network,
-        format!("{store}: no answer: {message}; check the endpoint and the network"),
-    )
 }

@@ -16,12 +16,12 @@ use worker::{
     console_log, event,
 };
 
-use crate::bucket::{Bucket, CredentialSource};
 use crate::config::{Config, ConfigError, HostClock};
 use crate::driver::{self, Handle, Host};
 use crate::election::{Event, Input};
 use crate::lease::Reading;
 use crate::peer::{self, HealthAnswer};
+use crate::remote::S3Store;
 use crate::store::{Answer, Operation, Outcome, Store};
 use crate::vars;
 use crate::web::{JsHost, Link, Settled, Web};
@@ -62,7 +62,7 @@ fn web() -> Web {
 
 struct Setup {
     config: Config,
-    bucket: Bucket,
+    bucket: S3Store<Web>,
     web: Web,
 }
 
@@ -75,9 +75,7 @@ fn set_up(env: &Env) -> Result<Setup, ConfigError> {
     settings.server_id.get_or_insert_with(|| "edgelect".to_owned());
     let config = vars::config(&settings)?;
     let web = web();
-    let source = CredentialSource::from_vars(vars::secrets(get)?);
-    let bucket = Bucket::from_vars(vars::bucket(get)?, &config.lockfile_path, source, web.clone())
-        .map_err(vars::by_variable)?;
+    let bucket = S3Store::from_vars(get, &config.lockfile_path, web.clone())?;
     Ok(Setup { config, bucket, web })
 }
 

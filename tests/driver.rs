@@ -1,80 +1,16 @@
 //! The driver on a host whose time is virtual: what the application is told, and exactly when.
 
-use std::cell::{Cell, RefCell};
-use std::future::Future;
-use std::pin::Pin;
-use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+mod virtual_time;
 
-use edgelect::clock::Now;
-use edgelect::driver::{self, Host, InitError, Question};
-use edgelect::election::{Election, Event, Input, LostReason, PeerAnswer};
-use edgelect::store::memory::Memory;
-use edgelect::store::{Answer, Operation, Store};
-use edgelect::{Config, Handle, Settings, run};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use edgelect::driver::{self, Host, InitError};
+use edgelect::election::{Election, Event, Input, LostReason};
+use edgelect::{Handle, run};
 use futures::executor::{LocalPool, block_on};
 use futures::task::LocalSpawnExt;
-
-#[derive(Clone, Default)]
-struct Virtual {
-    now_ms: Rc<Cell<u64>>,
-    timers: Rc<RefCell<Vec<(u64, Waker)>>>,
-}
-
-struct Sleep {
-    host: Virtual,
-    due_ms: u64,
-}
-
-impl Future for Sleep {
-    type Output = ();
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        if self.host.now_ms.get() >= self.due_ms {
-            return Poll::Ready(());
-        }
-        self.host.timers.borrow_mut().push((self.due_ms, context.waker().clone()));
-        Poll::Pending
-    }
-}
-
-impl Host for Virtual {
-    fn now(&self) -> Now {
-        Now::new(self.now_ms.get(), 1_795_000_000_000 + self.now_ms.get())
-    }
-
-    async fn sleep(&self, ms: u64) {
-        Sleep { host: self.clone(), due_ms: self.now_ms.get() + ms }.await;
-    }
-
-    fn random(&self) -> Result<[u8; 16], String> {
-        Ok([7; 16])
-    }
-
-    async fn ask_peer(&self, _question: &Question) -> PeerAnswer {
-        PeerAnswer::Silent
-    }
-}
-
-/// A store that can be made to hang: no answer, and nothing happens.
-#[derive(Clone)]
-struct Hanging {
-    memory: Memory,
-    hangs: Rc<Cell<bool>>,
-}
-
-impl Store for Hanging {
-    async fn perform(&self, operation: Operation) -> Answer {
-        if self.hangs.get() {
-            return std::future::pending().await;
-        }
-        self.memory.perform(operation).await
-    }
-
-    fn describe(&self) -> String {
-        "a store that can hang".to_owned()
-    }
-}
+use virtual_time::{Hanging, Virtual, config};
 
 struct World {
     host: Virtual,
@@ -84,19 +20,10 @@ struct World {
     pool: LocalPool,
 }
 
-fn config() -> Config {
-    let lockfile_path = Some("leader/test.json".to_owned());
-    Config::new(&Settings { lockfile_path, ..Settings::default() }).expect("the defaults are fine")
-}
-
 /// One elector over a new group, driven until `work_ends` decides when its work stops.
 fn world(work_ends_by_itself: bool) -> World {
     let host = Virtual::default();
-    let memory = Memory::new({
-        let host = host.clone();
-        move || host.now().wall_ms
-    });
-    let store = Hanging { memory, hangs: Rc::default() };
+    let store = Hanging::new(&host);
     block_on(driver::init(&store, &host, &config())).expect("a new group");
     let handle = Handle::new(Election::new(config(), "session-1".to_owned(), 1));
     let told = Rc::new(RefCell::new(Vec::new()));
@@ -119,24 +46,8 @@ fn world(work_ends_by_itself: bool) -> World {
 }
 
 impl World {
-    /// Lets virtual time pass, from timer to timer.
     fn pass(&mut self, ms: u64) {
-        let end_ms = self.host.now_ms.get() + ms;
-        loop {
-            self.pool.run_until_stalled();
-            let next_ms = self.host.timers.borrow().iter().map(|(due_ms, _)| *due_ms).min();
-            let Some(next_ms) = next_ms.filter(|due_ms| *due_ms <= end_ms) else { break };
-            self.host.now_ms.set(next_ms.max(self.host.now_ms.get()));
-            let timers = std::mem::take(&mut *self.host.timers.borrow_mut());
-            for (due_ms, waker) in timers {
-                if due_ms <= next_ms {
-                    waker.wake();
-                } else {
-                    self.host.timers.borrow_mut().push((due_ms, waker));
-                }
-            }
-        }
-        self.host.now_ms.set(end_ms);
+        self.host.pass(&mut self.pool, ms);
     }
 
     fn lost(&self) -> Vec<(u64, LostReason)> {
@@ -198,17 +109,14 @@ fn c48_a_stop_waits_for_the_work_and_then_writes_the_tombstone() {
     world.handle.tell(Input::Stop { park: false });
     world.pass(3_000);
     assert_eq!(world.lost(), [(6_000, LostReason::Stopped)]);
-    let body = |world: &World| {
-        String::from_utf8(world.store.memory.body().expect("there is a record")).expect("text")
-    };
-    assert!(!body(&world).contains("0001-01-01"), "the work has not ended");
+    assert!(!world.store.text().contains("0001-01-01"), "the work has not ended");
     let term = world.told.borrow().iter().find_map(|(_, event)| match event {
         Event::Acquired { term } => Some(*term),
         _ => None,
     });
     world.handle.tell(Input::WorkEnded { term: term.expect("it led") });
     world.pass(100);
-    assert!(body(&world).contains("0001-01-01T00:00:00Z"));
+    assert!(world.store.text().contains("0001-01-01T00:00:00Z"));
     assert_eq!(world.told.borrow().last().map(|(_, event)| event.clone()), Some(Event::GivenUp));
 }
 
@@ -219,8 +127,7 @@ fn c48_work_that_does_not_end_lets_the_lease_run_out_and_the_stop_ends_all_the_s
     world.handle.tell(Input::Stop { park: false });
     world.pass(20_000);
     assert_eq!(world.told.borrow().last().map(|(_, event)| event.clone()), Some(Event::GivenUp));
-    let body = world.store.memory.body().expect("there is a record");
-    assert!(!String::from_utf8(body).expect("text").contains("0001-01-01"));
+    assert!(!world.store.text().contains("0001-01-01"));
 }
 
 #[test]

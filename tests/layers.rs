@@ -5,7 +5,8 @@ use std::fs;
 use std::path::Path;
 
 /// Each module and the layer it lives on; a module may use its own layer's contracts and everything below.
-const LAYERS: [(&str, u32); 22] = [
+const LAYERS: [(&str, u32); 25] = [
+    ("fetch", 0),
     ("host", 0),
     ("lease", 0),
     ("clock", 1),
@@ -20,9 +21,11 @@ const LAYERS: [(&str, u32); 22] = [
     ("store/s3/document", 2),
     ("store/s3", 3),
     ("election", 3),
-    ("driver", 4),
-    ("peer", 5),
-    ("status", 5),
+    ("peer", 4),
+    ("driver", 5),
+    ("lead", 6),
+    ("remote", 6),
+    ("status", 6),
     ("web", 6),
     ("bucket", 7),
     ("js", 8),

@@ -8,12 +8,10 @@ mod conformance;
 use std::rc::Rc;
 
 use conformance::Traits;
-use edgelect::bucket::{Bucket, CredentialSource};
 use edgelect::driver::Host;
 use edgelect::store::memory::Memory;
-use edgelect::vars;
 use edgelect::web::{JsHost, Link, Settled, Web};
-use edgelect::{Config, Election, Handle, Settings};
+use edgelect::{Config, Election, Handle, S3Store, Settings};
 use js_sys::{Array, Function, Object, Promise, Reflect};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
@@ -59,11 +57,8 @@ fn random_key(web: &Web) -> String {
     format!("wasm/{:032x}.json", u128::from_le_bytes(random))
 }
 
-fn bucket(key: &str, web: &Web) -> Bucket {
-    let secrets = vars::secrets(variable).expect("npm test sets the test store's keys");
-    let vars = vars::bucket(variable).expect("npm test sets the test store's bucket");
-    let source = CredentialSource::from_vars(secrets);
-    Bucket::from_vars(vars, key, source, web.clone()).expect("the test store's address is usable")
+fn bucket(key: &str, web: &Web) -> S3Store<Web> {
+    S3Store::from_vars(variable, key, web.clone()).expect("npm test names a usable test store")
 }
 
 #[wasm_bindgen_test]

@@ -22,13 +22,14 @@ mod document;
 
 use std::cell::RefCell;
 
+use http::Method;
 use http::header::{self, HeaderMap, HeaderName};
-use http::{Method, Request, Response};
 
 use self::address::Address;
 pub use self::address::S3Config;
 use self::document::ErrorDocument;
 use crate::config::ConfigError;
+use crate::fetch::{Body, Request, Response};
 use crate::lease::{self, Flaw, MAX_RECORD_BYTES, Reading};
 use crate::sigv4::{self, Credentials, KeyCache, SignError};
 use crate::store::{Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Version};
@@ -75,15 +76,6 @@ const DENIED: [&str; 6] = [
 const CONDITION_REFUSED: [&str; 4] = ["", "InvalidArgument", "InvalidRequest", "NotImplemented"];
 
 const X_AMZ_BUCKET_REGION: HeaderName = HeaderName::from_static("x-amz-bucket-region");
-
-/// The body of an answer, as far as it was read.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Body {
-    /// The bytes; more than [`MAX_RECORD_BYTES`] `+ 1` are never needed.
-    pub bytes: Vec<u8>,
-    /// Whether there were more.
-    pub truncated: bool,
-}
 
 /// One lease object, and what its store taught us across operations.
 #[derive(Debug)]
@@ -200,13 +192,13 @@ impl Exchange {
         s3: &S3,
         credentials: &Credentials,
         wall_ms: u64,
-    ) -> Result<Request<Vec<u8>>, Fault> {
+    ) -> Result<Request, Fault> {
         let learned = &mut *s3.learned.borrow_mut();
         let (address, region) = match &self.detour {
             Some((address, region)) => (address, region),
             None => (&learned.address, &learned.region),
         };
-        let builder = Request::builder().uri(address.url(&s3.bucket, &s3.encoded_key));
+        let builder = http::Request::builder().uri(address.url(&s3.bucket, &s3.encoded_key));
         let (builder, body) = match &self.operation {
             Operation::Read { unless: None } => (builder.method(Method::GET), Vec::new()),
             Operation::Read { unless: Some(version) } => {
@@ -253,7 +245,7 @@ impl Exchange {
 /// Answers.
 impl Exchange {
     /// What an answer means. `wall_ms` is the own wall clock when it came.
-    pub fn answer(&mut self, s3: &S3, response: Response<Body>, wall_ms: u64) -> Next {
+    pub fn answer(&mut self, s3: &S3, response: Response, wall_ms: u64) -> Next {
         let (parts, body) = response.into_parts();
         let document = document::read(&body.bytes);
         let heard = Heard { status: parts.status.as_u16(), headers: parts.headers, body, document };

@@ -1,0 +1,183 @@
+//! Work that runs while its process leads, on virtual time: when it runs, and that it never runs without authority.
+
+mod virtual_time;
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use edgelect::driver;
+use edgelect::store::{Answer, Facts, Fault, FaultKind, Operation, Outcome, Store};
+use edgelect::{Handle, Host, Input, Term, lead, new_election};
+use futures::executor::{LocalPool, block_on};
+use futures::task::LocalSpawnExt;
+use virtual_time::{Hanging, Virtual, config};
+
+/// What the work has seen: when it was polled, with which token and with how much authority.
+type Seen = Rc<RefCell<Vec<(u64, u64, u64)>>>;
+
+/// What `lead` gave back, once it has.
+type Ended = Rc<RefCell<Option<Result<Option<u64>, Fault>>>>;
+
+struct World {
+    host: Virtual,
+    store: Hanging,
+    handle: Handle,
+    seen: Seen,
+    dropped_ms: Rc<RefCell<Vec<u64>>>,
+    ended: Ended,
+    pool: LocalPool,
+}
+
+/// Notes when the work is dropped, and that its lease has not been released by then.
+struct Guard(Virtual, Hanging, Rc<RefCell<Vec<u64>>>);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        assert!(!self.1.text().contains("0001-01-01"), "released before the work had stopped");
+        self.2.borrow_mut().push(self.0.now_ms.get());
+    }
+}
+
+/// A member of a new group whose work looks at its term every 100 ms, and ends after `turns` of these.
+fn world(turns: u64) -> World {
+    let host = Virtual::default();
+    let store = Hanging::new(&host);
+    block_on(driver::init(&store, &host, &config())).expect("a new group");
+    let handle = Handle::new(new_election(&host, config()).expect("it has randomness"));
+    let (seen, dropped_ms, ended) = (Seen::default(), Rc::default(), Ended::default());
+    let pool = LocalPool::new();
+    let task = {
+        let (host, store, handle) = (host.clone(), store.clone(), handle.clone());
+        let (seen, dropped_ms, ended) =
+            (Rc::clone(&seen), Rc::clone(&dropped_ms), Rc::clone(&ended));
+        async move {
+            let value = lead(&handle, &store, &host, async |term: Term<'_, Virtual>| {
+                let _guard = Guard(host.clone(), store.clone(), Rc::clone(&dropped_ms));
+                for _ in 0..turns {
+                    let look = (host.now_ms.get(), term.token, term.remaining_ms());
+                    seen.borrow_mut().push(look);
+                    host.sleep(100).await;
+                }
+                term.token
+            })
+            .await;
+            *ended.borrow_mut() = Some(value);
+        }
+    };
+    pool.spawner().spawn_local(task).expect("the pool is alive");
+    World { host, store, handle, seen, dropped_ms, ended, pool }
+}
+
+impl World {
+    fn pass(&mut self, ms: u64) {
+        self.host.pass(&mut self.pool, ms);
+    }
+
+    fn tokens(&self) -> Vec<u64> {
+        let mut tokens: Vec<u64> = self.seen.borrow().iter().map(|(_, token, _)| *token).collect();
+        tokens.dedup();
+        tokens
+    }
+
+    fn never_ran_without_authority(&self) -> bool {
+        self.seen.borrow().iter().all(|(_, _, remaining_ms)| *remaining_ms > 0)
+    }
+}
+
+#[test]
+fn work_that_ends_releases_the_lease_and_its_value_comes_back() {
+    let mut world = world(50);
+    world.pass(4_000);
+    assert_eq!(world.seen.borrow().len(), 41, "it runs at once and goes on");
+    world.pass(2_000);
+    assert_eq!(*world.ended.borrow(), Some(Ok(Some(world.tokens()[0]))));
+    assert!(world.store.text().contains("0001-01-01T00:00:00Z"));
+}
+
+#[test]
+fn s10_work_is_dropped_at_the_fence_and_the_next_term_runs_it_again_with_a_higher_token() {
+    let mut world = world(u64::MAX);
+    world.pass(7_000);
+    world.store.hangs.set(true);
+    world.pass(20_000);
+    // The renewal at 5 s was the last that landed: 5 s + 15 s lease - 1.5 s margin.
+    assert_eq!(*world.dropped_ms.borrow(), [18_500]);
+    world.store.hangs.set(false);
+    world.pass(60_000);
+    let tokens = world.tokens();
+    assert!(tokens.len() == 2 && tokens[1] > tokens[0], "{tokens:?}");
+    assert!(world.never_ran_without_authority());
+    assert_eq!(world.dropped_ms.borrow().len(), 1);
+}
+
+#[test]
+fn s12_a_stop_drops_the_work_before_the_tombstone_leaves() {
+    let mut world = world(u64::MAX);
+    world.pass(6_050);
+    world.handle.tell(Input::Stop { park: false });
+    world.pass(1);
+    assert_eq!(*world.dropped_ms.borrow(), [6_050]);
+    assert_eq!(*world.ended.borrow(), Some(Ok(None)));
+    assert!(world.store.text().contains("0001-01-01T00:00:00Z"), "it does not wait for a timer");
+}
+
+#[test]
+fn a_resignation_drops_the_work_and_releases_and_it_competes_again() {
+    let mut world = world(u64::MAX);
+    world.pass(6_050);
+    world.handle.tell(Input::Resign);
+    world.pass(1);
+    assert_eq!(*world.dropped_ms.borrow(), [6_050]);
+    assert!(world.store.text().contains("0001-01-01T00:00:00Z"));
+    world.pass(60_000);
+    assert_eq!(world.tokens().len(), 2);
+}
+
+#[test]
+fn s11_after_a_suspend_work_is_dropped_without_being_polled_once_more() {
+    let mut world = world(u64::MAX);
+    world.pass(7_050);
+    // The monotonic clock stood still, so no timer knows of it: the work's own fires first.
+    world.host.stepped_ms.set(3_600_000);
+    world.pass(100);
+    assert_eq!(*world.dropped_ms.borrow(), [7_100]);
+    assert!(world.never_ran_without_authority());
+    let tokens = world.tokens();
+    let last = |token| world.seen.borrow().iter().rfind(|seen| seen.1 == token).map(|seen| seen.0);
+    assert_eq!(last(tokens[0]), Some(7_000));
+    assert!(tokens.len() == 2 && tokens[1] > tokens[0], "its own record needs no wait: {tokens:?}");
+    assert!(world.never_ran_without_authority());
+}
+
+#[test]
+fn a_term_that_was_kept_says_that_it_has_ended() {
+    let host = Virtual::default();
+    let store = Hanging::new(&host);
+    block_on(driver::init(&store, &host, &config())).expect("a new group");
+    let handle = Handle::new(new_election(&host, config()).expect("it has randomness"));
+    let kept = Cell::new(None);
+    let work = async |term| kept.set(Some(term));
+    assert_eq!(block_on(lead(&handle, &store, &host, work)), Ok(Some(())));
+    assert_eq!(kept.take().map(|term| term.remaining_ms()), Some(0));
+}
+
+struct NoBucket;
+
+impl Store for NoBucket {
+    async fn perform(&self, _operation: Operation) -> Answer {
+        let outcome = Outcome::Rejected(Fault::new(FaultKind::Misconfigured, "no such bucket"));
+        Answer { outcome, facts: Facts::default() }
+    }
+
+    fn describe(&self) -> String {
+        "a store without a bucket".to_owned()
+    }
+}
+
+#[test]
+fn a_store_that_cannot_be_used_is_an_error() {
+    let host = Virtual::default();
+    let handle = Handle::new(new_election(&host, config()).expect("it has randomness"));
+    let led = block_on(lead(&handle, &NoBucket, &host, async |_| unreachable!("nobody leads")));
+    assert_eq!(led, Err(Fault::new(FaultKind::Misconfigured, "no such bucket")));
+}

@@ -1,0 +1,165 @@
+//! The host of `examples/native` on real sockets: the conformance list over a real bucket, and what the client must not
+//! do with a request. `npm test -- --only rust` starts the store and sets the variables.
+
+mod conformance;
+#[path = "../examples/native/host.rs"]
+mod host;
+
+use std::time::Duration;
+
+use conformance::Traits;
+use edgelect::fetch::{Request, Response};
+use edgelect::store::FaultKind;
+use edgelect::store::{Operation, Outcome, Store};
+use edgelect::{Credentials, Host, S3Config, S3Store};
+use host::Native;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+fn native() -> Native {
+    Native::new().expect("the client can be set up")
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name.replace("EDGELECT_", "EDGELECT_TEST_")).ok()
+}
+
+#[tokio::test]
+async fn a_real_bucket_over_reqwest_conforms() {
+    let traits = Traits { tells_time: true, versions_are_hashes: true };
+    let host = native();
+    let fresh = || {
+        let random = host.random().expect("the system has randomness");
+        let key = format!("native/{:032x}.json", u128::from_le_bytes(random));
+        S3Store::from_vars(variable, &key, host.clone())
+            .expect("a store is named: run this by `npm test -- --only rust`")
+    };
+    assert_eq!(conformance::check(traits, fresh).await, 19);
+}
+
+/// A server that answers one connection by hand.
+async fn server() -> (TcpListener, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has free ports");
+    let address = listener.local_addr().expect("it is bound");
+    (listener, format!("http://{address}"))
+}
+
+/// Reads one request without a body, and gives its head.
+async fn read_request(stream: &mut TcpStream) -> String {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.expect("the client sends a whole head"));
+    }
+    String::from_utf8(head).expect("heads are ASCII")
+}
+
+fn get(url: &str) -> Request {
+    http::Request::get(url).body(Vec::new()).expect("a fine request")
+}
+
+async fn answered(answer: &'static [u8], limit: usize) -> Result<Response, String> {
+    let (listener, url) = server().await;
+    let serving = async {
+        let (mut stream, _) = listener.accept().await.expect("the client comes");
+        read_request(&mut stream).await;
+        stream.write_all(answer).await.expect("the client listens");
+    };
+    let host = native();
+    tokio::join!(host.fetch(get(&url), limit), serving).0
+}
+
+#[tokio::test]
+async fn a_body_is_read_as_far_as_its_bound_and_says_so() {
+    let whole = b"HTTP/1.1 200 OK\r\netag: \"v\"\r\ncontent-length: 10\r\n\r\n0123456789";
+    let response = answered(whole, 10).await.expect("an answer");
+    assert_eq!((response.body().bytes.len(), response.body().truncated), (10, false));
+    assert_eq!(response.headers()["etag"], "\"v\"");
+    let response = answered(whole, 9).await.expect("an answer");
+    assert_eq!(
+        (response.body().bytes.as_slice(), response.body().truncated),
+        (&b"012345678"[..], true)
+    );
+    let endless = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n3\r\ndef\r\n";
+    let response = answered(endless, 4).await.expect("nobody waits for the rest");
+    assert_eq!((response.body().bytes.as_slice(), response.body().truncated), (&b"abcd"[..], true));
+}
+
+#[tokio::test]
+async fn half_an_answer_is_none_and_a_redirect_is_not_followed() {
+    let half = b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n01234";
+    assert!(answered(half, 100).await.is_err());
+    let redirect =
+        b"HTTP/1.1 307 Away\r\nlocation: http://127.0.0.1:9/\r\ncontent-length: 0\r\n\r\n";
+    let response = answered(redirect, 100).await.expect("an answer");
+    assert_eq!(
+        (response.status().as_u16(), &response.headers()["location"]),
+        (307, &"http://127.0.0.1:9/".parse().expect("a header"))
+    );
+}
+
+#[tokio::test]
+async fn s8_a_request_whose_connection_dies_is_not_sent_again() {
+    let (listener, url) = server().await;
+    let host = native();
+    let serving = async {
+        let (mut stream, _) = listener.accept().await.expect("the client comes");
+        read_request(&mut stream).await;
+        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await.expect("sent");
+        // The kept connection dies with the second request, of which nobody knows what became.
+        let second = read_request(&mut stream).await;
+        assert!(second.starts_with("GET /second"), "{second}");
+    };
+    let asking = async {
+        host.fetch(get(&url), 10).await.expect("an answer");
+        host.fetch(get(&format!("{url}/second")), 10).await
+    };
+    let (second, ()) = tokio::join!(asking, serving);
+    assert!(second.is_err());
+    let again = tokio::time::timeout(Duration::from_millis(200), listener.accept()).await;
+    assert!(again.is_err(), "it came again on another connection");
+}
+
+#[tokio::test]
+async fn a_dropped_fetch_closes_its_connection() {
+    let (listener, url) = server().await;
+    let host = native();
+    let mut fetching = Box::pin(host.fetch(get(&url), 10));
+    let mut stream = tokio::select! {
+        accepted = listener.accept() => accepted.expect("the client comes").0,
+        _ = &mut fetching => panic!("nobody has answered"),
+    };
+    tokio::select! {
+        _ = read_request(&mut stream) => {}
+        _ = &mut fetching => panic!("nobody has answered"),
+    }
+    drop(fetching);
+    let closed = tokio::time::timeout(Duration::from_secs(5), stream.read_u8()).await;
+    assert!(closed.expect("it closes at once").is_err(), "there is nothing more to read");
+}
+
+#[tokio::test]
+async fn a_closed_port_is_unknown_in_one_line_without_a_secret() {
+    let (listener, endpoint) = server().await;
+    drop(listener);
+    let config = S3Config {
+        endpoint: Some(endpoint.clone()),
+        bucket: "jobs".to_owned(),
+        key: "leader.json".to_owned(),
+        ..S3Config::default()
+    };
+    let credentials = Credentials {
+        access_key_id: "the-key-id".to_owned(),
+        secret_access_key: "the-secret".to_owned(),
+        session_token: None,
+    };
+    let store = S3Store::new(config, credentials, native()).expect("a fine configuration");
+    let Outcome::Unknown { cause, .. } =
+        store.perform(Operation::Read { unless: None }).await.outcome
+    else {
+        panic!("nobody answered");
+    };
+    assert_eq!(cause.kind, FaultKind::Network);
+    let line = cause.message.replace(" (os error 111)", "");
+    let expected = "no answer: Connection refused; check the endpoint and the network";
+    assert_eq!(line, format!("S3 bucket \"jobs\" at {endpoint}: {expected}"));
+}
