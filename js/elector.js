@@ -353,12 +353,12 @@ export class Elector {
       raw.tick();
       this.#onLost(token, 'expired');
       const check = setTimeout(() => raw === this.#raw && raw.authority()?.[0] === token && raw.resign(), LATE_MS);
-      check?.unref?.();
+      unref(check);
       return;
     }
     const ms = remaining === 0 ? LATE_MS : Math.min(remaining, WATCH_MS);
     this.#watch = setTimeout(() => this.#term && this.#watchFence(remaining === 0), ms);
-    this.#watch?.unref?.();
+    unref(this.#watch);
   }
 
   #onFinished(raw, error) {
@@ -395,6 +395,9 @@ export class Elector {
     }
   }
 }
+
+/** Deno's timers are numbers; a Worker has no process that a timer could keep. */
+const unref = (timer) => (timer?.unref ? timer.unref() : globalThis.Deno?.unrefTimer?.(timer));
 
 const defined = (options) =>
   Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));

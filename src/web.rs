@@ -231,11 +231,8 @@ impl Timer {
             timer = set_timeout(&resolve, ms as f64);
             end = Some(resolve);
         });
-        if host.unref
-            && let Ok(unref) = Reflect::get(&timer, &"unref".into())
-            && let Some(unref) = unref.dyn_ref::<Function>()
-        {
-            let _ = unref.call0(&timer);
+        if host.unref {
+            unref(&timer);
         }
         let key = {
             let mut pending = host.pending.borrow_mut();
@@ -274,6 +271,21 @@ impl Drop for Timer {
             let _ = resolve.call0(&JsValue::UNDEFINED);
         }
         self.web.pending.borrow_mut().timers.remove(&self.key);
+    }
+}
+
+/// Lets a process end while this timer is pending. Node's and Bun's timers have a method for it, Deno's are
+/// numbers; where there is no process to end, neither is there.
+fn unref(timer: &JsValue) {
+    let deno = Reflect::get(&js_sys::global(), &"Deno".into()).unwrap_or_default();
+    // Nothing can be read of `undefined`; then there is nothing to do.
+    let method = |of: &JsValue, name: &str| {
+        Reflect::get(of, &name.into()).ok().and_then(|found| found.dyn_into::<Function>().ok())
+    };
+    if let Some(unref) = method(timer, "unref") {
+        let _ = unref.call0(timer);
+    } else if let Some(unref) = method(&deno, "unrefTimer") {
+        let _ = unref.call1(&deno, timer);
     }
 }
 
