@@ -430,8 +430,14 @@ const stoppedStatus = (serverId, group, error) => ({
 });
 
 const readVariables = () => {
-  const variables = globalThis.process?.env ?? globalThis.Deno?.env?.toObject() ?? {};
-  const relevant = Object.entries(variables).filter(([name]) => /^(EDGELECT|AWS)_/.test(name));
+  let relevant;
+  try {
+    const variables = globalThis.process?.env ?? globalThis.Deno?.env?.toObject() ?? {};
+    relevant = Object.entries(variables).filter(([name]) => /^(EDGELECT|AWS)_/.test(name));
+  } catch (cause) {
+    const message = 'storage = (not set): give one, or let the variables be read that name it (in Deno: --allow-env)';
+    throw new EdgelectError(message, { code: 'EDGELECT_CONFIG', field: 'storage', cause });
+  }
   const json = toJson(Object.fromEntries(relevant));
   const { settings, bucket, credentials } = JSON.parse(translated(() => fromVariables(json)));
   return { settings, storage: new S3Storage({ ...bucket, credentials }) };
