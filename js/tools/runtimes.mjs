@@ -1,29 +1,24 @@
 // One suite in five runtimes, on the packed package; and whatever is a matter of one runtime's own.
 import fs from 'node:fs';
 import path from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { startRig } from '../../tests/runtimes/rig.mjs';
-import { spawnKept } from './cleanup.mjs';
-import { cleanEnv, install, newFolder, pack, runTool, startRegistry } from './pack.mjs';
+import { QUIET_WRANGLER, cleanEnv, install, newFolder, pack, runTool, runWell, startRegistry } from './pack.mjs';
 import { HOST_NODE, NODE_24, inRoot } from './paths.mjs';
 import { PlainError, step } from './run.mjs';
 
 const LIMIT_MS = 180_000;
 const BIN = inRoot('node_modules/.bin');
 const SUITE = ['main.mjs', 'suite.mjs', 'bad-input.mjs', 'harness.mjs', 'using.mjs'];
-const QUIET_WRANGLER = {
-  WRANGLER_SEND_METRICS: 'false', WRANGLER_SEND_ERROR_REPORTS: 'false', WRANGLER_HIDE_BANNER: 'true', CI: 'true', CLOUDFLARE_CF_FETCH_ENABLED: 'false',
-};
 
 /** Runs everything against the store that the variables name. */
 export async function runtimes(store) {
   const { folder, remove } = newFolder();
-  const tarball = pack(folder);
+  const tarball = await pack(folder);
   const registry = await startRegistry(tarball);
   const rig = await startRig(store.endpoint);
   try {
     const context = JSON.stringify({ ...store, rigUrl: rig.url });
-    const runners = prepare(folder, tarball, registry);
+    const runners = await prepare(folder, tarball, registry);
     // Every one runs to its end: the first that fails would leave the others without the rig.
     const ends = await step('The suite in five runtimes', () => Promise.allSettled(runners.map((runner) => runOne(runner, context))));
     const results = ends.flatMap(({ value }) => value ?? []);
@@ -36,17 +31,17 @@ export async function runtimes(store) {
 }
 
 /** Lays out one folder for those who take packages from `node_modules`, one for Deno, and says how each runs. */
-function prepare(folder, tarball, registry) {
+async function prepare(folder, tarball, registry) {
   const npm = path.join(folder, 'npm');
-  install(tarball, npm);
+  await install(tarball, npm);
   copy([...SUITE, 'node.mjs', 'bun.mjs', 'workerd.mjs'], npm);
   const lowered = ['--target=node20', '--log-level=warning', `--outfile=${path.join(npm, 'using.node20.mjs')}`];
-  runTool(path.join(BIN, 'esbuild'), [path.join(npm, 'using.mjs'), ...lowered]);
+  await runWell(path.join(BIN, 'esbuild'), [path.join(npm, 'using.mjs'), ...lowered]);
   const deno = path.join(folder, 'deno');
   fs.mkdirSync(deno);
   copy([...SUITE, 'deno.mjs'], deno);
   fs.writeFileSync(path.join(deno, 'deno.json'), JSON.stringify({ imports: { edgelect: `npm:edgelect@${registry.version}` } }));
-  const worker = bundleWorker(npm);
+  const worker = await bundleWorker(npm);
   const installed = fs.realpathSync(path.join(npm, 'node_modules/edgelect/js/default.js'));
   const denoEnv = { NPM_CONFIG_REGISTRY: registry.url, DENO_DIR: path.join(folder, 'deno-dir'), NO_COLOR: '1', DENO_NO_UPDATE_CHECK: '1' };
   return [
@@ -62,23 +57,17 @@ function prepare(folder, tarball, registry) {
 const copy = (names, folder) => names.forEach((name) => fs.copyFileSync(inRoot('tests/runtimes', name), path.join(folder, name)));
 
 /** What `wrangler deploy` would upload. */
-function bundleWorker(folder) {
+async function bundleWorker(folder) {
   const wrangler = path.join(inRoot('node_modules'), 'wrangler/bin/wrangler.js');
   fs.writeFileSync(path.join(folder, 'wrangler.toml'), 'name = "suite"\nmain = "workerd.mjs"\ncompatibility_date = "2026-11-01"\n');
   const env = { ...cleanEnv(), ...QUIET_WRANGLER, HOME: folder };
-  runTool(NODE_24, [wrangler, 'deploy', '--dry-run', '--outdir', 'uploaded'], { cwd: folder, env });
+  await runWell(NODE_24, [wrangler, 'deploy', '--dry-run', '--outdir', 'uploaded'], { cwd: folder, env });
   return path.join(folder, 'uploaded');
 }
 
 /** Runs one runtime to its end and takes the last line that it printed for its result. */
 async function runOne({ name, program, args, after = [], cwd, env, from, major, quiet = /^$/g }, context) {
-  const child = spawnKept(program, [...args, context, ...after], { cwd, env: { ...cleanEnv(), ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
-  let [output, errors] = ['', ''];
-  child.stdout.on('data', (text) => (output += text));
-  child.stderr.on('data', (text) => (errors += text));
-  const timer = setTimeout(() => child.kill('SIGKILL'), LIMIT_MS);
-  const code = await new Promise((resolve) => child.once('error', resolve).once('close', (number, signal) => resolve(number ?? signal)));
-  clearTimeout(timer);
+  const { code, output, errors } = await runTool(program, [...args, context, ...after], { cwd, env: { ...cleanEnv(), ...env }, limitMs: LIMIT_MS });
   const last = output.trim().split('\n').at(-1);
   if (code !== 0 || !last?.startsWith('{')) throw new PlainError(`${name} ended with ${code}:\n${output}${errors}`);
   const result = { name, ...JSON.parse(last) };
