@@ -1,6 +1,6 @@
 // What people get wrong, and the one error that each of them gets. The runner compares the table of every runtime.
 import { EdgelectError, Elector, S3Storage } from 'edgelect';
-import { equal, ok, openLane } from './harness.mjs';
+import { equal, ok, openLane, pause, until } from './harness.mjs';
 
 const KEYS = 'credentials are { accessKeyId, secretAccessKey, sessionToken? } or a function that gives them';
 const PATH = 'is the key of the lease object: 1 to 1024 bytes, without a leading slash, empty or dot segments, or control '
@@ -58,28 +58,58 @@ const outcome = async (context, [given]) => {
   const where = { endpoint, bucket: context.bucket, region: 'us-east-1', credentials: context.credentials, ...given.bucket };
   const provider = where.credentials;
   if (typeof provider === 'function') where.credentials = () => provider(context.credentials);
-  let error;
+  const plain = (message) => withoutChance(message)
+    .replaceAll(endpoint, 'ENDPOINT').replace(lockfilePath, 'KEY').replaceAll(context.bucket, 'BUCKET');
+  let elector;
   try {
     const storage = new S3Storage(where);
     const options = typeof given.options === 'number' ? given.options : { storage, lockfilePath, ...given.options };
-    await new Elector(options).init();
+    elector = new Elector(options);
+    await elector.init();
     return { message: 'nothing was refused' };
-  } catch (thrown) {
-    error = thrown;
+  } catch (error) {
+    const came = shown(error, plain);
+    return elector ? { ...came, ...(await whenStarted(elector, plain)) } : came;
   }
+};
+
+const shown = (error, plain) => {
   ok(error instanceof EdgelectError, String(error?.stack));
   ok(!secret.test(`${error.message} ${error.stack}`), 'a secret is shown');
-  const reason = /no answer: (.*); check the endpoint/.exec(error.message)?.[1];
-  // The reason is the runtime's own short text, and the only place where they differ.
-  if (reason !== undefined) ok(reason.length > 5 && reason.length < 300, reason);
-  let message = error.message.replaceAll(endpoint, 'ENDPOINT').replace(lockfilePath, 'KEY').replaceAll(context.bucket, 'BUCKET');
-  if (reason !== undefined) message = message.replace(/no answer: .*; check/, 'no answer: REASON; check');
-  return { name: error.name, code: error.code, field: error.field ?? null, message };
+  return { name: error.name, code: error.code, field: error.field ?? null, message: plain(error.message) };
 };
+
+/** What those see who never call `init`: `status().error`, and who waits for a store that can never do. */
+const whenStarted = async (elector, plain) => {
+  const waiting = (async () => {
+    await elector.start();
+    return elector.waitForLeadership();
+  })().catch((error) => error);
+  try {
+    const status = plain(await until(() => elector.status().error));
+    const waited = await Promise.race([waiting, pause(200)]);
+    return { status, waited: waited === undefined ? 'goes on' : shown(waited, plain) };
+  } finally {
+    await elector.stop();
+  }
+};
+
+/** The reason is the runtime's own short text, and the only place where they differ. */
+const withoutChance = (message) => {
+  const reason = /no answer: (.*); check the endpoint/.exec(message)?.[1];
+  if (reason === undefined) return message;
+  ok(reason.length > 5 && reason.length < 300, reason);
+  return message.replace(/no answer: .*; check/, 'no answer: REASON; check');
+};
+
+/** Trying again does not help there, so whoever waits is told. */
+const FINAL = ['a bucket that does not exist', 'a wrong region'];
 
 export const badInput = Object.fromEntries(Object.entries(CASES).map(([name, all]) => [`bad input: ${name}`, async (context) => {
   const [, code, field, message] = all;
   const came = await outcome(context, all);
   context.table[name] = came;
-  equal(came, { name: 'EdgelectError', code, field: field ?? null, message });
+  const error = { name: 'EdgelectError', code, field: field ?? null, message };
+  const waited = FINAL.includes(name) ? error : 'goes on';
+  equal(came, code === 'EDGELECT_CONFIG' ? error : { ...error, status: message, waited });
 }]));
