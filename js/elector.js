@@ -446,8 +446,14 @@ const stoppedStatus = (serverId, group, error) => ({
 });
 
 const fromVariables = () => {
-  const variables = globalThis.process?.env ?? globalThis.Deno?.env?.toObject() ?? {};
-  const relevant = Object.entries(variables).filter(([name]) => /^(EDGELECT|AWS)_/.test(name));
+  let relevant;
+  try {
+    const variables = globalThis.process?.env ?? globalThis.Deno?.env?.toObject() ?? {};
+    relevant = Object.entries(variables).filter(([name]) => /^(EDGELECT|AWS)_/.test(name));
+  } catch (cause) {
+    const message = 'storage = (not set): give one, or let the variables be read that name it (in Deno: --allow-env)';
+    throw new EdgelectError(message, { code: 'EDGELECT_CONFIG', field: 'storage', cause });
+  }
   const { settings, bucket, credentials } = readVariables(Object.fromEntries(relevant));
   return { settings, storage: new S3Storage({ ...bucket, credentials }) };
 };

@@ -68,7 +68,7 @@ export interface TimingOptions {
 }
 
 export interface ElectorOptions extends TimingOptions {
-  /** Default: S3 from the variables `EDGELECT_*` and `AWS_*`. */
+  /** Default: S3 from the variables `EDGELECT_*` and `AWS_*`; Deno shows them only with `--allow-env`. */
   storage?: S3Storage | MemoryStorage | Storage;
   /** The key of the lease object; it names the group. From `EDGELECT_LOCKFILE_PATH` where `storage` is left
    * out as well. */

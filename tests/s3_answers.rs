@@ -317,6 +317,16 @@ fn c16_a_missing_key_without_the_right_to_list_is_neither_missing_nor_found() {
     }
 }
 
+#[test]
+fn a_web_page_is_no_record_and_no_denial_even_with_an_etag() {
+    for status in [200, 401, 403] {
+        let headers = [("content-type", "text/html; charset=utf-8"), ("etag", "\"page\"")];
+        let fault = fault(outcome(read(), response(status, &headers, "<html>It works!</html>")));
+        assert_eq!((fault.kind, fault.status), (FaultKind::Nonsense, Some(status)));
+        assert!(fault.message.contains("check the endpoint"), "{}", fault.message);
+    }
+}
+
 fn skewed(server_time: &str, date: Option<&str>) -> Response<Body> {
     let more = format!("<ServerTime>{server_time}</ServerTime>");
     let headers: Vec<_> = date.map(|date| ("date", date)).into_iter().collect();

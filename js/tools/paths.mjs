@@ -9,5 +9,8 @@ export const inRoot = (...parts) => path.join(ROOT, ...parts);
 /** Node 24 from npm: wrangler refuses the older Nodes on which everything else runs. */
 export const NODE_24 = inRoot('node_modules/.bin/node');
 
+/** The Node that the machine has: npm puts Node 24 in front of it on the PATH of its scripts. */
+export const HOST_NODE = process.env.npm_node_execpath ?? process.execPath;
+
 export const SEAWEED_VERSION = '4.48';
 export const SEAWEED = inRoot(`.tools/seaweed-${SEAWEED_VERSION}/bin/weed`);

@@ -2,8 +2,10 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { build } from './build.mjs';
 import { endProcess, spawnKept } from './cleanup.mjs';
-import { NODE_24, ROOT, inRoot } from './paths.mjs';
+import { packageChecks } from './package.mjs';
+import { HOST_NODE, NODE_24, ROOT, inRoot } from './paths.mjs';
 import { PlainError, seconds } from './run.mjs';
+import { runtimes } from './runtimes.mjs';
 import { startSeaweed } from './seaweed.mjs';
 import { wasmBindgenBin } from './setup.mjs';
 
@@ -22,8 +24,10 @@ export const STEPS = [
   { name: 'build', what: 'the wasm of the npm package and of the Worker', run: () => build() },
   { name: 'tsc', what: 'the types', run: () => command(NODE_24, [inRoot('node_modules/typescript/bin/tsc'), '--noEmit', '-p', 'js/tsconfig.json']) },
   { name: 'wasm', what: "the stores' conformance list, in wasm", run: wasm },
-  { name: 'node', what: 'the npm package on this Node', run: () => nodeTests(process.execPath, 'tests/js') },
+  { name: 'node', what: "the npm package on this machine's Node", run: () => nodeTests(HOST_NODE, 'tests/js') },
   { name: 'worker', what: 'the Worker in workerd', run: () => nodeTests(NODE_24, 'tests/worker') },
+  { name: 'package', what: 'the package as it is installed: checkers, import, require, bundles, unref, providers', run: () => onPacked(packageChecks) },
+  { name: 'runtimes', what: 'one suite on Node, Node 24, Deno, Bun and workerd', run: () => onPacked(runtimes) },
   { name: 'demo', what: 'npm start -- --once', run: () => command(process.execPath, ['js/tools/start.mjs', '--once']) },
 ];
 
@@ -115,6 +119,15 @@ async function nodeTests(node, folder) {
   if (files.length === 0) throw new PlainError(`there is no ${folder}/*.test.mjs to run`);
   await build(folder === 'tests/worker' ? ['npm', 'worker'] : ['npm']);
   await withStore((env) => command(node, ['--test', ...files], env));
+}
+
+async function onPacked(work) {
+  await build(['npm']);
+  await withStore((env) => work({
+    endpoint: env.EDGELECT_TEST_ENDPOINT,
+    bucket: env.EDGELECT_TEST_BUCKET,
+    credentials: { accessKeyId: env.EDGELECT_TEST_ACCESS_KEY_ID, secretAccessKey: env.EDGELECT_TEST_SECRET_ACCESS_KEY },
+  }));
 }
 
 async function withStore(work) {

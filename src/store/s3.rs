@@ -341,7 +341,14 @@ impl Exchange {
     ) -> Outcome {
         let reject = |kind, advice: &str| Outcome::Rejected(self.fault(s3, heard, kind, advice));
         let version = version(&heard.headers);
+        let page =
+            heard.header(header::CONTENT_TYPE).is_some_and(|kind| kind.starts_with("text/html"));
         match (heard.status, unless) {
+            // Even with an ETag: web servers give their pages one, and this must not be healed as a record.
+            (200 | 401 | 403, _) if page => reject(
+                FaultKind::Nonsense,
+                "this is a web page, not the answer of an S3 store; check the endpoint",
+            ),
             // The lease is JSON: an error with a friendly status is no record, and is not to be healed.
             (200, _) if heard.document.is_some() => {
                 reject(FaultKind::Nonsense, "an error came with the status of a success")

@@ -1,0 +1,23 @@
+// The types for `require`: those of index.d.ts, not a copy, so that values from either way fit the other.
+import type * as edgelect from './index.js' with { 'resolution-mode': 'import' };
+
+export declare const Elector: typeof edgelect.Elector;
+export type Elector = edgelect.Elector;
+export declare const S3Storage: typeof edgelect.S3Storage;
+export type S3Storage = edgelect.S3Storage;
+export declare const MemoryStorage: typeof edgelect.MemoryStorage;
+export type MemoryStorage = edgelect.MemoryStorage;
+export declare const EdgelectError: typeof edgelect.EdgelectError;
+export type EdgelectError = edgelect.EdgelectError;
+export type {
+  Config,
+  Credentials,
+  ElectorOptions,
+  LostLeadership,
+  LostReason,
+  Status,
+  Storage,
+  StoredObject,
+  Term,
+  TimingOptions,
+} from './index.js' with { 'resolution-mode': 'import' };

@@ -1,0 +1,141 @@
+// The package as its users get it: checked, packed, installed into an empty folder, imported, required and bundled.
+import fs from 'node:fs';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { endProcess, spawnKept } from './cleanup.mjs';
+import { cleanEnv, install, newFolder, pack, runTool, runWell, startRegistry } from './pack.mjs';
+import { HOST_NODE, NODE_24, inRoot } from './paths.mjs';
+import { PlainError, step } from './run.mjs';
+
+const [BUN, DENO, ESBUILD] = ['bun', 'deno', 'esbuild'].map((name) => inRoot('node_modules/.bin', name));
+const TSC = inRoot('node_modules/typescript/bin/tsc');
+/** How long a process that has to stay is watched, in milliseconds; the pauses of its elector are a tenth of this. */
+const STAY_MS = 3_000;
+/** Within what a process has to end, on a machine that is busy with the others. */
+const ENDS_MS = 20_000;
+
+/** Each check is a line of the output; the first that fails ends the step. */
+export async function packageChecks(store) {
+  const { folder, remove } = newFolder();
+  const tarball = await pack(folder);
+  const registry = await startRegistry(tarball);
+  try {
+    const users = path.join(folder, 'users');
+    await install(tarball, users);
+    for (const name of fs.readdirSync(inRoot('tests/package'))) fs.copyFileSync(inRoot('tests/package', name), path.join(users, name));
+    const place = { folder, users, tarball, registry, store, runtimes: await runtimesOf(users) };
+    for (const [what, check] of [...linted(place), ...imported(place), ...bundled(place), ...unreffed(place), ...provided(place)]) {
+      await step(what, check);
+      console.log(`ok  ${what}`);
+    }
+  } finally {
+    await registry.close();
+    remove();
+  }
+}
+
+/** The runtimes that have processes, each with its command up to the file. */
+const runtimesOf = async (users) => [
+  { name: `Node ${await versionOf(HOST_NODE)}`, node: true, command: [HOST_NODE] },
+  { name: `Node ${await versionOf(NODE_24)}`, node: true, command: [NODE_24] },
+  // The installed folder as it is, without a registry.
+  { name: `Deno ${await versionOf(DENO)}`, command: [DENO, 'run', '--quiet', '--no-prompt', '--node-modules-dir=manual', '-A'], env: { DENO_DIR: path.join(users, '../deno-dir'), NO_COLOR: '1' } },
+  { name: `Bun ${await versionOf(BUN)}`, command: [BUN] },
+];
+
+const versionOf = async (program) => /\d+\.\d+\.\d+/.exec(await runWell(program, ['--version']))[0];
+
+const inRuntime = ({ users }, { command: [program, ...args], env }, file, ...rest) =>
+  runWell(program, [...args, file, ...rest], { cwd: users, env: { ...cleanEnv(), ...env } });
+
+const led = (output) => {
+  if (!/^led [1-9]\d*$/m.test(output)) throw new PlainError(`no term was led: ${output}`);
+};
+
+const linted = ({ tarball, users }) => [
+  ['publint finds nothing', () => runWell(NODE_24, [inRoot('node_modules/publint/src/cli.js'), tarball, '--strict'])],
+  ['attw finds nothing', () => runWell(NODE_24, [inRoot('node_modules/@arethetypeswrong/cli/dist/index.js'), tarball, '--format', 'ascii'])],
+  ['the types fit import and require', async () => {
+    const args = ['--noEmit', '--strict', '--target', 'es2024', '--lib', 'es2024,esnext.disposable,dom', 'consumer.cts', 'consumer.mts'];
+    for (const module of ['node16', 'nodenext']) await runWell(NODE_24, [TSC, ...args, '--module', module], { cwd: users });
+  }],
+];
+
+const imported = (place) => [
+  ...place.runtimes.map((runtime) => [`imported by ${runtime.name}`, async () => led(await inRuntime(place, runtime, 'lead.mjs'))]),
+  ...place.runtimes.map((runtime) => [`required by ${runtime.name}, with the classes that import gives`, async () => led(await inRuntime(place, runtime, 'lead.cjs'))]),
+  ...place.runtimes.map((runtime) => [`the glue and the wasm by themselves in ${runtime.name}`, async () => led(await inRuntime(place, runtime, 'raw.mjs'))]),
+  ['imported by Deno as npm:edgelect, with no permission at all', async () => {
+    const lines = fs.readFileSync(path.join(place.users, 'lead.mjs'), 'utf8').replace("'edgelect'", "'npm:edgelect'");
+    const alone = emptyFolder(place, 'deno-npm');
+    fs.writeFileSync(path.join(alone, 'lead.mjs'), lines);
+    const env = { ...cleanEnv(), NPM_CONFIG_REGISTRY: place.registry.url, DENO_DIR: path.join(alone, 'dir') };
+    led(await runWell(DENO, ['run', '--quiet', '--no-prompt', 'lead.mjs'], { cwd: alone, env }));
+  }],
+];
+
+/** Where nothing can be imported but what is in the file. */
+const emptyFolder = ({ folder }, name) => {
+  const empty = path.join(folder, name);
+  fs.mkdirSync(empty);
+  return empty;
+};
+
+const bundled = (place) => [
+  ...place.runtimes.map((runtime, index) => [`bundled for ${runtime.name}`, async () => {
+    const alone = emptyFolder(place, `bundle-${index}`);
+    const platform = runtime.node ? 'node' : 'neutral';
+    await esbuild(place, 'lead.mjs', [`--platform=${platform}`, '--format=esm', `--outfile=${path.join(alone, 'bundle.mjs')}`]);
+    led(await inRuntime({ users: alone }, runtime, 'bundle.mjs'));
+  }]),
+  ['bundled for Node as CommonJS', async () => {
+    const alone = emptyFolder(place, 'bundle-cjs');
+    await esbuild(place, 'lead.cjs', ['--platform=node', '--format=cjs', '--external:node:*', `--outfile=${path.join(alone, 'bundle.cjs')}`]);
+    led(await runWell(HOST_NODE, ['bundle.cjs'], { cwd: alone }));
+  }],
+  ['bundled for workerd', async () => {
+    const alone = emptyFolder(place, 'bundle-workerd');
+    const args = ['--conditions=workerd', '--loader:.wasm=copy', '--platform=neutral', '--format=esm', `--outdir=${alone}`];
+    await esbuild(place, 'lead-worker.mjs', args);
+    const output = await runWell(NODE_24, [inRoot('tests/runtimes/in-workerd.mjs'), alone, '{}'], { cwd: alone });
+    led(`led ${JSON.parse(output).led}`);
+  }],
+];
+
+const esbuild = ({ users }, file, args) => runWell(ESBUILD, [file, '--bundle', '--log-level=warning', ...args], { cwd: users });
+
+const unreffed = (place) => [['unref: a process with a started elector ends by itself, and stays without it, in all four', () =>
+  Promise.all(place.runtimes.flatMap((runtime) => [undefined, bucketOf(place.store)].flatMap((bucket) => {
+    const [unref, stay] = [true, false].map((flag) => JSON.stringify({ bucket, unref: flag }));
+    return [ends(place, runtime, unref), stays(place, runtime, stay)];
+  })))]];
+
+const bucketOf = ({ endpoint, bucket, credentials }) => ({ endpoint, bucket, region: 'us-east-1', credentials });
+
+async function ends({ users }, { name, command: [program, ...args], env }, json) {
+  const { code, output, errors, late } = await runTool(program, [...args, 'stay.mjs', json], { cwd: users, env: { ...cleanEnv(), ...env }, limitMs: ENDS_MS });
+  if (code !== 0) throw new PlainError(`${name}: with unref the process ${late ? 'did not end' : `ended with ${code}`}: ${json}\n${output}${errors}`);
+}
+
+/** Fails if a process that has a started elector ends. */
+async function stays({ users }, { name, command: [program, ...args], env }, json) {
+  const child = spawnKept(program, [...args, 'stay.mjs', json], { cwd: users, env: { ...cleanEnv(), ...env }, stdio: ['ignore', 'pipe', 'inherit'] });
+  const ended = new Promise((resolve) => child.once('close', () => resolve('ended')));
+  const started = new Promise((resolve) => child.stdout.once('data', () => resolve('started')));
+  if ((await Promise.race([started, ended])) !== 'started') throw new PlainError(`${name}: the process ended before its elector had started`);
+  let timer;
+  const end = await Promise.race([ended, new Promise((resolve) => (timer = setTimeout(resolve, STAY_MS, 'stayed')))]);
+  clearTimeout(timer);
+  if (end !== 'stayed') throw new PlainError(`${name}: without unref the process ended by itself with ${child.exitCode}: ${json}`);
+  await endProcess(child);
+}
+
+const provided = (place) => place.runtimes.map((runtime) => [`the AWS SDK's providers in ${runtime.name}`, async () => {
+  const { accessKeyId, secretAccessKey } = place.store.credentials;
+  const filepath = path.join(place.users, 'aws-profiles');
+  fs.writeFileSync(filepath, `[jobs]\naws_access_key_id = ${accessKeyId}\naws_secret_access_key = ${secretAccessKey}\n`);
+  const { credentials, ...bucket } = bucketOf(place.store);
+  const sdk = pathToFileURL(inRoot('node_modules/@aws-sdk/credential-providers/dist-cjs/index.js')).href;
+  const env = { ...runtime.env, AWS_ACCESS_KEY_ID: credentials.accessKeyId, AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey };
+  led(await inRuntime(place, { ...runtime, env }, 'providers.mjs', sdk, JSON.stringify({ ...bucket, profile: 'jobs', filepath })));
+}]);

@@ -1,0 +1,93 @@
+// One suite in five runtimes, on the packed package; and whatever is a matter of one runtime's own.
+import fs from 'node:fs';
+import path from 'node:path';
+import { startRig } from '../../tests/runtimes/rig.mjs';
+import { QUIET_WRANGLER, cleanEnv, install, newFolder, pack, runTool, runWell, startRegistry } from './pack.mjs';
+import { HOST_NODE, NODE_24, inRoot } from './paths.mjs';
+import { PlainError, step } from './run.mjs';
+
+const LIMIT_MS = 180_000;
+const BIN = inRoot('node_modules/.bin');
+const SUITE = ['main.mjs', 'suite.mjs', 'bad-input.mjs', 'harness.mjs', 'using.mjs'];
+
+/** Runs everything against the store that the variables name. */
+export async function runtimes(store) {
+  const { folder, remove } = newFolder();
+  const tarball = await pack(folder);
+  const registry = await startRegistry(tarball);
+  const rig = await startRig(store.endpoint);
+  try {
+    const context = JSON.stringify({ ...store, rigUrl: rig.url });
+    const runners = await prepare(folder, tarball, registry);
+    // Every one runs to its end: the first that fails would leave the others without the rig.
+    const ends = await step('The suite in five runtimes', () => Promise.allSettled(runners.map((runner) => runOne(runner, context))));
+    const results = ends.flatMap(({ value }) => value ?? []);
+    for (const { name, version, passed } of results) console.log(`${name} ${version}: ${passed.length} tests passed`);
+    compare(results, ends.flatMap(({ reason }) => (reason ? [reason instanceof PlainError ? reason.message : reason.stack] : [])));
+  } finally {
+    await Promise.all([rig.close(), registry.close()]);
+    remove();
+  }
+}
+
+/** Lays out one folder for those who take packages from `node_modules`, one for Deno, and says how each runs. */
+async function prepare(folder, tarball, registry) {
+  const npm = path.join(folder, 'npm');
+  await install(tarball, npm);
+  copy([...SUITE, 'node.mjs', 'bun.mjs', 'workerd.mjs'], npm);
+  const lowered = ['--target=node20', '--log-level=warning', `--outfile=${path.join(npm, 'using.node20.mjs')}`];
+  await runWell(path.join(BIN, 'esbuild'), [path.join(npm, 'using.mjs'), ...lowered]);
+  const deno = path.join(folder, 'deno');
+  fs.mkdirSync(deno);
+  copy([...SUITE, 'deno.mjs'], deno);
+  fs.writeFileSync(path.join(deno, 'deno.json'), JSON.stringify({ imports: { edgelect: `npm:edgelect@${registry.version}` } }));
+  const worker = await bundleWorker(npm);
+  const installed = fs.realpathSync(path.join(npm, 'node_modules/edgelect/js/default.js'));
+  const denoEnv = { NPM_CONFIG_REGISTRY: registry.url, DENO_DIR: path.join(folder, 'deno-dir'), NO_COLOR: '1', DENO_NO_UPDATE_CHECK: '1' };
+  return [
+    { name: 'Node', program: HOST_NODE, args: ['node.mjs'], after: ['./using.node20.mjs'], cwd: npm, from: installed },
+    { name: 'Node', program: NODE_24, args: ['node.mjs'], after: ['./using.mjs'], cwd: npm, from: installed, major: '24' },
+    { name: 'Deno', program: path.join(BIN, 'deno'), args: ['run', '--quiet', '--no-prompt', '--allow-net=127.0.0.1', 'deno.mjs'], cwd: deno, env: denoEnv, from: fs.realpathSync(folder) + '/deno-dir/npm/' },
+    { name: 'Bun', program: path.join(BIN, 'bun'), args: ['bun.mjs'], cwd: npm, from: installed },
+    // It logs each failed handshake by itself.
+    { name: 'workerd', program: NODE_24, args: [inRoot('tests/runtimes/in-workerd.mjs'), worker], cwd: npm, quiet: /^(e = .*: TLS handshake failed: .*|stack: .*workerd@.*)\n/gm },
+  ];
+}
+
+const copy = (names, folder) => names.forEach((name) => fs.copyFileSync(inRoot('tests/runtimes', name), path.join(folder, name)));
+
+/** What `wrangler deploy` would upload. */
+async function bundleWorker(folder) {
+  const wrangler = path.join(inRoot('node_modules'), 'wrangler/bin/wrangler.js');
+  fs.writeFileSync(path.join(folder, 'wrangler.toml'), 'name = "suite"\nmain = "workerd.mjs"\ncompatibility_date = "2026-11-01"\n');
+  const env = { ...cleanEnv(), ...QUIET_WRANGLER, HOME: folder };
+  await runWell(NODE_24, [wrangler, 'deploy', '--dry-run', '--outdir', 'uploaded'], { cwd: folder, env });
+  return path.join(folder, 'uploaded');
+}
+
+/** Runs one runtime to its end and takes the last line that it printed for its result. */
+async function runOne({ name, program, args, after = [], cwd, env, from, major, quiet = /^$/g }, context) {
+  const { code, output, errors } = await runTool(program, [...args, context, ...after], { cwd, env: { ...cleanEnv(), ...env }, limitMs: LIMIT_MS });
+  const last = output.trim().split('\n').at(-1);
+  if (code !== 0 || !last?.startsWith('{')) throw new PlainError(`${name} ended with ${code}:\n${output}${errors}`);
+  const result = { name, ...JSON.parse(last) };
+  if (errors.replace(quiet, '').trim() !== '') throw new PlainError(`${name} ${result.version} wrote to stderr:\n${errors}`);
+  if (from !== undefined && !result.from.startsWith(from)) throw new PlainError(`${name} took edgelect from ${result.from}, not ${from}`);
+  if (major !== undefined && !result.version.startsWith(`${major}.`)) throw new PlainError(`Node ${major} was to run, not ${result.version}`);
+  return result;
+}
+
+/** Fails with every failed test of every runtime, then with every error that is not the same everywhere. */
+function compare(results, broken) {
+  const failed = results.flatMap(({ name, version, failed }) => failed.map((one) => `${name} ${version}: ${one.name}\n${one.why}`));
+  const failures = [...broken, ...failed];
+  const [first, ...others] = results;
+  for (const { name, version, passed, table } of others) {
+    for (const key of new Set([...Object.keys(first.table), ...Object.keys(table)])) {
+      const [one, other] = [first.table[key], table[key]].map((row) => JSON.stringify(row));
+      if (one !== other) failures.push(`bad input "${key}" differs:\n  ${first.name}: ${one}\n  ${name} ${version}: ${other}`);
+    }
+    if (passed.length !== first.passed.length) failures.push(`${name} ${version} passed ${passed.length} tests, ${first.name} ${first.passed.length}`);
+  }
+  if (failures.length > 0) throw new PlainError(`the runtimes' suite failed:\n${failures.join('\n\n')}`);
+}

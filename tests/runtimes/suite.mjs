@@ -1,0 +1,403 @@
+// What must be the same in every runtime, over a real store. No runtime's own names: `edgelect` is the installed package.
+import { EdgelectError, Elector, MemoryStorage, S3Storage } from 'edgelect';
+import { caught, equal, header, ok, openLane, pause, until } from './harness.mjs';
+
+const FAST = { leaderTimeout: 3000, frequentInterval: 600, storeSkew: 500, follow: 'tight' };
+const RELEASED = '0001-01-01T00:00:00Z';
+const HEALTH = 'http://member/health/leadership';
+
+const freshKey = (name) => `${name}/${crypto.randomUUID()}.json`;
+
+const member = ({ endpoint, bucket, credentials }, lockfilePath, options = {}, where = {}) => {
+  const storage = new S3Storage({ endpoint, bucket, region: 'us-east-1', credentials, ...where });
+  return new Elector({ storage, ...FAST, lockfilePath, ...options });
+};
+
+const newGroup = async (context, name) => {
+  const lockfilePath = freshKey(name);
+  await member(context, lockfilePath).init();
+  return lockfilePath;
+};
+
+/** Gives the electors of a test to `work` and stops them all, whatever happens. */
+const withMembers = async (electors, work) => {
+  try {
+    await Promise.all(electors.map((elector) => elector.start()));
+    return await work(...electors);
+  } finally {
+    await Promise.all(electors.map((elector) => elector.stop()));
+  }
+};
+
+const overMemory = (options = {}, storage = new MemoryStorage()) =>
+  new Elector({ storage, leaderTimeout: 1000, frequentInterval: 250, follow: 'tight', lockfilePath: 'a', ...options });
+
+const recordOf = (storage) => JSON.parse(new TextDecoder().decode(storage.get('a').body));
+
+const election = {
+  async 'lead runs the work as the leader and gives the lease back'(context) {
+    const lockfilePath = await newGroup(context, 'lead');
+    const elector = member(context, lockfilePath, { serverId: 'a' });
+    const first = await elector.lead((term) => {
+      ok(elector.isLeader());
+      ok(Number.isSafeInteger(term.token));
+      ok(term.remaining() > 0 && term.remaining() <= 2700, `${term.remaining()} ms`);
+      ok(!term.signal.aborted && term.signal instanceof AbortSignal);
+      const { role, serverId, group, term: token, error } = elector.status();
+      equal({ role, serverId, group, token, error }, { role: 'leader', serverId: 'a', group: lockfilePath, token: term.token, error: null });
+      return term.token;
+    });
+    equal([elector.status().role, elector.isLeader(), elector.leaderId()], ['stopped', false, null]);
+    const startMs = Date.now();
+    const second = await member(context, lockfilePath, { serverId: 'b' }).lead((term) => term.token);
+    ok(second > first, `${second} after ${first}`);
+    ok(Date.now() - startMs < 2000, 'a released lease is not waited out');
+    const failure = new Error('the work failed');
+    ok((await caught(() => elector.lead(() => Promise.reject(failure)))) === failure, 'the very error comes through');
+  },
+
+  async 'followers know the leader, and take over after resign and stop with growing tokens'(context) {
+    const lockfilePath = await newGroup(context, 'handover');
+    const heard = [];
+    const electors = ['a', 'b', 'c'].map((serverId) => member(context, lockfilePath, {
+      serverId,
+      onAcquireLeadership: (term) => void heard.push([serverId, 'acquire', term.token]),
+      onLoseLeadership: ({ reason, term }) => void heard.push([serverId, reason, term]),
+    }));
+    await withMembers(electors, async () => {
+      const leads = () => electors.find((elector) => elector.isLeader());
+      const first = await until(leads);
+      await until(() => electors.every((elector) => elector.leaderId() === first.status().serverId));
+      equal(electors.filter((elector) => elector.isLeader()).length, 1);
+      await first.resign();
+      equal(first.isLeader(), false);
+      const second = await until(leads);
+      ok(second !== first, 'who resigned sits out');
+      await second.stop();
+      const third = await until(leads);
+      ok(third !== second);
+    });
+    const tokens = heard.filter(([, what]) => what === 'acquire').map(([, , token]) => token);
+    ok(tokens.length >= 3 && tokens.every((token, index) => index === 0 || token > tokens[index - 1]), String(tokens));
+    equal(heard.map(([, what]) => what), ['acquire', 'resigned', 'acquire', 'stopped', 'acquire', 'stopped']);
+  },
+
+  async 'signals: given up waiting, given up leading, and the end of a term'(context) {
+    const lockfilePath = await newGroup(context, 'signals');
+    const [a, b] = ['a', 'b'].map((serverId) => member(context, lockfilePath, { serverId }));
+    await withMembers([a], async () => {
+      const term = await a.waitForLeadership();
+      await b.start();
+      const why = new Error('long enough');
+      ok((await caught(() => b.waitForLeadership({ signal: AbortSignal.abort(why) }))) === why);
+      const controller = new AbortController();
+      const waiting = caught(() => b.waitForLeadership({ signal: controller.signal }));
+      controller.abort(why);
+      ok((await waiting) === why);
+      const timeout = await caught(() => b.waitForLeadership({ signal: AbortSignal.timeout(50) }));
+      equal(timeout.name, 'TimeoutError');
+      await b.stop();
+      equal((await caught(() => b.waitForLeadership())).code, 'EDGELECT_STOPPED');
+      await a.stop();
+      ok(term.signal.aborted && term.remaining() === 0);
+      const { reason } = term.signal;
+      ok(reason instanceof EdgelectError && reason instanceof Error);
+      equal([reason.name, reason.code], ['EdgelectError', 'EDGELECT_LOST']);
+    });
+    const controller = new AbortController();
+    const enough = new Error('enough');
+    const led = caught(() => a.lead((term) => new Promise((_resolve, reject) => {
+      term.signal.addEventListener('abort', () => reject(term.signal.reason));
+      setTimeout(() => controller.abort(enough), 10);
+    }), { signal: controller.signal }));
+    ok((await led) === enough);
+    equal(a.status().role, 'stopped');
+  },
+
+  async 'MemoryStorage: three callbacks in order, a park, a second session'() {
+    const storage = new MemoryStorage();
+    const heard = [];
+    const elector = overMemory({
+      serverId: 'a',
+      onAcquireLeadership: (term) => {
+        heard.push('acquire');
+        term.signal.addEventListener('abort', () => heard.push('signal'));
+      },
+      onLoseLeadership: ({ reason }) => void heard.push(`lose ${reason}`),
+      onNewLeader: (leaderId) => void heard.push(`leader ${leaderId}`),
+    }, storage);
+    await elector.init();
+    equal((await caught(() => elector.init())).code, 'EDGELECT_EXISTS');
+    await elector.start();
+    const { token } = await elector.waitForLeadership();
+    const { session } = elector.status();
+    await elector.stop();
+    equal(heard, ['acquire', 'leader a', 'signal', 'lose stopped', 'leader null']);
+    equal(recordOf(storage).lastUpdated, RELEASED);
+    await elector.start();
+    const again = await elector.waitForLeadership();
+    ok(again.token > token && elector.status().session !== session);
+    await elector.stop({ park: true });
+    equal(recordOf(storage).parked, true);
+  },
+
+  async 'a storage of one\'s own: synchronous or not, and what it throws grants nothing'() {
+    const memory = new MemoryStorage();
+    const slow = {
+      get: async (key) => (await pause(5), memory.get(key)),
+      putIfMatch: async (...all) => (await pause(5), memory.putIfMatch(...all)),
+    };
+    await overMemory({}, slow).init();
+    ok((await overMemory({ serverId: 'a' }, slow).lead((term) => term.token)) > 0);
+    for (const get of [() => { throw new Error('no disk'); }, () => Promise.reject(new Error('no disk')), () => ({ body: 7, etag: '1' })]) {
+      await withMembers([overMemory({}, { get, putIfMatch: () => null })], async (elector) => {
+        const error = await until(() => elector.status().error);
+        ok(/no disk|no body/.test(error), error);
+        equal(elector.isLeader(), false);
+      });
+    }
+  },
+
+  async 'handleRequest answers while it leads, 404 otherwise, 405 to other methods'(context) {
+    const lockfilePath = await newGroup(context, 'health');
+    const elector = member(context, lockfilePath, { serverId: 'a' });
+    const ask = (init) => elector.handleRequest(new Request(HEALTH, init));
+    equal((await ask()).status, 404);
+    await withMembers([elector], async () => {
+      const term = await elector.waitForLeadership();
+      const answer = await ask();
+      equal([answer.status, answer.headers.get('cache-control')], [200, 'no-store']);
+      const body = await answer.json();
+      equal([body.leaderID, body.term, body.group], ['a', term.token, lockfilePath]);
+      ok(body.remainingMs > 0 && answer.headers.get('etag').length > 2);
+      const wrong = await ask({ method: 'POST', body: 'x' });
+      equal([wrong.status, wrong.headers.get('allow')], [405, 'GET']);
+      equal((await elector.handleRequest(new Request('http://member/'))).status, 404);
+    });
+    equal((await ask()).status, 404);
+  },
+
+  async 'peer mode: a follower asks the leader and not the store, and the store when the leader is silent'(context) {
+    const lockfilePath = await newGroup(context, 'peers');
+    const [health, store] = [await openLane(context), await openLane(context)];
+    const serverAddr = health.endpoint.replace('http://', '');
+    const leader = member(context, lockfilePath, { serverId: 'leader', serverAddr });
+    const peers = { serverId: 'b', serverAddr: '127.0.0.1:1', peerMode: true, peerTimeout: 500 };
+    const follower = member(context, lockfilePath, peers, { endpoint: store.endpoint });
+    await withMembers([leader], async () => {
+      await leader.waitForLeadership();
+      const answer = await leader.handleRequest(new Request(HEALTH));
+      await health.answer({ status: answer.status, headers: Object.fromEntries(answer.headers), body: await answer.text() });
+      await follower.start();
+      await until(() => follower.status().requests.peer >= 2);
+      const reads = (await store.seen()).length;
+      await until(() => follower.status().requests.peer >= 5);
+      equal((await store.seen()).length, reads, 'reads while the leader answers');
+      equal(follower.leaderId(), 'leader');
+      equal((await health.seen()).map(({ url }) => url).every((url) => url === '/health/leadership'), true);
+      await health.answer({ status: 404, body: '{}' });
+      await until(async () => (await store.seen()).length >= reads + 2);
+      ok(leader.isLeader(), 'a silent address deposes nobody');
+      await follower.stop();
+    });
+  },
+
+  async 'config, updateConfig and enablePeerMode'() {
+    const elector = overMemory({ maxLease: 4000 });
+    equal([elector.config.leaderTimeout, elector.config.margin, elector.config.follow], [1000, 100, 'tight']);
+    elector.updateConfig({ leaderTimeout: 2000 });
+    elector.enablePeerMode({ peerTimeout: 500 });
+    equal([elector.config.leaderTimeout, elector.config.peerMode, elector.config.peerTimeout], [2000, true, 500]);
+    const error = await caught(() => elector.updateConfig({ leaderTimeout: 5000 }));
+    ok(error instanceof EdgelectError);
+    equal([error.name, error.code, error.field], ['EdgelectError', 'EDGELECT_CONFIG', 'maxLease']);
+    equal(elector.config.leaderTimeout, 2000);
+  },
+
+  async 'a storage left out is one error, and another one where the variables can\'t be read'({ variablesDenied }) {
+    const error = await caught(() => new Elector({ lockfilePath: 'a' }));
+    ok(error instanceof EdgelectError, String(error.stack));
+    const { code, field, message, cause } = error;
+    if (variablesDenied) {
+      equal([code, field, cause.name], ['EDGELECT_CONFIG', 'storage', 'NotCapable']);
+      ok(message.includes('--allow-env'), message);
+    } else {
+      equal([code, field], ['EDGELECT_CONFIG', 'EDGELECT_BUCKET']);
+      equal(message, 'EDGELECT_BUCKET = (not set): name the bucket that keeps the lease');
+    }
+  },
+
+  async 'an elector disposes of itself'(context) {
+    const lockfilePath = await newGroup(context, 'using');
+    const elector = member(context, lockfilePath, { serverId: 'a' });
+    const term = await context.using(elector, () => elector.waitForLeadership());
+    equal([term.signal.aborted, elector.status().role], [true, 'stopped']);
+    ok((await member(context, lockfilePath).lead((next) => next.token)) > term.token);
+  },
+};
+
+/** Where the runtimes' fetches differ, and must not. */
+const fetching = {
+  async 'a redirect to another place is not followed, by a store or a peer, and nothing is sent there'(context) {
+    const lockfilePath = await newGroup(context, 'redirects');
+    const elsewhere = await openLane(context);
+    for (const status of [301, 302, 303, 307, 308]) {
+      const lane = await openLane(context, { rules: [{ status, headers: { location: `${elsewhere.endpoint}/elsewhere` } }] });
+      const error = await caught(() => member(context, lockfilePath, {}, { endpoint: lane.endpoint }).init());
+      equal(error.code, 'EDGELECT_STORE');
+      ok(error.message.includes(`answered ${status}`), error.message);
+      const where = elsewhere.endpoint.replace('http://', '');
+      if (![302, 303].includes(status)) ok(error.message.includes(`redirect to "${where}" is not followed`), error.message);
+    }
+    const health = await openLane(context, { rules: [{ status: 307, headers: { location: `${elsewhere.endpoint}/elsewhere` } }] });
+    const leader = member(context, lockfilePath, { serverId: 'leader', serverAddr: health.endpoint.replace('http://', '') });
+    const follower = member(context, lockfilePath, { serverId: 'b', serverAddr: '127.0.0.1:1', peerMode: true, peerTimeout: 500 });
+    await withMembers([leader], async () => {
+      await leader.waitForLeadership();
+      await follower.start();
+      await until(() => follower.status().requests.peer >= 3);
+      ok(follower.status().requests.read >= 2, 'a peer that redirects is a silent one');
+      await follower.stop();
+    });
+    ok((await health.seen()).length >= 2);
+    equal(await elsewhere.seen(), []);
+  },
+
+  async 'a redirect to the same place is followed twice at most'(context) {
+    const lane = await openLane(context);
+    await lane.answer({ status: 307, headers: { location: `${lane.endpoint}/again`, 'x-amz-bucket-region': 'eu-central-1' } });
+    await caught(() => member(context, freshKey('loop'), {}, { endpoint: lane.endpoint }).init());
+    const seen = await lane.seen();
+    ok(seen.length <= 3, `${seen.length} requests`);
+    ok(seen.every(({ url }) => !url.startsWith('/again')), 'the path of a redirect is not used');
+  },
+
+  async 'requests go out as they were signed: host, no content type, nothing signed that a runtime rewrites'(context) {
+    const lane = await openLane(context);
+    const lockfilePath = await newGroup(context, 'headers');
+    const { host } = new URL(lane.endpoint);
+    await member(context, lockfilePath, {}, { endpoint: lane.endpoint }).lead(() => 1);
+    const seen = await lane.seen();
+    ok(seen.some(({ method }) => method === 'PUT') && seen.some(({ method }) => method === 'GET'));
+    for (const one of seen) {
+      equal(header(one, 'host'), host);
+      equal(header(one, 'content-type'), undefined, one.method);
+      const signed = /SignedHeaders=([^,]+)/.exec(header(one, 'authorization'))[1].split(';');
+      equal(signed.filter((name) => !/^(host|if-match|if-none-match|x-amz-.+)$/.test(name)), []);
+      ok(one.status === 200 || one.status === 304, `${one.method} ${one.status}`);
+      if (one.method !== 'PUT') continue;
+      ok(header(one, 'if-match') ?? header(one, 'if-none-match'), 'every write is conditional');
+      ok(one.bytes > 100);
+      equal(header(one, 'content-length'), String(one.bytes));
+    }
+  },
+
+  async 'keys arrive as they are, however much of them has to be encoded'(context) {
+    for (const [name, sent] of [
+      ['a b+c~d.json', 'a%20b%2Bc~d.json'],
+      ['ä/日本/🦀', '%C3%A4/%E6%97%A5%E6%9C%AC/%F0%9F%A6%80'],
+      ["%2e%2e/!'()*", '%252e%252e/%21%27%28%29%2A'],
+      ['...', '...'],
+      ['a?b#c&d=e', 'a%3Fb%23c%26d%3De'],
+    ]) {
+      const lane = await openLane(context);
+      const folder = freshKey('keys');
+      const elector = member(context, `${folder}/${name}`, {}, { endpoint: lane.endpoint });
+      await elector.init();
+      ok((await elector.lead((term) => term.token)) > 0);
+      const urls = new Set((await lane.seen()).map(({ url }) => url));
+      equal([...urls], [`/${context.bucket}/${folder}/${sent}`]);
+    }
+  },
+
+  async 'an unchanged record is answered with 304 and followed on'(context) {
+    const lockfilePath = await newGroup(context, '304');
+    const lane = await openLane(context);
+    const leader = member(context, lockfilePath, { serverId: 'a', frequentInterval: 600 });
+    const follower = member(context, lockfilePath, { serverId: 'b', frequentInterval: 100 }, { endpoint: lane.endpoint });
+    await withMembers([leader], async () => {
+      await leader.waitForLeadership();
+      await withMembers([follower], async () => {
+        const unchanged = async () => (await lane.seen()).filter(({ status }) => status === 304);
+        const [one] = await until(async () => (await unchanged()).length >= 1 && unchanged());
+        ok(header(one, 'if-none-match'));
+        equal([follower.leaderId(), follower.status().error], ['a', null]);
+      });
+    });
+    const odd = await openLane(context, { rules: [{ status: 304 }] });
+    const error = await caught(() => member(context, lockfilePath, {}, { endpoint: odd.endpoint }).init());
+    ok(/answered 304: nothing was asked/.test(error.message), error.message);
+  },
+
+  async 'a store that hangs, before or within its answer, is given up in time and hung up on'(context) {
+    await Promise.all(['hang', 'hangBody'].map(async (fault) => {
+      const lane = await openLane(context, { rules: [{ fault }] });
+      const elector = member(context, freshKey('hang'), { requestTimeout: 400 }, { endpoint: lane.endpoint });
+      await withMembers([elector], async () => {
+        const error = await until(() => elector.status().error);
+        ok(/no answer within 400 ms/.test(error), error);
+        const [first] = await until(async () => ((await lane.seen())[0]?.closedMs ?? null) !== null && lane.seen());
+        equal(first.sent, false);
+        ok(first.closedMs >= 300 && first.closedMs < 2000, `${fault}: hung up after ${first.closedMs} ms`);
+      });
+    }));
+  },
+
+  async 'a leader cut off from the store fences itself, and a stop does not wait for the store'(context) {
+    const lockfilePath = await newGroup(context, 'cut');
+    const lane = await openLane(context);
+    const elector = member(context, lockfilePath, { serverId: 'a' }, { endpoint: lane.endpoint });
+    await withMembers([elector], async () => {
+      const term = await elector.waitForLeadership();
+      await lane.answer({ fault: 'hang' });
+      await until(() => term.signal.aborted, 4000);
+      equal(elector.isLeader(), false);
+      const startMs = Date.now();
+      await elector.stop();
+      ok(Date.now() - startMs < 5000, `the stop took ${Date.now() - startMs} ms`);
+      await until(async () => (await lane.seen()).every(({ closedMs }) => closedMs !== null));
+    });
+  },
+
+  async 'a body larger than any record is not read to its end'(context) {
+    const lane = await openLane(context, { rules: [{ fault: 'flood', mib: 64 }] });
+    const elector = member(context, freshKey('flood'), {}, { endpoint: lane.endpoint });
+    await withMembers([elector], async () => {
+      const error = await until(() => elector.status().error);
+      ok(/lease object|no answer within/.test(error), error);
+      const [first] = await until(async () => ((await lane.seen())[0]?.closedMs ?? null) !== null && lane.seen());
+      equal([first.sent, elector.isLeader()], [false, false]);
+    });
+  },
+
+  async 'answers that somebody zipped on the way change nothing'(context) {
+    const lockfilePath = await newGroup(context, 'gzip');
+    const lane = await openLane(context, { rules: [{ fault: 'gzip' }] });
+    const elector = member(context, lockfilePath, { serverId: 'a' }, { endpoint: lane.endpoint });
+    const first = await elector.lead((term) => term.token);
+    ok((await elector.lead((term) => term.token)) > first);
+  },
+
+  async 'a connection that is reset under a write is no loss: it is read back'(context) {
+    const lockfilePath = await newGroup(context, 'reset');
+    const lane = await openLane(context);
+    const elector = member(context, lockfilePath, { serverId: 'a' }, { endpoint: lane.endpoint });
+    await withMembers([elector], async () => {
+      const term = await elector.waitForLeadership();
+      await lane.answer({ method: 'PUT', fault: 'reset', times: 1 });
+      const writes = elector.status().requests.write;
+      await until(() => elector.status().requests.write >= writes + 3);
+      ok(!term.signal.aborted && elector.isLeader(), elector.status().error ?? 'lost');
+    });
+  },
+
+  async 'a region that the store names is taken'(context) {
+    const body = '<Error><Code>AuthorizationHeaderMalformed</Code><Region>eu-central-1</Region></Error>';
+    const lane = await openLane(context, { rules: [{ status: 400, body, times: 1 }] });
+    await member(context, freshKey('region'), {}, { endpoint: lane.endpoint }).init();
+    const scopes = (await lane.seen()).map((one) => header(one, 'authorization').split('/')[2]);
+    equal([...new Set(scopes)], ['us-east-1', 'eu-central-1']);
+  },
+};
+
+export const suite = { ...election, ...fetching };

@@ -1,0 +1,14 @@
+import { main } from './main.mjs';
+import { using } from './using.mjs';
+
+const rejections = [];
+addEventListener('unhandledrejection', (event) => {
+  event.preventDefault();
+  rejections.push(String(event.reason?.stack ?? event.reason));
+});
+
+export default {
+  async fetch(request) {
+    return Response.json(await main({ ...(await request.json()), using }, rejections));
+  },
+};
