@@ -44,7 +44,7 @@ const CASES = {
   'a dot segment': [{ options: { lockfilePath: 'leader/../a' } }, 'EDGELECT_CONFIG', 'lockfilePath', `lockfilePath = "leader/../a": ${PATH}`],
   'a leading slash': [{ options: { lockfilePath: '/leader' } }, 'EDGELECT_CONFIG', 'lockfilePath', `lockfilePath = "/leader": ${PATH}`],
   'an empty segment': [{ options: { lockfilePath: 'leader//a' } }, 'EDGELECT_CONFIG', 'lockfilePath', `lockfilePath = "leader//a": ${PATH}`],
-  'a storage that is none': [{ options: { storage: {} } }, 'EDGELECT_CONFIG', 'storage', 'storage = (an object): a storage needs the methods get and putIfMatch; it has no get'],
+  'a storage that is none': [{ options: { storage: {} } }, 'EDGELECT_CONFIG', 'storage', 'storage = (object): a storage needs the methods get and putIfMatch; it has no get'],
   'a lease that is too short': [{ options: { leaderTimeout: 10 } }, 'EDGELECT_CONFIG', 'leaderTimeout', 'leaderTimeout = 10: a lease lasts from 1000 ms to one hour'],
 };
 
