@@ -1,18 +1,19 @@
 //! An S3 bucket reached through the runtime's own `fetch`: the store's requests and answers joined to a host.
 
-use std::cell::RefCell;
-use std::rc::Rc;
+use alloc::rc::Rc;
+use core::cell::RefCell;
 
 use js_sys::{Function, Promise, Reflect};
-use serde_json::{Map, Value};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 
 use crate::config::ConfigError;
 use crate::driver::Host;
+use crate::json::{self, Object};
 use crate::lease::MAX_RECORD_BYTES;
+use crate::prelude::*;
 use crate::sigv4::Credentials;
-use crate::store::s3::{Body, Next, S3, S3Config};
+use crate::store::s3::{Next, S3, S3Config};
 use crate::store::{Answer, Facts, Fault, FaultKind, Operation, Outcome, Store};
 use crate::vars::{BucketVars, SecretVars};
 use crate::web::{self, Web, describe};
@@ -73,10 +74,8 @@ fn read_credentials(given: &JsValue) -> Result<Credentials, ConfigError> {
         found.as_string().filter(|text| !text.is_empty())
     };
     // The value is never shown: somebody may have put a secret into the wrong field.
-    let refuse = |field: &str, rule: &str| ConfigError {
-        field: format!("credentials.{field}"),
-        value: "(not a text)".to_owned(),
-        rule: rule.to_owned(),
+    let refuse = |field: &str, rule: &str| {
+        ConfigError::new(&["credentials.", field].concat(), "(not a text)", &[rule])
     };
     let rule = "credentials are { accessKeyId, secretAccessKey, sessionToken? } or a function that gives them";
     let expiration = Reflect::get(given, &"expiration".into()).unwrap_or_default();
@@ -103,24 +102,22 @@ impl Bucket {
     /// # Errors
     /// The option that can't be used, and why.
     pub fn from_options(
-        options: &Map<String, Value>,
+        options: &Object,
         key: &str,
         source: CredentialSource,
         web: Web,
     ) -> Result<Self, ConfigError> {
         let mut vars = BucketVars::default();
-        for (name, value) in options {
-            let text = value.as_str().map(str::to_owned);
-            match (name.as_str(), value) {
-                (_, Value::Null) => {}
-                ("endpoint", Value::String(_)) => vars.endpoint = text,
-                ("bucket", Value::String(bucket)) => vars.bucket.clone_from(bucket),
-                ("region", Value::String(_)) => vars.region = text,
-                ("pathStyle", Value::Bool(flag)) => vars.path_style = Some(*flag),
-                ("endpoint" | "bucket" | "region", _) => {
+        for (name, value) in options.iter().filter(|(_, value)| !json::is_null(value)) {
+            match (name, json::text(value), json::flag(value)) {
+                ("endpoint", Some(text), _) => vars.endpoint = Some(text),
+                ("bucket", Some(text), _) => vars.bucket = text,
+                ("region", Some(text), _) => vars.region = Some(text),
+                ("pathStyle", _, Some(flag)) => vars.path_style = Some(flag),
+                ("endpoint" | "bucket" | "region", ..) => {
                     return Err(wrong(name, "(not a text)", "must be a text"));
                 }
-                ("pathStyle", _) => {
+                ("pathStyle", ..) => {
                     return Err(wrong(name, "(not a flag)", "must be true or false"));
                 }
                 _ => {
@@ -167,12 +164,13 @@ impl Bucket {
             return Ok(credentials);
         }
         let denied = |message: String| {
-            let text = format!("{}: the credentials provider failed: {message}", self.describe());
+            let pieces = [&self.describe(), ": the credentials provider failed: ", &message];
+            let text = pieces.concat();
             Fault::new(FaultKind::Denied, text)
         };
         let promise = self.ask(provider).map_err(|error| denied(describe(&error)))?;
         let given = JsFuture::from(promise).await.map_err(|error| denied(describe(&error)))?;
-        read_credentials(&given).map_err(|error| denied(error.to_string()))
+        read_credentials(&given).map_err(|error| denied(error.message()))
     }
 
     /// Asks the provider, unless it is being asked; what it gives is kept even if nobody waits any more.
@@ -212,8 +210,6 @@ impl Bucket {
                     return Ok(Answer { outcome, facts: Facts::default() });
                 }
             };
-            let response =
-                response.map(|body| Body { bytes: body.bytes, truncated: body.truncated });
             match exchange.answer(&self.s3, response, self.web.now().wall_ms) {
                 Next::Again => fresh = false,
                 Next::Refresh => fresh = true,
@@ -224,7 +220,7 @@ impl Bucket {
 }
 
 fn wrong(field: &str, value: &str, rule: &str) -> ConfigError {
-    ConfigError { field: field.to_owned(), value: value.to_string(), rule: rule.to_owned() }
+    ConfigError::new(field, value, &[rule])
 }
 
 impl Store for Bucket {

@@ -3,19 +3,21 @@
 //! [`run`] carries out the steps of an [`Election`] one after the other. While a request is under way it still
 //! watches the fence, so that the end of an authority is told when it happens, not when the answer comes.
 
-use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
-use std::future::Future;
-use std::pin::{Pin, pin};
-use std::rc::Rc;
-use std::task::{Poll, Waker};
+use alloc::collections::VecDeque;
+use alloc::rc::Rc;
+use core::cell::{Cell, RefCell};
+use core::future::Future;
+use core::pin::{Pin, pin};
+use core::task::{Poll, Waker};
 
 use futures::future::{Either, select};
 
 use crate::clock::Now;
 use crate::config::Config;
 use crate::election::{Authority, Election, Event, Input, PeerAnswer, Step};
+use crate::json::Object;
 use crate::lease::{self, Lease, Stamp};
+use crate::prelude::*;
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Store, Version,
 };
@@ -119,7 +121,7 @@ impl Handle {
 
     /// Ends as soon as something has been told.
     fn told(&self) -> impl Future<Output = ()> + '_ {
-        std::future::poll_fn(|context| {
+        core::future::poll_fn(|context| {
             if !self.inner.commands.borrow().is_empty() {
                 return Poll::Ready(());
             }
@@ -150,7 +152,7 @@ pub async fn run<S: Store, H: Host>(
 ) {
     let mut request: Option<Pin<Box<dyn Future<Output = Input> + '_>>> = None;
     loop {
-        let commands = std::mem::take(&mut *handle.inner.commands.borrow_mut());
+        let commands = core::mem::take(&mut *handle.inner.commands.borrow_mut());
         for input in commands {
             handle.inner.election.borrow_mut().handle(host.now(), input);
         }
@@ -229,7 +231,9 @@ async fn perform_within<S: Store, H: Host>(
     match select(pin!(store.perform(operation)), pin!(host.sleep(timeout_ms))).await {
         Either::Left((answer, _)) => answer,
         Either::Right(_) => {
-            let message = format!("{}: {name}: no answer within {timeout_ms} ms", store.describe());
+            let within = timeout_ms.to_string();
+            let pieces = [&store.describe(), ": ", name, ": no answer within ", &within, " ms"];
+            let message = pieces.concat();
             let cause = Fault::new(FaultKind::Timeout, message);
             let outcome = Outcome::Unknown { retry_after_ms: None, cause };
             Answer { outcome, facts: Facts::default() }
@@ -248,7 +252,7 @@ pub fn new_election<H: Host>(host: &H, config: Config) -> Result<Election, Strin
 }
 
 fn session_id(random: [u8; 16]) -> String {
-    random.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(random)
 }
 
 /// Why [`init`] made no new group.
@@ -260,18 +264,25 @@ pub enum InitError {
     Store(Fault),
 }
 
-impl std::fmt::Display for InitError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl InitError {
+    /// What to tell people.
+    pub fn message(&self) -> &str {
         match self {
-            Self::Exists => f.write_str(
-                "the lease object exists already: this group was started before, and needs no init",
-            ),
-            Self::Store(fault) => fault.fmt(f),
+            Self::Exists => {
+                "the lease object exists already: this group was started before, and needs no init"
+            }
+            Self::Store(fault) => &fault.message,
         }
     }
 }
 
-impl std::error::Error for InitError {}
+impl core::fmt::Display for InitError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.message())
+    }
+}
+
+impl core::error::Error for InitError {}
 
 /// Starts a new group without the grace: creates a tombstone, if there is no record. It is the operator's
 /// word that no member ran within `maxLease` (S7), so it belongs into no start script.
@@ -311,7 +322,7 @@ pub async fn init<S: Store, H: Host>(
                 Outcome::Unknown { cause, .. } => cause,
                 _ => Fault::new(
                     FaultKind::Nonsense,
-                    format!("{}: refused to create an absent object", store.describe()),
+                    [&store.describe(), ": refused to create an absent object"].concat(),
                 ),
             })),
         },
@@ -350,6 +361,6 @@ fn tombstone(config: &Config, session: &str, storage_ms: u64) -> Lease {
         parked: false,
         slot: None,
         slot_done: None,
-        extra: serde_json::Map::new(),
+        extra: Object::new(),
     }
 }

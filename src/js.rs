@@ -3,10 +3,9 @@
 //! Everything that crosses the boundary is a text, a number or bytes, so that nothing on either side holds
 //! on to the other. The JavaScript side owns promises, signals and callbacks; this side owns the election.
 
-use std::rc::Rc;
+use alloc::rc::Rc;
 
 use js_sys::{Function, JsString, Object, Promise, Reflect, Uint8Array};
-use serde_json::{Map, Value, json};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, future_to_promise};
 
@@ -14,7 +13,9 @@ use crate::bucket::{Bucket, CredentialSource};
 use crate::config::{Config, ConfigError, Settings};
 use crate::driver::{self, Handle, Host};
 use crate::election::{Event, Input, LostReason};
+use crate::json::{self, Object as Fields, Writer, quoted};
 use crate::lease;
+use crate::prelude::*;
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Store, Version,
 };
@@ -78,7 +79,7 @@ impl RawElector {
 
     fn over(config: Config, store: AnyStore, web: Web) -> Result<RawElector, JsValue> {
         let election = driver::new_election(&web, config).map_err(|message| {
-            plain_error("EDGELECT_RANDOMNESS", &format!("no randomness here: {message}"))
+            plain_error("EDGELECT_RANDOMNESS", &["no randomness here: ", &message].concat())
         })?;
         Ok(Self { handle: Handle::new(election), store: Rc::new(store), web })
     }
@@ -104,9 +105,9 @@ impl RawElector {
             match driver::init(&*store, &web, &config).await {
                 Ok(()) => Ok(JsValue::UNDEFINED),
                 Err(error @ driver::InitError::Exists) => {
-                    Err(plain_error("EDGELECT_EXISTS", &error.to_string()))
+                    Err(plain_error("EDGELECT_EXISTS", error.message()))
                 }
-                Err(error) => Err(plain_error("EDGELECT_STORE", &error.to_string())),
+                Err(error) => Err(plain_error("EDGELECT_STORE", error.message())),
             }
         })
     }
@@ -141,12 +142,8 @@ impl RawElector {
             ("serverId", &old.server_id, &config.server_id),
         ] {
             if was != is {
-                return Err(config_error(ConfigError {
-                    field: field.to_owned(),
-                    value: format!("{is:?}"),
-                    rule: "can't change while the elector runs; stop it and make a new one"
-                        .to_owned(),
-                }));
+                let rule = "can't change while the elector runs; stop it and make a new one";
+                return Err(config_error(ConfigError::new(field, quoted(is), &[rule])));
             }
         }
         self.handle.tell(Input::Configure(Box::new(config)));
@@ -156,18 +153,18 @@ impl RawElector {
     /// `[term, remainingMs]` with authority, `undefined` without.
     pub fn authority(&self) -> Option<Vec<f64>> {
         let authority = self.handle.authority(self.web.now())?;
-        Some(vec![authority.term as f64, authority.remaining_ms as f64])
+        Some([authority.term as f64, authority.remaining_ms as f64].into())
     }
 
     /// The status as JSON.
     pub fn status(&self) -> String {
         let (now, requests) = (self.web.now(), self.handle.requests());
-        self.handle.with(|election| status::status(election, now, requests)).to_string()
+        self.handle.with(|election| status::status(election, now, requests))
     }
 
     /// The settings in force as JSON.
     pub fn config(&self) -> String {
-        self.handle.with(|election| election.config().to_json()).to_string()
+        self.handle.with(|election| election.config().to_json())
     }
 
     /// The answer to `GET /health/leadership` as JSON: `{ status, etag, body }`.
@@ -175,7 +172,11 @@ impl RawElector {
         let now = self.web.now();
         let answer = self.handle.with(|election| peer::answer(election, now));
         let etag = answer.etag.map(|version| version.0);
-        json!({ "status": answer.status, "etag": etag, "body": answer.body }).to_string()
+        Writer::new()
+            .number("status", answer.status.into())
+            .maybe_text("etag", etag.as_deref())
+            .text("body", &answer.body)
+            .end()
     }
 }
 
@@ -225,7 +226,7 @@ fn storage_parts(
 /// Checks settings without starting anything; gives them back complete, as JSON.
 #[wasm_bindgen(js_name = checkSettings)]
 pub fn check_settings(settings: &str) -> Result<String, JsValue> {
-    Ok(read_config(settings)?.to_json().to_string())
+    Ok(read_config(settings)?.to_json())
 }
 
 /// Checks a bucket's options (`endpoint`, `bucket`, `region`, `pathStyle`, as JSON) and its credentials.
@@ -242,20 +243,20 @@ pub fn check_bucket(bucket: &str, credentials: JsValue) -> Result<(), JsValue> {
 #[wasm_bindgen(js_name = fromVariables)]
 pub fn from_variables(variables: &str) -> Result<String, JsValue> {
     let variables = object(variables)?;
-    let get = |name: &str| variables.get(name).and_then(Value::as_str).map(str::to_owned);
+    let get = |name: &str| variables.get(name).and_then(json::text);
     let settings = vars::settings_json(get).map_err(config_error)?;
     let bucket = vars::bucket(get).map_err(config_error)?;
     let secrets = vars::secrets(get).map_err(config_error)?;
-    Ok(json!({
-        "settings": settings,
-        "bucket": bucket.to_json(),
-        "credentials": {
-            "accessKeyId": secrets.access_key_id,
-            "secretAccessKey": secrets.secret_access_key,
-            "sessionToken": secrets.session_token,
-        },
-    })
-    .to_string())
+    let credentials = Writer::new()
+        .text("accessKeyId", &secrets.access_key_id)
+        .text("secretAccessKey", &secrets.secret_access_key)
+        .maybe_text("sessionToken", secrets.session_token.as_deref())
+        .end();
+    Ok(Writer::new()
+        .raw("settings", &settings.to_json())
+        .raw("bucket", &bucket.to_json())
+        .raw("credentials", &credentials)
+        .end())
 }
 
 fn read_config(settings: &str) -> Result<Config, JsValue> {
@@ -264,15 +265,13 @@ fn read_config(settings: &str) -> Result<Config, JsValue> {
     Config::new(&settings).map_err(config_error)
 }
 
-fn object(text: &str) -> Result<Map<String, Value>, JsValue> {
-    match serde_json::from_str(text) {
-        Ok(Value::Object(fields)) => Ok(fields),
-        _ => Err(plain_error("EDGELECT_CONFIG", "the options must be an object")),
-    }
+fn object(text: &str) -> Result<Fields, JsValue> {
+    Fields::read(text.as_bytes())
+        .ok_or_else(|| plain_error("EDGELECT_CONFIG", "the options must be an object"))
 }
 
 fn config_error(error: ConfigError) -> JsValue {
-    let described = plain_error("EDGELECT_CONFIG", &error.to_string());
+    let described = plain_error("EDGELECT_CONFIG", &error.message());
     let _ = Reflect::set(&described, &"field".into(), &error.field.into());
     described
 }
@@ -284,21 +283,23 @@ fn plain_error(code: &str, message: &str) -> JsValue {
 }
 
 fn event_json(event: &Event) -> String {
+    let mut json = Writer::new();
     match event {
-        Event::Acquired { term } => json!({ "type": "acquired", "term": term }),
+        Event::Acquired { term } => json.text("type", "acquired").number("term", *term),
         Event::Lost { term, reason } => {
-            json!({ "type": "lost", "term": term, "reason": reason_name(*reason) })
+            json.text("type", "lost").number("term", *term).text("reason", reason_name(*reason))
         }
-        Event::NewLeader { leader_id } => json!({ "type": "newLeader", "leaderId": leader_id }),
-        Event::GivenUp => json!({ "type": "givenUp" }),
-        Event::Failed(fault) => json!({
-            "type": "failed",
-            "message": fault.message,
-            "status": fault.status,
-            "storeCode": fault.code,
-        }),
+        Event::NewLeader { leader_id } => {
+            json.text("type", "newLeader").maybe_text("leaderId", leader_id.as_deref())
+        }
+        Event::GivenUp => json.text("type", "givenUp"),
+        Event::Failed(fault) => json
+            .text("type", "failed")
+            .text("message", &fault.message)
+            .maybe_number("status", fault.status.map(u64::from))
+            .maybe_text("storeCode", fault.code.as_deref()),
     }
-    .to_string()
+    .end()
 }
 
 fn reason_name(reason: LostReason) -> &'static str {
@@ -327,13 +328,8 @@ impl CustomStore {
                 .ok()
                 .and_then(|found| found.dyn_into::<Function>().ok())
                 .ok_or_else(|| {
-                    config_error(ConfigError {
-                        field: "storage".to_owned(),
-                        value: "(an object)".to_owned(),
-                        rule: format!(
-                            "a storage needs the methods get and putIfMatch; it has no {name}"
-                        ),
-                    })
+                    let rule = "a storage needs the methods get and putIfMatch; it has no ";
+                    config_error(ConfigError::new("storage", "(an object)", &[rule, name]))
                 })
         };
         Ok(Self {
@@ -350,7 +346,7 @@ impl CustomStore {
     }
 
     fn unknown(&self, error: &JsValue) -> Answer {
-        let message = format!("{}: {}", self.describe(), describe(error));
+        let message = [&self.describe(), ": ", &describe(error)].concat();
         let cause = Fault::new(FaultKind::Network, message);
         Answer {
             outcome: Outcome::Unknown { retry_after_ms: None, cause },
@@ -359,7 +355,7 @@ impl CustomStore {
     }
 
     fn nonsense(&self, what: &str) -> Outcome {
-        let message = format!("{}: {what}", self.describe());
+        let message = [&self.describe(), ": ", what].concat();
         Outcome::Rejected(Fault::new(FaultKind::Nonsense, message))
     }
 
@@ -426,7 +422,7 @@ impl Store for CustomStore {
     }
 
     fn describe(&self) -> String {
-        format!("custom storage, key {:?}", self.key)
+        ["custom storage, key ", &quoted(&self.key)].concat()
     }
 }
 

@@ -23,16 +23,24 @@
 //! them; [`store`] knows [`lease`]; [`driver`] joins an election, a store and a host, and is the only module
 //! that knows all three; the faces (`js`, `worker`) come last. `tests/layers.rs` holds this.
 
+#![cfg_attr(not(feature = "std"), no_std)]
+
+extern crate alloc;
+
 pub mod age;
+pub mod calendar;
 pub mod clock;
 pub mod config;
 pub mod driver;
 pub mod election;
 pub mod host;
+pub mod json;
 pub mod lease;
 pub mod peer;
 #[cfg(planted)]
 pub mod planted;
+mod prelude;
+pub mod request;
 pub mod sigv4;
 pub mod status;
 pub mod store;
@@ -51,3 +59,16 @@ pub use config::{Config, ConfigError, Follow, Settings};
 pub use driver::{Handle, Host, run};
 pub use election::{Authority, Election, Event};
 pub use store::Store;
+
+/// The two wasm builds link no `std`: its way to panic, with texts, places and formatting, is a third of them, and
+/// wasm has nowhere to print to. A panic is a trap, which JavaScript sees.
+#[cfg(all(target_arch = "wasm32", not(feature = "std")))]
+mod lean {
+    #[global_allocator]
+    static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+
+    #[panic_handler]
+    fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+        core::arch::wasm32::unreachable()
+    }
+}

@@ -1,21 +1,23 @@
 //! The host that every JavaScript runtime is: its clocks, timers, randomness and `fetch`, by their global names.
 
-use std::cell::RefCell;
-use std::collections::BTreeSet;
-use std::future::Future;
-use std::rc::Rc;
+use alloc::rc::Rc;
+use core::cell::RefCell;
+use core::future::Future;
 
-use http::header::{self, HeaderName};
 use js_sys::{Array, Function, Object, Promise, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
-use web_sys::{AbortController, ReadableStreamDefaultReader, Response};
+use web_sys::{AbortController, ReadableStreamDefaultReader};
 
 use crate::clock::Now;
 use crate::config::HostClock;
 use crate::driver::{Host, Question};
 use crate::election::PeerAnswer;
+use crate::json::first;
 use crate::peer;
+use crate::prelude::*;
+use crate::request::{Body, Request, Response};
+use crate::store::s3::ANSWER_HEADERS;
 use crate::store::{Fault, FaultKind};
 
 #[wasm_bindgen]
@@ -39,30 +41,6 @@ extern "C" {
     fn global_fetch(url: &str, init: &JsValue) -> Result<JsValue, JsValue>;
 }
 
-/// The answer headers that anybody here reads. Names made at compile time: parsing them would bring 5 KB of
-/// tables.
-const ANSWER_HEADERS: [HeaderName; 10] = [
-    header::AGE,
-    header::CONTENT_LENGTH,
-    header::CONTENT_TYPE,
-    header::DATE,
-    header::ETAG,
-    header::LAST_MODIFIED,
-    header::LOCATION,
-    header::RETRY_AFTER,
-    header::VIA,
-    HeaderName::from_static("x-amz-bucket-region"),
-];
-
-/// A body that was read as far as its bound.
-#[derive(Clone, Debug, Default)]
-pub struct Body {
-    /// At most as many bytes as were asked for.
-    pub bytes: Vec<u8>,
-    /// Whether there was more.
-    pub truncated: bool,
-}
-
 /// The JavaScript runtime. Cheap to clone; clones share the pending timers.
 #[derive(Clone)]
 pub struct Web {
@@ -75,7 +53,7 @@ pub struct Web {
 /// The timers that were set and have not fired: when each is due on the one clock, and its number.
 #[derive(Default)]
 struct Pending {
-    timers: BTreeSet<(u64, u64)>,
+    timers: Vec<(u64, u64)>,
     numbers: u64,
     /// How many timers fired before their due time by a single clock, which then stepped back (S11).
     early: u32,
@@ -111,50 +89,41 @@ impl Web {
     ///
     /// # Errors
     /// The request could not be made or no answer came. The text is the runtime's, which names no header.
-    pub async fn fetch(
-        &self,
-        request: http::Request<Vec<u8>>,
-        limit: usize,
-    ) -> Result<http::Response<Body>, String> {
+    pub async fn fetch(&self, request: Request, limit: usize) -> Result<Response, String> {
         let abort = AbortOnDrop(AbortController::new().map_err(|error| describe(&error))?);
         let init = self.request_init(&request, &abort.0);
-        let url = request.uri().to_string();
-        let promised = global_fetch(&url, &init).map_err(|error| describe(&error))?;
+        let promised = global_fetch(&request.url, &init).map_err(|error| describe(&error))?;
         // Not every patched fetch gives a promise of the native kind.
-        let response: Response = JsFuture::from(Promise::resolve(&promised))
+        let response: web_sys::Response = JsFuture::from(Promise::resolve(&promised))
             .await
             .map_err(|error| describe(&error))?
             .dyn_into()
             .map_err(|_| "fetch gave no Response".to_owned())?;
-        let mut answer = http::Response::builder().status(response.status());
+        let mut headers = Vec::new();
         for name in ANSWER_HEADERS {
-            if let Ok(Some(value)) = response.headers().get(name.as_str())
-                && let Ok(value) = http::HeaderValue::from_str(&value)
-            {
-                answer = answer.header(name, value);
+            if let Ok(Some(value)) = response.headers().get(name) {
+                headers.push((name.to_owned(), value));
             }
         }
         let body = read_body(&response, limit).await?;
-        answer.body(body).map_err(|_| "the answer has an impossible status".to_owned())
+        Ok(Response { status: response.status(), headers, body })
     }
 
-    fn request_init(&self, request: &http::Request<Vec<u8>>, abort: &AbortController) -> JsValue {
+    fn request_init(&self, request: &Request, abort: &AbortController) -> JsValue {
         let init = Object::new();
         let put = |name: &str, value: &JsValue| {
             // A plain object takes any property.
             let _ = Reflect::set(&init, &name.into(), value);
         };
-        put("method", &request.method().as_str().into());
+        put("method", &request.method.as_str().into());
         let headers = Array::new();
-        for (name, value) in request.headers() {
-            if let Ok(value) = value.to_str() {
-                headers.push(&Array::of2(&name.as_str().into(), &value.into()));
-            }
+        for (name, value) in &request.headers {
+            headers.push(&Array::of2(&name.into(), &value.into()));
         }
         put("headers", &headers);
-        if !request.body().is_empty() {
+        if !request.body.is_empty() {
             // Bytes, because a text would grow a content type.
-            put("body", &Uint8Array::from(request.body().as_slice()));
+            put("body", &Uint8Array::from(request.body.as_slice()));
         }
         put("redirect", &"manual".into());
         put("signal", abort.signal().as_ref());
@@ -170,7 +139,7 @@ impl Host for Web {
     fn now(&self) -> Now {
         let mono_ms = self.mono_ms();
         let wall_ms = date_now() as u64;
-        let due_ms = self.pending.borrow().timers.first().map(|(due_ms, _)| *due_ms);
+        let due_ms = self.pending.borrow().timers.iter().map(|(due_ms, _)| *due_ms).min();
         let held = self.clock == HostClock::One && due_ms == Some(mono_ms);
         let early_timers = self.pending.borrow().early;
         Now { mono_ms, wall_ms, held, early_timers }
@@ -192,13 +161,8 @@ impl Host for Web {
         let Some(url) = peer::url(&question.addr, &question.own_addr) else {
             return PeerAnswer::Silent;
         };
-        let Ok(request) = http::Request::get(url).body(Vec::new()) else {
-            return PeerAnswer::Silent;
-        };
-        match self.fetch(request, peer::MAX_ANSWER_BYTES + 1).await {
-            Ok(answer) => {
-                peer::judge(answer.status().as_u16(), &answer.body().bytes, &question.group)
-            }
+        match self.fetch(Request::new("GET", url), peer::MAX_ANSWER_BYTES + 1).await {
+            Ok(answer) => peer::judge(answer.status, &answer.body.bytes, &question.group),
             Err(_) => PeerAnswer::Silent,
         }
     }
@@ -241,7 +205,7 @@ impl Timer {
             let mut pending = host.pending.borrow_mut();
             pending.numbers += 1;
             let key = (host.mono_ms() + ms, pending.numbers);
-            pending.timers.insert(key);
+            pending.timers.push(key);
             key
         };
         Self { promise: JsFuture::from(promise), resolve: end, timer, web: host.clone(), key }
@@ -252,14 +216,14 @@ impl Future for Timer {
     type Output = ();
 
     fn poll(
-        mut self: std::pin::Pin<&mut Self>,
-        context: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<()> {
-        std::pin::Pin::new(&mut self.promise).poll(context).map(|_| {
+        mut self: core::pin::Pin<&mut Self>,
+        context: &mut core::task::Context<'_>,
+    ) -> core::task::Poll<()> {
+        core::pin::Pin::new(&mut self.promise).poll(context).map(|_| {
             // It fired: from here on the clock is not held at its due time any more.
             let early = self.web.mono_ms() + TIMER_ROUNDING_MS < self.key.0;
             let mut pending = self.web.pending.borrow_mut();
-            pending.timers.remove(&self.key);
+            pending.timers.retain(|key| *key != self.key);
             if early && self.web.clock == HostClock::One {
                 pending.early += 1;
             }
@@ -273,11 +237,11 @@ impl Drop for Timer {
         if let Some(resolve) = &self.resolve {
             let _ = resolve.call0(&JsValue::UNDEFINED);
         }
-        self.web.pending.borrow_mut().timers.remove(&self.key);
+        self.web.pending.borrow_mut().timers.retain(|key| *key != self.key);
     }
 }
 
-async fn read_body(response: &Response, limit: usize) -> Result<Body, String> {
+async fn read_body(response: &web_sys::Response, limit: usize) -> Result<Body, String> {
     let mut body = Body::default();
     let Some(stream) = response.body() else { return Ok(body) };
     let reader = Reflect::get(&stream, &"getReader".into())
@@ -320,10 +284,10 @@ pub fn describe(error: &JsValue) -> String {
         .unwrap_or_else(|| "an error without a message".to_owned());
     let cause = Reflect::get(error, &"cause".into()).unwrap_or_default();
     let code = text(&cause, "code").or_else(|| text(&cause, "message"));
-    let mut described: String = message.chars().take(200).collect();
+    let mut described = first(&message, 200).to_owned();
     if let Some(code) = code {
         described.push_str(" (");
-        described.extend(code.chars().take(100));
+        described.push_str(first(&code, 100));
         described.push(')');
     }
     let lowered = described.to_ascii_lowercase();
@@ -338,6 +302,6 @@ pub fn describe(error: &JsValue) -> String {
 pub fn network_fault(store: &str, message: &str) -> Fault {
     Fault::new(
         FaultKind::Network,
-        format!("{store}: no answer: {message}; check the endpoint and the network"),
+        [store, ": no answer: ", message, "; check the endpoint and the network"].concat(),
     )
 }
