@@ -1,8 +1,8 @@
 //! The S3 store as JavaScript sets it up: its options, its credentials and their provider.
 
-use serde_json::{Map, Value};
-
 use crate::config::ConfigError;
+use crate::json::{self, Object};
+use crate::prelude::*;
 use crate::remote::{Provide, S3Store};
 use crate::sigv4::Credentials;
 use crate::store::s3::S3Config;
@@ -29,7 +29,7 @@ impl Provide for CredentialSource {
         if !given.ok {
             return Err(given.head);
         }
-        read_credentials(&given.fields()).map_err(|error| error.to_string())
+        read_credentials(&given.fields()).map_err(|error| error.message())
     }
 }
 
@@ -37,15 +37,12 @@ impl Provide for CredentialSource {
 ///
 /// # Errors
 /// One of both keys is no text, or empty.
-pub fn read_credentials(given: &Map<String, Value>) -> Result<Credentials, ConfigError> {
-    let text = |name: &str| {
-        let found = given.get(name).and_then(Value::as_str);
-        found.filter(|text| !text.is_empty()).map(str::to_owned)
-    };
+pub fn read_credentials(given: &Object) -> Result<Credentials, ConfigError> {
+    let text = |name: &str| given.get(name).and_then(json::text).filter(|text| !text.is_empty());
     // The value is never shown: somebody may have put a secret into the wrong field.
     let needed = |name: &str| {
         let rule = "credentials are { accessKeyId, secretAccessKey, sessionToken? } or a function that gives them";
-        text(name).ok_or_else(|| wrong(&format!("credentials.{name}"), "(not a text)", rule))
+        text(name).ok_or_else(|| wrong(&["credentials.", name].concat(), "(not a text)", rule))
     };
     Ok(Credentials {
         access_key_id: needed("accessKeyId")?,
@@ -59,27 +56,26 @@ pub fn read_credentials(given: &Map<String, Value>) -> Result<Credentials, Confi
 /// # Errors
 /// The option that can't be used, and why.
 pub fn open(
-    options: &Map<String, Value>,
+    options: &Object,
     key: &str,
     source: CredentialSource,
     web: Web,
 ) -> Result<Bucket, ConfigError> {
     let (endpoint, bucket, region, path_style) = (None, String::new(), None, None);
     let mut config = S3Config { endpoint, bucket, region, path_style, key: key.to_owned() };
-    for (name, value) in options {
-        let text = value.as_str().map(str::to_owned);
-        match (name.as_str(), value) {
-            (_, Value::Null) => {}
-            ("endpoint", Value::String(_)) => config.endpoint = text,
-            ("bucket", Value::String(bucket)) => config.bucket.clone_from(bucket),
-            ("region", Value::String(_)) => config.region = text,
-            ("pathStyle", Value::Bool(flag)) => config.path_style = Some(*flag),
-            ("endpoint" | "bucket" | "region", _) => {
+    for (name, value) in options.iter().filter(|(_, value)| !json::is_null(value)) {
+        match (name, json::text(value), json::flag(value)) {
+            ("endpoint", Some(text), _) => config.endpoint = Some(text),
+            ("bucket", Some(text), _) => config.bucket = text,
+            ("region", Some(text), _) => config.region = Some(text),
+            ("pathStyle", _, Some(flag)) => config.path_style = Some(flag),
+            ("endpoint" | "bucket" | "region", ..) => {
                 return Err(wrong(name, "(not a text)", "must be a text"));
             }
-            ("pathStyle", _) => return Err(wrong(name, "(not a flag)", "must be true or false")),
+            ("pathStyle", ..) => return Err(wrong(name, "(not a flag)", "must be true or false")),
             _ => {
-                let rule = "no such option; an S3Storage has endpoint, bucket, region, credentials and pathStyle";
+                let rule = "no such option; an S3Storage has endpoint, bucket, region, credentials and \
+                            pathStyle";
                 return Err(wrong(name, "(not shown)", rule));
             }
         }
@@ -88,5 +84,5 @@ pub fn open(
 }
 
 fn wrong(field: &str, value: &str, rule: &str) -> ConfigError {
-    ConfigError { field: field.to_owned(), value: value.to_owned(), rule: rule.to_owned() }
+    ConfigError::new(field, value, &[rule])
 }

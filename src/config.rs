@@ -3,10 +3,10 @@
 //! [`Settings`] is what somebody wrote, everything optional; [`Config`] is what the election runs on, checked
 //! and complete. The names and defaults are S3lect's. All durations are milliseconds.
 
-use serde_json::{Map, Value};
-
 use crate::host::Host;
+use crate::json::{self, Object, Writer, first, quoted};
 use crate::lease::{MAX_LEASE_MS, MAX_NAME_BYTES, MAX_TERM};
+use crate::prelude::*;
 
 /// The widest window over which claimants of one lease spread, in milliseconds.
 pub const SPREAD_MS: u64 = 500;
@@ -123,16 +123,38 @@ pub struct ConfigError {
     pub rule: String,
 }
 
-impl std::fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} = {}: {}", self.field, self.value, self.rule)
+impl core::fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(&self.message())
     }
 }
 
-impl std::error::Error for ConfigError {}
+impl ConfigError {
+    /// A value that `field` can't have; the rule in pieces.
+    pub fn new(field: &str, value: impl Into<String>, rule: &[&str]) -> Self {
+        Self { field: field.to_owned(), value: value.into(), rule: rule.concat() }
+    }
 
-fn refuse<T>(field: &str, value: impl ToString, rule: impl Into<String>) -> Result<T, ConfigError> {
-    Err(ConfigError { field: field.to_owned(), value: value.to_string(), rule: rule.into() })
+    /// What to tell people.
+    pub fn message(&self) -> String {
+        [&self.field, " = ", &self.value, ": ", &self.rule].concat()
+    }
+}
+
+impl core::error::Error for ConfigError {}
+
+fn refuse<T>(field: &str, value: &str, rule: &[&str]) -> Result<T, ConfigError> {
+    Err(ConfigError::new(field, value, rule))
+}
+
+/// Refuses a number outside a range; the rule says which range, and why.
+fn check(
+    field: &str,
+    number: u64,
+    range: core::ops::RangeInclusive<u64>,
+    rule: &[&str],
+) -> Result<(), ConfigError> {
+    if range.contains(&number) { Ok(()) } else { refuse(field, &number.to_string(), rule) }
 }
 
 impl Config {
@@ -142,18 +164,16 @@ impl Config {
     /// The first setting that breaks a rule, with the rule (design, section 2, end).
     pub fn new(settings: &Settings) -> Result<Self, ConfigError> {
         let lease_ms = settings.leader_timeout_ms.unwrap_or(15_000);
-        if !(1_000..=MAX_LEASE_MS).contains(&lease_ms) {
-            return refuse("leaderTimeout", lease_ms, "a lease lasts from 1000 ms to one hour");
-        }
+        let rule = "a lease lasts from 1000 ms to one hour";
+        check("leaderTimeout", lease_ms, 1_000..=MAX_LEASE_MS, &[rule])?;
         let frequent_ms = settings.frequent_interval_ms.unwrap_or(5_000.min(lease_ms / 3));
         let infrequent_ms = settings.infrequent_interval_ms.unwrap_or(30_000.max(frequent_ms));
-        if infrequent_ms < frequent_ms || infrequent_ms > 24 * MAX_LEASE_MS {
-            return refuse(
-                "infrequentInterval",
-                infrequent_ms,
-                format!("must be from frequentInterval ({frequent_ms} ms) to a day"),
-            );
-        }
+        check(
+            "infrequentInterval",
+            infrequent_ms,
+            frequent_ms..=24 * MAX_LEASE_MS,
+            &["must be from frequentInterval (", &frequent_ms.to_string(), " ms) to a day"],
+        )?;
         let config = Self {
             lockfile_path: check_path(settings.lockfile_path.as_deref())?,
             server_id: check_name("serverId", settings.server_id.as_deref())?,
@@ -179,49 +199,40 @@ impl Config {
 
     fn check_ranges(&self) -> Result<(), ConfigError> {
         let lease_ms = self.leader_timeout_ms;
-        if self.frequent_interval_ms < 50 || self.frequent_interval_ms >= lease_ms {
-            return refuse(
-                "frequentInterval",
-                self.frequent_interval_ms,
-                format!("must be from 50 ms to less than leaderTimeout ({lease_ms} ms)"),
-            );
-        }
+        let lease = lease_ms.to_string();
+        check(
+            "frequentInterval",
+            self.frequent_interval_ms,
+            50..=lease_ms - 1,
+            &["must be from 50 ms to less than leaderTimeout (", &lease, " ms)"],
+        )?;
         // Two readings in whole milliseconds may be wrong by two of them.
-        if self.margin_ms < 10 || self.margin_ms > lease_ms / 2 {
-            return refuse(
-                "margin",
-                self.margin_ms,
-                format!("must be from 10 ms to half of leaderTimeout ({lease_ms} ms)"),
-            );
+        check(
+            "margin",
+            self.margin_ms,
+            10..=lease_ms / 2,
+            &["must be from 10 ms to half of leaderTimeout (", &lease, " ms)"],
+        )?;
+        check(
+            "maxLease",
+            self.max_lease_ms,
+            lease_ms..=MAX_LEASE_MS,
+            &[
+                "is the longest lease of the whole group, so from the own leaderTimeout (",
+                &lease,
+                " ms) to one hour",
+            ],
+        )?;
+        let rule = "must be from 50 ms to 10 minutes";
+        check("peerTimeout", self.peer_timeout_ms, 50..=600_000, &[rule])?;
+        check("storeSkew", self.store_skew_ms, 0..=600_000, &["must be at most 10 minutes"])?;
+        let [first_ms, second_ms] = self.retry_delays_ms;
+        if first_ms.min(second_ms) == 0 || first_ms.max(second_ms) > lease_ms {
+            let value = ["[", &first_ms.to_string(), ", ", &second_ms.to_string(), "]"].concat();
+            return refuse("retryDelays", &value, &["each pause lasts from 1 ms to the lease"]);
         }
-        if self.max_lease_ms < lease_ms || self.max_lease_ms > MAX_LEASE_MS {
-            return refuse(
-                "maxLease",
-                self.max_lease_ms,
-                format!(
-                    "is the longest lease of the whole group, so from the own leaderTimeout \
-                     ({lease_ms} ms) to one hour"
-                ),
-            );
-        }
-        if !(50..=600_000).contains(&self.peer_timeout_ms) {
-            return refuse("peerTimeout", self.peer_timeout_ms, "must be from 50 ms to 10 minutes");
-        }
-        if self.store_skew_ms > 600_000 {
-            return refuse("storeSkew", self.store_skew_ms, "must be at most 10 minutes");
-        }
-        if self.retry_delays_ms.iter().any(|delay_ms| *delay_ms == 0 || *delay_ms > lease_ms) {
-            return refuse(
-                "retryDelays",
-                format!("{:?}", self.retry_delays_ms),
-                "each pause lasts from 1 ms to the lease",
-            );
-        }
-        if self.term_floor > MAX_TERM / 2 {
-            let rule = "must be at most 2^51: terms end at 2^52 (S2) and need room to grow";
-            return refuse("termFloor", self.term_floor, rule);
-        }
-        Ok(())
+        let rule = "must be at most 2^51: terms end at 2^52 (S2) and need room to grow";
+        check("termFloor", self.term_floor, 0..=MAX_TERM / 2, &[rule])
     }
 
     fn with_request_timeout(mut self, asked_ms: Option<u64>) -> Result<Self, ConfigError> {
@@ -232,41 +243,41 @@ impl Config {
         let fits_ms = budget_ms / 4;
         // By default every one of the four requests may be some milliseconds late besides.
         self.request_timeout_ms = asked_ms.unwrap_or(fits_ms.saturating_sub(10).min(1_800));
-        let rule = format!(
-            "S8: frequentInterval ({}) + 4 * requestTimeout + retryDelays ({delays_ms}) must not exceed \
-             leaderTimeout - margin ({}), so that three attempts and a read-back fit before the fence; \
-             lower frequentInterval or raise leaderTimeout",
-            self.frequent_interval_ms,
-            self.leader_timeout_ms - self.margin_ms,
-        );
+        let rule = [
+            "S8: frequentInterval (",
+            &self.frequent_interval_ms.to_string(),
+            ") + 4 * requestTimeout + retryDelays (",
+            &delays_ms.to_string(),
+            ") must not exceed leaderTimeout - margin (",
+            &(self.leader_timeout_ms - self.margin_ms).to_string(),
+            "), so that three attempts and a read-back fit before the fence; lower frequentInterval or raise \
+             leaderTimeout",
+        ];
         match asked_ms {
-            Some(ms) if ms < SHORTEST_MS => {
-                return refuse("requestTimeout", ms, "must be at least 50 ms");
+            Some(ms) => {
+                let least = &["must be at least 50 ms"];
+                check("requestTimeout", ms, SHORTEST_MS..=u64::MAX, least)?;
+                check("requestTimeout", ms, 0..=fits_ms, &rule)?;
             }
-            Some(ms) if ms > fits_ms => return refuse("requestTimeout", ms, rule),
             None if self.request_timeout_ms < SHORTEST_MS => {
-                return refuse("frequentInterval", self.frequent_interval_ms, rule);
+                return refuse("frequentInterval", &self.frequent_interval_ms.to_string(), &rule);
             }
-            _ => {}
+            None => {}
         }
         if let Some(sustain_ms) = self.sustain_ms {
             let grace_ms = self.grace_ms(0);
             let least_ms =
                 grace_ms + self.store_skew_ms + 4 * self.request_timeout_ms + SPREAD_MS + 1_000;
-            if sustain_ms < least_ms {
-                return refuse(
-                    "sustain",
-                    sustain_ms,
-                    format!(
-                        "a tick must outlast the grace ({grace_ms} ms: leaderTimeout, maxLease or storeSkew + \
-                         2 s) + storeSkew + 4 * requestTimeout + 1.5 s, {least_ms} ms in all, or it could never \
-                         take over a dead leader's lease"
-                    ),
-                );
-            }
-            if sustain_ms > 900_000 {
-                return refuse("sustain", sustain_ms, "a cron tick ends after 15 minutes at most");
-            }
+            let rule = [
+                "a tick must outlast the grace (",
+                &grace_ms.to_string(),
+                " ms: leaderTimeout, maxLease or storeSkew + 2 s) + storeSkew + 4 * requestTimeout + 1.5 s, ",
+                &least_ms.to_string(),
+                " ms in all, or it could never take over a dead leader's lease",
+            ];
+            check("sustain", sustain_ms, least_ms..=u64::MAX, &rule)?;
+            let rule = "a cron tick ends after 15 minutes at most";
+            check("sustain", sustain_ms, 0..=900_000, &[rule])?;
         }
         Ok(self)
     }
@@ -285,28 +296,27 @@ impl Config {
     }
 
     /// The configuration as the JSON object that `Elector.config` shows.
-    pub fn to_json(&self) -> Value {
-        let mut shown = Map::new();
-        let mut put = |name: &str, value: Value| {
-            shown.insert(name.to_owned(), value);
-        };
-        put("lockfilePath", self.lockfile_path.as_str().into());
-        put("serverId", self.server_id.as_str().into());
-        put("serverAddr", self.server_addr.as_str().into());
-        put("frequentInterval", self.frequent_interval_ms.into());
-        put("infrequentInterval", self.infrequent_interval_ms.into());
-        put("leaderTimeout", self.leader_timeout_ms.into());
-        put("peerMode", self.peer_mode.into());
-        put("peerTimeout", self.peer_timeout_ms.into());
-        put("follow", self.follow.name().into());
-        put("margin", self.margin_ms.into());
-        put("storeSkew", self.store_skew_ms.into());
-        put("maxLease", self.max_lease_ms.into());
-        put("requestTimeout", self.request_timeout_ms.into());
-        put("retryDelays", self.retry_delays_ms.to_vec().into());
-        put("termFloor", self.term_floor.into());
-        put("sustain", self.sustain_ms.map_or(Value::Null, Into::into));
-        Value::Object(shown)
+    pub fn to_json(&self) -> String {
+        let [first_ms, second_ms] = self.retry_delays_ms;
+        let delays = ["[", &first_ms.to_string(), ",", &second_ms.to_string(), "]"].concat();
+        Writer::new()
+            .text("lockfilePath", &self.lockfile_path)
+            .text("serverId", &self.server_id)
+            .text("serverAddr", &self.server_addr)
+            .number("frequentInterval", self.frequent_interval_ms)
+            .number("infrequentInterval", self.infrequent_interval_ms)
+            .number("leaderTimeout", self.leader_timeout_ms)
+            .flag("peerMode", self.peer_mode)
+            .number("peerTimeout", self.peer_timeout_ms)
+            .text("follow", self.follow.name())
+            .number("margin", self.margin_ms)
+            .number("storeSkew", self.store_skew_ms)
+            .number("maxLease", self.max_lease_ms)
+            .number("requestTimeout", self.request_timeout_ms)
+            .raw("retryDelays", &delays)
+            .number("termFloor", self.term_floor)
+            .maybe_number("sustain", self.sustain_ms)
+            .end()
     }
 }
 
@@ -331,101 +341,86 @@ impl Settings {
     ///
     /// # Errors
     /// An option of the wrong type, or one that nobody knows.
-    pub fn from_json(options: &Map<String, Value>) -> Result<Self, ConfigError> {
+    pub fn from_json(options: &Object) -> Result<Self, ConfigError> {
         let mut settings = Self::default();
-        for (name, value) in options {
-            if !value.is_null() {
-                settings.set(name, value)?;
-            }
+        for (name, value) in options.iter().filter(|(_, value)| !json::is_null(value)) {
+            settings.set(name, value)?;
         }
         Ok(settings)
     }
 
-    fn set(&mut self, name: &str, value: &Value) -> Result<(), ConfigError> {
-        match name {
-            "lockfilePath" => self.lockfile_path = Some(text(name, value)?),
-            "serverId" => self.server_id = Some(text(name, value)?),
-            "serverAddr" => self.server_addr = Some(text(name, value)?),
-            "frequentInterval" => self.frequent_interval_ms = Some(ms(name, value)?),
-            "infrequentInterval" => self.infrequent_interval_ms = Some(ms(name, value)?),
-            "leaderTimeout" => self.leader_timeout_ms = Some(ms(name, value)?),
-            "peerMode" => self.peer_mode = Some(flag(name, value)?),
-            "peerTimeout" => self.peer_timeout_ms = Some(ms(name, value)?),
-            "follow" => self.follow = Some(follow(name, value)?),
-            "margin" => self.margin_ms = Some(ms(name, value)?),
-            "storeSkew" => self.store_skew_ms = Some(ms(name, value)?),
-            "maxLease" => self.max_lease_ms = Some(ms(name, value)?),
-            "requestTimeout" => self.request_timeout_ms = Some(ms(name, value)?),
-            "retryDelays" => self.retry_delays_ms = Some(delays(name, value)?),
-            "termFloor" => self.term_floor = Some(ms(name, value)?),
-            "sustain" => self.sustain_ms = Some(ms(name, value)?),
+    fn set(&mut self, name: &str, value: &str) -> Result<(), ConfigError> {
+        let number = match name {
+            "lockfilePath" => return put(&mut self.lockfile_path, name, value, TEXT),
+            "serverId" => return put(&mut self.server_id, name, value, TEXT),
+            "serverAddr" => return put(&mut self.server_addr, name, value, TEXT),
+            "peerMode" => return put(&mut self.peer_mode, name, value, FLAG),
+            "follow" => return put(&mut self.follow, name, value, FOLLOW),
+            "retryDelays" => return put(&mut self.retry_delays_ms, name, value, DELAYS),
+            "termFloor" => return put(&mut self.term_floor, name, value, NUMBER),
+            "frequentInterval" => &mut self.frequent_interval_ms,
+            "infrequentInterval" => &mut self.infrequent_interval_ms,
+            "leaderTimeout" => &mut self.leader_timeout_ms,
+            "peerTimeout" => &mut self.peer_timeout_ms,
+            "margin" => &mut self.margin_ms,
+            "storeSkew" => &mut self.store_skew_ms,
+            "maxLease" => &mut self.max_lease_ms,
+            "requestTimeout" => &mut self.request_timeout_ms,
+            "sustain" => &mut self.sustain_ms,
             // Its value is not shown: it may be a secret that was put into the wrong place.
-            _ => return refuse(name, "(not shown)", "no such option; the README lists them"),
-        }
-        Ok(())
+            _ => return refuse(name, "(not shown)", &["no such option; the README lists them"]),
+        };
+        put(number, name, value, MILLISECONDS)
     }
 }
 
+/// How the JSON of an option is read, and what it must be.
+type Kind<T> = (fn(&str) -> Option<T>, &'static str);
+
+const TEXT: Kind<String> = (json::text, "must be a text");
+const FLAG: Kind<bool> = (json::flag, "must be true or false");
+const NUMBER: Kind<u64> = (exact, "must be a whole number, 0 or more");
+const MILLISECONDS: Kind<u64> = (exact, "must be a whole number of milliseconds, 0 or more");
+const FOLLOW: Kind<Follow> = (
+    |value| Follow::from_name(&json::text(value)?),
+    "must be \"tight\", \"balanced\" or \"frugal\"",
+);
+const DELAYS: Kind<[u64; 2]> = (
+    |value| json::two_wholes(value).filter(|delays| delays.iter().all(|ms| *ms <= MAX_LEASE_MS)),
+    "must be two whole numbers of milliseconds, the pauses before attempts two and three",
+);
+
+fn put<T>(
+    place: &mut Option<T>,
+    name: &str,
+    value: &str,
+    (read, rule): Kind<T>,
+) -> Result<(), ConfigError> {
+    *place = read(value);
+    if place.is_some() { Ok(()) } else { refuse(name, &shown(value), &[rule]) }
+}
+
+/// A number that JavaScript knows exactly.
+fn exact(value: &str) -> Option<u64> {
+    json::whole(value).filter(|number| *number < 1 << 53)
+}
+
 /// A value for an error: what it is, and no more of it than helps.
-fn shown(value: &Value) -> String {
-    match value {
-        Value::Object(fields) => match fields.get(NOT_JSON).and_then(Value::as_str) {
-            Some(text) => text.chars().take(60).collect(),
+fn shown(value: &str) -> String {
+    if let Some(found) = json::text(value) {
+        return quoted(first(&found, 60));
+    }
+    match Object::read(value.as_bytes()) {
+        Some(fields) => match fields.get(NOT_JSON).and_then(json::text) {
+            Some(found) => first(&found, 60).to_owned(),
             None => "(an object)".to_owned(),
         },
-        Value::String(text) => format!("{:?}", text.chars().take(60).collect::<String>()),
-        other => other.to_string().chars().take(60).collect(),
+        None => first(value, 60).to_owned(),
     }
 }
 
 /// The field under which JavaScript hands over a value that JSON would change (NaN, a function).
 const NOT_JSON: &str = "not JSON";
-
-fn text(name: &str, value: &Value) -> Result<String, ConfigError> {
-    match value {
-        Value::String(text) => Ok(text.clone()),
-        other => refuse(name, shown(other), "must be a text"),
-    }
-}
-
-fn flag(name: &str, value: &Value) -> Result<bool, ConfigError> {
-    match value {
-        Value::Bool(flag) => Ok(*flag),
-        other => refuse(name, shown(other), "must be true or false"),
-    }
-}
-
-fn ms(name: &str, value: &Value) -> Result<u64, ConfigError> {
-    const LARGEST: u64 = (1 << 53) - 1;
-    match value.as_u64().filter(|number| *number <= LARGEST) {
-        Some(number) => Ok(number),
-        None if name == "termFloor" => {
-            refuse(name, shown(value), "must be a whole number, 0 or more")
-        }
-        None => refuse(name, shown(value), "must be a whole number of milliseconds, 0 or more"),
-    }
-}
-
-fn follow(name: &str, value: &Value) -> Result<Follow, ConfigError> {
-    match value.as_str().and_then(Follow::from_name) {
-        Some(follow) => Ok(follow),
-        None => refuse(name, shown(value), "must be \"tight\", \"balanced\" or \"frugal\""),
-    }
-}
-
-fn delays(name: &str, value: &Value) -> Result<[u64; 2], ConfigError> {
-    let rule =
-        "must be two whole numbers of milliseconds, the pauses before attempts two and three";
-    let Some([first, second]) = value.as_array().map(Vec::as_slice) else {
-        return refuse(name, shown(value), rule);
-    };
-    match (first.as_u64(), second.as_u64()) {
-        (Some(first_ms), Some(second_ms)) if first_ms.max(second_ms) <= MAX_LEASE_MS => {
-            Ok([first_ms, second_ms])
-        }
-        _ => refuse(name, shown(value), rule),
-    }
-}
 
 fn default_delays(lease_ms: u64) -> [u64; 2] {
     let scale_ms = lease_ms.min(15_000);
@@ -436,12 +431,12 @@ fn check_path(path: Option<&str>) -> Result<String, ConfigError> {
     let rule = "is the key of the lease object: 1 to 1024 bytes, without a leading slash, empty or dot \
                 segments, or control characters, such as \"leader/my-group.json\"";
     let Some(path) = path else {
-        return refuse("lockfilePath", "(not set)", rule);
+        return refuse("lockfilePath", "(not set)", &[rule]);
     };
     let segments_ok =
         path.split('/').all(|segment| !segment.is_empty() && segment != "." && segment != "..");
     if path.len() > MAX_NAME_BYTES || !segments_ok || path.chars().any(char::is_control) {
-        return refuse("lockfilePath", format!("{path:?}"), rule);
+        return refuse("lockfilePath", &quoted(path), &[rule]);
     }
     Ok(path.to_owned())
 }
@@ -454,7 +449,8 @@ fn check_name(field: &str, name: Option<&str>) -> Result<String, ConfigError> {
                 || name.len() > MAX_NAME_BYTES
                 || name.chars().any(char::is_control) =>
         {
-            refuse(field, format!("{name:?}"), "must be 1 to 1024 bytes without control characters")
+            let rule = "must be 1 to 1024 bytes without control characters";
+            refuse(field, &quoted(name), &[rule])
         }
         Some(name) => Ok(name.to_owned()),
     }
@@ -466,8 +462,8 @@ fn check_addr(addr: Option<&str>) -> Result<String, ConfigError> {
         Some(addr) if is_peer_addr(addr) => Ok(addr.to_owned()),
         Some(addr) => refuse(
             "serverAddr",
-            format!("{addr:?}"),
-            "must be a host or host:port, without scheme, path or user",
+            &quoted(addr),
+            &["must be a host or host:port, without scheme, path or user"],
         ),
     }
 }
@@ -480,11 +476,13 @@ pub fn is_peer_addr(addr: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn config_of(options: Value) -> Result<Config, ConfigError> {
         let mut options = options.as_object().expect("tests give objects").clone();
         options.entry("lockfilePath").or_insert_with(|| "leader/jobs.json".into());
+        let options = Value::Object(options).to_string();
+        let options = Object::read(options.as_bytes()).expect("tests give objects");
         Config::new(&Settings::from_json(&options)?)
     }
 

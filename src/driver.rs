@@ -3,21 +3,23 @@
 //! [`run`] carries out the steps of an [`Election`] one after the other. While a request is under way it still
 //! watches the fence, so that the end of an authority is told when it happens, not when the answer comes.
 
-use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
-use std::future::Future;
-use std::pin::{Pin, pin};
-use std::rc::Rc;
-use std::task::{Poll, Waker};
+use alloc::collections::VecDeque;
+use alloc::rc::Rc;
+use core::cell::{Cell, RefCell};
+use core::future::Future;
+use core::pin::{Pin, pin};
+use core::task::{Poll, Waker};
 
 use futures::future::{Either, select};
 
 use crate::clock::Now;
 use crate::config::Config;
 use crate::election::{Authority, Election, Event, Input, PeerAnswer, Step};
-use crate::fetch::{Request, Response};
+use crate::json::Object;
 use crate::lease::{self, Lease, Stamp};
 use crate::peer;
+use crate::prelude::*;
+use crate::request::{Request, Response};
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Store, Version,
 };
@@ -58,7 +60,7 @@ pub trait Host {
     fn random(&self) -> Result<[u8; 16], String>;
 
     /// Sends one HTTP request, once, and reads the answer's body up to `limit` bytes; of a longer one the rest
-    /// is left, and [`Body::truncated`](crate::fetch::Body::truncated) says so. Whatever the status is, it is
+    /// is left, and [`Body::truncated`](crate::request::Body::truncated) says so. Whatever the status is, it is
     /// an answer.
     ///
     /// The request goes out as it is: it is signed, so no header that it has may be changed. It must not be
@@ -134,7 +136,7 @@ impl Handle {
 
     /// Ends as soon as something has been told.
     fn told(&self) -> impl Future<Output = ()> + '_ {
-        std::future::poll_fn(|context| {
+        core::future::poll_fn(|context| {
             if !self.inner.commands.borrow().is_empty() {
                 return Poll::Ready(());
             }
@@ -165,7 +167,7 @@ pub async fn run<S: Store, H: Host>(
 ) {
     let mut request: Option<Pin<Box<dyn Future<Output = Input> + '_>>> = None;
     loop {
-        let commands = std::mem::take(&mut *handle.inner.commands.borrow_mut());
+        let commands = core::mem::take(&mut *handle.inner.commands.borrow_mut());
         for input in commands {
             handle.inner.election.borrow_mut().handle(host.now(), input);
         }
@@ -227,11 +229,9 @@ async fn carry_out<S: Store, H: Host>(store: &S, host: &H, step: Step, config: C
 
 async fn ask_peer<H: Host>(host: &H, addr: &str, config: &Config) -> PeerAnswer {
     let Some(url) = peer::url(addr, &config.server_addr) else { return PeerAnswer::Silent };
-    let Ok(request) = http::Request::get(url).body(Vec::new()) else { return PeerAnswer::Silent };
+    let request = Request::new("GET", url);
     match host.fetch(request, peer::MAX_ANSWER_BYTES + 1).await {
-        Ok(answer) => {
-            peer::judge(answer.status().as_u16(), &answer.body().bytes, &config.lockfile_path)
-        }
+        Ok(answer) => peer::judge(answer.status, &answer.body.bytes, &config.lockfile_path),
         Err(_) => PeerAnswer::Silent,
     }
 }
@@ -253,7 +253,9 @@ async fn perform_within<S: Store, H: Host>(
     match select(pin!(store.perform(operation)), pin!(host.sleep(timeout_ms))).await {
         Either::Left((answer, _)) => answer,
         Either::Right(_) => {
-            let message = format!("{}: {name}: no answer within {timeout_ms} ms", store.describe());
+            let within = timeout_ms.to_string();
+            let pieces = [&store.describe(), ": ", name, ": no answer within ", &within, " ms"];
+            let message = pieces.concat();
             let cause = Fault::new(FaultKind::Timeout, message);
             let outcome = Outcome::Unknown { retry_after_ms: None, cause };
             Answer { outcome, facts: Facts::default() }
@@ -272,7 +274,7 @@ pub fn new_election<H: Host>(host: &H, config: Config) -> Result<Election, Strin
 }
 
 fn session_id(random: [u8; 16]) -> String {
-    random.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(random)
 }
 
 /// Why [`init`] made no new group.
@@ -284,18 +286,25 @@ pub enum InitError {
     Store(Fault),
 }
 
-impl std::fmt::Display for InitError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl InitError {
+    /// What to tell people.
+    pub fn message(&self) -> &str {
         match self {
-            Self::Exists => f.write_str(
-                "the lease object exists already: this group was started before, and needs no init",
-            ),
-            Self::Store(fault) => fault.fmt(f),
+            Self::Exists => {
+                "the lease object exists already: this group was started before, and needs no init"
+            }
+            Self::Store(fault) => &fault.message,
         }
     }
 }
 
-impl std::error::Error for InitError {}
+impl core::fmt::Display for InitError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.message())
+    }
+}
+
+impl core::error::Error for InitError {}
 
 /// Starts a new group without the grace: creates a tombstone, if there is no record. It is the operator's
 /// word that no member ran within `maxLease` (S7), so it belongs into no start script.
@@ -335,7 +344,7 @@ pub async fn init<S: Store, H: Host>(
                 Outcome::Unknown { cause, .. } => cause,
                 _ => Fault::new(
                     FaultKind::Nonsense,
-                    format!("{}: refused to create an absent object", store.describe()),
+                    [&store.describe(), ": refused to create an absent object"].concat(),
                 ),
             })),
         },
@@ -374,6 +383,6 @@ fn tombstone(config: &Config, session: &str, storage_ms: u64) -> Lease {
         parked: false,
         slot: None,
         slot_done: None,
-        extra: serde_json::Map::new(),
+        extra: Object::new(),
     }
 }

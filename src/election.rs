@@ -11,13 +11,14 @@
 //!
 //! Nothing here is a stored "is leader": [`Election::authority`] computes from the reading it is given.
 
-use std::cell::Cell;
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
+use core::cell::Cell;
 
 use crate::age::Observation;
 use crate::clock::{Clocks, Drift, Now, Since};
 use crate::config::{Config, Follow, SPREAD_MS, is_peer_addr};
 use crate::lease::{Closed, Flaw, Lease, MAX_TERM, Reading, Stamp};
+use crate::prelude::*;
 use crate::store::{Answer, Condition, Facts, Fault, FaultKind, Outcome, Version};
 
 macro_rules! planted {
@@ -889,7 +890,7 @@ impl Election {
         facts: &Facts,
         drift: Drift,
     ) {
-        let before = std::mem::replace(&mut self.seen, Seen::Nothing);
+        let before = core::mem::replace(&mut self.seen, Seen::Nothing);
         let (mut observation, oldest_ms) = match before {
             Seen::Record { observation, .. } if observation.version == version => {
                 (observation, None)
@@ -939,7 +940,7 @@ impl Election {
             Outcome::Written { version: None } => self.plan_look(now, 0),
             Outcome::Refused if planted!(RefusedIsSuccess) => {
                 let attempt = self.unresolved.swap_remove(index);
-                let version = Version(format!("\"{sequence}\""));
+                let version = Version(["\"", &sequence.to_string(), "\""].concat());
                 self.on_landed(now, attempt, version);
             }
             Outcome::Refused => {

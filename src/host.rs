@@ -1,7 +1,9 @@
 //! Host names that are put into URLs: only such as every URL parser leaves as they are, and what kind of place
 //! they name. Addresses of peers come out of a bucket, so this is the gate before any request.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::prelude::*;
 
 /// A host without port, as it stands in a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,7 +15,7 @@ impl Host {
     pub fn parse(text: &str) -> Option<Self> {
         if let Some(inner) = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
             let ip: Ipv6Addr = inner.parse().ok()?;
-            return Some(Self(format!("[{ip}]")));
+            return Some(Self(in_brackets(ip)));
         }
         let host = text.to_ascii_lowercase();
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
@@ -74,6 +76,38 @@ impl Host {
     }
 }
 
+/// An IPv6 address as URL parsers write it: the longest run of zeros left out, the first of equals, and never a part
+/// of it as IPv4, which is what `Display` does.
+fn in_brackets(ip: Ipv6Addr) -> String {
+    let segments = ip.segments();
+    let zeros_from = |start: usize| segments[start..].iter().take_while(|part| **part == 0).count();
+    let (length, start) = (0..8)
+        .rev()
+        .map(|start| (zeros_from(start), start))
+        .max_by_key(|run| run.0)
+        .unwrap_or((0, 0));
+    let left_out = if length > 1 { start..start + length } else { 8..8 };
+    let mut text = "[".to_owned();
+    for (place, segment) in segments.into_iter().enumerate() {
+        if left_out.contains(&place) {
+            if place == left_out.start {
+                text.push_str("::");
+            }
+            continue;
+        }
+        if !text.ends_with(['[', ':']) {
+            text.push(':');
+        }
+        let digits = (segment.checked_ilog(16).unwrap_or(0) + 1) as u16;
+        for digit in (0..digits).rev() {
+            let nibble = u32::from(segment >> (4 * digit) & 15);
+            text.extend(char::from_digit(nibble, 16));
+        }
+    }
+    text.push(']');
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,6 +116,18 @@ mod tests {
     fn only_spellings_that_url_parsers_leave_alone_are_hosts() {
         for good in ["a", "a.b-c.example", "x_y", "10.0.1.42", "[::1]", "[fd00::1]", "127.0.0.1"] {
             assert_eq!(Host::parse(good).as_ref().map(Host::as_str), Some(good));
+        }
+        // What `new URL` makes of them.
+        for (text, written) in [
+            ("[::]", "[::]"),
+            ("[1::]", "[1::]"),
+            ("[2001:DB8:0::01]", "[2001:db8::1]"),
+            ("[1:0:0:2:0:0:0:3]", "[1:0:0:2::3]"),
+            ("[1:0:0:2:0:0:3:4]", "[1::2:0:0:3:4]"),
+            ("[1:0:2:3:4:5:6:7]", "[1:0:2:3:4:5:6:7]"),
+            ("[::ffff:10.0.1.42]", "[::ffff:a00:12a]"),
+        ] {
+            assert_eq!(Host::parse(text).as_ref().map(Host::as_str), Some(written));
         }
         for bad in [
             "",

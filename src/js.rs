@@ -4,22 +4,24 @@
 //! on to the other. The JavaScript side owns promises, signals and callbacks; this side owns the election, and
 //! moves only while [`RawElector::poll`] runs. An error is thrown as a text: JSON with `code`, `message`, `field`.
 
-use std::cell::RefCell;
-use std::future::Future;
-use std::pin::Pin;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
+use alloc::rc::Rc;
+use alloc::sync::Arc;
+use alloc::task::Wake;
+use core::cell::RefCell;
+use core::future::Future;
+use core::pin::Pin;
+use core::sync::atomic::{AtomicBool, Ordering};
+use core::task::{Context, Poll, Waker};
 
-use serde_json::{Map, Value, json};
 use wasm_bindgen::prelude::*;
 
 use crate::bucket::{self, Bucket, CredentialSource, read_credentials};
 use crate::config::{Config, ConfigError, HostClock, Settings};
 use crate::driver::{self, Handle, Host};
 use crate::election::{Event, Input};
+use crate::json::{self, Object, Writer, quoted};
 use crate::lease;
+use crate::prelude::*;
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Store, Version,
 };
@@ -33,8 +35,8 @@ pub struct RawElector {
     store: Rc<AnyStore>,
     web: Web,
     link: Rc<Link>,
-    task: Option<Pin<Box<dyn Future<Output = Value>>>>,
-    events: Rc<RefCell<Vec<Value>>>,
+    task: Option<Pin<Box<dyn Future<Output = String>>>>,
+    events: Rc<RefCell<Vec<String>>>,
     woken: Arc<Woken>,
 }
 
@@ -92,7 +94,7 @@ impl RawElector {
             None => AnyStore::Custom(CustomStore { web: web.clone(), key: key.clone() }),
         };
         let election = driver::new_election(&web, config).map_err(|message| {
-            thrown("EDGELECT_RANDOMNESS", &format!("no randomness here: {message}"))
+            thrown("EDGELECT_RANDOMNESS", &["no randomness here: ", &message].concat())
         })?;
         Ok(Self {
             handle: Handle::new(election),
@@ -114,7 +116,7 @@ impl RawElector {
                 events.borrow_mut().push(event_json(&event));
             })
             .await;
-            json!({ "type": "finished" })
+            Writer::new().text("type", "finished").end()
         }));
     }
 
@@ -123,12 +125,16 @@ impl RawElector {
         let (handle, store, web) = (self.handle.clone(), Rc::clone(&self.store), self.web.clone());
         self.task = Some(Box::pin(async move {
             let config = handle.with(|election| election.config().clone());
-            let (code, message) = match driver::init(&*store, &web, &config).await {
-                Ok(()) => return json!({ "type": "finished" }),
-                Err(error @ driver::InitError::Exists) => ("EDGELECT_EXISTS", error.to_string()),
-                Err(error) => ("EDGELECT_STORE", error.to_string()),
-            };
-            json!({ "type": "finished", "error": error_json(code, &message) })
+            let mut end = Writer::new();
+            end.text("type", "finished");
+            if let Err(error) = driver::init(&*store, &web, &config).await {
+                let code = match &error {
+                    driver::InitError::Exists => "EDGELECT_EXISTS",
+                    driver::InitError::Store(_) => "EDGELECT_STORE",
+                };
+                end.raw("error", &thrown(code, error.message()));
+            }
+            end.end()
         }));
     }
 
@@ -148,7 +154,7 @@ impl RawElector {
                 Poll::Pending => break,
             }
         }
-        Value::Array(self.events.take()).to_string()
+        ["[", &self.events.take().join(","), "]"].concat()
     }
 
     /// How an operation that the host began has ended.
@@ -186,12 +192,8 @@ impl RawElector {
             ("serverId", &old.server_id, &config.server_id),
         ] {
             if was != is {
-                return Err(config_error(ConfigError {
-                    field: field.to_owned(),
-                    value: format!("{is:?}"),
-                    rule: "can't change while the elector runs; stop it and make a new one"
-                        .to_owned(),
-                }));
+                let rule = "can't change while the elector runs; stop it and make a new one";
+                return Err(config_error(ConfigError::new(field, quoted(is), &[rule])));
             }
         }
         self.handle.tell(Input::Configure(Box::new(config)));
@@ -201,13 +203,13 @@ impl RawElector {
     /// `[term, remainingMs]` with authority, `undefined` without.
     pub fn authority(&self) -> Option<Vec<f64>> {
         let authority = self.handle.authority(self.web.now())?;
-        Some(vec![authority.term as f64, authority.remaining_ms as f64])
+        Some([authority.term as f64, authority.remaining_ms as f64].into())
     }
 
     /// The status as JSON.
     pub fn status(&self) -> String {
         let (now, requests) = (self.web.now(), self.handle.requests());
-        self.handle.with(|election| status::status(election, now, requests)).to_string()
+        self.handle.with(|election| status::status(election, now, requests))
     }
 
     /// The answer to `GET /health/leadership` as JSON: `{ status, etag, body }`.
@@ -215,7 +217,11 @@ impl RawElector {
         let now = self.web.now();
         let answer = self.handle.with(|election| peer::answer(election, now));
         let etag = answer.etag.map(|version| version.0);
-        json!({ "status": answer.status, "etag": etag, "body": answer.body }).to_string()
+        Writer::new()
+            .number("status", answer.status.into())
+            .maybe_text("etag", etag.as_deref())
+            .text("body", &answer.body)
+            .end()
     }
 }
 
@@ -233,7 +239,7 @@ pub fn check(
         let web = Web::new(Link::new(host));
         open_bucket(&bucket, credentials, &config.lockfile_path, web)?;
     }
-    Ok(config.to_json().to_string())
+    Ok(config.to_json())
 }
 
 /// Checks a bucket's options (`endpoint`, `bucket`, `region`, `pathStyle`) and its credentials.
@@ -247,20 +253,20 @@ pub fn check_bucket(bucket: &str, credentials: Option<String>, host: JsHost) -> 
 #[wasm_bindgen(js_name = fromVariables)]
 pub fn from_variables(variables: &str) -> Result<String, String> {
     let variables = object(variables)?;
-    let get = |name: &str| variables.get(name).and_then(Value::as_str).map(str::to_owned);
+    let get = |name: &str| variables.get(name).and_then(json::text);
     let settings = vars::settings_json(get).map_err(config_error)?;
     let bucket = vars::bucket(get).map_err(config_error)?;
     let secrets = vars::secrets(get).map_err(config_error)?;
-    Ok(json!({
-        "settings": settings,
-        "bucket": bucket.to_json(),
-        "credentials": {
-            "accessKeyId": secrets.access_key_id,
-            "secretAccessKey": secrets.secret_access_key,
-            "sessionToken": secrets.session_token,
-        },
-    })
-    .to_string())
+    let credentials = Writer::new()
+        .text("accessKeyId", &secrets.access_key_id)
+        .text("secretAccessKey", &secrets.secret_access_key)
+        .maybe_text("sessionToken", secrets.session_token.as_deref())
+        .end();
+    Ok(Writer::new()
+        .raw("settings", &settings.to_json())
+        .raw("bucket", &bucket.to_json())
+        .raw("credentials", &credentials)
+        .end())
 }
 
 fn open_bucket(
@@ -284,42 +290,44 @@ fn read_config(settings: &str, clock: HostClock) -> Result<Config, String> {
     Config::new(&settings).map_err(config_error)
 }
 
-fn object(text: &str) -> Result<Map<String, Value>, String> {
-    match serde_json::from_str(text) {
-        Ok(Value::Object(fields)) => Ok(fields),
-        _ => Err(thrown("EDGELECT_CONFIG", "the options must be an object")),
-    }
+fn object(text: &str) -> Result<Object, String> {
+    Object::read(text.as_bytes())
+        .ok_or_else(|| thrown("EDGELECT_CONFIG", "the options must be an object"))
 }
 
 fn config_error(error: ConfigError) -> String {
-    let mut described = error_json("EDGELECT_CONFIG", &error.to_string());
-    described["field"] = error.field.into();
-    described.to_string()
+    let mut json = error_json("EDGELECT_CONFIG", &error.message());
+    json.text("field", &error.field).end()
 }
 
 fn thrown(code: &str, message: &str) -> String {
-    error_json(code, message).to_string()
+    error_json(code, message).end()
 }
 
-fn error_json(code: &str, message: &str) -> Value {
-    json!({ "code": code, "message": message })
+fn error_json(code: &str, message: &str) -> Writer {
+    let mut json = Writer::new();
+    json.text("code", code).text("message", message);
+    json
 }
 
-fn event_json(event: &Event) -> Value {
+fn event_json(event: &Event) -> String {
+    let mut json = Writer::new();
     match event {
-        Event::Acquired { term } => json!({ "type": "acquired", "term": term }),
+        Event::Acquired { term } => json.text("type", "acquired").number("term", *term),
         Event::Lost { term, reason } => {
-            json!({ "type": "lost", "term": term, "reason": reason.name() })
+            json.text("type", "lost").number("term", *term).text("reason", reason.name())
         }
-        Event::NewLeader { leader_id } => json!({ "type": "newLeader", "leaderId": leader_id }),
-        Event::GivenUp => json!({ "type": "givenUp" }),
-        Event::Failed(fault) => json!({
-            "type": "failed",
-            "message": fault.message,
-            "status": fault.status,
-            "storeCode": fault.code,
-        }),
+        Event::NewLeader { leader_id } => {
+            json.text("type", "newLeader").maybe_text("leaderId", leader_id.as_deref())
+        }
+        Event::GivenUp => json.text("type", "givenUp"),
+        Event::Failed(fault) => json
+            .text("type", "failed")
+            .text("message", &fault.message)
+            .maybe_number("status", fault.status.map(u64::from))
+            .maybe_text("storeCode", fault.code.as_deref()),
     }
+    .end()
 }
 
 /// A store that the application brings: `get(key)` and `putIfMatch(key, body, etag)`.
@@ -343,16 +351,15 @@ impl Store for CustomStore {
             }
         };
         let fields = settled.fields();
-        let date = |name: &str| fields.get(name).and_then(Value::as_u64).filter(|ms| *ms > 0);
+        let date = |name: &str| fields.get(name).and_then(json::whole).filter(|ms| *ms > 0);
         let facts =
             Facts { date_ms: date("date"), last_modified_ms: date("lastModified"), relayed: false };
-        let version =
-            fields.get("etag").and_then(Value::as_str).map(|etag| Version(etag.to_owned()));
+        let version = fields.get("etag").and_then(json::text).map(Version);
         let outcome = if !settled.ok {
             let cause = self.fault(FaultKind::Network, &settled.head);
             Outcome::Unknown { retry_after_ms: None, cause }
-        } else if let Some(what) = fields.get("nonsense").and_then(Value::as_str) {
-            Outcome::Rejected(self.fault(FaultKind::Nonsense, what))
+        } else if let Some(what) = fields.get("nonsense").and_then(json::text) {
+            Outcome::Rejected(self.fault(FaultKind::Nonsense, &what))
         } else {
             let nothing = fields.get("nothing").is_some();
             match (unless, version) {
@@ -372,12 +379,12 @@ impl Store for CustomStore {
     }
 
     fn describe(&self) -> String {
-        format!("custom storage, key {:?}", self.key)
+        ["custom storage, key ", &quoted(&self.key)].concat()
     }
 }
 
 impl CustomStore {
     fn fault(&self, kind: FaultKind, what: &str) -> Fault {
-        Fault::new(kind, format!("{}: {what}", self.describe()))
+        Fault::new(kind, [&self.describe(), ": ", what].concat())
     }
 }

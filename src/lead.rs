@@ -1,9 +1,9 @@
 //! Run this while I lead: work that exists only as long as its authority.
 
-use std::cell::{Cell, RefCell};
-use std::future::{Future, poll_fn};
-use std::pin::pin;
-use std::task::Poll;
+use core::cell::{Cell, RefCell};
+use core::future::{Future, poll_fn};
+use core::pin::pin;
+use core::task::Poll;
 
 use futures::future::{Either, select};
 

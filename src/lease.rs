@@ -5,9 +5,9 @@
 //! never allocates more than the body it was given, and sorts everything that is not a usable record into a
 //! [`Flaw`], which the election answers by waiting out the grace (rule S7).
 
-use serde_json::{Map, Value};
-use time::format_description::well_known::Rfc3339;
-use time::{OffsetDateTime, UtcOffset};
+use crate::calendar::{self, Instant};
+use crate::json::{self, Object, Writer};
+use crate::prelude::*;
 
 /// The largest record that is read, in bytes; a longer body is [`Flaw::TooLarge`].
 pub const MAX_RECORD_BYTES: usize = 64 * 1024;
@@ -25,9 +25,8 @@ pub const MAX_TERM: u64 = 1 << 52;
 /// The `format` number that this version writes, and the highest that it claims over.
 pub const FORMAT: u64 = 1;
 
-/// The first instant of the year 1 in milliseconds since the Unix epoch: Go's zero `time.Time`, with which
-/// S3lect marks a resignation.
-const ZERO_TIME_MS: i64 = -62_135_596_800_000;
+/// Go's zero `time.Time`, with which S3lect marks a resignation, in milliseconds since the Unix epoch.
+const ZERO_TIME_MS: i64 = calendar::YEAR_1_MS;
 
 /// The longest identity and address that are written, in bytes; config refuses longer ones.
 pub const MAX_NAME_BYTES: usize = 1024;
@@ -60,8 +59,8 @@ pub struct Lease {
     pub slot: Option<u64>,
     /// `slotDone`: whether the job of `slot` has ended.
     pub slot_done: Option<bool>,
-    /// Fields that we do not know, kept as they are.
-    pub extra: Map<String, Value>,
+    /// Fields that we do not know, kept to the byte.
+    pub extra: Object,
 }
 
 /// The `lastUpdated` of a record.
@@ -124,14 +123,14 @@ pub fn read(body: &[u8]) -> Reading {
     if body.len() > MAX_RECORD_BYTES {
         return Reading::Unreadable(Flaw::TooLarge);
     }
-    let Ok(Value::Object(mut fields)) = serde_json::from_slice::<Value>(body) else {
+    let Some(mut fields) = Object::read(body) else {
         return Reading::Unreadable(Flaw::NotJson);
     };
     // A format that is no number of ours is somebody's later idea, not a damaged record to be healed.
-    match fields.get("format") {
+    match fields.get("format").map(json::whole) {
         None => {}
-        Some(format) if format.as_u64().is_some_and(|number| number <= FORMAT) => {}
-        Some(format) => return Reading::Closed(Closed::NewerFormat(format.as_u64())),
+        Some(Some(number)) if number <= FORMAT => {}
+        Some(other) => return Reading::Closed(Closed::NewerFormat(other)),
     }
     match take_lease(&mut fields) {
         Ok(mut lease) => {
@@ -143,35 +142,29 @@ pub fn read(body: &[u8]) -> Reading {
     }
 }
 
-fn take_lease(fields: &mut Map<String, Value>) -> Result<Lease, Reading> {
-    const FOREIGN: Reading = Reading::Unreadable(Flaw::Foreign);
+const FOREIGN: Reading = Reading::Unreadable(Flaw::Foreign);
+
+fn take_lease(fields: &mut Object) -> Result<Lease, Reading> {
     let leader_id = take_text(fields, "leaderID")?.filter(|id| !id.is_empty()).ok_or(FOREIGN)?;
-    let term = match fields.remove("term") {
-        None | Some(Value::Null) => None,
-        Some(Value::Number(number)) => match number.as_u64() {
+    let term = match take(fields, "term") {
+        None => None,
+        Some(json) => match json::whole(&json) {
             Some(term) if term <= MAX_TERM => Some(term),
-            Some(_) => return Err(Reading::Closed(Closed::TermTooHigh)),
-            // Beyond u64 serde_json keeps a float, which is a term too high as well, unless it is negative.
-            None if number.as_f64().is_some_and(|float| float >= MAX_TERM as f64) => {
-                return Err(Reading::Closed(Closed::TermTooHigh));
-            }
-            None => return Err(FOREIGN),
+            None if !json::is_at_least(&json, MAX_TERM) => return Err(FOREIGN),
+            _ => return Err(Reading::Closed(Closed::TermTooHigh)),
         },
-        Some(_) => return Err(FOREIGN),
     };
-    let lease_ms = match fields.remove("leaseMs") {
-        None | Some(Value::Null) => None,
-        Some(Value::Number(number)) => match number.as_u64() {
+    let lease_ms = match take(fields, "leaseMs") {
+        None => None,
+        Some(json) if !json::is_number(&json) => return Err(FOREIGN),
+        Some(json) => match json::whole(&json) {
             Some(ms) if (MIN_LEASE_MS..=MAX_LEASE_MS).contains(&ms) => Some(ms),
             _ => return Err(Reading::Unreadable(Flaw::Absurd)),
         },
-        Some(_) => return Err(FOREIGN),
     };
-    let last_updated = match take_instant(fields, "lastUpdated")? {
-        Some(instant) if instant.unix_timestamp_nanos() == i128::from(ZERO_TIME_MS) * 1_000_000 => {
-            Stamp::Released
-        }
-        Some(instant) => Stamp::At(unix_ms(instant)),
+    let last_updated = match take_time(fields, "lastUpdated")? {
+        Some(Instant { unix_ms: ZERO_TIME_MS, exact: true }) => Stamp::Released,
+        Some(instant) => Stamp::At(instant.unix_ms),
         None => Stamp::At(0),
     };
     Ok(Lease {
@@ -182,123 +175,114 @@ fn take_lease(fields: &mut Map<String, Value>) -> Result<Lease, Reading> {
         session: take_text(fields, "session")?,
         sequence: take_count(fields, "sequence")?.unwrap_or(0),
         lease_ms,
-        acquired: take_time(fields, "acquired")?,
+        acquired: take_time(fields, "acquired")?.map(|instant| instant.unix_ms),
         transitions: take_count(fields, "transitions")?.unwrap_or(0),
         parked: take_flag(fields, "parked")?.unwrap_or(false),
         slot: take_count(fields, "slot")?,
         slot_done: take_flag(fields, "slotDone")?,
-        extra: Map::new(),
+        extra: Object::new(),
     })
 }
 
+/// Every field that [`write()`] may write; others' fields of these names are not kept.
+const OWN_FIELDS: [&str; 13] = [
+    "leaderID",
+    "leaderAddr",
+    "lastUpdated",
+    "term",
+    "session",
+    "sequence",
+    "leaseMs",
+    "acquired",
+    "transitions",
+    "parked",
+    "slot",
+    "slotDone",
+    "format",
+];
+
 /// Writes a record in the native format.
 pub fn write(lease: &Lease) -> Vec<u8> {
-    let mut fields = Map::new();
-    let mut put = |name: &str, value: Value| {
-        fields.insert(name.to_owned(), value);
-    };
-    put("leaderID", lease.leader_id.as_str().into());
-    put("leaderAddr", lease.leader_addr.as_str().into());
+    write_with(lease, |_| {}).into_bytes()
+}
+
+/// The same with further fields, which `add` writes.
+pub fn write_with(lease: &Lease, add: impl Fn(&mut Writer)) -> String {
+    let mut own = own_fields(lease);
+    let without = own.len();
+    for (name, value) in lease.extra.iter() {
+        if !OWN_FIELDS.contains(&name) {
+            own.raw(name, value);
+        }
+    }
+    // Others' fields are kept as long as the record stays readable with them.
+    if own.len() >= MAX_RECORD_BYTES {
+        own.truncate(without);
+    }
+    add(&mut own);
+    own.end()
+}
+
+fn own_fields(lease: &Lease) -> Writer {
+    let mut own = Writer::new();
     let last_updated = match lease.last_updated {
         Stamp::At(ms) => ms,
         Stamp::Released => ZERO_TIME_MS,
     };
-    put("lastUpdated", rfc3339(last_updated).into());
-    if let Some(term) = lease.term {
-        put("term", term.into());
-    }
+    own.text("leaderID", &lease.leader_id);
+    own.text("leaderAddr", &lease.leader_addr);
+    own.text("lastUpdated", &calendar::rfc3339(last_updated));
+    own.given_number("term", lease.term);
     if let Some(session) = &lease.session {
-        put("session", session.as_str().into());
+        own.text("session", session);
     }
-    put("sequence", lease.sequence.into());
-    if let Some(lease_ms) = lease.lease_ms {
-        put("leaseMs", lease_ms.into());
-    }
+    own.number("sequence", lease.sequence);
+    own.given_number("leaseMs", lease.lease_ms);
     if let Some(acquired) = lease.acquired {
-        put("acquired", rfc3339(acquired).into());
+        own.text("acquired", &calendar::rfc3339(acquired));
     }
-    put("transitions", lease.transitions.into());
-    put("parked", lease.parked.into());
-    if let Some(slot) = lease.slot {
-        put("slot", slot.into());
-    }
+    own.number("transitions", lease.transitions);
+    own.flag("parked", lease.parked);
+    own.given_number("slot", lease.slot);
     if let Some(done) = lease.slot_done {
-        put("slotDone", done.into());
+        own.flag("slotDone", done);
     }
-    put("format", FORMAT.into());
-    let own = fields.clone();
-    for (name, value) in &lease.extra {
-        fields.entry(name.clone()).or_insert_with(|| value.clone());
-    }
-    let body = to_bytes(fields);
-    // Others' fields are kept as long as the record stays readable with them.
-    if body.len() > MAX_RECORD_BYTES { to_bytes(own) } else { body }
+    own.number("format", FORMAT);
+    own
 }
 
-fn to_bytes(fields: Map<String, Value>) -> Vec<u8> {
-    serde_json::to_vec(&Value::Object(fields)).expect("a map with text keys always serialises")
+/// A field's JSON; `null` counts as not there.
+fn take(fields: &mut Object, name: &str) -> Option<String> {
+    fields.remove(name).filter(|json| !json::is_null(json))
 }
 
-/// Reads an RFC 3339 time, with Go's nanoseconds and offsets, as milliseconds since the Unix epoch.
-pub fn parse_rfc3339(text: &str) -> Option<i64> {
-    OffsetDateTime::parse(text, &Rfc3339).ok().map(unix_ms)
-}
-
-fn unix_ms(instant: OffsetDateTime) -> i64 {
-    let ms = instant.unix_timestamp_nanos().div_euclid(1_000_000);
-    i64::try_from(ms).expect("the milliseconds of a year up to 9999 fit")
-}
-
-/// Writes milliseconds since the Unix epoch as RFC 3339 in UTC; a year outside 0 to 9999 is clamped to it.
-pub fn rfc3339(unix_ms: i64) -> String {
-    const LAST_MS: i64 = 253_402_300_799_999;
-    let clamped_ms = unix_ms.clamp(ZERO_TIME_MS, LAST_MS);
-    let instant = OffsetDateTime::from_unix_timestamp_nanos(i128::from(clamped_ms) * 1_000_000)
-        .expect("a clamped time is in range");
-    instant.to_offset(UtcOffset::UTC).format(&Rfc3339).expect("a year up to 9999 has a form")
-}
-
-fn take_text(fields: &mut Map<String, Value>, name: &str) -> Result<Option<String>, Reading> {
-    match fields.remove(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text)),
-        Some(_) => Err(Reading::Unreadable(Flaw::Foreign)),
-    }
-}
-
-fn take_count(fields: &mut Map<String, Value>, name: &str) -> Result<Option<u64>, Reading> {
-    match fields.remove(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(value) => match value.as_u64() {
-            Some(count) => Ok(Some(count)),
-            None => Err(Reading::Unreadable(Flaw::Foreign)),
-        },
-    }
-}
-
-fn take_flag(fields: &mut Map<String, Value>, name: &str) -> Result<Option<bool>, Reading> {
-    match fields.remove(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::Bool(flag)) => Ok(Some(flag)),
-        Some(_) => Err(Reading::Unreadable(Flaw::Foreign)),
-    }
-}
-
-fn take_time(fields: &mut Map<String, Value>, name: &str) -> Result<Option<i64>, Reading> {
-    Ok(take_instant(fields, name)?.map(unix_ms))
-}
-
-fn take_instant(
-    fields: &mut Map<String, Value>,
+/// A field's value as `read` reads it.
+fn take_as<T>(
+    fields: &mut Object,
     name: &str,
-) -> Result<Option<OffsetDateTime>, Reading> {
-    match take_text(fields, name)? {
+    read: fn(&str) -> Option<T>,
+) -> Result<Option<T>, Reading> {
+    match take(fields, name) {
         None => Ok(None),
-        Some(text) => match OffsetDateTime::parse(&text, &Rfc3339) {
-            Ok(instant) => Ok(Some(instant)),
-            Err(_) => Err(Reading::Unreadable(Flaw::Foreign)),
-        },
+        Some(json) => read(&json).map(Some).ok_or(FOREIGN),
     }
+}
+
+fn take_text(fields: &mut Object, name: &str) -> Result<Option<String>, Reading> {
+    take_as(fields, name, json::text)
+}
+
+fn take_count(fields: &mut Object, name: &str) -> Result<Option<u64>, Reading> {
+    take_as(fields, name, json::whole)
+}
+
+fn take_flag(fields: &mut Object, name: &str) -> Result<Option<bool>, Reading> {
+    take_as(fields, name, json::flag)
+}
+
+fn take_time(fields: &mut Object, name: &str) -> Result<Option<Instant>, Reading> {
+    let Some(text) = take_text(fields, name)? else { return Ok(None) };
+    calendar::read_rfc3339(&text).map(Some).ok_or(FOREIGN)
 }
 
 #[cfg(test)]
@@ -321,7 +305,7 @@ mod tests {
                 "slot":1795244280000,"slotDone":true,"format":1,"theirs":{"deep":[1,2]}}"#,
         );
         assert_eq!(lease.last_updated, Stamp::At(1_795_244_292_345));
-        assert_eq!(lease.extra["theirs"]["deep"][1], 2);
+        assert_eq!(lease.extra.get("theirs"), Some(r#"{"deep":[1,2]}"#));
         assert_eq!(read(&write(&lease)), Reading::Lease(Box::new(lease.clone())));
         lease.last_updated = Stamp::Released;
         assert!(String::from_utf8(write(&lease)).unwrap().contains("0001-01-01T00:00:00Z"));
@@ -381,9 +365,15 @@ mod tests {
             let body = format!(r#"{{"leaderID":"a","{field}":[]}}"#);
             assert_eq!(read(body.as_bytes()), Reading::Unreadable(Flaw::Foreign), "{field}");
         }
-        for term in ["4503599627370497", "9223372036854775808", "1e300"] {
+        for term in
+            ["4503599627370497", "9223372036854775808", "1e300", "1e999", "45035996.2737049701e8"]
+        {
             let body = format!(r#"{{"leaderID":"a","term":{term}}}"#);
             assert_eq!(read(body.as_bytes()), Reading::Closed(Closed::TermTooHigh), "{term}");
+        }
+        for term in ["-1", "-1e300", "1.5", "1e15", "4503599627370495.9", "0e99"] {
+            let body = format!(r#"{{"leaderID":"a","term":{term}}}"#);
+            assert_eq!(read(body.as_bytes()), Reading::Unreadable(Flaw::Foreign), "{term}");
         }
         for time in ["10000-01-01T00:00:00Z", "yesterday", ""] {
             let body = format!(r#"{{"leaderID":"a","lastUpdated":"{time}"}}"#);
@@ -400,13 +390,5 @@ mod tests {
         let lease = lease_of(&format!(r#"{{"leaderID":"a","theirs":"{filler}"}}"#));
         let body = write(&lease);
         assert!(body.len() < 1_000 && matches!(read(&body), Reading::Lease(_)));
-    }
-
-    #[test]
-    fn any_time_that_is_written_reads_back() {
-        for unix_ms in [ZERO_TIME_MS, -1, 0, 1_795_244_292_345, 253_402_300_799_999] {
-            assert_eq!(parse_rfc3339(&rfc3339(unix_ms)), Some(unix_ms));
-        }
-        assert_eq!(parse_rfc3339(&rfc3339(i64::MAX)), Some(253_402_300_799_999));
     }
 }

@@ -23,19 +23,26 @@
 //! them; [`store`] knows [`lease`]; [`driver`] joins an election, a store and a host, and is the only module
 //! that knows all three; the faces (`js`, `worker`) come last. `tests/layers.rs` holds this.
 
+#![cfg_attr(not(feature = "std"), no_std)]
+
+extern crate alloc;
+
 pub mod age;
+pub mod calendar;
 pub mod clock;
 pub mod config;
 pub mod driver;
 pub mod election;
-pub mod fetch;
 pub mod host;
+pub mod json;
 pub mod lead;
 pub mod lease;
 pub mod peer;
 #[cfg(planted)]
 pub mod planted;
+mod prelude;
 pub mod remote;
+pub mod request;
 pub mod sigv4;
 pub mod status;
 pub mod store;
@@ -58,3 +65,16 @@ pub use remote::{Provide, S3Store};
 pub use sigv4::Credentials;
 pub use store::Store;
 pub use store::s3::S3Config;
+
+/// The two wasm builds link no `std`: its way to panic, with texts, places and formatting, is a third of them, and
+/// wasm has nowhere to print to. A panic is a trap, which JavaScript sees.
+#[cfg(all(target_arch = "wasm32", not(feature = "std")))]
+mod lean {
+    #[global_allocator]
+    static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+
+    #[panic_handler]
+    fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+        core::arch::wasm32::unreachable()
+    }
+}

@@ -2,12 +2,12 @@
 //!
 //! An answer saves a read of the store; it never grants or extends anything.
 
-use serde_json::Value;
-
 use crate::clock::Now;
 use crate::election::{Election, PeerAnswer};
 use crate::host::Host;
+use crate::json::{self, Writer};
 use crate::lease::{self, Lease, Reading};
+use crate::prelude::*;
 use crate::store::Version;
 
 /// The path of the question.
@@ -38,16 +38,13 @@ impl HealthAnswer {
         Self { status: 405, etag: None, body: r#"{"error":"use GET"}"#.to_owned() }
     }
 
-    fn leading(version: &Version, lease: &Lease, additions: &[(&str, Value)]) -> Self {
-        let mut document = match serde_json::from_slice(&lease::write(lease)) {
-            Ok(Value::Object(document)) => document,
-            _ => return Self::not_leading(),
-        };
-        for (name, value) in additions {
-            document.insert((*name).to_owned(), value.clone());
+    fn leading(version: &Version, lease: &Lease, add: impl Fn(&mut Writer)) -> Self {
+        let mut lease = lease.clone();
+        for name in ["group", "source", "remainingMs"] {
+            lease.extra.remove(name);
         }
-        let etag = Some(version.clone());
-        Self { status: 200, etag, body: Value::Object(document).to_string() }
+        let body = lease::write_with(&lease, add);
+        Self { status: 200, etag: Some(version.clone()), body }
     }
 }
 
@@ -56,11 +53,10 @@ impl HealthAnswer {
 pub fn answer(election: &Election, now: Now) -> HealthAnswer {
     match (election.authority(now), election.record()) {
         (Some(authority), Some((version, lease))) => {
-            let additions = [
-                ("group", election.config().lockfile_path.as_str().into()),
-                ("remainingMs", authority.remaining_ms.into()),
-            ];
-            HealthAnswer::leading(version, lease, &additions)
+            let group = election.config().lockfile_path.as_str();
+            HealthAnswer::leading(version, lease, |answer| {
+                answer.text("group", group).number("remainingMs", authority.remaining_ms);
+            })
         }
         _ => HealthAnswer::not_leading(),
     }
@@ -81,8 +77,9 @@ pub fn answer_from_store(
     if lease.leader_id != server_id || lease.released() || lease.in_grace() || !alive {
         return HealthAnswer::not_leading();
     }
-    let additions = [("group", group.into()), ("source", "store".into())];
-    HealthAnswer::leading(version, lease, &additions)
+    HealthAnswer::leading(version, lease, |answer| {
+        answer.text("group", group).text("source", "store");
+    })
 }
 
 /// What an answer to our question means: alive only if it is a 200 with a lease of this group.
@@ -91,8 +88,8 @@ pub fn judge(status: u16, body: &[u8], group: &str) -> PeerAnswer {
         return PeerAnswer::Silent;
     }
     let Reading::Lease(lease) = lease::read(body) else { return PeerAnswer::Silent };
-    let same_group = lease.extra.get("group").and_then(Value::as_str) == Some(group);
-    if !same_group || lease.released() {
+    let theirs = lease.extra.get("group").and_then(json::text);
+    if theirs.as_deref() != Some(group) || lease.released() {
         return PeerAnswer::Silent;
     }
     PeerAnswer::Alive { leader_id: lease.leader_id }
@@ -111,8 +108,8 @@ pub fn url(addr: &str, own_addr: &str) -> Option<String> {
         (true, Some((own, _))) if own.is_loopback() => "http",
         (true, _) => return None,
     };
-    let port = port.map_or_else(String::new, |port| format!(":{port}"));
-    Some(format!("{scheme}://{}{port}{PATH}", host.as_str()))
+    let port = port.map_or_else(String::new, |port| [":", &port.to_string()].concat());
+    Some([scheme, "://", host.as_str(), &port, PATH].concat())
 }
 
 #[cfg(test)]
@@ -134,7 +131,7 @@ mod tests {
             parked: false,
             slot: None,
             slot_done: None,
-            extra: serde_json::Map::new(),
+            extra: crate::json::Object::new(),
         }
     }
 
@@ -147,7 +144,7 @@ mod tests {
     fn an_isolate_without_the_session_answers_only_for_a_lease_that_surely_lives() {
         let answer = from_store(&lease(), Some(14_999));
         assert_eq!((answer.status, answer.etag), (200, Some(Version("\"v\"".to_owned()))));
-        let body: Value = serde_json::from_str(&answer.body).unwrap();
+        let body: serde_json::Value = serde_json::from_str(&answer.body).unwrap();
         assert_eq!((&body["source"], &body["group"]), (&"store".into(), &"jobs".into()));
         assert!(body.get("remainingMs").is_none());
         assert_eq!(from_store(&lease(), Some(15_000)).status, 404);

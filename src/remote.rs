@@ -3,6 +3,7 @@
 use crate::config::ConfigError;
 use crate::driver::Host;
 use crate::lease::MAX_RECORD_BYTES;
+use crate::prelude::*;
 use crate::sigv4::Credentials;
 use crate::store::s3::{Next, S3, S3Config};
 use crate::store::{Answer, Facts, Fault, FaultKind, Operation, Outcome, Store};
@@ -93,19 +94,21 @@ async fn exchange<H: Host, P: Provide>(
     provider: &P,
     operation: Operation,
 ) -> Result<Answer, Fault> {
-    let fault = |kind, text: String| Fault::new(kind, format!("{}: {text}", s3.describe()));
+    let fault = |kind, pieces: [&str; 3]| {
+        Fault::new(kind, [&s3.describe(), ": ", &pieces.concat()].concat())
+    };
     let mut exchange = s3.begin(operation);
     let mut fresh = false;
     loop {
         let credentials = provider.credentials(fresh).await.map_err(|message| {
-            fault(FaultKind::Denied, format!("the credentials provider failed: {message}"))
+            fault(FaultKind::Denied, ["the credentials provider failed: ", &message, ""])
         })?;
         let request = exchange.request(s3, &credentials, host.now().wall_ms)?;
         let response = match host.fetch(request, MAX_RECORD_BYTES + 1).await {
             Ok(response) => response,
             Err(message) => {
-                let text = format!("no answer: {message}; check the endpoint and the network");
-                let cause = fault(FaultKind::Network, text);
+                let pieces = ["no answer: ", &message, "; check the endpoint and the network"];
+                let cause = fault(FaultKind::Network, pieces);
                 let outcome = Outcome::Unknown { retry_after_ms: None, cause };
                 return Ok(Answer { outcome, facts: Facts::default() });
             }

@@ -1,15 +1,15 @@
 //! What an elector says about itself, as JSON for people and monitors. Never a secret.
 
-use serde_json::{Value, json};
-
 use crate::clock::Now;
 use crate::driver::Requests;
 use crate::election::{Election, Problem};
+use crate::json::Writer;
 use crate::lease::Flaw;
+use crate::prelude::*;
 
-/// The status of one elector at one reading of the clocks. `role` is `leader` with authority, `candidate`
+/// The status of one elector at one reading of the clocks, as a JSON object. `role` is `leader` with authority, `candidate`
 /// while no leader is known, `follower` otherwise; `remainingMs` is the authority that is left.
-pub fn status(election: &Election, now: Now, requests: Requests) -> Value {
+pub fn status(election: &Election, now: Now, requests: Requests) -> String {
     let authority = election.authority(now);
     let leader_id = election.leader_id(now);
     let record = election.record().map(|(_, lease)| lease);
@@ -18,35 +18,40 @@ pub fn status(election: &Election, now: Now, requests: Requests) -> Value {
         (None, Some(_)) => "follower",
         (None, None) => "candidate",
     };
-    json!({
-        "role": role,
-        "serverId": election.server_id(),
-        "session": election.session(),
-        "group": election.config().lockfile_path,
-        "leaderId": leader_id,
-        "leaderAddr": record.map(|lease| lease.leader_addr.as_str()).filter(|addr| !addr.is_empty()),
-        "term": authority.map(|authority| authority.term).or(record.and_then(|lease| lease.term)),
-        "remainingMs": authority.map(|authority| authority.remaining_ms),
-        "transitions": record.map(|lease| lease.transitions),
-        "parked": record.map(|lease| lease.parked),
-        "requests": {
-            "read": requests.read,
-            "write": requests.write,
-            "peer": requests.peer,
-        },
-        "error": election.problem().map(problem_text),
-    })
+    let mut requested = Writer::new();
+    let Requests { read, write, peer } = requests;
+    requested.number("read", read).number("write", write).number("peer", peer);
+    let leader_addr =
+        record.map(|lease| lease.leader_addr.as_str()).filter(|addr| !addr.is_empty());
+    let term = authority.map(|authority| authority.term).or(record.and_then(|lease| lease.term));
+    let error = election.problem().map(problem_text);
+    Writer::new()
+        .text("role", role)
+        .text("serverId", election.server_id())
+        .text("session", election.session())
+        .text("group", &election.config().lockfile_path)
+        .maybe_text("leaderId", leader_id)
+        .maybe_text("leaderAddr", leader_addr)
+        .maybe_number("term", term)
+        .maybe_number("remainingMs", authority.map(|authority| authority.remaining_ms))
+        .maybe_number("transitions", record.map(|lease| lease.transitions))
+        .maybe_flag("parked", record.map(|lease| lease.parked))
+        .raw("requests", &requested.end())
+        .maybe_text("error", error.as_deref())
+        .end()
 }
 
 /// A problem as a sentence that says what to do.
 pub fn problem_text(problem: &Problem) -> String {
     match problem {
         Problem::Store(fault) => fault.message.clone(),
-        Problem::NewerFormat(format) => format!(
-            "the lease object has format {}, which a newer edgelect wrote; nothing is claimed. Upgrade this \
-             member; or, to go back, stop all members, delete the object, and wait for the longest lease",
-            format.map_or_else(|| "(no number)".to_owned(), |number| number.to_string())
-        ),
+        Problem::NewerFormat(format) => [
+            "the lease object has format ",
+            &format.map_or_else(|| "(no number)".to_owned(), |number| number.to_string()),
+            ", which a newer edgelect wrote; nothing is claimed. Upgrade this member; or, to go back, stop \
+             all members, delete the object, and wait for the longest lease",
+        ]
+        .concat(),
         Problem::TermTooHigh => "the lease object's term is above 2^52, so no higher token can be given out; \
              nothing is claimed. Stop all members, delete the object, wait for the longest lease, and start \
              with a termFloor that your fenced resources accept"
@@ -58,14 +63,21 @@ pub fn problem_text(problem: &Problem) -> String {
                 Flaw::Foreign => "is no lease record",
                 Flaw::Absurd => "has a leaseMs that is not between a second and an hour",
             };
-            format!(
-                "the lease object {what}; it will be replaced once it has not changed for the grace. Does \
-                 something else write to this lockfilePath?"
-            )
+            [
+                "the lease object ",
+                what,
+                "; it will be replaced once it has not changed for the grace. Does something else write to \
+                 this lockfilePath?",
+            ]
+            .concat()
         }
-        Problem::LeaseTooLong { lease_ms, max_lease_ms } => format!(
-            "a member has a lease of {lease_ms} ms, longer than maxLease ({max_lease_ms} ms) here: set the \
-             same maxLease for every member of the group (S7)"
-        ),
+        Problem::LeaseTooLong { lease_ms, max_lease_ms } => [
+            "a member has a lease of ",
+            &lease_ms.to_string(),
+            " ms, longer than maxLease (",
+            &max_lease_ms.to_string(),
+            " ms) here: set the same maxLease for every member of the group (S7)",
+        ]
+        .concat(),
     }
 }

@@ -7,6 +7,7 @@ pub mod memory;
 pub mod s3;
 
 use crate::lease::Reading;
+use crate::prelude::*;
 
 /// The store's name for one state of the record: for S3 the ETag, quotes included. Opaque.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -141,10 +142,10 @@ impl Fault {
     }
 }
 
-impl std::fmt::Display for Fault {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl core::fmt::Display for Fault {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Fault {}
+impl core::error::Error for Fault {}

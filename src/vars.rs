@@ -1,8 +1,8 @@
 //! Configuration from variables: `EDGELECT_*` first, AWS's own names where they mean the same.
 
-use serde_json::{Map, Value};
-
 use crate::config::{Config, ConfigError, Settings};
+use crate::json::{self, Object, Writer, quoted};
+use crate::prelude::*;
 
 #[derive(Clone, Copy)]
 enum Kind {
@@ -74,13 +74,11 @@ pub fn settings(get: impl Fn(&str) -> Option<String>) -> Result<Settings, Config
 ///
 /// # Errors
 /// As for [`settings`].
-pub fn settings_json(
-    get: impl Fn(&str) -> Option<String>,
-) -> Result<Map<String, Value>, ConfigError> {
-    let mut options = Map::new();
+pub fn settings_json(get: impl Fn(&str) -> Option<String>) -> Result<Object, ConfigError> {
+    let mut options = Object::new();
     for (var, option, kind) in VARS {
         if let Some(text) = get(var).filter(|text| !text.is_empty()) {
-            options.insert(option.to_owned(), value(var, &text, kind)?);
+            options.set(option, value(var, &text, kind)?);
         }
     }
     Ok(options)
@@ -88,11 +86,13 @@ pub fn settings_json(
 
 impl BucketVars {
     /// The options of `new S3Storage`.
-    pub fn to_json(&self) -> Value {
-        let BucketVars { endpoint, bucket, region, path_style } = self;
-        serde_json::json!({
-            "endpoint": endpoint, "bucket": bucket, "region": region, "pathStyle": path_style,
-        })
+    pub fn to_json(&self) -> String {
+        Writer::new()
+            .maybe_text("endpoint", self.endpoint.as_deref())
+            .text("bucket", &self.bucket)
+            .maybe_text("region", self.region.as_deref())
+            .maybe_flag("pathStyle", self.path_style)
+            .end()
     }
 }
 
@@ -111,7 +111,7 @@ pub fn config(settings: &Settings) -> Result<Config, ConfigError> {
 pub fn bucket(get: impl Fn(&str) -> Option<String>) -> Result<BucketVars, ConfigError> {
     let first = |names: &[&str]| first_set(&get, names);
     let path_style = match get("EDGELECT_PATH_STYLE").filter(|text| !text.is_empty()) {
-        Some(text) => value("EDGELECT_PATH_STYLE", &text, Kind::Flag)?.as_bool(),
+        Some(text) => json::flag(&value("EDGELECT_PATH_STYLE", &text, Kind::Flag)?),
         None => None,
     };
     Ok(BucketVars {
@@ -131,13 +131,14 @@ pub fn secrets(get: impl Fn(&str) -> Option<String>) -> Result<SecretVars, Confi
     let prefix = ["EDGELECT", "AWS"].into_iter().find(|prefix| {
         ["ACCESS_KEY_ID", "SECRET_ACCESS_KEY"]
             .iter()
-            .any(|name| first_set(&get, &[&format!("{prefix}_{name}")]).is_some())
+            .any(|name| first_set(&get, &[&[prefix, "_", name].concat()]).is_some())
     });
     let prefix = prefix.unwrap_or("EDGELECT");
-    let one = |name: &str| first_set(&get, &[&format!("{prefix}_{name}")]);
+    let one = |name: &str| first_set(&get, &[&[prefix, "_", name].concat()]);
     let needed = |name: &str| {
         one(name).ok_or_else(|| {
-            missing(&format!("{prefix}_{name}"), "set it; on Workers: wrangler secret put NAME")
+            let var = [prefix, "_", name].concat();
+            missing(&var, "set it; on Workers: wrangler secret put NAME")
         })
     };
     Ok(SecretVars {
@@ -147,48 +148,41 @@ pub fn secrets(get: impl Fn(&str) -> Option<String>) -> Result<SecretVars, Confi
     })
 }
 
-fn first_set(get: &impl Fn(&str) -> Option<String>, names: &[&str]) -> Option<String> {
+fn first_set(get: &dyn Fn(&str) -> Option<String>, names: &[&str]) -> Option<String> {
     names.iter().find_map(|name| get(name).filter(|text| !text.is_empty()))
 }
 
 fn missing(var: &str, rule: &str) -> ConfigError {
-    ConfigError {
-        field: var.to_owned(),
-        value: "(not set)".to_owned(),
-        rule: rule.replace("NAME", var),
-    }
+    ConfigError::new(var, "(not set)", &[&rule.replace("NAME", var)])
 }
 
-fn value(var: &str, text: &str, kind: Kind) -> Result<Value, ConfigError> {
-    let refuse = |rule: &str| {
-        Err(ConfigError {
-            field: var.to_owned(),
-            value: format!("{text:?}"),
-            rule: rule.to_owned(),
-        })
-    };
-    match kind {
-        Kind::Text => Ok(text.into()),
-        Kind::Number => match text.parse::<u64>() {
-            Ok(number) => Ok(number.into()),
-            Err(_) => refuse("must be a whole number, durations in milliseconds"),
-        },
-        Kind::Flag => match text {
-            "true" | "1" => Ok(true.into()),
-            "false" | "0" => Ok(false.into()),
-            _ => refuse("must be true or false"),
-        },
-        Kind::Numbers => {
-            match text
-                .split(',')
-                .map(|part| part.trim().parse::<u64>())
-                .collect::<Result<Vec<_>, _>>()
-            {
-                Ok(numbers) => Ok(numbers.into()),
-                Err(_) => refuse("must be two whole numbers of milliseconds, such as 100,1000"),
-            }
+/// The JSON of a variable's text.
+fn value(var: &str, text: &str, kind: Kind) -> Result<String, ConfigError> {
+    let (json, rule) = match kind {
+        Kind::Text => (Some(quoted(text)), ""),
+        Kind::Number => (
+            text.parse::<u64>().ok().map(|number| number.to_string()),
+            "must be a whole number, durations in milliseconds",
+        ),
+        Kind::Flag => {
+            let flag = match text {
+                "true" | "1" => Some("true"),
+                "false" | "0" => Some("false"),
+                _ => None,
+            };
+            (flag.map(str::to_owned), "must be true or false")
         }
-    }
+        Kind::Numbers => {
+            let mut numbers = text.split(',').map(|part| part.trim().parse::<u64>());
+            let list = numbers.try_fold(String::new(), |list, number| {
+                let comma = if list.is_empty() { "" } else { "," };
+                number.map(|number| [&list, comma, &number.to_string()].concat())
+            });
+            let list = list.ok().map(|list| ["[", &list, "]"].concat());
+            (list, "must be two whole numbers of milliseconds, such as 100,1000")
+        }
+    };
+    json.ok_or_else(|| ConfigError::new(var, quoted(text), &[rule]))
 }
 
 /// Says a setting's error by the name of its variable, which is what the reader has before them.

@@ -2,20 +2,21 @@
 //! settled by that number: no promise and no closure crosses the boundary, so a trap never surfaces in
 //! somebody else's event loop, and nothing on either side holds on to the other.
 
-use std::cell::RefCell;
-use std::future::Future;
-use std::pin::Pin;
-use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use alloc::rc::Rc;
+use core::cell::RefCell;
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll, Waker};
 
-use http::header::{self, HeaderName};
-use serde_json::{Map, Value, json};
 use wasm_bindgen::prelude::*;
 
 use crate::clock::Now;
 use crate::config::HostClock;
 use crate::driver::Host;
-use crate::fetch::{Body, Request, Response};
+use crate::json::{self, Object, Writer};
+use crate::prelude::*;
+use crate::request::{Body, Request, Response};
+use crate::store::s3::ANSWER_HEADERS;
 
 #[wasm_bindgen]
 extern "C" {
@@ -55,21 +56,6 @@ extern "C" {
     fn date_now() -> f64;
 }
 
-/// The answer headers that anybody here reads. Names made at compile time: parsing them would bring 5 KB of
-/// tables. `js/host.js` passes these and no others.
-const ANSWER_HEADERS: [HeaderName; 10] = [
-    header::AGE,
-    header::CONTENT_LENGTH,
-    header::CONTENT_TYPE,
-    header::DATE,
-    header::ETAG,
-    header::LAST_MODIFIED,
-    header::LOCATION,
-    header::RETRY_AFTER,
-    header::VIA,
-    HeaderName::from_static("x-amz-bucket-region"),
-];
-
 /// How an operation ended.
 #[derive(Clone, Debug, Default)]
 pub struct Settled {
@@ -83,11 +69,8 @@ pub struct Settled {
 
 impl Settled {
     /// The head's fields; none where it isn't an object.
-    pub fn fields(&self) -> Map<String, Value> {
-        match serde_json::from_str(&self.head) {
-            Ok(Value::Object(fields)) => fields,
-            _ => Map::new(),
-        }
+    pub fn fields(&self) -> Object {
+        Object::read(self.head.as_bytes()).unwrap_or_default()
     }
 }
 
@@ -113,7 +96,8 @@ impl Link {
     pub fn settle(&self, id: u32, settled: Settled) {
         let mut open = self.open.borrow_mut();
         let Some((_, operation)) = open.iter_mut().find(|(other, _)| *other == id) else { return };
-        if let Operation::Running(waker) = std::mem::replace(operation, Operation::Settled(settled))
+        if let Operation::Running(waker) =
+            core::mem::replace(operation, Operation::Settled(settled))
         {
             drop(open);
             if let Some(waker) = waker {
@@ -154,7 +138,7 @@ impl Future for Begun {
                 Poll::Pending
             }
             Operation::Settled(settled) => {
-                let settled = std::mem::take(settled);
+                let settled = core::mem::take(settled);
                 open.swap_remove(at);
                 Poll::Ready(settled)
             }
@@ -230,18 +214,13 @@ impl Web {
 
 /// Method, URL and headers as JSON.
 fn request_head(request: &Request) -> String {
-    let mut headers = Map::new();
-    for (name, value) in request.headers() {
-        if let Ok(value) = value.to_str() {
-            headers.insert(name.as_str().to_owned(), value.into());
-        }
+    let mut headers = Writer::new();
+    for (name, value) in &request.headers {
+        headers.text(name, value);
     }
-    json!({
-        "method": request.method().as_str(),
-        "url": request.uri().to_string(),
-        "headers": headers,
-    })
-    .to_string()
+    let mut head = Writer::new();
+    head.text("method", &request.method).text("url", &request.url);
+    head.raw("headers", &headers.end()).end()
 }
 
 impl Host for Web {
@@ -266,25 +245,22 @@ impl Host for Web {
 
     async fn fetch(&self, request: Request, limit: usize) -> Result<Response, String> {
         let head = request_head(&request);
-        let body = request.into_body();
         let limit = u32::try_from(limit).unwrap_or(u32::MAX);
-        let settled = self.link.begin(|host, id| host.fetch(id, &head, body, limit)).await;
+        let begin = |host: &JsHost, id| host.fetch(id, &head, request.body, limit);
+        let settled = self.link.begin(begin).await;
         if !settled.ok {
             return Err(settled.head);
         }
         let fields = settled.fields();
-        let status = fields.get("status").and_then(Value::as_u64).unwrap_or_default();
-        let mut answer = http::Response::builder().status(status as u16);
-        for name in ANSWER_HEADERS {
-            if let Some(value) = fields.get(name.as_str()).and_then(Value::as_str)
-                && let Ok(value) = http::HeaderValue::from_str(value)
-            {
-                answer = answer.header(name, value);
-            }
-        }
-        let truncated = fields.get("truncated") == Some(&Value::Bool(true));
+        let status = fields.get("status").and_then(json::whole).unwrap_or_default();
+        let headers = ANSWER_HEADERS.iter().filter_map(|name| {
+            let value = fields.get(name).and_then(json::text)?;
+            Some(((*name).to_owned(), value))
+        });
+        let headers = headers.collect();
+        let truncated = fields.get("truncated").and_then(json::flag) == Some(true);
         let body = Body { bytes: settled.body, truncated };
-        answer.body(body).map_err(|_| "the answer has an impossible status".to_owned())
+        Ok(Response { status: status as u16, headers, body })
     }
 }
 

@@ -1,7 +1,7 @@
 //! What each answer of an S3 store means, by the numbers of the scenarios.
 
 use edgelect::config::ConfigError;
-use edgelect::fetch::Body;
+use edgelect::request::Body;
 use edgelect::lease::{Flaw, MAX_RECORD_BYTES, Reading};
 use edgelect::sigv4::Credentials;
 use edgelect::store::s3::{Exchange, Next, S3, S3Config};
@@ -80,7 +80,7 @@ fn document(code: &str, more: &str) -> String {
 }
 
 fn send(exchange: &mut Exchange, s3: &S3) -> Request<Vec<u8>> {
-    exchange.request(s3, &credentials(), NOW_MS).unwrap()
+    exchange.request(s3, &credentials(), NOW_MS).unwrap().try_into().unwrap()
 }
 
 /// The answer to an operation whose first response is this one, which must end it.
@@ -377,7 +377,8 @@ fn c18_a_clock_that_is_put_right_later_is_learned_anew() {
     exchange.request(&s3, &credentials(), NOW_MS + hour_ms).unwrap();
     let response = || skewed("2025-11-21T10:00:00Z", None);
     assert_eq!(exchange.answer(&s3, response(), NOW_MS + hour_ms), Next::Again);
-    let request = exchange.request(&s3, &credentials(), NOW_MS + hour_ms).unwrap();
+    let request =
+        exchange.request(&s3, &credentials(), NOW_MS + hour_ms).unwrap().try_into().unwrap();
     assert_eq!(header(&request, "x-amz-date"), Some("20251121T100000Z"));
 
     let mut exchange = s3.begin(update());

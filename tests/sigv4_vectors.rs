@@ -8,7 +8,8 @@ use aws_sigv4::http_request::{
     UriPathNormalizationMode,
 };
 use aws_sigv4::sign::v4;
-use edgelect::sigv4::{Coverage, Credentials, KeyCache, SignError, sign, sign_covering};
+use edgelect::request;
+use edgelect::sigv4::{self, Coverage, Credentials, KeyCache, SignError};
 use serde_json::Value;
 
 const MAY_24_2013_MS: u64 = 1_369_353_600_000;
@@ -29,6 +30,43 @@ fn example() -> Credentials {
 fn signature(request: &http::Request<Vec<u8>>) -> String {
     let authorization = request.headers()["authorization"].to_str().unwrap();
     authorization.rsplit_once("Signature=").unwrap().1.to_owned()
+}
+
+/// Signs a request of crate `http`, which is what the library signs too.
+fn sign_covering(
+    request: &mut http::Request<Vec<u8>>,
+    credentials: &Credentials,
+    region: &str,
+    service: &str,
+    wall_ms: u64,
+    key_cache: &mut KeyCache,
+    coverage: &Coverage,
+) -> Result<(), SignError> {
+    let mut ours = request::Request::new(request.method().as_str(), request.uri().to_string());
+    ours.body.clone_from(request.body());
+    let text = |value: &http::HeaderValue| value.to_str().unwrap().to_owned();
+    ours.headers =
+        request.headers().iter().map(|(name, value)| (name.to_string(), text(value))).collect();
+    let before = ours.clone();
+    let signed =
+        sigv4::sign_covering(&mut ours, credentials, region, service, wall_ms, key_cache, coverage);
+    if signed.is_err() {
+        assert_eq!(ours, before, "a request that cannot be signed is left alone");
+    }
+    *request = ours.try_into().unwrap();
+    signed
+}
+
+fn sign(
+    request: &mut http::Request<Vec<u8>>,
+    credentials: &Credentials,
+    region: &str,
+    service: &str,
+    wall_ms: u64,
+    key_cache: &mut KeyCache,
+) -> Result<(), SignError> {
+    let coverage = &Coverage::CONDITIONAL;
+    sign_covering(request, credentials, region, service, wall_ms, key_cache, coverage)
 }
 
 /// One request of the suite: a request line, headers, an empty line, a body.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use edgelect::Host;
 use edgelect::clock::Now;
-use edgelect::fetch::{Body, Request, Response};
+use edgelect::request::{Body, Request, Response};
 
 /// The machine. Cheap to clone; clones share the connections and the origin of the clock.
 #[derive(Clone)]
@@ -35,7 +35,11 @@ impl Native {
         Ok(Self { client, started: Instant::now() })
     }
 
-    async fn send(&self, request: Request, limit: usize) -> Result<Response, reqwest::Error> {
+    async fn send(
+        &self,
+        request: http::Request<Vec<u8>>,
+        limit: usize,
+    ) -> Result<Response, reqwest::Error> {
         let mut answer = self.client.execute(request.try_into()?).await?;
         let mut body = Body::default();
         while let Some(chunk) = answer.chunk().await? {
@@ -46,10 +50,10 @@ impl Native {
                 break;
             }
         }
-        let mut response = Response::new(body);
+        let mut response = http::Response::new(body);
         *response.status_mut() = answer.status();
         *response.headers_mut() = std::mem::take(answer.headers_mut());
-        Ok(response)
+        Ok(response.into())
     }
 }
 
@@ -72,6 +76,7 @@ impl Host for Native {
     }
 
     async fn fetch(&self, request: Request, limit: usize) -> Result<Response, String> {
+        let request = request.try_into().map_err(|error: http::Error| error.to_string())?;
         // The innermost cause says it best ("Connection refused"); the address is the store's to tell.
         self.send(request, limit).await.map_err(|error| {
             let mut cause: &dyn Error = &error.without_url();

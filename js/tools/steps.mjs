@@ -88,7 +88,7 @@ function cargo(args, more = {}) {
 async function clippy() {
   await cargo(['clippy', '--locked', '--all-targets', '--', '-D', 'warnings']);
   for (const feature of ['npm', 'worker']) {
-    await cargo(['clippy', '--locked', ...WASM, '--features', feature, '--', '-D', 'warnings']);
+    await cargo(['clippy', '--locked', ...WASM, '--no-default-features', '--features', feature, '--', '-D', 'warnings']);
   }
 }
 

@@ -1,12 +1,13 @@
 //! A store in this process's memory: for tests, for trying things out, and as the plainest reading of what a
 //! store owes the election.
 
-use std::cell::RefCell;
-use std::rc::Rc;
+use alloc::rc::Rc;
+use core::cell::RefCell;
 
 use sha2::{Digest, Sha256};
 
 use crate::lease;
+use crate::prelude::*;
 use crate::store::{Answer, Condition, Facts, Operation, Outcome, Store, Version};
 
 /// One record in memory. Clones share it. Versions are hashes of the content, as S3's ETags are: equal bodies
@@ -103,7 +104,7 @@ impl Store for Memory {
 
 fn version_of(body: &[u8]) -> Version {
     // As long as S3's MD5.
-    Version(format!("\"{}\"", hex::encode(&Sha256::digest(body)[..16])))
+    Version(["\"", &hex::encode(&Sha256::digest(body)[..16]), "\""].concat())
 }
 
 fn whole_seconds_ms(ms: u64) -> u64 {

@@ -20,17 +20,18 @@
 mod address;
 mod document;
 
-use std::cell::RefCell;
-
-use http::Method;
-use http::header::{self, HeaderMap, HeaderName};
+use core::cell::RefCell;
 
 use self::address::Address;
 pub use self::address::S3Config;
 use self::document::ErrorDocument;
+use crate::calendar;
 use crate::config::ConfigError;
-use crate::fetch::{Body, Request, Response};
+use crate::json::{first, quoted};
 use crate::lease::{self, Flaw, MAX_RECORD_BYTES, Reading};
+use crate::prelude::*;
+use crate::request::Request;
+pub use crate::request::{Body, Response};
 use crate::sigv4::{self, Credentials, KeyCache, SignError};
 use crate::store::{Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Version};
 
@@ -75,7 +76,18 @@ const DENIED: [&str; 6] = [
 /// With what stores refuse a conditional PUT that they do not know; some with no code at all.
 const CONDITION_REFUSED: [&str; 4] = ["", "InvalidArgument", "InvalidRequest", "NotImplemented"];
 
-const X_AMZ_BUCKET_REGION: HeaderName = HeaderName::from_static("x-amz-bucket-region");
+/// The headers of an answer that anybody here reads; a host need not hand over others.
+pub const ANSWER_HEADERS: [&str; 9] = [
+    "age",
+    "content-type",
+    "date",
+    "etag",
+    "last-modified",
+    "location",
+    "retry-after",
+    "via",
+    "x-amz-bucket-region",
+];
 
 /// One lease object, and what its store taught us across operations.
 #[derive(Debug)]
@@ -123,9 +135,7 @@ pub enum Next {
 
 /// An answer, taken apart.
 struct Heard {
-    status: u16,
-    headers: HeaderMap,
-    body: Body,
+    response: Response,
     document: Option<ErrorDocument>,
 }
 
@@ -135,8 +145,8 @@ impl Heard {
         self.document.as_ref().map_or("", |document| &document.code)
     }
 
-    fn header(&self, name: impl header::AsHeaderName) -> Option<&str> {
-        self.headers.get(name)?.to_str().ok()
+    fn header(&self, name: &str) -> Option<&str> {
+        self.response.header(name)
     }
 }
 
@@ -176,8 +186,12 @@ impl S3 {
     /// The name for errors and status, such as `S3 bucket "jobs" at https://…`.
     pub fn describe(&self) -> String {
         let origin = self.learned.borrow().address.origin(&self.bucket);
-        format!("S3 bucket {:?} at {origin}", self.bucket)
+        named(&self.bucket, &origin)
     }
+}
+
+fn named(bucket: &str, origin: &str) -> String {
+    ["S3 bucket ", &quoted(bucket), " at ", origin].concat()
 }
 
 /// Requests.
@@ -198,44 +212,48 @@ impl Exchange {
             Some((address, region)) => (address, region),
             None => (&learned.address, &learned.region),
         };
-        let builder = http::Request::builder().uri(address.url(&s3.bucket, &s3.encoded_key));
-        let (builder, body) = match &self.operation {
-            Operation::Read { unless: None } => (builder.method(Method::GET), Vec::new()),
-            Operation::Read { unless: Some(version) } => {
-                (builder.header(header::IF_NONE_MATCH, &version.0), Vec::new())
+        let url = address.url(&s3.bucket, &s3.encoded_key);
+        // The condition's name, and the version that it names; without one it is `*`.
+        let (method, condition) = match &self.operation {
+            Operation::Read { unless: None } => ("GET", None),
+            Operation::Read { unless: Some(known) } => {
+                ("GET", Some(("if-none-match", Some(known))))
             }
-            Operation::Write { body, condition: Condition::Absent } => {
-                (builder.method(Method::PUT).header(header::IF_NONE_MATCH, "*"), body.clone())
+            Operation::Write { condition: Condition::Absent, .. } => {
+                ("PUT", Some(("if-none-match", None)))
             }
-            Operation::Write { body, condition: Condition::Match(version) } => {
-                (builder.method(Method::PUT).header(header::IF_MATCH, &version.0), body.clone())
+            Operation::Write { condition: Condition::Match(held), .. } => {
+                ("PUT", Some(("if-match", Some(held))))
             }
         };
         let unfit = |kind, why: &str| {
             let origin = address.origin(&s3.bucket);
-            let text = format!("S3 bucket {:?} at {origin}: nothing was sent: {why}", s3.bucket);
+            let text = [&named(&s3.bucket, &origin), ": nothing was sent: ", why].concat();
             Fault::new(kind, text)
         };
-        // A condition such as `*` would let every write pass (S3).
-        let named = match &self.operation {
-            Operation::Read { unless } => unless.as_ref(),
-            Operation::Write { condition: Condition::Match(version), .. } => Some(version),
-            Operation::Write { condition: Condition::Absent, .. } => None,
-        };
-        let request = match named {
-            Some(version) if !is_version(&version.0) => None,
-            _ => builder.body(body).ok(),
-        };
-        let mut request = request
-            .ok_or_else(|| unfit(FaultKind::Nonsense, "the version is not one that S3 gives"))?;
+        let mut request = Request::new(method, url);
+        if let Operation::Write { body, .. } = &self.operation {
+            request.body.clone_from(body);
+        }
+        match condition {
+            None => {}
+            Some((name, None)) => request.set(name, "*".to_owned()),
+            Some((name, Some(version))) if is_version(&version.0) => {
+                request.set(name, version.0.clone());
+            }
+            // A condition such as `*` would let every write pass (S3).
+            Some(_) => {
+                return Err(unfit(FaultKind::Nonsense, "the version is not one that S3 gives"));
+            }
+        }
         let signing_ms = wall_ms.saturating_add_signed(learned.clock_offset_ms);
         sigv4::sign(&mut request, credentials, region, "s3", signing_ms, &mut learned.keys)
             .map_err(|error| match error {
                 SignError::NoCredentials | SignError::BadCredentials => {
-                    unfit(FaultKind::Denied, &format!("{error}; check the credentials"))
+                    unfit(FaultKind::Denied, &[error.text(), "; check the credentials"].concat())
                 }
                 SignError::NoHost | SignError::RawPath => {
-                    unfit(FaultKind::Misconfigured, &error.to_string())
+                    unfit(FaultKind::Misconfigured, error.text())
                 }
             })?;
         Ok(request)
@@ -245,30 +263,33 @@ impl Exchange {
 /// Answers.
 impl Exchange {
     /// What an answer means. `wall_ms` is the own wall clock when it came.
-    pub fn answer(&mut self, s3: &S3, response: Response, wall_ms: u64) -> Next {
-        let (parts, body) = response.into_parts();
-        let document = document::read(&body.bytes);
-        let heard = Heard { status: parts.status.as_u16(), headers: parts.headers, body, document };
-        if let Some(next) = self.recover(s3, &heard, wall_ms) {
+    pub fn answer(&mut self, s3: &S3, response: impl Into<Response>, wall_ms: u64) -> Next {
+        let response = response.into();
+        let document = document::read(&response.body.bytes);
+        self.judge(s3, &Heard { response, document }, wall_ms)
+    }
+
+    fn judge(&mut self, s3: &S3, heard: &Heard, wall_ms: u64) -> Next {
+        if let Some(next) = self.recover(s3, heard, wall_ms) {
             return next;
         }
-        let facts = facts(&heard);
+        let facts = facts(heard);
         let outcome = match &self.operation {
-            Operation::Read { unless } => self.judge_read(s3, &heard, &facts, unless.as_ref()),
-            Operation::Write { .. } => self.judge_write(s3, &heard, &facts),
+            Operation::Read { unless } => self.judge_read(s3, heard, &facts, unless.as_ref()),
+            Operation::Write { .. } => self.judge_write(s3, heard, &facts),
         };
         Next::Done(Answer { outcome, facts })
     }
 
     /// The answers after which the same request, signed otherwise, may do.
     fn recover(&mut self, s3: &S3, heard: &Heard, wall_ms: u64) -> Option<Next> {
-        if !(300..500).contains(&heard.status) {
+        if !(300..500).contains(&heard.response.status) {
             // Whatever the document says, the request may have been carried out.
             return None;
         }
         if heard.code() == "RequestTimeTooSkewed" && !self.learned_clock {
-            let offset_ms = i128::from(store_time_ms(heard)?) - i128::from(wall_ms);
-            s3.learned.borrow_mut().clock_offset_ms = i64::try_from(offset_ms).ok()?;
+            let offset_ms = store_time_ms(heard)?.checked_signed_diff(wall_ms)?;
+            s3.learned.borrow_mut().clock_offset_ms = offset_ms;
             self.learned_clock = true;
             return Some(Next::Again);
         }
@@ -276,7 +297,7 @@ impl Exchange {
             self.refreshed = true;
             return Some(Next::Refresh);
         }
-        let recovered = match heard.status {
+        let recovered = match heard.response.status {
             301 | 307 | 308 => self.follow(s3, heard),
             400 => self.learn_region(s3, heard),
             _ => false,
@@ -293,7 +314,7 @@ impl Exchange {
         };
         let named_region = region_of(heard);
         let target =
-            heard.header(header::LOCATION).or_else(|| heard.document.as_ref()?.endpoint.as_deref());
+            heard.header("location").or_else(|| heard.document.as_ref()?.endpoint.as_deref());
         let next = match (target, &named_region) {
             (Some(target), _) => address.redirected(target, &s3.bucket),
             (None, Some(region)) if address.is_aws() => Some((address.moved(region), None)),
@@ -305,7 +326,7 @@ impl Exchange {
             return false;
         }
         self.hops += 1;
-        if heard.status == 307 {
+        if heard.response.status == 307 {
             // AWS: a temporary redirect's endpoint is not to be used again.
             self.detour = Some(next);
         } else {
@@ -340,10 +361,10 @@ impl Exchange {
         unless: Option<&Version>,
     ) -> Outcome {
         let reject = |kind, advice: &str| Outcome::Rejected(self.fault(s3, heard, kind, advice));
-        let version = version(&heard.headers);
-        let page =
-            heard.header(header::CONTENT_TYPE).is_some_and(|kind| kind.starts_with("text/html"));
-        match (heard.status, unless) {
+        let version = version(&heard.response);
+        let kind = heard.response.header("content-type");
+        let page = kind.is_some_and(|kind| kind.starts_with("text/html"));
+        match (heard.response.status, unless) {
             // Even with an ETag: web servers give their pages one, and this must not be healed as a record.
             (200 | 401 | 403, _) if page => reject(
                 FaultKind::Nonsense,
@@ -354,7 +375,9 @@ impl Exchange {
                 reject(FaultKind::Nonsense, "an error came with the status of a success")
             }
             (200, _) => match version {
-                Some(version) => Outcome::Found { version, reading: judge_body(&heard.body) },
+                Some(version) => {
+                    Outcome::Found { version, reading: judge_body(&heard.response.body) }
+                }
                 None => reject(
                     FaultKind::Nonsense,
                     "the answer has no usable ETag, and nothing is written without one; something between \
@@ -387,15 +410,17 @@ impl Exchange {
             retry_after_ms: retry_after_ms(heard, facts),
             cause: self.fault(s3, heard, FaultKind::Nonsense, advice),
         };
-        match heard.status {
+        match heard.response.status {
             200 | 201 | 204 if heard.document.is_some() => {
                 unknown("an error came with the status of a success; the record is read back")
             }
             // S3 has nothing to say about a success; whoever says something is not S3 alone.
-            200 | 201 | 204 if !heard.body.bytes.is_empty() || heard.body.truncated => {
+            200 | 201 | 204
+                if !heard.response.body.bytes.is_empty() || heard.response.body.truncated =>
+            {
                 Outcome::Written { version: None }
             }
-            200 | 201 | 204 => Outcome::Written { version: version(&heard.headers) },
+            200 | 201 | 204 => Outcome::Written { version: version(&heard.response) },
             // Old MinIO says 304 for a failed condition: https://github.com/minio/minio/issues/19442
             412 | 304 => Outcome::Refused,
             404 if heard.code() == "NoSuchBucket" => {
@@ -426,11 +451,11 @@ impl Exchange {
         if PASSING.contains(&code) {
             return unknown(FaultKind::Unavailable, "it is tried again");
         }
-        let refused = (400..500).contains(&heard.status);
+        let refused = (400..500).contains(&heard.response.status);
         if refused && (EXPIRED.contains(&code) || DENIED.contains(&code)) {
             return reject(FaultKind::Denied, &self.denial(code));
         }
-        match heard.status {
+        match heard.response.status {
             408 | 409 | 429 => unknown(FaultKind::Unavailable, "it is tried again"),
             501 if writes => reject(FaultKind::Misconfigured, NO_CONDITIONS),
             501 => reject(FaultKind::Misconfigured, "the store cannot do this; use another store"),
@@ -482,18 +507,25 @@ impl Exchange {
     /// A fault of this exchange: store, operation, status, the store's code, what to do.
     fn fault(&self, s3: &S3, heard: &Heard, kind: FaultKind, advice: &str) -> Fault {
         let method = match self.operation {
-            Operation::Read { .. } => Method::GET,
-            Operation::Write { .. } => Method::PUT,
+            Operation::Read { .. } => " GET ",
+            Operation::Write { .. } => " PUT ",
         };
-        let code = Some(heard.code()).filter(|code| !code.is_empty());
-        let status = heard.status;
-        let shown = code.map(|code| format!(" {code}")).unwrap_or_default();
-        let message = format!(
-            "{}: {method} {:?} was answered {status}{shown}: {advice}",
-            s3.describe(),
-            s3.key
-        );
-        Fault { kind, status: Some(status), code: code.map(str::to_owned), message }
+        let (code, status) = (heard.code(), heard.response.status);
+        let message = [
+            s3.describe().as_str(),
+            ":",
+            method,
+            &quoted(&s3.key),
+            " was answered ",
+            &status.to_string(),
+            if code.is_empty() { "" } else { " " },
+            code,
+            ": ",
+            advice,
+        ]
+        .concat();
+        let code = Some(code.to_owned()).filter(|code| !code.is_empty());
+        Fault { kind, status: Some(status), code, message }
     }
 }
 
@@ -503,31 +535,35 @@ const NO_CONDITIONS: &str = "the store does not take a PUT with If-Match or If-N
                              elected without; use a store or a version that honours conditional writes";
 
 fn redirect_advice(heard: &Heard) -> String {
-    let location = heard.header(header::LOCATION);
+    let location = heard.header("location");
     let target =
         location.or_else(|| heard.document.as_ref()?.endpoint.as_deref()).unwrap_or_default();
     // Only the host: the rest may repeat a signature.
     let after_scheme = target.split_once("://").map_or(target, |(_, rest)| rest);
     let authority = after_scheme.split(['/', '?', '#', '\\']).next().unwrap_or_default();
     let host = authority.rsplit('@').next().unwrap_or_default();
-    let host: String = host.chars().take(100).collect();
-    format!(
-        "the redirect to {host:?} is not followed; if that is where the bucket is, set endpoint and region to it"
-    )
+    [
+        "the redirect to ",
+        &quoted(first(host, 100)),
+        " is not followed; if that is where the bucket is, set endpoint and region to it",
+    ]
+    .concat()
 }
 
 /// The region that an answer names, in its header or its document.
 fn region_of(heard: &Heard) -> Option<String> {
-    let named =
-        heard.header(X_AMZ_BUCKET_REGION).or_else(|| heard.document.as_ref()?.region.as_deref())?;
+    let named = heard
+        .header("x-amz-bucket-region")
+        .or_else(|| heard.document.as_ref()?.region.as_deref())?;
     address::is_region(named).then(|| named.to_owned())
 }
 
 /// The store's time, for signing: from the error document, which nothing on the way rewrites, or from `Date`.
 fn store_time_ms(heard: &Heard) -> Option<u64> {
     let told = heard.document.as_ref().and_then(|document| document.server_time.as_deref());
-    let told_ms = told.and_then(lease::parse_rfc3339).and_then(|ms| u64::try_from(ms).ok());
-    told_ms.or_else(|| date_ms(heard.header(header::DATE)?))
+    let told_ms = told.and_then(calendar::read_rfc3339);
+    let told_ms = told_ms.and_then(|instant| u64::try_from(instant.unix_ms).ok());
+    told_ms.or_else(|| calendar::read_http_date(heard.header("date")?))
 }
 
 fn judge_body(body: &Body) -> Reading {
@@ -538,10 +574,9 @@ fn judge_body(body: &Body) -> Reading {
 }
 
 /// The one ETag of an answer, byte for byte, if it can serve as a condition.
-fn version(headers: &HeaderMap) -> Option<Version> {
-    let mut found = headers.get_all(header::ETAG).iter();
-    let text = found.next()?.to_str().ok()?;
-    (found.next().is_none() && is_version(text)).then(|| Version(text.to_owned()))
+fn version(response: &Response) -> Option<Version> {
+    let text = response.header("etag")?;
+    (response.count("etag") == 1 && is_version(text)).then(|| Version(text.to_owned()))
 }
 
 /// Whether a text is one strong ETag. Some stores leave the quotes out. Weak ones never match an `If-Match`, and
@@ -561,25 +596,18 @@ fn is_version(text: &str) -> bool {
 
 fn facts(heard: &Heard) -> Facts {
     Facts {
-        date_ms: heard.header(header::DATE).and_then(date_ms),
-        last_modified_ms: heard.header(header::LAST_MODIFIED).and_then(date_ms),
-        relayed: heard.headers.contains_key(header::AGE) || heard.headers.contains_key(header::VIA),
+        date_ms: heard.header("date").and_then(calendar::read_http_date),
+        last_modified_ms: heard.header("last-modified").and_then(calendar::read_http_date),
+        relayed: heard.response.count("age") + heard.response.count("via") > 0,
     }
 }
 
 /// `Retry-After` in seconds, or as a date beside the answer's own `Date`: no clock of ours is compared.
 fn retry_after_ms(heard: &Heard, facts: &Facts) -> Option<u64> {
-    let text = heard.header(header::RETRY_AFTER)?.trim();
+    let text = heard.header("retry-after")?.trim();
     let asked_ms = match text.parse::<u64>() {
         Ok(seconds) => seconds.saturating_mul(1_000),
-        Err(_) => date_ms(text)?.saturating_sub(facts.date_ms?),
+        Err(_) => calendar::read_http_date(text)?.saturating_sub(facts.date_ms?),
     };
     Some(asked_ms.min(MAX_RETRY_AFTER_MS))
-}
-
-/// An HTTP date in milliseconds since the Unix epoch; `None` for what is none or lies before it.
-fn date_ms(text: &str) -> Option<u64> {
-    let instant = httpdate::parse_http_date(text).ok()?;
-    let since_epoch = instant.duration_since(std::time::SystemTime::UNIX_EPOCH).ok()?;
-    u64::try_from(since_epoch.as_millis()).ok()
 }

@@ -2,6 +2,7 @@
 //! heals.
 
 use edgelect::config::{Config, Follow, HostClock, Settings};
+use edgelect::json::Object;
 use edgelect::lease::{self, Lease, Stamp};
 
 use super::chance::Chance;
@@ -285,8 +286,8 @@ impl Group {
 
 /// A record that no session of the schedule wrote; each number makes other bytes.
 pub fn foreign_record(number: u64, leader_id: &str, term: Option<u64>, released: bool) -> Vec<u8> {
-    let mut extra = serde_json::Map::new();
-    extra.insert("note".to_owned(), number.into());
+    let mut extra = Object::new();
+    extra.set("note", number.to_string());
     let lease = Lease {
         leader_id: leader_id.to_owned(),
         leader_addr: String::new(),

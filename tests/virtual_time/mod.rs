@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use edgelect::clock::Now;
-use edgelect::fetch::{Request, Response};
+use edgelect::request::{Request, Response};
 use edgelect::store::memory::Memory;
 use edgelect::store::{Answer, Operation, Store};
 use edgelect::{Config, Host, Settings};

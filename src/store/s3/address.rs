@@ -1,12 +1,15 @@
 //! Where a bucket is: the configuration, checked, and the address of a key; which redirects are followed.
 //!
-//! Parsed by hand through `http::Uri`: crate `url` brings 65 KB of tables for international names. What is
+//! Parsed by hand: crate `url` brings 65 KB of tables for international names. What is
 //! accepted here is what every runtime's own URL parser leaves as it is, because the signature covers it.
 
 use percent_encoding::AsciiSet;
 
 use crate::config::ConfigError;
 use crate::host::Host;
+use crate::json::{first, quoted};
+use crate::prelude::*;
+use crate::request::Parts;
 use crate::sigv4::RESERVED;
 
 /// Where the lease object is.
@@ -103,7 +106,7 @@ impl Address {
         let suffix = if region.starts_with("cn-") { ".cn" } else { "" };
         Self {
             secure: true,
-            host: format!("s3.{region}.amazonaws.com{suffix}"),
+            host: ["s3.", region, ".amazonaws.com", suffix].concat(),
             port: None,
             prefix: String::new(),
             bucket_in_host: true,
@@ -116,31 +119,32 @@ impl Address {
     }
 
     fn parse(text: &str) -> Result<Self, &'static str> {
-        // http::Uri drops a fragment without a word.
         if text.contains(['?', '#']) {
             return Err("has no query and no fragment");
         }
-        let uri: http::Uri =
-            text.parse().map_err(|_| "is an address such as https://s3.example.com")?;
-        let secure = match uri.scheme_str() {
-            Some("https") => true,
-            Some("http") => false,
-            _ => return Err("must begin with https://"),
-        };
-        let authority = uri.authority().ok_or("names a host")?;
-        if authority.as_str().contains('@') {
+        let parts = Parts::of(text).ok_or("is an address such as https://s3.example.com")?;
+        let secure = parts.scheme.eq_ignore_ascii_case("https");
+        if !secure && !parts.scheme.eq_ignore_ascii_case("http") {
+            return Err("must begin with https://");
+        }
+        if parts.authority.is_empty() {
+            return Err("names a host");
+        }
+        if parts.authority.contains('@') {
             return Err("has no user name and no password: credentials are an option of their own");
         }
-        let host = check_host(authority.host())?;
-        let port = match authority.as_str().rsplit_once(':') {
-            Some((_, port)) if !port.is_empty() && !port.ends_with(']') => {
-                let number = port.parse::<u16>().ok().filter(|port| *port > 0);
+        let (host, port) = parts.host_and_port();
+        let host = check_host(host)?;
+        let port = match port {
+            None | Some("") => None,
+            Some(digits) => {
+                let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
+                let number = digits.parse::<u16>().ok().filter(|port| plain && *port > 0);
                 Some(number.ok_or("has a port from 1 to 65535")?)
             }
-            _ => None,
         };
         let default_port = if secure { 443 } else { 80 };
-        let prefix = uri.path().trim_end_matches('/');
+        let prefix = parts.path.trim_end_matches('/');
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
         let segments_ok = prefix.split('/').skip(1).all(|part| !matches!(part, "" | "." | ".."));
         if !prefix.bytes().all(plain) || !segments_ok {
@@ -160,24 +164,20 @@ impl Address {
 
     /// The URL of a percent-encoded key.
     pub fn url(&self, bucket: &str, encoded_key: &str) -> String {
-        let origin = self.origin(bucket);
-        let prefix = &self.prefix;
-        if self.bucket_in_host {
-            format!("{origin}{prefix}/{encoded_key}")
-        } else {
-            format!("{origin}{prefix}/{bucket}/{encoded_key}")
-        }
+        let in_path = if self.bucket_in_host { ["", ""] } else { ["/", bucket] };
+        [&self.origin(bucket), &self.prefix, in_path[0], in_path[1], "/", encoded_key].concat()
     }
 
     /// Scheme, host and port, for people too.
     pub fn origin(&self, bucket: &str) -> String {
         let scheme = if self.secure { "https" } else { "http" };
-        let port = self.port.map(|port| format!(":{port}")).unwrap_or_default();
-        if self.bucket_in_host {
-            format!("{scheme}://{bucket}.{}{port}", self.host)
-        } else {
-            format!("{scheme}://{}{port}", self.host)
+        let in_host = if self.bucket_in_host { [bucket, "."] } else { ["", ""] };
+        let mut origin = [scheme, "://", in_host[0], in_host[1], &self.host].concat();
+        if let Some(port) = self.port {
+            origin.push(':');
+            origin.push_str(&port.to_string());
         }
+        origin
     }
 
     /// The address that a redirect names, and the region that its host implies, if it may be followed: another
@@ -185,14 +185,17 @@ impl Address {
     /// redirect is not used. `target` is a URL or, from an error body, a bare host.
     pub fn redirected(&self, target: &str, bucket: &str) -> Option<(Self, Option<String>)> {
         let scheme = if self.secure { "https" } else { "http" };
-        let url =
-            if target.contains("://") { target.to_owned() } else { format!("{scheme}://{target}") };
-        let origin_end = url.find(['?', '#']).unwrap_or(url.len());
-        let uri: http::Uri = url.get(..origin_end)?.parse().ok()?;
-        let authority = uri.authority()?.as_str().to_owned();
+        let mut url = target.to_owned();
+        if !target.contains("://") {
+            url.insert_str(0, "://");
+            url.insert_str(0, scheme);
+        }
+        let parts = Parts::of(&url)?;
         // Only the origin counts, so that a path that parse would refuse does no harm.
-        let mut next = Self::parse(&format!("{}://{authority}", uri.scheme_str()?)).ok()?;
-        if let Some(host) = next.host.strip_prefix(&format!("{bucket}.")) {
+        let origin = [parts.scheme, "://", parts.authority].concat();
+        let mut next = Self::parse(&origin).ok()?;
+        let in_host = next.host.strip_prefix(bucket).and_then(|rest| rest.strip_prefix('.'));
+        if let Some(host) = in_host {
             next.host = host.to_owned();
             // A host with a dotted bucket has no certificate, whatever the redirect says.
             next.bucket_in_host = !bucket.contains('.');
@@ -247,7 +250,7 @@ pub(super) fn is_region(text: &str) -> bool {
 /// A key as it stands in a URL: unreserved characters and slashes as they are, the rest percent-encoded.
 pub(super) fn encode_key(key: &str) -> String {
     const IN_KEYS: &AsciiSet = &RESERVED.remove(b'/');
-    percent_encoding::utf8_percent_encode(key, IN_KEYS).to_string()
+    percent_encoding::utf8_percent_encode(key, IN_KEYS).collect()
 }
 
 fn check_host(host: &str) -> Result<String, &'static str> {
@@ -291,6 +294,5 @@ fn without_secrets(endpoint: &str) -> String {
 }
 
 fn refuse(field: &str, value: &str, rule: &str) -> ConfigError {
-    let short: String = value.chars().take(200).collect();
-    ConfigError { field: field.to_owned(), value: format!("{short:?}"), rule: rule.to_owned() }
+    ConfigError::new(field, quoted(first(value, 200)), &[rule])
 }

@@ -11,6 +11,8 @@
 //!
 //! Source of the format: <https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html>.
 
+use crate::prelude::*;
+
 /// How much of a body is looked at, in bytes; AWS's longest, to a wrong signature, has about 3 KB.
 const MAX_DOCUMENT_BYTES: usize = 16 * 1024;
 
@@ -33,9 +35,9 @@ pub(super) struct ErrorDocument {
 /// Reads an error document; `None` for every other body, and for one without a usable code.
 pub(super) fn read(body: &[u8]) -> Option<ErrorDocument> {
     let bounded = &body[..body.len().min(MAX_DOCUMENT_BYTES)];
-    let text = match std::str::from_utf8(bounded) {
+    let text = match core::str::from_utf8(bounded) {
         Ok(text) => text,
-        Err(error) => std::str::from_utf8(&bounded[..error.valid_up_to()]).unwrap_or_default(),
+        Err(error) => core::str::from_utf8(&bounded[..error.valid_up_to()]).unwrap_or_default(),
     };
     let text = text.trim_start_matches('\u{feff}').trim_start();
     if !text.starts_with('<') {
@@ -60,7 +62,7 @@ pub(super) fn read(body: &[u8]) -> Option<ErrorDocument> {
 
 /// The text between the first `<tag>` and what ends it.
 fn value<'a>(text: &'a str, tag: &str) -> Option<&'a str> {
-    let open = format!("<{tag}>");
+    let open = ["<", tag, ">"].concat();
     let begin = text.find(&open)? + open.len();
     let rest = &text[begin..];
     let end = rest.find('<')?;
