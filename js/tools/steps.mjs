@@ -10,7 +10,7 @@ import { wasmBindgenBin } from './setup.mjs';
 const STEP_LIMIT_MS = 15 * 60_000;
 const WASM = ['--target', 'wasm32-unknown-unknown'];
 // Each has a step of its own: its own flags, its own target, or its own time.
-const OWN_STEP = ['simulation', 'planted', 'wasm'];
+const OWN_STEP = ['simulation', 'planted', 'wasm', 'native'];
 
 /** The steps of `npm test`, in order. */
 export const STEPS = [
@@ -23,6 +23,7 @@ export const STEPS = [
   { name: 'tsc', what: 'the types', run: () => command(NODE_24, [inRoot('node_modules/typescript/bin/tsc'), '--noEmit', '-p', 'js/tsconfig.json']) },
   { name: 'wasm', what: "the stores' conformance list, in wasm", run: wasm },
   { name: 'node', what: 'the npm package on this Node', run: () => nodeTests(process.execPath, 'tests/js') },
+  { name: 'rust', what: 'the native example, beside a Node member', run: rust },
   { name: 'worker', what: 'the Worker in workerd', run: () => nodeTests(NODE_24, 'tests/worker') },
   { name: 'demo', what: 'npm start -- --once', run: () => command(process.execPath, ['js/tools/start.mjs', '--once']) },
 ];
@@ -115,6 +116,15 @@ async function nodeTests(node, folder) {
   if (files.length === 0) throw new PlainError(`there is no ${folder}/*.test.mjs to run`);
   await build(folder === 'tests/worker' ? ['npm', 'worker'] : ['npm']);
   await withStore((env) => command(node, ['--test', ...files], env));
+}
+
+async function rust() {
+  await cargo(['build', '--locked', '--example', 'native']);
+  await build(['npm']);
+  await withStore(async (env) => {
+    await cargo(['test', '--locked', '--test', 'native'], env);
+    await command(process.execPath, ['--test', 'tests/native/members.test.mjs'], env);
+  });
 }
 
 async function withStore(work) {
