@@ -126,8 +126,8 @@ pub struct Answer {
 ///
 /// What an implementation promises:
 ///
-/// * A write takes effect only if its condition holds at that very moment, as one indivisible step (S3); reads
-///   and writes are linearizable: a read that begins after a write has ended sees it, or a later one.
+/// * A write takes effect only if its condition holds at that very moment, as one indivisible step (S3). A read
+///   shows a state that the record had while the read was under way, and a body with its own version.
 /// * Two different bodies never have the same version; equal ones may (S4).
 /// * It sends each operation once and never repeats a write on its own, unless the answer shows that it did
 ///   nothing. [`Outcome::Refused`] and [`Outcome::Rejected`] are said only where the store itself says so;
@@ -141,7 +141,7 @@ pub struct Answer {
 /// at every await, and the next operation must not wait for the dropped one. It does not panic.
 #[allow(async_fn_in_trait)] // Hosts here have one thread; no future has to be Send.
 pub trait Store {
-    /// Performs one operation. It begins when the future is first polled, not before (S5).
+    /// Performs one operation.
     async fn perform(&self, operation: Operation) -> Answer;
     /// The name for errors and status, such as `S3 bucket "jobs" at https://…`. No secret is in it.
     fn describe(&self) -> String;

@@ -23,7 +23,7 @@ export const STEPS = [
   { name: 'tsc', what: 'the types', run: () => command(NODE_24, [inRoot('node_modules/typescript/bin/tsc'), '--noEmit', '-p', 'js/tsconfig.json']) },
   { name: 'wasm', what: "the stores' conformance list, in wasm", run: wasm },
   { name: 'node', what: 'the npm package on this Node', run: () => nodeTests(process.execPath, 'tests/js') },
-  { name: 'rust', what: 'the native example, beside a Node member', run: rust },
+  { name: 'rust', what: "the crate's documentation, and the native example beside a Node member", run: rust },
   { name: 'worker', what: 'the Worker in workerd', run: () => nodeTests(NODE_24, 'tests/worker') },
   { name: 'demo', what: 'npm start -- --once', run: () => command(process.execPath, ['js/tools/start.mjs', '--once']) },
 ];
@@ -119,6 +119,7 @@ async function nodeTests(node, folder) {
 }
 
 async function rust() {
+  await cargo(['doc', '--locked', '--no-deps'], { RUSTDOCFLAGS: '-D warnings' });
   await cargo(['build', '--locked', '--example', 'native']);
   await build(['npm']);
   await withStore(async (env) => {
