@@ -17,11 +17,40 @@
 //! left of an authority is advice; the token protects. Members of other makes in the group (S3lect) bring
 //! their own clock rules with them. A store that ignores conditions breaks all of this.
 //!
+//! # Use
+//!
+//! A program brings a [`Host`]: its clocks, timers, randomness and HTTP client. `examples/native/host.rs` in the
+//! repository is one on tokio and reqwest, there to be copied. Then:
+//!
+//! ```
+//! use edgelect::{Handle, Host, S3Store, lead, new_election, vars};
+//!
+//! async fn report(host: impl Host + Clone) -> Result<(), Box<dyn std::error::Error>> {
+//!     let env = |name: &str| std::env::var(name).ok();
+//!     let config = vars::config(&vars::settings(env)?)?;
+//!     let store = S3Store::from_vars(env, &config.lockfile_path, host.clone())?;
+//!     let elector = Handle::new(new_election(&host, config)?);
+//!     lead(&elector, &store, &host, async |term| {
+//!         while term.remaining_ms() > 0 {
+//!             write_report(term.token).await;
+//!         }
+//!     })
+//!     .await?;
+//!     Ok(())
+//! }
+//! # async fn write_report(_token: u64) {}
+//! ```
+//!
+//! [`lead()`] drops the work as soon as its authority ends. Who wants the events instead calls [`run`]; who has
+//! another store implements [`Store`]. Nothing here is [`Send`]: one thread does it all. [`init`] starts a new
+//! group without waiting, and belongs into no start script.
+//!
 //! # Layers
 //!
-//! Imports point down only: [`lease`], [`host`], [`clock`] and [`config`] know next to nobody; [`age`] and [`election`] know
-//! them; [`store`] knows [`lease`]; [`driver`] joins an election, a store and a host, and is the only module
-//! that knows all three; the faces (`js`, `worker`) come last. `tests/layers.rs` holds this.
+//! Imports point down only: [`lease`], [`host`], [`request`], [`clock`] and [`config`] know next to nobody; [`age`] and
+//! [`election`] know them; [`store`] knows [`lease`]; [`driver`] joins an election, a store and a host, and is the only
+//! module that knows all three; [`lead`](mod@lead) and [`remote`] stand on it; the faces (`js`, `worker`) come last.
+//! `tests/layers.rs` holds this.
 
 #![cfg_attr(not(feature = "std"), no_std)]
 

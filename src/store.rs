@@ -125,13 +125,26 @@ pub struct Answer {
 
 /// A place that keeps one record. `&self` throughout: a store may be asked by several electors.
 ///
-/// Implementations end each operation by themselves only when the answer is there; the driver cuts off what
-/// takes longer than the election allows, and takes that for [`Outcome::Unknown`].
+/// What an implementation promises:
+///
+/// * A write takes effect only if its condition holds at that very moment, as one indivisible step (S3). A read
+///   shows a state that the record had while the read was under way, and a body with its own version.
+/// * Two different bodies never have the same version; equal ones may (S4).
+/// * It sends each operation once and never repeats a write on its own, unless the answer shows that it did
+///   nothing. [`Outcome::Refused`] and [`Outcome::Rejected`] are said only where the store itself says so;
+///   whatever else goes wrong with a write is [`Outcome::Unknown`] (S8).
+/// * A body of more than [`MAX_RECORD_BYTES`](crate::lease::MAX_RECORD_BYTES) is not read to its end.
+/// * [`Facts`] come from the answer to this very operation and from nowhere else, least of all from an own
+///   clock; without them the age of a record is watched instead (S6).
+///
+/// It needs no timeout: the driver drops the future of what takes longer than the election allows, and takes
+/// that for [`Outcome::Unknown`]. The operation may go on and take effect all the same; dropping must be safe
+/// at every await, and the next operation must not wait for the dropped one. It does not panic.
 #[allow(async_fn_in_trait)] // Hosts here have one thread; no future has to be Send.
 pub trait Store {
     /// Performs one operation.
     async fn perform(&self, operation: Operation) -> Answer;
-    /// The name for errors and status, such as `S3 bucket "jobs" at https://…`.
+    /// The name for errors and status, such as `S3 bucket "jobs" at https://…`. No secret is in it.
     fn describe(&self) -> String;
 }
 

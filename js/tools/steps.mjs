@@ -12,7 +12,7 @@ import { wasmBindgenBin } from './setup.mjs';
 const STEP_LIMIT_MS = 15 * 60_000;
 const WASM = ['--target', 'wasm32-unknown-unknown'];
 // Each has a step of its own: its own flags, its own target, or its own time.
-const OWN_STEP = ['simulation', 'planted', 'wasm'];
+const OWN_STEP = ['simulation', 'planted', 'wasm', 'native'];
 
 /** The steps of `npm test`, in order. */
 export const STEPS = [
@@ -25,6 +25,7 @@ export const STEPS = [
   { name: 'tsc', what: 'the types', run: () => command(NODE_24, [inRoot('node_modules/typescript/bin/tsc'), '--noEmit', '-p', 'js/tsconfig.json']) },
   { name: 'wasm', what: "the stores' conformance list, in wasm", run: wasm },
   { name: 'node', what: "the npm package on this machine's Node", run: () => nodeTests(HOST_NODE, 'tests/js') },
+  { name: 'rust', what: "the crate's documentation, and the native example beside a Node member", run: rust },
   { name: 'worker', what: 'the Worker in workerd', run: () => nodeTests(NODE_24, 'tests/worker') },
   { name: 'package', what: 'the package as it is installed: checkers, import, require, bundles, unref, providers', run: () => onPacked(packageChecks) },
   { name: 'runtimes', what: 'one suite on Node, Node 24, Deno, Bun and workerd', run: () => onPacked(runtimes) },
@@ -128,6 +129,16 @@ async function onPacked(work) {
     bucket: env.EDGELECT_TEST_BUCKET,
     credentials: { accessKeyId: env.EDGELECT_TEST_ACCESS_KEY_ID, secretAccessKey: env.EDGELECT_TEST_SECRET_ACCESS_KEY },
   }));
+}
+
+async function rust() {
+  await cargo(['doc', '--locked', '--no-deps'], { RUSTDOCFLAGS: '-D warnings' });
+  await cargo(['build', '--locked', '--example', 'native']);
+  await build(['npm']);
+  await withStore(async (env) => {
+    await cargo(['test', '--locked', '--test', 'native'], env);
+    await command(process.execPath, ['--test', 'tests/native/members.test.mjs'], env);
+  });
 }
 
 async function withStore(work) {

@@ -1,0 +1,207 @@
+// The native member over a real store, beside a Node member: one leads, the other takes over; and its errors.
+import assert from 'node:assert/strict';
+import http from 'node:http';
+import { after, test } from 'node:test';
+import { Elector, S3Storage } from 'edgelect';
+import { endProcess, spawnKept } from '../../js/tools/cleanup.mjs';
+import { inRoot } from '../../js/tools/paths.mjs';
+import { lineReader } from '../../js/tools/run.mjs';
+import { bucketOptions, credentials, freshKey, getLease, until } from '../js/bucket.mjs';
+import { startProxy } from '../js/proxy.mjs';
+
+const NATIVE = [inRoot('target/debug/examples/native')];
+const NODE = [process.execPath, inRoot('js/demo/member.mjs')];
+const LEASE_MS = 1500;
+const closing = [];
+
+after(async () => {
+  for (const close of closing.reverse()) await close();
+});
+
+const start = (key, serverId, [program, ...args], changes = {}) => {
+  const env = {
+    EDGELECT_ENDPOINT: bucketOptions.endpoint,
+    EDGELECT_BUCKET: bucketOptions.bucket,
+    EDGELECT_REGION: bucketOptions.region,
+    EDGELECT_PATH_STYLE: 'true',
+    EDGELECT_ACCESS_KEY_ID: credentials.accessKeyId,
+    EDGELECT_SECRET_ACCESS_KEY: credentials.secretAccessKey,
+    EDGELECT_LOCKFILE_PATH: key,
+    EDGELECT_SERVER_ID: serverId,
+    EDGELECT_LEADER_TIMEOUT: String(LEASE_MS),
+    EDGELECT_FREQUENT_INTERVAL: '400',
+    EDGELECT_FOLLOW: 'tight',
+    ...changes,
+  };
+  const child = spawnKept(program, args, { env, stdio: ['pipe', 'pipe', 'pipe'] });
+  child.stdin.on('error', () => {});
+  const heard = [];
+  const errors = [];
+  child.stdout.on('data', lineReader((line) => heard.push(JSON.parse(line))));
+  child.stderr.on('data', lineReader((line) => errors.push(line)));
+  closing.push(() => endProcess(child));
+  const all = (event) => heard.filter((one) => one.event === event);
+  return {
+    heard,
+    errors,
+    all,
+    say: (line) => child.stdin.write(`${line}\n`),
+    leave: () => child.stdin.end(),
+    kill: () => endProcess(child),
+    ended: new Promise((resolve) => child.once('close', (code, signal) => resolve(code ?? signal))),
+    status: () => all('status').at(-1),
+    acquired: async (count = 1) => (await until(() => all('acquired').at(count - 1))).term,
+  };
+};
+
+const newGroup = async (name) => {
+  const key = freshKey(name);
+  await new Elector({ storage: new S3Storage(bucketOptions), lockfilePath: key, leaderTimeout: LEASE_MS }).init();
+  return key;
+};
+
+// In this process, because js/demo/member.mjs knows no peer mode.
+const nodePeer = async (lockfilePath) => {
+  let elector;
+  const server = http.createServer(async (request, response) => {
+    const answer = await elector.handleRequest(new Request(`http://${request.headers.host}${request.url}`));
+    response.writeHead(answer.status, Object.fromEntries(answer.headers)).end(await answer.text());
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  elector = new Elector({
+    storage: new S3Storage(bucketOptions),
+    lockfilePath,
+    serverId: 'node',
+    serverAddr: `127.0.0.1:${server.address().port}`,
+    leaderTimeout: LEASE_MS,
+    frequentInterval: 400,
+    follow: 'tight',
+    peerMode: true,
+  });
+  closing.push(async () => {
+    await elector.stop();
+    server.closeAllConnections();
+    server.close();
+  });
+  await elector.start();
+  return elector;
+};
+
+const proxied = async () => {
+  const proxy = await startProxy(bucketOptions.endpoint);
+  closing.push(proxy.close);
+  return proxy;
+};
+
+test('a native and a Node member take over from each other, after a crash and after a resignation', async () => {
+  const key = await newGroup('native-mixed');
+  const crashing = start(key, 'rust', NATIVE);
+  const tokens = [await crashing.acquired()];
+  assert.equal((await getLease(key)).leaderID, 'rust');
+  const node = start(key, 'node', NODE);
+  await until(() => node.status()?.leaderId === 'rust');
+  assert.equal(node.all('acquired').length, 0, 'one leads at a time');
+  await crashing.kill();
+  tokens.push(await node.acquired());
+  const rust = start(key, 'rust', NATIVE);
+  await until(() => rust.status()?.leaderId === 'node');
+  assert.equal(rust.all('acquired').length, 0, 'one leads at a time');
+  node.say('resign');
+  tokens.push(await rust.acquired());
+  rust.say('resign');
+  tokens.push(await node.acquired(2));
+  assert.deepEqual(rust.all('lost').map(({ term, reason }) => [term, reason]), [[tokens[2], 'resigned']]);
+  assert.deepEqual(tokens, [...new Set(tokens)].sort((a, b) => a - b), 'tokens grow');
+  await until(() => rust.status().leaderId === 'node');
+  rust.say('stop');
+  assert.equal(await rust.ended, 0);
+  assert.equal(rust.heard.at(-1).event, 'stopped');
+  assert.deepEqual([...crashing.errors, ...rust.errors], []);
+});
+
+test('a native leader releases when it is stopped, and ends at once with the one who started it', async () => {
+  const key = await newGroup('native-stop');
+  const stopped = start(key, 'a', NATIVE);
+  const first = await stopped.acquired();
+  stopped.say('stop');
+  assert.equal(await stopped.ended, 0);
+  const { leaderID, term, lastUpdated } = await getLease(key);
+  assert.deepEqual([leaderID, term, lastUpdated], ['a', first, '0001-01-01T00:00:00Z']);
+  const left = start(key, 'b', NATIVE);
+  assert.ok((await left.acquired()) > first);
+  left.leave();
+  assert.equal(await left.ended, 0);
+  assert.notEqual((await getLease(key)).lastUpdated, '0001-01-01T00:00:00Z', 'its lease runs out');
+});
+
+test('native and Node members answer each other in peer mode, and only the leader says that it leads', async () => {
+  const key = await newGroup('native-peers');
+  const peers = { EDGELECT_PEER_MODE: 'true' };
+  const rust = start(key, 'rust', NATIVE, peers);
+  const term = await rust.acquired();
+  const { leaderAddr } = await getLease(key);
+  const url = `http://${leaderAddr}/health/leadership`;
+  const answer = await fetch(url);
+  const lease = await answer.json();
+  assert.deepEqual([answer.status, lease.leaderID, lease.term, lease.group], [200, 'rust', term, key]);
+  assert.ok(lease.remainingMs > 0 && lease.remainingMs < LEASE_MS);
+  assert.match(answer.headers.get('etag'), /^"/);
+  assert.deepEqual([(await fetch(url, { method: 'POST' })).status, (await fetch(`http://${leaderAddr}/`)).status], [405, 404]);
+  const node = await nodePeer(key);
+  await until(() => node.status().requests.peer >= 3 && node.leaderId() === 'rust');
+  rust.say('resign');
+  await node.waitForLeadership();
+  assert.equal((await fetch(url)).status, 404);
+  const before = await until(() => rust.status().requests.peer > 0 && rust.status().requests);
+  await until(() => rust.status().requests.peer >= before.peer + 3);
+  assert.equal(rust.status().requests.read, before.read, 'the peer answered, so the store was not asked');
+});
+
+test('errors of a native member are one line that says what to do and no secret', async () => {
+  const wrong = [
+    [{ EDGELECT_SECRET_ACCESS_KEY: 'a-wrong-secret' }, /GET .* was answered 403 SignatureDoesNotMatch: check the secret access key/],
+    [{ EDGELECT_ENDPOINT: 'http://127.0.0.1:9' }, /no answer: Connection refused .*; check the endpoint and the network/],
+  ];
+  for (const [changes, expected] of wrong) {
+    const member = start(freshKey('native-errors'), 'a', NATIVE, changes);
+    const { error, role } = await until(() => member.all('status').find((one) => one.error));
+    assert.match(error, expected);
+    assert.doesNotMatch(error, /\n|a-wrong-secret|AWS4|Credential=/);
+    assert.equal(role, 'candidate');
+    await member.kill();
+  }
+});
+
+test('a native member that can never lead ends with 1 and one line that says why', async () => {
+  const hopeless = [
+    [{ EDGELECT_BUCKET: 'no-such-bucket' }, /^edgelect: S3 bucket "no-such-bucket" at .*404 NoSuchBucket: create the bucket/],
+    [{ EDGELECT_SECRET_ACCESS_KEY: '' }, /^edgelect: EDGELECT_SECRET_ACCESS_KEY = \(not set\): set it/],
+    [{ EDGELECT_FREQUENT_INTERVAL: '1s' }, /^edgelect: EDGELECT_FREQUENT_INTERVAL = "1s": must be a whole number/],
+    [{ EDGELECT_PORT: 'http' }, /^edgelect: EDGELECT_PORT = "http": must be a port number/],
+  ];
+  for (const [changes, expected] of hopeless) {
+    const member = start(freshKey('native-hopeless'), 'a', NATIVE, changes);
+    assert.equal(await member.ended, 1);
+    assert.equal(member.errors.filter((line) => line !== '').length, 1, member.errors.join('\n'));
+    assert.match(member.errors[0], expected);
+    assert.ok(!member.errors[0].includes(credentials.secretAccessKey));
+  }
+});
+
+test('a native leader gives up requests that hang, tries again in time, and fences itself when none is answered', async () => {
+  const key = await newGroup('native-hang');
+  const proxy = await proxied();
+  const changes = { EDGELECT_ENDPOINT: proxy.endpoint, EDGELECT_REQUEST_TIMEOUT: '100' };
+  const member = start(key, 'a', NATIVE, changes);
+  const term = await member.acquired();
+  let hung = 0;
+  proxy.answerWith(({ method }) => (method === 'PUT' && ++hung === 1 ? 'hang' : undefined));
+  await until(() => hung >= 3);
+  assert.equal(member.all('lost').length, 0, 'one that hung costs no term');
+  proxy.answerWith(() => 'hang');
+  const { error } = await until(() => member.all('status').find((one) => one.error));
+  assert.match(error, /^S3 bucket .*: (read|write): no answer within 100 ms$/);
+  const lost = await until(() => member.all('lost').at(0));
+  assert.deepEqual([lost.term, lost.reason], [term, 'expired']);
+  assert.equal((await until(() => member.all('status').find((one) => one.atMs > lost.atMs))).remainingMs, null);
+});
