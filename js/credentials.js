@@ -26,24 +26,27 @@ export const expiryOf = (given) => {
 export const keeper = (provider) => {
   let newest;
   let asking;
-  let askedMs;
+  let count = 0;
   const ask = () => {
-    if (asking && Date.now() - askedMs < PATIENCE_MS) return asking;
-    askedMs = Date.now();
-    const asked = (async () => {
-      const given = await provider();
-      return { ...plainCredentials(given), expiresMs: expiryOf(given) };
+    // Not by the wall clock, which may step back.
+    const nowMs = performance.now();
+    if (asking && nowMs - asking.sinceMs < PATIENCE_MS) return asking.given;
+    count += 1;
+    const number = count;
+    const given = (async () => {
+      const credentials = await provider();
+      return { ...plainCredentials(credentials), expiresMs: expiryOf(credentials), number };
     })();
-    asking = asked;
+    asking = { given, sinceMs: nowMs };
     const answered = () => {
-      if (asking === asked) asking = undefined;
+      if (asking?.given === given) asking = undefined;
     };
-    // What it gives is kept even if nobody waits any more.
-    asked.then((given) => {
-      newest = given;
+    // What it gives is kept even if nobody waits any more, but not over what a later question brought.
+    given.then((credentials) => {
+      if (!(newest?.number > number)) newest = credentials;
       answered();
     }, answered);
-    return asked;
+    return given;
   };
   return async (fresh) => {
     const leftMs = newest ? newest.expiresMs - Date.now() : 0;

@@ -1,5 +1,5 @@
 import { Engine, checked, readVariables } from './engine.js';
-import { EdgelectError, textOf, wrongOption } from './errors.js';
+import { EdgelectError, signalOf, textOf, toJson, wrongOption } from './errors.js';
 import { unrefTimer } from './host.js';
 import { S3Storage, bucketOf } from './storage.js';
 
@@ -55,6 +55,7 @@ class Term {
 
 export class Elector {
   #storage;
+  /** JSON: nobody else can change it later. */
   #settings;
   #callbacks = {};
   #unref;
@@ -95,7 +96,7 @@ export class Elector {
     const fromEnvironment = storage === undefined || storage === null;
     const variables = fromEnvironment ? fromVariables() : null;
     this.#storage = fromEnvironment ? variables.storage : storage;
-    this.#settings = { ...variables?.settings, ...defined(settings) };
+    this.#settings = toJson({ ...variables?.settings, ...defined(settings) });
     checked(this.#settings, bucketOf(this.#storage));
     checkStorage(this.#storage);
   }
@@ -105,41 +106,35 @@ export class Elector {
   }
 
   async start(options) {
-    const signal = options?.signal;
+    const signal = signalOf(options);
     signal?.throwIfAborted();
     this.#wanted = true;
-    while (this.#engine && this.#stopping) await unlessAborted(this.#finished, signal);
+    while (this.#engine && (this.#stopping || !this.#engine.alive)) await unlessAborted(this.#finished, signal);
+    signal?.throwIfAborted();
     // A stop that came meanwhile has the last word.
-    if (this.#engine || !this.#wanted) return;
-    const engine = this.#newEngine((event) => this.#onEvent(engine, event));
-    this.#engine = engine;
-    this.#stopping = false;
-    this.#failure = null;
-    this.#callbackError = null;
-    const onAbort = () => void this.stop();
-    this.#finished = new Promise((resolve) => {
-      this.#finish = resolve;
-    }).then(() => signal?.removeEventListener('abort', onAbort));
-    signal?.addEventListener('abort', onAbort, { once: true });
-    engine.run();
+    if (!this.#engine && this.#wanted) this.#begin();
+    if (this.#engine && signal) this.#stopWith(signal);
   }
 
   async stop(options) {
+    const signal = signalOf(options);
+    const park = options?.park === true;
     this.#wanted = false;
     const [engine, finished, inside] = [this.#engine, this.#finished, this.#inside];
     if (!engine) return;
     this.#stopping = true;
-    engine.stop(options?.park ?? false);
+    engine.stop(park);
     // Whoever stops from within a callback or the work is waited for, and must not wait for themselves.
-    if (!inside) await unlessAborted(this.#end(engine, finished), options?.signal);
+    if (!inside) await unlessAborted(this.#end(engine, finished), signal);
   }
 
   async resign(options) {
+    const signal = signalOf(options);
     if (!this.#engine) return;
     const inside = this.#inside;
     const given = new Promise((resolve) => this.#resigning.push(resolve));
     this.#engine.resign();
-    if (!inside) await unlessAborted(given, options?.signal);
+    if (!inside) await unlessAborted(given, signal);
   }
 
   isLeader() {
@@ -150,21 +145,19 @@ export class Elector {
   }
 
   leaderId() {
-    return this.#engine ? this.#engine.status().leaderId : null;
+    return this.#asked((engine) => engine.status().leaderId) ?? null;
   }
 
   status() {
-    if (!this.#engine) {
-      const { serverId, lockfilePath } = this.config;
-      return stoppedStatus(serverId, lockfilePath, this.#failure?.message ?? this.#callbackError);
-    }
-    const status = this.#engine.status();
-    return { ...status, error: status.error ?? this.#callbackError };
+    const status = this.#asked((engine) => engine.status());
+    if (status) return { ...status, error: status.error ?? this.#callbackError };
+    const { serverId, lockfilePath } = this.config;
+    return stoppedStatus(serverId, lockfilePath, this.#failure?.message ?? this.#callbackError);
   }
 
   updateConfig(changes) {
-    const settings = { ...this.#settings, ...defined(changes ?? {}) };
-    if (this.#engine) this.#engine.configure(settings);
+    const settings = toJson({ ...JSON.parse(this.#settings), ...JSON.parse(toJson(defined(changes ?? {}))) });
+    if (this.#engine?.alive) this.#engine.configure(settings);
     else checked(settings);
     this.#settings = settings;
   }
@@ -174,16 +167,16 @@ export class Elector {
   }
 
   waitForLeadership(options) {
-    const signal = options?.signal;
     const waiting = new Promise((resolve, reject) => {
+      const signal = signalOf(options);
       if (signal?.aborted) return reject(signal.reason);
       const givingUp = this.#stopping || this.#resigning.length > 0;
       if (this.#term && !givingUp && this.isLeader()) return resolve(this.#term);
       if (!this.#engine) return reject(this.#failure ?? stoppedError());
       const done = (settle) => (value) => {
-        signal?.removeEventListener('abort', onAbort);
         this.#waiters.delete(waiter);
         settle(value);
+        signal?.removeEventListener('abort', onAbort);
       };
       const waiter = { resolve: done(resolve), reject: done(reject) };
       const onAbort = () => waiter.reject(signal.reason);
@@ -197,46 +190,42 @@ export class Elector {
 
   async lead(work, options) {
     if (typeof work !== 'function') throw wrongOption('work', work, 'must be a function');
-    const signal = options?.signal;
+    const signal = signalOf(options);
     signal?.throwIfAborted();
     if (this.#leads === 0) this.#startedByLead = !this.#engine || this.#stopping;
     this.#leads += 1;
+    let started = false;
     try {
-      await this.start();
+      await unlessAborted(this.start(), signal);
+      started = true;
       for (;;) {
         const term = await this.waitForLeadership({ signal });
         // It may have ended between the event and this turn.
         if (term.signal.aborted) continue;
-        const running = this.#run(work, term, signal);
-        this.#work.add(running);
         try {
-          return await running;
+          return await this.#run(work, term, signal);
         } catch (error) {
           signal?.throwIfAborted();
           // The term was lost under the work: it may compete for another one.
           if (!term.signal.aborted || !this.#engine || this.#stopping) throw error;
-        } finally {
-          this.#work.delete(running);
         }
       }
     } finally {
       this.#leads -= 1;
-      if (this.#leads === 0) {
-        if (this.#startedByLead) await this.stop();
-        else if (this.#term) await this.resign();
-      }
+      if (this.#leads === 0) await this.#leadEnded(started);
     }
   }
 
   async init(options) {
-    options?.signal?.throwIfAborted();
+    const signal = signalOf(options);
+    signal?.throwIfAborted();
     let engine;
     const made = new Promise((resolve, reject) => {
       engine = this.#newEngine(({ error }) => (error ? reject(error) : resolve()));
       engine.init();
     });
     try {
-      await unlessAborted(made, options?.signal);
+      await unlessAborted(made, signal);
     } finally {
       engine?.close();
     }
@@ -246,8 +235,9 @@ export class Elector {
     const { pathname } = new URL(request.url, 'http://localhost');
     if (pathname !== HEALTH_PATH) return respond(404, '{"error":"not found"}');
     if (request.method !== 'GET') return respond(405, '{"error":"use GET"}', { allow: 'GET' });
-    if (!this.#engine) return respond(404, '{"error":"not the leader"}');
-    const { status, etag, body } = this.#engine.health();
+    const health = this.#asked((engine) => engine.health());
+    if (!health) return respond(404, '{"error":"not the leader"}');
+    const { status, etag, body } = health;
     // A storage of one's own may name its versions as it likes; a header can't.
     return respond(status, body, /^[\x21-\x7e]+$/.test(etag ?? '') ? { etag } : {});
   }
@@ -261,34 +251,82 @@ export class Elector {
     return new Engine({ settings, storage, bucket: bucketOf(storage), unref, onEvent });
   }
 
+  /** What the engine says, or undefined without one; one that breaks down over the question is none any more. */
+  #asked(ask) {
+    try {
+      return this.#engine?.alive ? ask(this.#engine) : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
   /** Milliseconds of authority for the term that the application knows; 0 without. */
   #authority() {
     const authority = this.#engine?.authority();
     return authority && this.#term?.token === authority[0] ? authority[1] : 0;
   }
 
+  #begin() {
+    const engine = this.#newEngine((event) => this.#onEvent(engine, event));
+    this.#engine = engine;
+    this.#stopping = false;
+    this.#failure = null;
+    this.#callbackError = null;
+    this.#finished = new Promise((resolve) => {
+      this.#finish = resolve;
+    });
+    engine.run();
+  }
+
+  /** Stops this session when the signal fires. */
+  #stopWith(signal) {
+    const engine = this.#engine;
+    const onAbort = () => {
+      if (engine === this.#engine) this.stop().catch(() => {});
+    };
+    signal.addEventListener('abort', onAbort, { once: true });
+    void this.#finished.then(() => signal.removeEventListener('abort', onAbort));
+  }
+
   /** Runs the work of one `lead`; its signal fires for the term's end and for the caller's. */
   async #run(work, term, signal) {
-    const signals = [term.signal, signal].filter((one) => one !== undefined && one !== null);
     const { token } = term;
     const remaining = () => term.remaining();
     const resign = () => term.resign();
-    const view = { token, signal: AbortSignal.any(signals), remaining, resign };
+    const view = { token, signal: signal ? eitherSignal(term.signal, signal) : term.signal, remaining, resign };
+    let ended;
+    const ending = new Promise((resolve) => {
+      ended = resolve;
+    });
+    // Listed before it begins: its first part may give the term up, and the lease waits for those listed then.
+    this.#work.add(ending);
+    const before = this.#inside;
     this.#inside = true;
-    let result;
     try {
-      result = work(Object.freeze(view));
+      const result = work(Object.freeze(view));
+      this.#inside = before;
+      return await result;
     } finally {
-      this.#inside = false;
+      this.#inside = before;
+      this.#work.delete(ending);
+      ended();
     }
-    return result;
+  }
+
+  /** The last `lead` is over; it gives up what it took. */
+  async #leadEnded(started) {
+    // A start that was still waiting for an earlier stop must not come later, and is not waited for.
+    if (!started) this.#wanted = false;
+    else if (this.#startedByLead) await this.stop();
+    else if (this.#term) await this.resign();
   }
 
   /** Waits for the end, which is bounded by the lease and a few requests unless the runtime forgot them. */
   async #end(engine, finished) {
+    const { maxLease } = this.config;
     let timer;
     const late = new Promise((resolve) => {
-      timer = setTimeout(resolve, 2 * this.config.maxLease + FORGOTTEN_MS);
+      timer = setTimeout(resolve, 2 * maxLease + FORGOTTEN_MS);
     });
     await Promise.race([finished, late]);
     clearTimeout(timer);
@@ -316,7 +354,14 @@ export class Elector {
     const holds = () => this.#term === term;
     const remaining = () => (holds() ? this.#authority() : 0);
     const lapse = () => holds() && this.#watchFence(true);
-    const resign = () => holds() && engine.resign();
+    const resign = () => {
+      if (!holds()) return;
+      engine.resign();
+      // Within a callback the engine's own word comes later.
+      if (holds()) this.#onLost(token, 'resigned');
+    };
+    // Told before: nothing of an old term may go on under a new one.
+    if (this.#term) this.#onLost(this.#term.token, 'expired');
     const term = new Term(token, { remaining, lapse, resign });
     this.#term = term;
     this.#watchFence();
@@ -344,6 +389,7 @@ export class Elector {
     const engine = this.#engine;
     const { token } = this.#term;
     const remaining = this.#authority();
+    if (!engine.alive) return this.#onLost(token, 'trap');
     if (remaining === 0 && again) {
       // The elector itself says this at its fence, but after a blocked event loop we are first. It looks now;
       // only if it still holds the term then (a clock that says nothing) it gives it up as well.
@@ -363,9 +409,9 @@ export class Elector {
     if (error) this.#failure = error;
     this.#engine = null;
     this.#stopping = false;
-    for (const waiter of [...this.#waiters]) waiter.reject(this.#failure ?? stoppedError());
-    for (const given of this.#resigning.splice(0)) given();
     this.#finish();
+    for (const given of this.#resigning.splice(0)) given();
+    for (const waiter of [...this.#waiters]) waiter.reject(this.#failure ?? stoppedError());
   }
 
   /** Calls back. `failed`: it threw at once; `fine` is false if it threw or rejected, and never rejects. */
@@ -417,6 +463,17 @@ const unlessAborted = async (promise, signal) => {
   } finally {
     signal.removeEventListener('abort', onAbort);
   }
+};
+
+/** Fires when either does. The caller's may be of another make, which the runtime's own function refuses. */
+const eitherSignal = (own, other) => {
+  if (other instanceof AbortSignal) return AbortSignal.any([own, other]);
+  const controller = new AbortController();
+  for (const signal of [own, other]) {
+    if (signal.aborted) controller.abort(signal.reason);
+    signal.addEventListener('abort', () => controller.abort(signal.reason), { once: true });
+  }
+  return controller.signal;
 };
 
 const checkStorage = (storage) => {

@@ -2,49 +2,62 @@ import { RawElector, __wbg_reset_state, check, checkBucket, fromVariables } from
 import { EdgelectError, toJson } from './errors.js';
 import { Host } from './host.js';
 
-/** The engines in the one wasm instance, which a trap in any of them breaks for all. */
+/** What ends each engine in the one wasm instance, which a trap in any of them breaks for all. */
 const engines = new Set();
 let broken = false;
 /** How many instances there have been; an engine lives in the one that it was made in. */
 let instance = 0;
+/** Whether a call is under way; an instance is not replaced under it. */
+let inside = false;
 
 const trapError = (cause) =>
   new EdgelectError('the elector broke down inside; start() makes a new one', { code: 'EDGELECT_TRAP', cause });
 
-/** Calls into the wasm, and into nothing of the application's. What it throws on purpose is a text of ours; anything else is a trap, after which its memory
- * may be half-changed: nobody in it has authority any more, and the next call is made in a new instance. */
+// Later: a trap may be an exhausted stack, in which hardly anything can be called. No engine of a broken instance is ever
+// asked again, so its authority is gone at once; it stays listed until it has heard of it.
+const endLater = (end, cause) => Promise.resolve(cause).then((why) => end(trapError(why)));
+
+const endAllLater = (cause) => {
+  for (const end of engines) endLater(end, cause);
+};
+
+/** Calls into the wasm, with nothing but texts, numbers and flags of our own making. What it throws on purpose is a text
+ * of ours; anything else is a trap, after which its memory may be half-changed: nobody in it has authority any more, and
+ * the next call is made in a new instance. */
 const call = (work) => {
+  if (inside) throw trapError(new Error('called from inside the wasm'));
   if (broken) {
+    endAllLater();
     __wbg_reset_state();
     instance += 1;
     broken = false;
   }
+  let thrown;
+  inside = true;
   try {
     return work();
-  } catch (thrown) {
-    if (typeof thrown === 'string') {
-      const { code, message, field } = JSON.parse(thrown);
-      throw new EdgelectError(message, { code, field });
-    }
+  } catch (error) {
+    // First of all, and taken back for a text of ours: in an exhausted stack nothing else may succeed.
     broken = true;
-    const error = trapError(thrown);
-    for (const end of [...engines]) endLater(end, error);
-    throw error;
+    const refused = refusal(error);
+    broken = refused === undefined;
+    thrown = refused ?? error;
+    if (broken) endAllLater(error);
+  } finally {
+    inside = false;
   }
+  throw broken ? trapError(thrown) : thrown;
 };
 
-// Later: a trap may be an exhausted stack, in which nothing more can be called. No engine of a broken instance is ever
-// asked again, so its authority is gone at once.
-const endLater = (end, error) => {
-  engines.delete(end);
-  Promise.resolve(error).then(end);
+/** What a text that the wasm threw says, or undefined for anything else. */
+const refusal = (thrown) => {
+  if (typeof thrown !== 'string' || !thrown.startsWith('{"code":')) return undefined;
+  const { code, message, field } = JSON.parse(thrown);
+  return new EdgelectError(message, { code, field });
 };
 
 /** The settings in force, or the EdgelectError that names what is wrong with them. */
-export const checked = (settings, bucket) => {
-  const json = toJson(settings);
-  return JSON.parse(call(() => check(json, bucket?.json, bucket?.credentials, new Host())));
-};
+export const checked = (json, bucket) => JSON.parse(call(() => check(json, bucket?.json, bucket?.credentials, new Host())));
 
 export const checkedBucket = (json, credentials) => call(() => checkBucket(json, credentials, new Host()));
 
@@ -59,21 +72,26 @@ export class Engine {
   #raw;
   #host;
   #onEvent;
+  #events = [];
   #driving = false;
   #again = false;
   #ended = false;
   #instance;
   #breakDown = (error) => this.#end(error);
 
-  /** `onEvent` hears each event; the last one is `finished`, with `error` if something broke. */
+  /** `settings` is JSON. `onEvent` hears each event; the last one is `finished`, with `error` if something broke. */
   constructor({ settings, storage, bucket, unref, onEvent }) {
-    const settle = (...how) => this.#tell((raw) => raw.settle(...how));
+    const settle = (id, ok, head, body) => this.#tell((raw) => raw.settle(id, ok, head, body));
     this.#host = new Host({ settle, storage, credentials: bucket?.provider, unref });
-    const json = toJson(settings);
-    this.#raw = call(() => new RawElector(json, bucket?.json, bucket?.credentials, this.#host));
+    this.#raw = call(() => new RawElector(settings, bucket?.json, bucket?.credentials, this.#host));
     this.#instance = instance;
     this.#onEvent = onEvent;
     engines.add(this.#breakDown);
+  }
+
+  /** False as soon as nothing can be asked any more, which may be a moment before `finished` is told. */
+  get alive() {
+    return !this.#ended && !broken && this.#instance === instance;
   }
 
   run() {
@@ -100,16 +118,16 @@ export class Engine {
     this.#tell((raw) => raw.workEnded(term));
   }
 
+  /** New settings, as JSON; they are heard at the next turn. */
   configure(settings) {
-    const json = toJson(settings);
-    this.#ask((raw) => raw.configure(json));
-    this.#drive();
+    this.#ask((raw) => raw.configure(settings));
+    Promise.resolve().then(() => this.#drive());
   }
 
   /** `[term, remainingMs]`, or undefined without authority. */
   authority() {
     try {
-      return this.#ask((raw) => raw.authority());
+      return this.alive ? this.#ask((raw) => raw.authority()) : undefined;
     } catch {
       return undefined;
     }
@@ -126,33 +144,35 @@ export class Engine {
   /** Ends at once, whatever is under way. */
   close() {
     if (this.#ended) return;
+    const { alive } = this;
     this.#ended = true;
     engines.delete(this.#breakDown);
     this.#host.close();
-    // What a trap left half-changed goes with its instance.
-    if (!this.#broken()) this.#attempt((raw) => raw.free());
-  }
-
-  #broken() {
-    return broken || this.#instance !== instance;
+    if (alive) this.#attempt((raw) => raw.free());
+    // What a trap left half-changed goes with its instance; the garbage collector must not touch it.
+    else this.#raw.__destroy_into_raw();
   }
 
   #ask(what) {
-    if (this.#ended || this.#broken()) throw trapError();
+    if (!this.alive) throw trapError();
     return call(() => what(this.#raw));
   }
 
   /** Nobody waits for what goes wrong here: a trap tells everybody by itself. */
   #attempt(what) {
     try {
-      call(() => what(this.#raw));
+      return call(() => what(this.#raw));
     } catch {
-      return;
+      return undefined;
     }
   }
 
   #tell(what) {
-    if (this.#ended || this.#broken()) return;
+    if (this.#ended) return;
+    if (!this.alive) {
+      endLater(this.#breakDown);
+      return;
+    }
     this.#attempt(what);
     this.#drive();
   }
@@ -161,22 +181,37 @@ export class Engine {
     // A callback that calls the elector comes here while its event is being told.
     this.#again = true;
     if (this.#driving) return;
+    // What an exhausted stack or an error of ours leaves undone is done at the next turn.
+    Promise.resolve().then(() => this.#resume());
     this.#driving = true;
     try {
-      while (this.#again && !this.#ended && !this.#broken()) {
+      while (this.#again && this.alive) {
         this.#again = false;
-        let events = '[]';
-        this.#attempt((raw) => {
-          events = raw.poll();
-        });
-        for (const event of JSON.parse(events)) {
-          if (event.type === 'finished') this.#end(event.error);
-          else if (!this.#ended) this.#onEvent(event);
-        }
-        this.#host.startAll();
+        const events = this.#attempt((raw) => raw.poll());
+        if (events === undefined) break;
+        this.#events.push(...JSON.parse(events));
+        this.#tellEvents();
+        // A broken instance sends nothing more: its write would bind a group to nobody.
+        if (this.alive) this.#host.startAll();
       }
     } finally {
       this.#driving = false;
+    }
+  }
+
+  #tellEvents() {
+    while (this.#events.length > 0 && this.alive) {
+      const event = this.#events.shift();
+      if (event.type === 'finished') this.#end(event.error);
+      else this.#onEvent(event);
+    }
+  }
+
+  #resume() {
+    if (this.#driving || !this.alive) return;
+    if (this.#again || this.#events.length > 0 || this.#host.waits) {
+      this.#tellEvents();
+      this.#drive();
     }
   }
 

@@ -24,14 +24,26 @@ export const textOf = (thrown) => {
 /** JSON that does not lose a wrong value: what JSON would change (NaN, a function) arrives as an object that no
  * option accepts, and is refused by the option's name. */
 export const toJson = (options) => {
+  const unfit = (cause) => new EdgelectError('the options must be plain data', { code: 'EDGELECT_CONFIG', cause });
+  let json;
   try {
-    return JSON.stringify(options, (_name, value) => {
+    json = JSON.stringify(options, (_name, value) => {
       const type = typeof value;
       if (type === 'function' || type === 'symbol') return { 'not JSON': type };
       const lost = type === 'bigint' || (type === 'number' && !Number.isFinite(value));
       return lost ? { 'not JSON': String(value) } : value;
     });
   } catch (cause) {
-    throw new EdgelectError('the options must be plain data', { code: 'EDGELECT_CONFIG', cause });
+    throw unfit(cause);
   }
+  if (typeof json !== 'string') throw unfit();
+  return json;
+};
+
+/** The signal among the options of a call, if there is one. */
+export const signalOf = (options) => {
+  const signal = options?.signal ?? undefined;
+  const methods = ['addEventListener', 'removeEventListener', 'throwIfAborted'];
+  if (signal === undefined || methods.every((name) => typeof signal[name] === 'function')) return signal;
+  throw wrongOption('signal', signal, 'must be an AbortSignal');
 };

@@ -3,9 +3,10 @@ import { textOf } from './errors.js';
 
 /** The answer headers that the wasm reads; no others cross. */
 const ANSWER_HEADERS = [
-  'age', 'content-length', 'content-type', 'date', 'etag', 'last-modified', 'location', 'retry-after', 'via',
-  'x-amz-bucket-region',
+  'age', 'content-type', 'date', 'etag', 'last-modified', 'location', 'retry-after', 'via', 'x-amz-bucket-region',
 ];
+/** How many pieces of an answer's body are looked at; a real one has a few. */
+const MOST_CHUNKS = 10_000;
 const SIGNED = /signature|aws4-hmac|x-amz-|authorization/i;
 const NO_BYTES = new Uint8Array(0);
 
@@ -51,7 +52,7 @@ export class Host {
       if (body.length > 0) init.body = body;
       // Workers know `cache` only from some compatibility date on, and do not cache signed requests.
       if (!this.singleClock) init.cache = 'no-store';
-      return readAnswer(await fetch(url, init), limit);
+      return readAnswer(await fetch(url, init), limit, signal);
     }));
   }
 
@@ -76,29 +77,40 @@ export class Host {
   cancel(id) {
     const cancel = this.#cancels.get(id);
     this.#cancels.delete(id);
-    cancel?.();
+    if (cancel) this.#later(cancel);
   }
 
-  /** Starts what was begun. Not done at once where there is an application: its code must not run inside the wasm. */
+  /** Whether `startAll` has something to do. */
+  get waits() {
+    return this.#waiting.length > 0;
+  }
+
+  /** Starts what was begun and aborts what was cancelled, one by one: a call that fails takes no other with it. */
   startAll() {
-    for (const start of this.#waiting.splice(0)) start();
+    while (this.#waiting.length > 0) this.#waiting.shift()();
   }
 
   /** Ends everything; nothing is settled any more. */
   close() {
     for (const id of [...this.#cancels.keys()]) this.cancel(id);
+    this.startAll();
+  }
+
+  // Where there is an application its code must not run inside the wasm, neither a storage's nor an abort's listeners.
+  #later(what) {
+    this.#waiting.push(what);
+    if (this.#eager) this.startAll();
   }
 
   #begin(id, start) {
     this.#cancels.set(id, undefined);
-    this.#waiting.push(() => {
+    this.#later(() => {
       // Cancelled before it started.
       if (!this.#cancels.has(id)) return;
       this.#cancels.set(id, start((ok, head, body = NO_BYTES) => {
         if (this.#cancels.delete(id)) this.#settle(id, ok, head, body);
       }));
     });
-    if (this.#eager) this.startAll();
   }
 
   #abortable(work) {
@@ -120,22 +132,27 @@ export const unrefTimer = (timer) => {
   else timer?.unref?.();
 };
 
-const readAnswer = async (response, limit) => {
+const readAnswer = async (response, limit, signal) => {
   if (typeof response?.headers?.get !== 'function') throw new Error('fetch gave no Response');
   const head = { status: response.status, truncated: false };
   for (const name of ANSWER_HEADERS) head[name] = response.headers.get(name) ?? undefined;
   const chunks = [];
   let length = 0;
   const reader = response.body?.getReader();
-  while (reader && !head.truncated) {
+  const abandon = () => reader.cancel().catch(() => {});
+  if (reader) signal.addEventListener('abort', abandon, { once: true });
+  for (let count = 0; reader && !head.truncated; count += 1) {
     const { done, value } = await reader.read();
     if (done) break;
-    if (!(value instanceof Uint8Array)) throw new Error("the answer's body is not made of bytes");
-    head.truncated = length + value.length > limit;
-    chunks.push(head.truncated ? value.subarray(0, limit - length) : value);
+    if (signal.aborted || count === MOST_CHUNKS) throw new Error("the answer's body does not end");
+    const bytes = bytesOf(value);
+    if (!bytes) throw new Error("the answer's body is not made of bytes");
+    head.truncated = length + bytes.length > limit;
+    chunks.push(head.truncated ? bytes.subarray(0, limit - length) : bytes);
     length += chunks.at(-1).length;
   }
-  if (head.truncated) reader.cancel().catch(() => {});
+  if (head.truncated) abandon();
+  signal.removeEventListener('abort', abandon);
   const body = new Uint8Array(length);
   let at = 0;
   for (const chunk of chunks) {
@@ -152,9 +169,14 @@ const readFound = (found, limit) => {
   const head = { etag, date: milliseconds(date), lastModified: milliseconds(lastModified) };
   // Cut before it crosses: what is too large for a record must not fill the wasm's memory.
   if (typeof body === 'string') return { head, body: new TextEncoder().encode(body.slice(0, limit)) };
-  if (body instanceof Uint8Array) return { head, body: body.subarray(0, limit) };
+  const bytes = bytesOf(body);
+  if (bytes) return { head, body: bytes.subarray(0, limit) };
   return { head: { nonsense: 'get gave no body, a text or a Uint8Array' } };
 };
+
+/** A copy, whatever realm or class the bytes are of: what crosses is nobody's but ours. */
+const bytesOf = (value) =>
+  ArrayBuffer.isView(value) && Object.prototype.toString.call(value) === '[object Uint8Array]' ? new Uint8Array(value) : undefined;
 
 const validEtag = ({ etag }) => (typeof etag === 'string' && etag.length > 0 && etag.length <= 1024 ? etag : undefined);
 

@@ -29,7 +29,7 @@ impl Provide for CredentialSource {
         if !given.ok {
             return Err(given.head);
         }
-        read_credentials(&given.fields()).map_err(|error| error.message())
+        read_credentials(&given.fields().unwrap_or_default()).map_err(|error| error.message())
     }
 }
 

@@ -350,15 +350,16 @@ impl Store for CustomStore {
                 (self.web.write(&self.key, body, etag).await, None)
             }
         };
-        let fields = settled.fields();
+        let Some(fields) = settled.fields().filter(|_| settled.ok) else {
+            let cause = self.fault(FaultKind::Network, &settled.head);
+            let outcome = Outcome::Unknown { retry_after_ms: None, cause };
+            return Answer { outcome, facts: Facts::default() };
+        };
         let date = |name: &str| fields.get(name).and_then(json::whole).filter(|ms| *ms > 0);
         let facts =
             Facts { date_ms: date("date"), last_modified_ms: date("lastModified"), relayed: false };
         let version = fields.get("etag").and_then(json::text).map(Version);
-        let outcome = if !settled.ok {
-            let cause = self.fault(FaultKind::Network, &settled.head);
-            Outcome::Unknown { retry_after_ms: None, cause }
-        } else if let Some(what) = fields.get("nonsense").and_then(json::text) {
+        let outcome = if let Some(what) = fields.get("nonsense").and_then(json::text) {
             Outcome::Rejected(self.fault(FaultKind::Nonsense, &what))
         } else {
             let nothing = fields.get("nothing").is_some();

@@ -68,9 +68,9 @@ pub struct Settled {
 }
 
 impl Settled {
-    /// The head's fields; none where it isn't an object.
-    pub fn fields(&self) -> Object {
-        Object::read(self.head.as_bytes()).unwrap_or_default()
+    /// The head's fields, if it is an object.
+    pub fn fields(&self) -> Option<Object> {
+        Object::read(self.head.as_bytes())
     }
 }
 
@@ -251,8 +251,10 @@ impl Host for Web {
         if !settled.ok {
             return Err(settled.head);
         }
-        let fields = settled.fields();
-        let status = fields.get("status").and_then(json::whole).unwrap_or_default();
+        let strange = || "the runtime gave an answer that is none".to_owned();
+        let fields = settled.fields().ok_or_else(strange)?;
+        let status = fields.get("status").and_then(json::whole);
+        let status = status.and_then(|status| u16::try_from(status).ok()).ok_or_else(strange)?;
         let headers = ANSWER_HEADERS.iter().filter_map(|name| {
             let value = fields.get(name).and_then(json::text)?;
             Some(((*name).to_owned(), value))
@@ -260,7 +262,7 @@ impl Host for Web {
         let headers = headers.collect();
         let truncated = fields.get("truncated").and_then(json::flag) == Some(true);
         let body = Body { bytes: settled.body, truncated };
-        Ok(Response { status: status as u16, headers, body })
+        Ok(Response { status, headers, body })
     }
 }
 

@@ -1,8 +1,8 @@
 //! What each answer of an S3 store means, by the numbers of the scenarios.
 
 use edgelect::config::ConfigError;
-use edgelect::request::Body;
 use edgelect::lease::{Flaw, MAX_RECORD_BYTES, Reading};
+use edgelect::request::Body;
 use edgelect::sigv4::Credentials;
 use edgelect::store::s3::{Exchange, Next, S3, S3Config};
 use edgelect::store::{Answer, Condition, Fault, FaultKind, Operation, Outcome, Version};
