@@ -21,7 +21,7 @@ impl Native {
     /// # Errors
     /// The system's certificates cannot be loaded.
     #[allow(clippy::disallowed_methods)] // This is a host: here time comes from.
-    pub fn new() -> Result<Self, reqwest::Error> {
+    pub fn new() -> Result<Self, String> {
         // Fails only where the program has chosen another provider before, which then serves as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder()
@@ -31,7 +31,8 @@ impl Native {
             .retry(reqwest::retry::never())
             // Peers and the store are reached directly, whatever `HTTP_PROXY` says.
             .no_proxy()
-            .build()?;
+            .build()
+            .map_err(|error| format!("no HTTP client: {}", innermost(error)))?;
         Ok(Self { client, started: Instant::now() })
     }
 
@@ -77,13 +78,15 @@ impl Host for Native {
 
     async fn fetch(&self, request: Request, limit: usize) -> Result<Response, String> {
         let request = request.try_into().map_err(|error: http::Error| error.to_string())?;
-        // The innermost cause says it best ("Connection refused"); the address is the store's to tell.
-        self.send(request, limit).await.map_err(|error| {
-            let mut cause: &dyn Error = &error.without_url();
-            while let Some(inner) = cause.source() {
-                cause = inner;
-            }
-            cause.to_string()
-        })
+        self.send(request, limit).await.map_err(innermost)
     }
+}
+
+/// The innermost cause says it best ("Connection refused"); the address is the store's to tell.
+fn innermost(error: reqwest::Error) -> String {
+    let mut cause: &dyn Error = &error.without_url();
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
 }

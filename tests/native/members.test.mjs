@@ -1,5 +1,6 @@
 // The native member over a real store, beside a Node member: one leads, the other takes over; and its errors.
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import http from 'node:http';
 import { after, test } from 'node:test';
 import { Elector, S3Storage } from 'edgelect';
@@ -185,6 +186,14 @@ test('a native member that can never lead ends with 1 and one line that says why
     assert.equal(member.errors.filter((line) => line !== '').length, 1, member.errors.join('\n'));
     assert.match(member.errors[0], expected);
     assert.ok(!member.errors[0].includes(credentials.secretAccessKey));
+  }
+});
+
+test('--help names the variables and an unknown argument is refused', async () => {
+  for (const [argument, code] of [['--help', 0], ['--bucket', 2]]) {
+    const { status, stdout } = spawnSync(NATIVE[0], [argument], { encoding: 'utf8', timeout: 10_000 });
+    assert.equal(status, code);
+    assert.match(stdout, /^EDGELECT_BUCKET .*^EDGELECT_LEADER_TIMEOUT +leaderTimeout$/ms);
   }
 });
 
