@@ -60,6 +60,10 @@ pub use driver::{Handle, Host, run};
 pub use election::{Authority, Election, Event};
 pub use store::Store;
 
+/// Whether a panic has left this instance of the wasm half-changed.
+#[cfg(all(target_arch = "wasm32", any(feature = "worker", not(feature = "std"))))]
+static BROKEN: core::sync::atomic::AtomicBool = core::sync::atomic::AtomicBool::new(false);
+
 /// The two wasm builds link no `std`: its way to panic, with texts, places and formatting, is a third of them, and
 /// wasm has nowhere to print to. A panic is a trap, which JavaScript sees.
 #[cfg(all(target_arch = "wasm32", not(feature = "std")))]
@@ -69,6 +73,7 @@ mod lean {
 
     #[panic_handler]
     fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+        crate::BROKEN.store(true, core::sync::atomic::Ordering::Relaxed);
         core::arch::wasm32::unreachable()
     }
 }
