@@ -6,6 +6,7 @@ import { NODE_24, ROOT, inRoot } from './paths.mjs';
 import { PlainError, seconds } from './run.mjs';
 import { startSeaweed } from './seaweed.mjs';
 import { wasmBindgenBin } from './setup.mjs';
+import { checkSizes } from './size.mjs';
 
 const STEP_LIMIT_MS = 15 * 60_000;
 const WASM = ['--target', 'wasm32-unknown-unknown'];
@@ -20,6 +21,7 @@ export const STEPS = [
   { name: 'simulation', what: '20,000 seeded schedules', run: () => cargo(['test', '--locked', '--test', 'simulation', '--', '--nocapture']) },
   { name: 'planted', what: 'the planted bugs, each to be found', run: planted },
   { name: 'build', what: 'the wasm of the npm package and of the Worker', run: () => build() },
+  { name: 'size', what: 'both builds against their budgets', run: () => build().then(checkSizes) },
   { name: 'tsc', what: 'the types', run: () => command(NODE_24, [inRoot('node_modules/typescript/bin/tsc'), '--noEmit', '-p', 'js/tsconfig.json']) },
   { name: 'wasm', what: "the stores' conformance list, in wasm", run: wasm },
   { name: 'node', what: 'the npm package on this Node', run: () => nodeTests(process.execPath, 'tests/js') },
