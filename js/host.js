@@ -17,19 +17,16 @@ export class Host {
   #storage;
   #credentials;
   #unref;
-  #eager;
   #waiting = [];
   /** What cancels each operation that is under way. */
   #cancels = new Map();
 
-  /** `settle(id, ok, head, body)` hears how an operation ended. An `eager` host starts what is begun at once; another
-   * waits for `startAll`. */
-  constructor({ settle, storage, credentials, unref = false, eager = false } = {}) {
+  /** `settle(id, ok, head, body)` hears how an operation ended. */
+  constructor({ settle, storage, credentials, unref = false } = {}) {
     this.#settle = settle;
     this.#storage = storage;
     this.#credentials = credentials;
     this.#unref = unref;
-    this.#eager = eager;
   }
 
   random() {
@@ -77,7 +74,7 @@ export class Host {
   cancel(id) {
     const cancel = this.#cancels.get(id);
     this.#cancels.delete(id);
-    if (cancel) this.#later(cancel);
+    if (cancel) this.#waiting.push(cancel);
   }
 
   /** Whether `startAll` has something to do. */
@@ -85,7 +82,8 @@ export class Host {
     return this.#waiting.length > 0;
   }
 
-  /** Starts what was begun and aborts what was cancelled, one by one: a call that fails takes no other with it. */
+  /** Starts what was begun and aborts what was cancelled. Not done at once: no code of the application's, a storage's or
+   * an abort's listener, may run inside the wasm. One by one: a call that fails takes no other with it. */
   startAll() {
     while (this.#waiting.length > 0) this.#waiting.shift()();
   }
@@ -96,15 +94,9 @@ export class Host {
     this.startAll();
   }
 
-  // Where there is an application its code must not run inside the wasm, neither a storage's nor an abort's listeners.
-  #later(what) {
-    this.#waiting.push(what);
-    if (this.#eager) this.startAll();
-  }
-
   #begin(id, start) {
     this.#cancels.set(id, undefined);
-    this.#later(() => {
+    this.#waiting.push(() => {
       // Cancelled before it started.
       if (!this.#cancels.has(id)) return;
       this.#cancels.set(id, start((ok, head, body = NO_BYTES) => {

@@ -5,13 +5,7 @@
 //! moves only while [`RawElector::poll`] runs. An error is thrown as a text: JSON with `code`, `message`, `field`.
 
 use alloc::rc::Rc;
-use alloc::sync::Arc;
-use alloc::task::Wake;
 use core::cell::RefCell;
-use core::future::Future;
-use core::pin::Pin;
-use core::sync::atomic::{AtomicBool, Ordering};
-use core::task::{Context, Poll, Waker};
 
 use wasm_bindgen::prelude::*;
 
@@ -25,6 +19,7 @@ use crate::prelude::*;
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Store, Version,
 };
+use crate::task::Task;
 use crate::web::{JsHost, Link, Settled, Web};
 use crate::{peer, status, vars};
 
@@ -35,19 +30,8 @@ pub struct RawElector {
     store: Rc<AnyStore>,
     web: Web,
     link: Rc<Link>,
-    task: Option<Pin<Box<dyn Future<Output = String>>>>,
+    task: Task,
     events: Rc<RefCell<Vec<String>>>,
-    woken: Arc<Woken>,
-}
-
-/// Whether something woke the task while it was polled.
-#[derive(Default)]
-struct Woken(AtomicBool);
-
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 enum AnyStore {
@@ -101,9 +85,8 @@ impl RawElector {
             store: Rc::new(store),
             web,
             link,
-            task: None,
+            task: Task::default(),
             events: Rc::default(),
-            woken: Arc::default(),
         })
     }
 
@@ -111,19 +94,19 @@ impl RawElector {
     pub fn run(&mut self) {
         let (handle, store, web) = (self.handle.clone(), Rc::clone(&self.store), self.web.clone());
         let events = Rc::clone(&self.events);
-        self.task = Some(Box::pin(async move {
+        self.task = Task::new(async move {
             driver::run(&handle, &*store, &web, |event| {
                 events.borrow_mut().push(event_json(&event));
             })
             .await;
             Writer::new().text("type", "finished").end()
-        }));
+        });
     }
 
     /// Has [`RawElector::poll`] start a new group: create a tombstone if there is no record.
     pub fn init(&mut self) {
         let (handle, store, web) = (self.handle.clone(), Rc::clone(&self.store), self.web.clone());
-        self.task = Some(Box::pin(async move {
+        self.task = Task::new(async move {
             let config = handle.with(|election| election.config().clone());
             let mut end = Writer::new();
             end.text("type", "finished");
@@ -135,24 +118,14 @@ impl RawElector {
                 end.raw("error", &thrown(code, error.message()));
             }
             end.end()
-        }));
+        });
     }
 
     /// Goes on as far as it can. The events since the last call, as a JSON array; the last of all is
     /// `finished`. To be called after anything was settled or told.
     pub fn poll(&mut self) -> String {
-        let waker = Waker::from(Arc::clone(&self.woken));
-        let mut context = Context::from_waker(&waker);
-        while let Some(task) = self.task.as_mut() {
-            self.woken.0.store(false, Ordering::Relaxed);
-            match task.as_mut().poll(&mut context) {
-                Poll::Ready(end) => {
-                    self.task = None;
-                    self.events.borrow_mut().push(end);
-                }
-                Poll::Pending if self.woken.0.load(Ordering::Relaxed) => {}
-                Poll::Pending => break,
-            }
+        if let Some(end) = self.task.poll() {
+            self.events.borrow_mut().push(end);
         }
         ["[", &self.events.take().join(","), "]"].concat()
     }

@@ -81,6 +81,8 @@ pub mod vars;
 pub mod bucket;
 #[cfg(all(target_arch = "wasm32", feature = "npm"))]
 pub mod js;
+#[cfg(all(target_arch = "wasm32", any(feature = "npm", feature = "worker")))]
+pub mod task;
 #[cfg(target_arch = "wasm32")]
 pub mod web;
 #[cfg(all(target_arch = "wasm32", feature = "worker"))]

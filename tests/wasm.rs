@@ -43,10 +43,12 @@ async fn web() -> Web {
         link.settle(id, Settled { ok, head, body });
     });
     let options = Object::new();
-    for (name, value) in [("eager", JsValue::TRUE), ("settle", settle.into_js_value())] {
-        Reflect::set(&options, &name.into(), &value).expect("a plain object");
-    }
+    Reflect::set(&options, &"settle".into(), &settle.into_js_value()).expect("a plain object");
     let host = Reflect::construct(&class, &Array::of1(&options)).expect("a host");
+    // Nobody here knows when the wasm has returned, as the package does.
+    let often = "host => void setInterval(() => host.startAll(), 1)";
+    let start_often: Function = js_sys::eval(often).expect("a function").unchecked_into();
+    start_often.call1(&JsValue::NULL, &host).expect("a timer");
     let link = Link::new(host.unchecked_into::<JsHost>());
     LINK.with(|own| *own.borrow_mut() = Some(Rc::clone(&link)));
     Web::new(link)

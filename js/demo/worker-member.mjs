@@ -2,18 +2,15 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { endProcess, keepPath, removePath, spawnKept } from '../tools/cleanup.mjs';
-import { NODE_24, ROOT, inRoot } from '../tools/paths.mjs';
+import { NODE_24, ROOT } from '../tools/paths.mjs';
 import { PlainError, lineReader } from '../tools/run.mjs';
 import { freePorts } from '../tools/seaweed.mjs';
+import { QUIET_AND_OFFLINE, WRANGLER } from '../tools/wrangler.mjs';
 
 const READY_MS = 60_000;
 const POLL_MS = 500;
 const CRON_MS = 60_000;
 const TAIL_LINES = 30;
-const QUIET_AND_OFFLINE = {
-  CI: 'true', NO_COLOR: '1', WRANGLER_SEND_METRICS: 'false', WRANGLER_SEND_ERROR_REPORTS: 'false', WRANGLER_HIDE_BANNER: 'true',
-  CLOUDFLARE_CF_FETCH_ENABLED: 'false',
-};
 
 /** The starter's view of the Worker under workerd, and the cron that wakes it once a minute. */
 export class WorkerMember {
@@ -62,7 +59,7 @@ export class WorkerMember {
     const vars = { ...this.#env, EDGELECT_SERVER_ADDR: `127.0.0.1:${port}` };
     fs.writeFileSync(envFile, Object.entries(vars).map(([name, value]) => `${name}=${value}\n`).join(''), { mode: 0o600 });
     this.#child = spawnKept(NODE_24, [
-      inRoot('node_modules/wrangler/bin/wrangler.js'), 'dev', '--test-scheduled', '--ip', '127.0.0.1', '--port', String(port),
+      WRANGLER, 'dev', '--test-scheduled', '--ip', '127.0.0.1', '--port', String(port),
       '--inspector-port', String(inspectorPort), '--env-file', envFile, '--persist-to', path.join(folder, 'state'),
       '--show-interactive-dev-session=false',
     ], {

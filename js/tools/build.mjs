@@ -3,11 +3,11 @@ import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { gzipSync } from 'node:zlib';
 import { keepPath, removePath } from './cleanup.mjs';
 import { NODE_24, inRoot } from './paths.mjs';
 import { PlainError, fail, run, step } from './run.mjs';
 import { ensure, wasmBindgenBin } from './setup.mjs';
+import { sizeLine } from './size.mjs';
 
 const TARGETS = {
   npm: { folder: inRoot('js/dist'), files: ['edgelect.js', 'edgelect.d.ts', 'edgelect_bg.wasm', 'bytes.js'] },
@@ -96,8 +96,7 @@ async function buildOne(name, { folder }) {
   fs.rmSync(folder, { recursive: true, force: true });
   fs.mkdirSync(path.dirname(folder), { recursive: true });
   fs.renameSync(partial, folder);
-  const kilobytes = (size) => `${(size / 1000).toFixed(1)} KB`;
-  console.log(`${path.relative(inRoot(), wasm.replace(partial, folder))}: ${kilobytes(bytes.length)}, gzip -9 ${kilobytes(gzipSync(bytes, { level: 9 }).length)}`);
+  console.log(sizeLine(name, wasm.replace(partial, folder)));
 }
 
 function hashInputs() {

@@ -8,6 +8,7 @@ import { PlainError, seconds } from './run.mjs';
 import { runtimes } from './runtimes.mjs';
 import { startSeaweed } from './seaweed.mjs';
 import { wasmBindgenBin } from './setup.mjs';
+import { checkSizes } from './size.mjs';
 
 const STEP_LIMIT_MS = 15 * 60_000;
 const WASM = ['--target', 'wasm32-unknown-unknown'];
@@ -22,6 +23,7 @@ export const STEPS = [
   { name: 'simulation', what: '20,000 seeded schedules', run: () => cargo(['test', '--locked', '--test', 'simulation', '--', '--nocapture']) },
   { name: 'planted', what: 'the planted bugs, each to be found', run: planted },
   { name: 'build', what: 'the wasm of the npm package and of the Worker', run: () => build() },
+  { name: 'size', what: 'both builds against their budgets', run: () => build().then(checkSizes) },
   { name: 'tsc', what: 'the types', run: () => command(NODE_24, [inRoot('node_modules/typescript/bin/tsc'), '--noEmit', '-p', 'js/tsconfig.json']) },
   { name: 'wasm', what: "the stores' conformance list, in wasm", run: wasm },
   { name: 'node', what: "the npm package on this machine's Node", run: () => nodeTests(HOST_NODE, 'tests/js') },

@@ -21,10 +21,11 @@ const built = () =>
     }));
 
 /** One workerd process with one isolate of the deployable Worker. */
-const isolate = async (bindings) => {
+const isolate = async (bindings, entry = 'js/worker.js') => {
   const lines = [];
   const options = convertV4MiniflareOptions({
-    modules: [...['worker', 'host', 'errors'].map((name) => ({ type: 'ESModule', path: `${root}js/${name}.js` })), ...built()],
+    modules: [...new Set([entry, ...['worker', 'host', 'errors'].map((name) => `js/${name}.js`)])]
+      .map((path) => ({ type: 'ESModule', path: `${root}${path}` })).concat(built()),
     modulesRoot: root,
     compatibilityDate: '2026-11-01',
     bindings,
@@ -152,4 +153,16 @@ test('a missing or wrong variable is named, in the log and in a 500 that shows n
     await until(() => worker.logged().includes(`edgelect: ${name} = `));
     assert.equal(worker.logged().includes(credentials.secretAccessKey), false);
   }
+});
+
+test('an instance of the wasm that broke down is replaced for the next event', async () => {
+  const worker = await isolate(await newGroup(), 'tests/worker/trap.js');
+  assert.equal((await worker.ask()).status, 404);
+  assert.equal(await (await worker.ask('/break')).text(), 'broken');
+  const answer = await worker.ask();
+  assert.equal(answer.status, 404, await answer.clone().text());
+  assert.deepEqual(await answer.json(), { error: 'not the leader' });
+  assert.match(worker.logged(), /broke down/);
+  await worker.tick();
+  assert.match(worker.logged(), /edgelect tick: outcome=led/);
 });
