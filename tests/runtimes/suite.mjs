@@ -338,7 +338,8 @@ const fetching = {
         ok(/no answer within 400 ms/.test(error), error);
         const [first] = await until(async () => ((await lane.seen())[0]?.closedMs ?? null) !== null && lane.seen());
         equal(first.sent, false);
-        ok(first.closedMs >= 300 && first.closedMs < 2000, `${fault}: hung up after ${first.closedMs} ms`);
+        // The rig's clock starts when it hears the request, which a busy machine delays.
+        ok(first.closedMs >= 100 && first.closedMs < 2000, `${fault}: hung up after ${first.closedMs} ms`);
       });
     }));
   },
