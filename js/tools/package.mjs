@@ -98,7 +98,7 @@ const bundled = (place) => [
     const args = ['--conditions=workerd', '--loader:.wasm=copy', '--platform=neutral', '--format=esm', `--outdir=${alone}`];
     await esbuild(place, 'lead-worker.mjs', args);
     const output = await runWell(NODE_24, [inRoot('tests/runtimes/in-workerd.mjs'), alone, '{}'], { cwd: alone });
-    led(`led ${JSON.parse(output).led}`);
+    led(`led ${JSON.parse(output).answers[0].led}`);
   }],
 ];
 

@@ -214,6 +214,16 @@ const election = {
     equal(elector.config.leaderTimeout, 2000);
   },
 
+  async 'errors are of one class, with a name, a code and a cause'() {
+    const circular = {};
+    circular.self = circular;
+    const error = await caught(() => overMemory({ retryDelays: circular }));
+    ok(error instanceof EdgelectError && error instanceof Error && error.cause instanceof TypeError);
+    equal([error.name, error.code, String(error).startsWith('EdgelectError: ')], ['EdgelectError', 'EDGELECT_CONFIG', true]);
+    const plain = new EdgelectError('x', { code: 'EDGELECT_STORE' });
+    equal(['cause' in plain, 'field' in plain, Object.prototype.toString.call(plain)], [false, false, '[object Error]']);
+  },
+
   async 'a storage left out is one error, and another one where the variables can\'t be read'({ variablesDenied }) {
     const error = await caught(() => new Elector({ lockfilePath: 'a' }));
     ok(error instanceof EdgelectError, String(error.stack));
