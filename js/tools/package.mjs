@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { endProcess, spawnKept } from './cleanup.mjs';
-import { cleanEnv, install, newFolder, pack, runTool, runWell, startRegistry } from './pack.mjs';
+import { cleanEnv, importsWasm, install, newFolder, pack, runTool, runWell, startRegistry } from './pack.mjs';
 import { HOST_NODE, NODE_24, inRoot } from './paths.mjs';
 import { PlainError, step } from './run.mjs';
 
@@ -97,6 +97,7 @@ const bundled = (place) => [
     const alone = emptyFolder(place, 'bundle-workerd');
     const args = ['--conditions=workerd', '--loader:.wasm=copy', '--platform=neutral', '--format=esm', `--outdir=${alone}`];
     await esbuild(place, 'lead-worker.mjs', args);
+    importsWasm(alone);
     const output = await runWell(NODE_24, [inRoot('tests/runtimes/in-workerd.mjs'), alone, '{}'], { cwd: alone });
     led(`led ${JSON.parse(output).answers[0].led}`);
   }],

@@ -2,7 +2,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { startRig } from '../../tests/runtimes/rig.mjs';
-import { QUIET_WRANGLER, cleanEnv, install, newFolder, pack, runTool, runWell, startRegistry } from './pack.mjs';
+import { QUIET_WRANGLER, cleanEnv, importsWasm, install, newFolder, pack, runTool, runWell, startRegistry } from './pack.mjs';
 import { HOST_NODE, NODE_24, inRoot } from './paths.mjs';
 import { PlainError, step } from './run.mjs';
 
@@ -60,6 +60,7 @@ async function bundleWorker(folder) {
   fs.writeFileSync(path.join(folder, 'wrangler.toml'), 'name = "suite"\nmain = "workerd.mjs"\ncompatibility_date = "2026-11-01"\n');
   const env = { ...cleanEnv(), ...QUIET_WRANGLER, HOME: folder };
   await runWell(NODE_24, [wrangler, 'deploy', '--dry-run', '--outdir', 'uploaded'], { cwd: folder, env });
+  importsWasm(path.join(folder, 'uploaded'));
   return path.join(folder, 'uploaded');
 }
 

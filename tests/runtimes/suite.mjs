@@ -158,6 +158,29 @@ const election = {
     }
   },
 
+  async 'what callbacks throw, and waits that nobody waits for any more, leave no rejection behind'() {
+    const lost = [];
+    const hostile = {
+      onAcquireLeadership: () => Promise.reject(new Error('not ready')),
+      onLoseLeadership: async ({ reason }) => {
+        lost.push(reason);
+        throw new Error('no');
+      },
+      onNewLeader: () => Promise.reject(new Error('no')),
+    };
+    const elector = overMemory({ serverId: 'a', ...hostile });
+    await elector.init();
+    await elector.start();
+    void elector.waitForLeadership();
+    await until(() => lost.length >= 1);
+    void elector.waitForLeadership();
+    void elector.waitForLeadership({ signal: AbortSignal.timeout(10) });
+    await pause(50);
+    await elector.stop();
+    equal(lost[0], 'resigned');
+    void elector.waitForLeadership();
+  },
+
   async 'handleRequest answers while it leads, 404 otherwise, 405 to other methods'(context) {
     const lockfilePath = await newGroup(context, 'health');
     const elector = member(context, lockfilePath, { serverId: 'a' });
