@@ -311,15 +311,17 @@ const fetching = {
     const { host } = new URL(lane.endpoint);
     await member(context, lockfilePath, {}, { endpoint: lane.endpoint }).lead(() => 1);
     const seen = await lane.seen();
-    ok(seen.some(({ method }) => method === 'PUT') && seen.some(({ method }) => method === 'GET'));
+    ok(['GET', 'PUT'].every((method) => seen.some((one) => one.method === method && one.status === 200)));
     for (const one of seen) {
       equal(header(one, 'host'), host);
       equal(header(one, 'content-type'), undefined, one.method);
       const signed = /SignedHeaders=([^,]+)/.exec(header(one, 'authorization'))[1].split(';');
       equal(signed.filter((name) => !/^(host|if-match|if-none-match|x-amz-.+)$/.test(name)), []);
-      ok(one.status === 200 || one.status === 304, `${one.method} ${one.status}`);
+      // On a busy machine one may be given up and tried again, which then finds its own write.
+      ok([200, 304, 412, null].includes(one.status), `${one.method} ${one.status}`);
       if (one.method !== 'PUT') continue;
       ok(header(one, 'if-match') ?? header(one, 'if-none-match'), 'every write is conditional');
+      if (one.status !== 200) continue;
       ok(one.bytes > 100);
       equal(header(one, 'content-length'), String(one.bytes));
     }
