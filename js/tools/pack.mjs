@@ -67,6 +67,14 @@ export async function install(tarball, folder) {
   if (installed.join() !== 'edgelect') throw new PlainError(`installing edgelect brought ${installed.join(', ')}`);
 }
 
+/** Fails where a bundle for workerd carries the bytes of the default entry: its script would be twice as large, and since
+ * it may compile them only while it starts, older compatibility dates refuse it. */
+export function importsWasm(folder) {
+  const names = fs.readdirSync(folder);
+  const base64 = names.filter((name) => name.endsWith('.js')).some((name) => fs.readFileSync(path.join(folder, name), 'utf8').includes('AGFzbQ'));
+  if (base64 || !names.some((name) => name.endsWith('.wasm'))) throw new PlainError(`the bundle for workerd does not import the wasm: ${names.join(', ')}`);
+}
+
 /** A registry on loopback with this one package in it: `npm:edgelect` needs one. */
 export async function startRegistry(tarball) {
   const bytes = fs.readFileSync(tarball);

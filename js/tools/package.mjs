@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { endProcess, spawnKept } from './cleanup.mjs';
-import { cleanEnv, install, newFolder, pack, runTool, runWell, startRegistry } from './pack.mjs';
+import { cleanEnv, importsWasm, install, newFolder, pack, runTool, runWell, startRegistry } from './pack.mjs';
 import { HOST_NODE, NODE_24, inRoot } from './paths.mjs';
 import { PlainError, step } from './run.mjs';
 
@@ -97,29 +97,36 @@ const bundled = (place) => [
     const alone = emptyFolder(place, 'bundle-workerd');
     const args = ['--conditions=workerd', '--loader:.wasm=copy', '--platform=neutral', '--format=esm', `--outdir=${alone}`];
     await esbuild(place, 'lead-worker.mjs', args);
+    importsWasm(alone);
     const output = await runWell(NODE_24, [inRoot('tests/runtimes/in-workerd.mjs'), alone, '{}'], { cwd: alone });
-    led(`led ${JSON.parse(output).led}`);
+    led(`led ${JSON.parse(output).answers[0].led}`);
   }],
 ];
 
 const esbuild = ({ users }, file, args) => runWell(ESBUILD, [file, '--bundle', '--log-level=warning', ...args], { cwd: users });
 
-const unreffed = (place) => [['unref: a process with a started elector ends by itself, and stays without it, in all four', () =>
-  Promise.all(place.runtimes.flatMap((runtime) => [undefined, bucketOf(place.store)].flatMap((bucket) => {
+const unreffed = (place) => [['unref: a process with a started elector ends by itself, and stays without it, in all four', async () => {
+  const deno = place.runtimes.find(({ name }) => name.startsWith('Deno'));
+  const users = emptyFolder(place, 'bundle-stay');
+  await esbuild(place, 'stay.mjs', ['--platform=neutral', '--format=esm', `--outfile=${path.join(users, 'stay.mjs')}`]);
+  fs.copyFileSync(inRoot('tests/package/old-deno.mjs'), path.join(users, 'old-deno.mjs'));
+  const all = [...place.runtimes.map((runtime) => ({ ...runtime, users: place.users })), { ...deno, name: 'Deno before 2.8', users, file: 'old-deno.mjs' }];
+  await Promise.all(all.flatMap((runtime) => [undefined, bucketOf(place.store)].flatMap((bucket) => {
     const [unref, stay] = [true, false].map((flag) => JSON.stringify({ bucket, unref: flag }));
-    return [ends(place, runtime, unref), stays(place, runtime, stay)];
-  })))]];
+    return [ends(runtime, unref), stays(runtime, stay)];
+  })));
+}]];
 
 const bucketOf = ({ endpoint, bucket, credentials }) => ({ endpoint, bucket, region: 'us-east-1', credentials });
 
-async function ends({ users }, { name, command: [program, ...args], env }, json) {
-  const { code, output, errors, late } = await runTool(program, [...args, 'stay.mjs', json], { cwd: users, env: { ...cleanEnv(), ...env }, limitMs: ENDS_MS });
+async function ends({ users, name, command: [program, ...args], env, file = 'stay.mjs' }, json) {
+  const { code, output, errors, late } = await runTool(program, [...args, file, json], { cwd: users, env: { ...cleanEnv(), ...env }, limitMs: ENDS_MS });
   if (code !== 0) throw new PlainError(`${name}: with unref the process ${late ? 'did not end' : `ended with ${code}`}: ${json}\n${output}${errors}`);
 }
 
 /** Fails if a process that has a started elector ends. */
-async function stays({ users }, { name, command: [program, ...args], env }, json) {
-  const child = spawnKept(program, [...args, 'stay.mjs', json], { cwd: users, env: { ...cleanEnv(), ...env }, stdio: ['ignore', 'pipe', 'inherit'] });
+async function stays({ users, name, command: [program, ...args], env, file = 'stay.mjs' }, json) {
+  const child = spawnKept(program, [...args, file, json], { cwd: users, env: { ...cleanEnv(), ...env }, stdio: ['ignore', 'pipe', 'inherit'] });
   const ended = new Promise((resolve) => child.once('close', () => resolve('ended')));
   const started = new Promise((resolve) => child.stdout.once('data', () => resolve('started')));
   if ((await Promise.race([started, ended])) !== 'started') throw new PlainError(`${name}: the process ended before its elector had started`);

@@ -54,7 +54,7 @@ export const header = ({ rawHeaders }, name) => {
 };
 
 /**
- * Runs tests, some at a time, and gives `{ passed, failed, table }`. `rejections` is filled by the runner's listener:
+ * Runs `[name, test]`s, some at a time, and gives `{ passed, failed, table }`. `rejections` is filled by the runner's listener:
  * one that is planted here must arrive, and no other may.
  */
 export const runAll = async (tests, context, rejections) => {
@@ -68,7 +68,7 @@ export const runAll = async (tests, context, rejections) => {
       failed.push({ name, why: String(error?.stack ?? error).split('\n').slice(0, 6).join('\n') });
     }
   };
-  const waiting = Object.entries(tests);
+  const waiting = [...tests];
   const worker = async () => {
     while (waiting.length > 0) await one(waiting.shift());
   };

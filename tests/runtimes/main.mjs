@@ -3,4 +3,8 @@ import { badInput } from './bad-input.mjs';
 import { runAll } from './harness.mjs';
 import { suite } from './suite.mjs';
 
-export const main = (context, rejections) => runAll({ ...suite, ...badInput }, context, rejections);
+/** `share` of `[part, parts]` runs a part of the tests. */
+export const main = ({ share: [part, parts] = [0, 1], ...context }, rejections) => {
+  const all = Object.entries({ ...suite, ...badInput });
+  return runAll(all.filter((_test, index) => index % parts === part), context, rejections);
+};

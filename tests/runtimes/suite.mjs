@@ -158,6 +158,29 @@ const election = {
     }
   },
 
+  async 'what callbacks throw, and waits that nobody waits for any more, leave no rejection behind'() {
+    const lost = [];
+    const hostile = {
+      onAcquireLeadership: () => Promise.reject(new Error('not ready')),
+      onLoseLeadership: async ({ reason }) => {
+        lost.push(reason);
+        throw new Error('no');
+      },
+      onNewLeader: () => Promise.reject(new Error('no')),
+    };
+    const elector = overMemory({ serverId: 'a', ...hostile });
+    await elector.init();
+    await elector.start();
+    void elector.waitForLeadership();
+    await until(() => lost.length >= 1);
+    void elector.waitForLeadership();
+    void elector.waitForLeadership({ signal: AbortSignal.timeout(10) });
+    await pause(50);
+    await elector.stop();
+    equal(lost[0], 'resigned');
+    void elector.waitForLeadership();
+  },
+
   async 'handleRequest answers while it leads, 404 otherwise, 405 to other methods'(context) {
     const lockfilePath = await newGroup(context, 'health');
     const elector = member(context, lockfilePath, { serverId: 'a' });
@@ -212,6 +235,16 @@ const election = {
     ok(error instanceof EdgelectError);
     equal([error.name, error.code, error.field], ['EdgelectError', 'EDGELECT_CONFIG', 'maxLease']);
     equal(elector.config.leaderTimeout, 2000);
+  },
+
+  async 'errors are of one class, with a name, a code and a cause'() {
+    const circular = {};
+    circular.self = circular;
+    const error = await caught(() => overMemory({ retryDelays: circular }));
+    ok(error instanceof EdgelectError && error instanceof Error && error.cause instanceof TypeError);
+    equal([error.name, error.code, String(error).startsWith('EdgelectError: ')], ['EdgelectError', 'EDGELECT_CONFIG', true]);
+    const plain = new EdgelectError('x', { code: 'EDGELECT_STORE' });
+    equal(['cause' in plain, 'field' in plain, Object.prototype.toString.call(plain)], [false, false, '[object Error]']);
   },
 
   async 'a storage left out is one error, and another one where the variables can\'t be read'({ variablesDenied }) {
@@ -278,15 +311,17 @@ const fetching = {
     const { host } = new URL(lane.endpoint);
     await member(context, lockfilePath, {}, { endpoint: lane.endpoint }).lead(() => 1);
     const seen = await lane.seen();
-    ok(seen.some(({ method }) => method === 'PUT') && seen.some(({ method }) => method === 'GET'));
+    ok(['GET', 'PUT'].every((method) => seen.some((one) => one.method === method && one.status === 200)));
     for (const one of seen) {
       equal(header(one, 'host'), host);
       equal(header(one, 'content-type'), undefined, one.method);
       const signed = /SignedHeaders=([^,]+)/.exec(header(one, 'authorization'))[1].split(';');
       equal(signed.filter((name) => !/^(host|if-match|if-none-match|x-amz-.+)$/.test(name)), []);
-      ok(one.status === 200 || one.status === 304, `${one.method} ${one.status}`);
+      // On a busy machine one may be given up and tried again, which then finds its own write.
+      ok([200, 304, 412, null].includes(one.status), `${one.method} ${one.status}`);
       if (one.method !== 'PUT') continue;
       ok(header(one, 'if-match') ?? header(one, 'if-none-match'), 'every write is conditional');
+      if (one.status !== 200) continue;
       ok(one.bytes > 100);
       equal(header(one, 'content-length'), String(one.bytes));
     }
@@ -338,7 +373,8 @@ const fetching = {
         ok(/no answer within 400 ms/.test(error), error);
         const [first] = await until(async () => ((await lane.seen())[0]?.closedMs ?? null) !== null && lane.seen());
         equal(first.sent, false);
-        ok(first.closedMs >= 300 && first.closedMs < 2000, `${fault}: hung up after ${first.closedMs} ms`);
+        // The rig's clock starts when it hears the request, which a busy machine delays.
+        ok(first.closedMs >= 100 && first.closedMs < 2000, `${fault}: hung up after ${first.closedMs} ms`);
       });
     }));
   },
