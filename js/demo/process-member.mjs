@@ -50,7 +50,7 @@ export class ProcessMember {
   start() {
     this.role = 'starting';
     // A bare environment: whatever AWS_* or EDGELECT_* the user has set is about another store.
-    const env = { PATH: process.env.PATH, ...this.#env };
+    const env = { PATH: process.env.PATH, NO_COLOR: '1', ...this.#env };
     const child = spawnKept(this.#command, this.#args, { env, stdio: ['pipe', 'pipe', 'pipe'] });
     this.#child = child;
     child.stdin.on('error', () => {});
