@@ -22,7 +22,7 @@ const elector = new Elector({
     putIfMatch: (key, body, etag) => ask('putIfMatch', key, body.slice(), etag),
   },
   onAcquireLeadership: (term) => report('acquired', { term: term.token, remainingMs: term.remaining() }),
-  onLoseLeadership: () => report('lost'),
+  onLoseLeadership: ({ term }) => report('lost', { term }),
 });
 
 parentPort.on('message', ({ command, token, ask: number, answer }) => {

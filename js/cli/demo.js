@@ -27,6 +27,9 @@ class Demo {
   #ledger = new Ledger();
   #members = new Map();
   #store;
+  /** Terms that ended, and those that the story has told. */
+  #lost = new Set();
+  #told = new Set();
   #changed = () => {};
   #broken;
 
@@ -49,34 +52,42 @@ class Demo {
   }
 
   async #story() {
-    const first = await this.#leader(0);
-    tell('leads', first.member, `leads, with fencing token ${first.term}`);
-    await this.#work(first);
+    await this.#work(await this.#leader());
     await pause(SETTLE_MS);
 
+    const crashed = await this.#leader();
     const crashMs = Date.now();
-    await this.#members.get(first.member).terminate();
-    this.#rules.ended(first.member, Date.now());
-    tell('crash', first.member, 'crashes: its thread is ended, nothing is released');
-    const second = await this.#takesOver(first, 'the crash', crashMs);
-    await this.#work(second);
+    await this.#members.get(crashed.member).terminate();
+    this.#rules.ended(crashed.member, Date.now());
+    this.#lost.add(crashed.term);
+    tell('crash', crashed.member, 'crashes: its thread is ended, nothing is released');
+    await this.#work(await this.#takesOver('the crash', crashMs));
     await pause(PAUSE_MS);
 
+    const resigned = await this.#leader();
     const resignMs = Date.now();
-    this.#members.get(second.member).postMessage({ command: 'resign' });
-    tell('resigns', second.member, 'resigns: its authority ends, the lease is released');
-    const third = await this.#takesOver(second, 'the resignation', resignMs);
-    await this.#work(third);
+    this.#members.get(resigned.member).postMessage({ command: 'resign' });
+    tell('resigns', resigned.member, 'resigns: its authority ends, the lease is released');
+    await this.#work(await this.#takesOver('the resignation', resignMs));
 
-    const late = await this.#write(second);
-    if (late.accepted) throw new Error(`a write with token ${second.term} was accepted after one with token ${late.highest}`);
-    tell('refused', second.member, `writes late, with token ${second.term}: refused, ${late.highest} has written since`);
+    const late = await this.#write(resigned);
+    if (late.accepted) throw new Error(`a write with token ${resigned.term} was accepted after one with token ${late.highest}`);
+    tell('refused', resigned.member, `writes late, with token ${resigned.term}: refused, ${late.highest} has written since`);
   }
 
-  async #takesOver(before, what, sinceMs) {
-    const next = await this.#leader(this.#rules.acquisitions.indexOf(before) + 1);
+  /** Who leads now; told where it is news, as after a lease that ran out because the machine was too busy to renew. */
+  async #leader() {
+    const { member, term } = await this.#until(() => this.#rules.acquisitions.findLast((one) => !this.#lost.has(one.term)), 'a leader');
+    if (!this.#told.has(term)) tell('leads', member, `leads, with fencing token ${term}`);
+    this.#told.add(term);
+    return { member, term };
+  }
+
+  async #takesOver(what, sinceMs) {
+    const next = await this.#until(() => this.#rules.acquisitions.find(({ atMs }) => atMs > sinceMs), `a new leader after ${what}`);
     const tookMs = next.atMs - sinceMs;
     this.#rules.failover(what, tookMs);
+    this.#told.add(next.term);
     tell('leads', next.member, `takes over ${tookMs} ms after ${what} (${(tookMs / LEASE_MS).toFixed(1)} leases), with token ${next.term}`);
     return next;
   }
@@ -94,10 +105,6 @@ class Demo {
     return this.#until(() => this.#ledger.answers.shift(), `the write of ${member}`);
   }
 
-  #leader(index) {
-    return this.#until(() => this.#rules.acquisitions[index], 'a leader');
-  }
-
   #start(name) {
     const thread = new Worker(new URL('./demo-member.js', import.meta.url), { workerData: { ...OPTIONS, serverId: name } });
     thread.on('message', (message) => this.#hear(name, thread, message));
@@ -111,7 +118,10 @@ class Demo {
   #hear(member, thread, { event, ask, args, ...more }) {
     if (event === 'acquired') this.#rules.acquired({ member, ...more });
     if (event === 'proven') this.#rules.proven({ member, ...more });
-    if (event === 'lost') this.#rules.ended(member, more.atMs);
+    if (event === 'lost') {
+      this.#rules.ended(member, more.atMs);
+      this.#lost.add(more.term);
+    }
     if (event === 'get' || event === 'putIfMatch') thread.postMessage({ ask, answer: this.#store[event](...args) });
     if (event === 'write') this.#ledger.write(more.token);
     this.#changed();

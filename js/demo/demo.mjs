@@ -21,7 +21,7 @@ const LOCKFILE_PATH = 'demo/leader.json';
 export async function demo({ once }) {
   const descriptions = await fleet();
   const rules = new Rules({ failoverLimitMs: 2 * LEASE_MS });
-  const screen = new Screen({ title: 'edgelect: one leader among Node, Deno, Bun, native Rust and a Worker, over SeaweedFS' });
+  const screen = new Screen({ title: 'edgelect: Node, Deno, Bun, Rust and a Worker elect one leader over SeaweedFS' });
   const show = new Show({ rules, screen });
   let interrupted = false;
   const ended = new Promise((resolve) => handleSignals(() => {
@@ -39,16 +39,17 @@ export async function demo({ once }) {
   }
   if (once && interrupted) rules.broken.push('it was ended before the tour was over');
   else if (once) rules.everyRuntimeLed(show.members);
-  return summary(rules, show);
+  return summary(rules, show, once);
 }
 
-function summary(rules, show) {
+function summary(rules, show, once) {
   for (const sentence of rules.broken) console.log(`BROKEN: ${sentence}`);
   if (rules.broken.length > 0) return 1;
   const count = (runtime) => rules.acquisitions.filter(({ member }) => show.runtimeOf(member) === runtime).length;
   const terms = [...new Set(show.members.map(({ runtime }) => runtime))].map((runtime) => `${count(runtime)} on ${runtime}`);
   const took = show.failovers.map(({ what, tookMs }) => `${what} ${(tookMs / 1000).toFixed(1)} s`).join(', ');
-  console.log(`Terms: ${terms.join(', ')}. Tokens only grew, and never did two members have authority.`);
+  console.log(`Terms: ${terms.join(', ')}.`);
+  console.log(`${once ? 'Every runtime led, tokens' : 'Tokens'} only grew, and never did two members have authority.`);
   if (took !== '') console.log(`Leadership passed on after ${took}.`);
   return 0;
 }
