@@ -14,6 +14,7 @@ const SUSTAIN_MS = 50_000;
 const LOOK_MS = 50;
 const PAUSE_MS = 2_000;
 const STEP_LIMIT_MS = 90_000;
+const TAKEOVER_LIMIT_MS = 20_000;
 const TIMING = { leaderTimeout: LEASE_MS, frequentInterval: 1_000, infrequentInterval: 10_000, follow: 'tight' };
 const LOCKFILE_PATH = 'demo/leader.json';
 
@@ -197,7 +198,9 @@ class Show {
   }
 
   async #passesOn(what, sinceMs) {
-    const next = await this.#until(() => this.rules.acquisitions.find(({ atMs }) => atMs > sinceMs), `a new leader after ${what}`);
+    const left = this.members.filter(({ alive }) => alive).map(({ title }) => title).join(' or ');
+    const found = () => this.rules.acquisitions.find(({ atMs }) => atMs > sinceMs);
+    const next = await this.#until(found, `${left} to take over after ${what}`, TAKEOVER_LIMIT_MS);
     const tookMs = next.atMs - sinceMs;
     this.failovers.push({ what, tookMs });
     this.rules.failover(what, tookMs);
@@ -209,13 +212,13 @@ class Show {
     return new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }
 
-  async #until(condition, what) {
-    const deadlineMs = Date.now() + STEP_LIMIT_MS;
+  async #until(condition, what, limitMs = STEP_LIMIT_MS) {
+    const deadlineMs = Date.now() + limitMs;
     while (Date.now() < deadlineMs) {
       const found = condition();
       if (found) return found;
       await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
     }
-    throw new PlainError(`waited ${STEP_LIMIT_MS / 1000} s for ${what}`);
+    throw new PlainError(`waited ${limitMs / 1000} s for ${what}`);
   }
 }
