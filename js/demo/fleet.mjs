@@ -5,7 +5,6 @@ import { inRoot } from '../tools/paths.mjs';
 import { run } from '../tools/run.mjs';
 
 const MEMBER = fileURLToPath(new URL('member.mjs', import.meta.url));
-const NATIVE_SOURCE = inRoot('examples/native/main.rs');
 
 /** Builds what is missing and resolves to the members: `{ name, runtime, command, args, env }`. */
 export async function fleet() {
@@ -14,7 +13,7 @@ export async function fleet() {
   }));
   const members = [...nodes, deno(), bun()];
   // This line's condition goes once the example is there.
-  if (fs.existsSync(NATIVE_SOURCE)) members.push(await native());
+  if (fs.existsSync(inRoot('examples/native/main.rs'))) members.push(await native());
   return members;
 }
 
