@@ -1,50 +1,56 @@
-// The main job, shown: three Node members and the Worker elect one leader over a real store, and it keeps failing.
+// The main job, shown: members on five runtimes elect one leader over a real store, and it keeps failing.
 import { Elector, S3Storage } from 'edgelect';
 import { handleSignals } from '../tools/cleanup.mjs';
 import { PlainError } from '../tools/run.mjs';
 import { startSeaweed } from '../tools/seaweed.mjs';
-import { NodeMember } from './node-member.mjs';
+import { fleet } from './fleet.mjs';
+import { ProcessMember } from './process-member.mjs';
 import { Rules } from './rules.mjs';
 import { Screen } from './screen.mjs';
 import { WorkerMember } from './worker-member.mjs';
 
-const LEASE_MS = 6_000;
+const LEASE_MS = 5_000;
 const SUSTAIN_MS = 50_000;
 const LOOK_MS = 50;
-const PAUSE_MS = 5_000;
-// A tick must last for the hand-overs that the story still has to show in it.
-const TICK_NEEDED_MS = 15_000;
+const PAUSE_MS = 2_000;
 const STEP_LIMIT_MS = 90_000;
-const TIMING = { leaderTimeout: LEASE_MS, frequentInterval: 2_000, infrequentInterval: 12_000, follow: 'tight' };
+const TAKEOVER_LIMIT_MS = 20_000;
+const TIMING = { leaderTimeout: LEASE_MS, frequentInterval: 1_000, infrequentInterval: 10_000, follow: 'tight' };
 const LOCKFILE_PATH = 'demo/leader.json';
 
 /** Runs the demo and resolves to the exit code. */
 export async function demo({ once }) {
+  const descriptions = await fleet();
   const rules = new Rules({ failoverLimitMs: 2 * LEASE_MS });
-  const screen = new Screen({ title: 'edgelect: one leader among three Node processes and a Worker, over SeaweedFS' });
+  const screen = new Screen({ title: 'edgelect: Node, Deno, Bun, Rust and a Worker elect one leader over SeaweedFS' });
   const show = new Show({ rules, screen });
+  let interrupted = false;
   const ended = new Promise((resolve) => handleSignals(() => {
     handleSignals(() => process.exit(1));
-    resolve('signal');
+    interrupted = true;
+    resolve();
   }));
   try {
-    await Promise.race([show.play({ once }), ended]);
+    await Promise.race([show.play({ once, descriptions }), ended]);
   } catch (error) {
     if (!(error instanceof PlainError)) throw error;
     rules.broken.push(error.message);
   } finally {
     await show.stop();
   }
+  if (once && interrupted) rules.broken.push('it was ended before the tour was over');
+  else if (once) rules.everyRuntimeLed(show.members);
   return summary(rules, show, once);
 }
 
 function summary(rules, show, once) {
-  const workerTerms = rules.acquisitions.filter(({ member }) => member === show.worker.name).length;
-  if (once && workerTerms === 0) rules.broken.push('the Worker never led');
   for (const sentence of rules.broken) console.log(`BROKEN: ${sentence}`);
   if (rules.broken.length > 0) return 1;
+  const count = (runtime) => rules.acquisitions.filter(({ member }) => show.runtimeOf(member) === runtime).length;
+  const terms = [...new Set(show.members.map(({ runtime }) => runtime))].map((runtime) => `${count(runtime)} on ${runtime}`);
   const took = show.failovers.map(({ what, tookMs }) => `${what} ${(tookMs / 1000).toFixed(1)} s`).join(', ');
-  console.log(`Terms: ${rules.acquisitions.length}, of them the Worker's: ${workerTerms}. Tokens only grew, and never did two members have authority.`);
+  console.log(`Terms: ${terms.join(', ')}.`);
+  console.log(`${once ? 'Every runtime led, tokens' : 'Tokens'} only grew, and never did two members have authority.`);
   if (took !== '') console.log(`Leadership passed on after ${took}.`);
   return 0;
 }
@@ -52,41 +58,51 @@ function summary(rules, show, once) {
 class Show {
   failovers = [];
   #store;
+  #workerReady;
 
   constructor({ rules, screen }) {
     this.rules = rules;
     this.screen = screen;
     this.say = screen.say;
-    this.nodes = [];
-    this.worker = { name: 'worker' };
+    this.processes = [];
+    this.worker = undefined;
   }
 
-  async play({ once }) {
-    await this.#open();
-    await this.#until(() => this.#nodeLeader(), 'a first leader');
+  get members() {
+    return this.worker === undefined ? this.processes : [...this.processes, this.worker];
+  }
+
+  runtimeOf(name) {
+    return this.members.find((member) => member.name === name).runtime;
+  }
+
+  async play({ once, descriptions }) {
+    await this.#open(descriptions);
+    await this.#until(() => this.#leader(), 'a first leader');
+    await this.#until(() => this.processes.every(({ role }) => role !== 'starting'), 'every process to be up');
     await this.#pause();
     const killed = await this.#crash();
     await this.#pause();
-    this.say(`${killed.name} is started again`);
+    this.say(`${killed.title} is started again`);
     killed.start();
-    await this.#until(() => killed.role !== 'starting', `${killed.name} to be back`);
+    await this.#until(() => killed.role !== 'starting', `${killed.title} to be back`);
     await this.#resignation();
-    await this.#pause();
+    await this.#turns();
     await this.#workerAlone();
     if (once) return;
-    this.say('that was the tour; the Node members come back, and it goes on until Ctrl-C');
-    for (const node of this.nodes) node.start();
+    this.say('that was the tour; the others come back, and it goes on until Ctrl-C');
+    for (const member of this.processes) member.start();
     await new Promise(() => {});
   }
 
   async stop() {
     this.screen.end();
-    const nodes = this.nodes.filter(({ alive }) => alive).map((node) => node.kill());
-    await Promise.all([...nodes, this.worker.stop?.()]);
+    for (const member of this.processes) if (member.alive) member.kill();
+    await this.worker?.stop();
     await this.#store?.stop();
   }
 
-  async #open() {
+  async #open(descriptions) {
     this.#store = await startSeaweed();
     const { endpoint, bucket, accessKeyId, secretAccessKey } = this.#store;
     await new Elector({
@@ -109,75 +125,100 @@ class Show {
       EDGELECT_FOLLOW: TIMING.follow,
     };
     const { rules, say } = this;
-    this.nodes = ['node-1', 'node-2', 'node-3'].map((name) => new NodeMember({ name, env, rules, say }));
+    this.processes = descriptions.map((member) => new ProcessMember({ ...member, env: { ...env, ...member.env }, rules, say }));
     this.worker = new WorkerMember({ env: { ...env, EDGELECT_SUSTAIN: String(SUSTAIN_MS) }, rules, say });
-    this.screen.start([...this.nodes, this.worker]);
-    for (const node of this.nodes) node.start();
-    await this.worker.start();
+    this.screen.start(this.members);
+    for (const member of this.processes) member.start();
+    this.#workerReady = this.worker.start();
+    // It is waited for when its turn comes.
+    this.#workerReady.catch(() => {});
   }
 
   async #crash() {
-    const leader = await this.#until(() => this.#nodeLeader(), 'a Node member to lead');
+    const leader = await this.#until(() => this.#leader(), 'a process to lead');
     const atMs = leader.kill();
-    this.say(`${leader.name} is killed with SIGKILL while it leads`);
+    this.say(`${leader.title} is killed with SIGKILL while it leads`);
     await this.#passesOn('the crash', atMs);
     return leader;
   }
 
   async #resignation() {
-    const leader = await this.#until(() => this.#nodeLeader(), 'a Node member to lead');
+    const leader = await this.#until(() => this.#leader(), 'a process to lead');
     const atMs = Date.now();
     leader.resign();
-    this.say(`${leader.name} resigns`);
+    this.say(`${leader.title} resigns`);
     await this.#passesOn('the resignation', atMs);
   }
 
-  // With every Node member stopped, only the Worker is left to lead, and its lease waits parked between two ticks.
-  async #workerAlone() {
-    await this.#until(() => this.#tickLeftMs() > TICK_NEEDED_MS, 'a tick of the Worker');
-    for (let left = this.nodes.length; left > 0; left -= 1) {
-      const leader = await this.#until(() => this.#nodeLeader() ?? (this.worker.leads && this.nodes.find(({ alive }) => alive)), 'a leader');
-      const led = leader.leads;
-      const atMs = Date.now();
-      this.say(`${leader.name} stops`);
-      await leader.stop();
-      if (led && this.#tickLeftMs() > 0) await this.#passesOn('a stop', atMs);
+  // Whoever has led makes room, so that the next leader is one whose runtime has not: until one process is left.
+  async #turns() {
+    for (;;) {
+      const leader = await this.#until(() => this.#leader(), 'a process to lead');
+      const others = this.processes.filter((member) => member.alive && member !== leader);
+      await Promise.all(others.filter((member) => this.#hasLed(member)).map((member) => this.#stop(member)));
+      await this.#pause();
+      // On a slow machine the lease may have changed hands meanwhile.
+      if (!leader.leads) continue;
+      if (!others.some(({ alive }) => alive)) return;
+      await this.#stopLeader(leader);
     }
+  }
+
+  // With every process stopped, only the Worker is left to lead, and its lease waits parked between two ticks.
+  async #workerAlone() {
+    const leader = await this.#until(() => this.#leader(), 'a process to lead');
+    await this.#workerReady;
+    this.worker.wake();
+    await this.#until(() => this.worker.role === 'follower', 'the Worker to follow');
+    await this.#stopLeader(leader);
     await this.#until(() => this.worker.leads, 'the Worker to lead');
     const { term } = this.worker;
-    this.say(`the Worker leads with term ${term}`);
     await this.#until(() => this.worker.tickStartMs === undefined, "the Worker's tick to end");
     await this.#until(() => this.worker.leads && this.worker.term > term, 'the next tick to take the parked lease over');
     this.say(`the next tick took its lease over within ${Date.now() - this.worker.tickStartMs} ms, with term ${this.worker.term}`);
   }
 
-  #nodeLeader() {
-    return this.nodes.find(({ leads }) => leads);
+  async #stopLeader(leader) {
+    const atMs = Date.now();
+    await this.#stop(leader);
+    await this.#passesOn('a stop', atMs);
   }
 
-  #tickLeftMs() {
-    return this.worker.tickStartMs === undefined ? 0 : this.worker.tickStartMs + SUSTAIN_MS - Date.now();
+  #stop(member) {
+    this.say(`${member.title} stops`);
+    return member.stop();
+  }
+
+  #leader() {
+    return this.processes.find(({ leads }) => leads);
+  }
+
+  #hasLed({ runtime }) {
+    return this.rules.hasLed(runtime, this.members);
   }
 
   async #passesOn(what, sinceMs) {
-    const next = await this.#until(() => this.rules.acquisitions.find(({ atMs }) => atMs > sinceMs), `a new leader after ${what}`);
+    const left = this.members.filter(({ alive }) => alive).map(({ title }) => title).join(' or ');
+    const found = () => this.rules.acquisitions.find(({ atMs }) => atMs > sinceMs);
+    const next = await this.#until(found, `${left} to take over after ${what}`, TAKEOVER_LIMIT_MS);
     const tookMs = next.atMs - sinceMs;
     this.failovers.push({ what, tookMs });
     this.rules.failover(what, tookMs);
-    this.say(`${next.member} took over ${(tookMs / 1000).toFixed(1)} s after ${what}, with term ${next.term}`);
+    const { title } = this.members.find(({ name }) => name === next.member);
+    this.say(`${title} took over ${(tookMs / 1000).toFixed(1)} s after ${what}, with term ${next.term}`);
   }
 
   #pause() {
     return new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }
 
-  async #until(condition, what) {
-    const deadlineMs = Date.now() + STEP_LIMIT_MS;
+  async #until(condition, what, limitMs = STEP_LIMIT_MS) {
+    const deadlineMs = Date.now() + limitMs;
     while (Date.now() < deadlineMs) {
       const found = condition();
       if (found) return found;
       await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
     }
-    throw new PlainError(`waited ${STEP_LIMIT_MS / 1000} s for ${what}`);
+    throw new PlainError(`waited ${limitMs / 1000} s for ${what}`);
   }
 }

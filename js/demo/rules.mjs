@@ -59,6 +59,19 @@ export class Rules {
     if (tookMs > this.#failoverLimitMs) this.#tell(`${what} took ${tookMs} ms, over the limit of ${this.#failoverLimitMs} ms`);
   }
 
+  /** Whether a member of this runtime has ever led. `members` are `{ name, runtime }`. */
+  hasLed(runtime, members) {
+    const names = members.filter((member) => member.runtime === runtime).map(({ name }) => name);
+    return this.acquisitions.some(({ member }) => names.includes(member));
+  }
+
+  /** Every runtime of these members had a term. */
+  everyRuntimeLed(members) {
+    for (const runtime of new Set(members.map((member) => member.runtime))) {
+      if (!this.hasLed(runtime, members)) this.#tell(`${runtime} never led: every runtime must lead once`);
+    }
+  }
+
   #open(member, token) {
     return this.#terms.find((term) => term.member === member && term.term === token && term.endMs === undefined);
   }

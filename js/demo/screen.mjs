@@ -36,7 +36,7 @@ export class Screen {
   draw() {
     if (this.#update === undefined) return this.#changes();
     const table = new Table({
-      head: ['member', 'runtime', 'role', 'term', 'authority left', 'requests'],
+      head: ['member', 'runtime', 'role', 'term', 'authority', 'requests'],
       colAligns: ['left', 'left', 'left', 'right', 'right', 'right'],
       style: { head: ['bold'], border: ['grey'], compact: true },
     });
@@ -53,11 +53,11 @@ export class Screen {
   }
 
   #changes() {
-    for (const { name, role, term, requests } of this.#members) {
+    for (const { name, title, role, term, requests } of this.#members) {
       const state = role === 'leader' ? `leader, term ${term}` : role;
       if (this.#known.get(name) === state) continue;
       this.#known.set(name, state);
-      this.say(`${name}: ${state}, ${requests} requests so far`);
+      this.say(`${title}: ${state}, ${requests} requests so far`);
     }
   }
 }

@@ -40,6 +40,10 @@ export class WorkerMember {
     this.#say = say;
   }
 
+  get title() {
+    return `${this.name} (${this.runtime})`;
+  }
+
   get leads() {
     return this.role === 'leader';
   }
@@ -48,7 +52,7 @@ export class WorkerMember {
     return this.tickStartMs !== undefined;
   }
 
-  /** Starts wrangler and resolves once the Worker answers; then the cron fires at once and each minute. */
+  /** Starts wrangler and resolves once the Worker answers. */
   async start() {
     const [port, inspectorPort] = await freePorts(2);
     this.#origin = `http://127.0.0.1:${port}`;
@@ -73,7 +77,12 @@ export class WorkerMember {
     this.#child.stdout.on('data', read);
     this.#child.stderr.on('data', read);
     await this.#ready();
-    this.#timers = [setInterval(() => this.#look(), POLL_MS), setInterval(() => this.#fire(), CRON_MS)];
+    this.#timers.push(setInterval(() => this.#look(), POLL_MS));
+  }
+
+  /** Lets the cron fire now and each minute from now on. */
+  wake() {
+    this.#timers.push(setInterval(() => this.#fire(), CRON_MS));
     this.#fire();
   }
 

@@ -1,4 +1,4 @@
-// Builds the npm package's wasm into js/dist/ and the Worker's into build/worker/.
+// Builds the npm package's wasm and its command line into js/dist/, and the Worker's wasm into build/worker/.
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -9,24 +9,37 @@ import { PlainError, fail, run, step } from './run.mjs';
 import { ensure, wasmBindgenBin } from './setup.mjs';
 import { sizeLine } from './size.mjs';
 
+const RUST = ['src', 'Cargo.toml', 'Cargo.lock', 'rust-toolchain.toml'];
+const TOOLS = ['package-lock.json', 'js/tools/build.mjs'];
+// In this order: a new wasm replaces its whole folder, and the command line in there is then missing and built again.
 const TARGETS = {
-  npm: { folder: inRoot('js/dist'), files: ['edgelect.js', 'edgelect.d.ts', 'edgelect_bg.wasm', 'bytes.js'] },
-  worker: { folder: inRoot('build/worker'), files: ['edgelect.js', 'edgelect_bg.wasm'] },
+  npm: {
+    folder: inRoot('js/dist'), files: ['edgelect.js', 'edgelect.d.ts', 'edgelect_bg.wasm', 'bytes.js'], inputs: [...RUST, ...TOOLS],
+    make: () => buildWasm('npm'),
+  },
+  cli: {
+    folder: inRoot('js/dist'), files: ['cli.js', 'demo-member.js'], inputs: ['js/cli', 'js/demo/rules.mjs', ...TOOLS],
+    make: bundleCli,
+  },
+  worker: {
+    folder: inRoot('build/worker'), files: ['edgelect.js', 'edgelect_bg.wasm'], inputs: [...RUST, ...TOOLS],
+    make: () => buildWasm('worker'),
+  },
 };
 const ARTIFACT = inRoot('target/wasm32-unknown-unknown/release/edgelect.wasm');
-const INPUTS = ['src', 'Cargo.toml', 'Cargo.lock', 'rust-toolchain.toml', 'package-lock.json', 'js/tools/build.mjs'];
 // Just the features that rustc's default wasm32 target declares, so that -Oz cannot reach for newer ones.
 const WASM_FEATURES = ['bulk-memory', 'multivalue', 'mutable-globals', 'nontrapping-float-to-int', 'reference-types', 'sign-ext'];
 
-/** Builds `npm`, `worker` or both, and does nothing for one whose inputs have not changed. */
-export async function build(names = Object.keys(TARGETS)) {
+/** Builds what is named, `cli` with every `npm`, and does nothing for one whose inputs have not changed. */
+export async function build(wanted = Object.keys(TARGETS)) {
+  const names = Object.keys(TARGETS).filter((name) => wanted.includes(name) || (name === 'cli' && wanted.includes('npm')));
   if (names.every(isFresh)) return;
   await withLock(async () => {
     for (const name of names) {
       if (isFresh(name)) continue;
-      const inputs = hashInputs();
+      const inputs = hashInputs(name);
       fs.rmSync(stampOf(name), { force: true });
-      await buildOne(name, TARGETS[name]);
+      await TARGETS[name].make();
       // Written last: a build that was cut short leaves no stamp.
       fs.writeFileSync(stampOf(name), inputs);
     }
@@ -37,7 +50,7 @@ const stampOf = (name) => inRoot(`build/${name}.stamp`);
 
 function isFresh(name) {
   const { folder, files } = TARGETS[name];
-  return files.every((file) => fs.existsSync(path.join(folder, file))) && readIfAny(stampOf(name)) === hashInputs();
+  return files.every((file) => fs.existsSync(path.join(folder, file))) && readIfAny(stampOf(name)) === hashInputs(name);
 }
 
 // Both builds leave their wasm at the same path, so a second one at the same time would take the wrong file.
@@ -72,7 +85,8 @@ function takeLock(lock) {
   return false;
 }
 
-async function buildOne(name, { folder }) {
+async function buildWasm(name) {
+  const { folder } = TARGETS[name];
   const partial = inRoot(`build/${name}.partial`);
   fs.rmSync(partial, { recursive: true, force: true });
   fs.mkdirSync(partial, { recursive: true });
@@ -99,7 +113,36 @@ async function buildOne(name, { folder }) {
   console.log(sizeLine(name, wasm.replace(partial, folder)));
 }
 
-function hashInputs() {
+// Bundled, so that the package itself depends on nothing.
+async function bundleCli() {
+  // Loaded here: whoever lists the steps of a test has no packages yet.
+  const esbuild = await import('esbuild');
+  const { folder } = TARGETS.cli;
+  const { metafile } = await esbuild.build({
+    absWorkingDir: inRoot(),
+    entryPoints: { cli: 'js/cli/main.js', 'demo-member': 'js/cli/demo-member.js' },
+    outdir: folder,
+    bundle: true, platform: 'node', format: 'esm', target: 'node20', external: ['edgelect'],
+    // commander asks for Node's modules by require(), which a module does not have.
+    banner: { js: "import { createRequire } from 'node:module';\nconst require = createRequire(import.meta.url);" },
+    metafile: true, logLevel: 'warning',
+  });
+  for (const [file, { inputs }] of Object.entries(metafile.outputs)) {
+    const packages = new Set(Object.keys(inputs).flatMap((input) => /.*(?:^|\/)(node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(input)?.[1] ?? []));
+    for (const name of packages) fs.appendFileSync(inRoot(file), licenceOf(name));
+  }
+  fs.chmodSync(path.join(folder, 'cli.js'), 0o755);
+}
+
+// Their licences ask for their text to go where the code goes.
+function licenceOf(folder) {
+  const { name, version } = JSON.parse(fs.readFileSync(inRoot(folder, 'package.json'), 'utf8'));
+  const file = fs.readdirSync(inRoot(folder)).find((entry) => /^licen[cs]e/i.test(entry));
+  if (file === undefined) throw new PlainError(`${name} ${version} has no licence file, so it cannot be bundled`);
+  return `\n/*! Contains ${name} ${version}.\n\n${fs.readFileSync(inRoot(folder, file), 'utf8').trim()}\n*/\n`;
+}
+
+function hashInputs(target) {
   const hash = createHash('sha256');
   const add = (file) => {
     if (fs.statSync(file).isDirectory()) {
@@ -108,7 +151,7 @@ function hashInputs() {
       hash.update(`${path.relative(inRoot(), file)}\0`).update(createHash('sha256').update(fs.readFileSync(file)).digest());
     }
   };
-  for (const input of INPUTS) add(inRoot(input));
+  for (const input of TARGETS[target].inputs) add(inRoot(input));
   return `${hash.digest('hex')}\n`;
 }
 

@@ -3,8 +3,8 @@
 import { fail } from './run.mjs';
 import { ensure } from './setup.mjs';
 
-const HELP = `npm start             sets up, builds, and shows three Node members and a Worker electing one leader; Ctrl-C ends it
-npm start -- --once   the same, ending by itself: 0, or 1 where a rule was broken or the Worker never led`;
+const HELP = `npm start             sets up, builds, and shows Node, Deno, Bun, native Rust and a Worker electing one leader; Ctrl-C ends it
+npm start -- --once   the same, ending by itself: 0, or 1 where a rule was broken or a runtime never led`;
 
 async function main(args) {
   const unknown = args.filter((arg) => !['--once', '--help', '-h'].includes(arg));

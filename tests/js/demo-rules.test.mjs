@@ -63,3 +63,26 @@ test('a failover over the limit is told', () => {
   rules.failover('the crash', 12_001);
   assert.match(rules.broken[0], /the crash took 12001 ms/);
 });
+
+const FLEET = [
+  { name: 'node-1', runtime: 'Node' }, { name: 'node-2', runtime: 'Node' }, { name: 'deno', runtime: 'Deno' },
+];
+
+test('a runtime leads by any of its members', () => {
+  const rules = new Rules({ failoverLimitMs: 12_000 });
+  const begin = began(rules);
+  begin('node-2', 10, 1_000);
+  assert.equal(rules.hasLed('Node', FLEET), true);
+  assert.equal(rules.hasLed('Deno', FLEET), false);
+  begin('deno', 11, 7_000);
+  rules.everyRuntimeLed(FLEET);
+  assert.deepEqual(rules.broken, []);
+});
+
+test('a runtime that never led is told by its name, once for all its members', () => {
+  const rules = new Rules({ failoverLimitMs: 12_000 });
+  began(rules)('deno', 10, 1_000);
+  rules.everyRuntimeLed(FLEET);
+  rules.everyRuntimeLed(FLEET);
+  assert.deepEqual(rules.broken, ['Node never led: every runtime must lead once']);
+});

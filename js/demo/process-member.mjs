@@ -1,13 +1,12 @@
-import { fileURLToPath } from 'node:url';
 import { endProcess, spawnKept } from '../tools/cleanup.mjs';
 import { lineReader } from '../tools/run.mjs';
 
-const PROGRAM = fileURLToPath(new URL('member.mjs', import.meta.url));
 const TAIL_LINES = 10;
+// A stop is bounded by the lease and a few requests.
+const STOP_MS = 20_000;
 
-/** The starter's view of a member in a Node process of its own. */
-export class NodeMember {
-  runtime = `Node ${process.versions.node}`;
+/** The starter's view of a member in a process of its own, whatever runs it. */
+export class ProcessMember {
   role = 'starting';
   term = undefined;
   remainingMs = undefined;
@@ -16,15 +15,24 @@ export class NodeMember {
   #requests = 0;
   #child;
   #tail = [];
+  #command;
+  #args;
   #env;
   #rules;
   #say;
 
-  constructor({ name, env, rules, say }) {
+  constructor({ name, runtime, command, args, env, rules, say }) {
     this.name = name;
+    this.runtime = runtime;
+    this.#command = command;
+    this.#args = args;
     this.#env = { ...env, EDGELECT_SERVER_ID: name };
     this.#rules = rules;
     this.#say = say;
+  }
+
+  get title() {
+    return `${this.name} (${this.runtime})`;
   }
 
   get requests() {
@@ -42,10 +50,12 @@ export class NodeMember {
   start() {
     this.role = 'starting';
     // A bare environment: whatever AWS_* or EDGELECT_* the user has set is about another store.
-    const env = { PATH: process.env.PATH, ...this.#env };
-    const child = spawnKept(process.execPath, [PROGRAM], { env, stdio: ['pipe', 'pipe', 'pipe'] });
+    const env = { PATH: process.env.PATH, NO_COLOR: '1', ...this.#env };
+    const child = spawnKept(this.#command, this.#args, { env, stdio: ['pipe', 'pipe', 'pipe'] });
     this.#child = child;
     child.stdin.on('error', () => {});
+    // 'close' follows, and says so.
+    child.once('error', (error) => this.#tail.push(error.message));
     child.stdout.on('data', lineReader((line) => this.#hear(child, line)));
     child.stderr.on('data', lineReader((line) => {
       this.#tail.push(line);
@@ -62,8 +72,13 @@ export class NodeMember {
   async stop() {
     const child = this.#child;
     const closed = new Promise((resolve) => child.once('close', resolve));
+    const late = setTimeout(() => {
+      this.#rules.broken.push(`${this.title} did not stop within ${STOP_MS / 1000} s`);
+      void endProcess(child);
+    }, STOP_MS);
     child.stdin.write('stop\n');
     await closed;
+    clearTimeout(late);
   }
 
   /** SIGKILL: no handler runs, nothing is released. Returns the instant. */
@@ -90,7 +105,7 @@ export class NodeMember {
     this.#gone('stopped');
     this.#rules.ended(this.name, Date.now());
     if (code === 0) return;
-    this.error = [`${this.name} ended with ${signal ?? code}`, ...this.#tail].join('\n  ');
+    this.error = [`${this.title} ended with ${signal ?? code}`, ...this.#tail].join('\n  ');
     this.#rules.broken.push(this.error);
     this.#say(this.error);
   }
@@ -102,7 +117,7 @@ export class NodeMember {
     try {
       message = JSON.parse(line);
     } catch {
-      return this.#say(`${this.name}: ${line}`);
+      return this.#say(`${this.title}: ${line}`);
     }
     const { event, atMs, term, remainingMs } = message;
     const member = this.name;
@@ -112,10 +127,10 @@ export class NodeMember {
     if (event === 'lost') {
       this.#rules.ended(member, atMs);
       Object.assign(this, { role: 'follower', remainingMs: undefined });
-      this.#say(`${member} lost term ${term}: ${message.reason}`);
+      this.#say(`${this.title} lost term ${term}: ${message.reason}`);
     }
     if (event === 'status') this.#status(message);
-    if (event === 'error') this.#say(`${member}: ${message.error}`);
+    if (event === 'error') this.#say(`${this.title}: ${message.error}`);
   }
 
   #status({ role, term, remainingMs, requests, error, atMs }) {
@@ -124,7 +139,7 @@ export class NodeMember {
     this.remainingMs = role === 'leader' ? remainingMs : undefined;
     this.#requests = requests.read + requests.write + (requests.peer ?? 0);
     if (role === 'leader' && remainingMs > 0) this.#rules.proven({ member: this.name, term, atMs, remainingMs });
-    if (error && error !== this.error) this.#say(`${this.name}: ${error}`);
+    if (error && error !== this.error) this.#say(`${this.title}: ${error}`);
     this.error = error ?? undefined;
   }
 }

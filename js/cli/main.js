@@ -1,0 +1,34 @@
+#!/usr/bin/env node
+// The command line: one file for each command, listed here.
+import fs from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { Command } from 'commander';
+import { demo } from './demo.js';
+
+const COMMANDS = [demo];
+// Both stand as deep in the package as this file does once it is built.
+const README = fileURLToPath(new URL('../../README.md', import.meta.url));
+const { version } = JSON.parse(fs.readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
+
+const program = new Command('edgelect')
+  .description('Leader election for work that must run on exactly one of many machines. The members share one small object in S3-compatible storage; each leader gets a fencing token that is higher than all before.')
+  .version(version, '-v, --version', 'show the version')
+  .helpOption('-h, --help', 'show this help')
+  .helpCommand(false)
+  .showHelpAfterError('See edgelect --help.')
+  .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'edgelect: ')) })
+  .addHelpText('after', `
+Example:
+  npx edgelect demo     a crash, a resignation and a late write, in five seconds
+
+edgelect COMMAND --help says more about one command.
+Read on: ${README}`);
+for (const command of COMMANDS) program.addCommand(command({ readme: README }).copyInheritedSettings(program));
+
+// A reader that has gone away (`edgelect … | head`) wants no more of it.
+process.stdout.on('error', (error) => process.exit(error.code === 'EPIPE' ? 0 : 1));
+
+program.parseAsync().catch((error) => {
+  console.error(`edgelect: ${error.message}`);
+  process.exitCode = 1;
+});

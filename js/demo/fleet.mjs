@@ -1,0 +1,52 @@
+// Who takes part beside the Worker: each a process of its own that speaks the protocol of member.mjs.
+import fs from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { inRoot } from '../tools/paths.mjs';
+import { run } from '../tools/run.mjs';
+
+const MEMBER = fileURLToPath(new URL('member.mjs', import.meta.url));
+
+/** Builds what is missing and resolves to the members: `{ name, runtime, command, args, env }`. */
+export async function fleet() {
+  const nodes = ['node-1', 'node-2'].map((name) => ({
+    name, runtime: `Node ${process.versions.node}`, command: process.execPath, args: [MEMBER], env: {},
+  }));
+  return [...nodes, deno(), bun(), await native()];
+}
+
+function deno() {
+  return {
+    name: 'deno',
+    runtime: `Deno ${versionOf('deno')}`,
+    command: inRoot('node_modules/.bin/deno'),
+    // Its own modules need no permission to be read, and nothing else on the disk is read.
+    args: [
+      'run', '--no-prompt', '--no-remote', '--no-lock', '--allow-net=127.0.0.1',
+      '--allow-env=EDGELECT_*,AWS_ACCESS_KEY_ID,AWS_SECRET_ACCESS_KEY', MEMBER,
+    ],
+    env: { DENO_DIR: inRoot('.tools/deno-cache'), DENO_NO_UPDATE_CHECK: '1' },
+  };
+}
+
+function bun() {
+  return {
+    name: 'bun',
+    runtime: `Bun ${versionOf('bun')}`,
+    command: inRoot('node_modules/.bin/bun'),
+    // Unasked it would fetch what it misses and read a .env file that is about another store.
+    args: ['run', '--no-install', '--no-env-file', MEMBER],
+    env: { DO_NOT_TRACK: '1', BUN_RUNTIME_TRANSPILER_CACHE_PATH: '0' },
+  };
+}
+
+async function native() {
+  const target = inRoot('target');
+  await run('Compiling the native member', 'cargo', ['build', '--locked', '--example', 'native'], {
+    env: { ...process.env, CARGO_TARGET_DIR: target },
+  });
+  return { name: 'rust', runtime: 'native Rust', command: `${target}/debug/examples/native`, args: [], env: {} };
+}
+
+function versionOf(name) {
+  return JSON.parse(fs.readFileSync(inRoot(`node_modules/${name}/package.json`), 'utf8')).version;
+}

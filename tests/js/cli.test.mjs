@@ -1,0 +1,156 @@
+// The command line as a user gets it: packed, installed into an empty folder without a network, run by npx.
+import assert from 'node:assert/strict';
+import { execFile, execFileSync } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const LIMIT_MS = 5_000;
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-cli-'));
+const bin = path.join(folder, 'bin');
+const installed = path.join(folder, 'app/node_modules/edgelect');
+const STORY = [
+  /^ +\d+\.\d s  (member-\d) leads, with fencing token (\d+)$/m,
+  /(member-\d) crashes: its thread is ended/,
+  /(member-\d) takes over \d+ ms after the crash \(\d\.\d leases\), with token (\d+)$/m,
+  /(member-\d) resigns/,
+  /(member-\d) takes over \d+ ms after the resignation \(\d\.\d leases\), with token (\d+)$/m,
+  /(member-\d) writes late, with token (\d+): refused, (\d+) has written since/,
+  /^3 terms\. Tokens only grew, never did two members lead at once/m,
+];
+
+// Only what Node brings, and a shell for npm: no Rust, no Python, nothing of this repository.
+const env = {
+  PATH: bin, HOME: folder, DENO_DIR: path.join(folder, 'deno'), DENO_NO_UPDATE_CHECK: '1', DO_NOT_TRACK: '1',
+  npm_config_cache: path.join(folder, 'cache'), npm_config_offline: 'true', npm_config_update_notifier: 'false',
+};
+
+/** Resolves to how a program ended: `{ code, stdout, stderr, tookMs }`. */
+function end(program, args, cwd = path.join(folder, 'app')) {
+  const startMs = performance.now();
+  return new Promise((resolve) => {
+    execFile(program, args, { cwd, env, timeout: 60_000 }, (error, stdout, stderr) => {
+      resolve({ code: error ? error.code : 0, stdout, stderr, tookMs: performance.now() - startMs });
+    });
+  });
+}
+
+const edgelect = (...args) => end('node', [path.join(installed, 'js/dist/cli.js'), ...args]);
+
+/** The path of a program of this machine, behind all links. */
+const whereIs = (name) => fs.realpathSync(execFileSync('/bin/sh', ['-c', `command -v ${name}`], { encoding: 'utf8' }).trim());
+
+before(async () => {
+  fs.mkdirSync(bin);
+  fs.mkdirSync(path.join(folder, 'app'));
+  fs.writeFileSync(path.join(folder, 'app/package.json'), '{ "private": true }\n');
+  const programs = { node: process.execPath, npm: whereIs('npm'), npx: whereIs('npx'), sh: '/bin/sh' };
+  for (const [name, target] of Object.entries(programs)) fs.symlinkSync(target, path.join(bin, name));
+  const packed = await end('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', folder], ROOT);
+  assert.equal(packed.code, 0, packed.stderr);
+  const tarball = path.join(folder, JSON.parse(packed.stdout)[0].filename);
+  const install = await end('npm', ['install', '--no-audit', '--no-fund', tarball]);
+  assert.equal(install.code, 0, install.stderr);
+});
+
+after(() => fs.rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
+
+/** Asserts that this is the whole story, in its order and with the same members and tokens all through. */
+function assertStory({ code, stdout, stderr }) {
+  assert.equal(code, 0, `${stdout}${stderr}`);
+  assert.equal(stderr, '');
+  const found = STORY.map((line) => line.exec(stdout) ?? assert.fail(`${line} is missing in\n${stdout}`));
+  assert.deepEqual(found.map(({ index }) => index), found.map(({ index }) => index).sort((a, b) => a - b));
+  const [first, crash, second, resignation, third, late] = found;
+  assert.equal(crash[1], first[1]);
+  assert.equal(resignation[1], second[1]);
+  assert.equal(new Set([first[1], second[1], third[1]]).size, 3, 'each member leads once');
+  assert.ok(Number(first[2]) < Number(second[2]) && Number(second[2]) < Number(third[2]), 'tokens grow');
+  assert.deepEqual(late.slice(1), [second[1], second[2], third[2]]);
+  assert.doesNotMatch(stdout, /\u001b/, 'no colours where nobody looks');
+}
+
+test('npx edgelect demo tells its story within five seconds, npx included', async (t) => {
+  const result = await end('npx', ['--no-install', 'edgelect', 'demo']);
+  assertStory(result);
+  // Where others keep the cores busy, each program gets that much less of them.
+  const share = Math.min(Math.max(os.loadavg()[0] / os.availableParallelism(), 1), 2);
+  t.diagnostic(`took ${Math.round(result.tookMs)} ms; the limit at this load is ${Math.round(LIMIT_MS * share)} ms`);
+  assert.ok(result.tookMs < LIMIT_MS * share, `${result.tookMs} ms`);
+  const readme = /^Read on: (.+)$/m.exec(result.stdout)[1];
+  assert.match(fs.readFileSync(readme, 'utf8'), /^# edgelect/);
+});
+
+for (const [name, args] of [['deno', ['run', '-A', '--no-lock']], ['bun', ['run', '--no-install']]]) {
+  test(`the same on ${name}`, async () => {
+    const program = path.join(ROOT, 'node_modules/.bin', name);
+    assertStory(await end(program, [...args, path.join(installed, 'js/dist/cli.js'), 'demo']));
+  });
+}
+
+test('--help says what it is, the commands, an example and where to read on', async () => {
+  const { code, stdout } = await edgelect('--help');
+  assert.equal(code, 0);
+  for (const part of [/Leader election/, /^Commands:\n +demo +\S/m, /^Example:\n +npx edgelect demo/m, /^Read on: .+README\.md$/m]) {
+    assert.match(stdout, part);
+  }
+  assert.match((await edgelect('demo', '--help')).stdout, /thread/);
+  assert.match((await edgelect('--version')).stdout, /^\d+\.\d+\.\d+\n$/);
+});
+
+test('a command or an option that does not exist is told, with what was meant, and no stack', async () => {
+  for (const [args, sentence] of [
+    [['demoo'], /^edgelect: unknown command 'demoo'\n\(Did you mean demo\?\)$/m],
+    [['demo', '--hlep'], /^edgelect: unknown option '--hlep'\n\(Did you mean --help\?\)$/m],
+    [['demo', 'now'], /^edgelect: too many arguments/m],
+    [[], /^Usage: edgelect/m],
+  ]) {
+    const { code, stdout, stderr } = await edgelect(...args);
+    assert.equal(code, 1, args.join(' '));
+    assert.equal(stdout, '');
+    assert.match(stderr, sentence);
+    assert.doesNotMatch(stderr, /^ +at /m);
+  }
+});
+
+test('what is bundled is needed by nobody and keeps its licence', () => {
+  const { dependencies } = JSON.parse(fs.readFileSync(path.join(installed, 'package.json'), 'utf8'));
+  assert.equal(dependencies, undefined);
+  assert.deepEqual(fs.readdirSync(path.join(folder, 'app/node_modules')).filter((name) => !name.startsWith('.')), ['edgelect']);
+  const bundle = fs.readFileSync(path.join(installed, 'js/dist/cli.js'), 'utf8');
+  assert.ok(/Contains commander \d+\.\d+\.\d+\.\n\n\(The MIT License\)\n\nCopyright/.test(bundle));
+});
+
+// The demo is worth its exit code only if it sees what is wrong, so something in the installed package is broken.
+const BREAKAGES = [
+  {
+    name: 'a ledger that does not look at tokens',
+    file: 'js/dist/cli.js',
+    edits: [['token >= this.#highest', 'true']],
+    sentence: /^BROKEN: a write with token \d+ was accepted after/m,
+  },
+  {
+    name: 'a store that takes every write and shows none',
+    file: 'js/storage.js',
+    edits: [['if ((found?.etag ?? null) !== etag) return null;', ''], ['this.#objects.set(key, written);', 'if (!found) this.#objects.set(key, written);']],
+    sentence: /^BROKEN: member-\d \(term \d+\) and member-\d \(term \d+\) both had authority$/m,
+  },
+];
+for (const { name, file, edits, sentence } of BREAKAGES) {
+  test(`${name} is found out`, async () => {
+    const where = path.join(installed, file);
+    const sound = fs.readFileSync(where, 'utf8');
+    const broken = edits.reduce((text, [from, to]) => (text.includes(from) ? text.replace(from, to) : assert.fail(`${file} has no ${from}`)), sound);
+    fs.writeFileSync(where, broken);
+    try {
+      const { code, stdout } = await edgelect('demo');
+      assert.equal(code, 1, stdout);
+      assert.match(stdout, sentence);
+    } finally {
+      fs.writeFileSync(where, sound);
+    }
+  });
+}
