@@ -35,6 +35,8 @@ pub mod driver;
 pub mod election;
 pub mod host;
 pub mod json;
+#[cfg(all(target_arch = "wasm32", any(feature = "worker", not(feature = "std"))))]
+mod lean;
 pub mod lease;
 pub mod peer;
 #[cfg(planted)]
@@ -59,21 +61,3 @@ pub use config::{Config, ConfigError, Follow, Settings};
 pub use driver::{Handle, Host, run};
 pub use election::{Authority, Election, Event};
 pub use store::Store;
-
-/// Whether a panic has left this instance of the wasm half-changed.
-#[cfg(all(target_arch = "wasm32", any(feature = "worker", not(feature = "std"))))]
-static BROKEN: core::sync::atomic::AtomicBool = core::sync::atomic::AtomicBool::new(false);
-
-/// The two wasm builds link no `std`: its way to panic, with texts, places and formatting, is a third of them, and
-/// wasm has nowhere to print to. A panic is a trap, which JavaScript sees.
-#[cfg(all(target_arch = "wasm32", not(feature = "std")))]
-mod lean {
-    #[global_allocator]
-    static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
-
-    #[panic_handler]
-    fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
-        crate::BROKEN.store(true, core::sync::atomic::Ordering::Relaxed);
-        core::arch::wasm32::unreachable()
-    }
-}

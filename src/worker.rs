@@ -3,10 +3,9 @@
 //! A tick keeps the lease until its `sustain` is over, then parks it for the next tick of the same
 //! `serverId`. Nothing is carried from one tick to the next but the record in the store: the isolate may be
 //! gone by then, or be another one.
-
 //!
 //! Plain `wasm-bindgen` under `js/worker.js`, which turns events into texts and texts into answers: crate `worker`
-//! links `std` and costs 35 KB after gzip -9.
+//! links `std` and makes the wasm 33.7 KB larger after gzip -9.
 
 use alloc::rc::Rc;
 use core::cell::RefCell;
@@ -23,6 +22,7 @@ use crate::config::{Config, ConfigError, HostClock};
 use crate::driver::{self, Handle, Host};
 use crate::election::{Event, Input};
 use crate::json::{self, Object, Writer};
+use crate::lean::BROKEN;
 use crate::lease::Reading;
 use crate::peer::{self, HealthAnswer};
 use crate::prelude::*;
@@ -92,7 +92,7 @@ impl RawWorker {
 /// Whether this instance has panicked, and is half-changed.
 #[wasm_bindgen]
 pub fn broken() -> bool {
-    crate::BROKEN.load(Ordering::Relaxed)
+    BROKEN.load(Ordering::Relaxed)
 }
 
 struct Setup {

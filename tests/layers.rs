@@ -5,8 +5,9 @@ use std::fs;
 use std::path::Path;
 
 /// Each module and the layer it lives on; a module may use its own layer's contracts and everything below.
-const LAYERS: [(&str, u32); 26] = [
+const LAYERS: [(&str, u32); 27] = [
     ("prelude", 0),
+    ("lean", 0),
     ("calendar", 1),
     ("json", 1),
     ("request", 1),
