@@ -65,6 +65,8 @@ pub mod election;
 pub mod host;
 pub mod json;
 pub mod lead;
+#[cfg(all(target_arch = "wasm32", not(feature = "std")))]
+mod lean;
 pub mod lease;
 pub mod peer;
 #[cfg(planted)]
@@ -96,16 +98,3 @@ pub use remote::{Provide, S3Store};
 pub use sigv4::Credentials;
 pub use store::Store;
 pub use store::s3::S3Config;
-
-/// The two wasm builds link no `std`: its way to panic, with texts, places and formatting, is a third of them, and
-/// wasm has nowhere to print to. A panic is a trap, which JavaScript sees.
-#[cfg(all(target_arch = "wasm32", not(feature = "std")))]
-mod lean {
-    #[global_allocator]
-    static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
-
-    #[panic_handler]
-    fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
-        core::arch::wasm32::unreachable()
-    }
-}

@@ -1,7 +1,7 @@
 //! One HTTP request and its answer, as a store and a host hand them to each other.
 //!
-//! Plain lists, because crate `http` costs the wasm 9 KB after gzip -9, and no request here has more than seven
-//! headers. With feature `std` the two types convert to and from those of `http`, which native clients speak.
+//! Plain lists, because crate `http` makes the wasm 14.6 KB larger after gzip -9, and no request here has more than
+//! seven headers. With feature `std` the two types convert to and from those of `http`, which native clients speak.
 
 use crate::prelude::*;
 
@@ -107,6 +107,38 @@ impl<'a> Parts<'a> {
             Some((rest, port)) => (&authority[..after_brackets + rest.len()], Some(port)),
             None => (authority, None),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_taken_apart_as_crate_http_does_it() {
+        for url in [
+            "https://s3.example.com",
+            "https://s3.example.com/",
+            "http://127.0.0.1:8333/a/b?c=d&e",
+            "https://[fd00::1]:443/a/b",
+            "https://[::1]/?x=http://y/",
+            "https://u:p@host:1/a@b:c",
+            "https://host?query",
+        ] {
+            let (ours, theirs) = (Parts::of(url).unwrap(), url.parse::<http::Uri>().unwrap());
+            assert_eq!(Some(ours.scheme), theirs.scheme_str(), "{url}");
+            assert_eq!(ours.authority, theirs.authority().unwrap().as_str(), "{url}");
+            assert_eq!(if ours.path.is_empty() { "/" } else { ours.path }, theirs.path(), "{url}");
+            assert_eq!(ours.query, theirs.query().unwrap_or_default(), "{url}");
+            let (host, port) = ours.host_and_port();
+            assert_eq!(
+                (Some(host), port),
+                (theirs.host(), theirs.port().as_ref().map(|port| port.as_str())),
+                "{url}"
+            );
+        }
+        assert_eq!(Parts::of("https://host/a#b?c").unwrap().path, "/a");
+        assert_eq!((Parts::of("/a"), Parts::of("host:1/a")), (None, None));
     }
 }
 

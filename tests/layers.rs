@@ -7,6 +7,7 @@ use std::path::Path;
 /// Each module and the layer it lives on; a module may use its own layer's contracts and everything below.
 const LAYERS: [(&str, u32); 29] = [
     ("prelude", 0),
+    ("lean", 0),
     ("calendar", 1),
     ("task", 1),
     ("json", 1),
