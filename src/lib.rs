@@ -28,6 +28,8 @@ pub mod clock;
 pub mod config;
 pub mod driver;
 pub mod election;
+#[cfg(all(target_arch = "wasm32", feature = "figures"))]
+pub mod figures;
 pub mod host;
 pub mod lease;
 pub mod peer;

@@ -13,14 +13,17 @@ const TARGETS = {
   npm: { folder: inRoot('js/dist'), files: ['edgelect.js', 'edgelect.d.ts', 'edgelect_bg.wasm', 'bytes.js'] },
   // The Worker's entry replaces an instance that has panicked; see js/worker.js.
   worker: { folder: inRoot('build/worker'), files: ['edgelect.js', 'edgelect_bg.wasm'], flags: ['--experimental-reset-state-function'] },
+  // Signs one request at a time for `npm run figures`; built only when it asks, and in no package.
+  figures: { folder: inRoot('build/figures/wasm'), files: ['edgelect.js', 'edgelect_bg.wasm'], byRequest: true },
 };
+const ALL = Object.keys(TARGETS).filter((name) => !TARGETS[name].byRequest);
 const ARTIFACT = inRoot('target/wasm32-unknown-unknown/release/edgelect.wasm');
 const INPUTS = ['src', 'Cargo.toml', 'Cargo.lock', 'rust-toolchain.toml', 'package-lock.json', 'js/tools/build.mjs'];
 // Just the features that rustc's default wasm32 target declares, so that -Oz cannot reach for newer ones.
 const WASM_FEATURES = ['bulk-memory', 'multivalue', 'mutable-globals', 'nontrapping-float-to-int', 'reference-types', 'sign-ext'];
 
 /** Builds `npm`, `worker` or both, and does nothing for one whose inputs have not changed. */
-export async function build(names = Object.keys(TARGETS)) {
+export async function build(names = ALL) {
   if (names.every(isFresh)) return;
   await withLock(async () => {
     for (const name of names) {

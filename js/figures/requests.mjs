@@ -1,0 +1,123 @@
+// How many requests a leader and its followers cost: each member reaches the store through a counter of its own.
+import http from 'node:http';
+import { Elector } from 'edgelect';
+import { build } from '../tools/build.mjs';
+import { step } from '../tools/run.mjs';
+import { SEAWEED_VERSION } from '../tools/paths.mjs';
+import { line, sleep, watchCpu } from './figure.mjs';
+import { newGroup, startCounter, storageOf, withStore } from './store.mjs';
+
+const FOLLOWERS = 4;
+const LONG = { timing: { leaderTimeout: 15_000, frequentInterval: 5_000, infrequentInterval: 30_000 }, leases: 6 };
+const SHORT = { timing: { leaderTimeout: 3_000, frequentInterval: 1_000, infrequentInterval: 6_000 }, leases: 4 };
+const WAYS = {
+  tight: { follow: 'tight' },
+  balanced: { follow: 'balanced' },
+  frugal: { follow: 'frugal' },
+  peers: { follow: 'balanced', peerMode: true },
+};
+// A busy machine costs a retry here and there; an extra request for each one would still be found.
+const QUICK_FACTOR = 1.5;
+
+/** Measures all ways of following at once, each in a group of its own. */
+export async function measure({ quick }) {
+  const { timing, leases } = quick ? SHORT : LONG;
+  await build(['npm']);
+  return withStore(async (store) => {
+    const groups = await Promise.all(Object.entries(WAYS).map(([way, options]) => startGroup(store, way, { ...timing, ...options })));
+    // A lease and an interval later every follower has seen the leader and looks in its own rhythm.
+    const warmUpMs = timing.leaderTimeout + timing.frequentInterval;
+    const windowMs = leases * timing.leaderTimeout;
+    const cpuBusy = watchCpu();
+    const fromMs = performance.now() + warmUpMs;
+    await step(`Counting requests over ${leases} leases`, () => sleep(warmUpMs + windowMs));
+    const window = { fromMs, toMs: fromMs + windowMs };
+    const counted = Object.fromEntries(groups.map(({ way, leader, followers }) => [way, {
+      leader: within(leader.counter, window),
+      followers: followers.map(({ counter }) => within(counter, window)),
+    }]));
+    const busy = cpuBusy();
+    await step('Stopping the members', () => Promise.all(groups.map(({ stop }) => stop())));
+    return { ...report(counted, timing, leases, quick), extra: { SeaweedFS: SEAWEED_VERSION, 'CPU busy': `${Math.round(busy * 100)} %` } };
+  });
+}
+
+async function startGroup(store, way, options) {
+  const lockfilePath = await newGroup(store, `requests-${way}`);
+  const leader = await startMember(store, { ...options, lockfilePath, serverId: 'leader' });
+  await leader.elector.waitForLeadership();
+  const followers = await Promise.all(Array.from({ length: FOLLOWERS }, (_, index) =>
+    startMember(store, { ...options, lockfilePath, serverId: `follower-${index + 1}` })));
+  // Followers first, or each stop would be a failover.
+  const stop = async () => {
+    await Promise.all(followers.map((member) => member.stop()));
+    await leader.stop();
+  };
+  return { way, leader, followers, stop };
+}
+
+async function startMember(store, options) {
+  const counter = await startCounter(store);
+  let elector;
+  const server = http.createServer((incoming, outgoing) => answer(elector, incoming, outgoing));
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const serverAddr = `127.0.0.1:${server.address().port}`;
+  elector = new Elector({ ...options, serverAddr, storage: storageOf(store, counter.endpoint) });
+  await elector.start();
+  const stop = async () => {
+    await elector.stop();
+    server.closeAllConnections();
+    await Promise.all([new Promise((resolve) => server.close(resolve)), counter.close()]);
+  };
+  return { elector, counter, stop };
+}
+
+async function answer(elector, incoming, outgoing) {
+  const response = await elector.handleRequest(new Request(`http://${incoming.headers.host}${incoming.url}`));
+  outgoing.writeHead(response.status, Object.fromEntries(response.headers));
+  outgoing.end(await response.text());
+}
+
+const within = ({ seen }, { fromMs, toMs }) => seen.filter(({ atMs }) => atMs >= fromMs && atMs < toMs);
+
+/** Requests a second, from the first to the last: a window's edges would add or lose one. */
+function rate(members) {
+  let requests = 0;
+  let spanMs = 0;
+  for (const seen of members) {
+    requests += seen.length - 1;
+    spanMs += seen.at(-1)?.atMs - seen[0]?.atMs;
+  }
+  return (requests / spanMs) * 1000;
+}
+
+function report(counted, timing, leases, quick) {
+  const { leaderTimeout, frequentInterval, infrequentInterval } = timing;
+  const most = (limit) => (quick ? limit * QUICK_FACTOR : limit);
+  const leaders = Object.values(counted).flatMap(({ leader }) => leader);
+  const puts = leaders.filter(({ method }) => method === 'PUT');
+  const renewals = puts.filter(({ status }) => status === 200).length;
+  const perLease = (way) => (rate(counted[way].followers) * leaderTimeout) / 1000;
+  const perRenewal = (rate(counted.tight.followers) * frequentInterval) / 1000;
+  const perLook = (rate(counted.frugal.followers) * infrequentInterval) / 1000;
+  const asked = counted.peers.followers.flat().length / FOLLOWERS / leases;
+  const row = (what, value, limit, limitText, against, readme = true) =>
+    line({ what, value, shown: value.toFixed(2), most: most(limit), limit: limitText, against, readme });
+  return {
+    title: 'requests that arrived at the store',
+    lines: [
+      row('leader, requests per renewal', leaders.length / renewals, 1, '1 PUT, no GET', 'S3lect 2'),
+      row('leader, renewals in each frequentInterval', renewals / Object.keys(counted).length / ((leases * leaderTimeout) / frequentInterval), 1.05, '1', '', false),
+      row('follower `tight`, GETs per renewal', perRenewal, 1.25, '1 and a few', 'S3lect 1'),
+      row('follower `balanced`, GETs per lease', perLease('balanced'), 1.05, '1', 'S3lect 3'),
+      row('follower `frugal`, GETs per infrequentInterval', perLook, 1, '1', ''),
+      row('follower with peers, GETs per lease', asked, quick ? 0.25 : 0, '0', 'S3lect 3'),
+    ],
+    notes: [
+      `${FOLLOWERS} followers and a leader in each of ${Object.keys(counted).length} groups, over ${leases} leases of ${leaderTimeout / 1000} s `
+        + `(frequentInterval ${frequentInterval / 1000} s, infrequentInterval ${infrequentInterval / 1000} s), after a warm-up of a lease and an interval.`,
+      `${renewals} renewals, ${puts.length} PUTs and ${leaders.length - puts.length} GETs of leaders; `
+        + `GETs of followers: ${Object.entries(counted).map(([way, { followers }]) => `${way} ${followers.flat().length}`).join(', ')}.`,
+    ],
+  };
+}

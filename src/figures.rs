@@ -1,0 +1,61 @@
+//! For `npm run figures -- signature` only: what an elector does before each `fetch`, callable from JavaScript.
+//! No build that ships has it.
+
+use wasm_bindgen::prelude::*;
+
+use crate::sigv4::Credentials;
+use crate::store::s3::{S3, S3Config};
+use crate::store::{Condition, Operation, Version};
+
+/// One lease object and the credentials that its requests are signed with.
+#[wasm_bindgen]
+pub struct FiguresSigner {
+    s3: S3,
+    credentials: Credentials,
+}
+
+#[wasm_bindgen]
+impl FiguresSigner {
+    /// The object `key` in `bucket` at `endpoint`, addressed by path, in `us-east-1`.
+    #[wasm_bindgen(constructor)]
+    pub fn new(
+        endpoint: String,
+        bucket: String,
+        key: String,
+        access_key_id: String,
+        secret_access_key: String,
+    ) -> Result<FiguresSigner, JsError> {
+        let config = S3Config {
+            endpoint: Some(endpoint),
+            bucket,
+            region: Some("us-east-1".to_owned()),
+            path_style: Some(true),
+            key,
+        };
+        let s3 = S3::new(config).map_err(|error| JsError::new(&error.to_string()))?;
+        let credentials = Credentials {
+            access_key_id,
+            secret_access_key,
+            session_token: None,
+            expires_at_ms: None,
+        };
+        Ok(Self { s3, credentials })
+    }
+
+    /// Signs one request and gives its `authorization`: a conditional write of `body`, or a read where it is
+    /// empty. `wall_ms` is milliseconds since the Unix epoch; another day than the last one's makes a new key.
+    pub fn sign(&self, body: &[u8], version: &str, wall_ms: f64) -> Result<String, JsError> {
+        let version = Version(version.to_owned());
+        let operation = match body {
+            [] => Operation::Read { unless: Some(version) },
+            body => Operation::Write { body: body.to_vec(), condition: Condition::Match(version) },
+        };
+        let request = self
+            .s3
+            .begin(operation)
+            .request(&self.s3, &self.credentials, wall_ms as u64)
+            .map_err(|fault| JsError::new(&fault.message))?;
+        let authorization = request.headers().get("authorization");
+        Ok(authorization.and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned())
+    }
+}
