@@ -1,6 +1,8 @@
 //! For `npm run figures -- signature` only: what an elector does before each `fetch`, callable from JavaScript.
 //! No build that ships has it.
 
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Digest, Sha256};
 use wasm_bindgen::prelude::*;
 
 use crate::sigv4::Credentials;
@@ -58,4 +60,24 @@ impl FiguresSigner {
         let authorization = request.headers().get("authorization");
         Ok(authorization.and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned())
     }
+}
+
+/// The hashes that a signature with a new key can't do without, and nothing else: the SHA-256 of the body and
+/// of the canonical request, and five HMACs.
+#[wasm_bindgen(js_name = figuresHashes)]
+pub fn hashes(body: &[u8], canonical: &[u8], secret: &[u8], scope: &[u8]) -> Vec<u8> {
+    let body_hash = Sha256::digest(body);
+    let canonical_hash = Sha256::digest(canonical);
+    let key =
+        scope.split(|byte| *byte == b'/').fold(secret.to_vec(), |key, part| hmac(&key, &[part]));
+    // The text to be signed names algorithm, time and scope, which is about as much as this.
+    hmac(&key, &[scope, scope, &body_hash, &canonical_hash])
+}
+
+fn hmac(key: &[u8], parts: &[&[u8]]) -> Vec<u8> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("an HMAC takes a key of any length");
+    for part in parts {
+        mac.update(part);
+    }
+    mac.finalize().into_bytes().to_vec()
 }

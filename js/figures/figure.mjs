@@ -30,12 +30,11 @@ export function line({ what, value, shown, most, least, limit = '', against = ''
 
 /** Where it was measured: without this no figure means anything to somebody else. */
 export function machine() {
-  const { node } = process.versions;
   return {
     cores: os.availableParallelism(),
     processor: os.cpus()[0]?.model.trim() ?? 'unknown',
     system: `${os.type()} ${os.release()} ${os.arch()}`,
-    node,
+    Node: process.versions.node,
     load: Number(os.loadavg()[0].toFixed(2)),
   };
 }
@@ -67,8 +66,13 @@ function show({ name, title, date, machine: where, lines, notes }) {
   const { cores, processor, system, load, ...versions } = where;
   const named = Object.entries(versions).map(([what, version]) => `${what} ${version}`);
   console.log(`\n${name}: ${title}`);
-  console.log(`${date.slice(0, 16).replace('T', ' ')} UTC, ${cores} cores (${processor}), ${system}, load ${load} at the start, ${named.join(', ')}`);
-  const table = new Table({ head: ['', 'measured', 'limit', 'holds', 'against'], chars: NO_LINES, style: { head: [], border: [], 'padding-left': 0, 'padding-right': 2 } });
+  console.log(`${date.slice(0, 16).replace('T', ' ')} UTC, ${cores} cores (${processor}), ${system}, load ${load} at the start`);
+  console.log(named.join(', '));
+  const table = new Table({
+    head: ['', 'measured', 'limit', 'holds', 'against'],
+    chars: NO_LINES,
+    style: { head: [], border: [], 'padding-left': 0, 'padding-right': 2 },
+  });
   for (const { what, shown, limit, most, least, holds, against } of lines) {
     const verdict = most === undefined && least === undefined ? '' : holds ? 'yes' : 'NO';
     table.push([what, shown, limit, verdict, against]);
@@ -79,16 +83,20 @@ function show({ name, title, date, machine: where, lines, notes }) {
 
 /** The lines that the README shows, out of the last results. */
 export function markdown(names) {
+  const places = new Set();
   const rows = names.flatMap((name) => {
+    const command = `\`npm run figures -- ${name}\``;
     const kept = readIfAny(fileOf(name));
-    if (kept === undefined) return [`| ${name} | not measured yet | | | \`npm run figures -- ${name}\` |`];
-    const { lines, date } = JSON.parse(kept);
+    if (kept === undefined) return [`| ${name} | not measured yet | | | ${command} |`];
+    const { lines, date, machine: { cores, processor, Node } } = JSON.parse(kept);
+    places.add(`${date.slice(0, 10)} on ${cores} cores (${processor}), Node ${Node}`);
     return lines.filter(({ readme }) => readme).map(({ what, shown, limit, against, holds }) => {
-      const measured = holds ? shown : `${shown}, too much`;
-      return `| ${[what, measured, limit, against].map(cell).join(' | ')} | \`npm run figures -- ${name}\`, ${date.slice(0, 10)} |`;
+      const measured = holds ? shown : `${shown}: beyond the limit`;
+      return `| ${[what, measured, limit, against].map(cell).join(' | ')} | ${command} |`;
     });
   });
-  return ['| what | measured | limit | against | command |', '|---|---|---|---|---|', ...rows].join('\n');
+  const head = ['| what | measured | limit | against | command |', '|---|---|---|---|---|'];
+  return [...head, ...rows, '', `Measured ${[...places].join('; ')}.`].join('\n');
 }
 
 const fileOf = (name) => path.join(FOLDER, `${name}.json`);

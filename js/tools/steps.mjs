@@ -15,7 +15,7 @@ const OWN_STEP = ['simulation', 'planted', 'wasm'];
 /** The steps of `npm test`, in order. */
 export const STEPS = [
   { name: 'fmt', what: 'the formatting of the Rust code', run: () => cargo(['fmt', '--check']) },
-  { name: 'clippy', what: 'lints, natively and for both wasm builds', run: clippy },
+  { name: 'clippy', what: 'lints, natively and for each wasm build', run: clippy },
   { name: 'native', what: 'the Rust tests but the simulation', run: native },
   { name: 'simulation', what: '20,000 seeded schedules', run: () => cargo(['test', '--locked', '--test', 'simulation', '--', '--nocapture']) },
   { name: 'planted', what: 'the planted bugs, each to be found', run: planted },
@@ -24,6 +24,7 @@ export const STEPS = [
   { name: 'wasm', what: "the stores' conformance list, in wasm", run: wasm },
   { name: 'node', what: 'the npm package on this Node', run: () => nodeTests(process.execPath, 'tests/js') },
   { name: 'worker', what: 'the Worker in workerd', run: () => nodeTests(NODE_24, 'tests/worker') },
+  { name: 'figures', what: "the limits of the README's figures, held in short", run: figures },
   { name: 'demo', what: 'npm start -- --once', run: () => command(process.execPath, ['js/tools/start.mjs', '--once']) },
 ];
 
@@ -83,7 +84,7 @@ function cargo(args, more = {}) {
 
 async function clippy() {
   await cargo(['clippy', '--locked', '--all-targets', '--', '-D', 'warnings']);
-  for (const feature of ['npm', 'worker']) {
+  for (const feature of ['npm', 'worker', 'figures']) {
     await cargo(['clippy', '--locked', ...WASM, '--features', feature, '--', '-D', 'warnings']);
   }
 }
@@ -115,6 +116,11 @@ async function nodeTests(node, folder) {
   if (files.length === 0) throw new PlainError(`there is no ${folder}/*.test.mjs to run`);
   await build(folder === 'tests/worker' ? ['npm', 'worker'] : ['npm']);
   await withStore((env) => command(node, ['--test', ...files], env));
+}
+
+// Those that can break without another step seeing it, and that a busy machine measures well enough.
+function figures() {
+  return command(process.execPath, ['js/figures/index.mjs', '--quick', 'requests', 'failover', 'signature']);
 }
 
 async function withStore(work) {
