@@ -4,7 +4,7 @@ import { PlainError, fail } from '../tools/run.mjs';
 import { ensure } from '../tools/setup.mjs';
 
 const FIGURES = {
-  requests: 'requests of a leader and of its followers, counted at the store (2 min)',
+  requests: 'requests of a leader and of its followers, counted at the store (2.5 min)',
   failover: 'time from a crash or a resignation to the next leader, 20 rounds each (2.5 min)',
   signature: 'time to sign one request, beside other signers (1 min, with a compile)',
   'first-tick': "a fresh isolate's first cron tick, up to its first request and to leadership (1 min)",

@@ -8,7 +8,8 @@ import { line, sleep, watchCpu } from './figure.mjs';
 import { newGroup, startCounter, storageOf, withStore } from './store.mjs';
 
 const FOLLOWERS = 4;
-const LONG = { timing: { leaderTimeout: 15_000, frequentInterval: 5_000, infrequentInterval: 30_000 }, leases: 6 };
+const WARM_UP_LEASES = 3;
+const LONG = { timing: { leaderTimeout: 15_000, frequentInterval: 5_000, infrequentInterval: 30_000 }, leases: 5 };
 const SHORT = { timing: { leaderTimeout: 3_000, frequentInterval: 1_000, infrequentInterval: 4_000 }, leases: 3 };
 const WAYS = {
   tight: { follow: 'tight' },
@@ -26,8 +27,8 @@ export async function measure({ quick }) {
   return withStore(async (store) => {
     const groups = await Promise.all(Object.entries(WAYS).map(([way, options]) =>
       startGroup(store, way, { ...timing, ...options })));
-    // A lease and an interval later every follower has seen the leader and looks in its own rhythm.
-    const warmUpMs = timing.leaderTimeout + timing.frequentInterval;
+    // By then every follower knows the leader and is in step with its renewals.
+    const warmUpMs = WARM_UP_LEASES * timing.leaderTimeout;
     const windowMs = leases * timing.leaderTimeout;
     const cpuBusy = watchCpu();
     const fromMs = performance.now() + warmUpMs;
@@ -135,7 +136,7 @@ function report(counted, timing, leases, quick) {
     ],
     notes: [
       `${FOLLOWERS} followers and a leader in each of ${Object.keys(counted).length} groups, over ${leases} leases of ${leaderTimeout / 1000} s, `
-        + `frequentInterval ${frequentInterval / 1000} s, infrequentInterval ${infrequentInterval / 1000} s, after a warm-up of a lease and an interval.`,
+        + `frequentInterval ${frequentInterval / 1000} s, infrequentInterval ${infrequentInterval / 1000} s, after ${WARM_UP_LEASES} leases of warm-up.`,
       `Leaders: ${renewals} renewals, ${puts.length} PUTs, ${leaders.length - puts.length} GETs. GETs of followers: ${gets}.`,
     ],
   };
