@@ -6,6 +6,7 @@ import { Elector } from 'edgelect';
 import { build } from '../tools/build.mjs';
 import { PlainError, ask, step } from '../tools/run.mjs';
 import { NODE_24, ROOT, SEAWEED_VERSION, inRoot } from '../tools/paths.mjs';
+import { withBundle } from './bundle.mjs';
 import { line, median } from './figure.mjs';
 import { newGroup, startCounter, storageOf, variablesOf, withStore } from './store.mjs';
 
@@ -31,21 +32,21 @@ const IDLE_WORKER = `export default {
 export async function measure({ quick }) {
   await build(['npm', 'worker']);
   const isolates = quick ? ISOLATES.quick : ISOLATES.full;
-  const found = await withStore((store) => step(`Waking ${isolates} fresh isolates`, async () => {
+  const found = await withBundle((root, files) => withStore((store) => step(`Waking ${isolates} fresh isolates`, async () => {
     const counter = await startCounter(store);
     const [ours, idle] = [[], []];
     for (let round = 0; round < isolates; round += 1) {
-      const nothing = { type: 'ESModule', path: inRoot('idle.js'), contents: IDLE_WORKER };
-      idle.push(await wake(counter, [nothing], { EDGELECT_ENDPOINT: counter.endpoint }));
+      const nothing = { modulesRoot: ROOT, modules: [{ type: 'ESModule', path: inRoot('idle.js'), contents: IDLE_WORKER }] };
+      idle.push(await wake(counter, nothing, { EDGELECT_ENDPOINT: counter.endpoint }));
       const lockfilePath = await parked(store);
-      ours.push(await wake(counter, [{ type: 'ESModule', path: inRoot('js/worker.js') }, ...built()], {
+      ours.push(await wake(counter, modulesOf(root, files), {
         ...variablesOf({ ...store, endpoint: counter.endpoint }, lockfilePath),
         EDGELECT_SERVER_ID: SERVER_ID,
       }));
     }
     await counter.close();
     return { ours, idle };
-  }));
+  })));
   const starts = await step('Starting the wasm in Node, Deno and Bun', async () =>
     Object.fromEntries(Object.keys(RUNTIMES).map((name) => [name, startTimes(name)])));
   return { ...report(found, starts, isolates), extra: { SeaweedFS: SEAWEED_VERSION, ...versions() } };
@@ -61,24 +62,27 @@ async function parked(store) {
   return lockfilePath;
 }
 
-/** What the build made: the wasm, its glue, and the snippets that the glue imports. */
-const built = () => fs.readdirSync(inRoot('build/worker'), { recursive: true })
-  .filter((name) => /(\.js|\.wasm)$/.test(name))
-  .map((name) => ({ type: name.endsWith('.wasm') ? 'CompiledWasm' : 'ESModule', path: inRoot('build/worker', name) }));
+// Miniflare enters by the first module.
+const modulesOf = (modulesRoot, files) => ({
+  modulesRoot,
+  modules: files
+    .map((file) => ({ type: file.endsWith('.wasm') ? 'CompiledWasm' : 'ESModule', path: file }))
+    .sort((one, other) => Number(one.type === 'CompiledWasm') - Number(other.type === 'CompiledWasm')),
+});
 
 /** Starts one workerd and fires one cron event in it; gives milliseconds. */
-async function wake(counter, modules, bindings) {
+async function wake(counter, worker, bindings) {
   const bornMs = performance.now();
   const isolate = new Miniflare(convertV4MiniflareOptions({
-    modules, modulesRoot: ROOT, compatibilityDate: COMPATIBILITY_DATE, bindings, handleStructuredLogs: () => {},
+    ...worker, compatibilityDate: COMPATIBILITY_DATE, bindings, handleStructuredLogs: () => {},
   }));
   try {
     await isolate.ready;
-    const worker = await isolate.getWorker();
+    const handle = await isolate.getWorker();
     const firedMs = performance.now();
     const before = counter.seen.length;
     // A tick lasts for its sustain; it is cut short once it leads.
-    worker.scheduled({ cron: '* * * * *', scheduledTime: new Date() }).catch(() => {});
+    handle.scheduled({ cron: '* * * * *', scheduledTime: new Date() }).catch(() => {});
     const first = await eventually(() => counter.seen[before], 'a first request');
     const claimed = ({ method, status, answeredMs }) => method === 'PUT' && status === 200 && answeredMs;
     const claim = bindings.EDGELECT_SERVER_ID === undefined ? first
