@@ -8,9 +8,8 @@ import { line, sleep, watchCpu } from './figure.mjs';
 import { newGroup, startCounter, storageOf, withStore } from './store.mjs';
 
 const FOLLOWERS = 4;
-const WARM_UP_LEASES = 3;
-const LONG = { timing: { leaderTimeout: 15_000, frequentInterval: 5_000, infrequentInterval: 30_000 }, leases: 5 };
-const SHORT = { timing: { leaderTimeout: 3_000, frequentInterval: 1_000, infrequentInterval: 4_000 }, leases: 3 };
+const LONG = { timing: { leaderTimeout: 15_000, frequentInterval: 5_000, infrequentInterval: 30_000 }, warmUpLeases: 3, leases: 5 };
+const SHORT = { timing: { leaderTimeout: 3_000, frequentInterval: 1_000, infrequentInterval: 4_000 }, warmUpLeases: 1.5, leases: 3 };
 const WAYS = {
   tight: { follow: 'tight' },
   balanced: { follow: 'balanced' },
@@ -22,13 +21,14 @@ const QUICK_FACTOR = 1.5;
 
 /** Measures all ways of following at once, each in a group of its own. */
 export async function measure({ quick }) {
-  const { timing, leases } = quick ? SHORT : LONG;
+  const length = quick ? SHORT : LONG;
+  const { timing, warmUpLeases, leases } = length;
   await build(['npm']);
   return withStore(async (store) => {
     const groups = await Promise.all(Object.entries(WAYS).map(([way, options]) =>
       startGroup(store, way, { ...timing, ...options })));
     // By then every follower knows the leader and is in step with its renewals.
-    const warmUpMs = WARM_UP_LEASES * timing.leaderTimeout;
+    const warmUpMs = warmUpLeases * timing.leaderTimeout;
     const windowMs = leases * timing.leaderTimeout;
     const cpuBusy = watchCpu();
     const fromMs = performance.now() + warmUpMs;
@@ -41,7 +41,7 @@ export async function measure({ quick }) {
     }]));
     const busy = cpuBusy();
     await step('Stopping the members', () => Promise.all(groups.map(({ stop }) => stop())));
-    return { ...report(counted, timing, leases, quick), extra: { SeaweedFS: SEAWEED_VERSION, 'CPU busy': `${Math.round(busy * 100)} %` } };
+    return { ...report(counted, length, quick), extra: { SeaweedFS: SEAWEED_VERSION, 'CPU busy': `${Math.round(busy * 100)} %` } };
   });
 }
 
@@ -101,7 +101,7 @@ function rate(members) {
   return (requests / spanMs) * 1000;
 }
 
-function report(counted, timing, leases, quick) {
+function report(counted, { timing, warmUpLeases, leases }, quick) {
   const { leaderTimeout, frequentInterval, infrequentInterval } = timing;
   const most = (limit) => (quick ? limit * QUICK_FACTOR : limit);
   const leaders = Object.values(counted).flatMap(({ leader }) => leader);
@@ -136,7 +136,7 @@ function report(counted, timing, leases, quick) {
     ],
     notes: [
       `${FOLLOWERS} followers and a leader in each of ${Object.keys(counted).length} groups, over ${leases} leases of ${leaderTimeout / 1000} s, `
-        + `frequentInterval ${frequentInterval / 1000} s, infrequentInterval ${infrequentInterval / 1000} s, after ${WARM_UP_LEASES} leases of warm-up.`,
+        + `frequentInterval ${frequentInterval / 1000} s, infrequentInterval ${infrequentInterval / 1000} s, after ${warmUpLeases} leases of warm-up.`,
       `Leaders: ${renewals} renewals, ${puts.length} PUTs, ${leaders.length - puts.length} GETs. GETs of followers: ${gets}.`,
     ],
   };
