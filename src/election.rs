@@ -344,6 +344,9 @@ pub struct Election {
     not_before_ms: u64,
     failures: u32,
     misses: u32,
+    /// How much earlier than one interval after the last a tight follower looks, in milliseconds, and at the
+    /// leader of which term: larger until it is in step with that leader's renewals.
+    early: Option<(u64, u64)>,
     peer_silent_until_ms: u64,
     announced: Option<u64>,
     known_leader: Option<String>,
@@ -380,6 +383,7 @@ impl Election {
             not_before_ms: 0,
             failures: 0,
             misses: 0,
+            early: None,
             peer_silent_until_ms: 0,
             announced: None,
             known_leader: None,
@@ -1342,7 +1346,7 @@ impl Election {
         self.plan = Plan { at_ms: at_ms.max(now.mono_ms + least_ms), action };
     }
 
-    fn stable_look_ms(&self, now: Now, proof_ms: u64, jitter_ms: u64) -> u64 {
+    fn stable_look_ms(&mut self, now: Now, proof_ms: u64, jitter_ms: u64) -> u64 {
         let frequent_ms = self.config.frequent_interval_ms;
         let Seen::Record { observation, reading: Reading::Lease(lease) } = &self.seen else {
             return now.mono_ms + frequent_ms;
@@ -1353,6 +1357,11 @@ impl Election {
             return proof_ms.min(now.mono_ms + frequent_ms + jitter_ms);
         }
         let fresh = observation.is_new(now);
+        let term = lease.term.unwrap_or(0);
+        let early_ms = match self.early {
+            Some((early_ms, of)) if of == term => early_ms,
+            _ => frequent_ms / 4,
+        };
         match self.config.follow {
             // A tick ends before the look of the next interval: it would never see a lease run out.
             Follow::Frugal if self.config.sustain_ms.is_none() => {
@@ -1361,10 +1370,18 @@ impl Election {
                 if fresh && !late { usual_ms } else { usual_ms.min(proof_ms) }
             }
             Follow::Balanced | Follow::Frugal if observation.has_store_clock() => proof_ms,
-            // A little earlier than the next renewal after one was seen, a little later until one is: so the
-            // look settles just behind the renewals, for one GET per interval and a few more.
-            _ if fresh => now.mono_ms + frequent_ms - frequent_ms / 100,
+            // Earlier than the next renewal after one was seen, a little later until one is, and less early from
+            // then on: so the look settles just behind the renewals within a few of them, for one GET per
+            // interval and a few more.
+            _ if fresh => {
+                self.early = Some((early_ms, term));
+                // From when the read left, as the leader counts: a slow store must not carry the look away.
+                self.seen_sent_ms + frequent_ms - early_ms
+            }
             _ => {
+                if self.misses <= 1 {
+                    self.early = Some(((early_ms / 4).max(frequent_ms / 500), term));
+                }
                 let late_ms =
                     (frequent_ms / 25).max(1) << self.misses.clamp(1, 6).saturating_sub(1);
                 proof_ms.min(now.mono_ms + late_ms.min(frequent_ms))

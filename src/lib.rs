@@ -62,6 +62,8 @@ pub mod clock;
 pub mod config;
 pub mod driver;
 pub mod election;
+#[cfg(all(target_arch = "wasm32", feature = "figures"))]
+pub mod figures;
 pub mod host;
 pub mod json;
 pub mod lead;

@@ -637,6 +637,29 @@ fn frugal_and_balanced_followers_take_over_within_their_intervals() {
 }
 
 #[test]
+fn a_tight_follower_is_soon_in_step_with_its_leader_wherever_it_starts() {
+    for phase_ms in (0..INTERVAL_MS).step_by(250) {
+        let mut stage = Stage::released(2);
+        stage.world.start(0);
+        stage.run(1_000 + phase_ms);
+        stage.world.start(1);
+        stage.run(8 * INTERVAL_MS);
+        let requests = stage.world.tally.requests;
+        stage.run(40 * INTERVAL_MS);
+        let looks = stage.world.tally.requests - requests - 40;
+        assert!(looks <= 44, "from {phase_ms} ms: {looks} reads in 40 intervals");
+        // The worst moment is just after a renewal.
+        let sequence = stage.record().expect("m0 leads").sequence;
+        while stage.record().expect("m0 leads").sequence == sequence {
+            stage.run(10);
+        }
+        stage.world.crash(0, 600_000);
+        let took_ms = stage.run_until_led_by_other(0, 60_000);
+        assert!(took_ms <= LEASE_MS + 1_000, "from {phase_ms} ms: took {took_ms} ms");
+    }
+}
+
+#[test]
 fn a_record_that_is_read_back_is_what_was_written() {
     let stage = Stage::led(1);
     let lease = stage.record().expect("m0 has written").clone();

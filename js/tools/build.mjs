@@ -25,13 +25,19 @@ const TARGETS = {
     folder: inRoot('build/worker'), files: ['edgelect.js', 'edgelect_bg.wasm'], inputs: [...RUST, ...TOOLS],
     make: () => buildWasm('worker'),
   },
+  // Signs one request at a time for `npm run figures`; built only when it asks, and in no package.
+  figures: {
+    folder: inRoot('build/figures/wasm'), files: ['edgelect.js', 'edgelect_bg.wasm'], inputs: [...RUST, ...TOOLS],
+    make: () => buildWasm('figures'), byRequest: true,
+  },
 };
+const ALL = Object.keys(TARGETS).filter((name) => !TARGETS[name].byRequest);
 const ARTIFACT = inRoot('target/wasm32-unknown-unknown/release/edgelect.wasm');
 // Just the features that rustc's default wasm32 target declares, so that -Oz cannot reach for newer ones.
 const WASM_FEATURES = ['bulk-memory', 'multivalue', 'mutable-globals', 'nontrapping-float-to-int', 'reference-types', 'sign-ext'];
 
 /** Builds what is named, `cli` with every `npm`, and does nothing for one whose inputs have not changed. */
-export async function build(wanted = Object.keys(TARGETS)) {
+export async function build(wanted = ALL) {
   const names = Object.keys(TARGETS).filter((name) => wanted.includes(name) || (name === 'cli' && wanted.includes('npm')));
   if (names.every(isFresh)) return;
   await withLock(async () => {

@@ -18,7 +18,7 @@ const OWN_STEP = ['simulation', 'planted', 'wasm', 'native'];
 /** The steps of `npm test`, in order. */
 export const STEPS = [
   { name: 'fmt', what: 'the formatting of the Rust code', run: () => cargo(['fmt', '--check']) },
-  { name: 'clippy', what: 'lints, natively and for both wasm builds', run: clippy },
+  { name: 'clippy', what: 'lints, natively and for each wasm build', run: clippy },
   { name: 'native', what: 'the Rust tests but the simulation', run: native },
   { name: 'simulation', what: '20,000 seeded schedules', run: () => cargo(['test', '--locked', '--test', 'simulation', '--', '--nocapture']) },
   { name: 'planted', what: 'the planted bugs, each to be found', run: planted },
@@ -31,6 +31,7 @@ export const STEPS = [
   { name: 'worker', what: 'the Worker in workerd', run: () => nodeTests(NODE_24, 'tests/worker') },
   { name: 'package', what: 'the package as it is installed: checkers, import, require, bundles, unref, providers', run: () => onPacked(packageChecks) },
   { name: 'runtimes', what: 'one suite on Node, Node 24, Deno, Bun and workerd', run: () => onPacked(runtimes) },
+  { name: 'figures', what: "the limits of the README's figures, held in short", run: figures },
   { name: 'demo', what: 'npm start -- --once', run: () => command(process.execPath, ['js/tools/start.mjs', '--once']) },
 ];
 
@@ -90,7 +91,7 @@ function cargo(args, more = {}) {
 
 async function clippy() {
   await cargo(['clippy', '--locked', '--all-targets', '--', '-D', 'warnings']);
-  for (const feature of ['npm', 'worker']) {
+  for (const feature of ['npm', 'worker', 'figures']) {
     await cargo(['clippy', '--locked', ...WASM, '--no-default-features', '--features', feature, '--', '-D', 'warnings']);
   }
 }
@@ -141,6 +142,11 @@ async function rust() {
     await cargo(['test', '--locked', '--test', 'native'], env);
     await command(process.execPath, ['--test', 'tests/native/members.test.mjs'], env);
   });
+}
+
+// Those that can break without another step seeing it, and that a busy machine measures well enough.
+function figures() {
+  return command(process.execPath, ['js/figures/index.mjs', '--quick', 'requests', 'failover', 'signature']);
 }
 
 async function withStore(work) {

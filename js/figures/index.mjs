@@ -1,0 +1,63 @@
+// `npm run figures`: the numbers that the README prints, each measured by one command.
+import { parseArgs } from 'node:util';
+import { PlainError, fail } from '../tools/run.mjs';
+import { ensure } from '../tools/setup.mjs';
+
+const FIGURES = {
+  requests: 'requests of a leader and of its followers, counted at the store (2.5 min)',
+  failover: 'time from a crash or a resignation to the next leader, 20 rounds each (2.5 min)',
+  signature: 'time to sign one request, beside other signers (1 min, with a compile)',
+  'first-tick': "a fresh isolate's first cron tick, up to its first request and to leadership (1 min)",
+  size: 'what has to be uploaded and loaded, compressed (15 s)',
+};
+
+const HELP = `npm run figures                 measures all figures, one after the other
+npm run figures -- NAME ...     measures these
+npm run figures -- --quick      with less time and wider limits, for busy machines; not for the README
+npm run figures -- --list       lists the figures
+npm run figures -- --markdown   prints the README's table out of the last results
+Ends with 1 where a figure breaks its limit. Each result is kept in build/figures/NAME.json.`;
+
+const OPTIONS = {
+  quick: { type: 'boolean' },
+  list: { type: 'boolean' },
+  markdown: { type: 'boolean' },
+  help: { type: 'boolean', short: 'h' },
+};
+
+async function main(args) {
+  const { values, positionals } = read(args);
+  if (values.help) return say(HELP);
+  if (values.list) return say(Object.entries(FIGURES).map(([name, what]) => `${name.padEnd(12)}${what}`).join('\n'));
+  const unknown = positionals.find((name) => !Object.hasOwn(FIGURES, name));
+  if (unknown !== undefined) throw new PlainError(`there is no figure "${unknown}": see npm run figures -- --list`);
+  await ensure();
+  const names = positionals.length > 0 ? positionals : Object.keys(FIGURES);
+  const { machine, markdown, publish } = await import('./figure.mjs');
+  if (values.markdown) return say(markdown(names));
+  const broken = [];
+  for (const name of names) {
+    const { measure } = await import(`./${name}.mjs`);
+    const before = machine();
+    // What a quick run found is not for the README, so it has a name of its own.
+    const keptAs = values.quick ? `${name}-quick` : name;
+    if (!publish(keptAs, await measure({ quick: values.quick ?? false }), before)) broken.push(name);
+  }
+  if (broken.length > 0) throw new PlainError(`beyond the limit: ${broken.join(', ')}`);
+  return 0;
+}
+
+function read(args) {
+  try {
+    return parseArgs({ args, options: OPTIONS, allowPositionals: true });
+  } catch (error) {
+    throw new PlainError(`${error.message}\n${HELP}`);
+  }
+}
+
+function say(text) {
+  console.log(text);
+  return 0;
+}
+
+main(process.argv.slice(2)).then((code) => process.exit(code), fail);

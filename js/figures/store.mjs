@@ -1,0 +1,73 @@
+// The store of a figure: a SeaweedFS of its own, and what counts the requests that really arrive there.
+import { randomUUID } from 'node:crypto';
+import http from 'node:http';
+import { Elector, S3Storage } from 'edgelect';
+import { startSeaweed } from '../tools/seaweed.mjs';
+
+const REGION = 'us-east-1';
+
+/** Runs work with a store and ends it. */
+export async function withStore(work) {
+  const store = await startSeaweed();
+  try {
+    return await work(store);
+  } finally {
+    await store.stop();
+  }
+}
+
+/** The store as one member sees it, by its own or another endpoint. */
+export function storageOf({ endpoint, bucket, accessKeyId, secretAccessKey }, through = endpoint) {
+  return new S3Storage({ endpoint: through, bucket, region: REGION, pathStyle: true, credentials: { accessKeyId, secretAccessKey } });
+}
+
+/** The same for a member that is set up by variables. */
+export function variablesOf({ endpoint, bucket, accessKeyId, secretAccessKey }, lockfilePath) {
+  return {
+    EDGELECT_ENDPOINT: endpoint,
+    EDGELECT_BUCKET: bucket,
+    EDGELECT_REGION: REGION,
+    EDGELECT_PATH_STYLE: 'true',
+    EDGELECT_ACCESS_KEY_ID: accessKeyId,
+    EDGELECT_SECRET_ACCESS_KEY: secretAccessKey,
+    EDGELECT_LOCKFILE_PATH: lockfilePath,
+  };
+}
+
+/** A new group that waits for its first leader; gives the key of its lease. */
+export async function newGroup(store, name) {
+  const lockfilePath = `figures/${name}/${randomUUID()}.json`;
+  await new Elector({ storage: storageOf(store), lockfilePath }).init();
+  return lockfilePath;
+}
+
+/** A way to the store on a port of its own: notes each request when it came and how it was answered. */
+export async function startCounter(store) {
+  const { hostname, port } = new URL(store.endpoint);
+  const agent = new http.Agent({ keepAlive: true });
+  const seen = [];
+  const server = http.createServer((request, response) => {
+    const { method, url, headers } = request;
+    const entry = { method, url, atMs: performance.now(), status: undefined, answeredMs: undefined };
+    seen.push(entry);
+    // The Host header stays what was signed.
+    const onward = http.request({ agent, hostname, port, method, path: url, headers }, (answer) => {
+      entry.status = answer.statusCode;
+      response.writeHead(answer.statusCode, answer.headers);
+      answer.pipe(response);
+    });
+    response.once('finish', () => (entry.answeredMs = performance.now()));
+    onward.on('error', () => response.destroy());
+    request.pipe(onward);
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    endpoint: `http://127.0.0.1:${server.address().port}`,
+    seen,
+    close: () => {
+      agent.destroy();
+      server.closeAllConnections();
+      return new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
