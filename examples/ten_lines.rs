@@ -18,16 +18,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let config = vars::config(&vars::settings(env)?)?;
     let store = S3Store::from_vars(env, &config.lockfile_path, host.clone())?;
     let elector = Handle::new(new_election(&host, config)?);
-    lead(&elector, &store, &host, async |term| {
-        while term.remaining_ms() > 0 {
-            write_report(term.token).await;
-        }
-    })
-    .await?;
+    lead(&elector, &store, &host, async |term| write_report(term.token).await).await?;
     Ok(())
 }
 
 async fn write_report(token: u64) {
-    println!("writing as term {token}");
-    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    println!("wrote as term {token}");
 }

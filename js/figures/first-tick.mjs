@@ -6,7 +6,7 @@ import { Elector } from 'edgelect';
 import { build } from '../tools/build.mjs';
 import { PlainError, ask, step } from '../tools/run.mjs';
 import { NODE_24, ROOT, SEAWEED_VERSION, inRoot } from '../tools/paths.mjs';
-import { withBundle } from './bundle.mjs';
+import { withBundle } from '../tools/wrangler.mjs';
 import { line, median } from './figure.mjs';
 import { newGroup, startCounter, storageOf, variablesOf, withStore } from './store.mjs';
 

@@ -5,7 +5,7 @@ import { gzipSync } from 'node:zlib';
 import { build } from '../tools/build.mjs';
 import { inRoot } from '../tools/paths.mjs';
 import { BUDGETS } from '../tools/size.mjs';
-import { withBundle } from './bundle.mjs';
+import { withBundle } from '../tools/wrangler.mjs';
 import { line } from './figure.mjs';
 
 

@@ -8,11 +8,6 @@ import { keepPath, killGroup, removePath, spawnKept } from './cleanup.mjs';
 import { inRoot } from './paths.mjs';
 import { PlainError } from './run.mjs';
 
-/** Wrangler without its banner, its telemetry and its network. */
-export const QUIET_WRANGLER = {
-  WRANGLER_SEND_METRICS: 'false', WRANGLER_SEND_ERROR_REPORTS: 'false', WRANGLER_HIDE_BANNER: 'true', CI: 'true', CLOUDFLARE_CF_FETCH_ENABLED: 'false',
-};
-
 /** The settings of the npm that runs us must not reach the one that we run. */
 export const cleanEnv = () => Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(npm|NODE_OPTIONS|EDGELECT|AWS)_?/i.test(name)));
 

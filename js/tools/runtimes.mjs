@@ -2,9 +2,10 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { startRig } from '../../tests/runtimes/rig.mjs';
-import { QUIET_WRANGLER, cleanEnv, importsWasm, install, newFolder, pack, runTool, runWell, startRegistry } from './pack.mjs';
+import { cleanEnv, importsWasm, install, newFolder, pack, runTool, runWell, startRegistry } from './pack.mjs';
 import { HOST_NODE, NODE_24, inRoot } from './paths.mjs';
 import { PlainError, step } from './run.mjs';
+import { QUIET_AND_OFFLINE, WRANGLER } from './wrangler.mjs';
 
 const LIMIT_MS = 90_000;
 const BIN = inRoot('node_modules/.bin');
@@ -56,10 +57,9 @@ const copy = (names, folder) => names.forEach((name) => fs.copyFileSync(inRoot('
 
 /** What `wrangler deploy` would upload. */
 async function bundleWorker(folder) {
-  const wrangler = path.join(inRoot('node_modules'), 'wrangler/bin/wrangler.js');
   fs.writeFileSync(path.join(folder, 'wrangler.toml'), 'name = "suite"\nmain = "workerd.mjs"\ncompatibility_date = "2026-11-01"\n');
-  const env = { ...cleanEnv(), ...QUIET_WRANGLER, HOME: folder };
-  await runWell(NODE_24, [wrangler, 'deploy', '--dry-run', '--outdir', 'uploaded'], { cwd: folder, env });
+  const env = { ...cleanEnv(), ...QUIET_AND_OFFLINE, HOME: folder };
+  await runWell(NODE_24, [WRANGLER, 'deploy', '--dry-run', '--outdir', 'uploaded'], { cwd: folder, env });
   importsWasm(path.join(folder, 'uploaded'));
   return path.join(folder, 'uploaded');
 }

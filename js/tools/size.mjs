@@ -1,12 +1,10 @@
 // What the builds may weigh, and whether they do.
 import fs from 'node:fs';
-import os from 'node:os';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { keepPath, removePath } from './cleanup.mjs';
-import { NODE_24, inRoot } from './paths.mjs';
-import { PlainError, run } from './run.mjs';
-import { QUIET_AND_OFFLINE, WRANGLER } from './wrangler.mjs';
+import { inRoot } from './paths.mjs';
+import { PlainError } from './run.mjs';
+import { withBundle } from './wrangler.mjs';
 
 /** Bytes after gzip -9. The Worker's holds for everything that is uploaded: wasm and JavaScript together. */
 export const BUDGETS = { npm: 85_000, worker: 110_000 };
@@ -14,25 +12,16 @@ export const BUDGETS = { npm: 85_000, worker: 110_000 };
 const gzipped = (file) => gzipSync(fs.readFileSync(file), { level: 9 }).length;
 const kilobytes = (bytes) => `${(bytes / 1000).toFixed(1)} KB`;
 
-/** A file's size, and its size after gzip -9 beside the budget that it counts to. */
-export const sizeLine = (name, file) =>
-  `${path.relative(inRoot(), file)}: ${kilobytes(fs.statSync(file).size)}, gzip -9 ${kilobytes(gzipped(file))} of ${kilobytes(BUDGETS[name])}`;
+/** A file's size, and its size after gzip -9 beside the budget that it counts to, if there is one. */
+export const sizeLine = (name, file) => {
+  const budget = name in BUDGETS ? ` of ${kilobytes(BUDGETS[name])}` : '';
+  return `${path.relative(inRoot(), file)}: ${kilobytes(fs.statSync(file).size)}, gzip -9 ${kilobytes(gzipped(file))}${budget}`;
+};
 
 /** Weighs the npm package's wasm and the Worker's whole upload; throws if one exceeds its budget. */
 export async function checkSizes() {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-size-'));
-  keepPath(folder);
-  try {
-    const bundle = path.join(folder, 'bundle');
-    await run('Bundling the Worker', NODE_24, [WRANGLER, 'deploy', '--dry-run', '--outdir', bundle],
-      { env: { ...process.env, ...QUIET_AND_OFFLINE, TMPDIR: folder, XDG_CONFIG_HOME: folder } });
-    judge('npm', [inRoot('js/dist/edgelect_bg.wasm')]);
-    // Beside what is uploaded, wrangler writes a map of the sources and a word about itself.
-    const uploaded = fs.readdirSync(bundle).filter((name) => !/(\.map|^README\.md)$/.test(name));
-    judge('worker', uploaded.map((name) => path.join(bundle, name)));
-  } finally {
-    removePath(folder);
-  }
+  judge('npm', [inRoot('js/dist/edgelect_bg.wasm')]);
+  await withBundle((_, files) => judge('worker', files));
 }
 
 function judge(name, files) {

@@ -1,5 +1,6 @@
 import fs from 'node:fs';
 import path from 'node:path';
+import { readme } from '../../tests/readme/readme.mjs';
 import { build } from './build.mjs';
 import { endProcess, spawnKept } from './cleanup.mjs';
 import { packageChecks } from './package.mjs';
@@ -31,6 +32,7 @@ export const STEPS = [
   { name: 'worker', what: 'the Worker in workerd', run: () => nodeTests(NODE_24, 'tests/worker') },
   { name: 'package', what: 'the package as it is installed: checkers, import, require, bundles, unref, providers', run: () => onPacked(packageChecks) },
   { name: 'runtimes', what: 'one suite on Node, Node 24, Deno, Bun and workerd', run: () => onPacked(runtimes) },
+  { name: 'readme', what: 'the snippets and commands of README.md', run: () => onPacked(readme) },
   { name: 'figures', what: "the limits of the README's figures, held in short", run: figures },
   { name: 'demo', what: 'npm start -- --once', run: () => command(process.execPath, ['js/tools/start.mjs', '--once']) },
 ];

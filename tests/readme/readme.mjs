@@ -1,0 +1,136 @@
+// The README's own lines: each snippet is run as it stands there, each command is one that a step runs.
+import fs from 'node:fs';
+import path from 'node:path';
+import { Miniflare, convertV4MiniflareOptions } from 'miniflare';
+import { cleanEnv, install, newFolder, pack, runWell, startRegistry } from '../../js/tools/pack.mjs';
+import { HOST_NODE, NODE_24, inRoot } from '../../js/tools/paths.mjs';
+import { PlainError, step } from '../../js/tools/run.mjs';
+import { QUIET_AND_OFFLINE, WRANGLER } from '../../js/tools/wrangler.mjs';
+
+const MOST_LINES = 150;
+const README = fs.readFileSync(inRoot('README.md'), 'utf8');
+const REPORT = 'export const writeReport = ({ token, signal }) => console.log(`wrote as term ${token}, aborted: ${signal.aborted}`);\n';
+const REPLAY = 'EDGELECT_SEED=7 cargo test --test simulation schedules -- --nocapture';
+const DENO_RUN = 'deno run --allow-env --allow-net=ACCOUNT.r2.cloudflarestorage.com lead.mjs';
+/** Every command in the README, and which step of `npm test` runs it. */
+const COMMANDS = {
+  'npx edgelect demo': 'node', 'npm start': 'demo', 'npm start -- --once': 'demo', 'npm test': 'all of them', [REPLAY]: 'readme',
+  'npm install edgelect': 'package', 'node lead.mjs': 'readme', [DENO_RUN]: 'readme', 'bun add edgelect': 'package', 'bun lead.mjs': 'readme',
+  'wrangler deploy': 'size', 'npm run figures -- NAME': 'figures',
+};
+
+const blocks = (kind) => [...README.matchAll(/^```(\w*)\n(.*?)^```$/gms)].filter(([, found]) => found === kind).map(([, , text]) => text);
+
+/** Runs everything against a store; each snippet's term must have a higher token than the one before. */
+export async function readme(store) {
+  const lines = README.trimEnd().split('\n').length;
+  if (lines > MOST_LINES) throw new PlainError(`README.md has ${lines} lines, at most ${MOST_LINES} are allowed`);
+  commandsAreKnown();
+  const { folder, remove } = newFolder();
+  const tarball = await pack(folder);
+  const registry = await startRegistry(tarball);
+  try {
+    const users = path.join(folder, 'users');
+    await install(tarball, users);
+    const place = { users, registry, store, env: environment(store) };
+    await runWell(HOST_NODE, ['--input-type=module', '-e', "import { Elector } from 'edgelect'; await new Elector({ lockfilePath: 'leader/report.json' }).init();"],
+      { cwd: users, env: place.env });
+    const [node, deno, bun, worker, ...others] = blocks('js');
+    if (others.length > 0) throw new PlainError('README.md has a JavaScript snippet that nothing runs');
+    const terms = [];
+    for (const [name, run] of [['Node', () => onNode(place, node)], ['Deno', () => onDeno(place, deno)], ['Bun', () => onBun(place, bun)],
+      ['Workers', () => onWorkers(place, worker)], ['Rust', () => inRust(place, blocks('rust'))]]) {
+      const output = await step(`The README's snippet for ${name}`, run);
+      const term = Number(/^wrote as term (\d+)(, aborted: false)?$/m.exec(output)?.[1]);
+      if (!(term > (terms.at(-1) ?? 0))) throw new PlainError(`${name}: no higher term than ${terms.at(-1)}: ${output}`);
+      terms.push(term);
+      console.log(`ok  ${name}: term ${term}`);
+    }
+    await replayed();
+  } finally {
+    await registry.close();
+    remove();
+  }
+}
+
+function commandsAreKnown() {
+  // Blocks without a language are commands or what they print; commands have no indentation.
+  const inBlocks = blocks('').flatMap((text) => text.split('\n')).filter((line) => /^[A-Zn]\w*=?\S* \w/.test(line) && /\b(npm|npx|cargo|deno|bun|node)\b/.test(line));
+  const inText = [...README.replace(/^```.*?^```$/gms, '').matchAll(/`((?:npm|npx|node|deno|bun|wrangler|cargo) [^`]+)`/g)].map(([, found]) => found);
+  for (const command of [...inBlocks, ...inText]) {
+    const known = Object.keys(COMMANDS).some((one) => command === one || (one.endsWith('NAME') && command.startsWith(one.slice(0, -4))));
+    if (!known) throw new PlainError(`README.md names \`${command}\`, which no test runs`);
+  }
+  for (const command of Object.keys(COMMANDS)) {
+    if (!README.includes(command.replace(/ NAME$/, ''))) throw new PlainError(`README.md does not name \`${command}\` any more`);
+  }
+}
+
+const environment = ({ endpoint, bucket, credentials }) => ({
+  ...cleanEnv(),
+  EDGELECT_ENDPOINT: endpoint, EDGELECT_BUCKET: bucket, EDGELECT_REGION: 'us-east-1', EDGELECT_PATH_STYLE: 'true',
+  AWS_ACCESS_KEY_ID: credentials.accessKeyId, AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey,
+  EDGELECT_LOCKFILE_PATH: 'leader/report.json',
+});
+
+function folderFor({ users }, name, snippet) {
+  // Below the folder that has the package, where every runtime finds it.
+  const folder = path.join(users, name);
+  fs.mkdirSync(folder);
+  fs.writeFileSync(path.join(folder, 'lead.mjs'), snippet);
+  fs.writeFileSync(path.join(folder, 'report.mjs'), REPORT);
+  return folder;
+}
+
+const onNode = (place, snippet) => runWell(HOST_NODE, ['lead.mjs'], { cwd: folderFor(place, 'node', snippet), env: place.env });
+
+const onBun = (place, snippet) => runWell(inRoot('node_modules/.bin/bun'), ['lead.mjs'], { cwd: folderFor(place, 'bun', snippet), env: place.env });
+
+function onDeno(place, snippet) {
+  const cwd = fs.mkdtempSync(path.join(place.users, '../deno-'));
+  fs.writeFileSync(path.join(cwd, 'lead.mjs'), snippet);
+  fs.writeFileSync(path.join(cwd, 'report.mjs'), REPORT);
+  const args = DENO_RUN.replace('ACCOUNT.r2.cloudflarestorage.com', '127.0.0.1').split(' ').slice(1);
+  const env = { ...place.env, NPM_CONFIG_REGISTRY: place.registry.url, DENO_DIR: path.join(cwd, 'dir'), NO_COLOR: '1', DENO_NO_UPDATE_CHECK: '1' };
+  return runWell(inRoot('node_modules/.bin/deno'), ['run', '--quiet', '--no-prompt', ...args.slice(1)], { cwd, env });
+}
+
+async function onWorkers(place, snippet) {
+  const { endpoint, bucket, credentials } = place.store;
+  const cwd = folderFor(place, 'worker', snippet.replace("bucket: 'jobs'", `bucket: '${bucket}'`));
+  fs.writeFileSync(path.join(cwd, 'wrangler.toml'), 'name = "snippet"\nmain = "lead.mjs"\ncompatibility_date = "2026-11-01"\n');
+  await runWell(NODE_24, [WRANGLER, 'deploy', '--dry-run', '--outdir', 'out'], { cwd, env: { ...cleanEnv(), ...QUIET_AND_OFFLINE, HOME: cwd } });
+  const out = path.join(cwd, 'out');
+  // The first module is the one that is run.
+  const files = ['lead.js', ...fs.readdirSync(out).filter((name) => name.endsWith('.wasm'))];
+  let logged = '';
+  const worker = new Miniflare(convertV4MiniflareOptions({
+    modules: files.map((name) => ({ type: name.endsWith('.wasm') ? 'CompiledWasm' : 'ESModule', path: path.join(out, name) })),
+    modulesRoot: out, compatibilityDate: '2026-11-01',
+    bindings: { ENDPOINT: endpoint, KEY_ID: credentials.accessKeyId, SECRET: credentials.secretAccessKey },
+    handleStructuredLogs: ({ message }) => (logged += `${message}\n`),
+  }));
+  try {
+    const { outcome } = await (await worker.getWorker()).scheduled({ cron: '* * * * *', scheduledTime: new Date() });
+    if (outcome !== 'ok') throw new PlainError(`the trigger ended with ${outcome}: ${logged}`);
+  } finally {
+    await worker.dispose();
+  }
+  return logged;
+}
+
+async function inRust({ env }, [snippet, ...others]) {
+  if (others.length > 0) throw new PlainError('README.md has a Rust snippet that nothing runs');
+  const example = fs.readFileSync(inRoot('examples/ten_lines.rs'), 'utf8');
+  if (!example.includes(snippet)) throw new PlainError('the Rust snippet of README.md is not in examples/ten_lines.rs');
+  const built = { ...process.env, CARGO_TARGET_DIR: inRoot('target') };
+  await runWell('cargo', ['build', '--locked', '--quiet', '--example', 'ten_lines'], { cwd: inRoot(), env: built, limitMs: 600_000 });
+  return runWell(inRoot('target/debug/examples/ten_lines'), [], { env });
+}
+
+async function replayed() {
+  const env = { ...process.env, CARGO_TARGET_DIR: inRoot('target') };
+  const output = await step('The replay command', () => runWell('sh', ['-c', REPLAY], { cwd: inRoot(), env, limitMs: 600_000 }));
+  if (!/test result: ok\. 1 passed/.test(output)) throw new PlainError(`the replay command ran no schedule:\n${output}`);
+  console.log('ok  the replay command');
+}
