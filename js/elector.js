@@ -63,8 +63,8 @@ export class Elector {
   #finished = null;
   #finish = null;
   #stopping = false;
-  /** Whether the last word was a start. */
-  #wanted = false;
+  /** How often `stop` was called: a start that waits gives way to a later stop. */
+  #stops = 0;
   #term = null;
   #watch = null;
   #waiters = new Set();
@@ -107,19 +107,14 @@ export class Elector {
 
   async start(options) {
     const signal = signalOf(options);
-    signal?.throwIfAborted();
-    this.#wanted = true;
-    while (this.#engine && (this.#stopping || !this.#engine.alive)) await unlessAborted(this.#finished, signal);
-    signal?.throwIfAborted();
-    // A stop that came meanwhile has the last word.
-    if (!this.#engine && this.#wanted) this.#begin();
+    await this.#started(signal);
     if (this.#engine && signal) this.#stopWith(signal);
   }
 
   async stop(options) {
     const signal = signalOf(options);
     const park = options?.park === true;
-    this.#wanted = false;
+    this.#stops += 1;
     const [engine, finished, inside] = [this.#engine, this.#finished, this.#inside];
     if (!engine) return;
     this.#stopping = true;
@@ -196,7 +191,7 @@ export class Elector {
     this.#leads += 1;
     let started = false;
     try {
-      await unlessAborted(this.start(), signal);
+      await this.#started(signal);
       started = true;
       for (;;) {
         const term = await this.waitForLeadership({ signal });
@@ -266,6 +261,16 @@ export class Elector {
     return authority && this.#term?.token === authority[0] ? authority[1] : 0;
   }
 
+  /** Competes when this is over, unless the signal fires first; an earlier stop is waited for. */
+  async #started(signal) {
+    signal?.throwIfAborted();
+    const stops = this.#stops;
+    while (this.#engine && (this.#stopping || !this.#engine.alive)) await unlessAborted(this.#finished, signal);
+    signal?.throwIfAborted();
+    // A stop that came meanwhile has the last word.
+    if (!this.#engine && stops === this.#stops) this.#begin();
+  }
+
   #begin() {
     const engine = this.#newEngine((event) => this.#onEvent(engine, event));
     this.#engine = engine;
@@ -284,6 +289,8 @@ export class Elector {
     const onAbort = () => {
       if (engine === this.#engine) this.stop().catch(() => {});
     };
+    // The storage is asked within the start, and may be what fires it.
+    if (signal.aborted) onAbort();
     signal.addEventListener('abort', onAbort, { once: true });
     void this.#finished.then(() => signal.removeEventListener('abort', onAbort));
   }
@@ -315,9 +322,9 @@ export class Elector {
 
   /** The last `lead` is over; it gives up what it took. */
   async #leadEnded(started) {
-    // A start that was still waiting for an earlier stop must not come later, and is not waited for.
-    if (!started) this.#wanted = false;
-    else if (this.#startedByLead) await this.stop();
+    // What was still waiting for an earlier stop does not come later, and is not waited for.
+    if (!started) return;
+    if (this.#startedByLead) await this.stop();
     else if (this.#term) await this.resign();
   }
 

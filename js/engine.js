@@ -144,11 +144,11 @@ export class Engine {
   /** Ends at once, whatever is under way. */
   close() {
     if (this.#ended) return;
-    const { alive } = this;
     this.#ended = true;
     engines.delete(this.#breakDown);
     this.#host.close();
-    if (alive) this.#attempt((raw) => raw.free());
+    // Looked at only now: the listeners of what was aborted may have broken it.
+    if (!broken && this.#instance === instance) this.#attempt((raw) => raw.free());
     // What a trap left half-changed goes with its instance; the garbage collector must not touch it.
     else this.#raw.__destroy_into_raw();
   }

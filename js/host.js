@@ -131,12 +131,16 @@ const readAnswer = async (response, limit, signal) => {
   const chunks = [];
   let length = 0;
   const reader = response.body?.getReader();
-  const abandon = () => reader.cancel().catch(() => {});
+  // A reader of somebody's own may have no `cancel`, or one that gives no promise.
+  const abandon = () => void (async () => reader.cancel())().catch(() => {});
   if (reader) signal.addEventListener('abort', abandon, { once: true });
   for (let count = 0; reader && !head.truncated; count += 1) {
     const { done, value } = await reader.read();
     if (done) break;
-    if (signal.aborted || count === MOST_CHUNKS) throw new Error("the answer's body does not end");
+    if (signal.aborted || count === MOST_CHUNKS) {
+      abandon();
+      throw new Error("the answer's body does not end");
+    }
     const bytes = bytesOf(value);
     if (!bytes) throw new Error("the answer's body is not made of bytes");
     head.truncated = length + bytes.length > limit;

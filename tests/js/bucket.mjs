@@ -1,6 +1,8 @@
 // What the tests see of the store, signed by another implementation than ours.
 import { AwsClient } from 'aws4fetch';
 
+export { until } from './until.mjs';
+
 const { EDGELECT_TEST_ENDPOINT: endpoint, EDGELECT_TEST_BUCKET: bucket } = process.env;
 if (!endpoint || !bucket) {
   throw new Error('EDGELECT_TEST_ENDPOINT and EDGELECT_TEST_BUCKET are not set: run these tests by `npm test -- --only node`');
@@ -33,13 +35,3 @@ export const putObject = async (key, body) => {
 };
 
 export const deleteObject = (key) => client.fetch(url(key), { method: 'DELETE' });
-
-export const until = async (holds, limitMs = 10_000) => {
-  const endMs = Date.now() + limitMs;
-  for (;;) {
-    const found = await holds();
-    if (found) return found;
-    if (Date.now() > endMs) throw new Error(`not within ${limitMs} ms: ${holds}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-};

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { Elector, EdgelectError, MemoryStorage } from 'edgelect';
-import { initSync } from 'edgelect/edgelect.js';
+import { RawElector, initSync } from 'edgelect/edgelect.js';
+import { until } from './until.mjs';
 
 const uncaught = [];
 process.on('unhandledRejection', (reason) => uncaught.push(reason));
@@ -74,4 +75,80 @@ test('lead ends with the trap', async () => {
   });
   await assert.rejects(led, /gives up/);
   await leadsAgain(elector);
+});
+
+test('a request that a broken instance had begun does not leave any more', async () => {
+  const memory = new MemoryStorage();
+  await member({ storage: memory }).init();
+  const seen = [];
+  let trapped = false;
+  const get = (key) => {
+    seen.push(trapped ? 'read after the trap' : 'read');
+    return memory.get(key);
+  };
+  const putIfMatch = (...how) => {
+    seen.push(trapped ? 'write after the trap' : 'write');
+    return memory.putIfMatch(...how);
+  };
+  const { poll } = RawElector.prototype;
+  // Stands for a stack that ends, or an allocation that fails, after the claim was begun.
+  RawElector.prototype.poll = function trapping() {
+    const events = poll.call(this);
+    if (trapped || seen.length === 0) return events;
+    trapped = true;
+    throw new RangeError('Maximum call stack size exceeded');
+  };
+  try {
+    const elector = member({ storage: { get, putIfMatch } });
+    await elector.start();
+    assert.match(await until(() => elector.status().error), /broke down/);
+  } finally {
+    RawElector.prototype.poll = poll;
+  }
+  assert.deepEqual(seen, ['read']);
+});
+
+test('in the moment of a trap every question has its plain answer', async () => {
+  for (const first of ['status', 'leaderId', 'isLeader', 'handleRequest']) {
+    const lost = [];
+    const { elector, term } = await leading(lost);
+    new Uint8Array(initSync().memory.buffer).fill(0xff);
+    const request = new Request('http://x/health/leadership');
+    const answers = {};
+    for (const name of [first, 'status', 'leaderId', 'isLeader', 'handleRequest']) answers[name] = elector[name](request);
+    assert.deepEqual([answers.status.role, answers.leaderId, answers.isLeader], ['stopped', null, false]);
+    assert.deepEqual(lost, [{ term: term.token, reason: 'trap' }], first);
+    assert.ok(term.signal.aborted);
+    assert.equal((await answers.handleRequest).status, 404);
+    await elector.stop();
+  }
+});
+
+test('a trap under init rejects it', async () => {
+  const get = () => {
+    new Uint8Array(initSync().memory.buffer).fill(0xff);
+    return null;
+  };
+  await assert.rejects(member({ storage: { get, putIfMatch: () => null } }).init(), { code: 'EDGELECT_TRAP' });
+});
+
+test('a clock that throws a text is a trap, whatever the text says', async () => {
+  for (const text of ['no clock', '{"code":', '7']) {
+    const lost = [];
+    const { elector } = await leading(lost);
+    const { now } = performance;
+    performance.now = () => {
+      throw text;
+    };
+    try {
+      assert.equal(elector.status().role, 'stopped');
+    } finally {
+      performance.now = now;
+    }
+    // It is told before any timer of the elector's can have run into it again.
+    await new Promise(setImmediate);
+    assert.deepEqual(lost.map(({ reason }) => reason), ['trap'], text);
+    assert.match(elector.status().error, /broke down/);
+    if (text === '7') await leadsAgain(elector);
+  }
 });

@@ -1,0 +1,263 @@
+// Bugs that happened, kept: code that calls the elector back from inside its work, its callbacks, storages and listeners.
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { Elector, MemoryStorage } from 'edgelect';
+import { FAST, KEY, fired, isReleased, leading, leads, member, newGroup, stopAll, until, within } from './group.mjs';
+
+const unhandled = [];
+process.on('unhandledRejection', (reason) => unhandled.push(reason));
+process.on('uncaughtException', (error) => unhandled.push(error));
+after(stopAll);
+after(() => assert.deepEqual(unhandled, [], 'no path leaves a rejection or an exception unhandled'));
+
+// Long enough that no lease runs out while a work looks twice at what the other member does.
+const LONG = { leaderTimeout: 8000, frequentInterval: 200 };
+
+/** A storage that counts reads and notes what `seen()` was at each release. */
+const watched = (storage, seen) => {
+  const found = { reads: 0, atReleases: [] };
+  const get = (key) => {
+    found.reads += 1;
+    return storage.get(key);
+  };
+  const putIfMatch = (key, body, etag) => {
+    if (isReleased(body)) found.atReleases.push(seen());
+    return storage.putIfMatch(key, body, etag);
+  };
+  return Object.assign(found, { storage: { get, putIfMatch } });
+};
+
+/** Two members: `a`, whose releases are watched, and `b`, whose work gives what `seen()` was when it began. */
+const pair = async (seen) => {
+  const storage = await newGroup();
+  const own = watched(storage, seen);
+  const other = watched(storage, seen);
+  const a = member(own.storage, LONG);
+  const b = member(other.storage, { ...LONG, serverId: 'b' });
+  const begun = [];
+  const leadB = () => b.lead(() => begun.push(seen()));
+  // Or until it leads, which it must not.
+  const lookedTwice = async () => {
+    const before = other.reads;
+    await until(() => other.reads >= before + 2 || begun.length > 0);
+  };
+  return { a, b, begun, leadB, lookedTwice, atReleases: own.atReleases };
+};
+
+for (const [how, giveUp] of Object.entries({
+  'resigns its term': (_elector, term) => term.resign(),
+  'resigns its elector': (elector) => void elector.resign(),
+  'stops its elector': (elector) => void elector.stop(),
+})) {
+  test(`the lease is not released under work that first ${how} and then goes on`, async () => {
+    let working = 0;
+    const { a, b, begun, leadB, lookedTwice, atReleases } = await pair(() => working);
+    let other;
+    const led = a.lead(async (term) => {
+      working += 1;
+      other = leadB();
+      giveUp(a, term);
+      assert.equal(term.signal.aborted || a.status().role !== 'leader', true);
+      await lookedTwice();
+      working -= 1;
+    });
+    await within(led);
+    await within(other);
+    assert.deepEqual(begun, [0], "the other member's work began beside this one");
+    assert.equal(atReleases[0], 0);
+    await Promise.all([a.stop(), b.stop()]);
+  });
+}
+
+test('one of two leads that resigns at once is waited for, though the other one has ended', async () => {
+  let working = 0;
+  const { a, b, begun, leadB, lookedTwice, atReleases } = await pair(() => working);
+  let other;
+  const counted = async (work) => {
+    working += 1;
+    await work();
+    working -= 1;
+  };
+  const ends = a.lead((term) => counted(() => fired(term.signal)));
+  const goesOn = a.lead((term) => counted(async () => {
+    other = leadB();
+    term.resign();
+    await ends;
+    await lookedTwice();
+  }));
+  await within(Promise.all([ends, goesOn]));
+  await within(other);
+  assert.deepEqual(begun, [0]);
+  assert.equal(atReleases[0], 0);
+  await Promise.all([a.stop(), b.stop()]);
+});
+
+/** A storage that never answers; `onAbort` runs when a request to it is given up for the first time. */
+const silent = (onAbort) => {
+  const state = { aborts: 0 };
+  const get = (_key, { signal }) => new Promise((_resolve, reject) => {
+    signal.addEventListener('abort', () => {
+      state.aborts += 1;
+      if (state.aborts === 1) onAbort();
+      reject(signal.reason);
+    });
+  });
+  return Object.assign(state, { get, putIfMatch: () => null });
+};
+
+test('the listener of an aborted request may ask its elector anything, and nobody else loses a term', async () => {
+  const bystander = await leading();
+  const told = [];
+  const storage = silent(() => {
+    told.push(elector.isLeader(), elector.leaderId(), elector.status().role);
+    void elector.resign();
+    void elector.stop();
+  });
+  const elector = member(storage, { serverId: 'x' });
+  await elector.start();
+  await until(() => storage.aborts > 0);
+  await within(elector.stop());
+  assert.deepEqual(told.slice(0, 2), [false, null]);
+  assert.notEqual(told[2], 'stopped');
+  assert.equal(bystander.elector.isLeader(), true);
+  assert.equal(bystander.term.signal.aborted, false);
+  assert.deepEqual(bystander.losses, []);
+  await bystander.elector.stop();
+});
+
+test('electors that are made within the listener of an aborted request lead, each in its own group', async () => {
+  const made = [];
+  const storage = silent(() => {
+    elector.status();
+    for (let index = 0; index < 10; index += 1) {
+      const keys = new Set();
+      const memory = new MemoryStorage();
+      const get = (key) => keys.add(key) && memory.get(key);
+      const putIfMatch = (key, ...rest) => keys.add(key) && memory.putIfMatch(key, ...rest);
+      const lockfilePath = `made-${index}`;
+      const other = new Elector({ storage: { get, putIfMatch }, ...FAST, serverId: `s${index}`, lockfilePath });
+      made.push({ other, keys, lockfilePath, begun: other.init().then(() => other.start()) });
+    }
+  });
+  const elector = member(storage);
+  await elector.start();
+  await until(() => made.length === 10);
+  for (const { other, keys, lockfilePath, begun } of made) {
+    await begun;
+    await leads(other);
+    assert.equal(other.status().group, lockfilePath);
+    assert.deepEqual([...keys], [lockfilePath]);
+    await other.stop();
+  }
+  await elector.stop();
+});
+
+test('a signal that fires in any turn about the end of an earlier stop is heard by the start that waits', async () => {
+  const outcomes = await Promise.all([0, 1, 2, 3, 4, 5, 6].map(async (turns) => {
+    const { elector } = await leading();
+    const controller = new AbortController();
+    void elector.stop();
+    const told = elector.waitForLeadership().catch(async () => {
+      for (let turn = 0; turn < turns; turn += 1) await null;
+      controller.abort(new Error('given up'));
+    });
+    const started = elector.start({ signal: controller.signal }).then(() => 'started', ({ message }) => message);
+    await told;
+    assert.ok(['started', 'given up'].includes(await started));
+    await until(() => elector.status().role === 'stopped', 3000);
+    return started;
+  }));
+  assert.equal(outcomes[0], 'given up');
+});
+
+test('a signal that the storage fires while start asks it for the first time stops the elector', async () => {
+  const memory = await newGroup();
+  const controller = new AbortController();
+  const get = (key) => {
+    controller.abort();
+    return memory.get(key);
+  };
+  const elector = member({ get, putIfMatch: (...how) => memory.putIfMatch(...how) });
+  await elector.start({ signal: controller.signal }).catch(() => {});
+  assert.ok(controller.signal.aborted);
+  await until(() => elector.status().role === 'stopped', 3000);
+  assert.ok(isReleased(memory.get(KEY).body));
+});
+
+test('the signal of a second start stops an elector that runs already', async () => {
+  const { elector } = await leading();
+  const controller = new AbortController();
+  await elector.start({ signal: controller.signal });
+  controller.abort();
+  await until(() => elector.status().role === 'stopped', 3000);
+});
+
+test('a lead whose signal fires while an earlier stop hangs ends at once and starts nothing later', async () => {
+  let end;
+  const hangs = new Promise((resolve) => {
+    end = resolve;
+  });
+  const { elector } = await leading({ ...LONG, onLoseLeadership: () => hangs });
+  const stopping = elector.stop();
+  const controller = new AbortController();
+  let worked = false;
+  const led = elector.lead(() => (worked = true), { signal: controller.signal });
+  controller.abort(new Error('given up'));
+  await assert.rejects(within(led, 3000), /given up/);
+  assert.notEqual(elector.status().role, 'stopped', 'the earlier stop is still under way');
+  end();
+  await stopping;
+  await new Promise(setImmediate);
+  assert.deepEqual([elector.status().role, worked], ['stopped', false]);
+});
+
+test('a lead that is given up while an earlier stop hangs takes no start of anybody else with it', async () => {
+  let end;
+  const hangs = new Promise((resolve) => {
+    end = resolve;
+  });
+  const { elector } = await leading({ ...LONG, onLoseLeadership: () => hangs });
+  const stopping = elector.stop();
+  const started = elector.start();
+  const controller = new AbortController();
+  const led = elector.lead(() => {}, { signal: controller.signal });
+  controller.abort(new Error('given up'));
+  await assert.rejects(within(led, 3000), /given up/);
+  end();
+  await Promise.all([stopping, started]);
+  await leads(elector);
+  await elector.stop();
+});
+
+test('of starts and stops that wait for an earlier stop the last one has its word', async () => {
+  let end;
+  const hangs = new Promise((resolve) => {
+    end = resolve;
+  });
+  const { elector } = await leading({ ...LONG, onLoseLeadership: () => hangs });
+  const all = [elector.stop(), elector.start(), elector.stop()];
+  end();
+  await Promise.all(all);
+  assert.equal(elector.status().role, 'stopped');
+});
+
+test('a term that is resigned within the callback that brings it has ended at once and is handed to nobody', async () => {
+  const storage = await newGroup();
+  const seen = [];
+  const losses = [];
+  const elector = member(storage, {
+    onAcquireLeadership: (term) => {
+      if (seen.length > 0) return;
+      term.resign();
+      seen.push(term.token, term.signal.aborted, term.remaining(), elector.isLeader());
+    },
+    onLoseLeadership: (loss) => losses.push(loss),
+  });
+  await elector.start();
+  const term = await leads(elector);
+  const [token, ...rest] = seen;
+  assert.deepEqual(rest, [true, 0, false]);
+  assert.ok(term.token > token);
+  assert.deepEqual(losses, [{ term: token, reason: 'resigned' }]);
+  await elector.stop();
+});

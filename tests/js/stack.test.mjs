@@ -1,0 +1,28 @@
+// Alone in its process: once anything of the error path has run, the stack ends elsewhere and this proves nothing.
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { leading, leads, stopAll, until } from './group.mjs';
+
+const unhandled = [];
+process.on('unhandledRejection', (reason) => unhandled.push(reason));
+process.on('uncaughtException', (error) => unhandled.push(error));
+after(stopAll);
+after(() => assert.deepEqual(unhandled, [], 'no path leaves a rejection or an exception unhandled'));
+
+test('a stack that the application exhausts in its first question ends every term in the instance, and start leads again', async () => {
+  const diver = await leading();
+  const bystander = await leading();
+  const dive = () => {
+    diver.elector.status();
+    dive();
+  };
+  assert.throws(dive, (error) => error instanceof RangeError || error.code === 'EDGELECT_TRAP');
+  for (const { elector, losses, term } of [diver, bystander]) {
+    await until(() => elector.status().role === 'stopped' && losses.length > 0, 3000);
+    assert.deepEqual(losses, [{ term: term.token, reason: 'trap' }]);
+    assert.ok(term.signal.aborted);
+    await elector.start();
+    await leads(elector);
+    await elector.stop();
+  }
+});
