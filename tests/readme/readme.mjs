@@ -1,7 +1,6 @@
 // The README's own lines: each snippet is run as it stands there, each command is one that a step runs.
 import fs from 'node:fs';
 import path from 'node:path';
-import { Miniflare, convertV4MiniflareOptions } from 'miniflare';
 import { cleanEnv, install, newFolder, pack, runWell, startRegistry } from '../../js/tools/pack.mjs';
 import { HOST_NODE, NODE_24, inRoot } from '../../js/tools/paths.mjs';
 import { PlainError, step } from '../../js/tools/run.mjs';
@@ -96,6 +95,8 @@ function onDeno(place, snippet) {
 }
 
 async function onWorkers(place, snippet) {
+  // Loaded here: whoever lists the steps of a test has no packages yet.
+  const { Miniflare, convertV4MiniflareOptions } = await import('miniflare');
   const { endpoint, bucket, credentials } = place.store;
   const cwd = folderFor(place, 'worker', snippet.replace("bucket: 'jobs'", `bucket: '${bucket}'`));
   fs.writeFileSync(path.join(cwd, 'wrangler.toml'), 'name = "snippet"\nmain = "lead.mjs"\ncompatibility_date = "2026-11-01"\n');
