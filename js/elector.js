@@ -350,8 +350,8 @@ export class Elector {
     else if (event.type === 'givenUp') for (const given of this.#resigning.splice(0)) given();
     else if (event.type === 'finished') this.#onFinished(engine, event.error);
     else if (event.type === 'failed') {
-      const { message, status, storeCode } = event;
-      this.#failure = new EdgelectError(message, { code: 'EDGELECT_STORE', status, storeCode });
+      const { message, status, storeCode, cause } = event;
+      this.#failure = new EdgelectError(message, { code: 'EDGELECT_STORE', status, storeCode, cause });
       for (const waiter of [...this.#waiters]) waiter.reject(this.#failure);
     }
   }

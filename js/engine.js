@@ -203,6 +203,7 @@ export class Engine {
     while (this.#events.length > 0 && this.alive) {
       const event = this.#events.shift();
       if (event.type === 'finished') this.#end(event.error);
+      else if (event.type === 'failed') this.#onEvent({ ...event, cause: this.#causeOf(event.message) });
       else this.#onEvent(event);
     }
   }
@@ -220,6 +221,13 @@ export class Engine {
     this.close();
     const { code, message } = error ?? {};
     const known = error === undefined || error instanceof EdgelectError;
-    this.#onEvent({ type: 'finished', error: known ? error : new EdgelectError(message, { code }) });
+    const cause = known ? undefined : this.#causeOf(message);
+    this.#onEvent({ type: 'finished', error: known ? error : new EdgelectError(message, { code, cause }) });
+  }
+
+  /** The failed operation that a message tells of, if it is one of ours. */
+  #causeOf(message) {
+    const { failure } = this.#host;
+    return failure && message.includes(failure.message) ? failure : undefined;
   }
 }

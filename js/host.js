@@ -13,6 +13,8 @@ const NO_BYTES = new Uint8Array(0);
 export class Host {
   /** Workers have one clock, and it stands still between I/O. */
   singleClock = globalThis.navigator?.userAgent === 'Cloudflare-Workers';
+  /** What failed last, as a plain error. */
+  failure;
   #settle;
   #storage;
   #credentials;
@@ -112,7 +114,10 @@ export class Host {
         const { head, body } = await work(controller.signal);
         return { head: JSON.stringify(head), body };
       };
-      finish().then(({ head, body }) => settle(true, head, body), (error) => settle(false, describe(error)));
+      finish().then(({ head, body }) => settle(true, head, body), (error) => {
+        this.failure = plainError(error);
+        settle(false, this.failure.message);
+      });
       return () => controller.abort();
     };
   }
@@ -178,13 +183,13 @@ const validEtag = ({ etag }) => (typeof etag === 'string' && etag.length > 0 && 
 
 const milliseconds = (value) => (Number.isFinite(value) && value > 0 ? Math.floor(value) : undefined);
 
-/** What somebody threw: its message and the cause's code (`ECONNREFUSED`), unless somebody's fetch put a signed
- * request into it. */
-const describe = (error) => {
+/** What somebody threw, as an error of ours: its message and the cause's code (`ECONNREFUSED`), and nothing that hangs
+ * on it; no text at all if somebody's fetch put a signed request into it. */
+const plainError = (error) => {
   let text = textOf(error).slice(0, 200);
   const cause = causeOf(error).slice(0, 100);
   if (cause) text += ` (${cause})`;
-  return SIGNED.test(text) ? 'an error whose text is not shown, because it quotes the signed request' : text;
+  return new Error(SIGNED.test(text) ? 'an error whose text is not shown, because it quotes the signed request' : text);
 };
 
 const causeOf = (error) => {

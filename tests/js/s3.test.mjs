@@ -186,6 +186,24 @@ test('a store that cannot be used is one clear error that shows no secret', asyn
   }
 });
 
+test('an error of the store has the failed operation as its cause, as a copy without the request', async () => {
+  const closed = await startProxy(bucketOptions.endpoint);
+  await closed.close();
+  const unreachable = await member(freshKey('cause'), { serverId: 'a' }, { endpoint: closed.endpoint }).init().catch((thrown) => thrown);
+  assert.equal(unreachable.code, 'EDGELECT_STORE');
+  assert.deepEqual([unreachable.cause.message, Object.keys(unreachable.cause)], ['fetch failed (ECONNREFUSED)', []]);
+  const denied = member(freshKey('cause'), { serverId: 'a' }, { credentials: async () => { throw Object.assign(new Error('no role'), { secret: 'hidden' }); } });
+  await denied.start();
+  const error = await denied.waitForLeadership().catch((thrown) => thrown);
+  assert.deepEqual([error.code, error.cause.message, error.cause.secret], ['EDGELECT_STORE', 'no role', undefined]);
+  await denied.stop();
+  const refused = member(freshKey('cause'), { serverId: 'a' }, { credentials: { ...credentials, secretAccessKey: 'wrong-secret' } });
+  await refused.start();
+  const told = await refused.waitForLeadership().catch((thrown) => thrown);
+  assert.deepEqual([told.code, told.status, told.storeCode, told.cause], ['EDGELECT_STORE', 403, 'SignatureDoesNotMatch', undefined]);
+  await refused.stop();
+});
+
 test('wrong bucket options are refused by name', () => {
   for (const [bucket, field] of [
     [{ endpoint: 'http://example.com' }, 'endpoint'],
