@@ -34,8 +34,12 @@ async function handled(begin) {
   try {
     return await moved(begin);
   } catch (error) {
-    if (error instanceof NothingDone) return moved(begin);
-    throw error;
+    if (!(error instanceof NothingDone)) throw error;
+  }
+  try {
+    return await moved(begin);
+  } catch (error) {
+    throw error instanceof NothingDone ? error.cause : error;
   }
 }
 

@@ -4,7 +4,7 @@
 //! and complete. The names and defaults are S3lect's. All durations are milliseconds.
 
 use crate::host::Host;
-use crate::json::{self, Object, Writer, first, quoted};
+use crate::json::{self, Object, Writer, first, quoted, visible};
 use crate::lease::{MAX_LEASE_MS, MAX_NAME_BYTES, MAX_TERM};
 use crate::prelude::*;
 
@@ -368,7 +368,14 @@ impl Settings {
             "requestTimeout" => &mut self.request_timeout_ms,
             "sustain" => &mut self.sustain_ms,
             // Its value is not shown: it may be a secret that was put into the wrong place.
-            _ => return refuse(name, "(not shown)", &["no such option; the README lists them"]),
+            _ => {
+                let name = visible(first(name, 60));
+                return refuse(
+                    &name,
+                    "(not shown)",
+                    &["no such option; docs/options.md lists them"],
+                );
+            }
         };
         put(number, name, value, MILLISECONDS)
     }
@@ -412,10 +419,10 @@ fn shown(value: &str) -> String {
     }
     match Object::read(value.as_bytes()) {
         Some(fields) => match fields.get(NOT_JSON).and_then(json::text) {
-            Some(found) => first(&found, 60).to_owned(),
+            Some(found) => visible(first(&found, 60)),
             None => "(an object)".to_owned(),
         },
-        None => first(value, 60).to_owned(),
+        None => visible(first(value, 60)),
     }
 }
 

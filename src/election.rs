@@ -41,6 +41,9 @@ const MAX_UNRESOLVED: usize = 64;
 /// The longest `Retry-After` that is honoured, in milliseconds.
 const MAX_RETRY_AFTER_MS: u64 = 300_000;
 
+/// After how many looks for one renewal a tight follower takes itself for out of step.
+const LOST_AFTER: u32 = 4;
+
 /// The number of attempts of one write before it is read back (S8).
 const ATTEMPTS: usize = 3;
 
@@ -344,9 +347,9 @@ pub struct Election {
     not_before_ms: u64,
     failures: u32,
     misses: u32,
-    /// How much earlier than one interval after the last a tight follower looks, in milliseconds, and at the
-    /// leader of which term: larger until it is in step with that leader's renewals.
-    early: Option<(u64, u64)>,
+    /// How much earlier than one interval after the last a tight follower looks, in milliseconds, and at which
+    /// leader, of which term: larger until it is in step with that leader's renewals.
+    early: Option<(u64, String, Option<u64>)>,
     peer_silent_until_ms: u64,
     announced: Option<u64>,
     known_leader: Option<String>,
@@ -901,6 +904,10 @@ impl Election {
             }
             Seen::Nothing => (Observation::first(version, &self.clocks, now), None),
             _ => {
+                // Found late only after many looks: its phase is another than the one that was learned.
+                if self.misses >= LOST_AFTER {
+                    self.early = None;
+                }
                 self.misses = 0;
                 let oldest_ms = now.mono_ms.saturating_sub(self.seen_sent_ms);
                 (Observation::first(version, &self.clocks, now), Some(oldest_ms))
@@ -1357,9 +1364,10 @@ impl Election {
             return proof_ms.min(now.mono_ms + frequent_ms + jitter_ms);
         }
         let fresh = observation.is_new(now);
-        let term = lease.term.unwrap_or(0);
-        let early_ms = match self.early {
-            Some((early_ms, of)) if of == term => early_ms,
+        // Members of other makes have no terms, but names.
+        let (leader_id, term) = (lease.leader_id.clone(), lease.term);
+        let early_ms = match &self.early {
+            Some((early_ms, of, at)) if (of, *at) == (&leader_id, term) => *early_ms,
             _ => frequent_ms / 4,
         };
         match self.config.follow {
@@ -1374,13 +1382,15 @@ impl Election {
             // then on: so the look settles just behind the renewals within a few of them, for one GET per
             // interval and a few more.
             _ if fresh => {
-                self.early = Some((early_ms, term));
+                self.early = Some((early_ms, leader_id, term));
                 // From when the read left, as the leader counts: a slow store must not carry the look away.
-                self.seen_sent_ms + frequent_ms - early_ms
+                // A single clock may have stepped back since.
+                self.seen_sent_ms.min(now.mono_ms) + frequent_ms - early_ms
             }
             _ => {
                 if self.misses <= 1 {
-                    self.early = Some(((early_ms / 4).max(frequent_ms / 500), term));
+                    let early_ms = (early_ms / 4).max(frequent_ms / 500);
+                    self.early = Some((early_ms, leader_id, term));
                 }
                 let late_ms =
                     (frequent_ms / 25).max(1) << self.misses.clamp(1, 6).saturating_sub(1);

@@ -227,24 +227,41 @@ pub fn is_at_least(json: &str, least: u64) -> bool {
 /// A text as JSON. Also what could hide in a terminal or turn the reading order around is escaped, so that errors may
 /// show it.
 pub fn quoted(text: &str) -> String {
-    let mut json = String::with_capacity(text.len() + 2);
-    json.push('"');
+    ["\"", &escaped(text, &['"', '\\']), "\""].concat()
+}
+
+/// A text that is shown as it is, but for what could hide in a terminal or turn the reading order around.
+pub fn visible(text: &str) -> String {
+    escaped(text, &[])
+}
+
+fn escaped(text: &str, special: &[char]) -> String {
+    let mut shown = String::with_capacity(text.len() + 2);
     for character in text.chars() {
-        let hidden = matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
-        if character == '"' || character == '\\' {
-            json.push('\\');
+        if special.contains(&character) {
+            shown.push('\\');
         }
-        if hidden || character.is_control() {
-            json.push_str("\\u");
+        if !is_hidden(character) {
+            shown.push(character);
+            continue;
+        }
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            shown.push_str("\\u");
             for digit in (0..4).rev() {
-                json.extend(char::from_digit(u32::from(character) >> (4 * digit) & 15, 16));
+                shown.extend(char::from_digit(u32::from(*unit) >> (4 * digit) & 15, 16));
             }
-        } else {
-            json.push(character);
         }
     }
-    json.push('"');
-    json
+    shown
+}
+
+fn is_hidden(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}'
+        )
 }
 
 /// The first characters of a text.

@@ -62,7 +62,10 @@ pub async fn lead<'a, S: Store, H: Host, T>(
         loop {
             let token = once(|| leads.get()).await;
             let term = || Term { token, handle, host };
-            if let Some(value) = with_authority(&term(), work(term())).await {
+            // Looked at before the work is called as well: its first part may run in the call.
+            if term().remaining_ms() > 0
+                && let Some(value) = with_authority(&term(), work(term())).await
+            {
                 return (token, value);
             }
             handle.tell(Input::Tick);

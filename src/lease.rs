@@ -211,7 +211,8 @@ pub fn write_with(lease: &Lease, add: impl Fn(&mut Writer)) -> String {
     let mut own = own_fields(lease);
     let without = own.len();
     for (name, value) in lease.extra.iter() {
-        if !OWN_FIELDS.contains(&name) {
+        // Go reads a name whatever its case, and the last one counts.
+        if !OWN_FIELDS.iter().any(|known| known.eq_ignore_ascii_case(name)) {
             own.raw(name, value);
         }
     }
@@ -294,6 +295,15 @@ mod tests {
             Reading::Lease(lease) => *lease,
             other => panic!("{text} reads as {other:?}"),
         }
+    }
+
+    #[test]
+    fn a_field_that_is_ours_but_for_its_case_is_not_kept() {
+        let lease = lease_of(
+            r#"{"leaderID":"a","lastUpdated":"2026-11-21T06:58:12Z","LastUpdated":"0001-01-01T00:00:00Z","note":1}"#,
+        );
+        let written = String::from_utf8(write(&lease)).unwrap();
+        assert!(!written.contains("LastUpdated") && written.contains(r#""note":1"#), "{written}");
     }
 
     #[test]

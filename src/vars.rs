@@ -141,11 +141,24 @@ pub fn secrets(get: impl Fn(&str) -> Option<String>) -> Result<SecretVars, Confi
             missing(&var, "set it; on Workers: wrangler secret put NAME")
         })
     };
-    Ok(SecretVars {
+    let secrets = SecretVars {
         access_key_id: needed("ACCESS_KEY_ID")?,
         secret_access_key: needed("SECRET_ACCESS_KEY")?,
         session_token: one("SESSION_TOKEN"),
-    })
+    };
+    let token = secrets.session_token.as_deref().unwrap_or_default();
+    for (name, text) in [
+        ("ACCESS_KEY_ID", secrets.access_key_id.as_str()),
+        ("SECRET_ACCESS_KEY", &secrets.secret_access_key),
+        ("SESSION_TOKEN", token),
+    ] {
+        // Among others what js/worker.js makes of a binding that is no text.
+        if text.chars().any(char::is_control) {
+            let var = [prefix, "_", name].concat();
+            return Err(ConfigError::new(&var, "(not shown)", &["must be a text of one line"]));
+        }
+    }
+    Ok(secrets)
 }
 
 fn first_set(get: &dyn Fn(&str) -> Option<String>, names: &[&str]) -> Option<String> {
@@ -222,6 +235,20 @@ mod tests {
         assert_eq!(read.retry_delays_ms, Some([100, 900]));
         assert_eq!((read.peer_mode, read.margin_ms), (Some(true), None));
         assert!(config(&read).is_ok());
+    }
+
+    #[test]
+    fn a_secret_that_is_no_line_of_text_is_refused_and_not_shown() {
+        for name in ["ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "SESSION_TOKEN"] {
+            let var = format!("EDGELECT_{name}");
+            let get = |asked: &str| {
+                let text = if asked == var { "hidden\0" } else { "fine" };
+                asked.starts_with("EDGELECT_").then(|| text.to_owned())
+            };
+            let error = secrets(get).err().expect("it is refused");
+            assert_eq!(error.field, var);
+            assert!(!error.message().contains("hidden"), "{}", error.message());
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@
 //! settled in that event.
 
 use alloc::rc::Rc;
-use core::cell::RefCell;
+use core::cell::{Cell, RefCell};
 use core::pin::pin;
 
 use futures::future::{Either, select};
@@ -32,6 +32,9 @@ use crate::web::{JsHost, Link, Settled, Web};
 /// How long a tick may take from its scheduled time, in milliseconds, where nothing else is set.
 const SUSTAIN_MS: u64 = 57_000;
 
+/// How long a failed read answers questions from peers, in milliseconds: the store may be well again soon.
+const KEEP_FAILURE_MS: u64 = 1_000;
+
 /// What lives as long as this instance of the wasm.
 #[derive(Default)]
 struct Isolate {
@@ -40,6 +43,8 @@ struct Isolate {
     running: RefCell<Vec<(Handle, Web)>>,
     /// The record as this isolate read it last: of which store, when, and what.
     seen: RefCell<Option<(String, u64, Answer)>>,
+    /// When a read of the record left that has not come back: the questions are public, and one read is enough.
+    asked_ms: Cell<Option<u64>>,
 }
 
 /// The Worker as `js/worker.js` sees it.
@@ -225,6 +230,8 @@ async fn health(isolate: &Isolate, setup: &Setup) -> HealthAnswer {
     let facts = answer.facts;
     let kept_ms = web.now().wall_ms.saturating_sub(at_ms);
     let age_ms = match (facts.date_ms, facts.last_modified_ms) {
+        // An answer out of somebody's cache says nothing of now (S6).
+        _ if facts.relayed => None,
         (Some(date_ms), Some(modified_ms)) => {
             Some(date_ms.saturating_sub(modified_ms).saturating_add(kept_ms))
         }
@@ -254,23 +261,34 @@ async fn read_cached(isolate: &Isolate, setup: &Setup) -> (u64, Answer) {
     let Setup { config, bucket, web } = setup;
     let now_ms = web.now().wall_ms;
     let place = [&bucket.describe(), " ", &config.lockfile_path].concat();
+    let nothing = || (now_ms, Answer { outcome: Outcome::Missing, facts: Default::default() });
+    let within =
+        |since_ms: u64, ms: u64| now_ms.checked_sub(since_ms).is_some_and(|age_ms| age_ms < ms);
     if let Some((from, at_ms, answer)) = &*isolate.seen.borrow()
         && *from == place
-        && now_ms.checked_sub(*at_ms).is_some_and(|age_ms| age_ms < config.frequent_interval_ms)
     {
-        return (*at_ms, answer.clone());
+        let known = matches!(answer.outcome, Outcome::Found { .. } | Outcome::Missing);
+        let kept_ms = if known { config.frequent_interval_ms } else { KEEP_FAILURE_MS };
+        if within(*at_ms, kept_ms) {
+            return (*at_ms, answer.clone());
+        }
     }
-    let read = bucket.perform(Operation::Read { unless: None });
-    match select(pin!(read), pin!(web.sleep(config.request_timeout_ms))).await {
+    // What another event has begun can't be waited for in this one.
+    if isolate.asked_ms.get().is_some_and(|asked_ms| within(asked_ms, config.request_timeout_ms)) {
+        return nothing();
+    }
+    isolate.asked_ms.set(Some(now_ms));
+    let (read, late) = (
+        pin!(bucket.perform(Operation::Read { unless: None })),
+        pin!(web.sleep(config.request_timeout_ms)),
+    );
+    let read = select(read, late).await;
+    isolate.asked_ms.set(None);
+    match read {
         Either::Left((answer, _)) => {
-            // A failure is not kept: the next question may find the store well.
-            if matches!(answer.outcome, Outcome::Found { .. } | Outcome::Missing) {
-                *isolate.seen.borrow_mut() = Some((place, now_ms, answer.clone()));
-            }
+            *isolate.seen.borrow_mut() = Some((place, now_ms, answer.clone()));
             (now_ms, answer)
         }
-        Either::Right(_) => {
-            (now_ms, Answer { outcome: Outcome::Missing, facts: Default::default() })
-        }
+        Either::Right(_) => nothing(),
     }
 }

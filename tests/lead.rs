@@ -5,7 +5,9 @@ mod virtual_time;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use edgelect::clock::Now;
 use edgelect::driver;
+use edgelect::request::{Request, Response};
 use edgelect::store::{Answer, Facts, Fault, FaultKind, Operation, Outcome, Store};
 use edgelect::{Handle, Host, Input, Term, lead, new_election};
 use futures::executor::{LocalPool, block_on};
@@ -159,6 +161,67 @@ fn a_term_that_was_kept_says_that_it_has_ended() {
     let work = async |term| kept.set(Some(term));
     assert_eq!(block_on(lead(&handle, &store, &host, work)), Ok(Some(())));
     assert_eq!(kept.take().map(|term| term.remaining_ms()), Some(0));
+}
+
+/// A host whose clock steps 20 s ahead at one of its readings.
+#[derive(Clone)]
+struct Jumpy {
+    host: Virtual,
+    readings: Rc<Cell<u32>>,
+}
+
+impl Host for Jumpy {
+    fn now(&self) -> Now {
+        let left = self.readings.get();
+        self.readings.set(left.saturating_sub(1));
+        if left == 1 {
+            self.host.stepped_ms.set(self.host.stepped_ms.get() + 20_000);
+        }
+        self.host.now()
+    }
+
+    async fn sleep(&self, ms: u64) {
+        self.host.sleep(ms).await;
+    }
+
+    fn random(&self) -> Result<[u8; 16], String> {
+        self.host.random()
+    }
+
+    async fn fetch(&self, request: Request, limit: usize) -> Result<Response, String> {
+        self.host.fetch(request, limit).await
+    }
+}
+
+#[test]
+fn s11_work_is_not_even_called_without_authority_whenever_the_clock_steps() {
+    for reading in 1..120 {
+        let virtual_host = Virtual::default();
+        let store = Hanging::new(&virtual_host);
+        block_on(driver::init(&store, &virtual_host, &config())).expect("a new group");
+        let host = Jumpy { host: virtual_host.clone(), readings: Rc::new(Cell::new(reading)) };
+        let handle = Handle::new(new_election(&host, config()).expect("it has randomness"));
+        let called: Rc<RefCell<Vec<u64>>> = Rc::default();
+        let seen = Rc::clone(&called);
+        let task = async move {
+            let sleeper = host.clone();
+            // A closure whose first part runs in the call, unlike that of an async closure.
+            let work = |term: Term<'_, Jumpy>| {
+                // A step between the check and this very reading is the contract's own limit.
+                let steps_here = sleeper.readings.get() == 1;
+                let left_ms = term.remaining_ms();
+                seen.borrow_mut().push(if steps_here { 1 } else { left_ms });
+                let sleeper = sleeper.clone();
+                async move { sleeper.sleep(3_000).await }
+            };
+            let _ = lead(&handle, &store, &host, work).await;
+        };
+        let mut pool = LocalPool::new();
+        pool.spawner().spawn_local(task).expect("the pool is alive");
+        virtual_host.pass(&mut pool, 40_000);
+        assert!(!called.borrow().is_empty(), "reading {reading}: it led");
+        assert!(called.borrow().iter().all(|left_ms| *left_ms > 0), "reading {reading}");
+    }
 }
 
 struct NoBucket;

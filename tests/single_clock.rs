@@ -90,3 +90,22 @@ fn c33_c38_a_step_does_not_end_a_grace_that_began_without_a_date() {
     let step = election.poll(at(asked_ms + 10));
     assert!(matches!(step, Step::Wait { .. }), "one second of fifteen is over, not {step:?}");
 }
+
+#[test]
+fn a_step_back_while_a_read_is_under_way_does_not_put_off_the_next_look() {
+    for step_ms in [1_000, 60_000, 3_600_000] {
+        let mut election = election();
+        let start_ms = 10_000_000;
+        let seen = |sequence: u64| {
+            let version = Version(format!("\"v{sequence}\""));
+            answer(Outcome::Found { version, reading: lease::read(RECORD) }, Facts::default())
+        };
+        let (first_ms, _) = request(&mut election, start_ms);
+        election.handle(at(first_ms + 20), seen(1));
+        let (asked_ms, _) = request(&mut election, first_ms + 20);
+        let now_ms = asked_ms + 20 - step_ms;
+        election.handle(at(now_ms), seen(2));
+        let (next_ms, _) = request(&mut election, now_ms);
+        assert!(next_ms - now_ms <= 15_100, "a step of {step_ms} ms: {} ms", next_ms - now_ms);
+    }
+}

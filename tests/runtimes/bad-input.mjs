@@ -16,7 +16,7 @@ const CASES = {
   'no credentials': [{ bucket: { credentials: undefined } }, 'EDGELECT_CONFIG', 'credentials.accessKeyId', `credentials.accessKeyId = (not a text): ${KEYS}`],
   'half of the credentials': [{ bucket: { credentials: { accessKeyId: 'AKIDHALF' } } }, 'EDGELECT_CONFIG', 'credentials.secretAccessKey', `credentials.secretAccessKey = (not a text): ${KEYS}`],
   'the other half': [{ bucket: { credentials: { secretAccessKey: 'hidden-secret' } } }, 'EDGELECT_CONFIG', 'credentials.accessKeyId', `credentials.accessKeyId = (not a text): ${KEYS}`],
-  'a secret in the wrong place': [{ options: { secretAccessKey: 'hidden-secret' } }, 'EDGELECT_CONFIG', 'secretAccessKey', 'secretAccessKey = (not shown): no such option; the README lists them'],
+  'a secret in the wrong place': [{ options: { secretAccessKey: 'hidden-secret' } }, 'EDGELECT_CONFIG', 'secretAccessKey', 'secretAccessKey = (not shown): no such option; docs/options.md lists them'],
   'a provider that fails': [{ bucket: { credentials: () => Promise.reject(new Error('no role')) } }, 'EDGELECT_STORE', undefined, 'S3 bucket "BUCKET" at ENDPOINT: the credentials provider failed: no role'],
   'a provider that gives nothing': [{ bucket: { credentials: () => null } }, 'EDGELECT_STORE', undefined, `S3 bucket "BUCKET" at ENDPOINT: the credentials provider failed: credentials.accessKeyId = (not a text): ${KEYS}`],
   'a wrong secret': [{ bucket: { credentials: ({ accessKeyId }) => ({ accessKeyId, secretAccessKey: 'hidden-secret' }) } }, 'EDGELECT_STORE', undefined, 'S3 bucket "BUCKET" at ENDPOINT: GET "KEY" was answered 403 SignatureDoesNotMatch: check the secret access key and the region, and that nothing on the way changes the request'],

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { Elector, S3Storage } from 'edgelect';
 import { Miniflare, convertV4MiniflareOptions } from 'miniflare';
 import { bucketOptions, credentials, freshKey, getLease, until } from '../js/bucket.mjs';
+import { startProxy } from '../js/proxy.mjs';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const isolates = [];
@@ -165,4 +166,37 @@ test('an instance of the wasm that broke down is replaced for the next event', a
   assert.match(worker.logged(), /broke down/);
   await worker.tick();
   assert.match(worker.logged(), /edgelect tick: outcome=led/);
+});
+
+test('questions from peers cost one read, however many come and whatever it brings', async () => {
+  const group = await newGroup();
+  const proxy = await startProxy(bucketOptions.endpoint);
+  const worker = await isolate({ ...group, EDGELECT_ENDPOINT: proxy.endpoint });
+  const ask = async () => (await worker.ask()).text();
+  await Promise.all(Array.from({ length: 40 }, ask));
+  assert.equal(proxy.seen.length, 1);
+  proxy.answerWith(() => ({ status: 403, body: '<Error><Code>AccessDenied</Code></Error>' }));
+  const sick = await isolate({ ...group, EDGELECT_ENDPOINT: proxy.endpoint });
+  for (let count = 0; count < 10; count += 1) await (await sick.ask()).text();
+  // A failure answers for a second.
+  assert.ok(proxy.seen.length <= 4, `${proxy.seen.length - 1} reads for ten questions`);
+  await proxy.close();
+});
+
+test('an answer out of a cache proves no leader', async () => {
+  const group = await newGroup();
+  const proxy = await startProxy(bucketOptions.endpoint);
+  const worker = await isolate({ ...group, EDGELECT_ENDPOINT: proxy.endpoint });
+  const record = { leaderID: 'the-worker', session: 's', sequence: 1, term: 5, leaseMs: 2000, acquired: '2026-11-21T06:00:00Z', lastUpdated: '2026-11-21T06:00:00Z' };
+  const [modified, date] = [0, 1000].map((ms) => new Date(Date.now() - 3_600_000 + ms).toUTCString());
+  const headers = { etag: '"1"', date, 'last-modified': modified, 'content-type': 'application/json' };
+  proxy.answerWith(() => ({ status: 200, headers: { ...headers, age: '3599' }, body: JSON.stringify(record) }));
+  assert.equal((await worker.ask()).status, 404);
+  await proxy.close();
+});
+
+test('a secret that is no text is refused by name before any request', async () => {
+  const worker = await isolate({ ...(await newGroup()), EDGELECT_SECRET_ACCESS_KEY: { get: 'hidden' } });
+  const answer = await worker.ask();
+  assert.deepEqual([answer.status, (await answer.json()).variable], [500, 'EDGELECT_SECRET_ACCESS_KEY']);
 });
