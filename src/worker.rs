@@ -264,17 +264,21 @@ async fn read_cached(isolate: &Isolate, setup: &Setup) -> (u64, Answer) {
     let nothing = || (now_ms, Answer { outcome: Outcome::Missing, facts: Default::default() });
     let within =
         |since_ms: u64, ms: u64| now_ms.checked_sub(since_ms).is_some_and(|age_ms| age_ms < ms);
+    let asking = isolate.asked_ms.get();
+    let asking = asking.is_some_and(|asked_ms| within(asked_ms, config.request_timeout_ms));
     if let Some((from, at_ms, answer)) = &*isolate.seen.borrow()
         && *from == place
     {
         let known = matches!(answer.outcome, Outcome::Found { .. } | Outcome::Missing);
         let kept_ms = if known { config.frequent_interval_ms } else { KEEP_FAILURE_MS };
+        // While the next one is on its way the last one serves a little longer; its age counts on.
+        let kept_ms = kept_ms + if asking { config.request_timeout_ms } else { 0 };
         if within(*at_ms, kept_ms) {
             return (*at_ms, answer.clone());
         }
     }
     // What another event has begun can't be waited for in this one.
-    if isolate.asked_ms.get().is_some_and(|asked_ms| within(asked_ms, config.request_timeout_ms)) {
+    if asking {
         return nothing();
     }
     isolate.asked_ms.set(Some(now_ms));

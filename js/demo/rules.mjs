@@ -16,7 +16,7 @@ export class Rules {
 
   /** A member got its authority at this instant, with this much left. */
   acquired({ member, term, atMs, remainingMs }) {
-    this.#terms.push({ member, term, startMs: atMs, provenMs: atMs, fenceMs: atMs + remainingMs, endMs: undefined });
+    this.#begin({ member, term, atMs, remainingMs });
     this.acquisitions.push({ member, term, atMs });
     this.acquisitions.sort((a, b) => a.atMs - b.atMs);
     this.acquisitions.forEach((now, index) => {
@@ -25,6 +25,12 @@ export class Rules {
         this.#tell(`term ${now.term} of ${now.member} came after term ${before.term} of ${before.member}: terms must grow`);
       }
     });
+    this.#judgeOverlaps();
+  }
+
+  /** A member shows the term again that it could not prove for a moment: a held clock says nothing (S11). */
+  shownAgain(proof) {
+    this.#begin(proof);
     this.#judgeOverlaps();
   }
 
@@ -70,6 +76,10 @@ export class Rules {
     for (const runtime of new Set(members.map((member) => member.runtime))) {
       if (!this.hasLed(runtime, members)) this.#tell(`${runtime} never led: every runtime must lead once`);
     }
+  }
+
+  #begin({ member, term, atMs, remainingMs }) {
+    this.#terms.push({ member, term, startMs: atMs, provenMs: atMs, fenceMs: atMs + remainingMs, endMs: undefined });
   }
 
   #open(member, token) {

@@ -32,6 +32,7 @@ export class WorkerMember {
   #rules;
   #say;
   #leadsSinceMs;
+  #newestTerm;
   #stopping = false;
 
   constructor({ env, rules, say }) {
@@ -171,7 +172,10 @@ export class WorkerMember {
     if (this.#leadsSinceMs === undefined || this.term !== term) {
       if (this.#leadsSinceMs !== undefined) this.#rules.endedUnseen(this.name);
       this.#leadsSinceMs = nowMs;
-      this.#rules.acquired({ member: this.name, term, atMs: nowMs, remainingMs });
+      const proof = { member: this.name, term, atMs: nowMs, remainingMs };
+      if (term === this.#newestTerm) this.#rules.shownAgain(proof);
+      else this.#rules.acquired(proof);
+      this.#newestTerm = term;
     } else {
       this.#rules.proven({ member: this.name, term, atMs: sentMs, remainingMs });
     }

@@ -24,6 +24,18 @@ test('a term that does not grow is told, even when its news comes late', () => {
   assert.match(rules.broken[0], /terms must grow/);
 });
 
+test('a term that is shown again after a moment without proof is the same term, and counts beside the others', () => {
+  const rules = new Rules({ failoverLimitMs: 12_000 });
+  began(rules)('worker', 10, 1_000);
+  rules.endedUnseen('worker');
+  rules.shownAgain({ member: 'worker', term: 10, atMs: 2_000, remainingMs: 5_000 });
+  assert.deepEqual([rules.broken, rules.acquisitions.length], [[], 1]);
+  rules.proven({ member: 'worker', term: 10, atMs: 4_000, remainingMs: 5_000 });
+  began(rules)('b', 11, 3_000);
+  rules.proven({ member: 'b', term: 11, atMs: 3_500, remainingMs: 5_000 });
+  assert.match(rules.broken[0], /both had authority/);
+});
+
 test('authority reported by two members at one instant is told once', () => {
   const rules = new Rules({ failoverLimitMs: 12_000 });
   const begin = began(rules);
