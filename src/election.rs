@@ -904,8 +904,10 @@ impl Election {
             }
             Seen::Nothing => (Observation::first(version, &self.clocks, now), None),
             _ => {
-                // Found late only after many looks: its phase is another than the one that was learned.
-                if self.misses >= LOST_AFTER {
+                // Once in step, a renewal found only after many looks has another phase than the one that was learned.
+                let in_step_ms = self.config.frequent_interval_ms / 100;
+                let in_step = self.early.as_ref().is_some_and(|(ms, ..)| *ms <= in_step_ms);
+                if in_step && self.misses >= LOST_AFTER {
                     self.early = None;
                 }
                 self.misses = 0;

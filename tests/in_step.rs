@@ -33,8 +33,9 @@ fn record(index: usize, renewal: &Renewal) -> Outcome {
     Outcome::Found { version, reading: lease::read(text.as_bytes()) }
 }
 
-/// How old each renewal was when it was first seen, in milliseconds, and the number of reads.
-fn lags(renewals: &[Renewal]) -> (Vec<Option<u64>>, usize) {
+/// How old each renewal was when it was first seen by a follower that begins so long after the first of them, in
+/// milliseconds; and the number of reads.
+fn lags(renewals: &[Renewal], begins_ms: u64) -> (Vec<Option<u64>>, usize) {
     let settings = Settings {
         lockfile_path: Some("a".to_owned()),
         follow: Some(Follow::Tight),
@@ -44,7 +45,7 @@ fn lags(renewals: &[Renewal]) -> (Vec<Option<u64>>, usize) {
     let config = Config::new(&settings).expect("the settings keep every rule");
     let mut election = Election::new(config, "me".to_owned(), 7);
     let (mut lags, mut reads, mut held) = (vec![None; renewals.len()], 0, None);
-    let mut ms = renewals[0].at_ms + 1_300;
+    let mut ms = renewals[0].at_ms + begins_ms;
     let end_ms = renewals.last().expect("there are some").at_ms + INTERVAL_MS;
     while ms < end_ms {
         match election.poll(at(ms)) {
@@ -76,6 +77,18 @@ fn worst(lags: &[Option<u64>]) -> u64 {
 }
 
 #[test]
+fn it_takes_few_reads_to_get_in_step_and_hardly_more_than_one_for_each_renewal_then() {
+    let renewals: Vec<Renewal> = (0..120)
+        .map(|index| Renewal { at_ms: 1_000 + index * INTERVAL_MS, leader: "other", term: Some(5) })
+        .collect();
+    for begins_ms in (50..INTERVAL_MS).step_by(150) {
+        let (lags, reads) = lags(&renewals, begins_ms);
+        assert!(reads <= 132, "from {begins_ms} ms: {reads} reads of 120 renewals");
+        assert!(worst(&lags[10..]) <= 500, "from {begins_ms} ms: {} ms", worst(&lags[10..]));
+    }
+}
+
+#[test]
 fn after_a_renewal_that_came_late_it_is_soon_in_step_again() {
     for late_ms in [300, 1_000, 1_900, 2_900] {
         let renewals: Vec<Renewal> = (0..60)
@@ -85,7 +98,7 @@ fn after_a_renewal_that_came_late_it_is_soon_in_step_again() {
                 Renewal { at_ms, leader: "other", term: Some(5) }
             })
             .collect();
-        let (lags, reads) = lags(&renewals);
+        let (lags, reads) = lags(&renewals, 1_300);
         let worst_ms = worst(&lags[30..]);
         assert!(worst_ms <= 500, "late by {late_ms} ms: {worst_ms} ms behind ten renewals later");
         assert!(reads <= 95, "late by {late_ms} ms: {reads} reads of 60 renewals");
@@ -100,7 +113,7 @@ fn with_a_new_leader_that_has_no_terms_it_is_soon_in_step() {
             Renewal { at_ms: 6_000 + index * INTERVAL_MS + moved_ms, leader, term: None }
         })
         .collect();
-    let (lags, _) = lags(&renewals);
+    let (lags, _) = lags(&renewals, 1_300);
     let worst_ms = worst(&lags[32..]);
     assert!(worst_ms <= 500, "{worst_ms} ms behind twelve renewals after the change");
 }
