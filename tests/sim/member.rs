@@ -113,10 +113,13 @@ impl Session {
     /// earliest timer that has not fired yet (S11).
     pub fn reading(&self, clocks: &Clocks, true_ms: u64) -> Now {
         let now = clocks.reading(true_ms);
+        if !clocks.single {
+            return now;
+        }
         let early_timers = self.early_timers;
         let flight = self.flight.as_ref().map(|flight| flight.due);
         let pending = self.wake.into_iter().chain(flight).min_by_key(|due| due.true_ms);
-        match pending.filter(|due| clocks.single && due.true_ms <= true_ms) {
+        match pending.filter(|due| due.true_ms <= true_ms) {
             Some(due) => {
                 Now { mono_ms: due.mono_ms, wall_ms: due.mono_ms, held: true, early_timers }
             }

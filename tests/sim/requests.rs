@@ -182,11 +182,11 @@ impl World {
 
     fn write(&mut self, look: Look, lease: Lease, seen: Condition, claim: bool) -> (Asked, usize) {
         let (bytes, version) = match self.depth {
-            Depth::Core => (Rc::default(), self.store.etag_of(&lease)),
+            Depth::Core => (None, self.store.etag_of(&lease)),
             Depth::Store => {
                 let body = lease::write(&lease);
                 let version = self.store.etag(&body);
-                (Rc::from(body), version)
+                (Some(Rc::from(body)), version)
             }
         };
         let aim = Oracle::aim(&lease, &seen, claim);
@@ -249,11 +249,12 @@ impl World {
             return self.answer(session, request, answer_ms, reply);
         }
         let mut condition = match &*asked {
-            Asked::Write { condition, .. } => Some(condition.clone()),
+            Asked::Write { condition, .. } => Some(condition),
             Asked::Read { .. } => None,
         };
+        let received;
         if let Some(http) = &http {
-            let received = wire::receive(http, &asked);
+            received = wire::receive(http, &asked);
             let wrong = received.wrong.as_ref();
             self.oracle.broke_unless(wrong.is_none(), self.now_ms, "S3 what is sent", || {
                 wrong.cloned().unwrap_or_default()
@@ -263,11 +264,11 @@ impl World {
                 let reply = turned_away(turned, self.now_ms, facts);
                 return self.answer(session, request, answer_ms, reply);
             }
-            condition = received.condition;
+            condition = received.condition.as_ref();
         }
         let reply = match fate.before {
             Some(before) => trouble(before, fate.retry_after_ms, facts, http.is_some()),
-            None => self.carry_out(request, &asked, condition.as_ref(), front_end, facts),
+            None => self.carry_out(request, &asked, condition, front_end, facts),
         };
         self.answer(session, request, answer_ms, reply);
     }

@@ -20,7 +20,7 @@ pub enum Asked {
     Write {
         lease: Rc<Lease>,
         /// The JSON, where the requests are HTTP.
-        bytes: Rc<[u8]>,
+        bytes: Option<Rc<[u8]>>,
         /// The ETag that these bytes have.
         version: Version,
         condition: Condition,
@@ -64,8 +64,8 @@ impl Shown {
 pub struct Object {
     pub version: Version,
     pub shown: Shown,
-    /// The body; empty for a member's write where the requests are not HTTP.
-    pub bytes: Rc<[u8]>,
+    /// The body; none of a member's write where the requests are not HTTP.
+    pub bytes: Option<Rc<[u8]>>,
     pub modified_s: u64,
     /// The entry of the oracle's book of writes; `None` for an operator's.
     pub write: Option<usize>,
@@ -105,7 +105,7 @@ pub struct Effect {
     /// A conditional request met no object at all.
     pub absent: bool,
     /// The body that a read shows.
-    pub bytes: Rc<[u8]>,
+    pub bytes: Option<Rc<[u8]>>,
 }
 
 pub struct ModelStore {
@@ -174,7 +174,7 @@ impl ModelStore {
     pub fn put(&mut self, now_ms: u64, body: &[u8]) {
         let version = self.etag(body);
         let shown = Shown::of(lease::read(body));
-        self.change(now_ms, 0, version, shown, Rc::from(body), None);
+        self.change(now_ms, 0, version, shown, Some(Rc::from(body)), None);
     }
 
     pub fn delete(&mut self) {
@@ -203,7 +203,7 @@ impl ModelStore {
         let front_end = front_end % self.manners.front_end_ms.len();
         let mut facts = self.facts(now_ms, front_end);
         let mut accepted = false;
-        let mut bytes = Rc::default();
+        let mut bytes = None;
         let absent = self.object.is_none();
         let outcome = match asked {
             Asked::Read { unless } => self.read(unless.as_ref(), &mut facts, &mut bytes, stale),
@@ -237,7 +237,7 @@ impl ModelStore {
         &self,
         unless: Option<&Version>,
         facts: &mut Facts,
-        bytes: &mut Rc<[u8]>,
+        bytes: &mut Option<Rc<[u8]>>,
         stale: Option<usize>,
     ) -> Outcome {
         let old = stale.and_then(|back| self.past.iter().rev().nth(back));
@@ -248,7 +248,7 @@ impl ModelStore {
             return Outcome::Unchanged;
         }
         facts.last_modified_ms = modified_ms;
-        *bytes = object.bytes.clone();
+        bytes.clone_from(&object.bytes);
         Outcome::Found { version: object.version.clone(), reading: object.shown.reading() }
     }
 
@@ -267,7 +267,7 @@ impl ModelStore {
         front_end: usize,
         version: Version,
         shown: Shown,
-        bytes: Rc<[u8]>,
+        bytes: Option<Rc<[u8]>>,
         write: Option<usize>,
     ) {
         self.remember();
