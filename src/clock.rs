@@ -286,6 +286,31 @@ mod tests {
     }
 
     #[test]
+    fn tokens_follow_neither_a_cached_date_nor_a_step_of_a_single_clock() {
+        let cached = |date_ms| Facts { relayed: true, cached: true, ..dated(date_ms) };
+        let mut two = Clocks::new(HostClock::Two, 2_000);
+        two.answer(one(0), &dated(100_000));
+        assert_eq!(two.answer(one(10_000), &cached(60_000)), Drift::OwnAhead);
+        assert_eq!(two.storage_ceiling_ms(one(10_000)), 110_999, "the own clock goes on");
+        assert_eq!(two.answer(one(11_000), &dated(111_000)), Drift::Agreed);
+        let mut single = Clocks::new(HostClock::One, 2_000);
+        single.answer(one(0), &dated(100_000));
+        assert_eq!(single.storage_ceiling_ms(one(70_000)), 100_999, "that may have been a step");
+        single.read(one(70_000));
+        single.read(one(5_000));
+        assert_eq!(single.storage_ceiling_ms(one(5_000)), 100_999, "a step back forgets no Date");
+    }
+
+    #[test]
+    fn a_wait_without_a_date_proves_nothing_once_the_store_has_named_one() {
+        let mut clocks = Clocks::new(HostClock::One, 2_000);
+        clocks.answer(one(0), &dated(100_000));
+        clocks.answer(one(1_000), &Facts::default());
+        let since = clocks.begin(one(1_000));
+        assert_eq!(clocks.passed_ms(one(60_000), since), 0);
+    }
+
+    #[test]
     fn drift_is_told_from_two_seconds_on_and_storage_time_is_the_newest_date_and_own_time_since() {
         let mut clocks = Clocks::new(HostClock::Two, 2_000);
         assert_eq!(clocks.answer(one(0), &dated(100_000)), Drift::Unproven);

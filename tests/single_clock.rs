@@ -77,6 +77,13 @@ fn c38_c43_a_step_is_not_an_age_when_the_first_date_was_an_old_one_from_a_cache(
 }
 
 #[test]
+fn c38_c43_a_step_is_not_an_age_when_a_cache_gives_every_date() {
+    let old = |ms: u64| Facts { relayed: true, cached: true, ..dated(ms) };
+    let first = Facts { date_ms: Some(EPOCH_MS - 60_000), ..old(0) };
+    assert!(!claims_after_a_step(first, old));
+}
+
+#[test]
 fn c33_c38_a_step_does_not_end_a_grace_that_began_without_a_date() {
     let mut election = election();
     request(&mut election, 0);

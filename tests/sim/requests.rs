@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use edgelect::election::{PeerAnswer, Step};
 use edgelect::lease::{self, Lease};
+use edgelect::peer::{self, HealthAnswer};
 use edgelect::request::{Request as HttpRequest, Response};
 use edgelect::store::{Answer, Condition, Facts, Outcome};
 
@@ -373,22 +374,19 @@ impl World {
     /// A peer answers by its own authority, or lies, or is silent.
     fn ask_peer(&mut self, look: Look, addr: &str, timeout_ms: u64) {
         let session = look.session;
+        let group = self.sessions[session].election.config().lockfile_path.clone();
         let machine = addr.trim_start_matches('m').split(':').next().and_then(|n| n.parse().ok());
-        let leads = (0..self.sessions.len()).rev().find(|peer| {
-            Some(self.sessions[*peer].machine) == machine && self.authority(*peer).is_some()
+        let peer = (0..self.sessions.len()).rev().find(|peer| {
+            Some(self.sessions[*peer].machine) == machine && self.sessions[*peer].alive
         });
-        let mut answer = match leads {
-            Some(peer) => {
-                let leader_id = self.sessions[peer].election.server_id().to_owned();
-                PeerAnswer::Alive { leader_id }
-            }
+        let mut answer = match peer.map(|peer| self.peer_answers(peer)) {
+            Some(HealthAnswer { status, body, .. }) => peer::judge(status, body.as_bytes(), &group),
             None => PeerAnswer::Silent,
         };
         if self.chance.per_mille(self.peer_trouble) {
             self.tally.fault(Kind::PeerLies);
-            let liar = self.chance.below(self.machines.len() as u64);
-            answer = PeerAnswer::Alive { leader_id: format!("m{liar}") };
-        } else if self.chance.per_mille(self.peer_trouble) || leads.is_none() {
+            answer = self.lie(&group);
+        } else if self.chance.per_mille(self.peer_trouble) || answer == PeerAnswer::Silent {
             self.tally.fault(Kind::PeerSilent);
             answer = PeerAnswer::Silent;
         }
@@ -401,6 +399,41 @@ impl World {
         self.under_way(look, timeout_ms, request, None);
         let request = self.requests.len() - 1;
         self.after(travel_ms, Event::Peer { session, request, answer: Box::new(answer) });
+    }
+
+    /// What the peer's own code answers; a 200 only with authority, whatever its store last said.
+    fn peer_answers(&mut self, peer: usize) -> HealthAnswer {
+        let look = self.look(peer);
+        let election = &self.sessions[peer].election;
+        let (answer, authority) = (peer::answer(election, look.now), election.authority(look.now));
+        self.oracle.looked(look, authority, false);
+        let honest = (answer.status == 200) == authority.is_some();
+        self.oracle.broke_unless(honest, self.now_ms, "a peer answers by its authority", || {
+            format!("s{peer} answers {} with authority {authority:?}", answer.status)
+        });
+        answer
+    }
+
+    /// Another's name, another group's leader, or an answer without end.
+    fn lie(&mut self, group: &str) -> PeerAnswer {
+        let liar = self.chance.below(self.machines.len() as u64);
+        let (named, padding) = match self.chance.below(4) {
+            0 => ("others.json", 0),
+            1 => (group, peer::MAX_ANSWER_BYTES),
+            _ => (group, 0),
+        };
+        let padding = " ".repeat(padding);
+        let body = format!("{{\"leaderID\":\"m{liar}\",\"group\":\"{named}\"}}{padding}");
+        let answer = peer::judge(200, body.as_bytes(), group);
+        let foreign = named != group || !padding.is_empty();
+        let believed = answer != PeerAnswer::Silent;
+        self.oracle.broke_unless(
+            !(foreign && believed),
+            self.now_ms,
+            "a peer of the group",
+            || format!("an answer of {} bytes for {named} is believed", body.len()),
+        );
+        answer
     }
 }
 
