@@ -13,6 +13,7 @@ pub mod hash;
 pub mod member;
 pub mod network;
 pub mod oracle;
+pub mod queue;
 pub mod report;
 pub mod requests;
 pub mod resource;

@@ -1,9 +1,6 @@
 //! The world of one schedule: a queue of events over true time, and the driver's loop for each
 //! session.
 
-use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
-
 use edgelect::clock::Now;
 use edgelect::config::Config;
 use edgelect::election::{Event as Told, Input, PeerAnswer, Step};
@@ -16,6 +13,7 @@ use super::clocks::Clocks;
 use super::member::{Cron, Cut, Due, Machine, Session};
 use super::network::{Fate, Weather};
 use super::oracle::{Contract, Look, Oracle};
+use super::queue::Queue;
 use super::report::{History, Kind, Tally};
 use super::requests::{Reply, Request, brief};
 use super::resource::Resource;
@@ -74,32 +72,6 @@ pub enum Turn {
     Usual,
 }
 
-/// An event in the queue: first by time, then by chance.
-struct Queued {
-    at: (u64, u64),
-    event: Event,
-}
-
-impl Ord for Queued {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.at.cmp(&other.at)
-    }
-}
-
-impl PartialOrd for Queued {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Queued {
-    fn eq(&self, other: &Self) -> bool {
-        self.at == other.at
-    }
-}
-
-impl Eq for Queued {}
-
 /// Hosts cut longer timers short, as JavaScript's do.
 const LONGEST_SLEEP_MS: u64 = 1 << 31;
 
@@ -148,7 +120,7 @@ pub struct World {
     pub last_leader: Option<usize>,
     /// What the work was told, for scenarios.
     pub told: Option<Vec<(usize, Told)>>,
-    queue: BinaryHeap<Reverse<Queued>>,
+    queue: Queue,
     pub requests: Vec<Request>,
 }
 
@@ -179,7 +151,7 @@ impl World {
             leaderless_ms: 0,
             last_leader: None,
             told: None,
-            queue: BinaryHeap::new(),
+            queue: Queue::default(),
             requests: Vec::new(),
         }
     }
@@ -202,7 +174,7 @@ impl World {
     /// Events of one instant happen in any order.
     pub fn at(&mut self, at_ms: u64, event: Event) {
         let order = self.chance.next();
-        self.queue.push(Reverse(Queued { at: (at_ms.max(self.now_ms), order), event }));
+        self.queue.push(at_ms.max(self.now_ms), order, event);
     }
 
     pub fn after(&mut self, in_ms: u64, event: Event) {
@@ -219,10 +191,8 @@ impl World {
     /// The next event up to `until_ms` happens; `None` when there is none. Chaos and healing are
     /// the caller's.
     pub fn step(&mut self, until_ms: u64) -> Option<Turn> {
-        if self.queue.peek()?.0.at.0 > until_ms {
-            return None;
-        }
-        let Reverse(Queued { at: (at_ms, _), event }) = self.queue.pop()?;
+        let at_ms = self.queue.next_ms().filter(|at_ms| *at_ms <= until_ms)?;
+        let event = self.queue.pop()?;
         self.now_ms = at_ms;
         if self.stale_timer(&event) {
             return Some(Turn::Usual);
