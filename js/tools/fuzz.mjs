@@ -106,8 +106,9 @@ async function installCargoFuzz() {
   fs.rmSync(target, { recursive: true, force: true });
 }
 
+// The stack of a finding is libFuzzer's own; what matters is the rule that it broke.
 function env() {
-  return { ...process.env, RUSTUP_TOOLCHAIN: 'nightly' };
+  return { ...process.env, RUSTUP_TOOLCHAIN: 'nightly', RUST_BACKTRACE: '0' };
 }
 
 // No sanitizer: there is no unsafe code in the crate, and without one an input takes a fraction of the time.
@@ -160,7 +161,9 @@ async function repeat({ target, full }) {
 function watch(args, note) {
   return new Promise((resolve, reject) => {
     const stats = {};
+    // The last lines; of a panic its message and nothing behind it.
     const tail = [];
+    let [panicked, told] = [false, false];
     let artifact;
     const child = spawnKept(CARGO_FUZZ, args, { cwd: ROOT, env: env(), stdio: ['ignore', 'pipe', 'pipe'] });
     const read = lineReader((line) => {
@@ -174,6 +177,10 @@ function watch(args, note) {
       if (stat?.[1] === 'average_exec_per_sec') stats.perSecond = stat[2];
       const written = /Test unit written to (.+)$/.exec(line);
       if (written !== null) artifact = path.relative(ROOT, path.resolve(ROOT, written[1]));
+      if (/^==\d+== ERROR/.test(line)) told ||= panicked;
+      panicked ||= / panicked at /.test(line);
+      if (told) return;
+      if (/ panicked at /.test(line)) tail.length = 0;
       tail.push(line);
       if (tail.length > TAIL_LINES) tail.shift();
     });

@@ -37,13 +37,16 @@ const CODES: [&str; 16] = [
     "X.y-1",
 ];
 
+const STATUSES: [u16; 19] =
+    [200, 201, 204, 301, 304, 307, 308, 400, 401, 403, 404, 405, 408, 409, 412, 429, 500, 501, 503];
+
 /// Where redirects lead, and where they would like to.
 fn target() -> impl Strategy<Value = String> {
     let scheme = select(vec!["https://", "http://", "HTTPS://", "//", "", "ftp://", "https:/"]);
     let user = select(vec!["", "", "", "u:p@", "s3.eu-west-1.amazonaws.com@"]);
     let bucket = select(vec!["", "jobs.", "jobs.jobs.", "other.", "x-", "."]);
     let host = prop_oneof![
-        select(vec![
+        draw::one_of([
             "s3.eu-central-1.amazonaws.com",
             "s3.amazonaws.com",
             "s3-fips.dualstack.us-gov-west-1.amazonaws.com",
@@ -57,8 +60,7 @@ fn target() -> impl Strategy<Value = String> {
             "169.254.169.254",
             "[::1]",
             "localhost",
-        ])
-        .prop_map(str::to_owned),
+        ]),
         draw::text(20),
     ];
     let port = select(vec!["", "", ":443", ":9000", ":80", ":", ":99999"]);
@@ -100,7 +102,9 @@ fn document() -> impl Strategy<Value = String> {
 fn header() -> impl Strategy<Value = (String, String)> {
     let etag = prop_oneof![
         3 => Just("\"9bb58f26192e4ba00f01e2e7b136bbd8\"".to_owned()),
-        2 => select(vec!["*", "W/\"a\"", "\"a\", \"b\"", "\"\"", "\"a*,b\"", "a", "\"a\"b\"", ""]).prop_map(str::to_owned),
+        2 => draw::one_of([
+            "*", "W/\"a\"", "\"a\", \"b\"", "\"\"", "\"a*,b\"", "a", "\"a\"b\"", "",
+        ]),
         1 => draw::text(12),
     ];
     let date = prop_oneof![
@@ -116,8 +120,9 @@ fn header() -> impl Strategy<Value = (String, String)> {
         1 => date.prop_map(named("last-modified")),
         1 => "(-?[0-9]{1,21}|Fri, 21 Nov 2025 1[0-9]:00:00 GMT)".prop_map(named("retry-after")),
         1 => "[a-z0-9-]{0,20}".prop_map(named("x-amz-bucket-region")),
-        1 => select(vec!["text/html; charset=utf-8", "application/xml"]).prop_map(|kind| ("content-type".to_owned(), kind.to_owned())),
-        1 => (select(vec!["age", "via", "x-other"]), draw::text(4)).prop_map(|(name, value)| (name.to_owned(), value)),
+        1 => draw::one_of(["text/html; charset=utf-8", "application/xml"])
+            .prop_map(named("content-type")),
+        1 => (draw::one_of(["age", "via", "x-other"]), draw::text(4)),
     ]
 }
 
@@ -170,15 +175,16 @@ fn response() -> impl Strategy<Value = Heard> {
 
 fn unusual() -> impl Strategy<Value = Heard> {
     let status = prop_oneof![
-        8 => select(vec![200_u16, 201, 204, 301, 304, 307, 308, 400, 401, 403, 404, 405, 408, 409, 412, 429, 500, 501, 503]),
+        8 => select(STATUSES.to_vec()),
         1 => any::<u16>(),
     ];
+    let lengths = MAX_RECORD_BYTES - 1..MAX_RECORD_BYTES + 2;
     let bytes = prop_oneof![
         3 => Just(Bytes(Vec::new())),
         3 => document().prop_map(|text| Bytes(text.into_bytes())),
         2 => draw::body(),
         1 => vec(any::<u8>(), 0..100).prop_map(Bytes),
-        1 => (MAX_RECORD_BYTES - 1..MAX_RECORD_BYTES + 2).prop_map(|length| Bytes(vec![b' '; length])),
+        1 => lengths.prop_map(|length| Bytes(vec![b' '; length])),
     ];
     (status, vec(header(), 0..5), bytes, prop::bool::weighted(0.1))
         .prop_map(|(status, headers, bytes, truncated)| Heard { status, headers, bytes, truncated })

@@ -9,12 +9,20 @@ use edgelect::lease::{Lease, MAX_LEASE_MS, MAX_TERM, MIN_LEASE_MS, Stamp};
 
 use super::rules::records::OWN_FIELDS;
 
+const SPECIAL: [char; 10] =
+    ['\0', '\n', '"', '\\', '\u{7f}', '\u{202e}', '\u{feff}', 'ä', '漢', '😀'];
+
+/// One of these texts.
+pub fn one_of<const N: usize>(texts: [&'static str; N]) -> impl Strategy<Value = String> {
+    select(texts.to_vec()).prop_map(str::to_owned)
+}
+
 /// A text of any characters, most of them plain, some that hide or turn the reading order around.
 pub fn text(longest: usize) -> impl Strategy<Value = String> {
     let character = prop_oneof![
         8 => prop::char::range(' ', '~'),
         1 => any::<char>(),
-        1 => select(vec!['\0', '\n', '"', '\\', '\u{202e}', '\u{feff}', 'ä', '漢', '😀', '\u{7f}']),
+        1 => select(SPECIAL.to_vec()),
     ];
     vec(character, 0..=longest).prop_map(|characters| characters.into_iter().collect())
 }
@@ -44,7 +52,7 @@ pub fn number() -> impl Strategy<Value = String> {
 /// A time, or nearly one: many around the first instant of the year 1, with which S3lect releases.
 pub fn time() -> impl Strategy<Value = String> {
     prop_oneof![
-        2 => select(vec![
+        2 => one_of([
             "0001-01-01T00:00:00Z",
             "0001-01-01T00:00:00.000000000Z",
             "0001-01-01T01:00:00+01:00",
@@ -56,10 +64,16 @@ pub fn time() -> impl Strategy<Value = String> {
             "9999-12-31T23:59:60Z",
             "2262-04-11T23:47:16.854775808Z",
             "",
-        ])
-        .prop_map(str::to_owned),
-        3 => "000[01]-(01|12)-(01|31)[Tt ](00|01|23):(00|59):(00|59|60)(\\.0{0,10}[0-9]{0,3})?(Z|z|[+-]0[01]:(00|59))",
-        3 => "[0-9]{4}-(0[1-9]|1[0-2])-([0-2][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:([0-5][0-9]|60)(\\.[0-9]{1,12})?(Z|[+-][0-2][0-9]:[0-5][0-9])",
+        ]),
+        3 => concat!(
+            "000[01]-(01|12)-(01|31)[Tt ](00|01|23):(00|59):(00|59|60)",
+            "(\\.0{0,10}[0-9]{0,3})?(Z|z|[+-]0[01]:(00|59))",
+        ),
+        3 => concat!(
+            "[0-9]{4}-(0[1-9]|1[0-2])-([0-2][0-9]|3[01])",
+            "T([01][0-9]|2[0-3]):[0-5][0-9]:([0-5][0-9]|60)",
+            "(\\.[0-9]{1,12})?(Z|[+-][0-2][0-9]:[0-5][0-9])",
+        ),
         1 => text(30),
     ]
 }
@@ -67,12 +81,14 @@ pub fn time() -> impl Strategy<Value = String> {
 /// The text of any JSON value, nested a little.
 pub fn value() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
-        4 => number(),
-        2 => time().prop_map(|time| quoted(&time)),
-        2 => text(12).prop_map(|text| quoted(&text)),
-        2 => select(vec!["null", "true", "false", "[]", "{}", "\"\"", "\"\\ud800\"", "\"\\u0061\"", "1e999"])
-            .prop_map(str::to_owned),
-    ];
+            4 => number(),
+            2 => time().prop_map(|time| quoted(&time)),
+            2 => text(12).prop_map(|text| quoted(&text)),
+            2 => one_of([
+    "null", "true", "false", "[]", "{}", "\"\"", "\"\\ud800\"",
+    "\"\\u0061\"", "1e999"
+    ]),
+        ];
     leaf.prop_recursive(3, 12, 4, |inner| {
         prop_oneof![
             vec(inner.clone(), 0..4).prop_map(|values| format!("[{}]", values.join(" , "))),
@@ -97,7 +113,8 @@ impl std::fmt::Debug for Bytes {
     }
 }
 
-/// The body of a record, or nearly one: fields that are good, fields that are not, fields twice, fields of others.
+/// The body of a record, or nearly one: fields that are good, fields that are not, fields twice,
+/// fields of others.
 pub fn body() -> impl Strategy<Value = Bytes> {
     let good = || {
         prop_oneof![
@@ -129,9 +146,10 @@ pub fn body() -> impl Strategy<Value = Bytes> {
             object(fields).into_bytes()
         })
         .boxed();
+    let hits = vec((any::<prop::sample::Index>(), any::<u8>()), 1..4);
     prop_oneof![
         12 => record.clone(),
-        2 => (record, vec((any::<prop::sample::Index>(), any::<u8>()), 1..4)).prop_map(|(body, hits)| damaged(body, &hits)),
+        2 => (record, hits).prop_map(|(body, hits)| damaged(body, &hits)),
         1 => vec(any::<u8>(), 0..200),
     ]
     .prop_map(Bytes)

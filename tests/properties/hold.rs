@@ -1,4 +1,5 @@
-//! Holds a rule against drawn cases, and tells the shortest case that breaks it once instead of at every step to it.
+//! Holds a rule against drawn cases, and tells the shortest case that breaks it once instead of at
+//! every step to it.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
@@ -14,7 +15,8 @@ thread_local! {
     static TOLD: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Draws so many cases and lets the rule panic on them. `regressions` is the file of those that ever failed.
+/// Draws so many cases and lets the rule panic on them. `regressions` is the file of those that
+/// ever failed.
 pub fn hold<S: Strategy>(regressions: &'static str, cases: u32, drawn: S, rule: impl Fn(S::Value)) {
     let asked = Config::default();
     let config = Config {
@@ -27,8 +29,8 @@ pub fn hold<S: Strategy>(regressions: &'static str, cases: u32, drawn: S, rule: 
     match TestRunner::new(config).run(&drawn, |case| quietly(|| rule(case))) {
         Ok(()) => {}
         Err(TestError::Fail(reason, case)) => panic!(
-            "{reason}\nbroken by {case:?}\n(found with PROPTEST_RNG_SEED={seed}; {regressions} has the case now and is \
-             tried first: keep it)"
+            "{reason}\nbroken by {case:?}\n(found with PROPTEST_RNG_SEED={seed}; {regressions} has \
+             the case now and it is tried first: keep it)"
         ),
         Err(TestError::Abort(reason)) => panic!("the cases cannot be drawn: {reason}"),
     }
@@ -38,7 +40,8 @@ fn given(name: &str) -> bool {
     std::env::var_os(name).is_some()
 }
 
-/// Holds that a property drew enough of what it is about, in the run that draws the same cases each time.
+/// Holds that a property drew enough of what it is about, in the run that draws the same cases each
+/// time.
 pub fn drew<const N: usize>(numbers: [u32; N], least: u32) {
     let usual = !given("PROPTEST_CASES") && !given("PROPTEST_RNG_SEED");
     let enough = numbers.iter().all(|number| *number >= least);

@@ -1,5 +1,5 @@
-//! Any addresses: in the lines of the input stand a peer's address, the own one, and of a bucket the endpoint, the name,
-//! the region, the key and whether the bucket is in the path.
+//! Any addresses: in the lines of the input stand a peer's address, the own one, and of a bucket
+//! the endpoint, the name, the region, the key and whether the bucket is in the path.
 #![no_main]
 
 use edgelect::store::s3::S3Config;

@@ -1,6 +1,6 @@
-//! Any answers of an S3 store to any operations. The input is one line and then the answers, with a line of four equal
-//! signs between them, each as HTTP/1 shows it: in the line, `aws` or `own`, and which of the four operations follow
-//! one another, such as `aws 013`.
+//! Any answers of an S3 store to any operations. The input is one line and then the answers, with a
+//! line of four equal signs between them, each as HTTP/1 shows it: in the line, `aws` or `own`, and
+//! which of the four operations follow one another, such as `aws 013`.
 #![no_main]
 
 use edgelect::request::{Body, Response};

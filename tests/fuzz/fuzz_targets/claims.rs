@@ -1,5 +1,5 @@
-//! Any bodies that lie in the bucket one after the other while a member watches, with a line of four equal signs between
-//! them, each for five leases of the member.
+//! Any bodies that lie in the bucket one after the other while a member watches, with a line of
+//! four equal signs between them, each for five leases of the member.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

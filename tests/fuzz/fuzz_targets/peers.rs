@@ -1,4 +1,5 @@
-//! Any answer of a peer to a member of the group `jobs`. The input is the status as text, a space and the body.
+//! Any answer of a peer to a member of the group `jobs`. The input is the status as text, a space
+//! and the body.
 #![no_main]
 
 use edgelect::lease::{self, Reading};

@@ -1,5 +1,6 @@
-//! Any request, signed twice. The lines of the input are access key id, secret, session token, region, service and time in
-//! milliseconds; then method and address with a space between, headers, an empty line, the body.
+//! Any request, signed twice. The lines of the input are access key id, secret, session token,
+//! region, service and time in milliseconds; then method and address with a space between, headers,
+//! an empty line, the body.
 #![no_main]
 
 use edgelect::request::Request;

@@ -1,5 +1,5 @@
-//! No address, wherever it comes from, sends anybody elsewhere than it says: what is put into a URL is what a URL
-//! parser (crate `url`, the standard that every runtime follows) reads out of it.
+//! No address, wherever it comes from, sends anybody elsewhere than it says: what is put into a URL
+//! is what a URL parser (crate `url`, the standard that every runtime follows) reads out of it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -80,8 +80,8 @@ pub fn ip(ip: IpAddr) {
     assert_eq!(parsed.host_str(), Some(host.as_str()), "{text}");
 }
 
-/// What the standard reads out of a URL of ours. It refuses some labels that claim to be international names; then
-/// nothing is sent at all.
+/// What the standard reads out of a URL of ours. It refuses some labels that claim to be
+/// international names; then nothing is sent at all.
 fn parsed(url: &str) -> Option<Url> {
     let parsed = Url::parse(url);
     assert!(parsed.is_ok() || url.contains("xn--"), "{url}: {parsed:?}");
@@ -92,7 +92,8 @@ fn own_port(url: &Url) -> u16 {
     if url.scheme() == "http" { 80 } else { 443 }
 }
 
-/// Leading zeros of a port, and the scheme's own, are left out by every parser; no signature covers the question.
+/// Leading zeros of a port, and the scheme's own, are left out by every parser; no signature covers
+/// the question.
 fn without_own_port(url: &str) -> String {
     let (origin, path) = url.split_at(url.len() - peer::PATH.len());
     let bracket = origin.rfind(']').unwrap_or(0);

@@ -1,4 +1,5 @@
-//! What any answer of an S3 store may make an elector believe, and where it may send it (S3, S8; scenarios 20 to 27).
+//! What any answer of an S3 store may make an elector believe, and where it may send it (S3, S8;
+//! scenarios 20 to 27).
 
 use edgelect::lease::{self, Flaw, MAX_RECORD_BYTES, Reading};
 use edgelect::request::{Parts, Request, Response};
@@ -80,7 +81,8 @@ pub fn condition(version: &str, operation: Operation) {
     }
 }
 
-/// A request goes to the bucket's own key at the store, or at AWS, over https, with its condition, signed.
+/// A request goes to the bucket's own key at the store, or at AWS, over https, with its condition,
+/// signed.
 fn is_safe(aws: bool, operation: &Operation, request: &Request) {
     let parts = Parts::of(&request.url).expect("a URL");
     assert_eq!(parts.scheme, "https", "{}", request.url);
@@ -150,7 +152,8 @@ fn is_justified(operation: &Operation, answer: &Answer, response: &Response) {
                 panic!("nobody asked whether it has changed")
             };
             assert_eq!(response.status, 304);
-            // An ETag that can be no version says nothing; every other one must be the one asked about.
+            // An ETag that can be no version says nothing; every other one must be the one asked
+            // about.
             let etag = says("etag").filter(|_| response.count("etag") == 1);
             assert!(etag.is_none_or(|etag| etag == known.0 || !is_strong(etag)), "{etag:?}");
         }
@@ -167,7 +170,8 @@ fn is_justified(operation: &Operation, answer: &Answer, response: &Response) {
             is_readable(cause, response);
         }
         Outcome::Rejected(fault) => {
-            // Whoever rejects a write says that it did not take effect; no success and no breakdown says that (S8).
+            // Whoever rejects a write says that it did not take effect; no success and no breakdown
+            // says that (S8).
             let refusal = (300..500).contains(&response.status) || response.status == 501;
             let late = response.status == 408 && fault.kind != FaultKind::Denied;
             assert!(!writes || (refusal && !late), "{fault:?}");
@@ -183,7 +187,8 @@ fn is_the_one_etag(version: &Version, response: &Response) {
     assert!(is_strong(&version.0), "{version:?}");
 }
 
-/// One entity tag of RFC 9110 that is not weak, or the same without quotes, which some stores leave out.
+/// One entity tag of RFC 9110 that is not weak, or the same without quotes, which some stores leave
+/// out.
 fn is_strong(etag: &str) -> bool {
     let inner = etag.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
     let list = inner.is_none() && etag.contains([',', '*']);

@@ -1,5 +1,5 @@
-//! Nothing that lies in the bucket makes an election claim earlier than the record's writer, or the grace, allows
-//! (S2, S3, S6, S7).
+//! Nothing that lies in the bucket makes an election claim earlier than the record's writer, or the
+//! grace, allows (S2, S3, S6, S7).
 
 use edgelect::clock::Now;
 use edgelect::election::{Election, Input, Step};
@@ -21,8 +21,8 @@ const START_MS: u64 = 1_795_000_000_000;
 
 const ROUND_TRIP_MS: u64 = 20;
 
-/// One body after the other lies in the bucket, each for so many milliseconds, the last for ever; a member with a
-/// lease of `leader_timeout_ms` watches. Its first claim is judged.
+/// One body after the other lies in the bucket, each for so many milliseconds, the last for ever; a
+/// member with a lease of `leader_timeout_ms` watches. Its first claim is judged.
 pub fn bodies(bodies: &[(u64, Vec<u8>)], leader_timeout_ms: u64) {
     let Ok(config) = Config::new(&Settings {
         lockfile_path: Some("leader/group.json".to_owned()),

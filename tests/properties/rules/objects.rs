@@ -4,7 +4,8 @@ use edgelect::json::{self, Object};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-/// Any bytes are an object, or none, as `serde_json` says; and an object is written so that it reads back.
+/// Any bytes are an object, or none, as `serde_json` says; and an object is written so that it
+/// reads back.
 pub fn bytes(text: &[u8]) {
     let ours = Object::read(text);
     if let Ok(Value::Object(theirs)) = serde_json::from_slice::<Value>(text) {

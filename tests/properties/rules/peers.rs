@@ -1,4 +1,5 @@
-//! An answer of a peer is worth no more than a record of this group that is held, and never grows without bound.
+//! An answer of a peer is worth no more than a record of this group that is held, and never grows
+//! without bound.
 
 use edgelect::election::PeerAnswer;
 use edgelect::json::Object;

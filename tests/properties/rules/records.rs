@@ -1,5 +1,5 @@
-//! Whatever lies in the bucket is read so that it can never be claimed earlier than its writer allowed (S2, S7;
-//! scenarios 27 to 31).
+//! Whatever lies in the bucket is read so that it can never be claimed earlier than its writer
+//! allowed (S2, S7; scenarios 27 to 31).
 
 use edgelect::calendar::{YEAR_1_MS, YEAR_9999_MS};
 use edgelect::json::{self, Object};
@@ -65,7 +65,8 @@ pub fn body(body: &[u8]) {
     written(&lease, body.len());
 }
 
-/// Whether `lastUpdated` is the first instant of the year 1, to the nanosecond, as Go's `IsZero` sees it.
+/// Whether `lastUpdated` is the first instant of the year 1, to the nanosecond, as Go's `IsZero`
+/// sees it.
 pub fn is_tombstone(fields: &Object) -> bool {
     let updated = given(fields, "lastUpdated").and_then(text);
     let nanoseconds = updated.and_then(|updated| times::nanoseconds(&updated));
@@ -121,8 +122,8 @@ fn says_what_the_body_says(lease: &Lease, fields: &Object) {
     assert!(lease.extra.iter().eq(others), "fields of others are kept to the byte");
 }
 
-/// Any record: what is written reads back, in one form, and never as more than it was. `read_bytes` is the length of
-/// the body that it was read from.
+/// Any record: what is written reads back, in one form, and never as more than it was. `read_bytes`
+/// is the length of the body that it was read from.
 pub fn written(lease: &Lease, read_bytes: usize) {
     let written = lease::write(lease);
     // The longest that one byte becomes: `\n`, two in the body, is six in ours.

@@ -1,5 +1,5 @@
-//! No settings make a config that breaks the rules of section 2 of the design, and what a config shows makes the
-//! same config again.
+//! No settings make a config that breaks the rules of section 2 of the design, and what a config
+//! shows makes the same config again.
 
 use edgelect::config::ConfigError;
 use edgelect::json::{self, Object};
@@ -70,12 +70,7 @@ pub fn variables(variables: &[(String, String)]) {
     }
     if let Err(error) = vars::secrets(get) {
         is_told(&error, bytes);
-        let secrets = ["ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "SESSION_TOKEN"];
-        let told = error.message();
-        for secret in secrets.iter().flat_map(|name| get(&format!("EDGELECT_{name}"))) {
-            let long = secret.chars().count() > 8;
-            assert!(!long || !told.contains(&secret), "a secret is shown: {told}");
-        }
+        assert!(matches!(&*error.value, "(not set)" | "(not shown)"), "a secret is shown: {error}");
     }
 }
 
