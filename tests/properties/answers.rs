@@ -237,6 +237,28 @@ fn any_answers_to_any_operations_are_believed_for_no_more_than_they_say() {
 }
 
 #[test]
+fn c20_redirects_that_lead_round_and_round_end() {
+    let places = ["eu-central-1", "us-east-2", "ap-south-1", "sa-east-1"];
+    let moved = (select(vec![301_u16, 307, 308]), select(places.to_vec()), any::<bool>());
+    let drawn = (vec(moved, 2..8), vec(0..4_usize, 1..4));
+    hold(REGRESSIONS, 1_000, drawn, |(moved, operations)| {
+        let responses = moved.iter().map(|(status, region, by_header)| {
+            let location = format!("https://jobs.s3.{region}.amazonaws.com/leader/group.json");
+            let (name, value) = match by_header {
+                true => ("location", location),
+                false => ("x-amz-bucket-region", (*region).to_owned()),
+            };
+            let headers = vec![(name.to_owned(), value)];
+            Response { status: *status, headers, body: Body::default() }
+        });
+        let responses: Vec<_> = responses.collect();
+        let operations: Vec<_> =
+            operations.iter().map(|place| answers::operations()[*place].clone()).collect();
+        answers::answers(true, &operations, &responses, 0);
+    });
+}
+
+#[test]
 fn the_code_of_an_error_document_is_found_wherever_it_may_stand() {
     let others = vec("<(Message|HostId|Key)>[a-zA-Z0-9 .&;']{0,40}</(Message|HostId|Key)>", 0..4);
     let roots =
