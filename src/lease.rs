@@ -227,7 +227,8 @@ pub fn write_with(lease: &Lease, add: impl Fn(&mut Writer)) -> String {
 fn own_fields(lease: &Lease) -> Writer {
     let mut own = Writer::new();
     let last_updated = match lease.last_updated {
-        Stamp::At(ms) => ms,
+        // Written to the millisecond, and clamped: nothing but a release may become its sign (S12).
+        Stamp::At(ms) => ms.max(ZERO_TIME_MS + 1),
         Stamp::Released => ZERO_TIME_MS,
     };
     own.text("leaderID", &lease.leader_id);
@@ -320,6 +321,15 @@ mod tests {
         lease.last_updated = Stamp::Released;
         assert!(String::from_utf8(write(&lease)).unwrap().contains("0001-01-01T00:00:00Z"));
         assert!(lease_of(std::str::from_utf8(&write(&lease)).unwrap()).released());
+    }
+
+    #[test]
+    fn c31_what_was_read_as_no_release_is_never_written_as_one() {
+        for time in ["0001-01-01T00:00:00.0009Z", "0000-12-31T23:59:59Z"] {
+            let lease = lease_of(&format!(r#"{{"leaderID":"a","lastUpdated":"{time}"}}"#));
+            let written = write(&lease);
+            assert!(!lease_of(std::str::from_utf8(&written).unwrap()).released(), "{time}");
+        }
     }
 
     #[test]

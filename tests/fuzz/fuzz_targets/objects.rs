@@ -1,0 +1,10 @@
+//! Any text, read as a JSON object. The input is the text.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+#[allow(dead_code)] // Each target holds some of the rules.
+#[path = "../../properties/rules/mod.rs"]
+mod rules;
+
+fuzz_target!(|text: &[u8]| rules::objects::bytes(text));

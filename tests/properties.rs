@@ -1,0 +1,19 @@
+//! Properties of everything that reads what others wrote: drawn inputs against the rules in
+//! `properties/rules`, which the fuzz targets hold too. Every run draws the same cases;
+//! `PROPTEST_RNG_SEED=7` draws others, `PROPTEST_CASES=100000` more. What ever failed stands in
+//! `properties/regressions` and is tried first.
+
+mod properties {
+    mod addresses;
+    mod answers;
+    mod claims;
+    mod draw;
+    mod hold;
+    mod objects;
+    mod peers;
+    mod records;
+    mod rules;
+    mod settings;
+    mod signatures;
+    mod times;
+}

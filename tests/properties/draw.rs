@@ -1,0 +1,207 @@
+//! What the properties draw from: plausible pieces, edges, and nonsense.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use edgelect::json::{Object, quoted};
+use edgelect::lease::{Lease, MAX_LEASE_MS, MAX_TERM, MIN_LEASE_MS, Stamp};
+
+use super::rules::records::OWN_FIELDS;
+
+const SPECIAL: [char; 10] =
+    ['\0', '\n', '"', '\\', '\u{7f}', '\u{202e}', '\u{feff}', 'ä', '漢', '😀'];
+
+/// One of these texts.
+pub fn one_of<const N: usize>(texts: [&'static str; N]) -> impl Strategy<Value = String> {
+    select(texts.to_vec()).prop_map(str::to_owned)
+}
+
+/// A text of any characters, most of them plain, some that hide or turn the reading order around.
+pub fn text(longest: usize) -> impl Strategy<Value = String> {
+    let character = prop_oneof![
+        8 => prop::char::range(' ', '~'),
+        1 => any::<char>(),
+        1 => select(SPECIAL.to_vec()),
+    ];
+    vec(character, 0..=longest).prop_map(|characters| characters.into_iter().collect())
+}
+
+/// A JSON number in any spelling, many of them close to a bound of ours.
+pub fn number() -> impl Strategy<Value = String> {
+    let bounds = [0, 1, 999, 1_000, 15_000, MAX_LEASE_MS, MAX_TERM, 1 << 53, 1 << 63, u64::MAX];
+    let near = (select(bounds.to_vec()), -1..=1_i128)
+        .prop_map(|(bound, off)| (i128::from(bound) + off).to_string());
+    let not_zero =
+        near.clone().prop_map(|digits| if digits == "0" { "7".to_owned() } else { digits });
+    let zeros = "0{1,4}";
+    // The same number with the point elsewhere.
+    let spelled =
+        (near.clone(), zeros).prop_map(|(digits, zeros)| format!("{digits}.{zeros}e{zeros}"));
+    let shifted = (not_zero, 1..=20_usize)
+        .prop_map(|(digits, places)| format!("{digits}{}e-{places}", "0".repeat(places)));
+    prop_oneof![
+        4 => near,
+        1 => spelled,
+        1 => shifted,
+        3 => "-?(0|[1-9][0-9]{0,22})(\\.[0-9]{1,8})?([eE][+-]?[0-9]{1,5})?",
+        1 => any::<u64>().prop_map(|number| number.to_string()),
+    ]
+}
+
+/// A time, or nearly one: many around the first instant of the year 1, with which S3lect releases.
+pub fn time() -> impl Strategy<Value = String> {
+    prop_oneof![
+        2 => one_of([
+            "0001-01-01T00:00:00Z",
+            "0001-01-01T00:00:00.000000000Z",
+            "0001-01-01T01:00:00+01:00",
+            "0000-12-31T23:00:00-01:00",
+            "0001-01-01T00:00:00.0009Z",
+            "0001-01-01T00:00:00.000000001Z",
+            "0000-12-31T23:59:59.9999Z",
+            "2026-11-21T06:58:12.345678901Z",
+            "9999-12-31T23:59:60Z",
+            "2262-04-11T23:47:16.854775808Z",
+            "",
+        ]),
+        3 => concat!(
+            "000[01]-(01|12)-(01|31)[Tt ](00|01|23):(00|59):(00|59|60)",
+            "(\\.0{0,10}[0-9]{0,3})?(Z|z|[+-]0[01]:(00|59))",
+        ),
+        3 => concat!(
+            "[0-9]{4}-(0[1-9]|1[0-2])-([0-2][0-9]|3[01])",
+            "T([01][0-9]|2[0-3]):[0-5][0-9]:([0-5][0-9]|60)",
+            "(\\.[0-9]{1,12})?(Z|[+-][0-2][0-9]:[0-5][0-9])",
+        ),
+        1 => text(30),
+    ]
+}
+
+/// The text of any JSON value, nested a little.
+pub fn value() -> impl Strategy<Value = String> {
+    let leaf = prop_oneof![
+            4 => number(),
+            2 => time().prop_map(|time| quoted(&time)),
+            2 => text(12).prop_map(|text| quoted(&text)),
+            2 => one_of([
+    "null", "true", "false", "[]", "{}", "\"\"", "\"\\ud800\"",
+    "\"\\u0061\"", "1e999"
+    ]),
+        ];
+    leaf.prop_recursive(3, 12, 4, |inner| {
+        prop_oneof![
+            vec(inner.clone(), 0..4).prop_map(|values| format!("[{}]", values.join(" , "))),
+            vec((text(6), inner), 0..4).prop_map(object),
+        ]
+    })
+}
+
+/// An object of fields whose values are JSON already.
+pub fn object(fields: Vec<(String, String)>) -> String {
+    let fields = fields.iter().map(|(name, json)| [&quoted(name), ": ", json].concat());
+    format!("{{ {} }}", fields.collect::<Vec<_>>().join(",\n"))
+}
+
+/// Bytes that a failure shows as text.
+#[derive(Clone, PartialEq)]
+pub struct Bytes(pub Vec<u8>);
+
+impl std::fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "b\"{}\"", self.0.escape_ascii())
+    }
+}
+
+/// The body of a record, or nearly one: fields that are good, fields that are not, fields twice,
+/// fields of others.
+pub fn body() -> impl Strategy<Value = Bytes> {
+    let good = || {
+        prop_oneof![
+            (Just("leaderID"), text(8)).prop_map(|(name, text)| (name, quoted(&text))),
+            (Just("lastUpdated"), time()).prop_map(|(name, time)| (name, quoted(&time))),
+            (Just("acquired"), time()).prop_map(|(name, time)| (name, quoted(&time))),
+            (
+                select(vec!["leaseMs", "term", "sequence", "transitions", "slot", "format"]),
+                number()
+            ),
+            (select(vec!["session", "leaderAddr"]), text(20))
+                .prop_map(|(name, text)| (name, quoted(&text))),
+            (select(vec!["parked", "slotDone"]), select(vec!["true", "false"]))
+                .prop_map(|(name, flag)| (name, flag.to_owned())),
+        ]
+        .prop_map(|(name, json)| (name.to_owned(), json))
+    };
+    let any_field =
+        (select(OWN_FIELDS.to_vec()), value()).prop_map(|(name, json)| (name.to_owned(), json));
+    let other_case = (select(OWN_FIELDS.to_vec()), value())
+        .prop_map(|(name, json)| (name.to_ascii_uppercase(), json));
+    let others = (text(8), value());
+    let field = prop_oneof![12 => good(), 1 => any_field, 1 => other_case, 1 => others];
+    let named =
+        (Just("leaderID".to_owned()), text(8).prop_map(|text| quoted(&["a", &text].concat())));
+    let record = (named, vec(field, 0..7))
+        .prop_map(|(named, mut fields)| {
+            fields.insert(0, named);
+            object(fields).into_bytes()
+        })
+        .boxed();
+    let hits = vec((any::<prop::sample::Index>(), any::<u8>()), 1..4);
+    prop_oneof![
+        12 => record.clone(),
+        2 => (record, hits).prop_map(|(body, hits)| damaged(body, &hits)),
+        1 => vec(any::<u8>(), 0..200),
+    ]
+    .prop_map(Bytes)
+}
+
+/// Bytes with some of them changed.
+pub fn damaged(mut bytes: Vec<u8>, hits: &[(prop::sample::Index, u8)]) -> Vec<u8> {
+    for (place, byte) in hits {
+        if !bytes.is_empty() {
+            let place = place.index(bytes.len());
+            bytes[place] = *byte;
+        }
+    }
+    bytes
+}
+
+/// A record that an elector could hold.
+pub fn lease() -> impl Strategy<Value = Lease> {
+    let flags = (any::<bool>(), any::<Option<bool>>(), any::<bool>());
+    let numbers = (any::<u64>(), any::<u64>(), any::<Option<u64>>());
+    let times = (any::<i64>(), prop::option::of(-70_000_000_000_000..260_000_000_000_000_i64));
+    let names = (text(20), text(20), prop::option::of(text(20)));
+    let terms = (prop::option::of(0..=MAX_TERM), prop::option::of(MIN_LEASE_MS..=MAX_LEASE_MS));
+    let extra = vec((text(6), value()), 0..4);
+    (flags, numbers, times, names, terms, extra).prop_map(
+        |(
+            (parked, slot_done, released),
+            (sequence, transitions, slot),
+            times,
+            names,
+            terms,
+            extra,
+        )| {
+            let mut kept = Object::new();
+            for (name, json) in extra {
+                kept.set(&name, json);
+            }
+            Lease {
+                leader_id: ["a", &names.0].concat(),
+                leader_addr: names.1,
+                last_updated: if released { Stamp::Released } else { Stamp::At(times.0) },
+                term: terms.0,
+                session: names.2,
+                sequence,
+                lease_ms: terms.1,
+                acquired: times.1,
+                transitions,
+                parked,
+                slot,
+                slot_done,
+                extra: kept,
+            }
+        },
+    )
+}

@@ -1,0 +1,85 @@
+//! Times: each form of any instant, and texts that are nearly one.
+
+use std::cell::Cell;
+
+use proptest::prelude::*;
+
+use edgelect::calendar::{YEAR_1_MS, YEAR_9999_MS, read_http_date};
+
+use super::draw;
+use super::hold::{drew, hold};
+use super::rules::times;
+
+const REGRESSIONS: &str = "tests/properties/regressions/times.txt";
+
+/// Its first second since the Unix epoch.
+const YEAR_2070: u64 = 3_155_760_000;
+
+#[test]
+fn gos_times_read_as_crate_time_reads_them() {
+    hold(REGRESSIONS, 8_000, draw::time(), |text| times::text(&text));
+}
+
+#[test]
+fn times_are_written_so_that_they_read_back_and_sort() {
+    let near = YEAR_1_MS - 10..=YEAR_9999_MS + 10;
+    hold(REGRESSIONS, 5_000, (near, any::<i64>()), |(near, far)| {
+        times::written(near);
+        times::written(far);
+        let (one, other) =
+            (near.clamp(YEAR_1_MS, YEAR_9999_MS), far.clamp(YEAR_1_MS, YEAR_9999_MS));
+        let seconds = |ms: i64| edgelect::calendar::rfc3339(ms - ms.rem_euclid(1_000));
+        assert_eq!(
+            seconds(one).cmp(&seconds(other)),
+            one.div_euclid(1_000).cmp(&other.div_euclid(1_000))
+        );
+    });
+}
+
+#[test]
+fn sigv4s_form_is_that_of_crate_time() {
+    hold(REGRESSIONS, 5_000, 0..=253_402_300_900_u64, times::signed);
+}
+
+#[test]
+fn each_form_of_an_http_date_reads_as_the_instant_that_it_is() {
+    let seconds = (0..YEAR_2070).prop_union(0..253_402_300_800);
+    hold(REGRESSIONS, 5_000, seconds, |seconds| {
+        let forms = times::http_forms(seconds);
+        for text in &forms {
+            times::text(text);
+        }
+        let unix_ms = Some(seconds * 1_000);
+        let [today, old, c, zeros] = forms;
+        for text in [today, c, zeros] {
+            assert_eq!(read_http_date(&text), unix_ms, "{text}");
+        }
+        // Two digits of the year are those from 1970 to 2069.
+        if seconds < YEAR_2070 {
+            assert_eq!(read_http_date(&old), unix_ms, "{old}");
+        }
+    });
+}
+
+#[test]
+fn http_dates_that_are_nearly_right_read_as_crate_httpdate_reads_them() {
+    let date = concat!(
+        "(Mon|Tue|Wed|Thu|Fri|Sat|Sun)(day|sday|urday)?,? ",
+        "[0-3 ]?[0-9][ -](Jan|Feb|Mar|jun|Dec)[ -]([0-9]{2}|[0-9]{4}) ",
+        "([01][0-9]|2[0-4]):[0-6][0-9]:[0-6][0-9]( GMT| UTC|)",
+    );
+    // The day of the week is right in few of those; of a real date with one byte changed it mostly
+    // is.
+    let hits = (0..253_402_300_800_u64, any::<prop::sample::Index>(), 0..0x80_u8);
+    let read = Cell::new(0);
+    hold(REGRESSIONS, 8_000, (date, hits), |(text, (seconds, place, byte))| {
+        times::text(&text);
+        let since = std::time::Duration::from_secs(seconds);
+        let real = httpdate::fmt_http_date(std::time::SystemTime::UNIX_EPOCH + since);
+        let text = String::from_utf8(draw::damaged(real.into_bytes(), &[(place, byte)]));
+        let text = text.expect("it is ASCII still");
+        read.set(read.get() + u32::from(read_http_date(&text).is_some()));
+        times::text(&text);
+    });
+    drew([read.get()], 100);
+}
