@@ -120,10 +120,10 @@ export async function runTests(tests) {
   const suites = groupBy(tests, ({ file }) => suiteOf(file));
   const [cargo, node] = [true, false].map((rust) => [...suites].filter(([, [{ file }]]) => file.endsWith('.rs') === rust));
   const outcomes = [];
-  for (const [suite, own] of cargo) outcomes.push(...await runSuite(suite, own));
-  if (node.length === 0) return outcomes;
-  await build(node.some(([file]) => file.startsWith('tests/worker/')) ? ['npm', 'worker'] : ['npm']);
+  if (tests.length === 0) return outcomes;
+  if (node.length > 0) await build(node.some(([file]) => file.startsWith('tests/worker/')) ? ['npm', 'worker'] : ['npm']);
   await withStore(async (env) => {
+    for (const [suite, own] of cargo) outcomes.push(...await runSuite(suite, own, env));
     for (const [file, own] of node) outcomes.push(...await runFile(file, own, env));
   });
   return outcomes;
@@ -136,9 +136,9 @@ function groupBy(list, keyOf) {
   return groups;
 }
 
-async function runSuite(suite, tests) {
+async function runSuite(suite, tests, env) {
   const args = [...cargoTest(suite), '--', ...tests.map(({ name }) => name)];
-  const { code, output, errors } = await captured(`cargo test ${suiteFlags(suite).join(' ')}`, 'cargo', args, process.env);
+  const { code, output, errors } = await captured(`cargo test ${suiteFlags(suite).join(' ')}`, 'cargo', args, { ...process.env, ...env });
   const outcomes = readLibtest(output);
   if (outcomes === undefined) throw new PlainError(`\`cargo test ${suiteFlags(suite).join(' ')}\` ended with ${code} and without a result:\n${errors}${output}`);
   if (code !== 0) console.error(output);

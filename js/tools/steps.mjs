@@ -95,8 +95,8 @@ function cargo(args, more = {}) {
 }
 
 /** Runs Rust tests on this machine, and records those that carry a scenario's number. */
-async function cargoTests(suites, libtestArgs = []) {
-  await cargo(['test', '--locked', ...suites.flatMap(suiteFlags), ...(libtestArgs.length > 0 ? ['--', ...libtestArgs] : [])]);
+async function cargoTests(suites, libtestArgs = [], env = {}) {
+  await cargo(['test', '--locked', ...suites.flatMap(suiteFlags), ...(libtestArgs.length > 0 ? ['--', ...libtestArgs] : [])], env);
   recordPassed(suites, libtestArgs);
 }
 
@@ -149,7 +149,7 @@ async function rust() {
   await cargo(['build', '--locked', '--example', 'native']);
   await build(['npm']);
   await withStore(async (env) => {
-    await cargo(['test', '--locked', '--test', 'native'], env);
+    await cargoTests(['native'], [], env);
     await command(process.execPath, ['--test', 'tests/native/members.test.mjs'], env);
   });
 }
