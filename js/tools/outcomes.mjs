@@ -31,8 +31,8 @@ export function numberedTests(root = ROOT) {
 
 function named(root, file, pattern, group) {
   const found = [...fs.readFileSync(path.join(root, file), 'utf8').matchAll(pattern)].map((match) => match[group]);
-  if (found.length > 0 && /^tests\/.+\/.+\.rs$/.test(file)) {
-    throw new PlainError(`${file} has the scenario test ${found[0]}: such a file belongs to several test programs, so move the test to a file tests/NAME.rs`);
+  if (found.length > 0 && !/^(src\/.+|tests\/[^/]+\.rs|tests\/(js|worker)\/[^/]+)$/.test(file)) {
+    throw new PlainError(`${file} has the scenario test ${found[0]}, and no suite of its own that could run it: move the test to src/, tests/NAME.rs, tests/js/ or tests/worker/`);
   }
   return found.map((name) => ({ file, name: name.replace(/\\(.)/g, '$1'), cases: casesOf(name) }));
 }
