@@ -6,7 +6,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from './build.mjs';
-import { endProcess, spawnKept } from './cleanup.mjs';
+import { endProcess, keepPath, removePath, spawnKept } from './cleanup.mjs';
 import { HOST_NODE, NODE_24, ROOT, inRoot } from './paths.mjs';
 import { PlainError, lineReader, seconds, step } from './run.mjs';
 import { withStore } from './seaweed.mjs';
@@ -45,14 +45,19 @@ export function casesOf(name) {
 
 /** Runs `node --test` through `command`, shows what it always shows, and records what became of each test. */
 export async function recordNode(command, node, files, env) {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-outcomes-'));
-  const file = path.join(folder, 'outcomes.jsonl');
+  const { file, remove } = destination();
   try {
     await command(node, ['--test', ...reporters(await usualReporter(node), file), ...files], env);
   } finally {
     recorded.push(...readOutcomes(file));
-    fs.rmSync(folder, { recursive: true, force: true });
+    remove();
   }
+}
+
+function destination() {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-outcomes-'));
+  keepPath(folder);
+  return { file: path.join(folder, 'outcomes.jsonl'), remove: () => removePath(folder) };
 }
 
 // Naming one reporter turns off the one that Node would have chosen.
@@ -76,28 +81,48 @@ function readOutcomes(file) {
  * in text alone, but its exit code says that each test passed that was neither ignored nor filtered out.
  */
 export function recordPassed(suites, libtestArgs) {
-  const tests = numberedTests();
-  for (const suite of suites) {
-    const own = tests.filter(({ file }) => suiteOf(file) === suite);
-    if (own.length === 0) continue;
-    const all = listed(suite, libtestArgs);
-    const ignored = new Set(listed(suite, [...libtestArgs, '--ignored']));
-    const ran = all.filter((name) => !ignored.has(name));
-    recorded.push(...own.flatMap(({ file, name }) => {
-      if (ran.some((one) => isTest(file, name, one))) return [{ file, name, outcome: 'passed' }];
-      return all.some((one) => isTest(file, name, one)) ? [{ file, name, outcome: 'skipped' }] : [];
-    }));
+  const tests = numberedTests().filter(({ file }) => suites.includes(suiteOf(file)));
+  const used = suites.filter((suite) => tests.some(({ file }) => suiteOf(file) === suite));
+  if (used.length === 0) return;
+  const all = listed(used, libtestArgs);
+  const ignored = listed(used, [...libtestArgs, '--ignored']);
+  for (const { file, name } of tests) {
+    const isIn = (list) => (list.get(suiteOf(file)) ?? []).some((one) => isTest(file, name, one));
+    if (isIn(all)) recorded.push({ file, name, outcome: isIn(ignored) ? 'skipped' : 'passed' });
   }
 }
 
-function listed(suite, libtestArgs) {
-  const args = [...cargoTest(suite), '--', ...libtestArgs, '--list', '--format', 'terse'];
-  const { status, stdout, stderr } = spawnSync('cargo', args, { cwd: ROOT, encoding: 'utf8', maxBuffer: 1 << 26 });
-  if (status !== 0) throw new PlainError(`\`cargo ${args.join(' ')}\` failed:\n${stderr}`);
-  return stdout.split('\n').flatMap((line) => /^(\S+): test$/.exec(line)?.[1] ?? []);
+/** The names of the tests in each suite. */
+function listed(suites, libtestArgs) {
+  const args = [...cargoTest(suites), '--', ...libtestArgs, '--list', '--format', 'terse'];
+  // Into one place, because cargo says on one stream whose names follow on the other.
+  const { file, remove } = destination();
+  const output = fs.openSync(file, 'w+');
+  try {
+    const env = { ...process.env, CARGO_TERM_COLOR: 'never' };
+    const { status } = spawnSync('cargo', args, { cwd: ROOT, env, stdio: ['ignore', output, output] });
+    const text = fs.readFileSync(file, 'utf8');
+    if (status !== 0) throw new PlainError(`\`cargo ${args.join(' ')}\` failed:\n${text}`);
+    return readList(text);
+  } finally {
+    fs.closeSync(output);
+    remove();
+  }
 }
 
-const cargoTest = (suite) => ['test', '--locked', '--target-dir', inRoot('target'), ...suiteFlags(suite)];
+/** What `cargo test … -- --list` says, by suite. */
+export function readList(text) {
+  const lists = new Map();
+  let names;
+  for (const line of text.split('\n')) {
+    const suite = /^\s*Running (?:unittests src\/(lib)\.rs|tests\/(\S+)\.rs) \(/.exec(line);
+    if (suite !== null) lists.set(suite[1] ?? suite[2], (names = []));
+    else names?.push(...(/^(\S+): test$/.exec(line)?.slice(1) ?? []));
+  }
+  return lists;
+}
+
+const cargoTest = (suites) => ['test', '--locked', '--target-dir', inRoot('target'), ...suites.flatMap(suiteFlags)];
 
 /** The flags with which cargo runs a suite: `lib`, or the name of a file in `tests/`. */
 export const suiteFlags = (suite) => (suite === 'lib' ? ['--lib'] : ['--test', suite]);
@@ -137,7 +162,7 @@ function groupBy(list, keyOf) {
 }
 
 async function runSuite(suite, tests, env) {
-  const args = [...cargoTest(suite), '--', ...tests.map(({ name }) => name)];
+  const args = [...cargoTest([suite]), '--', ...tests.map(({ name }) => name)];
   const { code, output, errors } = await captured(`cargo test ${suiteFlags(suite).join(' ')}`, 'cargo', args, { ...process.env, ...env });
   const outcomes = readLibtest(output);
   if (outcomes === undefined) throw new PlainError(`\`cargo test ${suiteFlags(suite).join(' ')}\` ended with ${code} and without a result:\n${errors}${output}`);
@@ -160,17 +185,16 @@ export function readLibtest(output) {
 }
 
 async function runFile(file, tests, env) {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-outcomes-'));
-  const destination = path.join(folder, 'outcomes.jsonl');
+  const told = destination();
   const pattern = `^(?:${tests.map(({ name }) => name.split('${')[0].replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')).join('|')})`;
-  const args = ['--test', `--test-name-pattern=${pattern}`, ...reporters('spec', destination), file];
+  const args = ['--test', `--test-name-pattern=${pattern}`, ...reporters('spec', told.file), file];
   try {
     const node = file.startsWith('tests/worker/') ? NODE_24 : HOST_NODE;
     const { code, output } = await captured(file, node, args, { ...process.env, ...env });
     if (code !== 0) console.error(output);
-    return readOutcomes(destination).filter(({ name }) => tests.some((test) => name.startsWith(test.name.split('${')[0])));
+    return readOutcomes(told.file).filter(({ name }) => tests.some((test) => name.startsWith(test.name.split('${')[0])));
   } finally {
-    fs.rmSync(folder, { recursive: true, force: true });
+    told.remove();
   }
 }
 

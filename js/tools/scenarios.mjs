@@ -14,7 +14,7 @@ A test belongs to a case by its name: \`c03_…\` in tests/*.rs and src/, \`c03 
 The cases are in tests/scenarios.json. One that is \`pending\` there may do without a test, for the reason given.
 The command ends with 1, and names the cases, where any other has no passing test, or where a test failed or did not run.`;
 
-/** The table's rows for these cases. \`outcomes\` is left out where nothing was run. */
+/** The table's rows for these cases. `outcomes` is left out where nothing was run. */
 export function judge(cases, tests, outcomes) {
   return cases.map(({ case: number, title, pending }) => {
     const own = tests.filter((test) => test.cases.includes(number)).flatMap((test) => results(test, outcomes));

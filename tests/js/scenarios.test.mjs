@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { casesOf, numberedTests, readLibtest } from '../../js/tools/outcomes.mjs';
+import { casesOf, numberedTests, readLibtest, readList } from '../../js/tools/outcomes.mjs';
 import { broken, judge } from '../../js/tools/scenarios.mjs';
 
 const tool = (name) => fileURLToPath(new URL(`../../js/tools/${name}`, import.meta.url));
@@ -89,6 +89,20 @@ test("libtest's text is believed only where its lines and its sums agree", () =>
   assert.equal(readLibtest(text(lines, 'ok. 2 passed; 0 failed; 1 ignored')), undefined);
   assert.equal(readLibtest(text([lines[0], 'chatter test c04_y ... ok'], 'ok. 2 passed; 0 failed; 0 ignored')), undefined);
   assert.equal(readLibtest(lines[0]), undefined, 'it ended before the sums');
+});
+
+test("libtest's lists are told apart by suite", () => {
+  const text = [
+    '    Finished `test` profile [optimized] target(s) in 0.10s',
+    '     Running unittests src/lib.rs (target/debug/deps/edgelect-1)',
+    'peer::tests::c68_x: test',
+    '     Running tests/driver.rs (target/debug/deps/driver-1)',
+    'c05_x: test',
+    'measured: benchmark',
+    'plain: test',
+    '',
+  ].join('\n');
+  assert.deepEqual([...readList(text)], [['lib', ['peer::tests::c68_x']], ['driver', ['c05_x', 'plain']]]);
 });
 
 test('the reporter says of each test what became of it', () => {
