@@ -140,7 +140,7 @@ mod tests {
         Facts {
             date_ms: Some(date_s * 1_000),
             last_modified_ms: Some(modified_s * 1_000),
-            relayed: false,
+            ..Facts::default()
         }
     }
 

@@ -57,7 +57,7 @@ pub enum Drift {
 pub struct Since {
     mono_ms: u64,
     date_ms: Option<u64>,
-    relayed: bool,
+    cached: bool,
 }
 
 /// The memory that the rules on clocks need.
@@ -71,6 +71,8 @@ pub struct Clocks {
     sample: Option<(u64, Now)>,
     /// `Date` of the newest answer that had one.
     newest_date_ms: Option<u64>,
+    /// The highest `Date` of any answer.
+    latest_date_ms: Option<u64>,
     /// What the newest answer itself said.
     newest: Facts,
     /// Set by a held reading, cleared by the next answer that comes with a moving clock.
@@ -87,6 +89,7 @@ impl Clocks {
             early_timers: 0,
             sample: None,
             newest_date_ms: None,
+            latest_date_ms: None,
             newest: Facts::default(),
             awaiting_answer: false,
         }
@@ -125,6 +128,7 @@ impl Clocks {
         self.newest = *facts;
         // An answer without a `Date` proves no time: what the last one said still bounds a wait.
         self.newest_date_ms = facts.date_ms.or(self.newest_date_ms);
+        self.latest_date_ms = facts.date_ms.max(self.latest_date_ms);
         let Some(date_ms) = facts.date_ms else {
             return Drift::Unproven;
         };
@@ -136,7 +140,14 @@ impl Clocks {
         let own_moved_ms = signed_difference(now.mono_ms, earlier_now.mono_ms);
         match date_moved_ms - own_moved_ms {
             apart_ms if apart_ms > DRIFT_MS => Drift::StoreAhead,
-            apart_ms if apart_ms < -DRIFT_MS => Drift::OwnAhead,
+            apart_ms if apart_ms < -DRIFT_MS => {
+                if facts.cached {
+                    // A cache's `Date` may be of long ago; storage time, and with it the tokens, must not
+                    // follow it (S2).
+                    self.sample = earlier;
+                }
+                Drift::OwnAhead
+            }
             _ => Drift::Agreed,
         }
     }
@@ -148,16 +159,15 @@ impl Clocks {
 
     /// A wait begins with the answer that is processed now.
     pub fn begin(&self, now: Now) -> Since {
-        let Facts { date_ms, relayed, .. } = self.newest;
-        Since { mono_ms: now.mono_ms, date_ms, relayed }
+        let Facts { date_ms, cached, .. } = self.newest;
+        Since { mono_ms: now.mono_ms, date_ms, cached }
     }
 
     /// The wait as it counts after the newest answer: with a single clock, one that began without a `Date`, or
-    /// with one that may have been cached, begins again at the first better one. Otherwise a step before that
-    /// would count.
+    /// with a cached one, begins again at the first better one. Otherwise a step before that would count.
     pub fn rebased(&self, now: Now, since: Since) -> Since {
         let better = self.newest.date_ms.is_some()
-            && (since.date_ms.is_none() || (since.relayed && !self.newest.relayed));
+            && (since.date_ms.is_none() || (since.cached && !self.newest.cached));
         if self.single() && better { self.begin(now) } else { since }
     }
 
@@ -169,10 +179,14 @@ impl Clocks {
             return own_ms;
         }
         match (since.date_ms, self.newest_date_ms) {
+            // How long before the wait a cached time was true, nobody knows.
+            _ if since.cached => 0,
             (Some(from_ms), Some(to_ms)) => {
                 let doubt_ms = ROUNDING_MS.saturating_add(self.store_skew_ms);
                 own_ms.min(to_ms.saturating_sub(from_ms).saturating_sub(doubt_ms))
             }
+            // The store names times, but has not since the wait began: nothing says what passed (S11).
+            (None, Some(_)) => 0,
             _ => own_ms.saturating_sub(self.store_skew_ms),
         }
     }
@@ -192,10 +206,15 @@ impl Clocks {
         }
     }
 
-    /// Storage time rounded up (S2): `Date` has whole seconds, so the true time may be 999 ms later.
+    /// Storage time rounded up, for tokens (S2): `Date` has whole seconds, so the true time may be 999 ms
+    /// later. A single clock may have stepped forward since that `Date`, so that its time adds nothing: tokens
+    /// that run ahead of storage time could fall with a deletion.
     pub fn storage_ceiling_ms(&self, now: Now) -> u64 {
-        let rounding_ms = if self.sample.is_some() { ROUNDING_MS - 1 } else { 0 };
-        self.storage_ms(now).saturating_add(rounding_ms)
+        match (self.latest_date_ms, self.sample) {
+            (Some(date_ms), _) if self.single() => date_ms.saturating_add(ROUNDING_MS - 1),
+            (_, Some(_)) => self.storage_ms(now).saturating_add(ROUNDING_MS - 1),
+            (_, None) => self.storage_ms(now),
+        }
     }
 }
 

@@ -245,6 +245,9 @@ struct Attempt {
     purpose: Purpose,
     anchor: Anchor,
     lease: Lease,
+    /// The answer says that it was not done. Something on the way may have said so instead, so that its fence
+    /// binds all the same and it may be recognised; but nobody hurries to find out.
+    rejected: bool,
 }
 
 /// Up to three attempts of one change, all on the same condition (S8).
@@ -655,7 +658,7 @@ impl Election {
         }
         self.highest_term = self.highest_term.max(lease.term.unwrap_or(0));
         let anchor = Anchor { sent: now, lease_ms: lease.lease_ms.unwrap_or(lease_ms), margin_ms };
-        self.remember(now, Attempt { purpose, anchor, lease: lease.clone() });
+        self.remember(now, Attempt { purpose, anchor, lease: lease.clone(), rejected: false });
         self.outstanding = Some(Outstanding::Write { sequence: lease.sequence });
         let lease = Box::new(lease);
         let mut timeout_ms = self.config.request_timeout_ms;
@@ -964,8 +967,7 @@ impl Election {
                 self.plan_look(now, 0);
             }
             Outcome::Rejected(fault) => {
-                // The store says that it did not do it, so this one can't land any more (S8).
-                self.unresolved.swap_remove(index);
+                self.unresolved[index].rejected = true;
                 if !self.on_rejected(fault) {
                     self.plan_after_rejected_write(now);
                 }
@@ -1091,7 +1093,7 @@ impl Election {
     }
 
     fn plan_after_rejected_write(&mut self, now: Now) {
-        if !self.unresolved.is_empty() {
+        if self.in_doubt() {
             return self.plan_look(now, 0);
         }
         self.round = None;
@@ -1259,7 +1261,7 @@ impl Election {
             Seen::Record { observation, .. } => observation.changed_ms(),
             _ => None,
         };
-        let changed_ms = modified_ms.unwrap_or_else(|| self.clocks.storage_ms(now));
+        let changed_ms = modified_ms.unwrap_or_else(|| self.clocks.storage_ceiling_ms(now));
         changed_ms.saturating_add(self.config.store_skew_ms + 2_000)
     }
 
@@ -1291,7 +1293,7 @@ impl Election {
         let [first_ms, second_ms] = self.config.retry_delays_ms;
         let frequent_ms = self.config.frequent_interval_ms;
         let cap_ms = self.config.infrequent_interval_ms.max(self.config.leader_timeout_ms);
-        let urgent = self.term.is_some() || !self.unresolved.is_empty();
+        let urgent = self.term.is_some() || self.in_doubt();
         let pause_ms = match self.failures {
             1 => first_ms,
             2 => second_ms,
@@ -1302,6 +1304,11 @@ impl Election {
             }
         };
         self.plan_look(now, pause_ms);
+    }
+
+    /// Whether a write may have landed without anybody having said that it did not.
+    fn in_doubt(&self) -> bool {
+        self.unresolved.iter().any(|attempt| !attempt.rejected)
     }
 
     fn growing_pause_ms(&mut self, times: u32) -> u64 {

@@ -329,8 +329,11 @@ impl Store for CustomStore {
             return Answer { outcome, facts: Facts::default() };
         };
         let date = |name: &str| fields.get(name).and_then(json::whole).filter(|ms| *ms > 0);
-        let facts =
-            Facts { date_ms: date("date"), last_modified_ms: date("lastModified"), relayed: false };
+        let facts = Facts {
+            date_ms: date("date"),
+            last_modified_ms: date("lastModified"),
+            ..Facts::default()
+        };
         let version = fields.get("etag").and_then(json::text).map(Version);
         let outcome = if let Some(what) = fields.get("nonsense").and_then(json::text) {
             Outcome::Rejected(self.fault(FaultKind::Nonsense, &what))

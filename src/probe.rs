@@ -258,8 +258,12 @@ impl<S: Store, H: Host> Probe<'_, S, H> {
 
     /// The age by the store's clocks of what was written after `sent_ms`, beside the own clock.
     fn clocks(&self, facts: Facts, sent_ms: u64) -> Finding {
-        let Facts { date_ms: Some(date_ms), last_modified_ms: Some(modified_ms), relayed: false } =
-            facts
+        let Facts {
+            date_ms: Some(date_ms),
+            last_modified_ms: Some(modified_ms),
+            relayed: false,
+            cached: false,
+        } = facts
         else {
             let unclear = "the answer has no time of the store's own; ages are watched instead";
             return Finding::Unclear(unclear.to_owned());

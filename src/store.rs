@@ -112,6 +112,8 @@ pub struct Facts {
     pub last_modified_ms: Option<u64>,
     /// Whether an `Age` or `Via` header shows that something between us and the store answered or relayed.
     pub relayed: bool,
+    /// Whether an `Age` header shows that a cache answered: the `Date` may be of long ago (RFC 9111, 5.1).
+    pub cached: bool,
 }
 
 /// The end of one operation.

@@ -71,7 +71,8 @@ fn c38_a_step_is_not_an_age_when_the_first_answer_had_no_date() {
 
 #[test]
 fn c38_c43_a_step_is_not_an_age_when_the_first_date_was_an_old_one_from_a_cache() {
-    let cached = Facts { date_ms: Some(EPOCH_MS - 60_000), relayed: true, ..Facts::default() };
+    let cached =
+        Facts { date_ms: Some(EPOCH_MS - 60_000), relayed: true, cached: true, ..Facts::default() };
     assert!(!claims_after_a_step(cached, dated));
 }
 

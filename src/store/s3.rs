@@ -599,6 +599,7 @@ fn facts(heard: &Heard) -> Facts {
         date_ms: heard.header("date").and_then(calendar::read_http_date),
         last_modified_ms: heard.header("last-modified").and_then(calendar::read_http_date),
         relayed: heard.response.count("age") + heard.response.count("via") > 0,
+        cached: heard.response.count("age") > 0,
     }
 }
 

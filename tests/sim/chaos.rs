@@ -8,7 +8,7 @@ use super::member::{Cut, Machine, Session};
 use super::network::Weather;
 use super::report::Kind;
 use super::schedule::{Blow, Schedule, foreign_record};
-use super::store::Object;
+use super::store::{Object, Shown};
 use super::world::{Event, World};
 
 impl Schedule {
@@ -70,6 +70,7 @@ impl Schedule {
                 self.world.trouble_until(cut.until_ms);
                 self.world.outage = cut;
             }
+            Blow::RollBack => self.roll_back(),
             Blow::Delete | Blow::Garbage | Blow::Foreign | Blow::NewerFormat => self.tamper(blow),
         }
     }
@@ -79,10 +80,10 @@ impl Schedule {
     /// for (S11).
     fn step_forward(&mut self, machine: usize) {
         let clocks = &self.world.machines[machine].clocks;
-        let (single, dated) = (clocks.single, self.world.oracle.contract.dated);
+        let (single, dated) = (clocks.single, self.world.oracle.contract.always_dated);
         let step_ms = self.world.chance.span(4 * self.lease_ms);
         let skew_ms = self.world.machines[machine].config.store_skew_ms;
-        let step_ms = match (single, dated) {
+        let step_ms = match (single && !self.wild, dated) {
             (true, true) => 6_000 + step_ms,
             (true, false) if self.stepped_forward => return,
             (true, false) => skew_ms,
@@ -176,7 +177,7 @@ impl Schedule {
                 // breach.
                 let own = |object: &Object| {
                     let held_ms = store.born_ms(&object.version).map(|born_ms| *now_ms - born_ms);
-                    matches!(&object.reading, Reading::Lease(lease) if lease.session.is_none())
+                    object.shown.lease().is_some_and(|lease| lease.session.is_none())
                         && held_ms > Some(2 * self.lease_ms)
                 };
                 let released = store.object.as_ref().is_some_and(own) && chance.one_in(2);
@@ -191,12 +192,23 @@ impl Schedule {
         self.world.oracle.tampered();
     }
 
+    fn roll_back(&mut self) {
+        let World { store, chance, tally, now_ms, oracle, .. } = &mut self.world;
+        let back = chance.below(4) as usize;
+        if store.roll_back(*now_ms, back) {
+            tally.fault(Kind::RolledBack);
+            oracle.rolled_back();
+        }
+    }
+
     /// Everything injected ends; what is still on its way may arrive.
     pub fn heal(&mut self) {
         let world = &mut self.world;
         world.healed = true;
         world.weather = Weather::calm();
         world.peer_trouble = 0;
+        let manners = &mut world.store.manners;
+        (manners.undated_per_mille, manners.cached_ms, manners.stale_per_mille) = (0, 0, 0);
         let mut until_ms = world.trouble_until_ms.max(world.now_ms);
         for machine in &world.machines {
             until_ms = until_ms.max(machine.paused_until_ms);
@@ -207,7 +219,7 @@ impl Schedule {
             .store
             .object
             .as_ref()
-            .is_some_and(|object| matches!(object.reading, Reading::Closed(_)));
+            .is_some_and(|object| matches!(object.shown, Shown::Other(Reading::Closed(_))));
         if closed {
             world.store.delete();
             world.oracle.tampered();

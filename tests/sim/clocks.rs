@@ -28,6 +28,9 @@ impl Clocks {
 
     /// How long a span of true time lasts on these clocks.
     pub fn local_ms(&self, true_ms: u64) -> u64 {
+        if self.rate_ppm == 0 {
+            return true_ms;
+        }
         true_ms * (1_000_000 + self.rate_ppm) as u64 / 1_000_000
     }
 
@@ -51,6 +54,9 @@ impl Clocks {
     /// more, if nothing happens to the clock until then.
     pub fn true_when(&self, from_ms: u64, mono_ms: u64) -> u64 {
         let left_ms = mono_ms.saturating_sub(self.mono_ms(from_ms));
+        if self.rate_ppm == 0 && self.suspended_since_ms.is_none() {
+            return from_ms + left_ms;
+        }
         let scaled_ms = left_ms * 1_000_000 / (1_000_000 + self.rate_ppm) as u64;
         let mut at_ms = from_ms + scaled_ms.saturating_sub(2);
         while self.suspended_since_ms.is_none() && self.mono_ms(at_ms) < mono_ms {

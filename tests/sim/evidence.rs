@@ -7,6 +7,7 @@ use edgelect::store::{Condition, Version};
 
 use super::oracle::{Aim, Look, Oracle, ROUNDING_MS};
 use super::report::Ground;
+use super::store::Shown;
 
 /// What the evidence checks have to know of the writer at the moment of writing.
 pub struct Writer<'a> {
@@ -104,8 +105,8 @@ impl Oracle {
 
     fn check_claim(&mut self, writer: &Writer, lease: &Lease, version: &Version) -> Option<Ground> {
         let Look { session, true_ms, .. } = writer.look;
-        let reading = match &self.views[session].sight {
-            Some(sight) if sight.version == *version => sight.reading.clone(),
+        let shown = match &self.views[session].sight {
+            Some(sight) if sight.version == *version => sight.shown.clone(),
             _ => return None,
         };
         let own_lease = lease.lease_ms == Some(writer.config.leader_timeout_ms);
@@ -113,18 +114,18 @@ impl Oracle {
         self.broke_unless(plain, true_ms, "S5 a claim's own lease", || {
             format!("leaseMs {:?}, parked {}", lease.lease_ms, lease.parked)
         });
-        match reading {
-            Reading::Closed(closed) => {
+        match shown {
+            Shown::Other(Reading::Closed(closed)) => {
                 let text = format!("a claim over {closed:?}");
                 self.broke(true_ms, "S7 a closed record is never claimed", text);
                 None
             }
-            Reading::Unreadable(_) => {
+            Shown::Other(_) => {
                 self.check_new_term(writer, lease, 0);
                 self.check_age(writer, self.grace_ms(writer));
                 Some(Ground::Healed)
             }
-            Reading::Lease(before) => {
+            Shown::Lease(before) => {
                 self.check_new_term(writer, lease, before.term.unwrap_or(0));
                 let kept = before.extra == lease.extra;
                 self.broke_unless(kept, true_ms, "S12 unknown fields are kept", || {
@@ -197,26 +198,25 @@ impl Oracle {
     /// A renewal, a tombstone, a parked lease: over our own newest record and nothing else.
     fn check_own_write(&mut self, writer: &Writer, lease: &Lease, version: &Version, aim: Aim) {
         let Look { session, true_ms, .. } = writer.look;
-        let Some(held) = self.own_deed(session, version).map(|deed| self.deeds[deed].clone())
-        else {
+        let Some(held) = self.own_deed(session, version) else {
             let text = format!("{aim:?} over {}, which it did not write", version.0);
             return self.broke(true_ms, "S12 only over the own version", text);
         };
         let term = lease.term.unwrap_or(0);
-        let graced = held.aim == Aim::Create;
+        let (held, graced) = (self.deeds[held].lease.clone(), self.deeds[held].aim == Aim::Create);
         self.broke_unless(!graced, true_ms, "S7 nothing in the grace", || {
             format!("{aim:?} over a record created from absence")
         });
-        let mut as_held = held.lease.clone();
-        as_held.sequence = lease.sequence;
-        as_held.last_updated = lease.last_updated;
-        as_held.parked = lease.parked;
-        if aim == Aim::Renew {
-            as_held.lease_ms = lease.lease_ms;
-            as_held.leader_addr.clone_from(&lease.leader_addr);
-        }
-        self.broke_unless(as_held == *lease, true_ms, "S12 every other field kept", || {
-            format!("{:?} became {lease:?}", held.lease)
+        let renews = aim == Aim::Renew;
+        let kept = (renews
+            || (held.lease_ms, &held.leader_addr) == (lease.lease_ms, &lease.leader_addr))
+            && (&held.leader_id, held.term, &held.session)
+                == (&lease.leader_id, lease.term, &lease.session)
+            && (held.acquired, held.transitions) == (lease.acquired, lease.transitions)
+            && (held.slot, held.slot_done, &held.extra)
+                == (lease.slot, lease.slot_done, &lease.extra);
+        self.broke_unless(kept, true_ms, "S12 every other field kept", || {
+            format!("{held:?} became {lease:?}")
         });
         if aim == Aim::Renew {
             // A held clock hides the authority for a moment; its earlier anchor only shortens the

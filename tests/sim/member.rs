@@ -5,6 +5,7 @@ use edgelect::config::Config;
 use edgelect::election::Election;
 
 use super::clocks::Clocks;
+use super::wire::{Client, Conversation};
 
 /// For how long something is cut off, and in which direction.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,12 +35,17 @@ pub struct Machine {
     pub cron: Option<Cron>,
     /// How long the work takes to stop after `Lost`, at most.
     pub work_end_ms: u64,
+    /// The work goes on writing to the fenced resource until it has stopped, without a look.
+    pub careless: bool,
 }
 
-/// The one request that is under way.
+/// The one operation that is under way.
 pub struct Flight {
-    pub request: usize,
+    pub operation: usize,
+    /// Its newest request, whose answer is awaited.
+    pub awaited: usize,
     pub due: Due,
+    pub conversation: Option<Conversation>,
 }
 
 /// When a timer is due: by the clock of the host that set it, and in truth.
@@ -54,6 +60,8 @@ pub struct Session {
     pub machine: usize,
     pub name: String,
     pub election: Election,
+    /// Between the election and the store, where the requests are HTTP.
+    pub client: Option<Client>,
     pub alive: bool,
     pub flight: Option<Flight>,
     /// How many timers fired before their due time by a single clock, which then had stepped back.
@@ -68,7 +76,13 @@ pub struct Session {
 }
 
 impl Session {
-    pub fn new(machine: usize, name: String, config: &Config, seed: u64) -> Self {
+    pub fn new(
+        machine: usize,
+        name: String,
+        config: &Config,
+        seed: u64,
+        client: Option<Client>,
+    ) -> Self {
         let election = Election::new(config.clone(), name.clone(), seed);
         let (alive, flight, wake, wakes, works) = (true, None, None, 0, Vec::new());
         let (early_timers, stopping_ms) = (0, None);
@@ -76,6 +90,7 @@ impl Session {
             machine,
             name,
             election,
+            client,
             alive,
             flight,
             early_timers,

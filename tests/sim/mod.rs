@@ -1,5 +1,6 @@
 //! A deterministic simulator of elections: the real state machine over a modelled store, network
-//! and clocks, held against the rules of the design by an observer who sees the true time.
+//! and clocks, held against the rules of the design by an observer who sees the true time. In its
+//! deeper depth the real S3 store code stands between, down to HTTP requests and answers.
 
 // Each test binary uses a part of it.
 #![allow(dead_code)]
@@ -8,13 +9,16 @@ pub mod chance;
 pub mod chaos;
 pub mod clocks;
 pub mod evidence;
+pub mod hash;
 pub mod member;
 pub mod network;
 pub mod oracle;
 pub mod report;
 pub mod requests;
+pub mod resource;
 pub mod run;
 pub mod schedule;
 pub mod stage;
 pub mod store;
+pub mod wire;
 pub mod world;

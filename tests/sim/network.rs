@@ -1,11 +1,12 @@
 //! What becomes of one request on its way to the store and back.
 
-use edgelect::store::{Fault, FaultKind, Outcome};
+use edgelect::lease::{Flaw, Reading};
+use edgelect::store::{Answer, Facts, Fault, FaultKind, Outcome};
 
 use super::chance::Chance;
 use super::report::{Kind, Tally};
 
-/// A way in which an honest answer is replaced.
+/// An answer that is given instead of the honest one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
     /// 500 or 503.
@@ -14,18 +15,29 @@ pub enum Trouble {
     TooMany,
     /// The connection broke.
     Reset,
-    /// 409, which a store answers without having done anything.
+    /// 409.
     Conflict,
-    /// 403.
+    /// 403 with the store's own code.
     Denied,
     /// 501 to a conditional header.
     Misconfigured,
-    /// An answer without an ETag or with a broken body.
-    Nonsense,
+}
+
+/// What happens to an honest answer on its way back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mangle {
+    NoEtag,
+    WeakEtag,
+    /// The body ends early, and nothing says so.
+    CutShort,
+    /// More follows the body than anybody reads.
+    Oversized,
+    /// An error document under the status of a success.
+    ErrorDocument,
 }
 
 /// The way of one request. Durations are true time.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Fate {
     /// How long it travels; `None` if it is lost.
     pub request_ms: Option<u64>,
@@ -35,11 +47,15 @@ pub struct Fate {
     pub before: Option<Trouble>,
     /// The request takes effect and is answered with this all the same.
     pub after: Option<Trouble>,
+    /// What the honest answer is made into.
+    pub mangle: Option<Mangle>,
     pub retry_after_ms: Option<u64>,
     /// A second copy takes effect this much later than the first.
     pub again_ms: Option<u64>,
     /// Only the second copy is answered.
     pub again_answers: bool,
+    /// The store sends the client to another region first.
+    pub redirect: bool,
 }
 
 impl Fate {
@@ -50,9 +66,11 @@ impl Fate {
             answer_ms: Some(answer_ms),
             before: None,
             after: None,
+            mangle: None,
             retry_after_ms: None,
             again_ms: None,
             again_answers: false,
+            redirect: false,
         }
     }
 }
@@ -60,15 +78,45 @@ impl Fate {
 impl Trouble {
     /// What the store's client makes of it.
     pub fn outcome(self, retry_after_ms: Option<u64>) -> Outcome {
-        let fault = |kind| Fault::new(kind, "a modelled fault");
-        let unknown = |kind| Outcome::Unknown { retry_after_ms, cause: fault(kind) };
+        let fault = |kind| Fault::new(kind, "");
+        let unknown =
+            |kind, retry_after_ms| Outcome::Unknown { retry_after_ms, cause: fault(kind) };
         match self {
-            Self::ServerError | Self::TooMany => unknown(FaultKind::Unavailable),
-            Self::Reset => unknown(FaultKind::Network),
-            Self::Nonsense => unknown(FaultKind::Nonsense),
+            Self::ServerError | Self::TooMany => unknown(FaultKind::Unavailable, retry_after_ms),
+            Self::Reset => unknown(FaultKind::Network, None),
             Self::Conflict => Outcome::Refused,
             Self::Denied => Outcome::Rejected(fault(FaultKind::Denied)),
             Self::Misconfigured => Outcome::Rejected(fault(FaultKind::Misconfigured)),
+        }
+    }
+
+    /// The whole answer; nothing is heard of the time over a broken connection.
+    pub fn answer(self, retry_after_ms: Option<u64>, facts: Facts) -> Answer {
+        let facts = if self == Self::Reset { Facts::default() } else { facts };
+        Answer { outcome: self.outcome(retry_after_ms), facts }
+    }
+}
+
+impl Mangle {
+    /// What the store's client makes of an honest answer that this happened to.
+    pub fn outcome(self, honest: Outcome) -> Outcome {
+        let nonsense = || Fault::new(FaultKind::Nonsense, "");
+        match (self, honest) {
+            (Self::NoEtag | Self::WeakEtag, Outcome::Written { .. }) => {
+                Outcome::Written { version: None }
+            }
+            (Self::NoEtag | Self::WeakEtag, Outcome::Found { .. }) => Outcome::Rejected(nonsense()),
+            (Self::CutShort, Outcome::Found { version, .. }) => {
+                Outcome::Found { version, reading: Reading::Unreadable(Flaw::NotJson) }
+            }
+            (Self::Oversized, Outcome::Found { version, .. }) => {
+                Outcome::Found { version, reading: Reading::Unreadable(Flaw::TooLarge) }
+            }
+            (Self::ErrorDocument, Outcome::Found { .. }) => Outcome::Rejected(nonsense()),
+            (Self::ErrorDocument, Outcome::Written { .. }) => {
+                Outcome::Unknown { retry_after_ms: None, cause: nonsense() }
+            }
+            (_, honest) => honest,
         }
     }
 }
@@ -84,7 +132,7 @@ pub struct Weather {
     rates: Vec<(Kind, u64)>,
 }
 
-const FAULTS: [Kind; 14] = [
+const FAULTS: [Kind; 21] = [
     Kind::RequestLost,
     Kind::AnswerLost,
     Kind::RequestDelayed,
@@ -95,10 +143,17 @@ const FAULTS: [Kind; 14] = [
     Kind::ErrorBefore,
     Kind::ErrorAfter,
     Kind::TooManyRequests,
+    Kind::TooManyAfter,
     Kind::Conflict,
+    Kind::ConflictAfter,
     Kind::Denied,
+    Kind::DeniedAfter,
     Kind::EtagMissing,
-    Kind::Nonsense,
+    Kind::EtagWeak,
+    Kind::CutShort,
+    Kind::Oversized,
+    Kind::ErrorDocument,
+    Kind::Redirected,
 ];
 
 impl Weather {
@@ -106,16 +161,19 @@ impl Weather {
     pub fn draw(chance: &mut Chance, lease_ms: u64) -> Self {
         let mut rates = Vec::new();
         for kind in FAULTS {
-            if chance.per_mille(350) {
+            if chance.per_mille(300) {
                 rates.push((kind, chance.pick(&[10, 30, 100, 250])));
             }
         }
         if chance.one_in(20) {
             rates.push((Kind::Misconfigured, 5));
         }
+        if chance.one_in(8) {
+            rates.push((Kind::MisconfiguredAfter, 10));
+        }
         let latency_ms =
             chance.pick(&[(0, 1), (1, 10), (5, 60), (20, 200), (lease_ms / 50, lease_ms / 10)]);
-        let delay_ms = lease_ms * chance.pick(&[1, 1, 2, 4]);
+        let delay_ms = lease_ms * chance.pick(&[1, 1, 1, 2, 2, 4, 4, 10]);
         let retry_after_ms = chance.pick(&[1_000, lease_ms / 2, 2 * lease_ms]);
         Self { latency_ms, delay_ms, retry_after_ms, rates }
     }
@@ -140,47 +198,73 @@ impl Weather {
 
     /// Applies one fault; false where it means nothing for this request.
     fn befall(&self, fate: &mut Fate, kind: Kind, write: bool, chance: &mut Chance) -> bool {
-        let honest = fate.before.is_none() && fate.after.is_none();
-        let asked_ms = chance.one_in(2).then_some(chance.between(1, self.retry_after_ms));
-        let (before, after) = match kind {
+        match kind {
             Kind::RequestLost => {
                 fate.request_ms = None;
-                return true;
+                true
             }
             Kind::AnswerLost => {
                 fate.answer_ms = None;
-                return true;
+                true
             }
             Kind::RequestDelayed => {
                 let travel_ms = &mut fate.request_ms;
                 *travel_ms = travel_ms.map(|ms| ms + chance.between(1, self.delay_ms));
-                return travel_ms.is_some();
+                travel_ms.is_some()
             }
             Kind::AnswerDelayed => {
                 let travel_ms = &mut fate.answer_ms;
                 *travel_ms = travel_ms.map(|ms| ms + chance.between(1, self.delay_ms));
-                return travel_ms.is_some();
+                travel_ms.is_some()
             }
-            Kind::Duplicate | Kind::DuplicateAnswered if !write => return false,
-            Kind::Duplicate | Kind::DuplicateAnswered => {
+            Kind::Duplicate | Kind::DuplicateAnswered if write => {
                 fate.again_ms = Some(chance.span(self.delay_ms));
                 fate.again_answers = kind == Kind::DuplicateAnswered;
-                return true;
+                true
             }
-            Kind::Reset => (Some(Trouble::Reset), None),
-            Kind::ErrorBefore => (Some(Trouble::ServerError), None),
-            Kind::TooManyRequests => (Some(Trouble::TooMany), None),
-            Kind::Denied => (Some(Trouble::Denied), None),
-            Kind::Misconfigured => (Some(Trouble::Misconfigured), None),
-            Kind::Conflict if write => (Some(Trouble::Conflict), None),
-            Kind::ErrorAfter if write => (None, Some(Trouble::ServerError)),
-            Kind::EtagMissing if write => (None, Some(Trouble::Nonsense)),
-            Kind::Nonsense if !write => (None, Some(Trouble::Nonsense)),
-            _ => return false,
-        };
-        if honest {
-            (fate.before, fate.after, fate.retry_after_ms) = (before, after, asked_ms);
+            Kind::Redirected => {
+                fate.redirect = true;
+                // Counted where it happens: only AWS does it.
+                false
+            }
+            _ => self.answer_otherwise(fate, kind, write, chance),
         }
-        honest
+    }
+
+    /// An answer that is not the honest one; at most one befalls a request.
+    fn answer_otherwise(
+        &self,
+        fate: &mut Fate,
+        kind: Kind,
+        write: bool,
+        chance: &mut Chance,
+    ) -> bool {
+        if fate.before.is_some() || fate.after.is_some() || fate.mangle.is_some() {
+            return false;
+        }
+        let late = chance.one_in(2);
+        match kind {
+            Kind::Reset if late => fate.after = Some(Trouble::Reset),
+            Kind::Reset => fate.before = Some(Trouble::Reset),
+            Kind::ErrorBefore => fate.before = Some(Trouble::ServerError),
+            Kind::TooManyRequests => fate.before = Some(Trouble::TooMany),
+            Kind::Denied => fate.before = Some(Trouble::Denied),
+            Kind::Misconfigured => fate.before = Some(Trouble::Misconfigured),
+            Kind::EtagMissing => fate.mangle = Some(Mangle::NoEtag),
+            Kind::EtagWeak => fate.mangle = Some(Mangle::WeakEtag),
+            Kind::ErrorDocument => fate.mangle = Some(Mangle::ErrorDocument),
+            Kind::CutShort if !write => fate.mangle = Some(Mangle::CutShort),
+            Kind::Oversized if !write => fate.mangle = Some(Mangle::Oversized),
+            Kind::Conflict if write => fate.before = Some(Trouble::Conflict),
+            Kind::ConflictAfter if write => fate.after = Some(Trouble::Conflict),
+            Kind::ErrorAfter if write => fate.after = Some(Trouble::ServerError),
+            Kind::TooManyAfter if write => fate.after = Some(Trouble::TooMany),
+            Kind::DeniedAfter if write => fate.after = Some(Trouble::Denied),
+            Kind::MisconfiguredAfter if write => fate.after = Some(Trouble::Misconfigured),
+            _ => return false,
+        }
+        let asked_ms = chance.between(1, self.retry_after_ms).div_ceil(1_000) * 1_000;
+        fate.retry_after_ms = late.then_some(asked_ms.min(300_000));
+        true
     }
 }

@@ -2,124 +2,95 @@
 
 use std::fmt::Write;
 
-/// What can befall a schedule; each kind has to fire often enough in a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    RequestLost,
-    AnswerLost,
-    RequestDelayed,
-    AnswerDelayed,
-    Duplicate,
-    DuplicateAnswered,
-    Reset,
-    ErrorBefore,
-    ErrorAfter,
-    TooManyRequests,
-    Conflict,
-    Denied,
-    Misconfigured,
-    EtagMissing,
-    Nonsense,
-    LateAnswer,
-    OwnWriteRefused,
-    MatchOnAbsent,
-    Relayed,
-    CutRequests,
-    CutAnswers,
-    Outage,
-    Deleted,
-    Garbage,
-    ForeignRecord,
-    NewerFormat,
-    Crash,
-    Restart,
-    Pause,
-    Suspend,
-    StepBack,
-    StepForward,
-    HeldClock,
-    Resign,
-    Stop,
-    Configure,
-    CronTick,
-    DoubledTick,
-    VanishedIsolate,
-    TwinIdentity,
-    PeerSilent,
-    PeerLies,
+/// An enum and the list of all that it has.
+macro_rules! listed {
+    ($(#[$about:meta])* $name:ident { $($each:ident),+ $(,)? }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name {
+            $($each),+
+        }
+
+        impl $name {
+            pub const ALL: [$name; [$($name::$each),+].len()] = [$($name::$each),+];
+        }
+    };
+}
+
+listed! {
+    /// What can befall a schedule; each kind has to fire often enough in a run.
+    Kind {
+        RequestLost,
+        AnswerLost,
+        RequestDelayed,
+        AnswerDelayed,
+        Duplicate,
+        DuplicateAnswered,
+        Reset,
+        ErrorBefore,
+        ErrorAfter,
+        TooManyRequests,
+        TooManyAfter,
+        Conflict,
+        ConflictAfter,
+        Denied,
+        DeniedAfter,
+        Misconfigured,
+        MisconfiguredAfter,
+        EtagMissing,
+        EtagWeak,
+        EtagUnquoted,
+        CutShort,
+        Oversized,
+        ErrorDocument,
+        LateAnswer,
+        OwnWriteRefused,
+        MatchOnAbsent,
+        StaleRead,
+        Relayed,
+        CachedDate,
+        Undated,
+        Redirected,
+        SignedAnew,
+        KeysExpired,
+        CutRequests,
+        CutAnswers,
+        Outage,
+        Deleted,
+        RolledBack,
+        Garbage,
+        ForeignRecord,
+        NewerFormat,
+        Crash,
+        Restart,
+        Pause,
+        Suspend,
+        StepBack,
+        StepForward,
+        HeldClock,
+        WildClocks,
+        Resign,
+        Stop,
+        Configure,
+        CronTick,
+        DoubledTick,
+        LateTick,
+        VanishedIsolate,
+        TwinIdentity,
+        PeerSilent,
+        PeerLies,
+        ZombieRefused,
+    }
 }
 
 impl Kind {
-    pub const ALL: [Kind; 42] = [
-        Kind::RequestLost,
-        Kind::AnswerLost,
-        Kind::RequestDelayed,
-        Kind::AnswerDelayed,
-        Kind::Duplicate,
-        Kind::DuplicateAnswered,
-        Kind::Reset,
-        Kind::ErrorBefore,
-        Kind::ErrorAfter,
-        Kind::TooManyRequests,
-        Kind::Conflict,
-        Kind::Denied,
-        Kind::Misconfigured,
-        Kind::EtagMissing,
-        Kind::Nonsense,
-        Kind::LateAnswer,
-        Kind::OwnWriteRefused,
-        Kind::MatchOnAbsent,
-        Kind::Relayed,
-        Kind::CutRequests,
-        Kind::CutAnswers,
-        Kind::Outage,
-        Kind::Deleted,
-        Kind::Garbage,
-        Kind::ForeignRecord,
-        Kind::NewerFormat,
-        Kind::Crash,
-        Kind::Restart,
-        Kind::Pause,
-        Kind::Suspend,
-        Kind::StepBack,
-        Kind::StepForward,
-        Kind::HeldClock,
-        Kind::Resign,
-        Kind::Stop,
-        Kind::Configure,
-        Kind::CronTick,
-        Kind::DoubledTick,
-        Kind::VanishedIsolate,
-        Kind::TwinIdentity,
-        Kind::PeerSilent,
-        Kind::PeerLies,
-    ];
+    /// Seen only where the requests are HTTP.
+    pub const OF_HTTP: [Kind; 3] = [Kind::Redirected, Kind::SignedAnew, Kind::KeysExpired];
 }
 
-/// Why a claim was allowed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ground {
-    Absent,
-    Tombstone,
-    Parked,
-    GraceOver,
-    OwnLapsed,
-    Healed,
-    Watched,
-    StoreClock,
-}
-
-impl Ground {
-    pub const ALL: [Ground; 8] = [
-        Ground::Absent,
-        Ground::Tombstone,
-        Ground::Parked,
-        Ground::GraceOver,
-        Ground::OwnLapsed,
-        Ground::Healed,
-        Ground::Watched,
-        Ground::StoreClock,
-    ];
+listed! {
+    /// Why a claim was allowed.
+    Ground { Absent, Tombstone, Parked, GraceOver, OwnLapsed, Healed, Watched, StoreClock }
 }
 
 /// The counts of one schedule, or of many.
@@ -189,6 +160,38 @@ impl Tally {
         for ground in Ground::ALL {
             self.claims[ground as usize] += other.claims(ground);
         }
+    }
+
+    /// Every number and its name.
+    pub fn numbers(&self) -> Vec<(String, u64)> {
+        let mut copy = self.clone();
+        let slots = copy.slots();
+        slots.into_iter().map(|(name, number)| (name, *number)).collect()
+    }
+
+    /// Sets the number of this name; `None` if there is no such name.
+    pub fn set_number(&mut self, name: &str, number: u64) -> Option<()> {
+        let (_, slot) = self.slots().into_iter().find(|(slot, _)| slot == name)?;
+        *slot = number;
+        Some(())
+    }
+
+    fn slots(&mut self) -> Vec<(String, &mut u64)> {
+        let mut slots = vec![
+            ("steps".to_owned(), &mut self.steps),
+            ("simulatedMs".to_owned(), &mut self.simulated_ms),
+            ("requests".to_owned(), &mut self.requests),
+            ("terms".to_owned(), &mut self.terms),
+            ("failovers".to_owned(), &mut self.failovers),
+            ("busiest".to_owned(), &mut self.busiest),
+            ("slowestPerMille".to_owned(), &mut self.slowest_per_mille),
+            ("leaderlessMs".to_owned(), &mut self.leaderless_ms),
+        ];
+        let faults = Kind::ALL.iter().map(|kind| format!("{kind:?}"));
+        slots.extend(faults.zip(&mut self.faults));
+        let claims = Ground::ALL.iter().map(|ground| format!("claim{ground:?}"));
+        slots.extend(claims.zip(&mut self.claims));
+        slots
     }
 
     /// The counts by kind, a few to a line.

@@ -4,23 +4,39 @@ use std::rc::Rc;
 
 use edgelect::election::{PeerAnswer, Step};
 use edgelect::lease::{self, Lease};
+use edgelect::request::{Request as HttpRequest, Response};
 use edgelect::store::{Answer, Condition, Facts, Outcome};
 
+use super::clocks::EPOCH_MS;
 use super::evidence::Writer;
 use super::member::Flight;
 use super::network::{Fate, Trouble};
 use super::oracle::{Deed, Look, Oracle};
-use super::report::Kind;
-use super::store::Asked;
-use super::world::{Event, World};
+use super::report::{Ground, Kind};
+use super::store::{Asked, Effect};
+use super::wire::{self, Conversation, Move, Turned};
+use super::world::{Depth, Event, World};
 
-/// One request under way, and what will become of it.
+/// One request on its way, and what will become of it.
 pub struct Request {
-    session: usize,
+    pub session: usize,
+    /// The operation that it belongs to: a redirected client asks more than once.
+    pub operation: usize,
     /// `None` for a question to a peer.
     pub asked: Option<Rc<Asked>>,
     fate: Fate,
     pub deed: Option<usize>,
+    http: Option<Rc<HttpRequest>>,
+}
+
+/// What comes back to one request.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// What it means: all that a store's client may conclude.
+    pub answer: Answer,
+    /// As it comes over the wire, where the requests are HTTP.
+    http: Option<Result<Response, String>>,
+    turned: Option<Turned>,
 }
 
 impl World {
@@ -29,11 +45,11 @@ impl World {
         let (asked, deed, timeout_ms) = match step {
             Step::Read { unless, timeout_ms } => (Asked::Read { unless }, None, timeout_ms),
             Step::Claim { lease, seen, timeout_ms } => {
-                let (asked, deed) = self.write(look, &lease, seen, true);
+                let (asked, deed) = self.write(look, *lease, seen, true);
                 (asked, Some(deed), timeout_ms)
             }
             Step::Renew { lease, held, timeout_ms } => {
-                let (asked, deed) = self.write(look, &lease, Condition::Match(held), false);
+                let (asked, deed) = self.write(look, *lease, Condition::Match(held), false);
                 (asked, Some(deed), timeout_ms)
             }
             Step::AskPeer { addr, timeout_ms } => return self.ask_peer(look, &addr, timeout_ms),
@@ -42,22 +58,35 @@ impl World {
         self.history.note(self.now_ms, || {
             format!("s{session} -> {}", asked_brief(&asked, self.oracle.deeds.last()))
         });
+        self.count_request(look);
+        let client = self.sessions[session].client.as_ref();
+        let mut conversation = client.map(|client| client.begin(&asked));
+        let http = conversation.as_mut().and_then(|talk| self.first_request(look, talk));
+        let operation = self.operations;
+        self.operations += 1;
+        let asked = Some(Rc::new(asked));
         let fate = self.fate(session, deed.is_some());
-        if let Some(travel_ms) = fate.request_ms {
-            let request = self.requests.len();
-            self.trouble_until(self.now_ms + travel_ms);
-            self.after(travel_ms, Event::Arrive { request, copy: false });
-            if let Some(again_ms) = fate.again_ms {
-                self.trouble_until(self.now_ms + travel_ms + again_ms);
-                self.after(travel_ms + again_ms, Event::Arrive { request, copy: true });
+        let http = http.map(Rc::new);
+        let request = Request { session, operation, asked, fate, deed, http };
+        self.under_way(look, timeout_ms, request, conversation);
+    }
+
+    fn first_request(&mut self, look: Look, talk: &mut Conversation) -> Option<HttpRequest> {
+        let keys = self.newest_keys();
+        let client = self.sessions[look.session].client.as_ref()?;
+        match talk.go_on(client, look.now, keys, None) {
+            Move::Sends(request) => Some(request),
+            Move::Ends(answer) => {
+                let text = format!("ended without a request: {answer:?}");
+                self.oracle.broke(self.now_ms, "the store code asks the store", text);
+                None
             }
         }
-        self.count_request(look);
-        self.under_way(
-            look,
-            timeout_ms,
-            Request { session, asked: Some(Rc::new(asked)), fate, deed },
-        );
+    }
+
+    /// The generation of credentials that the store takes from now on.
+    fn newest_keys(&self) -> u64 {
+        self.store.manners.credentials_ms.map_or(0, |ms| self.now_ms / ms)
     }
 
     fn count_request(&mut self, look: Look) {
@@ -75,18 +104,92 @@ impl World {
         });
     }
 
-    fn under_way(&mut self, look: Look, timeout_ms: u64, request: Request) {
-        let session = look.session;
-        self.requests.push(request);
-        let request = self.requests.len() - 1;
+    fn under_way(
+        &mut self,
+        look: Look,
+        timeout_ms: u64,
+        request: Request,
+        conversation: Option<Conversation>,
+    ) {
+        let (session, operation) = (look.session, request.operation);
+        let awaited = self.launch(request);
         let due = self.due(look, look.now.mono_ms + timeout_ms);
-        self.sessions[session].flight = Some(Flight { request, due });
-        self.at(due.true_ms, Event::Timeout { session, request });
+        self.sessions[session].flight = Some(Flight { operation, awaited, due, conversation });
+        self.at(due.true_ms, Event::Timeout { session, operation });
     }
 
-    fn write(&mut self, look: Look, lease: &Lease, seen: Condition, claim: bool) -> (Asked, usize) {
-        let body = lease::write(lease);
-        let aim = Oracle::aim(lease, &seen, claim);
+    /// Lets a request leave; its number.
+    fn launch(&mut self, request: Request) -> usize {
+        let number = self.requests.len();
+        let Request { fate, .. } = request;
+        let travels = request.asked.is_some();
+        self.requests.push(request);
+        if let Some(travel_ms) = fate.request_ms.filter(|_| travels) {
+            self.trouble_until(self.now_ms + travel_ms);
+            self.after(travel_ms, Event::Arrive { request: number, copy: false });
+            if let Some(again_ms) = fate.again_ms {
+                self.trouble_until(self.now_ms + travel_ms + again_ms);
+                self.after(travel_ms + again_ms, Event::Arrive { request: number, copy: true });
+            }
+        }
+        number
+    }
+
+    /// The client goes on with what came back: asks once more, or knows the end.
+    pub fn hear(&mut self, look: Look, request: usize, reply: Reply) -> Option<Answer> {
+        let Reply { answer: meant, http, turned } = reply;
+        let Some(http) = http else { return Some(meant) };
+        let keys = self.newest_keys();
+        let state = &mut self.sessions[look.session];
+        let (Some(client), Some(flight)) = (&state.client, &mut state.flight) else { return None };
+        let talk = flight.conversation.as_mut()?;
+        let answer = match talk.go_on(client, look.now, keys, Some(http)) {
+            Move::Sends(next) => {
+                self.ask_again(look, request, next, turned);
+                return None;
+            }
+            Move::Ends(answer) => *answer,
+        };
+        self.oracle.broke_unless(
+            wire::agrees(&answer, &meant),
+            self.now_ms,
+            "the store code says what an answer means",
+            || format!("{answer:?} was made of {meant:?}"),
+        );
+        Some(answer)
+    }
+
+    /// S8: only an answer that shows that nothing was done lets a request leave once more.
+    fn ask_again(&mut self, look: Look, before: usize, next: HttpRequest, turned: Option<Turned>) {
+        self.oracle.broke_unless(turned.is_some(), self.now_ms, "S8 sent once", || {
+            format!("s{} sends {next:?} again by itself", look.session)
+        });
+        self.tally.fault(match turned {
+            Some(Turned::Redirected) | None => Kind::Redirected,
+            Some(Turned::Skewed) => Kind::SignedAnew,
+            Some(Turned::Expired) => Kind::KeysExpired,
+        });
+        self.history.note(self.now_ms, || format!("s{} asks again: {turned:?}", look.session));
+        let Request { session, operation, asked, deed, .. } = &self.requests[before];
+        let (session, operation, asked, deed) = (*session, *operation, asked.clone(), *deed);
+        let fate = Fate { redirect: false, ..self.fate(session, deed.is_some()) };
+        let http = Some(Rc::new(next));
+        let awaited = self.launch(Request { session, operation, asked, fate, deed, http });
+        if let Some(flight) = &mut self.sessions[session].flight {
+            flight.awaited = awaited;
+        }
+    }
+
+    fn write(&mut self, look: Look, lease: Lease, seen: Condition, claim: bool) -> (Asked, usize) {
+        let (bytes, version) = match self.depth {
+            Depth::Core => (Rc::default(), self.store.etag_of(&lease)),
+            Depth::Store => {
+                let body = lease::write(&lease);
+                let version = self.store.etag(&body);
+                (Rc::from(body), version)
+            }
+        };
+        let aim = Oracle::aim(&lease, &seen, claim);
         let state = &self.sessions[look.session];
         let config = state.election.config();
         let born_ms = match &seen {
@@ -94,18 +197,17 @@ impl World {
             Condition::Absent => None,
         };
         let authority = state.election.authority(look.now).map(|authority| authority.term);
-        let writer = Writer {
-            look,
-            config,
-            authority,
-            working: state.works.contains(&lease.term.unwrap_or(0)),
-            born_ms,
-        };
-        if let Some(ground) = self.oracle.judge(&writer, lease, &seen, aim) {
+        let working = state.works.contains(&lease.term.unwrap_or(0));
+        let writer = Writer { look, config, authority, working, born_ms };
+        if let Some(ground) = self.oracle.judge(&writer, &lease, &seen, aim) {
             self.tally.claim(ground);
+            if ground == Ground::Healed {
+                self.oracle.tampered();
+            }
         }
-        let deed = self.oracle.wrote(look, lease, &body, aim, config);
-        (Asked::Write { body, condition: seen, write: deed }, deed)
+        let lease = Rc::new(lease);
+        let write = self.oracle.wrote(look, lease.clone(), version.clone(), aim, config);
+        (Asked::Write { lease, bytes, version, condition: seen, write }, write)
     }
 
     fn fate(&mut self, session: usize, write: bool) -> Fate {
@@ -116,7 +218,7 @@ impl World {
             .find(|script| script.machine == machine && script.write == write && script.times > 0);
         if let Some(script) = scripted {
             script.times -= 1;
-            return script.fate.clone();
+            return script.fate;
         }
         let mut fate = self.weather.fate(&mut self.chance, &mut self.tally, write);
         let cut = self.machines[machine].cut;
@@ -132,83 +234,139 @@ impl World {
     }
 
     pub fn on_arrive(&mut self, request: usize, copy: bool) {
-        let Request { session, asked, fate, deed } = &self.requests[request];
-        let (session, deed, fate) = (*session, *deed, fate.clone());
+        let Request { session, asked, fate, http, .. } = &self.requests[request];
+        let (session, fate, http) = (*session, *fate, http.clone());
         let Some(asked) = asked.clone() else { return };
-        let relayed = self.chance.per_mille(self.store.manners.relayed_per_mille);
-        let front_end = self.chance.next();
-        let mut answers = fate.answer_ms.filter(|_| copy == fate.again_answers);
-        let facts = self.store.facts(self.now_ms, front_end as usize % 8, relayed);
-        let down = self.outage.until_ms > self.now_ms;
-        let outcome = if down && self.outage.requests {
+        let answer_ms = fate.answer_ms.filter(|_| copy == fate.again_answers);
+        let front_end = self.chance.below(8) as usize;
+        let down = self.outage.until_ms > self.now_ms && self.outage.requests;
+        let facts = self.store.facts(self.now_ms, front_end);
+        let facts = self.shaded(facts, matches!(*asked, Asked::Read { .. }));
+        if down {
             self.tally.fault(Kind::Outage);
-            answers = answers.filter(|_| self.outage.refused);
-            Trouble::ServerError.outcome(None)
-        } else if let Some(trouble) = fate.before {
-            trouble.outcome(fate.retry_after_ms)
-        } else {
-            let effect = self.store.perform(self.now_ms, &asked, front_end % 8, relayed);
-            self.took_effect(deed, &effect.outcome, effect.accepted, effect.absent);
-            let nameless = matches!(effect.outcome, Outcome::Written { .. });
-            match fate.after {
-                Some(Trouble::Nonsense) if nameless => Outcome::Written { version: None },
-                Some(Trouble::Nonsense) if deed.is_some() => effect.outcome,
-                Some(trouble) => trouble.outcome(fate.retry_after_ms),
-                None => {
-                    return self.answer(session, request, answers, effect.outcome, effect.facts);
-                }
-            }
+            let answer_ms = answer_ms.filter(|_| self.outage.refused);
+            let reply = trouble(Trouble::ServerError, None, facts, http.is_some());
+            return self.answer(session, request, answer_ms, reply);
+        }
+        let mut condition = match &*asked {
+            Asked::Write { condition, .. } => Some(condition.clone()),
+            Asked::Read { .. } => None,
         };
-        self.answer(session, request, answers, outcome, facts);
+        if let Some(http) = &http {
+            let received = wire::receive(http, &asked);
+            let wrong = received.wrong.as_ref();
+            self.oracle.broke_unless(wrong.is_none(), self.now_ms, "S3 what is sent", || {
+                wrong.cloned().unwrap_or_default()
+            });
+            let (manners, keys) = (&self.store.manners, self.newest_keys());
+            if let Some(turned) = received.turned(self.now_ms, manners, keys, fate.redirect) {
+                let reply = turned_away(turned, self.now_ms, facts);
+                return self.answer(session, request, answer_ms, reply);
+            }
+            condition = received.condition;
+        }
+        let reply = match fate.before {
+            Some(before) => trouble(before, fate.retry_after_ms, facts, http.is_some()),
+            None => self.carry_out(request, &asked, condition.as_ref(), front_end, facts),
+        };
+        self.answer(session, request, answer_ms, reply);
     }
 
-    fn took_effect(
+    fn carry_out(
         &mut self,
-        deed: Option<usize>,
-        outcome: &Outcome,
-        accepted: bool,
-        absent: bool,
-    ) {
+        request: usize,
+        asked: &Asked,
+        condition: Option<&Condition>,
+        front_end: usize,
+        shaded: Facts,
+    ) -> Reply {
+        let Request { fate, deed, http, .. } = &self.requests[request];
+        let (fate, deed, over_http) = (*fate, *deed, http.is_some());
+        let stale = self.stale();
+        let mut effect = self.store.perform(self.now_ms, asked, condition, front_end, stale);
+        effect.facts = Facts { last_modified_ms: effect.facts.last_modified_ms, ..shaded };
+        self.took_effect(deed, &effect);
+        if let Some(after) = fate.after {
+            return trouble(after, fate.retry_after_ms, shaded, over_http);
+        }
+        let known = match asked {
+            Asked::Read { unless } => unless.as_ref(),
+            Asked::Write { .. } => None,
+        };
+        let http = over_http.then(|| Ok(wire::honest(&effect, known, fate.mangle)));
+        let Effect { outcome, facts, .. } = effect;
+        let outcome = match fate.mangle {
+            Some(mangle) => mangle.outcome(outcome),
+            None => outcome,
+        };
+        Reply { answer: Answer { outcome, facts }, http, turned: None }
+    }
+
+    /// What something on the way does to what an answer says about time.
+    fn shaded(&mut self, mut facts: Facts, read: bool) -> Facts {
+        let (undated, relayed, cached_ms) = {
+            let manners = &self.store.manners;
+            (manners.undated_per_mille, manners.relayed_per_mille, manners.cached_ms)
+        };
+        if self.chance.per_mille(relayed) {
+            self.tally.fault(Kind::Relayed);
+            facts.relayed = true;
+            let cached_ms = if read { cached_ms } else { 0 };
+            let old_ms = self.chance.span(cached_ms) / 1_000 * 1_000;
+            facts.cached = old_ms > 0;
+            if facts.cached && facts.date_ms.is_some() {
+                self.tally.fault(Kind::CachedDate);
+                facts.date_ms = facts.date_ms.map(|date_ms| date_ms - old_ms);
+            }
+        }
+        if facts.date_ms.is_some() && self.chance.per_mille(undated) {
+            self.tally.fault(Kind::Undated);
+            facts.date_ms = None;
+        }
+        facts
+    }
+
+    /// How many states back a read looks, where the store shows old ones.
+    fn stale(&mut self) -> Option<usize> {
+        let stale = self.chance.per_mille(self.store.manners.stale_per_mille);
+        let most = self.store.past.len();
+        let back = (stale && most > 0).then(|| self.chance.below(most as u64) as usize);
+        if back.is_some() {
+            self.tally.fault(Kind::StaleRead);
+        }
+        back
+    }
+
+    fn took_effect(&mut self, deed: Option<usize>, effect: &Effect) {
         let Some(deed) = deed else { return };
-        let line = if accepted { "lands" } else { "is refused" };
+        let line = if effect.accepted { "lands" } else { "is refused" };
         let Self { oracle, history, tally, now_ms, .. } = self;
         history.note(*now_ms, || {
             let deed = &oracle.deeds[deed];
             format!("   s{} #{} {:?} {line}", deed.session, deed.lease.sequence, deed.aim)
         });
-        if accepted {
+        if effect.accepted {
             oracle.accepted(*now_ms, deed);
-        } else if *outcome == Outcome::Refused {
+        } else if effect.outcome == Outcome::Refused {
             if oracle.deeds[deed].landed_ms.is_some() {
                 tally.fault(Kind::OwnWriteRefused);
             }
-            if absent {
+            if effect.absent {
                 tally.fault(Kind::MatchOnAbsent);
             }
         }
     }
 
-    fn answer(
-        &mut self,
-        session: usize,
-        request: usize,
-        travel_ms: Option<u64>,
-        outcome: Outcome,
-        facts: Facts,
-    ) {
+    fn answer(&mut self, session: usize, request: usize, travel_ms: Option<u64>, reply: Reply) {
         let cut = self.machines[self.sessions[session].machine].cut;
         let Some(travel_ms) = travel_ms else { return };
-        if facts.relayed {
-            self.tally.fault(Kind::Relayed);
-        }
         if (cut.until_ms > self.now_ms && cut.answers)
             || (self.outage.until_ms > self.now_ms && self.outage.answers)
         {
             self.tally.fault(Kind::CutAnswers);
             return;
         }
-        let answer = Box::new(Answer { outcome, facts });
-        self.after(travel_ms, Event::Deliver { session, request, answer });
+        self.after(travel_ms, Event::Deliver { session, request, reply: Box::new(reply) });
     }
 
     /// A peer answers by its own authority, or lies, or is silent.
@@ -234,16 +392,45 @@ impl World {
             answer = PeerAnswer::Silent;
         }
         self.history.note(self.now_ms, || format!("s{session} asks peer {addr}: {answer:?}"));
-        let request = self.requests.len();
+        let operation = self.operations;
+        self.operations += 1;
         let fate = Fate::calm(1, 1);
         let travel_ms = self.chance.between(1, 40);
-        self.under_way(look, timeout_ms, Request { session, asked: None, fate, deed: None });
-        self.after(travel_ms, Event::Peer { session, request, answer });
+        let request = Request { session, operation, asked: None, fate, deed: None, http: None };
+        self.under_way(look, timeout_ms, request, None);
+        let request = self.requests.len() - 1;
+        self.after(travel_ms, Event::Peer { session, request, answer: Box::new(answer) });
     }
 }
 
+fn trouble(trouble: Trouble, retry_after_ms: Option<u64>, facts: Facts, over_http: bool) -> Reply {
+    Reply {
+        answer: trouble.answer(retry_after_ms, facts),
+        http: over_http.then(|| wire::trouble(trouble, retry_after_ms, &facts)),
+        turned: None,
+    }
+}
+
+fn turned_away(turned: Turned, now_ms: u64, facts: Facts) -> Reply {
+    let http = Some(Ok(wire::turn_away(turned, now_ms, &facts)));
+    let answer = wire::turned_outcome(turned).answer(None, facts);
+    Reply { answer, http, turned: Some(turned) }
+}
+
 pub fn brief(answer: &Answer) -> String {
-    match &answer.outcome {
+    let Facts { date_ms, last_modified_ms, relayed, cached } = answer.facts;
+    let second = |ms: Option<u64>| ms.map(|ms| (ms as i64 - EPOCH_MS as i64) / 1_000);
+    let relayed = match (relayed, cached) {
+        (_, true) => " cached",
+        (true, _) => " relayed",
+        _ => "",
+    };
+    let (date, modified) = (second(date_ms), second(last_modified_ms));
+    format!("{} at {date:?} of {modified:?}{relayed}", outcome_brief(&answer.outcome))
+}
+
+fn outcome_brief(outcome: &Outcome) -> String {
+    match outcome {
         Outcome::Found { version, reading } => match reading {
             lease::Reading::Lease(lease) => format!(
                 "Found {} {} {:?}#{} term {:?}{}{}",

@@ -1,16 +1,55 @@
 //! Runs schedules, one or many, and tells what came out.
 
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::oracle::Violation;
 use super::report::Tally;
 use super::schedule::{Schedule, WITHIN_CONTRACT};
-use super::world::Event;
+use super::world::{Depth, Turn};
+
+/// One schedule's name: `core:7`, or `store:7` with the real store code between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seed {
+    pub depth: Depth,
+    pub number: u64,
+}
+
+impl fmt::Display for Seed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let depth = match self.depth {
+            Depth::Core => "core",
+            Depth::Store => "store",
+        };
+        write!(f, "{depth}:{}", self.number)
+    }
+}
+
+impl FromStr for Seed {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let refused = || {
+            let rule = "a seed is core:NUMBER or store:NUMBER, such as core:7";
+            format!("there is no seed {text:?}: {rule}, as a failing run prints it")
+        };
+        let (depth, number) = text.split_once(':').unwrap_or(("core", text));
+        let depth = match depth {
+            "core" => Depth::Core,
+            "store" => Depth::Store,
+            _ => return Err(refused()),
+        };
+        let number = number.parse().map_err(|_| refused())?;
+        Ok(Self { depth, number })
+    }
+}
 
 /// The end of one schedule.
 pub struct Ended {
-    pub seed: u64,
+    pub seed: Seed,
     pub tally: Tally,
     pub violation: Option<Violation>,
     pub hash: u64,
@@ -20,22 +59,22 @@ pub struct Ended {
 }
 
 /// Runs the schedule of one seed.
-pub fn run(seed: u64, keep: bool) -> Ended {
+pub fn run(seed: Seed, keep: bool) -> Ended {
     run_at_rate(seed, keep, WITHIN_CONTRACT)
 }
 
 /// The same with clock rates at so many thousandths of the contract.
-pub fn run_at_rate(seed: u64, keep: bool, rate_per_mille: u64) -> Ended {
-    let mut schedule = Schedule::draw(seed, rate_per_mille);
+pub fn run_at_rate(seed: Seed, keep: bool, rate_per_mille: u64) -> Ended {
+    let mut schedule = Schedule::draw(seed.number, seed.depth, rate_per_mille);
     schedule.world.history.keep = keep;
     let mut end_ms = u64::MAX;
     let mut settled = false;
     while schedule.world.oracle.violation.is_none() {
         match schedule.world.step(end_ms) {
             None => break,
-            Some(Event::Chaos) => schedule.strike(),
-            Some(Event::Heal) => schedule.heal(),
-            Some(_) => {}
+            Some(Turn::Chaos) => schedule.strike(),
+            Some(Turn::Heal) => schedule.heal(),
+            Some(Turn::Usual) => {}
         }
         let world = &mut schedule.world;
         if world.healed && !settled && world.now_ms >= world.trouble_until_ms {
@@ -56,7 +95,7 @@ pub fn run_at_rate(seed: u64, keep: bool, rate_per_mille: u64) -> Ended {
 fn check_liveness(schedule: &mut Schedule, settled: bool) {
     let bound_ms = schedule.bound_ms;
     let world = &mut schedule.world;
-    let late = settled && world.leaderless_ms > bound_ms;
+    let late = settled && !schedule.wild && world.leaderless_ms > bound_ms;
     let waited_ms = world.leaderless_ms;
     world.oracle.broke_unless(!late, world.now_ms, "I5 a leader after healing", || {
         format!("nobody led for {waited_ms} ms after healing; the bound is {bound_ms} ms")
@@ -78,7 +117,7 @@ fn check_memory(schedule: &mut Schedule) {
     }
 }
 
-fn finish(seed: u64, schedule: Schedule) -> Ended {
+fn finish(seed: Seed, schedule: Schedule) -> Ended {
     let Schedule { mut world, bound_ms, lease_ms, .. } = schedule;
     world.tally.simulated_ms = world.now_ms;
     world.tally.leaderless_ms = world.leaderless_ms;
@@ -89,51 +128,108 @@ fn finish(seed: u64, schedule: Schedule) -> Ended {
     Ended { seed, tally: world.tally, violation: world.oracle.violation, hash, lines, leases }
 }
 
+/// The file of all seeds that ever broke a rule; they run first.
+const FAILED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sim/failed.txt");
+
+/// Every seed that ever broke a rule.
+pub fn failed_before() -> Vec<Seed> {
+    let text = std::fs::read_to_string(FAILED).expect("tests/sim/failed.txt can be read");
+    let lines = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+    let seed = |line: &str| {
+        let first = line.split_whitespace().next().unwrap_or_default();
+        first.parse().unwrap_or_else(|error| panic!("tests/sim/failed.txt: {error}"))
+    };
+    lines.map(seed).collect()
+}
+
+/// Adds a seed to them.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn remember_failure(seed: Seed, check: &str) -> Result<(), String> {
+    if failed_before().contains(&seed) {
+        return Ok(());
+    }
+    let cannot = |error| format!("cannot add {seed} to {FAILED}: {error}");
+    let mut text = std::fs::read_to_string(FAILED).map_err(cannot)?;
+    text.push_str(&format!("{seed} {check}\n"));
+    std::fs::write(FAILED, text).map_err(cannot)
+}
+
 /// What a run of many schedules amounts to.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Summary {
     pub tally: Tally,
     pub schedules: u64,
     pub with_failover: u64,
-    pub leases: Vec<u64>,
+    /// How many schedules lasted so many of their group's longest leases.
+    pub leases: BTreeMap<u64, u64>,
     /// The failing schedules, lowest seed first.
-    pub broken: Vec<(u64, Violation)>,
+    pub broken: Vec<(Seed, Violation)>,
 }
 
 impl Summary {
     fn add(&mut self, ended: &Ended) {
         self.schedules += 1;
         self.with_failover += u64::from(ended.tally.failovers > 0);
-        self.leases.push(ended.leases);
+        *self.leases.entry(ended.leases).or_default() += 1;
         self.tally.add(&ended.tally);
         if let Some(violation) = &ended.violation {
             self.broken.push((ended.seed, violation.clone()));
         }
     }
 
-    pub fn median_leases(&mut self) -> u64 {
-        self.leases.sort_unstable();
-        self.leases.get(self.leases.len() / 2).copied().unwrap_or(0)
+    pub fn merge(&mut self, other: Self) {
+        self.schedules += other.schedules;
+        self.with_failover += other.with_failover;
+        self.tally.add(&other.tally);
+        for (leases, schedules) in other.leases {
+            *self.leases.entry(leases).or_default() += schedules;
+        }
+        self.broken.extend(other.broken);
+        self.broken.sort_by_key(|(seed, _)| seed.number);
+    }
+
+    pub fn median_leases(&self) -> u64 {
+        let mut left = self.schedules / 2;
+        for (leases, schedules) in &self.leases {
+            if *schedules > left {
+                return *leases;
+            }
+            left -= schedules;
+        }
+        0
     }
 }
 
-/// Runs the seeds from `first` on, on all cores. `prepare` is called once in each thread.
-pub fn run_many(first: u64, count: u64, prepare: impl Fn() + Sync) -> Summary {
-    run_chunks(first, count, prepare, false)
+/// The seeds of one run: so many from a first one on.
+#[derive(Clone, Copy, Debug)]
+pub struct Range {
+    pub depth: Depth,
+    pub first: u64,
+    pub count: u64,
+}
+
+/// Runs all of them, on all cores. `prepare` is called once in each thread, `progress` now and then
+/// with how many more have ended.
+pub fn run_many(range: Range, prepare: impl Fn() + Sync, progress: impl Fn(u64) + Sync) -> Summary {
+    run_chunks(range, prepare, progress, false)
 }
 
 /// Runs seeds until one breaks a rule (and those that are under way); what they broke, lowest seed
 /// first.
-pub fn run_until_broken(
-    first: u64,
-    count: u64,
-    prepare: impl Fn() + Sync,
-) -> Vec<(u64, Violation)> {
-    run_chunks(first, count, prepare, true).broken
+pub fn run_until_broken(range: Range, prepare: impl Fn() + Sync) -> Vec<(Seed, Violation)> {
+    run_chunks(range, prepare, |_| (), true).broken
 }
 
-fn run_chunks(first: u64, count: u64, prepare: impl Fn() + Sync, until_broken: bool) -> Summary {
+fn run_chunks(
+    range: Range,
+    prepare: impl Fn() + Sync,
+    progress: impl Fn(u64) + Sync,
+    until_broken: bool,
+) -> Summary {
     const CHUNK: u64 = 16;
+    let Range { depth, first, count } = range;
     let next = AtomicU64::new(0);
     let whole = Mutex::new(Summary::default());
     let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
@@ -147,29 +243,24 @@ fn run_chunks(first: u64, count: u64, prepare: impl Fn() + Sync, until_broken: b
                     if chunk >= count {
                         break;
                     }
-                    for seed in chunk..count.min(chunk + CHUNK) {
-                        part.add(&run(first + seed, false));
+                    let end = count.min(chunk + CHUNK);
+                    for number in first + chunk..first + end {
+                        part.add(&run(Seed { depth, number }, false));
                     }
+                    progress(end - chunk);
                     if until_broken && !part.broken.is_empty() {
                         next.store(count, Ordering::Relaxed);
                     }
                 }
-                let mut whole = whole.lock().expect("no thread panics with the lock");
-                whole.schedules += part.schedules;
-                whole.with_failover += part.with_failover;
-                whole.leases.append(&mut part.leases);
-                whole.tally.add(&part.tally);
-                whole.broken.append(&mut part.broken);
+                whole.lock().expect("no thread panics with the lock").merge(part);
             });
         }
     });
-    let mut whole = whole.into_inner().expect("every thread has ended");
-    whole.broken.sort_by_key(|(seed, _)| *seed);
-    whole
+    whole.into_inner().expect("every thread has ended")
 }
 
 /// The end of a failing schedule's history and how to run it alone.
-pub fn retell(seed: u64) -> String {
+pub fn retell(seed: Seed) -> String {
     const LAST_LINES: usize = 200;
     let ended = run(seed, true);
     let from = ended.lines.len().saturating_sub(LAST_LINES);
@@ -177,8 +268,5 @@ pub fn retell(seed: u64) -> String {
     let violation = ended.violation.map_or("no violation".to_owned(), |violation| {
         format!("at {} ms: {}: {}", violation.at_ms, violation.check, violation.text)
     });
-    format!(
-        "{told}\nseed {seed}: {violation}\nagain: EDGELECT_SEED={seed} cargo test \
-         --test simulation schedules -- --nocapture"
-    )
+    format!("{told}\nseed {seed}: {violation}\nagain: npm run prove -- --seed {seed}")
 }

@@ -10,8 +10,9 @@ use super::clocks::Clocks;
 use super::member::Cron;
 use super::network::Weather;
 use super::oracle::Contract;
+use super::report::Kind;
 use super::store::Manners;
-use super::world::{Event, World};
+use super::world::{Depth, Event, World};
 
 /// What the environment does to a schedule between requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +34,7 @@ pub enum Blow {
     Garbage,
     Foreign,
     NewerFormat,
+    RollBack,
 }
 
 const BLOWS: [Blow; 16] = [
@@ -68,6 +70,8 @@ pub struct Schedule {
     /// Leases that members may be configured to.
     pub leases_ms: Vec<u64>,
     pub stepped_forward: bool,
+    /// Its clocks keep to no contract.
+    pub wild: bool,
     /// A machine that crashes again and again, and how often it still will.
     pub crash_loop: (usize, u64),
 }
@@ -81,36 +85,46 @@ struct Group {
     margin_parts: u64,
     peers: bool,
     worst_ppm: u64,
+    /// Clocks run as they like: rates, steps, all at once.
+    wild: bool,
 }
 
 /// How far clock rates may go beyond the contract, in thousandths of the contract; 900 keeps within
 /// it.
 pub const WITHIN_CONTRACT: u64 = 900;
 
+/// One seed in so many runs clocks outside the contract.
+pub const ONE_WILD_IN: u64 = 8;
+
 impl Schedule {
-    pub fn draw(seed: u64, rate_per_mille: u64) -> Self {
+    pub fn draw(seed: u64, depth: Depth, rate_per_mille: u64) -> Self {
         let mut chance = Chance::new(seed ^ 0xED6E_1EC7);
-        let group = Group::draw(&mut chance, rate_per_mille);
+        let beyond = rate_per_mille > WITHIN_CONTRACT;
+        let wild = !beyond && seed % ONE_WILD_IN == ONE_WILD_IN - 1;
+        let group = Group::draw(&mut chance, rate_per_mille, wild);
         let lease_ms = group.max_lease_ms;
-        let undated = chance.one_in(8);
         let crons = chance.one_in(3);
-        let apart_ms = group.store_skew_ms;
-        let manners = Manners {
-            front_end_ms: vec![0, chance.pick(&[0, apart_ms / 2, apart_ms])],
-            undated,
-            relayed_per_mille: chance.pick(&[0, 0, 0, 200, 1_000]),
-            full_304: chance.one_in(2),
-        };
+        let manners = draw_manners(&mut chance, &group);
         let contract = Contract {
             worst_ppm: group.worst_ppm,
-            clocks: rate_per_mille <= WITHIN_CONTRACT,
+            clocks: !beyond && !wild,
             shortest_lease_ms: group.leases_ms.iter().copied().min().unwrap_or(0),
-            dated: !undated,
+            dated: !manners.undated,
+            always_dated: !manners.undated && manners.undated_per_mille == 0,
+            wild,
         };
         let mut world = World::new(seed, manners, contract);
+        world.depth = depth;
+        world.late_ticks = chance.one_in(3);
+        if wild {
+            world.tally.fault(Kind::WildClocks);
+        }
+        if world.store.manners.unquoted {
+            world.tally.fault(Kind::EtagUnquoted);
+        }
         world.weather = Weather::draw(&mut chance, lease_ms);
         world.peer_trouble = chance.pick(&[0, 100, 500]);
-        if rate_per_mille > WITHIN_CONTRACT {
+        if beyond {
             // The canary needs the shortest ways, so that only the clocks can be at fault.
             world.weather = Weather::calm();
         }
@@ -123,6 +137,7 @@ impl Schedule {
             bound_ms: 0,
             leases_ms: group.leases_ms.clone(),
             stepped_forward: false,
+            wild,
             crash_loop: (0, 0),
         };
         schedule.draw_members(&mut chance, &group, crons);
@@ -140,7 +155,7 @@ impl Schedule {
             let cron = crons && chance.one_in(2);
             let twin = member > 0 && chance.one_in(6);
             if twin {
-                self.world.tally.fault(super::report::Kind::TwinIdentity);
+                self.world.tally.fault(Kind::TwinIdentity);
             }
             let name = if twin { member - 1 } else { member };
             let mut config = group.config(chance, name, member, cron);
@@ -164,6 +179,7 @@ impl Schedule {
             let machine = self.world.add_machine(config, clocks, cron);
             self.world.machines[machine].work_end_ms =
                 chance.pick(&[0, 20, self.lease_ms / 20, self.lease_ms]);
+            self.world.machines[machine].careless = chance.one_in(4);
             let begin_ms = chance.span(2 * self.lease_ms);
             let begin = match cron {
                 Some(_) => Event::Tick { machine, copy: false },
@@ -179,8 +195,13 @@ impl Schedule {
                 self.blows.push(blow);
             }
         }
+        if self.wild {
+            // A backup that is restored under a running group: documented as not to be done.
+            self.blows.push(Blow::RollBack);
+            self.world.store.keeps_past = true;
+        }
         // A suspend and a step back together hide from both clocks of a host: beyond S11.
-        if self.blows.contains(&Blow::Suspend) {
+        if self.blows.contains(&Blow::Suspend) && !self.wild {
             self.blows.retain(|blow| *blow != Blow::StepBack);
         }
         // A foreign record is waited out by each member's own lease: safe where all have the same
@@ -225,10 +246,29 @@ impl Schedule {
     }
 }
 
+fn draw_manners(chance: &mut Chance, group: &Group) -> Manners {
+    let (lease_ms, apart_ms) = (group.max_lease_ms, group.store_skew_ms);
+    Manners {
+        front_end_ms: vec![0, chance.pick(&[0, apart_ms / 2, apart_ms])],
+        undated: chance.one_in(8),
+        undated_per_mille: chance.pick(&[0, 0, 0, 0, 0, 50, 500]),
+        relayed_per_mille: chance.pick(&[0, 0, 0, 200, 1_000]),
+        cached_ms: chance.pick(&[0, 0, lease_ms, 4 * lease_ms]),
+        stale_per_mille: chance.pick(&[0, 0, 0, 0, 20, 300]),
+        full_304: chance.one_in(2),
+        unquoted: chance.one_in(8),
+        aws: chance.one_in(2),
+        credentials_ms: chance.one_in(3).then_some(3 * lease_ms),
+    }
+}
+
 impl Group {
-    fn draw(chance: &mut Chance, rate_per_mille: u64) -> Self {
-        let base_ms =
-            chance.pick(&[1_000, 1_500, 2_000, 6_000, 6_000, 10_000, 15_000, 15_000, 30_000]);
+    fn draw(chance: &mut Chance, rate_per_mille: u64, wild: bool) -> Self {
+        // The seeds' settings most of the time, and the shortest for the edges.
+        let base_ms = chance.pick(&[
+            1_000, 1_500, 2_000, 6_000, 10_000, 10_000, 10_000, 15_000, 15_000, 15_000, 15_000,
+            15_000, 30_000, 30_000, 30_000, 45_000,
+        ]);
         let leases_ms = if chance.one_in(3) {
             vec![base_ms, 1_000.max(base_ms / 2), 1_000.max(base_ms / 3)]
         } else {
@@ -244,7 +284,8 @@ impl Group {
             store_skew_ms: chance.pick(&[2_000, 2_000, 500, 100]),
             margin_parts,
             peers: chance.one_in(3),
-            worst_ppm: contract_ppm * rate_per_mille / 1_000,
+            worst_ppm: if wild { 300_000 } else { contract_ppm * rate_per_mille / 1_000 },
+            wild,
         }
     }
 
@@ -260,7 +301,8 @@ impl Group {
         let address = format!("m{member}:80");
         let pace = chance.pick(&[1, 2, 3]);
         loop {
-            let divisor = chance.between(3, 12);
+            // The seeds renew three times in a lease.
+            let divisor = chance.pick(&[3, 3, 3, 3, 3, 4, 6, 12]);
             let settings = Settings {
                 lockfile_path: Some("leader.json".to_owned()),
                 server_id: server_id.clone(),

@@ -2,7 +2,7 @@
 
 use edgelect::config::{Config, Follow, HostClock, Settings};
 use edgelect::election::{Event as Told, LostReason};
-use edgelect::lease::{Lease, Reading};
+use edgelect::lease::Lease;
 
 use super::clocks::Clocks;
 use super::network::Fate;
@@ -54,10 +54,17 @@ impl Stage {
         let manners = Manners { front_end_ms: vec![0], undated, ..Manners::default() };
         let leases_ms = settings.iter().filter_map(|settings| settings.leader_timeout_ms);
         let shortest_lease_ms = leases_ms.min().unwrap_or(LEASE_MS);
-        let contract =
-            Contract { worst_ppm: 52_000, clocks: true, shortest_lease_ms, dated: !undated };
+        let contract = Contract {
+            worst_ppm: 52_000,
+            clocks: true,
+            shortest_lease_ms,
+            dated: !undated,
+            always_dated: !undated,
+            wild: false,
+        };
         let mut world = World::new(7, manners, contract);
         world.restarts = false;
+        world.told = Some(Vec::new());
         for settings in settings {
             let single = settings.clock == HostClock::One;
             world.add_machine(config(settings), Clocks::new(single, 0, 1_000, 0), None);
@@ -135,11 +142,9 @@ impl Stage {
 
     /// Why a machine's sessions lost their terms, in order.
     pub fn lost(&self, machine: usize) -> Vec<LostReason> {
-        let of_machine = self
-            .world
-            .told
-            .iter()
-            .filter(|(session, _)| self.world.sessions[*session].machine == machine);
+        let told = self.world.told.iter().flatten();
+        let of_machine =
+            told.filter(|(session, _)| self.world.sessions[*session].machine == machine);
         let reason = |told: &Told| match told {
             Told::Lost { reason, .. } => Some(*reason),
             _ => None,
@@ -152,7 +157,7 @@ impl Stage {
     }
 
     fn count(&self, machine: usize, which: impl Fn(&Told) -> bool) -> usize {
-        let told = self.world.told.iter();
+        let told = self.world.told.iter().flatten();
         told.filter(|(session, told)| {
             self.world.sessions[*session].machine == machine && which(told)
         })
@@ -161,10 +166,7 @@ impl Stage {
 
     /// The readable record in the store.
     pub fn record(&self) -> Option<&Lease> {
-        match self.world.store.object.as_ref().map(|object| &object.reading) {
-            Some(Reading::Lease(lease)) => Some(lease),
-            _ => None,
-        }
+        self.world.store.object.as_ref()?.shown.lease()
     }
 
     /// What becomes of the next writes (or reads) of a machine.

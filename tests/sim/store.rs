@@ -2,26 +2,71 @@
 //! effect.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::BuildHasherDefault;
+use std::rc::Rc;
 
-use edgelect::lease::{self, Reading};
+use edgelect::lease::{self, Lease, Reading, Stamp};
 use edgelect::store::{Condition, Facts, Outcome, Version};
 
 use super::clocks::EPOCH_MS;
+use super::hash::{Fingerprint, Quick};
 
 /// What a request asks of the store.
 #[derive(Clone, Debug)]
 pub enum Asked {
-    Read { unless: Option<Version> },
-    Write { body: Vec<u8>, condition: Condition, write: usize },
+    Read {
+        unless: Option<Version>,
+    },
+    Write {
+        lease: Rc<Lease>,
+        /// The JSON, where the requests are HTTP.
+        bytes: Rc<[u8]>,
+        /// The ETag that these bytes have.
+        version: Version,
+        condition: Condition,
+        /// The entry of the oracle's book of writes.
+        write: usize,
+    },
+}
+
+/// What a body says, cheap to keep.
+#[derive(Clone, Debug)]
+pub enum Shown {
+    Lease(Rc<Lease>),
+    Other(Reading),
+}
+
+impl Shown {
+    pub fn of(reading: Reading) -> Self {
+        match reading {
+            Reading::Lease(lease) => Self::Lease(Rc::new(*lease)),
+            other => Self::Other(other),
+        }
+    }
+
+    pub fn reading(&self) -> Reading {
+        match self {
+            Self::Lease(lease) => Reading::Lease(Box::new((**lease).clone())),
+            Self::Other(reading) => reading.clone(),
+        }
+    }
+
+    pub fn lease(&self) -> Option<&Lease> {
+        match self {
+            Self::Lease(lease) => Some(lease),
+            Self::Other(_) => None,
+        }
+    }
 }
 
 /// The object and what the all-seeing observer knows of it.
 #[derive(Clone)]
 pub struct Object {
     pub version: Version,
-    pub reading: Reading,
-    modified_s: u64,
+    pub shown: Shown,
+    /// The body; empty for a member's write where the requests are not HTTP.
+    pub bytes: Rc<[u8]>,
+    pub modified_s: u64,
     /// The entry of the oracle's book of writes; `None` for an operator's.
     pub write: Option<usize>,
 }
@@ -33,10 +78,22 @@ pub struct Manners {
     pub front_end_ms: Vec<u64>,
     /// Answers carry no `Date`.
     pub undated: bool,
+    /// Of a thousand answers, how many carry no `Date` although the others do.
+    pub undated_per_mille: u64,
     /// Of a thousand answers, how many carry `Via`.
     pub relayed_per_mille: u64,
+    /// How old the `Date` of a relayed answer may be, in milliseconds.
+    pub cached_ms: u64,
+    /// Of a thousand reads, how many show an older state.
+    pub stale_per_mille: u64,
     /// 304 repeats `Last-Modified`.
     pub full_304: bool,
+    /// ETags come without quotes.
+    pub unquoted: bool,
+    /// The store is one of AWS's, which send clients to other regions.
+    pub aws: bool,
+    /// After how many milliseconds credentials expire, where they do.
+    pub credentials_ms: Option<u64>,
 }
 
 /// The end of one request at the store.
@@ -47,24 +104,64 @@ pub struct Effect {
     pub accepted: bool,
     /// A conditional request met no object at all.
     pub absent: bool,
+    /// The body that a read shows.
+    pub bytes: Rc<[u8]>,
 }
 
 pub struct ModelStore {
     pub object: Option<Object>,
     pub manners: Manners,
-    born_ms: HashMap<Version, u64>,
+    /// Earlier states, newest last, where something may show or restore them.
+    pub past: Vec<Option<Object>>,
+    pub keeps_past: bool,
+    born_ms: HashMap<Version, u64, BuildHasherDefault<Quick>>,
 }
 
-/// The ETag of a body: S3's are hashes of the content, so equal bodies have equal ones.
-pub fn etag(body: &[u8]) -> Version {
-    let mut hasher = DefaultHasher::new();
-    body.hash(&mut hasher);
-    Version(format!("\"{:016x}\"", hasher.finish()))
-}
+/// How many earlier states are kept.
+const MOST_PAST: usize = 6;
 
 impl ModelStore {
     pub fn new(manners: Manners) -> Self {
-        Self { object: None, manners, born_ms: HashMap::new() }
+        let keeps_past = manners.stale_per_mille > 0;
+        let born_ms = HashMap::default();
+        Self { object: None, manners, past: Vec::new(), keeps_past, born_ms }
+    }
+
+    /// The ETag of a body: S3's are hashes of the content, so equal bodies have equal ones.
+    pub fn etag(&self, body: &[u8]) -> Version {
+        let mut print = Fingerprint::default();
+        print.bytes(body);
+        self.named(print)
+    }
+
+    /// The same without writing the JSON: equal records have equal bodies.
+    pub fn etag_of(&self, lease: &Lease) -> Version {
+        let mut print = Fingerprint::default();
+        let optional = |number: Option<u64>| number.map_or((0, 0), |number| (1, number));
+        print.bytes(lease.leader_id.as_bytes());
+        print.bytes(lease.leader_addr.as_bytes());
+        print.bytes(lease.session.as_deref().unwrap_or_default().as_bytes());
+        let acquired = lease.acquired.map(|at_ms| at_ms as u64);
+        let stamp = match lease.last_updated {
+            Stamp::At(at_ms) => Some(at_ms as u64),
+            Stamp::Released => None,
+        };
+        for (some, number) in
+            [lease.term, lease.lease_ms, lease.slot, acquired, stamp].map(optional)
+        {
+            print.number(some);
+            print.number(number);
+        }
+        print.number(lease.sequence);
+        print.number(lease.transitions);
+        print.number(u64::from(lease.parked));
+        print.number(lease.slot_done.map_or(2, u64::from));
+        print.bytes(lease.extra.to_json().as_bytes());
+        self.named(print)
+    }
+
+    fn named(&self, print: Fingerprint) -> Version {
+        Version(print.text(if self.manners.unquoted { "" } else { "\"" }))
     }
 
     /// When this version first came into being, in true time. A held-up duplicate of a creation can
@@ -75,64 +172,111 @@ impl ModelStore {
 
     /// An operator's hand: no condition.
     pub fn put(&mut self, now_ms: u64, body: &[u8]) {
-        self.change(now_ms, 0, body, None);
+        let version = self.etag(body);
+        let shown = Shown::of(lease::read(body));
+        self.change(now_ms, 0, version, shown, Rc::from(body), None);
     }
 
     pub fn delete(&mut self) {
+        self.remember();
         self.object = None;
     }
 
-    /// Answers one request at this instant by this front end.
-    pub fn perform(&mut self, now_ms: u64, asked: &Asked, front_end: u64, relayed: bool) -> Effect {
-        let front_end = (front_end % self.manners.front_end_ms.len() as u64) as usize;
-        let mut facts = self.facts(now_ms, front_end, relayed);
+    /// An operator restores a backup; whose write it holds, if it changed anything.
+    pub fn roll_back(&mut self, now_ms: u64, back: usize) -> bool {
+        let Some(Some(old)) = self.past.iter().rev().nth(back).cloned() else { return false };
+        let write = old.write;
+        self.change(now_ms, 0, old.version, old.shown, old.bytes, write);
+        true
+    }
+
+    /// Answers one request at this instant by this front end. `condition` is what a write really
+    /// carries; `stale` counts back through the earlier states.
+    pub fn perform(
+        &mut self,
+        now_ms: u64,
+        asked: &Asked,
+        condition: Option<&Condition>,
+        front_end: usize,
+        stale: Option<usize>,
+    ) -> Effect {
+        let front_end = front_end % self.manners.front_end_ms.len();
+        let mut facts = self.facts(now_ms, front_end);
         let mut accepted = false;
+        let mut bytes = Rc::default();
         let absent = self.object.is_none();
         let outcome = match asked {
-            Asked::Read { unless } => self.read(unless.as_ref(), &mut facts),
-            Asked::Write { body, condition, write } => {
+            Asked::Read { unless } => self.read(unless.as_ref(), &mut facts, &mut bytes, stale),
+            Asked::Write { lease, bytes, version, write, .. } => {
                 accepted = match (condition, &self.object) {
-                    (Condition::Absent, object) => object.is_none(),
-                    (Condition::Match(version), Some(object)) => object.version == *version,
-                    (Condition::Match(_), None) => false,
+                    (None, _) => true,
+                    (Some(Condition::Absent), object) => object.is_none(),
+                    (Some(Condition::Match(held)), Some(object)) => object.version == *held,
+                    (Some(Condition::Match(_)), None) => false,
                 };
                 if accepted {
-                    self.change(now_ms, front_end, body, Some(*write));
-                    Outcome::Written { version: Some(etag(body)) }
+                    let (shown, bytes) = (Shown::Lease(lease.clone()), bytes.clone());
+                    self.change(now_ms, front_end, version.clone(), shown, bytes, Some(*write));
+                    Outcome::Written { version: Some(version.clone()) }
                 } else {
                     Outcome::Refused
                 }
             }
         };
-        Effect { outcome, facts, accepted, absent }
+        Effect { outcome, facts, accepted, absent, bytes }
     }
 
     /// What an answer of this front end says about time, whatever else it says.
-    pub fn facts(&self, now_ms: u64, front_end: usize, relayed: bool) -> Facts {
+    pub fn facts(&self, now_ms: u64, front_end: usize) -> Facts {
         let front_end = front_end % self.manners.front_end_ms.len();
         let date_ms = (!self.manners.undated).then_some(self.clock_s(now_ms, front_end) * 1_000);
-        Facts { date_ms, last_modified_ms: None, relayed }
+        Facts { date_ms, ..Facts::default() }
     }
 
-    fn read(&self, unless: Option<&Version>, facts: &mut Facts) -> Outcome {
-        let Some(object) = &self.object else { return Outcome::Missing };
+    fn read(
+        &self,
+        unless: Option<&Version>,
+        facts: &mut Facts,
+        bytes: &mut Rc<[u8]>,
+        stale: Option<usize>,
+    ) -> Outcome {
+        let old = stale.and_then(|back| self.past.iter().rev().nth(back));
+        let Some(object) = old.unwrap_or(&self.object) else { return Outcome::Missing };
         let modified_ms = Some(object.modified_s * 1_000);
         if unless == Some(&object.version) {
             facts.last_modified_ms = modified_ms.filter(|_| self.manners.full_304);
             return Outcome::Unchanged;
         }
         facts.last_modified_ms = modified_ms;
-        Outcome::Found { version: object.version.clone(), reading: object.reading.clone() }
+        *bytes = object.bytes.clone();
+        Outcome::Found { version: object.version.clone(), reading: object.shown.reading() }
     }
 
-    fn change(&mut self, now_ms: u64, front_end: usize, body: &[u8], write: Option<usize>) {
-        let version = etag(body);
+    fn remember(&mut self) {
+        if self.keeps_past {
+            self.past.push(self.object.clone());
+            if self.past.len() > MOST_PAST {
+                self.past.remove(0);
+            }
+        }
+    }
+
+    fn change(
+        &mut self,
+        now_ms: u64,
+        front_end: usize,
+        version: Version,
+        shown: Shown,
+        bytes: Rc<[u8]>,
+        write: Option<usize>,
+    ) {
+        self.remember();
         self.born_ms.entry(version.clone()).or_insert(now_ms);
         let modified_s = self.clock_s(now_ms, front_end);
-        self.object = Some(Object { version, reading: lease::read(body), modified_s, write });
+        self.object = Some(Object { version, shown, bytes, modified_s, write });
     }
 
-    fn clock_s(&self, now_ms: u64, front_end: usize) -> u64 {
+    pub fn clock_s(&self, now_ms: u64, front_end: usize) -> u64 {
         (EPOCH_MS + now_ms + self.manners.front_end_ms[front_end]) / 1_000
     }
 }

@@ -9,13 +9,16 @@ use edgelect::config::Config;
 use edgelect::election::{Event as Told, Input, PeerAnswer, Step};
 use edgelect::store::{Answer, Facts, Fault, FaultKind, Outcome};
 
+use super::wire::Client;
+
 use super::chance::Chance;
 use super::clocks::Clocks;
 use super::member::{Cron, Cut, Due, Machine, Session};
 use super::network::{Fate, Weather};
 use super::oracle::{Contract, Look, Oracle};
 use super::report::{History, Kind, Tally};
-use super::requests::{Request, brief};
+use super::requests::{Reply, Request, brief};
+use super::resource::Resource;
 use super::store::{Manners, ModelStore};
 
 /// Something that happens at one true instant.
@@ -24,15 +27,19 @@ pub enum Event {
     /// A driver's timer.
     Wake { session: usize, wakes: u64 },
     /// A request is cut off.
-    Timeout { session: usize, request: usize },
+    Timeout { session: usize, operation: usize },
     /// A request, or its second copy, takes effect.
     Arrive { request: usize, copy: bool },
     /// An answer reaches the driver.
-    Deliver { session: usize, request: usize, answer: Box<Answer> },
+    Deliver { session: usize, request: usize, reply: Box<Reply> },
     /// A peer's answer reaches the driver.
-    Peer { session: usize, request: usize, answer: PeerAnswer },
+    Peer { session: usize, request: usize, answer: Box<PeerAnswer> },
     /// The work of one lost term has stopped.
     WorkEnds { session: usize, term: u64 },
+    /// The work of one term writes to the fenced resource.
+    Act { session: usize, term: u64 },
+    /// Such a write arrives.
+    ActArrives { session: usize, term: u64 },
     /// A stopped process runs again.
     Resume { machine: usize },
     /// A new session starts.
@@ -47,6 +54,24 @@ pub enum Event {
     Chaos,
     /// No faults from here on.
     Heal,
+}
+
+/// What stands between the election and the store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Depth {
+    /// A store in the election's own words.
+    #[default]
+    Core,
+    /// The real S3 store code, and HTTP.
+    Store,
+}
+
+/// What a step was for whoever runs the schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    Chaos,
+    Heal,
+    Usual,
 }
 
 /// An event in the queue: first by time, then by chance.
@@ -92,6 +117,7 @@ pub struct Script {
 pub struct World {
     pub now_ms: u64,
     pub chance: Chance,
+    pub depth: Depth,
     pub store: ModelStore,
     pub machines: Vec<Machine>,
     pub sessions: Vec<Session>,
@@ -107,6 +133,11 @@ pub struct World {
     pub oracle: Oracle,
     pub tally: Tally,
     pub history: History,
+    pub resource: Resource,
+    /// How many operations have begun.
+    pub operations: usize,
+    /// Cron triggers come late.
+    pub late_ticks: bool,
     /// The last instant at which something injected can still take effect.
     pub trouble_until_ms: u64,
     pub healed: bool,
@@ -116,7 +147,7 @@ pub struct World {
     /// Whose token was the newest to be handed out.
     pub last_leader: Option<usize>,
     /// What the work was told, for scenarios.
-    pub told: Vec<(usize, Told)>,
+    pub told: Option<Vec<(usize, Told)>>,
     queue: BinaryHeap<Reverse<Queued>>,
     pub requests: Vec<Request>,
 }
@@ -126,6 +157,7 @@ impl World {
         Self {
             now_ms: 0,
             chance: Chance::new(seed),
+            depth: Depth::Core,
             store: ModelStore::new(manners),
             machines: Vec::new(),
             sessions: Vec::new(),
@@ -138,12 +170,15 @@ impl World {
             oracle: Oracle::new(contract),
             tally: Tally::default(),
             history: History::default(),
+            resource: Resource::default(),
+            operations: 0,
+            late_ticks: false,
             trouble_until_ms: 0,
             healed: false,
             leaderless_since_ms: Some(0),
             leaderless_ms: 0,
             last_leader: None,
-            told: Vec::new(),
+            told: None,
             queue: BinaryHeap::new(),
             requests: Vec::new(),
         }
@@ -151,7 +186,16 @@ impl World {
 
     pub fn add_machine(&mut self, config: Config, clocks: Clocks, cron: Option<Cron>) -> usize {
         let (paused_until_ms, cut, work_end_ms) = (0, Cut::default(), 50);
-        self.machines.push(Machine { config, clocks, paused_until_ms, cut, cron, work_end_ms });
+        let careless = false;
+        self.machines.push(Machine {
+            config,
+            clocks,
+            paused_until_ms,
+            cut,
+            cron,
+            work_end_ms,
+            careless,
+        });
         self.machines.len() - 1
     }
 
@@ -174,25 +218,30 @@ impl World {
 
     /// The next event up to `until_ms` happens; `None` when there is none. Chaos and healing are
     /// the caller's.
-    pub fn step(&mut self, until_ms: u64) -> Option<Event> {
+    pub fn step(&mut self, until_ms: u64) -> Option<Turn> {
         if self.queue.peek()?.0.at.0 > until_ms {
             return None;
         }
         let Reverse(Queued { at: (at_ms, _), event }) = self.queue.pop()?;
         self.now_ms = at_ms;
-        if self.stale(&event) {
-            return Some(event);
+        if self.stale_timer(&event) {
+            return Some(Turn::Usual);
         }
         self.tally.steps += 1;
         let few = self.tally.steps < MOST_STEPS;
         self.oracle.broke_unless(few, at_ms, "no spinning", || "the schedule never ends".into());
         if let Some(resume_ms) = self.held_up(&event) {
-            self.at(resume_ms, event.clone());
-            return Some(event);
+            self.at(resume_ms, event);
+            return Some(Turn::Usual);
         }
-        self.happen(event.clone());
+        let turn = match event {
+            Event::Chaos => Turn::Chaos,
+            Event::Heal => Turn::Heal,
+            _ => Turn::Usual,
+        };
+        self.happen(event);
         self.look_around();
-        Some(event)
+        Some(turn)
     }
 
     /// Runs a scripted scenario up to this true time.
@@ -203,15 +252,15 @@ impl World {
     }
 
     /// Most timers are set again or cancelled before they fire.
-    fn stale(&self, event: &Event) -> bool {
+    fn stale_timer(&self, event: &Event) -> bool {
         match event {
             Event::Wake { session, wakes } => {
                 let Session { alive, wake, wakes: newest, .. } = &self.sessions[*session];
                 !alive || wake.is_none() || newest != wakes
             }
-            Event::Timeout { session, request } => {
+            Event::Timeout { session, operation } => {
                 let Session { alive, flight, .. } = &self.sessions[*session];
-                !alive || flight.as_ref().is_none_or(|flight| flight.request != *request)
+                !alive || flight.as_ref().is_none_or(|flight| flight.operation != *operation)
             }
             _ => false,
         }
@@ -225,6 +274,7 @@ impl World {
             | Event::Deliver { session, .. }
             | Event::Peer { session, .. }
             | Event::WorkEnds { session, .. }
+            | Event::Act { session, .. }
             | Event::TickStop { session } => *session,
             _ => return None,
         };
@@ -237,17 +287,25 @@ impl World {
         self.history.mix(self.now_ms);
         match event {
             Event::Wake { session, wakes } => self.on_wake(session, wakes),
-            Event::Timeout { session, request } => self.on_timeout(session, request),
+            Event::Timeout { session, operation } => self.on_timeout(session, operation),
             Event::Arrive { request, copy } => self.on_arrive(request, copy),
-            Event::Deliver { session, request, answer } => {
-                self.on_deliver(session, request, *answer);
+            Event::Deliver { session, request, reply } => {
+                self.on_deliver(session, request, *reply);
             }
             Event::Peer { session, request, answer } => {
-                if self.land(session, request) {
-                    self.tell(session, Input::Peer(answer));
+                if self.awaits(session, request) {
+                    self.sessions[session].flight = None;
+                    self.tell(session, Input::Peer(*answer));
                 }
             }
             Event::WorkEnds { session, term } => self.on_work_ends(session, term),
+            Event::Act { session, term } => self.on_act(session, term),
+            Event::ActArrives { session, term } => {
+                let Self { resource, oracle, now_ms, .. } = self;
+                if !resource.receives(oracle, *now_ms, session, term) {
+                    self.tally.fault(Kind::ZombieRefused);
+                }
+            }
             Event::Resume { machine } => self.machines[machine].clocks.resume(self.now_ms),
             Event::Start { machine } => {
                 self.start(machine);
@@ -270,17 +328,25 @@ impl World {
 
     /// I1 and the fences of everybody, at this true instant, stopped ones included.
     pub fn look_around(&mut self) {
-        let mut leaders = Vec::new();
+        let mut leader: Option<(usize, u64)> = None;
         for index in 0..self.living.len() {
             let session = self.living[index];
+            // Whoever was not told a term had no authority at its last turn, and gets none by itself.
+            if self.oracle.views[session].announced.is_none() {
+                continue;
+            }
             let look = self.look(session);
             let authority = self.sessions[session].election.authority(look.now);
             self.oracle.looked(look, authority, false);
-            leaders.extend(authority.map(|authority| (session, authority.term)));
+            if let Some(authority) = authority {
+                let another = (session, authority.term);
+                if let Some(first) = leader.replace(another) {
+                    self.oracle.leaders(self.now_ms, first, another);
+                }
+            }
         }
-        self.oracle.leaders(self.now_ms, &leaders);
-        self.history.mix(leaders.first().map_or(0, |(_, term)| *term));
-        if leaders.is_empty() {
+        self.history.mix(leader.map_or(0, |(_, term)| term));
+        if leader.is_none() {
             let since_ms = *self.leaderless_since_ms.get_or_insert(self.now_ms);
             self.leaderless_ms = self.leaderless_ms.max(self.now_ms - since_ms);
         } else {
@@ -308,7 +374,8 @@ impl World {
         let Machine { config, clocks, .. } = &self.machines[machine];
         let seed = self.chance.next();
         self.oracle.join(name.clone(), clocks.rate_ppm, clocks.single);
-        self.sessions.push(Session::new(machine, name, config, seed));
+        let client = (self.depth == Depth::Store).then(|| Client::new(&self.store.manners));
+        self.sessions.push(Session::new(machine, name, config, seed, client));
         self.living.push(session);
         self.history.note(self.now_ms, || format!("m{machine} starts s{session}"));
         self.drive(session);
@@ -325,7 +392,12 @@ impl World {
         let Some(cron) = self.machines[machine].cron else { return };
         self.tally.fault(if copy { Kind::DoubledTick } else { Kind::CronTick });
         if !copy {
-            self.after(cron.period_ms, Event::Tick { machine, copy: false });
+            let late = self.late_ticks && !self.healed && self.chance.one_in(4);
+            let late_ms = if late { self.chance.span(2 * cron.period_ms) } else { 0 };
+            if late {
+                self.tally.fault(Kind::LateTick);
+            }
+            self.after(cron.period_ms + late_ms, Event::Tick { machine, copy: false });
             if !self.healed && self.chance.one_in(4) {
                 let late_ms = self.chance.span(cron.period_ms / 4);
                 self.after(late_ms, Event::Tick { machine, copy: true });
@@ -357,41 +429,50 @@ impl World {
         self.sessions[session].fired(&self.machines[machine].clocks, self.now_ms, due);
     }
 
-    fn on_timeout(&mut self, session: usize, request: usize) {
+    fn on_timeout(&mut self, session: usize, operation: usize) {
         let Session { alive, flight, machine, .. } = &self.sessions[session];
-        let flight = flight.as_ref().filter(|flight| *alive && flight.request == request);
-        let Some(due) = flight.map(|flight| flight.due) else { return };
+        let flight = flight.as_ref().filter(|flight| *alive && flight.operation == operation);
+        let Some((due, request)) = flight.map(|flight| (flight.due, flight.awaited)) else {
+            return;
+        };
         let clocks = &self.machines[*machine].clocks;
         if clocks.mono_ms(self.now_ms) < due.mono_ms && !clocks.single {
             let at_ms = clocks.true_when(self.now_ms, due.mono_ms);
-            return self.at(at_ms, Event::Timeout { session, request });
+            return self.at(at_ms, Event::Timeout { session, operation });
         }
         self.fired(session, due);
+        self.sessions[session].flight = None;
         if self.requests[request].asked.is_none() {
-            self.sessions[session].flight = None;
             return self.tell(session, Input::Peer(PeerAnswer::Silent));
         }
         let cause = Fault::new(FaultKind::Timeout, "no answer in time");
         let outcome = Outcome::Unknown { retry_after_ms: None, cause };
-        self.on_deliver(session, request, Answer { outcome, facts: Facts::default() });
+        self.ended(session, request, Answer { outcome, facts: Facts::default() });
     }
 
-    /// Whether this is the end of the request that the session waits for; late answers are dropped.
-    fn land(&mut self, session: usize, request: usize) -> bool {
-        let Session { alive, flight, .. } = &mut self.sessions[session];
-        let awaited = *alive && flight.as_ref().is_some_and(|flight| flight.request == request);
-        if awaited {
-            *flight = None;
-        } else {
+    /// Whether the session waits for an answer to this request; late ones are dropped.
+    fn awaits(&mut self, session: usize, request: usize) -> bool {
+        let Session { alive, flight, .. } = &self.sessions[session];
+        let awaited = *alive && flight.as_ref().is_some_and(|flight| flight.awaited == request);
+        if !awaited {
             self.tally.fault(Kind::LateAnswer);
         }
         awaited
     }
 
-    fn on_deliver(&mut self, session: usize, request: usize, answer: Answer) {
-        if !self.land(session, request) {
+    fn on_deliver(&mut self, session: usize, request: usize, reply: Reply) {
+        if !self.awaits(session, request) {
             return;
         }
+        let look = self.look(session);
+        if let Some(answer) = self.hear(look, request, reply) {
+            self.sessions[session].flight = None;
+            self.ended(session, request, answer);
+        }
+    }
+
+    /// An operation of the store has ended with this answer.
+    fn ended(&mut self, session: usize, request: usize, answer: Answer) {
         let look = self.look(session);
         if look.now.held {
             self.tally.fault(Kind::HeldClock);
@@ -409,6 +490,22 @@ impl World {
             self.sessions[session].works.retain(|running| *running != term);
             self.tell(session, Input::WorkEnded { term });
         }
+    }
+
+    /// The work of a term looks at its authority, or carelessly does not, and writes.
+    fn on_act(&mut self, session: usize, term: u64) {
+        let Session { alive, works, machine, .. } = &self.sessions[session];
+        if !alive || !works.contains(&term) {
+            return;
+        }
+        let Machine { careless, config, .. } = &self.machines[*machine];
+        let (careless, lease_ms) = (*careless, config.leader_timeout_ms);
+        if careless || self.authority(session) == Some(term) {
+            let travel_ms = self.chance.span(if careless { 3 * lease_ms } else { lease_ms / 4 });
+            self.after(travel_ms, Event::ActArrives { session, term });
+        }
+        let next_ms = lease_ms / 2 + self.chance.below(lease_ms);
+        self.after(next_ms, Event::Act { session, term });
     }
 
     /// Tells a session what happened, as the driver does: `handle`, then `poll` until it waits.
@@ -453,7 +550,9 @@ impl World {
         self.oracle.broke_unless(ahead, self.now_ms, "no spinning", || {
             format!("s{session} waits until {until_ms} at {}", look.now.mono_ms)
         });
-        self.check_stop(look);
+        if self.sessions[session].stopping_ms.is_some() {
+            self.check_stop(look);
+        }
         let due = self.due(look, until_ms.min(look.now.mono_ms + LONGEST_SLEEP_MS));
         let state = &mut self.sessions[session];
         state.wakes += 1;
@@ -511,12 +610,16 @@ impl World {
         while let Some(told) = self.sessions[session].election.next_event() {
             drained += 1;
             self.history.note(self.now_ms, || format!("s{session} says {told:?}"));
-            self.told.push((session, told.clone()));
+            if let Some(heard) = &mut self.told {
+                heard.push((session, told.clone()));
+            }
             match told {
                 Told::Acquired { term } => self.acquired(session, now, term),
                 Told::Lost { term, reason } => {
                     let object = self.store.object.as_ref();
-                    let own = object.and_then(|object| object.write).and_then(|write| {
+                    let stale = self.store.keeps_past;
+                    let written = object.and_then(|object| object.write).filter(|_| !stale);
+                    let own = written.and_then(|write| {
                         let deed = &self.oracle.deeds[write];
                         (deed.session == session).then_some(deed.term)
                     });
@@ -538,6 +641,8 @@ impl World {
         let holds = authority.is_some_and(|authority| authority.term == term);
         self.oracle.told_acquired(self.now_ms, session, term, holds || now.held);
         self.sessions[session].works.push(term);
+        self.resource.begins(&mut self.oracle, self.now_ms, session, term);
+        self.after(1, Event::Act { session, term });
         self.tally.terms += 1;
         if self.last_leader.is_some_and(|last| last != session) {
             self.tally.failovers += 1;

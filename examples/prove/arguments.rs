@@ -1,0 +1,82 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Arg, ArgAction, Command, value_parser};
+
+use crate::sim::run::Seed;
+
+/// What is asked for.
+pub enum Task {
+    /// Run schedules.
+    Prove,
+    /// Tell the history of one.
+    Tell(Seed),
+}
+
+pub struct Arguments {
+    pub task: Task,
+    /// How many schedules against the modelled store.
+    pub schedules: u64,
+    /// How many with the real store code between.
+    pub store_schedules: u64,
+    pub first: u64,
+    /// Forget what an interrupted run left.
+    pub fresh: bool,
+    /// Where an interrupted run is kept.
+    pub record: PathBuf,
+}
+
+impl Arguments {
+    /// Reads the command line; ends the process for `--help` and for what makes no sense.
+    pub fn parse() -> Self {
+        let matches = command().get_matches();
+        let number = |name: &str| matches.get_one::<u64>(name).copied();
+        let schedules = number("schedules").unwrap_or(1_000_000);
+        Self {
+            task: matches.get_one::<Seed>("seed").map_or(Task::Prove, |seed| Task::Tell(*seed)),
+            schedules,
+            store_schedules: number("store-schedules").unwrap_or(schedules / 10),
+            first: number("first").unwrap_or(0),
+            fresh: matches.get_flag("fresh"),
+            record: matches.get_one::<PathBuf>("record").cloned().unwrap_or_default(),
+        }
+    }
+}
+
+fn command() -> Command {
+    let number = |name: &'static str, what: &'static str| {
+        Arg::new(name).long(name).value_name("N").value_parser(value_parser!(u64)).help(what)
+    };
+    Command::new("npm run prove --")
+        .about(
+            "Runs seeded schedules of faults through the simulator, on all cores, and holds every \
+             step against the rules.\nInterrupted with Ctrl-C, it goes on where it was when it is \
+             started again.",
+        )
+        .arg(number("schedules", "How many against the modelled store [default: 1000000]"))
+        .arg(number("store-schedules", "How many with the real S3 store code [default: a tenth]"))
+        .arg(number("first", "The first seed [default: 0]"))
+        .arg(
+            Arg::new("seed")
+                .long("seed")
+                .value_name("SEED")
+                .value_parser(value_parser!(Seed))
+                .conflicts_with_all(["schedules", "store-schedules", "first", "fresh"])
+                .help("Tells the history of one schedule, such as core:7 or store:7"),
+        )
+        .arg(
+            Arg::new("fresh")
+                .long("fresh")
+                .action(ArgAction::SetTrue)
+                .help("Begins anew, whatever an interrupted run left"),
+        )
+        .arg(
+            Arg::new("record")
+                .long("record")
+                .value_name("FILE")
+                .value_parser(value_parser!(PathBuf))
+                .default_value("target/prove.json")
+                .help("Where the state of an interrupted run is kept"),
+        )
+}

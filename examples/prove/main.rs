@@ -1,0 +1,133 @@
+//! The long proof: as many schedules of the simulator as one has patience for, on all cores, with
+//! progress; it can be interrupted and goes on where it was. `npm run prove -- --help` says how.
+
+#[path = "../../tests/sim/mod.rs"]
+mod sim;
+
+mod arguments;
+mod record;
+mod summary;
+
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use arguments::{Arguments, Task};
+use record::Record;
+use sim::run::{Range, Seed, failed_before, remember_failure, retell, run, run_at_rate, run_many};
+use sim::world::Depth;
+
+/// How many schedules run between two writes of the record.
+const CHUNK: u64 = 4_000;
+
+/// How often a line says where the run is, where no terminal shows a bar.
+const LINE_EVERY: Duration = Duration::from_secs(10);
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let done = match &arguments.task {
+        Task::Tell(seed) => tell(*seed),
+        Task::Prove => prove(&arguments),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(message) => {
+            eprintln!("edgelect: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// One schedule again, with its history; whether it holds.
+fn tell(seed: Seed) -> Result<bool, String> {
+    println!("{}", retell(seed));
+    Ok(run(seed, false).violation.is_none())
+}
+
+fn prove(arguments: &Arguments) -> Result<bool, String> {
+    let mut record = Record::open(arguments)?;
+    let before = failed_before();
+    println!("{} seeds that failed once, first …", before.len());
+    for seed in before {
+        if let Some(violation) = run(seed, false).violation {
+            println!("{}", retell(seed));
+            return Err(format!("seed {seed} fails again: {}", violation.check));
+        }
+    }
+    println!("The canary, whose clocks break the contract, has to fail …");
+    let canary = canary().ok_or("the canary did not fail: the observer sees nothing")?;
+    for depth in [Depth::Core, Depth::Store] {
+        run_depth(&mut record, depth)?;
+    }
+    print!("{}", summary::markdown(&record, canary));
+    let failed = record.failures();
+    if let Some((seed, _)) = failed.first() {
+        println!("\n{}", retell(*seed));
+        println!(
+            "{} schedules broke a rule; their seeds were added to tests/sim/failed.txt",
+            failed.len()
+        );
+    }
+    record.close()?;
+    Ok(failed.is_empty())
+}
+
+/// After how many schedules a clock beyond the contract shows itself as two leaders.
+fn canary() -> Option<u64> {
+    const BEYOND_PER_MILLE: u64 = 1_250;
+    (0..3_000).find(|number| {
+        let seed = Seed { depth: Depth::Core, number: *number };
+        let violation = run_at_rate(seed, false, BEYOND_PER_MILLE).violation;
+        violation.is_some_and(|violation| violation.check == "I1 one authority")
+    })
+}
+
+/// The rest of the schedules of one depth.
+fn run_depth(record: &mut Record, depth: Depth) -> Result<(), String> {
+    let wanted = record.wanted(depth);
+    let bar = bar(wanted, depth);
+    let shown = AtomicU64::new(record.done(depth));
+    bar.set_position(record.done(depth));
+    let mut spoken = stopwatch();
+    while record.done(depth) < wanted {
+        let first = record.first() + record.done(depth);
+        let count = CHUNK.min(wanted - record.done(depth));
+        let measured = stopwatch();
+        let part = run_many(
+            Range { depth, first, count },
+            || (),
+            |ended| {
+                let now = shown.fetch_add(ended, Ordering::Relaxed) + ended;
+                bar.set_position(now);
+            },
+        );
+        for (seed, violation) in &part.broken {
+            remember_failure(*seed, violation.check)?;
+            bar.println(format!("seed {seed}: {}: {}", violation.check, violation.text));
+        }
+        record.add(depth, part, measured.elapsed())?;
+        if bar.is_hidden() && (spoken.elapsed() > LINE_EVERY || record.done(depth) == wanted) {
+            spoken = stopwatch();
+            println!("{} of {wanted} schedules ({depth:?})", record.done(depth));
+        }
+    }
+    bar.finish();
+    Ok(())
+}
+
+fn bar(length: u64, depth: Depth) -> ProgressBar {
+    let form = "{prefix:<6}{wide_bar} {human_pos} of {human_len}, {per_sec}, {eta} left";
+    let style = ProgressStyle::with_template(form).expect("a form that indicatif knows");
+    let bar = ProgressBar::new(length).with_style(style);
+    bar.set_prefix(format!("{depth:?}"));
+    bar
+}
+
+/// The simulated time is an argument everywhere; how long a run takes is not part of it.
+#[allow(clippy::disallowed_methods)]
+fn stopwatch() -> Instant {
+    Instant::now()
+}

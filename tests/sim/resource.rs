@@ -1,0 +1,59 @@
+//! What the work of the terms changes: a resource that takes a fencing token with every write and
+//! refuses each that is lower than the highest it has seen.
+
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+
+use super::hash::Quick;
+use super::oracle::Oracle;
+
+/// Who was handed a token, and as which of the schedule's terms in order.
+#[derive(Clone, Copy)]
+struct Holder {
+    session: usize,
+    order: u64,
+}
+
+#[derive(Default)]
+pub struct Resource {
+    highest_token: u64,
+    /// The latest term of which a write was taken.
+    latest: u64,
+    orders: u64,
+    holders: HashMap<u64, Holder, BuildHasherDefault<Quick>>,
+}
+
+impl Resource {
+    /// A session was told that it leads.
+    pub fn begins(&mut self, oracle: &mut Oracle, at_ms: u64, session: usize, token: u64) {
+        self.orders += 1;
+        let holder = Holder { session, order: self.orders };
+        let before = self.holders.insert(token, holder);
+        let tokens_hold = oracle.tokens_hold();
+        oracle.broke_unless(before.is_none() || !tokens_hold, at_ms, "token of one term", || {
+            format!("token {token} was handed out twice")
+        });
+    }
+
+    /// A write of the work arrives; whether it is taken.
+    pub fn receives(
+        &mut self,
+        oracle: &mut Oracle,
+        at_ms: u64,
+        session: usize,
+        token: u64,
+    ) -> bool {
+        if token < self.highest_token {
+            return false;
+        }
+        self.highest_token = token;
+        let Some(holder) = self.holders.get(&token) else { return false };
+        let zombie = holder.order < self.latest && holder.session == session;
+        self.latest = self.latest.max(holder.order);
+        let tokens_hold = oracle.tokens_hold();
+        oracle.broke_unless(!zombie || !tokens_hold, at_ms, "token refuses zombies", || {
+            format!("s{session} wrote with token {token} after a later term had")
+        });
+        true
+    }
+}
