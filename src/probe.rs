@@ -262,7 +262,7 @@ impl<S: Store, H: Host> Probe<'_, S, H> {
             date_ms: Some(date_ms),
             last_modified_ms: Some(modified_ms),
             relayed: false,
-            cached: false,
+            ..
         } = facts
         else {
             let unclear = "the answer has no time of the store's own; ages are watched instead";
