@@ -139,7 +139,7 @@ fn c11_a_conflict_on_renewal_is_tried_again_inside_the_budget() {
 fn c12_slow_down_again_and_again_fences_on_time_and_is_honoured() {
     let mut stage = Stage::led(1);
     let slow_down = Fate { retry_after_ms: Some(20_000), ..before(Trouble::ServerError) };
-    stage.script(0, true, u64::MAX, slow_down.clone());
+    stage.script(0, true, u64::MAX, slow_down);
     stage.script(0, false, u64::MAX, slow_down);
     let requests = stage.world.tally.requests;
     stage.run(INTERVAL_MS + FENCE_MS);
