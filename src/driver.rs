@@ -240,7 +240,7 @@ fn write(lease: &Lease, condition: Condition) -> Operation {
     Operation::Write { body: lease::write(lease), condition }
 }
 
-async fn perform_within<S: Store, H: Host>(
+pub(crate) async fn perform_within<S: Store, H: Host>(
     store: &S,
     host: &H,
     operation: Operation,

@@ -74,6 +74,7 @@ pub mod peer;
 #[cfg(planted)]
 pub mod planted;
 mod prelude;
+pub mod probe;
 pub mod remote;
 pub mod request;
 pub mod sigv4;

@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use edgelect::driver::{self, Host, InitError};
 use edgelect::election::{Election, Event, Input, LostReason};
+use edgelect::peer::{self, HealthAnswer};
 use edgelect::{Handle, run};
 use futures::executor::{LocalPool, block_on};
 use futures::task::LocalSpawnExt;
@@ -128,6 +129,32 @@ fn c48_work_that_does_not_end_lets_the_lease_run_out_and_the_stop_ends_all_the_s
     world.pass(20_000);
     assert_eq!(world.told.borrow().last().map(|(_, event)| event.clone()), Some(Event::GivenUp));
     assert!(!world.store.text().contains("0001-01-01"));
+}
+
+#[test]
+fn c67_a_leader_that_is_cut_off_answers_its_peers_404_from_its_fence_on() {
+    let answer = |world: &World| {
+        let now = world.host.now();
+        world.handle.with(|election| peer::answer(election, now))
+    };
+    let mut world = world(true);
+    world.pass(7_000);
+    world.store.hangs.set(true);
+    world.pass(11_499);
+    // The renewal at 5 s was the last that landed: 5 s + 15 s lease - 1.5 s margin.
+    let last = answer(&world);
+    assert_eq!(last.status, 200);
+    assert!(
+        last.body.contains(r#""remainingMs":1,"#) || last.body.ends_with(r#""remainingMs":1}"#)
+    );
+    world.pass(1);
+    assert_eq!(answer(&world), HealthAnswer::not_leading());
+    world.pass(30_000);
+    assert_eq!(answer(&world).status, 404, "its record names it, and it says so to nobody");
+    world.store.hangs.set(false);
+    world.pass(60_000);
+    assert_eq!(answer(&world).status, 200);
+    assert_eq!(world.acquired(), 2);
 }
 
 #[test]

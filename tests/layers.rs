@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 /// Each module and the layer it lives on; a module may use its own layer's contracts and everything below.
-const LAYERS: [(&str, u32); 31] = [
+const LAYERS: [(&str, u32); 32] = [
     ("prelude", 0),
     ("lean", 0),
     ("calendar", 1),
@@ -29,6 +29,7 @@ const LAYERS: [(&str, u32); 31] = [
     ("peer", 6),
     ("driver", 7),
     ("lead", 8),
+    ("probe", 8),
     ("remote", 8),
     ("status", 8),
     ("web", 8),

@@ -8,10 +8,11 @@ mod host;
 use std::time::Duration;
 
 use conformance::Traits;
+use edgelect::clock::Now;
 use edgelect::request::{Request, Response};
 use edgelect::store::FaultKind;
 use edgelect::store::{Operation, Outcome, Store};
-use edgelect::{Credentials, Host, S3Config, S3Store};
+use edgelect::{Config, Credentials, Host, S3Config, S3Store, Settings, probe, sigv4, vars};
 use host::Native;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -35,6 +36,75 @@ async fn a_real_bucket_over_reqwest_conforms() {
             .expect("a store is named: run this by `npm test -- --only rust`")
     };
     assert_eq!(conformance::check(traits, fresh).await, 19);
+}
+
+fn place(key: &str) -> S3Store<Native> {
+    S3Store::from_vars(variable, key, native())
+        .expect("a store is named: run this by `npm test -- --only rust`")
+}
+
+fn probe_config() -> Config {
+    let lockfile_path = Some("native/probed.json".to_owned());
+    Config::new(&Settings { lockfile_path, ..Settings::default() }).expect("the defaults are fine")
+}
+
+#[tokio::test]
+async fn c26_a_real_bucket_passes_the_probe() {
+    let (host, config) = (native(), probe_config());
+    let key = probe::key(&config.lockfile_path, &host).expect("the system has randomness");
+    let judged = probe::probe(&place(&key), &host, &config).await.expect("randomness");
+    let holds = |judged: &probe::Judged| judged.finding == probe::Finding::Holds;
+    assert!(judged.len() == 7 && judged.iter().all(holds), "{judged:?}");
+}
+
+/// What a proxy is that knows the credentials, drops the conditions and signs anew.
+struct Dropping(Native);
+
+impl Host for Dropping {
+    fn now(&self) -> Now {
+        self.0.now()
+    }
+
+    async fn sleep(&self, ms: u64) {
+        self.0.sleep(ms).await;
+    }
+
+    fn random(&self) -> Result<[u8; 16], String> {
+        self.0.random()
+    }
+
+    async fn fetch(&self, mut request: Request, limit: usize) -> Result<Response, String> {
+        let dropped = ["if-match", "if-none-match", "authorization"];
+        request
+            .headers
+            .retain(|(name, _)| !dropped.contains(&name.as_str()) && !name.starts_with("x-amz-"));
+        let vars::SecretVars { access_key_id, secret_access_key, session_token } =
+            vars::secrets(variable).expect("a store is named");
+        let credentials = Credentials { access_key_id, secret_access_key, session_token };
+        let now_ms = self.now().wall_ms;
+        sigv4::sign(
+            &mut request,
+            &credentials,
+            "us-east-1",
+            "s3",
+            now_ms,
+            &mut sigv4::KeyCache::default(),
+        )
+        .expect("it was signed before");
+        self.0.fetch(request, limit).await
+    }
+}
+
+#[tokio::test]
+async fn c09_c26_a_real_bucket_behind_a_proxy_that_drops_the_conditions_is_refused() {
+    let (host, config) = (Dropping(native()), probe_config());
+    let key = probe::key(&config.lockfile_path, &host).expect("the system has randomness");
+    let object = S3Store::from_vars(variable, &key, Dropping(native())).expect("a store is named");
+    let judged = probe::probe(&object, &host, &config).await.expect("randomness");
+    let fault = probe::violation(&object, &judged).expect("it lets two lead");
+    assert_eq!(judged.last().map(|judged| judged.step), Some(probe::Step::UpdateOfNothing));
+    let named = "probe step \"update of an absent object\": it took a write";
+    assert!(fault.message.contains(named), "{}", fault.message);
 }
 
 /// A server that answers one connection by hand.

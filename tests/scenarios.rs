@@ -4,9 +4,11 @@
 
 mod sim;
 
+use edgelect::clock::Now;
 use edgelect::config::{Follow, HostClock};
-use edgelect::election::{Input, LostReason};
-use edgelect::lease::{self, Stamp};
+use edgelect::election::{Event as Told, Input, LostReason, Problem};
+use edgelect::lease::{self, Lease, Stamp};
+use edgelect::store::{Answer, Facts, FaultKind, Outcome};
 
 use sim::clocks::Clocks;
 use sim::network::{Fate, Trouble};
@@ -27,6 +29,13 @@ fn before(trouble: Trouble) -> Fate {
     Fate { before: Some(trouble), ..Fate::calm(5, 5) }
 }
 
+fn run_until_a_write_leaves(stage: &mut Stage) {
+    let sent = stage.world.oracle.deeds.len();
+    while stage.world.oracle.deeds.len() == sent {
+        stage.run(10);
+    }
+}
+
 #[test]
 fn c01_two_create_at_once_and_one_leads_after_the_grace() {
     let mut stage = Stage::absent(2);
@@ -35,8 +44,11 @@ fn c01_two_create_at_once_and_one_leads_after_the_grace() {
     stage.run(LEASE_MS - 100);
     assert_eq!(stage.leader(), None, "a record created from absence grants nothing at first");
     stage.run(LEASE_MS);
-    assert!(stage.leader().is_some());
+    let leader = stage.leader().expect("the grace is over");
     assert_eq!(stage.acquired(0) + stage.acquired(1), 1);
+    let loser = &stage.world.sessions[stage.session(1 - leader)].election;
+    let read = loser.record().map(|(_, lease)| lease.leader_id.clone());
+    assert_eq!(read, Some(format!("m{leader}")), "the other has read who won");
 }
 
 #[test]
@@ -143,11 +155,27 @@ fn c13_twenty_candidates_do_not_starve_the_leader() {
     assert_eq!((stage.leader(), stage.lost(0).len()), (Some(0), 0));
     let writes = stage.world.oracle.deeds.len() - requests;
     assert!(writes <= 31, "only the leader writes: {writes}");
-    stage.cut(0, true, true, 60_000);
-    let writes = stage.world.oracle.deeds.len();
-    stage.run_until_led_by_other(0, 2 * LEASE_MS);
-    let claims = stage.world.oracle.deeds[writes..].iter().filter(|deed| deed.session != 0);
-    assert!(claims.count() <= 8, "claimants spread");
+}
+
+#[test]
+fn c13_twenty_candidates_that_see_a_lease_run_out_at_once_spread_their_claims() {
+    let balanced = |machine| edgelect::config::Settings {
+        follow: Some(Follow::Balanced),
+        ..settings(machine)
+    };
+    let mut claims = 0;
+    for rounds in 1..=8 {
+        let mut stage = Stage::of(&(0..21).map(balanced).collect::<Vec<_>>(), false);
+        stage.world.store.put(0, &foreign_record(0, "old", Some(TERM), true));
+        stage.start_all();
+        stage.run(rounds * LEASE_MS);
+        stage.cut(0, true, true, 60_000);
+        let writes = stage.world.oracle.deeds.len();
+        stage.run_until_led_by_other(0, 2 * LEASE_MS);
+        let claimed = stage.world.oracle.deeds[writes..].iter().filter(|deed| deed.session != 0);
+        claims += claimed.count();
+    }
+    assert!(claims <= 24, "{claims} claims in eight failovers");
 }
 
 #[test]
@@ -169,6 +197,9 @@ fn c15_access_denied_in_mid_lease_ends_at_the_fence_without_spinning() {
     let requests = stage.world.tally.requests;
     let left_ms = stage.run_until_without(0, 2 * LEASE_MS);
     assert!((FENCE_MS - 2_500..=FENCE_MS).contains(&left_ms), "{left_ms}");
+    let session = stage.session(0);
+    let denied = |problem: &Problem| matches!(problem, Problem::Store(fault) if fault.kind == FaultKind::Denied);
+    assert!(stage.world.sessions[session].election.problem().is_some_and(denied), "it says why");
     stage.run(10 * LEASE_MS);
     let spent = stage.world.tally.requests - requests;
     assert!(spent <= 30, "{spent} requests in 150 s of denial");
@@ -206,6 +237,8 @@ fn c28_a_higher_format_is_never_claimed() {
     stage.world.store.put(stage.world.now_ms, br#"{"leaderID":"x","format":2}"#);
     stage.run(20 * LEASE_MS);
     assert_eq!(stage.leader(), None);
+    let problem = |machine| stage.world.sessions[stage.session(machine)].election.problem();
+    assert_eq!(problem(0), Some(&Problem::NewerFormat(Some(2))), "it says why");
     stage.world.store.delete();
     stage.run(3 * LEASE_MS);
     assert!(stage.leader().is_some(), "the way out: stop all, delete, wait");
@@ -271,6 +304,39 @@ fn c33_a_deletion_costs_a_grace_and_the_token_grows() {
     let gap_ms = stage.world.now_ms - began_ms;
     assert!((LEASE_MS - INTERVAL_MS..2 * LEASE_MS).contains(&gap_ms), "{gap_ms}");
     assert!(stage.term() > before);
+}
+
+#[test]
+fn c33_a_record_in_its_grace_is_neither_parked_nor_released() {
+    for park in [true, false] {
+        let mut stage = Stage::absent(2);
+        stage.world.start(0);
+        stage.run(3_000);
+        assert!(stage.record().is_some_and(Lease::in_grace));
+        let session = stage.session(0);
+        stage.world.tell(session, Input::Stop { park });
+        stage.run(3_000);
+        assert!(!stage.world.sessions[session].alive, "a stop does not wait for the grace");
+        assert!(stage.record().is_some_and(|lease| lease.in_grace() && !lease.parked));
+        stage.world.start(1);
+        let took_ms = stage.run_until_led_by_other(0, 2 * LEASE_MS);
+        assert!(took_ms >= LEASE_MS - 6_000, "it was put into nobody's hands: {took_ms}");
+    }
+}
+
+#[test]
+fn c33_the_token_grows_though_the_new_term_begins_within_the_second_of_the_old_one() {
+    let mut stage = Stage::released(1);
+    stage.world.start(0);
+    stage.run(100);
+    let before = stage.term().expect("it leads at once");
+    stage.world.store.delete();
+    stage.world.crash(0, 50);
+    stage.run(400);
+    let provisional = stage.record().and_then(|lease| lease.term);
+    assert!(provisional > Some(before), "{provisional:?} is stored after {before}");
+    stage.run(LEASE_MS + INTERVAL_MS);
+    assert!(stage.term() > Some(before));
 }
 
 #[test]
@@ -379,6 +445,46 @@ fn c42_a_shorter_lease_binds_from_the_moment_its_renewal_leaves() {
 }
 
 #[test]
+fn c42_a_slow_write_counts_from_before_it_left() {
+    for slow in [Fate::calm(1_600, 100), Fate::calm(100, 1_600)] {
+        let mut stage = Stage::released(1);
+        stage.script(0, true, 1, slow);
+        stage.world.start(0);
+        while stage.leader().is_none() {
+            stage.run(20);
+        }
+        let sent_ms = stage.world.oracle.deeds.last().expect("m0 claims").sent_ms;
+        stage.cut(0, true, true, 60_000);
+        stage.run_until_without(0, LEASE_MS);
+        let span_ms = stage.world.now_ms - sent_ms;
+        assert!((FENCE_MS - 10..FENCE_MS + 30).contains(&span_ms), "{span_ms}");
+    }
+}
+
+#[test]
+fn c42_an_answer_that_is_processed_after_the_deadline_grants_nothing() {
+    // The renewal before this one left an interval earlier, and its fence is what counts.
+    let left_ms = FENCE_MS - INTERVAL_MS;
+    for (after_ms, in_time) in [(left_ms - 100, true), (left_ms + 100, false)] {
+        let mut stage = Stage::led(1);
+        let term = stage.term().expect("m0 leads");
+        stage.script(0, true, 1, lost_answer());
+        run_until_a_write_leaves(&mut stage);
+        let session = stage.session(0);
+        let now = stage.world.look(session).now;
+        let late = Now::new(now.mono_ms + after_ms, now.wall_ms + after_ms);
+        let version = stage.world.oracle.deeds.last().map(|deed| deed.version.clone());
+        let answer = Answer { outcome: Outcome::Written { version }, facts: Facts::default() };
+        let election = &mut stage.world.sessions[session].election;
+        election.handle(late, Input::Answer(answer));
+        let held = election.authority(late).map(|authority| authority.term);
+        assert_eq!(held, in_time.then_some(term));
+        let lost = Told::Lost { term, reason: LostReason::Expired };
+        assert_eq!(election.next_event(), (!in_time).then_some(lost));
+    }
+}
+
+#[test]
 fn c42_a_renewal_that_lands_after_the_lapse_is_a_loss_and_a_new_term() {
     let mut stage = Stage::led(1);
     stage.script(0, true, u64::MAX, Fate::calm(14_000, 5));
@@ -404,9 +510,11 @@ fn c43_without_a_date_a_restarted_follower_watches_a_whole_lease() {
 #[test]
 fn c44_a_stopped_process_sees_no_authority_when_it_runs_again() {
     let mut stage = Stage::led(2);
+    let held_up = stage.term();
     stage.world.pause(0, 3 * LEASE_MS);
     stage.run_until_led_by_other(0, 2 * LEASE_MS);
     assert_eq!(stage.lost(0).len(), 0, "it has not run since");
+    assert!(stage.term() > held_up, "a resource that has seen the newer token refuses the older");
     stage.run(3 * LEASE_MS);
     assert_eq!((stage.leader(), stage.lost(0)), (Some(1), vec![LostReason::Expired]));
 }
@@ -431,11 +539,13 @@ fn c45_a_fenced_resource_refuses_the_older_token() {
 fn c46_a_restart_finds_its_own_name_and_waits_all_the_same() {
     let mut stage = Stage::led(1);
     let before = stage.term();
-    stage.run(INTERVAL_MS - 1_010);
     stage.script(0, true, 1, Fate::calm(200, 200));
-    stage.run(100);
+    run_until_a_write_leaves(&mut stage);
     stage.world.crash(0, 500);
     stage.run(INTERVAL_MS);
+    let written = stage.world.oracle.deeds.last().map(|deed| deed.version.clone());
+    let stored = stage.world.store.object.as_ref().map(|object| object.version.clone());
+    assert_eq!(stored, written, "it landed, and nobody remembers");
     assert_eq!(stage.leader(), None, "the record of another session is never confirmed");
     stage.run(2 * LEASE_MS);
     assert!(stage.leader() == Some(0) && stage.term() > before);
@@ -478,13 +588,34 @@ fn c48_a_refused_tombstone_is_left_alone() {
 #[test]
 fn c48_a_stop_during_a_renewal_in_flight_releases_what_landed() {
     let mut stage = Stage::led(1);
-    stage.run(INTERVAL_MS - 1_100);
     stage.script(0, true, 1, Fate::calm(100, 900));
-    stage.run(400);
+    run_until_a_write_leaves(&mut stage);
     let session = stage.session(0);
     stage.world.tell(session, Input::Stop { park: false });
     stage.run(2_500);
     assert_eq!(stage.record().map(|lease| lease.last_updated), Some(Stamp::Released));
+}
+
+#[test]
+fn c49_a_stop_without_a_record_ends_and_writes_nothing() {
+    for park in [true, false] {
+        let mut stage = Stage::led(1);
+        stage.world.store.delete();
+        let session = stage.session(0);
+        stage.world.tell(session, Input::Stop { park });
+        stage.run(3_000);
+        assert!(!stage.world.sessions[session].alive, "a leader whose record is gone");
+        assert!(stage.world.store.object.is_none());
+    }
+    let mut stage = Stage::absent(1);
+    stage.outage(true, 60_000);
+    stage.world.start(0);
+    stage.run(1_000);
+    let session = stage.session(0);
+    stage.world.tell(session, Input::Stop { park: false });
+    stage.run(3_000);
+    assert!(!stage.world.sessions[session].alive, "a candidate that never saw one");
+    assert!(stage.world.store.object.is_none());
 }
 
 #[test]
@@ -607,6 +738,25 @@ fn c64_six_hours_of_outage_cost_patience_and_no_memory() {
     assert!(each <= 6 * 3_600 / 15, "{each} requests of each in six hours: the back-off is capped");
     let took_ms = stage.run_until_led_by_other(usize::MAX, 4 * LEASE_MS);
     assert!(took_ms <= 3 * LEASE_MS, "{took_ms}");
+}
+
+#[test]
+fn c64_after_an_outage_of_hours_there_is_no_herd() {
+    let mut stage = Stage::led(40);
+    stage.outage(true, 2 * 3_600_000);
+    stage.run(2 * 3_600_000 - 61_000);
+    let mut busiest = 0;
+    for _ in 0..60 {
+        let requests = stage.world.tally.requests;
+        stage.run(1_000);
+        busiest = busiest.max(stage.world.tally.requests - requests);
+    }
+    // Two a second is what 40 make that look every 15 to 30 s.
+    assert!(busiest <= 10, "{busiest} requests in one second: they have fallen into step");
+    let deeds = stage.world.oracle.deeds.len();
+    stage.run_until_led_by_other(usize::MAX, 4 * LEASE_MS);
+    let claims = stage.world.oracle.deeds.len() - deeds;
+    assert!(claims <= 3, "{claims} claims");
 }
 
 #[test]

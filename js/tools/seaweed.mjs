@@ -31,6 +31,21 @@ export async function startSeaweed() {
   throw lastError;
 }
 
+/** Runs the work beside a store of its own, given to it as the variables that the tests read. */
+export async function withStore(work) {
+  const { endpoint, bucket, accessKeyId, secretAccessKey, stop } = await startSeaweed();
+  try {
+    await work({
+      EDGELECT_TEST_ENDPOINT: endpoint,
+      EDGELECT_TEST_BUCKET: bucket,
+      EDGELECT_TEST_ACCESS_KEY_ID: accessKeyId,
+      EDGELECT_TEST_SECRET_ACCESS_KEY: secretAccessKey,
+    });
+  } finally {
+    await stop();
+  }
+}
+
 /** Ports that are free now, chosen together so that they differ. */
 export async function freePorts(count) {
   const servers = await Promise.all(Array.from({ length: count }, () => new Promise((resolve, reject) => {

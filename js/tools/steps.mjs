@@ -3,11 +3,13 @@ import path from 'node:path';
 import { readme } from '../../tests/readme/readme.mjs';
 import { build } from './build.mjs';
 import { endProcess, spawnKept } from './cleanup.mjs';
+import { recordNode, recordPassed, suiteFlags } from './outcomes.mjs';
 import { packageChecks } from './package.mjs';
 import { HOST_NODE, NODE_24, ROOT, inRoot } from './paths.mjs';
 import { PlainError, seconds } from './run.mjs';
 import { runtimes } from './runtimes.mjs';
-import { startSeaweed } from './seaweed.mjs';
+import { scenarios } from './scenarios.mjs';
+import { withStore } from './seaweed.mjs';
 import { wasmBindgenBin } from './setup.mjs';
 import { checkSizes } from './size.mjs';
 
@@ -21,7 +23,7 @@ export const STEPS = [
   { name: 'fmt', what: 'the formatting of the Rust code', run: () => cargo(['fmt', '--check']) },
   { name: 'clippy', what: 'lints, natively and for each wasm build', run: clippy },
   { name: 'native', what: 'the Rust tests but the simulation', run: native },
-  { name: 'simulation', what: '20,000 seeded schedules', run: () => cargo(['test', '--locked', '--test', 'simulation', '--', '--nocapture']) },
+  { name: 'simulation', what: '20,000 seeded schedules', run: () => cargoTests(['simulation'], ['--nocapture']) },
   { name: 'planted', what: 'the planted bugs, each to be found', run: planted },
   { name: 'build', what: 'the wasm of the npm package and of the Worker', run: () => build() },
   { name: 'size', what: 'both builds against their budgets', run: () => build().then(checkSizes) },
@@ -34,6 +36,7 @@ export const STEPS = [
   { name: 'runtimes', what: 'one suite on Node, Node 24, Deno, Bun and workerd', run: () => onPacked(runtimes) },
   { name: 'readme', what: 'the snippets and commands of README.md', run: () => onPacked(readme) },
   { name: 'figures', what: "the limits of the README's figures, held in short", run: figures },
+  { name: 'scenarios', what: 'each numbered case has a test that passed', run: () => scenarios() },
   { name: 'demo', what: 'npm start -- --once', run: () => command(process.execPath, ['js/tools/start.mjs', '--once']) },
 ];
 
@@ -91,6 +94,12 @@ function cargo(args, more = {}) {
   return command('cargo', args, { CARGO_TARGET_DIR: inRoot('target'), ...more });
 }
 
+/** Runs Rust tests on this machine, and records those that carry a scenario's number. */
+async function cargoTests(suites, libtestArgs = [], env = {}) {
+  await cargo(['test', '--locked', ...suites.flatMap(suiteFlags), ...(libtestArgs.length > 0 ? ['--', ...libtestArgs] : [])], env);
+  recordPassed(suites, libtestArgs);
+}
+
 async function clippy() {
   await cargo(['clippy', '--locked', '--all-targets', '--', '-D', 'warnings']);
   for (const feature of ['npm', 'worker', 'figures']) {
@@ -100,8 +109,7 @@ async function clippy() {
 
 async function native() {
   const names = fs.readdirSync(inRoot('tests')).filter((name) => name.endsWith('.rs')).map((name) => name.slice(0, -3));
-  const tests = names.filter((name) => !OWN_STEP.includes(name)).flatMap((name) => ['--test', name]);
-  await cargo(['test', '--locked', '--lib', ...tests]);
+  await cargoTests(['lib', ...names.filter((name) => !OWN_STEP.includes(name))]);
   await cargo(['test', '--locked', '--doc']);
 }
 
@@ -124,7 +132,7 @@ async function nodeTests(node, folder) {
   const files = fs.readdirSync(inRoot(folder)).filter((name) => name.endsWith('.test.mjs')).map((name) => `${folder}/${name}`);
   if (files.length === 0) throw new PlainError(`there is no ${folder}/*.test.mjs to run`);
   await build(folder === 'tests/worker' ? ['npm', 'worker'] : ['npm']);
-  await withStore((env) => command(node, ['--test', ...files], env));
+  await withStore((env) => recordNode(command, node, files, env));
 }
 
 async function onPacked(work) {
@@ -141,7 +149,7 @@ async function rust() {
   await cargo(['build', '--locked', '--example', 'native']);
   await build(['npm']);
   await withStore(async (env) => {
-    await cargo(['test', '--locked', '--test', 'native'], env);
+    await cargoTests(['native'], [], env);
     await command(process.execPath, ['--test', 'tests/native/members.test.mjs'], env);
   });
 }
@@ -149,18 +157,4 @@ async function rust() {
 // Those that can break without another step seeing it, and that a busy machine measures well enough.
 function figures() {
   return command(process.execPath, ['js/figures/index.mjs', '--quick', 'requests', 'failover', 'signature']);
-}
-
-async function withStore(work) {
-  const { endpoint, bucket, accessKeyId, secretAccessKey, stop } = await startSeaweed();
-  try {
-    await work({
-      EDGELECT_TEST_ENDPOINT: endpoint,
-      EDGELECT_TEST_BUCKET: bucket,
-      EDGELECT_TEST_ACCESS_KEY_ID: accessKeyId,
-      EDGELECT_TEST_SECRET_ACCESS_KEY: secretAccessKey,
-    });
-  } finally {
-    await stop();
-  }
 }

@@ -30,7 +30,7 @@ const leadsAgain = async (elector) => {
   await elector.stop();
 };
 
-test('a trap while it renews: the signal fires, work and waiters hear of it, and start() makes a new one', async () => {
+test('c51 a trap while it renews: the signal fires, work and waiters hear of it, and start() makes a new one', async () => {
   const lost = [];
   const { elector, term } = await leading(lost);
   const bystander = await leading(lost);

@@ -1,0 +1,225 @@
+// The tests that carry a scenario's number, and what became of them: recorded by the steps of the same run, or got by
+// running just these. A test that was skipped, ignored or never started has not passed.
+import { spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { build } from './build.mjs';
+import { endProcess, keepPath, removePath, spawnKept } from './cleanup.mjs';
+import { HOST_NODE, NODE_24, ROOT, inRoot } from './paths.mjs';
+import { PlainError, lineReader, seconds, step } from './run.mjs';
+import { withStore } from './seaweed.mjs';
+
+const REPORTER = fileURLToPath(new URL('outcomes-reporter.mjs', import.meta.url));
+const SUITE_LIMIT_MS = 5 * 60_000;
+const NUMBERS = /^(?:c\d\d[_ ])+/;
+const RUST_TEST = /#\[(?:\w+::)*test\](?:\s*#\[[^\]]*\])*\s*(?:pub )?(?:async )?fn (c\d\d_\w+)/g;
+const NODE_TEST = /\btest\(\s*(['"`])(c\d\d (?:\\.|(?!\1).)*)\1/g;
+
+/** What the steps of this run have recorded: the file, the name, and `passed`, `failed` or `skipped`. */
+export const recorded = [];
+
+/** Every test whose name begins with a scenario's number, read from the source: none is run. */
+export function numberedTests(root = ROOT) {
+  const files = ['src', 'tests'].flatMap((folder) => fs.readdirSync(path.join(root, folder), { recursive: true }).map((name) => `${folder}/${name}`));
+  return files.sort().flatMap((file) => {
+    if (/\.rs$/.test(file)) return named(root, file, RUST_TEST, 1);
+    return /\.test\.mjs$/.test(file) ? named(root, file, NODE_TEST, 2) : [];
+  });
+}
+
+function named(root, file, pattern, group) {
+  const found = [...fs.readFileSync(path.join(root, file), 'utf8').matchAll(pattern)].map((match) => match[group]);
+  if (found.length > 0 && !/^(src\/.+|tests\/[^/]+\.rs|tests\/(js|worker)\/[^/]+)$/.test(file)) {
+    throw new PlainError(`${file} has the scenario test ${found[0]}, and no suite of its own that could run it: move the test to src/, tests/NAME.rs, tests/js/ or tests/worker/`);
+  }
+  return found.map((name) => ({ file, name: name.replace(/\\(.)/g, '$1'), cases: casesOf(name) }));
+}
+
+/** The numbers that a test's name begins with: `c07_c08_…` has two. */
+export function casesOf(name) {
+  const numbers = NUMBERS.exec(name)?.[0] ?? '';
+  return [...numbers.matchAll(/\d\d/g)].map(([number]) => Number(number));
+}
+
+/** Runs `node --test` through `command`, shows what it always shows, and records what became of each test. */
+export async function recordNode(command, node, files, env) {
+  const { file, remove } = destination();
+  try {
+    await command(node, ['--test', ...reporters(await usualReporter(node), file), ...files], env);
+  } finally {
+    recorded.push(...readOutcomes(file));
+    remove();
+  }
+}
+
+function destination() {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-outcomes-'));
+  keepPath(folder);
+  return { file: path.join(folder, 'outcomes.jsonl'), remove: () => removePath(folder) };
+}
+
+// Naming one reporter turns off the one that Node would have chosen.
+function usualReporter(node) {
+  const { stdout } = spawnSync(node, ['-p', 'process.versions.node'], { encoding: 'utf8' });
+  return process.stdout.isTTY || Number(stdout.split('.')[0]) >= 23 ? 'spec' : 'tap';
+}
+
+const reporters = (shown, file) => [
+  `--test-reporter=${shown}`, '--test-reporter-destination=stdout', `--test-reporter=${REPORTER}`, `--test-reporter-destination=${file}`,
+];
+
+function readOutcomes(file) {
+  if (!fs.existsSync(file)) return [];
+  const lines = fs.readFileSync(file, 'utf8').split('\n').filter((line) => line !== '');
+  return lines.map((line) => JSON.parse(line)).map((one) => ({ ...one, file: path.relative(ROOT, one.file).split(path.sep).join('/') }));
+}
+
+/**
+ * Records the scenario tests of Rust suites that have just passed as a whole: stable libtest tells the outcome of a single test
+ * in text alone, but its exit code says that each test passed that was neither ignored nor filtered out.
+ */
+export function recordPassed(suites, libtestArgs) {
+  const tests = numberedTests().filter(({ file }) => suites.includes(suiteOf(file)));
+  const used = suites.filter((suite) => tests.some(({ file }) => suiteOf(file) === suite));
+  if (used.length === 0) return;
+  const all = listed(used, libtestArgs);
+  const ignored = listed(used, [...libtestArgs, '--ignored']);
+  for (const { file, name } of tests) {
+    const isIn = (list) => (list.get(suiteOf(file)) ?? []).some((one) => isTest(file, name, one));
+    if (isIn(all)) recorded.push({ file, name, outcome: isIn(ignored) ? 'skipped' : 'passed' });
+  }
+}
+
+/** The names of the tests in each suite. */
+function listed(suites, libtestArgs) {
+  const args = [...cargoTest(suites), '--', ...libtestArgs, '--list', '--format', 'terse'];
+  // Into one place, because cargo says on one stream whose names follow on the other.
+  const { file, remove } = destination();
+  const output = fs.openSync(file, 'w+');
+  try {
+    const env = { ...process.env, CARGO_TERM_COLOR: 'never' };
+    const { status } = spawnSync('cargo', args, { cwd: ROOT, env, stdio: ['ignore', output, output] });
+    const text = fs.readFileSync(file, 'utf8');
+    if (status !== 0) throw new PlainError(`\`cargo ${args.join(' ')}\` failed:\n${text}`);
+    return readList(text);
+  } finally {
+    fs.closeSync(output);
+    remove();
+  }
+}
+
+/** What `cargo test … -- --list` says, by suite. */
+export function readList(text) {
+  const lists = new Map();
+  let names;
+  for (const line of text.split('\n')) {
+    const suite = /^\s*Running (?:unittests src\/(lib)\.rs|tests\/(\S+)\.rs) \(/.exec(line);
+    if (suite !== null) lists.set(suite[1] ?? suite[2], (names = []));
+    else names?.push(...(/^(\S+): test$/.exec(line)?.slice(1) ?? []));
+  }
+  return lists;
+}
+
+const cargoTest = (suites) => ['test', '--locked', '--target-dir', inRoot('target'), ...suites.flatMap(suiteFlags)];
+
+/** The flags with which cargo runs a suite: `lib`, or the name of a file in `tests/`. */
+export const suiteFlags = (suite) => (suite === 'lib' ? ['--lib'] : ['--test', suite]);
+
+/** The suite that a Rust file belongs to; a Node test file is its own. */
+function suiteOf(file) {
+  if (file.startsWith('src/')) return 'lib';
+  return file.endsWith('.rs') ? path.basename(file, '.rs') : file;
+}
+
+/** Whether libtest's full name is this function of this file. */
+function isTest(file, name, full) {
+  const module = file.startsWith('src/') ? file.slice(4, -3).replace(/(^|\/)(lib|mod)$/, '').replaceAll('/', '::') : '';
+  const [first, last] = [module === '' ? '' : `${module}::`, full.split('::').at(-1)];
+  return last === name && full.startsWith(first);
+}
+
+/** Runs these tests and nothing beside them; resolves to what became of each. */
+export async function runTests(tests) {
+  const suites = groupBy(tests, ({ file }) => suiteOf(file));
+  const [cargo, node] = [true, false].map((rust) => [...suites].filter(([, [{ file }]]) => file.endsWith('.rs') === rust));
+  const outcomes = [];
+  if (tests.length === 0) return outcomes;
+  if (node.length > 0) await build(node.some(([file]) => file.startsWith('tests/worker/')) ? ['npm', 'worker'] : ['npm']);
+  await withStore(async (env) => {
+    for (const [suite, own] of cargo) outcomes.push(...await runSuite(suite, own, env));
+    for (const [file, own] of node) outcomes.push(...await runFile(file, own, env));
+  });
+  return outcomes;
+}
+
+// Node 20 has no Map.groupBy.
+function groupBy(list, keyOf) {
+  const groups = new Map();
+  for (const one of list) groups.set(keyOf(one), [...(groups.get(keyOf(one)) ?? []), one]);
+  return groups;
+}
+
+async function runSuite(suite, tests, env) {
+  const args = [...cargoTest([suite]), '--', ...tests.map(({ name }) => name)];
+  const { code, output, errors } = await captured(`cargo test ${suiteFlags(suite).join(' ')}`, 'cargo', args, { ...process.env, ...env });
+  const outcomes = readLibtest(output);
+  if (outcomes === undefined) throw new PlainError(`\`cargo test ${suiteFlags(suite).join(' ')}\` ended with ${code} and without a result:\n${errors}${output}`);
+  if (code !== 0) console.error(output);
+  return tests.flatMap(({ file, name }) => {
+    const own = outcomes.filter((one) => isTest(file, name, one.name));
+    return own.map(({ outcome }) => ({ file, name, outcome }));
+  });
+}
+
+/** What libtest's text says of each test; undefined where the lines and the sums below them disagree. */
+export function readLibtest(output) {
+  const words = { ok: 'passed', FAILED: 'failed', ignored: 'skipped' };
+  const line = /^test (\S+)(?: - should panic)? \.\.\. (ok|FAILED|ignored)(?:, .*)?$/gm;
+  const outcomes = [...output.matchAll(line)].map(([, name, word]) => ({ name, outcome: words[word] }));
+  const sums = /^test result: (?:ok|FAILED)\. (\d+) passed; (\d+) failed; (\d+) ignored;/m.exec(output)?.slice(1).map(Number);
+  const count = (outcome) => outcomes.filter((one) => one.outcome === outcome).length;
+  const agree = sums !== undefined && ['passed', 'failed', 'skipped'].every((outcome, index) => count(outcome) === sums[index]);
+  return agree ? outcomes : undefined;
+}
+
+async function runFile(file, tests, env) {
+  const told = destination();
+  const pattern = `^(?:${tests.map(({ name }) => name.split('${')[0].replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')).join('|')})`;
+  const args = ['--test', `--test-name-pattern=${pattern}`, ...reporters('spec', told.file), file];
+  try {
+    const node = file.startsWith('tests/worker/') ? NODE_24 : HOST_NODE;
+    const { code, output } = await captured(file, node, args, { ...process.env, ...env });
+    if (code !== 0) console.error(output);
+    return readOutcomes(told.file).filter(({ name }) => tests.some((test) => name.startsWith(test.name.split('${')[0])));
+  } finally {
+    told.remove();
+  }
+}
+
+/** Runs a command quietly under a label, whatever it ends with. */
+function captured(label, program, args, env) {
+  return step(label, (note) => new Promise((resolve, reject) => {
+    const child = spawnKept(program, args, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'] });
+    const pieces = { stdout: '', stderr: '' };
+    const read = lineReader(note);
+    for (const stream of ['stdout', 'stderr']) {
+      child[stream].setEncoding('utf8').on('data', (text) => {
+        pieces[stream] += text;
+        read(text);
+      });
+    }
+    let late = false;
+    const timer = setTimeout(() => {
+      late = true;
+      endProcess(child, 5_000);
+    }, SUITE_LIMIT_MS);
+    child.once('error', (error) => reject(new PlainError(`cannot start ${program}: ${error.message}`)));
+    child.once('close', (code, signal) => {
+      clearTimeout(timer);
+      if (late) return reject(new PlainError(`${label} was ended after ${seconds(SUITE_LIMIT_MS)}:\n${pieces.stderr}${pieces.stdout}`));
+      resolve({ code: signal ?? code, output: pieces.stdout, errors: pieces.stderr });
+    });
+  }));
+}

@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { casesOf, numberedTests, readLibtest, readList } from '../../js/tools/outcomes.mjs';
+import { broken, judge } from '../../js/tools/scenarios.mjs';
+
+const tool = (name) => fileURLToPath(new URL(`../../js/tools/${name}`, import.meta.url));
+
+const rowsOf = (outcomes, { cases = [{ case: 3, title: 'three' }], tests = [{ file: 'f', name: 'c03 it', cases: [3] }] } = {}) =>
+  judge(cases, tests, outcomes.map(([name, outcome]) => ({ file: 'f', name, outcome })));
+
+const pending = [{ case: 3, title: 'three', pending: 'later' }];
+
+const inFolder = (files, work) => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'edgelect-numbered-'));
+  try {
+    for (const [name, text] of Object.entries({ 'src/.keep': '', 'tests/.keep': '', ...files })) {
+      mkdirSync(path.dirname(path.join(folder, name)), { recursive: true });
+      // Written apart, so that no test is found in this very file.
+      writeFileSync(path.join(folder, name), text.replaceAll('NN', 'c03'));
+    }
+    return work(folder);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+};
+
+test('a case holds by a test that passed, and by nothing less', () => {
+  for (const [outcomes, outcome] of [
+    [[['c03 it', 'passed']], 'passed'],
+    [[['c03 it', 'failed']], 'failed'],
+    [[['c03 it', 'skipped']], 'no test of it passed'],
+    [[['c03 other', 'passed']], 'failed'],
+    [[], 'failed'],
+  ]) {
+    const rows = rowsOf(outcomes);
+    assert.deepEqual([rows[0].outcome, broken(rows).length], [outcome, outcome === 'passed' ? 0 : 1], JSON.stringify(outcomes));
+  }
+  assert.equal(rowsOf([], { tests: [] })[0].outcome, 'no test');
+  const two = [{ file: 'f', name: 'c03 it', cases: [3] }, { file: 'f', name: 'c03 more', cases: [3] }];
+  assert.equal(rowsOf([['c03 it', 'passed'], ['c03 more', 'skipped']], { tests: two })[0].outcome, 'passed');
+  assert.equal(rowsOf([['c03 it', 'passed'], ['c03 more', 'failed']], { tests: two })[0].outcome, 'failed');
+  assert.equal(rowsOf([['c03 it', 'passed']], { tests: two })[0].outcome, 'failed', 'one that did not run hides nothing');
+});
+
+test('a pending case may do without a test, but not with one that fails', () => {
+  const none = rowsOf([], { cases: pending, tests: [] });
+  assert.deepEqual([none[0].outcome, none[0].reason, broken(none)], ['pending', 'later', []]);
+  assert.equal(rowsOf([['c03 it', 'skipped']], { cases: pending })[0].outcome, 'pending');
+  assert.equal(rowsOf([['c03 it', 'passed']], { cases: pending })[0].outcome, 'passed');
+  const failed = rowsOf([['c03 it', 'failed']], { cases: pending });
+  assert.equal(broken(failed).length, 1);
+});
+
+test('a name with a placeholder stands for all that were made of it', () => {
+  const tests = [{ file: 'f', name: 'c03 on ${name}', cases: [3] }];
+  assert.equal(rowsOf([['c03 on a', 'passed'], ['c03 on b', 'passed']], { tests })[0].tests.length, 2);
+  assert.equal(rowsOf([['c03 on a', 'passed'], ['c03 on b', 'failed']], { tests })[0].outcome, 'failed');
+});
+
+test('numbers are read from the beginning of a name', () => {
+  for (const [name, cases] of [['c07_c08_both', [7, 8]], ['c27 c28 both', [27, 28]], ['c05_x_c06_y', [5]], ['s8_c03', []], ['abc03_x', []], ['c3_x', []]]) {
+    assert.deepEqual(casesOf(name), cases, name);
+  }
+});
+
+test('numbered tests are found where the suites are, and nowhere else', () => {
+  const rust = '#[test]\nfn NN_a() {}\n\n#[tokio::test]\n#[ignore = "x"]\nasync fn NN_b() {}\n\nfn NN_no_test() {}\n';
+  const node = "test('NN it\\'s one', () => {});\ntest(`NN on ${x}`, () => {});\ntest('plain', () => {});\ntest.skip('NN never', () => {});\n";
+  const found = inFolder({ 'src/store/s3.rs': rust, 'tests/js/a.test.mjs': node, 'tests/js/a.mjs': node }, numberedTests);
+  assert.deepEqual(found.map(({ file, name }) => `${file} ${name}`), [
+    'src/store/s3.rs c03_a', 'src/store/s3.rs c03_b', "tests/js/a.test.mjs c03 it's one", 'tests/js/a.test.mjs c03 on ${x}',
+  ]);
+  for (const [file, text] of [['tests/sim/a.rs', rust], ['tests/native/a.test.mjs', node]]) {
+    assert.throws(() => inFolder({ [file]: text }, numberedTests), ({ message }) => message.startsWith(`${file} has the scenario test c03`) && message.includes('move the test'));
+  }
+});
+
+test("libtest's text is believed only where its lines and its sums agree", () => {
+  const text = (lines, sums) => `\nrunning 3 tests\n${lines.join('\n')}\n\ntest result: ${sums}; 0 measured; 9 filtered out; finished in 0.00s\n`;
+  const lines = ['test a::c03_x ... ok', 'test c04_y - should panic ... FAILED', 'test c05_z ... ignored, slow'];
+  assert.deepEqual(readLibtest(text(lines, 'FAILED. 1 passed; 1 failed; 1 ignored')), [
+    { name: 'a::c03_x', outcome: 'passed' }, { name: 'c04_y', outcome: 'failed' }, { name: 'c05_z', outcome: 'skipped' },
+  ]);
+  assert.equal(readLibtest(text(lines, 'ok. 2 passed; 0 failed; 1 ignored')), undefined);
+  assert.equal(readLibtest(text([lines[0], 'chatter test c04_y ... ok'], 'ok. 2 passed; 0 failed; 0 ignored')), undefined);
+  assert.equal(readLibtest(lines[0]), undefined, 'it ended before the sums');
+});
+
+test("libtest's lists are told apart by suite", () => {
+  const text = [
+    '    Finished `test` profile [optimized] target(s) in 0.10s',
+    '     Running unittests src/lib.rs (target/debug/deps/edgelect-1)',
+    'peer::tests::c68_x: test',
+    '     Running tests/driver.rs (target/debug/deps/driver-1)',
+    'c05_x: test',
+    'measured: benchmark',
+    'plain: test',
+    '',
+  ].join('\n');
+  assert.deepEqual([...readList(text)], [['lib', ['peer::tests::c68_x']], ['driver', ['c05_x', 'plain']]]);
+});
+
+test('the reporter says of each test what became of it', () => {
+  const source = [
+    "import { test } from 'node:test';",
+    "test('passes', () => {});",
+    "test('fails', () => { throw new Error('on purpose'); });",
+    "test('skipped', { skip: true }, () => {});",
+    "test('to do', { todo: true }, () => {});",
+  ].join('\n');
+  const lines = inFolder({ 'tests/a.test.mjs': source }, (folder) => {
+    // Inside a test run, Node's runner would take itself for a part of that run.
+    const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+    const args = ['--test', `--test-reporter=${tool('outcomes-reporter.mjs')}`, `--test-reporter-destination=${folder}/out`, `${folder}/tests/a.test.mjs`];
+    const { status } = spawnSync(process.execPath, args, { env });
+    assert.equal(status, 1);
+    return readFileSync(`${folder}/out`, 'utf8').trim().split('\n').map((line) => JSON.parse(line));
+  });
+  const told = Object.fromEntries(lines.filter(({ name }) => !name.endsWith('.mjs')).map(({ name, outcome }) => [name, outcome]));
+  assert.deepEqual(told, { passes: 'passed', fails: 'failed', skipped: 'skipped', 'to do': 'skipped' });
+});
+
+test('wrong arguments end it with one line that says what is right', () => {
+  for (const [args, line] of [
+    [['--case', '71'], /^edgelect: there is no case "71": --case takes a number from 1 to 70\n/],
+    [['--case', 'x'], /^edgelect: there is no case "x"/],
+    [['--frist'], /^edgelect: Unknown option '--frist'/],
+    [['3'], /^edgelect: Unexpected argument '3'/],
+    [['--list', '--case', '3'], /^edgelect: --list takes no --case/],
+  ]) {
+    const { status, stderr } = spawnSync(process.execPath, [tool('scenarios.mjs'), ...args], { encoding: 'utf8' });
+    assert.equal(status, 1);
+    assert.match(stderr, line);
+  }
+});
