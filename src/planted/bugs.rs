@@ -1,4 +1,5 @@
-//! The list: every bug with the rule that it breaks and the depth at which it can be seen.
+//! The list: every bug with the rule that it breaks and the depth at which it can be seen. The first line of a
+//! bug's comment says what goes wrong; the lines after it, why no simulation finds it.
 
 use std::cell::Cell;
 
@@ -12,11 +13,15 @@ pub enum Depth {
 }
 
 macro_rules! bugs {
-    ($($(#[doc = $what:literal])+ $name:ident: $rule:literal, $depth:ident;)+) => {
+    ($(
+        #[doc = $what:literal]
+        $(#[doc = $survives:literal])*
+        $name:ident: $rule:literal, $depth:ident;
+    )+) => {
         /// A way in which elections over object storage have gone wrong.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Bug {
-            $($(#[doc = $what])+ $name,)+
+            $(#[doc = $what] $(#[doc = $survives])* $name,)+
         }
 
         impl Bug {
@@ -26,7 +31,14 @@ macro_rules! bugs {
             /// What goes wrong, in a sentence.
             pub fn what(self) -> &'static str {
                 match self {
-                    $(Bug::$name => concat!($($what),+).trim_ascii(),)+
+                    $(Bug::$name => $what.trim_ascii(),)+
+                }
+            }
+
+            /// Why a simulation that finds the others does not find this one; empty for those others.
+            pub fn survives(self) -> &'static str {
+                match self {
+                    $(Bug::$name => concat!($($survives),*).trim_ascii(),)+
                 }
             }
 
@@ -99,8 +111,11 @@ bugs! {
     /// A peer that does not answer counts as a dead leader.
     SilentPeerIsDead: "S6, peers", Core;
     /// A peer's answer starts the watch of the record again, as if the lease had been renewed.
+    /// It only waits too long. To see that, a follower that was shown twice that a lease ran out, and claims
+    /// nothing, has to be a finding.
     PeerExtendsLease: "peers", Core;
     /// A leader answers its peers from its record, also without authority.
+    /// The simulated peers answer by the authority that the observer sees, not by `peer::answer`.
     ZombieAnswersPeers: "scenario 67", Core;
 
     /// A record created from absence grants authority at once.
@@ -136,6 +151,8 @@ bugs! {
     /// A claim that lands after a stop or a resignation begins a term all the same.
     StopForgetsClaim: "S10, S12", Core;
     /// Whoever resigns or stops while a claim is in flight is told that all is over.
+    /// The record names the next term all the same. To see it, a term that begins between a resignation and
+    /// the end of its pause has to be a finding.
     ResignForgetsClaim: "S10, S12", Core;
     /// The tombstone leaves while the work is still stopping.
     ReleaseBeforeWorkEnded: "S12", Core;
@@ -147,16 +164,19 @@ bugs! {
     /// A single clock that is held at a timer's due time is believed.
     HeldClockTrusted: "S11", Core;
     /// A single clock that stepped back goes on counting the lease that it holds.
+    /// The observer excuses everything that a single clock did before it stepped back. To see it, authority
+    /// after a reading that is less than the one before has to be a finding.
     StepBackKeepsTerm: "S11", Core;
     /// A single clock that stepped back goes on counting the observation.
+    /// What is measured over a step back comes out too short, never too long: it costs a wait and no safety.
     StepBackKeepsAge: "S11", Core;
     /// A step forward of a single clock counts as waiting, whatever the store's `Date` says.
     ForwardStepWaits: "S11", Core;
     /// A `Date` that moved on by more than the own single clock ends nothing.
+    /// No simulated clock loses time without a step: a single clock that stands still while its host sleeps.
     DateAheadIgnored: "S11", Core;
 
-    /// The condition of an update goes out as `x-amz-copy-source-if-match`, which a PUT ignores: it is on the
-    /// source of a copy, not on the object that is replaced.
+    /// An update goes out with `x-amz-copy-source-if-match`, a condition on the source of a copy, for `If-Match`.
     CopySourceCondition: "S3", Store;
     /// A renewal goes out without `If-Match`, and so does every other update.
     UpdateUnconditional: "S3", Store;
