@@ -79,6 +79,9 @@ impl Observation {
 
     /// Proof (b) is off for this version from here on.
     pub fn distrust_store_clock(&mut self) {
+        if planted!(DriftBelieved) {
+            return;
+        }
         self.store_clock_off = true;
         self.by_store = None;
     }

@@ -389,7 +389,7 @@ impl Election {
             return None;
         }
         let authority = self.lease_left(now);
-        if authority.is_none() {
+        if authority.is_none() && !planted!(LapseForgotten) {
             self.lapsed.set(true);
         }
         authority
@@ -946,7 +946,8 @@ impl Election {
         self.grace = self.grace.take().filter(|grace| grace.version == observation.version);
         if let Reading::Lease(lease) = &reading {
             let own = lease.session.as_deref() == Some(&self.session);
-            if own && lease.in_grace() && self.grace.is_none() {
+            let late = own && lease.in_grace() && self.grace.is_none();
+            if late && !planted!(LateCreationHasNoGrace) {
                 // A create of ours that landed after we had given it up: known by this read-back only (S7).
                 self.grace = Some(self.grace_from(now, observation.version.clone(), lease));
             }

@@ -77,6 +77,10 @@ bugs! {
     /// A renewal that is known to have landed after the lapse resumes the term.
     LapsedRenewalAdopted: "S9", Core;
 
+    /// Authority that was seen to have ended between two polls comes back when the wall clock is put right.
+    /// No simulated wall clock steps forward and is put right before the next poll.
+    LapseForgotten: "S9", Core;
+
     /// The token of a new term is one more than the record's, and one after a deletion.
     TermRestarts: "S2", Core;
     /// The highest term that the session ever saw is not remembered.
@@ -102,6 +106,8 @@ bugs! {
     ObservationOverVersions: "S6", Core;
     /// `Date` and `Last-Modified` prove an age in spite of `Via` or `Age`.
     RelayBelieved: "S6", Core;
+    /// `Date` and `Last-Modified` prove an age although `Date` and the own clock moved apart.
+    DriftBelieved: "S6", Core;
     /// `Date` and `Last-Modified` are compared without rounding and `storeSkew`.
     AgeWithoutSkew: "S6", Core;
     /// A parked lease is claimed at once whomever it is parked for.
@@ -124,6 +130,8 @@ bugs! {
     GraceIsOwnLease: "S7", Core;
     /// The grace counts from the sending of the creation.
     GraceFromSending: "S7", Core;
+    /// A creation that is known only by its read-back has no grace.
+    LateCreationHasNoGrace: "S7", Core;
     /// A record created from absence is renewed in its grace.
     CreateRenewedInGrace: "S7", Core;
     /// A record created from absence is released or parked in its grace.

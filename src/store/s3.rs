@@ -266,10 +266,13 @@ impl Exchange {
 
     /// Whether a planted bug takes the condition of an update away.
     fn unconditional(&self, body: &[u8]) -> bool {
-        let released = || matches!(lease::read(body), Reading::Lease(lease) if lease.released());
+        if planted!(TombstoneUnconditional) {
+            return matches!(lease::read(body), Reading::Lease(lease) if lease.released());
+        }
+        if planted!(RedirectDropsCondition) {
+            return self.hops > 0;
+        }
         planted!(UpdateUnconditional)
-            || (planted!(TombstoneUnconditional) && released())
-            || (planted!(RedirectDropsCondition) && self.hops > 0)
     }
 }
 

@@ -9,7 +9,8 @@ use crate::sim::run::run_until_broken;
 pub const SCHEDULES: u64 = 5_000;
 
 /// What the simulator does not find; [`Bug::survives`] says why.
-pub const SURVIVORS: [Bug; 6] = [
+pub const SURVIVORS: [Bug; 7] = [
+    Bug::LapseForgotten,
     Bug::PeerExtendsLease,
     Bug::ZombieAnswersPeers,
     Bug::ResignForgetsClaim,
