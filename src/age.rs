@@ -5,6 +5,7 @@
 //! (b) The store's own clock: `Date - Last-Modified`, less a second of rounding and `storeSkew`.
 
 use crate::clock::{Clocks, Drift, Now, Since};
+use crate::planted::planted;
 use crate::store::{Facts, Version};
 
 /// A version of the record and what is known of its age.
@@ -52,7 +53,7 @@ impl Observation {
         oldest_ms: Option<u64>,
     ) {
         self.changed_ms = facts.last_modified_ms.or(self.changed_ms);
-        if facts.relayed {
+        if facts.relayed && !planted!(RelayBelieved) {
             return;
         }
         if facts.last_modified_ms.is_some() {
@@ -78,6 +79,9 @@ impl Observation {
 
     /// Proof (b) is off for this version from here on.
     pub fn distrust_store_clock(&mut self) {
+        if planted!(DriftBelieved) {
+            return;
+        }
         self.store_clock_off = true;
         self.by_store = None;
     }

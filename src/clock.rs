@@ -2,6 +2,7 @@
 //! says about them.
 
 use crate::config::HostClock;
+use crate::planted::planted;
 use crate::store::Facts;
 
 /// How far `Date` and the own clock may move apart between two answers, in milliseconds (S6, S11).
@@ -35,6 +36,9 @@ impl Now {
     /// suspend stops the one clock and a step moves the other.
     pub fn since_pessimistic_ms(&self, earlier: Now) -> u64 {
         let mono_ms = self.mono_ms.saturating_sub(earlier.mono_ms);
+        if planted!(SuspendUnseen) {
+            return mono_ms;
+        }
         mono_ms.max(self.wall_ms.saturating_sub(earlier.wall_ms))
     }
 }
@@ -154,7 +158,8 @@ impl Clocks {
 
     /// Whether authority may be judged at this reading at all (S11).
     pub fn trusted(&self, now: Now) -> bool {
-        !(self.single() && (now.held || self.awaiting_answer || self.stepped_back(now)))
+        let held = (now.held || self.awaiting_answer) && !planted!(HeldClockTrusted);
+        !(self.single() && (held || self.stepped_back(now)))
     }
 
     /// A wait begins with the answer that is processed now.
@@ -175,7 +180,7 @@ impl Clocks {
     /// forward unseen, no more than the store's clock has moved, or `storeSkew` less where it shows none.
     pub fn passed_ms(&self, now: Now, since: Since) -> u64 {
         let own_ms = now.mono_ms.saturating_sub(since.mono_ms);
-        if !self.single() {
+        if !self.single() || planted!(ForwardStepWaits) {
             return own_ms;
         }
         match (since.date_ms, self.newest_date_ms) {
@@ -194,6 +199,7 @@ impl Clocks {
     /// The age that `Date` and `Last-Modified` of one answer prove (S6 (b)).
     pub fn age_by_store_ms(&self, date_ms: u64, modified_ms: u64) -> u64 {
         let doubt_ms = ROUNDING_MS.saturating_add(self.store_skew_ms);
+        let doubt_ms = if planted!(AgeWithoutSkew) { 0 } else { doubt_ms };
         date_ms.saturating_sub(modified_ms).saturating_sub(doubt_ms)
     }
 

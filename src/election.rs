@@ -18,21 +18,9 @@ use crate::age::Observation;
 use crate::clock::{Clocks, Drift, Now, Since};
 use crate::config::{Config, Follow, SPREAD_MS, is_peer_addr};
 use crate::lease::{Closed, Flaw, Lease, MAX_TERM, Reading, Stamp};
+use crate::planted::planted;
 use crate::prelude::*;
 use crate::store::{Answer, Condition, Facts, Fault, FaultKind, Outcome, Version};
-
-macro_rules! planted {
-    ($bug:ident) => {{
-        #[cfg(planted)]
-        {
-            crate::planted::is(crate::planted::Bug::$bug)
-        }
-        #[cfg(not(planted))]
-        {
-            false
-        }
-    }};
-}
 
 /// How many unresolved writes are remembered. Each is pruned when its own fence has passed, so that more
 /// than this need a `requestTimeout` far below what the config accepts.
@@ -404,7 +392,7 @@ impl Election {
             return None;
         }
         let authority = self.lease_left(now);
-        if authority.is_none() {
+        if authority.is_none() && !planted!(LapseForgotten) {
             self.lapsed.set(true);
         }
         authority
@@ -420,7 +408,8 @@ impl Election {
             Input::Resign => self.begin_wind_down(now, false, false),
             Input::Stop { park } => self.begin_wind_down(now, park, true),
             Input::WorkEnded { term } => {
-                let ours = self.term.as_ref().is_some_and(|held| held.number == term);
+                let is_ours = |held: &Term| held.number == term || planted!(AnyWorkEnds);
+                let ours = self.term.as_ref().is_some_and(is_ours);
                 if let Some(wind_down) = self.wind_down.as_mut().filter(|_| ours) {
                     wind_down.work_ended = true;
                 }
@@ -522,7 +511,9 @@ impl Election {
             return None;
         }
         let mut remaining_ms = term.anchor.remaining_ms(now)?;
-        let renewals = self.unresolved.iter().filter(|attempt| attempt.purpose == Purpose::Renew);
+        let renewals = self.unresolved.iter().filter(|attempt| {
+            attempt.purpose == Purpose::Renew && !planted!(ShortenedLeaseKeepsFence)
+        });
         for anchor in renewals.map(|attempt| &attempt.anchor).chain(&self.forgotten) {
             remaining_ms = remaining_ms.min(anchor.remaining_ms(now)?);
         }
@@ -533,8 +524,10 @@ impl Election {
     fn observe(&mut self, now: Now) {
         if self.clocks.read(now) {
             self.restart_measures(now);
-            self.void_anchors();
-            self.end_term(LostReason::Clock);
+            if !planted!(StepBackKeepsTerm) {
+                self.void_anchors();
+                self.end_term(LostReason::Clock);
+            }
             self.plan_look(now, 0);
         }
         let active = self.term.as_ref().is_some_and(|term| !term.ended);
@@ -555,7 +548,9 @@ impl Election {
     /// A single clock stepped: what began before is measured anew from here, and what was judged by it is
     /// not acted on (S11).
     fn restart_measures(&mut self, now: Now) {
-        if let Seen::Record { observation, .. } = &mut self.seen {
+        if let Seen::Record { observation, .. } = &mut self.seen
+            && !planted!(StepBackKeepsAge)
+        {
             observation.restart(&self.clocks, now);
         }
         if let Some(grace) = &mut self.grace {
@@ -634,7 +629,7 @@ impl Election {
     /// Sends the next attempt of the round: a new sequence, the same condition (S4, S8).
     fn attempt(&mut self, now: Now) -> Step {
         let lease_ms = self.config.leader_timeout_ms;
-        let margin_ms = self.config.margin_ms;
+        let margin_ms = if planted!(NoMargin) { 0 } else { self.config.margin_ms };
         if self.round.is_none() {
             match self.renewal() {
                 Some(round) => self.round = Some(round),
@@ -648,6 +643,9 @@ impl Election {
         round.attempts += 1;
         let mut lease = round.lease.clone();
         lease.sequence = if planted!(NoSequence) { 0 } else { self.sequence };
+        if planted!(RetryRepeatsSequence) {
+            lease.sequence -= round.attempts as u64 - 1;
+        }
         if round.purpose != Purpose::Release {
             lease.last_updated = Stamp::At(stamp_ms);
         }
@@ -659,6 +657,9 @@ impl Election {
         self.highest_term = self.highest_term.max(lease.term.unwrap_or(0));
         let anchor = Anchor { sent: now, lease_ms: lease.lease_ms.unwrap_or(lease_ms), margin_ms };
         self.remember(now, Attempt { purpose, anchor, lease: lease.clone(), rejected: false });
+        if planted!(AcquiredBeforeWrite) && purpose == Purpose::Claim {
+            self.announce(lease.term.unwrap_or(0));
+        }
         self.outstanding = Some(Outstanding::Write { sequence: lease.sequence });
         let lease = Box::new(lease);
         let mut timeout_ms = self.config.request_timeout_ms;
@@ -679,6 +680,9 @@ impl Election {
             let left_ms = |anchor: &Anchor| anchor.remaining_ms(now).unwrap_or(0);
             let renewal = Some(oldest.anchor).filter(|_| oldest.purpose == Purpose::Renew);
             self.forgotten = self.forgotten.into_iter().chain(renewal).min_by_key(left_ms);
+        }
+        if planted!(UnresolvedForgotten) {
+            self.unresolved.clear();
         }
         self.unresolved.push(attempt);
     }
@@ -718,7 +722,7 @@ impl Election {
         }
         // The single clock lost time. That it gained some needs nothing here: a wait ends no sooner than
         // the store's clock says.
-        if self.clocks.single() && drift == Drift::StoreAhead {
+        if self.clocks.single() && drift == Drift::StoreAhead && !planted!(DateAheadIgnored) {
             self.void_anchors();
             if self.term.as_ref().is_some_and(|term| !term.ended) {
                 self.end_term(LostReason::Clock);
@@ -791,6 +795,12 @@ impl Election {
         if let Some(attempt) = self.landed_attempt(&reading) {
             return self.on_landed(now, attempt, version);
         }
+        if planted!(RenewalOverAnything)
+            && let Some(term) = &mut self.term
+        {
+            term.version = version;
+            return self.on_not_landed(now);
+        }
         self.end_term(LostReason::Overtaken);
         let same = matches!(&self.seen, Seen::Record { observation, .. } if observation.version == version);
         self.observe_version(now, sent, version, reading, facts, drift);
@@ -805,7 +815,8 @@ impl Election {
     /// The write of ours that a record shows to have landed, if it is one that we may still adopt (S8).
     fn landed_attempt(&self, reading: &Reading) -> Option<Attempt> {
         let Reading::Lease(lease) = reading else { return None };
-        if lease.session.as_deref() != Some(&self.session) {
+        let named = planted!(OwnNameIsOwnWrite) && lease.leader_id == self.server_id();
+        if lease.session.as_deref() != Some(&self.session) && !named {
             return None;
         }
         self.unresolved.iter().find(|attempt| attempt.lease.sequence == lease.sequence).cloned()
@@ -857,6 +868,14 @@ impl Election {
     }
 
     fn on_missing(&mut self, now: Now, sent: Now) {
+        if planted!(DeletedIsRecreated)
+            && let Some(lease) = self.term.as_ref().map(|term| term.lease.clone())
+        {
+            let (purpose, condition) = (Purpose::Create, Condition::Absent);
+            self.round = Some(Round { purpose, condition, lease, attempts: 0 });
+            self.plan = Plan { at_ms: now.mono_ms, action: Action::Attempt };
+            return;
+        }
         self.end_term(LostReason::Deleted);
         self.unresolved.retain(|attempt| attempt.purpose == Purpose::Create);
         let creating = self.round.take().is_some_and(|round| round.purpose == Purpose::Create);
@@ -905,6 +924,10 @@ impl Election {
             Seen::Record { observation, .. } if observation.version == version => {
                 (observation, None)
             }
+            Seen::Record { mut observation, .. } if planted!(ObservationOverVersions) => {
+                observation.version = version;
+                (observation, None)
+            }
             Seen::Nothing => (Observation::first(version, &self.clocks, now), None),
             _ => {
                 // Once in step, a renewal found only after many looks has another phase than the one that was learned.
@@ -926,7 +949,8 @@ impl Election {
         self.grace = self.grace.take().filter(|grace| grace.version == observation.version);
         if let Reading::Lease(lease) = &reading {
             let own = lease.session.as_deref() == Some(&self.session);
-            if own && lease.in_grace() && self.grace.is_none() {
+            let late = own && lease.in_grace() && self.grace.is_none();
+            if late && !planted!(LateCreationHasNoGrace) {
                 // A create of ours that landed after we had given it up: known by this read-back only (S7).
                 self.grace = Some(self.grace_from(now, observation.version.clone(), lease));
             }
@@ -1020,11 +1044,19 @@ impl Election {
         if planted!(AnchorAfterAnswer) {
             anchor.sent = now;
         }
-        let in_time = anchor.remaining_ms(now).is_some();
+        if planted!(AnchorOfNewSettings) {
+            anchor.lease_ms = self.config.leader_timeout_ms;
+        }
+        let in_time = anchor.remaining_ms(now).is_some() || planted!(ClaimAnsweredLate);
         match attempt.purpose {
             Purpose::Create => self.on_created(now, &attempt, version),
-            // At a reading that says nothing a term can't begin; the record is ours, and claimed again (S11).
-            Purpose::Claim if in_time && self.clocks.trusted(now) => {
+            // At a reading that says nothing a term can't begin, nor where the leadership was given up since the
+            // claim left; the record is ours, and claimed again (S11).
+            Purpose::Claim
+                if in_time
+                    && self.clocks.trusted(now)
+                    && (self.wind_down.is_some() || now.mono_ms >= self.compete_after_ms) =>
+            {
                 self.begin_term(now, attempt.lease, version, anchor);
             }
             Purpose::Renew => self.on_renewed(now, attempt.lease, version, anchor),
@@ -1041,10 +1073,19 @@ impl Election {
     /// The grace counts from here, not from the answer that showed absence: between that answer and this
     /// write somebody else may have created, led and been deleted.
     fn on_created(&mut self, now: Now, attempt: &Attempt, version: Version) {
-        self.grace = Some(self.grace_from(now, version.clone(), &attempt.lease));
+        let from = if planted!(GraceFromSending) { attempt.anchor.sent } else { now };
+        self.grace = Some(self.grace_from(from, version.clone(), &attempt.lease));
         if planted!(ClaimAbsenceWithoutGrace) {
             self.grace = None;
             return self.begin_term(now, attempt.lease.clone(), version, attempt.anchor);
+        }
+        if planted!(CreateRenewedInGrace) {
+            let (purpose, condition) = (Purpose::Renew, Condition::Match(version));
+            let lease = attempt.lease.clone();
+            self.round = Some(Round { purpose, condition, lease, attempts: 0 });
+            let at_ms = now.mono_ms + self.config.frequent_interval_ms;
+            self.plan = Plan { at_ms, action: Action::Attempt };
+            return;
         }
         self.judge(now);
     }
@@ -1053,25 +1094,37 @@ impl Election {
         let number = lease.term.unwrap_or(0);
         self.grace = None;
         self.lapsed.set(false);
-        self.term = Some(Term { number, version, lease, anchor, ended: self.wind_down.is_some() });
+        let ended = self.wind_down.is_some() && !planted!(StopForgetsClaim);
+        self.term = Some(Term { number, version, lease, anchor, ended });
         self.plan_renewal(now);
         if self.wind_down.is_some_and(|wind_down| wind_down.until_ms.is_some()) {
             self.begin_release(now);
         }
-        if self.wind_down.is_none() {
-            self.announced = Some(number);
-            self.events.push_back(Event::Acquired { term: number });
+        if !ended {
+            if !planted!(AcquiredBeforeWrite) {
+                self.announce(number);
+            }
             self.name_leader(Some(self.server_id().to_owned()));
         }
+    }
+
+    fn announce(&mut self, term: u64) {
+        self.announced = Some(term);
+        self.events.push_back(Event::Acquired { term });
     }
 
     fn on_renewed(&mut self, now: Now, lease: Lease, version: Version, anchor: Anchor) {
         match &mut self.term {
             Some(term) if lease.term == Some(term.number) => {
-                term.version = version;
+                if !planted!(ConstantEtag) {
+                    term.version = version;
+                }
                 term.lease = lease;
                 term.anchor = anchor;
                 self.plan_renewal(now);
+            }
+            None if planted!(LapsedRenewalAdopted) && anchor.remaining_ms(now).is_some() => {
+                self.begin_term(now, lease, version, anchor);
             }
             // The term lapsed before this was known: the record is ours, without authority (S9).
             _ => self.judge(now),
@@ -1119,6 +1172,11 @@ impl Election {
         };
         match answer {
             PeerAnswer::Alive { leader_id } if expected == Some(&leader_id) => {
+                if let Seen::Record { observation, .. } = &mut self.seen
+                    && planted!(PeerExtendsLease)
+                {
+                    observation.restart(&self.clocks, now);
+                }
                 let at_ms = now.mono_ms + self.peer_interval_ms();
                 self.plan = Plan { at_ms, action: Action::Ask };
             }
@@ -1165,9 +1223,10 @@ impl Election {
                 let condition = Condition::Match(observation.version.clone());
                 let age_ms = observation.age_ms(&self.clocks, now);
                 match reading {
-                    Reading::Closed(_) => return None,
-                    Reading::Unreadable(_) => {
-                        if age_ms < self.config.grace_ms(longest_ms) {
+                    Reading::Closed(_) if !planted!(NewerFormatClaimed) => return None,
+                    Reading::Closed(_) | Reading::Unreadable(_) => {
+                        let healed = planted!(GarbageHealedAtOnce);
+                        if age_ms < self.config.grace_ms(longest_ms) && !healed {
                             return None;
                         }
                         (condition, None, self.foreign_term(now))
@@ -1192,7 +1251,8 @@ impl Election {
     /// Whether a record may be succeeded: a tombstone, our own without authority and outside its grace, one
     /// parked for us, or one whose age is proven (S6).
     fn may_succeed(&self, now: Now, lease: &Lease, age_ms: u64) -> bool {
-        if lease.session.as_deref() == Some(&self.session) {
+        let named = planted!(OwnNameIsOwnSession) && lease.leader_id == self.server_id();
+        if lease.session.as_deref() == Some(&self.session) || named {
             return self
                 .grace
                 .as_ref()
@@ -1207,15 +1267,16 @@ impl Election {
             let wall_ms = i64::try_from(now.wall_ms).unwrap_or(i64::MAX);
             return wall_ms - updated_ms >= self.lease_to_wait_ms(lease) as i64;
         }
-        let parked_for_us = lease.parked
-            && !self.config.server_id.is_empty()
-            && lease.leader_id == self.config.server_id;
-        parked_for_us || age_ms >= self.lease_to_wait_ms(lease)
+        let named = !self.config.server_id.is_empty() && lease.leader_id == self.config.server_id;
+        let parked_for_us = lease.parked && (named || planted!(ParkedForAnybody));
+        let silent = planted!(SilentPeerIsDead) && now.mono_ms < self.peer_silent_until_ms;
+        parked_for_us || silent || age_ms >= self.lease_to_wait_ms(lease)
     }
 
     /// How long a record of somebody else's is waited out: its own lease, ours for foreign ones.
     fn lease_to_wait_ms(&self, lease: &Lease) -> u64 {
-        lease.lease_ms.unwrap_or(self.config.leader_timeout_ms)
+        let own_ms = self.config.leader_timeout_ms;
+        if planted!(CandidateLease) { own_ms } else { lease.lease_ms.unwrap_or(own_ms) }
     }
 
     /// The record that is created from absence: a lease as long as the grace, without authority (S7). Its
@@ -1266,10 +1327,12 @@ impl Election {
     }
 
     fn new_term(&mut self, at_least: u64, storage_ms: u64) -> Option<u64> {
-        let term = at_least
-            .max(self.highest_term.saturating_add(1))
-            .max(self.config.term_floor)
-            .max(storage_ms);
+        if planted!(TermRestarts) {
+            return Some(at_least.max(1));
+        }
+        let highest = if planted!(HighestTermForgotten) { 0 } else { self.highest_term };
+        let term =
+            at_least.max(highest.saturating_add(1)).max(self.config.term_floor).max(storage_ms);
         if term > MAX_TERM {
             self.problem = Some(Problem::TermTooHigh);
             return None;
@@ -1476,23 +1539,32 @@ impl Election {
         if !finish {
             self.compete_after_ms = now.mono_ms + self.sit_out_ms();
         }
-        let announced = self.announced.take();
+        if planted!(ReleaseInGrace)
+            && let (Some(grace), Some((_, lease))) = (&self.grace, self.record())
+        {
+            let (version, lease) = (grace.version.clone(), lease.clone());
+            let anchor = Anchor { sent: now, lease_ms: grace.length_ms, margin_ms: 0 };
+            let number = lease.term.unwrap_or(0);
+            self.term = Some(Term { number, version, lease, anchor, ended: true });
+        }
+        let acting = planted!(ParkUnderAuthority) && park;
+        let announced = self.announced.take_if(|_| !acting);
         if let Some(term) = announced {
             let reason = if finish { LostReason::Stopped } else { LostReason::Resigned };
             self.events.push_back(Event::Lost { term, reason });
         }
         if let Some(term) = &mut self.term {
-            term.ended = true;
+            term.ended = !acting;
         }
         if self.outstanding.is_none() {
             self.round = None;
         }
         let claiming = self.unresolved.iter().any(|attempt| attempt.purpose == Purpose::Claim);
-        if self.term.is_some() || claiming {
+        if self.term.is_some() || (claiming && !planted!(ResignForgetsClaim)) {
             self.wind_down = Some(WindDown {
                 park,
                 finish,
-                work_ended: announced.is_none(),
+                work_ended: announced.is_none() || planted!(ReleaseBeforeWorkEnded),
                 until_ms: None,
                 read_back: false,
             });

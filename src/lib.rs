@@ -71,6 +71,8 @@ pub mod lead;
 mod lean;
 pub mod lease;
 pub mod peer;
+#[cfg(not(planted))]
+mod planted;
 #[cfg(planted)]
 pub mod planted;
 mod prelude;

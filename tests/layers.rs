@@ -5,9 +5,11 @@ use std::fs;
 use std::path::Path;
 
 /// Each module and the layer it lives on; a module may use its own layer's contracts and everything below.
-const LAYERS: [(&str, u32); 32] = [
+const LAYERS: [(&str, u32); 33] = [
     ("prelude", 0),
     ("lean", 0),
+    ("planted", 0),
+    ("planted/bugs", 0),
     ("calendar", 1),
     ("task", 1),
     ("json", 1),
@@ -18,7 +20,6 @@ const LAYERS: [(&str, u32); 32] = [
     ("config", 3),
     ("store", 3),
     ("sigv4", 3),
-    ("planted", 3),
     ("age", 4),
     ("vars", 4),
     ("store/memory", 4),

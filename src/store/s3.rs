@@ -29,6 +29,7 @@ use crate::calendar;
 use crate::config::ConfigError;
 use crate::json::{first, quoted};
 use crate::lease::{self, Flaw, MAX_RECORD_BYTES, Reading};
+use crate::planted::planted;
 use crate::prelude::*;
 use crate::request::Request;
 pub use crate::request::{Body, Response};
@@ -222,8 +223,11 @@ impl Exchange {
             Operation::Write { condition: Condition::Absent, .. } => {
                 ("PUT", Some(("if-none-match", None)))
             }
+            Operation::Write { body, .. } if self.unconditional(body) => ("PUT", None),
             Operation::Write { condition: Condition::Match(held), .. } => {
-                ("PUT", Some(("if-match", Some(held))))
+                let copied = planted!(CopySourceCondition);
+                let name = if copied { "x-amz-copy-source-if-match" } else { "if-match" };
+                ("PUT", Some((name, Some(held))))
             }
         };
         let unfit = |kind, why: &str| {
@@ -237,6 +241,7 @@ impl Exchange {
         }
         match condition {
             None => {}
+            Some((_, Some(version))) if planted!(NoEtagNoCondition) && version.0.is_empty() => {}
             Some((name, None)) => request.set(name, "*".to_owned()),
             Some((name, Some(version))) if is_version(&version.0) => {
                 request.set(name, version.0.clone());
@@ -258,6 +263,17 @@ impl Exchange {
             })?;
         Ok(request)
     }
+
+    /// Whether a planted bug takes the condition of an update away.
+    fn unconditional(&self, body: &[u8]) -> bool {
+        if planted!(TombstoneUnconditional) {
+            return matches!(lease::read(body), Reading::Lease(lease) if lease.released());
+        }
+        if planted!(RedirectDropsCondition) {
+            return self.hops > 0;
+        }
+        planted!(UpdateUnconditional)
+    }
 }
 
 /// Answers.
@@ -276,7 +292,12 @@ impl Exchange {
         let facts = facts(heard);
         let outcome = match &self.operation {
             Operation::Read { unless } => self.judge_read(s3, heard, &facts, unless.as_ref()),
-            Operation::Write { .. } => self.judge_write(s3, heard, &facts),
+            Operation::Write { .. } => match self.judge_write(s3, heard, &facts) {
+                Outcome::Unknown { cause, .. } if planted!(FailureDidNotLand) => {
+                    Outcome::Rejected(cause)
+                }
+                outcome => outcome,
+            },
         };
         Next::Done(Answer { outcome, facts })
     }
@@ -371,13 +392,17 @@ impl Exchange {
                 "this is a web page, not the answer of an S3 store; check the endpoint",
             ),
             // The lease is JSON: an error with a friendly status is no record, and is not to be healed.
-            (200, _) if heard.document.is_some() => {
+            (200, _) if heard.document.is_some() && !planted!(ErrorDocumentIsRecord) => {
                 reject(FaultKind::Nonsense, "an error came with the status of a success")
             }
             (200, _) => match version {
                 Some(version) => {
                     Outcome::Found { version, reading: judge_body(&heard.response.body) }
                 }
+                None if planted!(NoEtagNoCondition) => Outcome::Found {
+                    version: Version(String::new()),
+                    reading: judge_body(&heard.response.body),
+                },
                 None => reject(
                     FaultKind::Nonsense,
                     "the answer has no usable ETag, and nothing is written without one; something between \
@@ -392,6 +417,7 @@ impl Exchange {
             (404, _) => match heard.code() {
                 // Also a delete marker in a versioned bucket.
                 "NoSuchKey" => Outcome::Missing,
+                _ if planted!(AnyNotFoundIsAbsent) => Outcome::Missing,
                 "NoSuchBucket" => reject(FaultKind::Misconfigured, NO_BUCKET),
                 // Every store answers a GET with its code. A 404 of a web server or a gateway (Envoy's has
                 // no body at all) says nothing about the record.
@@ -582,6 +608,7 @@ fn version(response: &Response) -> Option<Version> {
 /// Whether a text is one strong ETag. Some stores leave the quotes out. Weak ones never match an `If-Match`, and
 /// `*` or a list would match what was never read.
 fn is_version(text: &str) -> bool {
+    let text = if planted!(WeakEtagAccepted) { text.trim_start_matches("W/") } else { text };
     let inner = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
     let quoted = inner.is_some();
     let inner = inner.unwrap_or(text);
@@ -590,6 +617,9 @@ fn is_version(text: &str) -> bool {
         b',' | b'*' => quoted,
         _ => (0x21..0x7f).contains(&byte),
     };
+    if planted!(EtagUnvalidated) {
+        return text.is_ascii();
+    }
     let weak = text.get(..2).is_some_and(|start| start.eq_ignore_ascii_case("w/"));
     !inner.is_empty() && text.len() <= MAX_VERSION_BYTES && inner.bytes().all(plain) && !weak
 }
@@ -598,7 +628,8 @@ fn facts(heard: &Heard) -> Facts {
     Facts {
         date_ms: heard.header("date").and_then(calendar::read_http_date),
         last_modified_ms: heard.header("last-modified").and_then(calendar::read_http_date),
-        relayed: heard.response.count("age") + heard.response.count("via") > 0,
+        relayed: heard.response.count("age") + heard.response.count("via") > 0
+            && !planted!(ViaIgnored),
         cached: heard.response.count("age") > 0,
     }
 }

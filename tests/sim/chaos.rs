@@ -91,6 +91,14 @@ impl Schedule {
         };
         self.stepped_forward |= single;
         self.world.step_wall(machine, step_ms as i64);
+        // A suspend and a clock put right hide from both clocks of a host: beyond S11.
+        let put_right = !single && (self.wild || !self.blows.contains(&Blow::Suspend));
+        if put_right && self.world.chance.one_in(2) {
+            let interval_ms = self.world.machines[machine].config.frequent_interval_ms;
+            let in_ms = self.world.chance.between(1, interval_ms);
+            let step_ms = -(step_ms as i64);
+            self.world.after(in_ms, Event::PutRight { machine, step_ms });
+        }
     }
 
     fn resign(&mut self, machine: usize) {
@@ -270,19 +278,35 @@ impl World {
 
     /// The host sleeps: the process stops, and so does its monotonic clock.
     pub fn suspend(&mut self, machine: usize, sleep_ms: u64) {
-        if self.machines[machine].clocks.single
-            || self.machines[machine].paused_until_ms > self.now_ms
-        {
+        if self.machines[machine].paused_until_ms > self.now_ms {
             return;
         }
         let now_ms = self.now_ms;
         self.machines[machine].clocks.suspend(now_ms);
+        if self.machines[machine].clocks.single {
+            self.stand_still(machine, sleep_ms);
+        }
         self.machines[machine].paused_until_ms = now_ms + sleep_ms;
         self.trouble_until(now_ms + sleep_ms);
         self.forgive_stop(machine, sleep_ms);
         self.tally.fault(Kind::Suspend);
         // Before anything else of that instant: the clock runs again when the host wakes.
         self.at(now_ms + sleep_ms, Event::Resume { machine });
+    }
+
+    /// A single clock sleeps with its host, and its timers with it: nothing but a `Date` shows it.
+    fn stand_still(&mut self, machine: usize, sleep_ms: u64) {
+        for session in 0..self.sessions.len() {
+            let state = &mut self.sessions[session];
+            if state.machine != machine {
+                continue;
+            }
+            let timers = state.wake.iter_mut();
+            for due in timers.chain(state.flight.as_mut().map(|flight| &mut flight.due)) {
+                due.true_ms += sleep_ms;
+            }
+            self.oracle.stepped(session, self.now_ms + sleep_ms, -(sleep_ms as i64));
+        }
     }
 
     /// A stopped process can't end in time.

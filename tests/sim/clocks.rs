@@ -52,7 +52,14 @@ impl Clocks {
     }
 
     pub fn wall_ms(&self, true_ms: u64) -> u64 {
-        (EPOCH_MS + self.local_ms(true_ms)).saturating_add_signed(self.wall_offset_ms)
+        // A single clock stands still while its host sleeps, and nobody steps it.
+        let lived_ms = if self.single {
+            self.suspended_since_ms.map_or(true_ms, |since_ms| since_ms.min(true_ms))
+                - self.suspended_ms
+        } else {
+            true_ms
+        };
+        (EPOCH_MS + self.local_ms(lived_ms)).saturating_add_signed(self.wall_offset_ms)
     }
 
     pub fn reading(&self, true_ms: u64) -> Now {

@@ -5,6 +5,7 @@ use edgelect::config::Config;
 use edgelect::election::Election;
 
 use super::clocks::Clocks;
+use super::vigil::Vigil;
 use super::wire::{Client, Conversation};
 
 /// For how long something is cut off, and in which direction.
@@ -73,6 +74,7 @@ pub struct Session {
     pub stopping_ms: Option<u64>,
     /// The terms whose work is running, the ending ones included.
     pub works: Vec<u64>,
+    pub vigil: Vigil,
 }
 
 impl Session {
@@ -98,6 +100,7 @@ impl Session {
             wakes,
             stopping_ms,
             works,
+            vigil: Vigil::default(),
         }
     }
 

@@ -21,5 +21,6 @@ pub mod run;
 pub mod schedule;
 pub mod stage;
 pub mod store;
+pub mod vigil;
 pub mod wire;
 pub mod world;

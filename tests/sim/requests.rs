@@ -376,10 +376,11 @@ impl World {
         let session = look.session;
         let group = self.sessions[session].election.config().lockfile_path.clone();
         let machine = addr.trim_start_matches('m').split(':').next().and_then(|n| n.parse().ok());
-        let peer = (0..self.sessions.len()).rev().find(|peer| {
-            Some(self.sessions[*peer].machine) == machine && self.sessions[*peer].alive
-        });
-        let mut answer = match peer.map(|peer| self.peer_answers(peer)) {
+        let known = machine.filter(|machine| *machine < self.machines.len());
+        let peers = known.map_or_else(Vec::new, |machine| self.sessions_of(machine));
+        let answers = peers.into_iter().rev().map(|peer| self.peer_answers(peer));
+        let leads = answers.reduce(|best, next| if best.status == 200 { best } else { next });
+        let mut answer = match leads {
             Some(HealthAnswer { status, body, .. }) => peer::judge(status, body.as_bytes(), &group),
             None => PeerAnswer::Silent,
         };

@@ -38,6 +38,8 @@ pub enum Event {
     Act { session: usize, term: u64 },
     /// Such a write arrives.
     ActArrives { session: usize, term: u64 },
+    /// A wall clock that was wrong for a moment is put right.
+    PutRight { machine: usize, step_ms: i64 },
     /// A stopped process runs again.
     Resume { machine: usize },
     /// A new session starts.
@@ -277,6 +279,7 @@ impl World {
                 }
             }
             Event::Resume { machine } => self.machines[machine].clocks.resume(self.now_ms),
+            Event::PutRight { machine, step_ms } => self.step_wall(machine, step_ms),
             Event::Start { machine } => {
                 self.start(machine);
             }
@@ -384,6 +387,9 @@ impl World {
         let Session { alive, wakes: newest, wake, machine, .. } = &self.sessions[session];
         let Some(due) = wake.filter(|_| *alive && *newest == wakes) else { return };
         let clocks = &self.machines[*machine].clocks;
+        if clocks.single && due.true_ms > self.now_ms {
+            return self.at(due.true_ms, Event::Wake { session, wakes });
+        }
         // Suspended meanwhile: the timer counts on a clock that stood still.
         if clocks.mono_ms(self.now_ms) < due.mono_ms && !clocks.single {
             let at_ms = clocks.true_when(self.now_ms, due.mono_ms);
@@ -406,6 +412,9 @@ impl World {
             return;
         };
         let clocks = &self.machines[*machine].clocks;
+        if clocks.single && due.true_ms > self.now_ms {
+            return self.at(due.true_ms, Event::Timeout { session, operation });
+        }
         if clocks.mono_ms(self.now_ms) < due.mono_ms && !clocks.single {
             let at_ms = clocks.true_when(self.now_ms, due.mono_ms);
             return self.at(at_ms, Event::Timeout { session, operation });
@@ -452,7 +461,14 @@ impl World {
         let skew_ms = self.sessions[session].election.config().store_skew_ms;
         self.oracle.answered(look, self.requests[request].deed, &answer, skew_ms);
         self.history.note(self.now_ms, || format!("s{session} <- {}", brief(&answer)));
+        let lost_time = self.hears(session, look.now, &answer);
+        let shown = matches!(answer.outcome, Outcome::Found { .. } | Outcome::Unchanged);
+        let facts = answer.facts;
         self.tell(session, Input::Answer(answer));
+        self.check_heard(session, look.now, lost_time);
+        if shown && self.sessions[session].alive {
+            self.check_idle(session, look.now, &facts);
+        }
     }
 
     fn on_work_ends(&mut self, session: usize, term: u64) {
@@ -490,7 +506,11 @@ impl World {
         if !matches!(input, Input::Answer(_)) {
             self.history.note(self.now_ms, || format!("s{session} is told {input:?}"));
         }
-        self.sessions[session].election.handle(now, input);
+        let stepped = self.reads(session, now);
+        let Session { vigil, election, .. } = &mut self.sessions[session];
+        vigil.is_told(now, &input, election.config());
+        election.handle(now, input);
+        self.check_step_back(session, now, stepped);
         self.drain(session, now);
         self.drive(session);
     }
@@ -502,7 +522,9 @@ impl World {
             let look = self.look(session);
             let before = self.sessions[session].election.authority(look.now);
             self.oracle.looked(look, before, false);
+            let stepped = self.reads(session, look.now);
             let step = self.sessions[session].election.poll(look.now);
+            self.check_step_back(session, look.now, stepped);
             self.drain(session, look.now);
             let after = self.sessions[session].election.authority(look.now);
             self.oracle.looked(look, after, true);
@@ -584,7 +606,15 @@ impl World {
                 heard.push((session, told.clone()));
             }
             match told {
-                Told::Acquired { term } => self.acquired(session, now, term),
+                Told::GivenUp => self.sessions[session].vigil.gave_up(),
+                Told::Acquired { term } => {
+                    let single = self.machines[self.sessions[session].machine].clocks.single;
+                    let rests = self.sessions[session].vigil.rests(single, now);
+                    self.oracle.broke_unless(!rests, self.now_ms, "S12 it sits out", || {
+                        format!("Acquired({term}) although it gave the leadership up")
+                    });
+                    self.acquired(session, now, term);
+                }
                 Told::Lost { term, reason } => {
                     let object = self.store.object.as_ref();
                     let stale = self.store.keeps_past;

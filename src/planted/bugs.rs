@@ -1,0 +1,230 @@
+//! The list: every bug with the rule that it breaks and the depth at which it can be seen. The first line of a
+//! bug's comment says what goes wrong; the lines after it, why no simulation finds it.
+
+use std::cell::Cell;
+
+/// How much of the product a simulation has to run to see a bug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// The state machine over a modelled store.
+    Core,
+    /// The real S3 store code between them, down to HTTP requests and answers.
+    Store,
+}
+
+macro_rules! bugs {
+    ($(
+        #[doc = $what:literal]
+        $(#[doc = $survives:literal])*
+        $name:ident: $rule:literal, $depth:ident;
+    )+) => {
+        /// A way in which elections over object storage have gone wrong.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Bug {
+            $(#[doc = $what] $(#[doc = $survives])* $name,)+
+        }
+
+        impl Bug {
+            /// Every bug.
+            pub const ALL: &'static [Bug] = &[$(Bug::$name),+];
+
+            /// What goes wrong, in a sentence.
+            pub fn what(self) -> &'static str {
+                match self {
+                    $(Bug::$name => $what.trim_ascii(),)+
+                }
+            }
+
+            /// Why a simulation that finds the others does not find this one; empty for those others.
+            pub fn survives(self) -> &'static str {
+                match self {
+                    $(Bug::$name => concat!($($survives),*).trim_ascii(),)+
+                }
+            }
+
+            /// The safety rule, or the scenario, that it breaks.
+            pub fn rule(self) -> &'static str {
+                match self {
+                    $(Bug::$name => $rule,)+
+                }
+            }
+
+            /// Where it can be seen.
+            pub fn depth(self) -> Depth {
+                match self {
+                    $(Bug::$name => Depth::$depth,)+
+                }
+            }
+        }
+    };
+}
+
+bugs! {
+    /// The lease counts from the answer, not from before the request.
+    AnchorAfterAnswer: "S5", Core;
+    /// The lease counts to its very end, without the margin.
+    NoMargin: "S5", Core;
+    /// A write that landed grants the lease of the settings that came after it left.
+    AnchorOfNewSettings: "S5", Core;
+    /// A renewal in doubt with a shorter lease leaves the older, longer fence standing.
+    ShortenedLeaseKeepsFence: "S5", Core;
+    /// The answer to a claim grants a term although it is processed after the claim's own fence.
+    ClaimAnsweredLate: "S5", Core;
+    /// Authority is a flag that somebody has to take down.
+    AuthorityIsAFlag: "S5", Core;
+    /// A lease that is parked keeps its authority until the store has answered.
+    ParkUnderAuthority: "S5", Core;
+    /// A renewal that is known to have landed after the lapse resumes the term.
+    LapsedRenewalAdopted: "S9", Core;
+
+    /// Authority that was seen to have ended between two polls comes back when the wall clock is put right.
+    /// No simulated wall clock steps forward and is put right before the next poll.
+    LapseForgotten: "S9", Core;
+
+    /// The token of a new term is one more than the record's, and one after a deletion.
+    TermRestarts: "S2", Core;
+    /// The highest term that the session ever saw is not remembered.
+    HighestTermForgotten: "S2", Core;
+    /// The tombstone is conditional on a version read anew.
+    ReleaseRereadVersion: "S3", Core;
+    /// A refused renewal is sent again over whatever version is there by then.
+    RenewalOverAnything: "S3", Core;
+    /// Every renewal is conditional on the ETag that the claim was answered with.
+    ConstantEtag: "S3", Core;
+    /// Bodies carry no growing sequence.
+    NoSequence: "S4", Core;
+    /// A retry goes out with the sequence of the attempt before it.
+    RetryRepeatsSequence: "S4", Core;
+
+    /// The age of another's lease counts from the sending of the read.
+    AgeFromSending: "S6", Core;
+    /// Another's `lastUpdated` is compared with the own wall clock.
+    WallClocksCompared: "S1", Core;
+    /// The candidate waits out its own lease, not the record's.
+    CandidateLease: "S6", Core;
+    /// The observation of one version goes on over the next.
+    ObservationOverVersions: "S6", Core;
+    /// `Date` and `Last-Modified` prove an age in spite of `Via` or `Age`.
+    RelayBelieved: "S6", Core;
+    /// `Date` and `Last-Modified` prove an age although `Date` and the own clock moved apart.
+    DriftBelieved: "S6", Core;
+    /// `Date` and `Last-Modified` are compared without rounding and `storeSkew`.
+    AgeWithoutSkew: "S6", Core;
+    /// A parked lease is claimed at once whomever it is parked for.
+    ParkedForAnybody: "S6", Core;
+    /// The own `serverId` in a record is taken for the own session.
+    OwnNameIsOwnSession: "S6, scenario 46", Core;
+    /// A peer that does not answer counts as a dead leader.
+    SilentPeerIsDead: "S6, peers", Core;
+    /// A peer's answer starts the watch of the record again, as if the lease had been renewed.
+    /// It only waits too long. To see that, a follower that was shown twice that a lease ran out, and claims
+    /// nothing, has to be a finding.
+    PeerExtendsLease: "peers", Core;
+    /// A leader answers its peers from its record, also without authority.
+    /// The simulated peers answer by the authority that the observer sees, not by `peer::answer`.
+    ZombieAnswersPeers: "scenario 67", Core;
+
+    /// A record created from absence grants authority at once.
+    ClaimAbsenceWithoutGrace: "S7", Core;
+    /// The grace is the own lease, whatever `maxLease` says and whatever leases were seen.
+    GraceIsOwnLease: "S7", Core;
+    /// The grace counts from the sending of the creation.
+    GraceFromSending: "S7", Core;
+    /// A creation that is known only by its read-back has no grace.
+    LateCreationHasNoGrace: "S7", Core;
+    /// A record created from absence is renewed in its grace.
+    CreateRenewedInGrace: "S7", Core;
+    /// A record created from absence is released or parked in its grace.
+    ReleaseInGrace: "S7", Core;
+    /// A leader whose record was deleted creates it again and goes on.
+    DeletedIsRecreated: "S7, scenario 33", Core;
+    /// An unreadable record is overwritten at once.
+    GarbageHealedAtOnce: "S7", Core;
+    /// A record of a newer format is healed like an unreadable one.
+    NewerFormatClaimed: "S7", Core;
+
+    /// A 412 is taken for a loss without reading back.
+    RefusedIsLost: "S8", Core;
+    /// A 412 counts as success.
+    RefusedIsSuccess: "S8", Core;
+    /// A timeout counts as "did not land".
+    TimeoutDidNotLand: "S8", Core;
+    /// Only the newest attempt is remembered, so that an earlier one that landed is somebody else's.
+    UnresolvedForgotten: "S8", Core;
+    /// A record under the own `serverId` is read back as the own write if the sequence fits.
+    OwnNameIsOwnWrite: "S8, scenario 35", Core;
+
+    /// `onAcquireLeadership` is called when the claim leaves.
+    AcquiredBeforeWrite: "S10", Core;
+    /// A claim that lands after a stop or a resignation begins a term all the same.
+    StopForgetsClaim: "S10, S12", Core;
+    /// Whoever resigns or stops while a claim is in flight is told that all is over.
+    /// The record names the next term all the same. To see it, a term that begins between a resignation and
+    /// the end of its pause has to be a finding.
+    ResignForgetsClaim: "S10, S12", Core;
+    /// The tombstone leaves while the work is still stopping.
+    ReleaseBeforeWorkEnded: "S12", Core;
+    /// The end of an earlier term's work is taken for the end of this term's.
+    AnyWorkEnds: "S12", Core;
+
+    /// A held lease counts by the monotonic clock alone, which a suspend stops.
+    SuspendUnseen: "S11", Core;
+    /// A single clock that is held at a timer's due time is believed.
+    HeldClockTrusted: "S11", Core;
+    /// A single clock that stepped back goes on counting the lease that it holds.
+    /// The observer excuses everything that a single clock did before it stepped back. To see it, authority
+    /// after a reading that is less than the one before has to be a finding.
+    StepBackKeepsTerm: "S11", Core;
+    /// A single clock that stepped back goes on counting the observation.
+    /// What is measured over a step back comes out too short, never too long: it costs a wait and no safety.
+    StepBackKeepsAge: "S11", Core;
+    /// A step forward of a single clock counts as waiting, whatever the store's `Date` says.
+    ForwardStepWaits: "S11", Core;
+    /// A `Date` that moved on by more than the own single clock ends nothing.
+    /// No simulated clock loses time without a step: a single clock that stands still while its host sleeps.
+    DateAheadIgnored: "S11", Core;
+
+    /// An update goes out with `x-amz-copy-source-if-match`, a condition on the source of a copy, for `If-Match`.
+    CopySourceCondition: "S3", Store;
+    /// A renewal goes out without `If-Match`, and so does every other update.
+    UpdateUnconditional: "S3", Store;
+    /// A tombstone goes out without `If-Match`.
+    TombstoneUnconditional: "S3", Store;
+    /// The request that follows a redirect has lost its condition.
+    RedirectDropsCondition: "S3, scenario 20", Store;
+    /// Where a read has no ETag, the next write has no condition.
+    NoEtagNoCondition: "S3, scenario 21", Store;
+    /// Any ETag serves as a condition, also `*` and a list.
+    EtagUnvalidated: "S3, scenario 21", Store;
+    /// A weak ETag serves as a condition.
+    WeakEtagAccepted: "S3, scenario 21", Store;
+    /// `Via` and `Age` are not looked for, so that a cache's `Date` proves an age.
+    ViaIgnored: "S6, scenario 43", Store;
+    /// A missing bucket, or the 404 of something on the way, means that there is no record.
+    AnyNotFoundIsAbsent: "S7, scenario 25", Store;
+    /// An error document under status 200 is a record, and an unreadable one.
+    ErrorDocumentIsRecord: "S7", Store;
+    /// A 5xx, a 409, a 429 to a write means that it did not land.
+    FailureDidNotLand: "S8", Store;
+}
+
+impl Bug {
+    /// The bug of this name.
+    pub fn named(name: &str) -> Option<Bug> {
+        Self::ALL.iter().copied().find(|bug| format!("{bug:?}") == name)
+    }
+}
+
+thread_local! {
+    static PLANTED: Cell<Option<Bug>> = const { Cell::new(None) };
+}
+
+/// Plants one bug in this thread, or none.
+pub fn plant(bug: Option<Bug>) {
+    PLANTED.with(|planted| planted.set(bug));
+}
+
+/// Whether this bug is planted in this thread.
+pub fn is(bug: Bug) -> bool {
+    PLANTED.with(|planted| planted.get() == Some(bug))
+}

@@ -1,0 +1,188 @@
+//! What a session must not leave undone: to give a term up that its clock no longer measures, to
+//! sit out after it gave the leadership up, to claim a lease that was shown to have run out.
+
+use edgelect::clock::Now;
+use edgelect::config::Config;
+use edgelect::election::Input;
+use edgelect::store::{Answer, Facts, Outcome, Version};
+
+use super::world::World;
+
+/// Since when a session has been shown one version, by the clock that counts.
+#[derive(Clone, Debug)]
+struct Watch {
+    version: Version,
+    mono_ms: u64,
+    date_ms: Option<u64>,
+    /// The `Date` may be an old one.
+    relayed: bool,
+}
+
+/// The observer's notes on one session.
+#[derive(Default)]
+pub struct Vigil {
+    mono_ms: u64,
+    early_timers: u32,
+    dated: Option<(u64, u64)>,
+    giving_up: bool,
+    sits_out_until_ms: u64,
+    watch: Option<Watch>,
+    idle: u32,
+}
+
+impl Vigil {
+    /// A reading that the election is about to get; whether a single clock stepped back before it.
+    pub fn reads(&mut self, single: bool, now: Now) -> bool {
+        let stepped = single && self.stepped_back(now);
+        (self.mono_ms, self.early_timers) = (now.mono_ms, now.early_timers);
+        if let Some(watch) = self.watch.as_mut().filter(|_| stepped) {
+            watch.mono_ms = now.mono_ms;
+        }
+        stepped
+    }
+
+    fn stepped_back(&self, now: Now) -> bool {
+        now.mono_ms < self.mono_ms || now.early_timers != self.early_timers
+    }
+
+    /// An answer that the election is about to get; whether its `Date` moved on by 2 s more than a
+    /// single clock (S11).
+    fn hears(&mut self, now: Now, answer: &Answer) -> bool {
+        let heard = !matches!(answer.outcome, Outcome::Unknown { .. });
+        if matches!(answer.outcome, Outcome::Missing | Outcome::Written { .. }) {
+            self.watch = None;
+        }
+        if self.stepped_back(now) {
+            self.dated = None;
+        }
+        let Some(date_ms) = answer.facts.date_ms.filter(|_| heard) else { return false };
+        let ahead_ms = |(date_before_ms, mono_before_ms): (u64, u64)| {
+            let moved_ms = date_ms as i64 - date_before_ms as i64;
+            moved_ms - (now.mono_ms as i64 - mono_before_ms as i64)
+        };
+        let apart_ms = self.dated.map_or(0, ahead_ms);
+        if !answer.facts.cached || apart_ms >= -2_000 {
+            self.dated = Some((date_ms, now.mono_ms));
+        }
+        apart_ms > 2_000
+    }
+
+    pub fn is_told(&mut self, now: Now, input: &Input, config: &Config) {
+        match input {
+            Input::Resign if !self.giving_up => {
+                let rest_ms = config.leader_timeout_ms + config.frequent_interval_ms;
+                self.sits_out_until_ms = now.mono_ms + rest_ms;
+                self.giving_up = true;
+            }
+            Input::Stop { .. } => self.giving_up = true,
+            _ => {}
+        }
+    }
+
+    pub fn gave_up(&mut self) {
+        self.giving_up = false;
+    }
+
+    /// Whether no term may begin: it is giving the leadership up, or sits out.
+    pub fn rests(&self, single: bool, now: Now) -> bool {
+        // A single clock that steps shortens its own pause.
+        self.giving_up || (!single && now.mono_ms < self.sits_out_until_ms)
+    }
+
+    /// For how long the session has been shown this version.
+    fn watches(&mut self, version: Version, single: bool, now: Now, facts: &Facts) -> u64 {
+        let here =
+            Watch { version, mono_ms: now.mono_ms, date_ms: facts.date_ms, relayed: facts.relayed };
+        let watch = match self.watch.take() {
+            Some(watch) if watch.version == here.version => {
+                let better = (watch.relayed || watch.date_ms.is_none()) && !facts.relayed;
+                if single && better { here } else { watch }
+            }
+            _ => here,
+        };
+        let own_ms = now.mono_ms.saturating_sub(watch.mono_ms);
+        let passed_ms = match (watch.date_ms, facts.date_ms) {
+            (Some(from_ms), Some(to_ms)) if single && !watch.relayed && !facts.relayed => {
+                own_ms.min(to_ms.saturating_sub(from_ms))
+            }
+            _ if single => 0,
+            _ => own_ms,
+        };
+        self.watch = Some(watch);
+        passed_ms
+    }
+}
+
+impl World {
+    fn single(&self, session: usize) -> bool {
+        self.machines[self.sessions[session].machine].clocks.single
+    }
+
+    /// S11: after a step back that the election could see, no authority is left.
+    pub fn reads(&mut self, session: usize, now: Now) -> bool {
+        let single = self.single(session);
+        self.sessions[session].vigil.reads(single, now)
+    }
+
+    pub fn check_step_back(&mut self, session: usize, now: Now, stepped: bool) {
+        if stepped {
+            let still = self.sessions[session].election.authority(now);
+            let text = || format!("{still:?} after a step back");
+            self.oracle.broke_unless(
+                still.is_none(),
+                self.now_ms,
+                "S11 a step back ends the term",
+                text,
+            );
+        }
+    }
+
+    /// Whether the answer shows that a single clock lost time.
+    pub fn hears(&mut self, session: usize, now: Now, answer: &Answer) -> bool {
+        self.sessions[session].vigil.hears(now, answer) && self.single(session)
+    }
+
+    /// What must hold once the election has dealt with an answer.
+    pub fn check_heard(&mut self, session: usize, now: Now, lost_time: bool) {
+        if lost_time && self.sessions[session].alive {
+            let still = self.sessions[session].election.authority(now);
+            let text = || format!("{still:?} after a Date that moved on by 2 s more");
+            self.oracle.broke_unless(
+                still.is_none(),
+                self.now_ms,
+                "S11 a Date ahead ends the term",
+                text,
+            );
+        }
+    }
+
+    /// S6: whoever was shown twice that a lease ran out, by own watching alone, claims it.
+    pub fn check_idle(&mut self, session: usize, now: Now, facts: &Facts) {
+        let single = self.single(session);
+        let view = &self.oracle.views[session];
+        // Where old states are shown, a version can come back that nobody has been watching.
+        let Some(sight) = view.sight.as_ref().filter(|_| !self.store.keeps_past) else { return };
+        let (version, lease) = (sight.version.clone(), sight.shown.lease());
+        let foreign = lease.filter(|lease| lease.session.as_deref() != Some(view.name.as_str()));
+        let own_lease_ms = self.sessions[session].election.config().leader_timeout_ms;
+        let skew_ms = self.sessions[session].election.config().store_skew_ms;
+        let lease_ms = foreign.map(|lease| lease.lease_ms.unwrap_or(own_lease_ms));
+        let Self { sessions, requests, .. } = self;
+        let state = &mut sessions[session];
+        let passed_ms = state.vigil.watches(version, single, now, facts);
+        let due_ms = lease_ms.map(|ms| if single { ms + 2 * skew_ms + 2_000 } else { ms });
+        let writes = state.flight.as_ref().is_some_and(|flight| {
+            let request = &requests[flight.awaited];
+            request.deed.is_some()
+        });
+        let may_rest = state.vigil.giving_up
+            || state.stopping_ms.is_some()
+            || now.mono_ms < state.vigil.sits_out_until_ms;
+        let idle = due_ms.is_some_and(|due_ms| passed_ms >= due_ms) && !writes && !may_rest;
+        state.vigil.idle = if idle { state.vigil.idle + 1 } else { 0 };
+        let few = state.vigil.idle < 2;
+        self.oracle.broke_unless(few, self.now_ms, "S6 a proven age is used", || {
+            format!("s{session} was shown twice that the lease ran out and claimed nothing")
+        });
+    }
+}
