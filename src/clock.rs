@@ -145,7 +145,7 @@ impl Clocks {
         match date_moved_ms - own_moved_ms {
             apart_ms if apart_ms > DRIFT_MS => Drift::StoreAhead,
             apart_ms if apart_ms < -DRIFT_MS => {
-                if facts.cached {
+                if facts.cached && !planted!(CachedDateMovesTokens) {
                     // A cache's `Date` may be of long ago; storage time, and with it the tokens, must not
                     // follow it (S2).
                     self.sample = earlier;
@@ -185,7 +185,7 @@ impl Clocks {
         }
         match (since.date_ms, self.newest_date_ms) {
             // How long before the wait a cached time was true, nobody knows.
-            _ if since.cached => 0,
+            _ if since.cached && !planted!(CachedDateWaits) => 0,
             (Some(from_ms), Some(to_ms)) => {
                 let doubt_ms = ROUNDING_MS.saturating_add(self.store_skew_ms);
                 own_ms.min(to_ms.saturating_sub(from_ms).saturating_sub(doubt_ms))
@@ -217,7 +217,9 @@ impl Clocks {
     /// that run ahead of storage time could fall with a deletion.
     pub fn storage_ceiling_ms(&self, now: Now) -> u64 {
         match (self.latest_date_ms, self.sample) {
-            (Some(date_ms), _) if self.single() => date_ms.saturating_add(ROUNDING_MS - 1),
+            (Some(date_ms), _) if self.single() && !planted!(StepMovesTokens) => {
+                date_ms.saturating_add(ROUNDING_MS - 1)
+            }
             (_, Some(_)) => self.storage_ms(now).saturating_add(ROUNDING_MS - 1),
             (_, None) => self.storage_ms(now),
         }

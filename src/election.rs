@@ -992,6 +992,9 @@ impl Election {
             }
             Outcome::Rejected(fault) => {
                 self.unresolved[index].rejected = true;
+                if planted!(RejectedForgotten) {
+                    self.unresolved.swap_remove(index);
+                }
                 if !self.on_rejected(fault) {
                     self.plan_after_rejected_write(now);
                 }
@@ -1055,7 +1058,9 @@ impl Election {
             Purpose::Claim
                 if in_time
                     && self.clocks.trusted(now)
-                    && (self.wind_down.is_some() || now.mono_ms >= self.compete_after_ms) =>
+                    && (self.wind_down.is_some()
+                        || now.mono_ms >= self.compete_after_ms
+                        || planted!(ResignedClaimBegins)) =>
             {
                 self.begin_term(now, attempt.lease, version, anchor);
             }

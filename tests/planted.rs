@@ -9,30 +9,23 @@ mod sim;
 mod table;
 
 #[cfg(planted)]
-#[path = "planted/answers.rs"]
-mod answers;
-
-#[cfg(planted)]
 mod planted {
     use std::time::Instant;
 
-    use edgelect::planted::{Bug, Depth, plant};
+    use edgelect::planted::{Bug, plant};
 
-    use crate::sim::run::{retell, run_until_broken};
-    use crate::table::{SCHEDULES, SURVIVORS, bugs, found_after};
+    use crate::sim::run::{Range, retell, run_until_broken};
+    use crate::sim::world::Depth;
+    use crate::table::{SCHEDULES, SURVIVORS, found_after};
 
-    /// The bugs to plant: all of the depth, or the one that `EDGELECT_BUG` names.
+    /// The bugs to plant: all, or the one that `EDGELECT_BUG` names.
     fn chosen() -> Vec<Bug> {
         let Ok(name) = std::env::var("EDGELECT_BUG") else {
-            return bugs(Depth::Core).collect();
+            return Bug::ALL.to_vec();
         };
         let bug = Bug::named(&name).unwrap_or_else(|| {
             panic!("EDGELECT_BUG={name}: no bug has this name; the names are {:?}", Bug::ALL)
         });
-        assert!(
-            bug.depth() == Depth::Core,
-            "EDGELECT_BUG={name}: it is seen with the store's own code between only"
-        );
         vec![bug]
     }
 
@@ -81,9 +74,11 @@ mod planted {
 
     #[test]
     fn with_none_planted_nothing_is_found() {
-        let found = run_until_broken(0, SCHEDULES, || plant(None));
-        if let Some((seed, _)) = found.first() {
-            panic!("{}", retell(*seed));
+        for (depth, count) in [(Depth::Core, SCHEDULES), (Depth::Store, SCHEDULES / 10)] {
+            let found = run_until_broken(Range { depth, first: 0, count }, || plant(None));
+            if let Some((seed, _)) = found.first() {
+                panic!("{}", retell(*seed));
+            }
         }
     }
 }

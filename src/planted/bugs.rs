@@ -78,7 +78,6 @@ bugs! {
     LapsedRenewalAdopted: "S9", Core;
 
     /// Authority that was seen to have ended between two polls comes back when the wall clock is put right.
-    /// No simulated wall clock steps forward and is put right before the next poll.
     LapseForgotten: "S9", Core;
 
     /// The token of a new term is one more than the record's, and one after a deletion.
@@ -112,16 +111,21 @@ bugs! {
     AgeWithoutSkew: "S6", Core;
     /// A parked lease is claimed at once whomever it is parked for.
     ParkedForAnybody: "S6", Core;
+    /// A 403 to a write is believed: its fence and its sequence are forgotten.
+    RejectedForgotten: "S5, S8", Core;
+    /// A cache's old `Date` moves storage time back, and the tokens with it.
+    CachedDateMovesTokens: "S2", Core;
+    /// A single clock's step forward moves the tokens ahead of storage time.
+    StepMovesTokens: "S2", Core;
+    /// A single clock's wait counts from a cache's old `Date`.
+    CachedDateWaits: "S11", Core;
     /// The own `serverId` in a record is taken for the own session.
     OwnNameIsOwnSession: "S6, scenario 46", Core;
     /// A peer that does not answer counts as a dead leader.
     SilentPeerIsDead: "S6, peers", Core;
     /// A peer's answer starts the watch of the record again, as if the lease had been renewed.
-    /// It only waits too long. To see that, a follower that was shown twice that a lease ran out, and claims
-    /// nothing, has to be a finding.
     PeerExtendsLease: "peers", Core;
     /// A leader answers its peers from its record, also without authority.
-    /// The simulated peers answer by the authority that the observer sees, not by `peer::answer`.
     ZombieAnswersPeers: "scenario 67", Core;
 
     /// A record created from absence grants authority at once.
@@ -159,9 +163,9 @@ bugs! {
     /// A claim that lands after a stop or a resignation begins a term all the same.
     StopForgetsClaim: "S10, S12", Core;
     /// Whoever resigns or stops while a claim is in flight is told that all is over.
-    /// The record names the next term all the same. To see it, a term that begins between a resignation and
-    /// the end of its pause has to be a finding.
     ResignForgetsClaim: "S10, S12", Core;
+    /// A claim that is known to have landed only after a resignation was over begins its term all the same.
+    ResignedClaimBegins: "S12", Core;
     /// The tombstone leaves while the work is still stopping.
     ReleaseBeforeWorkEnded: "S12", Core;
     /// The end of an earlier term's work is taken for the end of this term's.
@@ -172,8 +176,6 @@ bugs! {
     /// A single clock that is held at a timer's due time is believed.
     HeldClockTrusted: "S11", Core;
     /// A single clock that stepped back goes on counting the lease that it holds.
-    /// The observer excuses everything that a single clock did before it stepped back. To see it, authority
-    /// after a reading that is less than the one before has to be a finding.
     StepBackKeepsTerm: "S11", Core;
     /// A single clock that stepped back goes on counting the observation.
     /// What is measured over a step back comes out too short, never too long: it costs a wait and no safety.
@@ -181,7 +183,6 @@ bugs! {
     /// A step forward of a single clock counts as waiting, whatever the store's `Date` says.
     ForwardStepWaits: "S11", Core;
     /// A `Date` that moved on by more than the own single clock ends nothing.
-    /// No simulated clock loses time without a step: a single clock that stands still while its host sleeps.
     DateAheadIgnored: "S11", Core;
 
     /// An update goes out with `x-amz-copy-source-if-match`, a condition on the source of a copy, for `If-Match`.

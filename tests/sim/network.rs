@@ -21,6 +21,8 @@ pub enum Trouble {
     Denied,
     /// 501 to a conditional header.
     Misconfigured,
+    /// 404 of something on the way, without the store's document.
+    NotFound,
 }
 
 /// What happens to an honest answer on its way back.
@@ -28,6 +30,8 @@ pub enum Trouble {
 pub enum Mangle {
     NoEtag,
     WeakEtag,
+    /// `*` for an ETag, which as a condition would match anything.
+    StarEtag,
     /// The body ends early, and nothing says so.
     CutShort,
     /// More follows the body than anybody reads.
@@ -77,7 +81,7 @@ impl Fate {
 
 impl Trouble {
     /// What the store's client makes of it.
-    pub fn outcome(self, retry_after_ms: Option<u64>) -> Outcome {
+    pub fn outcome(self, write: bool, retry_after_ms: Option<u64>) -> Outcome {
         let fault = |kind| Fault::new(kind, "");
         let unknown =
             |kind, retry_after_ms| Outcome::Unknown { retry_after_ms, cause: fault(kind) };
@@ -85,15 +89,17 @@ impl Trouble {
             Self::ServerError | Self::TooMany => unknown(FaultKind::Unavailable, retry_after_ms),
             Self::Reset => unknown(FaultKind::Network, None),
             Self::Conflict => Outcome::Refused,
+            Self::NotFound if write => Outcome::Refused,
+            Self::NotFound => Outcome::Rejected(fault(FaultKind::Nonsense)),
             Self::Denied => Outcome::Rejected(fault(FaultKind::Denied)),
             Self::Misconfigured => Outcome::Rejected(fault(FaultKind::Misconfigured)),
         }
     }
 
     /// The whole answer; nothing is heard of the time over a broken connection.
-    pub fn answer(self, retry_after_ms: Option<u64>, facts: Facts) -> Answer {
+    pub fn answer(self, write: bool, retry_after_ms: Option<u64>, facts: Facts) -> Answer {
         let facts = if self == Self::Reset { Facts::default() } else { facts };
-        Answer { outcome: self.outcome(retry_after_ms), facts }
+        Answer { outcome: self.outcome(write, retry_after_ms), facts }
     }
 }
 
@@ -102,10 +108,12 @@ impl Mangle {
     pub fn outcome(self, honest: Outcome) -> Outcome {
         let nonsense = || Fault::new(FaultKind::Nonsense, "");
         match (self, honest) {
-            (Self::NoEtag | Self::WeakEtag, Outcome::Written { .. }) => {
+            (Self::NoEtag | Self::WeakEtag | Self::StarEtag, Outcome::Written { .. }) => {
                 Outcome::Written { version: None }
             }
-            (Self::NoEtag | Self::WeakEtag, Outcome::Found { .. }) => Outcome::Rejected(nonsense()),
+            (Self::NoEtag | Self::WeakEtag | Self::StarEtag, Outcome::Found { .. }) => {
+                Outcome::Rejected(nonsense())
+            }
             (Self::CutShort, Outcome::Found { version, .. }) => {
                 Outcome::Found { version, reading: Reading::Unreadable(Flaw::NotJson) }
             }
@@ -132,7 +140,7 @@ pub struct Weather {
     rates: Vec<(Kind, u64)>,
 }
 
-const FAULTS: [Kind; 21] = [
+const FAULTS: [Kind; 23] = [
     Kind::RequestLost,
     Kind::AnswerLost,
     Kind::RequestDelayed,
@@ -148,8 +156,10 @@ const FAULTS: [Kind; 21] = [
     Kind::ConflictAfter,
     Kind::Denied,
     Kind::DeniedAfter,
+    Kind::NotFound,
     Kind::EtagMissing,
     Kind::EtagWeak,
+    Kind::EtagStar,
     Kind::CutShort,
     Kind::Oversized,
     Kind::ErrorDocument,
@@ -252,6 +262,9 @@ impl Weather {
             Kind::Misconfigured => fate.before = Some(Trouble::Misconfigured),
             Kind::EtagMissing => fate.mangle = Some(Mangle::NoEtag),
             Kind::EtagWeak => fate.mangle = Some(Mangle::WeakEtag),
+            Kind::EtagStar => fate.mangle = Some(Mangle::StarEtag),
+            Kind::NotFound if late => fate.after = Some(Trouble::NotFound),
+            Kind::NotFound => fate.before = Some(Trouble::NotFound),
             Kind::ErrorDocument => fate.mangle = Some(Mangle::ErrorDocument),
             Kind::CutShort if !write => fate.mangle = Some(Mangle::CutShort),
             Kind::Oversized if !write => fate.mangle = Some(Mangle::Oversized),

@@ -240,13 +240,14 @@ impl World {
         let Some(asked) = asked.clone() else { return };
         let answer_ms = fate.answer_ms.filter(|_| copy == fate.again_answers);
         let front_end = self.chance.below(8) as usize;
+        let writes = matches!(*asked, Asked::Write { .. });
         let down = self.outage.until_ms > self.now_ms && self.outage.requests;
         let facts = self.store.facts(self.now_ms, front_end);
-        let facts = self.shaded(facts, matches!(*asked, Asked::Read { .. }));
+        let facts = self.shaded(facts, !writes);
         if down {
             self.tally.fault(Kind::Outage);
             let answer_ms = answer_ms.filter(|_| self.outage.refused);
-            let reply = trouble(Trouble::ServerError, None, facts, http.is_some());
+            let reply = trouble(Trouble::ServerError, None, facts, (writes, http.is_some()));
             return self.answer(session, request, answer_ms, reply);
         }
         let mut condition = match &*asked {
@@ -268,7 +269,7 @@ impl World {
             condition = received.condition.as_ref();
         }
         let reply = match fate.before {
-            Some(before) => trouble(before, fate.retry_after_ms, facts, http.is_some()),
+            Some(before) => trouble(before, fate.retry_after_ms, facts, (writes, http.is_some())),
             None => self.carry_out(request, &asked, condition, front_end, facts),
         };
         self.answer(session, request, answer_ms, reply);
@@ -289,7 +290,7 @@ impl World {
         effect.facts = Facts { last_modified_ms: effect.facts.last_modified_ms, ..shaded };
         self.took_effect(deed, &effect);
         if let Some(after) = fate.after {
-            return trouble(after, fate.retry_after_ms, shaded, over_http);
+            return trouble(after, fate.retry_after_ms, shaded, (deed.is_some(), over_http));
         }
         let known = match asked {
             Asked::Read { unless } => unless.as_ref(),
@@ -438,9 +439,14 @@ impl World {
     }
 }
 
-fn trouble(trouble: Trouble, retry_after_ms: Option<u64>, facts: Facts, over_http: bool) -> Reply {
+fn trouble(
+    trouble: Trouble,
+    retry_after_ms: Option<u64>,
+    facts: Facts,
+    (write, over_http): (bool, bool),
+) -> Reply {
     Reply {
-        answer: trouble.answer(retry_after_ms, facts),
+        answer: trouble.answer(write, retry_after_ms, facts),
         http: over_http.then(|| wire::trouble(trouble, retry_after_ms, &facts)),
         turned: None,
     }
@@ -448,7 +454,7 @@ fn trouble(trouble: Trouble, retry_after_ms: Option<u64>, facts: Facts, over_htt
 
 fn turned_away(turned: Turned, now_ms: u64, facts: Facts) -> Reply {
     let http = Some(Ok(wire::turn_away(turned, now_ms, &facts)));
-    let answer = wire::turned_outcome(turned).answer(None, facts);
+    let answer = wire::turned_outcome(turned).answer(false, None, facts);
     Reply { answer, http, turned: Some(turned) }
 }
 

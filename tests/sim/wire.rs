@@ -310,6 +310,7 @@ pub fn trouble(
         Trouble::Conflict => error(409, "ConditionalRequestConflict", "", facts),
         Trouble::Denied => error(403, "AccessDenied", "", facts),
         Trouble::Misconfigured => error(501, "NotImplemented", "", facts),
+        Trouble::NotFound => response(404, facts, Vec::new()),
     };
     if let Some(ms) = retry_after_ms {
         answer.headers.push(("retry-after".to_owned(), (ms / 1_000).to_string()));
@@ -341,6 +342,7 @@ pub fn honest(effect: &Effect, known: Option<&Version>, mangle: Option<Mangle>) 
     let etag = match mangle {
         Some(Mangle::NoEtag) => None,
         Some(Mangle::WeakEtag) => Some(format!("W/{}", version.0)),
+        Some(Mangle::StarEtag) => Some("*".to_owned()),
         _ => Some(version.0.clone()),
     };
     answer.headers.extend(etag.map(|etag| ("etag".to_owned(), etag)));
