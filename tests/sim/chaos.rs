@@ -291,7 +291,7 @@ impl World {
         self.forgive_stop(machine, sleep_ms);
         self.tally.fault(Kind::Suspend);
         // Before anything else of that instant: the clock runs again when the host wakes.
-        self.at(now_ms + sleep_ms, Event::Resume { machine });
+        self.first_at(now_ms + sleep_ms, Event::Resume { machine });
     }
 
     /// A single clock sleeps with its host, and its timers with it: nothing but a `Date` shows it.

@@ -486,7 +486,9 @@ impl Oracle {
             }
             (Outcome::Unchanged, _) => {
                 if let Some(sight) = &mut self.views[session].sight {
-                    sight.prove(now, &answer.facts, skew_ms, drifted);
+                    // A 304's `Date` beside the 200's `Last-Modified` (S6 (b)).
+                    let facts = Facts { last_modified_ms: None, ..answer.facts };
+                    sight.prove(now, &facts, skew_ms, drifted);
                 }
             }
             (Outcome::Missing, _) => {

@@ -38,6 +38,10 @@ impl Vigil {
         if let Some(watch) = self.watch.as_mut().filter(|_| stepped) {
             watch.mono_ms = now.mono_ms;
         }
+        if stepped {
+            // What an answer said at this very reading was said after the step.
+            self.dated = self.dated.filter(|(_, mono_ms)| *mono_ms == now.mono_ms);
+        }
         stepped
     }
 

@@ -179,6 +179,11 @@ impl World {
         self.queue.push(at_ms.max(self.now_ms), order, event);
     }
 
+    /// Before everything else of its instant.
+    pub fn first_at(&mut self, at_ms: u64, event: Event) {
+        self.queue.push(at_ms, 0, event);
+    }
+
     pub fn after(&mut self, in_ms: u64, event: Event) {
         self.at(self.now_ms + in_ms, event);
     }
@@ -248,6 +253,11 @@ impl World {
             | Event::WorkEnds { session, .. }
             | Event::Act { session, .. }
             | Event::TickStop { session } => *session,
+            // Nothing starts on a host that sleeps.
+            Event::Start { machine } | Event::Tick { machine, .. } => {
+                let until_ms = self.machines[*machine].paused_until_ms;
+                return (until_ms > self.now_ms).then_some(until_ms);
+            }
             _ => return None,
         };
         let machine = &self.machines[self.sessions[session].machine];
@@ -460,7 +470,8 @@ impl World {
         self.oracle.looked(look, before, false);
         let skew_ms = self.sessions[session].election.config().store_skew_ms;
         self.oracle.answered(look, self.requests[request].deed, &answer, skew_ms);
-        self.history.note(self.now_ms, || format!("s{session} <- {}", brief(&answer)));
+        self.history
+            .note(self.now_ms, || format!("s{session} <- {} {:?}", brief(&answer), look.now));
         let lost_time = self.hears(session, look.now, &answer);
         let shown = matches!(answer.outcome, Outcome::Found { .. } | Outcome::Unchanged);
         let facts = answer.facts;
