@@ -13,6 +13,7 @@
 
 use alloc::collections::VecDeque;
 use core::cell::Cell;
+use core::hash::{Hash, Hasher};
 
 use crate::age::Observation;
 use crate::clock::{Clocks, Drift, Now, Since};
@@ -138,7 +139,7 @@ pub enum PeerAnswer {
 }
 
 /// What the application is told, once each, in order.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A term began.
     Acquired {
@@ -164,7 +165,7 @@ pub enum Event {
 }
 
 /// Why a term ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LostReason {
     /// The fence passed without a renewal that was known to have landed.
     Expired,
@@ -195,7 +196,7 @@ impl LostReason {
 }
 
 /// What somebody should know who looks at the elector.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Problem {
     /// The last request to the store failed.
     Store(Fault),
@@ -215,7 +216,7 @@ pub enum Problem {
 }
 
 /// When a request left and what it may grant.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Anchor {
     sent: Now,
     lease_ms: u64,
@@ -230,7 +231,7 @@ impl Anchor {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Purpose {
     Create,
     Claim,
@@ -240,7 +241,7 @@ enum Purpose {
 }
 
 /// One write that left and of which we do not know yet whether it landed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Attempt {
     purpose: Purpose,
     anchor: Anchor,
@@ -248,7 +249,7 @@ struct Attempt {
 }
 
 /// Up to three attempts of one change, all on the same condition (S8).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Round {
     purpose: Purpose,
     condition: Condition,
@@ -257,7 +258,7 @@ struct Round {
 }
 
 /// A leadership of this session.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Term {
     number: u64,
     version: Version,
@@ -268,7 +269,7 @@ struct Term {
 }
 
 /// A record that we created from absence and that grants nothing yet (S7).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Grace {
     version: Version,
     since: Since,
@@ -276,27 +277,27 @@ struct Grace {
 }
 
 /// What the newest answer showed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Seen {
     Nothing,
     Absent,
     Record { observation: Observation, reading: Reading },
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Action {
     Look,
     Ask,
     Attempt,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Plan {
     at_ms: u64,
     action: Action,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Outstanding {
     Read { sent: Now },
     Write { sequence: u64 },
@@ -304,7 +305,7 @@ enum Outstanding {
 }
 
 /// Giving the leadership up (S12).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct WindDown {
     park: bool,
     finish: bool,
@@ -315,8 +316,19 @@ struct WindDown {
     read_back: bool,
 }
 
-/// One participant of one group. See the module for the order of calls.
-#[derive(Clone, Debug)]
+/// A flag that a reader may raise.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Flag(Cell<bool>);
+
+impl Hash for Flag {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.0.get().hash(hasher);
+    }
+}
+
+/// One participant of one group. See the module for the order of calls. Two that are equal have the same
+/// future, given the same inputs.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Election {
     config: Config,
     session: String,
@@ -335,7 +347,7 @@ pub struct Election {
     forgotten: Option<Anchor>,
     /// Authority was seen to have ended at a reading that was not given to `poll` or `handle`: it stays
     /// ended, even if the wall clock is put right before the next of them (S9).
-    lapsed: Cell<bool>,
+    lapsed: Flag,
     round: Option<Round>,
     outstanding: Option<Outstanding>,
     plan: Plan,
@@ -375,7 +387,7 @@ impl Election {
             term: None,
             unresolved: Vec::new(),
             forgotten: None,
-            lapsed: Cell::new(false),
+            lapsed: Flag::default(),
             round: None,
             outstanding: None,
             plan: Plan { at_ms: 0, action: Action::Look },
@@ -402,7 +414,7 @@ impl Election {
         }
         let authority = self.lease_left(now);
         if authority.is_none() {
-            self.lapsed.set(true);
+            self.lapsed.0.set(true);
         }
         authority
     }
@@ -467,6 +479,12 @@ impl Election {
         self.events.pop_front()
     }
 
+    /// Draws jitter from here on as a new election with this seed does. For whoever explores every course of
+    /// events: elections that differ only in what they have drawn become equal.
+    pub fn reseed(&mut self, seed: u64) {
+        self.chance = seed;
+    }
+
     /// The settings in force.
     pub fn config(&self) -> &Config {
         &self.config
@@ -515,7 +533,7 @@ impl Election {
         if planted!(AuthorityIsAFlag) {
             return Some(Authority { term: term.number, remaining_ms: 1 });
         }
-        if self.lapsed.get() {
+        if self.lapsed.0.get() {
             return None;
         }
         let mut remaining_ms = term.anchor.remaining_ms(now)?;
@@ -1050,7 +1068,7 @@ impl Election {
     fn begin_term(&mut self, now: Now, lease: Lease, version: Version, anchor: Anchor) {
         let number = lease.term.unwrap_or(0);
         self.grace = None;
-        self.lapsed.set(false);
+        self.lapsed.0.set(false);
         self.term = Some(Term { number, version, lease, anchor, ended: self.wind_down.is_some() });
         self.plan_renewal(now);
         if self.wind_down.is_some_and(|wind_down| wind_down.until_ms.is_some()) {
