@@ -9,18 +9,20 @@
 mod model {
     pub mod bounds;
     pub mod check;
+    #[cfg(planted)]
+    pub mod planted;
     pub mod rules;
     pub mod session;
     pub mod store;
     pub mod world;
 }
 
-#[cfg(planted)]
-#[path = "model/planted.rs"]
-mod planted;
-
 use model::bounds::{Begin, Bounds, Budget, TICK_MS};
 use model::check::{Explored, HANDED_OVER, LED, explore};
+
+/// For how many ticks a calm group may be without a leader after a loss and a crash: a follower may have seen
+/// a renewal just before it, sees the next one a lease later, and waits that one out; and one look is lost.
+const SOON: u64 = 9;
 
 /// Explores a variant; `counts` are states, unique states and depth.
 #[track_caller]
@@ -36,7 +38,8 @@ fn holds(mut bounds: Bounds, long_ticks: u64, counts: (usize, usize, usize)) {
     let unseen = bounds.unseen();
     let Explored { states, unique, depth, broken, mut missing } = explore(bounds, long);
     if let Some((rule, acts)) = broken {
-        panic!("{rule} is broken by {} acts: {acts:#?}", acts.len());
+        let told: Vec<String> = acts.iter().map(|act| format!("    {act:?}")).collect();
+        panic!("{rule} is broken by {} acts:\n{}", acts.len(), told.join("\n"));
     }
     missing.retain(|name| !unseen.contains(name));
     assert!(missing.is_empty(), "never seen: {missing:?}");
@@ -69,7 +72,7 @@ fn two_sessions_over_two_leases() {
 
 #[test]
 fn three_sessions() {
-    holds(led("three sessions", 3, 5), 6, (751_841, 339_128, 30));
+    holds(led("three sessions", 3, 6), 6, (9_365_092, 4_347_946, 33));
 }
 
 #[test]
@@ -136,8 +139,8 @@ fn clock_rates_beyond_the_margin_give_two_leaders() {
 #[test]
 fn somebody_leads_again_soon_after_a_loss_and_a_crash() {
     let budget = Budget { losses: 1, crashes: 1, ..Budget::default() };
-    let bounds = Bounds { budget, ..Bounds::new("two, calm", 2, 12) };
-    holds(bounds.calm(12), 14, (344_187, 228_855, 62));
+    let bounds = Bounds { budget, ..Bounds::new("two, calm", 2, 13) };
+    holds(bounds.calm(SOON), 14, (439_275, 293_540, 63));
 }
 
 #[test]
@@ -145,7 +148,7 @@ fn somebody_leads_after_the_grace_of_a_first_record() {
     let budget = Budget { losses: 1, ..Budget::default() };
     let bounds =
         Bounds { begin: Begin::Absent, budget, ..Bounds::new("two, calm, at nothing", 2, 16) };
-    holds(bounds.calm(12), 18, (8_933, 6_779, 55));
+    holds(bounds.calm(SOON), 18, (8_933, 6_779, 55));
 }
 
 /// What makes one draw of jitter stand for all.

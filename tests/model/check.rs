@@ -85,14 +85,18 @@ pub struct Explored {
 }
 
 /// A line for whoever waits for a long run.
-struct Progress(&'static str);
+struct Progress {
+    name: &'static str,
+    took: Duration,
+}
 
 impl Reporter<Bounds> for Progress {
     fn report_checking(&mut self, data: ReportData) {
         let ReportData { unique_states, max_depth, duration, done, .. } = data;
+        self.took = duration;
         if !done {
-            let took_s = duration.as_secs();
-            eprintln!("model {}: {unique_states} so far, depth {max_depth}, {took_s} s", self.0);
+            let (name, took_s) = (self.name, duration.as_secs());
+            eprintln!("model {name}: {unique_states} unique so far, depth {max_depth}, {took_s} s");
         }
     }
 
@@ -115,8 +119,12 @@ pub fn explore(bounds: Bounds, long: bool) -> Explored {
     let name = bounds.name;
     let from = Instant::now();
     let checker = bounds.checker().finish_when(HasDiscoveries::AnyFailures).spawn_bfs();
-    let checker = if long { checker.join_and_report(&mut Progress(name)) } else { checker.join() };
-    let took = from.elapsed();
+    let (checker, took) = if long {
+        let mut progress = Progress { name, took: Duration::ZERO };
+        (checker.join_and_report(&mut progress), progress.took)
+    } else {
+        (checker.join(), from.elapsed())
+    };
     let mut found = checker.discoveries();
     let (mut broken, mut missing) = (None, Vec::new());
     for property in checker.model().properties() {
