@@ -59,5 +59,5 @@ fn bodies_without_a_sequence() {
 
 #[test]
 fn wall_clocks_compared() {
-    found(Bug::WallClocksCompared, Bounds::new("two at a tombstone", 2, 3), ONE_AUTHORITY);
+    found(Bug::WallClocksCompared, Bounds::new("two at a tombstone", 2, 3), TOKENS_GROW);
 }
