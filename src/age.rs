@@ -9,7 +9,7 @@ use crate::planted::planted;
 use crate::store::{Facts, Version};
 
 /// A version of the record and what is known of its age.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Observation {
     /// The version.
     pub version: Version,

@@ -12,7 +12,7 @@ const DRIFT_MS: i64 = 2_000;
 const ROUNDING_MS: u64 = 1_000;
 
 /// One reading of the host's clocks. Both count milliseconds; a host with one clock gives it twice.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Now {
     /// The monotonic clock, from any origin.
     pub mono_ms: u64,
@@ -57,7 +57,7 @@ pub enum Drift {
 }
 
 /// The beginning of a wait for something of somebody else's: a watched version, a grace.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Since {
     mono_ms: u64,
     date_ms: Option<u64>,
@@ -65,7 +65,7 @@ pub struct Since {
 }
 
 /// The memory that the rules on clocks need.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Clocks {
     kind: HostClock,
     store_skew_ms: u64,

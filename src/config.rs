@@ -13,7 +13,7 @@ use crate::prelude::*;
 pub const SPREAD_MS: u64 = 500;
 
 /// How closely a follower watches a stable leader.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
 pub enum Follow {
     /// Looks just after each renewal that it expects: one GET per `frequentInterval`.
     Tight,
@@ -25,7 +25,7 @@ pub enum Follow {
 }
 
 /// What clocks the host has (S11).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
 pub enum HostClock {
     /// A monotonic and a wall clock, each on its own.
     #[default]
@@ -75,7 +75,7 @@ pub struct Settings {
 }
 
 /// Checked settings.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Config {
     /// The key of the lease record.
     pub lockfile_path: String,

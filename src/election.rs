@@ -13,6 +13,7 @@
 
 use alloc::collections::VecDeque;
 use core::cell::Cell;
+use core::hash::{Hash, Hasher};
 
 use crate::age::Observation;
 use crate::clock::{Clocks, Drift, Now, Since};
@@ -126,7 +127,7 @@ pub enum PeerAnswer {
 }
 
 /// What the application is told, once each, in order.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A term began.
     Acquired {
@@ -152,7 +153,7 @@ pub enum Event {
 }
 
 /// Why a term ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LostReason {
     /// The fence passed without a renewal that was known to have landed.
     Expired,
@@ -183,7 +184,7 @@ impl LostReason {
 }
 
 /// What somebody should know who looks at the elector.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Problem {
     /// The last request to the store failed.
     Store(Fault),
@@ -203,7 +204,7 @@ pub enum Problem {
 }
 
 /// When a request left and what it may grant.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Anchor {
     sent: Now,
     lease_ms: u64,
@@ -218,7 +219,7 @@ impl Anchor {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Purpose {
     Create,
     Claim,
@@ -228,7 +229,7 @@ enum Purpose {
 }
 
 /// One write that left and of which we do not know yet whether it landed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Attempt {
     purpose: Purpose,
     anchor: Anchor,
@@ -239,7 +240,7 @@ struct Attempt {
 }
 
 /// Up to three attempts of one change, all on the same condition (S8).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Round {
     purpose: Purpose,
     condition: Condition,
@@ -248,7 +249,7 @@ struct Round {
 }
 
 /// A leadership of this session.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Term {
     number: u64,
     version: Version,
@@ -259,7 +260,7 @@ struct Term {
 }
 
 /// A record that we created from absence and that grants nothing yet (S7).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Grace {
     version: Version,
     since: Since,
@@ -267,27 +268,27 @@ struct Grace {
 }
 
 /// What the newest answer showed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Seen {
     Nothing,
     Absent,
     Record { observation: Observation, reading: Reading },
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Action {
     Look,
     Ask,
     Attempt,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Plan {
     at_ms: u64,
     action: Action,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Outstanding {
     Read { sent: Now },
     Write { sequence: u64 },
@@ -295,7 +296,7 @@ enum Outstanding {
 }
 
 /// Giving the leadership up (S12).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct WindDown {
     park: bool,
     finish: bool,
@@ -306,8 +307,19 @@ struct WindDown {
     read_back: bool,
 }
 
-/// One participant of one group. See the module for the order of calls.
-#[derive(Clone, Debug)]
+/// A flag that a reader may raise.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Flag(Cell<bool>);
+
+impl Hash for Flag {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.0.get().hash(hasher);
+    }
+}
+
+/// One participant of one group. See the module for the order of calls. Two that are equal have the same
+/// future, given the same inputs.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Election {
     config: Config,
     session: String,
@@ -326,7 +338,7 @@ pub struct Election {
     forgotten: Option<Anchor>,
     /// Authority was seen to have ended at a reading that was not given to `poll` or `handle`: it stays
     /// ended, even if the wall clock is put right before the next of them (S9).
-    lapsed: Cell<bool>,
+    lapsed: Flag,
     round: Option<Round>,
     outstanding: Option<Outstanding>,
     plan: Plan,
@@ -366,7 +378,7 @@ impl Election {
             term: None,
             unresolved: Vec::new(),
             forgotten: None,
-            lapsed: Cell::new(false),
+            lapsed: Flag::default(),
             round: None,
             outstanding: None,
             plan: Plan { at_ms: 0, action: Action::Look },
@@ -393,7 +405,7 @@ impl Election {
         }
         let authority = self.lease_left(now);
         if authority.is_none() && !planted!(LapseForgotten) {
-            self.lapsed.set(true);
+            self.lapsed.0.set(true);
         }
         authority
     }
@@ -459,6 +471,12 @@ impl Election {
         self.events.pop_front()
     }
 
+    /// Draws jitter from here on as a new election with this seed does. For whoever explores every course of
+    /// events: elections that differ only in what they have drawn become equal.
+    pub fn reseed(&mut self, seed: u64) {
+        self.chance = seed;
+    }
+
     /// The settings in force.
     pub fn config(&self) -> &Config {
         &self.config
@@ -507,7 +525,7 @@ impl Election {
         if planted!(AuthorityIsAFlag) {
             return Some(Authority { term: term.number, remaining_ms: 1 });
         }
-        if self.lapsed.get() {
+        if self.lapsed.0.get() {
             return None;
         }
         let mut remaining_ms = term.anchor.remaining_ms(now)?;
@@ -1098,7 +1116,7 @@ impl Election {
     fn begin_term(&mut self, now: Now, lease: Lease, version: Version, anchor: Anchor) {
         let number = lease.term.unwrap_or(0);
         self.grace = None;
-        self.lapsed.set(false);
+        self.lapsed.0.set(false);
         let ended = self.wind_down.is_some() && !planted!(StopForgetsClaim);
         self.term = Some(Term { number, version, lease, anchor, ended });
         self.plan_renewal(now);

@@ -13,7 +13,7 @@ const MAX_DEPTH: usize = 127;
 
 /// An object: names, and the JSON text of each value. Of a name that comes twice the last value counts; both are
 /// kept, because to look for doubles would take a hostile record's thousands of fields squared.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Object(Vec<(String, String)>);
 
 impl Object {

@@ -32,7 +32,7 @@ const ZERO_TIME_MS: i64 = calendar::YEAR_1_MS;
 pub const MAX_NAME_BYTES: usize = 1024;
 
 /// What one object in the store says about the leadership of a group.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Lease {
     /// `leaderID`: the `serverId` that holds the lease; never empty.
     pub leader_id: String,
@@ -64,7 +64,7 @@ pub struct Lease {
 }
 
 /// The `lastUpdated` of a record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stamp {
     /// Milliseconds since the Unix epoch, by the writer's idea of storage time. Only for people: no rule
     /// reads it.
@@ -74,7 +74,7 @@ pub enum Stamp {
 }
 
 /// A body that was read, sorted by what the election may do about it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Reading {
     /// A usable record.
     Lease(Box<Lease>),
@@ -85,7 +85,7 @@ pub enum Reading {
 }
 
 /// Why a body is no usable record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Flaw {
     /// Longer than [`MAX_RECORD_BYTES`].
     TooLarge,
@@ -98,7 +98,7 @@ pub enum Flaw {
 }
 
 /// Why a record is never claimed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Closed {
     /// A `format` above [`FORMAT`], or one that is no number at all.
     NewerFormat(Option<u64>),

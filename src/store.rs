@@ -14,7 +14,7 @@ use crate::prelude::*;
 pub struct Version(pub String);
 
 /// On what a write is conditional. There is no unconditional write (S3).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Condition {
     /// The record must not exist: `If-None-Match: *`.
     Absent,
@@ -40,7 +40,7 @@ pub enum Operation {
 }
 
 /// What a store knows after an operation. Outcomes are inputs of the election, not errors.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// The record and the version that this body has.
     Found {
@@ -72,7 +72,7 @@ pub enum Outcome {
 }
 
 /// A problem with a store, told so that somebody can act on it. Never carries a secret or a signature.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Fault {
     /// What kind of problem it is.
     pub kind: FaultKind,
@@ -85,7 +85,7 @@ pub struct Fault {
 }
 
 /// The kinds of [`Fault`], split by what a caller can do next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FaultKind {
     /// No answer in time.
@@ -104,7 +104,7 @@ pub enum FaultKind {
 }
 
 /// What the answer says about time, for the proofs of age (S6) and for storage time (S2).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Facts {
     /// The `Date` header in milliseconds since the Unix epoch (whole seconds).
     pub date_ms: Option<u64>,
@@ -117,7 +117,7 @@ pub struct Facts {
 }
 
 /// The end of one operation.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Answer {
     /// What is known now.
     pub outcome: Outcome,
