@@ -12,6 +12,8 @@ pub enum Task {
     Prove,
     /// Tell the history of one.
     Tell(Seed),
+    /// After how many schedules each planted bug is found.
+    Mutants,
 }
 
 pub struct Arguments {
@@ -33,8 +35,13 @@ impl Arguments {
         let matches = command().get_matches();
         let number = |name: &str| matches.get_one::<u64>(name).copied();
         let schedules = number("schedules").unwrap_or(1_000_000);
+        let task = match (matches.subcommand_name(), matches.get_one::<Seed>("seed")) {
+            (Some("mutants"), _) => Task::Mutants,
+            (_, Some(seed)) => Task::Tell(*seed),
+            _ => Task::Prove,
+        };
         Self {
-            task: matches.get_one::<Seed>("seed").map_or(Task::Prove, |seed| Task::Tell(*seed)),
+            task,
             schedules,
             store_schedules: number("store-schedules").unwrap_or(schedules / 10),
             first: number("first").unwrap_or(0),
@@ -54,6 +61,17 @@ fn command() -> Command {
              step against the rules.\nInterrupted with Ctrl-C, it goes on where it was when it is \
              started again.",
         )
+        .subcommand(Command::new("mutants").about(
+            "Plants each known bug and says after how many schedules it is found, from 15 base seeds",
+        ))
+        .subcommand(
+            Command::new("model")
+                .about("Checks every interleaving of a small group, with stateright")
+                .arg(
+                    Arg::new("long").long("long").action(ArgAction::SetTrue).help("A tick more each"),
+                ),
+        )
+        .args_conflicts_with_subcommands(true)
         .arg(number("schedules", "How many against the modelled store [default: 1000000]"))
         .arg(number("store-schedules", "How many with the real S3 store code [default: a tenth]"))
         .arg(number("first", "The first seed [default: 0]"))

@@ -1,4 +1,5 @@
-// `npm run prove`: the long run of the simulator; everything but the compiler is in examples/prove.
+// `npm run prove`: the long run of the simulator, the table of planted bugs, the model checker. Everything but the
+// compiler's flags is in examples/prove and tests/model.
 import { spawnKept } from './cleanup.mjs';
 import { ROOT, inRoot } from './paths.mjs';
 import { fail } from './run.mjs';
@@ -6,9 +7,22 @@ import { ensure } from './setup.mjs';
 
 async function main(args) {
   await ensure({ node24: false, seaweed: false });
-  const cargo = ['run', '--quiet', '--locked', '--example', 'prove', '--', ...args];
-  const env = { ...process.env, CARGO_TARGET_DIR: inRoot('target') };
-  const child = spawnKept('cargo', cargo, { cwd: ROOT, env, stdio: 'inherit' });
+  if (args[0] === 'model' && !args.includes('--help')) {
+    const long = args.includes('--long') ? { EDGELECT_MODEL: 'long' } : {};
+    return cargo(['test', '--quiet', '--locked', '--test', 'model', '--', '--nocapture'], long);
+  }
+  const run = ['run', '--quiet', '--locked', '--example', 'prove', '--', ...args];
+  return cargo(run, args[0] === 'mutants' ? plantable() : {});
+}
+
+// A target folder of its own: the flag would otherwise rebuild everything twice in each run.
+function plantable() {
+  return { RUSTFLAGS: `${process.env.RUSTFLAGS ?? ''} --cfg planted`.trim(), CARGO_TARGET_DIR: inRoot('target/planted') };
+}
+
+async function cargo(args, more) {
+  const env = { ...process.env, CARGO_TARGET_DIR: inRoot('target'), ...more };
+  const child = spawnKept('cargo', args, { cwd: ROOT, env, stdio: 'inherit' });
   const [code] = await new Promise((resolve, reject) => {
     child.once('error', reject);
     child.once('close', (...end) => resolve(end));

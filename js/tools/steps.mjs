@@ -16,15 +16,16 @@ import { checkSizes } from './size.mjs';
 const STEP_LIMIT_MS = 15 * 60_000;
 const WASM = ['--target', 'wasm32-unknown-unknown'];
 // Each has a step of its own: its own flags, its own target, or its own time.
-const OWN_STEP = ['simulation', 'planted', 'wasm', 'native'];
+const OWN_STEP = ['simulation', 'planted', 'model', 'wasm', 'native'];
 
 /** The steps of `npm test`, in order. */
 export const STEPS = [
   { name: 'fmt', what: 'the formatting of the Rust code', run: () => cargo(['fmt', '--check']) },
   { name: 'clippy', what: 'lints, natively and for each wasm build', run: clippy },
   { name: 'native', what: 'the Rust tests but the simulation', run: native },
-  { name: 'simulation', what: '20,000 seeded schedules', run: () => cargoTests(['simulation'], ['--nocapture']) },
-  { name: 'planted', what: 'the planted bugs, each to be found', run: planted },
+  { name: 'simulation', what: '20,000 seeded schedules, and 2,000 with the real store code', run: () => cargoTests(['simulation'], ['--nocapture']) },
+  { name: 'model', what: 'every interleaving of two and three sessions', run: () => cargo(['test', '--locked', '--test', 'model', '--', '--nocapture']) },
+  { name: 'planted', what: 'the planted bugs, each to be found by the simulator, some by the model', run: planted },
   { name: 'build', what: 'the wasm of the npm package and of the Worker', run: () => build() },
   { name: 'size', what: 'both builds against their budgets', run: () => build().then(checkSizes) },
   { name: 'tsc', what: 'the types', run: () => command(NODE_24, [inRoot('node_modules/typescript/bin/tsc'), '--noEmit', '-p', 'js/tsconfig.json']) },
@@ -114,11 +115,13 @@ async function native() {
 }
 
 // A target folder of its own: the flag would otherwise rebuild everything twice in each run.
-function planted() {
-  return cargo(['test', '--locked', '--test', 'planted', '--', '--nocapture'], {
+async function planted() {
+  const planted = {
     RUSTFLAGS: `${process.env.RUSTFLAGS ?? ''} --cfg planted`.trim(),
     CARGO_TARGET_DIR: inRoot('target/planted'),
-  });
+  };
+  await cargo(['test', '--locked', '--test', 'planted', '--', '--nocapture'], planted);
+  await cargo(['test', '--locked', '--test', 'model', '--', '--nocapture', 'planted::'], planted);
 }
 
 function wasm() {

@@ -163,6 +163,8 @@ bugs! {
     /// A claim that lands after a stop or a resignation begins a term all the same.
     StopForgetsClaim: "S10, S12", Core;
     /// Whoever resigns or stops while a claim is in flight is told that all is over.
+    /// The claim that lands after that begins no term while the session sits out, so that the lease runs out
+    /// unused: it costs a wait and no safety.
     ResignForgetsClaim: "S10, S12", Core;
     /// A claim that is known to have landed only after a resignation was over begins its term all the same.
     ResignedClaimBegins: "S12", Core;

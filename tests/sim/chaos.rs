@@ -4,7 +4,7 @@ use edgelect::config::{Config, Settings};
 use edgelect::election::Input;
 use edgelect::lease::Reading;
 
-use super::member::{Cut, Machine, Session};
+use super::member::{Cut, Session};
 use super::network::Weather;
 use super::report::Kind;
 use super::schedule::{Blow, Schedule, foreign_record};
@@ -43,8 +43,7 @@ impl Schedule {
                 self.world.pause(machine, pause_ms);
             }
             Blow::Busy => {
-                let single = |machine: &Machine| machine.clocks.single;
-                let machine = self.world.machines.iter().position(single).unwrap_or(machine);
+                let machine = self.single_clock(machine);
                 let busy_ms = self.world.chance.between(1, self.lease_ms);
                 self.world.pause(machine, busy_ms);
             }
@@ -56,7 +55,12 @@ impl Schedule {
                 let step_ms = self.world.chance.span(4 * self.lease_ms);
                 self.world.step_wall(machine, -(step_ms as i64));
             }
-            Blow::StepForward => self.step_forward(machine),
+            Blow::StepForward => {
+                // The rules that a step meets are mostly those of hosts with one clock.
+                let single = self.world.chance.one_in(2);
+                let machine = if single { self.single_clock(machine) } else { machine };
+                self.step_forward(machine);
+            }
             Blow::Resign => self.resign(machine),
             Blow::Stop => self.stop(machine),
             Blow::Configure => self.configure(machine),
@@ -73,6 +77,14 @@ impl Schedule {
             Blow::RollBack => self.roll_back(),
             Blow::Delete | Blow::Garbage | Blow::Foreign | Blow::NewerFormat => self.tamper(blow),
         }
+    }
+
+    /// Any machine with one clock only, if there is one.
+    fn single_clock(&mut self, otherwise: usize) -> usize {
+        let machines = self.world.machines.iter().enumerate();
+        let single = machines.filter(|(_, machine)| machine.clocks.single);
+        let single: Vec<usize> = single.map(|(number, _)| number).collect();
+        if single.is_empty() { otherwise } else { self.world.chance.pick(&single) }
     }
 
     /// A single clock's step is seen beside a `Date` from 6 s on: 2 s of tolerance, a second of

@@ -1,0 +1,59 @@
+//! After how many schedules the simulator finds each planted bug, as a table for the documents.
+
+use edgelect::planted::{Bug, Depth};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::table::{SCHEDULES, SURVIVORS, found_after};
+
+/// From how many base seeds each bug is looked for.
+const BASE_SEEDS: u64 = 15;
+
+/// How far apart the base seeds are, so that no schedule is run for two of them.
+const APART: u64 = 1_000_000;
+
+/// Prints the table; whether each bug was found from every base seed, but for those that survive.
+pub fn table() -> bool {
+    let form = "{wide_bar} {pos} of {len} {msg}";
+    let style = ProgressStyle::with_template(form).expect("a form that indicatif knows");
+    let bar = ProgressBar::new(Bug::ALL.len() as u64 * BASE_SEEDS).with_style(style);
+    println!("| planted bug | what goes wrong | rule | depth | median | worst | found by |");
+    println!("| --- | --- | --- | --- | ---: | ---: | --- |");
+    let mut complete = true;
+    for bug in Bug::ALL.iter().copied() {
+        bar.set_message(format!("{bug:?}"));
+        let (mut after, mut check) = (Vec::new(), "");
+        for base in 0..BASE_SEEDS {
+            match found_after(bug, base * APART) {
+                Some((schedules, violation)) => {
+                    after.push(schedules);
+                    check = violation.check;
+                }
+                None => after.push(u64::MAX),
+            }
+            bar.inc(1);
+        }
+        after.sort_unstable();
+        let survives = SURVIVORS.contains(&bug);
+        complete &= survives || after.iter().all(|schedules| *schedules <= SCHEDULES);
+        let (median, worst) = (after[after.len() / 2], after[after.len() - 1]);
+        let found_by = if survives { bug.survives() } else { check };
+        let depth = match bug.depth() {
+            Depth::Core => "core",
+            Depth::Store => "store",
+        };
+        bar.suspend(|| {
+            let (what, rule) = (bug.what(), bug.rule());
+            let (median, worst) = (shown(median), shown(worst));
+            println!("| {bug:?} | {what} | {rule} | {depth} | {median} | {worst} | {found_by} |");
+        });
+    }
+    bar.finish_and_clear();
+    complete
+}
+
+fn shown(schedules: u64) -> String {
+    match schedules {
+        u64::MAX => format!("over {SCHEDULES}"),
+        found => found.to_string(),
+    }
+}
