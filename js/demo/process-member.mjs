@@ -98,7 +98,7 @@ export class ProcessMember {
 
   /** SIGSTOP and SIGCONT, for it and whatever it started. */
   signal(name) {
-    killGroup(this.#child.pid, name);
+    if (this.alive) killGroup(this.#child.pid, name);
   }
 
   #gone(role) {

@@ -111,7 +111,7 @@ class Run {
     this.#overMs = this.#startMs + this.#seconds * 1_000;
     await Promise.all([this.#failNetwork(), this.#failProcesses()]);
     await this.#heal();
-    await Promise.all(this.#members.map((member) => member.stop()));
+    await Promise.all(this.#members.filter(({ alive }) => alive).map((member) => member.stop()));
   }
 
   async close() {
@@ -133,7 +133,8 @@ class Run {
   }
 
   outcome(error) {
-    const log = fs.existsSync(LOG) ? fs.readFileSync(LOG, 'utf8') : '';
+    // Not what an earlier run has left.
+    const log = this.#resource === undefined ? '' : fs.readFileSync(LOG, 'utf8');
     const result = check(log, { marginMs: this.config?.margin ?? 0 });
     const { secretAccessKey } = this.#store ?? {};
     return {
@@ -189,7 +190,10 @@ class Run {
       const before = this.#proxy.fired[kind];
       const fired = () => this.#proxy.fired[kind] > before;
       this.#fail(kind, this.#victims(victims, share));
-      await this.#until(lastsMs, () => (victims === 'leader' && this.#follow(kind)) || this.#over());
+      await this.#until(lastsMs, () => {
+        if (victims === 'leader') this.#follow(kind);
+        return this.#over();
+      });
       if (!fired()) this.#fail(kind, [...this.#lanes.keys()]);
       await this.#until(PROLONGED_MS, () => fired() || this.#over());
       this.#fail(undefined, [...this.#lanes.keys()]);
