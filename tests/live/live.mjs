@@ -41,8 +41,8 @@ export async function live({ seconds, seed }) {
   const progress = new Progress(() => run.now());
   let error;
   try {
-    await run.open();
     progress.start();
+    await run.open();
     await run.play();
   } catch (caught) {
     if (!(caught instanceof PlainError)) throw caught;
@@ -126,9 +126,10 @@ class Run {
     const network = lanes.length === 0 ? 'calm' : `${kinds} on ${lanes.length === this.#lanes.size ? 'everyone' : lanes.map(([name]) => name).join(', ')}`;
     const gone = this.#members.flatMap((member) => (!member.alive ? [`${member.name} dead`] : this.#held.has(member) ? [`${member.name} stopped`] : []));
     const { accepted, refused } = this.#attempts;
+    const runMs = Date.now() - this.#startMs;
     return [
-      `${Math.round((Date.now() - this.#startMs) / 1000)} of ${this.#seconds} s`,
-      `${this.#newest.member} leads with token ${this.#newest.token}`, `network: ${network}`, ...gone, `${accepted} acts, ${refused} refused`,
+      this.#over() ? 'healing and stopping' : `${Math.round(runMs / 1000)} of ${this.#seconds} s`,
+      `${this.#newest.member} acted last, with token ${this.#newest.token}`, `network: ${network}`, ...gone, `${accepted} acts, ${refused} refused`,
     ].join('; ');
   }
 
@@ -318,7 +319,7 @@ async function workerd(folder) {
 /** A line that is drawn again each second on a terminal, a new one each ten seconds elsewhere. */
 class Progress {
   #line;
-  #update = process.stdout.isTTY ? createLogUpdate(process.stdout) : undefined;
+  #update = process.stdout.isTTY ? createLogUpdate(process.stdout, { showCursor: true }) : undefined;
   #timer;
 
   constructor(line) {

@@ -36,7 +36,8 @@ function figures({ seconds, seed, config, runtimes, terms, accepted, refused, zo
   ];
 }
 
-function failuresOf({ error, violations, broken, leaked, healedMs, healLimitMs, seconds, fired, runtimes, zombies }) {
+/** What of an outcome fails the run: `[{ sentence, lines }]`. */
+export function failuresOf({ error, violations, broken, leaked, healedMs, healLimitMs, seconds, fired, runtimes, zombies }) {
   const failures = [...violations, ...broken.map((sentence) => ({ sentence }))];
   const add = (holds, sentence) => holds || failures.push({ sentence });
   add(error === undefined, error);
