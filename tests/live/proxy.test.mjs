@@ -131,9 +131,11 @@ test('slow delays both ways, late brings a write to the store after its sender h
   assert.ok(tookMs >= 2 * 0.5 * 0.7 * TIMING.requestTimeoutMs - 5, `${tookMs} ms`);
   assert.equal(proxy.fired.slow, 1);
   lane.fault = 'late';
+  assert.equal((await send(lane)).status, 200);
+  assert.equal(proxy.fired.late, 0, 'its sender has waited');
   assert.deepEqual(await send(lane, { limitMs: 50 }), { error: 'ABORT_ERR' });
-  assert.equal(came.length, 1);
-  await until(() => came.length === 2 && proxy.fired.late === 1);
+  assert.equal(came.length, 2);
+  await until(() => came.length === 3 && proxy.fired.late === 1);
 });
 
 test('a lane has its own fault', async () => {
