@@ -142,6 +142,7 @@ class Run {
       error, ...result,
       seconds: this.#seconds, seed: this.#seed, config: this.config, log: path.relative(ROOT, LOG),
       leaked: secretAccessKey !== undefined && (log.includes(secretAccessKey) || /AWS4-HMAC|Signature=/.test(log)),
+      repeated: this.#proxy?.repeated,
       fired: { ...this.#proxy?.fired, kill: this.#killed, stop: this.#stopped },
       runtimes: [...new Set(this.#members.map(({ runtime }) => runtime))].map((runtime) => ({ runtime, led: this.#led.has(runtime) })),
       healedMs: this.#healedMs, healLimitMs: HEALED_LEASES * LEASE_MS,

@@ -28,11 +28,22 @@ export function startProxy(target, chance, timing) {
   const pool = new Pool(target, { bodyTimeout: 30_000, headersTimeout: 30_000, maxResponseSize: MOST_BYTES });
   const fired = Object.fromEntries(Object.keys(FAULTS).map((kind) => [kind, 0]));
   const lanes = [];
+  const signatures = new Set();
+  let repeated = 0;
+  /** The elector never writes the same bytes twice, so the same signature is the runtime's own doing. */
+  const onWrite = ({ authorization }) => {
+    if (authorization !== undefined && signatures.has(authorization)) repeated += 1;
+    signatures.add(authorization);
+  };
   return {
     /** How often each fault has done its work. */
     fired,
+    /** How many writes came a second time, byte by byte. */
+    get repeated() {
+      return repeated;
+    },
     async openLane() {
-      const lane = new Lane({ pool, fired, chance, timing });
+      const lane = new Lane({ pool, fired, chance, timing, onWrite });
       lanes.push(lane);
       await lane.open();
       return lane;
@@ -53,12 +64,14 @@ class Lane {
   #fired;
   #chance;
   #timing;
+  #onWrite;
 
-  constructor({ pool, fired, chance, timing }) {
+  constructor({ pool, fired, chance, timing, onWrite }) {
     this.#pool = pool;
     this.#fired = fired;
     this.#chance = chance;
     this.#timing = timing;
+    this.#onWrite = onWrite;
     // One for each request that is held or under way.
     setMaxListeners(0, this.#closing.signal);
   }
@@ -111,6 +124,8 @@ class Lane {
   async #answer(request, response) {
     // What was in force when it came: a request that is held stays held when the fault is over.
     const fault = this.#faultFor(request.method);
+    const isWrite = request.method === 'PUT';
+    if (isWrite) this.#onWrite(request.headers);
     if (fault === 'deaf') return void (this.#fired.deaf += 1);
     const { leaseMs, requestTimeoutMs } = this.#timing;
     if (fault === 'late') await this.#pause((0.3 + 0.7 * this.#chance()) * leaseMs);
@@ -118,7 +133,6 @@ class Lane {
     const left = response.destroyed;
     const answer = await this.#forward(request.raw, request.body).catch(() => undefined);
     if (answer === undefined) return void request.raw.socket.resetAndDestroy();
-    const isWrite = request.method === 'PUT';
     if (fault === 'late' && isWrite && left) this.#fired.late += 1;
     if (isWrite && answer.status < 300 && CARRIED_OUT.includes(fault)) this.#fired[fault] += 1;
     if (fault === 'lost') return;

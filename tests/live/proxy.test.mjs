@@ -138,6 +138,14 @@ test('slow delays both ways, late brings a write to the store after its sender h
   await until(() => came.length === 3 && proxy.fired.late === 1);
 });
 
+test('a write that comes again with the same signature is counted, a read and another write are not', async () => {
+  const { proxy, lane } = await rig();
+  for (const [method, authorization] of [['PUT', 'one'], ['GET', 'one'], ['GET', 'one'], ['PUT', 'two']]) await send(lane, { method, headers: { authorization } });
+  assert.equal(proxy.repeated, 0);
+  await send(lane, { headers: { authorization: 'one' } });
+  assert.equal(proxy.repeated, 1);
+});
+
 test('a lane has its own fault', async () => {
   const { proxy, lane } = await rig();
   const other = await proxy.openLane();

@@ -20,7 +20,7 @@ export function report(outcome) {
   return 1;
 }
 
-function figures({ seconds, seed, config, runtimes, terms, accepted, refused, zombies, failovers, longestGapMs, nearestMs, healedMs, healLimitMs, fired, violations }) {
+function figures({ seconds, seed, config, runtimes, terms, accepted, refused, zombies, failovers, longestGapMs, nearestMs, healedMs, healLimitMs, fired, repeated, violations }) {
   return [
     ['seconds, seed', `${seconds}, ${seed}`],
     ['members on', runtimes.map(({ runtime }) => runtime).join(', ')],
@@ -29,6 +29,7 @@ function figures({ seconds, seed, config, runtimes, terms, accepted, refused, zo
     ['acts refused, of these by zombies (authority at the look)', `${refused}, ${zombies}`],
     ['terms, failovers', `${terms.length}, ${failovers}`],
     ...Object.entries(KINDS).map(([kind, what]) => [`${kind}: ${what}`, fired[kind]]),
+    ["writes that a runtime's own fetch sent again", repeated],
     ['longest time without an accepted act', `${longestGapMs} ms`],
     ['least time between the authority of two sessions', `${nearestMs} ms`],
     ['first act after the last fault, limit', `${healedMs} ms, ${healLimitMs} ms`],
