@@ -31,8 +31,10 @@ const NUMBERS = { act: ['token', 'lookMs', 'remainingMs', 'atMs'], end: ['token'
 function read(text) {
   const entries = [];
   const violations = [];
-  text.split('\n').forEach((line, index) => {
-    if (line === '' && index === text.split('\n').length - 1) return;
+  const lines = text.split('\n');
+  // The last line ends as well.
+  if (lines.at(-1) === '') lines.pop();
+  lines.forEach((line, index) => {
     const entry = parsed(line);
     const sound = entry !== undefined && Object.hasOwn(NUMBERS, entry.event)
       && NUMBERS[entry.event].every((name) => Number.isSafeInteger(entry[name]))
@@ -59,7 +61,8 @@ function ordered(acts) {
     const lower = highest !== undefined && act.token < highest.token;
     const who = `${act.member} with token ${act.token}`;
     if (act.accepted && lower) {
-      violations.push({ rule: 'order', sentence: `an act of ${who} was accepted after one of ${highest.member} with token ${highest.token}`, lines: [highest.line, act.line] });
+      const sentence = `an act of ${who} was accepted after one of ${highest.member} with token ${highest.token}`;
+      violations.push({ rule: 'order', sentence, lines: [highest.line, act.line] });
     }
     if (!act.accepted && !lower) {
       violations.push({ rule: 'refusal', sentence: `an act of ${who} was refused although no higher token had come`, lines: [act.line] });
@@ -76,7 +79,8 @@ function oneSession(acts) {
     const owner = owners.get(act.token);
     if (owner === undefined) owners.set(act.token, act);
     else if (owner.session !== act.session) {
-      violations.push({ rule: 'token', sentence: `token ${act.token} was used by two sessions, of ${owner.member} and of ${act.member}`, lines: [owner.line, act.line] });
+      const sentence = `token ${act.token} was used by two sessions, of ${owner.member} and of ${act.member}`;
+      violations.push({ rule: 'token', sentence, lines: [owner.line, act.line] });
     }
   }
   return violations;
@@ -119,7 +123,8 @@ function apart(terms, marginMs) {
   return terms.flatMap((one, index) => terms.slice(index + 1).flatMap((other) => {
     const ms = sharedMs(one, other);
     if (ms <= marginMs) return [];
-    const sentence = `${one.member} (token ${one.token}) and ${other.member} (token ${other.token}) both had authority for ${ms} ms, the margin is ${marginMs} ms`;
+    const [who, whoElse] = [one, other].map(({ member, token }) => `${member} (token ${token})`);
+    const sentence = `${who} and ${whoElse} both had authority for ${ms} ms, the margin is ${marginMs} ms`;
     return [{ rule: 'overlap', sentence, lines: [one.first, one.last, other.first, other.last] }];
   }));
 }

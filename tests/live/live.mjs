@@ -137,17 +137,18 @@ class Run {
     // Not what an earlier run has left.
     const log = this.#resource === undefined ? '' : fs.readFileSync(LOG, 'utf8');
     const result = check(log, { marginMs: this.config?.margin ?? 0 });
-    const { secretAccessKey } = this.#store ?? {};
+    const { secretAccessKey = '(none)' } = this.#store ?? {};
+    const masked = (text) => text.replaceAll(secretAccessKey, '[secret]');
     return {
       error, ...result,
       seconds: this.#seconds, seed: this.#seed, config: this.config, log: path.relative(ROOT, LOG),
-      leaked: secretAccessKey !== undefined && (log.includes(secretAccessKey) || /AWS4-HMAC|Signature=/.test(log)),
+      leaked: log.includes(secretAccessKey) || /AWS4-HMAC|Signature=/.test(log),
       repeated: this.#proxy?.repeated,
       fired: { ...this.#proxy?.fired, kill: this.#killed, stop: this.#stopped },
       runtimes: [...new Set(this.#members.map(({ runtime }) => runtime))].map((runtime) => ({ runtime, led: this.#led.has(runtime) })),
       healedMs: this.#healedMs, healLimitMs: HEALED_LEASES * LEASE_MS,
-      broken: this.#rules.broken, story: this.#story,
-      stderr: this.#members.flatMap(({ title, tail }) => tail.map((line) => `${title}: ${line}`)),
+      broken: this.#rules.broken.map(masked), story: this.#story.map(masked),
+      stderr: this.#members.flatMap(({ title, tail }) => tail.map((line) => masked(`${title}: ${line}`))),
     };
   }
 

@@ -140,7 +140,8 @@ test('slow delays both ways, late brings a write to the store after its sender h
 
 test('a write that comes again with the same signature is counted, a read and another write are not', async () => {
   const { proxy, lane } = await rig();
-  for (const [method, authorization] of [['PUT', 'one'], ['GET', 'one'], ['GET', 'one'], ['PUT', 'two']]) await send(lane, { method, headers: { authorization } });
+  const requests = [['PUT', 'one'], ['GET', 'one'], ['GET', 'one'], ['PUT', 'two']];
+  for (const [method, authorization] of requests) await send(lane, { method, headers: { authorization } });
   assert.equal(proxy.repeated, 0);
   await send(lane, { headers: { authorization: 'one' } });
   assert.equal(proxy.repeated, 1);

@@ -20,7 +20,8 @@ export function report(outcome) {
   return 1;
 }
 
-function figures({ seconds, seed, config, runtimes, terms, accepted, refused, zombies, failovers, longestGapMs, nearestMs, healedMs, healLimitMs, fired, repeated, violations }) {
+function figures({ config, terms, accepted, refused, zombies, failovers, longestGapMs, nearestMs, violations, ...run }) {
+  const { seconds, seed, runtimes, fired, repeated, healedMs, healLimitMs } = run;
   return [
     ['seconds, seed', `${seconds}, ${seed}`],
     ['members on', runtimes.map(({ runtime }) => runtime).join(', ')],
@@ -45,7 +46,8 @@ export function failuresOf({ error, violations, broken, leaked, healedMs, healLi
   add(!leaked, 'a secret or a signature is in the log');
   // What a run that was cut short did not come to is no news.
   if (error !== undefined) return failures;
-  add(healedMs <= healLimitMs, `nobody acted within ${healLimitMs} ms after the last fault: ${healedMs === undefined ? 'nor in twice that time' : `${healedMs} ms`}`);
+  const when = healedMs === undefined ? 'nor in twice that time' : `${healedMs} ms`;
+  add(healedMs <= healLimitMs, `nobody acted within ${healLimitMs} ms after the last fault: ${when}`);
   if (seconds < COMPLETE_FROM_S) return failures;
   for (const kind of Object.keys(KINDS)) add(fired[kind] > 0, `the fault "${kind}" never did its work`);
   for (const { runtime, led } of runtimes) add(led, `${runtime} never led`);
