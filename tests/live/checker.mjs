@@ -3,7 +3,8 @@
 // All members run on one machine, so their readings of the wall clock are readings of one clock. Each act carries a `look`:
 // the reading just before the member asked for its authority, and what was left of it by the answer. A look shows authority
 // from its reading to `lookMs + remainingMs` and never more than there was: a member stopped between the two readings gets
-// less left, not more. When the act arrives is of no matter here: one that was held up by a SIGSTOP, or by the network,
+// less left, not more. Where the clock stands still between I/O (workerd) the look is older than its moment and ends where a
+// newer one would. When the act arrives is of no matter here: one that was held up by a SIGSTOP, or by the network,
 // carries an old look and says nothing of the time of its arrival. Against those only the refusal of the resource helps; they
 // are counted.
 
