@@ -228,20 +228,22 @@ class Run {
       await this.#until(Infinity, () => this.#leader() !== undefined || this.#over());
       if (this.#over()) return;
       const leader = this.#leader();
-      this.#resource.note({ kind, on: [leader.name] });
       await (kind === 'kill' ? this.#kill(leader) : this.#hold(leader, lastsMs));
       this.#comeBack();
     }
   }
 
   async #kill(leader) {
-    leader.kill();
-    this.#killed += 1;
+    const killed = this.#members.filter((member) => member === leader || (member.alive && this.#makesRoom(member)));
+    this.#resource.note({ kind: 'kill', on: killed.map(({ name }) => name) });
+    for (const member of killed) member.kill();
+    this.#killed += killed.length;
     const { token } = this.#newest;
     await this.#until(Infinity, () => this.#newest.token > token || this.#over());
   }
 
   async #hold(leader, ms) {
+    this.#resource.note({ kind: 'stop', on: [leader.name] });
     leader.signal('SIGSTOP');
     this.#held.add(leader);
     await this.#pause(ms);
@@ -250,10 +252,14 @@ class Run {
     this.#stopped += 1;
   }
 
-  /** Whoever has led stays away until each runtime has: chance alone would leave one out too often. */
   #comeBack() {
-    const waits = this.#members.some(({ alive, runtime }) => alive && !this.#led.has(runtime));
-    for (const member of this.#members) if (!member.alive && !(waits && this.#led.has(member.runtime))) member.start();
+    for (const member of this.#members) if (!member.alive && !this.#makesRoom(member)) member.start();
+  }
+
+  /** Whoever runs on what has led is killed with the leader and stays away until each runtime has led: chance alone would leave
+   * one out too often. */
+  #makesRoom({ runtime }) {
+    return this.#led.has(runtime) && this.#members.some((other) => other.alive && !this.#led.has(other.runtime));
   }
 
   /** Nobody has authority when the last fault ends, so that somebody has to take over. */
