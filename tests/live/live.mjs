@@ -145,11 +145,19 @@ class Run {
       leaked: log.includes(secretAccessKey) || /AWS4-HMAC|Signature=/.test(log),
       repeated: this.#proxy?.repeated,
       fired: { ...this.#proxy?.fired, kill: this.#killed, stop: this.#stopped },
-      runtimes: [...new Set(this.#members.map(({ runtime }) => runtime))].map((runtime) => ({ runtime, led: this.#led.has(runtime) })),
+      runtimes: this.#runtimes(result.terms),
       healedMs: this.#healedMs, healLimitMs: HEALED_LEASES * LEASE_MS,
       broken: this.#rules.broken.map(masked), story: this.#story.map(masked),
       stderr: this.#members.flatMap(({ title, tail }) => tail.map((line) => masked(`${title}: ${line}`))),
     };
+  }
+
+  /** How many terms each runtime had. */
+  #runtimes(terms) {
+    const runtimeOf = new Map(this.#members.map(({ name, runtime }) => [name, runtime]));
+    return [...new Set(runtimeOf.values())].map((runtime) => ({
+      runtime, terms: terms.filter(({ member }) => runtimeOf.get(member) === runtime).length,
+    }));
   }
 
   async #kept(starting, close) {

@@ -24,11 +24,11 @@ function figures({ config, terms, accepted, refused, zombies, failovers, longest
   const { seconds, seed, runtimes, fired, repeated, healedMs, healLimitMs } = run;
   return [
     ['seconds, seed', `${seconds}, ${seed}`],
-    ['members on', runtimes.map(({ runtime }) => runtime).join(', ')],
     ['lease, margin, request timeout', `${config.leaderTimeout}, ${config.margin}, ${config.requestTimeout} ms`],
     ['acts accepted', accepted],
     ['acts refused, of these by zombies (authority at the look)', `${refused}, ${zombies}`],
     ['terms, failovers', `${terms.length}, ${failovers}`],
+    ['terms on each runtime', runtimes.map((one) => `${one.runtime}: ${one.terms}`).join(', ')],
     ...Object.entries(KINDS).map(([kind, what]) => [`${kind}: ${what}`, fired[kind]]),
     ["writes that a runtime's own fetch sent again", repeated],
     ['longest time without an accepted act', `${longestGapMs} ms`],
@@ -50,7 +50,7 @@ export function failuresOf({ error, violations, broken, leaked, healedMs, healLi
   add(healedMs <= healLimitMs, `nobody acted within ${healLimitMs} ms after the last fault: ${when}`);
   if (seconds < COMPLETE_FROM_S) return failures;
   for (const kind of Object.keys(KINDS)) add(fired[kind] > 0, `the fault "${kind}" never did its work`);
-  for (const { runtime, led } of runtimes) add(led, `${runtime} never led`);
+  for (const one of runtimes) add(one.terms > 0, `${one.runtime} never led`);
   add(zombies > 0, 'no zombie came to the resource, so nothing shows that it refuses them');
   return failures;
 }

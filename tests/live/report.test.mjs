@@ -6,7 +6,7 @@ import { failuresOf } from './report.mjs';
 const fired = Object.fromEntries([...Object.keys(FAULTS), 'kill', 'stop'].map((kind) => [kind, 1]));
 const good = {
   violations: [], broken: [], leaked: false, healedMs: 900, healLimitMs: 1_000, seconds: 60, fired, zombies: 1,
-  runtimes: [{ runtime: 'Bun 1', led: true }, { runtime: 'workerd', led: true }],
+  runtimes: [{ runtime: 'Bun 1', terms: 2 }, { runtime: 'workerd', terms: 1 }],
 };
 const sentences = (changes) => failuresOf({ ...good, ...changes }).map(({ sentence }) => sentence);
 
@@ -25,7 +25,7 @@ test('each thing that went wrong is told', () => {
 });
 
 test('a fault that did nothing, a runtime that never led and a resource that met no zombie fail a run of a minute, not a shorter one', () => {
-  const empty = { fired: { ...fired, lost: 0, kill: 0 }, zombies: 0, runtimes: [{ runtime: 'Bun 1', led: false }] };
+  const empty = { fired: { ...fired, lost: 0, kill: 0 }, zombies: 0, runtimes: [{ runtime: 'Bun 1', terms: 0 }] };
   assert.deepEqual(sentences(empty), [
     'the fault "lost" never did its work', 'the fault "kill" never did its work', 'Bun 1 never led',
     'no zombie came to the resource, so nothing shows that it refuses them',
