@@ -254,7 +254,10 @@ class Run {
     this.#resource.note({ kind: 'stop', on: [leader.name] });
     leader.signal('SIGSTOP');
     this.#held.add(leader);
+    const { token } = this.#newest;
     await this.#pause(ms);
+    // Somebody else acts before it goes on, so that it goes on as a zombie.
+    await this.#until(2 * LEASE_MS, () => this.#newest.token > token || this.#over());
     leader.signal('SIGCONT');
     this.#held.delete(leader);
     this.#stopped += 1;
