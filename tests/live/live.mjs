@@ -32,6 +32,8 @@ const HEALED_LEASES = 4;
 const PROLONGED_MS = 4 * LEASE_MS;
 /** A process that starts on a busy machine takes its time; nothing is measured meanwhile. */
 const START_LIMIT_MS = 60_000;
+/** How often each runtime is brought to lead: left to chance, a Worker would lead once in ten minutes. */
+const ROUND_MS = 60_000;
 const LOOK_MS = 20;
 const STORY_LINES = 40;
 
@@ -67,7 +69,9 @@ class Run {
   #stopped = 0;
   /** Members that SIGSTOP holds. */
   #held = new Set();
+  /** The runtimes that have led in this round. */
   #led = new Set();
+  #roundMs = Date.now();
   /** The newest accepted act of somebody who had authority. */
   #newest;
   #attempts = { accepted: 0, refused: 0 };
@@ -107,7 +111,7 @@ class Run {
   }
 
   async play() {
-    this.#startMs = Date.now();
+    this.#startMs = this.#roundMs = Date.now();
     this.#overMs = this.#startMs + this.#seconds * 1_000;
     await Promise.all([this.#failNetwork(), this.#failProcesses()]);
     await this.#heal();
@@ -191,6 +195,10 @@ class Run {
     this.#attempts[act.accepted ? 'accepted' : 'refused'] += 1;
     if (!act.accepted || act.remainingMs <= 0) return;
     this.#newest = act;
+    if (Date.now() > this.#roundMs + ROUND_MS) {
+      this.#roundMs = Date.now();
+      this.#led.clear();
+    }
     this.#led.add(this.#members.find(({ name }) => name === act.member).runtime);
   }
 
