@@ -8,13 +8,18 @@ const MEMBER = fileURLToPath(new URL('member.mjs', import.meta.url));
 
 /** Builds what is missing and resolves to the members: `{ name, runtime, command, args, env }`. */
 export async function fleet() {
-  const nodes = ['node-1', 'node-2'].map((name) => ({
-    name, runtime: `Node ${process.versions.node}`, command: process.execPath, args: [MEMBER], env: {},
-  }));
-  return [...nodes, deno(), bun(), await native()];
+  return [...scripted(MEMBER), await native()];
 }
 
-function deno() {
+/** Those that run a script, which speaks the protocol of member.mjs. */
+export function scripted(script) {
+  const nodes = ['node-1', 'node-2'].map((name) => ({
+    name, runtime: `Node ${process.versions.node}`, command: process.execPath, args: [script], env: {},
+  }));
+  return [...nodes, deno(script), bun(script)];
+}
+
+function deno(script) {
   return {
     name: 'deno',
     runtime: `Deno ${versionOf('deno')}`,
@@ -22,19 +27,19 @@ function deno() {
     // Its own modules need no permission to be read, and nothing else on the disk is read.
     args: [
       'run', '--no-prompt', '--no-remote', '--no-lock', '--allow-net=127.0.0.1',
-      '--allow-env=EDGELECT_*,AWS_ACCESS_KEY_ID,AWS_SECRET_ACCESS_KEY', MEMBER,
+      '--allow-env=EDGELECT_*,AWS_ACCESS_KEY_ID,AWS_SECRET_ACCESS_KEY', script,
     ],
     env: { DENO_DIR: inRoot('.tools/deno-cache'), DENO_NO_UPDATE_CHECK: '1' },
   };
 }
 
-function bun() {
+function bun(script) {
   return {
     name: 'bun',
     runtime: `Bun ${versionOf('bun')}`,
     command: inRoot('node_modules/.bin/bun'),
     // Unasked it would fetch what it misses and read a .env file that is about another store.
-    args: ['run', '--no-install', '--no-env-file', MEMBER],
+    args: ['run', '--no-install', '--no-env-file', script],
     env: { DO_NOT_TRACK: '1', BUN_RUNTIME_TRANSPILER_CACHE_PATH: '0' },
   };
 }

@@ -15,7 +15,8 @@ await new Promise((resolve, reject) => {
   server.listen(Number(env.EDGELECT_PORT ?? 0), '127.0.0.1', resolve);
 });
 
-const elector = new Elector({
+/** For those who add work to it. */
+export const elector = new Elector({
   storage: new S3Storage({
     endpoint: env.EDGELECT_ENDPOINT,
     bucket: env.EDGELECT_BUCKET,

@@ -1,4 +1,4 @@
-import { endProcess, spawnKept } from '../tools/cleanup.mjs';
+import { endProcess, killGroup, spawnKept } from '../tools/cleanup.mjs';
 import { lineReader } from '../tools/run.mjs';
 
 const TAIL_LINES = 10;
@@ -47,6 +47,11 @@ export class ProcessMember {
     return this.alive && this.role === 'leader';
   }
 
+  /** The last lines of its stderr. */
+  get tail() {
+    return [...this.#tail];
+  }
+
   start() {
     this.role = 'starting';
     // A bare environment: whatever AWS_* or EDGELECT_* the user has set is about another store.
@@ -89,6 +94,11 @@ export class ProcessMember {
     const atMs = Date.now();
     this.#rules.ended(this.name, atMs);
     return atMs;
+  }
+
+  /** SIGSTOP and SIGCONT, for it and whatever it started. */
+  signal(name) {
+    if (this.alive) killGroup(this.#child.pid, name);
   }
 
   #gone(role) {

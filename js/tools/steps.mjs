@@ -37,6 +37,7 @@ export const STEPS = [
   { name: 'runtimes', what: 'one suite on Node, Node 24, Deno, Bun and workerd', run: () => onPacked(runtimes) },
   { name: 'readme', what: 'the snippets and commands of README.md', run: () => onPacked(readme) },
   { name: 'figures', what: "the limits of the README's figures, held in short", run: figures },
+  { name: 'live', what: 'one minute of kills, stops and a failing network around real members and a real store', run: live },
   { name: 'scenarios', what: 'each numbered case has a test that passed', run: () => scenarios() },
   { name: 'demo', what: 'npm start -- --once', run: () => command(process.execPath, ['js/tools/start.mjs', '--once']) },
 ];
@@ -132,10 +133,15 @@ function wasm() {
 }
 
 async function nodeTests(node, folder) {
-  const files = fs.readdirSync(inRoot(folder)).filter((name) => name.endsWith('.test.mjs')).map((name) => `${folder}/${name}`);
-  if (files.length === 0) throw new PlainError(`there is no ${folder}/*.test.mjs to run`);
+  const files = testsIn(folder);
   await build(folder === 'tests/worker' ? ['npm', 'worker'] : ['npm']);
   await withStore((env) => recordNode(command, node, files, env));
+}
+
+function testsIn(folder) {
+  const files = fs.readdirSync(inRoot(folder)).filter((name) => name.endsWith('.test.mjs')).map((name) => `${folder}/${name}`);
+  if (files.length === 0) throw new PlainError(`there is no ${folder}/*.test.mjs to run`);
+  return files;
 }
 
 async function onPacked(work) {
@@ -160,4 +166,10 @@ async function rust() {
 // Those that can break without another step seeing it, and that a busy machine measures well enough.
 function figures() {
   return command(process.execPath, ['js/figures/index.mjs', '--quick', 'requests', 'failover', 'signature']);
+}
+
+async function live() {
+  await build(['npm']);
+  await command(process.execPath, ['--test', ...testsIn('tests/live')]);
+  await command(process.execPath, ['tests/live/main.mjs']);
 }

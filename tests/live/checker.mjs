@@ -1,0 +1,153 @@
+// Judges the log of the fenced resource: a pure function from its lines to what was broken.
+//
+// All members run on one machine, so their readings of the wall clock are readings of one clock. Each act carries a `look`:
+// the reading just before the member asked for its authority, and what was left of it by the answer. A look shows authority
+// from its reading to `lookMs + remainingMs` and never more than there was: a member stopped between the two readings gets
+// less left, not more. Where the clock stands still between I/O (workerd) the look is older than its moment and ends where a
+// newer one would. When the act arrives is of no matter here: one that was held up by a SIGSTOP, or by the network,
+// carries an old look and says nothing of the time of its arrival. Against those only the refusal of the resource helps; they
+// are counted.
+
+/**
+ * The rules:
+ * - `order`: among the accepted acts tokens never fall.
+ * - `refusal`: no act was refused whose token was not lower than the highest before.
+ * - `token`: one token belongs to one session.
+ * - `growth`: a term that began later has the higher token.
+ * - `overlap`: the authority of a term reaches from its first look to the last end that a look showed, or to where the
+ *   member said that it ended (before a release left); two terms do not share more than the margin.
+ *
+ * @returns `{ violations: [{ rule, sentence, lines }], terms, accepted, refused, zombies, failovers, longestGapMs, nearestMs }`
+ */
+export function check(text, { marginMs }) {
+  const { entries, violations } = read(text);
+  const acts = entries.filter(({ event }) => event === 'act');
+  const terms = termsOf(entries);
+  violations.push(...ordered(acts), ...oneSession(acts), ...growing(terms), ...apart(terms, marginMs));
+  return { violations, terms, ...counts(acts), nearestMs: nearest(terms) };
+}
+
+const NUMBERS = { act: ['token', 'lookMs', 'remainingMs', 'atMs'], end: ['token', 'endMs'], fault: [] };
+
+function read(text) {
+  const entries = [];
+  const violations = [];
+  const lines = text.split('\n');
+  // The last line ends as well.
+  if (lines.at(-1) === '') lines.pop();
+  lines.forEach((line, index) => {
+    const entry = parsed(line);
+    const sound = entry !== undefined && Object.hasOwn(NUMBERS, entry.event)
+      && NUMBERS[entry.event].every((name) => Number.isSafeInteger(entry[name]))
+      && (entry.event === 'fault' || (typeof entry.member === 'string' && typeof entry.session === 'string'))
+      && (entry.event !== 'act' || typeof entry.accepted === 'boolean');
+    if (sound) entries.push({ ...entry, line });
+    else violations.push({ rule: 'log', sentence: `line ${index + 1} of the log is damaged`, lines: [line.slice(0, 200)] });
+  });
+  return { entries, violations };
+}
+
+function parsed(line) {
+  try {
+    return JSON.parse(line) ?? undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function ordered(acts) {
+  const violations = [];
+  let highest;
+  for (const act of acts) {
+    const lower = highest !== undefined && act.token < highest.token;
+    const who = `${act.member} with token ${act.token}`;
+    if (act.accepted && lower) {
+      const sentence = `an act of ${who} was accepted after one of ${highest.member} with token ${highest.token}`;
+      violations.push({ rule: 'order', sentence, lines: [highest.line, act.line] });
+    }
+    if (!act.accepted && !lower) {
+      violations.push({ rule: 'refusal', sentence: `an act of ${who} was refused although no higher token had come`, lines: [act.line] });
+    }
+    if (act.accepted && !lower) highest = act;
+  }
+  return violations;
+}
+
+function oneSession(acts) {
+  const owners = new Map();
+  const violations = [];
+  for (const act of acts) {
+    const owner = owners.get(act.token);
+    if (owner === undefined) owners.set(act.token, act);
+    else if (owner.session !== act.session) {
+      const sentence = `token ${act.token} was used by two sessions, of ${owner.member} and of ${act.member}`;
+      violations.push({ rule: 'token', sentence, lines: [owner.line, act.line] });
+    }
+  }
+  return violations;
+}
+
+/** The terms in the order of their first looks. An act without authority, of a member that heeds nothing, shows none. */
+function termsOf(entries) {
+  const terms = new Map();
+  const nameOf = ({ token, session }) => `${token} ${session}`;
+  for (const { event, member, token, session, lookMs, remainingMs, line } of entries) {
+    if (event !== 'act' || remainingMs <= 0) continue;
+    const untilMs = lookMs + remainingMs;
+    const term = terms.get(nameOf({ token, session }));
+    if (term === undefined) {
+      terms.set(nameOf({ token, session }), { member, token, session, fromMs: lookMs, untilMs, first: line, last: line });
+      continue;
+    }
+    if (lookMs < term.fromMs) Object.assign(term, { fromMs: lookMs, first: line });
+    if (untilMs > term.untilMs) Object.assign(term, { untilMs, last: line });
+  }
+  for (const end of entries) {
+    const term = end.event === 'end' ? terms.get(nameOf(end)) : undefined;
+    if (term !== undefined && end.endMs < term.untilMs) Object.assign(term, { untilMs: end.endMs, last: end.line });
+  }
+  return [...terms.values()].sort((one, other) => one.fromMs - other.fromMs);
+}
+
+function growing(terms) {
+  return terms.slice(1).flatMap((term, index) => {
+    const before = terms[index];
+    if (term.token > before.token) return [];
+    const sentence = `the term of ${term.member} began after that of ${before.member}, but its token ${term.token} is not higher than ${before.token}`;
+    return [{ rule: 'growth', sentence, lines: [before.first, term.first] }];
+  });
+}
+
+const sharedMs = (one, other) => Math.min(one.untilMs, other.untilMs) - Math.max(one.fromMs, other.fromMs);
+
+function apart(terms, marginMs) {
+  return terms.flatMap((one, index) => terms.slice(index + 1).flatMap((other) => {
+    const ms = sharedMs(one, other);
+    if (ms <= marginMs) return [];
+    const [who, whoElse] = [one, other].map(({ member, token }) => `${member} (token ${token})`);
+    const sentence = `${who} and ${whoElse} both had authority for ${ms} ms, the margin is ${marginMs} ms`;
+    return [{ rule: 'overlap', sentence, lines: [one.first, one.last, other.first, other.last] }];
+  }));
+}
+
+/** How near two terms of different sessions came: negative where they shared time. */
+function nearest(terms) {
+  const gaps = terms.slice(1).flatMap((term, index) => (term.session === terms[index].session ? [] : [-sharedMs(terms[index], term)]));
+  return gaps.length === 0 ? undefined : Math.min(...gaps);
+}
+
+function counts(acts) {
+  const accepted = acts.filter((act) => act.accepted);
+  const refused = acts.filter((act) => !act.accepted);
+  // Those of a member without authority are no sign that somebody leads.
+  const led = accepted.filter(({ remainingMs }) => remainingMs > 0);
+  const pairs = led.slice(1).map((act, index) => [led[index], act]);
+  return {
+    accepted: accepted.length,
+    refused: refused.length,
+    // It had authority when it looked, and a newer leader had acted when its act arrived.
+    zombies: refused.filter(({ remainingMs }) => remainingMs > 0).length,
+    failovers: pairs.filter(([before, act]) => act.member !== before.member).length,
+    longestGapMs: Math.max(0, ...pairs.map(([before, act]) => act.atMs - before.atMs)),
+  };
+}

@@ -1,0 +1,365 @@
+// Real members on four runtimes, a proxy that fails them one by one, a real store; and the log of what the leaders did.
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { Elector, S3Storage } from 'edgelect';
+import { build } from 'esbuild';
+import { createLogUpdate } from 'log-update';
+import { scripted } from '../../js/demo/fleet.mjs';
+import { ProcessMember } from '../../js/demo/process-member.mjs';
+import { keepPath, removePath } from '../../js/tools/cleanup.mjs';
+import { NODE_24, ROOT, inRoot } from '../../js/tools/paths.mjs';
+import { PlainError, seconds as inSeconds } from '../../js/tools/run.mjs';
+import { startSeaweed } from '../../js/tools/seaweed.mjs';
+import { QUIET_AND_OFFLINE } from '../../js/tools/wrangler.mjs';
+import { check } from './checker.mjs';
+import { chance, networkPhases, processPhases } from './plan.mjs';
+import { startProxy } from './proxy.mjs';
+import { startResource } from './resource.mjs';
+import { report } from './report.mjs';
+
+const LEASE_MS = 2_500;
+const TIMING = { leaderTimeout: LEASE_MS, frequentInterval: 500, infrequentInterval: LEASE_MS, follow: 'tight' };
+const LOCKFILE_PATH = 'live/leader.json';
+const LOG = inRoot('build/live/acts.jsonl');
+/** A tick of the Worker, which is woken again half a second later. */
+const SUSTAIN_MS = 10_000;
+/** One member goes on acting when it should not, so that each run sees how it is refused. */
+const HEEDLESS = { name: 'node-2', ms: 2 * LEASE_MS };
+/** A pause that doubles up to a lease, a lease that is watched, a few requests; and as much again for a busy machine. */
+const HEALED_LEASES = 4;
+/** How long a fault that hit nobody is kept up, for everyone. */
+const PROLONGED_MS = 4 * LEASE_MS;
+/** A process that starts on a busy machine takes its time; nothing is measured meanwhile. */
+const START_LIMIT_MS = 60_000;
+/** How often each runtime is brought to lead: left to chance, a Worker would lead once in ten minutes. */
+const ROUND_MS = 60_000;
+const LOOK_MS = 20;
+const STORY_LINES = 40;
+
+/** Runs for so long and resolves to the exit code. */
+export async function live({ seconds, seed }) {
+  const run = new Run({ seconds, seed });
+  const progress = new Progress(() => run.now());
+  let error;
+  try {
+    progress.start();
+    await run.open();
+    await run.play();
+  } catch (caught) {
+    if (!(caught instanceof PlainError)) throw caught;
+    error = caught.message;
+  } finally {
+    progress.end();
+    await run.close();
+  }
+  return report(run.outcome(error));
+}
+
+class Run {
+  #seconds;
+  #seed;
+  #opened = [];
+  #store;
+  #resource;
+  #proxy;
+  #members = [];
+  #lanes = new Map();
+  #killed = 0;
+  #stopped = 0;
+  /** Members that SIGSTOP holds. */
+  #held = new Set();
+  /** The runtimes that have led in this round. */
+  #led = new Set();
+  #roundMs = Date.now();
+  /** The newest accepted act of somebody who had authority. */
+  #newest;
+  #attempts = { accepted: 0, refused: 0 };
+  #overMs = Infinity;
+  #startMs;
+  #healedMs;
+  #story = [];
+  /** What ProcessMember tells; what a report says of authority is not judged here, because a stopped member's is old. */
+  #rules = { broken: [], acquired() {}, proven() {}, ended() {} };
+
+  constructor({ seconds, seed }) {
+    this.#seconds = seconds;
+    this.#seed = seed;
+  }
+
+  async open() {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-live-'));
+    keepPath(folder);
+    this.#opened.push(() => removePath(folder));
+    const store = this.#store = await this.#kept(startSeaweed(), 'stop');
+    const { endpoint, bucket, accessKeyId, secretAccessKey } = store;
+    const elector = new Elector({
+      ...TIMING, storage: new S3Storage({ endpoint, bucket, credentials: { accessKeyId, secretAccessKey } }), lockfilePath: LOCKFILE_PATH,
+    });
+    await elector.init();
+    this.config = elector.config;
+    fs.mkdirSync(path.dirname(LOG), { recursive: true });
+    this.#resource = await this.#kept(startResource({ file: LOG, onAct: (act) => this.#acted(act) }), 'close');
+    this.#proxy = await this.#kept(startProxy(endpoint, chance(this.#seed, 'requests'), {
+      requestTimeoutMs: this.config.requestTimeout, leaseMs: LEASE_MS,
+    }), 'close');
+    for (const description of [...scripted(inRoot('tests/live/member.mjs')), await workerd(folder)]) await this.#add(description);
+    this.#opened.push(() => this.#members.forEach((member) => member.alive && member.kill()));
+    for (const member of this.#members) member.start();
+    await this.#allUp();
+    await this.#within(START_LIMIT_MS, () => this.#newest, 'a first act');
+  }
+
+  async play() {
+    this.#startMs = this.#roundMs = Date.now();
+    this.#overMs = this.#startMs + this.#seconds * 1_000;
+    await Promise.all([this.#failNetwork(), this.#failProcesses()]);
+    await this.#heal();
+    await Promise.all(this.#members.filter(({ alive }) => alive).map((member) => member.stop()));
+  }
+
+  async close() {
+    for (const close of this.#opened.splice(0).reverse()) await close();
+  }
+
+  /** One line on how it goes. */
+  now() {
+    if (this.#startMs === undefined) return 'starting the store and the members';
+    const lanes = [...this.#lanes].filter(([, { fault }]) => fault !== undefined);
+    const kinds = [...new Set(lanes.map(([, { fault }]) => fault))].join(', ');
+    const network = lanes.length === 0 ? 'calm' : `${kinds} on ${lanes.length === this.#lanes.size ? 'everyone' : lanes.map(([name]) => name).join(', ')}`;
+    const gone = this.#members.flatMap((member) => (!member.alive ? [`${member.name} dead`] : this.#held.has(member) ? [`${member.name} stopped`] : []));
+    const { accepted, refused } = this.#attempts;
+    const runMs = Date.now() - this.#startMs;
+    return [
+      this.#over() ? 'healing and stopping' : `${Math.round(runMs / 1000)} of ${this.#seconds} s`,
+      `${this.#newest.member} acted last, with token ${this.#newest.token}`, `network: ${network}`, ...gone, `${accepted} acts, ${refused} refused`,
+    ].join('; ');
+  }
+
+  outcome(error) {
+    // Not what an earlier run has left.
+    const log = this.#resource === undefined ? '' : fs.readFileSync(LOG, 'utf8');
+    const result = check(log, { marginMs: this.config?.margin ?? 0 });
+    const { secretAccessKey = '(none)' } = this.#store ?? {};
+    const masked = (text) => text.replaceAll(secretAccessKey, '[secret]');
+    return {
+      error, ...result,
+      seconds: this.#seconds, seed: this.#seed, config: this.config, log: path.relative(ROOT, LOG),
+      leaked: log.includes(secretAccessKey) || /AWS4-HMAC|Signature=/.test(log),
+      repeated: this.#proxy?.repeated,
+      fired: { ...this.#proxy?.fired, kill: this.#killed, stop: this.#stopped },
+      runtimes: this.#runtimes(result.terms),
+      healedMs: this.#healedMs, healLimitMs: HEALED_LEASES * LEASE_MS,
+      broken: this.#rules.broken.map(masked), story: this.#story.map(masked),
+      stderr: this.#members.flatMap(({ title, tail }) => tail.map((line) => masked(`${title}: ${line}`))),
+    };
+  }
+
+  /** How many terms each runtime had. */
+  #runtimes(terms) {
+    const runtimeOf = new Map(this.#members.map(({ name, runtime }) => [name, runtime]));
+    return [...new Set(runtimeOf.values())].map((runtime) => ({
+      runtime, terms: terms.filter(({ member }) => runtimeOf.get(member) === runtime).length,
+    }));
+  }
+
+  async #kept(starting, close) {
+    const started = await starting;
+    this.#opened.push(() => started[close]());
+    return started;
+  }
+
+  async #add({ name, env, ...description }) {
+    const lane = await this.#proxy.openLane();
+    this.#lanes.set(name, lane);
+    const { bucket, accessKeyId, secretAccessKey } = this.#store;
+    const variables = {
+      EDGELECT_ENDPOINT: lane.endpoint, EDGELECT_BUCKET: bucket, EDGELECT_REGION: 'us-east-1', EDGELECT_PATH_STYLE: 'true',
+      EDGELECT_ACCESS_KEY_ID: accessKeyId, EDGELECT_SECRET_ACCESS_KEY: secretAccessKey, EDGELECT_LOCKFILE_PATH: LOCKFILE_PATH,
+      EDGELECT_LEADER_TIMEOUT: String(TIMING.leaderTimeout), EDGELECT_FREQUENT_INTERVAL: String(TIMING.frequentInterval),
+      EDGELECT_INFREQUENT_INTERVAL: String(TIMING.infrequentInterval), EDGELECT_FOLLOW: TIMING.follow,
+      EDGELECT_SUSTAIN: String(SUSTAIN_MS), EDGELECT_LIVE_RESOURCE: this.#resource.url,
+      ...(name === HEEDLESS.name && { EDGELECT_LIVE_HEEDLESS_MS: String(HEEDLESS.ms) }),
+    };
+    const say = (text) => this.#tell(text);
+    this.#members.push(new ProcessMember({ name, ...description, env: { ...variables, ...env }, rules: this.#rules, say }));
+  }
+
+  #tell(text) {
+    this.#story.push(`${new Date().toISOString()} ${text}`);
+    if (this.#story.length > STORY_LINES) this.#story.shift();
+  }
+
+  #acted(act) {
+    this.#attempts[act.accepted ? 'accepted' : 'refused'] += 1;
+    if (!act.accepted || act.remainingMs <= 0) return;
+    this.#newest = act;
+    if (Date.now() > this.#roundMs + ROUND_MS) {
+      this.#roundMs = Date.now();
+      this.#led.clear();
+    }
+    this.#led.add(this.#members.find(({ name }) => name === act.member).runtime);
+  }
+
+  async #failNetwork() {
+    for (const { kind, victims, share, calmMs, lastsMs } of networkPhases(this.#seed, LEASE_MS)) {
+      await this.#pause(calmMs);
+      if (this.#over()) return;
+      const before = this.#proxy.fired[kind];
+      const fired = () => this.#proxy.fired[kind] > before;
+      this.#fail(kind, this.#victims(victims, share));
+      await this.#until(lastsMs, () => {
+        if (victims === 'leader') this.#follow(kind);
+        return this.#over();
+      });
+      if (!fired()) this.#fail(kind, [...this.#lanes.keys()]);
+      await this.#until(PROLONGED_MS, () => fired() || this.#over());
+      this.#fail(undefined, [...this.#lanes.keys()]);
+    }
+  }
+
+  #victims(victims, share) {
+    const names = [...this.#lanes.keys()];
+    if (victims === 'leader') return [this.#newest.member];
+    if (victims === 'everyone') return names;
+    const first = Math.floor(share * names.length);
+    return [...names, ...names].slice(first, first + 3);
+  }
+
+  /** A fault of the leader is one of the next leader too, as long as it lasts. */
+  #follow(kind) {
+    const { member } = this.#newest;
+    if (this.#lanes.get(member).fault === undefined) this.#fail(kind, [member]);
+  }
+
+  #fail(kind, names) {
+    this.#resource.note(kind === undefined ? { healed: names } : { kind, on: names });
+    for (const name of names) this.#lanes.get(name).fault = kind;
+  }
+
+  async #failProcesses() {
+    for (const { kind, calmMs, lastsMs } of processPhases(this.#seed, LEASE_MS)) {
+      await this.#pause(calmMs);
+      await this.#until(Infinity, () => this.#leader() !== undefined || this.#over());
+      if (this.#over()) return;
+      const leader = this.#leader();
+      await (kind === 'kill' ? this.#kill(leader) : this.#hold(leader, lastsMs));
+      this.#comeBack();
+    }
+  }
+
+  async #kill(leader) {
+    const killed = this.#members.filter((member) => member === leader || (member.alive && this.#makesRoom(member)));
+    this.#resource.note({ kind: 'kill', on: killed.map(({ name }) => name) });
+    for (const member of killed) member.kill();
+    this.#killed += killed.length;
+    const { token } = this.#newest;
+    await this.#until(Infinity, () => this.#newest.token > token || this.#over());
+  }
+
+  async #hold(leader, ms) {
+    this.#resource.note({ kind: 'stop', on: [leader.name] });
+    leader.signal('SIGSTOP');
+    this.#held.add(leader);
+    const { token } = this.#newest;
+    await this.#pause(ms);
+    // Somebody else acts before it goes on, so that it goes on as a zombie.
+    await this.#until(2 * LEASE_MS, () => this.#newest.token > token || this.#over());
+    leader.signal('SIGCONT');
+    this.#held.delete(leader);
+    this.#stopped += 1;
+  }
+
+  #comeBack() {
+    for (const member of this.#members) if (!member.alive && !this.#makesRoom(member)) member.start();
+  }
+
+  /** Whoever runs on what has led is killed with the leader and stays away until each runtime has led: chance alone would leave
+   * one out too often. */
+  #makesRoom({ runtime }) {
+    return this.#led.has(runtime) && this.#members.some((other) => other.alive && !this.#led.has(other.runtime));
+  }
+
+  /** Nobody has authority when the last fault ends, so that somebody has to take over. */
+  async #heal() {
+    for (const member of this.#members) if (!member.alive) member.start();
+    await this.#allUp();
+    this.#fail('cut', [...this.#lanes.keys()]);
+    await new Promise((resolve) => setTimeout(resolve, 1.5 * LEASE_MS));
+    this.#fail(undefined, [...this.#lanes.keys()]);
+    const healedMs = Date.now();
+    await this.#until(2 * HEALED_LEASES * LEASE_MS, () => this.#newest.atMs > healedMs);
+    if (this.#newest.atMs > healedMs) this.#healedMs = this.#newest.atMs - healedMs;
+  }
+
+  /** Who acted last, while it may still have authority. */
+  #leader() {
+    const recent = this.#newest.atMs > Date.now() - LEASE_MS;
+    return recent ? this.#members.find(({ name, alive }) => alive && name === this.#newest.member) : undefined;
+  }
+
+  #over() {
+    return Date.now() >= this.#overMs;
+  }
+
+  #allUp() {
+    return this.#within(START_LIMIT_MS, () => this.#members.every(({ role }) => role !== 'starting'), 'every member to be up');
+  }
+
+  #pause(ms) {
+    return this.#until(ms, () => this.#over());
+  }
+
+  async #within(limitMs, holds, what) {
+    if (!(await this.#until(limitMs, holds))) throw new PlainError(`waited ${inSeconds(limitMs)} for ${what}`);
+  }
+
+  /** Whether it came to hold within this time. */
+  async #until(limitMs, holds) {
+    const endMs = Date.now() + limitMs;
+    while (!holds()) {
+      if (Date.now() >= endMs) return false;
+      await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+    }
+    return true;
+  }
+}
+
+/** The Worker, bundled as its users bundle it, in a workerd of its own; on Node 24, which Miniflare wants. */
+async function workerd(folder) {
+  const outdir = path.join(folder, 'worker');
+  await build({
+    absWorkingDir: ROOT, entryPoints: ['tests/live/worker.mjs'], outdir, bundle: true, conditions: ['workerd'],
+    loader: { '.wasm': 'copy' }, platform: 'neutral', format: 'esm', logLevel: 'warning',
+  });
+  return {
+    name: 'worker',
+    runtime: 'workerd',
+    command: NODE_24,
+    args: [inRoot('tests/live/workerd.mjs'), outdir],
+    // One that is killed leaves its temporary files to us.
+    env: { ...QUIET_AND_OFFLINE, HOME: folder, TMPDIR: folder, XDG_CONFIG_HOME: folder },
+  };
+}
+
+/** A line that is drawn again each second on a terminal, a new one each ten seconds elsewhere. */
+class Progress {
+  #line;
+  #update = process.stdout.isTTY ? createLogUpdate(process.stdout, { showCursor: true }) : undefined;
+  #timer;
+
+  constructor(line) {
+    this.#line = line;
+  }
+
+  start() {
+    const show = this.#update ?? ((line) => console.log(line));
+    this.#timer = setInterval(() => show(this.#line()), this.#update ? 1_000 : 10_000);
+  }
+
+  end() {
+    clearInterval(this.#timer);
+    this.#update?.clear();
+  }
+}

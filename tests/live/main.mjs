@@ -1,0 +1,48 @@
+// `npm run live`: real members, a real store, a network and processes that fail by a seeded plan.
+// Loads the rest only after the set-up: before it there are no packages.
+import { randomInt } from 'node:crypto';
+import { parseArgs } from 'node:util';
+import { build } from '../../js/tools/build.mjs';
+import { PlainError, fail } from '../../js/tools/run.mjs';
+import { ensure } from '../../js/tools/setup.mjs';
+
+const HELP = `npm run live                     one minute of faults around members on Node, Deno, Bun and workerd and a real store
+npm run live -- --seconds 600    the long run: 1 to 86400; starting, healing and stopping come on top
+npm run live -- --seed N         the plan of an earlier run, 0 to 4294967295, as far as real time allows: what fails and for
+                                 how long is the same, who leads at that moment need not be
+The leader acts on a resource that refuses old tokens and writes each attempt down, in build/live/acts.jsonl. Ends with 1 where
+that log shows acts out of the order of their terms, one token of two sessions, or authority of two sessions at once; where
+nobody acts soon after the last fault; and, from 60 s on, where a fault never did its work or a runtime never led.`;
+
+const OPTIONS = { seconds: { type: 'string' }, seed: { type: 'string' }, help: { type: 'boolean', short: 'h' } };
+
+async function main(args) {
+  const { values } = read(args);
+  if (values.help) {
+    console.log(HELP);
+    return 0;
+  }
+  const seconds = whole('seconds', values.seconds ?? '60', 1, 86_400);
+  const seed = whole('seed', values.seed ?? String(randomInt(2 ** 32)), 0, 2 ** 32 - 1);
+  await ensure();
+  await build(['npm']);
+  console.log(`edgelect live: ${seconds} s with seed ${seed}`);
+  const { live } = await import('./live.mjs');
+  return live({ seconds, seed });
+}
+
+function read(args) {
+  try {
+    return parseArgs({ args, options: OPTIONS });
+  } catch (error) {
+    throw new PlainError(`${error.message}\n${HELP}`);
+  }
+}
+
+function whole(name, text, least, most) {
+  const number = Number(text);
+  if (/^\d+$/.test(text) && number >= least && number <= most) return number;
+  throw new PlainError(`--${name} ${text}: must be a whole number from ${least} to ${most}\n${HELP}`);
+}
+
+main(process.argv.slice(2)).then((code) => process.exit(code), fail);

@@ -1,0 +1,11 @@
+// A member of the demo's kind, on Node, Deno or Bun, that has work to do.
+import { elector } from '../../js/demo/member.mjs';
+import { act } from './acting.mjs';
+
+const { env } = process;
+
+await act(elector, {
+  member: env.EDGELECT_SERVER_ID,
+  resource: env.EDGELECT_LIVE_RESOURCE,
+  heedlessMs: Number(env.EDGELECT_LIVE_HEEDLESS_MS ?? 0),
+});
