@@ -171,6 +171,10 @@ impl Oracle {
         let proven_ms = i128::from(now.mono_ms) - sight.origin_ms;
         let ground = sight.ground(now, age_ms);
         let due_ms = age_ms + self.slack_ms(writer);
+        let measured = !(sight.cached && self.views[session].single);
+        self.broke_unless(measured, true_ms, "S11 a cache measures no wait", || {
+            "a single clock claims by an age that only a cache has shown".to_owned()
+        });
         self.broke_unless(
             proven_ms >= i128::from(due_ms),
             true_ms,

@@ -50,6 +50,8 @@ pub struct Sight {
     /// The earliest monotonic reading at which one of the answers proves the version was there.
     pub origin_ms: i128,
     pub first_ms: u64,
+    /// Every answer so far came from a cache, whose `Date` measures nothing (S11).
+    pub cached: bool,
     modified_ms: Option<u64>,
     drifted: bool,
 }
@@ -480,6 +482,10 @@ impl Oracle {
         let Look { session, now, .. } = look;
         let heard = !matches!(answer.outcome, Outcome::Unknown { .. });
         let drifted = heard && self.drifted(session, now, &answer.facts);
+        let fresh = heard && answer.facts.date_ms.is_some() && !answer.facts.cached;
+        if let Some(sight) = self.views[session].sight.as_mut().filter(|_| fresh) {
+            sight.cached = false;
+        }
         match (&answer.outcome, deed) {
             (Outcome::Found { version, reading }, _) => {
                 self.shown(look, version, reading, &answer.facts, skew_ms, drifted);
@@ -607,6 +613,7 @@ impl Sight {
             shown,
             origin_ms: i128::from(now.mono_ms),
             first_ms: now.mono_ms,
+            cached: false,
             modified_ms: None,
             drifted: false,
         }
@@ -614,6 +621,9 @@ impl Sight {
 
     /// S6 (b): what one answer says about the age by the store's own clock.
     fn prove(&mut self, now: Now, facts: &Facts, skew_ms: u64, drifted: bool) {
+        if now.mono_ms == self.first_ms {
+            self.cached = facts.cached;
+        }
         self.modified_ms = facts.last_modified_ms.or(self.modified_ms);
         if drifted {
             self.drifted = true;

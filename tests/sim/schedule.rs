@@ -248,12 +248,14 @@ impl Schedule {
 
 fn draw_manners(chance: &mut Chance, group: &Group) -> Manners {
     let (lease_ms, apart_ms) = (group.max_lease_ms, group.store_skew_ms);
+    let relayed_per_mille = chance.pick(&[0, 0, 0, 200, 1_000]);
+    let cached_ms = chance.pick(&[0, lease_ms, 4 * lease_ms]);
     Manners {
         front_end_ms: vec![0, chance.pick(&[0, apart_ms / 2, apart_ms])],
         undated: chance.one_in(8),
         undated_per_mille: chance.pick(&[0, 0, 0, 0, 0, 50, 500]),
-        relayed_per_mille: chance.pick(&[0, 0, 0, 200, 1_000]),
-        cached_ms: chance.pick(&[0, 0, lease_ms, 4 * lease_ms]),
+        relayed_per_mille,
+        cached_ms,
         stale_per_mille: chance.pick(&[0, 0, 0, 0, 20, 300]),
         full_304: chance.one_in(2),
         unquoted: chance.one_in(8),
