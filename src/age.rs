@@ -21,6 +21,8 @@ pub struct Observation {
     last_modified_ms: Option<u64>,
     /// The same, also from a relayed answer: it belongs to the body, however old the answer is.
     changed_ms: Option<u64>,
+    /// Its `Last-Modified` is no later than this, as long as nobody makes it anew.
+    latest_ms: Option<u64>,
     /// Proof (b) is off for this version: `Date` and the own clock moved apart while we watched, or the
     /// store's clock claims what cannot be.
     store_clock_off: bool,
@@ -36,6 +38,7 @@ impl Observation {
             by_store: None,
             last_modified_ms: None,
             changed_ms: None,
+            latest_ms: None,
             store_clock_off: false,
         }
     }
@@ -53,14 +56,15 @@ impl Observation {
         oldest_ms: Option<u64>,
     ) {
         self.changed_ms = facts.last_modified_ms.or(self.changed_ms);
+        self.latest_ms = facts.last_modified_ms.or(self.latest_ms);
+        if matches!(drift, Drift::StoreAhead | Drift::OwnAhead) {
+            self.distrust_store_clock();
+        }
         if facts.relayed && !planted!(RelayBelieved) {
             return;
         }
         if facts.last_modified_ms.is_some() {
             self.last_modified_ms = facts.last_modified_ms;
-        }
-        if matches!(drift, Drift::StoreAhead | Drift::OwnAhead) {
-            self.distrust_store_clock();
         }
         let (Some(date_ms), Some(modified_ms)) = (facts.date_ms, self.last_modified_ms) else {
             return;
@@ -75,6 +79,23 @@ impl Observation {
         if self.age_by_store_ms(clocks, now).is_none_or(|known_ms| proven_ms >= known_ms) {
             self.by_store = Some((proven_ms, now.mono_ms));
         }
+    }
+
+    /// The version was made by a write of ours that this answer showed to have landed.
+    pub fn made(&mut self, clocks: &Clocks, facts: &Facts) {
+        let by_date_ms = facts.date_ms.map(|date_ms| clocks.latest_of_ms(date_ms));
+        self.latest_ms = facts.last_modified_ms.or(by_date_ms);
+    }
+
+    /// Whether an answer shows that the version was gone and came back. Only for a record that nobody renews: a
+    /// change of its metadata moves `Last-Modified` as well.
+    pub fn made_anew(&self, facts: &Facts) -> bool {
+        self.latest_ms.is_some_and(|latest_ms| facts.last_modified_ms > Some(latest_ms))
+    }
+
+    /// Whether [`Observation::made_anew`] has something to compare with.
+    pub fn has_latest(&self) -> bool {
+        self.latest_ms.is_some()
     }
 
     /// Proof (b) is off for this version from here on.

@@ -196,6 +196,16 @@ impl Clocks {
         }
     }
 
+    /// The latest that any clock of the store showed at a `Date`.
+    pub fn latest_of_ms(&self, date_ms: u64) -> u64 {
+        date_ms.saturating_add(ROUNDING_MS).saturating_add(self.store_skew_ms)
+    }
+
+    /// What the newest answer said about time.
+    pub fn newest(&self) -> &Facts {
+        &self.newest
+    }
+
     /// The age that `Date` and `Last-Modified` of one answer prove (S6 (b)).
     pub fn age_by_store_ms(&self, date_ms: u64, modified_ms: u64) -> u64 {
         let doubt_ms = ROUNDING_MS.saturating_add(self.store_skew_ms);

@@ -626,6 +626,9 @@ impl Election {
         self.outstanding = Some(Outstanding::Read { sent: now });
         let unless = match (&self.term, &self.seen) {
             (Some(term), _) => Some(term.version.clone()),
+            // A held-up copy of its creation can bring such a record back after a deletion, with the same bytes:
+            // only the `Last-Modified` of a whole answer shows it.
+            (None, Seen::Record { reading: Reading::Lease(lease), .. }) if lease.in_grace() => None,
             (None, Seen::Record { observation, .. }) => Some(observation.version.clone()),
             _ => None,
         };
@@ -940,7 +943,13 @@ impl Election {
         let before = core::mem::replace(&mut self.seen, Seen::Nothing);
         let (mut observation, oldest_ms) = match before {
             Seen::Record { observation, .. } if observation.version == version => {
-                (observation, None)
+                let created = matches!(&reading, Reading::Lease(lease) if lease.in_grace());
+                if created && observation.made_anew(facts) && !planted!(RevivalUnseen) {
+                    self.grace = None;
+                    (Observation::first(version, &self.clocks, now), None)
+                } else {
+                    (observation, None)
+                }
             }
             Seen::Record { mut observation, .. } if planted!(ObservationOverVersions) => {
                 observation.version = version;
@@ -1057,10 +1066,10 @@ impl Election {
         self.highest_term = self.highest_term.max(attempt.lease.term.unwrap_or(0));
         self.longest_lease_ms = self.longest_lease_ms.max(attempt.lease.lease_ms.unwrap_or(0));
         self.seen_sent_ms = attempt.anchor.sent.mono_ms;
-        self.seen = Seen::Record {
-            observation: Observation::first(version.clone(), &self.clocks, now),
-            reading: Reading::Lease(Box::new(attempt.lease.clone())),
-        };
+        let mut observation = Observation::first(version.clone(), &self.clocks, now);
+        observation.made(&self.clocks, self.clocks.newest());
+        let reading = Reading::Lease(Box::new(attempt.lease.clone()));
+        self.seen = Seen::Record { observation, reading };
         let mut anchor = attempt.anchor;
         if planted!(AnchorAfterAnswer) {
             anchor.sent = now;
@@ -1420,6 +1429,10 @@ impl Election {
                     grace.length_ms.saturating_sub(self.clocks.passed_ms(now, grace.since))
                 });
                 match grace_left_ms {
+                    // Looked at once meanwhile, to know when it was made.
+                    left_ms if left_ms > 0 && !observation.has_latest() => {
+                        (soon_ms.min(now.mono_ms + left_ms), Action::Look)
+                    }
                     left_ms if left_ms > 0 => (now.mono_ms + left_ms, Action::Look),
                     _ if own
                         || lease.released()

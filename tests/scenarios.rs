@@ -485,6 +485,24 @@ fn c42_an_answer_that_is_processed_after_the_deadline_grants_nothing() {
 }
 
 #[test]
+fn c42_a_shorter_lease_binds_also_where_a_403_came_after_its_renewal_had_landed() {
+    let mut stage = Stage::led(1);
+    let short = edgelect::config::Settings {
+        leader_timeout_ms: Some(6_000),
+        frequent_interval_ms: Some(1_000),
+        max_lease_ms: Some(LEASE_MS),
+        ..settings(0)
+    };
+    let session = stage.session(0);
+    stage.world.tell(session, Input::Configure(Box::new(config(&short))));
+    stage.script(0, true, 1, after(Trouble::Denied));
+    stage.run(3_500);
+    stage.cut(0, true, true, 60_000);
+    let left_ms = stage.run_until_without(0, LEASE_MS);
+    assert!(left_ms <= 6_000, "the shorter fence holds: {left_ms}");
+}
+
+#[test]
 fn c42_a_renewal_that_lands_after_the_lapse_is_a_loss_and_a_new_term() {
     let mut stage = Stage::led(1);
     stage.script(0, true, u64::MAX, Fate::calm(14_000, 5));

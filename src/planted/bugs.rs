@@ -136,6 +136,8 @@ bugs! {
     GraceFromSending: "S7", Core;
     /// A creation that is known only by its read-back has no grace.
     LateCreationHasNoGrace: "S7", Core;
+    /// A creation that a held-up copy of its request brings back after a deletion goes on with its grace.
+    RevivalUnseen: "S7, S4", Core;
     /// A record created from absence is renewed in its grace.
     CreateRenewedInGrace: "S7", Core;
     /// A record created from absence is released or parked in its grace.

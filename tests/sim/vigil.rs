@@ -14,6 +14,7 @@ struct Watch {
     version: Version,
     mono_ms: u64,
     date_ms: Option<u64>,
+    modified_ms: Option<u64>,
     /// The `Date` may be an old one.
     relayed: bool,
 }
@@ -95,9 +96,18 @@ impl Vigil {
 
     /// For how long the session has been shown this version.
     fn watches(&mut self, version: Version, single: bool, now: Now, facts: &Facts) -> u64 {
-        let here =
-            Watch { version, mono_ms: now.mono_ms, date_ms: facts.date_ms, relayed: facts.relayed };
+        let here = Watch {
+            version,
+            mono_ms: now.mono_ms,
+            date_ms: facts.date_ms,
+            modified_ms: facts.last_modified_ms,
+            relayed: facts.relayed,
+        };
         let watch = match self.watch.take() {
+            // A copy of its creation can bring a version back after a deletion.
+            Some(watch) if watch.modified_ms.is_some() && here.modified_ms > watch.modified_ms => {
+                here
+            }
             Some(watch) if watch.version == here.version => {
                 let better = (watch.relayed || watch.date_ms.is_none()) && !facts.relayed;
                 if single && better { here } else { watch }
