@@ -923,7 +923,12 @@ impl Election {
                     self.problem = Some(Problem::LeaseTooLong { lease_ms, max_lease_ms });
                 }
             }
-            Reading::Unreadable(flaw) => self.problem = Some(Problem::Unreadable(*flaw)),
+            Reading::Unreadable(flaw, term) => {
+                if !planted!(DamagedTermForgotten) {
+                    self.highest_term = self.highest_term.max(term.unwrap_or(0));
+                }
+                self.problem = Some(Problem::Unreadable(*flaw));
+            }
             Reading::Closed(Closed::NewerFormat(format)) => {
                 self.problem = Some(Problem::NewerFormat(*format));
             }
@@ -1256,7 +1261,7 @@ impl Election {
                 let age_ms = observation.age_ms(&self.clocks, now);
                 match reading {
                     Reading::Closed(_) if !planted!(NewerFormatClaimed) => return None,
-                    Reading::Closed(_) | Reading::Unreadable(_) => {
+                    Reading::Closed(_) | Reading::Unreadable(..) => {
                         let healed = planted!(GarbageHealedAtOnce);
                         if age_ms < self.config.grace_ms(longest_ms) && !healed {
                             return None;
@@ -1446,7 +1451,7 @@ impl Election {
                     _ => (self.stable_look_ms(now, proof_ms, jitter_ms), Action::Look),
                 }
             }
-            Seen::Record { observation, reading: Reading::Unreadable(_) } => {
+            Seen::Record { observation, reading: Reading::Unreadable(..) } => {
                 let wait_ms = self.config.grace_ms(self.longest_lease_ms);
                 let proof_ms = observation.proven_at_ms(&self.clocks, now, wait_ms);
                 let proven = proof_ms <= now.mono_ms;

@@ -78,8 +78,9 @@ pub enum Stamp {
 pub enum Reading {
     /// A usable record.
     Lease(Box<Lease>),
-    /// Nothing we can use: healed after the grace (S7).
-    Unreadable(Flaw),
+    /// Nothing we can use: healed after the grace (S7), with a term above the one that can be read all the
+    /// same (S2).
+    Unreadable(Flaw, Option<u64>),
     /// A record that only newer software understands, or whose term is used up: never claimed (S2, S7).
     Closed(Closed),
 }
@@ -121,10 +122,10 @@ impl Lease {
 /// Reads a body as a record of the native format or as S3lect's.
 pub fn read(body: &[u8]) -> Reading {
     if body.len() > MAX_RECORD_BYTES {
-        return Reading::Unreadable(Flaw::TooLarge);
+        return Reading::Unreadable(Flaw::TooLarge, None);
     }
     let Some(mut fields) = Object::read(body) else {
-        return Reading::Unreadable(Flaw::NotJson);
+        return Reading::Unreadable(Flaw::NotJson, None);
     };
     // A format that is no number of ours is somebody's later idea, not a damaged record to be healed.
     match fields.get("format").map(json::whole) {
@@ -132,17 +133,19 @@ pub fn read(body: &[u8]) -> Reading {
         Some(Some(number)) if number <= FORMAT => {}
         Some(other) => return Reading::Closed(Closed::NewerFormat(other)),
     }
+    let term = fields.get("term").and_then(json::whole).filter(|term| *term <= MAX_TERM);
     match take_lease(&mut fields) {
         Ok(mut lease) => {
             fields.remove("format");
             lease.extra = fields;
             Reading::Lease(Box::new(lease))
         }
+        Err(Reading::Unreadable(flaw, _)) => Reading::Unreadable(flaw, term),
         Err(reading) => reading,
     }
 }
 
-const FOREIGN: Reading = Reading::Unreadable(Flaw::Foreign);
+const FOREIGN: Reading = Reading::Unreadable(Flaw::Foreign, None);
 
 fn take_lease(fields: &mut Object) -> Result<Lease, Reading> {
     let leader_id = take_text(fields, "leaderID")?.filter(|id| !id.is_empty()).ok_or(FOREIGN)?;
@@ -159,7 +162,7 @@ fn take_lease(fields: &mut Object) -> Result<Lease, Reading> {
         Some(json) if !json::is_number(&json) => return Err(FOREIGN),
         Some(json) => match json::whole(&json) {
             Some(ms) if (MIN_LEASE_MS..=MAX_LEASE_MS).contains(&ms) => Some(ms),
-            _ => return Err(Reading::Unreadable(Flaw::Absurd)),
+            _ => return Err(Reading::Unreadable(Flaw::Absurd, None)),
         },
     };
     let last_updated = match take_time(fields, "lastUpdated")? {
@@ -356,7 +359,7 @@ mod tests {
             (b"{\"leaderID\":\"\"}".to_vec(), Flaw::Foreign),
             (b"{\"leaderID\":7}".to_vec(), Flaw::Foreign),
         ] {
-            assert_eq!(read(&body), Reading::Unreadable(flaw), "{} bytes", body.len());
+            assert_eq!(read(&body), Reading::Unreadable(flaw, None), "{} bytes", body.len());
         }
     }
 
@@ -378,12 +381,16 @@ mod tests {
     fn c30_absurd_numbers_are_never_a_shorter_wait() {
         for lease_ms in ["0", "-1", "999", "3600001", "9223372036854775808", "1e300", "15000.5"] {
             let body = format!(r#"{{"leaderID":"a","leaseMs":{lease_ms}}}"#);
-            assert_eq!(read(body.as_bytes()), Reading::Unreadable(Flaw::Absurd), "{lease_ms}");
+            assert_eq!(
+                read(body.as_bytes()),
+                Reading::Unreadable(Flaw::Absurd, None),
+                "{lease_ms}"
+            );
         }
         for field in ["leaseMs", "term", "sequence", "transitions", "slot", "parked", "leaderAddr"]
         {
             let body = format!(r#"{{"leaderID":"a","{field}":[]}}"#);
-            assert_eq!(read(body.as_bytes()), Reading::Unreadable(Flaw::Foreign), "{field}");
+            assert_eq!(read(body.as_bytes()), Reading::Unreadable(Flaw::Foreign, None), "{field}");
         }
         for term in
             ["4503599627370497", "9223372036854775808", "1e300", "1e999", "45035996.2737049701e8"]
@@ -393,12 +400,14 @@ mod tests {
         }
         for term in ["-1", "-1e300", "1.5", "1e15", "4503599627370495.9", "0e99"] {
             let body = format!(r#"{{"leaderID":"a","term":{term}}}"#);
-            assert_eq!(read(body.as_bytes()), Reading::Unreadable(Flaw::Foreign), "{term}");
+            assert_eq!(read(body.as_bytes()), Reading::Unreadable(Flaw::Foreign, None), "{term}");
         }
         for time in ["10000-01-01T00:00:00Z", "yesterday", ""] {
             let body = format!(r#"{{"leaderID":"a","lastUpdated":"{time}"}}"#);
-            assert_eq!(read(body.as_bytes()), Reading::Unreadable(Flaw::Foreign), "{time}");
+            assert_eq!(read(body.as_bytes()), Reading::Unreadable(Flaw::Foreign, None), "{time}");
         }
+        let damaged = read(br#"{"leaderID":"a","term":41,"leaseMs":999}"#);
+        assert_eq!(damaged, Reading::Unreadable(Flaw::Absurd, Some(41)));
         let almost = r#"{"leaderID":"a","lastUpdated":"0001-01-01T00:00:00.0009Z"}"#;
         assert!(!lease_of(almost).released(), "only the tombstone is a release");
         assert!(!lease_of(r#"{"leaderID":"a","lastUpdated":"9999-12-31T23:59:59Z"}"#).released());

@@ -708,14 +708,14 @@ fn c25_a_delete_marker_is_absence_and_a_foreign_404_is_not() {
 #[test]
 fn c27_a_body_that_is_too_long_or_cut_off_keeps_its_version() {
     let expected =
-        Outcome::Found { version: version(), reading: Reading::Unreadable(Flaw::TooLarge) };
+        Outcome::Found { version: version(), reading: Reading::Unreadable(Flaw::TooLarge, None) };
     let long = " ".repeat(MAX_RECORD_BYTES + 1);
     assert_eq!(outcome(read(), response(200, &[("etag", ETAG)], &long)), expected);
     let mut cut = response(200, &[("etag", ETAG)], LEASE);
     cut.body_mut().truncated = true;
     assert_eq!(outcome(read(), cut), expected);
     let empty = outcome(read(), response(200, &[("etag", ETAG)], ""));
-    let reading = Reading::Unreadable(Flaw::NotJson);
+    let reading = Reading::Unreadable(Flaw::NotJson, None);
     assert_eq!(empty, Outcome::Found { version: version(), reading });
     // An error that came with a success is not a broken record: it is not to be healed.
     let error = response(200, &[("etag", ETAG)], &document("SlowDown", ""));

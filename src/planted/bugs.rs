@@ -84,6 +84,8 @@ bugs! {
     TermRestarts: "S2", Core;
     /// The highest term that the session ever saw is not remembered.
     HighestTermForgotten: "S2", Core;
+    /// The term of a record that is damaged elsewhere is not looked at.
+    DamagedTermForgotten: "S2", Core;
     /// The tombstone is conditional on a version read anew.
     ReleaseRereadVersion: "S3", Core;
     /// A refused renewal is sent again over whatever version is there by then.

@@ -594,7 +594,7 @@ fn store_time_ms(heard: &Heard) -> Option<u64> {
 
 fn judge_body(body: &Body) -> Reading {
     if body.truncated || body.bytes.len() > MAX_RECORD_BYTES {
-        return Reading::Unreadable(Flaw::TooLarge);
+        return Reading::Unreadable(Flaw::TooLarge, None);
     }
     lease::read(&body.bytes)
 }

@@ -157,7 +157,7 @@ async fn a_body_over_the_largest_size_is_too_large(store: &impl Store, _: Traits
     let mut text = body("a", 1);
     text.resize(MAX_RECORD_BYTES + 1, b' ');
     let version = create(store, text).await.expect("nothing is in the way");
-    let reading = Reading::Unreadable(Flaw::TooLarge);
+    let reading = Reading::Unreadable(Flaw::TooLarge, None);
     assert_eq!(read(store).await, Outcome::Found { version: version.clone(), reading });
     update(store, body("a", 2), &version).await.expect("it can be healed");
 }
@@ -165,13 +165,13 @@ async fn a_body_over_the_largest_size_is_too_large(store: &impl Store, _: Traits
 async fn a_binary_body_is_unreadable(store: &impl Store, _: Traits) {
     let bytes: Vec<u8> = (0..=255).collect();
     let version = create(store, bytes).await.expect("nothing is in the way");
-    let reading = Reading::Unreadable(Flaw::NotJson);
+    let reading = Reading::Unreadable(Flaw::NotJson, None);
     assert_eq!(read(store).await, Outcome::Found { version, reading });
 }
 
 async fn an_empty_body_is_unreadable(store: &impl Store, _: Traits) {
     let version = create(store, Vec::new()).await.expect("nothing is in the way");
-    let reading = Reading::Unreadable(Flaw::NotJson);
+    let reading = Reading::Unreadable(Flaw::NotJson, None);
     assert_eq!(read(store).await, Outcome::Found { version, reading });
 }
 

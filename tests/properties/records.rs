@@ -26,8 +26,8 @@ fn c27_to_c31_any_body_is_read_for_no_more_than_it_says() {
                 }
             }
             Reading::Closed(_) => count(&closed),
-            Reading::Unreadable(Flaw::Absurd) => count(&absurd),
-            Reading::Unreadable(_) => {}
+            Reading::Unreadable(Flaw::Absurd, _) => count(&absurd),
+            Reading::Unreadable(..) => {}
         }
         records::body(&body);
     });
@@ -91,7 +91,7 @@ fn c30_no_lease_length_but_a_plain_one_within_bounds_is_believed() {
                 assert_eq!((lease.lease_ms, believed.is_some()), (believed, true))
             }
             reading => {
-                assert!(matches!(reading, Reading::Unreadable(_)), "{reading:?}");
+                assert!(matches!(reading, Reading::Unreadable(..)), "{reading:?}");
                 assert_eq!(believed, None, "{lease_ms} is refused");
             }
         }

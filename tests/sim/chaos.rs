@@ -4,6 +4,7 @@ use edgelect::config::{Config, Settings};
 use edgelect::election::Input;
 use edgelect::lease::Reading;
 
+use super::clocks::EPOCH_MS;
 use super::member::{Cut, Session};
 use super::network::Weather;
 use super::report::Kind;
@@ -168,7 +169,7 @@ impl Schedule {
 
     /// An operator's or a stranger's hand on the object.
     fn tamper(&mut self, blow: Blow) {
-        let World { store, chance, tally, now_ms, .. } = &mut self.world;
+        let World { store, chance, tally, now_ms, oracle, .. } = &mut self.world;
         let number = chance.next() >> 12;
         match blow {
             Blow::Delete => {
@@ -181,7 +182,13 @@ impl Schedule {
                     0 => format!("\u{1}\u{2}{number}"),
                     1 => format!("{{\"leaderID\":{number}}}"),
                     2 => format!("{{\"leaderID\":\"x\",\"leaseMs\":0,\"sequence\":{number}}}"),
-                    3 => format!("{{\"leaderID\":\"x\",\"leaseMs\":1e19,\"sequence\":{number}}}"),
+                    3 => {
+                        // Ahead of storage time, so that the next deletion may lower tokens.
+                        oracle.contract.always_dated = false;
+                        let term = EPOCH_MS + *now_ms + 3_600_000;
+                        let lease = "\"leaderID\":\"x\",\"leaseMs\":1e19";
+                        format!("{{{lease},\"term\":{term},\"sequence\":{number}}}")
+                    }
                     _ => format!("{{\"leaderID\":\"x\",\"leaseMs\":3600001,\"note\":{number}}}"),
                 };
                 store.put(*now_ms, body.as_bytes());

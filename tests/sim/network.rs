@@ -115,10 +115,10 @@ impl Mangle {
                 Outcome::Rejected(nonsense())
             }
             (Self::CutShort, Outcome::Found { version, .. }) => {
-                Outcome::Found { version, reading: Reading::Unreadable(Flaw::NotJson) }
+                Outcome::Found { version, reading: Reading::Unreadable(Flaw::NotJson, None) }
             }
             (Self::Oversized, Outcome::Found { version, .. }) => {
-                Outcome::Found { version, reading: Reading::Unreadable(Flaw::TooLarge) }
+                Outcome::Found { version, reading: Reading::Unreadable(Flaw::TooLarge, None) }
             }
             (Self::ErrorDocument, Outcome::Found { .. }) => Outcome::Rejected(nonsense()),
             (Self::ErrorDocument, Outcome::Written { .. }) => {

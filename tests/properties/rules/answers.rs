@@ -140,7 +140,7 @@ fn is_justified(operation: &Operation, answer: &Answer, response: &Response) {
             is_the_one_etag(version, response);
             let body = &response.body;
             let too_large = body.truncated || body.bytes.len() > MAX_RECORD_BYTES;
-            let flaw = Reading::Unreadable(Flaw::TooLarge);
+            let flaw = Reading::Unreadable(Flaw::TooLarge, None);
             assert_eq!(*reading, if too_large { flaw } else { lease::read(&body.bytes) });
         }
         Outcome::Missing => {

@@ -96,7 +96,7 @@ impl Watched {
     fn needed_ms(&self, body: &[u8], config: &Config) -> Option<u64> {
         match lease::read(body) {
             Reading::Closed(_) => None,
-            Reading::Unreadable(_) => Some(config.leader_timeout_ms.max(self.longest_ms)),
+            Reading::Unreadable(..) => Some(config.leader_timeout_ms.max(self.longest_ms)),
             Reading::Lease(lease) => {
                 let released = Object::read(body).is_some_and(|fields| is_tombstone(&fields));
                 let ours = lease.parked && lease.leader_id == SERVER_ID;

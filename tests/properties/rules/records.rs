@@ -31,19 +31,23 @@ pub const OWN_FIELDS: [&str; 13] = [
 pub fn body(body: &[u8]) {
     let reading = lease::read(body);
     if body.len() > MAX_RECORD_BYTES {
-        assert_eq!(reading, Reading::Unreadable(Flaw::TooLarge));
+        assert_eq!(reading, Reading::Unreadable(Flaw::TooLarge, None));
         return;
     }
     let Some(fields) = Object::read(body) else {
-        assert_eq!(reading, Reading::Unreadable(Flaw::NotJson));
+        assert_eq!(reading, Reading::Unreadable(Flaw::NotJson, None));
         return;
     };
     if !matches!(fields.get("format"), None | Some("0" | "1")) {
         assert!(matches!(reading, Reading::Closed(Closed::NewerFormat(_))), "{reading:?}");
         return;
     }
+    if let Reading::Unreadable(_, term) = reading {
+        let told = given(&fields, "term").and_then(|json| json.parse().ok());
+        assert!(term.is_none() || term == told, "{term:?} is not its term");
+    }
     if given(&fields, "leaderID").and_then(text).is_none_or(|id| id.is_empty()) {
-        assert_eq!(reading, Reading::Unreadable(Flaw::Foreign));
+        assert!(matches!(reading, Reading::Unreadable(Flaw::Foreign, _)));
         return;
     }
     if term_is_too_high(&fields) {
@@ -52,11 +56,11 @@ pub fn body(body: &[u8]) {
     }
     assert!(!matches!(reading, Reading::Closed(_)), "nothing closes this: {reading:?}");
     if given(&fields, "leaseMs").is_some_and(|json| believed_lease_ms(json).is_none()) {
-        assert!(matches!(reading, Reading::Unreadable(_)), "an absurd lease: {reading:?}");
+        assert!(matches!(reading, Reading::Unreadable(..)), "an absurd lease: {reading:?}");
         return;
     }
     let Reading::Lease(lease) = reading else {
-        assert_eq!(reading, Reading::Unreadable(Flaw::Foreign));
+        assert!(matches!(reading, Reading::Unreadable(Flaw::Foreign, _)));
         return;
     };
     assert_eq!(lease.released(), is_tombstone(&fields), "only the tombstone is a release");
