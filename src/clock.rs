@@ -165,7 +165,7 @@ impl Clocks {
     /// A wait begins with the answer that is processed now.
     pub fn begin(&self, now: Now) -> Since {
         let Facts { date_ms, cached, .. } = self.newest;
-        Since { mono_ms: now.mono_ms, date_ms, cached }
+        Since { mono_ms: now.mono_ms, date_ms, cached: cached && date_ms.is_some() }
     }
 
     /// The wait as it counts after the newest answer: with a single clock, one that began without a `Date`, or

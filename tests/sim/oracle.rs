@@ -93,6 +93,8 @@ pub struct View {
     pub date_ms: Option<u64>,
     sample: Option<(u64, u64)>,
     stepped_back_ms: Option<u64>,
+    /// The newest answer came from a cache.
+    newest_cached: bool,
     recent: VecDeque<u64>,
     pace_ms: (u64, u64),
 }
@@ -195,6 +197,7 @@ impl Oracle {
             date_ms: None,
             sample: None,
             stepped_back_ms: None,
+            newest_cached: false,
             recent: VecDeque::new(),
             pace_ms: (0, 0),
         });
@@ -233,6 +236,7 @@ impl Oracle {
         view.recent.clear();
         view.absent_at.mono_ms = view.absent_at.mono_ms.saturating_add_signed(step_ms);
         if let Some(sight) = &mut view.sight {
+            sight.cached = view.newest_cached;
             sight.origin_ms += i128::from(step_ms);
             sight.first_ms = sight.first_ms.saturating_add_signed(step_ms);
         }
@@ -377,12 +381,14 @@ impl Oracle {
         self.broke_unless(holds, true_ms, "S10 acquired without authority", || {
             format!("Acquired({term}) without authority")
         });
-        if let Some(highest) = self.highest_token.filter(|_| self.tokens_hold) {
+        // A host that slept hears of an old claim: only the resource can tell (S11).
+        let asleep = self.excused(session);
+        if let Some(highest) = self.highest_token.filter(|_| self.tokens_hold && !asleep) {
             self.broke_unless(term > highest, true_ms, "I2 tokens grow", || {
                 format!("token {term} was handed out after {highest}")
             });
         }
-        self.highest_token = Some(term);
+        self.highest_token = self.highest_token.max(Some(term));
     }
 
     /// `own` is the term of the stored record, where this very session wrote it.
@@ -482,6 +488,10 @@ impl Oracle {
         let Look { session, now, .. } = look;
         let heard = !matches!(answer.outcome, Outcome::Unknown { .. });
         let drifted = heard && self.drifted(session, now, &answer.facts);
+        if heard {
+            self.views[session].newest_cached =
+                answer.facts.cached && answer.facts.date_ms.is_some();
+        }
         let fresh = heard && answer.facts.date_ms.is_some() && !answer.facts.cached;
         if let Some(sight) = self.views[session].sight.as_mut().filter(|_| fresh) {
             sight.cached = false;
@@ -625,7 +635,7 @@ impl Sight {
     /// S6 (b): what one answer says about the age by the store's own clock.
     fn prove(&mut self, now: Now, facts: &Facts, skew_ms: u64, drifted: bool) {
         if now.mono_ms == self.first_ms {
-            self.cached = facts.cached;
+            self.cached = facts.cached && facts.date_ms.is_some();
         }
         self.modified_ms = facts.last_modified_ms.or(self.modified_ms);
         if drifted {

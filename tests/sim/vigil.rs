@@ -37,7 +37,7 @@ impl Vigil {
         let stepped = single && self.stepped_back(now);
         (self.mono_ms, self.early_timers) = (now.mono_ms, now.early_timers);
         if let Some(watch) = self.watch.as_mut().filter(|_| stepped) {
-            watch.mono_ms = now.mono_ms;
+            (watch.mono_ms, watch.date_ms) = (now.mono_ms, None);
         }
         if stepped {
             // What an answer said at this very reading was said after the step.
