@@ -599,7 +599,8 @@ fn facts(heard: &Heard) -> Facts {
         date_ms: heard.header("date").and_then(calendar::read_http_date),
         last_modified_ms: heard.header("last-modified").and_then(calendar::read_http_date),
         relayed: heard.response.count("age") + heard.response.count("via") > 0,
-        cached: heard.response.count("age") > 0,
+        // A relay that fetched the answer for us may say so with a zero.
+        cached: heard.response.count("age") > usize::from(heard.header("age") == Some("0")),
     }
 }
 
