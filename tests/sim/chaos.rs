@@ -5,11 +5,21 @@ use edgelect::election::Input;
 use edgelect::lease::Reading;
 
 use super::member::{Cut, Machine, Session};
-use super::network::Weather;
+use super::network::{Trouble, Weather};
 use super::report::Kind;
 use super::schedule::{Blow, Schedule, foreign_record};
 use super::store::{Object, Shown};
 use super::world::{Event, World};
+
+/// What a store that is out of order, or something before it, may say to every request for a while.
+const LASTING: [Trouble; 6] = [
+    Trouble::Reset,
+    Trouble::ServerError,
+    Trouble::TooMany,
+    Trouble::Denied,
+    Trouble::Denied,
+    Trouble::Conflict,
+];
 
 impl Schedule {
     /// One blow, and the time of the next.
@@ -76,11 +86,21 @@ impl Schedule {
     }
 
     /// A single clock's step is seen beside a `Date` from 6 s on: 2 s of tolerance, a second of
-    /// rounding, and front ends that differ. Without a `Date` one step of `storeSkew` is allowed
+    /// rounding, and front ends that differ. Before a session has heard of any `Date` one step of `storeSkew` is allowed
     /// for (S11).
     fn step_forward(&mut self, machine: usize) {
-        let clocks = &self.world.machines[machine].clocks;
-        let (single, dated) = (clocks.single, self.world.oracle.contract.always_dated);
+        // Most of what a step forward can break is on a single clock.
+        let single = |machine: &Machine| machine.clocks.single;
+        let one =
+            self.world.machines.iter().position(single).filter(|_| self.world.chance.one_in(2));
+        let machine = one.unwrap_or(machine);
+        let single = self.world.machines[machine].clocks.single;
+        let oracle = &self.world.oracle;
+        let mut sessions = self.world.sessions.iter().enumerate();
+        let dated = oracle.contract.always_dated
+            || sessions.all(|(number, session)| {
+                !session.alive || session.machine != machine || oracle.views[number].dated()
+            });
         let step_ms = self.world.chance.span(4 * self.lease_ms);
         let skew_ms = self.world.machines[machine].config.store_skew_ms;
         let step_ms = match (single && !self.wild, dated) {
@@ -143,7 +163,10 @@ impl Schedule {
         let chance = &mut self.world.chance;
         let (requests, answers) = chance.pick(&[(true, true), (true, false), (false, true)]);
         let until_ms = self.world.now_ms + chance.span(4 * self.lease_ms);
-        Cut { until_ms, requests, answers, refused: chance.one_in(3) }
+        let says = chance.one_in(3).then(|| chance.pick(&LASTING));
+        // Rights that are there for the one and not for the other, or a bucket that is made read-only.
+        let writes = says.is_some() && (chance.one_in(2) || says == Some(Trouble::Conflict));
+        Cut { until_ms, requests, answers, says, writes }
     }
 
     /// An operator's or a stranger's hand on the object.

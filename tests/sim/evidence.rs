@@ -93,7 +93,7 @@ impl Oracle {
         let least = (before + 1)
             .max(view.highest_term + 1)
             .max(writer.config.term_floor)
-            .max(view.date_ms.unwrap_or(0));
+            .max(view.storage_ms());
         self.broke_unless(term >= least, true_ms, "S2 a new term", || {
             format!("term {term} where at least {least} was due")
         });

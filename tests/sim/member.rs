@@ -5,6 +5,7 @@ use edgelect::config::Config;
 use edgelect::election::Election;
 
 use super::clocks::Clocks;
+use super::network::Trouble;
 use super::wire::{Client, Conversation};
 
 /// For how long something is cut off, and in which direction.
@@ -13,8 +14,10 @@ pub struct Cut {
     pub until_ms: u64,
     pub requests: bool,
     pub answers: bool,
-    /// Ends at once with an error instead of silence.
-    pub refused: bool,
+    /// Ends at once with this answer instead of silence.
+    pub says: Option<Trouble>,
+    /// Reads are spared.
+    pub writes: bool,
 }
 
 /// When a cron wakes a machine and for how long.
@@ -69,7 +72,10 @@ pub struct Session {
     /// The driver's timer.
     pub wake: Option<Due>,
     pub wakes: u64,
-    /// When the session was told to stop, by its monotonic clock.
+    /// It was told to stop, for good.
+    pub stopped: bool,
+    /// When the session was told to stop or to resign and has not said yet that it did, by its monotonic
+    /// clock.
     pub stopping_ms: Option<u64>,
     /// The terms whose work is running, the ending ones included.
     pub works: Vec<u64>,
@@ -96,6 +102,7 @@ impl Session {
             early_timers,
             wake,
             wakes,
+            stopped: false,
             stopping_ms,
             works,
         }

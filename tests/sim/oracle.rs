@@ -11,7 +11,7 @@ use edgelect::clock::Now;
 use edgelect::config::Config;
 use edgelect::election::{Authority, LostReason};
 use edgelect::lease::{Lease, Reading};
-use edgelect::store::{Answer, Condition, Facts, Outcome, Version};
+use edgelect::store::{Answer, Condition, Facts, FaultKind, Outcome, Version};
 
 use super::hash::Quick;
 use super::report::Ground;
@@ -89,8 +89,25 @@ pub struct View {
     pub longest_lease_ms: u64,
     sequence: u64,
     pub date_ms: Option<u64>,
+    latest_date_ms: Option<u64>,
+    /// The newest answer that said anything, by the session's own clocks.
+    pub heard: Now,
     sample: Option<(u64, u64)>,
+    /// When a single clock stepped back, which neither a reading nor a `Date` has shown yet.
     stepped_back_ms: Option<u64>,
+    /// The newest reading that the session was given.
+    read: Now,
+    /// A held reading was polled, and no answer has come with a moving clock since (S11).
+    held: bool,
+    /// Writes without a usable answer since the last look at the record (S8).
+    in_doubt: u64,
+    /// What the newest request to the store was; none of a read.
+    aim: Option<Aim>,
+    /// Until when the store asked to be left alone.
+    not_before_ms: u64,
+    /// The store said that it cannot be used as it is set up.
+    unusable: bool,
+    leader: Option<String>,
     recent: VecDeque<u64>,
     pace_ms: (u64, u64),
 }
@@ -191,8 +208,17 @@ impl Oracle {
             longest_lease_ms: 0,
             sequence: 0,
             date_ms: None,
+            latest_date_ms: None,
+            heard: Now::default(),
             sample: None,
             stepped_back_ms: None,
+            read: Now::default(),
+            held: false,
+            in_doubt: 0,
+            aim: None,
+            not_before_ms: 0,
+            unusable: false,
+            leader: None,
             recent: VecDeque::new(),
             pace_ms: (0, 0),
         });
@@ -222,12 +248,12 @@ impl Oracle {
     /// granted before is known to nobody (S11); after a step forward the checks against true time
     /// are the judge.
     pub fn stepped(&mut self, session: usize, true_ms: u64, step_ms: i64) {
+        let view = &mut self.views[session];
+        view.not_before_ms = 0;
         if step_ms >= 0 {
             return;
         }
-        let view = &mut self.views[session];
         view.stepped_back_ms = Some(true_ms);
-        view.sample = None;
         view.recent.clear();
         view.absent_at.mono_ms = view.absent_at.mono_ms.saturating_add_signed(step_ms);
         if let Some(sight) = &mut view.sight {
@@ -240,7 +266,7 @@ impl Oracle {
     }
 
     /// Whether the session's hold on its clock excuses it from I1 and S5: a single clock that
-    /// stepped back after the granting write left shows nothing of it before the next answer.
+    /// stepped back after the granting write left, before a reading or a `Date` has shown it.
     fn excused(&self, session: usize) -> bool {
         let view = &self.views[session];
         let sent_ms = view.grant.map_or(0, |grant| self.deeds[grant].sent_ms);
@@ -306,6 +332,9 @@ impl Oracle {
     /// One look at a session's authority, before or after it was told something.
     pub fn looked(&mut self, look: Look, authority: Option<Authority>, polled: bool) {
         let Look { session, true_ms, now } = look;
+        if polled {
+            self.views[session].read(now);
+        }
         let view = &mut self.views[session];
         let Some(Authority { term, remaining_ms }) = authority else {
             if let Some(term) = view.current.filter(|_| !view.single) {
@@ -324,6 +353,10 @@ impl Oracle {
         });
         self.broke_unless(announced == Some(term), true_ms, "S10 authority is told", || {
             format!("authority of term {term} while {announced:?} is told")
+        });
+        let hidden = self.views[session].held;
+        self.broke_unless(!hidden, true_ms, "S11 a held clock", || {
+            format!("authority of term {term} before the answer after a held reading")
         });
         self.broke_unless(remaining_ms > 0, true_ms, "S5 fence", || "nothing remains".to_owned());
         self.check_fence(true_ms, now, session, term, remaining_ms);
@@ -475,11 +508,43 @@ impl Oracle {
         view.recent.len() as u64
     }
 
+    /// What holds for every request to the store: patience, and a look after three attempts.
+    pub fn asks(&mut self, look: Look, aim: Option<Aim>) {
+        let Look { session, true_ms, now } = look;
+        let view = &mut self.views[session];
+        let (not_before_ms, unusable) = (view.not_before_ms, view.unusable);
+        if view.aim != aim {
+            (view.aim, view.in_doubt) = (aim, 0);
+        }
+        let in_doubt = view.in_doubt;
+        self.broke_unless(in_doubt < 3, true_ms, "S8 three attempts", || {
+            format!("a write after {in_doubt} of which nobody knows the end, and no look between")
+        });
+        self.broke_unless(now.mono_ms >= not_before_ms, true_ms, "Retry-After", || {
+            format!("a request at {} before {not_before_ms}", now.mono_ms)
+        });
+        self.broke_unless(!unusable, true_ms, "an unusable store is left alone", || {
+            "a request after the store said that it is set up wrongly".to_owned()
+        });
+    }
+
+    /// The record names another leader than before, or the session says so.
+    pub fn told_leader(&mut self, true_ms: u64, session: usize, leader: Option<String>) {
+        let before = std::mem::replace(&mut self.views[session].leader, leader);
+        let another = before != self.views[session].leader;
+        self.broke_unless(another, true_ms, "a new leader is told once", || {
+            format!("NewLeader({before:?}) again")
+        });
+    }
+
     /// What an answer tells the session that gets it now.
     pub fn answered(&mut self, look: Look, deed: Option<usize>, answer: &Answer, skew_ms: u64) {
         let Look { session, now, .. } = look;
-        let heard = !matches!(answer.outcome, Outcome::Unknown { .. });
+        self.views[session].read(now);
+        // A refusal may come from something on the way, and so may its `Date`.
+        let heard = !matches!(answer.outcome, Outcome::Unknown { .. } | Outcome::Rejected(_));
         let drifted = heard && self.drifted(session, now, &answer.facts);
+        self.views[session].told(now, &answer.outcome, deed.is_some());
         match (&answer.outcome, deed) {
             (Outcome::Found { version, reading }, _) => {
                 self.shown(look, version, reading, &answer.facts, skew_ms, drifted);
@@ -505,6 +570,7 @@ impl Oracle {
     fn drifted(&mut self, session: usize, now: Now, facts: &Facts) -> bool {
         let view = &mut self.views[session];
         let Some(date_ms) = facts.date_ms else { return false };
+        view.latest_date_ms = view.latest_date_ms.max(Some(date_ms));
         let before = view.sample.replace((date_ms, now.mono_ms));
         let apart_ms = before.map_or(0, |(date_before_ms, mono_before_ms)| {
             let moved_ms = i128::from(date_ms) - i128::from(date_before_ms);
@@ -515,6 +581,9 @@ impl Oracle {
             view.sample = before;
         } else {
             view.date_ms = Some(date_ms);
+        }
+        if apart_ms > 2_000 {
+            view.stepped_back_ms = None;
         }
         apart_ms.abs() > 2_000
     }
@@ -594,6 +663,52 @@ impl Oracle {
         }
         if view.sight.as_ref().is_none_or(|sight| sight.version != *version) {
             view.sight = Some(Sight::first(version.clone(), Shown::Lease(lease.clone()), now));
+        }
+    }
+}
+
+impl View {
+    /// A reading that the session was given: a step back of a single clock that it shows is no excuse from
+    /// here on.
+    fn read(&mut self, now: Now) {
+        let before = std::mem::replace(&mut self.read, now);
+        if now.mono_ms < before.mono_ms || now.early_timers != before.early_timers {
+            self.stepped_back_ms = None;
+            self.sample = None;
+        }
+        self.held |= self.single && now.held;
+    }
+
+    /// What the end of a request says about the next one.
+    fn told(&mut self, now: Now, outcome: &Outcome, write: bool) {
+        let Outcome::Unknown { retry_after_ms, .. } = outcome else {
+            self.heard = now;
+            self.held &= now.held;
+            self.unusable |= matches!(outcome, Outcome::Rejected(fault)
+                if fault.kind == FaultKind::Misconfigured);
+            if matches!(outcome, Outcome::Written { .. }) {
+                self.in_doubt = 0;
+            }
+            return;
+        };
+        self.in_doubt += u64::from(write);
+        self.not_before_ms = now.mono_ms + retry_after_ms.unwrap_or(0).min(300_000);
+    }
+
+    /// Whether the store has named a `Date` in an answer of its own.
+    pub fn dated(&self) -> bool {
+        self.latest_date_ms.is_some()
+    }
+
+    /// Storage time when the newest answer was processed, rounded up, for tokens (S2).
+    pub fn storage_ms(&self) -> u64 {
+        const ROUNDED_UP_MS: u64 = 999;
+        match (self.latest_date_ms, self.sample) {
+            (Some(date_ms), _) if self.single => date_ms + ROUNDED_UP_MS,
+            (Some(_), Some((date_ms, mono_ms))) => {
+                date_ms + self.heard.mono_ms.saturating_sub(mono_ms) + ROUNDED_UP_MS
+            }
+            _ => self.heard.wall_ms,
         }
     }
 }

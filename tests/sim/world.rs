@@ -514,7 +514,8 @@ impl World {
             return;
         }
         let now = self.look(session).now;
-        if matches!(input, Input::Stop { .. }) {
+        self.sessions[session].stopped |= matches!(input, Input::Stop { .. });
+        if matches!(input, Input::Resign | Input::Stop { .. }) {
             self.sessions[session].stopping_ms.get_or_insert(now.mono_ms);
         }
         if !matches!(input, Input::Answer(_)) {
@@ -553,6 +554,10 @@ impl World {
         if self.sessions[session].stopping_ms.is_some() {
             self.check_stop(look);
         }
+        let over = self.sessions[session].stopped && self.sessions[session].stopping_ms.is_none();
+        self.oracle.broke_unless(!over, self.now_ms, "S12 a stop ends", || {
+            format!("s{session} has given up and does not finish")
+        });
         let due = self.due(look, until_ms.min(look.now.mono_ms + LONGEST_SLEEP_MS));
         let state = &mut self.sessions[session];
         state.wakes += 1;
@@ -596,6 +601,10 @@ impl World {
         self.oracle.broke_unless(told.is_none(), self.now_ms, "S10 lost is told", || {
             format!("s{session} finished and Lost({told:?}) was never told")
         });
+        let owed = self.sessions[session].stopping_ms.is_some();
+        self.oracle.broke_unless(!owed, self.now_ms, "S12 given up once", || {
+            format!("s{session} finished and GivenUp was never told")
+        });
         self.kill(session);
         if self.machines[machine].cron.is_none() && self.restarts {
             let lease_ms = self.machines[machine].config.leader_timeout_ms;
@@ -628,7 +637,16 @@ impl World {
                     let end_ms = self.chance.span(late_ms);
                     self.after(end_ms, Event::WorkEnds { session, term });
                 }
-                _ => {}
+                Told::NewLeader { leader_id } => {
+                    self.oracle.told_leader(self.now_ms, session, leader_id);
+                }
+                Told::GivenUp => {
+                    let asked = self.sessions[session].stopping_ms.take().is_some();
+                    self.oracle.broke_unless(asked, self.now_ms, "S12 given up once", || {
+                        format!("s{session} was not asked to give up")
+                    });
+                }
+                Told::Failed(_) => {}
             }
         }
         self.oracle.broke_unless(drained <= 8, self.now_ms, "bounded memory", || {
@@ -639,7 +657,7 @@ impl World {
     fn acquired(&mut self, session: usize, now: Now, term: u64) {
         let authority = self.sessions[session].election.authority(now);
         let holds = authority.is_some_and(|authority| authority.term == term);
-        self.oracle.told_acquired(self.now_ms, session, term, holds || now.held);
+        self.oracle.told_acquired(self.now_ms, session, term, holds);
         self.sessions[session].works.push(term);
         self.resource.begins(&mut self.oracle, self.now_ms, session, term);
         self.after(1, Event::Act { session, term });
