@@ -56,7 +56,11 @@ impl Schedule {
                 let single = |machine: &Machine| machine.clocks.single;
                 let machine = self.world.machines.iter().position(single).unwrap_or(machine);
                 let busy_ms = self.world.chance.between(1, self.lease_ms);
-                self.world.pause(machine, busy_ms);
+                // Mostly while an answer is on its way, which then meets a clock that is held (S11).
+                match self.world.chance.one_in(4) {
+                    true => self.world.pause(machine, busy_ms),
+                    false => self.world.machines[machine].busy_ms = busy_ms,
+                }
             }
             Blow::Suspend => {
                 let sleep_ms = self.world.chance.span(3 * self.lease_ms);

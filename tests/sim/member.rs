@@ -34,6 +34,10 @@ pub struct Machine {
     pub config: Config,
     pub clocks: Clocks,
     pub paused_until_ms: u64,
+    /// For how long it computes once its next request has left.
+    pub busy_ms: u64,
+    /// How much time its clock will have lost when the next answer comes, having frozen with its host.
+    pub frozen_ms: u64,
     pub cut: Cut,
     pub cron: Option<Cron>,
     /// How long the work takes to stop after `Lost`, at most.

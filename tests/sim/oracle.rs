@@ -105,6 +105,8 @@ pub struct View {
     aim: Option<Aim>,
     /// Until when the store asked to be left alone.
     not_before_ms: u64,
+    /// Until when it leaves the lease to others, having resigned.
+    sits_out_ms: u64,
     /// The store said that it cannot be used as it is set up.
     unusable: bool,
     leader: Option<String>,
@@ -217,6 +219,7 @@ impl Oracle {
             in_doubt: 0,
             aim: None,
             not_before_ms: 0,
+            sits_out_ms: 0,
             unusable: false,
             leader: None,
             recent: VecDeque::new(),
@@ -513,6 +516,8 @@ impl Oracle {
         let Look { session, true_ms, now } = look;
         let view = &mut self.views[session];
         let (not_before_ms, unusable) = (view.not_before_ms, view.unusable);
+        let competes = aim == Some(Aim::Claim);
+        let early = competes && !view.single && now.mono_ms < view.sits_out_ms;
         if view.aim != aim {
             (view.aim, view.in_doubt) = (aim, 0);
         }
@@ -523,9 +528,17 @@ impl Oracle {
         self.broke_unless(now.mono_ms >= not_before_ms, true_ms, "Retry-After", || {
             format!("a request at {} before {not_before_ms}", now.mono_ms)
         });
+        self.broke_unless(!early, true_ms, "who resigned sits out", || {
+            format!("{aim:?} at {}, too soon after it resigned", now.mono_ms)
+        });
         self.broke_unless(!unusable, true_ms, "an unusable store is left alone", || {
             "a request after the store said that it is set up wrongly".to_owned()
         });
+    }
+
+    /// It was asked to give up the leadership, and leaves it to others for a lease.
+    pub fn resigns(&mut self, look: Look, lease_ms: u64) {
+        self.views[look.session].sits_out_ms = look.now.mono_ms + lease_ms;
     }
 
     /// The record names another leader than before, or the session says so.
@@ -675,6 +688,7 @@ impl View {
         if now.mono_ms < before.mono_ms || now.early_timers != before.early_timers {
             self.stepped_back_ms = None;
             self.sample = None;
+            self.not_before_ms = 0;
         }
         self.held |= self.single && now.held;
     }

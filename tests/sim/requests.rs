@@ -119,6 +119,13 @@ impl World {
         let due = self.due(look, look.now.mono_ms + timeout_ms);
         self.sessions[session].flight = Some(Flight { operation, awaited, due, conversation });
         self.at(due.true_ms, Event::Timeout { session, operation });
+        let machine = self.sessions[session].machine;
+        let busy_ms = std::mem::take(&mut self.machines[machine].busy_ms);
+        if busy_ms > 0 && !self.healed {
+            self.pause(machine, busy_ms);
+            let freezes = self.machines[machine].clocks.single && self.chance.one_in(2);
+            self.machines[machine].frozen_ms = if freezes { busy_ms } else { 0 };
+        }
     }
 
     /// Lets a request leave; its number.

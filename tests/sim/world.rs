@@ -191,6 +191,8 @@ impl World {
             config,
             clocks,
             paused_until_ms,
+            busy_ms: 0,
+            frozen_ms: 0,
             cut,
             cron,
             work_end_ms,
@@ -464,6 +466,11 @@ impl World {
         if !self.awaits(session, request) {
             return;
         }
+        let machine = self.sessions[session].machine;
+        let frozen_ms = std::mem::take(&mut self.machines[machine].frozen_ms);
+        if frozen_ms > 0 {
+            self.step_wall(machine, -(frozen_ms as i64));
+        }
         let look = self.look(session);
         if let Some(answer) = self.hear(look, request, reply) {
             self.sessions[session].flight = None;
@@ -514,6 +521,11 @@ impl World {
             return;
         }
         let now = self.look(session).now;
+        if matches!(input, Input::Resign) && self.sessions[session].stopping_ms.is_none() {
+            let lease_ms = self.sessions[session].election.config().leader_timeout_ms;
+            let look = self.look(session);
+            self.oracle.resigns(look, lease_ms);
+        }
         self.sessions[session].stopped |= matches!(input, Input::Stop { .. });
         if matches!(input, Input::Resign | Input::Stop { .. }) {
             self.sessions[session].stopping_ms.get_or_insert(now.mono_ms);
