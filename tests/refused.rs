@@ -1,4 +1,5 @@
-//! Stores, or something before them, that refuse: nobody is asked without pause, and nothing is learned.
+//! Stores, or something before them, that refuse: nobody is asked without pause, and nothing is
+//! learned.
 
 use edgelect::clock::Now;
 use edgelect::config::HostClock;

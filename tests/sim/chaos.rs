@@ -56,7 +56,7 @@ impl Schedule {
                 let single = |machine: &Machine| machine.clocks.single;
                 let machine = self.world.machines.iter().position(single).unwrap_or(machine);
                 let busy_ms = self.world.chance.between(1, self.lease_ms);
-                // Mostly while an answer is on its way, which then meets a clock that is held (S11).
+                // Mostly while an answer is on its way, which may meet a held clock (S11).
                 match self.world.chance.one_in(4) {
                     true => self.world.pause(machine, busy_ms),
                     false => self.world.machines[machine].busy_ms = busy_ms,
@@ -90,8 +90,8 @@ impl Schedule {
     }
 
     /// A single clock's step is seen beside a `Date` from 6 s on: 2 s of tolerance, a second of
-    /// rounding, and front ends that differ. Before a session has heard of any `Date` one step of `storeSkew` is allowed
-    /// for (S11).
+    /// rounding, and front ends that differ. Before a session has heard of any `Date` one step of
+    /// `storeSkew` is allowed for (S11).
     fn step_forward(&mut self, machine: usize) {
         // Most of what a step forward can break is on a single clock.
         let single = |machine: &Machine| machine.clocks.single;
@@ -168,7 +168,7 @@ impl Schedule {
         let (requests, answers) = chance.pick(&[(true, true), (true, false), (false, true)]);
         let until_ms = self.world.now_ms + chance.span(4 * self.lease_ms);
         let says = chance.one_in(3).then(|| chance.pick(&LASTING));
-        // Rights that are there for the one and not for the other, or a bucket that is made read-only.
+        // Rights to read and none to write, or a bucket that is made read-only.
         let writes = says.is_some() && (chance.one_in(2) || says == Some(Trouble::Conflict));
         Cut { until_ms, requests, answers, says, writes }
     }

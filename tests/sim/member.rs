@@ -36,7 +36,7 @@ pub struct Machine {
     pub paused_until_ms: u64,
     /// For how long it computes once its next request has left.
     pub busy_ms: u64,
-    /// How much time its clock will have lost when the next answer comes, having frozen with its host.
+    /// How much time its clock has lost when the next answer comes, frozen with its host.
     pub frozen_ms: u64,
     pub cut: Cut,
     pub cron: Option<Cron>,
@@ -78,8 +78,8 @@ pub struct Session {
     pub wakes: u64,
     /// It was told to stop, for good.
     pub stopped: bool,
-    /// When the session was told to stop or to resign and has not said yet that it did, by its monotonic
-    /// clock.
+    /// When the session was told to stop or to resign and has not said yet that it did, by its
+    /// monotonic clock.
     pub stopping_ms: Option<u64>,
     /// The terms whose work is running, the ending ones included.
     pub works: Vec<u64>,

@@ -681,8 +681,8 @@ impl Oracle {
 }
 
 impl View {
-    /// A reading that the session was given: a step back of a single clock that it shows is no excuse from
-    /// here on.
+    /// A reading that the session was given: a step back of a single clock that it shows is no
+    /// excuse from here on.
     fn read(&mut self, now: Now) {
         let before = std::mem::replace(&mut self.read, now);
         if now.mono_ms < before.mono_ms || now.early_timers != before.early_timers {
