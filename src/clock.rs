@@ -133,25 +133,32 @@ impl Clocks {
         // An answer without a `Date` proves no time: what the last one said still bounds a wait.
         self.newest_date_ms = facts.date_ms.or(self.newest_date_ms);
         self.latest_date_ms = facts.date_ms.max(self.latest_date_ms);
-        let Some(date_ms) = facts.date_ms else {
-            return Drift::Unproven;
-        };
-        let earlier = self.sample.replace((date_ms, now));
-        let Some((earlier_date_ms, earlier_now)) = earlier else {
+        let drift = self.drift(now, facts);
+        // A cache's `Date` may be of long ago; storage time, and with it the tokens, must not follow it (S2).
+        let old = facts.cached && drift == Drift::OwnAhead && !planted!(CachedDateMovesTokens);
+        if let Some(date_ms) = facts.date_ms.filter(|_| !old) {
+            self.sample = Some((date_ms, now));
+        }
+        drift
+    }
+
+    /// The same of an answer that something on the way may have given instead of the store: what it says may
+    /// show that the own clock lost time, but is not learned.
+    pub fn turned_away(&mut self, now: Now, facts: &Facts) -> Drift {
+        self.awaiting_answer &= now.held;
+        self.drift(now, facts)
+    }
+
+    fn drift(&self, now: Now, facts: &Facts) -> Drift {
+        let (Some(date_ms), Some((earlier_date_ms, earlier_now))) = (facts.date_ms, self.sample)
+        else {
             return Drift::Unproven;
         };
         let date_moved_ms = signed_difference(date_ms, earlier_date_ms);
         let own_moved_ms = signed_difference(now.mono_ms, earlier_now.mono_ms);
         match date_moved_ms - own_moved_ms {
             apart_ms if apart_ms > DRIFT_MS => Drift::StoreAhead,
-            apart_ms if apart_ms < -DRIFT_MS => {
-                if facts.cached && !planted!(CachedDateMovesTokens) {
-                    // A cache's `Date` may be of long ago; storage time, and with it the tokens, must not
-                    // follow it (S2).
-                    self.sample = earlier;
-                }
-                Drift::OwnAhead
-            }
+            apart_ms if apart_ms < -DRIFT_MS => Drift::OwnAhead,
             _ => Drift::Agreed,
         }
     }
@@ -165,6 +172,7 @@ impl Clocks {
     /// A wait begins with the answer that is processed now.
     pub fn begin(&self, now: Now) -> Since {
         let Facts { date_ms, cached, .. } = self.newest;
+        // Without a `Date` there is none that could be old, and nothing better may ever come.
         Since { mono_ms: now.mono_ms, date_ms, cached: cached && date_ms.is_some() }
     }
 

@@ -350,6 +350,8 @@ pub struct Election {
     not_before_ms: u64,
     failures: u32,
     misses: u32,
+    /// How many claims in a row came to nothing.
+    refusals: u32,
     /// How much earlier than one interval after the last a tight follower looks, in milliseconds, and at which
     /// leader, of which term: larger until it is in step with that leader's renewals.
     early: Option<(u64, String, Option<u64>)>,
@@ -389,6 +391,7 @@ impl Election {
             not_before_ms: 0,
             failures: 0,
             misses: 0,
+            refusals: 0,
             early: None,
             peer_silent_until_ms: 0,
             announced: None,
@@ -726,8 +729,12 @@ impl Election {
     fn on_answer(&mut self, now: Now, answer: Answer) {
         let Some(outstanding) = self.outstanding.take() else { return };
         let Answer { outcome, facts } = answer;
-        let heard = !matches!(outcome, Outcome::Unknown { .. });
-        let drift = if heard { self.clocks.answer(now, &facts) } else { Drift::Unproven };
+        let heard = !matches!(outcome, Outcome::Unknown { .. } | Outcome::Rejected(_));
+        let drift = match outcome {
+            Outcome::Unknown { .. } => Drift::Unproven,
+            Outcome::Rejected(_) => self.clocks.turned_away(now, &facts),
+            _ => self.clocks.answer(now, &facts),
+        };
         if let (Seen::Record { observation, .. }, Drift::StoreAhead | Drift::OwnAhead) =
             (&mut self.seen, drift)
         {
@@ -825,12 +832,16 @@ impl Election {
         self.end_term(LostReason::Overtaken);
         let same = matches!(&self.seen, Seen::Record { observation, .. } if observation.version == version);
         self.observe_version(now, sent, version, reading, facts, drift);
-        if same && self.round.is_some() {
-            return self.pause_claim(now);
-        }
-        self.round = None;
         self.unresolved.retain(|attempt| same || attempt.purpose == Purpose::Create);
-        self.judge(now);
+        let refused = self.round.take().is_some();
+        if !(same && refused) {
+            self.judge(now);
+        }
+        // A store that shows other records in turn, each of which may be claimed, is not to be asked without
+        // pause either.
+        if refused && (same || self.round.is_some()) {
+            self.pause_claim(now);
+        }
     }
 
     /// The write of ours that a record shows to have landed, if it is one that we may still adopt (S8).
@@ -865,8 +876,8 @@ impl Election {
     /// that a store that keeps refusing is not asked without pause.
     fn pause_claim(&mut self, now: Now) {
         self.round = None;
-        self.misses = self.misses.saturating_add(1);
-        let pause_ms = self.growing_pause_ms(self.misses);
+        self.refusals = self.refusals.saturating_add(1);
+        let pause_ms = self.growing_pause_ms(self.refusals);
         self.plan_look(now, pause_ms);
     }
 
@@ -1067,6 +1078,7 @@ impl Election {
         self.round = None;
         self.failures = 0;
         self.misses = 0;
+        self.refusals = 0;
         self.problem = None;
         self.highest_term = self.highest_term.max(attempt.lease.term.unwrap_or(0));
         self.longest_lease_ms = self.longest_lease_ms.max(attempt.lease.lease_ms.unwrap_or(0));
@@ -1461,6 +1473,7 @@ impl Election {
             _ => (soon_ms, Action::Look),
         };
         self.misses = self.misses.saturating_add(1);
+        self.refusals = 0;
         // A single clock learns of a second only by the store's `Date`: no reading over and over meanwhile.
         let least_ms = self.config.retry_delays_ms[0].min(100);
         self.plan = Plan { at_ms: at_ms.max(now.mono_ms + least_ms), action };

@@ -743,6 +743,7 @@ fn c43_facts_are_dates_after_the_epoch_and_the_marks_of_a_relay() {
             let headers = [("date", DATE), (name, value)];
             let facts = answer(operation, response(status, &headers, "")).facts;
             assert!(facts.relayed, "{name}");
+            assert_eq!(facts.cached, value == "?", "{name}: {value}");
             assert_eq!(facts.date_ms, Some(NOW_MS), "every answer tells the time");
         }
     }

@@ -4,7 +4,7 @@ use edgelect::clock::Now;
 use edgelect::config::HostClock;
 use edgelect::election::{Election, Input, Step};
 use edgelect::lease;
-use edgelect::store::{Answer, Facts, Outcome, Version};
+use edgelect::store::{Answer, Facts, Fault, FaultKind, Outcome, Version};
 use edgelect::{Config, Settings};
 
 const EPOCH_MS: u64 = 1_795_000_000_000;
@@ -116,4 +116,49 @@ fn a_step_back_while_a_read_is_under_way_does_not_put_off_the_next_look() {
         let (next_ms, _) = request(&mut election, now_ms);
         assert!(next_ms - now_ms <= 15_100, "a step of {step_ms} ms: {} ms", next_ms - now_ms);
     }
+}
+
+/// After how long a follower claims another's lease that nobody renews, where every answer says this of time.
+fn claims_after_ms(
+    mut election: Election,
+    mut ms: u64,
+    facts: impl Fn(usize, u64) -> Facts,
+) -> Option<u64> {
+    let version = || Version("\"v\"".to_owned());
+    for answers in 0..200 {
+        let (asked_ms, step) = request(&mut election, ms);
+        ms = asked_ms + 10;
+        let outcome = match step {
+            Step::Read { unless: None, .. } => {
+                Outcome::Found { version: version(), reading: lease::read(RECORD) }
+            }
+            Step::Read { .. } => Outcome::Unchanged,
+            _ => return Some(asked_ms),
+        };
+        election.handle(at(ms), answer(outcome, facts(answers, ms)));
+    }
+    None
+}
+
+#[test]
+fn c38_a_cache_without_a_date_stops_nobody_for_ever() {
+    let cached_once = |answers: usize, _| Facts {
+        relayed: answers == 0,
+        cached: answers == 0,
+        ..Facts::default()
+    };
+    let claimed_ms = claims_after_ms(election(), 0, cached_once);
+    let claimed_ms = claimed_ms.expect("a lease that runs out is claimed");
+    assert!((17_000..40_000).contains(&claimed_ms), "after {claimed_ms} ms");
+}
+
+#[test]
+fn c38_a_date_of_something_on_the_way_that_refused_stops_nobody_for_ever() {
+    let mut election = election();
+    let (asked_ms, _) = request(&mut election, 0);
+    let fault = Fault::new(FaultKind::Denied, "a proxy wants to know who you are");
+    election.handle(at(asked_ms + 10), answer(Outcome::Rejected(fault), dated(asked_ms)));
+    let claimed_ms = claims_after_ms(election, asked_ms + 10, |_, _| Facts::default());
+    let claimed_ms = claimed_ms.expect("a lease that runs out is claimed");
+    assert!((17_000..60_000).contains(&claimed_ms), "after {claimed_ms} ms");
 }

@@ -6,11 +6,21 @@ use edgelect::lease::Reading;
 
 use super::clocks::EPOCH_MS;
 use super::member::{Cut, Session};
-use super::network::Weather;
+use super::network::{Trouble, Weather};
 use super::report::Kind;
 use super::schedule::{Blow, Schedule, foreign_record};
 use super::store::{Object, Shown};
 use super::world::{Event, World};
+
+/// What a store that is out of order, or something before it, may say to every request for a while.
+const LASTING: [Trouble; 6] = [
+    Trouble::Reset,
+    Trouble::ServerError,
+    Trouble::TooMany,
+    Trouble::Denied,
+    Trouble::Denied,
+    Trouble::Conflict,
+];
 
 impl Schedule {
     /// One blow, and the time of the next.
@@ -46,7 +56,11 @@ impl Schedule {
             Blow::Busy => {
                 let machine = self.single_clock(machine);
                 let busy_ms = self.world.chance.between(1, self.lease_ms);
-                self.world.pause(machine, busy_ms);
+                // Mostly while an answer is on its way, which may meet a held clock (S11).
+                match self.world.chance.one_in(4) {
+                    true => self.world.pause(machine, busy_ms),
+                    false => self.world.machines[machine].busy_ms = busy_ms,
+                }
             }
             Blow::Suspend => {
                 let sleep_ms = self.world.chance.span(3 * self.lease_ms);
@@ -89,11 +103,16 @@ impl Schedule {
     }
 
     /// A single clock's step is seen beside a `Date` from 6 s on: 2 s of tolerance, a second of
-    /// rounding, and front ends that differ. Without a `Date` one step of `storeSkew` is allowed
-    /// for (S11).
+    /// rounding, and front ends that differ. Before a session has heard of any `Date` one step of
+    /// `storeSkew` is allowed for (S11).
     fn step_forward(&mut self, machine: usize) {
-        let clocks = &self.world.machines[machine].clocks;
-        let (single, dated) = (clocks.single, self.world.oracle.contract.always_dated);
+        let single = self.world.machines[machine].clocks.single;
+        let oracle = &self.world.oracle;
+        let mut sessions = self.world.sessions.iter().enumerate();
+        let dated = oracle.contract.always_dated
+            || sessions.all(|(number, session)| {
+                !session.alive || session.machine != machine || oracle.views[number].dated()
+            });
         let step_ms = self.world.chance.span(4 * self.lease_ms);
         let skew_ms = self.world.machines[machine].config.store_skew_ms;
         let step_ms = match (single && !self.wild, dated) {
@@ -164,7 +183,10 @@ impl Schedule {
         let chance = &mut self.world.chance;
         let (requests, answers) = chance.pick(&[(true, true), (true, false), (false, true)]);
         let until_ms = self.world.now_ms + chance.span(4 * self.lease_ms);
-        Cut { until_ms, requests, answers, refused: chance.one_in(3) }
+        let says = chance.one_in(3).then(|| chance.pick(&LASTING));
+        // Rights to read and none to write, or a bucket that is made read-only.
+        let writes = says.is_some() && (chance.one_in(2) || says == Some(Trouble::Conflict));
+        Cut { until_ms, requests, answers, says, writes }
     }
 
     /// An operator's or a stranger's hand on the object.

@@ -93,7 +93,7 @@ impl Oracle {
         let least = (before + 1)
             .max(view.highest_term + 1)
             .max(writer.config.term_floor)
-            .max(view.date_ms.unwrap_or(0));
+            .max(view.storage_ms());
         self.broke_unless(term >= least, true_ms, "S2 a new term", || {
             format!("term {term} where at least {least} was due")
         });
@@ -171,7 +171,8 @@ impl Oracle {
         let proven_ms = i128::from(now.mono_ms) - sight.origin_ms;
         let ground = sight.ground(now, age_ms);
         let due_ms = age_ms + self.slack_ms(writer);
-        let measured = !(sight.cached && self.views[session].single);
+        let blind = sight.cached && self.views[session].single;
+        let measured = !blind || sight.by_store_ms >= age_ms;
         self.broke_unless(measured, true_ms, "S11 a cache measures no wait", || {
             "a single clock claims by an age that only a cache has shown".to_owned()
         });

@@ -5,6 +5,7 @@ use edgelect::config::Config;
 use edgelect::election::Election;
 
 use super::clocks::Clocks;
+use super::network::Trouble;
 use super::vigil::Vigil;
 use super::wire::{Client, Conversation};
 
@@ -14,8 +15,10 @@ pub struct Cut {
     pub until_ms: u64,
     pub requests: bool,
     pub answers: bool,
-    /// Ends at once with an error instead of silence.
-    pub refused: bool,
+    /// Ends at once with this answer instead of silence.
+    pub says: Option<Trouble>,
+    /// Reads are spared.
+    pub writes: bool,
 }
 
 /// When a cron wakes a machine and for how long.
@@ -32,6 +35,10 @@ pub struct Machine {
     pub config: Config,
     pub clocks: Clocks,
     pub paused_until_ms: u64,
+    /// For how long it computes once its next request has left.
+    pub busy_ms: u64,
+    /// How much time its clock has lost when the next answer comes, frozen with its host.
+    pub frozen_ms: u64,
     pub cut: Cut,
     pub cron: Option<Cron>,
     /// How long the work takes to stop after `Lost`, at most.
@@ -70,7 +77,10 @@ pub struct Session {
     /// The driver's timer.
     pub wake: Option<Due>,
     pub wakes: u64,
-    /// When the session was told to stop, by its monotonic clock.
+    /// It was told to stop, for good.
+    pub stopped: bool,
+    /// When the session was told to stop or to resign and has not said yet that it did, by its
+    /// monotonic clock.
     pub stopping_ms: Option<u64>,
     /// The terms whose work is running, the ending ones included.
     pub works: Vec<u64>,
@@ -98,6 +108,7 @@ impl Session {
             early_timers,
             wake,
             wakes,
+            stopped: false,
             stopping_ms,
             works,
             vigil: Vigil::default(),

@@ -11,7 +11,7 @@ use edgelect::clock::Now;
 use edgelect::config::Config;
 use edgelect::election::{Authority, LostReason};
 use edgelect::lease::{Lease, Reading};
-use edgelect::store::{Answer, Condition, Facts, Outcome, Version};
+use edgelect::store::{Answer, Condition, Facts, FaultKind, Outcome, Version};
 
 use super::hash::Quick;
 use super::report::Ground;
@@ -52,6 +52,8 @@ pub struct Sight {
     pub first_ms: u64,
     /// Every answer so far came from a cache, whose `Date` measures nothing (S11).
     pub cached: bool,
+    /// The greatest age that one answer has shown by the store's clock.
+    pub by_store_ms: u64,
     modified_ms: Option<u64>,
     drifted: bool,
 }
@@ -91,10 +93,29 @@ pub struct View {
     pub longest_lease_ms: u64,
     sequence: u64,
     pub date_ms: Option<u64>,
+    latest_date_ms: Option<u64>,
+    /// The newest answer that said anything, by the session's own clocks.
+    pub heard: Now,
     sample: Option<(u64, u64)>,
+    /// When a single clock stepped back, which neither a reading nor a `Date` has shown yet.
     stepped_back_ms: Option<u64>,
     /// The newest answer came from a cache.
     newest_cached: bool,
+    /// The newest reading that the session was given.
+    read: Now,
+    /// A held reading was polled, and no answer has come with a moving clock since (S11).
+    held: bool,
+    /// Writes without a usable answer since the last look at the record (S8).
+    in_doubt: u64,
+    /// What the newest request to the store was; none of a read.
+    aim: Option<Aim>,
+    /// Until when the store asked to be left alone.
+    not_before_ms: u64,
+    /// Until when it leaves the lease to others, having resigned.
+    sits_out_ms: u64,
+    /// The store said that it cannot be used as it is set up.
+    unusable: bool,
+    leader: Option<String>,
     recent: VecDeque<u64>,
     pace_ms: (u64, u64),
 }
@@ -195,9 +216,19 @@ impl Oracle {
             longest_lease_ms: 0,
             sequence: 0,
             date_ms: None,
+            latest_date_ms: None,
+            heard: Now::default(),
             sample: None,
             stepped_back_ms: None,
             newest_cached: false,
+            read: Now::default(),
+            held: false,
+            in_doubt: 0,
+            aim: None,
+            not_before_ms: 0,
+            sits_out_ms: 0,
+            unusable: false,
+            leader: None,
             recent: VecDeque::new(),
             pace_ms: (0, 0),
         });
@@ -227,16 +258,15 @@ impl Oracle {
     /// granted before is known to nobody (S11); after a step forward the checks against true time
     /// are the judge.
     pub fn stepped(&mut self, session: usize, true_ms: u64, step_ms: i64) {
+        let view = &mut self.views[session];
+        view.not_before_ms = 0;
         if step_ms >= 0 {
             return;
         }
-        let view = &mut self.views[session];
         view.stepped_back_ms = Some(true_ms);
-        view.sample = None;
         view.recent.clear();
         view.absent_at.mono_ms = view.absent_at.mono_ms.saturating_add_signed(step_ms);
         if let Some(sight) = &mut view.sight {
-            sight.cached = view.newest_cached;
             sight.origin_ms += i128::from(step_ms);
             sight.first_ms = sight.first_ms.saturating_add_signed(step_ms);
         }
@@ -246,7 +276,7 @@ impl Oracle {
     }
 
     /// Whether the session's hold on its clock excuses it from I1 and S5: a single clock that
-    /// stepped back after the granting write left shows nothing of it before the next answer.
+    /// stepped back after the granting write left, before a reading or a `Date` has shown it.
     fn excused(&self, session: usize) -> bool {
         let view = &self.views[session];
         let sent_ms = view.grant.map_or(0, |grant| self.deeds[grant].sent_ms);
@@ -312,6 +342,9 @@ impl Oracle {
     /// One look at a session's authority, before or after it was told something.
     pub fn looked(&mut self, look: Look, authority: Option<Authority>, polled: bool) {
         let Look { session, true_ms, now } = look;
+        if polled {
+            self.views[session].read(now);
+        }
         let view = &mut self.views[session];
         let Some(Authority { term, remaining_ms }) = authority else {
             if let Some(term) = view.current.filter(|_| !view.single) {
@@ -330,6 +363,10 @@ impl Oracle {
         });
         self.broke_unless(announced == Some(term), true_ms, "S10 authority is told", || {
             format!("authority of term {term} while {announced:?} is told")
+        });
+        let hidden = self.views[session].held;
+        self.broke_unless(!hidden, true_ms, "S11 a held clock", || {
+            format!("authority of term {term} before the answer after a held reading")
         });
         self.broke_unless(remaining_ms > 0, true_ms, "S5 fence", || "nothing remains".to_owned());
         self.check_fence(true_ms, now, session, term, remaining_ms);
@@ -483,10 +520,51 @@ impl Oracle {
         view.recent.len() as u64
     }
 
+    /// What holds for every request to the store: patience, and a look after three attempts.
+    pub fn asks(&mut self, look: Look, aim: Option<Aim>) {
+        let Look { session, true_ms, now } = look;
+        let view = &mut self.views[session];
+        let (not_before_ms, unusable) = (view.not_before_ms, view.unusable);
+        let competes = aim == Some(Aim::Claim);
+        let early = competes && !view.single && now.mono_ms < view.sits_out_ms;
+        if view.aim != aim {
+            (view.aim, view.in_doubt) = (aim, 0);
+        }
+        let in_doubt = view.in_doubt;
+        self.broke_unless(in_doubt < 3, true_ms, "S8 three attempts", || {
+            format!("a write after {in_doubt} of which nobody knows the end, and no look between")
+        });
+        self.broke_unless(now.mono_ms >= not_before_ms, true_ms, "Retry-After", || {
+            format!("a request at {} before {not_before_ms}", now.mono_ms)
+        });
+        self.broke_unless(!early, true_ms, "who resigned sits out", || {
+            format!("{aim:?} at {}, too soon after it resigned", now.mono_ms)
+        });
+        self.broke_unless(!unusable, true_ms, "an unusable store is left alone", || {
+            "a request after the store said that it is set up wrongly".to_owned()
+        });
+    }
+
+    /// It was asked to give up the leadership, and leaves it to others for a lease.
+    pub fn resigns(&mut self, look: Look, lease_ms: u64) {
+        self.views[look.session].sits_out_ms = look.now.mono_ms + lease_ms;
+    }
+
+    /// The record names another leader than before, or the session says so.
+    pub fn told_leader(&mut self, true_ms: u64, session: usize, leader: Option<String>) {
+        let before = std::mem::replace(&mut self.views[session].leader, leader);
+        let another = before != self.views[session].leader;
+        self.broke_unless(another, true_ms, "a new leader is told once", || {
+            format!("NewLeader({before:?}) again")
+        });
+    }
+
     /// What an answer tells the session that gets it now.
     pub fn answered(&mut self, look: Look, deed: Option<usize>, answer: &Answer, skew_ms: u64) {
         let Look { session, now, .. } = look;
-        let heard = !matches!(answer.outcome, Outcome::Unknown { .. });
+        self.views[session].read(now);
+        // A refusal may come from something on the way, and so may its `Date`.
+        let heard = !matches!(answer.outcome, Outcome::Unknown { .. } | Outcome::Rejected(_));
         let drifted = heard && self.drifted(session, now, &answer.facts);
         if heard {
             self.views[session].newest_cached =
@@ -496,6 +574,7 @@ impl Oracle {
         if let Some(sight) = self.views[session].sight.as_mut().filter(|_| fresh) {
             sight.cached = false;
         }
+        self.views[session].told(now, &answer.outcome, deed.is_some());
         match (&answer.outcome, deed) {
             (Outcome::Found { version, reading }, _) => {
                 self.shown(look, version, reading, &answer.facts, skew_ms, drifted);
@@ -523,6 +602,7 @@ impl Oracle {
     fn drifted(&mut self, session: usize, now: Now, facts: &Facts) -> bool {
         let view = &mut self.views[session];
         let Some(date_ms) = facts.date_ms else { return false };
+        view.latest_date_ms = view.latest_date_ms.max(Some(date_ms));
         let before = view.sample.replace((date_ms, now.mono_ms));
         let apart_ms = before.map_or(0, |(date_before_ms, mono_before_ms)| {
             let moved_ms = i128::from(date_ms) - i128::from(date_before_ms);
@@ -533,6 +613,9 @@ impl Oracle {
             view.sample = before;
         } else {
             view.date_ms = Some(date_ms);
+        }
+        if apart_ms > 2_000 {
+            view.stepped_back_ms = None;
         }
         apart_ms.abs() > 2_000
     }
@@ -619,6 +702,56 @@ impl Oracle {
     }
 }
 
+impl View {
+    /// A reading that the session was given: a step back of a single clock that it shows is no
+    /// excuse from here on.
+    fn read(&mut self, now: Now) {
+        let before = std::mem::replace(&mut self.read, now);
+        if now.mono_ms < before.mono_ms || now.early_timers != before.early_timers {
+            self.stepped_back_ms = None;
+            self.sample = None;
+            self.not_before_ms = 0;
+            if let Some(sight) = &mut self.sight {
+                sight.cached = self.newest_cached;
+            }
+        }
+        self.held |= self.single && now.held;
+    }
+
+    /// What the end of a request says about the next one.
+    fn told(&mut self, now: Now, outcome: &Outcome, write: bool) {
+        let Outcome::Unknown { retry_after_ms, .. } = outcome else {
+            self.heard = now;
+            self.held &= now.held;
+            self.unusable |= matches!(outcome, Outcome::Rejected(fault)
+                if fault.kind == FaultKind::Misconfigured);
+            if matches!(outcome, Outcome::Written { .. }) {
+                self.in_doubt = 0;
+            }
+            return;
+        };
+        self.in_doubt += u64::from(write);
+        self.not_before_ms = now.mono_ms + retry_after_ms.unwrap_or(0).min(300_000);
+    }
+
+    /// Whether the store has named a `Date` in an answer of its own.
+    pub fn dated(&self) -> bool {
+        self.latest_date_ms.is_some()
+    }
+
+    /// Storage time when the newest answer was processed, rounded up, for tokens (S2).
+    pub fn storage_ms(&self) -> u64 {
+        const ROUNDED_UP_MS: u64 = 999;
+        match (self.latest_date_ms, self.sample) {
+            (Some(date_ms), _) if self.single => date_ms + ROUNDED_UP_MS,
+            (Some(_), Some((date_ms, mono_ms))) => {
+                date_ms + self.heard.mono_ms.saturating_sub(mono_ms) + ROUNDED_UP_MS
+            }
+            _ => self.heard.wall_ms,
+        }
+    }
+}
+
 impl Sight {
     fn first(version: Version, shown: Shown, now: Now) -> Self {
         Self {
@@ -627,6 +760,7 @@ impl Sight {
             origin_ms: i128::from(now.mono_ms),
             first_ms: now.mono_ms,
             cached: false,
+            by_store_ms: 0,
             modified_ms: None,
             drifted: false,
         }
@@ -641,12 +775,14 @@ impl Sight {
         if drifted {
             self.drifted = true;
             self.origin_ms = i128::from(self.first_ms);
+            self.by_store_ms = 0;
         }
         let (Some(date_ms), Some(modified_ms)) = (facts.date_ms, self.modified_ms) else { return };
         if facts.relayed || self.drifted {
             return;
         }
         let proven_ms = date_ms.saturating_sub(modified_ms).saturating_sub(1_000 + skew_ms);
+        self.by_store_ms = self.by_store_ms.max(proven_ms);
         self.origin_ms = self.origin_ms.min(i128::from(now.mono_ms) - i128::from(proven_ms));
     }
 

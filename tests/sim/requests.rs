@@ -60,6 +60,8 @@ impl World {
             format!("s{session} -> {}", asked_brief(&asked, self.oracle.deeds.last()))
         });
         self.count_request(look);
+        let aim = deed.map(|deed| self.oracle.deeds[deed].aim);
+        self.oracle.asks(look, aim);
         let client = self.sessions[session].client.as_ref();
         let mut conversation = client.map(|client| client.begin(&asked));
         let http = conversation.as_mut().and_then(|talk| self.first_request(look, talk));
@@ -92,11 +94,11 @@ impl World {
 
     fn count_request(&mut self, look: Look) {
         // A tight follower whose clock is off looks half a dozen times around each renewal; three
-        // attempts and a read-back, each failing at once, come with growing pauses a few times on
-        // top of that.
+        // attempts, a read-back and a look, each answered at once, come with pauses that grow eight
+        // times before they are as long as an interval, and begin anew after a stale read.
         let config = self.sessions[look.session].election.config();
         let window_ms = config.leader_timeout_ms;
-        let most = 8 * window_ms.div_ceil(config.frequent_interval_ms) + 32;
+        let most = 8 * window_ms.div_ceil(config.frequent_interval_ms) + 8 * 5 + 8;
         let busy = self.oracle.sent(look, config);
         self.tally.requests += 1;
         self.tally.busiest = self.tally.busiest.max(busy);
@@ -117,6 +119,13 @@ impl World {
         let due = self.due(look, look.now.mono_ms + timeout_ms);
         self.sessions[session].flight = Some(Flight { operation, awaited, due, conversation });
         self.at(due.true_ms, Event::Timeout { session, operation });
+        let machine = self.sessions[session].machine;
+        let busy_ms = std::mem::take(&mut self.machines[machine].busy_ms);
+        if busy_ms > 0 && !self.healed {
+            self.pause(machine, busy_ms);
+            let freezes = self.machines[machine].clocks.single && self.chance.one_in(2);
+            self.machines[machine].frozen_ms = if freezes { busy_ms } else { 0 };
+        }
     }
 
     /// Lets a request leave; its number.
@@ -223,12 +232,11 @@ impl World {
         }
         let mut fate = self.weather.fate(&mut self.chance, &mut self.tally, write);
         let cut = self.machines[machine].cut;
-        if cut.until_ms > self.now_ms && cut.requests {
+        if cut.until_ms > self.now_ms && cut.requests && (write || !cut.writes) {
             self.tally.fault(Kind::CutRequests);
-            if cut.refused {
-                fate.before = Some(Trouble::Reset);
-            } else {
-                fate.request_ms = None;
+            match cut.says {
+                Some(_) => fate.before = cut.says,
+                None => fate.request_ms = None,
             }
         }
         fate
@@ -241,13 +249,16 @@ impl World {
         let answer_ms = fate.answer_ms.filter(|_| copy == fate.again_answers);
         let front_end = self.chance.below(8) as usize;
         let writes = matches!(*asked, Asked::Write { .. });
-        let down = self.outage.until_ms > self.now_ms && self.outage.requests;
+        let down = self.outage.until_ms > self.now_ms
+            && self.outage.requests
+            && (writes || !self.outage.writes);
         let facts = self.store.facts(self.now_ms, front_end);
         let facts = self.shaded(facts, !writes);
         if down {
             self.tally.fault(Kind::Outage);
-            let answer_ms = answer_ms.filter(|_| self.outage.refused);
-            let reply = trouble(Trouble::ServerError, None, facts, (writes, http.is_some()));
+            let answer_ms = answer_ms.filter(|_| self.outage.says.is_some());
+            let says = self.outage.says.unwrap_or(Trouble::ServerError);
+            let reply = trouble(says, None, facts, (writes, http.is_some()));
             return self.answer(session, request, answer_ms, reply);
         }
         let mut condition = match &*asked {

@@ -5,7 +5,8 @@ use edgelect::election::{Event as Told, LostReason};
 use edgelect::lease::Lease;
 
 use super::clocks::Clocks;
-use super::network::Fate;
+use super::member::Cut;
+use super::network::{Fate, Trouble};
 use super::oracle::Contract;
 use super::schedule::foreign_record;
 use super::store::Manners;
@@ -176,14 +177,15 @@ impl Stage {
 
     pub fn cut(&mut self, machine: usize, requests: bool, answers: bool, ms: u64) {
         let until_ms = self.world.now_ms + ms;
-        let cut = super::member::Cut { until_ms, requests, answers, refused: false };
+        let cut = Cut { until_ms, requests, answers, ..Cut::default() };
         self.world.machines[machine].cut = cut;
     }
 
     pub fn outage(&mut self, refused: bool, ms: u64) {
         let until_ms = self.world.now_ms + ms;
         let (requests, answers) = (true, false);
-        self.world.outage = super::member::Cut { until_ms, requests, answers, refused };
+        let says = refused.then_some(Trouble::ServerError);
+        self.world.outage = Cut { until_ms, requests, answers, says, writes: false };
     }
 
     /// Lets a machine run again that was down.

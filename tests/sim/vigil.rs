@@ -66,7 +66,8 @@ impl Vigil {
             moved_ms - (now.mono_ms as i64 - mono_before_ms as i64)
         };
         let apart_ms = self.dated.map_or(0, ahead_ms);
-        if !answer.facts.cached || apart_ms >= -2_000 {
+        let learned = !matches!(answer.outcome, Outcome::Rejected(_));
+        if learned && (!answer.facts.cached || apart_ms >= -2_000) {
             self.dated = Some((date_ms, now.mono_ms));
         }
         apart_ms > 2_000

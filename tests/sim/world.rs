@@ -165,6 +165,8 @@ impl World {
             config,
             clocks,
             paused_until_ms,
+            busy_ms: 0,
+            frozen_ms: 0,
             cut,
             cron,
             work_end_ms,
@@ -453,6 +455,11 @@ impl World {
         if !self.awaits(session, request) {
             return;
         }
+        let machine = self.sessions[session].machine;
+        let frozen_ms = std::mem::take(&mut self.machines[machine].frozen_ms);
+        if frozen_ms > 0 {
+            self.step_wall(machine, -(frozen_ms as i64));
+        }
         let look = self.look(session);
         if let Some(answer) = self.hear(look, request, reply) {
             self.sessions[session].flight = None;
@@ -511,7 +518,13 @@ impl World {
             return;
         }
         let now = self.look(session).now;
-        if matches!(input, Input::Stop { .. }) {
+        if matches!(input, Input::Resign) && self.sessions[session].stopping_ms.is_none() {
+            let lease_ms = self.sessions[session].election.config().leader_timeout_ms;
+            let look = self.look(session);
+            self.oracle.resigns(look, lease_ms);
+        }
+        self.sessions[session].stopped |= matches!(input, Input::Stop { .. });
+        if matches!(input, Input::Resign | Input::Stop { .. }) {
             self.sessions[session].stopping_ms.get_or_insert(now.mono_ms);
         }
         if !matches!(input, Input::Answer(_)) {
@@ -556,6 +569,10 @@ impl World {
         if self.sessions[session].stopping_ms.is_some() {
             self.check_stop(look);
         }
+        let over = self.sessions[session].stopped && self.sessions[session].stopping_ms.is_none();
+        self.oracle.broke_unless(!over, self.now_ms, "S12 a stop ends", || {
+            format!("s{session} has given up and does not finish")
+        });
         let due = self.due(look, until_ms.min(look.now.mono_ms + LONGEST_SLEEP_MS));
         let state = &mut self.sessions[session];
         state.wakes += 1;
@@ -599,6 +616,10 @@ impl World {
         self.oracle.broke_unless(told.is_none(), self.now_ms, "S10 lost is told", || {
             format!("s{session} finished and Lost({told:?}) was never told")
         });
+        let owed = self.sessions[session].stopping_ms.is_some();
+        self.oracle.broke_unless(!owed, self.now_ms, "S12 given up once", || {
+            format!("s{session} finished and GivenUp was never told")
+        });
         self.kill(session);
         if self.machines[machine].cron.is_none() && self.restarts {
             let lease_ms = self.machines[machine].config.leader_timeout_ms;
@@ -617,7 +638,6 @@ impl World {
                 heard.push((session, told.clone()));
             }
             match told {
-                Told::GivenUp => self.sessions[session].vigil.gave_up(),
                 Told::Acquired { term } => {
                     let single = self.machines[self.sessions[session].machine].clocks.single;
                     let rests = self.sessions[session].vigil.rests(single, now);
@@ -639,7 +659,17 @@ impl World {
                     let end_ms = self.chance.span(late_ms);
                     self.after(end_ms, Event::WorkEnds { session, term });
                 }
-                _ => {}
+                Told::NewLeader { leader_id } => {
+                    self.oracle.told_leader(self.now_ms, session, leader_id);
+                }
+                Told::GivenUp => {
+                    self.sessions[session].vigil.gave_up();
+                    let asked = self.sessions[session].stopping_ms.take().is_some();
+                    self.oracle.broke_unless(asked, self.now_ms, "S12 given up once", || {
+                        format!("s{session} was not asked to give up")
+                    });
+                }
+                Told::Failed(_) => {}
             }
         }
         self.oracle.broke_unless(drained <= 8, self.now_ms, "bounded memory", || {
@@ -650,7 +680,7 @@ impl World {
     fn acquired(&mut self, session: usize, now: Now, term: u64) {
         let authority = self.sessions[session].election.authority(now);
         let holds = authority.is_some_and(|authority| authority.term == term);
-        self.oracle.told_acquired(self.now_ms, session, term, holds || now.held);
+        self.oracle.told_acquired(self.now_ms, session, term, holds);
         self.sessions[session].works.push(term);
         self.resource.begins(&mut self.oracle, self.now_ms, session, term);
         self.after(1, Event::Act { session, term });
