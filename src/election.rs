@@ -631,7 +631,7 @@ impl Election {
             (Some(term), _) => Some(term.version.clone()),
             // A held-up copy of its creation can bring such a record back after a deletion, with the same bytes:
             // only the `Last-Modified` of a whole answer shows it.
-            (None, Seen::Record { reading: Reading::Lease(lease), .. }) if lease.in_grace() => None,
+            (None, Seen::Record { reading, .. }) if reading.may_come_back() => None,
             (None, Seen::Record { observation, .. }) => Some(observation.version.clone()),
             _ => None,
         };
@@ -952,15 +952,21 @@ impl Election {
         now: Now,
         sent: Now,
         version: Version,
-        reading: Reading,
+        mut reading: Reading,
         facts: &Facts,
         drift: Drift,
     ) {
         let before = core::mem::replace(&mut self.seen, Seen::Nothing);
         let (mut observation, oldest_ms) = match before {
-            Seen::Record { observation, .. } if observation.version == version => {
-                let created = matches!(&reading, Reading::Lease(lease) if lease.in_grace());
-                if created && observation.made_anew(facts) && !planted!(RevivalUnseen) {
+            Seen::Record { observation, reading: before } if observation.version == version => {
+                // The same version is the same body: what could be read of it once was not damaged but on the way.
+                if matches!(reading, Reading::Unreadable(..)) && !planted!(DamageOnTheWayCounts) {
+                    reading = before;
+                }
+                if reading.may_come_back()
+                    && observation.made_anew(facts)
+                    && !planted!(RevivalUnseen)
+                {
                     self.grace = None;
                     (Observation::first(version, &self.clocks, now), None)
                 } else {

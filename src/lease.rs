@@ -85,6 +85,18 @@ pub enum Reading {
     Closed(Closed),
 }
 
+impl Reading {
+    /// Whether this may be a record made from absence that nobody has led with, so that a held-up copy of its
+    /// creation could bring it back after a deletion.
+    pub fn may_come_back(&self) -> bool {
+        match self {
+            Self::Lease(lease) => lease.in_grace(),
+            Self::Unreadable(..) => true,
+            Self::Closed(_) => false,
+        }
+    }
+}
+
 /// Why a body is no usable record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Flaw {

@@ -148,6 +148,8 @@ bugs! {
     DeletedIsRecreated: "S7, scenario 33", Core;
     /// An unreadable record is overwritten at once.
     GarbageHealedAtOnce: "S7", Core;
+    /// A version that was read once counts as unreadable when its body is cut short on the way.
+    DamageOnTheWayCounts: "S7", Core;
     /// A record of a newer format is healed like an unreadable one.
     NewerFormatClaimed: "S7", Core;
 
@@ -167,8 +169,6 @@ bugs! {
     /// A claim that lands after a stop or a resignation begins a term all the same.
     StopForgetsClaim: "S10, S12", Core;
     /// Whoever resigns or stops while a claim is in flight is told that all is over.
-    /// The claim that lands after that begins no term while the session sits out, so that the lease runs out
-    /// unused: it costs a wait and no safety.
     ResignForgetsClaim: "S10, S12", Core;
     /// A claim that is known to have landed only after a resignation was over begins its term all the same.
     ResignedClaimBegins: "S12", Core;
@@ -184,7 +184,6 @@ bugs! {
     /// A single clock that stepped back goes on counting the lease that it holds.
     StepBackKeepsTerm: "S11", Core;
     /// A single clock that stepped back goes on counting the observation.
-    /// What is measured over a step back comes out too short, never too long: it costs a wait and no safety.
     StepBackKeepsAge: "S11", Core;
     /// A step forward of a single clock counts as waiting, whatever the store's `Date` says.
     ForwardStepWaits: "S11", Core;

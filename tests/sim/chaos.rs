@@ -76,7 +76,14 @@ impl Schedule {
                 let machine = if single { self.single_clock(machine) } else { machine };
                 self.step_forward(machine);
             }
-            Blow::Resign => self.resign(machine),
+            Blow::Resign => {
+                // Rarely anything is under way at a given instant, and that is when it matters.
+                let World { oracle, sessions, .. } = &self.world;
+                let busy = |session: &usize| sessions[*session].alive && oracle.in_doubt(*session);
+                let doubtful = (0..sessions.len()).find(busy);
+                let machine = doubtful.map_or(machine, |session| sessions[session].machine);
+                self.resign(machine);
+            }
             Blow::Stop => self.stop(machine),
             Blow::Configure => self.configure(machine),
             Blow::CutMember => {

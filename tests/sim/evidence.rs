@@ -151,6 +151,12 @@ impl Oracle {
                 format!("claimed after {passed_ms} of {due_ms} ms")
             });
             self.check_truth(true_ms, since.true_ms, grace_ms, "S7 the grace in truth");
+            if let Some(born_ms) = writer.born_ms {
+                // What comes back this soon has nobody's term between.
+                let soon_ms = writer.config.store_skew_ms + 2_000;
+                let due_ms = grace_ms.saturating_sub(soon_ms);
+                self.check_truth(true_ms, born_ms, due_ms, "S7 the grace in truth");
+            }
             return Ground::GraceOver;
         }
         if before.released() {

@@ -275,6 +275,11 @@ impl Oracle {
         }
     }
 
+    /// Whether the session has a write under way or in doubt.
+    pub fn in_doubt(&self, session: usize) -> bool {
+        !self.views[session].open.is_empty()
+    }
+
     /// Whether the session's hold on its clock excuses it from I1 and S5: a single clock that
     /// stepped back after the granting write left, before a reading or a `Date` has shown it.
     fn excused(&self, session: usize) -> bool {
@@ -630,7 +635,9 @@ impl Oracle {
         drifted: bool,
     ) {
         let Look { session, now, .. } = look;
-        let own = self.own_deed(session, version);
+        // A body that nobody can read does not say whose it is.
+        let readable = matches!(reading, Reading::Lease(_));
+        let own = self.own_deed(session, version).filter(|_| readable);
         if let Some(deed) = own {
             self.landed(look, deed, false);
         }
@@ -644,12 +651,13 @@ impl Oracle {
         }
         view.absent = false;
         if own.is_none() {
-            view.grace = None;
+            view.grace = view.grace.take().filter(|grace| grace.version == *version);
         }
         match &mut view.sight {
             // A body can be cut short on the way, and whole the next time.
             Some(sight) if sight.version == *version => {
-                if sight.shown.lease().is_some() != matches!(reading, Reading::Lease(_)) {
+                let damaged = matches!(sight.shown, Shown::Other(Reading::Unreadable(..)));
+                if damaged && !matches!(reading, Reading::Unreadable(..)) {
                     sight.shown = Shown::of(reading.clone());
                 }
             }
@@ -711,8 +719,14 @@ impl View {
             self.stepped_back_ms = None;
             self.sample = None;
             self.not_before_ms = 0;
+            // Observations and graces begin again.
             if let Some(sight) = &mut self.sight {
                 sight.cached = self.newest_cached;
+                (sight.origin_ms, sight.first_ms) = (i128::from(now.mono_ms), now.mono_ms);
+                sight.by_store_ms = 0;
+            }
+            if let Some(grace) = &mut self.grace {
+                grace.since.mono_ms = now.mono_ms;
             }
         }
         self.held |= self.single && now.held;

@@ -164,7 +164,7 @@ impl ModelStore {
         Version(print.text(if self.manners.unquoted { "" } else { "\"" }))
     }
 
-    /// When this version first came into being, in true time. A held-up duplicate of a creation can
+    /// When this version last came into being, in true time. A held-up duplicate of a creation can
     /// bring a deleted version back, which nobody can see in its ETag.
     pub fn born_ms(&self, version: &Version) -> Option<u64> {
         self.born_ms.get(version).copied()
@@ -271,7 +271,7 @@ impl ModelStore {
         write: Option<usize>,
     ) {
         self.remember();
-        self.born_ms.entry(version.clone()).or_insert(now_ms);
+        self.born_ms.insert(version.clone(), now_ms);
         let modified_s = self.clock_s(now_ms, front_end);
         self.object = Some(Object { version, shown, bytes, modified_s, write });
     }
