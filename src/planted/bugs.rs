@@ -128,7 +128,7 @@ bugs! {
     /// A peer's answer starts the watch of the record again, as if the lease had been renewed.
     PeerExtendsLease: "peers", Core;
     /// A leader answers its peers from its record, also without authority.
-    ZombieAnswersPeers: "scenario 67", Core;
+    ZombieAnswersPeers: "scenario 67", Store;
 
     /// A record created from absence grants authority at once.
     ClaimAbsenceWithoutGrace: "S7", Core;

@@ -77,12 +77,20 @@ impl Schedule {
                 self.step_forward(machine);
             }
             Blow::Resign => {
-                // Rarely anything is under way at a given instant, and that is when it matters.
+                // Rarely a claim is under way at a given instant, and that is when it matters.
                 let World { oracle, sessions, .. } = &self.world;
-                let busy = |session: &usize| sessions[*session].alive && oracle.in_doubt(*session);
-                let doubtful = (0..sessions.len()).find(busy);
+                let busy = |session: &usize| sessions[*session].alive && oracle.claims(*session);
+                let doubtful = (0..sessions.len()).rfind(busy);
                 let machine = doubtful.map_or(machine, |session| sessions[session].machine);
                 self.resign(machine);
+                if doubtful.is_some() && self.world.chance.one_in(2) {
+                    // Nobody knows how that claim ended before the resignation is over.
+                    let attempts_ms = self.world.machines[machine].config.attempts_ms();
+                    let until_ms = self.world.now_ms + attempts_ms + attempts_ms / 8;
+                    self.world.trouble_until(until_ms);
+                    let cut = Cut { until_ms, answers: true, ..Cut::default() };
+                    self.world.machines[machine].cut = cut;
+                }
             }
             Blow::Stop => self.stop(machine),
             Blow::Configure => self.configure(machine),

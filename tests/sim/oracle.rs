@@ -275,9 +275,16 @@ impl Oracle {
         }
     }
 
-    /// Whether the session has a write under way or in doubt.
-    pub fn in_doubt(&self, session: usize) -> bool {
-        !self.views[session].open.is_empty()
+    /// When the write took effect that grants the session its authority, in true time.
+    pub fn granted_ms(&self, session: usize) -> u64 {
+        let granted = self.views[session].grant.and_then(|grant| self.deeds[grant].landed_ms);
+        granted.unwrap_or(0)
+    }
+
+    /// Whether the session has a claim under way or in doubt.
+    pub fn claims(&self, session: usize) -> bool {
+        let View { open, announced, .. } = &self.views[session];
+        announced.is_none() && open.iter().any(|open| self.deeds[*open].aim == Aim::Claim)
     }
 
     /// Whether the session's hold on its clock excuses it from I1 and S5: a single clock that

@@ -390,11 +390,9 @@ impl World {
         let machine = addr.trim_start_matches('m').split(':').next().and_then(|n| n.parse().ok());
         let known = machine.filter(|machine| *machine < self.machines.len());
         let peers = known.map_or_else(Vec::new, |machine| self.sessions_of(machine));
-        let answers = peers.into_iter().rev().map(|peer| self.peer_answers(peer));
-        let leads = answers.reduce(|best, next| if best.status == 200 { best } else { next });
-        let mut answer = match leads {
-            Some(HealthAnswer { status, body, .. }) => peer::judge(status, body.as_bytes(), &group),
-            None => PeerAnswer::Silent,
+        let mut answer = match self.depth {
+            Depth::Core => self.peers_say(peers),
+            Depth::Store => self.peers_answer(peers, &group),
         };
         if self.chance.per_mille(self.peer_trouble) {
             self.tally.fault(Kind::PeerLies);
@@ -412,6 +410,24 @@ impl World {
         self.under_way(look, timeout_ms, request, None);
         let request = self.requests.len() - 1;
         self.after(travel_ms, Event::Peer { session, request, answer: Box::new(answer) });
+    }
+
+    /// The answer of the one among a machine's sessions that has authority.
+    fn peers_say(&self, peers: Vec<usize>) -> PeerAnswer {
+        let leads = peers.into_iter().find(|peer| self.authority(*peer).is_some());
+        leads.map_or(PeerAnswer::Silent, |peer| {
+            let leader_id = self.sessions[peer].election.server_id().to_owned();
+            PeerAnswer::Alive { leader_id }
+        })
+    }
+
+    /// The same by the peers' own code, down to the JSON.
+    fn peers_answer(&mut self, peers: Vec<usize>, group: &str) -> PeerAnswer {
+        let answers = peers.into_iter().rev().map(|peer| self.peer_answers(peer));
+        let leads = answers.reduce(|best, next| if best.status == 200 { best } else { next });
+        leads.map_or(PeerAnswer::Silent, |answer| {
+            peer::judge(answer.status, answer.body.as_bytes(), group)
+        })
     }
 
     /// What the peer's own code answers; a 200 only with authority, whatever its store last said.

@@ -7,27 +7,26 @@ use std::hash::BuildHasherDefault;
 use super::hash::Quick;
 use super::oracle::Oracle;
 
-/// Who was handed a token, and as which of the schedule's terms in order.
+/// Who was handed a token, and when the claim of its term took effect: a host that slept may hear
+/// of its own long after.
 #[derive(Clone, Copy)]
 struct Holder {
     session: usize,
-    order: u64,
+    landed_ms: u64,
 }
 
 #[derive(Default)]
 pub struct Resource {
     highest_token: u64,
-    /// The latest term of which a write was taken.
-    latest: u64,
-    orders: u64,
+    /// When the latest term began of which a write was taken.
+    latest_ms: u64,
     holders: HashMap<u64, Holder, BuildHasherDefault<Quick>>,
 }
 
 impl Resource {
     /// A session was told that it leads.
     pub fn begins(&mut self, oracle: &mut Oracle, at_ms: u64, session: usize, token: u64) {
-        self.orders += 1;
-        let holder = Holder { session, order: self.orders };
+        let holder = Holder { session, landed_ms: oracle.granted_ms(session) };
         let before = self.holders.insert(token, holder);
         let tokens_hold = oracle.tokens_hold();
         oracle.broke_unless(before.is_none() || !tokens_hold, at_ms, "token of one term", || {
@@ -48,8 +47,8 @@ impl Resource {
         }
         self.highest_token = token;
         let Some(holder) = self.holders.get(&token) else { return false };
-        let zombie = holder.order < self.latest && holder.session == session;
-        self.latest = self.latest.max(holder.order);
+        let zombie = holder.landed_ms < self.latest_ms && holder.session == session;
+        self.latest_ms = self.latest_ms.max(holder.landed_ms);
         let tokens_hold = oracle.tokens_hold();
         oracle.broke_unless(!zombie || !tokens_hold, at_ms, "token refuses zombies", || {
             format!("s{session} wrote with token {token} after a later term had")

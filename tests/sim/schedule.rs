@@ -133,7 +133,7 @@ impl Schedule {
             blows: Vec::new(),
             pace_ms: lease_ms * chance.between(2, 16) / 4,
             lease_ms,
-            heal_ms: lease_ms * chance.between(18, 40),
+            heal_ms: lease_ms * chance.between(12, 32),
             bound_ms: 0,
             leases_ms: group.leases_ms.clone(),
             stepped_forward: false,
