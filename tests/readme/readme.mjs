@@ -9,13 +9,13 @@ import { QUIET_AND_OFFLINE, WRANGLER } from '../../js/tools/wrangler.mjs';
 const MOST_LINES = 150;
 const README = fs.readFileSync(inRoot('README.md'), 'utf8');
 const REPORT = 'export const writeReport = ({ token, signal }) => console.log(`wrote as term ${token}, aborted: ${signal.aborted}`);\n';
-const REPLAY = 'EDGELECT_SEED=7 cargo test --test simulation schedules -- --nocapture';
+const REPLAY = 'npm run prove -- --seed core:7';
 const DENO_RUN = 'deno run --allow-env --allow-net=ACCOUNT.r2.cloudflarestorage.com lead.mjs';
 /** Every command in the README, and which step of `npm test` runs it. */
 const COMMANDS = {
   'npx edgelect demo': 'node', 'npm start': 'demo', 'npm start -- --once': 'demo', 'npm test': 'all of them', [REPLAY]: 'readme',
   'npm install edgelect': 'package', 'node lead.mjs': 'readme', [DENO_RUN]: 'readme', 'bun add edgelect': 'package', 'bun lead.mjs': 'readme',
-  'wrangler deploy': 'size', 'npm run figures -- NAME': 'figures',
+  'npm run prove': 'readme', 'npm run scenarios': 'scenarios', 'wrangler deploy': 'size', 'npm run figures -- NAME': 'figures',
 };
 
 const blocks = (kind) => [...README.matchAll(/^```(\w*)\n(.*?)^```$/gms)].filter(([, found]) => found === kind).map(([, , text]) => text);
@@ -132,6 +132,9 @@ async function inRust({ env }, [snippet, ...others]) {
 async function replayed() {
   const env = { ...process.env, CARGO_TARGET_DIR: inRoot('target') };
   const output = await step('The replay command', () => runWell('sh', ['-c', REPLAY], { cwd: inRoot(), env, limitMs: 600_000 }));
-  if (!/test result: ok\. 1 passed/.test(output)) throw new PlainError(`the replay command ran no schedule:\n${output}`);
-  console.log('ok  the replay command');
+  if (!/^seed core:7: no violation$/m.test(output)) throw new PlainError(`the replay command ran no schedule:\n${output}`);
+  const few = path.join(inRoot('target'), 'readme-prove.json');
+  const proof = await step('A few schedules of npm run prove', () => runWell('sh', ['-c', `npm run prove -- --schedules 64 --record ${few} --fresh`], { cwd: inRoot(), env, limitMs: 600_000 }));
+  if (!/^\| violations \| 0 \| 0 \|$/m.test(proof)) throw new PlainError(`npm run prove printed no summary:\n${proof}`);
+  console.log('ok  the replay command, and npm run prove');
 }

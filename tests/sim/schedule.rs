@@ -87,6 +87,8 @@ struct Group {
     worst_ppm: u64,
     /// Clocks run as they like: rates, steps, all at once.
     wild: bool,
+    /// The canary's clock rates.
+    beyond: bool,
 }
 
 /// How far clock rates may go beyond the contract, in thousandths of the contract; 900 keeps within
@@ -159,7 +161,7 @@ impl Schedule {
             }
             let name = if twin { member - 1 } else { member };
             let mut config = group.config(chance, name, member, cron);
-            let rate_ppm = group.rate_ppm(chance);
+            let rate_ppm = group.rate_ppm(chance, member);
             let wall_ms = chance.pick(&[0, 10_000, 3_600_000, 86_400_000]);
             let wall_ms = if chance.one_in(2) { wall_ms } else { -wall_ms };
             let origin_ms = chance.below(1_000_000);
@@ -288,11 +290,16 @@ impl Group {
             peers: chance.one_in(3),
             worst_ppm: if wild { 300_000 } else { contract_ppm * rate_per_mille / 1_000 },
             wild,
+            beyond: rate_per_mille > WITHIN_CONTRACT,
         }
     }
 
-    fn rate_ppm(&self, chance: &mut Chance) -> i64 {
+    fn rate_ppm(&self, chance: &mut Chance, member: u64) -> i64 {
         let worst = self.worst_ppm as i64;
+        if self.beyond {
+            // As far apart as can be, so that the canary does not depend on luck.
+            return if member.is_multiple_of(2) { -worst } else { worst };
+        }
         let between = chance.below(2 * self.worst_ppm + 1) as i64 - worst;
         chance.pick(&[0, worst, -worst, between, worst, -worst])
     }
