@@ -76,22 +76,7 @@ impl Schedule {
                 let machine = if single { self.single_clock(machine) } else { machine };
                 self.step_forward(machine);
             }
-            Blow::Resign => {
-                // Rarely a claim is under way at a given instant, and that is when it matters.
-                let World { oracle, sessions, .. } = &self.world;
-                let busy = |session: &usize| sessions[*session].alive && oracle.claims(*session);
-                let doubtful = (0..sessions.len()).rfind(busy);
-                let machine = doubtful.map_or(machine, |session| sessions[session].machine);
-                self.resign(machine);
-                if doubtful.is_some() && self.world.chance.one_in(2) {
-                    // Nobody knows how that claim ended before the resignation is over.
-                    let attempts_ms = self.world.machines[machine].config.attempts_ms();
-                    let until_ms = self.world.now_ms + attempts_ms + attempts_ms / 8;
-                    self.world.trouble_until(until_ms);
-                    let cut = Cut { until_ms, answers: true, ..Cut::default() };
-                    self.world.machines[machine].cut = cut;
-                }
-            }
+            Blow::Resign => self.resign_in_doubt(machine),
             Blow::Stop => self.stop(machine),
             Blow::Configure => self.configure(machine),
             Blow::CutMember => {
@@ -145,6 +130,23 @@ impl Schedule {
             let in_ms = self.world.chance.between(1, interval_ms);
             let step_ms = -(step_ms as i64);
             self.world.after(in_ms, Event::PutRight { machine, step_ms });
+        }
+    }
+
+    /// Rarely a claim is under way at a given instant, and that is when a resignation matters.
+    fn resign_in_doubt(&mut self, otherwise: usize) {
+        let World { oracle, sessions, .. } = &self.world;
+        let claims = |session: &usize| sessions[*session].alive && oracle.claims(*session);
+        let doubtful = (0..sessions.len()).rfind(claims);
+        let machine = doubtful.map_or(otherwise, |session| sessions[session].machine);
+        self.resign(machine);
+        if doubtful.is_some() && self.world.chance.one_in(2) {
+            // Nobody knows how that claim ended before the resignation is over.
+            let attempts_ms = self.world.machines[machine].config.attempts_ms();
+            let until_ms = self.world.now_ms + attempts_ms + attempts_ms / 8;
+            self.world.trouble_until(until_ms);
+            let cut = Cut { until_ms, answers: true, ..Cut::default() };
+            self.world.machines[machine].cut = cut;
         }
     }
 
