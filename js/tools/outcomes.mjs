@@ -31,11 +31,15 @@ export function numberedTests(root = ROOT) {
 
 function named(root, file, pattern, group) {
   const found = [...fs.readFileSync(path.join(root, file), 'utf8').matchAll(pattern)].map((match) => match[group]);
-  if (found.length > 0 && !/^(src\/.+|tests\/[^/]+\.rs|tests\/(js|worker)\/[^/]+)$/.test(file)) {
+  const runs = /^(src\/.+|tests\/[^/]+\.rs|tests\/(js|worker)\/[^/]+)$/.test(file) || isModule(root, file);
+  if (found.length > 0 && !runs) {
     throw new PlainError(`${file} has the scenario test ${found[0]}, and no suite of its own that could run it: move the test to src/, tests/NAME.rs, tests/js/ or tests/worker/`);
   }
   return found.map((name) => ({ file, name: name.replace(/\\(.)/g, '$1'), cases: casesOf(name) }));
 }
+
+// `tests/NAME/*.rs` are the modules of one suite where `tests/NAME.rs` is there; `tests/sim` is part of several.
+const isModule = (root, file) => /^tests\/[^/]+\/[^/]+\.rs$/.test(file) && fs.existsSync(path.join(root, `${path.dirname(file)}.rs`));
 
 /** The numbers that a test's name begins with: `c07_c08_…` has two. */
 export function casesOf(name) {
@@ -130,7 +134,7 @@ export const suiteFlags = (suite) => (suite === 'lib' ? ['--lib'] : ['--test', s
 /** The suite that a Rust file belongs to; a Node test file is its own. */
 function suiteOf(file) {
   if (file.startsWith('src/')) return 'lib';
-  return file.endsWith('.rs') ? path.basename(file, '.rs') : file;
+  return file.endsWith('.rs') ? /^tests\/([^/.]+)/.exec(file)[1] : file;
 }
 
 /** Whether libtest's full name is this function of this file. */
