@@ -231,13 +231,13 @@ impl Clocks {
     }
 
     /// Storage time rounded up, for tokens (S2): `Date` has whole seconds, so the true time may be 999 ms
-    /// later. A single clock may have stepped forward since that `Date`, so that its time adds nothing: tokens
-    /// that run ahead of storage time could fall with a deletion.
+    /// later. A single clock may have stepped forward since that `Date`, and behind a cache a fast one runs for
+    /// long, so that its time adds nothing: tokens that run ahead of storage time could fall with a deletion.
     pub fn storage_ceiling_ms(&self, now: Now) -> u64 {
+        let cached = self.newest.cached && self.newest.date_ms.is_some();
+        let alone = (self.single() && !planted!(StepMovesTokens)) || cached;
         match (self.latest_date_ms, self.sample) {
-            (Some(date_ms), _) if self.single() && !planted!(StepMovesTokens) => {
-                date_ms.saturating_add(ROUNDING_MS - 1)
-            }
+            (Some(date_ms), _) if alone => date_ms.saturating_add(ROUNDING_MS - 1),
             (_, Some(_)) => self.storage_ms(now).saturating_add(ROUNDING_MS - 1),
             (_, None) => self.storage_ms(now),
         }
@@ -317,7 +317,9 @@ mod tests {
         let mut two = Clocks::new(HostClock::Two, 2_000);
         two.answer(one(0), &dated(100_000));
         assert_eq!(two.answer(one(10_000), &cached(60_000)), Drift::OwnAhead);
-        assert_eq!(two.storage_ceiling_ms(one(10_000)), 110_999, "the own clock goes on");
+        assert_eq!(two.storage_ceiling_ms(one(10_000)), 100_999, "the latest of all");
+        two.answer(one(10_500), &Facts::default());
+        assert_eq!(two.storage_ceiling_ms(one(10_500)), 111_499, "the own clock goes on");
         assert_eq!(two.answer(one(11_000), &dated(111_000)), Drift::Agreed);
         let mut single = Clocks::new(HostClock::One, 2_000);
         single.answer(one(0), &dated(100_000));

@@ -1089,6 +1089,8 @@ impl Election {
         self.highest_term = self.highest_term.max(attempt.lease.term.unwrap_or(0));
         self.longest_lease_ms = self.longest_lease_ms.max(attempt.lease.lease_ms.unwrap_or(0));
         self.seen_sent_ms = attempt.anchor.sent.mono_ms;
+        // The record that it waited for is gone; if it ever comes back, it is waited for anew.
+        self.grace = None;
         let mut observation = Observation::first(version.clone(), &self.clocks, now);
         observation.made(&self.clocks, self.clocks.newest());
         let reading = Reading::Lease(Box::new(attempt.lease.clone()));

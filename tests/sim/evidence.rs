@@ -19,6 +19,8 @@ pub struct Writer<'a> {
     pub working: bool,
     /// When the version in the condition came into being, in true time.
     pub born_ms: Option<u64>,
+    /// The store shows old states, in which nobody can see that a version came back.
+    pub stale: bool,
 }
 
 impl Oracle {
@@ -122,7 +124,7 @@ impl Oracle {
             }
             Shown::Other(_) => {
                 self.check_new_term(writer, lease, 0);
-                self.check_age(writer, self.grace_ms(writer));
+                self.check_age(writer, self.grace_ms(writer), true);
                 Some(Ground::Healed)
             }
             Shown::Lease(before) => {
@@ -151,10 +153,8 @@ impl Oracle {
                 format!("claimed after {passed_ms} of {due_ms} ms")
             });
             self.check_truth(true_ms, since.true_ms, grace_ms, "S7 the grace in truth");
-            if let Some(born_ms) = writer.born_ms {
-                // What comes back this soon has nobody's term between.
-                let soon_ms = writer.config.store_skew_ms + 2_000;
-                let due_ms = grace_ms.saturating_sub(soon_ms);
+            if let Some(born_ms) = writer.born_ms.filter(|_| !writer.stale) {
+                let due_ms = grace_ms.saturating_sub(soon_ms(writer));
                 self.check_truth(true_ms, born_ms, due_ms, "S7 the grace in truth");
             }
             return Ground::GraceOver;
@@ -167,11 +167,12 @@ impl Oracle {
             return Ground::Parked;
         }
         let lease_ms = before.lease_ms.unwrap_or(self.contract.shortest_lease_ms);
-        self.check_age(writer, lease_ms)
+        self.check_age(writer, lease_ms, before.in_grace())
     }
 
-    /// The age is proven by the answers (a) or (b), and is true.
-    fn check_age(&mut self, writer: &Writer, age_ms: u64) -> Ground {
+    /// The age is proven by the answers (a) or (b), and is true; `came_back` for a record that a copy
+    /// of its creation can have brought back.
+    fn check_age(&mut self, writer: &Writer, age_ms: u64, came_back: bool) -> Ground {
         let Look { session, now, true_ms } = writer.look;
         let Some(sight) = &self.views[session].sight else { return Ground::Watched };
         let proven_ms = i128::from(now.mono_ms) - sight.origin_ms;
@@ -188,8 +189,10 @@ impl Oracle {
             "S6 age by the answers",
             || format!("the answers prove {proven_ms} of {due_ms} ms"),
         );
-        if let Some(born_ms) = writer.born_ms {
-            self.check_truth(true_ms, born_ms, age_ms, "S6 age in truth");
+        if let Some(born_ms) = writer.born_ms.filter(|_| !came_back || !writer.stale) {
+            let soon_ms = if came_back { soon_ms(writer) } else { 0 };
+            let due_ms = age_ms.saturating_sub(soon_ms);
+            self.check_truth(true_ms, born_ms, due_ms, "S6 age in truth");
         }
         ground
     }
@@ -244,4 +247,11 @@ impl Oracle {
             });
         }
     }
+}
+
+/// Within this time nobody can see by `Last-Modified` that a creation was gone and came back: whole
+/// seconds of front ends that differ. It is shorter than any grace, so that nobody's term was
+/// between.
+fn soon_ms(writer: &Writer) -> u64 {
+    writer.config.store_skew_ms + 2_000
 }

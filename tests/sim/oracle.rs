@@ -764,7 +764,7 @@ impl View {
     pub fn storage_ms(&self) -> u64 {
         const ROUNDED_UP_MS: u64 = 999;
         match (self.latest_date_ms, self.sample) {
-            (Some(date_ms), _) if self.single => date_ms + ROUNDED_UP_MS,
+            (Some(date_ms), _) if self.single || self.newest_cached => date_ms + ROUNDED_UP_MS,
             (Some(_), Some((date_ms, mono_ms))) => {
                 date_ms + self.heard.mono_ms.saturating_sub(mono_ms) + ROUNDED_UP_MS
             }

@@ -208,7 +208,8 @@ impl World {
         };
         let authority = state.election.authority(look.now).map(|authority| authority.term);
         let working = state.works.contains(&lease.term.unwrap_or(0));
-        let writer = Writer { look, config, authority, working, born_ms };
+        let stale = self.store.keeps_past;
+        let writer = Writer { look, config, authority, working, born_ms, stale };
         if let Some(ground) = self.oracle.judge(&writer, &lease, &seen, aim) {
             self.tally.claim(ground);
             if ground == Ground::Healed {
