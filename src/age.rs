@@ -90,7 +90,14 @@ impl Observation {
     /// Whether an answer shows that the version was gone and came back. Only for a record that nobody renews: a
     /// change of its metadata moves `Last-Modified` as well.
     pub fn made_anew(&self, facts: &Facts) -> bool {
-        self.latest_ms.is_some_and(|latest_ms| facts.last_modified_ms > Some(latest_ms))
+        // None is known of a creation of ours whose answer had no `Date`: its wait begins once more.
+        facts.last_modified_ms > self.latest_ms
+    }
+
+    /// The same version, watched from here on; what is known of the store's clock holds.
+    pub fn anew(&self, clocks: &Clocks, now: Now) -> Self {
+        let store_clock_off = self.store_clock_off;
+        Self { store_clock_off, ..Self::first(self.version.clone(), clocks, now) }
     }
 
     /// Whether [`Observation::made_anew`] has something to compare with.

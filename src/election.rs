@@ -968,7 +968,7 @@ impl Election {
                     && !planted!(RevivalUnseen)
                 {
                     self.grace = None;
-                    (Observation::first(version, &self.clocks, now), None)
+                    (observation.anew(&self.clocks, now), None)
                 } else {
                     (observation, None)
                 }

@@ -123,7 +123,8 @@ fn run_depth(record: &mut Record, depth: Depth) -> Result<(), String> {
         );
         for (seed, violation) in &part.broken {
             remember_failure(*seed, violation.check)?;
-            bar.println(format!("seed {seed}: {}: {}", violation.check, violation.text));
+            let line = format!("seed {seed}: {}: {}", violation.check, violation.text);
+            bar.suspend(|| println!("{line}"));
         }
         record.add(depth, part, measured.elapsed())?;
         if bar.is_hidden() && (spoken.elapsed() > LINE_EVERY || record.done(depth) == wanted) {

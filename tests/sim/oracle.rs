@@ -674,7 +674,9 @@ impl Oracle {
                     (Reading::Lease(_), Some(lease)) => Shown::Lease(lease.clone()),
                     _ => Shown::of(reading.clone()),
                 };
-                view.sight = Some(Sight::first(version.clone(), shown, now));
+                let mut sight = Sight::first(version.clone(), shown, now);
+                sight.cached = facts.cached && facts.date_ms.is_some();
+                view.sight = Some(sight);
             }
         }
         if let Some(sight) = &mut view.sight {
@@ -789,9 +791,6 @@ impl Sight {
 
     /// S6 (b): what one answer says about the age by the store's own clock.
     fn prove(&mut self, now: Now, facts: &Facts, skew_ms: u64, drifted: bool) {
-        if now.mono_ms == self.first_ms {
-            self.cached = facts.cached && facts.date_ms.is_some();
-        }
         self.modified_ms = facts.last_modified_ms.or(self.modified_ms);
         if drifted {
             self.drifted = true;
