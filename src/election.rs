@@ -1685,7 +1685,10 @@ impl Election {
         let mut lease = term.lease.clone();
         let purpose = if wind_down.park { Purpose::Park } else { Purpose::Release };
         lease.parked = wind_down.park;
-        if !wind_down.park {
+        if wind_down.park {
+            // Nobody acts meanwhile, so that a late trigger costs less than its lease: the group's longest is waited out.
+            lease.lease_ms = Some(self.config.max_lease_ms);
+        } else {
             lease.last_updated = Stamp::Released;
         }
         let condition = Condition::Match(term.version.clone());

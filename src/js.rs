@@ -11,14 +11,11 @@ use wasm_bindgen::prelude::*;
 
 use crate::bucket::{self, Bucket, CredentialSource, read_credentials};
 use crate::config::{Config, ConfigError, HostClock, Settings};
+use crate::custom::{AnyStore, CustomStore};
 use crate::driver::{self, Handle, Host};
 use crate::election::{Event, Input};
 use crate::json::{self, Object, Writer, quoted};
-use crate::lease;
 use crate::prelude::*;
-use crate::store::{
-    Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Store, Version,
-};
 use crate::task::Task;
 use crate::web::{JsHost, Link, Settled, Web};
 use crate::{peer, status, vars};
@@ -27,32 +24,11 @@ use crate::{peer, status, vars};
 #[wasm_bindgen]
 pub struct RawElector {
     handle: Handle,
-    store: Rc<AnyStore>,
+    store: Rc<AnyStore<CredentialSource>>,
     web: Web,
     link: Rc<Link>,
     task: Task,
     events: Rc<RefCell<Vec<String>>>,
-}
-
-enum AnyStore {
-    Bucket(Box<Bucket>),
-    Custom(CustomStore),
-}
-
-impl Store for AnyStore {
-    async fn perform(&self, operation: Operation) -> Answer {
-        match self {
-            Self::Bucket(bucket) => bucket.perform(operation).await,
-            Self::Custom(custom) => custom.perform(operation).await,
-        }
-    }
-
-    fn describe(&self) -> String {
-        match self {
-            Self::Bucket(bucket) => bucket.describe(),
-            Self::Custom(custom) => custom.describe(),
-        }
-    }
 }
 
 #[wasm_bindgen]
@@ -75,7 +51,7 @@ impl RawElector {
                 let bucket = open_bucket(&bucket, credentials, key, web.clone())?;
                 AnyStore::Bucket(Box::new(bucket))
             }
-            None => AnyStore::Custom(CustomStore { web: web.clone(), key: key.clone() }),
+            None => AnyStore::Custom(CustomStore::new(web.clone(), key)),
         };
         let election = driver::new_election(&web, config).map_err(|message| {
             thrown("EDGELECT_RANDOMNESS", &["no randomness here: ", &message].concat())
@@ -301,67 +277,4 @@ fn event_json(event: &Event) -> String {
             .maybe_text("storeCode", fault.code.as_deref()),
     }
     .end()
-}
-
-/// A store that the application brings: `get(key)` and `putIfMatch(key, body, etag)`.
-struct CustomStore {
-    web: Web,
-    key: String,
-}
-
-impl Store for CustomStore {
-    async fn perform(&self, operation: Operation) -> Answer {
-        let (settled, unless) = match operation {
-            Operation::Read { unless } => {
-                (self.web.read(&self.key, lease::MAX_RECORD_BYTES + 1).await, Some(unless))
-            }
-            Operation::Write { body, condition } => {
-                let etag = match condition {
-                    Condition::Absent => None,
-                    Condition::Match(version) => Some(version.0),
-                };
-                (self.web.write(&self.key, body, etag).await, None)
-            }
-        };
-        let Some(fields) = settled.fields().filter(|_| settled.ok) else {
-            let cause = self.fault(FaultKind::Network, &settled.head);
-            let outcome = Outcome::Unknown { retry_after_ms: None, cause };
-            return Answer { outcome, facts: Facts::default() };
-        };
-        let date = |name: &str| fields.get(name).and_then(json::whole).filter(|ms| *ms > 0);
-        let facts = Facts {
-            date_ms: date("date"),
-            last_modified_ms: date("lastModified"),
-            ..Facts::default()
-        };
-        let version = fields.get("etag").and_then(json::text).map(Version);
-        let outcome = if let Some(what) = fields.get("nonsense").and_then(json::text) {
-            Outcome::Rejected(self.fault(FaultKind::Nonsense, &what))
-        } else {
-            let nothing = fields.get("nothing").is_some();
-            match (unless, version) {
-                (Some(_), _) if nothing => Outcome::Missing,
-                (None, _) if nothing => Outcome::Refused,
-                (None, version) => Outcome::Written { version },
-                (Some(unless), version) if version.is_some() && version == unless => {
-                    Outcome::Unchanged
-                }
-                (Some(_), Some(version)) => {
-                    Outcome::Found { version, reading: lease::read(&settled.body) }
-                }
-                (Some(_), None) => Outcome::Rejected(self.fault(FaultKind::Nonsense, "no etag")),
-            }
-        };
-        Answer { outcome, facts }
-    }
-
-    fn describe(&self) -> String {
-        ["custom storage, key ", &quoted(&self.key)].concat()
-    }
-}
-
-impl CustomStore {
-    fn fault(&self, kind: FaultKind, what: &str) -> Fault {
-        Fault::new(kind, [&self.describe(), ": ", what].concat())
-    }
 }

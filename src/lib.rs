@@ -86,6 +86,8 @@ pub mod vars;
 
 #[cfg(all(target_arch = "wasm32", feature = "npm"))]
 pub mod bucket;
+#[cfg(all(target_arch = "wasm32", any(feature = "npm", feature = "worker")))]
+pub mod custom;
 #[cfg(all(target_arch = "wasm32", feature = "npm"))]
 pub mod js;
 #[cfg(all(target_arch = "wasm32", any(feature = "npm", feature = "worker")))]

@@ -32,6 +32,11 @@ use crate::web::{JsHost, Link, Settled, Web};
 /// How long a tick may take from its scheduled time, in milliseconds, where nothing else is set.
 const SUSTAIN_MS: u64 = 57_000;
 
+/// How long before the end of its `sustain` a tick begins to park, in milliseconds: a usual store needs a tenth of
+/// it. Whatever is left of the minute nobody has authority, so it is short; a slow store may make the tick end later,
+/// by no more than the attempts of one write.
+const PARKING_MS: u64 = 1_000;
+
 /// How long a failed read answers questions from peers, in milliseconds: the store may be well again soon.
 const KEEP_FAILURE_MS: u64 = 1_000;
 
@@ -149,8 +154,7 @@ async fn scheduled(
 async fn tick(isolate: &Isolate, setup: &Setup, end_ms: u64) -> Result<String, String> {
     let Setup { config, bucket, web } = setup;
     let left_ms = end_ms.saturating_sub(web.now().wall_ms);
-    let parking_ms = 2 * config.request_timeout_ms;
-    if left_ms <= parking_ms {
+    if left_ms <= PARKING_MS {
         return Ok("outcome=late requests=0".to_owned());
     }
     let handle = Handle::new(driver::new_election(web, config.clone())?);
@@ -165,11 +169,10 @@ async fn tick(isolate: &Isolate, setup: &Setup, end_ms: u64) -> Result<String, S
             Event::Failed(fault) => failure = Some(fault.message),
             Event::NewLeader { .. } | Event::GivenUp => {}
         }));
-        let until_park = pin!(web.sleep(left_ms - parking_ms));
+        let until_park = pin!(web.sleep(left_ms - PARKING_MS));
         if let Either::Right((_, run)) = select(run, until_park).await {
             handle.tell(Input::Stop { park: true });
-            let rest_ms = end_ms.saturating_sub(web.now().wall_ms);
-            let _ = select(run, pin!(web.sleep(rest_ms))).await;
+            run.await;
         }
     }
     isolate.running.borrow_mut().retain(|(other, _)| session_of(other) != session_of(&handle));

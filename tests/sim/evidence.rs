@@ -222,8 +222,13 @@ impl Oracle {
             format!("{aim:?} over a record created from absence")
         });
         let renews = aim == Aim::Renew;
+        // A parked lease lasts as long as the group's longest: a late trigger loses less (design, Crons).
+        let lease_ms = match aim {
+            Aim::Park => Some(writer.config.max_lease_ms),
+            _ => held.lease_ms,
+        };
         let kept = (renews
-            || (held.lease_ms, &held.leader_addr) == (lease.lease_ms, &lease.leader_addr))
+            || (lease_ms, &held.leader_addr) == (lease.lease_ms, &lease.leader_addr))
             && (&held.leader_id, held.term, &held.session)
                 == (&lease.leader_id, lease.term, &lease.session)
             && (held.acquired, held.transitions) == (lease.acquired, lease.transitions)

@@ -1,0 +1,103 @@
+//! A storage that lives in JavaScript (an application's own, a bucket that the platform binds), and the choice between
+//! that and an S3 bucket.
+
+use crate::json::{self, quoted};
+use crate::lease;
+use crate::prelude::*;
+use crate::remote::{Provide, S3Store};
+use crate::store::{
+    Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Store, Version,
+};
+use crate::web::Web;
+
+/// The store of an elector, whichever kind it is.
+pub enum AnyStore<P> {
+    /// An S3 bucket.
+    Bucket(Box<S3Store<Web, P>>),
+    /// A storage that lives in JavaScript.
+    Custom(CustomStore),
+}
+
+impl<P: Provide> Store for AnyStore<P> {
+    async fn perform(&self, operation: Operation) -> Answer {
+        match self {
+            Self::Bucket(bucket) => bucket.perform(operation).await,
+            Self::Custom(custom) => custom.perform(operation).await,
+        }
+    }
+
+    fn describe(&self) -> String {
+        match self {
+            Self::Bucket(bucket) => bucket.describe(),
+            Self::Custom(custom) => custom.describe(),
+        }
+    }
+}
+
+/// A store that the application brings: `get(key)` and `putIfMatch(key, body, etag)`.
+pub struct CustomStore {
+    web: Web,
+    key: String,
+}
+
+impl Store for CustomStore {
+    async fn perform(&self, operation: Operation) -> Answer {
+        let (settled, unless) = match operation {
+            Operation::Read { unless } => {
+                (self.web.read(&self.key, lease::MAX_RECORD_BYTES + 1).await, Some(unless))
+            }
+            Operation::Write { body, condition } => {
+                let etag = match condition {
+                    Condition::Absent => None,
+                    Condition::Match(version) => Some(version.0),
+                };
+                (self.web.write(&self.key, body, etag).await, None)
+            }
+        };
+        let Some(fields) = settled.fields().filter(|_| settled.ok) else {
+            let cause = self.fault(FaultKind::Network, &settled.head);
+            let outcome = Outcome::Unknown { retry_after_ms: None, cause };
+            return Answer { outcome, facts: Facts::default() };
+        };
+        let date = |name: &str| fields.get(name).and_then(json::whole).filter(|ms| *ms > 0);
+        let facts = Facts {
+            date_ms: date("date"),
+            last_modified_ms: date("lastModified"),
+            ..Facts::default()
+        };
+        let version = fields.get("etag").and_then(json::text).map(Version);
+        let outcome = if let Some(what) = fields.get("nonsense").and_then(json::text) {
+            Outcome::Rejected(self.fault(FaultKind::Nonsense, &what))
+        } else {
+            let nothing = fields.get("nothing").is_some();
+            match (unless, version) {
+                (Some(_), _) if nothing => Outcome::Missing,
+                (None, _) if nothing => Outcome::Refused,
+                (None, version) => Outcome::Written { version },
+                (Some(unless), version) if version.is_some() && version == unless => {
+                    Outcome::Unchanged
+                }
+                (Some(_), Some(version)) => {
+                    Outcome::Found { version, reading: lease::read(&settled.body) }
+                }
+                (Some(_), None) => Outcome::Rejected(self.fault(FaultKind::Nonsense, "no etag")),
+            }
+        };
+        Answer { outcome, facts }
+    }
+
+    fn describe(&self) -> String {
+        ["custom storage, key ", &quoted(&self.key)].concat()
+    }
+}
+
+impl CustomStore {
+    /// The object `key` of the host's storage.
+    pub fn new(web: Web, key: &str) -> Self {
+        Self { web, key: key.to_owned() }
+    }
+
+    fn fault(&self, kind: FaultKind, what: &str) -> Fault {
+        Fault::new(kind, [&self.describe(), ": ", what].concat())
+    }
+}
