@@ -1,6 +1,7 @@
 import { Engine, checked, readVariables } from './engine.js';
 import { EdgelectError, signalOf, textOf, toJson, wrongOption } from './errors.js';
 import { unrefTimer } from './host.js';
+import { SlotRuns } from './slots.js';
 import { S3Storage, bucketOf } from './storage.js';
 
 export { EdgelectError } from './errors.js';
@@ -30,8 +31,9 @@ class Term {
     };
   }
 
-  constructor(token, { remaining, lapse, resign }) {
+  constructor(token, { slot, remaining, lapse, resign }) {
     this.token = token;
+    if (slot !== undefined) this.slot = slot;
     this.#remaining = remaining;
     this.#lapse = lapse;
     this.#resign = resign;
@@ -211,6 +213,21 @@ export class Elector {
     }
   }
 
+  async runScheduled(slot, job, options) {
+    if (typeof job !== 'function') throw wrongOption('job', job, 'must be a function');
+    const signal = signalOf(options);
+    signal?.throwIfAborted();
+    if (this.#engine) {
+      const message = 'runScheduled needs an elector that is not started: this one competes for itself; make another one';
+      throw new EdgelectError(message, { code: 'EDGELECT_CONFIG', field: 'runScheduled' });
+    }
+    const { signal: _, ...rest } = options ?? {};
+    const schedule = toJson({ ...rest, slot: slot instanceof Date ? slot.getTime() : slot });
+    const newTerm = (token, hooks) => new Term(token, hooks);
+    const runs = new SlotRuns({ job, newTerm, endTerm, signal, unref: this.#unref });
+    return runs.run((onEvent) => this.#newEngine(onEvent, schedule));
+  }
+
   async init(options) {
     const signal = signalOf(options);
     signal?.throwIfAborted();
@@ -241,9 +258,9 @@ export class Elector {
     await this.stop();
   }
 
-  #newEngine(onEvent) {
+  #newEngine(onEvent, schedule) {
     const [settings, storage, unref] = [this.#settings, this.#storage, this.#unref];
-    return new Engine({ settings, storage, bucket: bucketOf(storage), unref, onEvent });
+    return new Engine({ settings, storage, bucket: bucketOf(storage), schedule, unref, onEvent });
   }
 
   /** What the engine says, or undefined without one; one that breaks down over the question is none any more. */
