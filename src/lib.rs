@@ -65,6 +65,7 @@ pub mod election;
 #[cfg(all(target_arch = "wasm32", feature = "figures"))]
 pub mod figures;
 pub mod host;
+pub mod job;
 pub mod json;
 pub mod lead;
 #[cfg(all(target_arch = "wasm32", not(feature = "std")))]
