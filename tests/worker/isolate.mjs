@@ -20,15 +20,16 @@ const built = () =>
       path: `${root}build/worker/${name}`,
     }));
 
-/** One workerd process with one isolate of the deployable Worker. */
-export const isolate = async (bindings, entry = 'js/worker.js') => {
+/** One workerd process with one isolate of the deployable Worker; `more` are further options of miniflare's. */
+export const isolate = async (bindings, entry = 'js/worker.js', more = {}) => {
   const lines = [];
   const options = convertV4MiniflareOptions({
-    modules: [...new Set([entry, ...['worker', 'host', 'errors'].map((name) => `js/${name}.js`)])]
+    modules: [...new Set([entry, ...['worker', 'host', 'job', 'errors'].map((name) => `js/${name}.js`)])]
       .map((path) => ({ type: 'ESModule', path: `${root}${path}` })).concat(built()),
     modulesRoot: root,
     compatibilityDate: '2026-11-01',
     bindings,
+    ...more,
     handleStructuredLogs: ({ message }) => lines.push(message),
   });
   const worker = new Miniflare(options);
