@@ -62,6 +62,8 @@ export class Elector {
   #callbacks = {};
   #unref;
   #engine = null;
+  /** Those of `runScheduled`, each for one call. */
+  #slotEngines = new Set();
   #finished = null;
   #finish = null;
   #stopping = false;
@@ -225,7 +227,18 @@ export class Elector {
     const schedule = toJson({ ...rest, slot: slot instanceof Date ? slot.getTime() : slot });
     const newTerm = (token, hooks) => new Term(token, hooks);
     const runs = new SlotRuns({ job, newTerm, endTerm, signal, unref: this.#unref });
-    return runs.run((onEvent) => this.#newEngine(onEvent, schedule));
+    let engine;
+    const open = (onEvent) => {
+      engine = this.#newEngine(onEvent, schedule);
+      this.#slotEngines.add(engine);
+      return engine;
+    };
+    try {
+      return await runs.run(open);
+    } finally {
+      this.#slotEngines.delete(engine);
+      engine?.close();
+    }
   }
 
   async init(options) {
@@ -247,7 +260,9 @@ export class Elector {
     const { pathname } = new URL(request.url, 'http://localhost');
     if (pathname !== HEALTH_PATH) return respond(404, '{"error":"not found"}');
     if (request.method !== 'GET') return respond(405, '{"error":"use GET"}', { allow: 'GET' });
-    const health = this.#asked((engine) => engine.health());
+    const engines = [this.#engine, ...this.#slotEngines];
+    const answers = engines.map((engine) => this.#asked((one) => one.health(), engine)).filter(Boolean);
+    const health = answers.find((answer) => answer.status === 200) ?? answers[0];
     if (!health) return respond(404, '{"error":"not the leader"}');
     const { status, etag, body } = health;
     // A storage of one's own may name its versions as it likes; a header can't.
@@ -264,9 +279,9 @@ export class Elector {
   }
 
   /** What the engine says, or undefined without one; one that breaks down over the question is none any more. */
-  #asked(ask) {
+  #asked(ask, engine = this.#engine) {
     try {
-      return this.#engine?.alive ? ask(this.#engine) : undefined;
+      return engine?.alive ? ask(engine) : undefined;
     } catch {
       return undefined;
     }

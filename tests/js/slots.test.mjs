@@ -147,6 +147,20 @@ test('a lease that somebody else holds is waited for within the budget, and the 
   await assert.rejects(holder, /enough/);
 });
 
+test('whoever runs a slot answers its peers', async () => {
+  const elector = worker(slotGroup());
+  const ask = async () => (await elector.handleRequest(new Request('http://a/health/leadership'))).json();
+  let answer;
+  const job = async (term) => {
+    answer = await ask();
+    assert.equal(answer.term, term.token);
+  };
+  const result = await elector.runScheduled(slot(1), job);
+  assert.equal(result.outcome, 'done', String(result.error));
+  assert.deepEqual([answer.slot, answer.leaderID], [slot(1), 'a']);
+  assert.deepEqual(await ask(), { error: 'not the leader' });
+});
+
 test('a group without init leaves its first slot out and says why', async () => {
   const storage = new MemoryStorage();
   const result = await worker(storage).runScheduled(Date.now(), () => assert.fail('it ran'));
