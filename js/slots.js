@@ -101,6 +101,8 @@ export class SlotRuns {
 
   #onEnded(run, beganMs, { outcome, ...rest }) {
     run.durationMs = Math.max(0, Math.round(performance.now() - beganMs));
+    // After a suspend the job may go on before any timer has run: what ended without authority has not ended well.
+    if (this.#term?.token === run.term && this.#authority() === 0) this.#onLost(run.term, 'expired');
     // One that was told to stop and threw did as it was told; one that ended well has ended well, if it was in time.
     const told = run.stopped !== undefined;
     const inTime = !told || run.stopped === 'stopped';
