@@ -267,8 +267,7 @@ impl Config {
         }
         if let Some(sustain_ms) = self.sustain_ms {
             let grace_ms = self.grace_ms(0);
-            let least_ms =
-                grace_ms + self.store_skew_ms + 4 * self.request_timeout_ms + SPREAD_MS + 1_000;
+            let least_ms = self.take_over_ms();
             let rule = [
                 "a tick must outlast the grace (",
                 &grace_ms.to_string(),
@@ -281,6 +280,11 @@ impl Config {
             check("sustain", sustain_ms, 0..=900_000, &[rule])?;
         }
         Ok(self)
+    }
+
+    /// The least time in which a session that knows nothing surely takes over a dead leader's lease.
+    pub fn take_over_ms(&self) -> u64 {
+        self.grace_ms(0) + self.store_skew_ms + 4 * self.request_timeout_ms + SPREAD_MS + 1_000
     }
 
     /// How long three attempts of one write and a read-back may take.

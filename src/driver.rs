@@ -401,7 +401,7 @@ fn tombstone(config: &Config, session: &str, storage_ms: u64) -> Lease {
         transitions: 0,
         parked: false,
         // All that came before counts as claimed (design, Crons); said here for stores that name no `Last-Modified`.
-        slot: Some(storage_ms.saturating_add(2 * config.store_skew_ms + 1_999)),
+        slot: Some(storage_ms.saturating_add(2 * config.store_skew_ms + 2_999)),
         slot_done: Some(true),
         slot_result: None,
         slot_took_ms: None,

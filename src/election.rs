@@ -21,7 +21,7 @@ use crate::config::{Config, Follow, SPREAD_MS, is_peer_addr};
 use crate::lease::{Closed, Flaw, Lease, MAX_RESULT_BYTES, MAX_TERM, Reading, Stamp};
 use crate::planted::planted;
 use crate::prelude::*;
-use crate::slots::{Schedule, SlotEnd, StorageTimes, Verdict};
+use crate::slots::{OwnSlots, Schedule, SlotEnd, StorageTimes, Verdict};
 use crate::store::{Answer, Condition, Facts, Fault, FaultKind, Outcome, Version};
 
 /// How many unresolved writes are remembered. Each is pruned when its own fence has passed, so that more
@@ -180,9 +180,9 @@ pub enum SlotsOver {
     NewGroup,
     /// Somebody else held the lease, or the store did not answer, for longer than the budget.
     Budget,
-    /// An earlier slot must be run first, and has failed.
+    /// An earlier slot must be run first, and has failed or was lost.
     Blocked,
-    /// The term was lost under the job.
+    /// The term was lost under the job of the slot.
     Lost,
     /// The slot is this many milliseconds ahead of storage time.
     Ahead {
@@ -191,6 +191,11 @@ pub enum SlotsOver {
     },
     /// A claim left and nobody knows whether it landed: the slot may count as claimed.
     Unknown,
+    /// It was told to stop before it had claimed the slot.
+    Stopped,
+    /// The record names no slot, and the store no time of its last change, so that nobody can ever know which slots
+    /// were claimed before.
+    Undated,
 }
 
 impl SlotsOver {
@@ -205,6 +210,8 @@ impl SlotsOver {
             Self::Lost => "lost",
             Self::Ahead { .. } => "ahead",
             Self::Unknown => "unknown",
+            Self::Stopped => "stopped",
+            Self::Undated => "undated",
         }
     }
 }
@@ -380,8 +387,14 @@ struct Errand {
     /// How the job of the term that is being closed has ended, and whether the record is known to say so.
     end: Option<(u64, SlotEnd)>,
     recorded: bool,
-    /// What a claim that left and was not heard of since was conditional on: it may still land.
+    /// The jobs of this session that ended well, also where the record may not say so.
+    done: Vec<u64>,
+    /// What a claim that left was conditional on, until an answer shows what became of it: it may still land.
     unheard: Option<Condition>,
+    /// The slot of a claim whose answer never came.
+    doubted: Option<u64>,
+    /// The record that the newest claim was made over.
+    before: Option<Box<Lease>>,
     /// How many missed slots nobody will run.
     left_out: Option<u64>,
 }
@@ -494,7 +507,10 @@ impl Election {
             begun: Vec::new(),
             end: None,
             recorded: false,
+            done: Vec::new(),
             unheard: None,
+            doubted: None,
+            before: None,
             left_out: None,
         };
         Self { errand: Some(Box::new(errand)), ..Self::new(config, session, seed) }
@@ -532,6 +548,7 @@ impl Election {
             Input::SlotEnded { term, end } => self.on_slot_ended(term, end),
             Input::Configure(config) => {
                 self.config = *config;
+                self.config.peer_mode &= self.errand.is_none();
                 self.clocks.set_store_skew_ms(self.config.store_skew_ms);
                 if self.term.is_none() && self.outstanding.is_none() && self.round.is_some() {
                     // A claim that has not left yet is judged again, by the new settings.
@@ -626,6 +643,11 @@ impl Election {
         let own =
             self.record().is_some_and(|(_, lease)| lease.session.as_ref() == Some(&self.session));
         self.known_leader.as_deref().filter(|_| !own)
+    }
+
+    /// Whether this session runs slots.
+    pub fn has_schedule(&self) -> bool {
+        self.errand.is_some()
     }
 
     /// The slot that this session claimed last, in milliseconds since the Unix epoch.
@@ -725,7 +747,9 @@ impl Election {
         if self.announced.take().is_some() {
             self.events.push_back(Event::Lost { term: term.number, reason });
             // The job may go on for a moment, so this session runs no other.
-            self.errand_over(SlotsOver::Lost);
+            let own = self.errand.as_ref().and_then(|errand| errand.slot_ms);
+            let lost = own == self.slot_ms();
+            self.errand_over(if lost { SlotsOver::Lost } else { SlotsOver::Blocked });
         }
     }
 
@@ -803,6 +827,9 @@ impl Election {
         self.highest_term = self.highest_term.max(lease.term.unwrap_or(0));
         let anchor = Anchor { sent: now, lease_ms: lease.lease_ms.unwrap_or(lease_ms), margin_ms };
         self.remember(now, Attempt { purpose, anchor, lease: lease.clone(), rejected: false });
+        if purpose == Purpose::Claim {
+            self.claim_leaves(now, &condition);
+        }
         if planted!(AcquiredBeforeWrite) && purpose == Purpose::Claim {
             self.announce(lease.term.unwrap_or(0));
         }
@@ -1178,10 +1205,10 @@ impl Election {
                 }
                 self.problem = Some(Problem::Store(cause));
                 self.leave_alone(now, retry_after_ms);
-                if let (Some(errand), Some(round)) = (&mut self.errand, &self.round)
-                    && round.purpose == Purpose::Claim
-                {
-                    errand.unheard = Some(round.condition.clone());
+                let attempt = self.unresolved.get(index);
+                let claimed = attempt.filter(|attempt| attempt.purpose == Purpose::Claim);
+                if let (Some(errand), Some(attempt)) = (&mut self.errand, claimed) {
+                    errand.doubted = attempt.lease.slot;
                 }
                 self.plan_next_attempt(now);
             }
@@ -1290,7 +1317,7 @@ impl Election {
         if self.wind_down.is_some_and(|wind_down| wind_down.until_ms.is_some()) {
             self.begin_release(now);
         }
-        if let (Some(errand), Some(slot_ms)) = (&mut self.errand, slot_ms) {
+        if let (Some(errand), Some(slot_ms), false) = (&mut self.errand, slot_ms, ended) {
             errand.begun.push(slot_ms);
         }
         if !ended {
@@ -1436,9 +1463,9 @@ impl Election {
         };
         let term =
             self.new_term(previous_term.saturating_add(1), self.clocks.storage_ceiling_ms(now))?;
-        let mut lease = self.own_lease(before, term);
+        let mut lease = self.own_lease(before.as_ref(), term);
         lease.acquired = Some(i64::try_from(self.clocks.storage_ms(now)).unwrap_or(i64::MAX));
-        self.claim_slot(now, &mut lease);
+        self.claim_slot(now, &mut lease, before.as_ref());
         Some(Round { purpose: Purpose::Claim, condition, lease, attempts: 0 })
     }
 
@@ -1493,8 +1520,7 @@ impl Election {
         Some(Round { purpose: Purpose::Create, condition: Condition::Absent, lease, attempts: 0 })
     }
 
-    fn own_lease(&self, before: Option<Lease>, term: u64) -> Lease {
-        let before = before.as_ref();
+    fn own_lease(&self, before: Option<&Lease>, term: u64) -> Lease {
         let moved = before.is_some_and(|lease| lease.leader_id != self.server_id());
         Lease {
             leader_id: self.server_id().to_owned(),
@@ -1778,6 +1804,7 @@ impl Election {
             });
             return;
         }
+        self.errand_over(SlotsOver::Stopped);
         self.events.push_back(Event::GivenUp);
         if finish {
             self.finished = true;
@@ -1837,8 +1864,15 @@ impl Election {
         } else {
             lease.last_updated = Stamp::Released;
         }
-        if let Some((_, end)) = self.errand.as_ref().and_then(|errand| errand.end.as_ref()) {
-            close_slot(&mut lease, end);
+        if let Some(errand) = &self.errand {
+            match (&errand.end, &errand.before) {
+                (Some((_, end)), _) => close_slot(&mut lease, end),
+                // It was claimed and never begun: somebody else may.
+                (None, before) if !errand.begun.contains(&lease.slot.unwrap_or(0)) => {
+                    restore_slot(&mut lease, before.as_deref());
+                }
+                (None, _) => {}
+            }
         }
         let condition = Condition::Match(term.version.clone());
         self.round = Some(Round { purpose, condition, lease, attempts: 0 });
@@ -1863,10 +1897,10 @@ impl Election {
         self.term = None;
         self.round = None;
         if let Some(wind_down) = self.wind_down.take() {
-            self.finished |= wind_down.finish;
-            if self.slot_closed(now, wind_down.finish) {
-                return;
+            if self.errand.is_some() {
+                return self.slot_closed(now, wind_down.finish);
             }
+            self.finished |= wind_down.finish;
             self.events.push_back(Event::GivenUp);
         }
         if self.outstanding.is_none() {
@@ -1900,8 +1934,9 @@ impl Election {
         };
         let times = self.storage_times(now);
         let slot_ms = errand.slot_ms.unwrap_or_else(|| errand.schedule.slot_at(&times));
-        let Errand { schedule, begun, .. } = &**errand;
-        Some((slot_ms, schedule.judge(slot_ms, lease, &self.session, begun, &times)))
+        let Errand { schedule, begun, done, .. } = &**errand;
+        let own = OwnSlots { session: &self.session, begun, done };
+        Some((slot_ms, schedule.judge(slot_ms, lease, &own, &times)))
     }
 
     /// Ends a schedule that the newest record leaves nothing to do; false if it did.
@@ -1921,12 +1956,15 @@ impl Election {
             Verdict::Claim { slot_ms: next_ms, again: true, .. } if busy && slot_ms <= next_ms => {
                 SlotsOver::Taken
             }
-            Verdict::Claim { left_out, .. } => {
-                errand.left_out.get_or_insert(left_out);
+            Verdict::Claim { again, left_out, .. } => {
+                if !again {
+                    errand.left_out.get_or_insert(left_out);
+                }
                 return true;
             }
             Verdict::Taken if errand.begun.contains(&slot_ms) => SlotsOver::Ran,
-            Verdict::Taken if made => SlotsOver::NewGroup,
+            Verdict::Taken | Verdict::Undated if made => SlotsOver::NewGroup,
+            Verdict::Undated => SlotsOver::Undated,
             Verdict::Taken => SlotsOver::Taken,
             Verdict::Blocked => SlotsOver::Blocked,
             Verdict::Ahead { by_ms } => SlotsOver::Ahead { by_ms },
@@ -1936,10 +1974,13 @@ impl Election {
     }
 
     /// Writes the slot that this claim takes into its record.
-    fn claim_slot(&self, now: Now, lease: &mut Lease) {
+    fn claim_slot(&mut self, now: Now, lease: &mut Lease, before: Option<&Lease>) {
         let Some((_, Verdict::Claim { slot_ms, again, .. })) = self.slot_verdict(now) else {
             return;
         };
+        if let Some(errand) = &mut self.errand {
+            errand.before = before.map(|before| Box::new(before.clone()));
+        }
         lease.slot = Some(slot_ms);
         lease.slot_done = Some(false);
         lease.slot_result = None;
@@ -1950,6 +1991,9 @@ impl Election {
     fn on_slot_ended(&mut self, term: u64, end: SlotEnd) {
         let ours = self.term.as_ref().is_some_and(|held| held.number == term);
         let Some(errand) = self.errand.as_mut().filter(|_| ours) else { return };
+        if let (true, Some(slot_ms)) = (end.done, errand.begun.last()) {
+            errand.done.push(*slot_ms);
+        }
         errand.end = Some((term, end));
         errand.recorded = false;
         if let Some(wind_down) = &mut self.wind_down {
@@ -1970,25 +2014,31 @@ impl Election {
             Some(WindDown { park, finish, work_ended: true, until_ms, read_back: false });
     }
 
-    /// What follows the closing write of a slot; false where there was none.
-    fn slot_closed(&mut self, now: Now, finish: bool) -> bool {
-        let Some(errand) = &mut self.errand else { return false };
-        let Some((term, _)) = errand.end.take() else { return false };
+    /// What follows the closing write of a slot.
+    fn slot_closed(&mut self, now: Now, finish: bool) {
+        let Some(errand) = &mut self.errand else { return };
         let recorded = errand.recorded;
-        self.events.push_back(Event::SlotClosed { term, recorded });
+        if let Some((term, _)) = errand.end.take() {
+            self.events.push_back(Event::SlotClosed { term, recorded });
+        }
         let ran = errand.slot_ms.is_some_and(|slot_ms| errand.begun.contains(&slot_ms));
         if ran || finish {
-            self.errand_over(SlotsOver::Ran);
+            self.errand_over(if ran { SlotsOver::Ran } else { SlotsOver::Stopped });
+            if finish {
+                self.events.push_back(Event::GivenUp);
+            }
         } else if recorded {
             self.judge(now);
         } else if self.outstanding.is_none() {
             self.plan_look(now, 0);
         }
-        true
     }
 
     fn errand_over(&mut self, why: SlotsOver) {
         if self.errand.is_some() && !self.finished {
+            let ended = matches!(why, SlotsOver::Ran | SlotsOver::Lost | SlotsOver::Ahead { .. });
+            let unknown = !ended && self.claim_in_doubt() && !planted!(UnknownIsTaken);
+            let why = if unknown { SlotsOver::Unknown } else { why };
             self.events.push_back(Event::SlotsOver(why));
             self.round = None;
             self.finished = true;
@@ -2003,9 +2053,17 @@ impl Election {
         if self.term.is_some() || self.wind_down.is_some() || claiming {
             return None;
         }
-        // What became of a claim is worth as much time as three attempts and a read-back take.
-        let more_ms = errand.unheard.as_ref().map_or(0, |_| self.config.attempts_ms());
-        Some(errand.until_ms?.saturating_add(more_ms))
+        errand.until_ms
+    }
+
+    /// What becomes of a claim is worth as much time as three attempts and a read-back take, whatever was left.
+    fn claim_leaves(&mut self, now: Now, condition: &Condition) {
+        let until_ms = now.mono_ms.saturating_add(self.config.attempts_ms());
+        let Some(errand) = &mut self.errand else { return };
+        if errand.unheard.is_none() {
+            errand.until_ms = errand.until_ms.map(|ms| ms.max(until_ms));
+        }
+        errand.unheard = Some(condition.clone());
     }
 
     /// Ends a schedule whose budget is used up; true if it did.
@@ -2016,11 +2074,26 @@ impl Election {
         }
         let over = self.errand_until_ms().is_some_and(|until_ms| now.mono_ms >= until_ms);
         if over && self.outstanding.is_none() {
-            let unheard = self.errand.as_ref().is_some_and(|errand| errand.unheard.is_some());
-            let why = if unheard { SlotsOver::Unknown } else { SlotsOver::Budget };
-            self.errand_over(why);
+            self.errand_over(SlotsOver::Budget);
         }
         self.finished
+    }
+
+    /// Whether nobody knows what became of a claim of this session's: it may have landed, or may still.
+    fn claim_in_doubt(&self) -> bool {
+        let Some(errand) = &self.errand else { return false };
+        let record = self.record().map(|(_, lease)| lease);
+        let own = |lease: &&Lease| lease.session.as_ref() == Some(&self.session);
+        let late = record.filter(own).filter(|lease| lease.slot_done == Some(false));
+        let late = late.and_then(|lease| lease.slot);
+        // Somebody else could not have claimed it after us.
+        let theirs = record.filter(|lease| !own(lease)).and_then(|lease| lease.slot);
+        let doubted = errand
+            .doubted
+            .filter(|slot_ms| !errand.begun.contains(slot_ms) && theirs != Some(*slot_ms));
+        errand.unheard.is_some()
+            || doubted.is_some()
+            || late.is_some_and(|slot_ms| !errand.begun.contains(&slot_ms))
     }
 
     /// A claim that was not heard of can't land any more once the record is another one.
@@ -2032,6 +2105,16 @@ impl Election {
             errand.unheard = None;
         }
     }
+}
+
+/// Gives a slot back that was claimed and not begun.
+fn restore_slot(lease: &mut Lease, before: Option<&Lease>) {
+    let Some(before) = before else { return };
+    lease.slot = before.slot;
+    lease.slot_done = before.slot_done;
+    lease.slot_result.clone_from(&before.slot_result);
+    lease.slot_took_ms = before.slot_took_ms;
+    lease.slot_failures = before.slot_failures;
 }
 
 /// Says in a record how the job of its slot has ended.

@@ -52,11 +52,17 @@ pub async fn lead<'a, S: Store, H: Host, T>(
     host: &'a H,
     mut work: impl AsyncFnMut(Term<'a, H>) -> T,
 ) -> Result<Option<T>, Fault> {
-    let leads = Cell::new(None);
+    let (leads, begun) = (Cell::new(None), Cell::new(None));
     let failure = RefCell::new(None);
     let driving = run(handle, store, host, |event| match event {
         Event::Acquired { term } => leads.set(Some(term)),
-        Event::Lost { .. } => leads.set(None),
+        Event::Lost { term, .. } => {
+            leads.set(None);
+            if begun.get() != Some(term) {
+                // Gone before its work was begun: nobody else would say so.
+                handle.tell(Input::WorkEnded { term });
+            }
+        }
         Event::Failed(fault) => *failure.borrow_mut() = Some(fault),
         Event::NewLeader { .. } | Event::GivenUp => {}
         Event::SlotClosed { .. } | Event::SlotsOver(_) => {}
@@ -64,6 +70,7 @@ pub async fn lead<'a, S: Store, H: Host, T>(
     let leading = async {
         loop {
             let token = once(|| leads.get()).await;
+            begun.set(Some(token));
             let term = || Term { token, slot_ms: None, handle, host };
             // Looked at before the work is called as well: its first part may run in the call.
             if term().remaining_ms() > 0

@@ -8,11 +8,11 @@ use core::task::Poll;
 use futures::future::{Either, select};
 
 use crate::driver::{Handle, Host, run};
-use crate::election::{Event, Input, LostReason, SlotsOver};
+use crate::election::{Election, Event, Input, LostReason, SlotsOver};
 use crate::lead::{Term, once, with_authority};
 use crate::prelude::*;
 use crate::slots::SlotEnd;
-use crate::store::{Fault, Store};
+use crate::store::{Fault, FaultKind, Store};
 
 /// What became of the trigger's own slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,12 +110,17 @@ pub(crate) async fn run_with_word<'a, S: Store, H: Host, T, E>(
     job: &mut impl AsyncFnMut(Term<'a, H>) -> Result<T, E>,
     word: impl Fn(&Result<T, E>) -> String,
 ) -> Result<Report<T, E>, Fault> {
+    if !handle.with(Election::has_schedule) {
+        let message = "this election runs no slots: make it by new_schedule";
+        return Err(Fault::new(FaultKind::Misconfigured, message));
+    }
     let told = Told::default();
     let runs: RefCell<Vec<Run<T, E>>> = RefCell::default();
     let driving = run(handle, store, host, |event| told.hear(handle, event));
     let working = async {
         loop {
             let (token, slot_ms) = once(|| told.leads.get()).await;
+            told.begun.set(Some(token));
             let term = || Term { token, slot_ms: Some(slot_ms), handle, host };
             let began_ms = host.now().mono_ms;
             // Looked at before the job is called as well: its first part may run in the call.
@@ -135,7 +140,11 @@ pub(crate) async fn run_with_word<'a, S: Store, H: Host, T, E>(
             let end = match result {
                 Some(Ok(value)) => RunEnd::Done(value),
                 Some(Err(error)) => RunEnd::Failed(error),
-                None => RunEnd::Lost(told.lost.get().unwrap_or(LostReason::Expired)),
+                // Told to end by a clock that said nothing for a moment.
+                None => RunEnd::Lost(match told.lost.get() {
+                    None | Some(LostReason::Done) => LostReason::Clock,
+                    Some(reason) => reason,
+                }),
             };
             runs.borrow_mut().push(Run { slot_ms, term: token, took_ms, recorded: false, end });
         }
@@ -160,6 +169,8 @@ async fn finish(driving: impl Future<Output = ()>, working: impl Future<Output =
 #[derive(Default)]
 struct Told {
     leads: Cell<Option<(u64, u64)>>,
+    /// The term whose job was begun last.
+    begun: Cell<Option<u64>>,
     lost: Cell<Option<LostReason>>,
     over: Cell<Option<SlotsOver>>,
     /// The terms whose closing write is known to have landed.
@@ -171,10 +182,16 @@ impl Told {
     fn hear(&self, handle: &Handle, event: Event) {
         match event {
             Event::Acquired { term } => {
-                let slot_ms = handle.with(crate::election::Election::slot_ms);
+                let slot_ms = handle.with(Election::slot_ms);
                 self.leads.set(slot_ms.map(|slot_ms| (term, slot_ms)));
             }
-            Event::Lost { reason, .. } => {
+            Event::Lost { term, reason } => {
+                if self.begun.get() != Some(term) {
+                    // Gone before its job was begun: nobody else would say so.
+                    let (done, failed, took_ms) = (false, false, 0);
+                    let end = SlotEnd { done, failed, result: "stopped".to_owned(), took_ms };
+                    handle.tell(Input::SlotEnded { term, end });
+                }
                 self.leads.set(None);
                 self.lost.set(Some(reason));
             }
@@ -193,20 +210,21 @@ impl Told {
         for run in &mut runs {
             run.recorded = self.recorded.borrow().contains(&run.term);
         }
-        let own = handle.with(crate::election::Election::own_slot_ms);
+        let own = handle.with(Election::own_slot_ms);
         let (slot_ms, left_out) = own.unzip();
         let ran = runs.iter().rev().find(|run| Some(run.slot_ms) == slot_ms);
-        if let (Some(fault), None) = (self.failure.into_inner(), ran) {
+        if let (Some(fault), true) = (self.failure.into_inner(), runs.is_empty()) {
             return Err(fault);
         }
         let outcome = match (ran.map(|run| &run.end), self.over.get()) {
             (Some(RunEnd::Done(_)), _) => SlotOutcome::Done,
             (Some(RunEnd::Failed(_)), _) => SlotOutcome::Failed,
-            (Some(RunEnd::Lost(_)), _) | (None, Some(SlotsOver::Ran)) => SlotOutcome::Lost,
+            (Some(RunEnd::Lost(_)), _) => SlotOutcome::Lost,
+            (None, Some(SlotsOver::Ran | SlotsOver::Lost)) => SlotOutcome::Lost,
             (None, Some(SlotsOver::Taken)) => SlotOutcome::Taken,
             (None, Some(SlotsOver::Unknown)) => SlotOutcome::Unknown,
             (None, Some(why)) => SlotOutcome::Skipped(why),
-            (None, None) => SlotOutcome::Skipped(SlotsOver::Budget),
+            (None, None) => SlotOutcome::Skipped(SlotsOver::Stopped),
         };
         Ok(Report { outcome, slot_ms, left_out: left_out.unwrap_or(0), runs })
     }

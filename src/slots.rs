@@ -16,8 +16,12 @@ pub const MAX_MISSED: u64 = 100;
 /// The longest time between two slots, in milliseconds (366 days).
 const MAX_PERIOD_MS: u64 = 366 * 86_400_000;
 
-/// `Last-Modified` has whole seconds, so a change may be this much later, in milliseconds.
-const ROUNDING_MS: u64 = 1_000;
+/// The longest budget, in milliseconds: Cloudflare ends a cron trigger after a quarter of an hour.
+const MAX_BUDGET_MS: u64 = 900_000;
+
+/// `Date` and `Last-Modified` have whole seconds, and the one is rounded up, so that a difference of two may be this much
+/// too small, in milliseconds.
+const ROUNDING_MS: u64 = 2_000;
 
 /// What becomes of a slot whose runner died or whose job failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
@@ -105,6 +109,8 @@ pub enum Verdict {
     Taken,
     /// A slot that must be run first has failed in this very call.
     Blocked,
+    /// Neither the record nor the store says anything of the slots that were claimed before.
+    Undated,
     /// The slot is further ahead of storage time than clocks are apart.
     Ahead {
         /// By how many milliseconds.
@@ -123,6 +129,17 @@ pub struct StorageTimes {
     pub changed_ms: Option<u64>,
     /// How far the store's own clocks may be apart.
     pub skew_ms: u64,
+}
+
+/// What a session has done so far.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnSlots<'a> {
+    /// Its random id.
+    pub session: &'a str,
+    /// The slots that it began to run.
+    pub begun: &'a [u64],
+    /// Those whose job ended well.
+    pub done: &'a [u64],
 }
 
 impl StorageTimes {
@@ -154,13 +171,12 @@ impl Schedule {
         }
     }
 
-    /// What a trigger for `slot_ms` may do about a record; `begun` are the slots that this session has run.
+    /// What a trigger for `slot_ms` may do about a record.
     pub fn judge(
         &self,
         slot_ms: u64,
         lease: Option<&Lease>,
-        own_session: &str,
-        begun: &[u64],
+        own: &OwnSlots<'_>,
         times: &StorageTimes,
     ) -> Verdict {
         let latest_ms = times.ceiling_ms.saturating_add(times.skew_ms);
@@ -172,25 +188,32 @@ impl Schedule {
             .and_then(|lease| lease.slot.map(|slot_ms| (slot_ms, lease)))
             .filter(|(stored_ms, _)| *stored_ms <= latest_ms);
         let Some((claimed_ms, lease)) = stored else {
-            let through_ms = times.claimed_through_ms();
-            let through_ms = if planted!(SlotlessIsFree) { 0 } else { through_ms };
-            return self.after(through_ms, slot_ms);
+            if planted!(SlotlessIsFree) {
+                return self.after(0, slot_ms);
+            }
+            return match times.changed_ms {
+                Some(_) => self.after(times.claimed_through_ms(), slot_ms),
+                None => Verdict::Undated,
+            };
         };
-        if lease.slot_done == Some(true) {
+        // Nobody has led with it: a held-up creation may have come back after a deletion, or was made by a wrong clock.
+        let claimed_ms = match (lease.acquired, times.changed_ms) {
+            (None, Some(_)) => claimed_ms.max(times.claimed_through_ms()),
+            _ => claimed_ms,
+        };
+        if lease.slot_done == Some(true) || own.done.contains(&claimed_ms) {
             return self.after(claimed_ms, slot_ms);
         }
-        let mine = lease.session.as_deref() == Some(own_session);
+        let mine = lease.session.as_deref() == Some(own.session);
+        let again = Verdict::Claim { slot_ms: claimed_ms, again: true, left_out: 0 };
         // A claim of this session's whose answer came too late: nobody has run the slot.
-        if mine && !begun.contains(&claimed_ms) {
-            return Verdict::Claim { slot_ms: claimed_ms, again: true, left_out: 0 };
+        if mine && !own.begun.contains(&claimed_ms) {
+            return again;
         }
         let spent = lease.slot_failures.unwrap_or(0) >= self.attempts;
         let rerun = self.policy == Policy::AtLeastOnce || planted!(DeadSlotRerun);
         if rerun && !spent && !planted!(DeadSlotForgotten) {
-            if begun.contains(&claimed_ms) {
-                return Verdict::Blocked;
-            }
-            return Verdict::Claim { slot_ms: claimed_ms, again: true, left_out: 0 };
+            return if own.begun.contains(&claimed_ms) { Verdict::Blocked } else { again };
         }
         self.after(claimed_ms, slot_ms)
     }
@@ -300,19 +323,20 @@ impl Schedule {
             (Policy::AtLeastOnce, Some(_)) => Missed::All,
             _ => Missed::Skip,
         };
+        let least_ms = config.take_over_ms();
         let schedule = Self {
             slot_ms: settings.slot_ms,
             period_ms: settings.period_ms,
             policy,
             missed: settings.missed.unwrap_or(by_default),
             attempts: settings.attempts.unwrap_or(3),
-            budget_ms: settings.budget_ms.or(config.sustain_ms).unwrap_or(50_000),
+            budget_ms: settings.budget_ms.or(config.sustain_ms).unwrap_or(least_ms.max(50_000)),
         };
-        schedule.check(config.leader_timeout_ms)?;
+        schedule.check(config.leader_timeout_ms, least_ms)?;
         Ok(schedule)
     }
 
-    fn check(&self, lease_ms: u64) -> Result<(), ConfigError> {
+    fn check(&self, lease_ms: u64, least_ms: u64) -> Result<(), ConfigError> {
         let refuse =
             |field: &str, value: String, rule: &[&str]| Err(ConfigError::new(field, value, rule));
         if let Some(period_ms) = self.period_ms
@@ -344,10 +368,14 @@ impl Schedule {
         if !(1..=100).contains(&self.attempts) {
             return refuse("attempts", self.attempts.to_string(), &["must be from 1 to 100"]);
         }
-        if !(1_000..=900_000).contains(&self.budget_ms) {
-            let rule =
-                "must be from 1000 ms to 15 minutes, the longest that a cron trigger may take";
-            return refuse("budget", self.budget_ms.to_string(), &[rule]);
+        if !(least_ms..=MAX_BUDGET_MS.max(least_ms)).contains(&self.budget_ms) {
+            let rule = [
+                "must be from ",
+                &least_ms.to_string(),
+                " ms (the grace + storeSkew + 4 * requestTimeout + 1.5 s, or a trigger could never take over a dead \
+                 runner's lease) to 15 minutes, the longest that a cron trigger may take",
+            ];
+            return refuse("budget", self.budget_ms.to_string(), &rule);
         }
         Ok(())
     }

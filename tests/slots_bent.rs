@@ -1,0 +1,858 @@
+//! What went wrong with one job per cron slot before anybody used it, one test each: stores whose answers are bent, records
+//! that come back, stops in the wrong moment.
+
+#[allow(dead_code)] // The driver needs more of it.
+mod virtual_time;
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use edgelect::election::SlotsOver;
+use edgelect::lease::{self, Lease, Reading};
+use edgelect::slots::{OwnSlots, StorageTimes, Verdict};
+use edgelect::store::memory::Memory;
+use edgelect::store::{Answer, Condition, Fault, FaultKind, Operation, Outcome, Store};
+use edgelect::{
+    Config, Election, Handle, Host, Input, Missed, Policy, Report, Schedule, ScheduleSettings,
+    SlotOutcome, Term, driver, run_scheduled,
+};
+use futures::channel::oneshot;
+use futures::executor::{LocalPool, block_on};
+use futures::future::{AbortHandle, Abortable};
+use futures::task::LocalSpawnExt;
+use virtual_time::{Virtual, config};
+
+/// A session that has run nothing yet.
+fn nobody(session: &str) -> OwnSlots<'_> {
+    OwnSlots { session, begun: &[], done: &[] }
+}
+
+const MINUTE_MS: u64 = 60_000;
+const EPOCH_MS: u64 = 1_795_000_000_000;
+const FIRST_MS: u64 = EPOCH_MS / MINUTE_MS * MINUTE_MS + MINUTE_MS;
+
+#[derive(Clone, Copy, PartialEq)]
+enum Dates {
+    Right,
+    /// No `Date`, but `Last-Modified`.
+    NoDate,
+    /// Neither.
+    None,
+    /// A cache answers with its own `Date` of an hour ago.
+    CachedHourAgo,
+}
+
+/// A store whose answers can be bent.
+#[derive(Clone)]
+struct Odd {
+    memory: Memory,
+    dates: Rc<Cell<Dates>>,
+    /// Writes say that they landed, without a version.
+    unnamed: Rc<Cell<bool>>,
+    /// The answer of the next write is lost.
+    lose: Rc<Cell<u32>>,
+    hangs: Rc<Cell<bool>>,
+    /// The answer of the first write that claims this slot is lost.
+    lose_slot: Rc<Cell<Option<u64>>>,
+    /// The answer of the next write waits for this.
+    gate: Rc<RefCell<Option<oneshot::Receiver<()>>>>,
+    writes: Rc<Cell<u32>>,
+    reads: Rc<Cell<u32>>,
+}
+
+impl Store for Odd {
+    async fn perform(&self, operation: Operation) -> Answer {
+        if self.hangs.get() {
+            return std::future::pending().await;
+        }
+        let is_write = matches!(operation, Operation::Write { .. });
+        let count = if is_write { &self.writes } else { &self.reads };
+        count.set(count.get() + 1);
+        let claims = match (&operation, self.lose_slot.get()) {
+            (Operation::Write { body, .. }, Some(slot_ms)) => {
+                String::from_utf8_lossy(body).contains(&format!("\"slot\":{slot_ms}"))
+            }
+            _ => false,
+        };
+        let mut answer = self.memory.perform(operation).await;
+        if claims {
+            self.lose_slot.set(None);
+            let cause = Fault::new(FaultKind::Network, "reset");
+            answer.outcome = Outcome::Unknown { retry_after_ms: None, cause };
+        }
+        match self.dates.get() {
+            Dates::Right => {}
+            Dates::NoDate => answer.facts.date_ms = None,
+            Dates::None => (answer.facts.date_ms, answer.facts.last_modified_ms) = (None, None),
+            Dates::CachedHourAgo => {
+                answer.facts.date_ms = answer.facts.date_ms.map(|ms| ms - 3_600_000);
+                (answer.facts.cached, answer.facts.relayed) = (true, true);
+            }
+        }
+        if is_write {
+            if self.unnamed.get() && matches!(answer.outcome, Outcome::Written { .. }) {
+                answer.outcome = Outcome::Written { version: None };
+            }
+            if self.lose.get() > 0 {
+                self.lose.set(self.lose.get() - 1);
+                let cause = Fault::new(FaultKind::Network, "reset");
+                answer.outcome = Outcome::Unknown { retry_after_ms: None, cause };
+            }
+            let gate = self.gate.borrow_mut().take();
+            if let Some(gate) = gate {
+                let _ = gate.await;
+            }
+        }
+        answer
+    }
+
+    fn describe(&self) -> String {
+        "odd".to_owned()
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Job {
+    Takes(u64),
+    Hangs,
+}
+
+struct Trigger {
+    handle: Handle,
+    report: Rc<RefCell<Option<Report<u64, &'static str>>>>,
+    kill: AbortHandle,
+}
+
+impl Trigger {
+    fn report(&self) -> Report<u64, &'static str> {
+        self.report.borrow().clone().expect("it has ended")
+    }
+}
+
+struct World {
+    host: Virtual,
+    store: Odd,
+    pool: LocalPool,
+    begun: Rc<RefCell<Vec<u64>>>,
+    sessions: Cell<u64>,
+}
+
+fn settings(policy: Policy, missed: Missed) -> ScheduleSettings {
+    ScheduleSettings {
+        period_ms: Some(MINUTE_MS),
+        policy: Some(policy),
+        missed: Some(missed),
+        ..ScheduleSettings::default()
+    }
+}
+
+impl World {
+    fn behind(store_behind_ms: u64) -> Self {
+        let host = Virtual::default();
+        let clock = host.clone();
+        let memory = Memory::new(move || EPOCH_MS + clock.now_ms.get() - store_behind_ms);
+        let store = Odd {
+            memory,
+            dates: Rc::new(Cell::new(Dates::Right)),
+            unnamed: Rc::default(),
+            lose: Rc::default(),
+            hangs: Rc::default(),
+            lose_slot: Rc::default(),
+            gate: Rc::default(),
+            writes: Rc::default(),
+            reads: Rc::default(),
+        };
+        Self { host, store, pool: LocalPool::new(), begun: Rc::default(), sessions: Cell::new(0) }
+    }
+
+    fn new() -> Self {
+        Self::behind(0)
+    }
+
+    fn with_init() -> Self {
+        let mut world = Self::new();
+        block_on(driver::init(&world.store, &world.host, &config())).expect("a new group");
+        world.at(FIRST_MS);
+        world
+    }
+
+    fn pass(&mut self, ms: u64) {
+        self.host.pass(&mut self.pool, ms);
+    }
+
+    fn at(&mut self, wall_ms: u64) {
+        let ms = wall_ms.checked_sub(EPOCH_MS + self.host.now_ms.get()).expect("time goes on");
+        self.pass(ms);
+    }
+
+    fn trigger(&self, slot_ms: u64, settings: ScheduleSettings, job: Job) -> Trigger {
+        let settings = ScheduleSettings { slot_ms: Some(slot_ms), ..settings };
+        self.run(&self.host, settings, job)
+    }
+
+    fn run(&self, host: &Virtual, settings: ScheduleSettings, job: Job) -> Trigger {
+        let schedule = Schedule::new(&settings, &config()).expect("it is fine");
+        self.sessions.set(self.sessions.get() + 1);
+        let seed = self.sessions.get();
+        let config = Config { server_id: "m".to_owned(), ..config() };
+        let election = Election::for_schedule(config, format!("s{seed}"), seed, schedule);
+        let handle = Handle::new(election);
+        let report = Rc::new(RefCell::new(None));
+        let (kill, registration) = AbortHandle::new_pair();
+        let (host, store, begun) = (host.clone(), self.store.clone(), Rc::clone(&self.begun));
+        let task = {
+            let (handle, report) = (handle.clone(), Rc::clone(&report));
+            async move {
+                let ran = run_scheduled(&handle, &store, &host, async |term: Term<'_, Virtual>| {
+                    let slot_ms = term.slot_ms.expect("a slot is run");
+                    begun.borrow_mut().push(slot_ms);
+                    match job {
+                        Job::Takes(ms) => host.sleep(ms).await,
+                        Job::Hangs => std::future::pending().await,
+                    }
+                    Ok(slot_ms)
+                });
+                *report.borrow_mut() = Some(ran.await.expect("the store can be used"));
+            }
+        };
+        let task = Abortable::new(task, registration);
+        let run = async move {
+            let _ = task.await;
+        };
+        self.pool.spawner().spawn_local(run).expect("the pool is alive");
+        Trigger { handle, report, kill }
+    }
+
+    fn slots(&self) -> Vec<u64> {
+        self.begun.borrow().clone()
+    }
+
+    fn lease(&self) -> Lease {
+        match lease::read(&self.store.memory.body().expect("a record")) {
+            Reading::Lease(lease) => *lease,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn put(&self, body: Vec<u8>) {
+        let write = Operation::Write { body, condition: Condition::Absent };
+        let answer = block_on(self.store.memory.perform(write));
+        assert!(matches!(answer.outcome, Outcome::Written { .. }));
+    }
+}
+
+const ONCE: (Policy, Missed) = (Policy::AtMostOnce, Missed::Skip);
+const LEAST: (Policy, Missed) = (Policy::AtLeastOnce, Missed::All);
+
+fn once() -> ScheduleSettings {
+    settings(ONCE.0, ONCE.1)
+}
+
+fn least() -> ScheduleSettings {
+    settings(LEAST.0, LEAST.1)
+}
+
+/// A held-up copy of a creation lands after a deletion: its slot is of long ago.
+#[test]
+fn a_creation_that_comes_back_after_a_deletion_frees_no_slot() {
+    let mut world = World::new();
+    world.trigger(FIRST_MS - MINUTE_MS / 2, once(), Job::Takes(10));
+    world.pass(1_000);
+    let held_up = world.store.memory.body().expect("the creation");
+    let slot_ms = FIRST_MS + 10 * MINUTE_MS;
+    world.at(slot_ms);
+    world.trigger(slot_ms, once(), Job::Takes(10));
+    world.pass(5_000);
+    assert_eq!(world.slots(), [slot_ms]);
+    world.store.memory.overwrite(None);
+    world.put(held_up);
+    world.pass(20_000);
+    world.trigger(slot_ms, once(), Job::Takes(10));
+    world.pass(20_000);
+    assert_eq!(world.slots(), [slot_ms], "at most once");
+}
+
+/// The same for the tombstone of `init`.
+#[test]
+fn a_tombstone_of_init_that_comes_back_frees_no_slot() {
+    let mut world = World::with_init();
+    let held_up = world.store.memory.body().expect("the tombstone");
+    let slot_ms = FIRST_MS + 10 * MINUTE_MS;
+    world.at(slot_ms);
+    world.trigger(slot_ms, once(), Job::Takes(10));
+    world.pass(5_000);
+    world.store.memory.overwrite(None);
+    world.put(held_up);
+    world.trigger(slot_ms, once(), Job::Takes(10));
+    world.pass(20_000);
+    assert_eq!(world.slots(), [slot_ms], "at most once");
+}
+
+/// A creation whose absence was told by a cache with an old `Date`.
+#[test]
+fn a_creation_after_a_cached_date_frees_no_slot() {
+    let mut world = World::with_init();
+    world.trigger(FIRST_MS, once(), Job::Takes(10));
+    world.pass(5_000);
+    world.store.memory.overwrite(None);
+    world.store.dates.set(Dates::CachedHourAgo);
+    world.trigger(FIRST_MS, once(), Job::Takes(10));
+    world.pass(1_000);
+    world.store.dates.set(Dates::Right);
+    world.pass(20_000);
+    world.trigger(FIRST_MS, once(), Job::Takes(10));
+    world.pass(20_000);
+    assert_eq!(world.slots(), [FIRST_MS], "at most once; created with {:?}", world.lease().slot);
+}
+
+/// The same without a `Date`, by a host whose wall clock is ten minutes slow.
+#[test]
+fn a_creation_by_a_slow_wall_clock_frees_no_slot() {
+    let mut world = World::with_init();
+    world.at(FIRST_MS + 20 * MINUTE_MS);
+    let slot_ms = FIRST_MS + 20 * MINUTE_MS;
+    world.trigger(slot_ms, once(), Job::Takes(10));
+    world.pass(5_000);
+    assert_eq!(world.slots(), [slot_ms]);
+    world.store.memory.overwrite(None);
+    world.store.dates.set(Dates::NoDate);
+    let body = {
+        // The slow host, as `creation` writes it: `slot` by its own wall clock.
+        let mut slow = Election::for_schedule(
+            Config { server_id: "m".to_owned(), ..config() },
+            "slow".to_owned(),
+            1,
+            Schedule::new(&ScheduleSettings { slot_ms: Some(slot_ms), ..once() }, &config())
+                .unwrap(),
+        );
+        let wall_ms = slot_ms - 10 * MINUTE_MS;
+        let now = edgelect::clock::Now::new(1, wall_ms);
+        slow.poll(now);
+        let missing = Answer { outcome: Outcome::Missing, facts: Default::default() };
+        slow.handle(now, Input::Answer(missing));
+        match slow.poll(now) {
+            edgelect::election::Step::Claim { lease, .. } => lease::write(&lease),
+            other => panic!("{other:?}"),
+        }
+    };
+    world.put(body);
+    world.pass(20_000);
+    world.trigger(slot_ms, once(), Job::Takes(10));
+    world.pass(40_000);
+    assert_eq!(world.slots(), [slot_ms], "at most once");
+}
+
+/// No `Last-Modified`, a record without a slot: every trigger for ever is told "taken".
+#[test]
+fn a_record_that_can_never_be_judged_is_told_as_such_and_not_as_taken() {
+    for body in [
+        r#"{"leaderID":"a","lastUpdated":"0001-01-01T00:00:00Z","term":1,"format":1}"#,
+        "garbage",
+        r#"{"leaderID":"a","lastUpdated":"0001-01-01T00:00:00Z","term":1,"slot":4503599627370496,"slotDone":true,"format":1}"#,
+    ] {
+        let mut world = World::new();
+        world.store.dates.set(Dates::None);
+        world.put(body.as_bytes().to_vec());
+        world.at(FIRST_MS);
+        let trigger = world.trigger(FIRST_MS, least(), Job::Takes(10));
+        world.pass(55_000);
+        assert_eq!(trigger.report().outcome, SlotOutcome::Skipped(SlotsOver::Undated), "{body}");
+    }
+}
+
+/// Work on an earlier slot uses the budget up; then a claim that surely landed is given up unread.
+#[test]
+fn a_claim_that_landed_after_the_budget_is_run() {
+    let mut world = World::with_init();
+    world.store.unnamed.set(true);
+    let all = || settings(Policy::AtMostOnce, Missed::All);
+    world.trigger(FIRST_MS, all(), Job::Takes(10));
+    world.at(FIRST_MS + 2 * MINUTE_MS);
+    let own_ms = FIRST_MS + 2 * MINUTE_MS;
+    let trigger = world.trigger(own_ms, all(), Job::Takes(55_000));
+    world.pass(3 * MINUTE_MS);
+    let slot = world.lease().slot;
+    assert!(
+        world.slots().contains(&own_ms) || slot != Some(own_ms),
+        "claimed in the record, never run, told as {:?}",
+        trigger.report().outcome
+    );
+}
+
+/// The same with one lost answer: no second attempt, no read-back.
+#[test]
+fn one_lost_answer_after_the_budget_is_read_back() {
+    let mut world = World::with_init();
+    let all = || settings(Policy::AtMostOnce, Missed::All);
+    world.trigger(FIRST_MS, all(), Job::Takes(10));
+    world.at(FIRST_MS + 2 * MINUTE_MS);
+    let own_ms = FIRST_MS + 2 * MINUTE_MS;
+    world.store.lose_slot.set(Some(own_ms));
+    let trigger = world.trigger(own_ms, all(), Job::Takes(60_000));
+    world.pass(3 * MINUTE_MS);
+    assert_eq!(world.store.lose_slot.get(), None, "one answer was lost");
+    assert!(
+        world.slots().contains(&own_ms),
+        "the store is well, the claim landed, told {:?}",
+        trigger.report().outcome
+    );
+}
+
+/// Stop while the claim is under way: its slot is claimed, and told as not claimed.
+#[test]
+fn a_stop_under_a_claim_does_not_lose_the_slot_in_silence() {
+    let mut world = World::with_init();
+    let (open, gate) = oneshot::channel();
+    *world.store.gate.borrow_mut() = Some(gate);
+    let trigger = world.trigger(FIRST_MS, once(), Job::Takes(10));
+    world.pass(100);
+    trigger.handle.tell(Input::Stop { park: false });
+    world.pass(100);
+    open.send(()).unwrap();
+    world.pass(30_000);
+    let outcome = trigger.report().outcome;
+    let again = world.trigger(FIRST_MS, once(), Job::Takes(10));
+    world.pass(30_000);
+    assert!(
+        !matches!(outcome, SlotOutcome::Skipped(_)) || world.slots() == [FIRST_MS],
+        "told {outcome:?}, but the slot is claimed: {:?}",
+        again.report().outcome
+    );
+}
+
+/// Stop while nobody knows whether the claim landed.
+#[test]
+fn a_stop_under_an_unknown_claim_is_told_as_unknown() {
+    let mut world = World::with_init();
+    world.store.lose.set(9);
+    let trigger = world.trigger(FIRST_MS, once(), Job::Takes(10));
+    world.pass(10);
+    world.store.hangs.set(true);
+    trigger.handle.tell(Input::Stop { park: false });
+    world.pass(60_000);
+    assert_eq!(world.lease().slot, Some(FIRST_MS), "it landed");
+    assert_eq!(trigger.report().outcome, SlotOutcome::Unknown);
+}
+
+/// Stop in the very turn in which the claim's answer comes: nobody says that the work has ended.
+#[test]
+fn a_stop_in_the_turn_of_the_answer_is_released_at_once() {
+    let mut world = World::with_init();
+    let (open, gate) = oneshot::channel();
+    *world.store.gate.borrow_mut() = Some(gate);
+    let trigger = world.trigger(FIRST_MS, once(), Job::Takes(10));
+    world.pass(100);
+    open.send(()).unwrap();
+    trigger.handle.tell(Input::Stop { park: false });
+    world.pass(2_000);
+    let ended = trigger.report.borrow().is_some();
+    world.pass(30_000);
+    let outcome = trigger.report().outcome;
+    assert!(ended && world.lease().released(), "ended {ended}, told {outcome:?}");
+}
+
+/// Stop under a missed slot: the trigger's own is told as waited for.
+#[test]
+fn a_stop_under_an_earlier_slot_is_not_told_as_a_budget() {
+    let mut world = World::with_init();
+    world.trigger(FIRST_MS, least(), Job::Takes(10));
+    world.at(FIRST_MS + 2 * MINUTE_MS);
+    let trigger = world.trigger(FIRST_MS + 2 * MINUTE_MS, least(), Job::Hangs);
+    world.pass(1_000);
+    trigger.handle.tell(Input::Stop { park: false });
+    world.pass(5_000);
+    assert_ne!(trigger.report().outcome, SlotOutcome::Skipped(SlotsOver::Budget));
+}
+
+/// After a rerun the slots that are left out are not counted.
+#[test]
+fn slots_left_out_after_a_rerun_are_counted() {
+    let mut world = World::with_init();
+    let dead = world.trigger(FIRST_MS, least(), Job::Hangs);
+    world.pass(1_000);
+    dead.kill.abort();
+    world.at(FIRST_MS + 150 * MINUTE_MS);
+    let trigger = world.trigger(FIRST_MS + 150 * MINUTE_MS, least(), Job::Takes(10));
+    world.pass(40_000);
+    assert_eq!(world.slots().len(), 103);
+    assert_eq!(trigger.report().left_out, 49);
+}
+
+/// A death is no failure: the slot that kills its runner keeps its turn.
+#[test]
+fn a_slot_that_kills_its_runner_is_run_again_however_often() {
+    let mut world = World::with_init();
+    for minute in 0..20 {
+        world.at(FIRST_MS + minute * MINUTE_MS);
+        let trigger = world.trigger(FIRST_MS + minute * MINUTE_MS, least(), Job::Hangs);
+        world.pass(55_000);
+        trigger.kill.abort();
+    }
+    assert_eq!(world.slots(), [FIRST_MS; 20]);
+}
+
+/// `Last-Modified` rounds down and the ceiling rounds up: two seconds, not one.
+#[test]
+fn a_slot_claimed_at_the_edge_is_covered_by_the_change_that_followed() {
+    let skew_ms = 500;
+    let schedule =
+        Schedule::new(&ScheduleSettings { slot_ms: Some(12_000_000), ..once() }, &config())
+            .unwrap();
+    // The node that A reads says 11_999.000 s.
+    let claimed = StorageTimes {
+        now_ms: 11_999_000,
+        ceiling_ms: 11_999_999,
+        changed_ms: Some(11_000_000),
+        skew_ms,
+    };
+    let slot_ms = 12_000_499;
+    let first = schedule.judge(slot_ms, None, &nobody("a"), &claimed);
+    assert!(matches!(first, Verdict::Claim { .. }));
+    // A node 500 ms behind stamps the claim at 11_998.5 s; then somebody drops the slot at once.
+    let dropped = StorageTimes {
+        now_ms: 12_005_000,
+        ceiling_ms: 12_005_999,
+        changed_ms: Some(11_998_000),
+        skew_ms,
+    };
+    let second = schedule.judge(slot_ms, None, &nobody("b"), &dropped);
+    assert_eq!(second, Verdict::Taken);
+}
+
+/// As 3, for each kind of record; with times the group goes on, so only the stores without are stuck.
+#[test]
+fn which_records_are_the_end_of_a_group_without_times() {
+    let mut stuck = Vec::new();
+    for (name, body) in [
+        (
+            "slotless",
+            r#"{"leaderID":"a","lastUpdated":"0001-01-01T00:00:00Z","term":1,"format":1}"#,
+        ),
+        ("garbage", "garbage"),
+        (
+            "ahead",
+            r#"{"leaderID":"a","lastUpdated":"0001-01-01T00:00:00Z","term":1,"slot":4503599627370496,"slotDone":true,"format":1}"#,
+        ),
+    ] {
+        for dates in [Dates::NoDate, Dates::Right] {
+            let mut world = World::new();
+            world.store.dates.set(dates);
+            world.put(body.as_bytes().to_vec());
+            for minute in 0..10 {
+                world.at(FIRST_MS + minute * MINUTE_MS);
+                world.trigger(FIRST_MS + minute * MINUTE_MS, least(), Job::Takes(10));
+                world.pass(55_000);
+            }
+            if world.slots().is_empty() {
+                stuck.push((name, dates as u8));
+            }
+        }
+    }
+    assert!(stuck.is_empty(), "{stuck:?}");
+}
+
+/// A lease that the budget does not outlast could never be taken over where the store names no times.
+#[test]
+fn a_budget_shorter_than_the_lease_is_refused() {
+    let short = ScheduleSettings { budget_ms: Some(10_000), slot_ms: Some(FIRST_MS), ..least() };
+    let error = Schedule::new(&short, &config()).expect_err("it is refused");
+    assert_eq!((&*error.field, &*error.value), ("budget", "10000"));
+}
+
+/// The same with the default budget: a lease of a minute.
+#[test]
+fn the_default_budget_outlasts_the_lease() {
+    let settings = edgelect::Settings {
+        lockfile_path: Some("leader/test.json".to_owned()),
+        leader_timeout_ms: Some(60_000),
+        ..edgelect::Settings::default()
+    };
+    let config = Config::new(&settings).expect("it is fine");
+    let schedule = Schedule::new(&ScheduleSettings { slot_ms: Some(FIRST_MS), ..least() }, &config);
+    let waits_ms = config.grace_ms(0) + config.store_skew_ms;
+    assert!(schedule.is_err() || schedule.unwrap().budget_ms > waits_ms);
+}
+
+mod direct {
+    use super::*;
+    use edgelect::clock::Now;
+    use edgelect::config::HostClock;
+    use edgelect::election::{Event, Step};
+    use edgelect::store::{Facts, Version};
+
+    const TOMBSTONE: &str = r#"{"leaderID":"a","lastUpdated":"0001-01-01T00:00:00Z","term":1,"slot":5000,"slotDone":true,"acquired":"2026-11-21T06:00:00Z","session":"o","format":1}"#;
+
+    pub fn at(ms: u64) -> Now {
+        Now::new(1_000_000 + ms, EPOCH_MS + ms)
+    }
+
+    pub fn unknown() -> Outcome {
+        let cause = Fault::new(FaultKind::Timeout, "no answer");
+        Outcome::Unknown { retry_after_ms: None, cause }
+    }
+
+    pub fn answer(outcome: Outcome) -> Input {
+        Input::Answer(Answer { outcome, facts: Facts::default() })
+    }
+
+    fn election(clock: HostClock) -> Election {
+        let slot_ms = Some(EPOCH_MS);
+        let schedule =
+            Schedule::new(&ScheduleSettings { slot_ms, ..once() }, &config()).expect("fine");
+        Election::for_schedule(Config { clock, ..config() }, "me".to_owned(), 7, schedule)
+    }
+
+    /// Up to the claim, and its record.
+    fn claiming(election: &mut Election) -> Lease {
+        assert!(matches!(election.poll(at(0)), Step::Read { .. }));
+        let found = Outcome::Found {
+            version: Version("\"t\"".to_owned()),
+            reading: lease::read(TOMBSTONE.as_bytes()),
+        };
+        election.handle(at(10), answer(found));
+        match election.poll(at(10)) {
+            Step::Claim { lease, .. } => *lease,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Every request from here on is lost; why the schedule ended.
+    fn lost(election: &mut Election, mut ms: u64) -> SlotsOver {
+        loop {
+            match election.poll(at(ms)) {
+                Step::Wait { until_ms } => ms = (until_ms - 1_000_000).max(ms + 1),
+                Step::Finished => break,
+                _ => {
+                    ms += 1_800;
+                    election.handle(at(ms), answer(unknown()));
+                }
+            }
+        }
+        loop {
+            if let Event::SlotsOver(why) = election.next_event().expect("it was told") {
+                return why;
+            }
+        }
+    }
+
+    /// A claim that landed without a version, its read-back lost: the store itself said that it landed.
+    #[test]
+    fn a_claim_that_landed_unnamed_is_not_told_as_never_claimed() {
+        let mut election = election(HostClock::Two);
+        claiming(&mut election);
+        election.handle(at(20), answer(Outcome::Written { version: None }));
+        assert_eq!(lost(&mut election, 20), SlotsOver::Unknown);
+    }
+
+    /// A 412 is not believed without the read-back (S8).
+    #[test]
+    fn a_refused_claim_without_its_read_back_is_unknown() {
+        let mut election = election(HostClock::Two);
+        claiming(&mut election);
+        election.handle(at(20), answer(Outcome::Refused));
+        assert_eq!(lost(&mut election, 20), SlotsOver::Unknown);
+    }
+
+    /// A single clock steps back while the claim is under way, whose answer is lost.
+    #[test]
+    fn a_claim_under_way_over_a_step_back_is_unknown() {
+        let mut election = election(HostClock::One);
+        claiming(&mut election);
+        election.poll(at(5));
+        election.handle(at(1_800), answer(unknown()));
+        assert_eq!(lost(&mut election, 1_800), SlotsOver::Unknown);
+    }
+
+    /// It has landed too late to begin, was read as our own, and the next claim is refused.
+    #[test]
+    fn an_own_record_with_the_slot_is_not_told_as_never_claimed() {
+        let mut election = election(HostClock::Two);
+        let claimed = claiming(&mut election);
+        // Fifteen seconds late: no authority, so it is claimed again.
+        let version = Some(Version("\"mine\"".to_owned()));
+        election.handle(at(15_000), answer(Outcome::Written { version }));
+        assert_eq!(claimed.slot, Some(EPOCH_MS));
+        let Step::Claim { .. } = election.poll(at(15_000)) else { panic!() };
+        let fault = Fault::new(FaultKind::Denied, "403");
+        election.handle(at(15_010), answer(Outcome::Rejected(fault)));
+        let mut ms = 15_010;
+        let why = loop {
+            match election.poll(at(ms)) {
+                Step::Wait { until_ms } => ms = (until_ms - 1_000_000).max(ms + 1),
+                Step::Finished => {
+                    break loop {
+                        if let Event::SlotsOver(why) = election.next_event().expect("told") {
+                            break why;
+                        }
+                    };
+                }
+                _ => {
+                    ms += 10;
+                    let fault = Fault::new(FaultKind::Denied, "403");
+                    election.handle(at(ms), answer(Outcome::Rejected(fault)));
+                }
+            }
+        };
+        assert_eq!(why, SlotsOver::Unknown);
+    }
+
+    /// A claim that landed unheard, then another member's later one: nobody ran the slot, told as "taken".
+    #[test]
+    fn an_unheard_claim_under_a_later_record_is_unknown() {
+        let mut election = election(HostClock::Two);
+        claiming(&mut election);
+        election.handle(at(1_800), answer(unknown()));
+        let mut ms = 1_800;
+        let why = loop {
+            match election.poll(at(ms)) {
+                Step::Wait { until_ms } => ms = (until_ms - 1_000_000).max(ms + 1),
+                Step::Finished => {
+                    break loop {
+                        if let Event::SlotsOver(why) = election.next_event().expect("told") {
+                            break why;
+                        }
+                    };
+                }
+                Step::Read { .. } => {
+                    let later = TOMBSTONE.replace("5000", &(EPOCH_MS + 1).to_string());
+                    let version = Version("\"later\"".to_owned());
+                    let reading = lease::read(later.as_bytes());
+                    election.handle(at(ms + 10), answer(Outcome::Found { version, reading }));
+                }
+                _ => {
+                    ms += 10;
+                    election.handle(at(ms), answer(Outcome::Refused));
+                }
+            }
+        };
+        assert_eq!(why, SlotsOver::Unknown);
+    }
+
+    /// Authority that ends in the turn in which it began: claimed, never run, told as not claimed.
+    #[test]
+    fn events_in_one_turn() {
+        let mut election = election(HostClock::Two);
+        claiming(&mut election);
+        let version = Some(Version("\"mine\"".to_owned()));
+        election.handle(at(20), answer(Outcome::Written { version }));
+        election.poll(at(20_000));
+        let events: Vec<Event> = core::iter::from_fn(|| election.next_event()).collect();
+        assert!(matches!(events.last(), Some(Event::SlotsOver(SlotsOver::Lost))), "{events:?}");
+    }
+}
+
+/// A single clock that is held for a moment: the job is dropped, its end told as "done".
+#[test]
+fn a_job_that_a_held_clock_has_ended_is_not_lost_because_done() {
+    use edgelect::RunEnd;
+    use edgelect::clock::Now;
+    use edgelect::config::HostClock;
+    use edgelect::election::LostReason;
+    use edgelect::request::{Request, Response};
+
+    #[derive(Clone)]
+    struct One(Virtual, Rc<Cell<bool>>);
+    impl Host for One {
+        fn now(&self) -> Now {
+            Now { held: self.1.get(), ..self.0.now() }
+        }
+        async fn sleep(&self, ms: u64) {
+            self.0.sleep(ms).await;
+        }
+        fn random(&self) -> Result<[u8; 16], String> {
+            self.0.random()
+        }
+        async fn fetch(&self, request: Request, limit: usize) -> Result<Response, String> {
+            self.0.fetch(request, limit).await
+        }
+    }
+
+    let mut world = World::with_init();
+    let held = Rc::new(Cell::new(false));
+    let host = One(world.host.clone(), Rc::clone(&held));
+    let schedule =
+        Schedule::new(&ScheduleSettings { slot_ms: Some(FIRST_MS), ..once() }, &config()).unwrap();
+    let config = Config { clock: HostClock::One, ..config() };
+    let handle = Handle::new(Election::for_schedule(config, "one".to_owned(), 3, schedule));
+    let report = Rc::new(RefCell::new(None));
+    let (store, told, asked) = (world.store.clone(), Rc::clone(&report), handle.clone());
+    let run = async move {
+        let ran = run_scheduled(&handle, &store, &host, async |_: Term<'_, One>| {
+            host.sleep(3_000).await;
+            Ok::<_, &'static str>(0)
+        });
+        *told.borrow_mut() = Some(ran.await.unwrap());
+    };
+    world.pool.spawner().spawn_local(run).unwrap();
+    world.pass(1_000);
+    held.set(true);
+    asked.tell(Input::Tick);
+    world.pass(0);
+    held.set(false);
+    world.pass(20_000);
+    let report = report.borrow().clone().expect("it has ended");
+    assert!(
+        !matches!(report.runs[0].end, RunEnd::Lost(LostReason::Done)),
+        "{report:?}, record {:?}",
+        world.lease().slot_result
+    );
+}
+
+/// `lead` has the same hole as 6c: a stop in the turn of the answer waits for the fence, and releases nothing.
+#[test]
+fn a_stop_in_the_turn_of_the_answer_releases_under_lead() {
+    let mut world = World::with_init();
+    let (open, gate) = oneshot::channel();
+    *world.store.gate.borrow_mut() = Some(gate);
+    let handle = Handle::new(Election::new(config(), "l".to_owned(), 3));
+    let ended = Rc::new(Cell::new(false));
+    let (store, host, asked, told) =
+        (world.store.clone(), world.host.clone(), handle.clone(), Rc::clone(&ended));
+    let run = async move {
+        let _ =
+            edgelect::lead(&handle, &store, &host, async |_| std::future::pending::<()>().await)
+                .await;
+        told.set(true);
+    };
+    world.pool.spawner().spawn_local(run).unwrap();
+    world.pass(100);
+    open.send(()).unwrap();
+    asked.tell(Input::Stop { park: false });
+    world.pass(2_000);
+    assert!(ended.get() && world.lease().released(), "ended {}", ended.get());
+}
+
+/// A resignation under the job: its end is told by `SlotClosed`, and nobody hears `GivenUp` or `SlotsOver`.
+#[test]
+fn a_stop_under_a_job_tells_slots_over() {
+    use edgelect::clock::Now;
+    use edgelect::election::{Event, Step};
+    use edgelect::slots::SlotEnd;
+    use edgelect::store::Version;
+    let at = |ms: u64| Now::new(1_000_000 + ms, EPOCH_MS + ms);
+    let answer = |outcome| Input::Answer(Answer { outcome, facts: Default::default() });
+    let schedule =
+        Schedule::new(&ScheduleSettings { slot_ms: Some(EPOCH_MS), ..once() }, &config()).unwrap();
+    let mut election = Election::for_schedule(config(), "me".to_owned(), 7, schedule);
+    election.poll(at(0));
+    let body = br#"{"leaderID":"a","lastUpdated":"0001-01-01T00:00:00Z","term":1,"slot":5000,"slotDone":true,"format":1}"#;
+    let found = Outcome::Found { version: Version("\"t\"".to_owned()), reading: lease::read(body) };
+    election.handle(at(10), answer(found));
+    let Step::Claim { lease, .. } = election.poll(at(10)) else { panic!() };
+    let term = lease.term.unwrap();
+    election
+        .handle(at(20), answer(Outcome::Written { version: Some(Version("\"1\"".to_owned())) }));
+    election.handle(at(30), Input::Resign);
+    let (done, failed, result, took_ms) = (false, false, "stopped".to_owned(), 10);
+    election
+        .handle(at(40), Input::SlotEnded { term, end: SlotEnd { done, failed, result, took_ms } });
+    let Step::Renew { .. } = election.poll(at(40)) else { panic!() };
+    election
+        .handle(at(50), answer(Outcome::Written { version: Some(Version("\"2\"".to_owned())) }));
+    assert_eq!(election.poll(at(50)), Step::Finished);
+    let events: Vec<Event> = core::iter::from_fn(|| election.next_event()).collect();
+    assert!(
+        events.contains(&Event::GivenUp) && events.iter().any(|e| matches!(e, Event::SlotsOver(_))),
+        "{events:?}"
+    );
+}
