@@ -82,6 +82,7 @@ pub mod request;
 pub mod sigv4;
 pub mod status;
 pub mod store;
+pub mod tick;
 pub mod vars;
 
 #[cfg(all(target_arch = "wasm32", feature = "npm"))]
