@@ -1,4 +1,5 @@
-//! One cron tick: an elector that leads until its time is nearly over, and parks what it holds for the next.
+//! One cron tick: an elector leads until its time is nearly over, and parks what it holds for the
+//! next.
 
 use core::pin::pin;
 
@@ -9,13 +10,14 @@ use crate::driver::{self, Handle, Host};
 use crate::election::{Event, Input};
 use crate::store::{Fault, Store};
 
-/// How long before the end of its time a tick begins to park, in milliseconds: a usual store needs a tenth of it.
-/// Whatever is left of the period nobody has authority, so it is short; a slow store may make the tick end later, by
-/// no more than the attempts of one write.
+/// How long before the end of its time a tick begins to park, in milliseconds: a usual store needs
+/// a tenth of it. Whatever is left of the period nobody has authority, so it is short; a slow store
+/// may make the tick end later, by no more than the attempts of one write.
 pub const PARKING_MS: u64 = 1_000;
 
-/// How long a tick may lead from now on, in milliseconds, counted from the time that it was scheduled for; `None` where
-/// nothing is left of that. A trigger that came early gets no more than `sustain_ms`, one without a usable time (0) all of it.
+/// How long a tick may lead from now on, in milliseconds, counted from the time that it was
+/// scheduled for; `None` where nothing is left of that. A trigger that came early gets no more than
+/// `sustain_ms`, one without a usable time (0) all of it.
 pub fn leads_for_ms(scheduled_ms: u64, now: Now, sustain_ms: u64) -> Option<u64> {
     let from_ms = if scheduled_ms == 0 { now.wall_ms } else { scheduled_ms.min(now.wall_ms) };
     let end_ms = from_ms.saturating_add(sustain_ms);

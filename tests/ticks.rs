@@ -1,5 +1,5 @@
-//! Cron ticks on virtual time, as a seed draws them: late, doubled, on isolates that vanish, beside members that would
-//! like to lead as well. The real driver, the real election, the default settings, one clock.
+//! Cron ticks on virtual time, as a seed draws them: late, doubled, on isolates that vanish, beside
+//! members that would like to lead as well. The real tick, the default settings, one clock.
 
 #[allow(dead_code)]
 #[path = "sim/chance.rs"]
@@ -369,7 +369,8 @@ impl World {
     }
 }
 
-/// Plays many courses; gives the worst of those with a store that names the time, and of those without.
+/// Plays many courses; gives the worst of those with a store that names the time, and of those
+/// without.
 fn play(course: Course) -> [Worst; 2] {
     let mut worst = [Worst::default(), Worst::default()];
     for seed in 0..SEEDS {
