@@ -85,6 +85,7 @@ pub mod sigv4;
 pub mod slots;
 pub mod status;
 pub mod store;
+pub mod tick;
 pub mod vars;
 
 #[cfg(all(target_arch = "wasm32", feature = "npm"))]

@@ -19,7 +19,6 @@ use wasm_bindgen::prelude::*;
 
 use crate::config::{Config, ConfigError, HostClock};
 use crate::driver::{self, Handle, Host};
-use crate::election::{Event, Input};
 use crate::job::{self, JobTarget};
 use crate::json::{self, Object, Writer};
 use crate::lease::Reading;
@@ -30,16 +29,12 @@ use crate::request::Parts;
 use crate::slots::Schedule;
 use crate::store::{Answer, Operation, Outcome, Store};
 use crate::task::Task;
+use crate::tick;
 use crate::vars;
 use crate::web::{JsHost, Link, Settled, Web};
 
 /// How long a tick may take from its scheduled time, in milliseconds, where nothing else is set.
 const SUSTAIN_MS: u64 = 57_000;
-
-/// How long before the end of its `sustain` a tick begins to park, in milliseconds: a usual store needs a tenth of
-/// it. Whatever is left of the minute nobody has authority, so it is short; a slow store may make the tick end later,
-/// by no more than the attempts of one write.
-const PARKING_MS: u64 = 1_000;
 
 /// A slot to check a schedule with that has no trigger yet.
 const SOME_SLOT_MS: u64 = 1;
@@ -155,70 +150,24 @@ async fn scheduled(
     web: Web,
 ) -> Result<String, String> {
     let setup = set_up(variables, web).map_err(|error| error.message())?;
-    let started_ms = setup.web.now().wall_ms;
-    let sustain_ms = setup.config.sustain_ms.unwrap_or(SUSTAIN_MS);
-    // A trigger that came early gets no more than its budget, one without a usable time gets that.
-    let from_ms = if scheduled_ms == 0 { started_ms } else { scheduled_ms.min(started_ms) };
     if let Some(target) = &setup.job {
-        let slot_ms = if scheduled_ms == 0 { started_ms } else { scheduled_ms };
+        let now_ms = setup.web.now().wall_ms;
+        let slot_ms = if scheduled_ms == 0 { now_ms } else { scheduled_ms };
         return one_slot(isolate, &setup, target, variables, slot_ms).await;
     }
-    tick(isolate, &setup, from_ms.saturating_add(sustain_ms)).await
-}
-
-/// Runs the job of one slot, and of those that must come before it.
-async fn one_slot(
-    isolate: &Isolate,
-    setup: &Setup,
-    target: &JobTarget,
-    variables: &str,
-    slot_ms: u64,
-) -> Result<String, String> {
-    let Setup { config, bucket, web, .. } = setup;
-    let variables = Object::read(variables.as_bytes()).unwrap_or_default();
-    let get = |name: &str| variables.get(name).and_then(json::text);
-    let settings = job::schedule(get, slot_ms).map_err(|error| error.message())?;
-    let schedule = Schedule::new(&settings, config).map_err(|error| error.message())?;
-    let handle = Handle::new(driver::new_schedule(web, config.clone(), schedule)?);
-    isolate.running.borrow_mut().push((handle.clone(), web.clone()));
-    let line = slot::run_slot(&handle, bucket, web, target).await;
-    isolate.running.borrow_mut().retain(|(other, _)| session_of(other) != session_of(&handle));
-    line
-}
-
-/// Runs one elector until `end_ms` on the wall clock and parks what it holds; says how it went.
-async fn tick(isolate: &Isolate, setup: &Setup, end_ms: u64) -> Result<String, String> {
-    let Setup { config, bucket, web, .. } = setup;
-    let left_ms = end_ms.saturating_sub(web.now().wall_ms);
-    if left_ms <= PARKING_MS {
+    let Setup { config, bucket, web, .. } = &setup;
+    let sustain_ms = config.sustain_ms.unwrap_or(SUSTAIN_MS);
+    let Some(leads_for_ms) = tick::leads_for_ms(scheduled_ms, web.now(), sustain_ms) else {
         return Ok("outcome=late requests=0".to_owned());
-    }
+    };
     let handle = Handle::new(driver::new_election(web, config.clone())?);
     isolate.running.borrow_mut().push((handle.clone(), web.clone()));
-    let mut terms = Vec::new();
-    let mut failure = None;
-    {
-        let run = pin!(driver::run(&handle, bucket, web, |event| match event {
-            Event::Acquired { term } => terms.push(term),
-            // This Worker has no work of its own yet, so it has stopped as soon as it should.
-            Event::Lost { term, .. } => handle.tell(Input::WorkEnded { term }),
-            Event::Failed(fault) => failure = Some(fault.message),
-            Event::NewLeader { .. } | Event::GivenUp => {}
-            Event::SlotClosed { .. } | Event::SlotsOver(_) => {}
-        }));
-        let until_park = pin!(web.sleep(left_ms - PARKING_MS));
-        if let Either::Right((_, run)) = select(run, until_park).await {
-            handle.tell(Input::Stop { park: true });
-            run.await;
-        }
-    }
+    let led = tick::tick(&handle, bucket, web, leads_for_ms).await;
     isolate.running.borrow_mut().retain(|(other, _)| session_of(other) != session_of(&handle));
-    if let Some(message) = failure {
-        return Err(message);
-    }
+    let led = led.map_err(|fault| fault.message)?;
     let requests = handle.requests();
-    let outcome = if terms.is_empty() { "followed" } else { "led" };
-    let term = terms.last().map_or_else(|| "none".to_owned(), u64::to_string);
+    let outcome = if led.is_some() { "led" } else { "followed" };
+    let term = led.map_or_else(|| "none".to_owned(), |term| term.to_string());
     let requests = (requests.read + requests.write).to_string();
     Ok(["outcome=", outcome, " term=", &term, " requests=", &requests].concat())
 }
@@ -249,6 +198,26 @@ async fn answer(
             (plain(500, &body), Some(error.message()))
         }
     }
+}
+
+/// Runs the job of one slot, and of those that must come before it.
+async fn one_slot(
+    isolate: &Isolate,
+    setup: &Setup,
+    target: &JobTarget,
+    variables: &str,
+    slot_ms: u64,
+) -> Result<String, String> {
+    let Setup { config, bucket, web, .. } = setup;
+    let variables = Object::read(variables.as_bytes()).unwrap_or_default();
+    let get = |name: &str| variables.get(name).and_then(json::text);
+    let settings = job::schedule(get, slot_ms).map_err(|error| error.message())?;
+    let schedule = Schedule::new(&settings, config).map_err(|error| error.message())?;
+    let handle = Handle::new(driver::new_schedule(web, config.clone(), schedule)?);
+    isolate.running.borrow_mut().push((handle.clone(), web.clone()));
+    let line = slot::run_slot(&handle, bucket, web, target).await;
+    isolate.running.borrow_mut().retain(|(other, _)| session_of(other) != session_of(&handle));
+    line
 }
 
 fn session_of(handle: &Handle) -> String {

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 /// Each module and the layer it lives on; a module may use its own layer's contracts and everything below.
-const LAYERS: [(&str, u32); 38] = [
+const LAYERS: [(&str, u32); 39] = [
     ("prelude", 0),
     ("lean", 0),
     ("planted", 0),
@@ -36,6 +36,7 @@ const LAYERS: [(&str, u32); 38] = [
     ("scheduled", 9),
     ("remote", 8),
     ("status", 8),
+    ("tick", 8),
     ("web", 8),
     ("bucket", 9),
     ("custom", 9),

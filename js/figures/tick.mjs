@@ -69,27 +69,37 @@ async function tickFor(store, count) {
     plain: () => fresh(oneModule('plain', PLAIN_WORKER), { EDGELECT_ENDPOINT: plainCounter.endpoint }),
     idle: () => fresh(oneModule('idle', IDLE_WORKER), {}),
   };
+  const prepare = async (names) => {
+    const isolates = {};
+    // One after the other, because each looks which process is its own.
+    for (const name of names) isolates[name] = await kinds[name]();
+    return isolates;
+  };
   const ticks = [];
   let watchers = [];
-  const startMs = performance.now() + 5_000;
+  let prepared = prepare(Object.keys(kinds));
+  await prepared;
+  const startMs = performance.now();
   for (let round = 0; round <= count; round += 1) {
     const last = round === count;
-    // One after the other, because each looks which process is its own.
-    const isolates = {};
-    for (const [kind, start] of Object.entries(kinds)) if (!last || kind === 'ours') isolates[kind] = await start();
+    const isolates = await prepared;
     await sleep(startMs + round * PERIOD_MS - performance.now());
+    // In good time, so that the next trigger finds its workerd started.
+    if (!last) prepared = sleep(PERIOD_MS / 2).then(() => prepare(round + 1 < count ? Object.keys(kinds) : ['ours']));
     const from = counter.seen.length;
     const firedMs = performance.now();
     const ends = Object.entries(isolates).map(async ([kind, isolate]) => [kind, await isolate.tick()]);
     // The last one is cut short, which is no error.
     const settled = Promise.allSettled(ends);
     const claim = await eventually(() => writesOf(counter, from)[0], 'leadership');
-    ticks.push({ firedMs, claim, cpuToClaimMs: isolates.ours.cpuMs() });
+    ticks.push({ claim });
     // Not before the Worker leads: the record of a new group is free for everybody.
     if (round === 0) watchers = await Promise.all(WAYS.map((follow) => watch(store, lockfilePath, { follow })));
     if (!last) {
+      await sleep(firedMs + START_MS - performance.now());
+      const startCpuMs = Object.fromEntries(Object.entries(isolates).map(([kind, isolate]) => [kind, isolate.cpuMs()]));
       const cpuMs = Object.fromEntries(await Promise.all(ends));
-      Object.assign(ticks.at(-1), { cpuMs, requests: counter.seen.length - from, park: writesOf(counter, from).at(-1) });
+      Object.assign(ticks.at(-1), { startCpuMs, cpuMs, requests: counter.seen.length - from, park: writesOf(counter, from).at(-1) });
     }
     await Promise.all(Object.values(isolates).map((isolate) => isolate.end()));
     await settled;
@@ -220,9 +230,13 @@ function report({ ticks, tried, changed }, late, count) {
   const mostGapMs = PERIOD_MS - PARKED_AT_MS + START_MS;
   const requests = Math.max(...whole.map((tick) => tick.requests));
   const parked = whole.filter(({ park }) => park.record.parked).length;
-  const cpu = (kind) => median(whole.map((tick) => tick.cpuMs[kind]));
-  const above = (kind) => whole.map(({ cpuMs }) => cpuMs.ours - cpuMs[kind]);
-  const cpuLine = (what, values, more) => line({
+  const cpu = (kind) => median(whole.map(({ cpuMs }) => cpuMs[kind]));
+  const above = (kind, of) => whole.map((tick) => of(tick).ours - of(tick)[kind]);
+  const total = above('plain', ({ cpuMs }) => cpuMs);
+  const start = above('plain', ({ startCpuMs }) => startCpuMs);
+  const perWrite = total.map((totalMs, index) => (totalMs - start[index]) / (RENEWALS + 1));
+  // What Cloudflare counts is known to Cloudflare alone, so these have no limit of their own.
+  const cpuLine = (what, values, more = {}) => line({
     what, value: Math.max(...values), shown: `${median(values).toFixed(1)} ms, at most ${Math.max(...values).toFixed(1)} ms`, ...more,
   });
   return {
@@ -242,16 +256,17 @@ function report({ ticks, tried, changed }, late, count) {
         what: 'subrequests of a tick', value: requests, shown: String(requests), most: FREE_SUBREQUESTS, readme: true,
         limit: `${FREE_SUBREQUESTS}, the free plan's`, against: `1 GET, 1 claim, ${RENEWALS} renewals, 1 park`,
       }),
-      cpuLine("CPU of a tick, workerd's whole process above an idle one", above('idle'), { against: `idle ${cpu('idle').toFixed(1)} ms` }),
-      cpuLine('CPU of a tick above a Worker that sends as many plain requests', above('plain'), {
-        most: FREE_CPU_MS, readme: true, limit: `${FREE_CPU_MS} ms, the free plan's`, against: `that Worker ${(cpu('plain') - cpu('idle')).toFixed(1)} ms above an idle one`,
+      cpuLine("CPU of a tick: workerd's whole process above an idle one", above('idle', ({ cpuMs }) => cpuMs), {
+        against: `idle ${cpu('idle').toFixed(1)} ms; as many plain requests ${(cpu('plain') - cpu('idle')).toFixed(1)} ms above that`,
       }),
-      cpuLine('the same from the event to leadership, HTTP and all', ticks.map((tick) => tick.cpuToClaimMs), {}),
+      cpuLine('CPU of a tick above as many plain requests', total, { readme: true, against: `Cloudflare's free plan: ${FREE_CPU_MS} ms by its own count` }),
+      cpuLine(`of that: the first ${START_MS / 1000} s, with the claim`, start),
+      cpuLine('of that: each renewal', perWrite),
       ...late.map(lateLine),
     ],
     notes: [
       `${count} whole minutes and the start of the next; times as the store's side of the wire saw them, from the park's arrival to the claim's answer.`,
-      'CPU is the time that all threads of a fresh workerd have computed, by the scheduler\'s own count, from the event to its end: HTTP stack, compiling the wasm\'s functions at their first call, garbage collection.',
+      'CPU is the time that all threads of a fresh workerd have computed, by the scheduler\'s own count, from the event to its end: compiling each function at its first call, garbage collection, caches that grew cold in 5 s; with an idle Worker subtracted also the HTTP stack, with plain requests only what it does more.',
     ],
   };
 }

@@ -1,0 +1,54 @@
+//! One cron tick: an elector leads until its time is nearly over, and parks what it holds for the
+//! next.
+
+use core::pin::pin;
+
+use futures::future::{Either, select};
+
+use crate::clock::Now;
+use crate::driver::{self, Handle, Host};
+use crate::election::{Event, Input};
+use crate::store::{Fault, Store};
+
+/// How long before the end of its time a tick begins to park, in milliseconds: a usual store needs
+/// a tenth of it. Whatever is left of the period nobody has authority, so it is short; a slow store
+/// may make the tick end later, by no more than the attempts of one write.
+pub const PARKING_MS: u64 = 1_000;
+
+/// How long a tick may lead from now on, in milliseconds, counted from the time that it was
+/// scheduled for; `None` where nothing is left of that. A trigger that came early gets no more than
+/// `sustain_ms`, one without a usable time (0) all of it.
+pub fn leads_for_ms(scheduled_ms: u64, now: Now, sustain_ms: u64) -> Option<u64> {
+    let from_ms = if scheduled_ms == 0 { now.wall_ms } else { scheduled_ms.min(now.wall_ms) };
+    let end_ms = from_ms.saturating_add(sustain_ms);
+    end_ms.saturating_sub(now.wall_ms).checked_sub(PARKING_MS).filter(|left_ms| *left_ms > 0)
+}
+
+/// Drives an election for so long and then parks; gives the last term that it led, if any.
+///
+/// # Errors
+/// The store cannot be used.
+pub async fn tick<S: Store, H: Host>(
+    handle: &Handle,
+    store: &S,
+    host: &H,
+    leads_for_ms: u64,
+) -> Result<Option<u64>, Fault> {
+    let (mut led, mut failure) = (None, None);
+    {
+        let run = pin!(driver::run(handle, store, host, |event| match event {
+            Event::Acquired { term } => led = Some(term),
+            // A tick has no work of its own yet, so it has stopped as soon as it should.
+            Event::Lost { term, .. } => handle.tell(Input::WorkEnded { term }),
+            Event::Failed(fault) => failure = Some(fault),
+            Event::NewLeader { .. } | Event::GivenUp => {}
+            Event::SlotClosed { .. } | Event::SlotsOver(_) => {}
+        }));
+        let until_park = pin!(host.sleep(leads_for_ms));
+        if let Either::Right((_, run)) = select(run, until_park).await {
+            handle.tell(Input::Stop { park: true });
+            run.await;
+        }
+    }
+    failure.map_or(Ok(led), Err)
+}

@@ -1,0 +1,432 @@
+//! Cron ticks on virtual time, as a seed draws them: late, doubled, on isolates that vanish, beside
+//! members that would like to lead as well. The real tick, the default settings, one clock.
+
+#[allow(dead_code)]
+#[path = "sim/chance.rs"]
+mod chance;
+#[allow(dead_code)]
+mod virtual_time;
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use chance::Chance;
+use edgelect::clock::Now;
+use edgelect::config::HostClock;
+use edgelect::driver::Requests;
+use edgelect::lease::{self, Lease, Reading};
+use edgelect::request::{Request, Response};
+use edgelect::store::memory::Memory;
+use edgelect::store::{Answer, Facts, Fault, FaultKind, Operation, Outcome, Store};
+use edgelect::tick::{PARKING_MS, leads_for_ms, tick};
+use edgelect::{Config, Follow, Handle, Host, Settings, init, new_election, run};
+use futures::executor::{LocalPool, block_on};
+use futures::future::{AbortHandle, FutureExt, abortable};
+use futures::task::LocalSpawnExt;
+use virtual_time::Virtual;
+
+const EPOCH_MS: u64 = 1_795_000_000_000;
+const PERIOD_MS: u64 = 60_000;
+const SUSTAIN_MS: u64 = 57_000;
+const LEASE_MS: u64 = 15_000;
+const SKEW_MS: u64 = 2_000;
+/// The longest that a request takes to the store, and its answer back.
+const WAY_MS: u64 = 100;
+/// A lease is parked 4 s before the next trigger is due; a claim takes two round trips.
+const MOST_LATE_MS: u64 = LEASE_MS - (PERIOD_MS - SUSTAIN_MS + PARKING_MS) - 4 * WAY_MS - 100;
+/// The subrequests that Cloudflare's free plan allows one event.
+const FREE_SUBREQUESTS: u64 = 50;
+/// How soon after a wait a follower looks again.
+const LOOK_MS: u64 = 1_000;
+const STEP_MS: u64 = 50;
+const MINUTES: u64 = 20;
+const SEEDS: u64 = 30;
+
+type Shared<T> = Rc<RefCell<T>>;
+
+/// A host in virtual time. With one clock it says when a timer holds it, as on Workers.
+#[derive(Clone)]
+struct Place {
+    time: Virtual,
+    single: bool,
+    due_ms: Shared<Vec<u64>>,
+    chance: Shared<Chance>,
+}
+
+struct Due(Place, u64);
+
+impl Drop for Due {
+    fn drop(&mut self) {
+        let mut due_ms = self.0.due_ms.borrow_mut();
+        let at = due_ms.iter().position(|due_ms| *due_ms == self.1).expect("it was set");
+        due_ms.swap_remove(at);
+    }
+}
+
+impl Host for Place {
+    fn now(&self) -> Now {
+        let ms = EPOCH_MS + self.time.now_ms.get();
+        let held = self.single && self.due_ms.borrow().iter().min() == Some(&ms);
+        Now { held, ..Now::new(ms, ms) }
+    }
+
+    async fn sleep(&self, ms: u64) {
+        let due_ms = self.now().mono_ms + ms;
+        self.due_ms.borrow_mut().push(due_ms);
+        let _due = Due(self.clone(), due_ms);
+        self.time.sleep(ms).await;
+    }
+
+    fn random(&self) -> Result<[u8; 16], String> {
+        let mut chance = self.chance.borrow_mut();
+        Ok((u128::from(chance.next()) << 64 | u128::from(chance.next())).to_le_bytes())
+    }
+
+    async fn fetch(&self, _request: Request, _limit: usize) -> Result<Response, String> {
+        Err("there is no network here".to_owned())
+    }
+}
+
+/// The way to the one store, which keeps a list of the records that it took and when.
+#[derive(Clone)]
+struct Wire {
+    time: Virtual,
+    memory: Memory,
+    chance: Shared<Chance>,
+    written: Shared<Vec<(u64, Lease)>>,
+    failing_per_mille: u64,
+}
+
+impl Wire {
+    async fn way(&self) {
+        let ms = self.chance.borrow_mut().between(1, WAY_MS);
+        self.time.sleep(ms).await;
+    }
+}
+
+impl Store for Wire {
+    async fn perform(&self, operation: Operation) -> Answer {
+        self.way().await;
+        let (fails, applied, slow) = {
+            let mut chance = self.chance.borrow_mut();
+            (chance.per_mille(self.failing_per_mille), chance.one_in(3), chance.one_in(4))
+        };
+        let body = match &operation {
+            Operation::Write { body, .. } => body.clone(),
+            Operation::Read { .. } => Vec::new(),
+        };
+        let mut answer = Answer { outcome: Outcome::Missing, facts: Facts::default() };
+        if !fails || applied {
+            answer = self.memory.perform(operation).await;
+            if let (Outcome::Written { .. }, Reading::Lease(lease)) =
+                (&answer.outcome, lease::read(&body))
+            {
+                self.written.borrow_mut().push((self.time.now_ms.get(), *lease));
+            }
+        }
+        if fails && slow {
+            return std::future::pending().await;
+        }
+        self.way().await;
+        if fails {
+            let cause = Fault::new(FaultKind::Network, "the answer is lost");
+            let outcome = Outcome::Unknown { retry_after_ms: None, cause };
+            answer = Answer { outcome, facts: Facts::default() };
+        }
+        answer
+    }
+
+    fn describe(&self) -> String {
+        "a store far away".to_owned()
+    }
+}
+
+/// What a seed's course is made of.
+#[derive(Clone, Copy, Default)]
+struct Course {
+    others: bool,
+    vanishing: bool,
+    failing_per_mille: u64,
+}
+
+/// One elector that runs.
+struct Living {
+    name: &'static str,
+    handle: Handle,
+    place: Place,
+    end: AbortHandle,
+}
+
+struct World {
+    time: Virtual,
+    pool: LocalPool,
+    wire: Wire,
+    chance: Shared<Chance>,
+    living: Shared<Vec<Living>>,
+    requests: Shared<Vec<Requests>>,
+    dated: bool,
+    course: Course,
+    seed: u64,
+}
+
+/// The worst of many courses.
+#[derive(Debug, Default)]
+struct Worst {
+    gap_ms: u64,
+    requests: u64,
+    ticks: usize,
+    terms: usize,
+    leaders: BTreeSet<&'static str>,
+}
+
+fn config(name: &str, cron: bool, follow: Follow) -> Config {
+    let settings = Settings {
+        lockfile_path: Some("leader/ticks.json".to_owned()),
+        server_id: Some(name.to_owned()),
+        clock: if cron { HostClock::One } else { HostClock::Two },
+        sustain_ms: cron.then_some(SUSTAIN_MS),
+        follow: Some(follow),
+        ..Settings::default()
+    };
+    Config::new(&settings).expect("the defaults are fine")
+}
+
+impl World {
+    fn new(seed: u64, course: Course) -> Self {
+        let time = Virtual::default();
+        let chance = Rc::new(RefCell::new(Chance::new(seed)));
+        let dated = chance.borrow_mut().one_in(2);
+        let clock = time.clone();
+        let memory = match dated {
+            true => Memory::new(move || EPOCH_MS + clock.now_ms.get()),
+            false => Memory::default(),
+        };
+        let written = Shared::default();
+        let wire = Wire {
+            time: time.clone(),
+            memory: memory.clone(),
+            chance: Rc::clone(&chance),
+            written,
+            failing_per_mille: course.failing_per_mille,
+        };
+        let mut world = Self {
+            time,
+            pool: LocalPool::new(),
+            wire,
+            chance,
+            living: Rc::default(),
+            requests: Rc::default(),
+            dated,
+            course,
+            seed,
+        };
+        let place = world.place(false);
+        let config = config("init", false, Follow::Balanced);
+        block_on(init(&memory, &place, &config)).expect("a new group");
+        world.pool.run_until_stalled();
+        world
+    }
+
+    fn place(&self, single: bool) -> Place {
+        let (time, chance) = (self.time.clone(), Rc::clone(&self.chance));
+        Place { time, single, due_ms: Rc::default(), chance }
+    }
+
+    fn begin(&mut self, name: &'static str, cron: bool, scheduled_ms: u64) {
+        let place = self.place(cron);
+        let leads_for_ms = leads_for_ms(EPOCH_MS + scheduled_ms, place.now(), SUSTAIN_MS);
+        if cron && leads_for_ms.is_none() {
+            return;
+        }
+        let follow = [Follow::Tight, Follow::Balanced, Follow::Frugal];
+        let follow = if cron { Follow::Balanced } else { self.chance.borrow_mut().pick(&follow) };
+        let election = new_election(&place, config(name, cron, follow)).expect("it has chance");
+        let handle = Handle::new(election);
+        let (wire, requests) = (self.wire.clone(), Rc::clone(&self.requests));
+        let work = {
+            let (handle, place) = (handle.clone(), place.clone());
+            async move {
+                match leads_for_ms.filter(|_| cron) {
+                    Some(ms) => {
+                        tick(&handle, &wire, &place, ms).await.expect("the store can be used");
+                        requests.borrow_mut().push(handle.requests());
+                    }
+                    None => run(&handle, &wire, &place, |_| {}).await,
+                }
+            }
+        };
+        let (work, end) = abortable(work);
+        let work = work.map(|_| ());
+        self.pool.spawner().spawn_local(work).expect("the pool is alive");
+        self.living.borrow_mut().push(Living { name, handle, place, end });
+    }
+
+    /// The one that has authority now; never more than one.
+    fn leader(&self) -> Option<&'static str> {
+        let living = self.living.borrow();
+        let leads = |one: &&Living| one.handle.authority(one.place.now()).is_some();
+        let leaders: Vec<_> = living.iter().filter(leads).map(|one| one.name).collect();
+        assert!(leaders.len() <= 1, "seed {}: {leaders:?} at once", self.seed);
+        leaders.first().copied()
+    }
+
+    /// Ends an isolate without any notice.
+    fn vanish(&mut self) {
+        let mut living = self.living.borrow_mut();
+        let isolates: Vec<usize> =
+            (0..living.len()).filter(|at| living[*at].place.single).collect();
+        if isolates.is_empty() {
+            return;
+        }
+        let at = self.chance.borrow_mut().pick(&isolates);
+        let gone = living.swap_remove(at);
+        self.requests.borrow_mut().push(gone.handle.requests());
+        gone.end.abort();
+    }
+
+    fn draws_once_a_minute(&self) -> bool {
+        self.chance.borrow_mut().one_in(PERIOD_MS / STEP_MS)
+    }
+
+    /// Draws when the triggers of all minutes come: each once or twice, on time or late.
+    fn triggers(&self) -> Vec<(u64, u64, &'static str)> {
+        let mut chance = self.chance.borrow_mut();
+        let mut triggers = Vec::new();
+        let names = if self.course.others { &["worker", "another"][..] } else { &["worker"] };
+        for (minute, name) in
+            (0..MINUTES).flat_map(|minute| names.iter().map(move |name| (minute, *name)))
+        {
+            let scheduled_ms = minute * PERIOD_MS;
+            let late_ms = if chance.one_in(3) { chance.between(0, MOST_LATE_MS) } else { 0 };
+            // The first tick of all begins the group.
+            let late_ms = if minute == 0 { u64::from(name == "another") * 5_000 } else { late_ms };
+            triggers.push((scheduled_ms + late_ms, scheduled_ms, name));
+            while chance.one_in(3) {
+                let late_ms = late_ms + chance.span(PERIOD_MS);
+                triggers.push((scheduled_ms + late_ms, scheduled_ms, name));
+            }
+        }
+        triggers.sort_unstable();
+        triggers
+    }
+
+    fn play(mut self) -> Worst {
+        let mut worst = Worst::default();
+        let mut triggers = self.triggers().into_iter().peekable();
+        let (mut led_ms, mut calm_ms) = (None, 0);
+        let mut server = self.course.others;
+        for now_ms in (0..MINUTES * PERIOD_MS).step_by(STEP_MS as usize) {
+            while triggers.peek().is_some_and(|(at_ms, ..)| *at_ms <= now_ms) {
+                let (_, scheduled_ms, name) = triggers.next().expect("it was peeked at");
+                self.begin(name, true, scheduled_ms);
+            }
+            if server && now_ms >= 3_000 {
+                self.begin("server", false, 0);
+                server = false;
+            }
+            self.time.pass(&mut self.pool, STEP_MS);
+            self.living.borrow_mut().retain(|one| !one.end.is_aborted());
+            if self.course.vanishing && now_ms >= calm_ms && self.draws_once_a_minute() {
+                self.vanish();
+                // Time for the next to lead, so that one loss is measured and not a row of them.
+                calm_ms = now_ms + 3 * PERIOD_MS;
+            }
+            if let Some(leader) = self.leader() {
+                worst.leaders.insert(leader);
+                let since_ms = led_ms.replace(now_ms).map_or(0, |before_ms| now_ms - before_ms);
+                worst.gap_ms = worst.gap_ms.max(since_ms);
+            }
+        }
+        self.judge(&mut worst);
+        worst
+    }
+
+    /// Holds the records that the store took against the rules.
+    fn judge(&self, worst: &mut Worst) {
+        let (seed, written) = (self.seed, self.wire.written.borrow());
+        for pair in written.windows(2) {
+            let [(before_ms, before), (at_ms, after)] = pair else { unreachable!("two at a time") };
+            if before.session == after.session {
+                continue;
+            }
+            worst.terms += 1;
+            assert!(after.term > before.term, "seed {seed}: {before:?}, then {after:?}");
+            let parked = before.parked && before.leader_id == after.leader_id;
+            let waited_ms = at_ms - before_ms;
+            let free = before.released() || parked;
+            let lease_ms = before.lease_ms.expect("each of ours has one");
+            assert!(
+                free || waited_ms >= lease_ms,
+                "seed {seed}: {} waited {waited_ms} ms for {before:?}",
+                after.leader_id
+            );
+        }
+        let requests = self.requests.borrow();
+        worst.ticks = requests.len();
+        worst.requests =
+            requests.iter().map(|requests| requests.read + requests.write).max().unwrap_or(0);
+    }
+}
+
+/// Plays many courses; gives the worst of those with a store that names the time, and of those
+/// without.
+fn play(course: Course) -> [Worst; 2] {
+    let mut worst = [Worst::default(), Worst::default()];
+    for seed in 0..SEEDS {
+        let world = World::new(seed, course);
+        let found = &mut worst[usize::from(!world.dated)];
+        let Worst { gap_ms, requests, ticks, terms, leaders } = world.play();
+        found.gap_ms = found.gap_ms.max(gap_ms);
+        found.requests = found.requests.max(requests);
+        found.ticks += ticks;
+        found.terms += terms;
+        found.leaders.extend(leaders);
+    }
+    println!("with a Date {:?}\nwithout one {:?}", worst[0], worst[1]);
+    worst
+}
+
+#[test]
+fn c55_a_trigger_a_minute_keeps_the_lease_from_all_others_however_late_or_often_it_comes() {
+    let course = Course { others: true, ..Course::default() };
+    for worst in play(course) {
+        assert_eq!(worst.leaders, ["worker"].into());
+        let most_ms = PERIOD_MS - SUSTAIN_MS + PARKING_MS + MOST_LATE_MS + 4 * WAY_MS + 2 * STEP_MS;
+        assert!(worst.gap_ms <= most_ms, "{} ms without authority", worst.gap_ms);
+        assert!(worst.requests <= FREE_SUBREQUESTS, "{} requests in one tick", worst.requests);
+        assert!(worst.terms as u64 >= MINUTES, "{} terms", worst.terms);
+    }
+}
+
+#[test]
+fn c52_c53_isolates_that_vanish_cost_a_lease_and_never_two_lead() {
+    let [dated, undated] = play(Course { vanishing: true, ..Course::default() });
+    // Gone just after its claim, and the next trigger as late as may be.
+    let empty_ms = PERIOD_MS + MOST_LATE_MS;
+    let claim_ms = 4 * WAY_MS + 2 * STEP_MS;
+    // The store's clock proves the lease over, less storeSkew and what whole seconds hide.
+    assert!(dated.gap_ms <= empty_ms + claim_ms, "{} ms with a Date", dated.gap_ms);
+    // Without one a new isolate watches for a whole lease and storeSkew, and looks soon after.
+    let watched_ms = LEASE_MS + SKEW_MS + LOOK_MS;
+    assert!(undated.gap_ms <= empty_ms + watched_ms + claim_ms, "{} ms", undated.gap_ms);
+    for worst in [dated, undated] {
+        assert!(worst.requests <= FREE_SUBREQUESTS, "{} requests in one tick", worst.requests);
+    }
+}
+
+#[test]
+fn c52_c53_isolates_that_vanish_beside_others_leave_one_leader_at_a_time() {
+    for worst in play(Course { others: true, vanishing: true, ..Course::default() }) {
+        assert_eq!(worst.leaders, ["another", "server", "worker"].into());
+        assert!(worst.requests <= FREE_SUBREQUESTS, "{} requests in one tick", worst.requests);
+    }
+}
+
+#[test]
+fn c54_one_leads_at_a_time_whatever_the_store_fails_to_do() {
+    for failing_per_mille in [50, 500, 900] {
+        print!("{failing_per_mille} per mille of all requests fail: ");
+        play(Course { failing_per_mille, others: true, ..Course::default() });
+    }
+}
