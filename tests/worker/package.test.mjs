@@ -6,7 +6,7 @@ import { Miniflare, convertV4MiniflareOptions } from 'miniflare';
 import { bucketOptions, credentials, freshKey, getLease } from '../js/bucket.mjs';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
-const MODULES = ['tests/worker/ten-lines.js', ...['workerd', 'elector', 'engine', 'host', 'credentials', 'errors', 'storage', 'dist/edgelect'].map((name) => `js/${name}.js`)];
+const MODULES = ['tests/worker/ten-lines.js', ...['workerd', 'elector', 'engine', 'host', 'credentials', 'errors', 'storage', 'r2', 'dist/edgelect'].map((name) => `js/${name}.js`)];
 
 test('the README\'s Worker runs the npm package in workerd: each trigger leads once and releases', async () => {
   const lockfilePath = freshKey('ten-lines');

@@ -1,46 +1,9 @@
 import assert from 'node:assert/strict';
-import { readdirSync } from 'node:fs';
-import { after, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
+import { test } from 'node:test';
 import { Elector, S3Storage } from 'edgelect';
-import { Miniflare, convertV4MiniflareOptions } from 'miniflare';
 import { bucketOptions, credentials, freshKey, getLease, until } from '../js/bucket.mjs';
 import { startProxy } from '../js/proxy.mjs';
-
-const root = fileURLToPath(new URL('../../', import.meta.url));
-const isolates = [];
-
-after(() => Promise.all(isolates.map((isolate) => isolate.dispose())));
-
-/** What the build made: the wasm, its glue, and the snippets that the glue imports. */
-const built = () =>
-  readdirSync(`${root}build/worker`, { recursive: true })
-    .filter((name) => /(\.js|\.wasm)$/.test(name))
-    .map((name) => ({
-      type: name.endsWith('.wasm') ? 'CompiledWasm' : 'ESModule',
-      path: `${root}build/worker/${name}`,
-    }));
-
-/** One workerd process with one isolate of the deployable Worker. */
-const isolate = async (bindings, entry = 'js/worker.js') => {
-  const lines = [];
-  const options = convertV4MiniflareOptions({
-    modules: [...new Set([entry, ...['worker', 'host', 'errors'].map((name) => `js/${name}.js`)])]
-      .map((path) => ({ type: 'ESModule', path: `${root}${path}` })).concat(built()),
-    modulesRoot: root,
-    compatibilityDate: '2026-11-01',
-    bindings,
-    handleStructuredLogs: ({ message }) => lines.push(message),
-  });
-  const worker = new Miniflare(options);
-  isolates.push(worker);
-  await worker.ready;
-  return {
-    ask: (path = '/health/leadership', init) => worker.dispatchFetch(`http://worker${path}`, init),
-    tick: async (scheduledTime = new Date()) => (await worker.getWorker()).scheduled({ cron: '* * * * *', scheduledTime }),
-    logged: () => lines.join('\n'),
-  };
-};
+import { healthy, isolate } from './isolate.mjs';
 
 const newGroup = async () => {
   const lockfilePath = freshKey('worker');
@@ -57,11 +20,6 @@ const newGroup = async () => {
     EDGELECT_STORE_SKEW: '500',
     EDGELECT_SUSTAIN: '6500',
   };
-};
-
-const healthy = (worker) => async () => {
-  const answer = await worker.ask();
-  return answer.status === 200 ? answer : void (await answer.text());
 };
 
 test('c55 a tick leads, parks at its end, and the next tick takes over at once in a new isolate', async () => {
@@ -157,7 +115,7 @@ test('a missing or wrong variable is named, in the log and in a 500 that shows n
 });
 
 test('an instance of the wasm that broke down is replaced for the next event', async () => {
-  const worker = await isolate(await newGroup(), 'tests/worker/trap.js');
+  const worker = await isolate(await newGroup(), { entry: 'tests/worker/trap.js' });
   assert.equal((await worker.ask()).status, 404);
   assert.equal(await (await worker.ask('/break')).text(), 'broken');
   const answer = await worker.ask();

@@ -1,0 +1,54 @@
+// One workerd process with one isolate of the deployable Worker, as the tests ask and tick it.
+import { readdirSync } from 'node:fs';
+import { after } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { Miniflare, convertV4MiniflareOptions } from 'miniflare';
+
+export const root = fileURLToPath(new URL('../../', import.meta.url));
+const SOURCES = ['worker', 'groups', 'host', 'r2', 'errors'].map((name) => `js/${name}.js`);
+const running = new Set();
+
+after(() => Promise.all([...running].map((worker) => worker.dispose())));
+
+/** What the build made: the wasm, its glue, and the snippets that the glue imports. */
+const built = () =>
+  readdirSync(`${root}build/worker`, { recursive: true })
+    .filter((name) => /(\.js|\.wasm)$/.test(name))
+    .map((name) => ({
+      type: name.endsWith('.wasm') ? 'CompiledWasm' : 'ESModule',
+      path: `${root}build/worker/${name}`,
+    }));
+
+/** `more` are Miniflare's own options, such as `r2Buckets`. */
+export const isolate = async (bindings, { entry = 'js/worker.js', ...more } = {}) => {
+  const lines = [];
+  const options = convertV4MiniflareOptions({
+    modules: [...new Set([entry, ...SOURCES])]
+      .map((path) => ({ type: 'ESModule', path: `${root}${path}` })).concat(built()),
+    modulesRoot: root,
+    compatibilityDate: '2026-11-01',
+    bindings,
+    handleStructuredLogs: ({ message }) => lines.push(message),
+    ...more,
+  });
+  const worker = new Miniflare(options);
+  running.add(worker);
+  await worker.ready;
+  return {
+    ask: (path = '/health/leadership', init) => worker.dispatchFetch(`http://worker${path}`, init),
+    tick: async (scheduledTime = new Date(), cron = '* * * * *') => (await worker.getWorker()).scheduled({ cron, scheduledTime }),
+    logged: () => lines.join('\n'),
+    bucket: (name = 'EDGELECT_R2') => worker.getR2Bucket(name),
+    /** Ends the process with SIGKILL, whatever it is doing. */
+    kill: async () => {
+      running.delete(worker);
+      await worker.dispose();
+    },
+  };
+};
+
+/** The answer of a leader, or nothing yet. */
+export const healthy = (worker, path) => async () => {
+  const answer = await worker.ask(path);
+  return answer.status === 200 ? answer : void (await answer.text());
+};
