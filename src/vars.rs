@@ -293,7 +293,8 @@ fn value(var: &str, text: &str, kind: Kind) -> Result<String, ConfigError> {
     json.ok_or_else(|| ConfigError::new(var, quoted(first(text, 60)), &[rule]))
 }
 
-/// Says a setting's error by the name of its variable, which is what the reader has before them.
+/// Says a setting's error by the name of its variable, which is what the reader has before them, and no more of its value
+/// than helps.
 pub fn by_variable(error: ConfigError) -> ConfigError {
     let found = VARS.iter().find(|(_, option, _)| *option == error.field);
     let field = match (found, error.field.as_str()) {
@@ -304,7 +305,9 @@ pub fn by_variable(error: ConfigError) -> ConfigError {
         (None, "pathStyle") => "EDGELECT_PATH_STYLE".to_owned(),
         (None, _) => error.field,
     };
-    ConfigError { field, ..error }
+    let shown = first(&error.value, 60);
+    let value = if shown == error.value { error.value } else { [shown, "…"].concat() };
+    ConfigError { field, value, ..error }
 }
 
 #[cfg(test)]
