@@ -379,4 +379,41 @@ mod tests {
         let read = secrets(of(&aws)).ok().unwrap();
         assert_eq!(read.session_token.as_deref(), Some("c"));
     }
+
+    #[test]
+    fn a_name_that_nobody_reads_and_a_value_that_is_no_text_are_refused_unseen() {
+        let check = |json: &str| check_names(&Object::read(json.as_bytes()).unwrap());
+        let every = r#"{"EDGELECT_SUSTAIN":"1","EDGELECT_BUCKET":"b","EDGELECT_JOB_SECRET":"s","EDGELECT_R2":null}"#;
+        assert_eq!(check(every), Ok(()), "what R2 is bound to is told by `binds_r2`");
+        assert_eq!(check(r#"{"AWS_PROFILE":null,"JOB":null}"#), Ok(()));
+        for (name, value) in [
+            ("EDGELECT_SUSTIAN", "\"hidden\""),
+            ("EDGELECT_SUSTAIN", "null"),
+            ("EDGELECT_JOB_SECRET", "null"),
+            ("AWS_SESSION_TOKEN", "null"),
+        ] {
+            let error = check(&format!("{{\"{name}\":{value}}}")).unwrap_err();
+            assert_eq!(error.field, name);
+            assert!(!error.message().contains("hidden"));
+        }
+    }
+
+    #[test]
+    fn two_stores_are_refused_and_an_endpoint_decides() {
+        let binds = |json: &str| binds_r2(&Object::read(json.as_bytes()).unwrap());
+        let refused = |json: &str| binds(json).unwrap_err().field;
+        assert_eq!(binds(r#"{"EDGELECT_R2":true}"#), Ok(true));
+        assert_eq!(binds(r#"{"EDGELECT_R2":true,"EDGELECT_BUCKET":""}"#), Ok(true));
+        let endpoint =
+            r#"{"EDGELECT_R2":true,"EDGELECT_ENDPOINT":"https://a","EDGELECT_BUCKET":"b"}"#;
+        assert_eq!(binds(endpoint), Ok(false));
+        assert_eq!(binds(r#"{"EDGELECT_BUCKET":"b"}"#), Ok(false));
+        for var in ["EDGELECT_BUCKET", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"] {
+            assert_eq!(refused(&format!("{{\"EDGELECT_R2\":true,\"{var}\":\"b\"}}")), var);
+        }
+        for value in ["null", "false", "\"edgelect\"", "1"] {
+            assert_eq!(refused(&format!("{{\"EDGELECT_R2\":{value}}}")), "EDGELECT_R2");
+        }
+        assert_eq!(refused("{}"), "EDGELECT_BUCKET");
+    }
 }

@@ -43,6 +43,14 @@ test('a group that can\'t run hides no other, and is told by its name and its ow
   assert.deepEqual(await asked(worker, 'reports.json'), { status: 500, error: 'edgelect is not configured', variable: 'EDGELECT_SUSTAIN__REPORTS' });
 });
 
+test('an event that fails with one group fails when the others have ended', async () => {
+  const worker = await isolate(VARIABLES, { ...R2, entry: 'tests/worker/failing-group.js' });
+  const { outcome } = await worker.tick();
+  assert.equal(outcome, 'exception');
+  assert.match(worker.logged(), /^edgelect: group=reports Error: a broken binding$/m);
+  assert.match(worker.logged(), /^edgelect tick: group=mail-out outcome=led/m);
+});
+
 test('a group runs on the trigger that it names, and a trigger that is nobody\'s says so', async () => {
   const worker = await isolate({ ...VARIABLES, EDGELECT_CRON__REPORTS: '0 * * * *', EDGELECT_CRON: '*/5 * * * *' }, R2);
   await worker.tick(new Date(), '1 1 1 1 1');
