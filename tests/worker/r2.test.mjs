@@ -114,6 +114,8 @@ test('c52 of two fresh isolates on one R2 the first is killed while it leads, an
   await first.kill();
   await dying;
   const second = await isolate({ ...VARIABLES, EDGELECT_SERVER_ID: 'second' }, shared);
+  const left = await leaseIn(await second.bucket());
+  assert.deepEqual([left.session, left.parked], [dead.session, false], 'the second finds what the first left, in the middle of its work');
   const startMs = Date.now();
   const ticking = second.tick();
   const lease = await until(async () => {
@@ -122,6 +124,7 @@ test('c52 of two fresh isolates on one R2 the first is killed while it leads, an
   });
   const tookMs = Date.now() - startMs;
   assert.ok(lease.term > dead.term);
+  assert.equal(lease.transitions, dead.transitions + 1);
   // Without a `Date` the lease is watched for as long as it may last, storeSkew more on a host with one clock.
   assert.ok(tookMs >= 2000 && tookMs < 8000, `taken after ${tookMs} ms`);
   await until(healthy(second));
