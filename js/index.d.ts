@@ -180,10 +180,11 @@ export interface R2BucketBinding {
     readonly body: object;
     arrayBuffer(): Promise<ArrayBuffer>;
   } | null>;
+  /** `onlyIf` gets `Headers`, whose type is not the same everywhere. */
   put(
     key: string,
     value: Uint8Array,
-    options: { onlyIf: { etagMatches?: string; etagDoesNotMatch?: string } },
+    options: { onlyIf: any },
   ): Promise<{ readonly httpEtag: string } | null>;
 }
 

@@ -29,17 +29,17 @@ export class R2Storage {
 
   async putIfMatch(key, body, etag, options) {
     options?.signal?.throwIfAborted();
-    const onlyIf = etag === null ? { etagDoesNotMatch: '*' } : { etagMatches: unquoted(etag) };
-    const written = await this.#bucket.put(key, body, { onlyIf });
+    const written = await this.#bucket.put(key, body, { onlyIf: conditionOf(etag) });
     return written === null ? null : { etag: written.httpEtag };
   }
 }
 
-/** A condition wants the etag without its quotes, and takes a star for any object at all. */
-const unquoted = (etag) => {
-  const [, plain] = /^"([^"*,\s]+)"$/.exec(etag) ?? [];
-  if (plain === undefined) throw wrongOption('etag', etag, 'must be null or the etag of an earlier answer, with its quotes');
-  return plain;
+/** As headers: in the other form, `{ etagDoesNotMatch: '*' }`, a runtime of 2024 or before takes the star for an etag that no
+ * object has, and overwrites (workerd issue 2572). A star in place of an etag would be any object at all. */
+const conditionOf = (etag) => {
+  if (etag === null) return new Headers({ 'if-none-match': '*' });
+  if (!/^"[^"*,\s]+"$/.test(etag)) throw wrongOption('etag', etag, 'must be null or the etag of an earlier answer, with its quotes');
+  return new Headers({ 'if-match': etag });
 };
 
 const bodyOf = async (found) => {
