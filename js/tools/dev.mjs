@@ -4,11 +4,13 @@ import { NODE_24, ROOT } from './paths.mjs';
 import { fail } from './run.mjs';
 import { ensure } from './setup.mjs';
 
-const HELP = `npm run dev   sets up, builds, and runs the Worker on http://127.0.0.1:8787 with a local R2 bucket; Ctrl-C ends it
-              more options go to wrangler dev: npm run dev -- --port 8000
+const linesFor = (port) => `Fire the cron:   curl 'http://127.0.0.1:${port}/__scheduled?cron=*+*+*+*+*' &    (a tick lasts a minute)
+Ask the leader:  curl http://127.0.0.1:${port}/health/leadership    (a new group has none for its first 20 s or so)`;
 
-Fire the cron:   curl 'http://127.0.0.1:8787/__scheduled?cron=*+*+*+*+*'
-Ask the leader:  curl http://127.0.0.1:8787/health/leadership`;
+const HELP = `npm run dev   sets up, builds, and runs the Worker on http://127.0.0.1:8787 with an R2 bucket of its own; Ctrl-C ends it
+              options go to wrangler dev: npm run dev -- --port 8000
+
+${linesFor(8787)}`;
 
 async function main(args) {
   if (args.includes('--help') || args.includes('-h')) {
@@ -20,6 +22,7 @@ async function main(args) {
   await build(['worker']);
   const { QUIET_AND_OFFLINE, WRANGLER } = await import('./wrangler.mjs');
   const { spawnKept } = await import('./cleanup.mjs');
+  console.log(linesFor(args.includes('--port') ? args[args.indexOf('--port') + 1] : 8787));
   const child = spawnKept(NODE_24, [WRANGLER, 'dev', '--test-scheduled', '--ip', '127.0.0.1', ...args], {
     cwd: ROOT, env: { ...process.env, ...QUIET_AND_OFFLINE }, stdio: ['ignore', 'inherit', 'inherit'],
   });
