@@ -5,7 +5,7 @@ import { SlotRuns } from './slots.js';
 import { S3Storage, bucketOf } from './storage.js';
 
 export { EdgelectError } from './errors.js';
-export { MemoryStorage, S3Storage } from './storage.js';
+export { MemoryStorage, R2Storage, S3Storage } from './storage.js';
 
 const CALLBACKS = ['onAcquireLeadership', 'onLoseLeadership', 'onNewLeader'];
 const HEALTH_PATH = '/health/leadership';

@@ -5,6 +5,8 @@ export declare const Elector: typeof edgelect.Elector;
 export type Elector = edgelect.Elector;
 export declare const S3Storage: typeof edgelect.S3Storage;
 export type S3Storage = edgelect.S3Storage;
+export declare const R2Storage: typeof edgelect.R2Storage;
+export type R2Storage = edgelect.R2Storage;
 export declare const MemoryStorage: typeof edgelect.MemoryStorage;
 export type MemoryStorage = edgelect.MemoryStorage;
 export declare const EdgelectError: typeof edgelect.EdgelectError;
@@ -15,6 +17,7 @@ export type {
   ElectorOptions,
   LostLeadership,
   LostReason,
+  R2BucketBinding,
   ScheduledOptions,
   ScheduledResult,
   SlotRun,

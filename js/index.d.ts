@@ -127,7 +127,7 @@ export interface TimingOptions {
 
 export interface ElectorOptions extends TimingOptions {
   /** Default: S3 from the variables `EDGELECT_*` and `AWS_*`; Deno shows them only with `--allow-env`. */
-  storage?: S3Storage | MemoryStorage | Storage;
+  storage?: S3Storage | R2Storage | MemoryStorage | Storage;
   /** The key of the lease object; it names the group. From `EDGELECT_LOCKFILE_PATH` where `storage` is left
    * out as well. */
   lockfilePath?: string;
@@ -237,6 +237,39 @@ export class S3Storage {
     /** `endpoint/bucket/key` instead of `bucket.endpoint/key`. Default: true except on AWS. */
     pathStyle?: boolean;
   });
+}
+
+/** What is used of an R2 bucket binding: `R2Bucket` of @cloudflare/workers-types fits. */
+export interface R2BucketBinding {
+  head(key: string): Promise<object | null>;
+  get(key: string): Promise<{
+    readonly size: number;
+    readonly httpEtag: string;
+    readonly uploaded: Date;
+    readonly body: object;
+    arrayBuffer(): Promise<ArrayBuffer>;
+  } | null>;
+  /** `onlyIf` gets `Headers`, whose type is not the same everywhere. */
+  put(
+    key: string,
+    value: Uint8Array,
+    options: { onlyIf: any },
+  ): Promise<{ readonly httpEtag: string } | null>;
+}
+
+/** An R2 bucket that the Worker is bound to (`[[r2_buckets]]` in wrangler.toml): no credentials. R2 tells no time
+ * of its own here, so the age of a lease is watched: whoever takes over a dead leader's waits for a whole lease. */
+export class R2Storage implements Storage {
+  #private;
+  constructor(binding: R2BucketBinding);
+  /** Of a body of more than 65,537 bytes only so many: no record is that long. */
+  get(key: string, options?: { signal?: AbortSignal | null } | null): Promise<StoredObject | null>;
+  putIfMatch(
+    key: string,
+    body: Uint8Array,
+    etag: string | null,
+    options?: { signal?: AbortSignal | null } | null,
+  ): Promise<{ etag: string } | null>;
 }
 
 /** Keeps leases in this process: for tests and demonstrations. Share one instance among the members. */

@@ -2,6 +2,8 @@ import { expiryOf, keeper, plainCredentials } from './credentials.js';
 import { checkedBucket } from './engine.js';
 import { toJson, wrongOption } from './errors.js';
 
+export { R2Storage } from './r2.js';
+
 const buckets = new WeakMap();
 
 /** What the elector needs of an `S3Storage`: `{ json, credentials }` or `{ json, provider }`; not for applications,

@@ -1,8 +1,10 @@
 // The Worker's entry: hands Cloudflare's events to the wasm as texts, which knows the rest.
 import module from '../build/worker/edgelect_bg.wasm';
 import { RawWorker, __wbg_reset_state, initSync } from '../build/worker/edgelect.js';
+import { Refused, groupAt, groupsOf, isFor } from './groups.js';
 import { Host } from './host.js';
 import { callJob } from './job.js';
+import { R2Storage, isR2Bucket } from './r2.js';
 
 initSync({ module });
 let worker = new RawWorker();
@@ -12,8 +14,7 @@ const events = new Set();
 export default {
   async fetch(request, env) {
     const { method, url } = request;
-    const answer = await handled(env, (host) => worker.fetch(method, url, variables(env), host));
-    const { status, etag, body, problem } = answer;
+    const { status, etag, body, problem } = await answered(env, method, url);
     if (problem) console.error(`edgelect: ${problem}`);
     const headers = { 'content-type': 'application/json', 'cache-control': 'no-store' };
     if (etag) headers.etag = etag;
@@ -22,30 +23,81 @@ export default {
   },
 
   async scheduled(event, env) {
-    const { line, problem } = await handled(env, (host) => worker.scheduled(Math.max(event.scheduledTime, 0), variables(env), host));
-    if (problem) console.error(`edgelect: ${problem}`);
-    else console.log(`edgelect tick: ${line}`);
+    let groups;
+    try {
+      groups = groupsOf(env).filter((group) => isFor(group, event.cron));
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      return console.error(`edgelect: ${error.message}`);
+    }
+    if (groups.length === 0) console.warn(`edgelect: no group is for the trigger "${event.cron}"; see EDGELECT_CRON`);
+    const ends = await Promise.allSettled(groups.map((group) => tick(group, event)));
+    // Only now: an event that has failed may take with it what is still under way.
+    const failed = ends.find(({ status }) => status === 'rejected');
+    if (failed) throw failed.reason;
   },
 };
+
+/** One group's part of a trigger, told in the log under the group's name. */
+async function tick(group, { scheduledTime }) {
+  const name = group.name === undefined ? '' : `group=${group.name} `;
+  try {
+    const { line, problem } = await ofGroup(group, (texts, host) => worker.scheduled(Math.max(scheduledTime, 0), texts, host));
+    if (problem) console.error(`edgelect: ${name}${problem}`);
+    else console.log(`edgelect tick: ${name}${line}`);
+  } catch (error) {
+    console.error(`edgelect: ${name}${error}`);
+    throw error;
+  }
+}
+
+async function answered(env, method, url) {
+  try {
+    const group = groupAt(groupsOf(env), new URL(url).searchParams.get('group'));
+    if (!group) return { status: 404, body: '{"error":"no such group"}' };
+    const answer = await ofGroup(group, (texts, host) => worker.fetch(method, url, texts, host));
+    return answer.variable ? notConfigured(answer) : answer;
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    return notConfigured({ variable: error.variable, problem: error.message });
+  }
+}
+
+/** Names the variable and nothing of its value, which may be a secret in the wrong place. */
+function notConfigured({ variable, problem }) {
+  return { status: 500, body: JSON.stringify({ error: 'edgelect is not configured', variable }), problem };
+}
+
+/** Moves one event of one group to its end. A variable that it could not use is told by the name under which it was set. */
+async function ofGroup({ env, source }, begin) {
+  const storage = isR2Bucket(env.EDGELECT_R2) ? new R2Storage(env.EDGELECT_R2) : undefined;
+  const job = (order, signal) => callJob(order, env.JOB, signal);
+  const texts = variables(env);
+  const end = await handled((host) => begin(texts, host), { storage, job });
+  const { variable, problem } = end;
+  if (!variable) return end;
+  const set = source(variable);
+  return { ...end, variable: set, problem: problem.replace(`${variable} = `, () => `${set} = `) };
+}
 
 /** Says that an event met a broken instance before anything of it had left. */
 class NothingDone extends Error {}
 
-async function handled(env, begin) {
+async function handled(begin, means) {
   try {
-    return await moved(env, begin);
+    return await moved(begin, means);
   } catch (error) {
     if (!(error instanceof NothingDone)) throw error;
   }
   try {
-    return await moved(env, begin);
+    return await moved(begin, means);
   } catch (error) {
     throw error instanceof NothingDone ? error.cause : error;
   }
 }
 
-/** Moves one event through the wasm until it has ended. */
-async function moved(env, begin) {
+/** Moves one event through the wasm until it has ended; `means` are what the host calls besides what every runtime has. */
+async function moved(begin, means) {
   return new Promise((resolve, reject) => {
     let raw;
     let left = false;
@@ -66,8 +118,7 @@ async function moved(env, begin) {
         replace(error);
       }
     };
-    const job = (order, signal) => callJob(order, env.JOB, signal);
-    const host = new Host({ job, settle: (...how) => turn(() => raw.settle(...how)) });
+    const host = new Host({ ...means, settle: (...how) => turn(() => raw.settle(...how)) });
     const end = (error) => {
       events.delete(end);
       host.close();
@@ -89,14 +140,13 @@ function replace(error) {
 }
 
 // Variables and secrets as the texts that they would be in an environment; wrangler.toml may give a number or a flag.
-// What has no text is kept as something that no option accepts, so that it is refused by name.
+// A bucket is told by `true`, and whatever else has no text by `null`, which is refused by name where a text is needed.
 function variables(env) {
   const texts = {};
-  for (const name of Object.keys(env)) {
-    const value = env[name];
+  for (const [name, value] of Object.entries(env)) {
     if (!/^(EDGELECT|AWS)_/.test(name) || value === null || value === undefined) continue;
-    const plain = typeof value === 'string' || typeof value === 'boolean' || Number.isSafeInteger(value);
-    texts[name] = plain ? String(value) : '(no text)\0';
+    if (name === 'EDGELECT_R2') texts[name] = isR2Bucket(value) || (value === '' ? '' : null);
+    else texts[name] = ['string', 'boolean', 'number'].includes(typeof value) ? String(value) : null;
   }
   if (typeof env.JOB?.fetch === 'function') texts.JOB = '(bound)';
   return JSON.stringify(texts);

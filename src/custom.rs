@@ -37,6 +37,7 @@ impl<P: Provide> Store for AnyStore<P> {
 /// A store that the application brings: `get(key)` and `putIfMatch(key, body, etag)`.
 pub struct CustomStore {
     web: Web,
+    name: &'static str,
     key: String,
 }
 
@@ -87,14 +88,19 @@ impl Store for CustomStore {
     }
 
     fn describe(&self) -> String {
-        ["custom storage, key ", &quoted(&self.key)].concat()
+        [self.name, ", key ", &quoted(&self.key)].concat()
     }
 }
 
 impl CustomStore {
     /// The object `key` of the host's storage.
     pub fn new(web: Web, key: &str) -> Self {
-        Self { web, key: key.to_owned() }
+        Self::named("custom storage", web, key)
+    }
+
+    /// The same, by a name for errors.
+    pub fn named(name: &'static str, web: Web, key: &str) -> Self {
+        Self { web, name, key: key.to_owned() }
     }
 
     fn fault(&self, kind: FaultKind, what: &str) -> Fault {

@@ -1,7 +1,7 @@
 //! Configuration from variables: `EDGELECT_*` first, AWS's own names where they mean the same.
 
 use crate::config::{Config, ConfigError, Settings};
-use crate::json::{self, Object, Writer, quoted};
+use crate::json::{self, Object, Writer, first, quoted, visible};
 use crate::prelude::*;
 
 #[derive(Clone, Copy)]
@@ -32,6 +32,46 @@ const VARS: [(&str, &str, Kind); 16] = [
     ("EDGELECT_SUSTAIN", "sustain", Kind::Number),
 ];
 
+/// The variables that name an S3 bucket and its secrets.
+const BUCKET_VARS: [&str; 7] = [
+    "EDGELECT_ENDPOINT",
+    "EDGELECT_BUCKET",
+    "EDGELECT_REGION",
+    "EDGELECT_PATH_STYLE",
+    "EDGELECT_ACCESS_KEY_ID",
+    "EDGELECT_SECRET_ACCESS_KEY",
+    "EDGELECT_SESSION_TOKEN",
+];
+
+/// What AWS's own tools read and we read as well.
+const AWS_VARS: [&str; 7] = [
+    "AWS_ENDPOINT_URL_S3",
+    "AWS_ENDPOINT_URL",
+    "AWS_REGION",
+    "AWS_DEFAULT_REGION",
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+];
+
+/// The binding to an R2 bucket, told by `true` where there is one.
+const R2: &str = "EDGELECT_R2";
+
+/// What the deployed Worker knows besides: its store, its groups and its job.
+const WORKER_VARS: [&str; 11] = [
+    R2,
+    "EDGELECT_GROUPS",
+    "EDGELECT_CRON",
+    "EDGELECT_JOB_URL",
+    "EDGELECT_JOB_SECRET",
+    "EDGELECT_JOB_TIMEOUT",
+    "EDGELECT_POLICY",
+    "EDGELECT_MISSED",
+    "EDGELECT_PERIOD",
+    "EDGELECT_ATTEMPTS",
+    "EDGELECT_BUDGET",
+];
+
 /// The bucket that the variables name. Secrets are not in here, so that it may be shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BucketVars {
@@ -59,6 +99,62 @@ pub struct SecretVars {
 /// Each variable of the election's settings and the option that it sets, for help texts.
 pub fn options() -> impl Iterator<Item = (&'static str, &'static str)> {
     VARS.iter().map(|(var, option, _)| (*var, *option))
+}
+
+/// Refuses what the deployed Worker could not mean anything by: a name that nobody reads, and a value that is no
+/// text where one is needed, which `js/worker.js` gives as `null`.
+///
+/// # Errors
+/// The variable, by its name.
+pub fn check_names(variables: &Object) -> Result<(), ConfigError> {
+    let settings = || VARS.iter().map(|(var, ..)| var);
+    for (name, value) in variables.iter() {
+        let known = settings().chain(&BUCKET_VARS).chain(&WORKER_VARS).any(|var| *var == name);
+        if !known && name.starts_with("EDGELECT_") {
+            let rule = "no such variable; docs/options.md lists them";
+            return Err(ConfigError::new(&visible(first(name, 60)), "(not shown)", &[rule]));
+        }
+        if (known || AWS_VARS.contains(&name)) && name != R2 && json::is_null(value) {
+            let rule = "must be a text, a number or a flag";
+            return Err(ConfigError::new(name, "(no text)", &[rule]));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the store is the R2 bucket that the Worker is bound to: where there is one and no endpoint of another.
+///
+/// # Errors
+/// The variable that names a second store, or no store at all.
+pub fn binds_r2(variables: &Object) -> Result<bool, ConfigError> {
+    let get = |name: &str| variables.get(name).and_then(json::text);
+    let bound = match variables.get(R2) {
+        None => false,
+        Some(given) if json::flag(given) == Some(true) => true,
+        Some(given) if json::text(given).is_some_and(|text| text.is_empty()) => false,
+        Some(_) => {
+            let rule = "must be the binding of an R2 bucket: [[r2_buckets]] in wrangler.toml";
+            return Err(ConfigError::new(R2, "(no bucket)", &[rule]));
+        }
+    };
+    if first_set(&get, &["EDGELECT_ENDPOINT"]).is_some() {
+        return Ok(false);
+    }
+    let others = ["EDGELECT_BUCKET", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"];
+    let other = others.iter().find_map(|var| Some((*var, first_set(&get, &[var])?)));
+    match other {
+        Some((var, text)) if bound => {
+            let rule = "this is one store and the R2 binding EDGELECT_R2 another, and two stores make two leaders: \
+                        remove this variable to use the binding, or the binding from wrangler.toml to use this";
+            Err(ConfigError::new(var, quoted(first(&text, 60)), &[rule]))
+        }
+        None if !bound => {
+            let rule = "name the bucket that keeps the lease, or bind an R2 bucket as EDGELECT_R2: [[r2_buckets]] in \
+                        wrangler.toml";
+            Err(missing("EDGELECT_BUCKET", rule))
+        }
+        _ => Ok(bound),
+    }
 }
 
 /// Reads the election's settings.
@@ -152,7 +248,6 @@ pub fn secrets(get: impl Fn(&str) -> Option<String>) -> Result<SecretVars, Confi
         ("SECRET_ACCESS_KEY", &secrets.secret_access_key),
         ("SESSION_TOKEN", token),
     ] {
-        // Among others what js/worker.js makes of a binding that is no text.
         if text.chars().any(char::is_control) {
             let var = [prefix, "_", name].concat();
             return Err(ConfigError::new(&var, "(not shown)", &["must be a text of one line"]));
@@ -200,10 +295,11 @@ fn value(var: &str, text: &str, kind: Kind) -> Result<String, ConfigError> {
             (list, "must be two whole numbers of milliseconds, such as 100,1000")
         }
     };
-    json.ok_or_else(|| ConfigError::new(var, quoted(text), &[rule]))
+    json.ok_or_else(|| ConfigError::new(var, quoted(first(text, 60)), &[rule]))
 }
 
-/// Says a setting's error by the name of its variable, which is what the reader has before them.
+/// Says a setting's error by the name of its variable, which is what the reader has before them, and no more of its value
+/// than helps.
 pub fn by_variable(error: ConfigError) -> ConfigError {
     let found = VARS.iter().find(|(_, option, _)| *option == error.field);
     let field = match (found, error.field.as_str()) {
@@ -214,7 +310,9 @@ pub fn by_variable(error: ConfigError) -> ConfigError {
         (None, "pathStyle") => "EDGELECT_PATH_STYLE".to_owned(),
         (None, _) => error.field,
     };
-    ConfigError { field, ..error }
+    let shown = first(&error.value, 60);
+    let value = if shown == error.value { error.value } else { [shown, "…"].concat() };
+    ConfigError { field, value, ..error }
 }
 
 #[cfg(test)]
@@ -285,5 +383,42 @@ mod tests {
         ];
         let read = secrets(of(&aws)).ok().unwrap();
         assert_eq!(read.session_token.as_deref(), Some("c"));
+    }
+
+    #[test]
+    fn a_name_that_nobody_reads_and_a_value_that_is_no_text_are_refused_unseen() {
+        let check = |json: &str| check_names(&Object::read(json.as_bytes()).unwrap());
+        let every = r#"{"EDGELECT_SUSTAIN":"1","EDGELECT_BUCKET":"b","EDGELECT_JOB_SECRET":"s","EDGELECT_R2":null}"#;
+        assert_eq!(check(every), Ok(()), "what R2 is bound to is told by `binds_r2`");
+        assert_eq!(check(r#"{"AWS_PROFILE":null,"JOB":null}"#), Ok(()));
+        for (name, value) in [
+            ("EDGELECT_SUSTIAN", "\"hidden\""),
+            ("EDGELECT_SUSTAIN", "null"),
+            ("EDGELECT_JOB_SECRET", "null"),
+            ("AWS_SESSION_TOKEN", "null"),
+        ] {
+            let error = check(&format!("{{\"{name}\":{value}}}")).unwrap_err();
+            assert_eq!(error.field, name);
+            assert!(!error.message().contains("hidden"));
+        }
+    }
+
+    #[test]
+    fn two_stores_are_refused_and_an_endpoint_decides() {
+        let binds = |json: &str| binds_r2(&Object::read(json.as_bytes()).unwrap());
+        let refused = |json: &str| binds(json).unwrap_err().field;
+        assert_eq!(binds(r#"{"EDGELECT_R2":true}"#), Ok(true));
+        assert_eq!(binds(r#"{"EDGELECT_R2":true,"EDGELECT_BUCKET":""}"#), Ok(true));
+        let endpoint =
+            r#"{"EDGELECT_R2":true,"EDGELECT_ENDPOINT":"https://a","EDGELECT_BUCKET":"b"}"#;
+        assert_eq!(binds(endpoint), Ok(false));
+        assert_eq!(binds(r#"{"EDGELECT_BUCKET":"b"}"#), Ok(false));
+        for var in ["EDGELECT_BUCKET", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"] {
+            assert_eq!(refused(&format!("{{\"EDGELECT_R2\":true,\"{var}\":\"b\"}}")), var);
+        }
+        for value in ["null", "false", "\"edgelect\"", "1"] {
+            assert_eq!(refused(&format!("{{\"EDGELECT_R2\":{value}}}")), "EDGELECT_R2");
+        }
+        assert_eq!(refused("{}"), "EDGELECT_BUCKET");
     }
 }

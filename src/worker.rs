@@ -18,6 +18,7 @@ use futures::future::{Either, select};
 use wasm_bindgen::prelude::*;
 
 use crate::config::{Config, ConfigError, HostClock};
+use crate::custom::{AnyStore, CustomStore};
 use crate::driver::{self, Handle, Host};
 use crate::job::{self, JobTarget};
 use crate::json::{self, Object, Writer};
@@ -26,8 +27,9 @@ use crate::peer::{self, HealthAnswer};
 use crate::prelude::*;
 use crate::remote::S3Store;
 use crate::request::Parts;
+use crate::sigv4::Credentials;
 use crate::slots::Schedule;
-use crate::store::{Answer, Operation, Outcome, Store};
+use crate::store::{Answer, Facts, Operation, Outcome, Store};
 use crate::task::Task;
 use crate::tick;
 use crate::vars;
@@ -42,16 +44,61 @@ const SOME_SLOT_MS: u64 = 1;
 /// How long a failed read answers questions from peers, in milliseconds: the store may be well again soon.
 const KEEP_FAILURE_MS: u64 = 1_000;
 
+/// How many records an isolate keeps for questions: as many as one Worker has groups.
+const MOST_SEEN: usize = 16;
+
 /// What lives as long as this instance of the wasm.
 #[derive(Default)]
 struct Isolate {
     /// The electors of the ticks that run in this isolate now, for questions that happen to land here, each
     /// with the clock that it is driven by.
     running: RefCell<Vec<(Handle, Web)>>,
-    /// The record as this isolate read it last: of which store, when, and what.
-    seen: RefCell<Option<(String, u64, Answer)>>,
+    /// The records that were asked for, the newest last.
+    seen: RefCell<Vec<Rc<Seen>>>,
+}
+
+/// A record as this isolate read it last.
+struct Seen {
+    /// Of which store.
+    place: String,
+    /// When, and what.
+    read: RefCell<Option<(u64, Answer)>>,
     /// When a read of the record left that has not come back: the questions are public, and one read is enough.
     asked_ms: Cell<Option<u64>>,
+}
+
+impl Isolate {
+    fn seen(&self, place: String) -> Rc<Seen> {
+        let mut all = self.seen.borrow_mut();
+        if let Some(seen) = all.iter().find(|seen| seen.place == place) {
+            return Rc::clone(seen);
+        }
+        if all.len() == MOST_SEEN {
+            all.remove(0);
+        }
+        let seen = Rc::new(Seen { place, read: RefCell::default(), asked_ms: Cell::default() });
+        all.push(Rc::clone(&seen));
+        seen
+    }
+}
+
+/// Why an event came to nothing.
+struct Problem {
+    message: String,
+    /// The variable that it is about.
+    variable: Option<String>,
+}
+
+impl From<ConfigError> for Problem {
+    fn from(error: ConfigError) -> Self {
+        Self { message: error.message(), variable: Some(error.field) }
+    }
+}
+
+impl From<String> for Problem {
+    fn from(message: String) -> Self {
+        Self { message, variable: None }
+    }
 }
 
 /// The Worker as `js/worker.js` sees it.
@@ -67,36 +114,41 @@ impl RawWorker {
         Self::default()
     }
 
-    /// One cron tick. `variables` is a JSON object of texts. Ends with `{ line }` for the log, or with the `problem`.
+    /// One cron tick of one group. `variables` is a JSON object of texts. Ends with `{ line }` for the log, or with the
+    /// `problem` and the `variable` that it is about.
     pub fn scheduled(&self, scheduled_ms: f64, variables: String, host: JsHost) -> RawEvent {
         let (isolate, link) = (Rc::clone(&self.0), Link::new(host));
         let web = Web::new(Rc::clone(&link));
         let task = Task::new(async move {
-            let (name, text) = match scheduled(&isolate, scheduled_ms as u64, &variables, web).await
-            {
-                Ok(line) => ("line", line),
-                Err(problem) => ("problem", problem),
-            };
-            Writer::new().text(name, &text).end()
+            match scheduled(&isolate, scheduled_ms as u64, &variables, web).await {
+                Ok(line) => Writer::new().text("line", &line).end(),
+                Err(problem) => told(&mut Writer::new(), &problem).end(),
+            }
         });
         RawEvent { link, task }
     }
 
-    /// Any request. Ends with `{ status, etag, body, problem }`; a problem is for the log alone.
+    /// Any request about one group. Ends with `{ status, etag, body }`, or with a `problem` for the log alone and the
+    /// `variable` that it is about.
     pub fn fetch(&self, method: String, url: String, variables: String, host: JsHost) -> RawEvent {
         let (isolate, link) = (Rc::clone(&self.0), Link::new(host));
         let web = Web::new(Rc::clone(&link));
         let task = Task::new(async move {
-            let (answer, problem) = answer(&isolate, &method, &url, &variables, web).await;
-            Writer::new()
-                .number("status", answer.status.into())
-                .maybe_text("etag", answer.etag.as_ref().map(|version| version.0.as_str()))
-                .text("body", &answer.body)
-                .maybe_text("problem", problem.as_deref())
-                .end()
+            match answer(&isolate, &method, &url, &variables, web).await.map_err(Problem::from) {
+                Ok(answer) => Writer::new()
+                    .number("status", answer.status.into())
+                    .maybe_text("etag", answer.etag.as_ref().map(|version| version.0.as_str()))
+                    .text("body", &answer.body)
+                    .end(),
+                Err(problem) => told(&mut Writer::new(), &problem).end(),
+            }
         });
         RawEvent { link, task }
     }
+}
+
+fn told<'a>(end: &'a mut Writer, problem: &Problem) -> &'a mut Writer {
+    end.text("problem", &problem.message).maybe_text("variable", problem.variable.as_deref())
 }
 
 /// One event on its way.
@@ -123,13 +175,14 @@ struct Setup {
     config: Config,
     /// The job of each slot; without one a tick leads and parks.
     job: Option<JobTarget>,
-    bucket: S3Store<Web>,
+    store: AnyStore<Credentials>,
     web: Web,
 }
 
 /// Reads the variables and secrets; nothing of a secret is in an error.
 fn set_up(variables: &str, web: Web) -> Result<Setup, ConfigError> {
     let variables = Object::read(variables.as_bytes()).unwrap_or_default();
+    vars::check_names(&variables)?;
     let get = |name: &str| variables.get(name).and_then(json::text);
     let mut settings = vars::settings(get)?;
     settings.clock = HostClock::One;
@@ -139,8 +192,13 @@ fn set_up(variables: &str, web: Web) -> Result<Setup, ConfigError> {
     let job = JobTarget::from_vars(get, get("JOB").is_some())?;
     let schedule = Schedule::new(&job::schedule(get, SOME_SLOT_MS)?, &config);
     schedule.map_err(job::by_variable)?;
-    let bucket = S3Store::from_vars(get, &config.lockfile_path, web.clone())?;
-    Ok(Setup { config, job, bucket, web })
+    let path = &config.lockfile_path;
+    let store = if vars::binds_r2(&variables)? {
+        AnyStore::Custom(CustomStore::named("R2 bucket EDGELECT_R2", web.clone(), path))
+    } else {
+        AnyStore::Bucket(Box::new(S3Store::from_vars(get, path, web.clone())?))
+    };
+    Ok(Setup { config, job, store, web })
 }
 
 async fn scheduled(
@@ -148,21 +206,21 @@ async fn scheduled(
     scheduled_ms: u64,
     variables: &str,
     web: Web,
-) -> Result<String, String> {
-    let setup = set_up(variables, web).map_err(|error| error.message())?;
+) -> Result<String, Problem> {
+    let setup = set_up(variables, web)?;
     if let Some(target) = &setup.job {
         let now_ms = setup.web.now().wall_ms;
         let slot_ms = if scheduled_ms == 0 { now_ms } else { scheduled_ms };
-        return one_slot(isolate, &setup, target, variables, slot_ms).await;
+        return Ok(one_slot(isolate, &setup, target, variables, slot_ms).await?);
     }
-    let Setup { config, bucket, web, .. } = &setup;
+    let Setup { config, store, web, .. } = &setup;
     let sustain_ms = config.sustain_ms.unwrap_or(SUSTAIN_MS);
     let Some(leads_for_ms) = tick::leads_for_ms(scheduled_ms, web.now(), sustain_ms) else {
         return Ok("outcome=late requests=0".to_owned());
     };
     let handle = Handle::new(driver::new_election(web, config.clone())?);
     isolate.running.borrow_mut().push((handle.clone(), web.clone()));
-    let led = tick::tick(&handle, bucket, web, leads_for_ms).await;
+    let led = tick::tick(&handle, store, web, leads_for_ms).await;
     isolate.running.borrow_mut().retain(|(other, _)| session_of(other) != session_of(&handle));
     let led = led.map_err(|fault| fault.message)?;
     let requests = handle.requests();
@@ -172,32 +230,22 @@ async fn scheduled(
     Ok(["outcome=", outcome, " term=", &term, " requests=", &requests].concat())
 }
 
-/// Answers a request, and says what to log.
+/// Answers a request.
 async fn answer(
     isolate: &Isolate,
     method: &str,
     url: &str,
     variables: &str,
     web: Web,
-) -> (HealthAnswer, Option<String>) {
-    let plain = |status, body: &str| HealthAnswer { status, etag: None, body: body.to_owned() };
+) -> Result<HealthAnswer, ConfigError> {
     if Parts::of(url).is_none_or(|parts| parts.path != peer::PATH) {
-        return (plain(404, r#"{"error":"not found"}"#), None);
+        let body = r#"{"error":"not found"}"#.to_owned();
+        return Ok(HealthAnswer { status: 404, etag: None, body });
     }
     if method != "GET" {
-        return (HealthAnswer::wrong_method(), None);
+        return Ok(HealthAnswer::wrong_method());
     }
-    match set_up(variables, web) {
-        Ok(setup) => (health(isolate, &setup).await, None),
-        Err(error) => {
-            // Names the variable and nothing of its value, which may be a secret in the wrong place.
-            let body = Writer::new()
-                .text("error", "edgelect is not configured")
-                .text("variable", &error.field)
-                .end();
-            (plain(500, &body), Some(error.message()))
-        }
-    }
+    Ok(health(isolate, &set_up(variables, web)?).await)
 }
 
 /// Runs the job of one slot, and of those that must come before it.
@@ -208,14 +256,14 @@ async fn one_slot(
     variables: &str,
     slot_ms: u64,
 ) -> Result<String, String> {
-    let Setup { config, bucket, web, .. } = setup;
+    let Setup { config, store, web, .. } = setup;
     let variables = Object::read(variables.as_bytes()).unwrap_or_default();
     let get = |name: &str| variables.get(name).and_then(json::text);
     let settings = job::schedule(get, slot_ms).map_err(|error| error.message())?;
     let schedule = Schedule::new(&settings, config).map_err(|error| error.message())?;
     let handle = Handle::new(driver::new_schedule(web, config.clone(), schedule)?);
     isolate.running.borrow_mut().push((handle.clone(), web.clone()));
-    let line = slot::run_slot(&handle, bucket, web, target).await;
+    let line = slot::run_slot(&handle, store, web, target).await;
     isolate.running.borrow_mut().retain(|(other, _)| session_of(other) != session_of(&handle));
     line
 }
@@ -225,8 +273,11 @@ fn session_of(handle: &Handle) -> String {
 }
 
 async fn health(isolate: &Isolate, setup: &Setup) -> HealthAnswer {
-    let Setup { config, web, .. } = setup;
-    let here: Vec<(Handle, Web)> = isolate.running.borrow().clone();
+    let Setup { config, .. } = setup;
+    let mut here: Vec<(Handle, Web)> = isolate.running.borrow().clone();
+    here.retain(|(handle, _)| {
+        handle.with(|election| election.config().lockfile_path == config.lockfile_path)
+    });
     for (handle, clock) in &here {
         let now = clock.now();
         let answer = handle.with(|election| peer::answer(election, now));
@@ -236,16 +287,7 @@ async fn health(isolate: &Isolate, setup: &Setup) -> HealthAnswer {
     }
     let sessions: Vec<String> = here.iter().map(|(handle, _)| session_of(handle)).collect();
     let (at_ms, answer) = read_cached(isolate, setup).await;
-    let facts = answer.facts;
-    let kept_ms = web.now().wall_ms.saturating_sub(at_ms);
-    let age_ms = match (facts.date_ms, facts.last_modified_ms) {
-        // An answer out of somebody's cache says nothing of now (S6).
-        _ if facts.relayed => None,
-        (Some(date_ms), Some(modified_ms)) => {
-            Some(date_ms.saturating_sub(modified_ms).saturating_add(kept_ms))
-        }
-        _ => None,
-    };
+    let age_ms = age_ms(setup, answer.facts, at_ms);
     match &answer.outcome {
         // A session of ours that is here and has no authority speaks for its own record.
         Outcome::Found { reading: Reading::Lease(lease), .. }
@@ -265,19 +307,39 @@ async fn health(isolate: &Isolate, setup: &Setup) -> HealthAnswer {
     }
 }
 
+/// How old a record is that was read at `at_ms`, as far as an answer to a question may guess.
+fn age_ms(setup: &Setup, facts: Facts, at_ms: u64) -> Option<u64> {
+    let now_ms = setup.web.now().wall_ms;
+    match (facts.date_ms, facts.last_modified_ms) {
+        // An answer out of somebody's cache says nothing of now (S6).
+        _ if facts.relayed => None,
+        (Some(date_ms), Some(modified_ms)) => {
+            let kept_ms = now_ms.saturating_sub(at_ms);
+            Some(date_ms.saturating_sub(modified_ms).saturating_add(kept_ms))
+        }
+        // The binding has no `Date`, but its clock and this isolate's are both Cloudflare's. The election must not
+        // compare them; an answer may, because it grants nothing and saves a read: where they are apart by less
+        // than storeSkew, a dead leader is called alive for no longer than that beyond its lease. To watch the
+        // version instead would call it alive for a whole lease from the first look of every new isolate.
+        (None, Some(modified_ms)) if matches!(setup.store, AnyStore::Custom(_)) => {
+            let ahead_ms = modified_ms.saturating_sub(now_ms);
+            (ahead_ms <= setup.config.store_skew_ms).then(|| now_ms.saturating_sub(modified_ms))
+        }
+        _ => None,
+    }
+}
+
 /// The record as the store has it and when it was read, at most once per `frequentInterval` by one isolate.
 async fn read_cached(isolate: &Isolate, setup: &Setup) -> (u64, Answer) {
-    let Setup { config, bucket, web, .. } = setup;
+    let Setup { config, store, web, .. } = setup;
     let now_ms = web.now().wall_ms;
-    let place = [&bucket.describe(), " ", &config.lockfile_path].concat();
-    let nothing = || (now_ms, Answer { outcome: Outcome::Missing, facts: Default::default() });
+    let seen = isolate.seen([&store.describe(), " ", &config.lockfile_path].concat());
+    let nothing = || (now_ms, Answer { outcome: Outcome::Missing, facts: Facts::default() });
     let within =
         |since_ms: u64, ms: u64| now_ms.checked_sub(since_ms).is_some_and(|age_ms| age_ms < ms);
-    let asking = isolate.asked_ms.get();
+    let asking = seen.asked_ms.get();
     let asking = asking.is_some_and(|asked_ms| within(asked_ms, config.request_timeout_ms));
-    if let Some((from, at_ms, answer)) = &*isolate.seen.borrow()
-        && *from == place
-    {
+    if let Some((at_ms, answer)) = &*seen.read.borrow() {
         let known = matches!(answer.outcome, Outcome::Found { .. } | Outcome::Missing);
         let kept_ms = if known { config.frequent_interval_ms } else { KEEP_FAILURE_MS };
         // While the next one is on its way the last one serves a little longer; its age counts on.
@@ -290,16 +352,16 @@ async fn read_cached(isolate: &Isolate, setup: &Setup) -> (u64, Answer) {
     if asking {
         return nothing();
     }
-    isolate.asked_ms.set(Some(now_ms));
+    seen.asked_ms.set(Some(now_ms));
     let (read, late) = (
-        pin!(bucket.perform(Operation::Read { unless: None })),
+        pin!(store.perform(Operation::Read { unless: None })),
         pin!(web.sleep(config.request_timeout_ms)),
     );
     let read = select(read, late).await;
-    isolate.asked_ms.set(None);
+    seen.asked_ms.set(None);
     match read {
         Either::Left((answer, _)) => {
-            *isolate.seen.borrow_mut() = Some((place, now_ms, answer.clone()));
+            *seen.read.borrow_mut() = Some((now_ms, answer.clone()));
             (now_ms, answer)
         }
         Either::Right(_) => nothing(),

@@ -5,9 +5,11 @@
 
 mod conformance;
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use conformance::Traits;
+use edgelect::custom::CustomStore;
 use edgelect::driver::Host;
 use edgelect::store::memory::Memory;
 use edgelect::web::{JsHost, Link, Settled, Web};
@@ -18,38 +20,54 @@ use wasm_bindgen_futures::JsFuture;
 use wasm_bindgen_test::wasm_bindgen_test;
 
 thread_local! {
-    /// The one host of this process and its link, made at the first use.
-    static LINK: std::cell::RefCell<Option<Rc<Link>>> = const { std::cell::RefCell::new(None) };
+    /// The one host of this process over its own fetch, and its link, made at the first use.
+    static LINK: RefCell<Option<Rc<Link>>> = const { RefCell::new(None) };
+}
+
+fn get(object: &JsValue, name: &str) -> JsValue {
+    Reflect::get(object, &name.into()).unwrap_or_default()
 }
 
 fn variable(name: &str) -> Option<String> {
-    let get = |object: &JsValue, name: &str| Reflect::get(object, &name.into()).unwrap_or_default();
     let env = get(&get(&js_sys::global(), "process"), "env");
     get(&env, &name.replace("EDGELECT_", "EDGELECT_TEST_")).as_string()
 }
 
-/// The package's own `js/host.js`, found at run time: the test runner bundles no modules.
-async fn web() -> Web {
-    if let Some(link) = LINK.with(|link| link.borrow().clone()) {
-        return Web::new(link);
-    }
-    let import = format!("import('file://{}/js/host.js')", env!("CARGO_MANIFEST_DIR"));
+/// A module of this repository, found at run time: the test runner bundles none.
+async fn import(path: &str) -> JsValue {
+    let import = format!("import('file://{}/{path}')", env!("CARGO_MANIFEST_DIR"));
     let promise: Promise = js_sys::eval(&import).expect("an expression").unchecked_into();
-    let module = JsFuture::from(promise).await.expect("the host's module");
-    let class: Function =
-        Reflect::get(&module, &"Host".into()).expect("its class").unchecked_into();
-    let settle = Closure::<dyn Fn(u32, bool, String, Vec<u8>)>::new(|id, ok, head, body| {
-        let link = LINK.with(|link| link.borrow().clone()).expect("nothing is begun before");
+    JsFuture::from(promise).await.expect("a module of this repository")
+}
+
+/// The package's own host, over a storage if there is one.
+async fn link_over(storage: JsValue) -> Rc<Link> {
+    let class: Function = get(&import("js/host.js").await, "Host").unchecked_into();
+    let own: Rc<RefCell<Option<Rc<Link>>>> = Rc::default();
+    let linked = Rc::clone(&own);
+    let settle = Closure::<dyn Fn(u32, bool, String, Vec<u8>)>::new(move |id, ok, head, body| {
+        let link = linked.borrow().clone().expect("nothing is begun before");
         link.settle(id, Settled { ok, head, body });
     });
     let options = Object::new();
-    Reflect::set(&options, &"settle".into(), &settle.into_js_value()).expect("a plain object");
+    for (name, value) in [("settle", settle.into_js_value()), ("storage", storage)] {
+        Reflect::set(&options, &name.into(), &value).expect("a plain object");
+    }
     let host = Reflect::construct(&class, &Array::of1(&options)).expect("a host");
     // Nobody here knows when the wasm has returned, as the package does.
     let often = "host => void setInterval(() => host.startAll(), 1)";
     let start_often: Function = js_sys::eval(often).expect("a function").unchecked_into();
     start_often.call1(&JsValue::NULL, &host).expect("a timer");
     let link = Link::new(host.unchecked_into::<JsHost>());
+    *own.borrow_mut() = Some(Rc::clone(&link));
+    link
+}
+
+async fn web() -> Web {
+    if let Some(link) = LINK.with(|link| link.borrow().clone()) {
+        return Web::new(link);
+    }
+    let link = link_over(JsValue::UNDEFINED).await;
     LINK.with(|own| *own.borrow_mut() = Some(Rc::clone(&link)));
     Web::new(link)
 }
@@ -68,6 +86,21 @@ async fn a_real_bucket_over_fetch_conforms() {
     let traits = Traits { tells_time: true, versions_are_hashes: true };
     let web = web().await;
     let ran = conformance::check(traits, || bucket(&random_key(&web), &web)).await;
+    assert_eq!(ran, 19);
+}
+
+/// `js/r2.js` over Miniflare's R2, as the deployed Worker and the package have it: the bucket is all that differs.
+#[wasm_bindgen_test]
+async fn an_r2_binding_conforms() {
+    let open: Function = get(&import("tests/conformance/r2.mjs").await, "open").unchecked_into();
+    let opened: Promise = open.call0(&JsValue::NULL).expect("a function").unchecked_into();
+    let opened = JsFuture::from(opened).await.expect("Miniflare has a bucket");
+    let web = Web::new(link_over(get(&opened, "storage")).await);
+    let traits = Traits { tells_time: false, versions_are_hashes: true };
+    let ran = conformance::check(traits, || CustomStore::new(web.clone(), &random_key(&web))).await;
+    let close: Function = get(&opened, "close").unchecked_into();
+    let closed: Promise = close.call0(&opened).expect("a function").unchecked_into();
+    JsFuture::from(closed).await.expect("Miniflare ends");
     assert_eq!(ran, 19);
 }
 

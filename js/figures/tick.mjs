@@ -164,7 +164,7 @@ const oneModule = (name, contents) => [{ type: 'ESModule', path: inRoot(`${name}
 /** The Worker's modules; Miniflare enters by the first. */
 const workerModules = () => {
   const built = fs.readdirSync(inRoot('build/worker'), { recursive: true }).map((name) => `build/worker/${name}`);
-  const names = [...['worker', 'host', 'job', 'errors'].map((name) => `js/${name}.js`), ...built.filter((name) => /\.(js|wasm)$/.test(name))];
+  const names = [...['worker', 'groups', 'host', 'job', 'r2', 'errors'].map((name) => `js/${name}.js`), ...built.filter((name) => /\.(js|wasm)$/.test(name))];
   return names.map((name) => ({ type: name.endsWith('.wasm') ? 'CompiledWasm' : 'ESModule', path: inRoot(name) }));
 };
 

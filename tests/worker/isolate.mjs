@@ -1,4 +1,4 @@
-// The deployable Worker in workerd, as many isolates of it as a test wants, and a group for them.
+// One workerd process with one isolate of the deployable Worker, as the tests ask and tick it.
 import { readdirSync } from 'node:fs';
 import { after } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -6,10 +6,11 @@ import { Elector, S3Storage } from 'edgelect';
 import { Miniflare, convertV4MiniflareOptions } from 'miniflare';
 import { bucketOptions, credentials, freshKey } from '../js/bucket.mjs';
 
-const root = fileURLToPath(new URL('../../', import.meta.url));
-const isolates = [];
+export const root = fileURLToPath(new URL('../../', import.meta.url));
+const SOURCES = ['worker', 'groups', 'host', 'job', 'r2', 'errors'].map((name) => `js/${name}.js`);
+const running = new Set();
 
-after(() => Promise.all(isolates.map((isolate) => isolate.dispose())));
+after(() => Promise.all([...running].map((worker) => worker.dispose())));
 
 /** What the build made: the wasm, its glue, and the snippets that the glue imports. */
 const built = () =>
@@ -20,33 +21,41 @@ const built = () =>
       path: `${root}build/worker/${name}`,
     }));
 
-/** One workerd process with one isolate of the deployable Worker; `more` are further options of miniflare's. */
-export const isolate = async (bindings, entry = 'js/worker.js', more = {}) => {
+/** `more` are Miniflare's own options, such as `r2Buckets`. */
+export const isolate = async (bindings, { entry = 'js/worker.js', ...more } = {}) => {
   const lines = [];
   const options = convertV4MiniflareOptions({
-    modules: [...new Set([entry, ...['worker', 'host', 'job', 'errors'].map((name) => `js/${name}.js`)])]
+    modules: [...new Set([entry, ...SOURCES])]
       .map((path) => ({ type: 'ESModule', path: `${root}${path}` })).concat(built()),
     modulesRoot: root,
     compatibilityDate: '2026-11-01',
     bindings,
-    ...more,
     handleStructuredLogs: ({ message }) => lines.push(message),
+    ...more,
   });
   const worker = new Miniflare(options);
-  isolates.push(worker);
+  running.add(worker);
   await worker.ready;
   return {
     ask: (path = '/health/leadership', init) => worker.dispatchFetch(`http://worker${path}`, init),
-    tick: async (scheduledTime = new Date()) => (await worker.getWorker()).scheduled({ cron: '* * * * *', scheduledTime }),
+    tick: async (scheduledTime = new Date(), cron = '* * * * *') => (await worker.getWorker()).scheduled({ cron, scheduledTime }),
     logged: () => lines.join('\n'),
-    /** Ends the process without any notice; the events under way fail. */
-    kill: () => {
-      isolates.splice(isolates.indexOf(worker), 1);
-      return worker.dispose();
+    bucket: (name = 'EDGELECT_R2') => worker.getR2Bucket(name),
+    /** Ends the process with SIGKILL, whatever it is doing. */
+    kill: async () => {
+      running.delete(worker);
+      await worker.dispose();
     },
   };
 };
 
+/** The answer of a leader, or nothing yet. */
+export const healthy = (worker, path) => async () => {
+  const answer = await worker.ask(path);
+  return answer.status === 200 ? answer : void (await answer.text());
+};
+
+/** A new group in the real store, as the Worker's variables name it. */
 export const newGroup = async () => {
   const lockfilePath = freshKey('worker');
   await new Elector({ storage: new S3Storage(bucketOptions), lockfilePath }).init();

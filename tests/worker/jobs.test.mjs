@@ -17,7 +17,7 @@ after(() => Promise.all(servers.map((server) => server.close() && server.closeAl
 const slotGroup = async (more = {}) => {
   const group = { ...(await newGroup()), EDGELECT_FREQUENT_INTERVAL: '300', EDGELECT_BUDGET: '6000', ...more };
   const key = group.EDGELECT_LOCKFILE_PATH;
-  const record = { ...(await getLease(key)), slot: FIRST, slotDone: true };
+  const record = { ...(await getLease(key)), slot: FIRST, slotDone: true, acquired: '2026-11-21T06:00:00Z' };
   await putObject(key, JSON.stringify(record));
   return group;
 };
@@ -72,7 +72,7 @@ test('a job behind a service binding is called the same way', async () => {
     asked.push({ token: request.headers.get('edgelect-token'), body: await request.json() });
     return new Response(null, { status: 204 });
   };
-  const worker = await isolate(await slotGroup(), undefined, { serviceBindings: { JOB } });
+  const worker = await isolate(await slotGroup(), { serviceBindings: { JOB } });
   await worker.tick(slot(1));
   await worker.tick(slot(1));
   assert.equal(asked.length, 1);

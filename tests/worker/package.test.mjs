@@ -6,18 +6,22 @@ import { Miniflare, convertV4MiniflareOptions } from 'miniflare';
 import { bucketOptions, credentials, freshKey, getLease } from '../js/bucket.mjs';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
-const MODULES = ['tests/worker/ten-lines.js', ...['workerd', 'elector', 'engine', 'host', 'credentials', 'errors', 'storage', 'dist/edgelect'].map((name) => `js/${name}.js`)];
+const MODULES = ['workerd', 'elector', 'engine', 'host', 'credentials', 'errors', 'storage', 'r2', 'slots', 'dist/edgelect'].map((name) => `js/${name}.js`);
+
+const started = (entry, more) => new Miniflare(convertV4MiniflareOptions({
+  modules: [
+    ...[entry, ...MODULES].map((name) => ({ type: 'ESModule', path: `${root}${name}` })),
+    { type: 'CompiledWasm', path: `${root}js/dist/edgelect_bg.wasm` },
+  ],
+  modulesRoot: root,
+  compatibilityDate: '2026-11-01',
+  ...more,
+}));
 
 test('the README\'s Worker runs the npm package in workerd: each trigger leads once and releases', async () => {
   const lockfilePath = freshKey('ten-lines');
   await new Elector({ storage: new S3Storage(bucketOptions), lockfilePath }).init();
-  const options = convertV4MiniflareOptions({
-    modules: [
-      ...MODULES.map((name) => ({ type: 'ESModule', path: `${root}${name}` })),
-      { type: 'CompiledWasm', path: `${root}js/dist/edgelect_bg.wasm` },
-    ],
-    modulesRoot: root,
-    compatibilityDate: '2026-11-01',
+  const worker = started('tests/worker/ten-lines.js', {
     bindings: {
       ENDPOINT: bucketOptions.endpoint,
       BUCKET: bucketOptions.bucket,
@@ -26,7 +30,6 @@ test('the README\'s Worker runs the npm package in workerd: each trigger leads o
       LOCKFILE_PATH: lockfilePath,
     },
   });
-  const worker = new Miniflare(options);
   try {
     for (const scheduledTime of [new Date(), new Date()]) {
       await (await worker.getWorker()).scheduled({ cron: '* * * * *', scheduledTime });
@@ -37,6 +40,22 @@ test('the README\'s Worker runs the npm package in workerd: each trigger leads o
     assert.ok(led[1].token > led[0].token && led.every(({ remaining }) => remaining > 0));
     const lease = await getLease(lockfilePath);
     assert.deepEqual([lease.term, lease.lastUpdated], [led[1].token, '0001-01-01T00:00:00Z']);
+  } finally {
+    await worker.dispose();
+  }
+});
+
+test('the npm package leads over an R2 binding in workerd, with no credentials', async () => {
+  const worker = started('tests/worker/r2-lines.js', { r2Buckets: ['JOBS'] });
+  try {
+    const asked = async () => (await worker.dispatchFetch('http://worker/')).json();
+    assert.deepEqual(await asked(), []);
+    for (let trigger = 0; trigger < 2; trigger += 1) await (await worker.getWorker()).scheduled({ cron: '* * * * *', scheduledTime: new Date() });
+    const led = await asked();
+    assert.equal(led.length, 2);
+    assert.ok(led[1].token > led[0].token && led.every(({ remaining }) => remaining > 0));
+    const lease = await (await (await worker.getR2Bucket('JOBS')).get('leader/report.json')).json();
+    assert.deepEqual([lease.term, lease.lastUpdated, lease.leaderID], [led[1].token, '0001-01-01T00:00:00Z', 'my-worker']);
   } finally {
     await worker.dispose();
   }

@@ -2,12 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { bucketOptions, credentials, getLease, until } from '../js/bucket.mjs';
 import { startProxy } from '../js/proxy.mjs';
-import { isolate, newGroup } from './isolate.mjs';
-
-const healthy = (worker) => async () => {
-  const answer = await worker.ask();
-  return answer.status === 200 ? answer : void (await answer.text());
-};
+import { healthy, isolate, newGroup } from './isolate.mjs';
 
 test('c55 a tick leads, parks at its end, and the next tick takes over at once in a new isolate', async () => {
   const bindings = await newGroup();
@@ -102,7 +97,7 @@ test('a missing or wrong variable is named, in the log and in a 500 that shows n
 });
 
 test('an instance of the wasm that broke down is replaced for the next event', async () => {
-  const worker = await isolate(await newGroup(), 'tests/worker/trap.js');
+  const worker = await isolate(await newGroup(), { entry: 'tests/worker/trap.js' });
   assert.equal((await worker.ask()).status, 404);
   assert.equal(await (await worker.ask('/break')).text(), 'broken');
   const answer = await worker.ask();

@@ -1,0 +1,84 @@
+// The groups of one Worker: what each of them sees of the variables and bindings.
+const MOST = 16;
+const NAME = /^[a-z0-9-]{1,32}$/;
+/** `EDGELECT_SUSTAIN__REPORTS`: no variable has two underscores in its own name. */
+const OVERRIDE = /^(EDGELECT_\w*?|JOB)__(\w*)$/;
+const LIST = 'EDGELECT_GROUPS';
+const PATH = 'EDGELECT_LOCKFILE_PATH';
+
+/** A variable that can't be used. Its message is for the log. */
+export class Refused extends Error {
+  constructor(variable, value, rule) {
+    super(`${variable} = ${value}: ${rule}`);
+    this.variable = variable;
+  }
+}
+
+/** The Worker's groups, in the order of `EDGELECT_GROUPS`; without that one group, whose name is undefined. Each has an
+ * `env` of its own, and `source(variable)` is the name under which one of its variables was set. */
+export const groupsOf = (env) => {
+  const names = namesIn(env[LIST]);
+  const common = Object.keys(env).filter((name) => /^(EDGELECT_|AWS_|JOB$)/.test(name) && name !== LIST && !OVERRIDE.test(name));
+  const overrides = overridesIn(env, names);
+  if (names.length === 0) return [groupOf(undefined, env, common, [])];
+  if (isSet(env[PATH])) {
+    throw new Refused(PATH, shown(env[PATH]), `with ${LIST} each group has a lease of its own: remove this variable; ${PATH}__${suffixOf(names[0])} is that of ${names[0]}`);
+  }
+  const groups = names.map((name) => groupOf(name, env, common, overrides.filter(({ suffix }) => suffix === suffixOf(name))));
+  for (const group of groups) {
+    const other = groups.find(({ env }) => `${env[PATH]}` === `${group.env[PATH]}`);
+    if (other === group) continue;
+    const set = [group, other].map(({ source }) => source(PATH)).find((source) => source !== PATH);
+    throw new Refused(set, shown(group.env[PATH]), `the groups ${other.name} and ${group.name} would have one lease and be one group: give each a path of its own`);
+  }
+  return groups;
+};
+
+/** Whether a trigger is for this group. */
+export const isFor = ({ env: { EDGELECT_CRON: cron } }, trigger) => !isSet(cron) || String(cron).trim() === trigger;
+
+/** The group of a lockfile path; without a path the first one. */
+export const groupAt = (groups, path) => (path === null ? groups[0] : groups.find(({ env }) => `${env[PATH]}` === path));
+
+const namesIn = (list) => {
+  if (!isSet(list)) return [];
+  const refuse = (rule) => {
+    throw new Refused(LIST, shown(list), rule);
+  };
+  if (typeof list !== 'string') refuse('must be names with commas between them, such as "reports,mail"');
+  const names = list.split(',').map((name) => name.trim());
+  if (!names.every((name) => NAME.test(name))) refuse('each name has 1 to 32 lower-case letters, digits and dashes, and a comma is between two of them');
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (twice) refuse(`there can't be two groups of the name ${twice}`);
+  if (names.length > MOST) refuse(`one Worker has at most ${MOST} groups, these are ${names.length}: deploy it twice`);
+  return names;
+};
+
+const overridesIn = (env, names) => Object.keys(env).filter((name) => OVERRIDE.test(name)).map((name) => {
+  const [, variable, suffix] = OVERRIDE.exec(name);
+  const refuse = (rule) => {
+    throw new Refused(name, '(not shown)', rule);
+  };
+  if (variable === LIST) refuse('the list of the groups is one for the whole Worker');
+  if (!names.some((group) => suffixOf(group) === suffix)) {
+    refuse(names.length === 0
+      ? `it would be for one group of several, and ${LIST} is not set: set that, or take the ending off`
+      : `it is for none of the groups in ${LIST}: those have the endings ${names.map((group) => `__${suffixOf(group)}`).join(', ')}`);
+  }
+  return { name, variable, suffix };
+});
+
+const groupOf = (name, env, common, overrides) => {
+  const set = overrides.filter((override) => isSet(env[override.name]));
+  const sources = new Map([...common.map((own) => [own, own]), ...set.map((override) => [override.variable, override.name])]);
+  const own = Object.fromEntries([...sources].map(([variable, source]) => [variable, env[source]]));
+  if (name !== undefined && !isSet(own[PATH])) own[PATH] = `${name}.json`;
+  return { name, env: own, source: (variable) => sources.get(variable) ?? variable };
+};
+
+const suffixOf = (name) => name.toUpperCase().replaceAll('-', '_');
+
+/** An empty text counts as not set. */
+const isSet = (value) => value !== undefined && value !== null && value !== '';
+
+const shown = (value) => (typeof value === 'string' ? JSON.stringify(value.slice(0, 60)) : `(${typeof value})`);

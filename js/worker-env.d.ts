@@ -1,0 +1,97 @@
+/**
+ * What the deployable Worker reads from its `env`: variables, secrets and bindings. docs/options.md has the rules. All
+ * durations are milliseconds. Variables are texts; wrangler.toml may give numbers and flags as such.
+ */
+import type { R2BucketBinding } from './index.js';
+
+/** A whole number, as wrangler.toml or an environment gives it. */
+export type NumberVariable = number | `${number}`;
+/** A flag, as wrangler.toml or an environment gives it. */
+export type FlagVariable = boolean | 'true' | 'false' | '1' | '0';
+
+/** What is used of a service binding: `Fetcher` of @cloudflare/workers-types fits. */
+export interface JobBinding {
+  fetch(url: string, init?: { method?: string; headers?: Record<string, string>; body?: string }): Promise<object>;
+}
+
+/** The variables and bindings of one group. */
+export interface GroupEnv {
+  /** The store: an R2 bucket, used where `EDGELECT_ENDPOINT` is not set. */
+  EDGELECT_R2?: R2BucketBinding;
+  /** The job of a slot, reached through a service binding. */
+  JOB?: JobBinding;
+
+  /** The key of the lease object; it names the group. */
+  EDGELECT_LOCKFILE_PATH?: string;
+  /** The name of this member. Default `edgelect`. */
+  EDGELECT_SERVER_ID?: string;
+  /** `host` or `host:port` under which peers reach this Worker. */
+  EDGELECT_SERVER_ADDR?: string;
+  /** The lease. Default 15000. */
+  EDGELECT_LEADER_TIMEOUT?: NumberVariable;
+  /** How often a leader renews and an unstable follower looks. Default 5000. */
+  EDGELECT_FREQUENT_INTERVAL?: NumberVariable;
+  /** How often a `frugal` follower looks. Default 30000. */
+  EDGELECT_INFREQUENT_INTERVAL?: NumberVariable;
+  /** How closely a stable leader is watched. Default `balanced`. */
+  EDGELECT_FOLLOW?: 'tight' | 'balanced' | 'frugal';
+  /** Ask the leader before the store. Default false. */
+  EDGELECT_PEER_MODE?: FlagVariable;
+  /** How long a leader may take to answer. Default 3000. */
+  EDGELECT_PEER_TIMEOUT?: NumberVariable;
+  /** What authority ends before the lease does. Default a tenth of the lease. */
+  EDGELECT_MARGIN?: NumberVariable;
+  /** How far the store's own clocks may be apart. Default 2000. */
+  EDGELECT_STORE_SKEW?: NumberVariable;
+  /** The longest lease in the group; one value for all members. Default the own. */
+  EDGELECT_MAX_LEASE?: NumberVariable;
+  /** How long one request may take. Default 1800, or what fits. */
+  EDGELECT_REQUEST_TIMEOUT?: NumberVariable;
+  /** The pauses before the second and third attempt of a write, such as `100,1000`. */
+  EDGELECT_RETRY_DELAYS?: `${number},${number}`;
+  /** No new token is lower than this. Default 0. */
+  EDGELECT_TERM_FLOOR?: NumberVariable;
+  /** How long a tick may take, from its scheduled time. Default 57000. */
+  EDGELECT_SUSTAIN?: NumberVariable;
+
+  /** The S3 store's address, `https://…`. Default AWS in the region. */
+  EDGELECT_ENDPOINT?: string;
+  /** The S3 bucket. */
+  EDGELECT_BUCKET?: string;
+  /** The region that signatures name. Default `us-east-1`; `auto` for R2. */
+  EDGELECT_REGION?: string;
+  /** Whether the bucket is the first part of the path. Default true except on AWS. */
+  EDGELECT_PATH_STYLE?: FlagVariable;
+  EDGELECT_ACCESS_KEY_ID?: string;
+  /** A secret: `wrangler secret put EDGELECT_SECRET_ACCESS_KEY`. */
+  EDGELECT_SECRET_ACCESS_KEY?: string;
+  /** Of temporary credentials; a secret. */
+  EDGELECT_SESSION_TOKEN?: string;
+
+  /** The one trigger that the group is for, as in `crons` of wrangler.toml. Default every trigger. */
+  EDGELECT_CRON?: string;
+  /** Where the job of a slot is reached, if not by the binding `JOB`. */
+  EDGELECT_JOB_URL?: string;
+  /** Signs what the job is sent; a secret. */
+  EDGELECT_JOB_SECRET?: string;
+  /** How long a job may take. */
+  EDGELECT_JOB_TIMEOUT?: NumberVariable;
+  /** What becomes of a slot that died. Default `atMostOnce`. */
+  EDGELECT_POLICY?: 'atMostOnce' | 'atLeastOnce';
+  /** What becomes of slots that nobody claimed. Default `skip`. */
+  EDGELECT_MISSED?: 'skip' | 'latest' | 'all';
+  /** The time between two slots. */
+  EDGELECT_PERIOD?: NumberVariable;
+  /** How often a failed job is tried. */
+  EDGELECT_ATTEMPTS?: NumberVariable;
+  /** How long one trigger may take for its job. */
+  EDGELECT_BUDGET?: NumberVariable;
+}
+
+/** One group's own variables: `EDGELECT_SUSTAIN__REPORTS` for the group `reports`. */
+type Overrides = { [Name in keyof GroupEnv as `${Name}__${string}`]?: GroupEnv[Name] };
+
+export interface Env extends GroupEnv, Overrides {
+  /** The names of the Worker's groups with commas between, such as `reports,mail`. Default one group. */
+  EDGELECT_GROUPS?: string;
+}

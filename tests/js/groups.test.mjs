@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Refused, groupAt, groupsOf, isFor } from '../../js/groups.js';
+
+const refused = (env, variable, pattern) => assert.throws(() => groupsOf(env), (error) => {
+  assert.ok(error instanceof Refused, String(error));
+  assert.equal(error.variable, variable);
+  assert.match(error.message, pattern);
+  assert.ok(error.message.startsWith(`${variable} = `), error.message);
+  return true;
+}, `${JSON.stringify(env)} is refused`);
+
+test('without EDGELECT_GROUPS there is one group, with what it needs of the variables and nothing else', () => {
+  for (const none of [undefined, null, '']) {
+    const [group, ...more] = groupsOf({ EDGELECT_GROUPS: none, EDGELECT_LOCKFILE_PATH: 'a', AWS_REGION: 'b', JOB: 1, OTHER: 2 });
+    assert.deepEqual([group.name, group.env, more], [undefined, { EDGELECT_LOCKFILE_PATH: 'a', AWS_REGION: 'b', JOB: 1 }, []]);
+    assert.equal(group.source('EDGELECT_LOCKFILE_PATH'), 'EDGELECT_LOCKFILE_PATH');
+  }
+  assert.equal('EDGELECT_LOCKFILE_PATH' in groupsOf({})[0].env, false, 'the path of one group is asked for, not made up');
+});
+
+test('each group has what is common and what is its own, and a path of its own', () => {
+  const [bound, other] = [{ bucket: 1 }, { bucket: 2 }];
+  const [reports, mail] = groupsOf({
+    EDGELECT_GROUPS: ' reports , mail-out',
+    EDGELECT_R2: bound,
+    EDGELECT_R2__MAIL_OUT: other,
+    EDGELECT_SUSTAIN: '30000',
+    EDGELECT_SUSTAIN__REPORTS: '40000',
+    EDGELECT_MARGIN__MAIL_OUT: '100',
+    EDGELECT_FOLLOW: 'tight',
+    EDGELECT_FOLLOW__REPORTS: '',
+    JOB__REPORTS: 'a binding',
+  });
+  assert.deepEqual(reports.env, { EDGELECT_R2: bound, EDGELECT_SUSTAIN: '40000', EDGELECT_FOLLOW: 'tight', JOB: 'a binding', EDGELECT_LOCKFILE_PATH: 'reports.json' });
+  assert.deepEqual(mail.env, { EDGELECT_R2: other, EDGELECT_SUSTAIN: '30000', EDGELECT_MARGIN: '100', EDGELECT_FOLLOW: 'tight', EDGELECT_LOCKFILE_PATH: 'mail-out.json' });
+  assert.deepEqual([reports.source('EDGELECT_SUSTAIN'), mail.source('EDGELECT_SUSTAIN'), mail.source('EDGELECT_MARGIN')],
+    ['EDGELECT_SUSTAIN__REPORTS', 'EDGELECT_SUSTAIN', 'EDGELECT_MARGIN__MAIL_OUT']);
+});
+
+test('names that are none, double or too many are refused', () => {
+  const list = (names) => ({ EDGELECT_GROUPS: names });
+  for (const names of ['Reports', 'a b', 'a,', ',a', 'a,,b', ',', ' ', 'a_b', 'é', 'a.b', 'x'.repeat(33), 'a\nb', 'a;b']) {
+    refused(list(names), 'EDGELECT_GROUPS', /1 to 32 lower-case letters, digits and dashes/);
+  }
+  refused(list('a,b,a'), 'EDGELECT_GROUPS', /two groups of the name a/);
+  refused(list(Array.from({ length: 17 }, (_, index) => `g${index}`).join()), 'EDGELECT_GROUPS', /at most 16 groups, these are 17/);
+  for (const none of [5, true, ['a'], { a: 1 }]) refused(list(none), 'EDGELECT_GROUPS', /must be names with commas/);
+  assert.equal(groupsOf(list(Array.from({ length: 16 }, (_, index) => `g${index}`).join())).length, 16);
+  assert.equal(groupsOf(list(`${'x'.repeat(32)},-,1,a--b`)).length, 4);
+});
+
+test('an ending is for a group that there is, and says which there are', () => {
+  const groups = { EDGELECT_GROUPS: 'reports,mail-out' };
+  for (const name of ['EDGELECT_SUSTAIN__MAIL', 'EDGELECT_SUSTAIN__reports', 'EDGELECT_SUSTAIN__', 'EDGELECT_NOTHING__X', 'JOB__MAIL']) {
+    refused({ ...groups, [name]: 'hidden' }, name, /^\w+ = \(not shown\): it is for none of the groups in EDGELECT_GROUPS: those have the endings __REPORTS, __MAIL_OUT$/);
+  }
+  refused({ EDGELECT_SUSTAIN__REPORTS: 'hidden' }, 'EDGELECT_SUSTAIN__REPORTS', /EDGELECT_GROUPS is not set/);
+  refused({ ...groups, EDGELECT_GROUPS__REPORTS: 'a' }, 'EDGELECT_GROUPS__REPORTS', /one for the whole Worker/);
+});
+
+test('a name whose ending could be read as another\'s is read as its own', () => {
+  const groups = groupsOf({ EDGELECT_GROUPS: 'b,a--b,-b', EDGELECT_MARGIN__B: '1', EDGELECT_MARGIN__A__B: '2', EDGELECT_MARGIN___B: '3' });
+  assert.deepEqual(groups.map(({ env }) => env.EDGELECT_MARGIN), ['1', '2', '3']);
+});
+
+test('two groups with one path are one group, and refused', () => {
+  const groups = { EDGELECT_GROUPS: 'reports,mail' };
+  refused({ ...groups, EDGELECT_LOCKFILE_PATH: 'leader.json' }, 'EDGELECT_LOCKFILE_PATH', /"leader.json": with EDGELECT_GROUPS each group has a lease of its own: remove/);
+  refused({ ...groups, EDGELECT_LOCKFILE_PATH__MAIL: 'reports.json' }, 'EDGELECT_LOCKFILE_PATH__MAIL', /the groups reports and mail would have one lease/);
+  refused({ ...groups, EDGELECT_LOCKFILE_PATH__REPORTS: 'mail.json' }, 'EDGELECT_LOCKFILE_PATH__REPORTS', /one lease/);
+  refused({ ...groups, EDGELECT_LOCKFILE_PATH__REPORTS: 'a', EDGELECT_LOCKFILE_PATH__MAIL: 'a' }, 'EDGELECT_LOCKFILE_PATH__MAIL', /one lease/);
+  assert.equal(groupsOf({ ...groups, EDGELECT_LOCKFILE_PATH__REPORTS: 'mail.json', EDGELECT_LOCKFILE_PATH__MAIL: 'reports.json' }).length, 2);
+});
+
+test('a question is for the group of its path, by default for the first', () => {
+  const groups = groupsOf({ EDGELECT_GROUPS: 'reports,mail', EDGELECT_LOCKFILE_PATH__MAIL: 'leader/mail' });
+  const name = (path) => groupAt(groups, path)?.name;
+  assert.deepEqual([null, 'reports.json', 'leader/mail', 'mail.json', ''].map(name), ['reports', 'reports', 'mail', undefined, undefined]);
+});
+
+test('a trigger is for those that name it, and for those that name none', () => {
+  const groups = groupsOf({ EDGELECT_GROUPS: 'reports,mail,all', EDGELECT_CRON__REPORTS: ' 0 * * * * ', EDGELECT_CRON__MAIL: '*/5 * * * *' });
+  const run = (cron) => groups.filter((group) => isFor(group, cron)).map(({ name }) => name);
+  assert.deepEqual([run('0 * * * *'), run('*/5 * * * *'), run('* * * * *')], [['reports', 'all'], ['mail', 'all'], ['all']]);
+});

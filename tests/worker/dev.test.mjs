@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { after, test } from 'node:test';
+import { endProcess, keepPath, removePath, spawnKept } from '../../js/tools/cleanup.mjs';
+import { freePorts } from '../../js/tools/seaweed.mjs';
+import { until } from '../js/until.mjs';
+import { root } from './isolate.mjs';
+
+// What a clone does not have. What setting it up would bring is lent below, so that nothing is fetched.
+const NOT_CLONED = ['.git', '.tools', '.wrangler', 'build', 'js/dist', 'node_modules', 'target'];
+// A grace, storeSkew and the machine's own business.
+const LEADS_MS = 60_000;
+
+const clone = () => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-clone-'));
+  keepPath(folder);
+  after(() => removePath(folder));
+  fs.cpSync(root, folder, { recursive: true, filter: (name) => !NOT_CLONED.includes(path.relative(root, name)) });
+  fs.mkdirSync(`${folder}/node_modules`);
+  for (const name of fs.readdirSync(`${root}node_modules`)) {
+    if (name !== '.edgelect-stamp') fs.symlinkSync(`${root}node_modules/${name}`, `${folder}/node_modules/${name}`);
+  }
+  const lock = createHash('sha256').update(fs.readFileSync(`${root}package-lock.json`)).digest('hex');
+  fs.writeFileSync(`${folder}/node_modules/.edgelect-stamp`, `${lock} ${process.platform} ${process.arch}\n`);
+  fs.symlinkSync(`${root}.tools`, `${folder}/.tools`);
+  fs.mkdirSync(`${folder}/build`);
+  for (const name of ['worker', 'worker.stamp']) fs.cpSync(`${root}build/${name}`, `${folder}/build/${name}`, { recursive: true });
+  return folder;
+};
+
+test('a clone runs by `npm run dev`, without account, variable or network: the cron fired, the Worker leads on its local R2', async () => {
+  const folder = clone();
+  const [port, inspectorPort] = await freePorts(2);
+  const { scripts } = JSON.parse(fs.readFileSync(`${folder}/package.json`, 'utf8'));
+  assert.equal(scripts.dev, 'node js/tools/dev.mjs');
+  const nowhere = 'http://127.0.0.1:9';
+  const env = {
+    ...process.env, HTTP_PROXY: nowhere, HTTPS_PROXY: nowhere, NO_PROXY: '127.0.0.1,localhost', HOME: folder, XDG_CONFIG_HOME: folder,
+    CARGO_HOME: process.env.CARGO_HOME ?? path.join(os.homedir(), '.cargo'), RUSTUP_HOME: process.env.RUSTUP_HOME ?? path.join(os.homedir(), '.rustup'),
+  };
+  for (const name of Object.keys(env)) if (/^(EDGELECT|AWS|CLOUDFLARE|WRANGLER|CI$)/.test(name)) delete env[name];
+  let output = '';
+  const dev = spawnKept(process.execPath, ['js/tools/dev.mjs', '--port', port, '--inspector-port', inspectorPort], { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  for (const stream of [dev.stdout, dev.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text));
+  after(() => endProcess(dev, 5_000));
+  try {
+    await until(() => /Ready on/.test(output), LEADS_MS);
+    const origin = `http://127.0.0.1:${port}`;
+    assert.equal((await fetch(`${origin}/health/leadership`)).status, 404, 'nobody leads before the cron has fired');
+    const fired = fetch(`${origin}/__scheduled?cron=*+*+*+*+*`).catch(() => {});
+    const answer = await until(async () => {
+      const one = await fetch(`${origin}/health/leadership`);
+      return one.status === 200 ? one : void (await one.text());
+    }, LEADS_MS);
+    const body = await answer.json();
+    assert.deepEqual([body.leaderID, body.group, body.leaseMs], ['edgelect', 'leader.json', 15_000]);
+    assert.ok(body.remainingMs > 0, 'the isolate that leads has answered');
+    await endProcess(dev, 5_000);
+    await fired;
+  } catch (error) {
+    throw new Error(`${error.message}; wrangler said:\n${output}`, { cause: error });
+  }
+  assert.doesNotMatch(output, /[Ll]og ?in|account|Compiling/, 'nothing asked for an account, and the build of the clone was found fresh');
+});

@@ -1,0 +1,151 @@
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+import { until } from '../js/until.mjs';
+import { healthy, isolate, root } from './isolate.mjs';
+
+const R2 = { r2Buckets: ['EDGELECT_R2'] };
+const VARIABLES = {
+  EDGELECT_LOCKFILE_PATH: 'leader.json',
+  EDGELECT_SERVER_ID: 'the-worker',
+  EDGELECT_LEADER_TIMEOUT: 2000,
+  EDGELECT_FREQUENT_INTERVAL: 500,
+  EDGELECT_STORE_SKEW: 500,
+  EDGELECT_SUSTAIN: 8000,
+};
+const OUTCOME = /edgelect tick: outcome=(\w+) term=(\w+) requests=(\d+)/;
+const leaseIn = async (bucket, key = 'leader.json') => (await bucket.get(key))?.json();
+
+let store;
+
+before(async () => {
+  const modules = ['tests/worker/r2-store.js', 'js/r2.js', 'js/errors.js'].map((name) => ({ type: 'ESModule', path: `${root}${name}` }));
+  store = await isolate({}, { ...R2, modules, kvNamespaces: ['K'], serviceBindings: { F: () => new Response('a service') } });
+});
+
+const step = async (name) => (await store.ask(`/${name}`)).json();
+
+test('of ten creates at once one is written, and of ten updates of one version', async () => {
+  const { create, first, update, last } = await step('race');
+  for (const [writes, found] of [[create, first], [update, last]]) {
+    const winner = writes.findIndex((written) => written !== null);
+    assert.deepEqual(writes.map((written) => written !== null).filter(Boolean), [true]);
+    assert.equal(found.body.split(' ')[1], String(winner));
+    assert.equal(found.etag, writes[winner].etag);
+    assert.match(found.etag, /^"[0-9a-f]{32}"$/);
+    assert.equal('date' in found, false, 'R2 tells no time, so none is told on');
+    assert.ok(Math.abs(found.lastModified - Date.now()) < 60_000);
+  }
+});
+
+test('an object of 10 MiB is cut at one byte more than a record, never read whole, and can be replaced', async () => {
+  const { length, sevens, counts, healed, after: text } = await step('large');
+  assert.deepEqual([length, sevens, counts.whole, counts.cancelled, text], [65_537, true, ['small'.length], true, 'small']);
+  // What is on the way in the stream may be more than what is kept.
+  assert.ok(counts.read >= 65_537 && counts.read < 1_000_000, `${counts.read} bytes read`);
+  assert.match(healed.etag, /^"/);
+});
+
+test('what the binding throws is thrown on, whether it had written or not: never a refusal', async () => {
+  const { before: early, absent, after: late, there, get } = await step('broken');
+  assert.deepEqual([early, absent], [{ threw: 'put: We encountered an internal error. Please try again. (10001)' }, { value: null }]);
+  assert.deepEqual([late, there], [{ threw: 'put: Network connection lost.' }, 'a']);
+  assert.match(get.threw, /^get: /);
+});
+
+test('a service binding has every method and a KV namespace has some: neither is taken for a bucket', async () => {
+  const { service, names, kv } = await step('others');
+  assert.match(service, /takes an R2 bucket binding/);
+  assert.match(kv, /takes an R2 bucket binding/);
+  assert.equal(names, 'function', 'this is why: its methods are found only when they are called');
+});
+
+test('it works with a signal, with none, with null', async () => {
+  assert.deepEqual(await step('signals'), Array(6).fill(true));
+});
+
+test('c55 with R2 bound and no other variable a tick leads, answers and parks, and the next one takes over at once', async () => {
+  const worker = await isolate(VARIABLES, R2);
+  const ticking = worker.tick();
+  const body = await (await until(healthy(worker))).json();
+  assert.deepEqual([body.leaderID, body.group, 'source' in body], ['the-worker', 'leader.json', false]);
+  assert.ok(body.remainingMs > 0 && body.remainingMs <= 1800);
+  await ticking;
+  const [, outcome, term] = OUTCOME.exec(worker.logged());
+  const parked = await leaseIn(await worker.bucket());
+  assert.deepEqual([outcome, parked.parked, String(parked.term), parked.leaderID], ['led', true, term, 'the-worker']);
+  const startMs = Date.now();
+  const next = worker.tick();
+  const taken = await until(async () => {
+    const lease = await leaseIn(await worker.bucket());
+    return lease.parked ? null : lease;
+  });
+  assert.ok(Date.now() - startMs < 1500, `taken after ${Date.now() - startMs} ms`);
+  assert.ok(taken.term > parked.term);
+  await next;
+});
+
+test('an isolate without the session answers from R2 for as long as the lease lasts, and not after', async () => {
+  const worker = await isolate({ ...VARIABLES, EDGELECT_LEADER_TIMEOUT: 2500 }, R2);
+  const bucket = await worker.bucket();
+  const record = { leaderID: 'the-worker', session: 's', sequence: 1, term: 5, leaseMs: 2500, acquired: '2026-11-21T06:00:00Z', lastUpdated: '2026-11-21T06:00:00Z' };
+  await bucket.put('leader.json', JSON.stringify(record));
+  const writtenMs = (await bucket.head('leader.json')).uploaded.getTime();
+  const body = await (await until(healthy(worker))).json();
+  assert.deepEqual([body.source, body.session, 'remainingMs' in body], ['store', 's', false]);
+  // No longer than the lease, whatever is kept of the one read.
+  await until(async () => (await worker.ask()).status === 404);
+  const lastedMs = Date.now() - writtenMs;
+  assert.ok(lastedMs >= 2500 && lastedMs < 5000, `it was called alive for ${lastedMs} ms`);
+  const stranger = await isolate({ ...VARIABLES, EDGELECT_LEADER_TIMEOUT: 2500, EDGELECT_SERVER_ID: 'another' }, R2);
+  await (await stranger.bucket()).put('leader.json', JSON.stringify(record));
+  assert.equal((await stranger.ask()).status, 404);
+});
+
+test('c52 of two fresh isolates on one R2 the first is killed while it leads, and the second leads in its first tick', async () => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-r2-'));
+  after(() => fs.rmSync(folder, { recursive: true, force: true }));
+  const shared = { ...R2, resourcePersistencePath: folder };
+  const first = await isolate({ ...VARIABLES, EDGELECT_SERVER_ID: 'first' }, shared);
+  const dying = first.tick().catch(() => {});
+  const dead = await (await until(healthy(first))).json();
+  await first.kill();
+  await dying;
+  const second = await isolate({ ...VARIABLES, EDGELECT_SERVER_ID: 'second' }, shared);
+  const left = await leaseIn(await second.bucket());
+  assert.deepEqual([left.session, left.parked], [dead.session, false], 'the second finds what the first left, in the middle of its work');
+  const startMs = Date.now();
+  const ticking = second.tick();
+  const lease = await until(async () => {
+    const found = await leaseIn(await second.bucket());
+    return found.leaderID === 'second' ? found : null;
+  });
+  const tookMs = Date.now() - startMs;
+  assert.ok(lease.term > dead.term);
+  assert.equal(lease.transitions, dead.transitions + 1);
+  // Without a `Date` the lease is watched for as long as it may last, storeSkew more on a host with one clock.
+  assert.ok(tookMs >= 2000 && tookMs < 8000, `taken after ${tookMs} ms`);
+  await until(healthy(second));
+  await ticking;
+  assert.equal(OUTCOME.exec(second.logged())[1], 'led');
+  console.log(`the second isolate's first tick took over after ${tookMs} ms (a lease of 2000 ms, watched)`);
+});
+
+test('two stores are refused by name, and one that is none', async () => {
+  for (const [changes, more, variable, said] of [
+    [{ EDGELECT_BUCKET: 'jobs' }, R2, 'EDGELECT_BUCKET', 'EDGELECT_BUCKET = "jobs": this is one store and the R2 binding EDGELECT_R2 another'],
+    [{ AWS_ENDPOINT_URL: 'https://s3.example.com' }, R2, 'AWS_ENDPOINT_URL', 'two stores make two leaders: remove this variable to use the binding, or the binding'],
+    [{ AWS_ENDPOINT_URL_S3: 'https://s3.example.com' }, R2, 'AWS_ENDPOINT_URL_S3', 'the R2 binding EDGELECT_R2'],
+    [{}, {}, 'EDGELECT_BUCKET', 'EDGELECT_BUCKET = (not set): name the bucket that keeps the lease, or bind an R2 bucket as EDGELECT_R2'],
+    [{}, { kvNamespaces: ['EDGELECT_R2'] }, 'EDGELECT_R2', 'EDGELECT_R2 = (no bucket): must be the binding of an R2 bucket: [[r2_buckets]] in wrangler.toml'],
+  ]) {
+    const worker = await isolate({ ...VARIABLES, ...changes }, more);
+    const answer = await worker.ask();
+    assert.deepEqual([answer.status, await answer.json()], [500, { error: 'edgelect is not configured', variable }]);
+    await worker.tick();
+    await until(() => worker.logged().includes(said));
+    await worker.kill();
+  }
+});
