@@ -1,3 +1,4 @@
+import { openCheckpoint } from './checkpoint.js';
 import { Engine, checked, readVariables } from './engine.js';
 import { EdgelectError, signalOf, textOf, toJson, wrongOption } from './errors.js';
 import { unrefTimer } from './host.js';
@@ -22,6 +23,7 @@ class Term {
   #remaining;
   #lapse;
   #resign;
+  #checkpoint;
 
   static {
     endTerm = (term, reason) => {
@@ -30,11 +32,12 @@ class Term {
     };
   }
 
-  constructor(token, { remaining, lapse, resign }) {
+  constructor(token, { remaining, lapse, resign, checkpoint }) {
     this.token = token;
     this.#remaining = remaining;
     this.#lapse = lapse;
     this.#resign = resign;
+    this.#checkpoint = checkpoint;
     Object.freeze(this);
   }
 
@@ -50,6 +53,10 @@ class Term {
 
   resign() {
     if (!this.#controller.signal.aborted) this.#resign();
+  }
+
+  checkpoint(key) {
+    return this.#checkpoint(this, key);
   }
 }
 
@@ -242,8 +249,13 @@ export class Elector {
   }
 
   #newEngine(onEvent) {
+    return new Engine({ ...this.#place(), onEvent });
+  }
+
+  /** Where the group's objects are, and how they are reached. */
+  #place() {
     const [settings, storage, unref] = [this.#settings, this.#storage, this.#unref];
-    return new Engine({ settings, storage, bucket: bucketOf(storage), unref, onEvent });
+    return { settings, storage, bucket: bucketOf(storage), unref };
   }
 
   /** What the engine says, or undefined without one; one that breaks down over the question is none any more. */
@@ -300,7 +312,8 @@ export class Elector {
     const { token } = term;
     const remaining = () => term.remaining();
     const resign = () => term.resign();
-    const view = { token, signal: signal ? eitherSignal(term.signal, signal) : term.signal, remaining, resign };
+    const checkpoint = (key) => term.checkpoint(key);
+    const view = { token, signal: signal ? eitherSignal(term.signal, signal) : term.signal, remaining, resign, checkpoint };
     let ended;
     const ending = new Promise((resolve) => {
       ended = resolve;
@@ -367,9 +380,10 @@ export class Elector {
       // Within a callback the engine's own word comes later.
       if (holds()) this.#onLost(token, 'resigned');
     };
+    const checkpoint = (own, key) => openCheckpoint(own, key, () => this.#place(), () => engine.status().session);
     // Told before: nothing of an old term may go on under a new one.
     if (this.#term) this.#onLost(this.#term.token, 'expired');
-    const term = new Term(token, { remaining, lapse, resign });
+    const term = new Term(token, { remaining, lapse, resign, checkpoint });
     this.#term = term;
     this.#watchFence();
     const { failed, fine } = this.#call('onAcquireLeadership', term);
