@@ -295,6 +295,17 @@ test('a trap under a write ends it, nothing of it leaves any more, and the next 
   assert.equal((await inMemory(storage, STATE)).value, 4);
 });
 
+test('five thousand writes leave nothing behind in the wasm', async () => {
+  const { term } = await leading();
+  const state = await term.checkpoint(STATE);
+  const wasm = initSync();
+  const held = () => [wasm.memory.buffer.byteLength, wasm.__wbindgen_externrefs.length];
+  for (let count = 0; count < 500; count += 1) await state.write({ count });
+  const before = held();
+  for (let count = 0; count < 5_000; count += 1) await state.write({ count });
+  assert.deepEqual(held(), before);
+});
+
 test('a storage that keeps one object whatever the key is called loses no lease', async () => {
   const one = new MemoryStorage();
   const storage = { get: (_key) => one.get('x'), putIfMatch: (_key, body, etag) => one.putIfMatch('x', body, etag) };
