@@ -15,7 +15,8 @@ use checkpoint::desk::{Desk, Fate, Member, owner};
 use edgelect::checkpoint::MAX_VALUE_BYTES;
 use edgelect::lease::{self, Reading};
 use edgelect::{Checkpoint, CheckpointError, Config, Owner, Refusal, S3Config, S3Store, Settings};
-use futures::executor::{LocalPool, block_on};
+use futures::FutureExt;
+use futures::executor::LocalPool;
 use futures::task::LocalSpawnExt;
 use virtual_time::{Virtual, config};
 
@@ -36,6 +37,11 @@ fn on_virtual_time<T: 'static>(work: impl AsyncFnOnce(Member) -> T + 'static) ->
     ended.borrow_mut().take().expect("it ends within a minute")
 }
 
+/// What needs no pause, because every request is answered.
+fn at_once<T>(work: impl Future<Output = T>) -> T {
+    work.now_or_never().expect("it does not wait")
+}
+
 /// It lives as long as its checkpoints.
 fn member(seed: u8) -> &'static Member {
     Box::leak(Box::new(Member { host: Virtual::default(), seed }))
@@ -49,10 +55,10 @@ fn kind<T>(result: Result<T, CheckpointError>) -> Refusal {
 fn a_new_checkpoint_is_created_and_keeps_what_is_written_for_the_next_term() {
     let desk = Desk::default();
     let first = member(1);
-    let mut state = block_on(Checkpoint::open(&desk, first, owner(7))).expect("it opens");
+    let mut state = at_once(Checkpoint::open(&desk, first, owner(7))).expect("it opens");
     assert_eq!((state.value(), state.token()), (None, 7));
-    block_on(state.write(r#" {"n":1} "#)).expect("it is written");
-    block_on(state.write(r#"{"n":2}"#)).expect("it is written");
+    at_once(state.write(r#" {"n":1} "#)).expect("it is written");
+    at_once(state.write(r#"{"n":2}"#)).expect("it is written");
     assert_eq!(state.value(), Some(r#"{"n":2}"#));
     assert_eq!(
         desk.log(),
@@ -60,17 +66,17 @@ fn a_new_checkpoint_is_created_and_keeps_what_is_written_for_the_next_term() {
         "one request a write"
     );
     let next = member(2);
-    let mut successor = block_on(Checkpoint::open(&desk, next, owner(8))).expect("it opens");
+    let mut successor = at_once(Checkpoint::open(&desk, next, owner(8))).expect("it opens");
     assert_eq!(successor.value(), Some(r#"{"n":2}"#));
     let record = desk.record();
     assert_eq!((record.term, record.extra.get("value")), (Some(8), Some(r#"{"n":2}"#)));
-    let error = block_on(state.write("3")).expect_err("the zombie is refused");
+    let error = at_once(state.write("3")).expect_err("the zombie is refused");
     assert_eq!(error.kind, Refusal::Fenced);
     assert!(error.message.contains("later term 8 of \"session-8\""), "{error}");
     assert!(error.message.starts_with("checkpoint \"state.json\" (a desk): "), "{error}");
-    block_on(successor.write("4")).expect("it is written");
+    at_once(successor.write("4")).expect("it is written");
     assert_eq!(desk.record().extra.get("value"), Some("4"));
-    let again = block_on(Checkpoint::open(&desk, first, owner(7)));
+    let again = at_once(Checkpoint::open(&desk, first, owner(7)));
     assert_eq!(kind(again), Refusal::Fenced, "and it can't open it again");
 }
 
@@ -78,31 +84,31 @@ fn a_new_checkpoint_is_created_and_keeps_what_is_written_for_the_next_term() {
 fn a_seal_without_a_write_fences_as_well() {
     let desk = Desk::default();
     let (first, next) = (member(1), member(2));
-    let mut state = block_on(Checkpoint::open(&desk, first, owner(7))).expect("it opens");
-    block_on(state.write("1")).expect("it is written");
-    block_on(Checkpoint::open(&desk, next, owner(8))).expect("it opens");
-    assert_eq!(kind(block_on(state.write("2"))), Refusal::Fenced);
+    let mut state = at_once(Checkpoint::open(&desk, first, owner(7))).expect("it opens");
+    at_once(state.write("1")).expect("it is written");
+    at_once(Checkpoint::open(&desk, next, owner(8))).expect("it opens");
+    assert_eq!(kind(at_once(state.write("2"))), Refusal::Fenced);
     assert_eq!(desk.record().extra.get("value"), Some("1"));
 }
 
 #[test]
 fn of_two_openings_in_one_term_the_later_one_holds() {
     let desk = Desk::default();
-    let mut first = block_on(Checkpoint::open(&desk, member(1), owner(7))).expect("opens");
-    let mut second = block_on(Checkpoint::open(&desk, member(2), owner(7))).expect("opens");
-    let error = block_on(first.write("1")).expect_err("the earlier opening is over");
+    let mut first = at_once(Checkpoint::open(&desk, member(1), owner(7))).expect("opens");
+    let mut second = at_once(Checkpoint::open(&desk, member(2), owner(7))).expect("opens");
+    let error = at_once(first.write("1")).expect_err("the earlier opening is over");
     assert_eq!(error.kind, Refusal::Fenced);
     assert!(error.message.contains("opened it again"), "{error}");
-    block_on(second.write("2")).expect("it is written");
+    at_once(second.write("2")).expect("it is written");
     assert_eq!(desk.record().extra.get("value"), Some("2"));
 }
 
 #[test]
 fn another_session_with_the_same_token_is_refused() {
     let desk = Desk::default();
-    block_on(Checkpoint::open(&desk, member(1), owner(7))).expect("it opens");
+    at_once(Checkpoint::open(&desk, member(1), owner(7))).expect("it opens");
     let other = Owner::new(&config(), "another", 7, "state.json").expect("a good owner");
-    let opened = block_on(Checkpoint::open(&desk, member(2), other));
+    let opened = at_once(Checkpoint::open(&desk, member(2), other));
     let error = opened.err().expect("it is refused");
     assert_eq!(error.kind, Refusal::Fenced);
     assert!(error.message.contains("a key belongs to one group"), "{error}");
@@ -267,7 +273,7 @@ fn what_is_no_checkpoint_is_never_written_over_and_the_error_says_what_to_do() {
         let shown = String::from_utf8_lossy(&body[..body.len().min(60)]).into_owned();
         let desk = Desk::default();
         desk.memory.overwrite(Some(body.clone()));
-        let opened = block_on(Checkpoint::open(&desk, member(1), owner(7)));
+        let opened = at_once(Checkpoint::open(&desk, member(1), owner(7)));
         let error = opened.err().expect("it is refused");
         assert_eq!(error.kind, Refusal::Unusable, "{shown}: {error}");
         let Some(rest) = error.message.strip_prefix("checkpoint \"state.json\" (a desk): ") else {
@@ -281,9 +287,9 @@ fn what_is_no_checkpoint_is_never_written_over_and_the_error_says_what_to_do() {
         );
         // The same under an open one: written over by a foreign hand.
         let desk = Desk::default();
-        let mut state = block_on(Checkpoint::open(&desk, member(1), owner(7))).expect("it opens");
+        let mut state = at_once(Checkpoint::open(&desk, member(1), owner(7))).expect("it opens");
         desk.memory.overwrite(opened_body(&shown, &desk));
-        assert_eq!(kind(block_on(state.write("1"))), Refusal::Unusable, "{shown}");
+        assert_eq!(kind(at_once(state.write("1"))), Refusal::Unusable, "{shown}");
     }
 }
 
@@ -309,7 +315,7 @@ fn a_value_is_kept_to_the_byte_up_to_its_limit_and_no_text_becomes_a_field() {
     // The longest name that there is, escaped to its longest.
     let named = Config::new(&named).expect("a good config");
     let owner = Owner::new(&named, &"s".repeat(32), 7, "state.json").expect("a good owner");
-    let mut state = block_on(Checkpoint::open(&desk, member(1), owner)).expect("it opens");
+    let mut state = at_once(Checkpoint::open(&desk, member(1), owner)).expect("it opens");
     let full = format!("\"{}\"", "ä".repeat(MAX_VALUE_BYTES / 2 - 1));
     for value in [
         full.as_str(),
@@ -318,7 +324,7 @@ fn a_value_is_kept_to_the_byte_up_to_its_limit_and_no_text_becomes_a_field() {
         "false",
         &format!("{}1{}", "[".repeat(126), "]".repeat(126)),
     ] {
-        block_on(state.write(value)).expect("it is written");
+        at_once(state.write(value)).expect("it is written");
         let body = desk.memory.body().expect("there is one");
         assert!(body.len() <= lease::MAX_RECORD_BYTES, "{}", body.len());
         let Reading::Lease(record) = lease::read(&body) else { panic!("unreadable: {value}") };
@@ -339,12 +345,12 @@ fn a_value_is_kept_to_the_byte_up_to_its_limit_and_no_text_becomes_a_field() {
         ("1 2".to_owned(), "must be JSON"),
         (format!("{}1{}", "[".repeat(127), "]".repeat(127)), "126 levels"),
     ] {
-        let error = block_on(state.write(&value)).expect_err(&value);
+        let error = at_once(state.write(&value)).expect_err(&value);
         assert_eq!(error.kind, Refusal::Value);
         assert!(error.message.contains(rule), "{error}");
     }
     assert_eq!(desk.log().len(), sent, "nothing was sent");
-    block_on(state.write("1")).expect("and it goes on");
+    at_once(state.write("1")).expect("and it goes on");
 }
 
 #[test]
