@@ -9,8 +9,8 @@
 //! a random text of each opening and `sequence` the number of the attempt in it, which make every body new (S4).
 //! What is no such record is never written over.
 //!
-//! Nothing in here knows of time: whoever polls these futures does so with authority only. [`lead()`](crate::lead())
-//! drops its work without it, and the npm package looks before each turn.
+//! Nothing in here knows of time: whoever polls these futures does so with authority only. `lead` drops its work
+//! without it, and the npm package looks before each turn.
 
 use core::cmp::Ordering;
 
