@@ -1,3 +1,4 @@
+import { openCheckpoint } from './checkpoint.js';
 import { Engine, checked, readVariables } from './engine.js';
 import { EdgelectError, signalOf, textOf, toJson, wrongOption } from './errors.js';
 import { unrefTimer } from './host.js';
@@ -23,6 +24,7 @@ class Term {
   #remaining;
   #lapse;
   #resign;
+  #checkpoint;
 
   static {
     endTerm = (term, reason) => {
@@ -31,12 +33,13 @@ class Term {
     };
   }
 
-  constructor(token, { slot, remaining, lapse, resign }) {
+  constructor(token, { slot, remaining, lapse, resign, checkpoint }) {
     this.token = token;
     if (slot !== undefined) this.slot = slot;
     this.#remaining = remaining;
     this.#lapse = lapse;
     this.#resign = resign;
+    this.#checkpoint = checkpoint;
     Object.freeze(this);
   }
 
@@ -52,6 +55,10 @@ class Term {
 
   resign() {
     if (!this.#controller.signal.aborted) this.#resign();
+  }
+
+  checkpoint(key) {
+    return this.#checkpoint(this, key);
   }
 }
 
@@ -225,9 +232,10 @@ export class Elector {
     }
     const { signal: _, ...rest } = options ?? {};
     const schedule = toJson({ ...rest, slot: slot instanceof Date ? slot.getTime() : slot });
-    const newTerm = (token, hooks) => new Term(token, hooks);
-    const runs = new SlotRuns({ job, newTerm, endTerm, signal, unref: this.#unref });
     let engine;
+    const checkpoint = (own, key) => openCheckpoint(own, key, () => this.#place(), () => engine.status().session);
+    const newTerm = (token, hooks) => new Term(token, { ...hooks, checkpoint });
+    const runs = new SlotRuns({ job, newTerm, endTerm, signal, unref: this.#unref });
     const open = (onEvent) => {
       engine = this.#newEngine(onEvent, schedule);
       this.#slotEngines.add(engine);
@@ -274,8 +282,13 @@ export class Elector {
   }
 
   #newEngine(onEvent, schedule) {
+    return new Engine({ ...this.#place(), schedule, onEvent });
+  }
+
+  /** Where the group's objects are, and how they are reached. */
+  #place() {
     const [settings, storage, unref] = [this.#settings, this.#storage, this.#unref];
-    return new Engine({ settings, storage, bucket: bucketOf(storage), schedule, unref, onEvent });
+    return { settings, storage, bucket: bucketOf(storage), unref };
   }
 
   /** What the engine says, or undefined without one; one that breaks down over the question is none any more. */
@@ -332,7 +345,8 @@ export class Elector {
     const { token } = term;
     const remaining = () => term.remaining();
     const resign = () => term.resign();
-    const view = { token, signal: signal ? eitherSignal(term.signal, signal) : term.signal, remaining, resign };
+    const checkpoint = (key) => term.checkpoint(key);
+    const view = { token, signal: signal ? eitherSignal(term.signal, signal) : term.signal, remaining, resign, checkpoint };
     let ended;
     const ending = new Promise((resolve) => {
       ended = resolve;
@@ -399,9 +413,10 @@ export class Elector {
       // Within a callback the engine's own word comes later.
       if (holds()) this.#onLost(token, 'resigned');
     };
+    const checkpoint = (own, key) => openCheckpoint(own, key, () => this.#place(), () => engine.status().session);
     // Told before: nothing of an old term may go on under a new one.
     if (this.#term) this.#onLost(this.#term.token, 'expired');
-    const term = new Term(token, { remaining, lapse, resign });
+    const term = new Term(token, { remaining, lapse, resign, checkpoint });
     this.#term = term;
     this.#watchFence();
     const { failed, fine } = this.#call('onAcquireLeadership', term);

@@ -72,6 +72,7 @@ export class Engine {
   #raw;
   #host;
   #onEvent;
+  #mayMove;
   #events = [];
   #driving = false;
   #again = false;
@@ -79,13 +80,15 @@ export class Engine {
   #instance;
   #breakDown = (error) => this.#end(error);
 
-  /** `settings` is JSON, and so is `schedule`, for an engine that runs slots. `onEvent` hears each event; the last one is `finished`, with `error` if something broke. */
-  constructor({ settings, storage, bucket, schedule, unref, onEvent }) {
+  /** `settings` is JSON, and so is `schedule`, for an engine that runs slots. `onEvent` hears each event; the last one is
+   * `finished`, with `error` if something broke. `mayMove` is asked before each turn, and may close this engine instead. */
+  constructor({ settings, storage, bucket, schedule, unref, onEvent, mayMove = () => true }) {
     const settle = (id, ok, head, body) => this.#tell((raw) => raw.settle(id, ok, head, body));
     this.#host = new Host({ settle, storage, credentials: bucket?.provider, unref });
     this.#raw = call(() => new RawElector(settings, bucket?.json, bucket?.credentials, schedule, this.#host));
     this.#instance = instance;
     this.#onEvent = onEvent;
+    this.#mayMove = mayMove;
     engines.add(this.#breakDown);
   }
 
@@ -100,6 +103,12 @@ export class Engine {
 
   init() {
     this.#tell((raw) => raw.init());
+  }
+
+  /** Opens or writes the checkpoint at `lockfilePath`; `order` is JSON. What is held then is told as an event. */
+  checkpoint(order) {
+    this.#ask((raw) => raw.checkpoint(order));
+    this.#drive();
   }
 
   tick() {
@@ -192,6 +201,7 @@ export class Engine {
     try {
       while (this.#again && this.alive) {
         this.#again = false;
+        if (!this.#mayMove()) break;
         const events = this.#attempt((raw) => raw.poll());
         if (events === undefined) break;
         this.#events.push(...JSON.parse(events));
@@ -224,10 +234,10 @@ export class Engine {
   #end(error) {
     if (this.#ended) return;
     this.close();
-    const { code, message } = error ?? {};
+    const { code, field, message } = error ?? {};
     const known = error === undefined || error instanceof EdgelectError;
     const cause = known ? undefined : this.#causeOf(message);
-    this.#onEvent({ type: 'finished', error: known ? error : new EdgelectError(message, { code, cause }) });
+    this.#onEvent({ type: 'finished', error: known ? error : new EdgelectError(message, { code, field, cause }) });
   }
 
   /** The failed operation that a message tells of, if it is one of ours. */

@@ -12,6 +12,7 @@ export type MemoryStorage = edgelect.MemoryStorage;
 export declare const EdgelectError: typeof edgelect.EdgelectError;
 export type EdgelectError = edgelect.EdgelectError;
 export type {
+  Checkpoint,
   Config,
   Credentials,
   ElectorOptions,

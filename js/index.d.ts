@@ -17,6 +17,27 @@ export interface Term {
   /** Gives this term up: the signal fires now, the lease is released when the work has stopped. Waits for nothing,
    * so the work itself may call it. */
   resign(): void;
+  /** Opens the work's own state: the object `key` beside the lease, created if need be, which no earlier term can change
+   * from here on, not even a process that was stopped meanwhile and does not know that its term is over. A state of the
+   * same key that this term opened before is refused from here on, so keep one.
+   * @throws EdgelectError `EDGELECT_FENCED` if a later term owns it, `EDGELECT_LOST` without authority,
+   * `EDGELECT_UNKNOWN` where opening it again finds out, `EDGELECT_STORE` for a store that fails and for an object that is
+   * no checkpoint, which is left as it is, `EDGELECT_CONFIG` for a key that breaks a rule. */
+  checkpoint<T = unknown>(key: string): Promise<Checkpoint<T>>;
+}
+
+/** The work's own state, opened by one term. */
+export interface Checkpoint<T = unknown> {
+  /** The token of the term that opened it, which the object carries. */
+  readonly token: number;
+  /** What is known to have been written last, frozen; `null` if nothing was. */
+  readonly value: Readonly<T> | null;
+  /** Replaces the value by a compare-and-swap: JSON, at most 61440 bytes. One write at a time.
+   * @throws EdgelectError `EDGELECT_FENCED`: refused, for a later term owns it. `EDGELECT_UNKNOWN`: it may have landed or
+   * may still do so; the next write finds out first. `EDGELECT_LOST`: the authority ended; a write that was under way may
+   * have landed. `EDGELECT_STORE`: not written. `EDGELECT_BUSY`: another write is under way. `EDGELECT_CONFIG`: the value
+   * can't be stored. */
+  write(value: T): Promise<void>;
 }
 
 /** The term of one slot: what `runScheduled` hands to its job. */
@@ -307,7 +328,7 @@ export class EdgelectError extends Error {
     details?: { code?: string; field?: string; status?: number; storeCode?: string; cause?: unknown },
   );
   /** `EDGELECT_CONFIG`, `EDGELECT_STORE`, `EDGELECT_STOPPED`, `EDGELECT_LOST`, `EDGELECT_EXISTS`, `EDGELECT_SLOT`,
-   * `EDGELECT_TRAP`, `EDGELECT_RANDOMNESS`. */
+   * `EDGELECT_TRAP`, `EDGELECT_RANDOMNESS`; of a checkpoint also `EDGELECT_FENCED`, `EDGELECT_UNKNOWN`, `EDGELECT_BUSY`. */
   readonly code: string;
   /** The option that was refused. */
   readonly field?: string;

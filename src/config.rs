@@ -448,12 +448,17 @@ fn check_path(path: Option<&str>) -> Result<String, ConfigError> {
     let Some(path) = path else {
         return refuse("lockfilePath", "(not set)", &[rule]);
     };
+    if is_key(path) {
+        return Ok(path.to_owned());
+    }
+    refuse("lockfilePath", &quoted(path), &[rule])
+}
+
+/// Whether every store takes a text for the key of an object.
+pub fn is_key(path: &str) -> bool {
     let segments_ok =
         path.split('/').all(|segment| !segment.is_empty() && segment != "." && segment != "..");
-    if path.len() > MAX_NAME_BYTES || !segments_ok || path.chars().any(char::is_control) {
-        return refuse("lockfilePath", &quoted(path), &[rule]);
-    }
-    Ok(path.to_owned())
+    path.len() <= MAX_NAME_BYTES && segments_ok && !path.chars().any(char::is_control)
 }
 
 fn check_name(field: &str, name: Option<&str>) -> Result<String, ConfigError> {

@@ -10,6 +10,7 @@ use core::cell::RefCell;
 use wasm_bindgen::prelude::*;
 
 use crate::bucket::{self, Bucket, CredentialSource, read_credentials};
+use crate::checkpoint::{CheckpointError, Opening, Owner, Refusal};
 use crate::config::{Config, ConfigError, HostClock, Settings};
 use crate::custom::{AnyStore, CustomStore};
 use crate::driver::{self, Handle, Host};
@@ -17,6 +18,7 @@ use crate::election::{Election, Event, Input, SlotsOver};
 use crate::json::{self, Object, Writer, quoted};
 use crate::prelude::*;
 use crate::slots::{Schedule, ScheduleSettings, SlotEnd};
+use crate::store::Store;
 use crate::task::Task;
 use crate::web::{JsHost, Link, Settled, Web};
 use crate::{peer, status, vars};
@@ -320,4 +322,49 @@ fn event_json(event: &Event, election: &Election) -> String {
             .maybe_text("storeCode", fault.code.as_deref()),
     }
     .end()
+}
+
+/// A checkpoint has the same needs as an election: settings, a store, a host, and somebody who moves it.
+#[wasm_bindgen]
+impl RawElector {
+    /// Has [`RawElector::poll`] open the checkpoint at this one's `lockfilePath`, or write it. `order` is JSON: the
+    /// `session` and the `token` of whoever does, and to write, the `value` and the fields of the last `held` event.
+    pub fn checkpoint(&mut self, order: &str) -> Result<(), String> {
+        let order = object(order)?;
+        let mut opening = self.handle.with(|election| {
+            let (config, key) = (election.config(), &election.config().lockfile_path);
+            let session = order.get("session").and_then(json::text).unwrap_or_default();
+            let token = order.get("token").and_then(json::whole).unwrap_or_default();
+            let owner = Owner::unchecked(config, &session, token, key);
+            // The session of an election that nobody runs is random, and nobody else's.
+            Opening::new(owner, quoted(election.session()), &self.store.describe())
+        });
+        if let Some(value) = order.get("value") {
+            opening.resume(&order);
+            opening.begin(value).map_err(|error| checkpoint_error(&error))?;
+        }
+        let (store, web) = (Rc::clone(&self.store), self.web.clone());
+        let events = Rc::clone(&self.events);
+        self.task = Task::new(async move {
+            let ended = opening.carry_out(&*store, &web).await;
+            events.borrow_mut().push(opening.suspend());
+            let mut end = Writer::new();
+            end.text("type", "finished");
+            if let Err(error) = ended {
+                end.raw("error", &checkpoint_error(&error));
+            }
+            end.end()
+        });
+        Ok(())
+    }
+}
+
+fn checkpoint_error(error: &CheckpointError) -> String {
+    let code = match error.kind {
+        Refusal::Value => "EDGELECT_CONFIG",
+        Refusal::Fenced => "EDGELECT_FENCED",
+        Refusal::Unknown => "EDGELECT_UNKNOWN",
+        Refusal::Unusable | Refusal::Store => "EDGELECT_STORE",
+    };
+    thrown(code, &error.message)
 }

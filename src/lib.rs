@@ -49,7 +49,7 @@
 //!
 //! Imports point down only: [`lease`], [`host`], [`request`], [`clock`] and [`config`] know next to nobody; [`age`] and
 //! [`election`] know them; [`store`] knows [`lease`]; [`driver`] joins an election, a store and a host, and is the only
-//! module that knows all three; [`lead`](mod@lead) and [`remote`] stand on it; the faces (`js`, `worker`) come last.
+//! module that knows all three; [`lead`](mod@lead), [`checkpoint`] and [`remote`] stand on it; the faces (`js`, `worker`) come last.
 //! `tests/layers.rs` holds this.
 
 #![cfg_attr(not(feature = "std"), no_std)]
@@ -58,6 +58,7 @@ extern crate alloc;
 
 pub mod age;
 pub mod calendar;
+pub mod checkpoint;
 pub mod clock;
 pub mod config;
 pub mod driver;
@@ -101,6 +102,7 @@ pub mod web;
 #[cfg(all(target_arch = "wasm32", feature = "worker"))]
 pub mod worker;
 
+pub use checkpoint::{Checkpoint, CheckpointError, Owner, Refusal};
 pub use config::{Config, ConfigError, Follow, Settings};
 pub use driver::{Handle, Host, init, new_election, new_schedule, run};
 pub use election::{Authority, Election, Event, Input};

@@ -45,6 +45,17 @@ impl<H: Host, P: Provide> S3Store<H, P> {
     }
 }
 
+impl<H: Clone, P: Clone> S3Store<H, P> {
+    /// Another object of the same bucket: with the same credentials and host, and what was learned of the store.
+    ///
+    /// # Errors
+    /// The key cannot be used.
+    pub fn at(&self, key: &str) -> Result<Self, ConfigError> {
+        let (host, provider) = (self.host.clone(), self.provider.clone());
+        Ok(Self { s3: self.s3.at(key)?, host, provider })
+    }
+}
+
 impl<H: Host> S3Store<H> {
     /// The object `key` in the bucket that the variables name, with the credentials that they name; see
     /// [`vars::bucket`] and [`vars::secrets`]. `get` gives a variable's text.

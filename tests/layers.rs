@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 /// Each module and the layer it lives on; a module may use its own layer's contracts and everything below.
-const LAYERS: [(&str, u32); 39] = [
+const LAYERS: [(&str, u32); 40] = [
     ("prelude", 0),
     ("lean", 0),
     ("planted", 0),
@@ -31,6 +31,7 @@ const LAYERS: [(&str, u32); 39] = [
     ("election", 5),
     ("peer", 6),
     ("driver", 7),
+    ("checkpoint", 8),
     ("lead", 8),
     ("probe", 8),
     ("scheduled", 9),

@@ -172,6 +172,27 @@ impl S3 {
         })
     }
 
+    /// Another object of the same bucket, with what this one has learned of its store.
+    ///
+    /// # Errors
+    /// The key cannot be used.
+    pub fn at(&self, key: &str) -> Result<Self, ConfigError> {
+        address::check_key(key)?;
+        let learned = self.learned.borrow();
+        Ok(Self {
+            encoded_key: address::encode_key(key),
+            bucket: self.bucket.clone(),
+            key: key.to_owned(),
+            by_region: self.by_region,
+            learned: RefCell::new(Learned {
+                address: learned.address.clone(),
+                region: learned.region.clone(),
+                clock_offset_ms: learned.clock_offset_ms,
+                keys: KeyCache::default(),
+            }),
+        })
+    }
+
     /// Begins an operation.
     pub fn begin(&self, operation: Operation) -> Exchange {
         Exchange {

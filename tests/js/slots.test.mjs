@@ -162,6 +162,18 @@ test('whoever runs a slot answers its peers', async () => {
   assert.deepEqual(await ask(), { error: 'not the leader' });
 });
 
+test('a job keeps its state in a checkpoint, which the next slot opens', async () => {
+  const storage = slotGroup();
+  const job = async (term) => {
+    const state = await term.checkpoint('state.json');
+    await state.write({ count: (state.value?.count ?? 0) + 1 });
+    return [state.value.count, state.token];
+  };
+  const first = await worker(storage).runScheduled(slot(1), job);
+  const second = await worker(storage).runScheduled(slot(2), job);
+  assert.deepEqual([first.value, second.value], [[1, first.term], [2, second.term]]);
+});
+
 test('a group without init leaves its first slot out and says why', async () => {
   const storage = new MemoryStorage();
   const result = await worker(storage).runScheduled(Date.now(), () => assert.fail('it ran'));

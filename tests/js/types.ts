@@ -1,6 +1,8 @@
 // Compiled by `tsc`, never run: the types say what the README shows, and refuse what would be a mistake.
 import { EdgelectError, Elector, MemoryStorage, S3Storage } from 'edgelect';
-import type { Config, Credentials, ElectorOptions, LostReason, ScheduledResult, SlotTerm, Status, Storage, Term } from 'edgelect';
+import type {
+  Checkpoint, Config, Credentials, ElectorOptions, LostReason, ScheduledResult, SlotTerm, Status, Storage, Term,
+} from 'edgelect';
 
 declare const provider: () => Promise<{ accessKeyId: string; secretAccessKey: string; expiration?: Date }>;
 
@@ -29,6 +31,14 @@ export const use = async (): Promise<string> => {
   elector.updateConfig({ leaderTimeout: config.leaderTimeout * 2 });
   const answer: Response = await elector.handleRequest(new Request('https://a/health/leadership'));
   const text: string = await elector.lead(async (term: Term) => `${term.token}`, { signal: AbortSignal.timeout(1) });
+  await elector.lead(async (term) => {
+    const state: Checkpoint<{ next: number }> = await term.checkpoint<{ next: number }>('reports/cursor.json');
+    await state.write({ next: (state.value?.next ?? 0) + 1 });
+    // @ts-expect-error: the state changes by a write only
+    state.value = { next: 1 };
+    // @ts-expect-error: of the type that it was opened with
+    await state.write('one');
+  });
   const error = new EdgelectError('x', { code: 'EDGELECT_CONFIG' });
   const ran: ScheduledResult<string> = await elector.runScheduled(Date.now(), (term: SlotTerm) => `${term.slot} ${term.token}`);
   if (ran.outcome === 'done') ran.value?.trim();

@@ -273,7 +273,7 @@ fn check_bucket(bucket: &str) -> Result<(), ConfigError> {
     Err(refuse("bucket", bucket, rule))
 }
 
-fn check_key(key: &str) -> Result<(), ConfigError> {
+pub(super) fn check_key(key: &str) -> Result<(), ConfigError> {
     let segments_ok = key.split('/').all(|part| !matches!(part, "" | "." | ".."));
     if key.len() <= 1024 && segments_ok && !key.chars().any(char::is_control) {
         return Ok(());

@@ -1,0 +1,390 @@
+//! A job's own state that no earlier term can change: each unknown outcome, hostile bodies, and every interleaving of
+//! two terms.
+
+mod checkpoint {
+    pub mod desk;
+    pub mod interleavings;
+}
+#[allow(dead_code)] // The store in there is for others.
+mod virtual_time;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use checkpoint::desk::{Desk, Fate, Member, owner};
+use edgelect::checkpoint::MAX_VALUE_BYTES;
+use edgelect::lease::{self, Reading};
+use edgelect::{Checkpoint, CheckpointError, Config, Owner, Refusal, S3Config, S3Store, Settings};
+use futures::FutureExt;
+use futures::executor::LocalPool;
+use futures::task::LocalSpawnExt;
+use virtual_time::{Virtual, config};
+
+type Ended = Result<(), CheckpointError>;
+
+/// What happened, and when: each request as it reached the store, and the end.
+fn on_virtual_time<T: 'static>(work: impl AsyncFnOnce(Member) -> T + 'static) -> (T, u64) {
+    let host = Virtual::default();
+    let mut pool = LocalPool::new();
+    let ended = Rc::new(RefCell::new(None));
+    let (member, end) = (Member { host: host.clone(), seed: 1 }, Rc::clone(&ended));
+    let task = async move {
+        let value = work(member.clone()).await;
+        *end.borrow_mut() = Some((value, member.host.now_ms.get()));
+    };
+    pool.spawner().spawn_local(task).expect("the pool is alive");
+    host.pass(&mut pool, 60_000);
+    ended.borrow_mut().take().expect("it ends within a minute")
+}
+
+/// What needs no pause, because every request is answered.
+fn at_once<T>(work: impl Future<Output = T>) -> T {
+    work.now_or_never().expect("it does not wait")
+}
+
+/// It lives as long as its checkpoints.
+fn member(seed: u8) -> &'static Member {
+    Box::leak(Box::new(Member { host: Virtual::default(), seed }))
+}
+
+fn kind<T>(result: Result<T, CheckpointError>) -> Refusal {
+    result.err().expect("it is refused").kind
+}
+
+#[test]
+fn a_new_checkpoint_is_created_and_keeps_what_is_written_for_the_next_term() {
+    let desk = Desk::default();
+    let first = member(1);
+    let mut state = at_once(Checkpoint::open(&desk, first, owner(7))).expect("it opens");
+    assert_eq!((state.value(), state.token()), (None, 7));
+    at_once(state.write(r#" {"n":1} "#)).expect("it is written");
+    at_once(state.write(r#"{"n":2}"#)).expect("it is written");
+    assert_eq!(state.value(), Some(r#"{"n":2}"#));
+    assert_eq!(
+        desk.log(),
+        ["read", "7 null", r#"7 {"n":1}"#, r#"7 {"n":2}"#],
+        "one request a write"
+    );
+    let next = member(2);
+    let mut successor = at_once(Checkpoint::open(&desk, next, owner(8))).expect("it opens");
+    assert_eq!(successor.value(), Some(r#"{"n":2}"#));
+    let record = desk.record();
+    assert_eq!((record.term, record.extra.get("value")), (Some(8), Some(r#"{"n":2}"#)));
+    let error = at_once(state.write("3")).expect_err("the zombie is refused");
+    assert_eq!(error.kind, Refusal::Fenced);
+    assert!(error.message.contains("later term 8 of \"session-8\""), "{error}");
+    assert!(error.message.starts_with("checkpoint \"state.json\" (a desk): "), "{error}");
+    at_once(successor.write("4")).expect("it is written");
+    assert_eq!(desk.record().extra.get("value"), Some("4"));
+    let again = at_once(Checkpoint::open(&desk, first, owner(7)));
+    assert_eq!(kind(again), Refusal::Fenced, "and it can't open it again");
+}
+
+#[test]
+fn a_seal_without_a_write_fences_as_well() {
+    let desk = Desk::default();
+    let (first, next) = (member(1), member(2));
+    let mut state = at_once(Checkpoint::open(&desk, first, owner(7))).expect("it opens");
+    at_once(state.write("1")).expect("it is written");
+    at_once(Checkpoint::open(&desk, next, owner(8))).expect("it opens");
+    assert_eq!(kind(at_once(state.write("2"))), Refusal::Fenced);
+    assert_eq!(desk.record().extra.get("value"), Some("1"));
+}
+
+#[test]
+fn of_two_openings_in_one_term_the_later_one_holds() {
+    let desk = Desk::default();
+    let mut first = at_once(Checkpoint::open(&desk, member(1), owner(7))).expect("opens");
+    let mut second = at_once(Checkpoint::open(&desk, member(2), owner(7))).expect("opens");
+    let error = at_once(first.write("1")).expect_err("the earlier opening is over");
+    assert_eq!(error.kind, Refusal::Fenced);
+    assert!(error.message.contains("opened it again"), "{error}");
+    at_once(second.write("2")).expect("it is written");
+    assert_eq!(desk.record().extra.get("value"), Some("2"));
+}
+
+#[test]
+fn another_session_with_the_same_token_is_refused() {
+    let desk = Desk::default();
+    at_once(Checkpoint::open(&desk, member(1), owner(7))).expect("it opens");
+    let other = Owner::new(&config(), "another", 7, "state.json").expect("a good owner");
+    let opened = at_once(Checkpoint::open(&desk, member(2), other));
+    let error = opened.err().expect("it is refused");
+    assert_eq!(error.kind, Refusal::Fenced);
+    assert!(error.message.contains("a key belongs to one group"), "{error}");
+    assert_eq!(desk.log(), ["read", "7 null", "read"], "nothing was written");
+}
+
+/// Opens, then writes `1` through these fates, then `2` without any.
+fn written_through(fates: &'static [Fate]) -> ((Ended, Ended, Desk), u64) {
+    on_virtual_time(async move |member| {
+        let desk = Desk::default();
+        let mut state = Checkpoint::open(&desk, &member, owner(7)).await.expect("it opens");
+        desk.fates.borrow_mut().extend(fates);
+        let first = state.write("1").await;
+        desk.fates.borrow_mut().clear();
+        let second = state.write("2").await;
+        drop(state);
+        (first, second, desk)
+    })
+}
+
+#[test]
+fn s8_an_unknown_write_is_tried_again_under_its_condition_and_found_where_it_landed() {
+    use Fate::*;
+    let seal_and = |rest: &[&str]| -> Vec<String> {
+        ["read", "7 null"].iter().chain(rest).map(|line| (*line).to_owned()).collect()
+    };
+    for (fates, log, took_ms) in [
+        // Not landed: the second attempt lands.
+        (&[LostBefore][..], &["7 1", "7 1", "7 2"][..], 100),
+        // Landed: the second is refused, and the read-back knows the first.
+        (&[LostAfter], &["7 1", "7 1", "read", "7 2"], 100),
+        // A refusal of our own landed write, by somebody who repeated it.
+        (&[RefusedAfter], &["7 1", "read", "7 2"], 0),
+        // A refusal that nobody can explain: the version is still there.
+        (&[Refused], &["7 1", "read", "7 1", "7 2"], 100),
+        // An answer without a version is read back.
+        (&[NoVersion], &["7 1", "read", "7 2"], 0),
+        (&[LostBefore, LostBefore], &["7 1", "7 1", "7 1", "7 2"], 1_100),
+        (&[LostBefore, LostBefore, LostAfter], &["7 1", "7 1", "7 1", "read", "7 2"], 1_100),
+        // The first arrives only after the second was sent.
+        (&[Late, LostBefore], &["7 1", "7 1", "7 1", "read", "7 2"], 1_100),
+        // No answer at all: the timeout of 1.8 s.
+        (&[Hang], &["7 1", "7 1", "read", "7 2"], 1_900),
+        // The store asks for more patience than we would have.
+        (&[Throttled], &["7 1", "7 1", "7 2"], 3_000),
+    ] {
+        let ((first, second, desk), end_ms) = written_through(fates);
+        assert_eq!((first, second), (Ok(()), Ok(())), "{fates:?}");
+        assert_eq!(desk.log(), seal_and(log), "{fates:?}");
+        assert_eq!(end_ms, took_ms, "{fates:?}");
+        assert_eq!(desk.record().extra.get("value"), Some("2"), "{fates:?}");
+        let bodies = desk.bodies.borrow();
+        let new = bodies.iter().enumerate().all(|(at, body)| !bodies[..at].contains(body));
+        assert!(new, "S4: every body is new, {fates:?}");
+    }
+}
+
+#[test]
+fn s8_what_stays_unknown_says_so_and_the_next_write_reads_back_first() {
+    use Fate::*;
+    for fates in [
+        // It never landed; it landed and nothing can be read; the last of it arrives after the answer.
+        &[LostBefore, LostBefore, LostBefore][..],
+        &[LostAfter, LostBefore, LostBefore, LostBefore],
+        &[LostBefore, LostBefore, Late],
+    ] {
+        let ((first, second, desk), _) = written_through(fates);
+        let error = first.expect_err("nobody knows");
+        assert_eq!(error.kind, Refusal::Unknown, "{fates:?}");
+        assert!(error.message.contains("may have landed"), "{error}");
+        assert_eq!(second, Ok(()), "{fates:?}");
+        let log = desk.log();
+        assert_eq!(log[log.len() - 3..], ["read", "read", "7 2"], "{fates:?}");
+        assert_eq!(desk.record().extra.get("value"), Some("2"), "{fates:?}");
+    }
+}
+
+#[test]
+fn what_the_store_rejects_has_not_landed_and_says_why() {
+    let ((first, second, desk), end_ms) = written_through(&[Fate::Rejected]);
+    let error = first.expect_err("it was rejected");
+    assert_eq!((error.kind, error.message.as_str()), (Refusal::Store, "access denied"));
+    assert_eq!((second, end_ms), (Ok(()), 0));
+    assert_eq!(desk.record().extra.get("value"), Some("2"));
+    // Not so after an attempt that may have landed.
+    let ((first, ..), _) = written_through(&[
+        Fate::LostBefore,
+        Fate::Rejected,
+        Fate::Rejected,
+        Fate::Rejected,
+        Fate::Rejected,
+    ]);
+    assert_eq!(kind(first), Refusal::Unknown);
+}
+
+#[test]
+fn s8_an_opening_is_as_patient_and_leaves_nothing_undone() {
+    use Fate::*;
+    for (fates, opens) in [
+        (&[LostBefore, LostBefore][..], true),
+        (&[LostBefore, LostBefore, LostBefore], false),
+        (&[Fine, LostAfter], true),
+        (&[Fine, RefusedAfter], true),
+        (&[Fine, Late, LostBefore], true),
+        (&[Fine, LostBefore, LostBefore, LostBefore], false),
+    ] {
+        let (desk, _) = on_virtual_time(async move |member| {
+            let desk = Desk::default();
+            desk.fates.borrow_mut().extend(fates);
+            let opened = Checkpoint::open(&desk, &member, owner(7)).await;
+            assert_eq!(opened.is_ok(), opens, "{fates:?}");
+            desk.fates.borrow_mut().clear();
+            let mut state = Checkpoint::open(&desk, &member, owner(7)).await.expect("it opens");
+            state.write("1").await.expect("it is written");
+            drop(state);
+            desk
+        });
+        assert_eq!(desk.record().extra.get("value"), Some("1"), "{fates:?}");
+    }
+}
+
+#[test]
+fn a_write_that_was_dropped_is_found_by_the_next_one() {
+    let (desk, _) = on_virtual_time(async |member| {
+        let desk = Desk::default();
+        let mut state = Checkpoint::open(&desk, &member, owner(7)).await.expect("it opens");
+        desk.fates.borrow_mut().extend([Fate::Hang]);
+        {
+            let write = std::pin::pin!(state.write("1"));
+            assert!(futures::poll!(write).is_pending());
+        }
+        assert_eq!(state.value(), None, "nobody knows that it landed");
+        state.write("2").await.expect("it is written");
+        drop(state);
+        desk
+    });
+    assert_eq!(desk.log(), ["read", "7 null", "7 1", "read", "7 2"]);
+}
+
+#[test]
+fn what_is_no_checkpoint_is_never_written_over_and_the_error_says_what_to_do() {
+    let lease = br#"{"leaderID":"a","term":3,"session":"s","leaseMs":15000,"value":1,"format":1}"#;
+    let long =
+        format!(r#"{{"leaderID":"a","term":3,"session":"s","value":"{}"}}"#, "x".repeat(61_500));
+    for (body, why) in [
+        (b"".to_vec(), "no checkpoint"),
+        (b"{\"orders\":[1,2]}".to_vec(), "no checkpoint"),
+        (b"[1,2,3]".to_vec(), "no checkpoint"),
+        (vec![0xff, 0x00, 0xfe], "no checkpoint"),
+        (vec![b'x'; 65_537], "larger than 64 KiB"),
+        (format!("{}1{}", "[".repeat(500), "]".repeat(500)).into_bytes(), "no checkpoint"),
+        (
+            br#"{"leaderID":"a","term":3,"session":"s","value":1,"format":2}"#.to_vec(),
+            "update this",
+        ),
+        (br#"{"leaderID":"a","term":9007199254740993,"value":1}"#.to_vec(), "no checkpoint"),
+        (br#"{"leaderID":"a","lastUpdated":"2026-11-21T06:58:12Z"}"#.to_vec(), "no checkpoint"),
+        (br#"{"leaderID":"a","session":"s","value":1}"#.to_vec(), "no checkpoint"),
+        (long.into_bytes(), "no checkpoint"),
+        (lease.to_vec(), "a lease"),
+    ] {
+        let shown = String::from_utf8_lossy(&body[..body.len().min(60)]).into_owned();
+        let desk = Desk::default();
+        desk.memory.overwrite(Some(body.clone()));
+        let opened = at_once(Checkpoint::open(&desk, member(1), owner(7)));
+        let error = opened.err().expect("it is refused");
+        assert_eq!(error.kind, Refusal::Unusable, "{shown}: {error}");
+        let Some(rest) = error.message.strip_prefix("checkpoint \"state.json\" (a desk): ") else {
+            panic!("{error}");
+        };
+        assert!(rest.contains(why) && rest.contains("use another key"), "{shown}: {error}");
+        assert_eq!(
+            (desk.log(), desk.memory.body()),
+            (vec!["read".to_owned()], Some(body)),
+            "{shown}"
+        );
+        // The same under an open one: written over by a foreign hand.
+        let desk = Desk::default();
+        let mut state = at_once(Checkpoint::open(&desk, member(1), owner(7))).expect("it opens");
+        desk.memory.overwrite(opened_body(&shown, &desk));
+        assert_eq!(kind(at_once(state.write("1"))), Refusal::Unusable, "{shown}");
+    }
+}
+
+/// A body by a foreign hand under an open checkpoint: gone, older, or nonsense.
+fn opened_body(shown: &str, desk: &Desk) -> Option<Vec<u8>> {
+    let mut record = desk.record();
+    record.term = Some(6);
+    match shown.len() % 3 {
+        0 => None,
+        1 => Some(lease::write(&record)),
+        _ => Some(shown.as_bytes().to_vec()),
+    }
+}
+
+#[test]
+fn a_value_is_kept_to_the_byte_up_to_its_limit_and_no_text_becomes_a_field() {
+    let desk = Desk::default();
+    let named = Settings {
+        lockfile_path: Some("leader".to_owned()),
+        server_id: Some("\u{e0001}\"\u{202e}".repeat(128)),
+        ..Settings::default()
+    };
+    // The longest name that there is, escaped to its longest.
+    let named = Config::new(&named).expect("a good config");
+    let owner = Owner::new(&named, &"s".repeat(32), 7, "state.json").expect("a good owner");
+    let mut state = at_once(Checkpoint::open(&desk, member(1), owner)).expect("it opens");
+    let full = format!("\"{}\"", "ä".repeat(MAX_VALUE_BYTES / 2 - 1));
+    for value in [
+        full.as_str(),
+        r#"{"b":1.50,"a":[1e400,-0,"\ud800\u0000",{}],"term":99}"#,
+        "null",
+        "false",
+        &format!("{}1{}", "[".repeat(126), "]".repeat(126)),
+    ] {
+        at_once(state.write(value)).expect("it is written");
+        let body = desk.memory.body().expect("there is one");
+        assert!(body.len() <= lease::MAX_RECORD_BYTES, "{}", body.len());
+        let Reading::Lease(record) = lease::read(&body) else { panic!("unreadable: {value}") };
+        assert_eq!((record.term, record.extra.get("value")), (Some(7), Some(value)));
+        assert_eq!(state.value(), (value != "null").then_some(value));
+    }
+    let sent = desk.log().len();
+    for (value, rule) in [
+        (
+            format!("\"{}\"", "x".repeat(MAX_VALUE_BYTES - 1)),
+            "61441 bytes: a checkpoint has at most 61440",
+        ),
+        (r#"1,"term":99"#.to_owned(), "must be JSON"),
+        (r#"1,"value":1"#.to_owned(), "must be JSON"),
+        ("{".to_owned(), "must be JSON"),
+        ("NaN".to_owned(), "must be JSON"),
+        (String::new(), "must be JSON"),
+        ("1 2".to_owned(), "must be JSON"),
+        (format!("{}1{}", "[".repeat(127), "]".repeat(127)), "126 levels"),
+    ] {
+        let error = at_once(state.write(&value)).expect_err(&value);
+        assert_eq!(error.kind, Refusal::Value);
+        assert!(error.message.contains(rule), "{error}");
+    }
+    assert_eq!(desk.log().len(), sent, "nothing was sent");
+    at_once(state.write("1")).expect("and it goes on");
+}
+
+#[test]
+fn a_key_follows_the_rules_of_the_lease_object_and_is_not_its_own() {
+    for (key, rule) in [
+        ("", "1 to 1024 bytes"),
+        ("/a", "leading slash"),
+        ("a/../b", "dot"),
+        ("a\u{7}", "control"),
+        ("leader/test.json", "is the lease object (lockfilePath)"),
+    ] {
+        let error = Owner::new(&config(), "s", 7, key).expect_err(key);
+        assert_eq!(error.field, "key");
+        assert!(error.rule.contains(rule), "{error}");
+    }
+    assert!(Owner::new(&config(), &"s".repeat(1025), 7, "a").is_err());
+}
+
+#[test]
+fn a_second_store_of_a_bucket_has_another_key_and_the_same_place() {
+    let s3 = S3Config {
+        endpoint: Some("https://store.example".to_owned()),
+        bucket: "jobs".to_owned(),
+        key: "leader.json".to_owned(),
+        ..S3Config::default()
+    };
+    let secret = edgelect::Credentials {
+        access_key_id: "a".to_owned(),
+        secret_access_key: "b".to_owned(),
+        session_token: None,
+    };
+    let store = S3Store::new(s3, secret, Virtual::default()).expect("a good store");
+    assert_eq!(store.at("/a").err().expect("no good key").field, "lockfilePath");
+    let cursor = store.at("reports/cursor.json").expect("a good key");
+    use edgelect::Store;
+    assert_eq!(cursor.describe(), store.describe());
+}

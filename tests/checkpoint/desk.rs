@@ -1,0 +1,158 @@
+//! A store whose answers get lost, and members without a clock of their own.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
+use edgelect::clock::Now;
+use edgelect::lease::{self, Lease, Reading};
+use edgelect::request::{Request, Response};
+use edgelect::store::memory::Memory;
+use edgelect::store::{Answer, Fault, FaultKind, Operation, Outcome, Store};
+use edgelect::{Host, Owner};
+
+use crate::virtual_time::{Virtual, config};
+
+/// What becomes of one operation; without one it is fine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is performed and answered.
+    Fine,
+    /// It is not performed, and nobody knows.
+    LostBefore,
+    /// It is performed, and nobody knows.
+    LostAfter,
+    /// It is performed, and a refusal is the answer.
+    RefusedAfter,
+    /// It is not performed, and refused.
+    Refused,
+    /// It is performed, and the answer names no version.
+    NoVersion,
+    /// It is performed just before the next operation after the next one, and nobody knows.
+    Late,
+    /// It is performed, and there is no answer at all.
+    Hang,
+    /// It is not performed, and the store says so.
+    Rejected,
+    /// It is not performed, and the store asks for three seconds.
+    Throttled,
+}
+
+/// One object, and what becomes of the operations on it.
+#[derive(Default)]
+pub struct Desk {
+    pub memory: Memory,
+    pub fates: RefCell<VecDeque<Fate>>,
+    /// The body of each write that was sent.
+    pub bodies: RefCell<Vec<Vec<u8>>>,
+    log: RefCell<Vec<String>>,
+    late: RefCell<Vec<(u32, Operation)>>,
+}
+
+impl Desk {
+    /// Each operation that was sent: `read`, or the token and the value.
+    pub fn log(&self) -> Vec<String> {
+        self.log.borrow().clone()
+    }
+
+    pub fn record(&self) -> Lease {
+        record_of(&self.memory.body().expect("there is an object"))
+    }
+
+    async fn perform_late(&self) {
+        let waiting = std::mem::take(&mut *self.late.borrow_mut());
+        for (left, operation) in waiting {
+            match left {
+                0 => drop(self.memory.perform(operation).await),
+                left => self.late.borrow_mut().push((left - 1, operation)),
+            }
+        }
+    }
+}
+
+pub fn record_of(body: &[u8]) -> Lease {
+    match lease::read(body) {
+        Reading::Lease(lease) => *lease,
+        other => panic!("unreadable: {other:?}"),
+    }
+}
+
+pub fn unknown() -> Outcome {
+    let cause = Fault::new(FaultKind::Network, "the answer was lost");
+    Outcome::Unknown { retry_after_ms: None, cause }
+}
+
+impl Store for Desk {
+    async fn perform(&self, operation: Operation) -> Answer {
+        self.log.borrow_mut().push(match &operation {
+            Operation::Read { .. } => "read".to_owned(),
+            Operation::Write { body, .. } => {
+                self.bodies.borrow_mut().push(body.clone());
+                let record = record_of(body);
+                let term = record.term.expect("it has a token");
+                format!("{term} {}", record.extra.get("value").expect("it has a value"))
+            }
+        });
+        self.perform_late().await;
+        let fate = self.fates.borrow_mut().pop_front().unwrap_or(Fate::Fine);
+        let facts = edgelect::store::Facts::default();
+        let outcome = match fate {
+            Fate::Fine => self.memory.perform(operation).await.outcome,
+            Fate::LostBefore => unknown(),
+            Fate::Refused => Outcome::Refused,
+            Fate::Rejected => Outcome::Rejected(Fault::new(FaultKind::Denied, "access denied")),
+            Fate::Throttled => {
+                let cause = Fault::new(FaultKind::Unavailable, "slow down");
+                Outcome::Unknown { retry_after_ms: Some(3_000), cause }
+            }
+            Fate::Late => {
+                self.late.borrow_mut().push((1, operation));
+                unknown()
+            }
+            Fate::LostAfter | Fate::RefusedAfter | Fate::NoVersion | Fate::Hang => {
+                self.memory.perform(operation).await;
+                match fate {
+                    Fate::LostAfter => unknown(),
+                    Fate::RefusedAfter => Outcome::Refused,
+                    Fate::NoVersion => Outcome::Written { version: None },
+                    _ => std::future::pending().await,
+                }
+            }
+        };
+        Answer { outcome, facts }
+    }
+
+    fn describe(&self) -> String {
+        "a desk".to_owned()
+    }
+}
+
+/// A member with randomness of its own.
+#[derive(Clone)]
+pub struct Member {
+    pub host: Virtual,
+    pub seed: u8,
+}
+
+impl Host for Member {
+    fn now(&self) -> Now {
+        self.host.now()
+    }
+
+    async fn sleep(&self, ms: u64) {
+        self.host.sleep(ms).await;
+    }
+
+    fn random(&self) -> Result<[u8; 16], String> {
+        Ok([self.seed; 16])
+    }
+
+    async fn fetch(&self, request: Request, limit: usize) -> Result<Response, String> {
+        self.host.fetch(request, limit).await
+    }
+}
+
+/// The session of this very term.
+pub fn owner(token: u64) -> Owner {
+    let session = format!("session-{token}");
+    Owner::new(&config(), &session, token, "state.json").expect("a good owner")
+}

@@ -1,0 +1,315 @@
+//! Every interleaving of two terms that open and write one checkpoint while answers get lost.
+//!
+//! Each operation is a step: somebody chooses whose is next and what becomes of it, and all choices are gone through.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use edgelect::clock::Now;
+use edgelect::request::{Request, Response};
+use edgelect::store::memory::Memory;
+use edgelect::store::{Answer, Facts, Operation, Outcome, Store};
+use edgelect::{Checkpoint, Host, Refusal};
+use futures::executor::block_on;
+
+use super::desk::{owner, record_of, unknown};
+use crate::virtual_time::config;
+
+const TERMS: [u64; 2] = [7, 8];
+
+/// The choices of one run, each with how many there were; counted up like the digits of a number.
+#[derive(Default)]
+struct Choices {
+    made: Vec<(usize, usize)>,
+    at: usize,
+}
+
+impl Choices {
+    fn choose(&mut self, of: usize) -> usize {
+        if self.at == self.made.len() {
+            self.made.push((0, of));
+        }
+        let (chosen, known) = self.made[self.at];
+        assert_eq!(known, of, "a run repeats itself up to its new choice");
+        self.at += 1;
+        chosen
+    }
+
+    /// The next run, if there is one.
+    fn advance(&mut self) -> bool {
+        self.at = 0;
+        while let Some((chosen, of)) = self.made.pop() {
+            if chosen + 1 < of {
+                self.made.push((chosen + 1, of));
+                return true;
+            }
+        }
+        false
+    }
+}
+
+/// One term's way to the store: the operation that waits for its turn, and the answer to it.
+#[derive(Default)]
+struct Window {
+    asked: Option<Operation>,
+    answer: Option<Outcome>,
+}
+
+struct Queue(Rc<RefCell<Window>>);
+
+struct Turn<'a>(&'a Queue);
+
+impl Future for Turn<'_> {
+    type Output = Outcome;
+
+    fn poll(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<Outcome> {
+        self.0.0.borrow_mut().answer.take().map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+impl Store for Queue {
+    async fn perform(&self, operation: Operation) -> Answer {
+        self.0.borrow_mut().asked = Some(operation);
+        Answer { outcome: Turn(self).await, facts: Facts::default() }
+    }
+
+    fn describe(&self) -> String {
+        "a queue".to_owned()
+    }
+}
+
+/// No time passes: a pause is over at once, a timeout never comes.
+struct Still(u8);
+
+impl Host for Still {
+    fn now(&self) -> Now {
+        Now::new(0, 0)
+    }
+
+    async fn sleep(&self, ms: u64) {
+        if ms == config().request_timeout_ms {
+            std::future::pending().await
+        }
+    }
+
+    fn random(&self) -> Result<[u8; 16], String> {
+        Ok([self.0; 16])
+    }
+
+    async fn fetch(&self, _request: Request, _limit: usize) -> Result<Response, String> {
+        unreachable!("a queue has no network")
+    }
+}
+
+/// What a term has been told, in order.
+#[derive(Clone, Debug, PartialEq)]
+enum Told {
+    Opened(Option<String>),
+    Written(String),
+    Failed(Refusal),
+}
+
+type Diary = Rc<RefCell<Vec<Told>>>;
+
+/// Opens, again once if nobody knows, and writes; what failed for good ends it.
+async fn work(store: Queue, host: Still, token: u64, writes: usize, diary: Diary) {
+    let tell = |told| diary.borrow_mut().push(told);
+    for _ in 0..2 {
+        let mut state = match Checkpoint::open(&store, &host, owner(token)).await {
+            Ok(state) => state,
+            Err(error) if error.kind == Refusal::Unknown => {
+                tell(Told::Failed(error.kind));
+                continue;
+            }
+            Err(error) => return tell(Told::Failed(error.kind)),
+        };
+        tell(Told::Opened(state.value().map(str::to_owned)));
+        for write in 1..=writes {
+            let value = (token * 10 + write as u64).to_string();
+            match state.write(&value).await {
+                Ok(()) => tell(Told::Written(value)),
+                Err(error) if error.kind == Refusal::Unknown => tell(Told::Failed(error.kind)),
+                Err(error) => return tell(Told::Failed(error.kind)),
+            }
+        }
+        return;
+    }
+}
+
+/// One body that took effect.
+#[derive(Clone, Debug, PartialEq)]
+struct Accepted {
+    term: u64,
+    value: String,
+}
+
+struct Run {
+    memory: Memory,
+    accepted: Vec<Accepted>,
+    /// Writes of which nobody was told, still on their way.
+    late: Vec<Operation>,
+    faults_left: usize,
+}
+
+impl Run {
+    fn perform(&mut self, operation: Operation) -> Outcome {
+        let accepts = match &operation {
+            Operation::Write { body, .. } => Some(record_of(body)),
+            Operation::Read { .. } => None,
+        };
+        let outcome = block_on(self.memory.perform(operation)).outcome;
+        if let (Some(record), Outcome::Written { .. }) = (accepts, &outcome) {
+            let value = record.extra.get("value").expect("it has one").to_owned();
+            self.accepted.push(Accepted { term: record.term.expect("it has one"), value });
+        }
+        outcome
+    }
+
+    /// Performs an operation as its fate is chosen.
+    fn serve(&mut self, operation: Operation, choices: &mut Choices) -> Outcome {
+        let writes = matches!(operation, Operation::Write { .. });
+        let fates = if self.faults_left == 0 {
+            1
+        } else if writes {
+            5
+        } else {
+            2
+        };
+        let fate = choices.choose(fates);
+        self.faults_left -= usize::from(fate > 0);
+        match fate {
+            0 => self.perform(operation),
+            1 => unknown(),
+            2 => {
+                self.perform(operation);
+                unknown()
+            }
+            3 => {
+                self.perform(operation);
+                Outcome::Refused
+            }
+            _ => {
+                self.late.push(operation);
+                unknown()
+            }
+        }
+    }
+}
+
+/// One run of both terms, and what each was told.
+fn run(choices: &mut Choices, writes: [usize; 2], faults: usize) -> (Run, [Vec<Told>; 2]) {
+    let (memory, accepted, late) = (Memory::default(), Vec::new(), Vec::new());
+    let mut run = Run { memory, accepted, late, faults_left: faults };
+    let windows: [Rc<RefCell<Window>>; 2] = Default::default();
+    let diaries: [Diary; 2] = Default::default();
+    let mut tasks: Vec<Option<Pin<Box<dyn Future<Output = ()>>>>> = (0..2)
+        .map(|who| {
+            let (queue, host) = (Queue(Rc::clone(&windows[who])), Still(who as u8));
+            let diary = Rc::clone(&diaries[who]);
+            Some(Box::pin(work(queue, host, TERMS[who], writes[who], diary)) as Pin<Box<_>>)
+        })
+        .collect();
+    let mut context = Context::from_waker(Waker::noop());
+    loop {
+        for task in &mut tasks {
+            if task.as_mut().is_some_and(|task| task.as_mut().poll(&mut context).is_ready()) {
+                *task = None;
+            }
+        }
+        let asking: Vec<usize> =
+            (0..2).filter(|who| windows[*who].borrow().asked.is_some()).collect();
+        let steps = asking.len() + run.late.len();
+        if steps == 0 {
+            return (run, diaries.map(|diary| diary.take()));
+        }
+        let chosen = choices.choose(steps);
+        match asking.get(chosen) {
+            Some(who) => {
+                let operation = windows[*who].borrow_mut().asked.take().expect("it asks");
+                let outcome = run.serve(operation, choices);
+                windows[*who].borrow_mut().answer = Some(outcome);
+            }
+            None => {
+                let operation = run.late.remove(chosen - asking.len());
+                run.perform(operation);
+            }
+        }
+    }
+}
+
+/// What must hold of every run.
+fn judge(run: &Run, told: &[Vec<Told>; 2]) -> Result<(), String> {
+    let accepted = &run.accepted;
+    let sealed = accepted.iter().position(|one| one.term == TERMS[1]);
+    if let Some(at) = sealed
+        && accepted[at..].iter().any(|one| one.term == TERMS[0])
+    {
+        return Err("an earlier term wrote after a later one".to_owned());
+    }
+    let opened = |who: usize| {
+        told[who].iter().find_map(|told| match told {
+            Told::Opened(value) => Some(value.clone()),
+            _ => None,
+        })
+    };
+    if let Some(read) = opened(1) {
+        let before = accepted.iter().rfind(|one| one.term == TERMS[0]);
+        let last = before.map(|one| one.value.clone()).filter(|value| value != "null");
+        if read != last {
+            return Err(format!("it read {read:?} and the last that was accepted is {last:?}"));
+        }
+    }
+    for (who, term) in TERMS.into_iter().enumerate() {
+        let mut from = 0;
+        for value in told[who].iter().filter_map(|told| match told {
+            Told::Written(value) => Some(value),
+            _ => None,
+        }) {
+            let places: Vec<usize> = (0..accepted.len())
+                .filter(|at| accepted[*at].term == term && accepted[*at].value == *value)
+                .collect();
+            match places[..] {
+                [at] if at >= from => from = at,
+                _ => return Err(format!("{value} was told as written and is at {places:?}")),
+            }
+        }
+        let last = told[who].last();
+        let newest = accepted.last();
+        if let (Some(Told::Written(value)), Some(newest)) = (last, newest)
+            && newest.term == term
+            && newest.value != *value
+        {
+            return Err(format!("{value} was the last, and {newest:?} is there"));
+        }
+    }
+    Ok(())
+}
+
+fn every_run(writes: [usize; 2], faults: usize) -> (usize, usize) {
+    let mut choices = Choices::default();
+    let (mut runs, mut fenced) = (0, 0);
+    loop {
+        let (run, told) = run(&mut choices, writes, faults);
+        if let Err(why) = judge(&run, &told) {
+            panic!("{why}\n{:?}\n{told:#?}\n{:?}", run.accepted, choices.made);
+        }
+        assert!(faults > 0 || matches!(told[1].last(), Some(Told::Written(_))), "{told:?}");
+        runs += 1;
+        fenced += usize::from(told[0].contains(&Told::Failed(Refusal::Fenced)));
+        if !choices.advance() {
+            return (runs, fenced);
+        }
+    }
+}
+
+#[test]
+fn in_every_interleaving_no_term_writes_after_a_later_one_has_opened_and_nothing_is_lost() {
+    for (writes, faults) in [([2, 2], 0), ([2, 2], 1), ([1, 0], 2)] {
+        let (runs, fenced) = every_run(writes, faults);
+        println!("{runs} runs of {writes:?} writes with {faults} lost answers, {fenced} fenced");
+        assert!(fenced > 10, "only {fenced} of {runs} runs met the fence");
+    }
+}

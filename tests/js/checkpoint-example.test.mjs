@@ -1,0 +1,108 @@
+// examples/checkpoint: a leader that is stopped for longer than its lease comes back, and the store refuses what it writes.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { after, test } from 'node:test';
+import { Elector, S3Storage } from 'edgelect';
+import { endProcess, spawnKept } from '../../js/tools/cleanup.mjs';
+import { inRoot } from '../../js/tools/paths.mjs';
+import { lineReader } from '../../js/tools/run.mjs';
+import { bucketOptions, credentials, freshKey, getLease, until } from './bucket.mjs';
+
+const MAIN = inRoot('examples/checkpoint/main.mjs');
+const LEASE_MS = 1500;
+const closing = [];
+
+after(async () => {
+  for (const close of closing.reverse()) await close();
+});
+
+const newGroup = async () => {
+  const lockfilePath = freshKey('checkpoint-example');
+  await new Elector({ storage: new S3Storage(bucketOptions), lockfilePath, leaderTimeout: LEASE_MS }).init();
+  return { lockfilePath, key: freshKey('count') };
+};
+
+const start = ({ lockfilePath, key }, serverId, args = []) => {
+  const env = {
+    PATH: process.env.PATH,
+    EDGELECT_ENDPOINT: bucketOptions.endpoint,
+    EDGELECT_BUCKET: bucketOptions.bucket,
+    EDGELECT_REGION: bucketOptions.region,
+    EDGELECT_ACCESS_KEY_ID: credentials.accessKeyId,
+    EDGELECT_SECRET_ACCESS_KEY: credentials.secretAccessKey,
+    EDGELECT_LOCKFILE_PATH: lockfilePath,
+    EDGELECT_SERVER_ID: serverId,
+    EDGELECT_LEADER_TIMEOUT: String(LEASE_MS),
+    EDGELECT_FREQUENT_INTERVAL: '400',
+    EDGELECT_STORE_SKEW: '500',
+    EDGELECT_FOLLOW: 'tight',
+  };
+  const child = spawnKept(process.execPath, [MAIN, '--key', key, '--every', '50', ...args], { env, stdio: ['ignore', 'pipe', 'inherit'] });
+  const heard = [];
+  child.stdout.on('data', lineReader((line) => heard.push(JSON.parse(line))));
+  closing.push(() => {
+    child.kill('SIGCONT');
+    return endProcess(child);
+  });
+  const all = (event) => heard.filter((one) => one.event === event);
+  return { child, heard, all, next: (event, count = 1) => until(() => all(event).at(count - 1), 15_000) };
+};
+
+/** What two members have printed, where the second took over from the first. */
+const assertNeverBack = async (group, a, b) => {
+  const [first, second] = [a.all('written').map(({ count }) => count), b.all('written').map(({ count }) => count)];
+  const [{ term: earlier }, { term: later, count: from }] = [a.all('opened')[0], b.all('opened')[0]];
+  assert.ok(later > earlier);
+  assert.equal(from, first.at(-1), 'it counts on from the last accepted write');
+  const counts = [...first, ...second];
+  assert.deepEqual(counts, counts.map((_count, index) => index + 1), 'every accepted write counts one on');
+  const { term, value } = await getLease(group.key);
+  assert.equal(term, later);
+  assert.ok(value.count >= counts.length, `${value.count} is in the store, ${counts.length} were printed`);
+};
+
+test('a write that had passed every look before the process was stopped is refused by the store, and the count never goes back', async () => {
+  const group = await newGroup();
+  const a = start(group, 'a', ['--stop-before-write', '5']);
+  await a.next('written', 3);
+  const b = start(group, 'b');
+  await a.next('stopping');
+  await b.next('written', 3);
+  assert.deepEqual(a.all('answered'), [], 'it is still stopped');
+  a.child.kill('SIGCONT');
+  const { status } = await a.next('answered');
+  assert.equal(status, 412, 'at the store, after its own look had passed');
+  const { code } = await a.next('refused');
+  assert.ok(['EDGELECT_FENCED', 'EDGELECT_LOST'].includes(code), code);
+  await b.next('written', b.all('written').length + 3);
+  assert.equal(a.all('written').length, 3);
+  await assertNeverBack(group, a, b);
+});
+
+test('a leader that is stopped anywhere finds its term over when it comes back', async () => {
+  const group = await newGroup();
+  const a = start(group, 'a');
+  await a.next('written', 3);
+  const b = start(group, 'b');
+  a.child.kill('SIGSTOP');
+  await b.next('written', 3);
+  a.child.kill('SIGCONT');
+  const written = b.all('written').length;
+  await b.next('written', written + 10);
+  assert.equal(a.all('opened').length, 1);
+  const unheard = (await getLease(group.key)).value.count;
+  assert.ok(unheard >= written);
+  // What was on its way when it was stopped may have landed before the other one opened; nothing has since.
+  const from = b.all('opened')[0].count;
+  assert.ok(a.all('written').every(({ count }) => count <= from), `${JSON.stringify(a.heard)}\n${from}`);
+  assert.deepEqual(b.all('written').map(({ count }) => count), b.all('written').map((_one, index) => from + 1 + index));
+});
+
+test('--help says how to see it, and a wrong option is named', () => {
+  const run = (...args) => spawnSync(process.execPath, [MAIN, ...args], { encoding: 'utf8', env: { PATH: process.env.PATH } });
+  assert.match(run('--help').stdout, /--stop-before-write N/);
+  const wrong = run('--every', 'often');
+  assert.equal(wrong.status, 1);
+  assert.match(wrong.stderr, /--every = "often": must be a whole number from 1 on/);
+  assert.match(run('--evry', '1').stderr, /evry/);
+});
