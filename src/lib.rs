@@ -65,6 +65,7 @@ pub mod election;
 #[cfg(all(target_arch = "wasm32", feature = "figures"))]
 pub mod figures;
 pub mod host;
+pub mod isolate;
 pub mod json;
 pub mod lead;
 #[cfg(all(target_arch = "wasm32", not(feature = "std")))]
@@ -82,6 +83,7 @@ pub mod request;
 pub mod sigv4;
 pub mod status;
 pub mod store;
+pub mod timers;
 pub mod vars;
 
 #[cfg(all(target_arch = "wasm32", feature = "npm"))]
@@ -96,6 +98,8 @@ pub mod task;
 pub mod web;
 #[cfg(all(target_arch = "wasm32", feature = "worker"))]
 pub mod worker;
+#[cfg(all(target_arch = "wasm32", feature = "workerd"))]
+pub mod workerd;
 
 pub use config::{Config, ConfigError, Follow, Settings};
 pub use driver::{Handle, Host, init, new_election, run};

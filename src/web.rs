@@ -17,6 +17,7 @@ use crate::json::{self, Object, Writer};
 use crate::prelude::*;
 use crate::request::{Body, Request, Response};
 use crate::store::s3::ANSWER_HEADERS;
+use crate::timers::{Due, Timers};
 
 #[wasm_bindgen]
 extern "C" {
@@ -162,25 +163,14 @@ impl Drop for Begun {
 pub struct Web {
     clock: HostClock,
     link: Rc<Link>,
-    pending: Rc<RefCell<Pending>>,
+    timers: Timers,
 }
-
-/// The timers that were set and have not fired: when each is due on the one clock.
-#[derive(Default)]
-struct Pending {
-    due_ms: Vec<u64>,
-    /// How many timers fired before their due time by a single clock, which then stepped back (S11).
-    early: u32,
-}
-
-/// What a timer's own rounding may take off, in milliseconds.
-const TIMER_ROUNDING_MS: u64 = 2;
 
 impl Web {
     /// The runtime behind this link.
     pub fn new(link: Rc<Link>) -> Self {
         let clock = Self::clock_of(&link.host);
-        Self { clock, link, pending: Rc::default() }
+        Self { clock, link, timers: Timers::new(clock) }
     }
 
     /// What clocks a runtime has: Workers have one, which stands still between I/O (S11).
@@ -225,12 +215,7 @@ fn request_head(request: &Request) -> String {
 
 impl Host for Web {
     fn now(&self) -> Now {
-        let mono_ms = self.mono_ms();
-        let wall_ms = date_now() as u64;
-        let pending = self.pending.borrow();
-        let due_ms = pending.due_ms.iter().min().copied();
-        let held = self.clock == HostClock::One && due_ms == Some(mono_ms);
-        Now { mono_ms, wall_ms, held, early_timers: pending.early }
+        self.timers.now(self.mono_ms(), date_now() as u64)
     }
 
     async fn sleep(&self, ms: u64) {
@@ -270,24 +255,14 @@ impl Host for Web {
 struct Timer {
     begun: Begun,
     web: Web,
-    due_ms: u64,
-    fired: bool,
+    due: Option<Due>,
 }
 
 impl Timer {
     fn start(web: &Web, ms: u64) -> Self {
-        let due_ms = web.mono_ms() + ms;
-        web.pending.borrow_mut().due_ms.push(due_ms);
+        let due = Some(web.timers.set(web.mono_ms() + ms));
         let begun = web.link.begin(|host, id| host.sleep(id, ms as f64));
-        Self { begun, web: web.clone(), due_ms, fired: false }
-    }
-
-    /// From here on the clock is not held at this timer's due time any more.
-    fn forget(&self) {
-        let mut pending = self.web.pending.borrow_mut();
-        if let Some(at) = pending.due_ms.iter().position(|due_ms| *due_ms == self.due_ms) {
-            pending.due_ms.swap_remove(at);
-        }
+        Self { begun, web: web.clone(), due }
     }
 }
 
@@ -296,20 +271,9 @@ impl Future for Timer {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         Pin::new(&mut self.begun).poll(context).map(|_| {
-            self.fired = true;
-            self.forget();
-            let early = self.web.mono_ms() + TIMER_ROUNDING_MS < self.due_ms;
-            if early && self.web.clock == HostClock::One {
-                self.web.pending.borrow_mut().early += 1;
+            if let Some(due) = self.due.take() {
+                due.fired(self.web.mono_ms());
             }
         })
-    }
-}
-
-impl Drop for Timer {
-    fn drop(&mut self) {
-        if !self.fired {
-            self.forget();
-        }
     }
 }
