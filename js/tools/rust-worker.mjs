@@ -27,13 +27,15 @@ export async function buildRustWorkers() {
     await run(`Binding ${what}`, path.join(wasmBindgenBin(), 'wasm-bindgen'),
       ['--target', 'web', '--no-typescript', '--out-dir', OUT, '--out-name', name, path.join(TARGET, `wasm32-unknown-unknown/release/${name}.wasm`)]);
   }
-  // Only to say what a user's Worker weighs; what the tests run is what the compiler made.
-  const wasm = path.join(OUT, 'rust_worker_bg.wasm');
-  const small = path.join(OUT, 'rust_worker_small.wasm');
+}
+
+/** Says what the example weighs as it came, and as it would be uploaded. */
+async function weigh() {
+  const [wasm, small] = ['rust_worker_bg.wasm', 'rust_worker_small.wasm'].map((name) => path.join(OUT, name));
   await run('Shrinking the Rust Worker', NODE_24, [inRoot('node_modules/binaryen/bin/wasm-opt'), '-Oz', '--all-features', '--strip-debug', wasm, '-o', small]);
-  console.log(sizeLine('rust-worker', small));
+  for (const file of [wasm, small]) console.log(sizeLine('rust-worker', file));
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  ensure({ seaweed: false }).then(buildRustWorkers).catch(fail);
+  ensure({ seaweed: false }).then(buildRustWorkers).then(weigh).catch(fail);
 }

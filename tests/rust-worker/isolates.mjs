@@ -31,7 +31,7 @@ export const startWorkerd = async ({ entry, wasm, names = ['only'], bindings = {
   };
   const options = convertV4MiniflareOptions({
     workers: names.map((name) => ({ name, ...common })),
-    ...(folder && { r2Persist: folder }),
+    ...(folder && { resourcePersistencePath: folder }),
     handleStructuredLogs: ({ message }) => lines.push(message),
   });
   const workerd = new Miniflare(options);

@@ -72,6 +72,14 @@ const own = {
       globalThis.fetch = fetch;
     }
   },
+  /** A read of an object that is too large, and whether its body was given back unread. */
+  large: async () => {
+    let cancelled = false;
+    const body = new ReadableStream({ cancel: () => void (cancelled = true) });
+    const arrayBuffer = () => Promise.reject(new Error('read to its end'));
+    const get = async () => ({ httpEtag: '"1"', size: 65_537, uploaded: new Date(1_000), body, arrayBuffer });
+    return `${await parts.readR2({ get, put: () => {} }, 'a')} ${cancelled}`;
+  },
   /** A read of a bucket whose every operation fails. */
   failing: () => parts.readR2({ get: () => Promise.reject(new Error('get: internal error (10001)')), put: () => {} }, 'a'),
 };

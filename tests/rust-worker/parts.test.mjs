@@ -61,6 +61,7 @@ test('what is in a bucket is judged: nothing, a record with its version and its 
   assert.ok(found.includes(`date_ms: None, last_modified_ms: Some(${uploaded.getTime()})`), found);
   await bucket.put('large', 'x'.repeat(10_000_000));
   assert.match(await call('readR2', '$bucket', 'large'), /Unreadable\(TooLarge, None\)/);
+  assert.match(await call('large'), /Unreadable\(TooLarge, None\).* true$/);
   assert.match(await call('failing'), /Unknown .*key \\?"a\\?": read: get: internal error \(10001\)/);
   assert.match(await call('readR2', { get: 'no' }, 'a'), /^bucket = \(no bucket\): must be an R2 bucket, bound by/);
 });

@@ -85,7 +85,10 @@ async fn fetch(request: Request, env: Env, _: Context) -> Result<Response> {
     if let Some(version) = answer.etag {
         response = response.with_header("etag", &version.0)?;
     }
-    response.ok(answer.body)
+    if answer.status == 405 {
+        response = response.with_header("allow", "GET")?;
+    }
+    Ok(response.fixed(answer.body.into_bytes()))
 }
 
 async fn health(env: &Env) -> std::result::Result<HealthAnswer, Box<dyn Error>> {

@@ -1,0 +1,242 @@
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import http from 'node:http';
+import os from 'node:os';
+import path from 'node:path';
+import { after, test } from 'node:test';
+import { bucketOptions, credentials, freshKey, getLease, putObject, until } from '../js/bucket.mjs';
+import { startProxy } from '../js/proxy.mjs';
+import { startWorkerd } from './isolates.mjs';
+
+const LEASE_MS = 2_000;
+const folders = [];
+const desks = [];
+
+after(() => {
+  for (const desk of desks) desk.close();
+  for (const folder of folders) fs.rmSync(folder, { recursive: true, force: true });
+});
+
+/** Takes reports: one at a time is being written, and none with a token below the highest seen. */
+const openDesk = async () => {
+  const reports = [];
+  const waiting = [];
+  let [open, most, highest, held] = [0, 0, 0, false];
+  const server = http.createServer((request, response) => {
+    const token = Number(request.headers['edgelect-token']);
+    if (!(token >= highest)) return response.writeHead(409).end();
+    highest = token;
+    open += 1;
+    most = Math.max(most, open);
+    const report = { token, ended: false };
+    reports.push(report);
+    response.once('close', () => {
+      open -= 1;
+      report.ended = true;
+    });
+    if (held) waiting.push(response);
+    // Long enough for another one to come in between, if nobody kept it out.
+    else setTimeout(() => response.end(), 300);
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const desk = {
+    url: `http://127.0.0.1:${server.address().port}/`,
+    reports,
+    most: () => most,
+    hold: () => {
+      held = true;
+    },
+    go: () => {
+      held = false;
+      for (const response of waiting.splice(0)) response.end();
+    },
+    close: () => {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+  desks.push(desk);
+  return desk;
+};
+
+const GROUP = {
+  EDGELECT_SERVER_ID: 'the-worker',
+  EDGELECT_LEADER_TIMEOUT: LEASE_MS,
+  EDGELECT_FREQUENT_INTERVAL: 500,
+  EDGELECT_STORE_SKEW: 500,
+  EDGELECT_SUSTAIN: 9_000,
+};
+const TOMBSTONE = JSON.stringify({
+  leaderID: 'nobody', lastUpdated: '0001-01-01T00:00:00Z', session: 'init', sequence: 1, term: 1, leaseMs: LEASE_MS, format: 1,
+});
+
+const STORES = {
+  'a bound R2 bucket': async () => {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-r2-'));
+    folders.push(folder);
+    const key = 'leader/report.json';
+    return {
+      bindings: { ...GROUP, EDGELECT_LOCKFILE_PATH: key },
+      more: { folder },
+      init: async (workerd) => (await workerd.bucket()).put(key, TOMBSTONE),
+      lease: (workerd) => workerd.lease(key),
+    };
+  },
+  'an S3 bucket': async () => {
+    const key = freshKey('rust-worker');
+    return {
+      bindings: {
+        ...GROUP,
+        EDGELECT_LOCKFILE_PATH: key,
+        EDGELECT_ENDPOINT: bucketOptions.endpoint,
+        EDGELECT_BUCKET: bucketOptions.bucket,
+        EDGELECT_ACCESS_KEY_ID: credentials.accessKeyId,
+        EDGELECT_SECRET_ACCESS_KEY: credentials.secretAccessKey,
+      },
+      more: { bound: false },
+      init: () => putObject(key, TOMBSTONE),
+      lease: () => getLease(key),
+    };
+  },
+};
+
+const newGroup = async (open) => {
+  const [desk, { bindings, more, init, lease }] = await Promise.all([openDesk(), open()]);
+  const start = (names) =>
+    startWorkerd({ entry: 'worker.js', wasm: 'rust_worker', names, bindings: { ...bindings, REPORT_URL: desk.url }, ...more });
+  return { desk, init, lease, start };
+};
+
+const answered = async (asking, status) => {
+  const answer = await asking;
+  const text = await answer.text();
+  assert.equal(answer.status, status, text);
+  return { headers: answer.headers, body: text };
+};
+
+const released = ({ lastUpdated }) => lastUpdated === '0001-01-01T00:00:00Z';
+
+for (const [name, open] of Object.entries(STORES)) {
+  test(`over ${name} a trigger leads, writes the report with its token, and releases`, async () => {
+    const { desk, lease, start } = await newGroup(open);
+    const workerd = await start(['one']);
+    const [{ tick }] = workerd.isolates;
+    // The group is new: the first lease has no authority before its grace is over.
+    const startMs = Date.now();
+    await tick();
+    assert.equal(desk.reports.length, 1, workerd.logged());
+    assert.ok(Date.now() - startMs >= LEASE_MS);
+    const left = await lease(workerd);
+    assert.deepEqual([left.term, left.leaderID, released(left)], [desk.reports[0].token, 'the-worker', true]);
+    assert.equal(workerd.logged(), 'the report is written');
+    await tick();
+    assert.ok(desk.reports[1].token > desk.reports[0].token);
+  });
+
+  test(`over ${name} the isolate that leads answers its peers, another reads the store`, async () => {
+    const { desk, init, lease, start } = await newGroup(open);
+    const workerd = await start(['one', 'other']);
+    await init(workerd);
+    const [one, other] = workerd.isolates;
+    await answered(one.ask(), 404);
+    desk.hold();
+    const ticking = one.tick();
+    await until(() => desk.reports.length === 1);
+    const { body, headers } = await answered(one.ask(), 200);
+    const { leaderID, term, remainingMs, source } = JSON.parse(body);
+    assert.deepEqual([leaderID, term, source], ['the-worker', desk.reports[0].token, undefined]);
+    assert.ok(remainingMs > 0 && remainingMs <= LEASE_MS * 0.9, remainingMs);
+    assert.deepEqual([headers.get('cache-control'), headers.get('content-type')], ['no-store', 'application/json']);
+    assert.match(headers.get('etag'), /^"[0-9a-f]{32}"$/);
+    // A binding gives no time of the store's, so nobody can say that the record has not run out.
+    const told = await answered(other.ask(), name === 'an S3 bucket' ? 200 : 404);
+    if (name === 'an S3 bucket') assert.equal(JSON.parse(told.body).source, 'store');
+    // Long enough for several renewals: the authority outlives its first lease.
+    await until(async () => (await lease(workerd)).sequence >= 6);
+    await answered(one.ask(), 200);
+    desk.go();
+    await ticking;
+    await answered(one.ask(), 404);
+    assert.equal((await answered(one.ask('/health/leadership', { method: 'POST' }), 405)).headers.get('allow'), 'GET');
+    await answered(one.ask('/health'), 404);
+  });
+
+  test(`over ${name} one trigger delivered twice at once never writes two reports at the same time`, async () => {
+    const { desk, init, lease, start } = await newGroup(open);
+    const workerd = await start(['one', 'other']);
+    await init(workerd);
+    const [one, other] = workerd.isolates;
+    await Promise.all([one.tick(), other.tick(), one.tick()]);
+    const tokens = desk.reports.map(({ token }) => token);
+    assert.equal(desk.most(), 1);
+    assert.deepEqual(tokens, [...new Set(tokens)].sort((a, b) => a - b));
+    assert.deepEqual(workerd.logged().split('\n'), Array(3).fill('the report is written'));
+    assert.equal((await lease(workerd)).term, tokens.at(-1));
+  });
+
+  test(`over ${name} an isolate that dies in its work is followed by another once its lease has run out`, async () => {
+    const { desk, init, lease, start } = await newGroup(open);
+    const first = await start(['one']);
+    await init(first);
+    desk.hold();
+    first.isolates[0].tick().catch(() => {});
+    await until(() => desk.reports.length === 1);
+    await first.kill();
+    await until(() => desk.reports[0].ended);
+    desk.go();
+    const second = await start(['one']);
+    assert.equal(released(await lease(second)), false);
+    await second.isolates[0].tick();
+    assert.equal(second.logged(), 'the report is written');
+    assert.ok(desk.reports[1].token > desk.reports[0].token);
+    assert.equal((await lease(second)).term, desk.reports[1].token);
+  });
+}
+
+test('questions from peers cost one read, however many come and whatever it brings', async () => {
+  const { bindings, more, init } = await STORES['an S3 bucket']();
+  await init();
+  const proxy = await startProxy(bucketOptions.endpoint);
+  const worker = { entry: 'worker.js', wasm: 'rust_worker', bindings: { ...bindings, EDGELECT_ENDPOINT: proxy.endpoint }, ...more };
+  const [well] = (await startWorkerd(worker)).isolates;
+  await Promise.all(Array.from({ length: 20 }, () => answered(well.ask(), 404)));
+  assert.equal(proxy.seen.length, 1);
+  proxy.answerWith(() => ({ status: 403, body: '<Error><Code>AccessDenied</Code></Error>' }));
+  const [sick] = (await startWorkerd(worker)).isolates;
+  for (let count = 0; count < 10; count += 1) await answered(sick.ask(), 404);
+  // A failure answers for a second.
+  assert.ok(proxy.seen.length <= 4, `${proxy.seen.length - 1} reads for ten questions`);
+  await proxy.close();
+});
+
+test('a report that takes longer than the budget is given up, and the lease released', async () => {
+  const { desk, init, lease, start } = await newGroup(STORES['a bound R2 bucket']);
+  const workerd = await start(['one']);
+  await init(workerd);
+  desk.hold();
+  const startMs = Date.now();
+  await workerd.isolates[0].tick();
+  assert.equal(workerd.logged(), 'no lease within the budget, or the report took longer');
+  const tookMs = Date.now() - startMs;
+  assert.ok(tookMs >= GROUP.EDGELECT_SUSTAIN && tookMs < GROUP.EDGELECT_SUSTAIN + 2_000, `${tookMs} ms`);
+  assert.equal(released(await lease(workerd)), true);
+});
+
+test('a variable or a binding that is missing is named in the log, and nobody is told its value', async () => {
+  const bindings = { EDGELECT_LOCKFILE_PATH: 'a', EDGELECT_ENDPOINT: bucketOptions.endpoint, EDGELECT_BUCKET: 'b', EDGELECT_ACCESS_KEY_ID: 'hidden' };
+  const parts = { entry: 'worker.js', wasm: 'rust_worker', bound: false };
+  for (const [given, said] of [
+    [{}, /^EDGELECT_LOCKFILE_PATH = /],
+    [{ EDGELECT_LOCKFILE_PATH: 'a' }, /^EDGELECT_R2 = \(not bound\)/],
+    [bindings, /^EDGELECT_SECRET_ACCESS_KEY = \(not set\)/],
+    [{ ...bindings, EDGELECT_SECRET_ACCESS_KEY: 'hidden\n' }, /^EDGELECT_SECRET_ACCESS_KEY = \(not shown\)/],
+  ]) {
+    const workerd = await startWorkerd({ ...parts, bindings: given });
+    await workerd.isolates[0].tick();
+    await until(() => workerd.logged() !== '');
+    assert.match(workerd.logged(), said);
+    assert.equal(workerd.logged().includes('hidden'), false);
+    assert.equal((await answered(workerd.isolates[0].ask(), 500)).body, 'edgelect is not configured');
+    await workerd.kill();
+  }
+});
