@@ -412,12 +412,12 @@ fn put<T>(
 }
 
 /// A number that JavaScript knows exactly.
-fn exact(value: &str) -> Option<u64> {
+pub(crate) fn exact(value: &str) -> Option<u64> {
     json::whole(value).filter(|number| *number < 1 << 53)
 }
 
 /// A value for an error: what it is, and no more of it than helps.
-fn shown(value: &str) -> String {
+pub(crate) fn shown(value: &str) -> String {
     if let Some(found) = json::text(value) {
         return quoted(first(&found, 60));
     }

@@ -20,6 +20,7 @@ use crate::lease::{self, Lease, Stamp};
 use crate::peer;
 use crate::prelude::*;
 use crate::request::{Request, Response};
+use crate::slots::Schedule;
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Store, Version,
 };
@@ -268,9 +269,27 @@ pub(crate) async fn perform_within<S: Store, H: Host>(
 /// # Errors
 /// The host has no randomness.
 pub fn new_election<H: Host>(host: &H, config: Config) -> Result<Election, String> {
+    let (session, seed) = identity(host)?;
+    Ok(Election::new(config, session, seed))
+}
+
+/// A new election that runs the slots of a schedule and finishes; see [`new_election`].
+///
+/// # Errors
+/// The host has no randomness.
+pub fn new_schedule<H: Host>(
+    host: &H,
+    config: Config,
+    schedule: Schedule,
+) -> Result<Election, String> {
+    let (session, seed) = identity(host)?;
+    Ok(Election::for_schedule(config, session, seed, schedule))
+}
+
+fn identity<H: Host>(host: &H) -> Result<(String, u64), String> {
     let session = session_id(host.random()?);
     let [a, b, c, d, e, f, g, h, ..] = host.random()?;
-    Ok(Election::new(config, session, u64::from_le_bytes([a, b, c, d, e, f, g, h])))
+    Ok((session, u64::from_le_bytes([a, b, c, d, e, f, g, h])))
 }
 
 fn session_id(random: [u8; 16]) -> String {
@@ -381,8 +400,12 @@ fn tombstone(config: &Config, session: &str, storage_ms: u64) -> Lease {
         acquired: None,
         transitions: 0,
         parked: false,
-        slot: None,
-        slot_done: None,
+        // All that came before counts as claimed (design, Crons); said here for stores that name no `Last-Modified`.
+        slot: Some(storage_ms.saturating_add(2 * config.store_skew_ms + 1_999)),
+        slot_done: Some(true),
+        slot_result: None,
+        slot_took_ms: None,
+        slot_failures: None,
         extra: Object::new(),
     }
 }

@@ -18,9 +18,10 @@ use core::hash::{Hash, Hasher};
 use crate::age::Observation;
 use crate::clock::{Clocks, Drift, Now, Since};
 use crate::config::{Config, Follow, SPREAD_MS, is_peer_addr};
-use crate::lease::{Closed, Flaw, Lease, MAX_TERM, Reading, Stamp};
+use crate::lease::{Closed, Flaw, Lease, MAX_RESULT_BYTES, MAX_TERM, Reading, Stamp};
 use crate::planted::planted;
 use crate::prelude::*;
+use crate::slots::{Schedule, SlotEnd, StorageTimes, Verdict};
 use crate::store::{Answer, Condition, Facts, Fault, FaultKind, Outcome, Version};
 
 /// How many unresolved writes are remembered. Each is pruned when its own fence has passed, so that more
@@ -108,6 +109,13 @@ pub enum Input {
         /// The fencing token of that term: work of an earlier term may end late.
         term: u64,
     },
+    /// The job of the slot that this term claimed has ended, and nothing of it goes on.
+    SlotEnded {
+        /// The fencing token of that term.
+        term: u64,
+        /// How it ended.
+        end: SlotEnd,
+    },
     /// New settings; they count from the next write on.
     Configure(Box<Config>),
     /// Nothing but time: somebody saw that the authority may have ended.
@@ -148,8 +156,57 @@ pub enum Event {
     },
     /// Giving the leadership up after [`Input::Resign`] is over: the record says so, or it will run out.
     GivenUp,
+    /// The closing write of a slot is over.
+    SlotClosed {
+        /// The fencing token of its term.
+        term: u64,
+        /// Whether the record is known to say how it ended; otherwise it may, or the lease runs out.
+        recorded: bool,
+    },
+    /// The schedule needs nothing more; the elector finishes.
+    SlotsOver(SlotsOver),
     /// The store cannot be used; the elector finishes.
     Failed(Fault),
+}
+
+/// Why a schedule needs nothing more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SlotsOver {
+    /// The slot was run.
+    Ran,
+    /// The slot, or a later one, was claimed before.
+    Taken,
+    /// The record is new, so that nobody knows which slots were claimed before it; later ones can be.
+    NewGroup,
+    /// Somebody else held the lease, or the store did not answer, for longer than the budget.
+    Budget,
+    /// An earlier slot must be run first, and has failed.
+    Blocked,
+    /// The term was lost under the job.
+    Lost,
+    /// The slot is this many milliseconds ahead of storage time.
+    Ahead {
+        /// By how many milliseconds.
+        by_ms: u64,
+    },
+    /// A claim left and nobody knows whether it landed: the slot may count as claimed.
+    Unknown,
+}
+
+impl SlotsOver {
+    /// The word for people and programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ran => "ran",
+            Self::Taken => "taken",
+            Self::NewGroup => "newGroup",
+            Self::Budget => "budget",
+            Self::Blocked => "blocked",
+            Self::Lost => "lost",
+            Self::Ahead { .. } => "ahead",
+            Self::Unknown => "unknown",
+        }
+    }
 }
 
 /// Why a term ended.
@@ -167,6 +224,8 @@ pub enum LostReason {
     Resigned,
     /// [`Input::Stop`].
     Stopped,
+    /// [`Input::SlotEnded`].
+    Done,
 }
 
 impl LostReason {
@@ -179,6 +238,7 @@ impl LostReason {
             Self::Clock => "clock",
             Self::Resigned => "resigned",
             Self::Stopped => "stopped",
+            Self::Done => "done",
         }
     }
 }
@@ -307,6 +367,25 @@ struct WindDown {
     read_back: bool,
 }
 
+/// The slots that this session is to run, and how far it is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Errand {
+    schedule: Schedule,
+    /// The trigger's own slot, once it is known.
+    slot_ms: Option<u64>,
+    /// Until when to wait for somebody else's lease; set at the first turn.
+    until_ms: Option<u64>,
+    /// The slots that this session began to run.
+    begun: Vec<u64>,
+    /// How the job of the term that is being closed has ended, and whether the record is known to say so.
+    end: Option<(u64, SlotEnd)>,
+    recorded: bool,
+    /// What a claim that left and was not heard of since was conditional on: it may still land.
+    unheard: Option<Condition>,
+    /// How many missed slots nobody will run.
+    left_out: Option<u64>,
+}
+
 /// A flag that a reader may raise.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Flag(Cell<bool>);
@@ -360,6 +439,7 @@ pub struct Election {
     known_leader: Option<String>,
     events: VecDeque<Event>,
     problem: Option<Problem>,
+    errand: Option<Box<Errand>>,
 }
 
 impl Election {
@@ -398,7 +478,26 @@ impl Election {
             known_leader: None,
             events: VecDeque::new(),
             problem: None,
+            errand: None,
         }
+    }
+
+    /// A new participant that runs the slots of a schedule, each in a term of its own, and finishes.
+    pub fn for_schedule(config: Config, session: String, seed: u64, schedule: Schedule) -> Self {
+        let slot_ms = schedule.slot_ms;
+        // What a peer says of its lease tells nothing of slots.
+        let config = Config { peer_mode: false, ..config };
+        let errand = Errand {
+            schedule,
+            slot_ms,
+            until_ms: None,
+            begun: Vec::new(),
+            end: None,
+            recorded: false,
+            unheard: None,
+            left_out: None,
+        };
+        Self { errand: Some(Box::new(errand)), ..Self::new(config, session, seed) }
     }
 
     /// The right to act at this reading, or none (S5, S9, S11).
@@ -420,7 +519,8 @@ impl Election {
             Input::Answer(answer) => self.on_answer(now, answer),
             Input::Peer(answer) => self.on_peer(now, answer),
             Input::Tick => {}
-            Input::Resign => self.begin_wind_down(now, false, false),
+            // A session that runs slots has nothing to wait for afterwards.
+            Input::Resign => self.begin_wind_down(now, false, self.errand.is_some()),
             Input::Stop { park } => self.begin_wind_down(now, park, true),
             Input::WorkEnded { term } => {
                 let is_ours = |held: &Term| held.number == term || planted!(AnyWorkEnds);
@@ -429,6 +529,7 @@ impl Election {
                     wind_down.work_ended = true;
                 }
             }
+            Input::SlotEnded { term, end } => self.on_slot_ended(term, end),
             Input::Configure(config) => {
                 self.config = *config;
                 self.clocks.set_store_skew_ms(self.config.store_skew_ms);
@@ -453,12 +554,16 @@ impl Election {
             self.finished = true;
             return Step::Finished;
         }
+        if self.errand_waited(now) {
+            return Step::Finished;
+        }
         if self.outstanding.is_some() || self.failed || self.awaiting_work() {
             return Step::Wait { until_ms: self.wake_ms(now, u64::MAX) };
         }
         let asks_store = self.plan.action != Action::Ask;
         let not_before_ms = if asks_store { self.not_before_ms } else { 0 };
-        let at_ms = self.plan.at_ms.max(not_before_ms);
+        let waits_until_ms = self.errand_until_ms().unwrap_or(u64::MAX);
+        let at_ms = self.plan.at_ms.max(not_before_ms).min(waits_until_ms);
         if now.mono_ms < at_ms {
             return Step::Wait { until_ms: self.wake_ms(now, at_ms) };
         }
@@ -523,6 +628,17 @@ impl Election {
         self.known_leader.as_deref().filter(|_| !own)
     }
 
+    /// The slot that this session claimed last, in milliseconds since the Unix epoch.
+    pub fn slot_ms(&self) -> Option<u64> {
+        self.errand.as_ref()?.begun.last().copied()
+    }
+
+    /// The slot of the trigger itself, once it is known, and how many missed ones nobody will run.
+    pub fn own_slot_ms(&self) -> Option<(u64, u64)> {
+        let errand = self.errand.as_ref()?;
+        Some((errand.slot_ms?, errand.left_out.unwrap_or(0)))
+    }
+
     fn lease_left(&self, now: Now) -> Option<Authority> {
         let term = self.term.as_ref().filter(|term| !term.ended)?;
         if planted!(AuthorityIsAFlag) {
@@ -584,6 +700,10 @@ impl Election {
             self.round = None;
             self.plan_look(now, 0);
         }
+        if let Some(errand) = &mut self.errand {
+            let latest_ms = now.mono_ms.saturating_add(errand.schedule.budget_ms);
+            errand.until_ms = errand.until_ms.map(|until_ms| until_ms.min(latest_ms));
+        }
         self.peer_silent_until_ms = 0;
         self.compete_after_ms = self.compete_after_ms.min(now.mono_ms + self.sit_out_ms());
         self.not_before_ms = 0;
@@ -604,6 +724,8 @@ impl Election {
         self.forgotten = None;
         if self.announced.take().is_some() {
             self.events.push_back(Event::Lost { term: term.number, reason });
+            // The job may go on for a moment, so this session runs no other.
+            self.errand_over(SlotsOver::Lost);
         }
     }
 
@@ -807,6 +929,7 @@ impl Election {
         drift: Drift,
     ) {
         self.note_reading(&reading);
+        self.note_version(Some(&version));
         if planted!(ReleaseRereadVersion)
             && let Some(round) = self.round.as_mut().filter(|round| {
                 round.attempts == 0 && matches!(round.purpose, Purpose::Release | Purpose::Park)
@@ -908,6 +1031,7 @@ impl Election {
             self.plan = Plan { at_ms: now.mono_ms, action: Action::Attempt };
             return;
         }
+        self.note_version(None);
         self.end_term(LostReason::Deleted);
         self.unresolved.retain(|attempt| attempt.purpose == Purpose::Create);
         let creating = self.round.take().is_some_and(|round| round.purpose == Purpose::Create);
@@ -1054,6 +1178,11 @@ impl Election {
                 }
                 self.problem = Some(Problem::Store(cause));
                 self.leave_alone(now, retry_after_ms);
+                if let (Some(errand), Some(round)) = (&mut self.errand, &self.round)
+                    && round.purpose == Purpose::Claim
+                {
+                    errand.unheard = Some(round.condition.clone());
+                }
                 self.plan_next_attempt(now);
             }
             // No store answers a write like this: it may have landed.
@@ -1080,6 +1209,7 @@ impl Election {
     fn on_landed(&mut self, now: Now, attempt: Attempt, version: Version) {
         // Every other write of ours had the same condition, which no longer holds.
         self.unresolved.clear();
+        self.note_version(Some(&version));
         self.forgotten = None;
         self.round = None;
         self.failures = 0;
@@ -1122,6 +1252,9 @@ impl Election {
                 let leader_id =
                     (!attempt.lease.released()).then(|| attempt.lease.leader_id.clone());
                 self.name_leader(leader_id);
+                if let Some(errand) = &mut self.errand {
+                    errand.recorded = true;
+                }
                 self.finish_wind_down(now);
             }
         }
@@ -1148,7 +1281,7 @@ impl Election {
     }
 
     fn begin_term(&mut self, now: Now, lease: Lease, version: Version, anchor: Anchor) {
-        let number = lease.term.unwrap_or(0);
+        let (number, slot_ms) = (lease.term.unwrap_or(0), lease.slot);
         self.grace = None;
         self.lapsed.0.set(false);
         let ended = self.wind_down.is_some() && !planted!(StopForgetsClaim);
@@ -1156,6 +1289,9 @@ impl Election {
         self.plan_renewal(now);
         if self.wind_down.is_some_and(|wind_down| wind_down.until_ms.is_some()) {
             self.begin_release(now);
+        }
+        if let (Some(errand), Some(slot_ms)) = (&mut self.errand, slot_ms) {
+            errand.begun.push(slot_ms);
         }
         if !ended {
             if !planted!(AcquiredBeforeWrite) {
@@ -1257,7 +1393,7 @@ impl Election {
             }
             return;
         }
-        if self.term.is_some() || self.failed || self.finished {
+        if self.term.is_some() || self.failed || self.finished || !self.errand_goes_on(now) {
             return;
         }
         if now.mono_ms >= self.compete_after_ms
@@ -1302,6 +1438,7 @@ impl Election {
             self.new_term(previous_term.saturating_add(1), self.clocks.storage_ceiling_ms(now))?;
         let mut lease = self.own_lease(before, term);
         lease.acquired = Some(i64::try_from(self.clocks.storage_ms(now)).unwrap_or(i64::MAX));
+        self.claim_slot(now, &mut lease);
         Some(Round { purpose: Purpose::Claim, condition, lease, attempts: 0 })
     }
 
@@ -1345,6 +1482,11 @@ impl Election {
         let term = self.new_term(0, floor)?;
         let mut lease = self.own_lease(None, term);
         lease.lease_ms = Some(self.config.grace_ms(self.longest_lease_ms));
+        if self.errand.is_some() {
+            // Said in the record itself, for stores that name no `Last-Modified`.
+            lease.slot = Some(self.storage_times(now).claimed_through_ms());
+            lease.slot_done = Some(true);
+        }
         if planted!(ClaimAbsenceWithoutGrace) {
             lease.acquired = Some(0);
         }
@@ -1368,6 +1510,9 @@ impl Election {
             parked: false,
             slot: before.and_then(|lease| lease.slot),
             slot_done: before.and_then(|lease| lease.slot_done),
+            slot_result: before.and_then(|lease| lease.slot_result.clone()),
+            slot_took_ms: before.and_then(|lease| lease.slot_took_ms),
+            slot_failures: before.and_then(|lease| lease.slot_failures),
             extra: before.map(|lease| lease.extra.clone()).unwrap_or_default(),
         }
     }
@@ -1492,8 +1637,9 @@ impl Election {
         let Seen::Record { observation, reading: Reading::Lease(lease) } = &self.seen else {
             return now.mono_ms + frequent_ms;
         };
-        // Another session of our own name may park at any moment (design, Crons); a silent peer is a sign.
-        let own_name = lease.leader_id == self.config.server_id;
+        // Another session of our own name may park at any moment (design, Crons), and so may a job end; a silent peer
+        // is a sign.
+        let own_name = lease.leader_id == self.config.server_id || self.errand.is_some();
         if own_name || now.mono_ms < self.peer_silent_until_ms {
             return proof_ms.min(now.mono_ms + frequent_ms + jitter_ms);
         }
@@ -1691,6 +1837,9 @@ impl Election {
         } else {
             lease.last_updated = Stamp::Released;
         }
+        if let Some((_, end)) = self.errand.as_ref().and_then(|errand| errand.end.as_ref()) {
+            close_slot(&mut lease, end);
+        }
         let condition = Condition::Match(term.version.clone());
         self.round = Some(Round { purpose, condition, lease, attempts: 0 });
         self.plan = Plan { at_ms: now.mono_ms, action: Action::Attempt };
@@ -1715,10 +1864,184 @@ impl Election {
         self.round = None;
         if let Some(wind_down) = self.wind_down.take() {
             self.finished |= wind_down.finish;
+            if self.slot_closed(now, wind_down.finish) {
+                return;
+            }
             self.events.push_back(Event::GivenUp);
         }
         if self.outstanding.is_none() {
             self.plan_follow(now);
         }
+    }
+}
+
+/// Slots: which to claim next, and when there is nothing left to do.
+impl Election {
+    fn storage_times(&self, now: Now) -> StorageTimes {
+        let changed_ms = match &self.seen {
+            Seen::Record { observation, .. } => observation.changed_ms(),
+            _ => None,
+        };
+        StorageTimes {
+            now_ms: self.clocks.storage_ms(now),
+            ceiling_ms: self.clocks.storage_ceiling_ms(now),
+            changed_ms,
+            skew_ms: self.config.store_skew_ms,
+        }
+    }
+
+    /// What the newest record allows, and the trigger's own slot; nothing without a record that may be claimed.
+    fn slot_verdict(&self, now: Now) -> Option<(u64, Verdict)> {
+        let errand = self.errand.as_ref()?;
+        let lease = match &self.seen {
+            Seen::Record { reading: Reading::Lease(lease), .. } => Some(&**lease),
+            Seen::Record { reading: Reading::Unreadable(..), .. } => None,
+            _ => return None,
+        };
+        let times = self.storage_times(now);
+        let slot_ms = errand.slot_ms.unwrap_or_else(|| errand.schedule.slot_at(&times));
+        let Errand { schedule, begun, .. } = &**errand;
+        Some((slot_ms, schedule.judge(slot_ms, lease, &self.session, begun, &times)))
+    }
+
+    /// Ends a schedule that the newest record leaves nothing to do; false if it did.
+    fn errand_goes_on(&mut self, now: Now) -> bool {
+        let Some((slot_ms, verdict)) = self.slot_verdict(now) else { return true };
+        let (busy, made) = match &self.seen {
+            Seen::Record { observation, reading: Reading::Lease(lease) } => {
+                let age_ms = observation.age_ms(&self.clocks, now);
+                (!self.may_succeed(now, lease, age_ms), lease.in_grace())
+            }
+            _ => (false, false),
+        };
+        let errand = self.errand.as_mut().expect("it has a verdict");
+        errand.slot_ms = Some(slot_ms);
+        let over = match verdict {
+            // Somebody runs it, or died doing so: the next trigger will see.
+            Verdict::Claim { slot_ms: next_ms, again: true, .. } if busy && slot_ms <= next_ms => {
+                SlotsOver::Taken
+            }
+            Verdict::Claim { left_out, .. } => {
+                errand.left_out.get_or_insert(left_out);
+                return true;
+            }
+            Verdict::Taken if errand.begun.contains(&slot_ms) => SlotsOver::Ran,
+            Verdict::Taken if made => SlotsOver::NewGroup,
+            Verdict::Taken => SlotsOver::Taken,
+            Verdict::Blocked => SlotsOver::Blocked,
+            Verdict::Ahead { by_ms } => SlotsOver::Ahead { by_ms },
+        };
+        self.errand_over(over);
+        false
+    }
+
+    /// Writes the slot that this claim takes into its record.
+    fn claim_slot(&self, now: Now, lease: &mut Lease) {
+        let Some((_, Verdict::Claim { slot_ms, again, .. })) = self.slot_verdict(now) else {
+            return;
+        };
+        lease.slot = Some(slot_ms);
+        lease.slot_done = Some(false);
+        lease.slot_result = None;
+        lease.slot_took_ms = None;
+        lease.slot_failures = lease.slot_failures.filter(|_| again);
+    }
+
+    fn on_slot_ended(&mut self, term: u64, end: SlotEnd) {
+        let ours = self.term.as_ref().is_some_and(|held| held.number == term);
+        let Some(errand) = self.errand.as_mut().filter(|_| ours) else { return };
+        errand.end = Some((term, end));
+        errand.recorded = false;
+        if let Some(wind_down) = &mut self.wind_down {
+            wind_down.work_ended = true;
+            return;
+        }
+        if let Some(term) = self.announced.take() {
+            self.events.push_back(Event::Lost { term, reason: LostReason::Done });
+        }
+        if let Some(term) = &mut self.term {
+            term.ended = true;
+        }
+        if self.outstanding.is_none() {
+            self.round = None;
+        }
+        let (park, finish, until_ms) = (false, false, None);
+        self.wind_down =
+            Some(WindDown { park, finish, work_ended: true, until_ms, read_back: false });
+    }
+
+    /// What follows the closing write of a slot; false where there was none.
+    fn slot_closed(&mut self, now: Now, finish: bool) -> bool {
+        let Some(errand) = &mut self.errand else { return false };
+        let Some((term, _)) = errand.end.take() else { return false };
+        let recorded = errand.recorded;
+        self.events.push_back(Event::SlotClosed { term, recorded });
+        let ran = errand.slot_ms.is_some_and(|slot_ms| errand.begun.contains(&slot_ms));
+        if ran || finish {
+            self.errand_over(SlotsOver::Ran);
+        } else if recorded {
+            self.judge(now);
+        } else if self.outstanding.is_none() {
+            self.plan_look(now, 0);
+        }
+        true
+    }
+
+    fn errand_over(&mut self, why: SlotsOver) {
+        if self.errand.is_some() && !self.finished {
+            self.events.push_back(Event::SlotsOver(why));
+            self.round = None;
+            self.finished = true;
+        }
+    }
+
+    /// Until when to wait for somebody else's lease, on the monotonic clock; nothing while there is more to do than
+    /// to wait.
+    fn errand_until_ms(&self) -> Option<u64> {
+        let errand = self.errand.as_ref()?;
+        let claiming = self.round.as_ref().is_some_and(|round| round.attempts == 0);
+        if self.term.is_some() || self.wind_down.is_some() || claiming {
+            return None;
+        }
+        // What became of a claim is worth as much time as three attempts and a read-back take.
+        let more_ms = errand.unheard.as_ref().map_or(0, |_| self.config.attempts_ms());
+        Some(errand.until_ms?.saturating_add(more_ms))
+    }
+
+    /// Ends a schedule whose budget is used up; true if it did.
+    fn errand_waited(&mut self, now: Now) -> bool {
+        if let Some(errand) = &mut self.errand {
+            let budget_ms = errand.schedule.budget_ms;
+            errand.until_ms.get_or_insert(now.mono_ms.saturating_add(budget_ms));
+        }
+        let over = self.errand_until_ms().is_some_and(|until_ms| now.mono_ms >= until_ms);
+        if over && self.outstanding.is_none() {
+            let unheard = self.errand.as_ref().is_some_and(|errand| errand.unheard.is_some());
+            let why = if unheard { SlotsOver::Unknown } else { SlotsOver::Budget };
+            self.errand_over(why);
+        }
+        self.finished
+    }
+
+    /// A claim that was not heard of can't land any more once the record is another one.
+    fn note_version(&mut self, version: Option<&Version>) {
+        let Some(errand) = &mut self.errand else { return };
+        if let Some(Condition::Match(held)) = &errand.unheard
+            && version != Some(held)
+        {
+            errand.unheard = None;
+        }
+    }
+}
+
+/// Says in a record how the job of its slot has ended.
+fn close_slot(lease: &mut Lease, end: &SlotEnd) {
+    lease.slot_done = Some(end.done);
+    let word: String = end.result.chars().filter(|c| !c.is_control()).collect();
+    let cut = (0..=word.len().min(MAX_RESULT_BYTES)).rev().find(|at| word.is_char_boundary(*at));
+    lease.slot_result = Some(word[..cut.unwrap_or(0)].to_owned());
+    lease.slot_took_ms = Some(end.took_ms);
+    if end.failed {
+        lease.slot_failures = Some(lease.slot_failures.unwrap_or(0).saturating_add(1));
     }
 }

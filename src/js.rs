@@ -270,6 +270,10 @@ fn event_json(event: &Event) -> String {
             json.text("type", "newLeader").maybe_text("leaderId", leader_id.as_deref())
         }
         Event::GivenUp => json.text("type", "givenUp"),
+        Event::SlotClosed { term, recorded } => {
+            json.text("type", "slotClosed").number("term", *term).flag("recorded", *recorded)
+        }
+        Event::SlotsOver(why) => json.text("type", "slotsOver").text("why", why.name()),
         Event::Failed(fault) => json
             .text("type", "failed")
             .text("message", &fault.message)

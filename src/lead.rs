@@ -15,8 +15,10 @@ use crate::store::{Fault, Store};
 pub struct Term<'a, H> {
     /// The fencing token. Hand it to whatever the work changes, and let that refuse lower ones.
     pub token: u64,
-    handle: &'a Handle,
-    host: &'a H,
+    /// The slot that is run, in milliseconds since the Unix epoch; where the work is the job of one.
+    pub slot_ms: Option<u64>,
+    pub(crate) handle: &'a Handle,
+    pub(crate) host: &'a H,
 }
 
 impl<H: Host> Term<'_, H> {
@@ -57,11 +59,12 @@ pub async fn lead<'a, S: Store, H: Host, T>(
         Event::Lost { .. } => leads.set(None),
         Event::Failed(fault) => *failure.borrow_mut() = Some(fault),
         Event::NewLeader { .. } | Event::GivenUp => {}
+        Event::SlotClosed { .. } | Event::SlotsOver(_) => {}
     });
     let leading = async {
         loop {
             let token = once(|| leads.get()).await;
-            let term = || Term { token, handle, host };
+            let term = || Term { token, slot_ms: None, handle, host };
             // Looked at before the work is called as well: its first part may run in the call.
             if term().remaining_ms() > 0
                 && let Some(value) = with_authority(&term(), work(term())).await
@@ -93,12 +96,12 @@ pub async fn lead<'a, S: Store, H: Host, T>(
 }
 
 /// Looks at each turn of the driver, which shares the task; so nothing has to wake it.
-fn once<T>(mut look: impl FnMut() -> Option<T>) -> impl Future<Output = T> {
+pub(crate) fn once<T>(mut look: impl FnMut() -> Option<T>) -> impl Future<Output = T> {
     poll_fn(move |_| look().map_or(Poll::Pending, Poll::Ready))
 }
 
 /// The work's value, or `None` as soon as the authority has ended; the work is dropped then.
-async fn with_authority<H: Host, T>(
+pub(crate) async fn with_authority<H: Host, T>(
     term: &Term<'_, H>,
     work: impl Future<Output = T>,
 ) -> Option<T> {

@@ -31,6 +31,9 @@ const ZERO_TIME_MS: i64 = calendar::YEAR_1_MS;
 /// The longest identity and address that are written, in bytes; config refuses longer ones.
 pub const MAX_NAME_BYTES: usize = 1024;
 
+/// The longest `slotResult` that is written or kept, in bytes.
+pub const MAX_RESULT_BYTES: usize = 64;
+
 /// What one object in the store says about the leadership of a group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Lease {
@@ -59,6 +62,12 @@ pub struct Lease {
     pub slot: Option<u64>,
     /// `slotDone`: whether the job of `slot` has ended.
     pub slot_done: Option<bool>,
+    /// `slotResult`: a word or two about how the job of `slot` ended.
+    pub slot_result: Option<String>,
+    /// `slotTookMs`: how long the job of `slot` took, in milliseconds.
+    pub slot_took_ms: Option<u64>,
+    /// `slotFailures`: how often the job of `slot` has failed.
+    pub slot_failures: Option<u64>,
     /// Fields that we do not know, kept to the byte.
     pub extra: Object,
 }
@@ -195,12 +204,16 @@ fn take_lease(fields: &mut Object) -> Result<Lease, Reading> {
         parked: take_flag(fields, "parked")?.unwrap_or(false),
         slot: take_count(fields, "slot")?,
         slot_done: take_flag(fields, "slotDone")?,
+        // Kept by whoever claims next, so a long one is not.
+        slot_result: take_text(fields, "slotResult")?.filter(|text| text.len() <= MAX_RESULT_BYTES),
+        slot_took_ms: take_count(fields, "slotTookMs")?,
+        slot_failures: take_count(fields, "slotFailures")?,
         extra: Object::new(),
     })
 }
 
 /// Every field that [`write()`] may write; others' fields of these names are not kept.
-const OWN_FIELDS: [&str; 13] = [
+const OWN_FIELDS: [&str; 16] = [
     "leaderID",
     "leaderAddr",
     "lastUpdated",
@@ -213,6 +226,9 @@ const OWN_FIELDS: [&str; 13] = [
     "parked",
     "slot",
     "slotDone",
+    "slotResult",
+    "slotTookMs",
+    "slotFailures",
     "format",
 ];
 
@@ -264,6 +280,11 @@ fn own_fields(lease: &Lease) -> Writer {
     if let Some(done) = lease.slot_done {
         own.flag("slotDone", done);
     }
+    if let Some(result) = &lease.slot_result {
+        own.text("slotResult", result);
+    }
+    own.given_number("slotTookMs", lease.slot_took_ms);
+    own.given_number("slotFailures", lease.slot_failures);
     own.number("format", FORMAT);
     own
 }

@@ -136,6 +136,9 @@ mod tests {
             parked: false,
             slot: None,
             slot_done: None,
+            slot_result: None,
+            slot_took_ms: None,
+            slot_failures: None,
             extra: crate::json::Object::new(),
         }
     }

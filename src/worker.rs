@@ -168,6 +168,7 @@ async fn tick(isolate: &Isolate, setup: &Setup, end_ms: u64) -> Result<String, S
             Event::Lost { term, .. } => handle.tell(Input::WorkEnded { term }),
             Event::Failed(fault) => failure = Some(fault.message),
             Event::NewLeader { .. } | Event::GivenUp => {}
+            Event::SlotClosed { .. } | Event::SlotsOver(_) => {}
         }));
         let until_park = pin!(web.sleep(left_ms - PARKING_MS));
         if let Either::Right((_, run)) = select(run, until_park).await {

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 /// Each module and the layer it lives on; a module may use its own layer's contracts and everything below.
-const LAYERS: [(&str, u32); 34] = [
+const LAYERS: [(&str, u32); 36] = [
     ("prelude", 0),
     ("lean", 0),
     ("planted", 0),
@@ -22,6 +22,7 @@ const LAYERS: [(&str, u32); 34] = [
     ("sigv4", 3),
     ("age", 4),
     ("vars", 4),
+    ("slots", 4),
     ("store/memory", 4),
     ("store/s3/address", 4),
     ("store/s3/document", 4),
@@ -31,6 +32,7 @@ const LAYERS: [(&str, u32); 34] = [
     ("driver", 7),
     ("lead", 8),
     ("probe", 8),
+    ("scheduled", 9),
     ("remote", 8),
     ("status", 8),
     ("web", 8),

@@ -103,7 +103,7 @@ async fn drive(handle: &Handle, store: &S3Store<Native>, host: &Native) -> Resul
             report(host, "error", json!({ "error": fault.message }));
             failure = Some(fault);
         }
-        Event::GivenUp => {}
+        Event::GivenUp | Event::SlotClosed { .. } | Event::SlotsOver(_) => {}
     })
     .await;
     if let Some(fault) = failure {

@@ -212,6 +212,16 @@ bugs! {
     ErrorDocumentIsRecord: "S7", Store;
     /// A 5xx, a 409, a 429 to a write means that it did not land.
     FailureDidNotLand: "S8", Store;
+    /// A slot that was claimed before is claimed once more.
+    SlotClaimedTwice: "scenario 54", Core;
+    /// A record without a slot lets every slot run.
+    SlotlessIsFree: "scenario 56", Core;
+    /// A slot that died is run again although it may run once at most.
+    DeadSlotRerun: "scenario 56", Core;
+    /// A slot that died is not run again although it must run.
+    DeadSlotForgotten: "scenario 56", Core;
+    /// A slot is claimed however far ahead of storage time it is.
+    SlotAheadClaimed: "design, Crons", Core;
 }
 
 impl Bug {

@@ -251,6 +251,9 @@ pub fn body(leader_id: &str, sequence: u64) -> Vec<u8> {
         parked: false,
         slot: None,
         slot_done: None,
+        slot_result: None,
+        slot_took_ms: None,
+        slot_failures: None,
         extra: Object::new(),
     })
 }

@@ -378,6 +378,9 @@ fn tombstone(lease_ms: u64) -> Lease {
         parked: false,
         slot: None,
         slot_done: None,
+        slot_result: None,
+        slot_took_ms: None,
+        slot_failures: None,
         extra: edgelect::json::Object::new(),
     }
 }

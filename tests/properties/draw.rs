@@ -200,6 +200,9 @@ pub fn lease() -> impl Strategy<Value = Lease> {
                 parked,
                 slot,
                 slot_done,
+                slot_result: slot.map(|slot_ms| ["ran ", &slot_ms.to_string()].concat()),
+                slot_took_ms: slot,
+                slot_failures: slot_done.map(u64::from),
                 extra: kept,
             }
         },

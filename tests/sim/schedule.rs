@@ -352,6 +352,9 @@ pub fn foreign_record(number: u64, leader_id: &str, term: Option<u64>, released:
         parked: false,
         slot: None,
         slot_done: None,
+        slot_result: None,
+        slot_took_ms: None,
+        slot_failures: None,
         extra,
     };
     lease::write(&lease)

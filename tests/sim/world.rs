@@ -669,7 +669,7 @@ impl World {
                         format!("s{session} was not asked to give up")
                     });
                 }
-                Told::Failed(_) => {}
+                Told::Failed(_) | Told::SlotClosed { .. } | Told::SlotsOver(_) => {}
             }
         }
         self.oracle.broke_unless(drained <= 8, self.now_ms, "bounded memory", || {

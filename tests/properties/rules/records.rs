@@ -11,7 +11,7 @@ use edgelect::lease::{
 use super::{objects, times};
 
 /// The names of the fields that are ours.
-pub const OWN_FIELDS: [&str; 13] = [
+pub const OWN_FIELDS: [&str; 16] = [
     "leaderID",
     "leaderAddr",
     "lastUpdated",
@@ -24,6 +24,9 @@ pub const OWN_FIELDS: [&str; 13] = [
     "parked",
     "slot",
     "slotDone",
+    "slotResult",
+    "slotTookMs",
+    "slotFailures",
     "format",
 ];
 
@@ -105,6 +108,10 @@ fn term_is_too_high(fields: &Object) -> bool {
 fn says_what_the_body_says(lease: &Lease, fields: &Object) {
     let field = |name| given(fields, name);
     let flag = |name| field(name).map(|json| json == "true");
+    let result = field("slotResult").and_then(text).filter(|text| text.len() <= 64);
+    assert_eq!(lease.slot_result, result);
+    assert_eq!(lease.slot_took_ms, field("slotTookMs").and_then(number));
+    assert_eq!(lease.slot_failures, field("slotFailures").and_then(number));
     assert_eq!(Some(&lease.leader_id), field("leaderID").and_then(text).as_ref());
     assert_eq!(lease.leader_addr, field("leaderAddr").and_then(text).unwrap_or_default());
     assert_eq!(lease.session, field("session").and_then(text));

@@ -1,0 +1,213 @@
+//! Run this once per cron slot: the job of each slot in a term of its own.
+
+use core::cell::{Cell, RefCell};
+use core::future::{Future, poll_fn};
+use core::pin::pin;
+use core::task::Poll;
+
+use futures::future::{Either, select};
+
+use crate::driver::{Handle, Host, run};
+use crate::election::{Event, Input, LostReason, SlotsOver};
+use crate::lead::{Term, once, with_authority};
+use crate::prelude::*;
+use crate::slots::SlotEnd;
+use crate::store::{Fault, Store};
+
+/// What became of the trigger's own slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SlotOutcome {
+    /// Its job has ended well.
+    Done,
+    /// Its job has failed.
+    Failed,
+    /// Its job was ended because the authority had ended, or it was told to stop.
+    Lost,
+    /// The slot, or a later one, was claimed before.
+    Taken,
+    /// It was not claimed; the reason says why.
+    Skipped(SlotsOver),
+    /// A claim left and nobody knows whether it landed; its job was not run here.
+    Unknown,
+}
+
+impl SlotOutcome {
+    /// The word for people and programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Lost => "lost",
+            Self::Taken => "taken",
+            Self::Skipped(_) => "skipped",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// How one job ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunEnd<T, E> {
+    /// Well, with this value.
+    Done(T),
+    /// With its own error.
+    Failed(E),
+    /// It was dropped, because the authority had ended for this reason.
+    Lost(LostReason),
+}
+
+/// One job that was run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run<T, E> {
+    /// Its slot, in milliseconds since the Unix epoch.
+    pub slot_ms: u64,
+    /// The fencing token.
+    pub term: u64,
+    /// How long it took, in milliseconds.
+    pub took_ms: u64,
+    /// Whether the record is known to say how it ended.
+    pub recorded: bool,
+    /// How it ended.
+    pub end: RunEnd<T, E>,
+}
+
+/// What one trigger has done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report<T, E> {
+    /// What became of the trigger's own slot.
+    pub outcome: SlotOutcome,
+    /// That slot, in milliseconds since the Unix epoch; `None` if the store was never heard of.
+    pub slot_ms: Option<u64>,
+    /// How many missed slots nobody will run: older than the list is long, or left out by `missed`.
+    pub left_out: u64,
+    /// Every job that was run, in order: reruns and missed slots first.
+    pub runs: Vec<Run<T, E>>,
+}
+
+/// Claims the slots of a schedule (see [`new_schedule`](crate::driver::new_schedule)) one by one and runs `job` for each.
+///
+/// One conditional write claims a slot and the lease together; the lease is renewed while the job runs; the closing
+/// write says how it ended and gives the lease up. When the authority ends, the future that `job` made is dropped, as
+/// under [`lead`](crate::lead()): what it has started elsewhere is its own to end, and the term's token protects.
+///
+/// # Errors
+/// The store can't be used as it is set up.
+pub async fn run_scheduled<'a, S: Store, H: Host, T, E>(
+    handle: &'a Handle,
+    store: &S,
+    host: &'a H,
+    mut job: impl AsyncFnMut(Term<'a, H>) -> Result<T, E>,
+) -> Result<Report<T, E>, Fault> {
+    let word = |result: &Result<T, E>| if result.is_ok() { "ok" } else { "failed" }.to_owned();
+    run_with_word(handle, store, host, &mut job, word).await
+}
+
+/// The same, with the word that the record keeps of how a job ended.
+pub(crate) async fn run_with_word<'a, S: Store, H: Host, T, E>(
+    handle: &'a Handle,
+    store: &S,
+    host: &'a H,
+    job: &mut impl AsyncFnMut(Term<'a, H>) -> Result<T, E>,
+    word: impl Fn(&Result<T, E>) -> String,
+) -> Result<Report<T, E>, Fault> {
+    let told = Told::default();
+    let runs: RefCell<Vec<Run<T, E>>> = RefCell::default();
+    let driving = run(handle, store, host, |event| told.hear(handle, event));
+    let working = async {
+        loop {
+            let (token, slot_ms) = once(|| told.leads.get()).await;
+            let term = || Term { token, slot_ms: Some(slot_ms), handle, host };
+            let began_ms = host.now().mono_ms;
+            // Looked at before the job is called as well: its first part may run in the call.
+            let result = match term().remaining_ms() {
+                0 => None,
+                _ => with_authority(&term(), job(term())).await,
+            };
+            let took_ms = host.now().mono_ms.saturating_sub(began_ms);
+            let (done, failed) =
+                result.as_ref().map_or((false, false), |result| (result.is_ok(), result.is_err()));
+            let text = result.as_ref().map_or_else(|| "stopped".to_owned(), &word);
+            handle.tell(Input::SlotEnded {
+                term: token,
+                end: SlotEnd { done, failed, result: text, took_ms },
+            });
+            once(|| (told.leads.get().is_none_or(|(other, _)| other != token)).then_some(())).await;
+            let end = match result {
+                Some(Ok(value)) => RunEnd::Done(value),
+                Some(Err(error)) => RunEnd::Failed(error),
+                None => RunEnd::Lost(told.lost.get().unwrap_or(LostReason::Expired)),
+            };
+            runs.borrow_mut().push(Run { slot_ms, term: token, took_ms, recorded: false, end });
+        }
+    };
+    finish(driving, working).await;
+    told.report(handle, runs.into_inner())
+}
+
+/// Drives until the election has finished. The events come first, so that one turn of the work suffices to see them,
+/// also after the last.
+async fn finish(driving: impl Future<Output = ()>, working: impl Future<Output = ()>) {
+    if let Either::Left((_, mut working)) = select(pin!(driving), pin!(working)).await {
+        poll_fn(|context| {
+            let _ = working.as_mut().poll(context);
+            Poll::Ready(())
+        })
+        .await;
+    }
+}
+
+/// What the election has told so far.
+#[derive(Default)]
+struct Told {
+    leads: Cell<Option<(u64, u64)>>,
+    lost: Cell<Option<LostReason>>,
+    over: Cell<Option<SlotsOver>>,
+    /// The terms whose closing write is known to have landed.
+    recorded: RefCell<Vec<u64>>,
+    failure: RefCell<Option<Fault>>,
+}
+
+impl Told {
+    fn hear(&self, handle: &Handle, event: Event) {
+        match event {
+            Event::Acquired { term } => {
+                let slot_ms = handle.with(crate::election::Election::slot_ms);
+                self.leads.set(slot_ms.map(|slot_ms| (term, slot_ms)));
+            }
+            Event::Lost { reason, .. } => {
+                self.leads.set(None);
+                self.lost.set(Some(reason));
+            }
+            Event::SlotsOver(why) => self.over.set(Some(why)),
+            Event::Failed(fault) => *self.failure.borrow_mut() = Some(fault),
+            Event::SlotClosed { term, recorded: true } => self.recorded.borrow_mut().push(term),
+            Event::SlotClosed { .. } | Event::NewLeader { .. } | Event::GivenUp => {}
+        }
+    }
+
+    fn report<T, E>(
+        self,
+        handle: &Handle,
+        mut runs: Vec<Run<T, E>>,
+    ) -> Result<Report<T, E>, Fault> {
+        for run in &mut runs {
+            run.recorded = self.recorded.borrow().contains(&run.term);
+        }
+        let own = handle.with(crate::election::Election::own_slot_ms);
+        let (slot_ms, left_out) = own.unzip();
+        let ran = runs.iter().rev().find(|run| Some(run.slot_ms) == slot_ms);
+        if let (Some(fault), None) = (self.failure.into_inner(), ran) {
+            return Err(fault);
+        }
+        let outcome = match (ran.map(|run| &run.end), self.over.get()) {
+            (Some(RunEnd::Done(_)), _) => SlotOutcome::Done,
+            (Some(RunEnd::Failed(_)), _) => SlotOutcome::Failed,
+            (Some(RunEnd::Lost(_)), _) | (None, Some(SlotsOver::Ran)) => SlotOutcome::Lost,
+            (None, Some(SlotsOver::Taken)) => SlotOutcome::Taken,
+            (None, Some(SlotsOver::Unknown)) => SlotOutcome::Unknown,
+            (None, Some(why)) => SlotOutcome::Skipped(why),
+            (None, None) => SlotOutcome::Skipped(SlotsOver::Budget),
+        };
+        Ok(Report { outcome, slot_ms, left_out: left_out.unwrap_or(0), runs })
+    }
+}

@@ -1,0 +1,354 @@
+//! One job per cron slot: which slot a trigger may claim, judged by the record alone.
+//!
+//! A slot is the scheduled time of one cron firing. The record's `slot` is the newest one that was claimed and only
+//! grows; `slotDone` says whether its job has ended. One compare-and-swap claims slot and lease together, so of any
+//! number of triggers for one slot one wins, whenever and wherever they fire.
+
+use crate::config::{Config, ConfigError};
+use crate::json::{self, Object, quoted};
+use crate::lease::Lease;
+use crate::planted::planted;
+use crate::prelude::*;
+
+/// The most slots that nobody claimed which one trigger makes up for; older ones are counted and left out.
+pub const MAX_MISSED: u64 = 100;
+
+/// The longest time between two slots, in milliseconds (366 days).
+const MAX_PERIOD_MS: u64 = 366 * 86_400_000;
+
+/// `Last-Modified` has whole seconds, so a change may be this much later, in milliseconds.
+const ROUNDING_MS: u64 = 1_000;
+
+/// What becomes of a slot whose runner died or whose job failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
+pub enum Policy {
+    /// It is not run again.
+    #[default]
+    AtMostOnce,
+    /// The next claim runs it again, before any later slot.
+    AtLeastOnce,
+}
+
+/// What becomes of slots that nobody claimed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
+pub enum Missed {
+    /// Nothing.
+    #[default]
+    Skip,
+    /// The newest of them is run before the trigger's own.
+    Latest,
+    /// All of them are run before the trigger's own, the oldest first, at most [`MAX_MISSED`].
+    All,
+}
+
+/// What one trigger asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Schedule {
+    /// The slot in milliseconds since the Unix epoch; `None` for a timer without a scheduled time, whose slot is
+    /// storage time rounded to the nearest multiple of the period.
+    pub slot_ms: Option<u64>,
+    /// From one slot to the next, in milliseconds.
+    pub period_ms: Option<u64>,
+    /// What becomes of a slot that died.
+    pub policy: Policy,
+    /// What becomes of slots that nobody claimed.
+    pub missed: Missed,
+    /// With [`Policy::AtLeastOnce`]: after how many failures of its job a slot is given up.
+    pub attempts: u64,
+    /// How long to wait for a lease that somebody else holds, in milliseconds.
+    pub budget_ms: u64,
+}
+
+/// What a schedule is made of; everything has a default.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ScheduleSettings {
+    /// `slot`.
+    pub slot_ms: Option<u64>,
+    /// `period`.
+    pub period_ms: Option<u64>,
+    /// `policy`. Default at most once.
+    pub policy: Option<Policy>,
+    /// `missed`. Default skip; with at least once and a period, all.
+    pub missed: Option<Missed>,
+    /// `attempts`. Default 3.
+    pub attempts: Option<u64>,
+    /// `budget`. Default `sustain`, or 50 s.
+    pub budget_ms: Option<u64>,
+}
+
+/// How a slot's job ended, for the record's closing write.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SlotEnd {
+    /// Whether the slot needs nothing more: its job has ended well.
+    pub done: bool,
+    /// Whether the job itself failed, which counts against [`Schedule::attempts`]; false where it was only told to stop.
+    pub failed: bool,
+    /// A word or two for the record (`slotResult`): no secret, at most 64 bytes are written.
+    pub result: String,
+    /// How long the job took, in milliseconds.
+    pub took_ms: u64,
+}
+
+/// What a trigger may do, given the newest record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// Claim this slot once the lease may be taken.
+    Claim {
+        /// The slot in milliseconds.
+        slot_ms: u64,
+        /// Whether it was claimed before and not done.
+        again: bool,
+        /// How many slots before it nobody will run.
+        left_out: u64,
+    },
+    /// There is nothing to claim: the slot or a later one was claimed before.
+    Taken,
+    /// A slot that must be run first has failed in this very call.
+    Blocked,
+    /// The slot is further ahead of storage time than clocks are apart.
+    Ahead {
+        /// By how many milliseconds.
+        by_ms: u64,
+    },
+}
+
+/// What is known of the time at the store when a record is judged, in milliseconds since the Unix epoch.
+#[derive(Clone, Copy, Debug)]
+pub struct StorageTimes {
+    /// Storage time.
+    pub now_ms: u64,
+    /// The latest that storage time can be.
+    pub ceiling_ms: u64,
+    /// When the record changed last; `None` where the store does not say.
+    pub changed_ms: Option<u64>,
+    /// How far the store's own clocks may be apart.
+    pub skew_ms: u64,
+}
+
+impl StorageTimes {
+    /// A record without a slot, or none at all, counts all slots up to here as claimed: whoever claimed one did so before
+    /// it was changed, for a slot at most `storeSkew` ahead, by a clock that may be `storeSkew` ahead of that which names
+    /// the change.
+    pub fn claimed_through_ms(&self) -> u64 {
+        let changed_ms = self.changed_ms.unwrap_or(self.ceiling_ms);
+        changed_ms.saturating_add(2 * self.skew_ms + ROUNDING_MS)
+    }
+}
+
+impl Schedule {
+    /// The slot that is meant at this storage time.
+    ///
+    /// The nearest multiple of the period, so that a timer that fires a little early means the same slot as one that
+    /// fires a little late; the one before it for a timer that fires in the second half of a period.
+    pub fn slot_at(&self, times: &StorageTimes) -> u64 {
+        if let Some(slot_ms) = self.slot_ms {
+            return slot_ms;
+        }
+        let period_ms = self.period_ms.unwrap_or(1).max(1);
+        let before_ms = times.now_ms / period_ms * period_ms;
+        let nearest_ms = times.now_ms.saturating_add(period_ms / 2) / period_ms * period_ms;
+        if nearest_ms > times.ceiling_ms.saturating_add(times.skew_ms) {
+            before_ms
+        } else {
+            nearest_ms
+        }
+    }
+
+    /// What a trigger for `slot_ms` may do about a record; `begun` are the slots that this session has run.
+    pub fn judge(
+        &self,
+        slot_ms: u64,
+        lease: Option<&Lease>,
+        own_session: &str,
+        begun: &[u64],
+        times: &StorageTimes,
+    ) -> Verdict {
+        let latest_ms = times.ceiling_ms.saturating_add(times.skew_ms);
+        if slot_ms > latest_ms && !planted!(SlotAheadClaimed) {
+            return Verdict::Ahead { by_ms: slot_ms - times.ceiling_ms };
+        }
+        // One that lies ahead of what anybody may claim counts as damaged, not as a claim of all slots before it.
+        let stored = lease
+            .and_then(|lease| lease.slot.map(|slot_ms| (slot_ms, lease)))
+            .filter(|(stored_ms, _)| *stored_ms <= latest_ms);
+        let Some((claimed_ms, lease)) = stored else {
+            let through_ms = times.claimed_through_ms();
+            let through_ms = if planted!(SlotlessIsFree) { 0 } else { through_ms };
+            return self.after(through_ms, slot_ms);
+        };
+        if lease.slot_done == Some(true) {
+            return self.after(claimed_ms, slot_ms);
+        }
+        let mine = lease.session.as_deref() == Some(own_session);
+        // A claim of this session's whose answer came too late: nobody has run the slot.
+        if mine && !begun.contains(&claimed_ms) {
+            return Verdict::Claim { slot_ms: claimed_ms, again: true, left_out: 0 };
+        }
+        let spent = lease.slot_failures.unwrap_or(0) >= self.attempts;
+        let rerun = self.policy == Policy::AtLeastOnce || planted!(DeadSlotRerun);
+        if rerun && !spent && !planted!(DeadSlotForgotten) {
+            if begun.contains(&claimed_ms) {
+                return Verdict::Blocked;
+            }
+            return Verdict::Claim { slot_ms: claimed_ms, again: true, left_out: 0 };
+        }
+        self.after(claimed_ms, slot_ms)
+    }
+
+    /// The next slot, given that all up to `claimed_ms` were claimed and need nothing more.
+    fn after(&self, claimed_ms: u64, slot_ms: u64) -> Verdict {
+        let taken =
+            if planted!(SlotClaimedTwice) { slot_ms < claimed_ms } else { slot_ms <= claimed_ms };
+        if taken {
+            return Verdict::Taken;
+        }
+        let gap_ms = slot_ms - claimed_ms;
+        let missed = match self.period_ms {
+            Some(period_ms) if period_ms > 0 => (gap_ms - 1) / period_ms,
+            _ => 0,
+        };
+        let back = match self.missed {
+            Missed::Skip => 0,
+            Missed::Latest => missed.min(1),
+            Missed::All => missed.min(MAX_MISSED),
+        };
+        let slot_ms = slot_ms - back * self.period_ms.unwrap_or(0);
+        Verdict::Claim { slot_ms, again: false, left_out: missed - back }
+    }
+}
+
+impl Policy {
+    /// The option's value.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::AtMostOnce => "atMostOnce",
+            Self::AtLeastOnce => "atLeastOnce",
+        }
+    }
+}
+
+impl Missed {
+    /// The option's value.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Skip => "skip",
+            Self::Latest => "latest",
+            Self::All => "all",
+        }
+    }
+}
+
+impl ScheduleSettings {
+    /// Reads the options of `runScheduled`; `null` counts as not given.
+    ///
+    /// # Errors
+    /// An option of the wrong type, or one that nobody knows.
+    pub fn from_json(options: &Object) -> Result<Self, ConfigError> {
+        let mut settings = Self::default();
+        for (name, value) in options.iter().filter(|(_, value)| !json::is_null(value)) {
+            settings.set(name, value)?;
+        }
+        Ok(settings)
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), ConfigError> {
+        let text = json::text(value).unwrap_or_default();
+        let place = match name {
+            "policy" => {
+                let all = [Policy::AtMostOnce, Policy::AtLeastOnce];
+                self.policy = all.into_iter().find(|policy| policy.name() == text);
+                let rule = "must be \"atMostOnce\" or \"atLeastOnce\"";
+                return known(self.policy.is_some(), name, value, rule);
+            }
+            "missed" => {
+                let all = [Missed::Skip, Missed::Latest, Missed::All];
+                self.missed = all.into_iter().find(|missed| missed.name() == text);
+                let rule = "must be \"skip\", \"latest\" or \"all\"";
+                return known(self.missed.is_some(), name, value, rule);
+            }
+            "slot" => &mut self.slot_ms,
+            "period" => &mut self.period_ms,
+            "attempts" => &mut self.attempts,
+            "budget" => &mut self.budget_ms,
+            _ => {
+                let rule = "no such option; runScheduled knows period, policy, missed, attempts, budget and signal";
+                return known(false, &json::visible(json::first(name, 60)), "", rule);
+            }
+        };
+        *place = crate::config::exact(value);
+        let rule = match name {
+            "attempts" => "must be a whole number, 1 to 100",
+            "slot" => "is the scheduled time: a Date, or milliseconds since 1970",
+            _ => "must be a whole number of milliseconds",
+        };
+        known(place.is_some(), name, value, rule)
+    }
+}
+
+fn known(ok: bool, name: &str, value: &str, rule: &str) -> Result<(), ConfigError> {
+    if ok { Ok(()) } else { Err(ConfigError::new(name, crate::config::shown(value), &[rule])) }
+}
+
+impl Schedule {
+    /// Checks a schedule against the settings of its group and fills in the defaults.
+    ///
+    /// # Errors
+    /// The option that breaks a rule, with the rule.
+    pub fn new(settings: &ScheduleSettings, config: &Config) -> Result<Self, ConfigError> {
+        let policy = settings.policy.unwrap_or_default();
+        let by_default = match (policy, settings.period_ms) {
+            (Policy::AtLeastOnce, Some(_)) => Missed::All,
+            _ => Missed::Skip,
+        };
+        let schedule = Self {
+            slot_ms: settings.slot_ms,
+            period_ms: settings.period_ms,
+            policy,
+            missed: settings.missed.unwrap_or(by_default),
+            attempts: settings.attempts.unwrap_or(3),
+            budget_ms: settings.budget_ms.or(config.sustain_ms).unwrap_or(50_000),
+        };
+        schedule.check(config.leader_timeout_ms)?;
+        Ok(schedule)
+    }
+
+    fn check(&self, lease_ms: u64) -> Result<(), ConfigError> {
+        let refuse =
+            |field: &str, value: String, rule: &[&str]| Err(ConfigError::new(field, value, rule));
+        if let Some(period_ms) = self.period_ms
+            && !(lease_ms..=MAX_PERIOD_MS).contains(&period_ms)
+        {
+            let rule = [
+                "must be from leaderTimeout (",
+                &lease_ms.to_string(),
+                " ms) to 366 days: a cron finer than the lease could not take over a slot that died before the next \
+                 one is due; lower leaderTimeout or the frequency",
+            ];
+            return refuse("period", period_ms.to_string(), &rule);
+        }
+        match self.slot_ms {
+            Some(slot_ms) if slot_ms == 0 || slot_ms > crate::lease::MAX_TERM => {
+                let rule = "is the scheduled time: a Date, or milliseconds since 1970";
+                return refuse("slot", slot_ms.to_string(), &[rule]);
+            }
+            None if self.period_ms.is_none() => {
+                let rule = "a timer without a scheduled time needs period, so that all members mean the same slot";
+                return refuse("slot", "(not set)".to_owned(), &[rule]);
+            }
+            _ => {}
+        }
+        if self.missed != Missed::Skip && self.period_ms.is_none() {
+            let rule = "which slots were missed is known only by the period; set it";
+            return refuse("missed", quoted(self.missed.name()), &[rule]);
+        }
+        if !(1..=100).contains(&self.attempts) {
+            return refuse("attempts", self.attempts.to_string(), &["must be from 1 to 100"]);
+        }
+        if !(1_000..=900_000).contains(&self.budget_ms) {
+            let rule =
+                "must be from 1000 ms to 15 minutes, the longest that a cron trigger may take";
+            return refuse("budget", self.budget_ms.to_string(), &[rule]);
+        }
+        Ok(())
+    }
+}
