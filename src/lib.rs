@@ -45,6 +45,9 @@
 //! another store implements [`Store`]. Nothing here is [`Send`]: one thread does it all. [`init`] starts a new
 //! group without waiting, and belongs into no start script.
 //!
+//! On Cloudflare's Workers, beside crate `worker`, feature `workerd` brings a host made of a Worker's globals, R2 bindings
+//! as a store, and the Worker's variables; `examples/rust-worker` in the repository is a whole Worker.
+//!
 //! # Layers
 //!
 //! Imports point down only: [`lease`], [`host`], [`request`], [`clock`] and [`config`] know next to nobody; [`age`] and

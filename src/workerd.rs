@@ -2,22 +2,23 @@
 //! R2 bindings as a store. Feature `workerd`; `examples/rust-worker` in the repository is a whole Worker.
 //!
 //! ```ignore
-//! use edgelect::{Handle, lead, new_election, workerd};
-//!
 //! #[event(scheduled)]
-//! async fn scheduled(_: ScheduledEvent, env: Env, _: ScheduleContext) {
-//!     if let Err(error) = tick(&env).await {
-//!         console_error!("{error}");
+//! async fn scheduled(event: ScheduledEvent, env: Env, _: ScheduleContext) {
+//!     match trigger(event.schedule() as u64, &env).await {
+//!         Ok(outcome) => console_log!("{outcome}"),
+//!         Err(error) => console_error!("{error}"),
 //!     }
 //! }
 //!
-//! async fn tick(env: &Env) -> Result<(), Box<dyn Error>> {
-//!     let host = workerd::Workerd::new();
+//! async fn trigger(slot_ms: u64, env: &Env) -> Result<&'static str, Box<dyn Error>> {
+//!     let host = Workerd::new();
 //!     let config = workerd::config(workerd::variables(env))?;
-//!     let store = workerd::R2Store::new(env.bucket("EDGELECT_R2")?, &config.lockfile_path)?;
-//!     let elector = Handle::new(new_election(&host, config)?);
-//!     lead(&elector, &store, &host, async |term| write_report(term.token).await).await?;
-//!     Ok(())
+//!     let store = AnyStore::from_env(env, &config.lockfile_path, &host)?;
+//!     let settings = ScheduleSettings { slot_ms: Some(slot_ms), ..ScheduleSettings::default() };
+//!     let schedule = Schedule::new(&settings, &config)?;
+//!     let elector = Handle::new(new_schedule(&host, config, schedule)?);
+//!     let job = async |term: Term<'_, Workerd>| write_report(slot_ms, term.token).await;
+//!     Ok(run_scheduled(&elector, &store, &host, job).await?.outcome.name())
 //! }
 //! ```
 //!

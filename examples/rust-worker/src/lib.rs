@@ -1,57 +1,50 @@
-//! A Worker of one's own that writes a report on each cron trigger, once at a time, in however many accounts and
-//! isolates it runs.
+//! A Worker of one's own that writes a report for each cron slot: once, in however many accounts, isolates and
+//! triggers it is woken.
 
 use std::error::Error;
-use std::pin::pin;
 use std::rc::Rc;
 
 use edgelect::isolate::Isolate;
 use edgelect::peer::{self, HealthAnswer};
 use edgelect::workerd::{self, AnyStore, Workerd};
-use edgelect::{Handle, Host, Input, lead, new_election};
-use futures::future::{Either, select};
+use edgelect::{Handle, RunEnd, Schedule, ScheduleSettings, Term, new_schedule, run_scheduled};
 use worker::*;
-
-/// How long a trigger may wait for the lease and work, in milliseconds, where `EDGELECT_SUSTAIN` says nothing.
-const BUDGET_MS: u64 = 50_000;
 
 thread_local! {
     static ISOLATE: Rc<Isolate<Workerd>> = Rc::default();
 }
 
 #[event(scheduled)]
-async fn scheduled(_: ScheduledEvent, env: Env, _: ScheduleContext) {
-    match trigger(&env).await {
+async fn scheduled(event: ScheduledEvent, env: Env, _: ScheduleContext) {
+    match trigger(event.schedule() as u64, &env).await {
         Ok(outcome) => console_log!("{outcome}"),
         Err(error) => console_error!("{error}"),
     }
 }
 
-async fn trigger(env: &Env) -> std::result::Result<&'static str, Box<dyn Error>> {
+async fn trigger(slot_ms: u64, env: &Env) -> std::result::Result<&'static str, Box<dyn Error>> {
     let host = Workerd::new();
     let config = workerd::config(workerd::variables(env))?;
     let store = AnyStore::from_env(env, &config.lockfile_path, &host)?;
-    let budget_ms = config.sustain_ms.unwrap_or(BUDGET_MS);
-    let elector = Handle::new(new_election(&host, config)?);
+    let settings = ScheduleSettings { slot_ms: Some(slot_ms), ..ScheduleSettings::default() };
+    let schedule = Schedule::new(&settings, &config)?;
+    let elector = Handle::new(new_schedule(&host, config, schedule)?);
     let _running = ISOLATE.with(|isolate| isolate.runs(&elector, &host));
-    let leading = pin!(lead(&elector, &store, &host, async |term| report(env, term.token).await));
-    let led = match select(leading, pin!(host.sleep(budget_ms))).await {
-        Either::Left((led, _)) => led?,
-        Either::Right((_, leading)) => {
-            elector.tell(Input::Stop { park: false });
-            leading.await?
+    let job = async |term: Term<'_, Workerd>| report(env, slot_ms, term.token).await;
+    let done = run_scheduled(&elector, &store, &host, job).await?;
+    for run in done.runs {
+        if let RunEnd::Failed(error) = run.end {
+            return Err(error.into());
         }
-    };
-    match led {
-        Some(done) => done.map(|()| "the report is written").map_err(Into::into),
-        None => Ok("no lease within the budget, or the report took longer"),
     }
+    Ok(done.outcome.name())
 }
 
 /// The work. Whoever takes the report refuses a token that is lower than one it has seen: this one's authority may
 /// have ended while the request was on its way.
-async fn report(env: &Env, token: u64) -> Result<()> {
+async fn report(env: &Env, slot_ms: u64, token: u64) -> Result<()> {
     let headers = Headers::new();
+    headers.set("edgelect-slot", &slot_ms.to_string())?;
     headers.set("edgelect-token", &token.to_string())?;
     let mut init = RequestInit::new();
     init.with_method(Method::Post).with_headers(headers);
