@@ -34,6 +34,7 @@ impl<H> Default for Isolate<H> {
 }
 
 /// An elector that runs in an isolate until this is dropped.
+#[must_use]
 pub struct Running<H> {
     isolate: Rc<Isolate<H>>,
     session: String,

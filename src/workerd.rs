@@ -1,4 +1,4 @@
-//! For Rust Workers, those that are made with crate `worker`: a [`Host`](crate::Host) of what every Worker has, and
+//! For Rust Workers, those that are made with crate `worker`: a [`Host`](crate::driver::Host) of what every Worker has, and
 //! R2 bindings as a store. Feature `workerd`; `examples/rust-worker` in the repository is a whole Worker.
 //!
 //! ```ignore
@@ -17,13 +17,13 @@
 //!     let settings = ScheduleSettings { slot_ms: Some(slot_ms), ..ScheduleSettings::default() };
 //!     let schedule = Schedule::new(&settings, &config)?;
 //!     let elector = Handle::new(new_schedule(&host, config, schedule)?);
-//!     let job = async |term: Term<'_, Workerd>| write_report(slot_ms, term.token).await;
+//!     let job = async |term: Term<'_, Workerd>| write_report(term.slot_ms, term.token).await;
 //!     Ok(run_scheduled(&elector, &store, &host, job).await?.outcome.name())
 //! }
 //! ```
 //!
 //! Each event makes its own [`Workerd`] and its own elector: workerd does not let one event wait for what another
-//! has begun. So another event may look at an elector ([`Handle::with`](crate::Handle::with)), but must not tell it
+//! has begun. So another event may look at an elector ([`Handle::with`](crate::driver::Handle::with)), but must not tell it
 //! anything: that would move it within the wrong event.
 
 mod host;
@@ -47,7 +47,7 @@ const BINDING: &str = "EDGELECT_R2";
 const OTHER_STORE: [&str; 3] = ["EDGELECT_BUCKET", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"];
 
 /// Reads a Worker's variables and secrets by their names, for [`config`] and
-/// [`S3Store::from_vars`](crate::S3Store::from_vars). `env` is the event's `worker::Env`.
+/// [`S3Store::from_vars`]. `env` is the event's `worker::Env`.
 ///
 /// A number or a flag of `wrangler.toml` becomes its text. What has none (a bucket, a list) becomes a text that
 /// no option accepts, so that it is refused by its name.
@@ -86,7 +86,7 @@ pub enum AnyStore {
 impl AnyStore {
     /// The object `key` in the R2 bucket that is bound as `EDGELECT_R2`, unless `EDGELECT_ENDPOINT` names another
     /// place or there is no such binding: then in the bucket of
-    /// [`S3Store::from_vars`](crate::S3Store::from_vars).
+    /// [`S3Store::from_vars`].
     ///
     /// # Errors
     /// The variable or the binding that is missing or cannot be used, and why.

@@ -157,7 +157,9 @@ async function onPacked(work) {
 }
 
 async function rust() {
-  await cargo(['doc', '--locked', '--no-deps'], { RUSTDOCFLAGS: '-D warnings' });
+  for (const more of [[], [...WASM, '--features', 'workerd']]) {
+    await cargo(['doc', '--locked', '--no-deps', ...more], { RUSTDOCFLAGS: '-D warnings' });
+  }
   await cargo(['build', '--locked', '--example', 'native']);
   await build(['npm']);
   await withStore(async (env) => {

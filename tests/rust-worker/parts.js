@@ -34,7 +34,17 @@ const own = {
   globalRandom: () => inGlobalScope,
   countedSleep: (ms, stopAfterMs) => timers(() => parts.sleep(BigInt(ms), BigInt(stopAfterMs))),
   sleep: (ms, stopAfterMs) => parts.sleep(BigInt(ms), BigInt(stopAfterMs)),
-  fetchFor: (url, ms) => parts.fetchFor(url, BigInt(ms)),
+  // The end of an event ends its connections too; so the event goes on until the test lets it end.
+  fetchThenWait: async (url, limit, waitUrl) => {
+    const answer = await parts.fetch(url, '', limit);
+    await fetch(waitUrl);
+    return answer;
+  },
+  fetchForThenWait: async (url, ms, waitUrl) => {
+    const answered = await parts.fetchFor(url, BigInt(ms));
+    await fetch(waitUrl);
+    return answered;
+  },
   /** What the clock looks like before, at and after the due time of a pending timer, and once it has fired there. */
   held: async () => {
     const { now } = Date;

@@ -31,6 +31,7 @@ before(async () => {
       if (request.url === '/found') response.writeHead(200, { etag: '"v1"' }).end('body');
       if (request.url === '/moved') response.writeHead(307, { location: '/found' }).end();
       // Ten times what is asked for, and no end.
+      if (request.url === '/stalled') response.writeHead(200).write('x');
       if (request.url === '/endless') response.writeHead(200).write('x'.repeat(1_000_000));
     });
   });
@@ -75,18 +76,23 @@ test('a request goes out as it is, once, and its answer comes back', async () =>
   assert.deepEqual(served.map((one) => one.request.url), ['/found', '/moved'], 'no redirect is followed');
 });
 
-test('of a body without an end no more is read than was asked for, and its connection ends', async () => {
+/** Calls a function whose event waits for us afterwards; its first connection must have ended by then. */
+const endsConnection = async (name, ...given) => {
   served = [];
-  assert.equal(await call('fetch', at('/endless'), '', 100_000), '200 100000 true None None');
+  const calling = call(name, ...given, at('/wait'));
+  const waiting = await until(() => served.find(({ request }) => request.url === '/wait'));
   await until(() => served[0].response.closed);
+  waiting.response.end();
+  return calling;
+};
+
+test('of a body without an end no more is read than was asked for, and its connection ends', async () => {
+  assert.equal(await endsConnection('fetchThenWait', at('/endless'), 100_000), '200 100000 true None None');
 });
 
 test('a request that is dropped ends its connection, before its answer and within it', async () => {
-  for (const path of ['/silent', '/endless']) {
-    served = [];
-    assert.equal(await call('fetchFor', at(path), path === '/silent' ? 100 : 1_000), 'false');
-    await until(() => served[0].response.closed);
-  }
+  assert.equal(await endsConnection('fetchForThenWait', at('/silent'), 200), 'false');
+  assert.equal(await endsConnection('fetchForThenWait', at('/stalled'), 1_000), 'false');
 });
 
 test('an error is short, and quotes neither an address nor a signature', async () => {

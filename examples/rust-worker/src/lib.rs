@@ -30,7 +30,7 @@ async fn trigger(slot_ms: u64, env: &Env) -> std::result::Result<&'static str, B
     let schedule = Schedule::new(&settings, &config)?;
     let elector = Handle::new(new_schedule(&host, config, schedule)?);
     let _running = ISOLATE.with(|isolate| isolate.runs(&elector, &host));
-    let job = async |term: Term<'_, Workerd>| report(env, slot_ms, term.token).await;
+    let job = async |term: Term<'_, Workerd>| report(env, &term).await;
     let done = run_scheduled(&elector, &store, &host, job).await?;
     for run in done.runs {
         if let RunEnd::Failed(error) = run.end {
@@ -42,10 +42,12 @@ async fn trigger(slot_ms: u64, env: &Env) -> std::result::Result<&'static str, B
 
 /// The work. Whoever takes the report refuses a token that is lower than one it has seen: this one's authority may
 /// have ended while the request was on its way.
-async fn report(env: &Env, slot_ms: u64, token: u64) -> Result<()> {
+async fn report(env: &Env, term: &Term<'_, Workerd>) -> Result<()> {
     let headers = Headers::new();
+    // Not the trigger's own slot where a rerun or a missed one comes first.
+    let slot_ms = term.slot_ms.expect("each run of a schedule has its slot");
     headers.set("edgelect-slot", &slot_ms.to_string())?;
-    headers.set("edgelect-token", &token.to_string())?;
+    headers.set("edgelect-token", &term.token.to_string())?;
     let mut init = RequestInit::new();
     init.with_method(Method::Post).with_headers(headers);
     let url = env.var("REPORT_URL")?.to_string();
