@@ -1,6 +1,7 @@
 import { Engine, checked, readVariables } from './engine.js';
 import { EdgelectError, signalOf, textOf, toJson, wrongOption } from './errors.js';
 import { unrefTimer } from './host.js';
+import { SlotRuns } from './slots.js';
 import { S3Storage, bucketOf } from './storage.js';
 
 export { EdgelectError } from './errors.js';
@@ -30,8 +31,9 @@ class Term {
     };
   }
 
-  constructor(token, { remaining, lapse, resign }) {
+  constructor(token, { slot, remaining, lapse, resign }) {
     this.token = token;
+    if (slot !== undefined) this.slot = slot;
     this.#remaining = remaining;
     this.#lapse = lapse;
     this.#resign = resign;
@@ -60,6 +62,8 @@ export class Elector {
   #callbacks = {};
   #unref;
   #engine = null;
+  /** Those of `runScheduled`, each for one call. */
+  #slotEngines = new Set();
   #finished = null;
   #finish = null;
   #stopping = false;
@@ -211,6 +215,32 @@ export class Elector {
     }
   }
 
+  async runScheduled(slot, job, options) {
+    if (typeof job !== 'function') throw wrongOption('job', job, 'must be a function');
+    const signal = signalOf(options);
+    signal?.throwIfAborted();
+    if (this.#engine) {
+      const message = 'runScheduled needs an elector that is not started: this one competes for itself; make another one';
+      throw new EdgelectError(message, { code: 'EDGELECT_CONFIG', field: 'runScheduled' });
+    }
+    const { signal: _, ...rest } = options ?? {};
+    const schedule = toJson({ ...rest, slot: slot instanceof Date ? slot.getTime() : slot });
+    const newTerm = (token, hooks) => new Term(token, hooks);
+    const runs = new SlotRuns({ job, newTerm, endTerm, signal, unref: this.#unref });
+    let engine;
+    const open = (onEvent) => {
+      engine = this.#newEngine(onEvent, schedule);
+      this.#slotEngines.add(engine);
+      return engine;
+    };
+    try {
+      return await runs.run(open);
+    } finally {
+      this.#slotEngines.delete(engine);
+      engine?.close();
+    }
+  }
+
   async init(options) {
     const signal = signalOf(options);
     signal?.throwIfAborted();
@@ -230,7 +260,9 @@ export class Elector {
     const { pathname } = new URL(request.url, 'http://localhost');
     if (pathname !== HEALTH_PATH) return respond(404, '{"error":"not found"}');
     if (request.method !== 'GET') return respond(405, '{"error":"use GET"}', { allow: 'GET' });
-    const health = this.#asked((engine) => engine.health());
+    const engines = [this.#engine, ...this.#slotEngines];
+    const answers = engines.map((engine) => this.#asked((one) => one.health(), engine)).filter(Boolean);
+    const health = answers.find((answer) => answer.status === 200) ?? answers[0];
     if (!health) return respond(404, '{"error":"not the leader"}');
     const { status, etag, body } = health;
     // A storage of one's own may name its versions as it likes; a header can't.
@@ -241,15 +273,15 @@ export class Elector {
     await this.stop();
   }
 
-  #newEngine(onEvent) {
+  #newEngine(onEvent, schedule) {
     const [settings, storage, unref] = [this.#settings, this.#storage, this.#unref];
-    return new Engine({ settings, storage, bucket: bucketOf(storage), unref, onEvent });
+    return new Engine({ settings, storage, bucket: bucketOf(storage), schedule, unref, onEvent });
   }
 
   /** What the engine says, or undefined without one; one that breaks down over the question is none any more. */
-  #asked(ask) {
+  #asked(ask, engine = this.#engine) {
     try {
-      return this.#engine?.alive ? ask(this.#engine) : undefined;
+      return engine?.alive ? ask(engine) : undefined;
     } catch {
       return undefined;
     }

@@ -79,11 +79,11 @@ export class Engine {
   #instance;
   #breakDown = (error) => this.#end(error);
 
-  /** `settings` is JSON. `onEvent` hears each event; the last one is `finished`, with `error` if something broke. */
-  constructor({ settings, storage, bucket, unref, onEvent }) {
+  /** `settings` is JSON, and so is `schedule`, for an engine that runs slots. `onEvent` hears each event; the last one is `finished`, with `error` if something broke. */
+  constructor({ settings, storage, bucket, schedule, unref, onEvent }) {
     const settle = (id, ok, head, body) => this.#tell((raw) => raw.settle(id, ok, head, body));
     this.#host = new Host({ settle, storage, credentials: bucket?.provider, unref });
-    this.#raw = call(() => new RawElector(settings, bucket?.json, bucket?.credentials, this.#host));
+    this.#raw = call(() => new RawElector(settings, bucket?.json, bucket?.credentials, schedule, this.#host));
     this.#instance = instance;
     this.#onEvent = onEvent;
     engines.add(this.#breakDown);
@@ -116,6 +116,11 @@ export class Engine {
 
   workEnded(term) {
     this.#tell((raw) => raw.workEnded(term));
+  }
+
+  /** How the job of this term's slot has ended. */
+  slotEnded(term, { done, failed, result, tookMs }) {
+    this.#tell((raw) => raw.slotEnded(term, done, failed, result, tookMs));
   }
 
   /** New settings, as JSON; they are heard at the next turn. */

@@ -19,16 +19,18 @@ export class Host {
   #storage;
   #credentials;
   #unref;
+  #job;
   #waiting = [];
   /** What cancels each operation that is under way. */
   #cancels = new Map();
 
-  /** `settle(id, ok, head, body)` hears how an operation ended. */
-  constructor({ settle, storage, credentials, unref = false } = {}) {
+  /** `settle(id, ok, head, body)` hears how an operation ended; `job(order, signal)` calls the Worker's job. */
+  constructor({ settle, storage, credentials, job, unref = false } = {}) {
     this.#settle = settle;
     this.#storage = storage;
     this.#credentials = credentials;
     this.#unref = unref;
+    this.#job = job;
   }
 
   random() {
@@ -71,6 +73,10 @@ export class Host {
       const written = await this.#storage.putIfMatch(key, body, etag ?? null, { signal });
       return { head: written ? { etag: validEtag(written) } : { nothing: true } };
     }));
+  }
+
+  job(id, order) {
+    this.#begin(id, this.#abortable(async (signal) => ({ head: await this.#job(order, signal) })));
   }
 
   cancel(id) {

@@ -19,6 +19,63 @@ export interface Term {
   resign(): void;
 }
 
+/** The term of one slot: what `runScheduled` hands to its job. */
+export interface SlotTerm extends Term {
+  /** The scheduled time of the slot that is run, in milliseconds since the Unix epoch. */
+  readonly slot: number;
+}
+
+export interface ScheduledOptions {
+  /** `atMostOnce` (default): a slot whose runner died or whose job failed is not run again. `atLeastOnce`: the next
+   * trigger runs it again, before any later slot. */
+  policy?: 'atMostOnce' | 'atLeastOnce';
+  /** Slots that nobody claimed: left out, the latest one run first, or all of them, the oldest first and at most 100. Needs
+   * `period`. Default `skip`; with `atLeastOnce` and a `period`, `all`. */
+  missed?: 'skip' | 'latest' | 'all';
+  /** From one slot to the next; at least `leaderTimeout`. */
+  period?: number;
+  /** With `atLeastOnce`: after how many failures of its job a slot is given up. 1 to 100, default 3. */
+  attempts?: number;
+  /** How long to wait for a lease that somebody else holds. 1000 to 900000; default `sustain`, or 50000. */
+  budget?: number;
+  /** Ends the waiting, or the job: its `term.signal` fires, and the slot is closed undone. */
+  signal?: AbortSignal;
+}
+
+/** One job that was run. */
+export interface SlotRun<T> {
+  slot: number;
+  /** The fencing token: each run has its own. */
+  term: number;
+  /** `lost`: the authority ended under the job, so nobody knows what came of it. */
+  outcome: 'done' | 'failed' | 'lost';
+  durationMs: number;
+  /** Whether the lease object is known to say how it ended. */
+  recorded: boolean;
+  /** What the job returned, if it is done. */
+  value?: T;
+  /** What the job threw, or why its authority ended. */
+  error?: unknown;
+}
+
+/** What became of the trigger's own slot. */
+export type ScheduledResult<T> = {
+  /** How many missed slots nobody will run. */
+  leftOut: number;
+  /** Every job that this call ran, in order: reruns and missed slots come first. */
+  runs: SlotRun<T>[];
+} & (
+  | SlotRun<T>
+  | {
+      /** `taken`: claimed before. `skipped`: not claimed. `unknown`: a claim was sent and its answer never came. */
+      outcome: 'taken' | 'skipped' | 'unknown';
+      /** `null` if the store was never heard of and the slot was to be found by its clock. */
+      slot: number | null;
+      /** Why, as a sentence. */
+      reason: string;
+    }
+);
+
 /** Why a term ended. */
 export type LostReason =
   | 'expired'
@@ -27,6 +84,7 @@ export type LostReason =
   | 'clock'
   | 'resigned'
   | 'stopped'
+  | 'done'
   | 'trap';
 
 export interface LostLeadership {
@@ -139,6 +197,17 @@ export class Elector implements AsyncDisposable {
    * is done. The work's `term.signal` fires when the authority ends and when `signal` does. Work that throws
    * because its term was lost runs again in the next term. */
   lead<T>(work: (term: Term) => T | Promise<T>, options?: { signal?: AbortSignal }): Promise<T>;
+  /** Runs the job of one cron slot: of all triggers for it, wherever and however often they fire, one runs it. `slot` is its
+   * scheduled time; without one (a timer) `null`, and storage time is rounded to the nearest multiple of `period`.
+   * Each call is a session of its own, so the elector must not be started. A job that throws gives the outcome
+   * `failed`, and does not reject.
+   * @throws EdgelectError `EDGELECT_CONFIG` for options, `EDGELECT_SLOT` for a slot ahead of the store's clock,
+   * `EDGELECT_STORE` if the store can't be used. */
+  runScheduled<T>(
+    slot: number | Date | null,
+    job: (term: SlotTerm) => T | Promise<T>,
+    options?: ScheduledOptions,
+  ): Promise<ScheduledResult<T>>;
   /** Starts a new group without its waiting time: the operator's word that no member ran within `maxLease`.
    * Never in a start script. After its signal fired nobody knows whether the group was made.
    * @throws EdgelectError `EDGELECT_EXISTS` if there is a lease object. */
@@ -204,7 +273,7 @@ export class EdgelectError extends Error {
     message: string,
     details?: { code?: string; field?: string; status?: number; storeCode?: string; cause?: unknown },
   );
-  /** `EDGELECT_CONFIG`, `EDGELECT_STORE`, `EDGELECT_STOPPED`, `EDGELECT_LOST`, `EDGELECT_EXISTS`,
+  /** `EDGELECT_CONFIG`, `EDGELECT_STORE`, `EDGELECT_STOPPED`, `EDGELECT_LOST`, `EDGELECT_EXISTS`, `EDGELECT_SLOT`,
    * `EDGELECT_TRAP`, `EDGELECT_RANDOMNESS`. */
   readonly code: string;
   /** The option that was refused. */

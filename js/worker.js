@@ -2,6 +2,7 @@
 import module from '../build/worker/edgelect_bg.wasm';
 import { RawWorker, __wbg_reset_state, initSync } from '../build/worker/edgelect.js';
 import { Host } from './host.js';
+import { callJob } from './job.js';
 
 initSync({ module });
 let worker = new RawWorker();
@@ -11,7 +12,7 @@ const events = new Set();
 export default {
   async fetch(request, env) {
     const { method, url } = request;
-    const answer = await handled((host) => worker.fetch(method, url, variables(env), host));
+    const answer = await handled(env, (host) => worker.fetch(method, url, variables(env), host));
     const { status, etag, body, problem } = answer;
     if (problem) console.error(`edgelect: ${problem}`);
     const headers = { 'content-type': 'application/json', 'cache-control': 'no-store' };
@@ -21,7 +22,7 @@ export default {
   },
 
   async scheduled(event, env) {
-    const { line, problem } = await handled((host) => worker.scheduled(Math.max(event.scheduledTime, 0), variables(env), host));
+    const { line, problem } = await handled(env, (host) => worker.scheduled(Math.max(event.scheduledTime, 0), variables(env), host));
     if (problem) console.error(`edgelect: ${problem}`);
     else console.log(`edgelect tick: ${line}`);
   },
@@ -30,21 +31,21 @@ export default {
 /** Says that an event met a broken instance before anything of it had left. */
 class NothingDone extends Error {}
 
-async function handled(begin) {
+async function handled(env, begin) {
   try {
-    return await moved(begin);
+    return await moved(env, begin);
   } catch (error) {
     if (!(error instanceof NothingDone)) throw error;
   }
   try {
-    return await moved(begin);
+    return await moved(env, begin);
   } catch (error) {
     throw error instanceof NothingDone ? error.cause : error;
   }
 }
 
 /** Moves one event through the wasm until it has ended. */
-async function moved(begin) {
+async function moved(env, begin) {
   return new Promise((resolve, reject) => {
     let raw;
     let left = false;
@@ -65,7 +66,8 @@ async function moved(begin) {
         replace(error);
       }
     };
-    const host = new Host({ settle: (...how) => turn(() => raw.settle(...how)) });
+    const job = (order, signal) => callJob(order, env.JOB, signal);
+    const host = new Host({ job, settle: (...how) => turn(() => raw.settle(...how)) });
     const end = (error) => {
       events.delete(end);
       host.close();
@@ -96,5 +98,6 @@ function variables(env) {
     const plain = typeof value === 'string' || typeof value === 'boolean' || Number.isSafeInteger(value);
     texts[name] = plain ? String(value) : '(no text)\0';
   }
+  if (typeof env.JOB?.fetch === 'function') texts.JOB = '(bound)';
   return JSON.stringify(texts);
 }

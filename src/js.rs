@@ -13,9 +13,10 @@ use crate::bucket::{self, Bucket, CredentialSource, read_credentials};
 use crate::config::{Config, ConfigError, HostClock, Settings};
 use crate::custom::{AnyStore, CustomStore};
 use crate::driver::{self, Handle, Host};
-use crate::election::{Event, Input};
+use crate::election::{Election, Event, Input, SlotsOver};
 use crate::json::{self, Object, Writer, quoted};
 use crate::prelude::*;
+use crate::slots::{Schedule, ScheduleSettings, SlotEnd};
 use crate::task::Task;
 use crate::web::{JsHost, Link, Settled, Web};
 use crate::{peer, status, vars};
@@ -34,15 +35,25 @@ pub struct RawElector {
 #[wasm_bindgen]
 impl RawElector {
     /// An elector. `settings` and `bucket` are JSON objects; without `bucket` the host's own storage is used.
-    /// `credentials` is a JSON object, or nothing where the host is to be asked for them.
+    /// `credentials` is a JSON object, or nothing where the host is to be asked for them. With a `schedule`, also JSON,
+    /// it runs slots and finishes.
     #[wasm_bindgen(constructor)]
     pub fn new(
         settings: &str,
         bucket: Option<String>,
         credentials: Option<String>,
+        schedule: Option<String>,
         host: JsHost,
     ) -> Result<RawElector, String> {
         let config = read_config(settings, Web::clock_of(&host))?;
+        let schedule = match schedule {
+            Some(schedule) => {
+                let settings =
+                    ScheduleSettings::from_json(&object(&schedule)?).map_err(config_error)?;
+                Some(Schedule::new(&settings, &config).map_err(config_error)?)
+            }
+            None => None,
+        };
         let link = Link::new(host);
         let web = Web::new(Rc::clone(&link));
         let key = &config.lockfile_path;
@@ -53,7 +64,11 @@ impl RawElector {
             }
             None => AnyStore::Custom(CustomStore::new(web.clone(), key)),
         };
-        let election = driver::new_election(&web, config).map_err(|message| {
+        let election = match schedule {
+            Some(schedule) => driver::new_schedule(&web, config, schedule),
+            None => driver::new_election(&web, config),
+        };
+        let election = election.map_err(|message| {
             thrown("EDGELECT_RANDOMNESS", &["no randomness here: ", &message].concat())
         })?;
         Ok(Self {
@@ -72,7 +87,8 @@ impl RawElector {
         let events = Rc::clone(&self.events);
         self.task = Task::new(async move {
             driver::run(&handle, &*store, &web, |event| {
-                events.borrow_mut().push(event_json(&event));
+                let json = handle.with(|election| event_json(&event, election));
+                events.borrow_mut().push(json);
             })
             .await;
             Writer::new().text("type", "finished").end()
@@ -130,6 +146,13 @@ impl RawElector {
     #[wasm_bindgen(js_name = workEnded)]
     pub fn work_ended(&self, term: f64) {
         self.handle.tell(Input::WorkEnded { term: term as u64 });
+    }
+
+    /// How the job of this term's slot has ended; see [`SlotEnd`].
+    #[wasm_bindgen(js_name = slotEnded)]
+    pub fn slot_ended(&self, term: f64, done: bool, failed: bool, result: String, took_ms: f64) {
+        let end = SlotEnd { done, failed, result, took_ms: took_ms as u64 };
+        self.handle.tell(Input::SlotEnded { term: term as u64, end });
     }
 
     /// New settings, complete, as JSON. The group and the name can't change.
@@ -259,10 +282,13 @@ fn error_json(code: &str, message: &str) -> Writer {
     json
 }
 
-fn event_json(event: &Event) -> String {
+fn event_json(event: &Event, election: &Election) -> String {
     let mut json = Writer::new();
     match event {
-        Event::Acquired { term } => json.text("type", "acquired").number("term", *term),
+        Event::Acquired { term } => json
+            .text("type", "acquired")
+            .number("term", *term)
+            .maybe_number("slot", election.slot_ms()),
         Event::Lost { term, reason } => {
             json.text("type", "lost").number("term", *term).text("reason", reason.name())
         }
@@ -273,7 +299,20 @@ fn event_json(event: &Event) -> String {
         Event::SlotClosed { term, recorded } => {
             json.text("type", "slotClosed").number("term", *term).flag("recorded", *recorded)
         }
-        Event::SlotsOver(why) => json.text("type", "slotsOver").text("why", why.name()),
+        Event::SlotsOver(why) => {
+            let (slot_ms, left_out) = election.own_slot_ms().unzip();
+            let ahead_ms = match why {
+                SlotsOver::Ahead { by_ms } => Some(*by_ms),
+                _ => None,
+            };
+            let problem = election.problem().map(status::problem_text);
+            json.text("type", "slotsOver")
+                .text("why", why.name())
+                .maybe_number("slot", slot_ms)
+                .number("leftOut", left_out.unwrap_or(0))
+                .maybe_number("aheadMs", ahead_ms)
+                .maybe_text("problem", problem.as_deref())
+        }
         Event::Failed(fault) => json
             .text("type", "failed")
             .text("message", &fault.message)

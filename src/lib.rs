@@ -69,6 +69,7 @@ pub mod election;
 pub mod figures;
 pub mod host;
 pub mod isolate;
+pub mod job;
 pub mod json;
 pub mod lead;
 #[cfg(all(target_arch = "wasm32", not(feature = "std")))]

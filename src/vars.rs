@@ -169,6 +169,11 @@ fn missing(var: &str, rule: &str) -> ConfigError {
     ConfigError::new(var, "(not set)", &[&rule.replace("NAME", var)])
 }
 
+/// The JSON of a variable's text that must be a whole number.
+pub(crate) fn whole(var: &str, text: &str) -> Result<String, ConfigError> {
+    value(var, text, Kind::Number)
+}
+
 /// The JSON of a variable's text.
 fn value(var: &str, text: &str, kind: Kind) -> Result<String, ConfigError> {
     let (json, rule) = match kind {

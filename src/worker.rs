@@ -8,6 +8,8 @@
 //! links `std` and makes the wasm 33.7 KB larger after gzip -9. Each event has a host and a task of its own, so that what it begins is
 //! settled in that event.
 
+mod slot;
+
 use alloc::rc::Rc;
 use core::cell::{Cell, RefCell};
 use core::pin::pin;
@@ -18,12 +20,14 @@ use wasm_bindgen::prelude::*;
 use crate::config::{Config, ConfigError, HostClock};
 use crate::driver::{self, Handle, Host};
 use crate::election::{Event, Input};
+use crate::job::{self, JobTarget};
 use crate::json::{self, Object, Writer};
 use crate::lease::Reading;
 use crate::peer::{self, HealthAnswer};
 use crate::prelude::*;
 use crate::remote::S3Store;
 use crate::request::Parts;
+use crate::slots::Schedule;
 use crate::store::{Answer, Operation, Outcome, Store};
 use crate::task::Task;
 use crate::vars;
@@ -36,6 +40,9 @@ const SUSTAIN_MS: u64 = 57_000;
 /// it. Whatever is left of the minute nobody has authority, so it is short; a slow store may make the tick end later,
 /// by no more than the attempts of one write.
 const PARKING_MS: u64 = 1_000;
+
+/// A slot to check a schedule with that has no trigger yet.
+const SOME_SLOT_MS: u64 = 1;
 
 /// How long a failed read answers questions from peers, in milliseconds: the store may be well again soon.
 const KEEP_FAILURE_MS: u64 = 1_000;
@@ -119,6 +126,8 @@ impl RawEvent {
 
 struct Setup {
     config: Config,
+    /// The job of each slot; without one a tick leads and parks.
+    job: Option<JobTarget>,
     bucket: S3Store<Web>,
     web: Web,
 }
@@ -132,8 +141,11 @@ fn set_up(variables: &str, web: Web) -> Result<Setup, ConfigError> {
     settings.sustain_ms.get_or_insert(SUSTAIN_MS);
     settings.server_id.get_or_insert_with(|| "edgelect".to_owned());
     let config = vars::config(&settings)?;
+    let job = JobTarget::from_vars(get, get("JOB").is_some())?;
+    let schedule = Schedule::new(&job::schedule(get, SOME_SLOT_MS)?, &config);
+    schedule.map_err(job::by_variable)?;
     let bucket = S3Store::from_vars(get, &config.lockfile_path, web.clone())?;
-    Ok(Setup { config, bucket, web })
+    Ok(Setup { config, job, bucket, web })
 }
 
 async fn scheduled(
@@ -147,12 +159,36 @@ async fn scheduled(
     let sustain_ms = setup.config.sustain_ms.unwrap_or(SUSTAIN_MS);
     // A trigger that came early gets no more than its budget, one without a usable time gets that.
     let from_ms = if scheduled_ms == 0 { started_ms } else { scheduled_ms.min(started_ms) };
+    if let Some(target) = &setup.job {
+        let slot_ms = if scheduled_ms == 0 { started_ms } else { scheduled_ms };
+        return one_slot(isolate, &setup, target, variables, slot_ms).await;
+    }
     tick(isolate, &setup, from_ms.saturating_add(sustain_ms)).await
+}
+
+/// Runs the job of one slot, and of those that must come before it.
+async fn one_slot(
+    isolate: &Isolate,
+    setup: &Setup,
+    target: &JobTarget,
+    variables: &str,
+    slot_ms: u64,
+) -> Result<String, String> {
+    let Setup { config, bucket, web, .. } = setup;
+    let variables = Object::read(variables.as_bytes()).unwrap_or_default();
+    let get = |name: &str| variables.get(name).and_then(json::text);
+    let settings = job::schedule(get, slot_ms).map_err(|error| error.message())?;
+    let schedule = Schedule::new(&settings, config).map_err(|error| error.message())?;
+    let handle = Handle::new(driver::new_schedule(web, config.clone(), schedule)?);
+    isolate.running.borrow_mut().push((handle.clone(), web.clone()));
+    let line = slot::run_slot(&handle, bucket, web, target).await;
+    isolate.running.borrow_mut().retain(|(other, _)| session_of(other) != session_of(&handle));
+    line
 }
 
 /// Runs one elector until `end_ms` on the wall clock and parks what it holds; says how it went.
 async fn tick(isolate: &Isolate, setup: &Setup, end_ms: u64) -> Result<String, String> {
-    let Setup { config, bucket, web } = setup;
+    let Setup { config, bucket, web, .. } = setup;
     let left_ms = end_ms.saturating_sub(web.now().wall_ms);
     if left_ms <= PARKING_MS {
         return Ok("outcome=late requests=0".to_owned());
@@ -262,7 +298,7 @@ async fn health(isolate: &Isolate, setup: &Setup) -> HealthAnswer {
 
 /// The record as the store has it and when it was read, at most once per `frequentInterval` by one isolate.
 async fn read_cached(isolate: &Isolate, setup: &Setup) -> (u64, Answer) {
-    let Setup { config, bucket, web } = setup;
+    let Setup { config, bucket, web, .. } = setup;
     let now_ms = web.now().wall_ms;
     let place = [&bucket.describe(), " ", &config.lockfile_path].concat();
     let nothing = || (now_ms, Answer { outcome: Outcome::Missing, facts: Default::default() });

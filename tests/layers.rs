@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 /// Each module and the layer it lives on; a module may use its own layer's contracts and everything below.
-const LAYERS: [(&str, u32); 41] = [
+const LAYERS: [(&str, u32); 43] = [
     ("prelude", 0),
     ("lean", 0),
     ("planted", 0),
@@ -24,6 +24,7 @@ const LAYERS: [(&str, u32); 41] = [
     ("timers", 4),
     ("vars", 4),
     ("slots", 4),
+    ("job", 5),
     ("store/memory", 4),
     ("store/s3/address", 4),
     ("store/s3/document", 4),
@@ -45,8 +46,9 @@ const LAYERS: [(&str, u32); 41] = [
     ("workerd", 9),
     ("figures", 10),
     ("js", 10),
-    ("worker", 10),
-    ("lib", 11),
+    ("worker/slot", 10),
+    ("worker", 11),
+    ("lib", 12),
 ];
 
 fn sources(folder: &Path, prefix: &str, found: &mut BTreeMap<String, String>) {
@@ -121,7 +123,7 @@ fn stores_and_the_election_do_not_know_each_other_and_nobody_below_the_faces_kno
             assert!(named.iter().all(|name| !name.starts_with("store/")), "it knows a store");
         }
         let at_home = module == "workerd" || module.starts_with("workerd/");
-        let faces = ["web", "bucket", "custom", "figures", "js", "worker", "lib"];
+        let faces = ["web", "bucket", "custom", "figures", "js", "worker", "worker/slot", "lib"];
         if !at_home && !faces.contains(&module.as_str()) {
             assert!(!named.contains(&"web".to_owned()), "{module} knows a host");
             assert!(!text.contains("wasm_bindgen"), "{module} knows JavaScript");

@@ -8,6 +8,7 @@ const FIGURES = {
   failover: 'time from a crash or a resignation to the next leader, 20 rounds each (2.5 min)',
   signature: 'time to sign one request, beside other signers (1 min, with a compile)',
   'first-tick': "a fresh isolate's first cron tick, up to its first request and to leadership (1 min)",
+  tick: 'a cron trigger a minute: time without authority, requests and CPU of a tick, triggers that come late (7 min)',
   size: 'what has to be uploaded and loaded, compressed (15 s)',
 };
 

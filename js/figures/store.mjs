@@ -41,20 +41,23 @@ export async function newGroup(store, name) {
   return lockfilePath;
 }
 
-/** A way to the store on a port of its own: notes each request when it came and how it was answered. */
+/** A way to the store on a port of its own: notes each request when it came, how it was answered, and what it wrote. */
 export async function startCounter(store) {
   const { hostname, port } = new URL(store.endpoint);
   const agent = new http.Agent({ keepAlive: true });
   const seen = [];
   const server = http.createServer((request, response) => {
     const { method, url, headers } = request;
-    const entry = { method, url, atMs: performance.now(), status: undefined, answeredMs: undefined };
+    const entry = { method, url, atMs: performance.now(), status: undefined, answeredMs: undefined, written: undefined };
     seen.push(entry);
+    const body = [];
+    request.on('data', (chunk) => body.push(chunk));
     // The Host header stays what was signed.
     const onward = http.request({ agent, hostname, port, method, path: url, headers }, (answer) => {
       entry.status = answer.statusCode;
       response.writeHead(answer.statusCode, answer.headers);
       answer.pipe(response);
+      if (method === 'PUT' && answer.statusCode === 200) entry.written = Buffer.concat(body).toString();
     });
     response.once('finish', () => (entry.answeredMs = performance.now()));
     onward.on('error', () => response.destroy());

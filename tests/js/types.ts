@@ -1,6 +1,6 @@
 // Compiled by `tsc`, never run: the types say what the README shows, and refuse what would be a mistake.
 import { EdgelectError, Elector, MemoryStorage, S3Storage } from 'edgelect';
-import type { Config, Credentials, ElectorOptions, LostReason, Status, Storage, Term } from 'edgelect';
+import type { Config, Credentials, ElectorOptions, LostReason, ScheduledResult, SlotTerm, Status, Storage, Term } from 'edgelect';
 
 declare const provider: () => Promise<{ accessKeyId: string; secretAccessKey: string; expiration?: Date }>;
 
@@ -30,6 +30,13 @@ export const use = async (): Promise<string> => {
   const answer: Response = await elector.handleRequest(new Request('https://a/health/leadership'));
   const text: string = await elector.lead(async (term: Term) => `${term.token}`, { signal: AbortSignal.timeout(1) });
   const error = new EdgelectError('x', { code: 'EDGELECT_CONFIG' });
+  const ran: ScheduledResult<string> = await elector.runScheduled(Date.now(), (term: SlotTerm) => `${term.slot} ${term.token}`);
+  if (ran.outcome === 'done') ran.value?.trim();
+  else if (ran.outcome === 'skipped') ran.reason.trim();
+  // @ts-expect-error: no such policy
+  void elector.runScheduled(new Date(), () => 1, { policy: 'exactlyOnce' });
+  // @ts-expect-error: a job is needed
+  void elector.runScheduled(null);
   // @ts-expect-error: durations are numbers of milliseconds
   new Elector({ lockfilePath: 'a', leaderTimeout: '15s' });
   // @ts-expect-error: no such way to follow

@@ -1,0 +1,173 @@
+// The jobs of one trigger: what the engine claims is run here, each slot in a term of its own.
+import { EdgelectError } from './errors.js';
+import { unrefTimer } from './host.js';
+
+// How often the authority is looked at besides: a timer does not count the time of a suspend.
+const WATCH_MS = 1_000;
+// How long a job whose authority has ended is waited for: nobody can end it from outside, and its result counts no more.
+const LINGER_MS = 1_000;
+
+const REASONS = {
+  taken: 'this slot, or a later one, was claimed before',
+  newGroup: 'the group is new, so nobody knows which slots ran before it: the first one is left out; init() avoids that',
+  budget: 'somebody else held the lease, or the store did not answer, for longer than the budget',
+  blocked: 'an earlier slot has to run first, and its job failed',
+  lost: 'the authority ended under an earlier slot',
+  unknown: 'a claim was sent and its answer never came: the slot may count as claimed, and was not run here',
+};
+
+/** Runs the slots that `open` claims; `open(onEvent)` gives the engine, `newTerm(token, hooks)` the term that a job gets,
+ * `endTerm(term, reason)` fires its signal. */
+export class SlotRuns {
+  #engine;
+  #job;
+  #newTerm;
+  #endTerm;
+  #signal;
+  #unref;
+  #term = null;
+  #watch = null;
+  #runs = [];
+  #jobs = new Set();
+  #over = null;
+  #failure = null;
+  #settle;
+
+  constructor({ job, newTerm, endTerm, signal, unref }) {
+    this.#job = job;
+    this.#newTerm = newTerm;
+    this.#endTerm = endTerm;
+    this.#signal = signal;
+    this.#unref = unref;
+  }
+
+  /** Resolves to the result of the trigger. */
+  async run(open) {
+    const finished = new Promise((resolve, reject) => {
+      this.#settle = { resolve, reject };
+    });
+    this.#engine = open((event) => this.#onEvent(event));
+    const onAbort = () => this.#engine.stop(false);
+    this.#signal?.addEventListener('abort', onAbort, { once: true });
+    try {
+      this.#engine.run();
+      if (this.#signal?.aborted) onAbort();
+      await finished;
+      await this.#lingering();
+    } finally {
+      this.#signal?.removeEventListener('abort', onAbort);
+    }
+    return this.#result();
+  }
+
+  #onEvent(event) {
+    const { type, term, reason } = event;
+    if (type === 'acquired') this.#onAcquired(event);
+    else if (type === 'lost') this.#onLost(term, reason);
+    else if (type === 'slotClosed') {
+      const run = this.#runs.find((one) => one.term === term);
+      if (run) run.recorded = event.recorded;
+    } else if (type === 'slotsOver') this.#over = event;
+    else if (type === 'failed') {
+      const { message, status, storeCode, cause } = event;
+      this.#failure = new EdgelectError(message, { code: 'EDGELECT_STORE', status, storeCode, cause });
+    } else if (type === 'finished') {
+      if (this.#term) this.#onLost(this.#term.token, event.error ? 'trap' : 'stopped');
+      if (event.error) this.#settle.reject(event.error);
+      else this.#settle.resolve();
+    }
+  }
+
+  #onAcquired({ term: token, slot }) {
+    const holds = () => this.#term === term;
+    const remaining = () => (holds() ? this.#authority() : 0);
+    const lapse = () => holds() && this.#onLost(token, 'expired');
+    const resign = () => holds() && this.#engine.stop(false);
+    if (this.#term) this.#onLost(this.#term.token, 'expired');
+    const term = this.#newTerm(token, { slot, remaining, lapse, resign });
+    this.#term = term;
+    const run = { slot, term: token, outcome: 'lost', durationMs: 0, recorded: false };
+    this.#runs.push(run);
+    this.#watchFence();
+    const beganMs = performance.now();
+    const work = (async () => this.#job(term))();
+    const ended = work.then(
+      (value) => this.#onEnded(run, beganMs, { outcome: 'done', value }),
+      (error) => this.#onEnded(run, beganMs, { outcome: 'failed', error }),
+    );
+    this.#jobs.add(ended);
+    void ended.then(() => this.#jobs.delete(ended));
+  }
+
+  #onEnded(run, beganMs, { outcome, ...rest }) {
+    run.durationMs = Math.max(0, Math.round(performance.now() - beganMs));
+    // One that was told to stop and threw did as it was told; one that ended well has ended well, if it was in time.
+    const told = run.stopped !== undefined;
+    const inTime = !told || run.stopped === 'stopped';
+    if (inTime && (outcome === 'done' || !told)) Object.assign(run, { outcome }, rest);
+    const failed = run.outcome === 'failed';
+    const result = failed ? 'failed' : run.outcome === 'done' ? 'ok' : 'stopped';
+    const { durationMs: tookMs } = run;
+    this.#engine.slotEnded(run.term, { done: run.outcome === 'done', failed, result, tookMs });
+  }
+
+  #onLost(token, reason) {
+    const term = this.#term;
+    if (term?.token !== token) return;
+    this.#term = null;
+    clearTimeout(this.#watch);
+    const run = this.#runs.find((one) => one.term === token);
+    if (reason !== 'done') run.stopped = reason;
+    this.#endTerm(term, reason);
+    if (run.outcome === 'lost') run.error = term.signal.reason;
+  }
+
+  #authority() {
+    const authority = this.#engine.authority();
+    return authority && this.#term?.token === authority[0] ? authority[1] : 0;
+  }
+
+  /** Fires the signal at the fence even if nothing inside the wasm runs any more. */
+  #watchFence() {
+    const remaining = this.#authority();
+    if (remaining === 0) {
+      this.#engine.tick();
+      // A clock that says nothing: what is held by it is given up.
+      if (this.#term) this.#onLost(this.#term.token, 'expired');
+      return;
+    }
+    this.#watch = setTimeout(() => this.#term && this.#watchFence(), Math.min(remaining, WATCH_MS));
+    if (this.#unref) unrefTimer(this.#watch);
+  }
+
+  async #lingering() {
+    if (this.#jobs.size === 0) return;
+    let timer;
+    const late = new Promise((resolve) => {
+      timer = setTimeout(resolve, LINGER_MS);
+    });
+    await Promise.race([Promise.allSettled([...this.#jobs]), late]);
+    clearTimeout(timer);
+  }
+
+  #result() {
+    const { why, slot = null, leftOut = 0, aheadMs, problem } = this.#over ?? {};
+    for (const run of this.#runs) delete run.stopped;
+    const own = this.#runs.findLast((run) => run.slot === slot) ?? (this.#over ? undefined : this.#runs.at(-1));
+    if (own?.outcome !== 'done') this.#signal?.throwIfAborted();
+    if (!own && this.#failure) throw this.#failure;
+    if (typeof aheadMs === 'number') throw aheadError(slot, aheadMs);
+    const runs = this.#runs;
+    if (own) return { ...own, leftOut, runs };
+    const outcome = why === 'taken' || why === 'unknown' ? why : 'skipped';
+    const reason = problem ? `${REASONS[why] ?? 'it was stopped'}: ${problem}` : (REASONS[why] ?? 'it was stopped');
+    return { outcome, slot, reason, leftOut, runs };
+  }
+}
+
+const aheadError = (slot, aheadMs) =>
+  new EdgelectError(
+    `slot = ${new Date(slot).toISOString()}: is ${aheadMs} ms ahead of the store's clock, more than storeSkew; ` +
+      'is it in milliseconds, and is this machine\'s clock right?',
+    { code: 'EDGELECT_SLOT', field: 'slot' },
+  );

@@ -1,0 +1,292 @@
+//! The job of the deployed Worker: a service binding or a URL that is called with the slot and the token.
+//!
+//! One POST with JSON `{ group, slot, term, serverId }` and the header `Edgelect-Token`. Where a secret is set it is signed
+//! as Standard Webhooks does it, so that a receiver in any language has a library that checks it
+//! (<https://www.standardwebhooks.com>). `js/job.js` sends it.
+
+use crate::config::ConfigError;
+use crate::host::Host;
+use crate::json::{self, Object, Writer, first, quoted};
+use crate::prelude::*;
+use crate::request::Parts;
+use crate::slots::ScheduleSettings;
+use crate::vars;
+
+/// How long a job may take where nothing else is set, in milliseconds: the renewals meanwhile, one in five seconds, stay
+/// under the 50 subrequests of Cloudflare's free plan.
+pub const TIMEOUT_MS: u64 = 180_000;
+
+/// The longest that a job may take, in milliseconds: a cron trigger ends after a quarter of an hour.
+const MAX_TIMEOUT_MS: u64 = 840_000;
+
+/// Variables of the schedule and the options of `runScheduled` that they set.
+const SCHEDULE_VARS: [(&str, &str); 5] = [
+    ("EDGELECT_POLICY", "policy"),
+    ("EDGELECT_MISSED", "missed"),
+    ("EDGELECT_PERIOD", "period"),
+    ("EDGELECT_ATTEMPTS", "attempts"),
+    ("EDGELECT_BUDGET", "budget"),
+];
+
+/// Where the job is and how it is called.
+#[derive(Clone, PartialEq, Eq)]
+pub struct JobTarget {
+    /// The URL, or none for the service binding.
+    pub url: Option<String>,
+    /// The secret of the signature, `whsec_` and Base64.
+    pub secret: Option<String>,
+    /// How long it may take, in milliseconds.
+    pub timeout_ms: u64,
+}
+
+impl JobTarget {
+    /// Reads `EDGELECT_JOB_URL`, `EDGELECT_JOB_SECRET` and `EDGELECT_JOB_TIMEOUT`; none without a URL and a binding.
+    ///
+    /// # Errors
+    /// The variable that can't be used, and why; never the secret.
+    pub fn from_vars(
+        get: impl Fn(&str) -> Option<String>,
+        bound: bool,
+    ) -> Result<Option<Self>, ConfigError> {
+        let given = |name: &str| get(name).filter(|text| !text.is_empty());
+        let url = given("EDGELECT_JOB_URL");
+        let secret = given("EDGELECT_JOB_SECRET");
+        if let Some(url) = &url {
+            check_url(url)?;
+        }
+        if let Some(secret) = &secret
+            && !is_secret(secret)
+        {
+            let rule = "must be Base64 of 24 to 64 random bytes, such as `openssl rand -base64 32` prints, after \
+                        whsec_ or alone";
+            return Err(ConfigError::new("EDGELECT_JOB_SECRET", "(not shown)", &[rule]));
+        }
+        let timeout_ms = match given("EDGELECT_JOB_TIMEOUT") {
+            None => TIMEOUT_MS,
+            Some(text) => {
+                let ms = text.parse().ok().filter(|ms| (1_000..=MAX_TIMEOUT_MS).contains(ms));
+                let rule = "must be a whole number of milliseconds from 1000 to 840000";
+                ms.ok_or_else(|| {
+                    let value = quoted(first(&text, 60));
+                    ConfigError::new("EDGELECT_JOB_TIMEOUT", value, &[rule])
+                })?
+            }
+        };
+        Ok((url.is_some() || bound).then_some(Self { url, secret, timeout_ms }))
+    }
+
+    /// What `js/job.js` needs to send it, as JSON.
+    pub fn order(&self, group: &str, slot_ms: u64, term: u64, server_id: &str) -> String {
+        let body = Writer::new()
+            .text("group", group)
+            .number("slot", slot_ms)
+            .number("term", term)
+            .text("serverId", server_id)
+            .end();
+        // Unique for each run, so that a receiver may drop what it has had; without a dot, which the signature's text
+        // is split at.
+        let id = ["slot_", &slot_ms.to_string(), "_", &term.to_string()].concat();
+        Writer::new()
+            .maybe_text("url", self.url.as_deref())
+            .maybe_text("secret", self.secret.as_deref())
+            .number("timeout", self.timeout_ms)
+            .text("id", &id)
+            .text("token", &term.to_string())
+            .text("body", &body)
+            .end()
+    }
+}
+
+/// Reads the schedule's settings.
+///
+/// # Errors
+/// The variable whose text is no value of its option, by the variable's name.
+pub fn schedule(
+    get: impl Fn(&str) -> Option<String>,
+    slot_ms: u64,
+) -> Result<ScheduleSettings, ConfigError> {
+    let mut options = Object::new();
+    for (var, option) in SCHEDULE_VARS {
+        let Some(text) = get(var).filter(|text| !text.is_empty()) else { continue };
+        let json = match option {
+            "policy" | "missed" => quoted(&text),
+            _ => vars::whole(var, &text)?,
+        };
+        options.set(option, json);
+    }
+    let mut settings = ScheduleSettings::from_json(&options).map_err(by_variable)?;
+    settings.slot_ms = Some(slot_ms);
+    Ok(settings)
+}
+
+/// Says a schedule's error by the name of its variable.
+pub fn by_variable(error: ConfigError) -> ConfigError {
+    match SCHEDULE_VARS.iter().find(|(_, option)| *option == error.field) {
+        Some((var, _)) => ConfigError { field: (*var).to_owned(), ..error },
+        None => error,
+    }
+}
+
+/// What an answer means for the slot: the word that the record keeps, as `Err` if the job has not ended well.
+///
+/// Only a 2xx is success. A timeout or a connection that broke leaves open what the job has done; it counts as a failure,
+/// which at most once means not again, and at least once means again.
+pub fn judge(ok: bool, head: &str) -> Result<String, String> {
+    let status = Object::read(head.as_bytes())
+        .and_then(|fields| fields.get("status").and_then(json::whole))
+        .filter(|_| ok);
+    match status {
+        Some(status @ 200..=299) => Ok(["ok ", &status.to_string()].concat()),
+        Some(status @ 300..=399) => Err(["failed ", &status.to_string(), " redirect"].concat()),
+        Some(status) => Err(["failed ", &status.to_string()].concat()),
+        None if head == "timeout" => Err("unknown: no answer in time".to_owned()),
+        None => Err("unknown: no answer".to_owned()),
+    }
+}
+
+fn check_url(url: &str) -> Result<(), ConfigError> {
+    let refuse = |rule: &str| {
+        // User, path and query may be secrets.
+        Err(ConfigError::new("EDGELECT_JOB_URL", "(not shown)", &[rule]))
+    };
+    let plain = url.bytes().all(|byte| byte.is_ascii_graphic());
+    let Some(parts) = Parts::of(url).filter(|_| plain && !url.contains(['#', '\\'])) else {
+        return refuse("must be a URL such as https://jobs.example.com/run");
+    };
+    if parts.authority.contains('@') {
+        return refuse("must have no user and password; EDGELECT_JOB_SECRET signs the call");
+    }
+    let Some((host, _)) = Host::parse_with_port(parts.authority) else {
+        return refuse("must name a host, such as https://jobs.example.com/run");
+    };
+    match parts.scheme {
+        "https" => Ok(()),
+        "http" if host.is_loopback() => Ok(()),
+        _ => refuse("must begin with https://; http:// is for loopback addresses only"),
+    }
+}
+
+fn is_secret(text: &str) -> bool {
+    let base64 = text.strip_prefix("whsec_").unwrap_or(text);
+    let digits = base64.trim_end_matches('=');
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/';
+    base64.len() - digits.len() <= 2
+        && digits.bytes().all(plain)
+        && (24..=64).contains(&(digits.len() * 3 / 4))
+        && digits.len() % 4 != 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(vars: &[(&str, &str)], bound: bool) -> Result<Option<JobTarget>, ConfigError> {
+        let get = |name: &str| {
+            vars.iter().find(|(var, _)| *var == name).map(|(_, text)| (*text).to_owned())
+        };
+        JobTarget::from_vars(get, bound)
+    }
+
+    const SECRET: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
+
+    #[test]
+    fn a_job_is_where_a_url_or_a_binding_says_and_nowhere_without() {
+        assert!(of(&[], false).unwrap().is_none());
+        assert!(of(&[("EDGELECT_JOB_URL", "")], false).unwrap().is_none());
+        assert!(of(&[], true).unwrap().unwrap().url.is_none());
+        for url in [
+            "https://jobs.example.com",
+            "https://jobs.example.com:8443/run?a=b",
+            "http://127.0.0.1:8080/run",
+            "http://localhost/run",
+            "http://[::1]:80/",
+        ] {
+            assert_eq!(of(&[("EDGELECT_JOB_URL", url)], true).unwrap().unwrap().url.unwrap(), url);
+        }
+    }
+
+    #[test]
+    fn a_url_that_must_not_be_called_is_refused_and_its_secrets_are_not_shown() {
+        for url in [
+            "http://jobs.example.com/run?key=hidden",
+            "https://user:hidden@jobs.example.com/",
+            "ftp://jobs.example.com/",
+            "jobs.example.com/hidden",
+            "https://",
+            "https:///run",
+            "https://jobs.example.com:0/",
+            "https://jobs.example.com/#hidden",
+            "https://jobs example.com/",
+            "https://jobs.example.com\\@hidden/",
+            "http://127.1/",
+            "http://localhost.evil.example/",
+            "javascript://localhost/hidden",
+        ] {
+            let error = of(&[("EDGELECT_JOB_URL", url)], false).err().expect(url);
+            assert_eq!(error.field, "EDGELECT_JOB_URL", "{url}");
+            assert!(!error.message().contains("hidden"), "{}", error.message());
+        }
+    }
+
+    #[test]
+    fn a_secret_or_a_timeout_that_is_none_is_refused_by_name() {
+        assert!(of(&[("EDGELECT_JOB_SECRET", SECRET)], true).unwrap().is_some());
+        for text in
+            ["short", "whsec_", "not Base64 at all, but long enough to be", "whsec_C2FVsBQ=="]
+        {
+            let error = of(&[("EDGELECT_JOB_SECRET", text)], true).err().expect(text);
+            assert_eq!((&*error.field, &*error.value), ("EDGELECT_JOB_SECRET", "(not shown)"));
+        }
+        for text in ["0", "999", "840001", "1e3", "-1", "soon", "18446744073709551616"] {
+            let error = of(&[("EDGELECT_JOB_TIMEOUT", text)], true).err().expect(text);
+            assert_eq!(error.field, "EDGELECT_JOB_TIMEOUT");
+        }
+    }
+
+    #[test]
+    fn the_order_names_the_slot_the_term_and_who_asks() {
+        let target = of(&[("EDGELECT_JOB_SECRET", SECRET)], true).unwrap().unwrap();
+        let order = target.order("jobs/\"a\".json", 1_795_244_280_000, 7, "me");
+        let order: serde_json::Value = serde_json::from_str(&order).unwrap();
+        let body: serde_json::Value =
+            serde_json::from_str(order["body"].as_str().unwrap()).unwrap();
+        let expected = serde_json::json!({
+            "group": "jobs/\"a\".json", "slot": 1_795_244_280_000_u64, "term": 7, "serverId": "me"
+        });
+        assert_eq!(body, expected);
+        assert_eq!((&order["token"], &order["timeout"]), (&"7".into(), &180_000.into()));
+        assert_eq!(order["id"], "slot_1795244280000_7");
+    }
+
+    #[test]
+    fn only_a_2xx_is_success() {
+        assert_eq!(judge(true, r#"{"status":204}"#), Ok("ok 204".to_owned()));
+        for (ok, head, word) in [
+            (true, r#"{"status":500}"#, "failed 500"),
+            (true, r#"{"status":302}"#, "failed 302 redirect"),
+            (true, r#"{"status":199}"#, "failed 199"),
+            (true, "{}", "unknown: no answer"),
+            (false, r#"{"status":200}"#, "unknown: no answer"),
+            (false, "timeout", "unknown: no answer in time"),
+        ] {
+            assert_eq!(judge(ok, head), Err(word.to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_schedule_comes_from_variables_and_its_errors_name_them() {
+        let read = |var: &'static str, text: &'static str| {
+            schedule(move |name| (name == var).then(|| text.to_owned()), 1)
+        };
+        assert_eq!(read("EDGELECT_PERIOD", "60000").unwrap().period_ms, Some(60_000));
+        for (var, text) in [
+            ("EDGELECT_POLICY", "exactlyOnce"),
+            ("EDGELECT_MISSED", "some"),
+            ("EDGELECT_PERIOD", "1m"),
+            ("EDGELECT_ATTEMPTS", "-3"),
+            ("EDGELECT_BUDGET", "1.5"),
+        ] {
+            assert_eq!(read(var, text).unwrap_err().field, var);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! One slot of the deployed Worker: its job, called under the lease.
+
+use crate::config::Config;
+use crate::driver::Handle;
+use crate::job::{self, JobTarget};
+use crate::lead::Term;
+use crate::prelude::*;
+use crate::scheduled::{Report, RunEnd, SlotOutcome, run_with_word};
+use crate::status;
+use crate::store::Store;
+use crate::web::Web;
+
+/// Runs the slots of this session's schedule; says how it went, as `Err` where somebody should look.
+pub async fn run_slot<S: Store>(
+    handle: &Handle,
+    store: &S,
+    web: &Web,
+    target: &JobTarget,
+) -> Result<String, String> {
+    let config = handle.with(|election| election.config().clone());
+    let mut job = async |term: Term<'_, Web>| {
+        let slot_ms = term.slot_ms.unwrap_or(0);
+        let order = target.order(&config.lockfile_path, slot_ms, term.token, &config.server_id);
+        let settled = web.job(&order).await;
+        job::judge(settled.ok, &settled.head)
+    };
+    let word = |result: &Result<String, String>| match result {
+        Ok(word) | Err(word) => word.clone(),
+    };
+    let report = run_with_word(handle, store, web, &mut job, word).await;
+    let report = report.map_err(|fault| fault.message)?;
+    let line = line(handle, &config, &report);
+    let fine = report.runs.iter().all(|run| matches!(run.end, RunEnd::Done(_)));
+    match report.outcome {
+        SlotOutcome::Done | SlotOutcome::Taken if fine => Ok(line),
+        _ => Err(line),
+    }
+}
+
+/// What the log says of one trigger, on one line.
+fn line(handle: &Handle, config: &Config, report: &Report<String, String>) -> String {
+    let mut pieces = Vec::from([["outcome=", report.outcome.name()].concat()]);
+    if let SlotOutcome::Skipped(why) = report.outcome {
+        pieces.push(["why=", why.name()].concat());
+    }
+    if let Some(slot_ms) = report.slot_ms {
+        pieces.push(["slot=", &slot_ms.to_string()].concat());
+    }
+    for run in &report.runs {
+        let word = match &run.end {
+            RunEnd::Done(word) | RunEnd::Failed(word) => word,
+            RunEnd::Lost(reason) => reason.name(),
+        };
+        let (slot, term) = (run.slot_ms.to_string(), run.term.to_string());
+        let took = run.took_ms.to_string();
+        let recorded = if run.recorded { "" } else { " (not recorded)" };
+        let run = ["run=\"", &slot, " term ", &term, " ", word, " ", &took, " ms", recorded, "\""];
+        pieces.push(run.concat());
+    }
+    if report.left_out > 0 {
+        pieces.push(["leftOut=", &report.left_out.to_string()].concat());
+    }
+    let requests = handle.requests();
+    pieces.push(["requests=", &(requests.read + requests.write).to_string()].concat());
+    let problem = handle.with(|election| election.problem().map(status::problem_text));
+    if let Some(problem) = problem.filter(|_| report.outcome != SlotOutcome::Done) {
+        pieces.push(["problem=\"", &problem, "\""].concat());
+    }
+    pieces.push(["group=", &config.lockfile_path].concat());
+    pieces.join(" ")
+}

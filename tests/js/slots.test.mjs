@@ -1,0 +1,208 @@
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { Elector, EdgelectError, MemoryStorage } from 'edgelect';
+import { FAST, KEY, fired, member, stopAll, until, within } from './group.mjs';
+
+const MINUTE = 60_000;
+const FIRST = Date.UTC(2026, 10, 21, 12);
+
+after(stopAll);
+
+/** A group whose slots up to `FIRST` were claimed and done, so that tests need not wait for the clock. */
+const slotGroup = () => {
+  const storage = new MemoryStorage();
+  const record = {
+    leaderID: 'before', leaderAddr: '', lastUpdated: '0001-01-01T00:00:00Z', term: 7, session: 's', sequence: 1,
+    leaseMs: 1000, transitions: 0, parked: false, slot: FIRST, slotDone: true, format: 1,
+  };
+  storage.putIfMatch(KEY, new TextEncoder().encode(JSON.stringify(record)), null);
+  return storage;
+};
+const record = (storage) => JSON.parse(new TextDecoder().decode(storage.get(KEY).body));
+const worker = (storage, options) => member(storage, options);
+const slot = (minute) => FIRST + minute * MINUTE;
+const hangs = (term) => fired(term.signal).then(() => {
+  throw term.signal.reason;
+});
+
+test('c54 five triggers for one slot run it once, with the slot and a token', async () => {
+  const storage = slotGroup();
+  const seen = [];
+  const job = async (term) => {
+    seen.push([term.slot, term.token]);
+    assert.ok(term.remaining() > 0 && !term.signal.aborted);
+    return 'value';
+  };
+  const results = await Promise.all([1, 2, 3, 4, 5].map(() => worker(storage).runScheduled(slot(1), job)));
+  assert.equal(seen.length, 1);
+  assert.deepEqual(results.map(({ outcome }) => outcome).sort(), ['done', 'taken', 'taken', 'taken', 'taken']);
+  const done = results.find(({ outcome }) => outcome === 'done');
+  assert.deepEqual([done.slot, done.term, done.value], [slot(1), seen[0][1], 'value']);
+  assert.deepEqual([done.runs.length, done.runs[0].recorded], [1, true]);
+  assert.match(results.find(({ outcome }) => outcome === 'taken').reason, /claimed before/);
+  const { slotDone, slotResult, slotTookMs, lastUpdated } = record(storage);
+  assert.deepEqual([record(storage).slot, slotDone, slotResult, lastUpdated], [slot(1), true, 'ok', '0001-01-01T00:00:00Z']);
+  assert.ok(slotTookMs < 1000);
+});
+
+test('the lease is renewed under a long job, and a Date or a late trigger means the same slot', async () => {
+  const storage = slotGroup();
+  const job = () => new Promise((resolve) => setTimeout(resolve, 1500));
+  const running = worker(storage).runScheduled(new Date(slot(1)), job);
+  await until(() => record(storage).slot === slot(1));
+  const late = await worker(storage).runScheduled(slot(1), () => assert.fail('it ran twice'));
+  assert.equal(late.outcome, 'taken');
+  const result = await running;
+  assert.equal(result.outcome, 'done');
+  assert.ok(result.durationMs >= 1400, `${result.durationMs} ms`);
+  assert.ok(record(storage).sequence >= 5, `${record(storage).sequence} writes`);
+});
+
+test('a job that throws, at once or later, is reported, counted, and run again only at least once', async () => {
+  for (const job of [() => { throw new Error('boom'); }, async () => { throw new Error('boom'); }]) {
+    const storage = slotGroup();
+    const policy = 'atLeastOnce';
+    const first = await worker(storage).runScheduled(slot(1), job, { policy });
+    assert.deepEqual([first.outcome, first.error.message], ['failed', 'boom']);
+    assert.deepEqual([record(storage).slotDone, record(storage).slotFailures, record(storage).slotResult], [false, 1, 'failed']);
+    const most = await worker(storage).runScheduled(slot(1), () => assert.fail('it ran again'));
+    assert.equal(most.outcome, 'taken');
+    const slots = [];
+    const next = await worker(storage).runScheduled(slot(2), (term) => void slots.push(term.slot), { policy });
+    assert.deepEqual([next.outcome, slots], ['done', [slot(1), slot(2)]]);
+    assert.deepEqual(next.runs.map((run) => [run.slot, run.outcome]), [[slot(1), 'done'], [slot(2), 'done']]);
+    assert.ok(next.runs[0].term < next.runs[1].term);
+  }
+});
+
+test('missed slots are run first, the oldest first, and counted where they are left out', async () => {
+  const slots = [];
+  const job = (term) => void slots.push((term.slot - FIRST) / MINUTE);
+  const all = await worker(slotGroup()).runScheduled(slot(4), job, { period: MINUTE, missed: 'all' });
+  assert.deepEqual([all.outcome, all.leftOut, slots.splice(0)], ['done', 0, [1, 2, 3, 4]]);
+  const latest = await worker(slotGroup()).runScheduled(slot(4), job, { period: MINUTE, missed: 'latest' });
+  assert.deepEqual([latest.leftOut, slots.splice(0)], [2, [3, 4]]);
+  const skip = await worker(slotGroup()).runScheduled(slot(4), job, { period: MINUTE });
+  assert.deepEqual([skip.leftOut, slots.splice(0)], [3, [4]]);
+});
+
+test('c56 a runner that dies: its slot is waited out, and run again only at least once', async () => {
+  for (const [policy, again] of [['atMostOnce', []], ['atLeastOnce', [slot(1)]]]) {
+    const storage = slotGroup();
+    let dead = false;
+    // The store is all that a dead process leaves behind; this one is cut off and never heard of again.
+    const cut = {
+      get: (key) => (dead ? new Promise(() => {}) : storage.get(key)),
+      putIfMatch: (...all) => (dead ? new Promise(() => {}) : storage.putIfMatch(...all)),
+    };
+    const dying = worker(cut, { unref: true }).runScheduled(slot(1), hangs, { policy });
+    await until(() => record(storage).slot === slot(1));
+    dead = true;
+    const slots = [];
+    const next = await worker(storage).runScheduled(slot(2), (term) => void slots.push(term.slot), { policy });
+    assert.deepEqual([next.outcome, slots], ['done', [...again, slot(2)]]);
+    const lost = await within(dying);
+    assert.deepEqual([lost.outcome, lost.error.code, lost.runs[0].recorded], ['lost', 'EDGELECT_LOST', false]);
+  }
+});
+
+test('the signal of the caller ends the job, closes the slot undone, and rejects with its reason', async () => {
+  const storage = slotGroup();
+  const controller = new AbortController();
+  let stopped = false;
+  const job = (term) => hangs(term).catch((error) => {
+    stopped = true;
+    throw error;
+  });
+  const running = worker(storage).runScheduled(slot(1), job, { policy: 'atLeastOnce', signal: controller.signal });
+  await until(() => record(storage).slot === slot(1));
+  controller.abort(new Error('enough'));
+  await assert.rejects(within(running), /enough/);
+  assert.equal(stopped, true);
+  const { slotDone, slotResult, slotFailures, lastUpdated } = record(storage);
+  assert.deepEqual([slotDone, slotResult, slotFailures, lastUpdated], [false, 'stopped', undefined, '0001-01-01T00:00:00Z']);
+  await assert.rejects(worker(storage).runScheduled(slot(2), hangs, { signal: controller.signal }), /enough/);
+});
+
+test('a job that ignores its signal does not hold the caller', async () => {
+  const storage = slotGroup();
+  const controller = new AbortController();
+  const running = worker(storage).runScheduled(slot(1), () => new Promise(() => {}), { signal: controller.signal });
+  await until(() => record(storage).slot === slot(1));
+  controller.abort(new Error('enough'));
+  await assert.rejects(within(running), /enough/);
+  // Nothing was written under it: the lease runs out.
+  assert.notEqual(record(storage).lastUpdated, '0001-01-01T00:00:00Z');
+});
+
+test('a lease that somebody else holds is waited for within the budget, and the result says so', async () => {
+  const storage = slotGroup();
+  const controller = new AbortController();
+  const holder = worker(storage).runScheduled(slot(1), hangs, { signal: controller.signal });
+  await until(() => record(storage).slot === slot(1));
+  const result = await worker(storage).runScheduled(slot(2), () => assert.fail('it ran'), { budget: 1500 });
+  assert.equal(result.outcome, 'skipped');
+  assert.match(result.reason, /budget/);
+  controller.abort(new Error('enough'));
+  await assert.rejects(holder, /enough/);
+});
+
+test('whoever runs a slot answers its peers', async () => {
+  const elector = worker(slotGroup());
+  const ask = async () => (await elector.handleRequest(new Request('http://a/health/leadership'))).json();
+  let answer;
+  const job = async (term) => {
+    answer = await ask();
+    assert.equal(answer.term, term.token);
+  };
+  const result = await elector.runScheduled(slot(1), job);
+  assert.equal(result.outcome, 'done', String(result.error));
+  assert.deepEqual([answer.slot, answer.leaderID], [slot(1), 'a']);
+  assert.deepEqual(await ask(), { error: 'not the leader' });
+});
+
+test('a group without init leaves its first slot out and says why', async () => {
+  const storage = new MemoryStorage();
+  const result = await worker(storage).runScheduled(Date.now(), () => assert.fail('it ran'));
+  assert.equal(result.outcome, 'skipped');
+  assert.match(result.reason, /init\(\)/);
+});
+
+test('a timer without a scheduled time means the nearest multiple of its period', async () => {
+  const period = 1000;
+  const nowMs = Date.now();
+  const result = await worker(slotGroup(), { storeSkew: 500 }).runScheduled(null, (term) => term.slot, { period });
+  assert.equal(result.outcome, 'done', result.reason);
+  assert.equal(result.value % period, 0);
+  assert.ok(Math.abs(result.value - nowMs) <= 2 * period, `${result.value - nowMs} ms`);
+});
+
+test('what cannot be meant is refused by name, and nothing is asked of the store', async () => {
+  const storage = { get: () => assert.fail('it was asked'), putIfMatch: () => assert.fail('it was asked') };
+  for (const [field, at, options] of [
+    ['policy', slot(1), { policy: 'exactlyOnce' }],
+    ['missed', slot(1), { missed: 'some' }],
+    ['missed', slot(1), { missed: 'all' }],
+    ['period', slot(1), { period: 999 }],
+    ['period', slot(1), { period: '1 m' }],
+    ['attempts', slot(1), { attempts: 0 }],
+    ['budget', slot(1), { budget: 5 }],
+    ['slot', NaN, {}],
+    ['slot', new Date(NaN), {}],
+    ['slot', '12:00', {}],
+    ['slot', -1, {}],
+    ['slot', null, {}],
+    ['perod', slot(1), { perod: 1 }],
+    ['signal', slot(1), { signal: 5 }],
+  ]) {
+    const refused = worker(storage).runScheduled(at, () => {}, options);
+    await assert.rejects(refused, (error) => error instanceof EdgelectError && error.field === field, field);
+  }
+  await assert.rejects(worker(storage).runScheduled(slot(1)), { code: 'EDGELECT_CONFIG', field: 'job' });
+  const ahead = worker(slotGroup()).runScheduled(Date.now() + 3_600_000, () => {});
+  await assert.rejects(ahead, (error) => error.code === 'EDGELECT_SLOT' && /ms ahead of the store's clock/.test(error.message));
+  const started = new Elector({ storage: new MemoryStorage(), ...FAST });
+  await started.start();
+  await assert.rejects(started.runScheduled(slot(1), () => {}), { field: 'runScheduled' });
+  await started.stop();
+});

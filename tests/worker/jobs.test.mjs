@@ -1,0 +1,169 @@
+import assert from 'node:assert/strict';
+import { createHmac, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { after, test } from 'node:test';
+import { getLease, putObject, until } from '../js/bucket.mjs';
+import { isolate, newGroup } from './isolate.mjs';
+
+const MINUTE = 60_000;
+const FIRST = Date.UTC(2026, 10, 21, 12);
+const slot = (minute) => new Date(FIRST + minute * MINUTE);
+const servers = [];
+
+after(() => Promise.all(servers.map((server) => server.close() && server.closeAllConnections())));
+
+/** A group whose slots up to `FIRST` were claimed and done, so that tests need not wait for the clock. */
+const slotGroup = async (more = {}) => {
+  const group = { ...(await newGroup()), EDGELECT_FREQUENT_INTERVAL: '300', EDGELECT_BUDGET: '6000', ...more };
+  const key = group.EDGELECT_LOCKFILE_PATH;
+  const record = { ...(await getLease(key)), slot: FIRST, slotDone: true };
+  await putObject(key, JSON.stringify(record));
+  return group;
+};
+
+/** A server that keeps what it was asked, and answers as `answer(request, response, count)` says. */
+const jobServer = async (answer = (_request, response) => response.end('fine')) => {
+  const asked = [];
+  const server = createServer(async (request, response) => {
+    const chunks = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const { method, url, headers } = request;
+    asked.push({ method, url, headers, body: Buffer.concat(chunks).toString() });
+    answer(request, response, asked.length);
+  });
+  servers.push(server);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return { asked, url: `http://127.0.0.1:${server.address().port}/run?a=b` };
+};
+
+const found = (worker) => [...worker.logged().matchAll(/outcome=(\w+)/g)].map(([, outcome]) => outcome);
+
+/** What the log says of each trigger, once it says so: it comes on its own way. */
+const outcomes = (worker, count) => until(() => found(worker).length >= count && found(worker));
+
+test('c54 a slot calls its job once, with slot and token, whatever number of triggers and isolates', async () => {
+  const { asked, url } = await jobServer();
+  const secret = randomBytes(32).toString('base64');
+  const group = await slotGroup({ EDGELECT_JOB_URL: url, EDGELECT_JOB_SECRET: `whsec_${secret}` });
+  const pair = await Promise.all([isolate(group), isolate(group)]);
+  await Promise.all([...pair, ...pair].map((worker) => worker.tick(slot(1))));
+  await pair[1].tick(slot(1));
+  assert.equal(asked.length, 1);
+  const [{ method, url: path, headers, body }] = asked;
+  const lease = await getLease(group.EDGELECT_LOCKFILE_PATH);
+  assert.deepEqual([method, path, headers['content-type']], ['POST', '/run?a=b', 'application/json']);
+  const expected = { group: group.EDGELECT_LOCKFILE_PATH, slot: slot(1).getTime(), term: lease.term, serverId: 'the-worker' };
+  assert.deepEqual(JSON.parse(body), expected);
+  assert.equal(headers['edgelect-token'], String(lease.term));
+  const { 'webhook-id': id, 'webhook-timestamp': time, 'webhook-signature': signature } = headers;
+  const mac = createHmac('sha256', Buffer.from(secret, 'base64')).update(`${id}.${time}.${body}`).digest('base64');
+  assert.equal(signature, `v1,${mac}`);
+  assert.ok(Math.abs(Date.now() / 1000 - Number(time)) < 60);
+  assert.deepEqual([lease.slot, lease.slotDone, lease.slotResult], [slot(1).getTime(), true, 'ok 200']);
+  assert.deepEqual([...(await outcomes(pair[0], 2)), ...(await outcomes(pair[1], 3))].sort(), ['done', 'taken', 'taken', 'taken', 'taken']);
+  assert.equal(pair.some((worker) => worker.logged().includes(secret)), false);
+});
+
+test('a job behind a service binding is called the same way', async () => {
+  const asked = [];
+  const JOB = async (request) => {
+    asked.push({ token: request.headers.get('edgelect-token'), body: await request.json() });
+    return new Response(null, { status: 204 });
+  };
+  const worker = await isolate(await slotGroup(), undefined, { serviceBindings: { JOB } });
+  await worker.tick(slot(1));
+  await worker.tick(slot(1));
+  assert.equal(asked.length, 1);
+  assert.deepEqual([asked[0].body.slot, asked[0].token], [slot(1).getTime(), String(asked[0].body.term)]);
+  assert.deepEqual(await outcomes(worker, 2), ['done', 'taken']);
+});
+
+test('a job that answers 500, elsewhere, nothing, or without end: bounded, recorded, and told', async () => {
+  const endless = (_request, response) => {
+    response.writeHead(200);
+    const more = () => !response.destroyed && response.write(Buffer.alloc(1 << 20), () => setImmediate(more));
+    more();
+  };
+  for (const [answer, result, done] of [
+    [(_request, response) => response.writeHead(500).end('no'), 'failed 500', false],
+    [(_request, response) => response.writeHead(307, { location: 'http://127.0.0.1:1/' }).end(), 'failed 307 redirect', false],
+    [(request) => request.socket.destroy(), 'unknown: no answer', false],
+    [() => {}, 'unknown: no answer in time', false],
+    [endless, 'ok 200', true],
+  ]) {
+    const { asked, url } = await jobServer(answer);
+    const group = await slotGroup({ EDGELECT_JOB_URL: url, EDGELECT_JOB_TIMEOUT: '1500' });
+    const worker = await isolate(group);
+    const startedMs = Date.now();
+    await worker.tick(slot(1));
+    assert.ok(Date.now() - startedMs < 5000, `${result}: ${Date.now() - startedMs} ms`);
+    const lease = await getLease(group.EDGELECT_LOCKFILE_PATH);
+    assert.deepEqual([lease.slotResult, lease.slotDone, lease.slotFailures], [result, done, done ? undefined : 1]);
+    assert.equal(lease.lastUpdated, '0001-01-01T00:00:00Z');
+    assert.deepEqual([asked.length, await outcomes(worker, 1)], [1, [done ? 'done' : 'failed']], worker.logged());
+  }
+});
+
+test('a failed job is called again by the next trigger at least once, before its own slot, and not at most once', async () => {
+  for (const [policy, slots] of [['atLeastOnce', [1, 1, 2]], ['atMostOnce', [1, 2]]]) {
+    const { asked, url } = await jobServer((_request, response, count) => response.writeHead(count === 1 ? 503 : 200).end());
+    const worker = await isolate(await slotGroup({ EDGELECT_JOB_URL: url, EDGELECT_POLICY: policy }));
+    await worker.tick(slot(1));
+    await worker.tick(slot(2));
+    assert.deepEqual(asked.map(({ body }) => (JSON.parse(body).slot - FIRST) / MINUTE), slots, worker.logged());
+    const tokens = asked.map(({ headers }) => Number(headers['edgelect-token']));
+    assert.deepEqual(tokens, [...new Set(tokens)].sort((a, b) => a - b));
+  }
+});
+
+test('c56 an isolate that vanishes under its job: the slot is run again only at least once', async () => {
+  for (const [policy, slots] of [['atLeastOnce', [1, 1, 2]], ['atMostOnce', [1, 2]]]) {
+    const { asked, url } = await jobServer((_request, response, count) => count > 1 && response.end());
+    const group = await slotGroup({ EDGELECT_JOB_URL: url, EDGELECT_POLICY: policy });
+    const dying = await isolate(group);
+    const dead = dying.tick(slot(1)).catch(() => {});
+    await until(() => asked.length === 1);
+    await dying.kill();
+    await dead;
+    const worker = await isolate(group);
+    await worker.tick(slot(2));
+    assert.deepEqual(asked.map(({ body }) => (JSON.parse(body).slot - FIRST) / MINUTE), slots, worker.logged());
+  }
+});
+
+test('a job longer than its lease is called once, and its lease renewed meanwhile', async () => {
+  const { asked, url } = await jobServer((_request, response) => setTimeout(() => response.end(), 4000));
+  const group = await slotGroup({ EDGELECT_JOB_URL: url });
+  const [worker, other] = await Promise.all([isolate(group), isolate(group)]);
+  const running = worker.tick(slot(1));
+  await until(() => asked.length === 1);
+  await other.tick(slot(1));
+  await running;
+  assert.deepEqual([asked.length, await outcomes(worker, 1), await outcomes(other, 1)], [1, ['done'], ['taken']]);
+  assert.ok((await getLease(group.EDGELECT_LOCKFILE_PATH)).slotTookMs >= 4000);
+});
+
+test('a wrong variable of the job is named, and nothing of its value is shown', async () => {
+  const { url } = await jobServer();
+  const good = await slotGroup({ EDGELECT_JOB_URL: url });
+  for (const [changes, name] of [
+    [{ EDGELECT_JOB_URL: 'http://jobs.example.com/hidden' }, 'EDGELECT_JOB_URL'],
+    [{ EDGELECT_JOB_URL: 'hidden' }, 'EDGELECT_JOB_URL'],
+    [{ EDGELECT_JOB_SECRET: 'hidden' }, 'EDGELECT_JOB_SECRET'],
+    [{ EDGELECT_JOB_TIMEOUT: '1h' }, 'EDGELECT_JOB_TIMEOUT'],
+    [{ EDGELECT_POLICY: 'exactlyOnce' }, 'EDGELECT_POLICY'],
+    [{ EDGELECT_MISSED: 'all' }, 'EDGELECT_MISSED'],
+    [{ EDGELECT_PERIOD: '1000' }, 'EDGELECT_PERIOD'],
+    [{ EDGELECT_ATTEMPTS: '0' }, 'EDGELECT_ATTEMPTS'],
+    [{ EDGELECT_BUDGET: '1' }, 'EDGELECT_BUDGET'],
+  ]) {
+    const worker = await isolate({ ...good, ...changes });
+    const answer = await worker.ask();
+    assert.deepEqual([answer.status, (await answer.json()).variable], [500, name]);
+    await worker.tick(slot(1));
+    await until(() => worker.logged().includes(`edgelect: ${name} = `));
+    assert.equal(worker.logged().includes('hidden'), false);
+  }
+});

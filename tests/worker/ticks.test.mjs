@@ -1,0 +1,178 @@
+// Cron triggers as Cloudflare may send them: doubled, late, overlapping, out of order, to isolates that vanish. Each test holds
+// every record that was written and every authority that was shown against the rules.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { Elector, S3Storage } from 'edgelect';
+import { bucketOptions, getLease, until } from '../js/bucket.mjs';
+import { isolate, newGroup } from './isolate.mjs';
+import { assertOneAuthority, startWitness } from './witness.mjs';
+
+const LEASE_MS = 2_000;
+const SUSTAIN_MS = 5_700;
+// A tick parks one second before its end.
+const PARKS_AFTER_MS = SUSTAIN_MS - 1_000;
+const FREQUENT_MS = 500;
+// Two round trips and the start of the wasm on a busy machine.
+const ROOM_MS = 1_000;
+
+const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+const outcomes = (worker) => [...worker.logged().matchAll(/outcome=(\w+)/g)].map(([, outcome]) => outcome);
+const led = (worker) => outcomes(worker).includes('led');
+
+/** A group whose members reach the store through a witness. */
+const withGroup = async (work) => {
+  const witness = await startWitness(bucketOptions.endpoint);
+  const group = await newGroup();
+  const bindings = { ...group, EDGELECT_ENDPOINT: witness.endpoint, EDGELECT_SUSTAIN: String(SUSTAIN_MS) };
+  const watched = [];
+  const fresh = async (changes = {}, entry = undefined) => {
+    const worker = await isolate({ ...bindings, ...changes }, entry);
+    watched.push(witness.watch(worker));
+    return worker;
+  };
+  try {
+    await work({ witness, fresh, key: group.EDGELECT_LOCKFILE_PATH });
+  } finally {
+    for (const end of watched) end();
+    await witness.close();
+  }
+};
+
+const seenLeading = ({ witness }, session) => until(() => witness.shown.some((one) => session === undefined || one.session === session));
+const lastLead = ({ witness }) => witness.writes.at(-1);
+
+describe('ticks', { concurrency: 4 }, () => {
+  test('c53 c54 one trigger delivered twice, to one isolate and to two: one leads, and is not disturbed', () =>
+    withGroup(async (group) => {
+      const [one, other] = [await group.fresh(), await group.fresh()];
+      const scheduledTime = new Date();
+      await Promise.all([one.tick(scheduledTime), one.tick(scheduledTime), other.tick(scheduledTime)]);
+      const firsts = assertOneAuthority(group.witness);
+      // The first leads until it parks; only a lease that it has parked passes on, to the tail of another one's time.
+      const before = group.witness.writes.slice(0, group.witness.writes.indexOf(firsts[1]) >>> 0);
+      assert.ok(firsts.length === 1 || before.at(-1).parked, 'the one that led was disturbed');
+      const renewals = group.witness.writes.filter(({ session }) => session === firsts[0].session).length - 2;
+      assert.ok(renewals >= PARKS_AFTER_MS / FREQUENT_MS / 2, `${renewals} renewals`);
+      assert.equal(outcomes(one).length + outcomes(other).length, 3);
+      assert.equal((await getLease(group.key)).parked, true);
+    }));
+
+  test('c54 a late trigger gets what is left of its time, and one behind its time asks the store nothing', () =>
+    withGroup(async (group) => {
+      const worker = await group.fresh();
+      const lateMs = 2_500;
+      const startMs = performance.now();
+      await worker.tick(new Date(Date.now() - lateMs));
+      const tookMs = performance.now() - startMs;
+      assert.ok(Math.abs(tookMs - (PARKS_AFTER_MS - lateMs)) < ROOM_MS, `it took ${tookMs.toFixed(0)} ms`);
+      assert.equal(lastLead(group).parked, true);
+      const writes = group.witness.writes.length;
+      for (const lateBy of [PARKS_AFTER_MS, SUSTAIN_MS, 3_600_000]) await worker.tick(new Date(Date.now() - lateBy));
+      await until(() => outcomes(worker).length === 4);
+      assert.deepEqual(outcomes(worker), ['led', 'late', 'late', 'late']);
+      assert.equal(worker.logged().match(/outcome=late requests=0$/gm).length, 3);
+      assert.equal(group.witness.writes.length, writes);
+      assertOneAuthority(group.witness);
+    }));
+
+  test('c53 c55 the next trigger while the last one leads: it waits for the park and goes on at once', () =>
+    withGroup(async (group) => {
+      const [one, other] = [await group.fresh(), await group.fresh()];
+      const first = one.tick();
+      await seenLeading(group);
+      const second = other.tick();
+      await first;
+      const parked = lastLead(group);
+      assert.equal(parked.parked, true);
+      await until(() => lastLead(group).session !== parked.session);
+      const waitedMs = lastLead(group).atMs - parked.atMs;
+      assert.ok(waitedMs < FREQUENT_MS * 1.1 + ROOM_MS, `taken ${waitedMs.toFixed(0)} ms after the park`);
+      await second;
+      assert.equal(assertOneAuthority(group.witness).length, 2);
+      assert.ok(led(one) && led(other));
+    }));
+
+  test('c54 triggers out of order: the older one neither disturbs the newer nor outlives its own time', () =>
+    withGroup(async (group) => {
+      const [newer, older] = [await group.fresh(), await group.fresh()];
+      const leading = newer.tick();
+      await seenLeading(group);
+      const { session } = lastLead(group);
+      const startMs = performance.now();
+      await older.tick(new Date(Date.now() - 3_000));
+      assert.ok(performance.now() - startMs < PARKS_AFTER_MS - 3_000 + ROOM_MS);
+      assert.equal(lastLead(group).session, session);
+      await leading;
+      assert.equal(assertOneAuthority(group.witness).length, 1);
+      await until(() => outcomes(older).length === 1);
+      assert.deepEqual(outcomes(older), ['followed']);
+    }));
+
+  test('c52 an isolate that vanishes in mid-tick: a new one of the same name waits its lease out', () =>
+    withGroup(async (group) => {
+      const [first, next] = [await group.fresh(), await group.fresh()];
+      first.tick().catch(() => {});
+      await seenLeading(group);
+      // It has the record in its memory, as anybody may ask it.
+      await (await next.ask()).text();
+      await first.kill();
+      await next.tick();
+      const firsts = assertOneAuthority(group.witness);
+      assert.equal(firsts.length, 2);
+      const died = group.witness.writes[group.witness.writes.indexOf(firsts[1]) - 1];
+      const waitedMs = firsts[1].atMs - died.atMs;
+      // The lease, storeSkew, and two seconds for whole seconds in the store's answers.
+      assert.ok(waitedMs < LEASE_MS + 500 + 2_000 + ROOM_MS, `${waitedMs.toFixed(0)} ms after the last write`);
+      assert.deepEqual([died.parked, firsts[1].leaderID], [false, died.leaderID]);
+    }));
+
+  test('c52 the wasm breaks down in mid-tick: the same isolate goes on with nothing from its memory', () =>
+    withGroup(async (group) => {
+      const worker = await group.fresh({}, 'tests/worker/trap.js');
+      const broken = worker.tick().catch(() => {});
+      await seenLeading(group);
+      const { session } = lastLead(group);
+      await (await worker.ask('/break')).text();
+      await broken;
+      await worker.tick();
+      const firsts = assertOneAuthority(group.witness);
+      assert.equal(firsts.length, 2);
+      assert.notEqual(firsts[1].session, session);
+      assert.ok(led(worker));
+    }));
+
+  test('c55 one trigger a period keeps the lease from others, who watch all the time', () =>
+    withGroup(async (group) => {
+      const timing = { leaderTimeout: LEASE_MS, frequentInterval: FREQUENT_MS, storeSkew: 500 };
+      const storage = new S3Storage({ ...bucketOptions, endpoint: group.witness.endpoint });
+      const other = new Elector({ ...timing, storage, lockfilePath: group.key, serverId: 'a-server', follow: 'tight' });
+      const prepare = () => Promise.all([group.fresh(), group.fresh(), group.fresh({ EDGELECT_SERVER_ID: 'another-worker' })]);
+      const workers = [];
+      let prepared = prepare();
+      try {
+        for (let period = 0; period < 3; period += 1) {
+          const [fresh, copy, foreign] = await prepared;
+          const scheduledTime = new Date();
+          const ticking = fresh.tick(scheduledTime);
+          await until(() => lastLead(group)?.leaderID === 'the-worker' && !lastLead(group).parked);
+          if (period === 0) await other.start();
+          const rest = [copy.tick(scheduledTime), foreign.tick(scheduledTime)];
+          prepared = period < 2 ? prepare() : undefined;
+          await Promise.all([ticking, ...rest]);
+          workers.push([fresh, copy, foreign]);
+          // The rest of the period, longer than half of the lease.
+          await sleep(LEASE_MS * 0.6);
+        }
+        await until(() => workers.flat().every((worker) => outcomes(worker).length === 1));
+        assert.deepEqual(workers.map(([, , foreign]) => outcomes(foreign)[0]), ['followed', 'followed', 'followed']);
+        assert.ok(workers.every((period) => period.some(led)));
+        assertOneAuthority(group.witness);
+        assert.deepEqual([...new Set(group.witness.writes.map(({ leaderID }) => leaderID))], ['the-worker']);
+        // Nobody comes any more: then, and not before, another one leads.
+        await until(() => other.isLeader());
+        assertOneAuthority(group.witness);
+      } finally {
+        await other.stop();
+      }
+    }));
+});

@@ -1,0 +1,91 @@
+// Sees every record that a group writes, on its way to the store, and every answer that shows authority; then says whether
+// more than one session can have had it.
+import assert from 'node:assert/strict';
+import http from 'node:http';
+
+const POLL_MS = 50;
+
+/** A way to the store that keeps each record that the store has taken, in the store's order, with when it came and left. */
+export const startWitness = async (target) => {
+  const { hostname, port } = new URL(target);
+  const agent = new http.Agent({ keepAlive: true });
+  const writes = [];
+  const shown = [];
+  const polls = [];
+  const server = http.createServer((request, response) => {
+    const { method, url, headers } = request;
+    const atMs = performance.now();
+    const body = [];
+    request.on('data', (chunk) => body.push(chunk));
+    // The Host header stays what was signed.
+    const onward = http.request({ agent, hostname, port, method, path: url, headers }, (answer) => {
+      if (method === 'PUT' && answer.statusCode === 200) {
+        const { leaderID, session, term, sequence, leaseMs, parked, lastUpdated } = JSON.parse(Buffer.concat(body));
+        const released = lastUpdated.startsWith('0001-');
+        const condition = headers['if-match'];
+        writes.push({ leaderID, session, term, sequence, leaseMs, parked, released, condition, etag: answer.headers.etag, atMs });
+      }
+      response.writeHead(answer.statusCode, answer.headers);
+      answer.pipe(response);
+    });
+    onward.on('error', () => response.destroy());
+    // One who is gone may have written all the same.
+    response.on('error', () => {});
+    request.pipe(onward);
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    endpoint: `http://127.0.0.1:${server.address().port}`,
+    writes,
+    /** Asks an isolate again and again whether a session in it has authority; gives a function that ends that. */
+    watch: (worker) => {
+      let going = true;
+      const poll = async () => {
+        while (going) {
+          const sentMs = performance.now();
+          const answer = await worker.ask().catch(() => undefined);
+          const body = answer?.status === 200 ? await answer.json() : void (await answer?.text());
+          if (body?.remainingMs > 0) shown.push({ session: body.session, term: body.term, sentMs, cameMs: performance.now() });
+          await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+        }
+      };
+      polls.push(poll());
+      return () => (going = false);
+    },
+    shown,
+    close: async () => {
+      await Promise.all(polls);
+      agent.destroy();
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+};
+
+/** Holds what was seen against the rules; gives each session's first record, in order. */
+export const assertOneAuthority = ({ writes, shown }) => {
+  const firsts = [];
+  for (const [index, write] of writes.entries()) {
+    const before = writes[index - 1];
+    if (before?.session !== write.session) firsts.push(write);
+    if (before) assertSucceeds(before, write);
+  }
+  for (const answer of shown) {
+    const newer = shown.find(({ term, cameMs }) => term > answer.term && cameMs < answer.sentMs);
+    assert.equal(newer, undefined, `term ${answer.term} had authority after term ${newer?.term} had`);
+  }
+  return firsts;
+};
+
+const assertSucceeds = (before, write) => {
+  const [one, other] = [before, write].map(({ leaderID, session, term }) => `${leaderID} ${session.slice(0, 6)} in term ${term}`);
+  assert.equal(write.condition, before.etag, `${other} was not conditional on ${one}`);
+  if (before.session === write.session) {
+    assert.ok(write.term > before.term || (write.term === before.term && write.sequence > before.sequence), `${one} went back`);
+    return;
+  }
+  assert.ok(write.term > before.term, `${other} follows ${one}`);
+  const free = before.released || (before.parked && before.leaderID === write.leaderID);
+  const waitedMs = write.atMs - before.atMs;
+  assert.ok(free || waitedMs >= before.leaseMs, `${other} took over ${waitedMs.toFixed(0)} ms after ${one} wrote for ${before.leaseMs}`);
+};
