@@ -30,6 +30,11 @@ impl Timers {
         Self { clock, pending: Rc::default() }
     }
 
+    /// What clocks the host has.
+    pub fn clock(&self) -> HostClock {
+        self.clock
+    }
+
     /// A reading of the clocks, and what the timers say about it.
     pub fn now(&self, mono_ms: u64, wall_ms: u64) -> Now {
         let pending = self.pending.borrow();

@@ -165,7 +165,6 @@ impl Drop for Begun {
 /// The JavaScript runtime. Cheap to clone; clones share the pending timers.
 #[derive(Clone)]
 pub struct Web {
-    clock: HostClock,
     link: Rc<Link>,
     timers: Timers,
 }
@@ -173,20 +172,13 @@ pub struct Web {
 impl Web {
     /// The runtime behind this link.
     pub fn new(link: Rc<Link>) -> Self {
-        let clock = Self::clock_of(&link.host);
-        Self { clock, link, timers: Timers::new(clock) }
+        let timers = Timers::new(Self::clock_of(&link.host));
+        Self { link, timers }
     }
 
     /// What clocks a runtime has: Workers have one, which stands still between I/O (S11).
     pub fn clock_of(host: &JsHost) -> HostClock {
         if host.single_clock() { HostClock::One } else { HostClock::Two }
-    }
-
-    fn mono_ms(&self) -> u64 {
-        match self.clock {
-            HostClock::One => date_now() as u64,
-            HostClock::Two => performance_now() as u64,
-        }
     }
 
     /// Asks for credentials; `fresh` if the ones that were given last have been refused.
@@ -212,6 +204,13 @@ impl Web {
     }
 }
 
+fn mono_ms(clock: HostClock) -> u64 {
+    match clock {
+        HostClock::One => date_now() as u64,
+        HostClock::Two => performance_now() as u64,
+    }
+}
+
 /// Method, URL and headers as JSON.
 fn request_head(request: &Request) -> String {
     let mut headers = Writer::new();
@@ -225,7 +224,7 @@ fn request_head(request: &Request) -> String {
 
 impl Host for Web {
     fn now(&self) -> Now {
-        self.timers.now(self.mono_ms(), date_now() as u64)
+        self.timers.now(mono_ms(self.timers.clock()), date_now() as u64)
     }
 
     async fn sleep(&self, ms: u64) {
@@ -264,15 +263,16 @@ impl Host for Web {
 /// A pending timer, given back when dropped.
 struct Timer {
     begun: Begun,
-    web: Web,
+    clock: HostClock,
     due: Option<Due>,
 }
 
 impl Timer {
     fn start(web: &Web, ms: u64) -> Self {
-        let due = Some(web.timers.set(web.mono_ms() + ms));
+        let clock = web.timers.clock();
+        let due = Some(web.timers.set(mono_ms(clock) + ms));
         let begun = web.link.begin(|host, id| host.sleep(id, ms as f64));
-        Self { begun, web: web.clone(), due }
+        Self { begun, clock, due }
     }
 }
 
@@ -282,7 +282,7 @@ impl Future for Timer {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         Pin::new(&mut self.begun).poll(context).map(|_| {
             if let Some(due) = self.due.take() {
-                due.fired(self.web.mono_ms());
+                due.fired(mono_ms(self.clock));
             }
         })
     }

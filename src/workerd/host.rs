@@ -7,7 +7,7 @@ use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 
 use js_sys::Uint8Array;
-use js_sys::futures::{JsFuture, spawn_local};
+use js_sys::futures::JsFuture;
 use wasm_bindgen::prelude::*;
 use web_sys::{
     AbortController, Headers, ReadableStreamDefaultReader, RequestInit, RequestRedirect,
@@ -139,30 +139,17 @@ impl Drop for Timer {
     }
 }
 
-/// A request whose answer has not been read to its end; dropping it ends the connection.
-struct UnderWay {
-    controller: AbortController,
-    reader: RefCell<Option<ReadableStreamDefaultReader>>,
-}
+/// A request on its way; dropping it ends the connection, unless the answer was read to its end.
+struct UnderWay(AbortController);
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        self.controller.abort();
-        if let Some(reader) = self.reader.take() {
-            ignore(reader.cancel());
-        }
+        self.0.abort();
     }
 }
 
-/// Lets a promise end as it may; without anybody who looks, a rejection would be logged as a failure.
-fn ignore(promise: js_sys::Promise) {
-    spawn_local(async {
-        let _ = JsFuture::from(promise).await;
-    });
-}
-
 async fn exchange(request: Request, limit: usize) -> Result<Response, JsValue> {
-    let under_way = UnderWay { controller: AbortController::new()?, reader: RefCell::default() };
+    let under_way = UnderWay(AbortController::new()?);
     let headers = Headers::new()?;
     for (name, value) in &request.headers {
         headers.append(name, value)?;
@@ -171,7 +158,7 @@ async fn exchange(request: Request, limit: usize) -> Result<Response, JsValue> {
     init.set_method(&request.method);
     init.set_headers(&headers);
     init.set_redirect(RequestRedirect::Manual);
-    init.set_signal(Some(&under_way.controller.signal()));
+    init.set_signal(Some(&under_way.0.signal()));
     if !request.body.is_empty() {
         // Bytes, because a text would grow a content type.
         init.set_body(&Uint8Array::from(request.body.as_slice()));
@@ -184,15 +171,15 @@ async fn exchange(request: Request, limit: usize) -> Result<Response, JsValue> {
             headers.push((name.to_owned(), value));
         }
     }
-    let reader = answer.body().map(|body| body.get_reader().unchecked_into());
-    under_way.reader.replace(reader);
-    let body = read_body(&under_way, limit).await?;
+    let body = match answer.body() {
+        Some(stream) => read_body(&stream.get_reader().unchecked_into(), limit).await?,
+        None => Body::default(),
+    };
     Ok(Response { status: answer.status(), headers, body })
 }
 
-async fn read_body(under_way: &UnderWay, limit: usize) -> Result<Body, JsValue> {
+async fn read_body(reader: &ReadableStreamDefaultReader, limit: usize) -> Result<Body, JsValue> {
     let mut body = Body::default();
-    let Some(reader) = under_way.reader.borrow().clone() else { return Ok(body) };
     while !body.truncated {
         let read = JsFuture::from(reader.read()).await?;
         if js_sys::Reflect::get(&read, &"done".into())?.is_truthy() {
@@ -203,9 +190,6 @@ async fn read_body(under_way: &UnderWay, limit: usize) -> Result<Body, JsValue> 
         body.truncated = chunk.length() as usize > room;
         let kept = if body.truncated { chunk.subarray(0, room as u32) } else { chunk };
         body.bytes.extend_from_slice(&kept.to_vec());
-    }
-    if !body.truncated {
-        under_way.reader.take();
     }
     Ok(body)
 }
