@@ -146,7 +146,7 @@ for (const [name, open] of Object.entries(STORES)) {
       await tick();
       return desk.reports.length > 0;
     });
-    assert.match(workerd.logged(), /^skipped\n(taken\n)*done$/);
+    assert.match(workerd.logged(), /^(skipped\n)+(taken\n)*done$/);
   });
 
   test(`over ${name} the isolate that leads answers its peers, another reads the store`, async () => {
@@ -243,16 +243,22 @@ test('questions from peers cost one read, however many come and whatever it brin
   const { bindings, more, init } = await STORES['an S3 bucket']();
   await init();
   const proxy = await startProxy(bucketOptions.endpoint);
-  const worker = { entry: 'worker.js', wasm: 'rust_worker', bindings: { ...bindings, EDGELECT_ENDPOINT: proxy.endpoint }, ...more };
+  desks.push(proxy);
+  // The usual ones: an answer out of the store is good for five seconds.
+  const usual = { EDGELECT_LEADER_TIMEOUT: 15_000, EDGELECT_FREQUENT_INTERVAL: 5_000, EDGELECT_SUSTAIN: 57_000 };
+  const worker = {
+    entry: 'worker.js', wasm: 'rust_worker', bindings: { ...bindings, ...usual, EDGELECT_ENDPOINT: proxy.endpoint }, ...more,
+  };
   const [well] = (await startWorkerd(worker)).isolates;
   await Promise.all(Array.from({ length: 20 }, () => answered(well.ask(), 404)));
   assert.equal(proxy.seen.length, 1);
   proxy.answerWith(() => ({ status: 403, body: '<Error><Code>AccessDenied</Code></Error>' }));
   const [sick] = (await startWorkerd(worker)).isolates;
+  const startMs = Date.now();
   for (let count = 0; count < 10; count += 1) await answered(sick.ask(), 404);
   // A failure answers for a second.
-  assert.ok(proxy.seen.length <= 4, `${proxy.seen.length - 1} reads for ten questions`);
-  await proxy.close();
+  const most = 1 + Math.floor((Date.now() - startMs) / 1_000);
+  assert.ok(proxy.seen.length - 1 <= most, `${proxy.seen.length - 1} reads for ten questions, ${most} would do`);
 });
 
 test('the variables and the binding of its wrangler.toml are all that it needs', async () => {
