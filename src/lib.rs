@@ -45,6 +45,9 @@
 //! another store implements [`Store`]. Nothing here is [`Send`]: one thread does it all. [`init`] starts a new
 //! group without waiting, and belongs into no start script.
 //!
+//! On Cloudflare's Workers, beside crate `worker`, feature `workerd` brings a host made of a Worker's globals, R2 bindings
+//! as a store, and the Worker's variables; `examples/rust-worker` in the repository is a whole Worker.
+//!
 //! # Layers
 //!
 //! Imports point down only: [`lease`], [`host`], [`request`], [`clock`] and [`config`] know next to nobody; [`age`] and
@@ -66,6 +69,7 @@ pub mod election;
 #[cfg(all(target_arch = "wasm32", feature = "figures"))]
 pub mod figures;
 pub mod host;
+pub mod isolate;
 pub mod job;
 pub mod json;
 pub mod lead;
@@ -87,6 +91,7 @@ pub mod slots;
 pub mod status;
 pub mod store;
 pub mod tick;
+pub mod timers;
 pub mod vars;
 
 #[cfg(all(target_arch = "wasm32", feature = "npm"))]
@@ -101,6 +106,8 @@ pub mod task;
 pub mod web;
 #[cfg(all(target_arch = "wasm32", feature = "worker"))]
 pub mod worker;
+#[cfg(all(target_arch = "wasm32", feature = "workerd"))]
+pub mod workerd;
 
 pub use checkpoint::{Checkpoint, CheckpointError, Owner, Refusal};
 pub use config::{Config, ConfigError, Follow, Settings};

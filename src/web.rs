@@ -17,6 +17,7 @@ use crate::json::{self, Object, Writer};
 use crate::prelude::*;
 use crate::request::{Body, Request, Response};
 use crate::store::s3::ANSWER_HEADERS;
+use crate::timers::{Due, Timers};
 
 #[wasm_bindgen]
 extern "C" {
@@ -164,39 +165,20 @@ impl Drop for Begun {
 /// The JavaScript runtime. Cheap to clone; clones share the pending timers.
 #[derive(Clone)]
 pub struct Web {
-    clock: HostClock,
     link: Rc<Link>,
-    pending: Rc<RefCell<Pending>>,
+    timers: Timers,
 }
-
-/// The timers that were set and have not fired: when each is due on the one clock.
-#[derive(Default)]
-struct Pending {
-    due_ms: Vec<u64>,
-    /// How many timers fired before their due time by a single clock, which then stepped back (S11).
-    early: u32,
-}
-
-/// What a timer's own rounding may take off, in milliseconds.
-const TIMER_ROUNDING_MS: u64 = 2;
 
 impl Web {
     /// The runtime behind this link.
     pub fn new(link: Rc<Link>) -> Self {
-        let clock = Self::clock_of(&link.host);
-        Self { clock, link, pending: Rc::default() }
+        let timers = Timers::new(Self::clock_of(&link.host));
+        Self { link, timers }
     }
 
     /// What clocks a runtime has: Workers have one, which stands still between I/O (S11).
     pub fn clock_of(host: &JsHost) -> HostClock {
         if host.single_clock() { HostClock::One } else { HostClock::Two }
-    }
-
-    fn mono_ms(&self) -> u64 {
-        match self.clock {
-            HostClock::One => date_now() as u64,
-            HostClock::Two => performance_now() as u64,
-        }
     }
 
     /// Asks for credentials; `fresh` if the ones that were given last have been refused.
@@ -222,6 +204,13 @@ impl Web {
     }
 }
 
+fn mono_ms(clock: HostClock) -> u64 {
+    match clock {
+        HostClock::One => date_now() as u64,
+        HostClock::Two => performance_now() as u64,
+    }
+}
+
 /// Method, URL and headers as JSON.
 fn request_head(request: &Request) -> String {
     let mut headers = Writer::new();
@@ -235,12 +224,7 @@ fn request_head(request: &Request) -> String {
 
 impl Host for Web {
     fn now(&self) -> Now {
-        let mono_ms = self.mono_ms();
-        let wall_ms = date_now() as u64;
-        let pending = self.pending.borrow();
-        let due_ms = pending.due_ms.iter().min().copied();
-        let held = self.clock == HostClock::One && due_ms == Some(mono_ms);
-        Now { mono_ms, wall_ms, held, early_timers: pending.early }
+        self.timers.now(mono_ms(self.timers.clock()), date_now() as u64)
     }
 
     async fn sleep(&self, ms: u64) {
@@ -279,25 +263,16 @@ impl Host for Web {
 /// A pending timer, given back when dropped.
 struct Timer {
     begun: Begun,
-    web: Web,
-    due_ms: u64,
-    fired: bool,
+    clock: HostClock,
+    due: Option<Due>,
 }
 
 impl Timer {
     fn start(web: &Web, ms: u64) -> Self {
-        let due_ms = web.mono_ms() + ms;
-        web.pending.borrow_mut().due_ms.push(due_ms);
+        let clock = web.timers.clock();
+        let due = Some(web.timers.set(mono_ms(clock) + ms));
         let begun = web.link.begin(|host, id| host.sleep(id, ms as f64));
-        Self { begun, web: web.clone(), due_ms, fired: false }
-    }
-
-    /// From here on the clock is not held at this timer's due time any more.
-    fn forget(&self) {
-        let mut pending = self.web.pending.borrow_mut();
-        if let Some(at) = pending.due_ms.iter().position(|due_ms| *due_ms == self.due_ms) {
-            pending.due_ms.swap_remove(at);
-        }
+        Self { begun, clock, due }
     }
 }
 
@@ -306,20 +281,9 @@ impl Future for Timer {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         Pin::new(&mut self.begun).poll(context).map(|_| {
-            self.fired = true;
-            self.forget();
-            let early = self.web.mono_ms() + TIMER_ROUNDING_MS < self.due_ms;
-            if early && self.web.clock == HostClock::One {
-                self.web.pending.borrow_mut().early += 1;
+            if let Some(due) = self.due.take() {
+                due.fired(mono_ms(self.clock));
             }
         })
-    }
-}
-
-impl Drop for Timer {
-    fn drop(&mut self) {
-        if !self.fired {
-            self.forget();
-        }
     }
 }

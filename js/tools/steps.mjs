@@ -7,6 +7,7 @@ import { recordNode, recordPassed, suiteFlags } from './outcomes.mjs';
 import { packageChecks } from './package.mjs';
 import { HOST_NODE, NODE_24, ROOT, inRoot } from './paths.mjs';
 import { PlainError, seconds } from './run.mjs';
+import { buildRustWorkers } from './rust-worker.mjs';
 import { runtimes } from './runtimes.mjs';
 import { scenarios } from './scenarios.mjs';
 import { withStore } from './seaweed.mjs';
@@ -32,6 +33,7 @@ export const STEPS = [
   { name: 'wasm', what: "the stores' conformance list, in wasm", run: wasm },
   { name: 'node', what: "the npm package on this machine's Node", run: () => nodeTests(HOST_NODE, 'tests/js') },
   { name: 'rust', what: "the crate's documentation, and the native example beside a Node member", run: rust },
+  { name: 'rust-worker', what: 'the example of a Rust Worker, and what it stands on, in workerd', run: rustWorker },
   { name: 'worker', what: 'the Worker in workerd', run: () => nodeTests(NODE_24, 'tests/worker') },
   { name: 'package', what: 'the package as it is installed: checkers, import, require, bundles, unref, providers', run: () => onPacked(packageChecks) },
   { name: 'runtimes', what: 'one suite on Node, Node 24, Deno, Bun and workerd', run: () => onPacked(runtimes) },
@@ -107,6 +109,7 @@ async function clippy() {
   for (const feature of ['npm', 'worker', 'figures']) {
     await cargo(['clippy', '--locked', ...WASM, '--no-default-features', '--features', feature, '--', '-D', 'warnings']);
   }
+  await cargo(['clippy', '--locked', ...WASM, '--features', 'workerd', '--', '-D', 'warnings']);
 }
 
 async function native() {
@@ -156,13 +159,20 @@ async function onPacked(work) {
 }
 
 async function rust() {
-  await cargo(['doc', '--locked', '--no-deps'], { RUSTDOCFLAGS: '-D warnings' });
+  for (const more of [[], [...WASM, '--features', 'workerd']]) {
+    await cargo(['doc', '--locked', '--no-deps', ...more], { RUSTDOCFLAGS: '-D warnings' });
+  }
   await cargo(['build', '--locked', '--example', 'native']);
   await build(['npm']);
   await withStore(async (env) => {
     await cargoTests(['native'], [], env);
     await command(process.execPath, ['--test', 'tests/native/members.test.mjs'], env);
   });
+}
+
+async function rustWorker() {
+  await buildRustWorkers();
+  await withStore((env) => command(NODE_24, ['--test', ...testsIn('tests/rust-worker')], env));
 }
 
 // Those that can break without another step seeing it, and that a busy machine measures well enough.

@@ -1,0 +1,142 @@
+//! What one isolate of a Worker knows from one event to the next, which is no more than it takes to answer
+//! `GET /health/leadership`: no authority ever comes from here.
+
+use alloc::rc::Rc;
+use core::cell::{Cell, RefCell};
+use core::pin::pin;
+
+use futures::future::{Either, select};
+
+use crate::config::Config;
+use crate::driver::{Handle, Host};
+use crate::lease::Reading;
+use crate::peer::{self, HealthAnswer};
+use crate::prelude::*;
+use crate::store::{Answer, Facts, Operation, Outcome, Store};
+
+/// How long a failed read answers questions from peers, in milliseconds: the store may be well again soon.
+const KEEP_FAILURE_MS: u64 = 1_000;
+
+/// The electors that run in this isolate and the record as it was read last.
+pub struct Isolate<H> {
+    /// Each with the clock that it is driven by.
+    running: RefCell<Vec<(Handle, H)>>,
+    /// The record: of which store and group, when it was asked for, and what came.
+    seen: RefCell<Option<(String, u64, Answer)>>,
+    /// When a read of the record left that has not come back: the questions are public, and one read is enough.
+    asked_ms: Cell<Option<u64>>,
+}
+
+impl<H> Default for Isolate<H> {
+    fn default() -> Self {
+        Self { running: RefCell::default(), seen: RefCell::default(), asked_ms: Cell::default() }
+    }
+}
+
+/// An elector that runs in an isolate until this is dropped.
+#[must_use]
+pub struct Running<H> {
+    isolate: Rc<Isolate<H>>,
+    session: String,
+}
+
+impl<H> Drop for Running<H> {
+    fn drop(&mut self) {
+        let mut running = self.isolate.running.borrow_mut();
+        running.retain(|(handle, _)| session_of(handle) != self.session);
+    }
+}
+
+fn session_of(handle: &Handle) -> String {
+    handle.with(|election| election.session().to_owned())
+}
+
+impl<H: Host + Clone> Isolate<H> {
+    /// An elector begins to run in this isolate.
+    pub fn runs(self: &Rc<Self>, elector: &Handle, host: &H) -> Running<H> {
+        self.running.borrow_mut().push((elector.clone(), host.clone()));
+        Running { isolate: Rc::clone(self), session: session_of(elector) }
+    }
+
+    /// The answer to `GET /health/leadership`: of an elector that runs here and leads, or of the store's record, which
+    /// is read at most once per `frequentInterval`. `host` is the asking event's own.
+    pub async fn health<S: Store>(&self, config: &Config, store: &S, host: &H) -> HealthAnswer {
+        let here: Vec<(Handle, H)> = self.running.borrow().clone();
+        for (elector, clock) in &here {
+            let now = clock.now();
+            let answer = elector.with(|election| peer::answer(election, now));
+            if answer.status == 200 {
+                return answer;
+            }
+        }
+        let sessions: Vec<String> = here.iter().map(|(elector, _)| session_of(elector)).collect();
+        let (at_ms, answer) = self.read(config, store, host).await;
+        let facts = answer.facts;
+        let kept_ms = host.now().wall_ms.saturating_sub(at_ms);
+        let age_ms = match (facts.date_ms, facts.last_modified_ms) {
+            // An answer out of somebody's cache says nothing of now (S6).
+            _ if facts.relayed => None,
+            (Some(date_ms), Some(modified_ms)) => {
+                Some(date_ms.saturating_sub(modified_ms).saturating_add(kept_ms))
+            }
+            _ => None,
+        };
+        match &answer.outcome {
+            // A session of ours that is here and has no authority speaks for its own record.
+            Outcome::Found { reading: Reading::Lease(lease), .. }
+                if lease.session.as_ref().is_some_and(|session| sessions.contains(session)) =>
+            {
+                HealthAnswer::not_leading()
+            }
+            Outcome::Found { version, reading: Reading::Lease(lease) } => peer::answer_from_store(
+                &config.lockfile_path,
+                &config.server_id,
+                version,
+                lease,
+                age_ms,
+                config.leader_timeout_ms,
+            ),
+            _ => HealthAnswer::not_leading(),
+        }
+    }
+
+    /// The record as the store has it and when it was asked for.
+    async fn read<S: Store>(&self, config: &Config, store: &S, host: &H) -> (u64, Answer) {
+        let now_ms = host.now().wall_ms;
+        let place = [&store.describe(), " ", &config.lockfile_path].concat();
+        let nothing = || (now_ms, Answer { outcome: Outcome::Missing, facts: Facts::default() });
+        let within =
+            |since_ms: u64, ms: u64| now_ms.checked_sub(since_ms).is_some_and(|age_ms| age_ms < ms);
+        let asking = self.asked_ms.get();
+        let asking = asking.is_some_and(|asked_ms| within(asked_ms, config.request_timeout_ms));
+        if let Some((from, at_ms, answer)) = &*self.seen.borrow()
+            && *from == place
+        {
+            let known = matches!(answer.outcome, Outcome::Found { .. } | Outcome::Missing);
+            let kept_ms = if known { config.frequent_interval_ms } else { KEEP_FAILURE_MS };
+            // While the next one is on its way the last one serves a little longer; its age counts on.
+            let kept_ms = kept_ms + if asking { config.request_timeout_ms } else { 0 };
+            if within(*at_ms, kept_ms) {
+                return (*at_ms, answer.clone());
+            }
+        }
+        // What another event has begun can't be waited for in this one.
+        if asking {
+            return nothing();
+        }
+        self.asked_ms.set(Some(now_ms));
+        let (read, late) = (
+            pin!(store.perform(Operation::Read { unless: None })),
+            pin!(host.sleep(config.request_timeout_ms)),
+        );
+        let read = select(read, late).await;
+        self.asked_ms.set(None);
+        match read {
+            Either::Left((answer, _)) => {
+                *self.seen.borrow_mut() = Some((place, now_ms, answer.clone()));
+                (now_ms, answer)
+            }
+            Either::Right(_) => nothing(),
+        }
+    }
+}

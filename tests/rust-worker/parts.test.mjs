@@ -1,0 +1,149 @@
+import assert from 'node:assert/strict';
+import http from 'node:http';
+import { after, before, test } from 'node:test';
+import { bucketOptions, credentials, until } from '../js/bucket.mjs';
+import { startWorkerd } from './isolates.mjs';
+
+const VARIABLES = {
+  EDGELECT_ENDPOINT: bucketOptions.endpoint,
+  EDGELECT_BUCKET: bucketOptions.bucket,
+  EDGELECT_ACCESS_KEY_ID: credentials.accessKeyId,
+  EDGELECT_SECRET_ACCESS_KEY: credentials.secretAccessKey,
+};
+
+let workerd;
+let server;
+let served = [];
+
+const call = async (name, ...given) => {
+  const answer = await workerd.isolates[0].ask(`/${name}`, { method: 'POST', body: JSON.stringify(given) });
+  const text = await answer.text();
+  assert.equal(answer.status, 200, `${name}: ${text}\n${workerd.logged()}`);
+  return text;
+};
+
+before(async () => {
+  workerd = await startWorkerd({ entry: 'parts.js', wasm: 'parts', bindings: VARIABLES });
+  server = http.createServer((request, response) => {
+    const chunks = [];
+    served.push({ request, response, body: () => Buffer.concat(chunks).toString() });
+    request.on('data', (chunk) => chunks.push(chunk)).on('end', () => {
+      if (request.url === '/found') response.writeHead(200, { etag: '"v1"' }).end('body');
+      if (request.url === '/moved') response.writeHead(307, { location: '/found' }).end();
+      // Ten times what is asked for, and no end.
+      if (request.url === '/stalled') response.writeHead(200).write('x');
+      if (request.url === '/endless') response.writeHead(200).write('x'.repeat(1_000_000));
+    });
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+});
+
+after(() => {
+  server.closeAllConnections();
+  server.close();
+});
+
+const at = (path) => `http://127.0.0.1:${server.address().port}${path}`;
+
+test('an R2 binding conforms: every behaviour that a store must have', async () => {
+  assert.equal(await call('conformR2', '$bucket'), '19');
+});
+
+test('a bucket over the host\'s fetch conforms', async () => {
+  assert.equal(await call('conformS3', '$env'), '19');
+});
+
+test('what is in a bucket is judged: nothing, a record with its version and its time, and too much of it', async () => {
+  const bucket = await workerd.bucket();
+  assert.match(await call('readR2', '$bucket', 'none'), /^Answer { outcome: Missing, .*last_modified_ms: None/);
+  const { httpEtag, uploaded } = await bucket.put('lease', JSON.stringify({ leaderID: 'a', leaseMs: 15_000 }));
+  const found = await call('readR2', '$bucket', 'lease');
+  assert.ok(found.includes(`Version(${JSON.stringify(httpEtag)})`) && found.includes('leader_id: "a"'), found);
+  assert.ok(found.includes(`date_ms: None, last_modified_ms: Some(${uploaded.getTime()})`), found);
+  await bucket.put('large', 'x'.repeat(10_000_000));
+  assert.match(await call('readR2', '$bucket', 'large'), /Unreadable\(TooLarge, None\)/);
+  assert.match(await call('large'), /Unreadable\(TooLarge, None\).* true$/);
+  assert.match(await call('failing'), /Unknown .*key \\?"a\\?": read: get: internal error \(10001\)/);
+  assert.match(await call('readR2', { get: 'no' }, 'a'), /^bucket = \(no bucket\): must be an R2 bucket, bound by/);
+});
+
+test('a request goes out as it is, once, and its answer comes back', async () => {
+  served = [];
+  assert.equal(await call('fetch', at('/found'), 'the body', 100), '200 4 false Some("\\"v1\\"") None');
+  const [{ request, body }] = served;
+  assert.deepEqual([request.method, request.headers['x-test'], request.headers['content-type'], body()], ['PUT', 'as it is', undefined, 'the body']);
+  assert.equal(await call('fetch', at('/moved'), '', 100), '307 0 false None Some("/found")');
+  assert.deepEqual(served.map((one) => one.request.url), ['/found', '/moved'], 'no redirect is followed');
+});
+
+/** Calls a function whose event waits for us afterwards; its first connection must have ended by then. */
+const endsConnection = async (name, ...given) => {
+  served = [];
+  const calling = call(name, ...given, at('/wait'));
+  const waiting = await until(() => served.find(({ request }) => request.url === '/wait'));
+  await until(() => served[0].response.closed);
+  waiting.response.end();
+  return calling;
+};
+
+test('of a body without an end no more is read than was asked for, and its connection ends', async () => {
+  assert.equal(await endsConnection('fetchThenWait', at('/endless'), 100_000), '200 100000 true None None');
+});
+
+test('a request that is dropped ends its connection, before its answer and within it', async () => {
+  assert.equal(await endsConnection('fetchForThenWait', at('/silent'), 200), 'false');
+  assert.equal(await endsConnection('fetchForThenWait', at('/stalled'), 1_000), 'false');
+});
+
+test('an error is short, and quotes neither an address nor a signature', async () => {
+  const closed = await call('fetch', 'http://127.0.0.1:1/', '', 10);
+  assert.ok(closed.length > 5 && closed.length <= 200 && !closed.includes('127.0.0.1'), closed);
+  assert.equal(await call('refused', `broken ${'x'.repeat(1_000)}`), `broken ${'x'.repeat(193)}`);
+  for (const text of ['Authorization: a', 'X-Amz-Signature', 'at https://bucket.example/key']) {
+    assert.equal(await call('refused', text), 'an error whose text is not shown, because it quotes the request');
+  }
+});
+
+test('a timer fires no earlier than asked, and one that is dropped is given back', async () => {
+  const [, slept] = /^slept (\d+) false 0 0$/.exec(await call('countedSleep', 200, 60_000)) ?? [];
+  assert.ok(slept >= 200 && slept < 2_000, slept);
+  const [, dropped] = /^dropped (\d+) false 0 0$/.exec(await call('countedSleep', 60_000, 100)) ?? [];
+  assert.ok(dropped >= 100 && dropped < 2_000, dropped);
+});
+
+test('a clock that stands at the due time of a pending timer is held, and one that it precedes has stepped back', async () => {
+  assert.equal(await call('held'), 'false 0, false 0, true 0, false 0, false 1, false 1');
+});
+
+test('random bytes differ, and in the global scope there are none', async () => {
+  const [one, other] = [await call('random'), await call('random')];
+  assert.match(one, /^[0-9a-f]{32}$/);
+  assert.notEqual(one, other);
+  assert.match(await call('globalRandom'), /global scope/);
+});
+
+test('settings come from variables of any kind, always for one clock, and a wrong one is named', async () => {
+  const settings = await call('settings', { EDGELECT_LOCKFILE_PATH: 'a/b', EDGELECT_LEADER_TIMEOUT: 20_000, EDGELECT_SERVER_ID: 'w' });
+  assert.match(settings, /"lockfilePath":"a\/b".*"leaderTimeout":20000.* One$/);
+  for (const [given, said] of [
+    [{}, /^EDGELECT_LOCKFILE_PATH = /],
+    [{ EDGELECT_LOCKFILE_PATH: null }, /^EDGELECT_LOCKFILE_PATH = /],
+    [{ EDGELECT_LOCKFILE_PATH: ['a'] }, /^EDGELECT_LOCKFILE_PATH = /],
+    [{ EDGELECT_LOCKFILE_PATH: 'a', EDGELECT_LEADER_TIMEOUT: 1.5 }, /^EDGELECT_LEADER_TIMEOUT = .*whole number/],
+    [{ EDGELECT_LOCKFILE_PATH: 'a', EDGELECT_PEER_MODE: 'perhaps' }, /^EDGELECT_PEER_MODE = .*true or false/],
+  ]) {
+    assert.match(await call('settings', given), said);
+  }
+});
+
+test('a Worker has one store: the binding, or the bucket that the variables name', async () => {
+  const bound = '$env';
+  assert.match(await call('store', bound), /^S3 bucket /, 'an endpoint beside the binding is the choice');
+  const { EDGELECT_ENDPOINT, ...amazon } = VARIABLES;
+  assert.match(await call('store', { ...amazon, EDGELECT_REGION: 'eu-central-1' }), /^S3 bucket .*amazonaws/);
+  assert.match(await call('store', {}), /^EDGELECT_R2 = \(not bound\): bind an R2 bucket/);
+  assert.match(await call('store', { EDGELECT_R2: 'a bucket' }), /^EDGELECT_R2 = \(no bucket\)/);
+  assert.match(await call('store', { EDGELECT_R2: {}, EDGELECT_BUCKET: 'other' }), /^EDGELECT_BUCKET = .*two stores make two leaders/);
+  const { EDGELECT_SECRET_ACCESS_KEY, ...unsigned } = VARIABLES;
+  assert.match(await call('store', { ...unsigned, EDGELECT_SECRET_ACCESS_KEY: ['hidden'] }), /^EDGELECT_SECRET_ACCESS_KEY = \(not shown\)/);
+});

@@ -1,0 +1,161 @@
+//! The parts of `edgelect::workerd` for `parts.js`, which runs them in workerd.
+
+#[path = "../../conformance/mod.rs"]
+mod conformance;
+
+use std::cell::Cell;
+use std::pin::pin;
+
+use conformance::Traits;
+use edgelect::request::Request;
+use edgelect::store::{Operation, Store};
+use edgelect::workerd::{R2Store, Workerd, config, variables};
+use edgelect::{Host, S3Store};
+use futures::future::{Either, select};
+use wasm_bindgen::prelude::*;
+
+#[wasm_bindgen]
+extern "C" {
+    #[wasm_bindgen(js_namespace = console)]
+    fn error(text: &str);
+}
+
+thread_local! {
+    static KEYS: Cell<u32> = const { Cell::new(0) };
+}
+
+#[wasm_bindgen(start)]
+fn start() {
+    std::panic::set_hook(Box::new(|panic| error(&panic.to_string())));
+}
+
+fn fresh_key() -> String {
+    KEYS.with(|keys| keys.set(keys.get() + 1));
+    format!("parts/{}.json", KEYS.with(Cell::get))
+}
+
+/// How many behaviours the R2 binding has shown.
+#[wasm_bindgen(js_name = conformR2)]
+pub async fn conform_r2(bucket: JsValue) -> usize {
+    let traits = Traits { tells_time: false, versions_are_hashes: true };
+    let store = || R2Store::new(bucket.clone(), &fresh_key()).expect("it is a bucket");
+    conformance::check(traits, store).await
+}
+
+/// How many behaviours the bucket that the variables name has shown over the host's `fetch`.
+#[wasm_bindgen(js_name = conformS3)]
+pub async fn conform_s3(env: JsValue) -> usize {
+    let traits = Traits { tells_time: true, versions_are_hashes: true };
+    let get = variables(&env);
+    let random = hex(&Workerd::new().random().expect("an event has randomness"));
+    let store = || {
+        let key = format!("{random}/{}", fresh_key());
+        S3Store::from_vars(get.clone(), &key, Workerd::new()).expect("the variables name a bucket")
+    };
+    conformance::check(traits, store).await
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What one read of a binding brings.
+#[wasm_bindgen(js_name = readR2)]
+pub async fn read_r2(bucket: JsValue, key: String) -> String {
+    match R2Store::new(bucket, &key) {
+        Ok(store) => format!("{:?}", store.perform(Operation::Read { unless: None }).await),
+        Err(error) => error.message(),
+    }
+}
+
+/// One request of the host's: status, length of the body, whether it was cut, and two headers; or the error.
+#[wasm_bindgen]
+pub async fn fetch(url: String, body: String, limit: usize) -> String {
+    let mut request = Request::new(if body.is_empty() { "GET" } else { "PUT" }, url);
+    request.set("x-test", "as it is".to_owned());
+    request.body = body.into_bytes();
+    match Workerd::new().fetch(request, limit).await {
+        Ok(answer) => format!(
+            "{} {} {} {:?} {:?}",
+            answer.status,
+            answer.body.bytes.len(),
+            answer.body.truncated,
+            answer.header("etag"),
+            answer.header("location"),
+        ),
+        Err(problem) => problem,
+    }
+}
+
+/// A request that is dropped after `ms`.
+#[wasm_bindgen(js_name = fetchFor)]
+pub async fn fetch_for(url: String, ms: u64) -> bool {
+    let host = Workerd::new();
+    let fetching = pin!(host.fetch(Request::new("GET", url), 1_000_000));
+    matches!(select(fetching, pin!(host.sleep(ms))).await, Either::Left(_))
+}
+
+/// Sets a timer of `ms`, which is pending until the next call of this function is polled; says what the clock
+/// looked like at each stage.
+#[wasm_bindgen]
+pub async fn sleep(ms: u64, stop_after_ms: u64) -> String {
+    let host = Workerd::new();
+    let before = host.now();
+    let ended = match select(pin!(host.sleep(ms)), pin!(host.sleep(stop_after_ms))).await {
+        Either::Left(_) => "slept",
+        Either::Right(_) => "dropped",
+    };
+    let after = host.now();
+    format!("{ended} {} {} {}", after.mono_ms - before.mono_ms, after.held, after.early_timers)
+}
+
+/// A host with one timer pending, for a clock that the test moves.
+#[wasm_bindgen]
+pub struct Held(Workerd);
+
+#[wasm_bindgen]
+impl Held {
+    #[wasm_bindgen(constructor)]
+    #[allow(clippy::new_without_default)] // JavaScript makes it.
+    pub fn new() -> Self {
+        Self(Workerd::new())
+    }
+
+    /// Ends with the timer.
+    pub fn sleep(&self, ms: u64) -> js_sys::Promise {
+        let host = self.0.clone();
+        js_sys::futures::future_to_promise(async move {
+            host.sleep(ms).await;
+            Ok(JsValue::UNDEFINED)
+        })
+    }
+
+    /// Whether the clock is held, and how often it stepped back under a timer.
+    pub fn now(&self) -> String {
+        let now = self.0.now();
+        assert_eq!(now.mono_ms, now.wall_ms, "there is one clock");
+        format!("{} {}", now.held, now.early_timers)
+    }
+}
+
+/// Randomness, or why there is none.
+#[wasm_bindgen]
+pub fn random() -> String {
+    Workerd::new().random().map_or_else(|problem| problem, |bytes| hex(&bytes))
+}
+
+/// The settings in force, or the error.
+#[wasm_bindgen]
+pub fn settings(env: JsValue) -> String {
+    match config(variables(&env)) {
+        Ok(config) => format!("{} {:?}", config.to_json(), config.clock),
+        Err(error) => error.message(),
+    }
+}
+
+/// What a Worker's variables name: a store, or the error.
+#[wasm_bindgen]
+pub fn store(env: JsValue) -> String {
+    let store = edgelect::workerd::AnyStore::from_env(&env, "key", &Workerd::new());
+    store.map_or_else(|error| error.message(), |store| store.describe())
+}
