@@ -11,11 +11,16 @@ const README = fs.readFileSync(inRoot('README.md'), 'utf8');
 const REPORT = 'export const writeReport = ({ token, signal }) => console.log(`wrote as term ${token}, aborted: ${signal.aborted}`);\n';
 const REPLAY = 'npm run prove -- --seed core:7';
 const DENO_RUN = 'deno run --allow-env --allow-net=ACCOUNT.r2.cloudflarestorage.com lead.mjs';
+/** A group whose slots were claimed and done up to long ago. */
+const RAN_BEFORE = {
+  leaderID: 'before', lastUpdated: '0001-01-01T00:00:00Z', term: 1, session: 'before', sequence: 1, leaseMs: 15000,
+  acquired: '2026-01-01T00:00:00Z', slot: 1767225600000, slotDone: true, format: 1,
+};
 /** Every command in the README, and which step of `npm test` runs it. */
 const COMMANDS = {
   'npx edgelect demo': 'node', 'npm start': 'demo', 'npm start -- --once': 'demo', 'npm test': 'all of them', [REPLAY]: 'readme',
   'npm install edgelect': 'package', 'node lead.mjs': 'readme', [DENO_RUN]: 'readme', 'bun add edgelect': 'package', 'bun lead.mjs': 'readme',
-  'npm run prove': 'readme', 'npm run scenarios': 'scenarios', 'wrangler deploy': 'size', 'npm run figures -- NAME': 'figures',
+  'npm run dev': 'worker', 'wrangler dev': 'worker', 'npm run prove': 'readme', 'npm run scenarios': 'scenarios', 'wrangler deploy': 'size', 'npm run figures -- NAME': 'figures',
 };
 
 const blocks = (kind) => [...README.matchAll(/^```(\w*)\n(.*?)^```$/gms)].filter(([, found]) => found === kind).map(([, , text]) => text);
@@ -97,8 +102,7 @@ function onDeno(place, snippet) {
 async function onWorkers(place, snippet) {
   // Loaded here: whoever lists the steps of a test has no packages yet.
   const { Miniflare, convertV4MiniflareOptions } = await import('miniflare');
-  const { endpoint, bucket, credentials } = place.store;
-  const cwd = folderFor(place, 'worker', snippet.replace("bucket: 'jobs'", `bucket: '${bucket}'`));
+  const cwd = folderFor(place, 'worker', snippet);
   fs.writeFileSync(path.join(cwd, 'wrangler.toml'), 'name = "snippet"\nmain = "lead.mjs"\ncompatibility_date = "2026-11-01"\n');
   await runWell(NODE_24, [WRANGLER, 'deploy', '--dry-run', '--outdir', 'out'], { cwd, env: { ...cleanEnv(), ...QUIET_AND_OFFLINE, HOME: cwd } });
   const out = path.join(cwd, 'out');
@@ -108,10 +112,12 @@ async function onWorkers(place, snippet) {
   const worker = new Miniflare(convertV4MiniflareOptions({
     modules: files.map((name) => ({ type: name.endsWith('.wasm') ? 'CompiledWasm' : 'ESModule', path: path.join(out, name) })),
     modulesRoot: out, compatibilityDate: '2026-11-01',
-    bindings: { ENDPOINT: endpoint, KEY_ID: credentials.accessKeyId, SECRET: credentials.secretAccessKey },
+    r2Buckets: ['BUCKET'],
     handleStructuredLogs: ({ message }) => (logged += `${message}\n`),
   }));
   try {
+    // The first slot of a new group would be left out.
+    await (await worker.getR2Bucket('BUCKET')).put('leader/report.json', JSON.stringify(RAN_BEFORE));
     const { outcome } = await (await worker.getWorker()).scheduled({ cron: '* * * * *', scheduledTime: new Date() });
     if (outcome !== 'ok') throw new PlainError(`the trigger ended with ${outcome}: ${logged}`);
   } finally {

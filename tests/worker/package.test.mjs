@@ -6,7 +6,7 @@ import { Miniflare, convertV4MiniflareOptions } from 'miniflare';
 import { bucketOptions, credentials, freshKey, getLease } from '../js/bucket.mjs';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
-const MODULES = ['workerd', 'elector', 'engine', 'host', 'credentials', 'errors', 'storage', 'r2', 'slots', 'dist/edgelect'].map((name) => `js/${name}.js`);
+const MODULES = ['workerd', 'elector', 'engine', 'host', 'credentials', 'errors', 'storage', 'r2', 'checkpoint', 'slots', 'dist/edgelect'].map((name) => `js/${name}.js`);
 
 const started = (entry, more) => new Miniflare(convertV4MiniflareOptions({
   modules: [
