@@ -70,21 +70,22 @@ export interface GroupEnv {
 
   /** The one trigger that the group is for, as in `crons` of wrangler.toml. Default every trigger. */
   EDGELECT_CRON?: string;
-  /** Where the job of a slot is reached, if not by the binding `JOB`. */
+  /** Where the job of a slot is called, instead of the binding `JOB`: `https://…`, on loopback also `http://…`. Without both
+   * a tick leads and parks. */
   EDGELECT_JOB_URL?: string;
-  /** Signs what the job is sent; a secret. */
+  /** Signs the call as Standard Webhooks does: `whsec_` and Base64 of 24 to 64 random bytes. A secret. */
   EDGELECT_JOB_SECRET?: string;
-  /** How long a job may take. */
+  /** How long a job may take. 1000 to 840000, default 180000. */
   EDGELECT_JOB_TIMEOUT?: NumberVariable;
   /** What becomes of a slot that died. Default `atMostOnce`. */
   EDGELECT_POLICY?: 'atMostOnce' | 'atLeastOnce';
-  /** What becomes of slots that nobody claimed. Default `skip`. */
+  /** What becomes of slots that nobody claimed; needs a period. Default `skip`; with `atLeastOnce` and a period `all`. */
   EDGELECT_MISSED?: 'skip' | 'latest' | 'all';
-  /** The time between two slots. */
+  /** From one slot to the next; at least `leaderTimeout`. */
   EDGELECT_PERIOD?: NumberVariable;
-  /** How often a failed job is tried. */
+  /** With `atLeastOnce`: after how many failures of its job a slot is given up. 1 to 100, default 3. */
   EDGELECT_ATTEMPTS?: NumberVariable;
-  /** How long one trigger may take for its job. */
+  /** How long to wait for a lease that somebody else holds. Default `EDGELECT_SUSTAIN`. */
   EDGELECT_BUDGET?: NumberVariable;
 }
 
