@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHmac, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { after, test } from 'node:test';
 import { getLease, putObject, until } from '../js/bucket.mjs';
@@ -64,6 +65,26 @@ test('c54 a slot calls its job once, with slot and token, whatever number of tri
   assert.deepEqual([lease.slot, lease.slotDone, lease.slotResult], [slot(1).getTime(), true, 'ok 200']);
   assert.deepEqual([...(await outcomes(pair[0], 2)), ...(await outcomes(pair[1], 3))].sort(), ['done', 'taken', 'taken', 'taken', 'taken']);
   assert.equal(pair.some((worker) => worker.logged().includes(secret)), false);
+});
+
+test('the check that docs/crons.md shows takes a genuine call, and none that was changed or is old', async () => {
+  const page = readFileSync(new URL('../../docs/crons.md', import.meta.url), 'utf8');
+  const [, snippet] = /```js\n(const verified = .*?)```/s.exec(page);
+  const { verified } = await import(`data:text/javascript,${encodeURIComponent(`export ${snippet}`)}`);
+  const { asked, url } = await jobServer();
+  const secret = `whsec_${randomBytes(32).toString('base64')}`;
+  const worker = await isolate(await slotGroup({ EDGELECT_JOB_URL: url, EDGELECT_JOB_SECRET: secret }));
+  await worker.tick(slot(1));
+  const [{ headers, body }] = asked;
+  const sent = (more = {}, text = body) => new Request(url, { method: 'POST', body: text, headers: { ...headers, ...more } });
+  assert.equal((await verified(sent(), secret)).slot, slot(1).getTime());
+  const old = String(Number(headers['webhook-timestamp']) - 301);
+  for (const [request, key] of [
+    [sent({}, body.replace('"term":', '"term":1')), secret],
+    [sent({ 'webhook-id': 'slot_1_1' }), secret],
+    [sent({ 'webhook-timestamp': old }), secret],
+    [sent(), `whsec_${randomBytes(32).toString('base64')}`],
+  ]) await assert.rejects(verified(request, key), /not from edgelect/);
 });
 
 test('a job behind a service binding is called the same way', async () => {
