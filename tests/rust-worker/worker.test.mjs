@@ -72,7 +72,7 @@ const GROUP = {
 /** The record of a group whose slots were run until a minute ago. */
 const record = () => JSON.stringify({
   leaderID: 'nobody', lastUpdated: '0001-01-01T00:00:00Z', session: 'before', sequence: 1, term: 1, leaseMs: LEASE_MS, format: 1,
-  slot: Date.now() - 60_000, slotDone: true,
+  slot: Date.now() - 60_000, slotDone: true, acquired: '2026-11-21T06:00:00Z',
 });
 
 const STORES = {
