@@ -17,19 +17,45 @@ use crate::store::{Answer, Facts, Operation, Outcome, Store};
 /// How long a failed read answers questions from peers, in milliseconds: the store may be well again soon.
 const KEEP_FAILURE_MS: u64 = 1_000;
 
-/// The electors that run in this isolate and the record as it was read last.
+/// How many records an isolate keeps for questions: as many as one Worker has groups.
+const MOST_SEEN: usize = 16;
+
+/// The electors that run in this isolate and the records as they were read last.
 pub struct Isolate<H> {
     /// Each with the clock that it is driven by.
     running: RefCell<Vec<(Handle, H)>>,
-    /// The record: of which store and group, when it was asked for, and what came.
-    seen: RefCell<Option<(String, u64, Answer)>>,
+    /// The records that were asked for, the newest last.
+    seen: RefCell<Vec<Rc<Seen>>>,
+}
+
+/// A record as this isolate read it last.
+struct Seen {
+    /// Of which store and group.
+    place: String,
+    /// When it was asked for, and what came.
+    read: RefCell<Option<(u64, Answer)>>,
     /// When a read of the record left that has not come back: the questions are public, and one read is enough.
     asked_ms: Cell<Option<u64>>,
 }
 
 impl<H> Default for Isolate<H> {
     fn default() -> Self {
-        Self { running: RefCell::default(), seen: RefCell::default(), asked_ms: Cell::default() }
+        Self { running: RefCell::default(), seen: RefCell::default() }
+    }
+}
+
+impl<H> Isolate<H> {
+    fn seen(&self, place: String) -> Rc<Seen> {
+        let mut all = self.seen.borrow_mut();
+        if let Some(seen) = all.iter().find(|seen| seen.place == place) {
+            return Rc::clone(seen);
+        }
+        if all.len() == MOST_SEEN {
+            all.remove(0);
+        }
+        let seen = Rc::new(Seen { place, read: RefCell::default(), asked_ms: Cell::default() });
+        all.push(Rc::clone(&seen));
+        seen
     }
 }
 
@@ -58,10 +84,20 @@ impl<H: Host + Clone> Isolate<H> {
         Running { isolate: Rc::clone(self), session: session_of(elector) }
     }
 
-    /// The answer to `GET /health/leadership`: of an elector that runs here and leads, or of the store's record, which
-    /// is read at most once per `frequentInterval`. `host` is the asking event's own.
-    pub async fn health<S: Store>(&self, config: &Config, store: &S, host: &H) -> HealthAnswer {
-        let here: Vec<(Handle, H)> = self.running.borrow().clone();
+    /// The answer to `GET /health/leadership` for the group of `config`: of an elector that runs here and leads, or of
+    /// the store's record, which is read at most once per `frequentInterval`. `host` is the asking event's own; `bound`
+    /// says that the store is a binding of the platform whose clock `host` has too.
+    pub async fn health<S: Store>(
+        &self,
+        config: &Config,
+        store: &S,
+        host: &H,
+        bound: bool,
+    ) -> HealthAnswer {
+        let mut here: Vec<(Handle, H)> = self.running.borrow().clone();
+        here.retain(|(elector, _)| {
+            elector.with(|election| election.config().lockfile_path == config.lockfile_path)
+        });
         for (elector, clock) in &here {
             let now = clock.now();
             let answer = elector.with(|election| peer::answer(election, now));
@@ -71,16 +107,7 @@ impl<H: Host + Clone> Isolate<H> {
         }
         let sessions: Vec<String> = here.iter().map(|(elector, _)| session_of(elector)).collect();
         let (at_ms, answer) = self.read(config, store, host).await;
-        let facts = answer.facts;
-        let kept_ms = host.now().wall_ms.saturating_sub(at_ms);
-        let age_ms = match (facts.date_ms, facts.last_modified_ms) {
-            // An answer out of somebody's cache says nothing of now (S6).
-            _ if facts.relayed => None,
-            (Some(date_ms), Some(modified_ms)) => {
-                Some(date_ms.saturating_sub(modified_ms).saturating_add(kept_ms))
-            }
-            _ => None,
-        };
+        let age_ms = age_ms(config, answer.facts, at_ms, host.now().wall_ms, bound);
         match &answer.outcome {
             // A session of ours that is here and has no authority speaks for its own record.
             Outcome::Found { reading: Reading::Lease(lease), .. }
@@ -103,15 +130,13 @@ impl<H: Host + Clone> Isolate<H> {
     /// The record as the store has it and when it was asked for.
     async fn read<S: Store>(&self, config: &Config, store: &S, host: &H) -> (u64, Answer) {
         let now_ms = host.now().wall_ms;
-        let place = [&store.describe(), " ", &config.lockfile_path].concat();
+        let seen = self.seen([&store.describe(), " ", &config.lockfile_path].concat());
         let nothing = || (now_ms, Answer { outcome: Outcome::Missing, facts: Facts::default() });
         let within =
             |since_ms: u64, ms: u64| now_ms.checked_sub(since_ms).is_some_and(|age_ms| age_ms < ms);
-        let asking = self.asked_ms.get();
+        let asking = seen.asked_ms.get();
         let asking = asking.is_some_and(|asked_ms| within(asked_ms, config.request_timeout_ms));
-        if let Some((from, at_ms, answer)) = &*self.seen.borrow()
-            && *from == place
-        {
+        if let Some((at_ms, answer)) = &*seen.read.borrow() {
             let known = matches!(answer.outcome, Outcome::Found { .. } | Outcome::Missing);
             let kept_ms = if known { config.frequent_interval_ms } else { KEEP_FAILURE_MS };
             // While the next one is on its way the last one serves a little longer; its age counts on.
@@ -124,19 +149,40 @@ impl<H: Host + Clone> Isolate<H> {
         if asking {
             return nothing();
         }
-        self.asked_ms.set(Some(now_ms));
+        seen.asked_ms.set(Some(now_ms));
         let (read, late) = (
             pin!(store.perform(Operation::Read { unless: None })),
             pin!(host.sleep(config.request_timeout_ms)),
         );
         let read = select(read, late).await;
-        self.asked_ms.set(None);
+        seen.asked_ms.set(None);
         match read {
             Either::Left((answer, _)) => {
-                *self.seen.borrow_mut() = Some((place, now_ms, answer.clone()));
+                *seen.read.borrow_mut() = Some((now_ms, answer.clone()));
                 (now_ms, answer)
             }
             Either::Right(_) => nothing(),
         }
+    }
+}
+
+/// How old a record is that was read at `at_ms`, as far as an answer to a question may guess.
+fn age_ms(config: &Config, facts: Facts, at_ms: u64, now_ms: u64, bound: bool) -> Option<u64> {
+    match (facts.date_ms, facts.last_modified_ms) {
+        // An answer out of somebody's cache says nothing of now (S6).
+        _ if facts.relayed => None,
+        (Some(date_ms), Some(modified_ms)) => {
+            let kept_ms = now_ms.saturating_sub(at_ms);
+            Some(date_ms.saturating_sub(modified_ms).saturating_add(kept_ms))
+        }
+        // The binding has no `Date`, but its clock and this isolate's are both the platform's. The election must not
+        // compare them; an answer may, because it grants nothing and saves a read: where they are apart by less
+        // than storeSkew, a dead leader is called alive for no longer than that beyond its lease. To watch the
+        // version instead would call it alive for a whole lease from the first look of every new isolate.
+        (None, Some(modified_ms)) if bound => {
+            let ahead_ms = modified_ms.saturating_sub(now_ms);
+            (ahead_ms <= config.store_skew_ms).then(|| now_ms.saturating_sub(modified_ms))
+        }
+        _ => None,
     }
 }

@@ -11,25 +11,21 @@
 mod slot;
 
 use alloc::rc::Rc;
-use core::cell::{Cell, RefCell};
-use core::pin::pin;
 
-use futures::future::{Either, select};
 use wasm_bindgen::prelude::*;
 
 use crate::config::{Config, ConfigError, HostClock};
 use crate::custom::{AnyStore, CustomStore};
 use crate::driver::{self, Handle, Host};
+use crate::isolate::Isolate;
 use crate::job::{self, JobTarget};
 use crate::json::{self, Object, Writer};
-use crate::lease::Reading;
 use crate::peer::{self, HealthAnswer};
 use crate::prelude::*;
 use crate::remote::S3Store;
 use crate::request::Parts;
 use crate::sigv4::Credentials;
 use crate::slots::Schedule;
-use crate::store::{Answer, Facts, Operation, Outcome, Store};
 use crate::task::Task;
 use crate::tick;
 use crate::vars;
@@ -40,47 +36,6 @@ const SUSTAIN_MS: u64 = 57_000;
 
 /// A slot to check a schedule with that has no trigger yet.
 const SOME_SLOT_MS: u64 = 1;
-
-/// How long a failed read answers questions from peers, in milliseconds: the store may be well again soon.
-const KEEP_FAILURE_MS: u64 = 1_000;
-
-/// How many records an isolate keeps for questions: as many as one Worker has groups.
-const MOST_SEEN: usize = 16;
-
-/// What lives as long as this instance of the wasm.
-#[derive(Default)]
-struct Isolate {
-    /// The electors of the ticks that run in this isolate now, for questions that happen to land here, each
-    /// with the clock that it is driven by.
-    running: RefCell<Vec<(Handle, Web)>>,
-    /// The records that were asked for, the newest last.
-    seen: RefCell<Vec<Rc<Seen>>>,
-}
-
-/// A record as this isolate read it last.
-struct Seen {
-    /// Of which store.
-    place: String,
-    /// When, and what.
-    read: RefCell<Option<(u64, Answer)>>,
-    /// When a read of the record left that has not come back: the questions are public, and one read is enough.
-    asked_ms: Cell<Option<u64>>,
-}
-
-impl Isolate {
-    fn seen(&self, place: String) -> Rc<Seen> {
-        let mut all = self.seen.borrow_mut();
-        if let Some(seen) = all.iter().find(|seen| seen.place == place) {
-            return Rc::clone(seen);
-        }
-        if all.len() == MOST_SEEN {
-            all.remove(0);
-        }
-        let seen = Rc::new(Seen { place, read: RefCell::default(), asked_ms: Cell::default() });
-        all.push(Rc::clone(&seen));
-        seen
-    }
-}
 
 /// Why an event came to nothing.
 struct Problem {
@@ -104,7 +59,7 @@ impl From<String> for Problem {
 /// The Worker as `js/worker.js` sees it.
 #[wasm_bindgen]
 #[derive(Default)]
-pub struct RawWorker(Rc<Isolate>);
+pub struct RawWorker(Rc<Isolate<Web>>);
 
 #[wasm_bindgen]
 impl RawWorker {
@@ -202,7 +157,7 @@ fn set_up(variables: &str, web: Web) -> Result<Setup, ConfigError> {
 }
 
 async fn scheduled(
-    isolate: &Isolate,
+    isolate: &Rc<Isolate<Web>>,
     scheduled_ms: u64,
     variables: &str,
     web: Web,
@@ -219,9 +174,8 @@ async fn scheduled(
         return Ok("outcome=late requests=0".to_owned());
     };
     let handle = Handle::new(driver::new_election(web, config.clone())?);
-    isolate.running.borrow_mut().push((handle.clone(), web.clone()));
+    let _running = isolate.runs(&handle, web);
     let led = tick::tick(&handle, store, web, leads_for_ms).await;
-    isolate.running.borrow_mut().retain(|(other, _)| session_of(other) != session_of(&handle));
     let led = led.map_err(|fault| fault.message)?;
     let requests = handle.requests();
     let outcome = if led.is_some() { "led" } else { "followed" };
@@ -232,7 +186,7 @@ async fn scheduled(
 
 /// Answers a request.
 async fn answer(
-    isolate: &Isolate,
+    isolate: &Rc<Isolate<Web>>,
     method: &str,
     url: &str,
     variables: &str,
@@ -245,12 +199,14 @@ async fn answer(
     if method != "GET" {
         return Ok(HealthAnswer::wrong_method());
     }
-    Ok(health(isolate, &set_up(variables, web)?).await)
+    let Setup { config, store, web, .. } = set_up(variables, web)?;
+    let bound = matches!(store, AnyStore::Custom(_));
+    Ok(isolate.health(&config, &store, &web, bound).await)
 }
 
 /// Runs the job of one slot, and of those that must come before it.
 async fn one_slot(
-    isolate: &Isolate,
+    isolate: &Rc<Isolate<Web>>,
     setup: &Setup,
     target: &JobTarget,
     variables: &str,
@@ -262,108 +218,6 @@ async fn one_slot(
     let settings = job::schedule(get, slot_ms).map_err(|error| error.message())?;
     let schedule = Schedule::new(&settings, config).map_err(|error| error.message())?;
     let handle = Handle::new(driver::new_schedule(web, config.clone(), schedule)?);
-    isolate.running.borrow_mut().push((handle.clone(), web.clone()));
-    let line = slot::run_slot(&handle, store, web, target).await;
-    isolate.running.borrow_mut().retain(|(other, _)| session_of(other) != session_of(&handle));
-    line
-}
-
-fn session_of(handle: &Handle) -> String {
-    handle.with(|election| election.session().to_owned())
-}
-
-async fn health(isolate: &Isolate, setup: &Setup) -> HealthAnswer {
-    let Setup { config, .. } = setup;
-    let mut here: Vec<(Handle, Web)> = isolate.running.borrow().clone();
-    here.retain(|(handle, _)| {
-        handle.with(|election| election.config().lockfile_path == config.lockfile_path)
-    });
-    for (handle, clock) in &here {
-        let now = clock.now();
-        let answer = handle.with(|election| peer::answer(election, now));
-        if answer.status == 200 {
-            return answer;
-        }
-    }
-    let sessions: Vec<String> = here.iter().map(|(handle, _)| session_of(handle)).collect();
-    let (at_ms, answer) = read_cached(isolate, setup).await;
-    let age_ms = age_ms(setup, answer.facts, at_ms);
-    match &answer.outcome {
-        // A session of ours that is here and has no authority speaks for its own record.
-        Outcome::Found { reading: Reading::Lease(lease), .. }
-            if lease.session.as_ref().is_some_and(|session| sessions.contains(session)) =>
-        {
-            HealthAnswer::not_leading()
-        }
-        Outcome::Found { version, reading: Reading::Lease(lease) } => peer::answer_from_store(
-            &config.lockfile_path,
-            &config.server_id,
-            version,
-            lease,
-            age_ms,
-            config.leader_timeout_ms,
-        ),
-        _ => HealthAnswer::not_leading(),
-    }
-}
-
-/// How old a record is that was read at `at_ms`, as far as an answer to a question may guess.
-fn age_ms(setup: &Setup, facts: Facts, at_ms: u64) -> Option<u64> {
-    let now_ms = setup.web.now().wall_ms;
-    match (facts.date_ms, facts.last_modified_ms) {
-        // An answer out of somebody's cache says nothing of now (S6).
-        _ if facts.relayed => None,
-        (Some(date_ms), Some(modified_ms)) => {
-            let kept_ms = now_ms.saturating_sub(at_ms);
-            Some(date_ms.saturating_sub(modified_ms).saturating_add(kept_ms))
-        }
-        // The binding has no `Date`, but its clock and this isolate's are both Cloudflare's. The election must not
-        // compare them; an answer may, because it grants nothing and saves a read: where they are apart by less
-        // than storeSkew, a dead leader is called alive for no longer than that beyond its lease. To watch the
-        // version instead would call it alive for a whole lease from the first look of every new isolate.
-        (None, Some(modified_ms)) if matches!(setup.store, AnyStore::Custom(_)) => {
-            let ahead_ms = modified_ms.saturating_sub(now_ms);
-            (ahead_ms <= setup.config.store_skew_ms).then(|| now_ms.saturating_sub(modified_ms))
-        }
-        _ => None,
-    }
-}
-
-/// The record as the store has it and when it was read, at most once per `frequentInterval` by one isolate.
-async fn read_cached(isolate: &Isolate, setup: &Setup) -> (u64, Answer) {
-    let Setup { config, store, web, .. } = setup;
-    let now_ms = web.now().wall_ms;
-    let seen = isolate.seen([&store.describe(), " ", &config.lockfile_path].concat());
-    let nothing = || (now_ms, Answer { outcome: Outcome::Missing, facts: Facts::default() });
-    let within =
-        |since_ms: u64, ms: u64| now_ms.checked_sub(since_ms).is_some_and(|age_ms| age_ms < ms);
-    let asking = seen.asked_ms.get();
-    let asking = asking.is_some_and(|asked_ms| within(asked_ms, config.request_timeout_ms));
-    if let Some((at_ms, answer)) = &*seen.read.borrow() {
-        let known = matches!(answer.outcome, Outcome::Found { .. } | Outcome::Missing);
-        let kept_ms = if known { config.frequent_interval_ms } else { KEEP_FAILURE_MS };
-        // While the next one is on its way the last one serves a little longer; its age counts on.
-        let kept_ms = kept_ms + if asking { config.request_timeout_ms } else { 0 };
-        if within(*at_ms, kept_ms) {
-            return (*at_ms, answer.clone());
-        }
-    }
-    // What another event has begun can't be waited for in this one.
-    if asking {
-        return nothing();
-    }
-    seen.asked_ms.set(Some(now_ms));
-    let (read, late) = (
-        pin!(store.perform(Operation::Read { unless: None })),
-        pin!(web.sleep(config.request_timeout_ms)),
-    );
-    let read = select(read, late).await;
-    seen.asked_ms.set(None);
-    match read {
-        Either::Left((answer, _)) => {
-            *seen.read.borrow_mut() = Some((now_ms, answer.clone()));
-            (now_ms, answer)
-        }
-        Either::Right(_) => nothing(),
-    }
+    let _running = isolate.runs(&handle, web);
+    slot::run_slot(&handle, store, web, target).await
 }

@@ -90,5 +90,6 @@ async fn health(env: &Env) -> std::result::Result<HealthAnswer, Box<dyn Error>> 
     let host = Workerd::new();
     let config = workerd::config(workerd::variables(env))?;
     let store = AnyStore::from_env(env, &config.lockfile_path, &host)?;
-    Ok(ISOLATE.with(Rc::clone).health(&config, &store, &host).await)
+    let bound = matches!(store, AnyStore::R2(_));
+    Ok(ISOLATE.with(Rc::clone).health(&config, &store, &host, bound).await)
 }
