@@ -16,7 +16,7 @@ export const jsWorker = (place) => [
 
 const folderOf = ({ users }) => path.join(users, 'js-worker');
 
-const environment = ({ folder }) => ({ ...cleanEnv(), ...QUIET_AND_OFFLINE, HOME: folder, TMPDIR: folder });
+const environment = (place) => ({ ...cleanEnv(), ...QUIET_AND_OFFLINE, HOME: place.folder, TMPDIR: place.folder, PWD: folderOf(place) });
 
 async function itsTests(place) {
   const cwd = folderOf(place);
