@@ -20,11 +20,17 @@ const start = () => {
   const { signal } = ending;
   for (const name of ['SIGINT', 'SIGTERM']) Deno.addSignalListener(name, () => ending.abort());
   const elector = new Elector();
-  Deno.cron('report', '* * * * *', { signal }, async () => {
+  const tick = async () => {
     const result = await elector.runScheduled(null, writeReport, { period: 60_000, signal });
     const { slot, outcome, error, reason, durationMs } = result;
     console.log(slot && new Date(slot), `${outcome}:`, error?.message ?? reason ?? `${durationMs} ms`);
-  });
+  };
+  const unlessEnding = (error) => {
+    if (!signal.aborted) throw error;
+    console.log('stopped');
+  };
+  // What is thrown on, such as a bucket that can't be used, Deno shows, and fires again some seconds later.
+  Deno.cron('report', '* * * * *', { signal }, () => tick().catch(unlessEnding));
   console.log(`a slot each minute, with ${elector.config.lockfilePath}; Ctrl-C ends it`);
 };
 

@@ -23,28 +23,46 @@ export const minuteCron = (place) => {
   const bun = { folder: 'bun-cron', cwd: path.join(place.users, 'bun-cron'), command: [BUN, 'main.js'] };
   return [
     ['deno-cron: Deno.cron in two processes over a real minute', () => overTheMinute(place, deno())],
+    ['deno-cron: SIGTERM under the job', () => endedUnderTheJob(place, deno())],
     ['bun-cron: Bun.cron in two processes over a real minute', () => overTheMinute(place, bun)],
     ['deno-cron: --help, and what is missing', () => missing(place, deno, args)],
   ];
 };
 
 async function overTheMinute(place, runtime) {
-  let nowMs = Date.now();
-  const slot = Math.ceil((nowMs + READY_MS) / MINUTE_MS) * MINUTE_MS;
-  const key = await newGroup(place, runtime.folder);
-  // Later than this a cron of the minute before the awaited one could still fire.
-  await until(() => (nowMs = Date.now()) >= slot - MINUTE_MS + 1_000, MINUTE_MS);
-  const env = { ...variables(place.store, key), ...runtime.env };
-  const members = [0, 1].map((index) => startExample(runtime.command, { cwd: runtime.cwd, env: { ...env, EDGELECT_SERVER_ID: `${runtime.folder}-${index}` } }));
-  try {
+  await fired(place, runtime, 2, async (members, slot) => {
     const name = new Date(slot).toISOString();
     const heard = (what) => members.flatMap(({ lines }) => lines.filter((line) => what.test(line)));
-    await until(() => heard(/ (done|taken|failed|lost|skipped|unknown): /).length === 2, slot - nowMs + FIRED_MS);
+    await until(() => heard(/ (done|taken|failed|lost|skipped|unknown): /).length === 2, slot - Date.now() + FIRED_MS);
     assert.equal(heard(/ is written with token [1-9]\d*$/).length, 1, 'one of them runs the job, once');
     const outcomes = heard(/: /).map((line) => line.replace(/\d+ ms$/, 'MS')).sort();
     assert.deepEqual(outcomes, [`${name} done: MS`, `${name} taken: this slot, or a later one, was claimed before`]);
     assert.deepEqual(await Promise.all(members.map((member) => member.stop())), [0, 0]);
-    assert.deepEqual(members.map((member) => member.errors()), ['', '']);
+  });
+}
+
+async function endedUnderTheJob(place, runtime) {
+  await fired(place, runtime, 1, async ([member], slot) => {
+    await until(() => member.lines.some((line) => / begins with token /.test(line)), slot - Date.now() + FIRED_MS);
+    assert.equal(await member.stop(), 0);
+    assert.equal(member.lines.at(-1), 'stopped');
+    assert.ok(!member.lines.some((line) => / is written /.test(line)), 'the job has ended by its signal');
+  });
+}
+
+/** Hands over processes that have been started before a minute which their group counts as not claimed. */
+async function fired(place, runtime, count, work) {
+  const slot = Math.ceil((Date.now() + READY_MS) / MINUTE_MS) * MINUTE_MS;
+  const key = await newGroup(place, runtime.folder);
+  // Earlier than this a cron of the minute before the awaited one could still fire.
+  await until(() => Date.now() >= slot - MINUTE_MS + 1_000, MINUTE_MS);
+  const env = { ...variables(place.store, key), ...runtime.env };
+  const members = Array.from({ length: count }, (_member, index) => startExample(runtime.command, {
+    cwd: runtime.cwd, env: { ...env, EDGELECT_SERVER_ID: `${runtime.folder}-${index}` },
+  }));
+  try {
+    await work(members, slot);
+    for (const member of members) assert.equal(member.errors(), '');
   } catch (error) {
     for (const member of members) error.message += `\n\n${shown(member)}`;
     throw error;
@@ -54,9 +72,9 @@ async function overTheMinute(place, runtime) {
 }
 
 async function missing({ store }, deno, args) {
-  const run = (more, env = variables(store, 'unused')) => {
-    const { cwd, command: [program, ...rest], env: more2 } = deno(more);
-    return runTool(program, rest, { cwd, env: { ...env, ...more2 } });
+  const run = (more) => {
+    const { cwd, command: [program, ...rest], env } = deno(more);
+    return runTool(program, rest, { cwd, env: { ...variables(store, 'unused'), ...env } });
   };
   const help = await run([...args, '--help']);
   assert.equal(help.code, 0);

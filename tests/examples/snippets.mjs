@@ -5,13 +5,17 @@ import { inRoot } from '../../js/tools/paths.mjs';
 import { PlainError } from '../../js/tools/run.mjs';
 
 const EXAMPLES = ['js-worker', 'deno-cron', 'bun-cron', 'node-timer'];
-const DOCUMENTS = EXAMPLES.map((name) => `examples/${name}/README.md`).filter((file) => fs.existsSync(inRoot(file)));
+const DOCUMENTS = EXAMPLES.map((name) => `examples/${name}/README.md`);
 
-/** Fails for a block of JavaScript whose lines are not, in this order, in one file of the examples. */
+/** Fails for a block of JavaScript with an `import` whose lines are not, in this order, in one file of the examples; and for a
+ * document that has none. */
 export function heldSnippets() {
   const sources = EXAMPLES.flatMap((name) => filesIn(inRoot('examples', name))).map((file) => linesOf(fs.readFileSync(file, 'utf8')));
   for (const document of DOCUMENTS) {
-    for (const [, block] of fs.readFileSync(inRoot(document), 'utf8').matchAll(/^```js\n(.*?)^```$/gms)) {
+    const blocks = [...fs.readFileSync(inRoot(document), 'utf8').matchAll(/^```js\n(.*?)^```$/gms)].map(([, block]) => block);
+    const whole = blocks.filter((block) => block.startsWith('import '));
+    if (whole.length === 0) throw new PlainError(`${document} shows nothing of its example`);
+    for (const block of whole) {
       if (!sources.some((source) => isWithin(linesOf(block), source))) throw new PlainError(`${document} shows what no example has:\n${block}`);
     }
   }
