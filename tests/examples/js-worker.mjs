@@ -16,13 +16,17 @@ export const jsWorker = (place) => [
 
 const folderOf = ({ users }) => path.join(users, 'js-worker');
 
-const environment = (place) => ({ ...cleanEnv(), ...QUIET_AND_OFFLINE, HOME: place.folder, TMPDIR: place.folder, PWD: folderOf(place) });
+const environment = (place) => ({
+  ...cleanEnv(), ...QUIET_AND_OFFLINE, HOME: place.folder, TMPDIR: place.folder, PWD: folderOf(place),
+});
 
 async function itsTests(place) {
   const cwd = folderOf(place);
   // As npm would lay them out: two of the names in its package.json, and edgelect one folder above.
   fs.mkdirSync(path.join(cwd, 'node_modules/@cloudflare'), { recursive: true });
-  for (const name of ['vitest', '@cloudflare/vitest-plugin']) fs.symlinkSync(inRoot('node_modules', name), path.join(cwd, 'node_modules', name));
+  for (const name of ['vitest', '@cloudflare/vitest-plugin']) {
+    fs.symlinkSync(inRoot('node_modules', name), path.join(cwd, 'node_modules', name));
+  }
   const output = await runWell(NODE_24, [VITEST, 'run'], { cwd, env: environment(place) });
   const count = fs.readFileSync(path.join(cwd, 'test/worker.test.js'), 'utf8').match(/^test\(/gm).length;
   assert.match(output, new RegExp(`^ +Tests +${count} passed \\(${count}\\)$`, 'm'), output);
@@ -35,7 +39,8 @@ async function bundled(place) {
 }
 
 function sameVersions() {
-  const [own, ours] = ['examples/js-worker/package.json', 'package.json'].map((file) => JSON.parse(fs.readFileSync(inRoot(file), 'utf8')));
+  const read = (file) => JSON.parse(fs.readFileSync(inRoot(file), 'utf8'));
+  const [own, ours] = [read('examples/js-worker/package.json'), read('package.json')];
   assert.equal(own.dependencies.edgelect, `^${ours.version}`);
   for (const [name, version] of Object.entries(own.devDependencies)) assert.equal(version, ours.devDependencies[name], name);
 }

@@ -18,8 +18,14 @@ export const DENO_RUN = 'deno run --unstable-cron --allow-env --allow-net=HOST m
 
 export const minuteCron = (place) => {
   const args = DENO_RUN.replace('HOST', '127.0.0.1').split(' ').slice(2);
-  const denoEnv = { NPM_CONFIG_REGISTRY: place.registry.url, DENO_DIR: path.join(place.folder, 'deno-dir'), DENO_NO_UPDATE_CHECK: '1' };
-  const deno = (more = args) => ({ folder: 'deno-cron', cwd: path.join(place.folder, 'deno-cron'), command: [DENO, 'run', ...QUIET, ...more], env: denoEnv });
+  const deno = (more = args) => ({
+    folder: 'deno-cron',
+    cwd: path.join(place.folder, 'deno-cron'),
+    command: [DENO, 'run', ...QUIET, ...more],
+    env: {
+      NPM_CONFIG_REGISTRY: place.registry.url, DENO_DIR: path.join(place.folder, 'deno-dir'), DENO_NO_UPDATE_CHECK: '1',
+    },
+  });
   const bun = { folder: 'bun-cron', cwd: path.join(place.users, 'bun-cron'), command: [BUN, 'main.js'] };
   return [
     ['deno-cron: Deno.cron in two processes over a real minute', () => overTheMinute(place, deno())],

@@ -6,9 +6,8 @@ import worker from '../src/index.js';
 
 const MINUTE = 60_000;
 const KEY = 'jobs/report.json';
-/** The newest slot that is not ahead of the clock. */
-const NOW = Math.floor(Date.now() / MINUTE) * MINUTE;
-const EARLIER = NOW - 5 * MINUTE;
+/** The newest slot that the group has claimed before the test. */
+const EARLIER = Math.floor(Date.now() / MINUTE) * MINUTE - 5 * MINUTE;
 const logged = [];
 
 beforeEach(async () => {
@@ -16,9 +15,9 @@ beforeEach(async () => {
   vi.spyOn(console, 'log').mockImplementation((_time, outcome) => logged.push(outcome));
   await env.EDGELECT_R2.put('orders.json', '[{}, {}, {}]');
   await new Elector({ storage: new R2Storage(env.EDGELECT_R2), lockfilePath: KEY }).init();
-  // A group that is made now counts all slots up to now as claimed; this one was made earlier.
-  const lease = await json(KEY);
-  await env.EDGELECT_R2.put(KEY, JSON.stringify({ ...lease, slot: EARLIER }));
+  // In a group that was made just now all slots up to now count as claimed; this one has run a job before.
+  const acquired = new Date(EARLIER).toISOString();
+  await env.EDGELECT_R2.put(KEY, JSON.stringify({ ...(await json(KEY)), slot: EARLIER, acquired }));
 });
 
 afterEach(async () => {
@@ -31,7 +30,8 @@ const json = async (key) => (await env.EDGELECT_R2.get(key))?.json();
 const fire = async (scheduledTime) => {
   const context = createExecutionContext();
   try {
-    await worker.scheduled(createScheduledController({ scheduledTime: new Date(scheduledTime), cron: '* * * * *' }), env, context);
+    const controller = createScheduledController({ scheduledTime: new Date(scheduledTime), cron: '* * * * *' });
+    await worker.scheduled(controller, env, context);
   } finally {
     await waitOnExecutionContext(context);
   }
