@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-const WORK_MS = 500;
+const WORK_MS = 2_000;
 
 /** The work of one slot. It stops when its authority ends, and takes its token to what it changes. */
 export const writeReport = async ({ slot, token, signal }) => {

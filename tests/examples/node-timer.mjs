@@ -24,12 +24,12 @@ async function threeProcesses(place, policy) {
   const members = Object.fromEntries(['a', 'b', 'c'].map((who) => [who, start(group, who)]));
   try {
     await writtenSlots(group, 2);
-    const killed = await nextRun(group);
-    await members[killed.who].kill();
+    const killed = await endedUnderTheJob(group, members, (member) => member.kill());
     await writtenSlots(group, 5);
-    const stopped = await nextRun(group);
-    assert.equal(await members[stopped.who].stop(), 0);
-    assert.equal(members[stopped.who].lines.at(-1), 'stopped');
+    const stopped = await endedUnderTheJob(group, members, async (member) => {
+      assert.equal(await member.stop(), 0);
+      assert.equal(member.lines.at(-1), 'stopped');
+    });
     await writtenSlots(group, 7);
     const last = Object.keys(members).find((who) => who !== killed.who && who !== stopped.who);
     assert.equal(await members[last].stop(), 0);
@@ -58,6 +58,16 @@ function start({ place, policy, key, events }, who) {
 const slotsOf = (events, what) => new Set(events.filter((event) => event.what === what).map(({ slot }) => slot));
 
 const writtenSlots = ({ events }, count) => until(() => slotsOf(events, 'is written').size >= count, LIMIT_MS);
+
+/** Ends whoever begins a job next, before the job has ended; on a machine too busy for that it starts them anew. */
+async function endedUnderTheJob(group, members, end) {
+  for (;;) {
+    const run = await nextRun(group);
+    await end(members[run.who]);
+    if (!group.events.some(({ what, token }) => what === 'is written' && token === run.token)) return run;
+    members[run.who] = start(group, run.who);
+  }
+}
 
 /** The next job that begins, at once. */
 function nextRun({ events }) {
