@@ -101,9 +101,10 @@ function hold({ events, policy }, ended) {
 }
 
 async function options({ users, store }) {
-  const [cwd, env] = [path.join(users, 'node-timer'), variables(store, 'unused')];
-  const run = (...args) => runTool(HOST_NODE, ['main.mjs', ...args], { cwd, env });
-  const help = await run('--help');
+  const cwd = path.join(users, 'node-timer');
+  const run = (args, more) => runTool(HOST_NODE, ['main.mjs', ...args], { cwd, env: { ...variables(store, 'unused'), ...more } });
+  const nowhere = { ...TIMING, EDGELECT_BUCKET: 'no-such-bucket' };
+  const help = await run(['--help']);
   assert.equal(help.code, 0);
   assert.match(help.output, /--period MS .*--policy POLICY .*EDGELECT_BUCKET=jobs/s);
   const wrong = [
@@ -111,9 +112,10 @@ async function options({ users, store }) {
     [['--policy', 'once'], /^--policy once: must be atMostOnce or atLeastOnce/],
     [['--perod', '1'], /^Unknown option '--perod'/],
     [['--period', '1000'], /^period = 1000: must be from leaderTimeout \(15000 ms\)/],
+    [['--period', '1000'], /^S3 bucket "no-such-bucket" .* 404 NoSuchBucket: create the bucket/, nowhere],
   ];
-  for (const [args, expected] of wrong) {
-    const { code, errors } = await run(...args);
+  for (const [args, expected, more] of wrong) {
+    const { code, errors } = await run(args, more);
     assert.equal(code, 1, args.join(' '));
     assert.match(errors, expected);
     assert.match(errors, /\nSee --help\.\n$/);
