@@ -1,5 +1,6 @@
 import fs from 'node:fs';
 import path from 'node:path';
+import { examples } from '../../tests/examples/examples.mjs';
 import { readme } from '../../tests/readme/readme.mjs';
 import { build } from './build.mjs';
 import { endProcess, spawnKept } from './cleanup.mjs';
@@ -37,6 +38,7 @@ export const STEPS = [
   { name: 'worker', what: 'the Worker in workerd', run: () => nodeTests(NODE_24, 'tests/worker') },
   { name: 'package', what: 'the package as it is installed: checkers, import, require, bundles, unref, providers', run: () => onPacked(packageChecks) },
   { name: 'runtimes', what: 'one suite on Node, Node 24, Deno, Bun and workerd', run: () => onPacked(runtimes) },
+  { name: 'examples', what: 'the examples: a Worker of somebody\'s own, Deno.cron, Bun.cron, a timer on Node', run: () => onPacked(examples) },
   { name: 'readme', what: 'the snippets and commands of README.md', run: () => onPacked(readme) },
   { name: 'figures', what: "the limits of the README's figures, held in short", run: figures },
   { name: 'live', what: 'one minute of kills, stops and a failing network around real members and a real store', run: live },

@@ -1,0 +1,50 @@
+// The examples as somebody would run them: each in a folder of its own, on the packed package, all at the same time.
+import fs from 'node:fs';
+import path from 'node:path';
+import { inRoot } from '../../js/tools/paths.mjs';
+import { install, newFolder, pack, startRegistry } from '../../js/tools/pack.mjs';
+import { step } from '../../js/tools/run.mjs';
+import { jsWorker } from './js-worker.mjs';
+import { minuteCron } from './minute-cron.mjs';
+import { nodeTimer } from './node-timer.mjs';
+import { heldSnippets } from './snippets.mjs';
+
+/** Runs everything against a store; the first failure is thrown when all have ended. */
+export async function examples(store) {
+  heldSnippets();
+  const { folder, remove } = newFolder();
+  const tarball = await pack(folder);
+  const registry = await startRegistry(tarball);
+  try {
+    const users = path.join(folder, 'users');
+    await install(tarball, users);
+    // Deno takes the package from the registry: it must not find it beside itself.
+    copy('deno-cron', folder);
+    for (const name of ['js-worker', 'bun-cron', 'node-timer']) copy(name, users);
+    const place = { folder, users, registry, store };
+    const checks = [...nodeTimer(place), ...minuteCron(place), ...jsWorker(place)];
+    const all = () => Promise.allSettled(checks.map(([what, check]) => checked(what, check)));
+    const ends = await step('The examples, over a real minute', all);
+    const failed = ends.find(({ status }) => status === 'rejected');
+    if (failed) throw failed.reason;
+  } finally {
+    await registry.close();
+    remove();
+  }
+}
+
+async function checked(what, check) {
+  try {
+    await check();
+  } catch (error) {
+    console.log(`not ok  ${what}`);
+    throw error;
+  }
+  console.log(`ok  ${what}`);
+}
+
+/** Without what somebody has installed in there. */
+const copy = (name, to) => {
+  const filter = (file) => !/node_modules$|\.wrangler$/.test(file);
+  fs.cpSync(inRoot('examples', name), path.join(to, name), { recursive: true, filter });
+};
