@@ -5,7 +5,7 @@ import { inRoot } from '../../js/tools/paths.mjs';
 import { PlainError } from '../../js/tools/run.mjs';
 
 const EXAMPLES = ['js-worker', 'deno-cron', 'bun-cron', 'node-timer'];
-const DOCUMENTS = EXAMPLES.map((name) => `examples/${name}/README.md`);
+const DOCUMENTS = ['docs/crons.md', ...EXAMPLES.map((name) => `examples/${name}/README.md`)];
 
 /** Fails for a block of JavaScript that begins with an import and whose lines are not, in this order, in one file of the
  * examples; and for a document that has no such block. */
