@@ -176,6 +176,10 @@ impl Schedule {
             let through_ms = if planted!(SlotlessIsFree) { 0 } else { through_ms };
             return self.after(through_ms, slot_ms);
         };
+        if lease.in_grace() && times.changed_ms.is_some() {
+            // It may have been created long after absence was seen, or by a cache's `Date`.
+            return self.after(claimed_ms.max(times.claimed_through_ms()), slot_ms);
+        }
         if lease.slot_done == Some(true) {
             return self.after(claimed_ms, slot_ms);
         }
