@@ -802,6 +802,9 @@ impl Election {
         }
         self.highest_term = self.highest_term.max(lease.term.unwrap_or(0));
         let anchor = Anchor { sent: now, lease_ms: lease.lease_ms.unwrap_or(lease_ms), margin_ms };
+        if let (Purpose::Claim, Some(errand)) = (purpose, &mut self.errand) {
+            errand.unheard = Some(condition.clone());
+        }
         self.remember(now, Attempt { purpose, anchor, lease: lease.clone(), rejected: false });
         if planted!(AcquiredBeforeWrite) && purpose == Purpose::Claim {
             self.announce(lease.term.unwrap_or(0));
@@ -929,7 +932,7 @@ impl Election {
         drift: Drift,
     ) {
         self.note_reading(&reading);
-        self.note_version(Some(&version));
+        self.note_claim(Some((&version, &reading)));
         if planted!(ReleaseRereadVersion)
             && let Some(round) = self.round.as_mut().filter(|round| {
                 round.attempts == 0 && matches!(round.purpose, Purpose::Release | Purpose::Park)
@@ -1031,7 +1034,7 @@ impl Election {
             self.plan = Plan { at_ms: now.mono_ms, action: Action::Attempt };
             return;
         }
-        self.note_version(None);
+        self.note_claim(None);
         self.end_term(LostReason::Deleted);
         self.unresolved.retain(|attempt| attempt.purpose == Purpose::Create);
         let creating = self.round.take().is_some_and(|round| round.purpose == Purpose::Create);
@@ -1178,11 +1181,6 @@ impl Election {
                 }
                 self.problem = Some(Problem::Store(cause));
                 self.leave_alone(now, retry_after_ms);
-                if let (Some(errand), Some(round)) = (&mut self.errand, &self.round)
-                    && round.purpose == Purpose::Claim
-                {
-                    errand.unheard = Some(round.condition.clone());
-                }
                 self.plan_next_attempt(now);
             }
             // No store answers a write like this: it may have landed.
@@ -1209,7 +1207,6 @@ impl Election {
     fn on_landed(&mut self, now: Now, attempt: Attempt, version: Version) {
         // Every other write of ours had the same condition, which no longer holds.
         self.unresolved.clear();
-        self.note_version(Some(&version));
         self.forgotten = None;
         self.round = None;
         self.failures = 0;
@@ -1292,6 +1289,7 @@ impl Election {
         }
         if let (Some(errand), Some(slot_ms)) = (&mut self.errand, slot_ms) {
             errand.begun.push(slot_ms);
+            errand.unheard = None;
         }
         if !ended {
             if !planted!(AcquiredBeforeWrite) {
@@ -1778,6 +1776,9 @@ impl Election {
             });
             return;
         }
+        if finish {
+            self.errand_stopped();
+        }
         self.events.push_back(Event::GivenUp);
         if finish {
             self.finished = true;
@@ -1863,8 +1864,12 @@ impl Election {
         self.term = None;
         self.round = None;
         if let Some(wind_down) = self.wind_down.take() {
+            let closed = self.slot_closed(now, wind_down.finish);
+            if wind_down.finish {
+                self.errand_stopped();
+            }
             self.finished |= wind_down.finish;
-            if self.slot_closed(now, wind_down.finish) {
+            if closed {
                 return;
             }
             self.events.push_back(Event::GivenUp);
@@ -1895,7 +1900,13 @@ impl Election {
         let errand = self.errand.as_ref()?;
         let lease = match &self.seen {
             Seen::Record { reading: Reading::Lease(lease), .. } => Some(&**lease),
-            Seen::Record { reading: Reading::Unreadable(..), .. } => None,
+            // Mostly it was damaged on the way only, and says nothing of what is stored.
+            Seen::Record { observation, reading: Reading::Unreadable(..) }
+                if observation.age_ms(&self.clocks, now)
+                    >= self.config.grace_ms(self.longest_lease_ms) =>
+            {
+                None
+            }
             _ => return None,
         };
         let times = self.storage_times(now);
@@ -1907,6 +1918,11 @@ impl Election {
     /// Ends a schedule that the newest record leaves nothing to do; false if it did.
     fn errand_goes_on(&mut self, now: Now) -> bool {
         let Some((slot_ms, verdict)) = self.slot_verdict(now) else { return true };
+        if matches!(verdict, Verdict::Ahead { .. }) && self.clocks.newest().cached {
+            // A cache's `Date` may be of long ago.
+            self.plan_follow(now);
+            return false;
+        }
         let (busy, made) = match &self.seen {
             Seen::Record { observation, reading: Reading::Lease(lease) } => {
                 let age_ms = observation.age_ms(&self.clocks, now);
@@ -1987,8 +2003,17 @@ impl Election {
         true
     }
 
+    /// Told to stop: what it has claimed counts as claimed, whether a job began or not.
+    fn errand_stopped(&mut self) {
+        let Some(errand) = &self.errand else { return };
+        let ran = errand.slot_ms.is_some_and(|slot_ms| errand.begun.contains(&slot_ms));
+        self.errand_over(if ran { SlotsOver::Ran } else { SlotsOver::Budget });
+    }
+
     fn errand_over(&mut self, why: SlotsOver) {
-        if self.errand.is_some() && !self.finished {
+        if let Some(errand) = self.errand.as_ref().filter(|_| !self.finished) {
+            let ran = matches!(why, SlotsOver::Ran | SlotsOver::Lost);
+            let why = if errand.unheard.is_some() && !ran { SlotsOver::Unknown } else { why };
             self.events.push_back(Event::SlotsOver(why));
             self.round = None;
             self.finished = true;
@@ -2016,19 +2041,24 @@ impl Election {
         }
         let over = self.errand_until_ms().is_some_and(|until_ms| now.mono_ms >= until_ms);
         if over && self.outstanding.is_none() {
-            let unheard = self.errand.as_ref().is_some_and(|errand| errand.unheard.is_some());
-            let why = if unheard { SlotsOver::Unknown } else { SlotsOver::Budget };
-            self.errand_over(why);
+            self.errand_over(SlotsOver::Budget);
         }
         self.finished
     }
 
-    /// A claim that was not heard of can't land any more once the record is another one.
-    fn note_version(&mut self, version: Option<&Version>) {
+    /// A claim that was not heard of can't land any more once the record is somebody else's.
+    fn note_claim(&mut self, shown: Option<(&Version, &Reading)>) {
         let Some(errand) = &mut self.errand else { return };
-        if let Some(Condition::Match(held)) = &errand.unheard
-            && version != Some(held)
-        {
+        let Some(Condition::Match(held)) = &errand.unheard else { return };
+        let open = match shown {
+            None => false,
+            Some((version, _)) if version == held => true,
+            // Its own, whose job never began, or a body that does not say whose it is.
+            Some((_, Reading::Lease(lease))) => lease.session.as_deref() == Some(&self.session),
+            Some((_, Reading::Unreadable(..))) => true,
+            Some((_, Reading::Closed(_))) => false,
+        };
+        if !open {
             errand.unheard = None;
         }
     }
