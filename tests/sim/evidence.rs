@@ -7,6 +7,7 @@ use edgelect::store::{Condition, Version};
 
 use super::oracle::{Aim, Look, Oracle, ROUNDING_MS};
 use super::report::Ground;
+use super::slots::Errand;
 use super::store::Shown;
 
 /// What the evidence checks have to know of the writer at the moment of writing.
@@ -21,6 +22,10 @@ pub struct Writer<'a> {
     pub born_ms: Option<u64>,
     /// The store shows old states, in which nobody can see that a version came back.
     pub stale: bool,
+    /// Where it runs slots: what was asked for, and what became of it.
+    pub errand: Option<&'a Errand>,
+    /// The trigger's own slot, once it is known.
+    pub own_slot: Option<(u64, u64)>,
 }
 
 impl Oracle {
@@ -35,7 +40,12 @@ impl Oracle {
         self.check_pair(writer, condition);
         match (aim, condition) {
             (Aim::Create, _) => self.check_creation(writer, lease),
-            (Aim::Claim, Condition::Match(version)) => self.check_claim(writer, lease, version),
+            (Aim::Claim, Condition::Match(version)) => {
+                let sight = self.views[writer.look.session].sight.as_ref();
+                let before = sight.and_then(|sight| sight.shown.lease()).cloned();
+                self.check_slot(writer, before.as_ref(), lease, aim);
+                self.check_claim(writer, lease, version)
+            }
             (_, Condition::Match(version)) => {
                 self.check_own_write(writer, lease, version, aim);
                 None
@@ -232,11 +242,11 @@ impl Oracle {
             && (&held.leader_id, held.term, &held.session)
                 == (&lease.leader_id, lease.term, &lease.session)
             && (held.acquired, held.transitions) == (lease.acquired, lease.transitions)
-            && (held.slot, held.slot_done, &held.extra)
-                == (lease.slot, lease.slot_done, &lease.extra);
+            && held.extra == lease.extra;
         self.broke_unless(kept, true_ms, "S12 every other field kept", || {
             format!("{held:?} became {lease:?}")
         });
+        self.check_slot(writer, Some(&held), lease, aim);
         if aim == Aim::Renew {
             // A held clock hides the authority for a moment; its earlier anchor only shortens the
             // lease.

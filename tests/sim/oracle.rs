@@ -14,6 +14,7 @@ use edgelect::lease::{Lease, Reading};
 use edgelect::store::{Answer, Condition, Facts, FaultKind, Outcome, Version};
 
 use super::hash::Quick;
+use super::ledger::Ledger;
 use super::report::Ground;
 use super::store::Shown;
 
@@ -41,6 +42,8 @@ pub struct Deed {
     pub sent_ms: u64,
     pub version: Version,
     pub landed_ms: Option<u64>,
+    /// How many copies of it are on their way to the store.
+    pub under_way: u64,
 }
 
 /// The newest version that a session was shown, and every proof of its age.
@@ -166,6 +169,7 @@ pub struct Oracle {
     pub deeds: Vec<Deed>,
     pub views: Vec<View>,
     pub violation: Option<Violation>,
+    pub slots: Ledger,
     /// Which write made which version; looked up only, never walked.
     made: HashMap<Version, usize, BuildHasherDefault<Quick>>,
     stored: Option<(u64, usize)>,
@@ -189,6 +193,7 @@ impl Oracle {
             deeds: Vec::new(),
             views: Vec::new(),
             violation: None,
+            slots: Ledger::default(),
             made: HashMap::default(),
             stored: None,
             highest_token: None,
@@ -312,6 +317,7 @@ impl Oracle {
     pub fn accepted(&mut self, true_ms: u64, deed: usize) {
         let Deed { term, session, aim, landed_ms, .. } = self.deeds[deed];
         self.deeds[deed].landed_ms.get_or_insert(true_ms);
+        self.slot_lands(true_ms, deed);
         // A held-up duplicate that lands on absence brings a deleted version back, and with it whatever
         // waits for that version; what is handed out is still held against every earlier token.
         self.revived |= landed_ms.is_some();
@@ -335,6 +341,7 @@ impl Oracle {
     /// An operator restored an earlier record: the newest terms are forgotten, which may lower
     /// tokens.
     pub fn rolled_back(&mut self) {
+        self.slots.forget();
         self.tokens_hold = false;
         self.stored = None;
         self.highest_token = None;
@@ -346,6 +353,7 @@ impl Oracle {
     pub fn tampered(&mut self) {
         self.tokens_hold &= self.contract.always_dated && self.contract.clocks;
         if !self.tokens_hold {
+            self.slots.forget();
             self.stored = None;
             self.highest_token = None;
         }
@@ -510,6 +518,7 @@ impl Oracle {
             sent_ms: true_ms,
             version,
             landed_ms: None,
+            under_way: 0,
         });
         let deed = self.deeds.len() - 1;
         self.views[session].open.push(deed);
@@ -687,6 +696,11 @@ impl Oracle {
     /// The write of this session that made this version.
     pub fn own_deed(&self, session: usize, version: &Version) -> Option<usize> {
         self.made.get(version).copied().filter(|deed| self.deeds[*deed].session == session)
+    }
+
+    /// Whether some session's write made this version.
+    pub fn was_made(&self, version: &Version) -> bool {
+        self.made.contains_key(version)
     }
 
     /// A session learns that its write landed: by the answer, or by reading its record back.
