@@ -562,7 +562,8 @@ impl Election {
         }
         let asks_store = self.plan.action != Action::Ask;
         let not_before_ms = if asks_store { self.not_before_ms } else { 0 };
-        let waits_until_ms = self.errand_until_ms().unwrap_or(u64::MAX);
+        let waits_until_ms =
+            self.errand_until_ms().filter(|_| !planted!(BudgetForgotten)).unwrap_or(u64::MAX);
         let at_ms = self.plan.at_ms.max(not_before_ms).min(waits_until_ms);
         if now.mono_ms < at_ms {
             return Step::Wait { until_ms: self.wake_ms(now, at_ms) };
@@ -804,6 +805,9 @@ impl Election {
         let anchor = Anchor { sent: now, lease_ms: lease.lease_ms.unwrap_or(lease_ms), margin_ms };
         if let (Purpose::Claim, Some(errand)) = (purpose, &mut self.errand) {
             errand.unheard = Some(condition.clone());
+            if planted!(BegunBeforeClaim) {
+                errand.begun.extend(lease.slot);
+            }
         }
         self.remember(now, Attempt { purpose, anchor, lease: lease.clone(), rejected: false });
         if planted!(AcquiredBeforeWrite) && purpose == Purpose::Claim {
@@ -1160,6 +1164,9 @@ impl Election {
                 self.on_landed(now, attempt, version);
             }
             Outcome::Refused => {
+                if let (Some(errand), true) = (&mut self.errand, planted!(RefusedClaimSkipped)) {
+                    errand.unheard = None;
+                }
                 if planted!(RefusedIsLost) {
                     self.unresolved.clear();
                     self.end_term(LostReason::Overtaken);
@@ -1168,6 +1175,9 @@ impl Election {
             }
             Outcome::Rejected(fault) => {
                 self.unresolved[index].rejected = true;
+                if let (Some(errand), true) = (&mut self.errand, planted!(RefusedClaimSkipped)) {
+                    errand.unheard = None;
+                }
                 if planted!(RejectedForgotten) {
                     self.unresolved.swap_remove(index);
                 }
@@ -1770,7 +1780,9 @@ impl Election {
             self.wind_down = Some(WindDown {
                 park,
                 finish,
-                work_ended: announced.is_none() || planted!(ReleaseBeforeWorkEnded),
+                work_ended: announced.is_none()
+                    || planted!(ReleaseBeforeWorkEnded)
+                    || (planted!(ClosedUnderJob) && self.errand.is_some()),
                 until_ms: None,
                 read_back: false,
             });
@@ -1903,7 +1915,8 @@ impl Election {
             // Mostly it was damaged on the way only, and says nothing of what is stored.
             Seen::Record { observation, reading: Reading::Unreadable(..) }
                 if observation.age_ms(&self.clocks, now)
-                    >= self.config.grace_ms(self.longest_lease_ms) =>
+                    >= self.config.grace_ms(self.longest_lease_ms)
+                    || planted!(DamagedSlotIsTaken) =>
             {
                 None
             }
@@ -1918,7 +1931,8 @@ impl Election {
     /// Ends a schedule that the newest record leaves nothing to do; false if it did.
     fn errand_goes_on(&mut self, now: Now) -> bool {
         let Some((slot_ms, verdict)) = self.slot_verdict(now) else { return true };
-        if matches!(verdict, Verdict::Ahead { .. }) && self.clocks.newest().cached {
+        let old = self.clocks.newest().cached && !planted!(CachedDateAhead);
+        if matches!(verdict, Verdict::Ahead { .. }) && old {
             // A cache's `Date` may be of long ago.
             self.plan_follow(now);
             return false;
@@ -1957,10 +1971,13 @@ impl Election {
             return;
         };
         lease.slot = Some(slot_ms);
-        lease.slot_done = Some(false);
+        if !planted!(SlotDoneKept) {
+            lease.slot_done = Some(false);
+        }
         lease.slot_result = None;
         lease.slot_took_ms = None;
-        lease.slot_failures = lease.slot_failures.filter(|_| again);
+        let counts = again && !planted!(FailuresForgotten);
+        lease.slot_failures = lease.slot_failures.filter(|_| counts);
     }
 
     fn on_slot_ended(&mut self, term: u64, end: SlotEnd) {
@@ -1990,7 +2007,7 @@ impl Election {
     fn slot_closed(&mut self, now: Now, finish: bool) -> bool {
         let Some(errand) = &mut self.errand else { return false };
         let Some((term, _)) = errand.end.take() else { return false };
-        let recorded = errand.recorded;
+        let recorded = errand.recorded || planted!(RecordedUnheard);
         self.events.push_back(Event::SlotClosed { term, recorded });
         let ran = errand.slot_ms.is_some_and(|slot_ms| errand.begun.contains(&slot_ms));
         if ran || finish {
@@ -2013,7 +2030,11 @@ impl Election {
     fn errand_over(&mut self, why: SlotsOver) {
         if let Some(errand) = self.errand.as_ref().filter(|_| !self.finished) {
             let ran = matches!(why, SlotsOver::Ran | SlotsOver::Lost);
-            let why = if errand.unheard.is_some() && !ran { SlotsOver::Unknown } else { why };
+            let unknown = match planted!(UnknownIsTaken) {
+                true => SlotsOver::Taken,
+                false => SlotsOver::Unknown,
+            };
+            let why = if errand.unheard.is_some() && !ran { unknown } else { why };
             self.events.push_back(Event::SlotsOver(why));
             self.round = None;
             self.finished = true;
@@ -2039,7 +2060,8 @@ impl Election {
             let budget_ms = errand.schedule.budget_ms;
             errand.until_ms.get_or_insert(now.mono_ms.saturating_add(budget_ms));
         }
-        let over = self.errand_until_ms().is_some_and(|until_ms| now.mono_ms >= until_ms);
+        let over = self.errand_until_ms().is_some_and(|until_ms| now.mono_ms >= until_ms)
+            && !planted!(BudgetForgotten);
         if over && self.outstanding.is_none() {
             self.errand_over(SlotsOver::Budget);
         }
@@ -2066,7 +2088,7 @@ impl Election {
 
 /// Says in a record how the job of its slot has ended.
 fn close_slot(lease: &mut Lease, end: &SlotEnd) {
-    lease.slot_done = Some(end.done);
+    lease.slot_done = Some(end.done || (planted!(FailedIsDone) && end.failed));
     let word: String = end.result.chars().filter(|c| !c.is_control()).collect();
     let cut = (0..=word.len().min(MAX_RESULT_BYTES)).rev().find(|at| word.is_char_boundary(*at));
     lease.slot_result = Some(word[..cut.unwrap_or(0)].to_owned());

@@ -131,6 +131,9 @@ impl StorageTimes {
     /// the change.
     pub fn claimed_through_ms(&self) -> u64 {
         let changed_ms = self.changed_ms.unwrap_or(self.ceiling_ms);
+        if planted!(SlotlessWithoutSkew) {
+            return changed_ms;
+        }
         changed_ms.saturating_add(2 * self.skew_ms + ROUNDING_MS)
     }
 }
@@ -176,7 +179,8 @@ impl Schedule {
             let through_ms = if planted!(SlotlessIsFree) { 0 } else { through_ms };
             return self.after(through_ms, slot_ms);
         };
-        if lease.in_grace() && times.changed_ms.is_some() {
+        let late = lease.in_grace() && !planted!(CreationCoversNothing);
+        if late && times.changed_ms.is_some() {
             // It may have been created long after absence was seen, or by a cache's `Date`.
             return self.after(claimed_ms.max(times.claimed_through_ms()), slot_ms);
         }
@@ -185,13 +189,15 @@ impl Schedule {
         }
         let mine = lease.session.as_deref() == Some(own_session);
         // A claim of this session's whose answer came too late: nobody has run the slot.
-        if mine && !begun.contains(&claimed_ms) {
+        if mine && !begun.contains(&claimed_ms) && !planted!(LateClaimIsRun) {
             return Verdict::Claim { slot_ms: claimed_ms, again: true, left_out: 0 };
         }
-        let spent = lease.slot_failures.unwrap_or(0) >= self.attempts;
+        let failures = lease.slot_failures.unwrap_or(0);
+        let spent = failures >= self.attempts && !planted!(SpentSlotRerun);
         let rerun = self.policy == Policy::AtLeastOnce || planted!(DeadSlotRerun);
-        if rerun && !spent && !planted!(DeadSlotForgotten) {
-            if begun.contains(&claimed_ms) {
+        let later = planted!(LaterSlotFirst) && slot_ms > claimed_ms;
+        if rerun && !spent && !later && !planted!(DeadSlotForgotten) {
+            if begun.contains(&claimed_ms) && !planted!(RerunAtOnce) {
                 return Verdict::Blocked;
             }
             return Verdict::Claim { slot_ms: claimed_ms, again: true, left_out: 0 };
@@ -214,6 +220,7 @@ impl Schedule {
         let back = match self.missed {
             Missed::Skip => 0,
             Missed::Latest => missed.min(1),
+            Missed::All if planted!(MissedNewestFirst) => missed.min(1),
             Missed::All => missed.min(MAX_MISSED),
         };
         let slot_ms = slot_ms - back * self.period_ms.unwrap_or(0);

@@ -256,6 +256,7 @@ impl Schedule {
             }
         }
         self.world.oracle.tampered();
+        self.world.late_double();
     }
 
     fn roll_back(&mut self) {

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::oracle::Violation;
-use super::report::Tally;
+use super::report::{Kind, Tally};
 use super::schedule::{Schedule, WITHIN_CONTRACT};
 use super::world::{Depth, Turn};
 
@@ -118,6 +118,7 @@ fn check_slots(schedule: &mut Schedule, asked_ms: u64) {
         true => world.oracle.slots.owed(plan, asked_ms),
         false => vec![asked_ms],
     };
+    world.tally.fault(Kind::SlotOwed);
     world.oracle.broke_unless(owed.is_empty(), world.now_ms, "slot: none is lost", || {
         format!("nobody ran {owed:?}, asked for until {asked_ms}")
     });

@@ -211,7 +211,8 @@ impl World {
             let kind = self.chance.below(1_000);
             let fires_ms = if self.healed || kind >= plan.late_per_mille {
                 due_ms + self.chance.span(500)
-            } else if kind % 3 == 0 {
+            } else if kind.is_multiple_of(3) {
+                self.tally.fault(Kind::SlotEarly);
                 due_ms.saturating_sub(self.chance.span(plan.early_ms))
             } else {
                 self.tally.fault(Kind::SlotLate);
@@ -222,6 +223,23 @@ impl World {
             self.at(fires_ms, Event::Trigger { machine, slot_ms });
         }
         self.slots = Some(plan);
+    }
+
+    /// A copy of the newest trigger comes late, and finds another record than the first did.
+    pub fn late_double(&mut self) {
+        let Some(plan) = &self.slots else { return };
+        let (slot_ms, late_ms) = (plan.asked_ms, 2 * plan.lease_ms);
+        let runners: Vec<usize> =
+            (0..self.machines.len()).filter(|m| self.machines[*m].runs_slots).collect();
+        for _ in 0..2 {
+            if slot_ms > 0 && self.chance.one_in(2) {
+                let machine = self.chance.pick(&runners);
+                let in_ms = self.chance.span(late_ms);
+                self.tally.fault(Kind::SlotDoubled);
+                self.trouble_until(self.now_ms + in_ms);
+                self.after(in_ms, Event::Trigger { machine, slot_ms });
+            }
+        }
     }
 
     pub fn on_trigger(&mut self, machine: usize, slot_ms: u64) {
@@ -247,6 +265,7 @@ impl World {
 
     /// A term for a slot began: its job does.
     pub fn job_begins(&mut self, session: usize, term: u64) {
+        let own_ms = self.sessions[session].election.own_slot_ms();
         let slot_ms = self.sessions[session].election.slot_ms();
         let Some(errand) = &mut self.sessions[session].errand else { return };
         let slot_ms = slot_ms.unwrap_or(0);
@@ -257,7 +276,11 @@ impl World {
             let slot_ms = slot_ms as i64 - EPOCH_MS as i64;
             format!("s{session} runs the job of slot {:.3}s in term {term}", slot_ms as f64 / 1e3)
         });
-        self.tally.fault(if again { Kind::SlotRerun } else { Kind::SlotRun });
+        self.tally.fault(match own_ms.is_some_and(|(own_ms, _)| own_ms != slot_ms) {
+            _ if again => Kind::SlotRerun,
+            true => Kind::SlotMissed,
+            false => Kind::SlotRun,
+        });
         let Some(plan) = &self.slots else { return };
         let job_ms = match self.healed {
             true => self.chance.span(plan.lease_ms / 20),
