@@ -1780,12 +1780,13 @@ impl Election {
             self.wind_down = Some(WindDown {
                 park,
                 finish,
-                work_ended: announced.is_none()
-                    || planted!(ReleaseBeforeWorkEnded)
-                    || (planted!(ClosedUnderJob) && self.errand.is_some()),
+                work_ended: announced.is_none() || planted!(ReleaseBeforeWorkEnded),
                 until_ms: None,
                 read_back: false,
             });
+            if let (Some(wind_down), true) = (&mut self.wind_down, planted!(ClosedUnderJob)) {
+                wind_down.work_ended |= self.errand.is_some();
+            }
             return;
         }
         if finish {

@@ -143,7 +143,7 @@ pub struct Contract {
 }
 
 /// The rules that hold whatever the clocks do.
-const TIMELESS: [&str; 10] = [
+const TIMELESS: [&str; 15] = [
     "I2",
     "I3",
     "I4",
@@ -154,6 +154,11 @@ const TIMELESS: [&str; 10] = [
     "S8 sent once",
     "S7 a closed record",
     "the store code",
+    "slot: kept by who runs none",
+    "slot: failures are kept",
+    "slot: a claim begins anew",
+    "slot: the closing write says how it ended",
+    "slot: what is recorded is in the store",
 ];
 
 /// A broken rule.
