@@ -214,7 +214,7 @@ impl Schedule {
         }
         let gap_ms = slot_ms - claimed_ms;
         let missed = match self.period_ms {
-            Some(period_ms) if period_ms > 0 => (gap_ms - 1) / period_ms,
+            Some(period_ms) if period_ms > 0 => gap_ms.saturating_sub(1) / period_ms,
             _ => 0,
         };
         let back = match self.missed {

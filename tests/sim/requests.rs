@@ -341,7 +341,9 @@ impl World {
             let manners = &self.store.manners;
             (manners.undated_per_mille, manners.relayed_per_mille, manners.cached_ms)
         };
-        if self.chance.per_mille(relayed) {
+        let old = read && !self.healed && self.now_ms < self.old_dates_until_ms;
+        let cached_ms = if old { self.old_dates_until_ms } else { cached_ms };
+        if old || self.chance.per_mille(relayed) {
             self.tally.fault(Kind::Relayed);
             facts.relayed = true;
             let cached_ms = if read { cached_ms } else { 0 };

@@ -42,6 +42,7 @@ pub struct Plan {
     pub patient: bool,
     /// How long before its slot a trigger may fire, by a clock that is off.
     pub early_ms: u64,
+    pub early_per_mille: u64,
     pub late_per_mille: u64,
     pub doubled_per_mille: u64,
     pub skipped_per_mille: u64,
@@ -75,6 +76,7 @@ impl Plan {
             budget_ms: patience_ms.min(900_000),
             patient,
             early_ms: 3 * skew_ms,
+            early_per_mille: chance.pick(&[0, 50, 500]),
             late_per_mille: chance.pick(&[0, 100, 300]),
             doubled_per_mille: chance.pick(&[0, 200, 600]),
             skipped_per_mille: chance.pick(&[0, 50, 300]),
@@ -208,15 +210,16 @@ impl World {
         }
         for _ in 0..triggers {
             let machine = self.chance.pick(&runners);
-            let kind = self.chance.below(1_000);
-            let fires_ms = if self.healed || kind >= plan.late_per_mille {
+            let fires_ms = if self.healed {
                 due_ms + self.chance.span(500)
-            } else if kind.is_multiple_of(3) {
+            } else if self.chance.per_mille(plan.early_per_mille) {
                 self.tally.fault(Kind::SlotEarly);
                 due_ms.saturating_sub(self.chance.span(plan.early_ms))
-            } else {
+            } else if self.chance.per_mille(plan.late_per_mille) {
                 self.tally.fault(Kind::SlotLate);
                 due_ms + self.chance.span(3 * plan.period_ms)
+            } else {
+                due_ms + self.chance.span(500)
             };
             plan.asked_ms = plan.asked_ms.max(slot_ms);
             self.trouble_until(fires_ms);
@@ -229,6 +232,10 @@ impl World {
     pub fn late_double(&mut self) {
         let Some(plan) = &self.slots else { return };
         let (slot_ms, late_ms) = (plan.asked_ms, 2 * plan.lease_ms);
+        // What a cache says of the time must not hide what ran before.
+        if self.store.object.is_none() && self.chance.one_in(2) {
+            self.old_dates_until_ms = self.now_ms + self.chance.span(late_ms);
+        }
         let runners: Vec<usize> =
             (0..self.machines.len()).filter(|m| self.machines[*m].runs_slots).collect();
         for _ in 0..2 {

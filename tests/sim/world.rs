@@ -122,6 +122,8 @@ pub struct World {
     pub late_ticks: bool,
     /// The cron whose triggers run slots, and its jobs.
     pub slots: Option<Plan>,
+    /// Until when something on the way answers all reads with an old `Date`.
+    pub old_dates_until_ms: u64,
     /// The last instant at which something injected can still take effect.
     pub trouble_until_ms: u64,
     pub healed: bool,
@@ -158,6 +160,7 @@ impl World {
             operations: 0,
             late_ticks: false,
             slots: None,
+            old_dates_until_ms: 0,
             trouble_until_ms: 0,
             healed: false,
             leaderless_since_ms: Some(0),
@@ -720,8 +723,8 @@ impl World {
                     self.sessions[session].vigil.gave_up();
                     let errand = self.sessions[session].errand.as_ref();
                     // A store that fails ends the closing write of a slot as well.
-                    let failed = errand.is_some_and(|errand| errand.failed);
-                    let asked = self.sessions[session].stopping_ms.take().is_some() || failed;
+                    let ends = errand.is_some_and(|errand| errand.failed || errand.stopped);
+                    let asked = self.sessions[session].stopping_ms.take().is_some() || ends;
                     self.oracle.broke_unless(asked, self.now_ms, "S12 given up once", || {
                         format!("s{session} was not asked to give up")
                     });
@@ -735,6 +738,7 @@ impl World {
                 }
                 Told::SlotsOver(why) => {
                     self.slots_over(Look { session, true_ms: self.now_ms, now }, why);
+                    self.sessions[session].stopping_ms = None;
                 }
                 Told::Failed(_) => {
                     if let Some(errand) = &mut self.sessions[session].errand {
