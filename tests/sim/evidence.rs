@@ -162,10 +162,10 @@ impl Oracle {
             self.broke_unless(passed_ms >= due_ms, true_ms, "S7 the grace", || {
                 format!("claimed after {passed_ms} of {due_ms} ms")
             });
-            self.check_truth(true_ms, since.true_ms, grace_ms, "S7 the grace in truth");
+            self.check_truth((session, true_ms), since.true_ms, grace_ms, "S7 the grace in truth");
             if let Some(born_ms) = writer.born_ms.filter(|_| !writer.stale) {
                 let due_ms = grace_ms.saturating_sub(soon_ms(writer));
-                self.check_truth(true_ms, born_ms, due_ms, "S7 the grace in truth");
+                self.check_truth((session, true_ms), born_ms, due_ms, "S7 the grace in truth");
             }
             return Ground::GraceOver;
         }
@@ -202,14 +202,20 @@ impl Oracle {
         if let Some(born_ms) = writer.born_ms.filter(|_| !came_back || !writer.stale) {
             let soon_ms = if came_back { soon_ms(writer) } else { 0 };
             let due_ms = age_ms.saturating_sub(soon_ms);
-            self.check_truth(true_ms, born_ms, due_ms, "S6 age in truth");
+            self.check_truth((session, true_ms), born_ms, due_ms, "S6 age in truth");
         }
         ground
     }
 
     /// A wait was long enough by true time, for any clock within the contract.
-    fn check_truth(&mut self, true_ms: u64, since_ms: u64, due_ms: u64, check: &'static str) {
-        if !self.contract.clocks {
+    fn check_truth(
+        &mut self,
+        (session, true_ms): (usize, u64),
+        since_ms: u64,
+        due_ms: u64,
+        check: &'static str,
+    ) {
+        if !self.contract.clocks || self.retries_revived(session) {
             return;
         }
         let passed_ms = true_ms - since_ms;

@@ -132,8 +132,8 @@ impl Oracle {
         let Stored::Slot(stored_ms, before) = stored(before, true_ms, skew_ms) else {
             return;
         };
-        if before.in_grace() && !self.contract.always_dated {
-            // Whose storage time was a wall clock's may have written any.
+        if before.in_grace() {
+            // No claim of a slot: what had been claimed before it is in the book.
             return;
         }
         let mine = before.session.as_deref() == Some(self.views[session].name.as_str());
@@ -155,9 +155,7 @@ impl Oracle {
         self.broke_unless(counted, true_ms, "slot: failures are kept", || {
             format!("{:?} became {:?}", before.slot_failures, lease.slot_failures)
         });
-        // From when on a creation counts is its author's business and the store's.
-        let known = !again && !before.in_grace();
-        if let Some((own_ms, _)) = writer.own_slot.filter(|_| known) {
+        if let Some((own_ms, _)) = writer.own_slot.filter(|_| !again) {
             self.check_missed(true_ms, errand, (stored_ms, slot_ms, own_ms));
         }
     }
@@ -223,6 +221,7 @@ impl Oracle {
         let (aim, lease) = (*aim, lease.clone());
         let Some(slot_ms) = lease.slot else { return };
         if let Some(blind) = self.slots.claims.get(&deed).copied() {
+            self.slots.forgotten |= self.outlived(deed);
             let newest_ms = self.slots.newest_ms;
             let grows = slot_ms > newest_ms || (slot_ms == newest_ms && !blind);
             let holds = grows || self.slots.forgotten;

@@ -181,6 +181,8 @@ pub struct Oracle {
     highest_token: Option<u64>,
     tokens_hold: bool,
     revived: bool,
+    /// When a deleted version last came back.
+    revived_ms: u64,
 }
 
 /// One look at a session: who, when in truth, and by its own clocks.
@@ -204,6 +206,7 @@ impl Oracle {
             highest_token: None,
             tokens_hold: true,
             revived: false,
+            revived_ms: 0,
         }
     }
 
@@ -322,10 +325,12 @@ impl Oracle {
     pub fn accepted(&mut self, true_ms: u64, deed: usize) {
         let Deed { term, session, aim, landed_ms, .. } = self.deeds[deed];
         self.deeds[deed].landed_ms.get_or_insert(true_ms);
-        self.slot_lands(true_ms, deed);
         // A held-up duplicate that lands on absence brings a deleted version back, and with it whatever
         // waits for that version; what is handed out is still held against every earlier token.
-        self.revived |= landed_ms.is_some();
+        if landed_ms.is_some() {
+            (self.revived, self.revived_ms) = (true, true_ms);
+        }
+        self.slot_lands(true_ms, deed);
         if aim == Aim::Create || self.revived {
             return;
         }
@@ -336,6 +341,18 @@ impl Oracle {
             });
         }
         self.stored = Some((term, session));
+    }
+
+    /// Whether a write that left before a deleted version came back lands on it: two held-up copies,
+    /// one after another, which no rule can tell from the first time.
+    pub fn outlived(&self, deed: usize) -> bool {
+        self.revived && self.deeds[deed].sent_ms <= self.revived_ms
+    }
+
+    /// Whether a claim is the next attempt of one that was judged before a deleted version came back.
+    pub fn retries_revived(&self, session: usize) -> bool {
+        let View { aim, in_doubt, .. } = &self.views[session];
+        self.revived && *aim == Some(Aim::Claim) && *in_doubt > 0
     }
 
     /// Whether every new token is above all earlier ones.
@@ -473,7 +490,8 @@ impl Oracle {
         let blurred = self.views[session].sight.as_ref().is_some_and(blurred);
         let taken = matches!(reason, LostReason::Overtaken | LostReason::Deleted) && !blurred;
         self.broke_unless(
-            !taken || own != Some(term),
+            // A second held-up copy may have brought back the own version as well (docs/proof.md).
+            !taken || own != Some(term) || self.revived,
             true_ms,
             "S8 own write taken as lost",
             || format!("Lost({term}, {reason:?}) while the record is that term's own write"),
