@@ -18,8 +18,8 @@ use super::world::{Event, World};
 /// One seed in so many runs slots.
 const ONE_IN: u64 = 4;
 
-/// Chosen so that no seed that ever broke a rule means another schedule than it did, nor the one that
-/// finds the rarest of the planted bugs.
+/// Chosen so that no seed that ever broke a rule means another schedule than it did, nor the one
+/// that finds the rarest of the planted bugs.
 const SALT: u64 = 20859 << 40;
 
 /// Whether the schedule of this seed runs slots.
