@@ -382,6 +382,8 @@ struct Errand {
     slot_ms: Option<u64>,
     /// Until when to wait for somebody else's lease; set at the first turn.
     until_ms: Option<u64>,
+    /// Whether it waits longer, for what becomes of a claim.
+    extended: bool,
     /// The slots that this session began to run.
     begun: Vec<u64>,
     /// How the job of the term that is being closed has ended, and whether the record is known to say so.
@@ -504,6 +506,7 @@ impl Election {
             schedule,
             slot_ms,
             until_ms: None,
+            extended: false,
             begun: Vec::new(),
             end: None,
             recorded: false,
@@ -579,7 +582,8 @@ impl Election {
         }
         let asks_store = self.plan.action != Action::Ask;
         let not_before_ms = if asks_store { self.not_before_ms } else { 0 };
-        let waits_until_ms = self.errand_until_ms().unwrap_or(u64::MAX);
+        let waits_until_ms =
+            self.errand_until_ms().filter(|_| !planted!(BudgetForgotten)).unwrap_or(u64::MAX);
         let at_ms = self.plan.at_ms.max(not_before_ms).min(waits_until_ms);
         if now.mono_ms < at_ms {
             return Step::Wait { until_ms: self.wake_ms(now, at_ms) };
@@ -826,6 +830,11 @@ impl Election {
         }
         self.highest_term = self.highest_term.max(lease.term.unwrap_or(0));
         let anchor = Anchor { sent: now, lease_ms: lease.lease_ms.unwrap_or(lease_ms), margin_ms };
+        if let (Purpose::Claim, Some(errand), true) =
+            (purpose, &mut self.errand, planted!(BegunBeforeClaim))
+        {
+            errand.begun.extend(lease.slot);
+        }
         self.remember(now, Attempt { purpose, anchor, lease: lease.clone(), rejected: false });
         if purpose == Purpose::Claim {
             self.claim_leaves(now, &condition);
@@ -956,7 +965,7 @@ impl Election {
         drift: Drift,
     ) {
         self.note_reading(&reading);
-        self.note_version(Some(&version));
+        self.note_claim(Some((&version, &reading)));
         if planted!(ReleaseRereadVersion)
             && let Some(round) = self.round.as_mut().filter(|round| {
                 round.attempts == 0 && matches!(round.purpose, Purpose::Release | Purpose::Park)
@@ -1058,7 +1067,7 @@ impl Election {
             self.plan = Plan { at_ms: now.mono_ms, action: Action::Attempt };
             return;
         }
-        self.note_version(None);
+        self.note_claim(None);
         self.end_term(LostReason::Deleted);
         self.unresolved.retain(|attempt| attempt.purpose == Purpose::Create);
         let creating = self.round.take().is_some_and(|round| round.purpose == Purpose::Create);
@@ -1184,6 +1193,9 @@ impl Election {
                 self.on_landed(now, attempt, version);
             }
             Outcome::Refused => {
+                if let (Some(errand), true) = (&mut self.errand, planted!(RefusedClaimSkipped)) {
+                    errand.unheard = None;
+                }
                 if planted!(RefusedIsLost) {
                     self.unresolved.clear();
                     self.end_term(LostReason::Overtaken);
@@ -1192,6 +1204,9 @@ impl Election {
             }
             Outcome::Rejected(fault) => {
                 self.unresolved[index].rejected = true;
+                if let (Some(errand), true) = (&mut self.errand, planted!(RefusedClaimSkipped)) {
+                    errand.unheard = None;
+                }
                 if planted!(RejectedForgotten) {
                     self.unresolved.swap_remove(index);
                 }
@@ -1236,7 +1251,6 @@ impl Election {
     fn on_landed(&mut self, now: Now, attempt: Attempt, version: Version) {
         // Every other write of ours had the same condition, which no longer holds.
         self.unresolved.clear();
-        self.note_version(Some(&version));
         self.forgotten = None;
         self.round = None;
         self.failures = 0;
@@ -1317,8 +1331,11 @@ impl Election {
         if self.wind_down.is_some_and(|wind_down| wind_down.until_ms.is_some()) {
             self.begin_release(now);
         }
-        if let (Some(errand), Some(slot_ms), false) = (&mut self.errand, slot_ms, ended) {
-            errand.begun.push(slot_ms);
+        if let (Some(errand), Some(slot_ms)) = (&mut self.errand, slot_ms) {
+            (errand.unheard, errand.doubted) = (None, None);
+            if !ended {
+                errand.begun.push(slot_ms);
+            }
         }
         if !ended {
             if !planted!(AcquiredBeforeWrite) {
@@ -1802,6 +1819,9 @@ impl Election {
                 until_ms: None,
                 read_back: false,
             });
+            if let (Some(wind_down), true) = (&mut self.wind_down, planted!(ClosedUnderJob)) {
+                wind_down.work_ended |= self.errand.is_some();
+            }
             return;
         }
         self.errand_over(SlotsOver::Stopped);
@@ -1869,7 +1889,7 @@ impl Election {
                 (Some((_, end)), _) => close_slot(&mut lease, end),
                 // It was claimed and never begun: somebody else may.
                 (None, before) if !errand.begun.contains(&lease.slot.unwrap_or(0)) => {
-                    restore_slot(&mut lease, before.as_deref());
+                    restore_slot(&mut lease, before.as_deref(), &errand.done);
                 }
                 (None, _) => {}
             }
@@ -1929,7 +1949,14 @@ impl Election {
         let errand = self.errand.as_ref()?;
         let lease = match &self.seen {
             Seen::Record { reading: Reading::Lease(lease), .. } => Some(&**lease),
-            Seen::Record { reading: Reading::Unreadable(..), .. } => None,
+            // Mostly it was damaged on the way only, and says nothing of what is stored.
+            Seen::Record { observation, reading: Reading::Unreadable(..) }
+                if observation.age_ms(&self.clocks, now)
+                    >= self.config.grace_ms(self.longest_lease_ms)
+                    || planted!(DamagedSlotIsTaken) =>
+            {
+                None
+            }
             _ => return None,
         };
         let times = self.storage_times(now);
@@ -1942,6 +1969,12 @@ impl Election {
     /// Ends a schedule that the newest record leaves nothing to do; false if it did.
     fn errand_goes_on(&mut self, now: Now) -> bool {
         let Some((slot_ms, verdict)) = self.slot_verdict(now) else { return true };
+        let old = self.clocks.newest().cached && !planted!(CachedDateAhead);
+        if matches!(verdict, Verdict::Ahead { .. }) && old {
+            // A cache's `Date` may be of long ago.
+            self.plan_follow(now);
+            return false;
+        }
         let (busy, made) = match &self.seen {
             Seen::Record { observation, reading: Reading::Lease(lease) } => {
                 let age_ms = observation.age_ms(&self.clocks, now);
@@ -1982,10 +2015,13 @@ impl Election {
             errand.before = before.map(|before| Box::new(before.clone()));
         }
         lease.slot = Some(slot_ms);
-        lease.slot_done = Some(false);
+        if !planted!(SlotDoneKept) {
+            lease.slot_done = Some(false);
+        }
         lease.slot_result = None;
         lease.slot_took_ms = None;
-        lease.slot_failures = lease.slot_failures.filter(|_| again);
+        let counts = again && !planted!(FailuresForgotten);
+        lease.slot_failures = lease.slot_failures.filter(|_| counts);
     }
 
     fn on_slot_ended(&mut self, term: u64, end: SlotEnd) {
@@ -2017,7 +2053,8 @@ impl Election {
     /// What follows the closing write of a slot.
     fn slot_closed(&mut self, now: Now, finish: bool) {
         let Some(errand) = &mut self.errand else { return };
-        let recorded = errand.recorded;
+        let recorded = errand.recorded || planted!(RecordedUnheard);
+        errand.extended = false;
         if let Some((term, _)) = errand.end.take() {
             self.events.push_back(Event::SlotClosed { term, recorded });
         }
@@ -2036,9 +2073,13 @@ impl Election {
 
     fn errand_over(&mut self, why: SlotsOver) {
         if self.errand.is_some() && !self.finished {
-            let ended = matches!(why, SlotsOver::Ran | SlotsOver::Lost | SlotsOver::Ahead { .. });
-            let unknown = !ended && self.claim_in_doubt() && !planted!(UnknownIsTaken);
-            let why = if unknown { SlotsOver::Unknown } else { why };
+            let ended = matches!(why, SlotsOver::Ran | SlotsOver::Lost);
+            let unknown = !ended && self.claim_in_doubt();
+            let why = match unknown {
+                true if planted!(UnknownIsTaken) => SlotsOver::Taken,
+                true => SlotsOver::Unknown,
+                false => why,
+            };
             self.events.push_back(Event::SlotsOver(why));
             self.round = None;
             self.finished = true;
@@ -2056,12 +2097,14 @@ impl Election {
         errand.until_ms
     }
 
-    /// What becomes of a claim is worth as much time as three attempts and a read-back take, whatever was left.
+    /// What becomes of a claim is worth as much time as three attempts and a read-back take, whatever was left; once,
+    /// so that a store that shows old states in turn is not asked for ever.
     fn claim_leaves(&mut self, now: Now, condition: &Condition) {
-        let until_ms = now.mono_ms.saturating_add(self.config.attempts_ms());
+        let needed_ms = now.mono_ms.saturating_add(self.config.attempts_ms());
         let Some(errand) = &mut self.errand else { return };
-        if errand.unheard.is_none() {
-            errand.until_ms = errand.until_ms.map(|ms| ms.max(until_ms));
+        if let Some(until_ms) = errand.until_ms.filter(|ms| *ms < needed_ms && !errand.extended) {
+            errand.until_ms = Some(until_ms.max(needed_ms));
+            errand.extended = true;
         }
         errand.unheard = Some(condition.clone());
     }
@@ -2072,7 +2115,8 @@ impl Election {
             let budget_ms = errand.schedule.budget_ms;
             errand.until_ms.get_or_insert(now.mono_ms.saturating_add(budget_ms));
         }
-        let over = self.errand_until_ms().is_some_and(|until_ms| now.mono_ms >= until_ms);
+        let over = self.errand_until_ms().is_some_and(|until_ms| now.mono_ms >= until_ms)
+            && !planted!(BudgetForgotten);
         if over && self.outstanding.is_none() {
             self.errand_over(SlotsOver::Budget);
         }
@@ -2096,22 +2140,30 @@ impl Election {
             || late.is_some_and(|slot_ms| !errand.begun.contains(&slot_ms))
     }
 
-    /// A claim that was not heard of can't land any more once the record is another one.
-    fn note_version(&mut self, version: Option<&Version>) {
+    /// A claim that was not heard of can't land any more once the record is somebody else's.
+    fn note_claim(&mut self, shown: Option<(&Version, &Reading)>) {
         let Some(errand) = &mut self.errand else { return };
-        if let Some(Condition::Match(held)) = &errand.unheard
-            && version != Some(held)
-        {
+        let Some(Condition::Match(held)) = &errand.unheard else { return };
+        let open = match shown {
+            None => false,
+            Some((version, _)) if version == held => true,
+            // Its own, whose job never began, or a body that does not say whose it is.
+            Some((_, Reading::Lease(lease))) => lease.session.as_deref() == Some(&self.session),
+            Some((_, Reading::Unreadable(..))) => true,
+            Some((_, Reading::Closed(_))) => false,
+        };
+        if !open {
             errand.unheard = None;
         }
     }
 }
 
 /// Gives a slot back that was claimed and not begun.
-fn restore_slot(lease: &mut Lease, before: Option<&Lease>) {
+fn restore_slot(lease: &mut Lease, before: Option<&Lease>, done: &[u64]) {
     let Some(before) = before else { return };
+    let ran = before.slot.is_some_and(|slot_ms| done.contains(&slot_ms));
     lease.slot = before.slot;
-    lease.slot_done = before.slot_done;
+    lease.slot_done = if ran { Some(true) } else { before.slot_done };
     lease.slot_result.clone_from(&before.slot_result);
     lease.slot_took_ms = before.slot_took_ms;
     lease.slot_failures = before.slot_failures;
@@ -2119,7 +2171,7 @@ fn restore_slot(lease: &mut Lease, before: Option<&Lease>) {
 
 /// Says in a record how the job of its slot has ended.
 fn close_slot(lease: &mut Lease, end: &SlotEnd) {
-    lease.slot_done = Some(end.done);
+    lease.slot_done = Some(end.done || (planted!(FailedIsDone) && end.failed));
     let word: String = end.result.chars().filter(|c| !c.is_control()).collect();
     let cut = (0..=word.len().min(MAX_RESULT_BYTES)).rev().find(|at| word.is_char_boundary(*at));
     lease.slot_result = Some(word[..cut.unwrap_or(0)].to_owned());

@@ -148,6 +148,9 @@ impl StorageTimes {
     /// the change.
     pub fn claimed_through_ms(&self) -> u64 {
         let changed_ms = self.changed_ms.unwrap_or(self.ceiling_ms);
+        if planted!(SlotlessWithoutSkew) {
+            return changed_ms;
+        }
         changed_ms.saturating_add(2 * self.skew_ms + ROUNDING_MS)
     }
 }
@@ -198,7 +201,9 @@ impl Schedule {
         };
         // Nobody has led with it: a held-up creation may have come back after a deletion, or was made by a wrong clock.
         let claimed_ms = match (lease.acquired, times.changed_ms) {
-            (None, Some(_)) => claimed_ms.max(times.claimed_through_ms()),
+            (None, Some(_)) if !planted!(CreationCoversNothing) => {
+                claimed_ms.max(times.claimed_through_ms())
+            }
             _ => claimed_ms,
         };
         if lease.slot_done == Some(true) || own.done.contains(&claimed_ms) {
@@ -207,13 +212,16 @@ impl Schedule {
         let mine = lease.session.as_deref() == Some(own.session);
         let again = Verdict::Claim { slot_ms: claimed_ms, again: true, left_out: 0 };
         // A claim of this session's whose answer came too late: nobody has run the slot.
-        if mine && !own.begun.contains(&claimed_ms) {
+        if mine && !own.begun.contains(&claimed_ms) && !planted!(LateClaimIsRun) {
             return again;
         }
-        let spent = lease.slot_failures.unwrap_or(0) >= self.attempts;
+        let failures = lease.slot_failures.unwrap_or(0);
+        let spent = failures >= self.attempts && !planted!(SpentSlotRerun);
         let rerun = self.policy == Policy::AtLeastOnce || planted!(DeadSlotRerun);
-        if rerun && !spent && !planted!(DeadSlotForgotten) {
-            return if own.begun.contains(&claimed_ms) { Verdict::Blocked } else { again };
+        let later = planted!(LaterSlotFirst) && slot_ms > claimed_ms;
+        if rerun && !spent && !later && !planted!(DeadSlotForgotten) {
+            let blocked = own.begun.contains(&claimed_ms) && !planted!(RerunAtOnce);
+            return if blocked { Verdict::Blocked } else { again };
         }
         self.after(claimed_ms, slot_ms)
     }
@@ -227,12 +235,13 @@ impl Schedule {
         }
         let gap_ms = slot_ms - claimed_ms;
         let missed = match self.period_ms {
-            Some(period_ms) if period_ms > 0 => (gap_ms - 1) / period_ms,
+            Some(period_ms) if period_ms > 0 => gap_ms.saturating_sub(1) / period_ms,
             _ => 0,
         };
         let back = match self.missed {
             Missed::Skip => 0,
             Missed::Latest => missed.min(1),
+            Missed::All if planted!(MissedNewestFirst) => missed.min(1),
             Missed::All => missed.min(MAX_MISSED),
         };
         let slot_ms = slot_ms - back * self.period_ms.unwrap_or(0);

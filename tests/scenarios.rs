@@ -8,11 +8,13 @@ use edgelect::clock::Now;
 use edgelect::config::{Follow, HostClock};
 use edgelect::election::{Event as Told, Input, LostReason, Problem};
 use edgelect::lease::{self, Lease, Stamp};
+use edgelect::slots::{Policy, ScheduleSettings};
 use edgelect::store::{Answer, Facts, FaultKind, Outcome};
 
 use sim::clocks::Clocks;
-use sim::network::{Fate, Trouble};
+use sim::network::{Fate, Mangle, Trouble};
 use sim::schedule::foreign_record;
+use sim::slots::Ended;
 use sim::stage::{INTERVAL_MS, LEASE_MS, MARGIN_MS, Stage, TERM, config, settings};
 
 const FENCE_MS: u64 = LEASE_MS - MARGIN_MS;
@@ -832,4 +834,135 @@ fn a_record_that_is_read_back_is_what_was_written() {
     let stage = Stage::led(1);
     let lease = stage.record().expect("m0 has written").clone();
     assert_eq!(lease::read(&lease::write(&lease)), lease::Reading::Lease(Box::new(lease)));
+}
+
+fn slots(policy: Policy) -> ScheduleSettings {
+    ScheduleSettings {
+        period_ms: Some(2 * LEASE_MS),
+        policy: Some(policy),
+        ..ScheduleSettings::default()
+    }
+}
+
+/// Long enough after the record that a slot can be claimed over one without any.
+const SLOT_MS: u64 = 20_000;
+
+#[test]
+fn c54_triggers_out_of_order_and_overlapping_run_each_slot_once() {
+    let mut stage = Stage::released(3);
+    stage.run(SLOT_MS + 30_000);
+    let later = stage.trigger(0, SLOT_MS + 30_000, slots(Policy::AtMostOnce));
+    stage.run(1_000);
+    let earlier = stage.trigger(1, SLOT_MS, slots(Policy::AtMostOnce));
+    let doubled = stage.trigger(2, SLOT_MS + 30_000, slots(Policy::AtMostOnce));
+    stage.run(1_000);
+    stage.job_ends(later, Ended::Done);
+    stage.run(1_000);
+    let outcomes = [later, earlier, doubled].map(|session| stage.outcome(session));
+    assert_eq!(outcomes, ["done", "taken", "taken"]);
+    assert_eq!(stage.runs(later), [SLOT_MS + 30_000]);
+}
+
+#[test]
+fn c54_a_claim_that_may_have_landed_is_never_reported_as_skipped() {
+    let slow = Fate::calm(5, 300);
+    let fates = [
+        Fate { after: Some(Trouble::Denied), ..slow },
+        Fate { after: Some(Trouble::Conflict), ..slow },
+        Fate { mangle: Some(Mangle::NoEtag), ..slow },
+        lost_answer(),
+    ];
+    for fate in fates {
+        let mut stage = Stage::released(1);
+        stage.run(SLOT_MS);
+        stage.script(0, true, u64::MAX, fate);
+        let trigger = stage.trigger(0, SLOT_MS, slots(Policy::AtMostOnce));
+        run_until_a_write_leaves(&mut stage);
+        stage.run(10);
+        assert_eq!(stage.record().and_then(|lease| lease.slot_done), Some(false), "{fate:?}");
+        stage.cut(0, true, true, 3_600_000);
+        stage.run(70_000);
+        assert_eq!((stage.outcome(trigger), stage.runs(trigger).len()), ("unknown", 0), "{fate:?}");
+    }
+}
+
+#[test]
+fn c54_a_body_that_was_damaged_on_the_way_says_nothing_of_slots() {
+    let mut stage = Stage::released(1);
+    stage.run(SLOT_MS);
+    let first = stage.trigger(0, SLOT_MS, slots(Policy::AtMostOnce));
+    stage.run(1_000);
+    stage.job_ends(first, Ended::Done);
+    stage.run(1_000);
+    stage.script(0, false, 1, Fate { mangle: Some(Mangle::CutShort), ..Fate::calm(5, 5) });
+    let second = stage.trigger(0, SLOT_MS + 2_000, slots(Policy::AtMostOnce));
+    stage.run(8_000);
+    stage.job_ends(second, Ended::Done);
+    stage.run(1_000);
+    assert_eq!((stage.outcome(first), stage.outcome(second)), ("done", "done"));
+}
+
+#[test]
+fn c56_a_creation_that_lands_long_after_its_absence_covers_what_ran_meanwhile() {
+    for policy in [Policy::AtMostOnce, Policy::AtLeastOnce] {
+        let mut stage = Stage::absent(2);
+        stage.script(0, true, 1, Fate::calm(60_000, 5));
+        stage.trigger(0, 0, slots(policy));
+        stage.run(1_000);
+        stage.world.crash(0, 1);
+        stage.trigger(1, 1_000, slots(policy));
+        stage.run(29_000);
+        let ran = stage.trigger(1, 30_000, slots(policy));
+        stage.run(1_000);
+        stage.job_ends(ran, Ended::Done);
+        stage.run(9_000);
+        assert_eq!((stage.outcome(ran), stage.runs(ran)), ("done", vec![30_000]));
+        stage.world.store.delete();
+        stage.run(45_000);
+        assert!(stage.record().is_some_and(Lease::in_grace), "the creation has landed");
+        let doubled = stage.trigger(1, 30_000, slots(policy));
+        stage.run(1_000);
+        assert_eq!((stage.outcome(doubled), stage.runs(doubled).len()), ("skipped", 0));
+        stage.run(4_000);
+        let next = stage.trigger(1, 90_000, slots(policy));
+        stage.run(1_000);
+        stage.job_ends(next, Ended::Done);
+        stage.run(1_000);
+        assert_eq!(stage.outcome(next), "done");
+    }
+}
+
+#[test]
+fn c56_a_runner_that_is_stopped_in_mid_slot_is_followed_by_a_rerun_and_its_end_changes_nothing() {
+    let mut stage = Stage::released(2);
+    stage.run(SLOT_MS);
+    let stopped = stage.trigger(0, SLOT_MS, slots(Policy::AtLeastOnce));
+    stage.run(1_000);
+    stage.world.pause(0, 3 * LEASE_MS);
+    stage.run(2 * LEASE_MS - 1_000);
+    let next = stage.trigger(1, SLOT_MS + 2 * LEASE_MS, slots(Policy::AtLeastOnce));
+    stage.run(1_000);
+    stage.job_ends(next, Ended::Done);
+    stage.run(1_000);
+    stage.job_ends(next, Ended::Done);
+    stage.run(2 * LEASE_MS);
+    assert_eq!(stage.runs(next), [SLOT_MS, SLOT_MS + 2 * LEASE_MS]);
+    assert_eq!((stage.outcome(stopped), stage.outcome(next)), ("lost", "done"));
+}
+
+#[test]
+fn c56_a_stop_while_the_claim_is_under_way_gives_the_slot_back() {
+    let mut stage = Stage::released(1);
+    stage.run(SLOT_MS);
+    stage.script(0, true, 1, Fate::calm(5, 500));
+    let trigger = stage.trigger(0, SLOT_MS, slots(Policy::AtMostOnce));
+    stage.run(100);
+    stage.world.tell(trigger, Input::Stop { park: false });
+    stage.run(2_000);
+    let record = stage.record();
+    assert!(
+        record.as_ref().is_some_and(|lease| lease.released() && lease.slot < Some(SLOT_MS)),
+        "{record:?}"
+    );
+    assert_eq!((stage.outcome(trigger), stage.runs(trigger).len()), ("skipped", 0));
 }

@@ -224,6 +224,42 @@ bugs! {
     UnknownIsTaken: "design, Crons", Core;
     /// A slot is claimed however far ahead of storage time it is.
     SlotAheadClaimed: "design, Crons", Core;
+    /// A record without a slot counts what came before its last change as claimed, without `storeSkew`.
+    SlotlessWithoutSkew: "scenario 56", Core;
+    /// A record created from absence counts no slot between its author's look and its landing as claimed.
+    CreationCoversNothing: "scenario 56", Core;
+    /// The trigger's own slot is claimed before the rerun of an earlier one.
+    LaterSlotFirst: "scenario 56", Core;
+    /// A slot that failed in this call is run again at once.
+    RerunAtOnce: "design, Crons", Core;
+    /// A slot is run again however often its job has failed.
+    SpentSlotRerun: "design, Crons", Core;
+    /// A rerun begins with no failures counted.
+    FailuresForgotten: "design, Crons", Core;
+    /// The newest of many missed slots is run first, and the older ones never.
+    MissedNewestFirst: "design, Crons", Core;
+    /// A claim of its own whose answer came too late is taken for a slot that was run.
+    LateClaimIsRun: "scenario 56, S5", Core;
+    /// A slot counts as begun when its claim leaves.
+    BegunBeforeClaim: "scenario 56, S10", Core;
+    /// The claim of a slot keeps what the record said of the slot before it.
+    SlotDoneKept: "scenario 56", Core;
+    /// The closing write says done, although the job has failed.
+    FailedIsDone: "design, Crons", Core;
+    /// The record is released while the job that was told to stop goes on.
+    ClosedUnderJob: "S12", Core;
+    /// The closing write counts as recorded when it has left.
+    RecordedUnheard: "S8", Core;
+    /// A slot whose claim may have landed is reported as taken.
+    UnknownIsTaken: "S8", Core;
+    /// A 403 or a 412 to a slot's claim is believed, and nothing is said of it.
+    RefusedClaimSkipped: "S8", Core;
+    /// A body that was damaged on the way counts as a record without a slot.
+    DamagedSlotIsTaken: "S7", Core;
+    /// A slot is refused as ahead of its time by a cache's old `Date`.
+    CachedDateAhead: "S11, scenario 43", Core;
+    /// A trigger waits for somebody else's lease for as long as that lasts.
+    BudgetForgotten: "design, Crons", Core;
 }
 
 impl Bug {

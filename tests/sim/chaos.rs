@@ -256,6 +256,7 @@ impl Schedule {
             }
         }
         self.world.oracle.tampered();
+        self.world.late_double();
     }
 
     fn roll_back(&mut self) {
@@ -313,11 +314,14 @@ impl World {
                 self.kill(session);
                 died = true;
             }
+            if self.sessions[session].machine == machine {
+                self.sessions[session].works.clear();
+            }
         }
         if died {
             self.tally.fault(Kind::Crash);
         }
-        if died && self.machines[machine].cron.is_none() {
+        if died && self.machines[machine].runs_for_long() {
             self.tally.fault(Kind::Restart);
             self.trouble_until(self.now_ms + back_ms);
             self.after(back_ms, Event::Start { machine });
@@ -372,6 +376,9 @@ impl World {
         let of_machine = |session: &&mut Session| session.machine == machine;
         for session in self.sessions.iter_mut().filter(of_machine) {
             session.stopping_ms = session.stopping_ms.map(|since_ms| since_ms + 2 * pause_ms);
+            if let Some(errand) = &mut session.errand {
+                errand.forgiven_ms += 2 * pause_ms;
+            }
         }
     }
 

@@ -7,6 +7,7 @@ use edgelect::store::{Condition, Version};
 
 use super::oracle::{Aim, Look, Oracle, ROUNDING_MS};
 use super::report::Ground;
+use super::slots::Errand;
 use super::store::Shown;
 
 /// What the evidence checks have to know of the writer at the moment of writing.
@@ -21,6 +22,10 @@ pub struct Writer<'a> {
     pub born_ms: Option<u64>,
     /// The store shows old states, in which nobody can see that a version came back.
     pub stale: bool,
+    /// Where it runs slots: what was asked for, and what became of it.
+    pub errand: Option<&'a Errand>,
+    /// The trigger's own slot, once it is known.
+    pub own_slot: Option<(u64, u64)>,
 }
 
 impl Oracle {
@@ -35,7 +40,12 @@ impl Oracle {
         self.check_pair(writer, condition);
         match (aim, condition) {
             (Aim::Create, _) => self.check_creation(writer, lease),
-            (Aim::Claim, Condition::Match(version)) => self.check_claim(writer, lease, version),
+            (Aim::Claim, Condition::Match(version)) => {
+                let sight = self.views[writer.look.session].sight.as_ref();
+                let before = sight.and_then(|sight| sight.shown.lease()).cloned();
+                self.check_slot(writer, before.as_ref(), lease, aim);
+                self.check_claim(writer, lease, version)
+            }
             (_, Condition::Match(version)) => {
                 self.check_own_write(writer, lease, version, aim);
                 None
@@ -152,10 +162,10 @@ impl Oracle {
             self.broke_unless(passed_ms >= due_ms, true_ms, "S7 the grace", || {
                 format!("claimed after {passed_ms} of {due_ms} ms")
             });
-            self.check_truth(true_ms, since.true_ms, grace_ms, "S7 the grace in truth");
+            self.check_truth((session, true_ms), since.true_ms, grace_ms, "S7 the grace in truth");
             if let Some(born_ms) = writer.born_ms.filter(|_| !writer.stale) {
                 let due_ms = grace_ms.saturating_sub(soon_ms(writer));
-                self.check_truth(true_ms, born_ms, due_ms, "S7 the grace in truth");
+                self.check_truth((session, true_ms), born_ms, due_ms, "S7 the grace in truth");
             }
             return Ground::GraceOver;
         }
@@ -192,14 +202,20 @@ impl Oracle {
         if let Some(born_ms) = writer.born_ms.filter(|_| !came_back || !writer.stale) {
             let soon_ms = if came_back { soon_ms(writer) } else { 0 };
             let due_ms = age_ms.saturating_sub(soon_ms);
-            self.check_truth(true_ms, born_ms, due_ms, "S6 age in truth");
+            self.check_truth((session, true_ms), born_ms, due_ms, "S6 age in truth");
         }
         ground
     }
 
     /// A wait was long enough by true time, for any clock within the contract.
-    fn check_truth(&mut self, true_ms: u64, since_ms: u64, due_ms: u64, check: &'static str) {
-        if !self.contract.clocks {
+    fn check_truth(
+        &mut self,
+        (session, true_ms): (usize, u64),
+        since_ms: u64,
+        due_ms: u64,
+        check: &'static str,
+    ) {
+        if !self.contract.clocks || self.retries_revived(session) {
             return;
         }
         let passed_ms = true_ms - since_ms;
@@ -232,11 +248,11 @@ impl Oracle {
             && (&held.leader_id, held.term, &held.session)
                 == (&lease.leader_id, lease.term, &lease.session)
             && (held.acquired, held.transitions) == (lease.acquired, lease.transitions)
-            && (held.slot, held.slot_done, &held.extra)
-                == (lease.slot, lease.slot_done, &lease.extra);
+            && held.extra == lease.extra;
         self.broke_unless(kept, true_ms, "S12 every other field kept", || {
             format!("{held:?} became {lease:?}")
         });
+        self.check_slot(writer, Some(&held), lease, aim);
         if aim == Aim::Renew {
             // A held clock hides the authority for a moment; its earlier anchor only shortens the
             // lease.

@@ -3,9 +3,11 @@
 use edgelect::clock::Now;
 use edgelect::config::Config;
 use edgelect::election::Election;
+use edgelect::slots::Schedule;
 
 use super::clocks::Clocks;
 use super::network::Trouble;
+use super::slots::Errand;
 use super::vigil::Vigil;
 use super::wire::{Client, Conversation};
 
@@ -41,10 +43,19 @@ pub struct Machine {
     pub frozen_ms: u64,
     pub cut: Cut,
     pub cron: Option<Cron>,
+    /// Its sessions begin with a trigger and run slots.
+    pub runs_slots: bool,
     /// How long the work takes to stop after `Lost`, at most.
     pub work_end_ms: u64,
     /// The work goes on writing to the fenced resource until it has stopped, without a look.
     pub careless: bool,
+}
+
+impl Machine {
+    /// Whether its process is always to run, so that it is started again.
+    pub fn runs_for_long(&self) -> bool {
+        self.cron.is_none() && !self.runs_slots
+    }
 }
 
 /// The one operation that is under way.
@@ -85,6 +96,8 @@ pub struct Session {
     /// The terms whose work is running, the ending ones included.
     pub works: Vec<u64>,
     pub vigil: Vigil,
+    /// The slots that it is to run, and what became of them.
+    pub errand: Option<Errand>,
 }
 
 impl Session {
@@ -94,8 +107,14 @@ impl Session {
         config: &Config,
         seed: u64,
         client: Option<Client>,
+        schedule: Option<Schedule>,
     ) -> Self {
-        let election = Election::new(config.clone(), name.clone(), seed);
+        let (config, session) = (config.clone(), name.clone());
+        let errand = schedule.clone().map(Errand::new);
+        let election = match schedule {
+            Some(schedule) => Election::for_schedule(config, session, seed, schedule),
+            None => Election::new(config, session, seed),
+        };
         let (alive, flight, wake, wakes, works) = (true, None, None, 0, Vec::new());
         let (early_timers, stopping_ms) = (0, None);
         Self {
@@ -112,6 +131,7 @@ impl Session {
             stopping_ms,
             works,
             vigil: Vigil::default(),
+            errand,
         }
     }
 

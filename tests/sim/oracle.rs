@@ -14,6 +14,7 @@ use edgelect::lease::{Lease, Reading};
 use edgelect::store::{Answer, Condition, Facts, FaultKind, Outcome, Version};
 
 use super::hash::Quick;
+use super::ledger::Ledger;
 use super::report::Ground;
 use super::store::Shown;
 
@@ -41,6 +42,8 @@ pub struct Deed {
     pub sent_ms: u64,
     pub version: Version,
     pub landed_ms: Option<u64>,
+    /// How many copies of it are on their way to the store.
+    pub under_way: u64,
 }
 
 /// The newest version that a session was shown, and every proof of its age.
@@ -140,7 +143,7 @@ pub struct Contract {
 }
 
 /// The rules that hold whatever the clocks do.
-const TIMELESS: [&str; 10] = [
+const TIMELESS: [&str; 15] = [
     "I2",
     "I3",
     "I4",
@@ -151,6 +154,11 @@ const TIMELESS: [&str; 10] = [
     "S8 sent once",
     "S7 a closed record",
     "the store code",
+    "slot: kept by who runs none",
+    "slot: failures are kept",
+    "slot: a claim begins anew",
+    "slot: the closing write says how it ended",
+    "slot: what is recorded is in the store",
 ];
 
 /// A broken rule.
@@ -166,12 +174,15 @@ pub struct Oracle {
     pub deeds: Vec<Deed>,
     pub views: Vec<View>,
     pub violation: Option<Violation>,
+    pub slots: Ledger,
     /// Which write made which version; looked up only, never walked.
     made: HashMap<Version, usize, BuildHasherDefault<Quick>>,
     stored: Option<(u64, usize)>,
     highest_token: Option<u64>,
     tokens_hold: bool,
     revived: bool,
+    /// When a deleted version last came back.
+    revived_ms: u64,
 }
 
 /// One look at a session: who, when in truth, and by its own clocks.
@@ -189,11 +200,13 @@ impl Oracle {
             deeds: Vec::new(),
             views: Vec::new(),
             violation: None,
+            slots: Ledger::default(),
             made: HashMap::default(),
             stored: None,
             highest_token: None,
             tokens_hold: true,
             revived: false,
+            revived_ms: 0,
         }
     }
 
@@ -314,7 +327,10 @@ impl Oracle {
         self.deeds[deed].landed_ms.get_or_insert(true_ms);
         // A held-up duplicate that lands on absence brings a deleted version back, and with it whatever
         // waits for that version; what is handed out is still held against every earlier token.
-        self.revived |= landed_ms.is_some();
+        if landed_ms.is_some() {
+            (self.revived, self.revived_ms) = (true, true_ms);
+        }
+        self.slot_lands(true_ms, deed);
         if aim == Aim::Create || self.revived {
             return;
         }
@@ -327,6 +343,18 @@ impl Oracle {
         self.stored = Some((term, session));
     }
 
+    /// Whether a write that left before a deleted version came back lands on it: two held-up copies,
+    /// one after another, which no rule can tell from the first time.
+    pub fn outlived(&self, deed: usize) -> bool {
+        self.revived && self.deeds[deed].sent_ms <= self.revived_ms
+    }
+
+    /// Whether a claim is the next attempt of one that was judged before a deleted version came back.
+    pub fn retries_revived(&self, session: usize) -> bool {
+        let View { aim, in_doubt, .. } = &self.views[session];
+        self.revived && *aim == Some(Aim::Claim) && *in_doubt > 0
+    }
+
     /// Whether every new token is above all earlier ones.
     pub fn tokens_hold(&self) -> bool {
         self.tokens_hold
@@ -335,6 +363,7 @@ impl Oracle {
     /// An operator restored an earlier record: the newest terms are forgotten, which may lower
     /// tokens.
     pub fn rolled_back(&mut self) {
+        self.slots.forget();
         self.tokens_hold = false;
         self.stored = None;
         self.highest_token = None;
@@ -346,6 +375,7 @@ impl Oracle {
     pub fn tampered(&mut self) {
         self.tokens_hold &= self.contract.always_dated && self.contract.clocks;
         if !self.tokens_hold {
+            self.slots.forget();
             self.stored = None;
             self.highest_token = None;
         }
@@ -460,7 +490,8 @@ impl Oracle {
         let blurred = self.views[session].sight.as_ref().is_some_and(blurred);
         let taken = matches!(reason, LostReason::Overtaken | LostReason::Deleted) && !blurred;
         self.broke_unless(
-            !taken || own != Some(term),
+            // A second held-up copy may have brought back the own version as well (docs/proof.md).
+            !taken || own != Some(term) || self.revived,
             true_ms,
             "S8 own write taken as lost",
             || format!("Lost({term}, {reason:?}) while the record is that term's own write"),
@@ -510,6 +541,7 @@ impl Oracle {
             sent_ms: true_ms,
             version,
             landed_ms: None,
+            under_way: 0,
         });
         let deed = self.deeds.len() - 1;
         self.views[session].open.push(deed);
@@ -687,6 +719,11 @@ impl Oracle {
     /// The write of this session that made this version.
     pub fn own_deed(&self, session: usize, version: &Version) -> Option<usize> {
         self.made.get(version).copied().filter(|deed| self.deeds[*deed].session == session)
+    }
+
+    /// Whether some session's write made this version.
+    pub fn was_made(&self, version: &Version) -> bool {
+        self.made.contains_key(version)
     }
 
     /// A session learns that its write landed: by the answer, or by reading its record back.

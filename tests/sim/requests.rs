@@ -12,7 +12,7 @@ use super::clocks::EPOCH_MS;
 use super::evidence::Writer;
 use super::member::Flight;
 use super::network::{Fate, Trouble};
-use super::oracle::{Deed, Look, Oracle};
+use super::oracle::{Aim, Deed, Look, Oracle};
 use super::report::{Ground, Kind};
 use super::store::{Asked, Effect};
 use super::wire::{self, Conversation, Move, Turned};
@@ -99,6 +99,9 @@ impl World {
         let config = self.sessions[look.session].election.config();
         let window_ms = config.leader_timeout_ms;
         let most = 8 * window_ms.div_ceil(config.frequent_interval_ms) + 8 * 5 + 8;
+        // Each slot that it runs is a claim and a closing write, each with its attempts.
+        let runs = self.sessions[look.session].errand.as_ref().map_or(0, |e| e.runs.len() as u64);
+        let most = most + 8 * runs;
         let busy = self.oracle.sent(look, config);
         self.tally.requests += 1;
         self.tally.busiest = self.tally.busiest.max(busy);
@@ -133,8 +136,12 @@ impl World {
         let number = self.requests.len();
         let Request { fate, .. } = request;
         let travels = request.asked.is_some();
+        let deed = request.deed;
         self.requests.push(request);
         if let Some(travel_ms) = fate.request_ms.filter(|_| travels) {
+            if let Some(deed) = deed {
+                self.oracle.deeds[deed].under_way += 1 + u64::from(fate.again_ms.is_some());
+            }
             self.trouble_until(self.now_ms + travel_ms);
             self.after(travel_ms, Event::Arrive { request: number, copy: false });
             if let Some(again_ms) = fate.again_ms {
@@ -209,7 +216,8 @@ impl World {
         let authority = state.election.authority(look.now).map(|authority| authority.term);
         let working = state.works.contains(&lease.term.unwrap_or(0));
         let stale = self.store.keeps_past;
-        let writer = Writer { look, config, authority, working, born_ms, stale };
+        let (errand, own_slot) = (state.errand.as_ref(), state.election.own_slot_ms());
+        let writer = Writer { look, config, authority, working, born_ms, stale, errand, own_slot };
         if let Some(ground) = self.oracle.judge(&writer, &lease, &seen, aim) {
             self.tally.claim(ground);
             if ground == Ground::Healed {
@@ -217,7 +225,15 @@ impl World {
             }
         }
         let lease = Rc::new(lease);
+        let skew_ms = config.store_skew_ms;
         let write = self.oracle.wrote(look, lease.clone(), version.clone(), aim, config);
+        if let Some(errand) = &mut self.sessions[look.session].errand
+            && aim == Aim::Claim
+        {
+            errand.claims.push((write, seen.clone()));
+            errand.claimed = true;
+            self.oracle.claims_slot(look.session, write, skew_ms);
+        }
         (Asked::Write { lease, bytes, version, condition: seen, write }, write)
     }
 
@@ -247,6 +263,9 @@ impl World {
         let Request { session, asked, fate, http, .. } = &self.requests[request];
         let (session, fate, http) = (*session, *fate, http.clone());
         let Some(asked) = asked.clone() else { return };
+        if let Some(deed) = self.requests[request].deed {
+            self.oracle.deeds[deed].under_way -= 1;
+        }
         let answer_ms = fate.answer_ms.filter(|_| copy == fate.again_answers);
         let front_end = self.chance.below(8) as usize;
         let writes = matches!(*asked, Asked::Write { .. });
@@ -323,7 +342,9 @@ impl World {
             let manners = &self.store.manners;
             (manners.undated_per_mille, manners.relayed_per_mille, manners.cached_ms)
         };
-        if self.chance.per_mille(relayed) {
+        let old = read && !self.healed && self.now_ms < self.old_dates_until_ms;
+        let cached_ms = if old { self.old_dates_until_ms } else { cached_ms };
+        if old || self.chance.per_mille(relayed) {
             self.tally.fault(Kind::Relayed);
             facts.relayed = true;
             let cached_ms = if read { cached_ms } else { 0 };

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::oracle::Violation;
-use super::report::Tally;
+use super::report::{Kind, Tally};
 use super::schedule::{Schedule, WITHIN_CONTRACT};
 use super::world::{Depth, Turn};
 
@@ -69,6 +69,7 @@ pub fn run_at_rate(seed: Seed, keep: bool, rate_per_mille: u64) -> Ended {
     schedule.world.history.keep = keep;
     let mut end_ms = u64::MAX;
     let mut settled = false;
+    let mut asked_ms = 0;
     while schedule.world.oracle.violation.is_none() {
         match schedule.world.step(end_ms) {
             None => break,
@@ -80,6 +81,10 @@ pub fn run_at_rate(seed: Seed, keep: bool, rate_per_mille: u64) -> Ended {
         if world.healed && !settled && world.now_ms >= world.trouble_until_ms {
             settled = true;
             end_ms = world.now_ms + schedule.bound_ms + 2 * schedule.lease_ms;
+            if let Some(plan) = &world.slots {
+                end_ms += plan.budget_ms + 4 * plan.period_ms;
+                asked_ms = plan.asked_ms;
+            }
             world.leaderless_ms = 0;
             if let Some(since_ms) = &mut world.leaderless_since_ms {
                 *since_ms = world.now_ms;
@@ -88,6 +93,7 @@ pub fn run_at_rate(seed: Seed, keep: bool, rate_per_mille: u64) -> Ended {
         }
         check_liveness(&mut schedule, settled);
     }
+    check_slots(&mut schedule, asked_ms);
     finish(seed, schedule)
 }
 
@@ -95,10 +101,26 @@ pub fn run_at_rate(seed: Seed, keep: bool, rate_per_mille: u64) -> Ended {
 fn check_liveness(schedule: &mut Schedule, settled: bool) {
     let bound_ms = schedule.bound_ms;
     let world = &mut schedule.world;
-    let late = settled && !schedule.wild && world.leaderless_ms > bound_ms;
+    let late = settled && !schedule.wild && world.slots.is_none() && world.leaderless_ms > bound_ms;
     let waited_ms = world.leaderless_ms;
     world.oracle.broke_unless(!late, world.now_ms, "I5 a leader after healing", || {
         format!("nobody led for {waited_ms} ms after healing; the bound is {bound_ms} ms")
+    });
+}
+
+/// Every slot that a trigger had asked for when the faults were over is run by the end, or its
+/// failures are spent.
+fn check_slots(schedule: &mut Schedule, asked_ms: u64) {
+    let owes = schedule.owes_slots();
+    let world = &mut schedule.world;
+    let Some(plan) = world.slots.as_ref().filter(|_| owes && asked_ms > 0) else { return };
+    let owed = match world.oracle.slots.claimed() {
+        true => world.oracle.slots.owed(plan, asked_ms),
+        false => vec![asked_ms],
+    };
+    world.tally.fault(Kind::SlotOwed);
+    world.oracle.broke_unless(owed.is_empty(), world.now_ms, "slot: none is lost", || {
+        format!("nobody ran {owed:?}, asked for until {asked_ms}")
     });
 }
 
@@ -121,7 +143,10 @@ fn finish(seed: Seed, schedule: Schedule) -> Ended {
     let Schedule { mut world, bound_ms, lease_ms, .. } = schedule;
     world.tally.simulated_ms = world.now_ms;
     world.tally.leaderless_ms = world.leaderless_ms;
-    world.tally.slowest_per_mille = world.leaderless_ms * 1_000 / bound_ms;
+    // Between two slots nobody has to lead.
+    if world.slots.is_none() {
+        world.tally.slowest_per_mille = world.leaderless_ms * 1_000 / bound_ms;
+    }
     let leases = world.now_ms / lease_ms;
     let hash = world.history.hash;
     let lines = std::mem::take(&mut world.history.lines);

@@ -4,6 +4,7 @@
 use edgelect::config::{Config, Follow, HostClock, Settings};
 use edgelect::json::Object;
 use edgelect::lease::{self, Lease, Stamp};
+use edgelect::slots::{Missed, Policy};
 
 use super::chance::Chance;
 use super::clocks::Clocks;
@@ -11,6 +12,7 @@ use super::member::Cron;
 use super::network::Weather;
 use super::oracle::Contract;
 use super::report::Kind;
+use super::slots::{self, Plan};
 use super::store::Manners;
 use super::world::{Depth, Event, World};
 
@@ -105,7 +107,8 @@ impl Schedule {
         let wild = !beyond && seed % ONE_WILD_IN == ONE_WILD_IN - 1;
         let group = Group::draw(&mut chance, rate_per_mille, wild);
         let lease_ms = group.max_lease_ms;
-        let crons = chance.one_in(3);
+        let slots = !beyond && slots::drawn(seed);
+        let crons = chance.one_in(3) && !slots;
         let manners = draw_manners(&mut chance, &group);
         let contract = Contract {
             worst_ppm: group.worst_ppm,
@@ -142,17 +145,22 @@ impl Schedule {
             wild,
             crash_loop: (0, 0),
         };
-        schedule.draw_members(&mut chance, &group, crons);
+        schedule.draw_members(&mut chance, &group, crons, slots);
         schedule.draw_blows(&mut chance);
         schedule.first_record(&mut chance);
+        if slots {
+            schedule.draw_slots(&mut chance);
+        }
         schedule.bound_ms = schedule.leader_bound_ms();
         schedule.world.at(schedule.heal_ms, Event::Heal);
         schedule.world.after(schedule.pace_ms, Event::Chaos);
         schedule
     }
 
-    fn draw_members(&mut self, chance: &mut Chance, group: &Group, crons: bool) {
+    fn draw_members(&mut self, chance: &mut Chance, group: &Group, crons: bool, slots: bool) {
         let members = chance.pick(&[1, 2, 2, 3, 3, 4, 5]);
+        // Somebody who leads on the same key lets the jobs of slots wait.
+        let mixed = slots && members > 1 && chance.one_in(8);
         for member in 0..members {
             let cron = crons && chance.one_in(2);
             let twin = member > 0 && chance.one_in(6);
@@ -160,12 +168,14 @@ impl Schedule {
                 self.world.tally.fault(Kind::TwinIdentity);
             }
             let name = if twin { member - 1 } else { member };
-            let mut config = group.config(chance, name, member, cron);
+            let runs_slots = slots && !(mixed && member == 0);
+            let single = cron || (runs_slots && chance.one_in(2));
+            let mut config = group.config(chance, name, member, single);
             let rate_ppm = group.rate_ppm(chance, member);
             let wall_ms = chance.pick(&[0, 10_000, 3_600_000, 86_400_000]);
             let wall_ms = if chance.one_in(2) { wall_ms } else { -wall_ms };
             let origin_ms = chance.below(1_000_000);
-            let clocks = Clocks::new(cron, rate_ppm, origin_ms, wall_ms);
+            let clocks = Clocks::new(single, rate_ppm, origin_ms, wall_ms);
             // A tick has to outlast the grace and everybody's lease, or a fleet of crons never
             // leads.
             let least_ms = config.grace_ms(self.lease_ms)
@@ -182,13 +192,36 @@ impl Schedule {
             self.world.machines[machine].work_end_ms =
                 chance.pick(&[0, 20, self.lease_ms / 20, self.lease_ms]);
             self.world.machines[machine].careless = chance.one_in(4);
+            self.world.machines[machine].runs_slots = runs_slots;
             let begin_ms = chance.span(2 * self.lease_ms);
             let begin = match cron {
                 Some(_) => Event::Tick { machine, copy: false },
                 None => Event::Start { machine },
             };
-            self.world.at(begin_ms, begin);
+            if !runs_slots {
+                self.world.at(begin_ms, begin);
+            }
         }
+    }
+
+    fn draw_slots(&mut self, chance: &mut Chance) {
+        let World { machines, oracle, .. } = &self.world;
+        let runners = machines.iter().filter(|machine| machine.runs_slots);
+        let configs: Vec<&Config> = runners.map(|machine| &machine.config).collect();
+        let dated = oracle.contract.always_dated;
+        self.world.slots = Some(Plan::draw(chance, &configs, self.lease_ms, dated));
+        self.world.first_slot();
+    }
+
+    /// Whether each slot that a trigger asks for must be run once the faults are over: none is given
+    /// up, nobody else leads, and a trigger waits for as long as a dead runner's lease lasts.
+    pub fn owes_slots(&self) -> bool {
+        let World { slots, machines, oracle, .. } = &self.world;
+        let runs_all = slots.as_ref().is_some_and(|plan| {
+            (plan.policy, plan.missed) == (Policy::AtLeastOnce, Missed::All) && plan.patient
+        });
+        let alone = machines.iter().all(|machine| machine.runs_slots);
+        runs_all && alone && !self.wild && oracle.contract.always_dated
     }
 
     fn draw_blows(&mut self, chance: &mut Chance) {

@@ -156,6 +156,10 @@ impl ModelStore {
         print.number(lease.transitions);
         print.number(u64::from(lease.parked));
         print.number(lease.slot_done.map_or(2, u64::from));
+        print.bytes(lease.slot_result.as_deref().unwrap_or_default().as_bytes());
+        for number in [lease.slot_took_ms, lease.slot_failures].into_iter().flatten() {
+            print.number(number);
+        }
         print.bytes(lease.extra.to_json().as_bytes());
         self.named(print)
     }

@@ -190,7 +190,10 @@ impl World {
             let request = &requests[flight.awaited];
             request.deed.is_some()
         });
-        let may_rest = state.vigil.giving_up
+        // Before an old `Date` no slot is known to be due.
+        let undue = state.errand.is_some() && facts.cached;
+        let may_rest = undue
+            || state.vigil.giving_up
             || state.stopping_ms.is_some()
             || now.mono_ms < state.vigil.sits_out_until_ms;
         let idle = due_ms.is_some_and(|due_ms| passed_ms >= due_ms) && !writes && !may_rest;

@@ -3,7 +3,8 @@
 
 use edgelect::clock::Now;
 use edgelect::config::Config;
-use edgelect::election::{Event as Told, Input, PeerAnswer, Step};
+use edgelect::election::{Event as Told, Input, LostReason, PeerAnswer, Step};
+use edgelect::slots::Schedule;
 use edgelect::store::{Answer, Facts, Fault, FaultKind, Outcome};
 
 use super::wire::Client;
@@ -17,6 +18,7 @@ use super::queue::Queue;
 use super::report::{History, Kind, Tally};
 use super::requests::{Reply, Request, brief};
 use super::resource::Resource;
+use super::slots::Plan;
 use super::store::{Manners, ModelStore};
 
 /// Something that happens at one true instant.
@@ -46,6 +48,12 @@ pub enum Event {
     Start { machine: usize },
     /// A cron fires; its host ends the isolate at the given time.
     Tick { machine: usize, copy: bool },
+    /// A slot of the group's cron comes near.
+    Slot { slot_ms: u64 },
+    /// One of its triggers fires.
+    Trigger { machine: usize, slot_ms: u64 },
+    /// The job of a slot ends by itself.
+    JobEnds { session: usize, term: u64 },
     /// The trigger's budget is nearly used up.
     TickStop { session: usize },
     /// The isolate is gone, without notice.
@@ -112,6 +120,10 @@ pub struct World {
     pub operations: usize,
     /// Cron triggers come late.
     pub late_ticks: bool,
+    /// The cron whose triggers run slots, and its jobs.
+    pub slots: Option<Plan>,
+    /// Until when something on the way answers all reads with an old `Date`.
+    pub old_dates_until_ms: u64,
     /// The last instant at which something injected can still take effect.
     pub trouble_until_ms: u64,
     pub healed: bool,
@@ -147,6 +159,8 @@ impl World {
             resource: Resource::default(),
             operations: 0,
             late_ticks: false,
+            slots: None,
+            old_dates_until_ms: 0,
             trouble_until_ms: 0,
             healed: false,
             leaderless_since_ms: Some(0),
@@ -171,6 +185,7 @@ impl World {
             cron,
             work_end_ms,
             careless,
+            runs_slots: false,
         });
         self.machines.len() - 1
     }
@@ -254,16 +269,20 @@ impl World {
             | Event::Peer { session, .. }
             | Event::WorkEnds { session, .. }
             | Event::Act { session, .. }
+            | Event::JobEnds { session, .. }
             | Event::TickStop { session } => *session,
             // Nothing starts on a host that sleeps.
-            Event::Start { machine } | Event::Tick { machine, .. } => {
+            Event::Start { machine }
+            | Event::Tick { machine, .. }
+            | Event::Trigger { machine, .. } => {
                 let until_ms = self.machines[*machine].paused_until_ms;
                 return (until_ms > self.now_ms).then_some(until_ms);
             }
             _ => return None,
         };
         let machine = &self.machines[self.sessions[session].machine];
-        let stopped = self.sessions[session].alive && machine.paused_until_ms > self.now_ms;
+        let runs = self.sessions[session].alive || self.lingers(session);
+        let stopped = runs && machine.paused_until_ms > self.now_ms;
         stopped.then_some(machine.paused_until_ms)
     }
 
@@ -296,6 +315,9 @@ impl World {
                 self.start(machine);
             }
             Event::Tick { machine, copy } => self.on_tick(machine, copy),
+            Event::Slot { slot_ms } => self.on_slot(slot_ms),
+            Event::Trigger { machine, slot_ms } => self.on_trigger(machine, slot_ms),
+            Event::JobEnds { session, term } => self.on_job_ends(session, term),
             Event::TickStop { session } => {
                 if self.sessions[session].alive {
                     self.tell(session, Input::Stop { park: true });
@@ -354,15 +376,28 @@ impl World {
     }
 
     pub fn start(&mut self, machine: usize) -> usize {
+        self.start_with(machine, None)
+    }
+
+    /// Starts a session, for a schedule of slots or to lead.
+    pub fn start_with(&mut self, machine: usize, schedule: Option<Schedule>) -> usize {
         let session = self.sessions.len();
         let name = format!("s{session}");
         let Machine { config, clocks, .. } = &self.machines[machine];
         let seed = self.chance.next();
         self.oracle.join(name.clone(), clocks.rate_ppm, clocks.single);
         let client = (self.depth == Depth::Store).then(|| Client::new(&self.store.manners));
-        self.sessions.push(Session::new(machine, name, config, seed, client));
+        self.sessions.push(Session::new(machine, name, config, seed, client, schedule));
         self.living.push(session);
-        self.history.note(self.now_ms, || format!("m{machine} starts s{session}"));
+        let began_mono_ms = self.look(session).now.mono_ms;
+        if let Some(errand) = &mut self.sessions[session].errand {
+            (errand.began_ms, errand.began_mono_ms) = (self.now_ms, began_mono_ms);
+        }
+        self.history.note(self.now_ms, || {
+            let errand = self.sessions[session].errand.as_ref();
+            let asked = errand.map(|errand| format!(" for {:?}", errand.schedule));
+            format!("m{machine} starts s{session}{}", asked.unwrap_or_default())
+        });
         self.drive(session);
         session
     }
@@ -477,6 +512,7 @@ impl World {
         self.oracle.looked(look, before, false);
         let skew_ms = self.sessions[session].election.config().store_skew_ms;
         self.oracle.answered(look, self.requests[request].deed, &answer, skew_ms);
+        self.claims_heard(session, &answer.outcome);
         self.history
             .note(self.now_ms, || format!("s{session} <- {} {:?}", brief(&answer), look.now));
         let lost_time = self.hears(session, look.now, &answer);
@@ -490,16 +526,25 @@ impl World {
     }
 
     fn on_work_ends(&mut self, session: usize, term: u64) {
+        if self.sessions[session].errand.is_some() {
+            return self.job_stopped(session, term);
+        }
         if self.sessions[session].alive {
             self.sessions[session].works.retain(|running| *running != term);
             self.tell(session, Input::WorkEnded { term });
         }
     }
 
+    /// Whether its election is over while a job of its process goes on.
+    fn lingers(&self, session: usize) -> bool {
+        let Session { alive, works, errand, .. } = &self.sessions[session];
+        !alive && errand.is_some() && !works.is_empty()
+    }
+
     /// The work of a term looks at its authority, or carelessly does not, and writes.
     fn on_act(&mut self, session: usize, term: u64) {
         let Session { alive, works, machine, .. } = &self.sessions[session];
-        if !alive || !works.contains(&term) {
+        if !(*alive || self.lingers(session)) || !works.contains(&term) {
             return;
         }
         let Machine { careless, config, .. } = &self.machines[*machine];
@@ -524,6 +569,10 @@ impl World {
             self.oracle.resigns(look, lease_ms);
         }
         self.sessions[session].stopped |= matches!(input, Input::Stop { .. });
+        if let Some(errand) = &mut self.sessions[session].errand {
+            errand.stopped |= matches!(input, Input::Resign | Input::Stop { .. });
+            errand.reconfigured |= matches!(input, Input::Configure(_));
+        }
         if matches!(input, Input::Resign | Input::Stop { .. }) {
             self.sessions[session].stopping_ms.get_or_insert(now.mono_ms);
         }
@@ -569,6 +618,7 @@ impl World {
         if self.sessions[session].stopping_ms.is_some() {
             self.check_stop(look);
         }
+        self.check_budget(look);
         let over = self.sessions[session].stopped && self.sessions[session].stopping_ms.is_none();
         self.oracle.broke_unless(!over, self.now_ms, "S12 a stop ends", || {
             format!("s{session} has given up and does not finish")
@@ -621,7 +671,8 @@ impl World {
             format!("s{session} finished and GivenUp was never told")
         });
         self.kill(session);
-        if self.machines[machine].cron.is_none() && self.restarts {
+        self.errand_ends(session);
+        if self.machines[machine].runs_for_long() && self.restarts {
             let lease_ms = self.machines[machine].config.leader_timeout_ms;
             let back_ms = self.chance.span(2 * lease_ms);
             self.trouble_until(self.now_ms + back_ms);
@@ -655,6 +706,12 @@ impl World {
                         (deed.session == session).then_some(deed.term)
                     });
                     self.oracle.told_lost(self.now_ms, session, (term, reason), own);
+                    if let Some(errand) = &mut self.sessions[session].errand {
+                        errand.lost = true;
+                        if reason == LostReason::Done {
+                            continue;
+                        }
+                    }
                     let late_ms = self.machines[self.sessions[session].machine].work_end_ms;
                     let end_ms = self.chance.span(late_ms);
                     self.after(end_ms, Event::WorkEnds { session, term });
@@ -664,12 +721,30 @@ impl World {
                 }
                 Told::GivenUp => {
                     self.sessions[session].vigil.gave_up();
-                    let asked = self.sessions[session].stopping_ms.take().is_some();
+                    let errand = self.sessions[session].errand.as_ref();
+                    // A store that fails ends the closing write of a slot as well.
+                    let ends = errand.is_some_and(|errand| errand.failed || errand.stopped);
+                    let asked = self.sessions[session].stopping_ms.take().is_some() || ends;
                     self.oracle.broke_unless(asked, self.now_ms, "S12 given up once", || {
                         format!("s{session} was not asked to give up")
                     });
                 }
-                Told::Failed(_) | Told::SlotClosed { .. } | Told::SlotsOver(_) => {}
+                Told::SlotClosed { term, recorded } => {
+                    let look = Look { session, true_ms: self.now_ms, now };
+                    self.slot_closed(look, term, recorded);
+                    // The end of a slot is also the end of a stop under its job.
+                    self.sessions[session].vigil.gave_up();
+                    self.sessions[session].stopping_ms = None;
+                }
+                Told::SlotsOver(why) => {
+                    self.slots_over(Look { session, true_ms: self.now_ms, now }, why);
+                    self.sessions[session].stopping_ms = None;
+                }
+                Told::Failed(_) => {
+                    if let Some(errand) = &mut self.sessions[session].errand {
+                        errand.failed = true;
+                    }
+                }
             }
         }
         self.oracle.broke_unless(drained <= 8, self.now_ms, "bounded memory", || {
@@ -685,9 +760,15 @@ impl World {
         self.resource.begins(&mut self.oracle, self.now_ms, session, term);
         self.after(1, Event::Act { session, term });
         self.tally.terms += 1;
-        if self.last_leader.is_some_and(|last| last != session) {
+        let another = |last: usize| match self.slots {
+            // Each trigger is a session, and most of them hand over in peace.
+            Some(_) => self.sessions[last].machine != self.sessions[session].machine,
+            None => last != session,
+        };
+        if self.last_leader.is_some_and(another) {
             self.tally.failovers += 1;
         }
+        self.job_begins(session, term);
         self.last_leader = Some(session);
     }
 }

@@ -1,0 +1,386 @@
+//! The book of slots: which were claimed, begun, done, failed, and whether each claim, each job and
+//! each closing write was right (design section 3, scenarios 54 to 56).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use edgelect::election::SlotsOver;
+use edgelect::lease::{Lease, Reading};
+use edgelect::slots::{Missed, Policy};
+
+use super::clocks::EPOCH_MS;
+use super::evidence::Writer;
+use super::oracle::{Aim, Deed, Look, Oracle};
+use super::slots::{Errand, Plan};
+use super::store::Shown;
+
+/// The slots of a group by the all-seeing observer.
+#[derive(Default)]
+pub struct Ledger {
+    /// For each claim that left: whether the record before it named no slot, so that all before the
+    /// claimed one count as claimed.
+    claims: BTreeMap<usize, bool>,
+    /// The slot that the claim about to leave passes over because its session has run it, and that of
+    /// each claim that left.
+    passing: Option<u64>,
+    passed: BTreeMap<usize, u64>,
+    newest_ms: u64,
+    /// Who began a slot's job, in which term.
+    begun: BTreeMap<u64, Vec<(usize, u64)>>,
+    done: BTreeSet<u64>,
+    failures: BTreeMap<u64, u64>,
+    /// Slots up to here count as claimed by nobody's doing: nobody owes them.
+    covered_ms: u64,
+    /// What was claimed is known whatever was deleted.
+    forgotten: bool,
+}
+
+impl Ledger {
+    /// Nobody can know any more what was claimed.
+    pub fn forget(&mut self) {
+        self.forgotten = true;
+    }
+
+    /// The slots up to `until_ms` that are owed and neither done nor given up.
+    pub fn owed(&self, plan: &Plan, until_ms: u64) -> Vec<u64> {
+        let mut owed = Vec::new();
+        let mut slot_ms = (self.covered_ms / plan.period_ms + 1) * plan.period_ms;
+        while slot_ms <= until_ms {
+            let spent = self.failures.get(&slot_ms).is_some_and(|n| *n >= plan.attempts);
+            if !self.done.contains(&slot_ms) && !spent {
+                owed.push(slot_ms);
+            }
+            slot_ms += plan.period_ms;
+        }
+        owed
+    }
+
+    pub fn claimed(&self) -> bool {
+        self.newest_ms > 0
+    }
+}
+
+/// What a schedule says in the end, and what is true of the record that it was shown.
+pub struct End {
+    pub why: SlotsOver,
+    /// The trigger's own slot, once it is known.
+    pub own_ms: Option<u64>,
+    /// Without a slot it counts all up to here as claimed at most.
+    pub through_ms: Option<u64>,
+    /// It is old enough to be healed, if nobody can read it (S7).
+    pub healable: bool,
+    /// The store shows old states.
+    pub stale: bool,
+}
+
+/// What a record says of its slot, or why it says nothing.
+enum Stored<'a> {
+    Slot(u64, &'a Lease),
+    Nothing,
+}
+
+fn stored<'a>(before: Option<&'a Lease>, true_ms: u64, skew_ms: u64) -> Stored<'a> {
+    let latest_ms = EPOCH_MS + true_ms + 3 * skew_ms + 2_000;
+    match before.and_then(|lease| lease.slot.map(|slot_ms| (slot_ms, lease))) {
+        Some((slot_ms, lease)) if slot_ms <= latest_ms => Stored::Slot(slot_ms, lease),
+        _ => Stored::Nothing,
+    }
+}
+
+impl Oracle {
+    /// One write of a record's slot, before it leaves.
+    pub fn check_slot(&mut self, writer: &Writer, before: Option<&Lease>, lease: &Lease, aim: Aim) {
+        let at_ms = writer.look.true_ms;
+        match (writer.errand, aim) {
+            (_, Aim::Create) => {}
+            (Some(errand), Aim::Claim) => self.check_slot_claim(writer, errand, before, lease),
+            (Some(errand), Aim::Release | Aim::Park)
+                if errand.told.as_ref().is_some_and(|(term, _)| lease.term == Some(*term)) =>
+            {
+                self.check_closing(writer, errand, before, lease);
+            }
+            _ => {
+                let fields = |lease: &Lease| {
+                    let Lease { slot, slot_done, slot_result, slot_took_ms, slot_failures, .. } =
+                        lease;
+                    (*slot, *slot_done, slot_result.clone(), *slot_took_ms, *slot_failures)
+                };
+                // A slot that was claimed and not begun is given back.
+                let given_back = |errand: &Errand, before: &Lease| {
+                    before.slot.is_some_and(|slot_ms| !errand.began(slot_ms))
+                        && lease.slot <= before.slot
+                };
+                let kept = before.is_none_or(|before| {
+                    fields(before) == fields(lease)
+                        || writer.errand.is_some_and(|errand| given_back(errand, before))
+                });
+                self.broke_unless(kept, at_ms, "slot: kept by who runs none", || {
+                    format!("{before:?} became {lease:?}")
+                });
+            }
+        }
+    }
+
+    fn check_slot_claim(
+        &mut self,
+        writer: &Writer,
+        errand: &Errand,
+        before: Option<&Lease>,
+        lease: &Lease,
+    ) {
+        let Look { true_ms, session, .. } = writer.look;
+        let slot_ms = lease.slot.unwrap_or(0);
+        let fresh = lease.slot.is_some()
+            && (lease.slot_done, &lease.slot_result, lease.slot_took_ms)
+                == (Some(false), &None, None);
+        self.broke_unless(fresh, true_ms, "slot: a claim begins anew", || {
+            format!("{:?}, done {:?}", lease.slot, lease.slot_done)
+        });
+        let skew_ms = writer.config.store_skew_ms;
+        let latest_ms = EPOCH_MS + true_ms + 3 * skew_ms + 2_000;
+        let early = slot_ms > latest_ms && self.contract.always_dated;
+        self.broke_unless(!early, true_ms, "slot: no slot ahead of its time", || {
+            format!("slot {slot_ms} is claimed {} ms ahead", slot_ms - EPOCH_MS - true_ms)
+        });
+        let Stored::Slot(stored_ms, before) = stored(before, true_ms, skew_ms) else {
+            return;
+        };
+        if before.in_grace() {
+            // No claim of a slot: what had been claimed before it is in the book.
+            return;
+        }
+        let mine = before.session.as_deref() == Some(self.views[session].name.as_str());
+        // This session has run it to a good end, whatever became of its closing write.
+        let ran = errand.ended_well(stored_ms);
+        self.slots.passing = ran.then_some(stored_ms);
+        let open = before.slot_done != Some(true) && !ran;
+        let failures = before.slot_failures.unwrap_or(0);
+        let owed =
+            errand.schedule.policy == Policy::AtLeastOnce && failures < errand.schedule.attempts;
+        let again = open && (owed || (mine && !errand.began(stored_ms)));
+        let right = if again {
+            slot_ms == stored_ms && !errand.began(slot_ms)
+        } else {
+            slot_ms > stored_ms
+        };
+        self.broke_unless(right, true_ms, "slot: grows, and reruns come first", || {
+            let (done, failures) = (before.slot_done, before.slot_failures);
+            format!("{slot_ms} is claimed over {stored_ms}, done {done:?}, failures {failures:?}")
+        });
+        let counted = lease.slot_failures == before.slot_failures.filter(|_| again);
+        self.broke_unless(counted, true_ms, "slot: failures are kept", || {
+            format!("{:?} became {:?}", before.slot_failures, lease.slot_failures)
+        });
+        if let Some((own_ms, _)) = writer.own_slot.filter(|_| !again) {
+            self.check_missed(true_ms, errand, (stored_ms, slot_ms, own_ms));
+        }
+    }
+
+    /// Which of the slots that nobody claimed comes next.
+    fn check_missed(&mut self, at_ms: u64, errand: &Errand, of: (u64, u64, u64)) {
+        const MOST: u64 = edgelect::slots::MAX_MISSED;
+        let (stored_ms, slot_ms, own_ms) = of;
+        let period_ms = errand.schedule.period_ms.unwrap_or(0);
+        let back_ms = own_ms.saturating_sub(slot_ms);
+        let first = slot_ms <= stored_ms + period_ms;
+        let right = match errand.schedule.missed {
+            Missed::Skip => back_ms == 0,
+            Missed::Latest => back_ms == period_ms || (back_ms == 0 && first),
+            Missed::All => first || back_ms == MOST * period_ms,
+        };
+        self.broke_unless(right && own_ms >= slot_ms, at_ms, "slot: missed ones, in order", || {
+            let missed = errand.schedule.missed;
+            format!("{slot_ms} after {stored_ms} for {own_ms} with {missed:?} and {period_ms}")
+        });
+    }
+
+    /// The closing write says how the job ended, and nothing else changes (S12).
+    fn check_closing(
+        &mut self,
+        writer: &Writer,
+        errand: &Errand,
+        before: Option<&Lease>,
+        lease: &Lease,
+    ) {
+        let Look { true_ms, .. } = writer.look;
+        let Some((term, end)) = &errand.told else { return };
+        let failures = before.and_then(|before| before.slot_failures);
+        let failures = match end.failed {
+            true => Some(failures.unwrap_or(0) + 1),
+            false => failures,
+        };
+        let right = lease.term == Some(*term)
+            && lease.slot == before.and_then(|before| before.slot)
+            && lease.slot_done == Some(end.done)
+            && lease.slot_result.as_deref() == Some(end.result.as_str())
+            && lease.slot_took_ms == Some(end.took_ms)
+            && lease.slot_failures == failures;
+        self.broke_unless(right, true_ms, "slot: the closing write says how it ended", || {
+            format!("{lease:?} for {end:?} of term {term}")
+        });
+    }
+
+    /// A claim of a slot has left.
+    pub fn claims_slot(&mut self, session: usize, deed: usize, skew_ms: u64) {
+        let Deed { sent_ms, .. } = self.deeds[deed];
+        let before = self.shown_lease(session);
+        let blind = match stored(before, sent_ms, skew_ms) {
+            Stored::Slot(_, lease) => lease.in_grace(),
+            Stored::Nothing => true,
+        };
+        self.slots.claims.insert(deed, blind);
+        if let Some(slot_ms) = self.slots.passing.take() {
+            self.slots.passed.insert(deed, slot_ms);
+        }
+    }
+
+    /// A write took effect.
+    pub fn slot_lands(&mut self, true_ms: u64, deed: usize) {
+        let Deed { aim, lease, .. } = &self.deeds[deed];
+        let (aim, lease) = (*aim, lease.clone());
+        let Some(slot_ms) = lease.slot else { return };
+        self.slots.done.extend(self.slots.passed.get(&deed));
+        if let Some(blind) = self.slots.claims.get(&deed).copied() {
+            self.slots.forgotten |= self.outlived(deed);
+            let newest_ms = self.slots.newest_ms;
+            let grows = slot_ms > newest_ms || (slot_ms == newest_ms && !blind);
+            let holds = grows || self.slots.forgotten;
+            self.slots.newest_ms = newest_ms.max(slot_ms);
+            if blind {
+                self.slots.covered_ms = self.slots.covered_ms.max(slot_ms - 1);
+            }
+            self.broke_unless(holds, true_ms, "slot: claims only grow", || {
+                format!("{slot_ms} was claimed after {newest_ms}")
+            });
+        }
+        if matches!(aim, Aim::Release | Aim::Park) {
+            // Given back by a session that had not begun it.
+            self.slots.newest_ms = self.slots.newest_ms.min(slot_ms);
+            if lease.slot_done == Some(true) {
+                self.slots.done.insert(slot_ms);
+            }
+            if let Some(failures) = lease.slot_failures {
+                self.slots.failures.insert(slot_ms, failures);
+            }
+        }
+    }
+
+    /// The job of a slot begins; whether it is a rerun.
+    pub fn slot_begins(
+        &mut self,
+        at_ms: u64,
+        session: usize,
+        (slot_ms, term): (u64, u64),
+        errand: &Errand,
+    ) -> bool {
+        let claimed = self.views[session].grant.map(|grant| self.deeds[grant].lease.clone());
+        let right = claimed.is_some_and(|lease| {
+            (lease.slot, lease.slot_done, lease.term) == (Some(slot_ms), Some(false), Some(term))
+        });
+        self.broke_unless(right, at_ms, "slot: a job begins by its claim", || {
+            format!("slot {slot_ms} begins in term {term}")
+        });
+        let twice = errand.began(slot_ms);
+        self.broke_unless(!twice, at_ms, "slot: once in a session", || {
+            format!("s{session} begins slot {slot_ms} again")
+        });
+        let Ledger { begun, done, failures, forgotten, .. } = &mut self.slots;
+        let runs = begun.entry(slot_ms).or_default();
+        runs.push((session, term));
+        let (times, first) = (runs.len(), runs[0]);
+        let failed = failures.get(&slot_ms).copied().unwrap_or(0);
+        let (done, forgotten) = (done.contains(&slot_ms), *forgotten);
+        let policy = errand.schedule.policy;
+        let again = match policy {
+            Policy::AtMostOnce => false,
+            // A single clock that stood still may begin late: its token is refused.
+            Policy::AtLeastOnce => {
+                (!done && failed < errand.schedule.attempts) || self.views[session].single
+            }
+        };
+        self.broke_unless(times == 1 || again || forgotten, at_ms, "slot: at most once", || {
+            format!(
+                "slot {slot_ms} begins for the {times}. time, first in term {} of s{}; {policy:?}, \
+                 done {done}, failed {failed} times",
+                first.1, first.0
+            )
+        });
+        times > 1
+    }
+
+    /// Whether the closing write of this term has taken effect.
+    pub fn closed(&self, session: usize, term: u64) -> bool {
+        self.deeds.iter().rev().any(|deed| {
+            deed.session == session
+                && deed.term == term
+                && matches!(deed.aim, Aim::Release | Aim::Park)
+                && deed.landed_ms.is_some()
+        })
+    }
+
+    /// A schedule says why it needs nothing more.
+    pub fn told_over(&mut self, look: Look, errand: &Errand, end: &End) {
+        let End { why, own_ms, stale, .. } = *end;
+        let Look { session, true_ms, now } = look;
+        let first = errand.over.is_none();
+        self.broke_unless(first, true_ms, "slot: one end", || {
+            format!("s{session} says {why:?} after {:?}", errand.over)
+        });
+        let slot_ms = own_ms.unwrap_or(0);
+        let waited_ms = now.mono_ms.saturating_sub(errand.began_mono_ms);
+        let steady = !self.views[session].single;
+        let right = match why {
+            // Told to stop, it may have claimed a slot whose job never began.
+            SlotsOver::Ran => errand.began(slot_ms) || errand.stopped,
+            SlotsOver::Taken => self.taken(look, errand, end),
+            SlotsOver::NewGroup => self.shown_lease(session).is_some_and(Lease::in_grace),
+            SlotsOver::Blocked if errand.lost => true,
+            SlotsOver::Blocked => self.shown_lease(session).is_some_and(|lease| {
+                lease.slot_done != Some(true) && lease.slot.is_some_and(|slot| errand.began(slot))
+            }),
+            SlotsOver::Lost => errand.lost,
+            SlotsOver::Stopped => errand.stopped,
+            // No answer said when the record was changed.
+            SlotsOver::Undated => end.through_ms.is_none() || stale || !self.contract.always_dated,
+            SlotsOver::Ahead { .. } => {
+                slot_ms > EPOCH_MS + errand.began_ms || !self.contract.always_dated
+            }
+            SlotsOver::Unknown if stale || errand.claimed => true,
+            SlotsOver::Budget | SlotsOver::Unknown => {
+                waited_ms + 2 >= errand.schedule.budget_ms || !steady || errand.stopped
+            }
+        };
+        self.broke_unless(right, true_ms, "slot: the end that is told", || {
+            format!("s{session} says {why:?} of slot {slot_ms} after {waited_ms} ms")
+        });
+    }
+
+    fn shown_lease(&self, session: usize) -> Option<&Lease> {
+        self.views[session].sight.as_ref().and_then(|sight| sight.shown.lease())
+    }
+
+    /// Whether the newest record says that the slot, or a later one, was claimed.
+    fn taken(&self, look: Look, errand: &Errand, end: &End) -> bool {
+        let Look { session, true_ms, .. } = look;
+        let End { own_ms, through_ms, healable, .. } = *end;
+        let slot_ms = own_ms.unwrap_or(0);
+        let Some(sight) = &self.views[session].sight else { return false };
+        let by_time = through_ms.is_some_and(|through_ms| slot_ms <= through_ms);
+        let lease = match &sight.shown {
+            Shown::Lease(lease) => lease,
+            // Damaged on the way, it says nothing of what is stored.
+            Shown::Other(Reading::Unreadable(..)) => {
+                return by_time && (healable || !self.was_made(&sight.version));
+            }
+            Shown::Other(_) => return false,
+        };
+        let mine = lease.session.as_deref() == Some(self.views[session].name.as_str());
+        match stored(Some(lease), true_ms, 0) {
+            Stored::Slot(stored_ms, lease) => {
+                let own = mine && lease.slot_done != Some(true) && !errand.began(stored_ms);
+                slot_ms <= stored_ms && !own
+            }
+            // Where storage time is a wall clock's, it may lie ahead for others.
+            Stored::Nothing => by_time || (!self.contract.always_dated && lease.slot >= own_ms),
+        }
+    }
+}

@@ -1,0 +1,485 @@
+//! Crons whose triggers run one job per slot: when they fire and where, what the jobs do, and what
+//! each trigger reports in the end.
+
+use edgelect::config::Config;
+use edgelect::election::{Input, SlotsOver};
+use edgelect::lease::Reading;
+use edgelect::slots::{Missed, Policy, Schedule as Slots, ScheduleSettings, SlotEnd};
+use edgelect::store::{Condition, Outcome};
+
+use super::chance::Chance;
+use super::clocks::EPOCH_MS;
+use super::ledger::End;
+use super::member::Session;
+use super::oracle::{Aim, Deed, Look};
+use super::report::Kind;
+use super::world::{Event, World};
+
+/// One seed in so many runs slots.
+const ONE_IN: u64 = 4;
+
+/// Chosen so that no seed that ever broke a rule means another schedule than it did, nor the one
+/// that finds the rarest of the planted bugs.
+const SALT: u64 = 20859 << 40;
+
+/// Whether the schedule of this seed runs slots.
+pub fn drawn(seed: u64) -> bool {
+    Chance::new(seed ^ SALT).one_in(ONE_IN)
+}
+
+/// What all triggers of one group share.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub policy: Policy,
+    pub missed: Missed,
+    pub period_ms: u64,
+    /// The triggers say how long a period is.
+    pub periodic: bool,
+    /// The triggers say no slot, only that it is time for one.
+    pub timers: bool,
+    pub attempts: u64,
+    pub budget_ms: u64,
+    /// Within the budget any lease is waited out.
+    pub patient: bool,
+    /// How long before its slot a trigger may fire, by a clock that is off.
+    pub early_ms: u64,
+    pub early_per_mille: u64,
+    pub late_per_mille: u64,
+    pub doubled_per_mille: u64,
+    pub skipped_per_mille: u64,
+    pub fails_per_mille: u64,
+    pub lease_ms: u64,
+    /// The newest slot that a trigger has asked for.
+    pub asked_ms: u64,
+}
+
+impl Plan {
+    pub fn draw(chance: &mut Chance, configs: &[&Config], lease_ms: u64, dated: bool) -> Self {
+        let of = |of: &dyn Fn(&Config) -> u64| configs.iter().map(|c| of(c)).max().unwrap_or(0);
+        let skew_ms = of(&|config| config.store_skew_ms);
+        let least_ms = of(&|config| {
+            config.grace_ms(lease_ms) + 2 * config.store_skew_ms + 4 * config.request_timeout_ms
+        });
+        let (patience_ms, patient) = match chance.one_in(4) {
+            true => (chance.between(1_000, least_ms), false),
+            false => (2 * least_ms + 2_000 + chance.below(lease_ms), true),
+        };
+        let policy = chance.pick(&[Policy::AtMostOnce, Policy::AtLeastOnce, Policy::AtLeastOnce]);
+        let missed = chance.pick(&[Missed::Skip, Missed::Latest, Missed::All, Missed::All]);
+        let periodic = missed != Missed::Skip || chance.one_in(2);
+        Self {
+            policy,
+            missed,
+            period_ms: lease_ms * chance.pick(&[10, 10, 11, 13, 20, 40]) / 10,
+            periodic,
+            timers: periodic && dated && chance.one_in(4),
+            attempts: chance.pick(&[1, 2, 3, 3]),
+            budget_ms: patience_ms.min(900_000),
+            patient,
+            early_ms: 3 * skew_ms,
+            early_per_mille: chance.pick(&[0, 50, 500]),
+            late_per_mille: chance.pick(&[0, 100, 300]),
+            doubled_per_mille: chance.pick(&[0, 200, 600]),
+            skipped_per_mille: chance.pick(&[0, 50, 300]),
+            fails_per_mille: chance.pick(&[0, 0, 100, 500]),
+            lease_ms,
+            asked_ms: 0,
+        }
+    }
+
+    /// How long a job takes; some would take for ever.
+    fn job_ms(&self, chance: &mut Chance) -> u64 {
+        match chance.below(8) {
+            0 | 1 => 0,
+            2 | 3 => chance.between(1, 200),
+            4 | 5 => chance.span(2 * self.lease_ms),
+            6 => chance.between(self.lease_ms, 2 * self.lease_ms),
+            _ => self.period_ms + chance.span(self.period_ms),
+        }
+    }
+}
+
+/// How one job ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    Done,
+    Failed,
+    Lost,
+}
+
+/// One job that a session began.
+#[derive(Clone, Copy, Debug)]
+pub struct Ran {
+    pub slot_ms: u64,
+    pub term: u64,
+    pub ended: Option<Ended>,
+}
+
+/// One trigger: what it asked for and what became of it.
+#[derive(Clone, Debug)]
+pub struct Errand {
+    pub schedule: Slots,
+    /// When it fired, in true time and by its own clock.
+    pub began_ms: u64,
+    pub began_mono_ms: u64,
+    /// How much later than its budget says it may end, for what befell its host.
+    pub forgiven_ms: u64,
+    /// Other settings count since.
+    pub reconfigured: bool,
+    pub over: Option<SlotsOver>,
+    pub runs: Vec<Ran>,
+    /// What it told the election of the job of a term.
+    pub told: Option<(u64, SlotEnd)>,
+    /// When its newest closing write was over, by its own clock.
+    pub closed_mono_ms: Option<u64>,
+    /// Claims that left and whose job did not begin: what each was conditional on.
+    pub claims: Vec<(usize, Condition)>,
+    /// Whether a claim ever left.
+    pub claimed: bool,
+    pub lost: bool,
+    pub failed: bool,
+    /// It was told to stop.
+    pub stopped: bool,
+}
+
+impl Errand {
+    pub fn new(schedule: Slots) -> Self {
+        Self {
+            schedule,
+            began_ms: 0,
+            began_mono_ms: 0,
+            forgiven_ms: 0,
+            reconfigured: false,
+            over: None,
+            runs: Vec::new(),
+            told: None,
+            closed_mono_ms: None,
+            claims: Vec::new(),
+            claimed: false,
+            lost: false,
+            failed: false,
+            stopped: false,
+        }
+    }
+
+    pub fn began(&self, slot_ms: u64) -> bool {
+        self.runs.iter().any(|ran| ran.slot_ms == slot_ms)
+    }
+
+    /// Whether its job ran to a good end in this session.
+    pub fn ended_well(&self, slot_ms: u64) -> bool {
+        self.runs.iter().any(|ran| ran.slot_ms == slot_ms && ran.ended == Some(Ended::Done))
+    }
+
+    /// What the runner reports, word by word as `src/scheduled.rs` says it.
+    pub fn outcome(&self, own_ms: Option<u64>) -> &'static str {
+        let own = self.runs.iter().rev().find(|ran| Some(ran.slot_ms) == own_ms);
+        match (own.map(|ran| ran.ended), self.over) {
+            (None, _) if self.failed => "an error",
+            (Some(Some(Ended::Done)), _) => "done",
+            (Some(Some(Ended::Failed)), _) => "failed",
+            (Some(_), _) | (None, Some(SlotsOver::Ran)) => "lost",
+            (None, Some(SlotsOver::Taken)) => "taken",
+            (None, Some(SlotsOver::Unknown)) => "unknown",
+            (None, _) => "skipped",
+        }
+    }
+}
+
+impl World {
+    /// The time of a slot by the all-seeing clock.
+    fn slot_true_ms(slot_ms: u64) -> u64 {
+        slot_ms.saturating_sub(EPOCH_MS)
+    }
+
+    /// The first slot after the schedule has begun.
+    pub fn first_slot(&mut self) {
+        let Some(plan) = &self.slots else { return };
+        let slot_ms = (EPOCH_MS / plan.period_ms + 1) * plan.period_ms;
+        self.at(Self::slot_true_ms(slot_ms).saturating_sub(plan.early_ms), Event::Slot { slot_ms });
+    }
+
+    /// A slot comes near: its triggers are drawn.
+    pub fn on_slot(&mut self, slot_ms: u64) {
+        let Some(mut plan) = self.slots.take() else { return };
+        let next_ms = slot_ms + plan.period_ms;
+        let at_ms = Self::slot_true_ms(next_ms).saturating_sub(plan.early_ms);
+        self.at(at_ms, Event::Slot { slot_ms: next_ms });
+        let due_ms = Self::slot_true_ms(slot_ms);
+        let skipped = !self.healed && self.chance.per_mille(plan.skipped_per_mille);
+        let runners: Vec<usize> =
+            (0..self.machines.len()).filter(|m| self.machines[*m].runs_slots).collect();
+        if skipped {
+            self.tally.fault(Kind::SlotSkipped);
+        }
+        let mut triggers = u64::from(!skipped);
+        while triggers > 0 && triggers < 5 && self.chance.per_mille(plan.doubled_per_mille) {
+            self.tally.fault(Kind::SlotDoubled);
+            triggers += 1;
+        }
+        for _ in 0..triggers {
+            let machine = self.chance.pick(&runners);
+            let fires_ms = if self.healed {
+                due_ms + self.chance.span(500)
+            } else if self.chance.per_mille(plan.early_per_mille) {
+                self.tally.fault(Kind::SlotEarly);
+                due_ms.saturating_sub(self.chance.span(plan.early_ms))
+            } else if self.chance.per_mille(plan.late_per_mille) {
+                self.tally.fault(Kind::SlotLate);
+                due_ms + self.chance.span(3 * plan.period_ms)
+            } else {
+                due_ms + self.chance.span(500)
+            };
+            plan.asked_ms = plan.asked_ms.max(slot_ms);
+            self.trouble_until(fires_ms);
+            self.at(fires_ms, Event::Trigger { machine, slot_ms });
+        }
+        self.slots = Some(plan);
+    }
+
+    /// A copy of the newest trigger comes late, and finds another record than the first did.
+    pub fn late_double(&mut self) {
+        let Some(plan) = &self.slots else { return };
+        let (slot_ms, late_ms) = (plan.asked_ms, 2 * plan.lease_ms);
+        // What a cache says of the time must not hide what ran before.
+        if self.store.object.is_none() && self.chance.one_in(2) {
+            self.old_dates_until_ms = self.now_ms + self.chance.span(late_ms);
+        }
+        let runners: Vec<usize> =
+            (0..self.machines.len()).filter(|m| self.machines[*m].runs_slots).collect();
+        for _ in 0..2 {
+            if slot_ms > 0 && self.chance.one_in(2) {
+                let machine = self.chance.pick(&runners);
+                let in_ms = self.chance.span(late_ms);
+                self.tally.fault(Kind::SlotDoubled);
+                self.trouble_until(self.now_ms + in_ms);
+                self.after(in_ms, Event::Trigger { machine, slot_ms });
+            }
+        }
+    }
+
+    pub fn on_trigger(&mut self, machine: usize, slot_ms: u64) {
+        let Some(plan) = &self.slots else { return };
+        let settings = ScheduleSettings {
+            slot_ms: (!plan.timers).then_some(slot_ms),
+            period_ms: plan.periodic.then_some(plan.period_ms),
+            policy: Some(plan.policy),
+            missed: Some(plan.missed),
+            attempts: Some(plan.attempts),
+            budget_ms: Some(plan.budget_ms.max(self.machines[machine].config.take_over_ms())),
+        };
+        let schedule = Slots::new(&settings, &self.machines[machine].config);
+        let schedule = schedule.expect("a group's plan keeps the rules");
+        self.tally.fault(Kind::SlotTrigger);
+        self.trigger(machine, schedule);
+    }
+
+    /// A trigger fires: a session of its own.
+    pub fn trigger(&mut self, machine: usize, schedule: Slots) -> usize {
+        self.start_with(machine, Some(schedule))
+    }
+
+    /// A term for a slot began: its job does.
+    pub fn job_begins(&mut self, session: usize, term: u64) {
+        let own_ms = self.sessions[session].election.own_slot_ms();
+        let slot_ms = self.sessions[session].election.slot_ms();
+        let Some(errand) = &mut self.sessions[session].errand else { return };
+        let slot_ms = slot_ms.unwrap_or(0);
+        let again = self.oracle.slot_begins(self.now_ms, session, (slot_ms, term), errand);
+        errand.claims.clear();
+        errand.runs.push(Ran { slot_ms, term, ended: None });
+        self.history.note(self.now_ms, || {
+            let slot_ms = slot_ms as i64 - EPOCH_MS as i64;
+            format!("s{session} runs the job of slot {:.3}s in term {term}", slot_ms as f64 / 1e3)
+        });
+        self.tally.fault(match own_ms.is_some_and(|(own_ms, _)| own_ms != slot_ms) {
+            _ if again => Kind::SlotRerun,
+            true => Kind::SlotMissed,
+            false => Kind::SlotRun,
+        });
+        let Some(plan) = &self.slots else { return };
+        let job_ms = match self.healed {
+            true => self.chance.span(plan.lease_ms / 20),
+            false => plan.job_ms(&mut self.chance),
+        };
+        self.trouble_until(self.now_ms + job_ms);
+        self.after(job_ms, Event::JobEnds { session, term });
+    }
+
+    /// A job has ended by itself.
+    pub fn on_job_ends(&mut self, session: usize, term: u64) {
+        let Session { alive, works, .. } = &self.sessions[session];
+        let leads = self.oracle.views[session].announced == Some(term);
+        if !alive || !leads || !works.contains(&term) {
+            return;
+        }
+        let fails = self.slots.as_ref().map_or(0, |plan| plan.fails_per_mille);
+        let fails = !self.healed && self.chance.per_mille(fails);
+        // Without authority at this look it is dropped, and its end is nobody's (`with_authority`).
+        let ended = match (self.authority(session) == Some(term), fails) {
+            (false, _) => Ended::Lost,
+            (true, true) => Ended::Failed,
+            (true, false) => Ended::Done,
+        };
+        self.job_ended(session, term, ended);
+    }
+
+    /// Whatever the job of a term was doing, nothing of it goes on.
+    pub fn job_ended(&mut self, session: usize, term: u64, ended: Ended) {
+        let Self { sessions, tally, .. } = self;
+        let state = &mut sessions[session];
+        state.works.retain(|running| *running != term);
+        let Some(errand) = &mut state.errand else { return };
+        if let Some(ran) = errand.runs.iter_mut().find(|ran| ran.term == term) {
+            ran.ended = Some(ended);
+        }
+        if !state.alive {
+            return;
+        }
+        tally.fault(match ended {
+            Ended::Done => Kind::SlotDone,
+            Ended::Failed => Kind::SlotFailed,
+            Ended::Lost => Kind::SlotStopped,
+        });
+        let (result, took_ms) = (format!("{ended:?}"), term % 1_000);
+        let (done, failed) = (ended == Ended::Done, ended == Ended::Failed);
+        let end = SlotEnd { done, failed, result, took_ms };
+        errand.told = Some((term, end.clone()));
+        errand.closed_mono_ms = None;
+        self.tell(session, Input::SlotEnded { term, end });
+    }
+
+    /// The work of a lost term has stopped.
+    pub fn job_stopped(&mut self, session: usize, term: u64) {
+        if self.sessions[session].works.contains(&term) {
+            // Told to stop, it may still come to its end.
+            let done = self.sessions[session].stopped && self.chance.one_in(4);
+            self.job_ended(session, term, if done { Ended::Done } else { Ended::Lost });
+        }
+    }
+
+    /// What an answer says of the claims of a session whose jobs did not begin.
+    pub fn claims_heard(&mut self, session: usize, outcome: &Outcome) {
+        let Self { oracle, sessions, .. } = self;
+        let Some(errand) = &mut sessions[session].errand else { return };
+        let other = match outcome {
+            Outcome::Missing => true,
+            // A body that nobody can read does not say whose it is.
+            Outcome::Found { reading: Reading::Unreadable(..), .. } => false,
+            Outcome::Found { version, .. } => !errand.claims.iter().any(|(deed, seen)| {
+                oracle.deeds[*deed].version == *version
+                    || *seen == Condition::Match(version.clone())
+            }),
+            _ => false,
+        };
+        if other {
+            errand.claims.clear();
+        }
+    }
+
+    /// The closing write of a slot is over.
+    pub fn slot_closed(&mut self, look: Look, term: u64, recorded: bool) {
+        let session = look.session;
+        if let Some(errand) = &mut self.sessions[session].errand {
+            errand.closed_mono_ms = Some(look.now.mono_ms);
+        }
+        let written = self.oracle.closed(session, term);
+        self.oracle.broke_unless(
+            written || !recorded,
+            self.now_ms,
+            "slot: what is recorded is in the store",
+            || format!("s{session} says that the end of term {term} is recorded"),
+        );
+        if recorded {
+            self.tally.fault(Kind::SlotRecorded);
+        }
+    }
+
+    pub fn slots_over(&mut self, look: Look, why: SlotsOver) {
+        let own = self.sessions[look.session].election.own_slot_ms();
+        let version = self.oracle.views[look.session].sight.as_ref().map(|s| s.version.clone());
+        let born_ms = version.and_then(|version| self.store.born_ms(&version));
+        let front_ms = self.store.manners.front_end_ms.iter().max().copied().unwrap_or(0);
+        let skew_ms = self.sessions[look.session].election.config().store_skew_ms;
+        let through_ms = born_ms.map(|ms| EPOCH_MS + ms + front_ms + 2 * skew_ms + 2_000);
+        let grace_ms = self.sessions[look.session].election.config().grace_ms(0);
+        // Damaged for longer than the grace, it is healed like any other that nobody can read (S7).
+        let healable = born_ms.is_some_and(|ms| 2 * (self.now_ms - ms) >= grace_ms);
+        let Some(errand) = &mut self.sessions[look.session].errand else { return };
+        let (own_ms, stale) = (own.map(|(slot_ms, _)| slot_ms), self.store.keeps_past);
+        let end = End { why, own_ms, through_ms, healable, stale };
+        self.oracle.told_over(look, errand, &end);
+        errand.over = Some(why);
+    }
+
+    /// The session of a trigger has ended: what it reports, held against what may still happen.
+    pub fn errand_ends(&mut self, session: usize) {
+        let Session { errand, election, .. } = &self.sessions[session];
+        let Some(errand) = errand else { return };
+        let own_ms = election.own_slot_ms().map(|(slot_ms, _)| slot_ms);
+        let outcome = errand.outcome(own_ms);
+        self.history.note(self.now_ms, || format!("s{session} reports {outcome}"));
+        let object = self.store.object.as_ref();
+        let may_land = |(deed, seen): &&(usize, Condition)| {
+            let deed = &self.oracle.deeds[*deed];
+            let holds = match (seen, object) {
+                (Condition::Match(version), Some(object)) => object.version == *version,
+                _ => false,
+            };
+            let lands = deed.landed_ms.is_some() || (deed.under_way > 0 && holds);
+            lands && deed.lease.slot == own_ms
+        };
+        let claim = errand.claims.iter().find(may_land).map(|(deed, _)| *deed);
+        // A stop gives back what was claimed and not begun.
+        let released = |deed: &Deed| {
+            let gives = matches!(deed.aim, Aim::Release | Aim::Park);
+            deed.session == session && gives && deed.landed_ms.is_some()
+        };
+        let given_back =
+            errand.over == Some(SlotsOver::Stopped) && self.oracle.deeds.iter().any(released);
+        let silent =
+            matches!(outcome, "skipped" | "taken") && !self.store.keeps_past && !given_back;
+        self.tally.fault(match outcome {
+            "taken" => Kind::SlotTaken,
+            "unknown" => Kind::SlotUnknown,
+            "lost" => Kind::SlotLost,
+            "skipped" => Kind::SlotWaited,
+            _ => Kind::SlotReported,
+        });
+        self.oracle.broke_unless(
+            claim.is_none() || !silent,
+            self.now_ms,
+            "slot: unknown is told",
+            || {
+                format!(
+                    "s{session} reports {outcome}, while its claim {claim:?} landed or may land"
+                )
+            },
+        );
+    }
+
+    /// A trigger ends within its budget, what its last claim may take, and a request once it leads nothing.
+    pub fn check_budget(&mut self, look: Look) {
+        let Session { errand, election, works, .. } = &self.sessions[look.session];
+        let Some(errand) = errand else { return };
+        let leads = self.oracle.views[look.session].announced.is_some() || !works.is_empty();
+        let closing = errand.told.as_ref().is_some_and(|_| errand.closed_mono_ms.is_none());
+        if leads || closing || errand.reconfigured || errand.stopped {
+            return;
+        }
+        let config = election.config();
+        let from_ms = errand.began_mono_ms + errand.schedule.budget_ms;
+        let from_ms = from_ms.max(errand.closed_mono_ms.unwrap_or(0));
+        let most_ms = from_ms
+            + 2 * config.attempts_ms()
+            + config.request_timeout_ms
+            + errand.forgiven_ms
+            + 100;
+        self.oracle.broke_unless(
+            look.now.mono_ms <= most_ms,
+            self.now_ms,
+            "slot: the budget",
+            || format!("s{} waits at {}, due by {most_ms}", look.session, look.now.mono_ms),
+        );
+    }
+}
