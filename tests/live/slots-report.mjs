@@ -1,0 +1,77 @@
+// What a run of slots came to: one table for both policies, then what was broken with the lines of its slot.
+import Table from 'cli-table3';
+import { FAULTS, MORE_FAULTS } from './proxy.mjs';
+import { FATES, MEMBERS } from './slots-plan.mjs';
+import { seconds } from '../../js/tools/run.mjs';
+
+/** Shorter runs may end before everything has happened. */
+const COMPLETE_FROM = 120;
+const MOST_VIOLATIONS = 10;
+const MOST_LINES = 40;
+const REQUEST_FAULTS = { ...FAULTS, ...MORE_FAULTS };
+
+/** Prints the outcomes of the policies and gives the exit code. */
+export function reportSlots(outcomes, { slots, seed }) {
+  console.log(tableOf(outcomes));
+  const failures = outcomes.flatMap((outcome) => failuresOf(outcome, slots));
+  for (const { rule, sentence, lines = [] } of failures.slice(0, MOST_VIOLATIONS)) {
+    console.error([`BROKEN ${rule}: ${sentence}`, ...lines.map((line) => `  ${line}`)].join('\n'));
+  }
+  if (failures.length > MOST_VIOLATIONS) console.error(`and ${failures.length - MOST_VIOLATIONS} more`);
+  if (failures.length === 0) {
+    console.log(`No violation: each of ${slots} slots was claimed by one session; none began twice at most once, none was lost at least once.`);
+    return 0;
+  }
+  console.error(`Everything is in ${outcomes.map(({ file }) => file).join(' and ')}. The same draw again: npm run live -- --slots ${slots} --seed ${seed}`);
+  return 1;
+}
+
+function tableOf(outcomes) {
+  const table = new Table({ head: ['', ...outcomes.map(({ policy }) => policy)], style: { head: [], border: [] } });
+  const row = (what, valueOf) => table.push([what, ...outcomes.map((outcome) => String(valueOf(outcome)))]);
+  row('time', ({ tookMs }) => (tookMs === undefined ? 'not to the end' : seconds(tookMs)));
+  row('triggers', ({ counts }) => counts.triggers);
+  row('reports', ({ counts }) => listed(counts.outcomes));
+  row('claims', ({ counts }) => counts.claims);
+  row('of a slot again: by another session, by the same', ({ counts }) => `${counts.reruns}, ${counts.reclaimed}`);
+  row('claims whose job was never called', ({ counts }) => counts.unbegun);
+  row('jobs called', ({ counts }) => listed(counts.begun, '\n'));
+  row('how they were answered', ({ counts }) => listed(counts.statuses));
+  row('of these refused by the token (zombies)', ({ counts }) => counts.refused);
+  row('runs whose end is not known to be recorded', ({ counts }) => counts.unrecorded);
+  row('killed (SIGKILL) at', ({ happened }) => moments(happened, 'kill'));
+  row('stopped (SIGSTOP) at', ({ happened }) => moments(happened, 'stop'));
+  row('requests failed', ({ fired }) => listed(fired, '\n'));
+  row("writes that a runtime's own fetch sent again", ({ repeated }) => repeated);
+  row('violations', ({ violations }) => violations.length);
+  return table.toString();
+}
+
+const listed = (counts, between = ', ') => Object.entries(counts).map(([name, count]) => `${name}: ${count}`).join(between);
+const moments = (happened, kind) => FATES.filter((fate) => fate.kind === kind).map(({ at }) => `${at}: ${happened[`${kind} ${at}`] ?? 0}`).join(', ');
+
+/** What of an outcome fails the run: `[{ rule, sentence, lines }]`. */
+export function failuresOf(outcome, slots) {
+  const { policy, error, broken, violations, counts, happened, fired, entries } = outcome;
+  const failures = violations.map(({ rule, slot, sentence }) => ({ rule, sentence: `${policy}: ${sentence}`, lines: around(entries, slot) }));
+  const add = (holds, rule, sentence) => holds || failures.push({ rule, sentence: `${policy}: ${sentence}` });
+  for (const sentence of broken) add(false, 'member', sentence);
+  add(error === undefined, 'end', error);
+  // What a run that was cut short did not come to is no news.
+  if (error !== undefined || slots < COMPLETE_FROM) return failures;
+  for (const kind of Object.keys(REQUEST_FAULTS)) add(fired[kind] > 0, 'complete', `the fault "${kind}" never did its work`);
+  for (const { kind, at } of FATES) add(happened[`${kind} ${at}`] > 0, 'complete', `nobody met "${kind}" at "${at}"`);
+  for (const name of MEMBERS) add(counts.begun[name] > 0, 'complete', `${name} never ran a slot`);
+  add(counts.refused > 0, 'complete', 'no zombie came to the endpoint, so nothing shows that it refuses them');
+  if (policy === 'atLeastOnce') add(counts.reruns > 0, 'complete', 'no slot was run again');
+  return failures;
+}
+
+/** What was written down of a slot, and what failed meanwhile. */
+function around(entries, slot) {
+  const isOf = (entry) => entry.event !== 'fault' && (entry.slot === slot || entry.runs?.some((run) => run.slot === slot));
+  const [first, last] = [entries.findIndex(isOf), entries.findLastIndex(isOf)];
+  const near = entries.filter((entry, index) => isOf(entry) || (entry.event === 'fault' && index >= first - 5 && index <= last));
+  const lines = near.map((entry) => JSON.stringify(entry));
+  return lines.length <= MOST_LINES ? lines : [...lines.slice(0, MOST_LINES), `(${lines.length - MOST_LINES} more)`];
+}
