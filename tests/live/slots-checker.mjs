@@ -51,7 +51,7 @@ function chainOf(writes) {
     else violations.push(broken('chain', write.slot, `${who(write)} and ${who(rival)} both replaced one record`));
   }
   const chain = writes.slice(0, 1);
-  for (let write = next.get(chain[0]?.etag); write !== undefined; write = next.get(write.etag)) {
+  for (let write = next.get(chain[0].etag); write !== undefined; write = next.get(write.etag)) {
     next.delete(write.condition);
     chain.push(write);
   }
@@ -79,28 +79,25 @@ function succeeded(before, write, { policy, attempts }) {
     return changed ? [broken('growth', slot, `${who(write)} went on as another one: ${who(before)} with slot ${before.slot}`)] : [];
   }
   const violations = [];
-  if (write.term < before.term) violations.push(broken('token', slot, `${who(write)} follows ${who(before)}`));
   const spent = (before.failures ?? 0) >= attempts;
   const settled = before.done || policy === 'atMostOnce' || spent;
   if (slot > before.slot + 1) violations.push(broken('leftOut', before.slot + 1, `${who(write)} claimed slot ${slot} after ${before.slot}`));
   if (slot > before.slot && !settled) {
     violations.push(broken('overtaken', before.slot, `${who(write)} claimed slot ${slot} although ${before.slot} was neither done nor given up`));
   }
-  const own = write.session === before.session;
-  if (slot === before.slot && !own && settled) {
-    violations.push(broken('claimed', slot, `${who(write)} claimed slot ${slot} again, after ${who(before)}`));
+  if (slot === before.slot && (before.done || (spent && policy === 'atLeastOnce'))) {
+    violations.push(broken('claimed', slot, `${who(write)} claimed slot ${slot}, which ${who(before)} had ${before.done ? 'done' : 'given up'}`));
   }
-  if (slot === before.slot && own && before.done) violations.push(broken('claimed', slot, `${who(write)} claimed again what it had done`));
   if (write.done) violations.push(broken('done', slot, `${who(write)} said done in the claim itself`));
   return violations;
 }
 
-function tokens({ claims }) {
-  let highest = 0;
+function tokens({ chain, claims }) {
+  let highest = chain[0].term;
   return claims.flatMap((claim) => {
-    const grows = claim.term > highest;
-    highest = Math.max(highest, claim.term);
-    return grows ? [] : [broken('token', claim.slot, `${who(claim)} claimed with a token that is not higher than ${highest}`)];
+    if (claim.term <= highest) return [broken('token', claim.slot, `${who(claim)} claimed with a token that is not higher than ${highest}`)];
+    highest = claim.term;
+    return [];
   });
 }
 
