@@ -6,7 +6,7 @@ mod virtual_time;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use edgelect::election::SlotsOver;
+use edgelect::election::{LostReason, SlotsOver};
 use edgelect::lease::{self, Lease, Reading, Stamp};
 use edgelect::store::Operation;
 use edgelect::store::{Condition, Store, Version};
@@ -392,6 +392,28 @@ fn a_failing_rerun_keeps_the_later_slot_for_the_next_trigger() {
     assert_eq!(last.outcome(), SlotOutcome::Done);
     let expected = [0, 0, 0, 1, 2].map(|minute| FIRST_MS + minute * MINUTE_MS);
     assert_eq!(world.slots(), expected);
+}
+
+#[test]
+fn a_late_trigger_that_reruns_a_later_slot_in_vain_says_that_its_own_was_taken() {
+    for (job, end) in [
+        (Job::Fails, RunEnd::Failed("it failed")),
+        (Job::Hangs, RunEnd::Lost(LostReason::Expired)),
+    ] {
+        let mut world = World::with_init();
+        world.at(FIRST_MS + MINUTE_MS);
+        world.trigger(FIRST_MS, settings(Policy::AtLeastOnce), Job::Takes(10));
+        world.pass(10_000);
+        world.trigger(FIRST_MS + MINUTE_MS, settings(Policy::AtLeastOnce), Job::Fails);
+        world.pass(10_000);
+        let late = world.trigger(FIRST_MS, settings(Policy::AtLeastOnce), job);
+        world.pass(1_000);
+        world.store.hangs.set(true);
+        world.pass(100_000);
+        let report = late.report();
+        assert_eq!((report.runs[0].slot_ms, &report.runs[0].end), (FIRST_MS + MINUTE_MS, &end));
+        assert_eq!(report.outcome, SlotOutcome::Taken);
+    }
 }
 
 #[test]

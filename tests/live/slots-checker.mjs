@@ -174,6 +174,8 @@ function reported(report, all) {
   const ran = ['done', 'failed', 'lost'].includes(outcome);
   if (known && ran && own.at(-1)?.outcome !== outcome) violations.push(wrong(`${outcome}, but its run ended otherwise, or there was none`));
   if (known && !ran && own.length > 0) violations.push(wrong(`${outcome}, and that it ran it`));
+  const later = runs.find((run) => run.slot > slot);
+  if (later !== undefined && outcome !== 'taken') violations.push(wrong(`${outcome}, although it ran slot ${later.slot}, before which its own was claimed`));
   if (own.length > 1) violations.push(wrong('that it ran it twice'));
   if (outcome === 'taken' && !all.claims.some((claim) => claim.slot >= slot && claim.sentMs <= atMs)) {
     violations.push(wrong('taken, but neither it nor a later one had been claimed'));

@@ -187,6 +187,13 @@ test('taken is true as soon as a later slot was claimed', () => {
   assert.deepEqual(story().slot('a', 'a1', 101, 1).trigger('b', 2, 'taken').rules('atMostOnce', { last: 1 }), ['report']);
 });
 
+test('report: skipped, where it ran a later slot and so its own was claimed before', () => {
+  const run = { slot: 2, term: 102, outcome: 'failed', recorded: false, status: 500 };
+  const late = (outcome, more) => story().slot('a', 'a1', 101, 1).write('b', 'b1', 102, 2).job('b', 102, 2, { status: 500 }).trigger('b', 1, outcome, [{ ...run, ...more }]);
+  assert.deepEqual(late('taken').rules(), []);
+  assert.deepEqual(late('skipped').rules(), ['report']);
+});
+
 test('silent: a trigger without a report, unless its member was killed under it', () => {
   const told = story().slot('a', 'a1', 101, 1).trigger('a', 1);
   both(told, ['silent']);

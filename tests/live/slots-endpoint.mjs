@@ -11,7 +11,9 @@ const schema = { body: { type: 'object', additionalProperties: false, properties
 /** Starts the endpoint of one group. `jobOf(slot, call)` says how the job of a slot answers at this call of it, as
  * `{ status, ms }`; `tell(entry)` hears of each begin and end, in the order of the endpoint's judgements. */
 export async function startEndpoint({ group, jobOf, tell }) {
-  const server = fastify({ bodyLimit: 4096, forceCloseConnections: true });
+  const server = fastify({
+    bodyLimit: 4096, forceCloseConnections: true, ajv: { customOptions: { removeAdditional: false, coerceTypes: false } },
+  });
   const calls = new Map();
   const closing = new AbortController();
   let highest = 0;

@@ -34,6 +34,6 @@ test('a lower token than one that came is refused, whether that one was done or 
 
 test('what is not the documented call is answered 400 and told to nobody', async () => {
   const { told, call } = await rig();
-  assert.deepEqual([await call(1, 10, { group: 'h' }), await call(1, 10, {}, 11), await call('x', 10), await call(1, 10, { more: 1 })], [400, 400, 400, 200]);
-  assert.equal(told.length, 2, 'fastify leaves out what the schema does not name');
+  assert.deepEqual([await call(1, 10, { group: 'h' }), await call(1, 10, {}, 11), await call('1', 10), await call(1, 10, { more: 1 })], [400, 400, 400, 400]);
+  assert.equal(told.length, 0);
 });

@@ -12,6 +12,7 @@ export const FATES = [
 ];
 /** When the next slot is due: once this one is done, once it has begun, or at once. */
 const HASTE = { done: 0.6, begun: 0.25, now: 0.15 };
+const WRITES_FAIL = 1.5;
 /** Slots whose job never ends well, one in so many. */
 const CURSED_EACH = 60;
 
@@ -61,13 +62,13 @@ export function* weather(seed) {
   }
 }
 
-/** Which fault each request of a lane meets, for a fault that is drawn for each. */
+/** Which fault each request of a lane meets, for a fault that is drawn for each; a write meets one more often. */
 export function* requestFaults(seed, lane) {
   const draw = chance(seed, `requests of ${lane}`);
   for (;;) {
     const fails = draw();
     const [which] = shuffled(REQUEST_FAULTS, draw);
-    yield (share) => (fails < share ? which : undefined);
+    yield (method, share) => (fails < (method === 'PUT' ? WRITES_FAIL * share : share) ? which : undefined);
   }
 }
 

@@ -10,7 +10,7 @@ const first = (source, count) => Array.from({ length: count }, () => source.next
 test('a seed gives its plan again, another one gives another', () => {
   const plan = (seed) => [
     SLOTS.slice(0, 20).map((slot) => [triggersOf(seed, slot), jobOf(seed, slot, 0, TIMES)]), first(fates(seed), 20), first(weather(seed), 20),
-    first(requestFaults(seed, 'a'), 20).map((draw) => draw(0.5)),
+    first(requestFaults(seed, 'a'), 20).map((draw) => draw('GET', 0.5)),
   ];
   assert.deepEqual(plan(7), plan(7));
   for (const index of [0, 1, 2, 3]) assert.notDeepEqual(plan(7)[index], plan(8)[index]);
@@ -50,6 +50,8 @@ test('the weather changes between calm, bad and none, and bad weather has every 
   assert.deepEqual(phases.map(({ kind }) => kind), ['calm', 'bad', 'calm', 'bad', 'calm', 'out']);
   for (const { kind, share } of phases) assert.equal(share > 0, kind !== 'calm');
   const drawn = first(requestFaults(7, 'a'), 500);
-  assert.deepEqual(new Set(drawn.map((draw) => draw(1))), new Set(Object.keys({ ...FAULTS, ...MORE_FAULTS })));
-  assert.deepEqual(new Set(drawn.map((draw) => draw(0))), new Set([undefined]));
+  assert.deepEqual(new Set(drawn.map((draw) => draw('GET', 1))), new Set(Object.keys({ ...FAULTS, ...MORE_FAULTS })));
+  assert.deepEqual(new Set(drawn.map((draw) => draw('PUT', 0))), new Set([undefined]));
+  const failed = (method) => drawn.filter((draw) => draw(method, 0.2) !== undefined).length;
+  assert.ok(failed('PUT') > failed('GET') && failed('GET') > 50);
 });

@@ -5,7 +5,7 @@ import { FATES, MEMBERS } from './slots-plan.mjs';
 import { seconds } from '../../js/tools/run.mjs';
 
 /** Shorter runs may end before everything has happened. */
-const COMPLETE_FROM = 120;
+const COMPLETE_FROM = 100;
 const MOST_VIOLATIONS = 10;
 const MOST_LINES = 40;
 const REQUEST_FAULTS = { ...FAULTS, ...MORE_FAULTS };
@@ -13,7 +13,7 @@ const REQUEST_FAULTS = { ...FAULTS, ...MORE_FAULTS };
 /** Prints the outcomes of the policies and gives the exit code. */
 export function reportSlots(outcomes, { slots, seed }) {
   console.log(tableOf(outcomes));
-  const failures = outcomes.flatMap((outcome) => failuresOf(outcome, slots));
+  const failures = failuresOf(outcomes, slots);
   for (const { rule, sentence, lines = [] } of failures.slice(0, MOST_VIOLATIONS)) {
     console.error([`BROKEN ${rule}: ${sentence}`, ...lines.map((line) => `  ${line}`)].join('\n'));
   }
@@ -50,21 +50,29 @@ function tableOf(outcomes) {
 const listed = (counts, between = ', ') => Object.entries(counts).map(([name, count]) => `${name}: ${count}`).join(between);
 const moments = (happened, kind) => FATES.filter((fate) => fate.kind === kind).map(({ at }) => `${at}: ${happened[`${kind} ${at}`] ?? 0}`).join(', ');
 
-/** What of an outcome fails the run: `[{ rule, sentence, lines }]`. */
-export function failuresOf(outcome, slots) {
-  const { policy, error, broken, violations, counts, happened, fired, entries } = outcome;
-  const failures = violations.map(({ rule, slot, sentence }) => ({ rule, sentence: `${policy}: ${sentence}`, lines: around(entries, slot) }));
-  const add = (holds, rule, sentence) => holds || failures.push({ rule, sentence: `${policy}: ${sentence}` });
-  for (const sentence of broken) add(false, 'member', sentence);
-  add(error === undefined, 'end', error);
+/** What of the outcomes fails the run: `[{ rule, sentence, lines }]`. */
+export function failuresOf(outcomes, slots) {
+  const failures = outcomes.flatMap(({ policy, error, broken, violations, entries }) => [
+    ...violations.map(({ rule, slot, sentence }) => ({ rule, sentence: `${policy}: ${sentence}`, lines: around(entries, slot) })),
+    ...broken.map((sentence) => ({ rule: 'member', sentence: `${policy}: ${sentence}` })),
+    ...(error === undefined ? [] : [{ rule: 'end', sentence: `${policy}: ${error}` }]),
+  ]);
   // What a run that was cut short did not come to is no news.
-  if (error !== undefined || slots < COMPLETE_FROM) return failures;
-  for (const kind of Object.keys(REQUEST_FAULTS)) add(fired[kind] > 0, 'complete', `the fault "${kind}" never did its work`);
-  for (const { kind, at } of FATES) add(happened[`${kind} ${at}`] > 0, 'complete', `nobody met "${kind}" at "${at}"`);
-  for (const name of MEMBERS) add(counts.begun[name] > 0, 'complete', `${name} never ran a slot`);
-  add(counts.refused > 0, 'complete', 'no zombie came to the endpoint, so nothing shows that it refuses them');
-  if (policy === 'atLeastOnce') add(counts.reruns > 0, 'complete', 'no slot was run again');
-  return failures;
+  if (slots < COMPLETE_FROM || outcomes.some(({ error }) => error !== undefined)) return failures;
+  return [...failures, ...incomplete(outcomes).map((sentence) => ({ rule: 'complete', sentence }))];
+}
+
+/** What the policies together left out, so that nothing shows what it would have done. */
+function incomplete(outcomes) {
+  const sum = (countOf) => outcomes.reduce((all, outcome) => all + (countOf(outcome) ?? 0), 0);
+  const missing = [
+    ...Object.keys(REQUEST_FAULTS).map((kind) => [({ fired }) => fired[kind], `the fault "${kind}" never did its work`]),
+    ...FATES.map(({ kind, at }) => [({ happened }) => happened[`${kind} ${at}`], `nobody met "${kind}" at "${at}"`]),
+    ...MEMBERS.map((name) => [({ counts }) => counts.begun[name], `${name} never ran a slot`]),
+    [({ counts }) => counts.refused, 'no zombie came to the endpoint, so nothing shows that it refuses them'],
+    [({ counts }) => counts.reruns, 'no slot was run again'],
+  ];
+  return missing.filter(([countOf]) => sum(countOf) === 0).map(([_countOf, sentence]) => sentence);
 }
 
 /** What was written down of a slot, and what failed meanwhile. */

@@ -197,7 +197,7 @@ class Leg {
   async #add(name) {
     const lane = await this.#proxy.openLane({ onLanded: (write) => this.#landed(name, write) });
     const draws = requestFaults(this.#seed, name);
-    lane.fault = () => draws.next().value(this.#share);
+    lane.fault = (method) => draws.next().value(method, this.#share);
     this.#lanes.set(name, { lane, fault: lane.fault });
     const { bucket, accessKeyId, secretAccessKey } = this.#store;
     const env = {
