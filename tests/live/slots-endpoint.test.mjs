@@ -28,8 +28,8 @@ test('a call is told when it begins and when it ends, and answered as its slot a
 
 test('a lower token than one that came is refused, whether that one was done or not, and counts as no call', async () => {
   const { told, call } = await rig((_slot, count) => ({ status: count === 0 ? 200 : 500, ms: 0 }));
-  assert.deepEqual([await call(1, 11), await call(2, 10), await call(2, 11)], [200, 409, 200]);
-  assert.deepEqual(told.filter(({ event }) => event === 'begin').map(({ accepted }) => accepted), [true, false, true]);
+  assert.deepEqual([await call(1, 11), await call(2, 9), await call(3, 10), await call(2, 11)], [200, 409, 409, 200]);
+  assert.deepEqual(told.filter(({ event }) => event === 'begin').map(({ accepted }) => accepted), [true, false, false, true]);
 });
 
 test('what is not the documented call is answered 400 and told to nobody', async () => {
