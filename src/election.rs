@@ -1557,7 +1557,11 @@ impl Election {
         self.failures = self.failures.saturating_add(1);
         let [first_ms, second_ms] = self.config.retry_delays_ms;
         let frequent_ms = self.config.frequent_interval_ms;
-        let cap_ms = self.config.infrequent_interval_ms.max(self.config.leader_timeout_ms);
+        // A trigger has a budget: it waits for the store as often as for somebody else's lease.
+        let cap_ms = match self.errand {
+            Some(_) => frequent_ms,
+            None => self.config.infrequent_interval_ms.max(self.config.leader_timeout_ms),
+        };
         let urgent = self.term.is_some() || self.in_doubt();
         let pause_ms = match self.failures {
             1 => first_ms,
@@ -1988,11 +1992,13 @@ impl Election {
     }
 
     fn errand_over(&mut self, why: SlotsOver) {
-        if self.errand.is_some() && !self.finished {
-            self.events.push_back(Event::SlotsOver(why));
-            self.round = None;
-            self.finished = true;
-        }
+        let Some(errand) = self.errand.as_ref().filter(|_| !self.finished) else { return };
+        // A late trigger that ran a later slot again: its own was claimed before that one.
+        let later = |own_ms| errand.begun.iter().any(|slot_ms| *slot_ms > own_ms);
+        let why = if errand.slot_ms.is_some_and(later) { SlotsOver::Taken } else { why };
+        self.events.push_back(Event::SlotsOver(why));
+        self.round = None;
+        self.finished = true;
     }
 
     /// Until when to wait for somebody else's lease, on the monotonic clock; nothing while there is more to do than

@@ -396,10 +396,9 @@ fn a_failing_rerun_keeps_the_later_slot_for_the_next_trigger() {
 
 #[test]
 fn a_late_trigger_that_reruns_a_later_slot_in_vain_says_that_its_own_was_taken() {
-    for (job, end) in [
-        (Job::Fails, RunEnd::Failed("it failed")),
-        (Job::Hangs, RunEnd::Lost(LostReason::Expired)),
-    ] {
+    for (job, end) in
+        [(Job::Fails, RunEnd::Failed("it failed")), (Job::Hangs, RunEnd::Lost(LostReason::Expired))]
+    {
         let mut world = World::with_init();
         world.at(FIRST_MS + MINUTE_MS);
         world.trigger(FIRST_MS, settings(Policy::AtLeastOnce), Job::Takes(10));
@@ -500,6 +499,21 @@ fn a_store_that_does_not_answer_costs_the_budget_and_claims_nothing() {
     world.pass(5_000);
     assert_eq!(trigger.outcome(), SlotOutcome::Skipped(SlotsOver::Budget));
     assert_eq!(trigger.report().slot_ms, Some(FIRST_MS));
+}
+
+#[test]
+fn a_store_that_is_back_within_the_budget_is_soon_asked() {
+    for hung_ms in [10_000, 20_000, 30_000, 40_000] {
+        let mut world = World::with_init();
+        world.store.hangs.set(true);
+        let trigger = world.trigger(FIRST_MS, settings(Policy::AtMostOnce), Job::Takes(10));
+        world.pass(hung_ms);
+        assert!(!trigger.ended());
+        world.store.hangs.set(false);
+        world.pass(8_000);
+        assert!(trigger.ended(), "the store was away for {hung_ms} ms");
+        assert_eq!(trigger.outcome(), SlotOutcome::Done);
+    }
 }
 
 #[test]
