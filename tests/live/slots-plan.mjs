@@ -12,7 +12,7 @@ export const FATES = [
 ];
 /** When the next slot is due: once this one is done, once it has begun, or at once. */
 const HASTE = { done: 0.6, begun: 0.25, now: 0.15 };
-const WRITES_FAIL = 1.5;
+const WRITES_FAIL = 2;
 /** Slots whose job never ends well, one in so many. */
 const CURSED_EACH = 60;
 
@@ -57,7 +57,7 @@ export function* weather(seed) {
   for (;;) {
     for (const kind of ['bad', 'bad', 'out']) {
       yield { kind: 'calm', slots: 5 + Math.floor(draw() * 8), share: 0, ms: 0 };
-      yield { kind, slots: kind === 'out' ? 0 : 6 + Math.floor(draw() * 8), share: 0.1 + 0.25 * draw(), ms: 500 + draw() * 1_500 };
+      yield { kind, slots: kind === 'out' ? 0 : 6 + Math.floor(draw() * 8), share: 0.15 + 0.2 * draw(), ms: 500 + draw() * 1_500 };
     }
   }
 }
