@@ -19,7 +19,7 @@ export function reportSlots(outcomes, { slots, seed }) {
   }
   if (failures.length > MOST_VIOLATIONS) console.error(`and ${failures.length - MOST_VIOLATIONS} more`);
   if (failures.length === 0) {
-    console.log(`No violation: each of ${slots} slots was claimed by one session; none began twice at most once, none was lost at least once.`);
+    console.log(`No violation: of ${slots} slots under each policy none was left out, none began twice at most once, none was lost at least once.`);
     return 0;
   }
   console.error(`Everything is in ${outcomes.map(({ file }) => file).join(' and ')}. The same draw again: npm run live -- --slots ${slots} --seed ${seed}`);
