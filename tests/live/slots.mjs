@@ -121,6 +121,7 @@ class Leg {
   #newest = { slot: 0, released: true };
   #startMs = Date.now();
   #tookMs;
+  #closed = false;
 
   constructor({ store, folder, bundle, policy, count, seed }) {
     this.#store = store;
@@ -156,6 +157,7 @@ class Leg {
   }
 
   async close() {
+    this.#closed = true;
     for (const member of this.#members.values()) member.kill();
     await this.#endpoint?.close();
     await this.#proxy?.close();
@@ -255,15 +257,20 @@ class Leg {
     const [{ kind, share }] = this.#armed.splice(index, 1);
     this.#happened[kind] = (this.#happened[kind] ?? 0) + 1;
     this.#happened[`${kind} ${at}`] = (this.#happened[`${kind} ${at}`] ?? 0) + 1;
-    const going = kind === 'kill' ? this.#kill(member, at, share) : this.#hold(member, at, share);
+    this.#meanwhile(kind === 'kill' ? this.#kill(member, at, share) : this.#hold(member, at, share));
+  }
+
+  /** Waited for at the end; what goes wrong there fails the run. */
+  #meanwhile(work) {
+    const going = work.catch(({ message }) => this.#broken.push(message)).finally(() => this.#going.delete(going));
     this.#going.add(going);
-    void going.finally(() => this.#going.delete(going));
   }
 
   async #kill(member, at, share) {
     const ended = member.kill();
     this.#tell({ event: 'fault', kind: 'kill', at, on: member.name, slot: this.#newest.slot, ended, atMs: Date.now() });
     await pause((0.3 + share) * LEASE_MS);
+    if (this.#closed) return;
     member.start();
     await this.#within(START_LIMIT_MS, () => member.alive, `${member.name} to be up again`);
   }
@@ -275,6 +282,7 @@ class Leg {
     await pause((1.3 + 0.7 * share) * LEASE_MS);
     // Somebody else is called before it goes on, so that it goes on as a zombie.
     await this.#until(2 * LEASE_MS, () => this.#endpoint.highest > term);
+    if (this.#closed) return;
     member.goOn();
     this.#tell({ event: 'fault', kind: 'go on', on: member.name, slot: this.#newest.slot, atMs: Date.now() });
   }
@@ -325,9 +333,7 @@ class Leg {
     this.#tell({ event: 'fault', kind, share: this.#share, slot: this.#due, atMs: Date.now() });
     if (kind !== 'out') return count;
     for (const { lane } of this.#lanes.values()) lane.fault = 'cut';
-    const over = pause(ms).then(() => this.#reconnect());
-    this.#going.add(over);
-    void over.finally(() => this.#going.delete(over));
+    this.#meanwhile(pause(ms).then(() => this.#reconnect()));
     return 1;
   }
 
