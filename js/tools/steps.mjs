@@ -178,5 +178,5 @@ async function live() {
 // What is drawn is the same each time, so that two runs that differ differ in what they met.
 async function slots() {
   await build(['npm', 'worker']);
-  await command(process.execPath, ['tests/live/main.mjs', '--slots', '120', '--seed', '5']);
+  await command(process.execPath, ['tests/live/main.mjs', '--slots', '100', '--seed', '5']);
 }
