@@ -1600,8 +1600,16 @@ impl Election {
         self.failures = self.failures.saturating_add(1);
         let [first_ms, second_ms] = self.config.retry_delays_ms;
         let frequent_ms = self.config.frequent_interval_ms;
-        let cap_ms = self.config.infrequent_interval_ms.max(self.config.leader_timeout_ms);
+        // A trigger has a budget: it waits for the store as often as for somebody else's lease.
+        let cap_ms = match self.errand {
+            Some(_) => frequent_ms,
+            None => self.config.infrequent_interval_ms.max(self.config.leader_timeout_ms),
+        };
         let urgent = self.term.is_some() || self.in_doubt();
+        if urgent {
+            // The back-off begins when the urgency is over: an outage just longer than a lease must not cost more.
+            self.failures = self.failures.min(3);
+        }
         let pause_ms = match self.failures {
             1 => first_ms,
             2 => second_ms,
@@ -2072,18 +2080,19 @@ impl Election {
     }
 
     fn errand_over(&mut self, why: SlotsOver) {
-        if self.errand.is_some() && !self.finished {
-            let ended = matches!(why, SlotsOver::Ran | SlotsOver::Lost);
-            let unknown = !ended && self.claim_in_doubt();
-            let why = match unknown {
-                true if planted!(UnknownIsTaken) => SlotsOver::Taken,
-                true => SlotsOver::Unknown,
-                false => why,
-            };
-            self.events.push_back(Event::SlotsOver(why));
-            self.round = None;
-            self.finished = true;
-        }
+        let Some(errand) = self.errand.as_ref().filter(|_| !self.finished) else { return };
+        // A late trigger that ran a later slot again: its own was claimed before that one.
+        let later = |own_ms| errand.begun.iter().any(|slot_ms| *slot_ms > own_ms);
+        let ended = matches!(why, SlotsOver::Ran | SlotsOver::Lost);
+        let why = match errand.slot_ms.is_some_and(later) {
+            true => SlotsOver::Taken,
+            false if ended || !self.claim_in_doubt() => why,
+            false if planted!(UnknownIsTaken) => SlotsOver::Taken,
+            false => SlotsOver::Unknown,
+        };
+        self.events.push_back(Event::SlotsOver(why));
+        self.round = None;
+        self.finished = true;
     }
 
     /// Until when to wait for somebody else's lease, on the monotonic clock; nothing while there is more to do than

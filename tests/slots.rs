@@ -6,7 +6,7 @@ mod virtual_time;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use edgelect::election::SlotsOver;
+use edgelect::election::{LostReason, SlotsOver};
 use edgelect::lease::{self, Lease, Reading, Stamp};
 use edgelect::store::Operation;
 use edgelect::store::{Condition, Store, Version};
@@ -395,6 +395,27 @@ fn a_failing_rerun_keeps_the_later_slot_for_the_next_trigger() {
 }
 
 #[test]
+fn a_late_trigger_that_reruns_a_later_slot_in_vain_says_that_its_own_was_taken() {
+    for (job, end) in
+        [(Job::Fails, RunEnd::Failed("it failed")), (Job::Hangs, RunEnd::Lost(LostReason::Expired))]
+    {
+        let mut world = World::with_init();
+        world.at(FIRST_MS + MINUTE_MS);
+        world.trigger(FIRST_MS, settings(Policy::AtLeastOnce), Job::Takes(10));
+        world.pass(10_000);
+        world.trigger(FIRST_MS + MINUTE_MS, settings(Policy::AtLeastOnce), Job::Fails);
+        world.pass(10_000);
+        let late = world.trigger(FIRST_MS, settings(Policy::AtLeastOnce), job);
+        world.pass(1_000);
+        world.store.hangs.set(true);
+        world.pass(100_000);
+        let report = late.report();
+        assert_eq!((report.runs[0].slot_ms, &report.runs[0].end), (FIRST_MS + MINUTE_MS, &end));
+        assert_eq!(report.outcome, SlotOutcome::Taken);
+    }
+}
+
+#[test]
 fn missed_slots_are_skipped_or_the_latest_or_all_of_them_are_run_first() {
     for (missed, minutes, left_out) in [
         (Missed::Skip, vec![0, 150], 149),
@@ -478,6 +499,21 @@ fn a_store_that_does_not_answer_costs_the_budget_and_claims_nothing() {
     world.pass(5_000);
     assert_eq!(trigger.outcome(), SlotOutcome::Skipped(SlotsOver::Budget));
     assert_eq!(trigger.report().slot_ms, Some(FIRST_MS));
+}
+
+#[test]
+fn a_store_that_is_back_within_the_budget_is_soon_asked() {
+    for hung_ms in [10_000, 20_000, 30_000, 40_000] {
+        let mut world = World::with_init();
+        world.store.hangs.set(true);
+        let trigger = world.trigger(FIRST_MS, settings(Policy::AtMostOnce), Job::Takes(10));
+        world.pass(hung_ms);
+        assert!(!trigger.ended());
+        world.store.hangs.set(false);
+        world.pass(8_000);
+        assert!(trigger.ended(), "the store was away for {hung_ms} ms");
+        assert_eq!(trigger.outcome(), SlotOutcome::Done);
+    }
 }
 
 #[test]

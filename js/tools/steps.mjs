@@ -42,6 +42,7 @@ export const STEPS = [
   { name: 'readme', what: 'the snippets and commands of README.md', run: () => onPacked(readme) },
   { name: 'figures', what: "the limits of the README's figures, held in short", run: figures },
   { name: 'live', what: 'one minute of kills, stops and a failing network around real members and a real store', run: live },
+  { name: 'slots', what: 'cron slots over three Workers and two Node members, each run as its policy says', run: slots },
   { name: 'scenarios', what: 'each numbered case has a test that passed', run: () => scenarios() },
   { name: 'demo', what: 'npm start -- --once', run: () => command(process.execPath, ['js/tools/start.mjs', '--once']) },
 ];
@@ -186,4 +187,10 @@ async function live() {
   await build(['npm']);
   await command(process.execPath, ['--test', ...testsIn('tests/live')]);
   await command(process.execPath, ['tests/live/main.mjs']);
+}
+
+// What is drawn is the same each time, so that two runs that differ differ in what they met.
+async function slots() {
+  await build(['npm', 'worker']);
+  await command(process.execPath, ['tests/live/main.mjs', '--slots', '100', '--seed', '5']);
 }

@@ -4,7 +4,6 @@ import os from 'node:os';
 import path from 'node:path';
 import { Elector, S3Storage } from 'edgelect';
 import { build } from 'esbuild';
-import { createLogUpdate } from 'log-update';
 import { scripted } from '../../js/demo/fleet.mjs';
 import { ProcessMember } from '../../js/demo/process-member.mjs';
 import { keepPath, removePath } from '../../js/tools/cleanup.mjs';
@@ -14,6 +13,7 @@ import { startSeaweed } from '../../js/tools/seaweed.mjs';
 import { QUIET_AND_OFFLINE } from '../../js/tools/wrangler.mjs';
 import { check } from './checker.mjs';
 import { chance, networkPhases, processPhases } from './plan.mjs';
+import { Progress } from './progress.mjs';
 import { startProxy } from './proxy.mjs';
 import { startResource } from './resource.mjs';
 import { report } from './report.mjs';
@@ -341,25 +341,4 @@ async function workerd(folder) {
     // One that is killed leaves its temporary files to us.
     env: { ...QUIET_AND_OFFLINE, HOME: folder, TMPDIR: folder, XDG_CONFIG_HOME: folder },
   };
-}
-
-/** A line that is drawn again each second on a terminal, a new one each ten seconds elsewhere. */
-class Progress {
-  #line;
-  #update = process.stdout.isTTY ? createLogUpdate(process.stdout, { showCursor: true }) : undefined;
-  #timer;
-
-  constructor(line) {
-    this.#line = line;
-  }
-
-  start() {
-    const show = this.#update ?? ((line) => console.log(line));
-    this.#timer = setInterval(() => show(this.#line()), this.#update ? 1_000 : 10_000);
-  }
-
-  end() {
-    clearInterval(this.#timer);
-    this.#update?.clear();
-  }
 }

@@ -10,11 +10,16 @@ const HELP = `npm run live                     one minute of faults around membe
 npm run live -- --seconds 600    the long run: 1 to 86400; starting, healing and stopping come on top
 npm run live -- --seed N         the plan of an earlier run, 0 to 4294967295, as far as real time allows: what fails and for
                                  how long is the same, who leads at that moment need not be
+npm run live -- --slots 1000     so many cron slots under each policy, over three deployed Workers and two Node members; 10 to 5000,
+                                 and --seed N draws the same triggers, deaths, weather and answers of the job again
 The leader acts on a resource that refuses old tokens and writes each attempt down, in build/live/acts.jsonl. Ends with 1 where
 that log shows acts out of the order of their terms, one token of two sessions, or authority of two sessions at once; where
-nobody acts soon after the last fault; and, from 60 s on, where a fault never did its work or a runtime never led.`;
+nobody acts soon after the last fault; and, from 60 s on, where a fault never did its work or a runtime never led.
+Slots lie in the past and are fired as fast as the members manage: doubled, late, out of order, over one another. What was seen
+is in build/live/slots-POLICY.jsonl. Ends with 1 where a slot was claimed by two sessions or by none, begun twice at most once,
+lost at least once, where a token or a slot fell, or where a member reported what the records and the job's own log deny.`;
 
-const OPTIONS = { seconds: { type: 'string' }, seed: { type: 'string' }, help: { type: 'boolean', short: 'h' } };
+const OPTIONS = { seconds: { type: 'string' }, slots: { type: 'string' }, seed: { type: 'string' }, help: { type: 'boolean', short: 'h' } };
 
 async function main(args) {
   const { values } = read(args);
@@ -22,10 +27,17 @@ async function main(args) {
     console.log(HELP);
     return 0;
   }
+  if (values.slots !== undefined && values.seconds !== undefined) throw new PlainError(`--slots and --seconds are two runs\n${HELP}`);
   const seconds = whole('seconds', values.seconds ?? '60', 1, 86_400);
   const seed = whole('seed', values.seed ?? String(randomInt(2 ** 32)), 0, 2 ** 32 - 1);
+  const count = values.slots === undefined ? undefined : whole('slots', values.slots, 10, 5_000);
   await ensure();
-  await build(['npm']);
+  await build(count === undefined ? ['npm'] : ['npm', 'worker']);
+  if (count !== undefined) {
+    console.log(`edgelect live: ${count} slots under each policy with seed ${seed}`);
+    const { slots } = await import('./slots.mjs');
+    return slots({ slots: count, seed });
+  }
   console.log(`edgelect live: ${seconds} s with seed ${seed}`);
   const { live } = await import('./live.mjs');
   return live({ seconds, seed });

@@ -20,13 +20,19 @@ export const FAULTS = {
   error: 'writes carried out, answered 500 or 503',
 };
 
+/** Those that the live minute has no time for; a lane whose fault is drawn for each request has. */
+export const MORE_FAULTS = {
+  refused: 'writes answered 500 or 503, not carried out',
+  twice: 'writes carried out twice, the second answer given',
+};
+
 const CARRIED_OUT = ['lost', 'reset', 'error'];
 const FAULTS_OF_WRITES = ['late', ...CARRIED_OUT];
 
 /** Starts a proxy; `chance` draws numbers from 0 to 1, `timing` is `{ requestTimeoutMs, leaseMs }`. */
 export function startProxy(target, chance, timing) {
   const pool = new Pool(target, { bodyTimeout: 30_000, headersTimeout: 30_000, maxResponseSize: MOST_BYTES });
-  const fired = Object.fromEntries(Object.keys(FAULTS).map((kind) => [kind, 0]));
+  const fired = Object.fromEntries(Object.keys({ ...FAULTS, ...MORE_FAULTS }).map((kind) => [kind, 0]));
   const lanes = [];
   const signatures = new Set();
   let repeated = 0;
@@ -42,8 +48,9 @@ export function startProxy(target, chance, timing) {
     get repeated() {
       return repeated;
     },
-    async openLane() {
-      const lane = new Lane({ pool, fired, chance, timing, onWrite });
+    /** `onLanded({ url, condition, body, etag, sentMs })` hears of each write that the store has taken, before its sender does. */
+    async openLane({ onLanded = () => {} } = {}) {
+      const lane = new Lane({ pool, fired, chance, timing, onWrite, onLanded });
       lanes.push(lane);
       await lane.open();
       return lane;
@@ -65,13 +72,15 @@ class Lane {
   #chance;
   #timing;
   #onWrite;
+  #onLanded;
 
-  constructor({ pool, fired, chance, timing, onWrite }) {
+  constructor({ pool, fired, chance, timing, onWrite, onLanded }) {
     this.#pool = pool;
     this.#fired = fired;
     this.#chance = chance;
     this.#timing = timing;
     this.#onWrite = onWrite;
+    this.#onLanded = onLanded;
     // One for each request that is held or under way.
     setMaxListeners(0, this.#closing.signal);
   }
@@ -93,7 +102,7 @@ class Lane {
     return this.#fault;
   }
 
-  /** One of FAULTS, or undefined. */
+  /** One of FAULTS, or undefined; or a function that says which for each request, of MORE_FAULTS as well. */
   set fault(kind) {
     this.#fault = kind;
     if (kind === 'cut') for (const socket of this.#sockets) this.#cut(socket);
@@ -117,6 +126,7 @@ class Lane {
 
   /** A fault of writes spares half of the reads: a member that cannot read writes nothing. */
   #faultFor(method) {
+    if (typeof this.#fault === 'function') return this.#fault(method);
     const spared = method !== 'PUT' && FAULTS_OF_WRITES.includes(this.#fault) && this.#chance() < 0.5;
     return spared ? undefined : this.#fault;
   }
@@ -126,12 +136,14 @@ class Lane {
     const fault = this.#faultFor(request.method);
     const isWrite = request.method === 'PUT';
     if (isWrite) this.#onWrite(request.headers);
+    if (fault === 'cut') return this.#cut(request.raw.socket);
     if (fault === 'deaf') return void (this.#fired.deaf += 1);
+    if (fault === 'refused') return this.#refuse(response);
     const { leaseMs, requestTimeoutMs } = this.#timing;
     if (fault === 'late') await this.#pause((0.3 + 0.7 * this.#chance()) * leaseMs);
     if (fault === 'slow') await this.#slow(requestTimeoutMs);
     const left = response.destroyed;
-    const answer = await this.#forward(request.raw, request.body).catch(() => undefined);
+    const answer = await this.#carryOut(request, fault === 'twice' && isWrite);
     if (answer === undefined) return void request.raw.socket.resetAndDestroy();
     if (fault === 'late' && isWrite && left) this.#fired.late += 1;
     if (isWrite && answer.status < 300 && CARRIED_OUT.includes(fault)) this.#fired[fault] += 1;
@@ -140,6 +152,18 @@ class Lane {
     if (fault === 'slow') await this.#pause(this.#chance() * 0.7 * requestTimeoutMs);
     if (fault === 'error') return respond(response, unavailable(this.#chance()));
     respond(response, answer);
+  }
+
+  #refuse(response) {
+    this.#fired.refused += 1;
+    respond(response, unavailable(this.#chance()));
+  }
+
+  async #carryOut(request, twice) {
+    const answer = await this.#forward(request.raw, request.body).catch(() => undefined);
+    if (!twice || answer === undefined) return answer;
+    if (answer.status < 300) this.#fired.twice += 1;
+    return this.#forward(request.raw, request.body).catch(() => undefined);
   }
 
   #slow(requestTimeoutMs) {
@@ -154,8 +178,13 @@ class Lane {
 
   async #forward({ method, url, rawHeaders }, body) {
     const headers = endToEnd(rawHeaders);
+    const sentMs = Date.now();
     const answer = await this.#pool.request({ method, path: url, headers, body, responseHeaders: 'raw', signal: this.#closing.signal });
-    return { status: answer.statusCode, headers: endToEnd(answer.headers.map(String)), body: Buffer.from(await answer.body.arrayBuffer()) };
+    const given = { status: answer.statusCode, headers: endToEnd(answer.headers.map(String)), body: Buffer.from(await answer.body.arrayBuffer()) };
+    if (method === 'PUT' && given.status < 300) {
+      this.#onLanded({ url, condition: valueOf(headers, 'if-match'), body, etag: valueOf(given.headers, 'etag'), sentMs });
+    }
+    return given;
   }
 }
 
@@ -163,6 +192,11 @@ class Lane {
 function endToEnd(rawHeaders) {
   const isKept = (index) => !HOP_BY_HOP.includes(rawHeaders[index - (index % 2)].toLowerCase());
   return rawHeaders.filter((_text, index) => isKept(index));
+}
+
+function valueOf(rawHeaders, name) {
+  const index = rawHeaders.findIndex((text, at) => at % 2 === 0 && text.toLowerCase() === name);
+  return index === -1 ? undefined : rawHeaders[index + 1];
 }
 
 function unavailable(chance) {

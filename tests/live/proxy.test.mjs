@@ -67,7 +67,7 @@ test('without a fault a request goes on once as it came, with its Host header, a
   for (const method of ['GET', 'HEAD', 'DELETE']) assert.equal((await send(lane, { method })).status, 200, method);
   assert.deepEqual(came.map(({ method }) => method), ['PUT', 'GET', 'HEAD', 'DELETE']);
   assert.equal((await send(lane, { path: '/refused' })).status, 412);
-  assert.deepEqual(Object.values(proxy.fired), Object.keys(FAULTS).map(() => 0));
+  assert.ok(Object.keys(FAULTS).every((kind) => proxy.fired[kind] === 0));
 });
 
 test('bodies are bounded both ways, and what fails upstream is a reset that nobody tried again', async () => {
@@ -145,6 +145,33 @@ test('a write that comes again with the same signature is counted, a read and an
   assert.equal(proxy.repeated, 0);
   await send(lane, { headers: { authorization: 'one' } });
   assert.equal(proxy.repeated, 1);
+});
+
+test('a fault that is drawn for each request hears its method, and may also refuse, cut and repeat', async () => {
+  const { came, proxy, lane } = await rig();
+  const faults = ['refused', 'cut', 'twice', 'twice', undefined];
+  const methods = [];
+  lane.fault = (method) => {
+    methods.push(method);
+    return faults.shift();
+  };
+  assert.deepEqual([(await send(lane)).status, (await send(lane)).error, came.length], [503, 'ECONNRESET', 0]);
+  assert.deepEqual([(await send(lane)).status, came.length], [200, 2]);
+  assert.deepEqual([(await send(lane, { method: 'GET' })).status, (await send(lane, { method: 'GET' })).status, came.length], [200, 200, 4]);
+  assert.deepEqual(methods, ['PUT', 'PUT', 'PUT', 'GET', 'GET']);
+  assert.deepEqual([proxy.fired.refused, proxy.fired.cut, proxy.fired.twice], [1, 1, 1]);
+});
+
+test('each write that the store has taken is told before its sender hears of it, also where it never does', async () => {
+  const { proxy } = await rig();
+  const told = [];
+  const lane = await proxy.openLane({ onLanded: (write) => told.push(write) });
+  await send(lane, { path: '/refused' });
+  await send(lane, { method: 'GET' });
+  lane.fault = 'reset';
+  await send(lane, { path: '/a', headers: { 'If-Match': '"0"' } });
+  assert.deepEqual(told.map(({ url, condition, body, etag }) => [url, condition, String(body), etag]), [['/a', '"0"', 'body', '"1"']]);
+  assert.ok(Math.abs(told[0].sentMs - Date.now()) < 10_000);
 });
 
 test('a lane has its own fault', async () => {

@@ -1,0 +1,390 @@
+// A thousand cron slots over three deployed Workers and two Node members, a proxy that fails them, a real store; and what became
+// of each slot.
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { AwsClient } from 'aws4fetch';
+import { Elector, S3Storage } from 'edgelect';
+import { build } from 'esbuild';
+import { keepPath, removePath } from '../../js/tools/cleanup.mjs';
+import { NODE_24, ROOT, inRoot } from '../../js/tools/paths.mjs';
+import { PlainError, seconds as inSeconds } from '../../js/tools/run.mjs';
+import { startSeaweed } from '../../js/tools/seaweed.mjs';
+import { QUIET_AND_OFFLINE } from '../../js/tools/wrangler.mjs';
+import { chance } from './plan.mjs';
+import { Progress } from './progress.mjs';
+import { startProxy } from './proxy.mjs';
+import { checkSlots } from './slots-checker.mjs';
+import { startEndpoint } from './slots-endpoint.mjs';
+import { SlotMember } from './slots-members.mjs';
+import { MEMBERS, fates, jobOf, requestFaults, triggersOf, weather } from './slots-plan.mjs';
+import { reportSlots } from './slots-report.mjs';
+
+const POLICIES = ['atMostOnce', 'atLeastOnce'];
+const LEASE_MS = 1_500;
+const JOB_TIMEOUT_MS = 2_500;
+const ATTEMPTS = 4;
+const PERIOD_MS = 60_000;
+/** Slots are labels: these lie in the past, so that none has to be waited for. */
+const FIRST_MS = Date.UTC(2026, 0, 1);
+const SETTINGS = {
+  EDGELECT_LEADER_TIMEOUT: String(LEASE_MS),
+  EDGELECT_FREQUENT_INTERVAL: '250',
+  EDGELECT_STORE_SKEW: '500',
+  EDGELECT_JOB_TIMEOUT: String(JOB_TIMEOUT_MS),
+  EDGELECT_PERIOD: String(PERIOD_MS),
+  EDGELECT_MISSED: 'all',
+  EDGELECT_ATTEMPTS: String(ATTEMPTS),
+  EDGELECT_BUDGET: '6000',
+};
+/** One trigger makes up for at most 100 missed slots; the members are waited for long before. */
+const MOST_BEHIND = 40;
+const MOST_WAITING = 60;
+const START_LIMIT_MS = 60_000;
+const BEHIND_LIMIT_MS = 60_000;
+/** What the last slot takes once nothing fails any more, and the last trigger. */
+const HEALED_LIMIT_MS = 20 * LEASE_MS;
+const TOLD_LIMIT_MS = 40_000;
+const PROGRESS_MS = 2_000;
+const LOOK_MS = 10;
+
+/** Runs so many slots under each policy and resolves to the exit code. */
+export async function slots({ slots: count, seed }) {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-slots-'));
+  keepPath(folder);
+  const store = await startSeaweed();
+  const outcomes = [];
+  try {
+    const bundle = await bundled(folder);
+    for (const policy of POLICIES) outcomes.push(await play(new Leg({ store, folder, bundle, policy, count, seed })));
+  } finally {
+    await store.stop();
+    removePath(folder);
+  }
+  return reportSlots(outcomes, { slots: count, seed });
+}
+
+async function play(leg) {
+  const progress = new Progress(() => leg.now(), PROGRESS_MS);
+  let error;
+  try {
+    progress.start();
+    await leg.open();
+    await leg.play();
+  } catch (caught) {
+    if (!(caught instanceof PlainError)) throw caught;
+    error = caught.message;
+  } finally {
+    progress.end();
+    await leg.close();
+  }
+  return leg.outcome(error);
+}
+
+/** The deployed Worker, as `wrangler deploy` bundles it. */
+async function bundled(folder) {
+  const outdir = path.join(folder, 'worker');
+  await build({
+    absWorkingDir: ROOT, entryPoints: ['js/worker.js'], outdir, bundle: true, conditions: ['workerd'],
+    loader: { '.wasm': 'copy' }, platform: 'neutral', format: 'esm', logLevel: 'warning',
+  });
+  return outdir;
+}
+
+/** One group under one policy. */
+class Leg {
+  #store;
+  #folder;
+  #bundle;
+  #policy;
+  #count;
+  #seed;
+  #group;
+  #file;
+  #log;
+  #entries = [];
+  #broken = [];
+  #endpoint;
+  #proxy;
+  #members = new Map();
+  #lanes = new Map();
+  /** What happens at the next fitting moment. */
+  #armed = [];
+  #happened = {};
+  /** Restarts and stops under way, which are waited for at the end. */
+  #going = new Set();
+  #share = 0;
+  #trigger = 0;
+  #due = 0;
+  #late = [];
+  #terms = new Set();
+  #newest = { slot: 0, released: true };
+  #startMs = Date.now();
+  #tookMs;
+  #closed = false;
+
+  constructor({ store, folder, bundle, policy, count, seed }) {
+    this.#store = store;
+    this.#folder = folder;
+    this.#bundle = bundle;
+    this.#policy = policy;
+    this.#count = count;
+    this.#seed = `${seed} ${policy}`;
+    this.#group = `slots/${policy}.json`;
+    this.#file = inRoot(`build/live/slots-${policy}.jsonl`);
+  }
+
+  async open() {
+    fs.mkdirSync(path.dirname(this.#file), { recursive: true });
+    this.#log = fs.openSync(this.#file, 'w');
+    const config = await this.#begin();
+    this.#proxy = startProxy(this.#store.endpoint, chance(this.#seed, 'proxy'), { requestTimeoutMs: config.requestTimeout, leaseMs: LEASE_MS });
+    this.#endpoint = await startEndpoint({
+      group: this.#group,
+      jobOf: (slotMs, call) => jobOf(this.#seed, indexOf(slotMs), call, { leaseMs: LEASE_MS, timeoutMs: JOB_TIMEOUT_MS }),
+      tell: (entry) => this.#called({ ...entry, slot: indexOf(entry.slot) }),
+    });
+    for (const name of MEMBERS) await this.#add(name);
+    for (const member of this.#members.values()) member.start();
+    await this.#allUp();
+  }
+
+  async play() {
+    this.#startMs = Date.now();
+    await this.#convey();
+    await this.#heal();
+    this.#tookMs = Date.now() - this.#startMs;
+  }
+
+  async close() {
+    this.#closed = true;
+    for (const member of this.#members.values()) member.kill();
+    await this.#endpoint?.close();
+    await this.#proxy?.close();
+    if (this.#log !== undefined) fs.closeSync(this.#log);
+  }
+
+  now() {
+    const waiting = this.#waiting();
+    const { kill = 0, stop = 0 } = this.#happened;
+    const slotsNow = `${String(this.#newest.slot).padStart(4)} of ${this.#count} slots claimed, ${this.#due} due`;
+    return `${this.#policy}: ${slotsNow}, ${waiting} triggers under way, ${kill} kills, ${stop} stops, ${inSeconds(Date.now() - this.#startMs)}`;
+  }
+
+  outcome(error) {
+    const checked = checkSlots(this.#entries, { policy: this.#policy, attempts: ATTEMPTS, last: this.#count });
+    return {
+      policy: this.#policy, error, broken: this.#broken, entries: this.#entries, file: this.#file, tookMs: this.#tookMs,
+      happened: this.#happened, fired: this.#proxy?.fired ?? {}, repeated: this.#proxy?.repeated, leaseMs: LEASE_MS, ...checked,
+    };
+  }
+
+  /** A new group whose slots up to the first one are done. */
+  async #begin() {
+    const { endpoint, bucket, accessKeyId, secretAccessKey } = this.#store;
+    const elector = new Elector({
+      storage: new S3Storage({ endpoint, bucket, credentials: { accessKeyId, secretAccessKey } }), lockfilePath: this.#group,
+      leaderTimeout: LEASE_MS, frequentInterval: Number(SETTINGS.EDGELECT_FREQUENT_INTERVAL), storeSkew: Number(SETTINGS.EDGELECT_STORE_SKEW),
+    });
+    await elector.init();
+    const client = new AwsClient({ accessKeyId, secretAccessKey, service: 's3', region: 'us-east-1', retries: 0 });
+    const url = `${endpoint}/${bucket}/${this.#group}`;
+    const record = { ...(await (await client.fetch(url)).json()), slot: FIRST_MS, slotDone: true, acquired: '2026-11-21T06:00:00Z' };
+    const answer = await client.fetch(url, { method: 'PUT', body: JSON.stringify(record) });
+    if (!answer.ok) throw new PlainError(`the store answered ${answer.status} to the first record`);
+    this.#tell({ event: 'write', member: 'init', session: '', term: record.term, slot: 0, done: true, released: true, etag: answer.headers.get('etag') });
+    return elector.config;
+  }
+
+  async #add(name) {
+    const lane = await this.#proxy.openLane({ onLanded: (write) => this.#landed(name, write) });
+    const draws = requestFaults(this.#seed, name);
+    lane.fault = (method) => draws.next().value(method, this.#share);
+    this.#lanes.set(name, { lane, fault: lane.fault });
+    const { bucket, accessKeyId, secretAccessKey } = this.#store;
+    const env = {
+      ...SETTINGS, EDGELECT_ENDPOINT: lane.endpoint, EDGELECT_BUCKET: bucket, EDGELECT_ACCESS_KEY_ID: accessKeyId,
+      EDGELECT_SECRET_ACCESS_KEY: secretAccessKey, EDGELECT_LOCKFILE_PATH: this.#group, EDGELECT_SERVER_ID: name,
+      EDGELECT_POLICY: this.#policy, EDGELECT_JOB_URL: this.#endpoint.url,
+    };
+    const description = name.startsWith('worker')
+      // One that is killed leaves its temporary files to us.
+      ? { command: NODE_24, args: [inRoot('tests/live/slots-workerd.mjs'), this.#bundle], env: { ...env, ...QUIET_AND_OFFLINE, ...homeAt(this.#folder) } }
+      : { command: process.execPath, args: [inRoot('tests/live/slots-member.mjs')], env };
+    const hear = (message) => this.#heard(name, message);
+    this.#members.set(name, new SlotMember({ name, ...description }, { hear, broke: (sentence) => this.#broken.push(sentence) }));
+  }
+
+  #tell(entry) {
+    this.#entries.push(entry);
+    fs.writeSync(this.#log, `${JSON.stringify(entry)}\n`);
+  }
+
+  #heard(member, { event, atMs, id, slot, outcome, reason, runs }) {
+    if (event === 'look') return this.#moment('look', member);
+    if (event !== 'report') return;
+    const told = runs.map((run) => ({ ...run, slot: indexOf(run.slot) }));
+    this.#tell({ event, id, member, slot: indexOf(slot), outcome, reason, runs: told, atMs });
+  }
+
+  #called(entry) {
+    this.#tell(entry);
+    if (entry.event === 'begin' && entry.accepted) this.#moment('begin', entry.member);
+  }
+
+  /** A record that the store has taken; its sender does not know yet. */
+  #landed(name, { url, condition, body, etag, sentMs }) {
+    if (!url.endsWith(this.#group)) return;
+    const { leaderID, session, term, sequence, slot, slotDone, slotFailures, slotResult, lastUpdated } = JSON.parse(body);
+    const released = lastUpdated.startsWith('0001-');
+    const write = {
+      event: 'write', member: leaderID, session, term, sequence, slot: indexOf(slot), done: slotDone, failures: slotFailures,
+      result: slotResult, released, condition, etag, sentMs, atMs: Date.now(),
+    };
+    this.#tell(write);
+    this.#newest = write;
+    const isClaim = !this.#terms.has(term);
+    this.#terms.add(term);
+    if (released || isClaim) this.#moment(released ? 'close' : 'claim', name);
+  }
+
+  /** Does what is to happen at such a moment, as long as somebody else lives on. */
+  #moment(at, name) {
+    const index = this.#armed.findIndex((fate) => fate.at === at);
+    const others = [...this.#members.values()].filter((member) => member.name !== name && member.alive && !member.isStopped);
+    const member = this.#members.get(name);
+    if (index === -1 || others.length < 2 || !member.alive || member.isStopped) return;
+    const [{ kind, share }] = this.#armed.splice(index, 1);
+    this.#happened[kind] = (this.#happened[kind] ?? 0) + 1;
+    this.#happened[`${kind} ${at}`] = (this.#happened[`${kind} ${at}`] ?? 0) + 1;
+    this.#meanwhile(kind === 'kill' ? this.#kill(member, at, share) : this.#hold(member, at, share));
+  }
+
+  /** Waited for at the end; what goes wrong there fails the run. */
+  #meanwhile(work) {
+    const going = work.catch(({ message }) => this.#broken.push(message)).finally(() => this.#going.delete(going));
+    this.#going.add(going);
+  }
+
+  async #kill(member, at, share) {
+    const ended = member.kill();
+    this.#tell({ event: 'fault', kind: 'kill', at, on: member.name, slot: this.#newest.slot, ended, atMs: Date.now() });
+    await pause((0.3 + share) * LEASE_MS);
+    if (this.#closed) return;
+    member.start();
+    await this.#within(START_LIMIT_MS, () => member.alive, `${member.name} to be up again`);
+  }
+
+  async #hold(member, at, share) {
+    const { term } = this.#newest;
+    member.stop();
+    this.#tell({ event: 'fault', kind: 'stop', at, on: member.name, slot: this.#newest.slot, atMs: Date.now() });
+    await pause((1.3 + 0.7 * share) * LEASE_MS);
+    // Somebody else is called before it goes on, so that it goes on as a zombie.
+    await this.#until(2 * LEASE_MS, () => this.#endpoint.highest > term);
+    if (this.#closed) return;
+    member.goOn();
+    this.#tell({ event: 'fault', kind: 'go on', on: member.name, slot: this.#newest.slot, atMs: Date.now() });
+  }
+
+  /** Makes one slot after the other due. */
+  async #convey() {
+    const fate = fates(this.#seed);
+    const sky = weather(this.#seed);
+    let [fateAt, skyAt] = [0, 0];
+    for (this.#due = 1; this.#due <= this.#count; this.#due += 1) {
+      const slot = this.#due;
+      if (slot >= fateAt) {
+        const next = fate.next().value;
+        this.#armed.push(next);
+        fateAt = slot + next.slots;
+      }
+      if (slot >= skyAt) skyAt = slot + this.#turn(sky.next().value);
+      const { haste, patienceMs, triggers } = triggersOf(this.#seed, slot);
+      this.#late.push(...triggers.map((trigger) => ({ ...trigger, slot, at: slot + trigger.late })));
+      const now = this.#late.filter(({ at }) => at <= slot);
+      this.#late = this.#late.filter(({ at }) => at > slot);
+      for (const trigger of now) setTimeout(() => this.#fire(trigger), trigger.afterMs);
+      await this.#until(patienceMs, () => this.#isReady(slot, haste));
+      await this.#within(BEHIND_LIMIT_MS, () => this.#waiting() < MOST_WAITING && this.#newest.slot > slot - MOST_BEHIND, 'the members to keep up');
+    }
+    this.#due = this.#count;
+    for (const trigger of this.#late.splice(0)) this.#fire(trigger);
+  }
+
+  #isReady(slot, haste) {
+    if (haste === 'now') return true;
+    const { slot: newest, released } = this.#newest;
+    return newest > slot || (newest === slot && (haste === 'begun' || released));
+  }
+
+  /** A cron fires nothing at a member that is dead. */
+  #fire({ member: name, slot }) {
+    const member = this.#members.get(name);
+    if (!member.alive) return;
+    const id = (this.#trigger += 1);
+    this.#tell({ event: 'trigger', id, member: name, slot, atMs: Date.now() });
+    member.send({ id, slot: slotMs(slot) });
+  }
+
+  /** Another weather; gives for how many slots. */
+  #turn({ kind, slots: count, share, ms }) {
+    this.#share = kind === 'bad' ? share : 0;
+    this.#tell({ event: 'fault', kind, share: this.#share, slot: this.#due, atMs: Date.now() });
+    if (kind !== 'out') return count;
+    for (const { lane } of this.#lanes.values()) lane.fault = 'cut';
+    this.#meanwhile(pause(ms).then(() => this.#reconnect()));
+    return 1;
+  }
+
+  #reconnect() {
+    for (const { lane, fault } of this.#lanes.values()) lane.fault = fault;
+  }
+
+  /** Nothing fails any more: the last slot comes to its end, and every trigger is reported. */
+  async #heal() {
+    this.#armed = [];
+    this.#share = 0;
+    await Promise.all(this.#going);
+    await this.#allUp();
+    this.#tell({ event: 'fault', kind: 'healed', slot: this.#due, atMs: Date.now() });
+    const endMs = Date.now() + HEALED_LIMIT_MS;
+    for (let turn = 0; !this.#isSettled() && Date.now() < endMs; turn += 1) {
+      this.#fire({ member: MEMBERS[turn % MEMBERS.length], slot: this.#count });
+      await this.#until(LEASE_MS / 2, () => this.#isSettled());
+    }
+    await this.#until(TOLD_LIMIT_MS, () => this.#waiting() === 0);
+  }
+
+  #isSettled() {
+    const { slot, done, released, failures = 0 } = this.#newest;
+    return slot === this.#count && released && (done || this.#policy === 'atMostOnce' || failures >= ATTEMPTS);
+  }
+
+  #waiting() {
+    return [...this.#members.values()].reduce((sum, { waiting }) => sum + waiting.size, 0);
+  }
+
+  #allUp() {
+    return this.#within(START_LIMIT_MS, () => [...this.#members.values()].every(({ alive }) => alive), 'every member to be up');
+  }
+
+  async #within(limitMs, holds, what) {
+    if (!(await this.#until(limitMs, holds))) throw new PlainError([`waited ${inSeconds(limitMs)} for ${what}`, ...this.#broken].join('\n'));
+  }
+
+  /** Whether it came to hold within this time. */
+  async #until(limitMs, holds) {
+    const endMs = Date.now() + limitMs;
+    while (!holds()) {
+      if (Date.now() >= endMs) return false;
+      await pause(LOOK_MS);
+    }
+    return true;
+  }
+}
+
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+const slotMs = (index) => FIRST_MS + index * PERIOD_MS;
+const indexOf = (ms) => (ms - FIRST_MS) / PERIOD_MS;
+const homeAt = (folder) => ({ HOME: folder, TMPDIR: folder, XDG_CONFIG_HOME: folder });
