@@ -220,8 +220,6 @@ bugs! {
     DeadSlotRerun: "scenario 56", Core;
     /// A slot that died is not run again although it must run.
     DeadSlotForgotten: "scenario 56", Core;
-    /// A claim that was not heard of is told as a slot that somebody else took.
-    UnknownIsTaken: "design, Crons", Core;
     /// A slot is claimed however far ahead of storage time it is.
     SlotAheadClaimed: "design, Crons", Core;
     /// A record without a slot counts what came before its last change as claimed, without `storeSkew`.
