@@ -20,7 +20,7 @@ const RAN_BEFORE = {
 const COMMANDS = {
   'npx edgelect demo': 'node', 'npm start': 'demo', 'npm start -- --once': 'demo', 'npm test': 'all of them', [REPLAY]: 'readme',
   'npm install edgelect': 'package', 'node lead.mjs': 'readme', [DENO_RUN]: 'readme', 'bun add edgelect': 'package', 'bun lead.mjs': 'readme',
-  'npm run dev': 'worker', 'wrangler dev': 'worker', 'npm run prove': 'readme', 'npm run scenarios': 'scenarios', 'wrangler deploy': 'size', 'npm run figures -- NAME': 'figures',
+  'npm run dev': 'worker', 'wrangler dev': 'worker', 'npm run prove': 'readme', 'npm run scenarios': 'scenarios', 'npm run live -- --slots 1000': 'slots', 'wrangler deploy': 'size', 'npm run figures -- NAME': 'figures',
 };
 
 const blocks = (kind) => [...README.matchAll(/^```(\w*)\n(.*?)^```$/gms)].filter(([, found]) => found === kind).map(([, , text]) => text);
