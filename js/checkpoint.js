@@ -118,12 +118,21 @@ const frozen = (value) => {
 
 const VALUE_RULE = 'must be JSON: objects, lists, texts, flags, finite numbers and null';
 
+/** An object literal, a list, or no object at all; a Map, a Promise or an instance would be written as something else. */
+const isPlain = (part) => {
+  if (typeof part !== 'object' || part === null || Array.isArray(part)) return true;
+  const prototype = Object.getPrototypeOf(part);
+  // Of whatever realm: a literal's prototype is the last of its chain.
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
+};
+
 /** What a value is as JSON, with nothing lost in silence. */
 const plainOf = (value) => {
   let json;
   try {
-    json = JSON.stringify(value, (_name, part) => {
-      const lost = ['bigint', 'function', 'symbol'].includes(typeof part) || (typeof part === 'number' && !Number.isFinite(part));
+    json = JSON.stringify(value, function keep(_name, part) {
+      const lost = ['bigint', 'function', 'symbol'].includes(typeof part) || (typeof part === 'number' && !Number.isFinite(part))
+        || (part === undefined && Array.isArray(this)) || !isPlain(part);
       if (lost) throw wrongOption('value', part, VALUE_RULE);
       return part;
     });

@@ -2,7 +2,12 @@
 const MOST = 16;
 const NAME = /^[a-z0-9-]{1,32}$/;
 /** `EDGELECT_SUSTAIN__REPORTS`: no variable has two underscores in its own name. */
-const OVERRIDE = /^(EDGELECT_\w*?|JOB)__(\w*)$/;
+const OVERRIDE = /^((?:EDGELECT|AWS)_\w*?|JOB)__(\w*)$/;
+/** What names a store or a job besides the binding: a group's own binding takes its place. */
+const BESIDE = {
+  EDGELECT_R2: ['EDGELECT_ENDPOINT', 'EDGELECT_BUCKET', 'AWS_ENDPOINT_URL_S3', 'AWS_ENDPOINT_URL'],
+  JOB: ['EDGELECT_JOB_URL'],
+};
 const LIST = 'EDGELECT_GROUPS';
 const PATH = 'EDGELECT_LOCKFILE_PATH';
 
@@ -69,11 +74,13 @@ const overridesIn = (env, names) => Object.keys(env).filter((name) => OVERRIDE.t
 });
 
 const groupOf = (name, env, common, overrides) => {
-  const set = overrides.filter((override) => isSet(env[override.name]));
-  const sources = new Map([...common.map((own) => [own, own]), ...set.map((override) => [override.variable, override.name])]);
-  const own = Object.fromEntries([...sources].map(([variable, source]) => [variable, env[source]]));
-  if (name !== undefined && !isSet(own[PATH])) own[PATH] = `${name}.json`;
-  return { name, env: own, source: (variable) => sources.get(variable) ?? variable };
+  const sources = new Map(common.map((own) => [own, own]));
+  const own = overrides.filter((override) => isSet(env[override.name]));
+  for (const hidden of own.flatMap(({ variable }) => BESIDE[variable] ?? [])) sources.delete(hidden);
+  for (const { variable, name: set } of own) sources.set(variable, set);
+  const seen = Object.fromEntries([...sources].map(([variable, source]) => [variable, env[source]]));
+  if (name !== undefined && !isSet(seen[PATH])) seen[PATH] = `${name}.json`;
+  return { name, env: seen, source: (variable) => sources.get(variable) ?? variable };
 };
 
 const suffixOf = (name) => name.toUpperCase().replaceAll('-', '_');

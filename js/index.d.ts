@@ -57,8 +57,12 @@ export interface ScheduledOptions {
   period?: number;
   /** With `atLeastOnce`: after how many failures of its job a slot is given up. 1 to 100, default 3. */
   attempts?: number;
-  /** How long to wait for a lease that somebody else holds. 1000 to 900000; default `sustain`, or 50000. */
+  /** How long to wait for a lease that somebody else holds: long enough to take over a dead runner's (the grace, `storeSkew`,
+   * four requests and 1.5 s; 25700 at the defaults), to 900000. Default `sustain`, or 50000. */
   budget?: number;
+  /** How many requests one call may make, each job counted as one, before it leaves further slots to the next. 10 to 100000;
+   * default 50 on Workers, as on their free plan, and no limit elsewhere. */
+  subrequests?: number;
   /** Ends the waiting, or the job: its `term.signal` fires, and the slot is closed undone. */
   signal?: AbortSignal;
 }
@@ -222,8 +226,9 @@ export class Elector implements AsyncDisposable {
    * scheduled time; without one (a timer) `null`, and storage time is rounded to the nearest multiple of `period`.
    * Each call is a session of its own, so the elector must not be started. A job that throws gives the outcome
    * `failed`, and does not reject.
+   * `stop`, `status` and the callbacks know nothing of it; its `signal` ends it.
    * @throws EdgelectError `EDGELECT_CONFIG` for options, `EDGELECT_SLOT` for a slot ahead of the store's clock,
-   * `EDGELECT_STORE` if the store can't be used. */
+   * `EDGELECT_STORE` if the store can't be used, `EDGELECT_TRAP`; the signal's reason once that fired. */
   runScheduled<T>(
     slot: number | Date | null,
     job: (term: SlotTerm) => T | Promise<T>,

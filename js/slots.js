@@ -11,8 +11,12 @@ const REASONS = {
   taken: 'this slot, or a later one, was claimed before',
   newGroup: 'the group is new, so nobody knows which slots ran before it: the first one is left out; init() avoids that',
   budget: 'somebody else held the lease, or the store did not answer, for longer than the budget',
-  blocked: 'an earlier slot has to run first, and its job failed',
-  lost: 'the authority ended under an earlier slot',
+  blocked: 'an earlier slot has to run first, and its job failed or was lost',
+  full: 'earlier slots had to run first, and another one would not fit into what one trigger may do: the next one goes on',
+  store: 'the store can no longer be used',
+  stopped: 'it was told to stop before it had claimed the slot',
+  undated: 'the lease object names no slot and the storage no lastModified, so nobody can ever know which slots ran: let the '
+    + 'storage name it, or stop all members, delete the object, wait for the longest lease and call init()',
   unknown: 'a claim was sent and its answer never came: the slot may count as claimed, and was not run here',
 };
 
@@ -31,6 +35,7 @@ export class SlotRuns {
   #jobs = new Set();
   #over = null;
   #failure = null;
+  #ended = false;
   #settle;
 
   constructor({ job, newTerm, endTerm, signal, unref }) {
@@ -72,6 +77,9 @@ export class SlotRuns {
       const { message, status, storeCode, cause } = event;
       this.#failure = new EdgelectError(message, { code: 'EDGELECT_STORE', status, storeCode, cause });
     } else if (type === 'finished') {
+      this.#over ??= {};
+      // Nothing is held any more: what ends from here on has not ended in time.
+      for (const run of this.#runs) if (run.stopped === 'stopped') run.stopped = 'late';
       if (this.#term) this.#onLost(this.#term.token, event.error ? 'trap' : 'stopped');
       if (event.error) this.#settle.reject(event.error);
       else this.#settle.resolve();
@@ -89,8 +97,10 @@ export class SlotRuns {
     const run = { slot, term: token, outcome: 'lost', durationMs: 0, recorded: false };
     this.#runs.push(run);
     this.#watchFence();
-    const beganMs = performance.now();
-    const work = (async () => this.#job(term))();
+    run.beganMs = performance.now();
+    const beganMs = run.beganMs;
+    // The clock may have moved on since: no job begins without authority.
+    const work = holds() ? (async () => this.#job(term))() : Promise.reject(term.signal.reason);
     const ended = work.then(
       (value) => this.#onEnded(run, beganMs, { outcome: 'done', value }),
       (error) => this.#onEnded(run, beganMs, { outcome: 'failed', error }),
@@ -100,13 +110,18 @@ export class SlotRuns {
   }
 
   #onEnded(run, beganMs, { outcome, ...rest }) {
+    // What ends later changes nothing of what was told.
+    if (this.#ended) return;
     run.durationMs = Math.max(0, Math.round(performance.now() - beganMs));
     // After a suspend the job may go on before any timer has run: what ended without authority has not ended well.
     if (this.#term?.token === run.term && this.#authority() === 0) this.#onLost(run.term, 'expired');
     // One that was told to stop and threw did as it was told; one that ended well has ended well, if it was in time.
     const told = run.stopped !== undefined;
     const inTime = !told || run.stopped === 'stopped';
-    if (inTime && (outcome === 'done' || !told)) Object.assign(run, { outcome }, rest);
+    if (inTime && (outcome === 'done' || !told)) {
+      delete run.error;
+      Object.assign(run, { outcome }, rest);
+    }
     const failed = run.outcome === 'failed';
     const result = failed ? 'failed' : run.outcome === 'done' ? 'ok' : 'stopped';
     const { durationMs: tookMs } = run;
@@ -121,7 +136,9 @@ export class SlotRuns {
     const run = this.#runs.find((one) => one.term === token);
     if (reason !== 'done') run.stopped = reason;
     this.#endTerm(term, reason);
-    if (run.outcome === 'lost') run.error = term.signal.reason;
+    if (run.outcome !== 'lost') return;
+    run.error = term.signal.reason;
+    run.durationMs = Math.max(0, Math.round(performance.now() - run.beganMs));
   }
 
   #authority() {
@@ -154,8 +171,12 @@ export class SlotRuns {
 
   #result() {
     const { why, slot = null, leftOut = 0, aheadMs, problem } = this.#over ?? {};
-    for (const run of this.#runs) delete run.stopped;
-    const own = this.#runs.findLast((run) => run.slot === slot) ?? (this.#over ? undefined : this.#runs.at(-1));
+    this.#ended = true;
+    for (const run of this.#runs) {
+      delete run.stopped;
+      delete run.beganMs;
+    }
+    const own = this.#runs.findLast((run) => run.slot === slot) ?? (why ? undefined : this.#runs.at(-1));
     if (own?.outcome !== 'done') this.#signal?.throwIfAborted();
     if (!own && this.#failure) throw this.#failure;
     if (typeof aheadMs === 'number') throw aheadError(slot, aheadMs);

@@ -87,6 +87,8 @@ export interface GroupEnv {
   EDGELECT_ATTEMPTS?: NumberVariable;
   /** How long to wait for a lease that somebody else holds. Default `EDGELECT_SUSTAIN`. */
   EDGELECT_BUDGET?: NumberVariable;
+  /** How many requests one trigger may make before it leaves further slots to the next. Default 50, as on Workers Free. */
+  EDGELECT_SUBREQUESTS?: NumberVariable;
 }
 
 /** One group's own variables: `EDGELECT_SUSTAIN__REPORTS` for the group `reports`. */

@@ -148,6 +148,7 @@ function variables(env) {
     if (name === 'EDGELECT_R2') texts[name] = isR2Bucket(value) || (value === '' ? '' : null);
     else texts[name] = ['string', 'boolean', 'number'].includes(typeof value) ? String(value) : null;
   }
-  if (typeof env.JOB?.fetch === 'function') texts.JOB = '(bound)';
+  const { JOB } = env;
+  if (JOB !== undefined && JOB !== null && JOB !== '') texts.JOB = typeof JOB.fetch === 'function' ? '(bound)' : null;
   return JSON.stringify(texts);
 }

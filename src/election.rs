@@ -191,6 +191,10 @@ pub enum SlotsOver {
     },
     /// A claim left and nobody knows whether it landed: the slot may count as claimed.
     Unknown,
+    /// Earlier slots had to be run first, and another one would not fit into what one trigger may do.
+    Full,
+    /// The store can't be used.
+    Store,
     /// It was told to stop before it had claimed the slot.
     Stopped,
     /// The record names no slot, and the store no time of its last change, so that nobody can ever know which slots
@@ -210,6 +214,8 @@ impl SlotsOver {
             Self::Lost => "lost",
             Self::Ahead { .. } => "ahead",
             Self::Unknown => "unknown",
+            Self::Full => "full",
+            Self::Store => "store",
             Self::Stopped => "stopped",
             Self::Undated => "undated",
         }
@@ -384,6 +390,9 @@ struct Errand {
     until_ms: Option<u64>,
     /// Whether it waits longer, for what becomes of a claim.
     extended: bool,
+    /// When it began, on the monotonic clock, and how many requests it has made.
+    began_ms: u64,
+    requests: u64,
     /// The slots that this session began to run.
     begun: Vec<u64>,
     /// How the job of the term that is being closed has ended, and whether the record is known to say so.
@@ -393,10 +402,11 @@ struct Errand {
     done: Vec<u64>,
     /// What a claim that left was conditional on, until an answer shows what became of it: it may still land.
     unheard: Option<Condition>,
-    /// The slot of a claim whose answer never came.
-    doubted: Option<u64>,
-    /// The record that the newest claim was made over.
-    before: Option<Box<Lease>>,
+    /// The slot of a claim that may have landed and whose job was not begun, and when the first of its attempts left,
+    /// on the monotonic clock.
+    doubted: Option<(u64, u64)>,
+    /// A slot that was claimed after a stop, so that its job never begins.
+    dropped: Option<u64>,
     /// How many missed slots nobody will run.
     left_out: Option<u64>,
 }
@@ -507,13 +517,15 @@ impl Election {
             slot_ms,
             until_ms: None,
             extended: false,
+            began_ms: 0,
+            requests: 0,
             begun: Vec::new(),
             end: None,
             recorded: false,
             done: Vec::new(),
             unheard: None,
             doubted: None,
-            before: None,
+            dropped: None,
             left_out: None,
         };
         Self { errand: Some(Box::new(errand)), ..Self::new(config, session, seed) }
@@ -568,6 +580,9 @@ impl Election {
         self.advance_wind_down(now);
         let active = self.term.as_ref().is_some_and(|term| !term.ended);
         if self.finished || (self.failed && !active) {
+            if self.failed {
+                self.errand_over(SlotsOver::Store);
+            }
             if self.wind_down.take().is_some() {
                 self.events.push_back(Event::GivenUp);
             }
@@ -587,6 +602,9 @@ impl Election {
         let at_ms = self.plan.at_ms.max(not_before_ms).min(waits_until_ms);
         if now.mono_ms < at_ms {
             return Step::Wait { until_ms: self.wake_ms(now, at_ms) };
+        }
+        if let Some(errand) = &mut self.errand {
+            errand.requests += 1;
         }
         match self.plan.action {
             Action::Look => self.look(now),
@@ -837,7 +855,7 @@ impl Election {
         }
         self.remember(now, Attempt { purpose, anchor, lease: lease.clone(), rejected: false });
         if purpose == Purpose::Claim {
-            self.claim_leaves(now, &condition);
+            self.claim_leaves(now, &condition, lease.slot);
         }
         if planted!(AcquiredBeforeWrite) && purpose == Purpose::Claim {
             self.announce(lease.term.unwrap_or(0));
@@ -965,7 +983,7 @@ impl Election {
         drift: Drift,
     ) {
         self.note_reading(&reading);
-        self.note_claim(Some((&version, &reading)));
+        self.note_claim(now, Some((&version, &reading)));
         if planted!(ReleaseRereadVersion)
             && let Some(round) = self.round.as_mut().filter(|round| {
                 round.attempts == 0 && matches!(round.purpose, Purpose::Release | Purpose::Park)
@@ -1067,7 +1085,7 @@ impl Election {
             self.plan = Plan { at_ms: now.mono_ms, action: Action::Attempt };
             return;
         }
-        self.note_claim(None);
+        self.note_claim(now, None);
         self.end_term(LostReason::Deleted);
         self.unresolved.retain(|attempt| attempt.purpose == Purpose::Create);
         let creating = self.round.take().is_some_and(|round| round.purpose == Purpose::Create);
@@ -1220,11 +1238,6 @@ impl Election {
                 }
                 self.problem = Some(Problem::Store(cause));
                 self.leave_alone(now, retry_after_ms);
-                let attempt = self.unresolved.get(index);
-                let claimed = attempt.filter(|attempt| attempt.purpose == Purpose::Claim);
-                if let (Some(errand), Some(attempt)) = (&mut self.errand, claimed) {
-                    errand.doubted = attempt.lease.slot;
-                }
                 self.plan_next_attempt(now);
             }
             // No store answers a write like this: it may have landed.
@@ -1333,8 +1346,9 @@ impl Election {
         }
         if let (Some(errand), Some(slot_ms)) = (&mut self.errand, slot_ms) {
             (errand.unheard, errand.doubted) = (None, None);
-            if !ended {
-                errand.begun.push(slot_ms);
+            match ended {
+                true => errand.dropped = Some(slot_ms),
+                false => errand.begun.push(slot_ms),
             }
         }
         if !ended {
@@ -1482,7 +1496,13 @@ impl Election {
             self.new_term(previous_term.saturating_add(1), self.clocks.storage_ceiling_ms(now))?;
         let mut lease = self.own_lease(before.as_ref(), term);
         lease.acquired = Some(i64::try_from(self.clocks.storage_ms(now)).unwrap_or(i64::MAX));
-        self.claim_slot(now, &mut lease, before.as_ref());
+        if let (Some(slot_ms), true) = (lease.slot, before.is_some_and(|b| b.acquired.is_none())) {
+            // What nobody has led with may have come back after a deletion: its slot covers no less than it counts for.
+            let times = self.storage_times(now);
+            let counted_ms = times.changed_ms.map_or(slot_ms, |_| times.claimed_through_ms());
+            (lease.slot, lease.slot_done) = (Some(slot_ms.max(counted_ms)), Some(true));
+        }
+        self.claim_slot(now, &mut lease);
         Some(Round { purpose: Purpose::Claim, condition, lease, attempts: 0 })
     }
 
@@ -1892,15 +1912,8 @@ impl Election {
         } else {
             lease.last_updated = Stamp::Released;
         }
-        if let Some(errand) = &self.errand {
-            match (&errand.end, &errand.before) {
-                (Some((_, end)), _) => close_slot(&mut lease, end),
-                // It was claimed and never begun: somebody else may.
-                (None, before) if !errand.begun.contains(&lease.slot.unwrap_or(0)) => {
-                    restore_slot(&mut lease, before.as_deref(), &errand.done);
-                }
-                (None, _) => {}
-            }
+        if let Some((_, end)) = self.errand.as_ref().and_then(|errand| errand.end.as_ref()) {
+            close_slot(&mut lease, end);
         }
         let condition = Condition::Match(term.version.clone());
         self.round = Some(Round { purpose, condition, lease, attempts: 0 });
@@ -1992,17 +2005,15 @@ impl Election {
         };
         let errand = self.errand.as_mut().expect("it has a verdict");
         errand.slot_ms = Some(slot_ms);
+        let spent_ms = now.mono_ms.saturating_sub(errand.began_ms);
+        let full = errand.schedule.is_full(errand.requests, spent_ms, errand.begun.len() as u64);
         let over = match verdict {
             // Somebody runs it, or died doing so: the next trigger will see.
             Verdict::Claim { slot_ms: next_ms, again: true, .. } if busy && slot_ms <= next_ms => {
                 SlotsOver::Taken
             }
-            Verdict::Claim { again, left_out, .. } => {
-                if !again {
-                    errand.left_out.get_or_insert(left_out);
-                }
-                return true;
-            }
+            Verdict::Claim { .. } if full => SlotsOver::Full,
+            Verdict::Claim { .. } => return true,
             Verdict::Taken if errand.begun.contains(&slot_ms) => SlotsOver::Ran,
             Verdict::Taken | Verdict::Undated if made => SlotsOver::NewGroup,
             Verdict::Undated => SlotsOver::Undated,
@@ -2015,12 +2026,12 @@ impl Election {
     }
 
     /// Writes the slot that this claim takes into its record.
-    fn claim_slot(&mut self, now: Now, lease: &mut Lease, before: Option<&Lease>) {
-        let Some((_, Verdict::Claim { slot_ms, again, .. })) = self.slot_verdict(now) else {
+    fn claim_slot(&mut self, now: Now, lease: &mut Lease) {
+        let Some((_, Verdict::Claim { slot_ms, again, left_out })) = self.slot_verdict(now) else {
             return;
         };
-        if let Some(errand) = &mut self.errand {
-            errand.before = before.map(|before| Box::new(before.clone()));
+        if let Some(errand) = self.errand.as_mut().filter(|_| !again) {
+            errand.left_out.get_or_insert(left_out);
         }
         lease.slot = Some(slot_ms);
         if !planted!(SlotDoneKept) {
@@ -2067,8 +2078,13 @@ impl Election {
             self.events.push_back(Event::SlotClosed { term, recorded });
         }
         let ran = errand.slot_ms.is_some_and(|slot_ms| errand.begun.contains(&slot_ms));
+        let dropped = errand.slot_ms.is_some() && errand.dropped == errand.slot_ms;
         if ran || finish {
-            self.errand_over(if ran { SlotsOver::Ran } else { SlotsOver::Stopped });
+            self.errand_over(match (ran, dropped) {
+                (true, _) => SlotsOver::Ran,
+                (false, true) => SlotsOver::Lost,
+                (false, false) => SlotsOver::Stopped,
+            });
             if finish {
                 self.events.push_back(Event::GivenUp);
             }
@@ -2108,7 +2124,7 @@ impl Election {
 
     /// What becomes of a claim is worth as much time as three attempts and a read-back take, whatever was left; once,
     /// so that a store that shows old states in turn is not asked for ever.
-    fn claim_leaves(&mut self, now: Now, condition: &Condition) {
+    fn claim_leaves(&mut self, now: Now, condition: &Condition, slot_ms: Option<u64>) {
         let needed_ms = now.mono_ms.saturating_add(self.config.attempts_ms());
         let Some(errand) = &mut self.errand else { return };
         if let Some(until_ms) = errand.until_ms.filter(|ms| *ms < needed_ms && !errand.extended) {
@@ -2116,13 +2132,19 @@ impl Election {
             errand.extended = true;
         }
         errand.unheard = Some(condition.clone());
+        if errand.doubted.map(|(doubted_ms, _)| doubted_ms) != slot_ms {
+            errand.doubted = slot_ms.map(|slot_ms| (slot_ms, now.mono_ms));
+        }
     }
 
     /// Ends a schedule whose budget is used up; true if it did.
     fn errand_waited(&mut self, now: Now) -> bool {
         if let Some(errand) = &mut self.errand {
             let budget_ms = errand.schedule.budget_ms;
-            errand.until_ms.get_or_insert(now.mono_ms.saturating_add(budget_ms));
+            if errand.until_ms.is_none() {
+                errand.until_ms = Some(now.mono_ms.saturating_add(budget_ms));
+                errand.began_ms = now.mono_ms;
+            }
         }
         let over = self.errand_until_ms().is_some_and(|until_ms| now.mono_ms >= until_ms)
             && !planted!(BudgetForgotten);
@@ -2132,50 +2154,42 @@ impl Election {
         self.finished
     }
 
-    /// Whether nobody knows what became of a claim of this session's: it may have landed, or may still.
+    /// Whether nobody knows what became of this session's claim of the trigger's own slot: it may have landed, or may
+    /// still.
     fn claim_in_doubt(&self) -> bool {
         let Some(errand) = &self.errand else { return false };
-        let record = self.record().map(|(_, lease)| lease);
         let own = |lease: &&Lease| lease.session.as_ref() == Some(&self.session);
-        let late = record.filter(own).filter(|lease| lease.slot_done == Some(false));
-        let late = late.and_then(|lease| lease.slot);
-        // Somebody else could not have claimed it after us.
-        let theirs = record.filter(|lease| !own(lease)).and_then(|lease| lease.slot);
-        let doubted = errand
-            .doubted
-            .filter(|slot_ms| !errand.begun.contains(slot_ms) && theirs != Some(*slot_ms));
-        errand.unheard.is_some()
-            || doubted.is_some()
-            || late.is_some_and(|slot_ms| !errand.begun.contains(&slot_ms))
+        let late = self.record().map(|(_, lease)| lease).filter(own);
+        let late = late.filter(|lease| lease.slot_done == Some(false)).and_then(|lease| lease.slot);
+        let doubted = errand.doubted.map(|(slot_ms, _)| slot_ms);
+        errand.slot_ms.is_some_and(|own_ms| {
+            let open = late == Some(own_ms) || doubted == Some(own_ms);
+            open && !errand.begun.contains(&own_ms)
+        })
     }
 
-    /// A claim that was not heard of can't land any more once the record is somebody else's.
-    fn note_claim(&mut self, shown: Option<(&Version, &Reading)>) {
+    /// A claim that was not heard of can't land any more once the record is somebody else's; and it has not landed
+    /// before, if nobody could have taken its lease over since it left.
+    fn note_claim(&mut self, now: Now, shown: Option<(&Version, &Reading)>) {
+        let held_ms = self.config.leader_timeout_ms - self.config.margin_ms;
         let Some(errand) = &mut self.errand else { return };
         let Some(Condition::Match(held)) = &errand.unheard else { return };
-        let open = match shown {
+        let theirs = match shown {
             None => false,
-            Some((version, _)) if version == held => true,
+            Some((version, _)) if version == held => return,
             // Its own, whose job never began, or a body that does not say whose it is.
-            Some((_, Reading::Lease(lease))) => lease.session.as_deref() == Some(&self.session),
-            Some((_, Reading::Unreadable(..))) => true,
+            Some((_, Reading::Lease(lease))) if lease.session.as_ref() == Some(&self.session) => {
+                return;
+            }
+            Some((_, Reading::Unreadable(..))) => return,
+            Some((_, Reading::Lease(lease))) => lease.session.is_some(),
             Some((_, Reading::Closed(_))) => false,
         };
-        if !open {
-            errand.unheard = None;
-        }
+        errand.unheard = None;
+        errand.doubted = errand
+            .doubted
+            .filter(|(_, sent_ms)| !theirs || now.mono_ms.saturating_sub(*sent_ms) >= held_ms);
     }
-}
-
-/// Gives a slot back that was claimed and not begun.
-fn restore_slot(lease: &mut Lease, before: Option<&Lease>, done: &[u64]) {
-    let Some(before) = before else { return };
-    let ran = before.slot.is_some_and(|slot_ms| done.contains(&slot_ms));
-    lease.slot = before.slot;
-    lease.slot_done = if ran { Some(true) } else { before.slot_done };
-    lease.slot_result.clone_from(&before.slot_result);
-    lease.slot_took_ms = before.slot_took_ms;
-    lease.slot_failures = before.slot_failures;
 }
 
 /// Says in a record how the job of its slot has ended.

@@ -20,12 +20,13 @@ pub const TIMEOUT_MS: u64 = 180_000;
 const MAX_TIMEOUT_MS: u64 = 840_000;
 
 /// Variables of the schedule and the options of `runScheduled` that they set.
-const SCHEDULE_VARS: [(&str, &str); 5] = [
+const SCHEDULE_VARS: [(&str, &str); 6] = [
     ("EDGELECT_POLICY", "policy"),
     ("EDGELECT_MISSED", "missed"),
     ("EDGELECT_PERIOD", "period"),
     ("EDGELECT_ATTEMPTS", "attempts"),
     ("EDGELECT_BUDGET", "budget"),
+    ("EDGELECT_SUBREQUESTS", "subrequests"),
 ];
 
 /// Where the job is and how it is called.
@@ -72,7 +73,16 @@ impl JobTarget {
                 })?
             }
         };
-        Ok((url.is_some() || bound).then_some(Self { url, secret, timeout_ms }))
+        if url.is_none() && !bound {
+            let own = ["EDGELECT_JOB_SECRET", "EDGELECT_JOB_TIMEOUT"];
+            let mut set = own.into_iter().chain(SCHEDULE_VARS.map(|(var, _)| var));
+            if let Some(var) = set.find(|var| given(var).is_some()) {
+                let rule = "is for a job, and there is none: bind a service as JOB, or set EDGELECT_JOB_URL";
+                return Err(ConfigError::new(var, "(not shown)", &[rule]));
+            }
+            return Ok(None);
+        }
+        Ok(Some(Self { url, secret, timeout_ms }))
     }
 
     /// What `js/job.js` needs to send it, as JSON.
@@ -170,7 +180,9 @@ fn is_secret(text: &str) -> bool {
     let base64 = text.strip_prefix("whsec_").unwrap_or(text);
     let digits = base64.trim_end_matches('=');
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/';
-    base64.len() - digits.len() <= 2
+    // What `atob` takes: no padding, or just what makes the length a multiple of four.
+    let padding = base64.len() - digits.len();
+    (padding == 0 || (padding <= 2 && base64.len().is_multiple_of(4)))
         && digits.bytes().all(plain)
         && (24..=64).contains(&(digits.len() * 3 / 4))
         && digits.len() % 4 != 1

@@ -82,6 +82,8 @@ pub struct Report<T, E> {
     pub left_out: u64,
     /// Every job that was run, in order: reruns and missed slots first.
     pub runs: Vec<Run<T, E>>,
+    /// Why the store could not be used any more, after some had been run.
+    pub fault: Option<Fault>,
 }
 
 /// Claims the slots of a schedule (see [`new_schedule`](crate::driver::new_schedule)) one by one and runs `job` for each.
@@ -213,9 +215,12 @@ impl Told {
         let own = handle.with(Election::own_slot_ms);
         let (slot_ms, left_out) = own.unzip();
         let ran = runs.iter().rev().find(|run| Some(run.slot_ms) == slot_ms);
-        if let (Some(fault), true) = (self.failure.into_inner(), runs.is_empty()) {
-            return Err(fault);
-        }
+        let fault = match self.failure.into_inner() {
+            Some(fault) if runs.is_empty() && self.over.get() != Some(SlotsOver::Unknown) => {
+                return Err(fault);
+            }
+            fault => fault,
+        };
         let outcome = match (ran.map(|run| &run.end), self.over.get()) {
             (Some(RunEnd::Done(_)), _) => SlotOutcome::Done,
             (Some(RunEnd::Failed(_)), _) => SlotOutcome::Failed,
@@ -226,6 +231,6 @@ impl Told {
             (None, Some(why)) => SlotOutcome::Skipped(why),
             (None, None) => SlotOutcome::Skipped(SlotsOver::Stopped),
         };
-        Ok(Report { outcome, slot_ms, left_out: left_out.unwrap_or(0), runs })
+        Ok(Report { outcome, slot_ms, left_out: left_out.unwrap_or(0), runs, fault })
     }
 }

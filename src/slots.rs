@@ -4,7 +4,7 @@
 //! grows; `slotDone` says whether its job has ended. One compare-and-swap claims slot and lease together, so of any
 //! number of triggers for one slot one wins, whenever and wherever they fire.
 
-use crate::config::{Config, ConfigError};
+use crate::config::{Config, ConfigError, HostClock};
 use crate::json::{self, Object, quoted};
 use crate::lease::Lease;
 use crate::planted::planted;
@@ -15,6 +15,12 @@ pub const MAX_MISSED: u64 = 100;
 
 /// The longest time between two slots, in milliseconds (366 days).
 const MAX_PERIOD_MS: u64 = 366 * 86_400_000;
+
+/// The requests that one event may make on Cloudflare's free plan.
+const FREE_SUBREQUESTS: u64 = 50;
+
+/// The requests that one slot needs at least: its claim, its job's call, its closing write, and a look.
+const LEAST_REQUESTS: u64 = 4;
 
 /// The longest budget, in milliseconds: Cloudflare ends a cron trigger after a quarter of an hour.
 const MAX_BUDGET_MS: u64 = 900_000;
@@ -61,6 +67,9 @@ pub struct Schedule {
     pub attempts: u64,
     /// How long to wait for a lease that somebody else holds, in milliseconds.
     pub budget_ms: u64,
+    /// How many requests one trigger may make, each call of a job counted as one, before it leaves further slots to
+    /// the next; none where nobody counts them.
+    pub subrequests: Option<u64>,
 }
 
 /// What a schedule is made of; everything has a default.
@@ -78,6 +87,8 @@ pub struct ScheduleSettings {
     pub attempts: Option<u64>,
     /// `budget`. Default `sustain`, or 50 s.
     pub budget_ms: Option<u64>,
+    /// `subrequests`. Default 50 on hosts with one clock, which are Workers.
+    pub subrequests: Option<u64>,
 }
 
 /// How a slot's job ended, for the record's closing write.
@@ -172,6 +183,19 @@ impl Schedule {
         } else {
             nearest_ms
         }
+    }
+
+    /// Whether another slot would not fit into what one trigger may do, given what the `runs` before it took: a slot
+    /// that is claimed and can't be called is lost.
+    pub fn is_full(&self, requests: u64, spent_ms: u64, runs: u64) -> bool {
+        if runs == 0 {
+            return false;
+        }
+        let made = requests.saturating_add(runs);
+        let each = made.div_ceil(runs).max(LEAST_REQUESTS);
+        let crowded = self.subrequests.is_some_and(|most| made.saturating_add(each) > most);
+        let late = spent_ms.saturating_add(spent_ms / runs) > MAX_BUDGET_MS;
+        crowded || (self.subrequests.is_some() && late)
     }
 
     /// What a trigger for `slot_ms` may do about a record.
@@ -301,15 +325,17 @@ impl ScheduleSettings {
             "slot" => &mut self.slot_ms,
             "period" => &mut self.period_ms,
             "attempts" => &mut self.attempts,
+            "subrequests" => &mut self.subrequests,
             "budget" => &mut self.budget_ms,
             _ => {
-                let rule = "no such option; runScheduled knows period, policy, missed, attempts, budget and signal";
+                let rule = "no such option; runScheduled knows period, policy, missed, attempts, budget, subrequests and signal";
                 return known(false, &json::visible(json::first(name, 60)), "", rule);
             }
         };
         *place = crate::config::exact(value);
         let rule = match name {
             "attempts" => "must be a whole number, 1 to 100",
+            "subrequests" => "must be a whole number, 10 to 100000",
             "slot" => "is the scheduled time: a Date, or milliseconds since 1970",
             _ => "must be a whole number of milliseconds",
         };
@@ -340,6 +366,10 @@ impl Schedule {
             missed: settings.missed.unwrap_or(by_default),
             attempts: settings.attempts.unwrap_or(3),
             budget_ms: settings.budget_ms.or(config.sustain_ms).unwrap_or(least_ms.max(50_000)),
+            subrequests: settings.subrequests.or(match config.clock {
+                HostClock::One => Some(FREE_SUBREQUESTS),
+                HostClock::Two => None,
+            }),
         };
         schedule.check(config.leader_timeout_ms, least_ms)?;
         Ok(schedule)
@@ -376,6 +406,13 @@ impl Schedule {
         }
         if !(1..=100).contains(&self.attempts) {
             return refuse("attempts", self.attempts.to_string(), &["must be from 1 to 100"]);
+        }
+        if let Some(most) = self.subrequests
+            && !(10..=100_000).contains(&most)
+        {
+            let rule =
+                "must be from 10 to 100000: 50 on Cloudflare's free plan, 10000 on the paid one";
+            return refuse("subrequests", most.to_string(), &[rule]);
         }
         if !(least_ms..=MAX_BUDGET_MS.max(least_ms)).contains(&self.budget_ms) {
             let rule = [

@@ -58,7 +58,7 @@ const AWS_VARS: [&str; 7] = [
 const R2: &str = "EDGELECT_R2";
 
 /// What the deployed Worker knows besides: its store, its groups and its job.
-const WORKER_VARS: [&str; 11] = [
+const WORKER_VARS: [&str; 12] = [
     R2,
     "EDGELECT_GROUPS",
     "EDGELECT_CRON",
@@ -70,6 +70,7 @@ const WORKER_VARS: [&str; 11] = [
     "EDGELECT_PERIOD",
     "EDGELECT_ATTEMPTS",
     "EDGELECT_BUDGET",
+    "EDGELECT_SUBREQUESTS",
 ];
 
 /// The bucket that the variables name. Secrets are not in here, so that it may be shown.
@@ -113,6 +114,10 @@ pub fn check_names(variables: &Object) -> Result<(), ConfigError> {
         if !known && name.starts_with("EDGELECT_") {
             let rule = "no such variable; docs/options.md lists them";
             return Err(ConfigError::new(&visible(first(name, 60)), "(not shown)", &[rule]));
+        }
+        if name == "JOB" && json::is_null(value) {
+            let rule = "must be a service binding, or not set";
+            return Err(ConfigError::new(name, "(no binding)", &[rule]));
         }
         if (known || AWS_VARS.contains(&name)) && name != R2 && json::is_null(value) {
             let rule = "must be a text, a number or a flag";
@@ -390,11 +395,12 @@ mod tests {
         let check = |json: &str| check_names(&Object::read(json.as_bytes()).unwrap());
         let every = r#"{"EDGELECT_SUSTAIN":"1","EDGELECT_BUCKET":"b","EDGELECT_JOB_SECRET":"s","EDGELECT_R2":null}"#;
         assert_eq!(check(every), Ok(()), "what R2 is bound to is told by `binds_r2`");
-        assert_eq!(check(r#"{"AWS_PROFILE":null,"JOB":null}"#), Ok(()));
+        assert_eq!(check(r#"{"AWS_PROFILE":null,"JOB":"(bound)"}"#), Ok(()));
         for (name, value) in [
             ("EDGELECT_SUSTIAN", "\"hidden\""),
             ("EDGELECT_SUSTAIN", "null"),
             ("EDGELECT_JOB_SECRET", "null"),
+            ("JOB", "null"),
             ("AWS_SESSION_TOKEN", "null"),
         ] {
             let error = check(&format!("{{\"{name}\":{value}}}")).unwrap_err();

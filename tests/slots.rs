@@ -549,3 +549,31 @@ fn a_schedule_that_breaks_a_rule_is_refused_by_name() {
     assert_eq!(at(|s| s.budget_ms = Some(25_000)), "budget");
     assert_eq!(at(|s| s.budget_ms = Some(3_600_000)), "budget");
 }
+
+#[test]
+fn a_trigger_that_may_make_only_so_many_requests_leaves_slots_to_the_next_and_loses_none() {
+    let mut world = World::with_init();
+    let few = || ScheduleSettings {
+        missed: Some(Missed::All),
+        subrequests: Some(20),
+        ..settings(Policy::AtMostOnce)
+    };
+    world.trigger(FIRST_MS, few(), Job::Takes(10));
+    for minute in [30, 31, 32, 33, 34, 35, 36, 37] {
+        world.at(FIRST_MS + minute * MINUTE_MS);
+        let before = world.slots().len();
+        let trigger = world.trigger(FIRST_MS + minute * MINUTE_MS, few(), Job::Takes(10));
+        world.pass(30_000);
+        let ran = world.slots().len() - before;
+        let requests = trigger.handle.requests();
+        let made = requests.read + requests.write + ran as u64;
+        assert!(made <= 20, "{made} requests for {ran} slots");
+        let lease = world.lease();
+        assert_eq!(lease.slot_done, Some(true), "none is claimed that is not run");
+        if trigger.outcome() != SlotOutcome::Done {
+            assert_eq!(trigger.outcome(), SlotOutcome::Skipped(SlotsOver::Full));
+        }
+    }
+    let all: Vec<u64> = (0..=37).map(|minute| FIRST_MS + minute * MINUTE_MS).collect();
+    assert_eq!(world.slots(), all);
+}

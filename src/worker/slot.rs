@@ -1,8 +1,11 @@
 //! One slot of the deployed Worker: its job, called under the lease.
 
+use core::cell::RefCell;
+
 use crate::config::Config;
 use crate::driver::Handle;
 use crate::job::{self, JobTarget};
+use crate::json::{first, quoted};
 use crate::lead::Term;
 use crate::prelude::*;
 use crate::scheduled::{Report, RunEnd, SlotOutcome, run_with_word};
@@ -18,10 +21,14 @@ pub async fn run_slot<S: Store>(
     target: &JobTarget,
 ) -> Result<String, String> {
     let config = handle.with(|election| election.config().clone());
+    let cause = RefCell::new(None);
     let mut job = async |term: Term<'_, Web>| {
         let slot_ms = term.slot_ms.unwrap_or(0);
         let order = target.order(&config.lockfile_path, slot_ms, term.token, &config.server_id);
         let settled = web.job(&order).await;
+        if !settled.ok {
+            *cause.borrow_mut() = Some(settled.head.clone());
+        }
         job::judge(settled.ok, &settled.head)
     };
     let word = |result: &Result<String, String>| match result {
@@ -29,10 +36,14 @@ pub async fn run_slot<S: Store>(
     };
     let report = run_with_word(handle, store, web, &mut job, word).await;
     let report = report.map_err(|fault| fault.message)?;
-    let line = line(handle, &config, &report);
+    let mut line = line(handle, &config, &report);
+    // Why the job could not be called, as the runtime says it; it quotes no header and no address.
+    if let Some(cause) = cause.take() {
+        line = [&line, " cause=", &quoted(first(&cause, 120))].concat();
+    }
     let fine = report.runs.iter().all(|run| matches!(run.end, RunEnd::Done(_)));
     match report.outcome {
-        SlotOutcome::Done | SlotOutcome::Taken if fine => Ok(line),
+        SlotOutcome::Done | SlotOutcome::Taken if fine && report.fault.is_none() => Ok(line),
         _ => Err(line),
     }
 }
@@ -61,7 +72,10 @@ fn line(handle: &Handle, config: &Config, report: &Report<String, String>) -> St
         pieces.push(["leftOut=", &report.left_out.to_string()].concat());
     }
     let requests = handle.requests();
-    pieces.push(["requests=", &(requests.read + requests.write).to_string()].concat());
+    pieces.push(
+        ["requests=", &(requests.read + requests.write + report.runs.len() as u64).to_string()]
+            .concat(),
+    );
     let problem = handle.with(|election| election.problem().map(status::problem_text));
     if let Some(problem) = problem.filter(|_| report.outcome != SlotOutcome::Done) {
         pieces.push(["problem=\"", &problem, "\""].concat());

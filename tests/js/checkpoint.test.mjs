@@ -171,7 +171,7 @@ test('what JSON would change and what is too large is refused, and the state goe
   const state = await term.checkpoint(STATE);
   const circle = {};
   circle.circle = circle;
-  for (const value of [undefined, () => 1, { at: Number.NaN }, [1n], { f: Symbol.iterator }, circle]) {
+  for (const value of [undefined, () => 1, { at: Number.NaN }, [1n], { f: Symbol.iterator }, circle, Promise.resolve(1), new Map(), { a: new Set() }, [undefined], new Uint8Array(2), /a/]) {
     await assert.rejects(state.write(value), { code: 'EDGELECT_CONFIG', field: 'value' });
   }
   const error = await state.write('x'.repeat(61_439)).catch((caught) => caught);

@@ -84,3 +84,13 @@ test('a trigger is for those that name it, and for those that name none', () => 
   const run = (cron) => groups.filter((group) => isFor(group, cron)).map(({ name }) => name);
   assert.deepEqual([run('0 * * * *'), run('*/5 * * * *'), run('* * * * *')], [['reports', 'all'], ['mail', 'all'], ['all']]);
 });
+
+test('a group\'s own binding takes the place of the common address', () => {
+  const [reports, mail] = groupsOf({
+    EDGELECT_GROUPS: 'reports,mail', EDGELECT_ENDPOINT: 'https://a', EDGELECT_BUCKET: 'b', EDGELECT_R2__MAIL: { own: 1 },
+    EDGELECT_JOB_URL: 'https://job', JOB__MAIL: { own: 2 }, AWS_ACCESS_KEY_ID: 'common', AWS_ACCESS_KEY_ID__REPORTS: 'own',
+  });
+  assert.deepEqual(['EDGELECT_ENDPOINT', 'EDGELECT_BUCKET', 'EDGELECT_JOB_URL'].filter((name) => name in mail.env), []);
+  assert.deepEqual([mail.env.EDGELECT_R2.own, mail.env.JOB.own, mail.env.AWS_ACCESS_KEY_ID], [1, 2, 'common']);
+  assert.deepEqual([reports.env.EDGELECT_ENDPOINT, reports.env.EDGELECT_JOB_URL, reports.env.AWS_ACCESS_KEY_ID], ['https://a', 'https://job', 'own']);
+});

@@ -135,6 +135,40 @@ test('a job that ignores its signal does not hold the caller', async () => {
   assert.notEqual(record(storage).lastUpdated, '0001-01-01T00:00:00Z');
 });
 
+test('what a job does after its authority changes nothing of the result', async () => {
+  const storage = slotGroup();
+  let dead = false;
+  const cut = {
+    get: (key) => (dead ? new Promise(() => {}) : storage.get(key)),
+    putIfMatch: (...all) => (dead ? new Promise(() => {}) : storage.putIfMatch(...all)),
+  };
+  let end;
+  const job = () => new Promise((resolve) => {
+    end = resolve;
+  });
+  const running = worker(cut).runScheduled(slot(1), job);
+  await until(() => record(storage).slot === slot(1));
+  dead = true;
+  const result = await within(running);
+  assert.deepEqual([result.outcome, result.runs[0].recorded, result.error.code], ['lost', false, 'EDGELECT_LOST']);
+  assert.ok(result.durationMs > 500, `${result.durationMs} ms`);
+  const before = JSON.stringify(result);
+  end('late');
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.equal(JSON.stringify(result), before);
+});
+
+test('a job that goes on after its caller gave it up has not ended well', async () => {
+  const storage = slotGroup();
+  const controller = new AbortController();
+  const job = (term) => fired(term.signal).then(() => new Promise((resolve) => setTimeout(resolve, 1500, 'late')));
+  const running = worker(storage).runScheduled(slot(1), job, { signal: controller.signal });
+  await until(() => record(storage).slot === slot(1));
+  controller.abort(new Error('enough'));
+  await assert.rejects(within(running), /enough/);
+  assert.equal(record(storage).slotDone, false);
+});
+
 test('a lease that somebody else holds is waited for within the budget, and the result says so', async () => {
   const storage = slotGroup();
   const controller = new AbortController();

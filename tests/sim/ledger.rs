@@ -104,15 +104,14 @@ impl Oracle {
                         lease;
                     (*slot, *slot_done, slot_result.clone(), *slot_took_ms, *slot_failures)
                 };
-                // A slot that was claimed and not begun is given back.
-                let given_back = |errand: &Errand, before: &Lease| {
-                    before.slot.is_some_and(|slot_ms| !errand.began(slot_ms))
-                        && lease.slot <= before.slot
+                // What nobody has led with covers all up to its own last change.
+                let covers = |before: &Lease| {
+                    before.acquired.is_none()
+                        && before.slot <= lease.slot
+                        && lease.slot_done == Some(true)
                 };
-                let kept = before.is_none_or(|before| {
-                    fields(before) == fields(lease)
-                        || writer.errand.is_some_and(|errand| given_back(errand, before))
-                });
+                let kept =
+                    before.is_none_or(|before| fields(before) == fields(lease) || covers(before));
                 self.broke_unless(kept, at_ms, "slot: kept by who runs none", || {
                     format!("{before:?} became {lease:?}")
                 });
@@ -253,8 +252,6 @@ impl Oracle {
             });
         }
         if matches!(aim, Aim::Release | Aim::Park) {
-            // Given back by a session that had not begun it.
-            self.slots.newest_ms = self.slots.newest_ms.min(slot_ms);
             if lease.slot_done == Some(true) {
                 self.slots.done.insert(slot_ms);
             }
@@ -329,16 +326,20 @@ impl Oracle {
         let waited_ms = now.mono_ms.saturating_sub(errand.began_mono_ms);
         let steady = !self.views[session].single;
         let right = match why {
-            // Told to stop, it may have claimed a slot whose job never began.
-            SlotsOver::Ran => errand.began(slot_ms) || errand.stopped,
+            SlotsOver::Ran => errand.began(slot_ms),
+            // It ran a later slot again, which was claimed after its own.
+            SlotsOver::Taken if errand.runs.iter().any(|ran| ran.slot_ms > slot_ms) => true,
             SlotsOver::Taken => self.taken(look, errand, end),
             SlotsOver::NewGroup => self.shown_lease(session).is_some_and(Lease::in_grace),
             SlotsOver::Blocked if errand.lost => true,
             SlotsOver::Blocked => self.shown_lease(session).is_some_and(|lease| {
                 lease.slot_done != Some(true) && lease.slot.is_some_and(|slot| errand.began(slot))
             }),
-            SlotsOver::Lost => errand.lost,
+            // Told to stop, it may have claimed a slot whose job never began.
+            SlotsOver::Lost => errand.lost || errand.stopped,
             SlotsOver::Stopped => errand.stopped,
+            SlotsOver::Store => errand.failed,
+            SlotsOver::Full => !errand.runs.is_empty() && !steady,
             // No answer said when the record was changed.
             SlotsOver::Undated => end.through_ms.is_none() || stale || !self.contract.always_dated,
             SlotsOver::Ahead { .. } => {

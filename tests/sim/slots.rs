@@ -11,7 +11,7 @@ use super::chance::Chance;
 use super::clocks::EPOCH_MS;
 use super::ledger::End;
 use super::member::Session;
-use super::oracle::{Aim, Deed, Look};
+use super::oracle::Look;
 use super::report::Kind;
 use super::world::{Event, World};
 
@@ -178,7 +178,7 @@ impl Errand {
             (None, _) if self.failed => "an error",
             (Some(Some(Ended::Done)), _) => "done",
             (Some(Some(Ended::Failed)), _) => "failed",
-            (Some(_), _) | (None, Some(SlotsOver::Ran)) => "lost",
+            (Some(_), _) | (None, Some(SlotsOver::Ran | SlotsOver::Lost)) => "lost",
             (None, Some(SlotsOver::Taken)) => "taken",
             (None, Some(SlotsOver::Unknown)) => "unknown",
             (None, _) => "skipped",
@@ -267,6 +267,7 @@ impl World {
             missed: Some(plan.missed),
             attempts: Some(plan.attempts),
             budget_ms: Some(plan.budget_ms.max(self.machines[machine].config.take_over_ms())),
+            subrequests: None,
         };
         let schedule = Slots::new(&settings, &self.machines[machine].config);
         let schedule = schedule.expect("a group's plan keeps the rules");
@@ -430,15 +431,7 @@ impl World {
             lands && deed.lease.slot == own_ms
         };
         let claim = errand.claims.iter().find(may_land).map(|(deed, _)| *deed);
-        // A stop gives back what was claimed and not begun.
-        let released = |deed: &Deed| {
-            let gives = matches!(deed.aim, Aim::Release | Aim::Park);
-            deed.session == session && gives && deed.landed_ms.is_some()
-        };
-        let given_back =
-            errand.over == Some(SlotsOver::Stopped) && self.oracle.deeds.iter().any(released);
-        let silent =
-            matches!(outcome, "skipped" | "taken") && !self.store.keeps_past && !given_back;
+        let silent = matches!(outcome, "skipped" | "taken") && !self.store.keeps_past;
         self.tally.fault(match outcome {
             "taken" => Kind::SlotTaken,
             "unknown" => Kind::SlotUnknown,

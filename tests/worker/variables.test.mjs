@@ -17,7 +17,8 @@ const range = (rule, ...numbers) => [...notNumbers, ...numbers.map((number) => [
 const lines = (rule) => [['a\nb', rule], ['a\u0000', rule], ['a\u007f', rule], OBJECT];
 const ONLY_BINDING = /must be the binding of an R2 bucket: \[\[r2_buckets\]\] in wrangler\.toml$/;
 
-/** What each variable can't be, and the rule that the log must name. `s3` ones are tried with a bucket over S3. */
+/** What each variable can't be, and the rule that the log must name. `s3` ones are tried with a bucket over S3,
+ * `job` ones with a job. */
 const WRONG = {
   EDGELECT_LOCKFILE_PATH: [...lines(/is the key of the lease object/), ...['/a', 'a//b', 'a/../b', '.', 'x'.repeat(1025)].map((path) => [path, /is the key of the lease object: 1 to 1024 bytes/])],
   EDGELECT_SERVER_ID: [...lines(/must be 1 to 1024 bytes without control characters/), ['x'.repeat(1025), /1 to 1024 bytes/]],
@@ -45,14 +46,15 @@ const WRONG = {
   EDGELECT_SESSION_TOKEN: { s3: [[`${HIDDEN}\n`, /\(not shown\): must be a text of one line/], OBJECT] },
   EDGELECT_GROUPS: [['A', /lower-case letters/], [5, /must be names/], [{ a: 1 }, /must be names/], ['a,a', /two groups/]],
   EDGELECT_CRON: [OBJECT],
-  EDGELECT_JOB_URL: [OBJECT],
-  EDGELECT_JOB_SECRET: [OBJECT],
-  EDGELECT_JOB_TIMEOUT: [OBJECT],
-  EDGELECT_POLICY: [OBJECT],
-  EDGELECT_MISSED: [OBJECT],
-  EDGELECT_PERIOD: [OBJECT],
-  EDGELECT_ATTEMPTS: [OBJECT],
-  EDGELECT_BUDGET: [OBJECT],
+  EDGELECT_JOB_URL: [OBJECT, ...['http://jobs.example.com', 'jobs.example.com', 'https://u:p@a', 'https://', 'ftp://a', 'https://a/#b', 'https://a b'].map((url) => [url, /\(not shown\): must/])],
+  EDGELECT_JOB_SECRET: { job: [OBJECT, ...['short', HIDDEN, `${'A'.repeat(32)}=`, `whsec_${'A'.repeat(35)}==`].map((secret) => [secret, /\(not shown\): must be Base64/])] },
+  EDGELECT_JOB_TIMEOUT: { job: [OBJECT, ...['soon', 0, 999, 840_001, -1, 1.5].map((ms) => [ms, /from 1000 to 840000/])] },
+  EDGELECT_POLICY: { job: [OBJECT, ['exactlyOnce', /"atMostOnce" or "atLeastOnce"/], [1, /"atMostOnce" or "atLeastOnce"/]] },
+  EDGELECT_MISSED: { job: [OBJECT, ['some', /"skip", "latest" or "all"/], ['all', /known only by the period/]] },
+  EDGELECT_PERIOD: { job: range(/from leaderTimeout/, 0, 14_999, 40_000_000_000) },
+  EDGELECT_ATTEMPTS: { job: range(/from 1 to 100/, 0, 101) },
+  EDGELECT_BUDGET: { job: range(/to 15 minutes/, 0, 25_699, 900_001) },
+  EDGELECT_SUBREQUESTS: { job: range(/from 10 to 100000/, 0, 9, 100_001) },
 };
 
 let worker;
@@ -84,8 +86,8 @@ const refused = async (env, variable, rule) => {
 
 for (const [variable, cases] of Object.entries(WRONG)) {
   test(`${variable}: each wrong value is refused with its rule, and an empty one is none`, async () => {
-    const base = cases.s3 ? S3 : {};
-    for (const [value, rule] of cases.s3 ?? cases) await refused({ ...base, [variable]: value }, variable, rule);
+    const base = cases.s3 ? S3 : cases.job ? { EDGELECT_JOB_URL: 'https://jobs.example.com/run' } : {};
+    for (const [value, rule] of cases.s3 ?? cases.job ?? cases) await refused({ ...base, [variable]: value }, variable, rule);
     const needed = ['EDGELECT_LOCKFILE_PATH', 'EDGELECT_BUCKET', 'EDGELECT_ACCESS_KEY_ID', 'EDGELECT_SECRET_ACCESS_KEY'].includes(variable);
     if (needed) return refused({ ...base, [variable]: '' }, variable, /./);
     if (variable === 'EDGELECT_R2' || variable === 'EDGELECT_ENDPOINT') return;
@@ -104,7 +106,10 @@ test('an EDGELECT variable that nobody knows is a misspelt one; others are nobod
     for (const value of [HIDDEN, '', { a: HIDDEN }, 5]) await refused({ [name]: value }, name, /= \(not shown\): no such variable; docs\/options\.md lists them$/);
   }
   await refused({ AWS_SECRET_ACCESS_KEY: { a: HIDDEN } }, 'AWS_SECRET_ACCESS_KEY', TEXT);
-  assert.equal((await asked({ AWS_PROFILE: { a: 1 }, OTHER: 'x', edgelect: 'x', JOB: { a: 1 } })).status, 404);
+  assert.equal((await asked({ AWS_PROFILE: { a: 1 }, OTHER: 'x', edgelect: 'x' })).status, 404);
+  await refused({ JOB: { a: 1 } }, 'JOB', /must be a service binding/);
+  await refused({ JOB: HIDDEN }, 'JOB', /must be a service binding/);
+  await refused({ EDGELECT_POLICY: 'atLeastOnce' }, 'EDGELECT_POLICY', /there is none: bind a service as JOB, or set EDGELECT_JOB_URL/);
 });
 
 test('a group\'s own variable is told by its own name', async () => {
