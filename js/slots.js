@@ -4,6 +4,8 @@ import { unrefTimer } from './host.js';
 
 // How often the authority is looked at besides: a timer does not count the time of a suspend.
 const WATCH_MS = 1_000;
+// How soon a term without authority is looked at again.
+const LATE_MS = 20;
 // How long a job whose authority has ended is waited for: nobody can end it from outside, and its result counts no more.
 const LINGER_MS = 1_000;
 
@@ -99,8 +101,13 @@ export class SlotRuns {
     this.#watchFence();
     run.beganMs = performance.now();
     const beganMs = run.beganMs;
-    // The clock may have moved on since: no job begins without authority.
-    const work = holds() ? (async () => this.#job(term))() : Promise.reject(term.signal.reason);
+    if (remaining() === 0) {
+      // The clock has moved on since: no job begins without authority.
+      if (holds()) this.#onLost(token, 'expired');
+      this.#engine.slotEnded(token, { done: false, failed: false, result: 'stopped', tookMs: 0 });
+      return;
+    }
+    const work = (async () => this.#job(term))();
     const ended = work.then(
       (value) => this.#onEnded(run, beganMs, { outcome: 'done', value }),
       (error) => this.#onEnded(run, beganMs, { outcome: 'failed', error }),
@@ -113,8 +120,6 @@ export class SlotRuns {
     // What ends later changes nothing of what was told.
     if (this.#ended) return;
     run.durationMs = Math.max(0, Math.round(performance.now() - beganMs));
-    // After a suspend the job may go on before any timer has run: what ended without authority has not ended well.
-    if (this.#term?.token === run.term && this.#authority() === 0) this.#onLost(run.term, 'expired');
     // One that was told to stop and threw did as it was told; one that ended well has ended well, if it was in time.
     const told = run.stopped !== undefined;
     const inTime = !told || run.stopped === 'stopped';
@@ -125,6 +130,7 @@ export class SlotRuns {
     const failed = run.outcome === 'failed';
     const result = failed ? 'failed' : run.outcome === 'done' ? 'ok' : 'stopped';
     const { durationMs: tookMs } = run;
+    // The election decides whether it had authority to the end; after a suspend it says here that it had not.
     this.#engine.slotEnded(run.term, { done: run.outcome === 'done', failed, result, tookMs });
   }
 
@@ -134,8 +140,13 @@ export class SlotRuns {
     this.#term = null;
     clearTimeout(this.#watch);
     const run = this.#runs.find((one) => one.term === token);
-    if (reason !== 'done') run.stopped = reason;
     this.#endTerm(term, reason);
+    if (reason === 'done') return;
+    run.stopped = reason;
+    if (reason !== 'stopped') {
+      run.outcome = 'lost';
+      delete run.value;
+    }
     if (run.outcome !== 'lost') return;
     run.error = term.signal.reason;
     run.durationMs = Math.max(0, Math.round(performance.now() - run.beganMs));
@@ -147,15 +158,17 @@ export class SlotRuns {
   }
 
   /** Fires the signal at the fence even if nothing inside the wasm runs any more. */
-  #watchFence() {
+  #watchFence(again = false) {
     const remaining = this.#authority();
-    if (remaining === 0) {
+    if (remaining === 0 && again) {
       this.#engine.tick();
-      // A clock that says nothing: what is held by it is given up.
-      if (this.#term) this.#onLost(this.#term.token, 'expired');
-      return;
+      // Where the wasm is gone nobody else says so.
+      if (this.#term && !this.#engine.alive) this.#onLost(this.#term.token, 'trap');
+      if (!this.#term) return;
     }
-    this.#watch = setTimeout(() => this.#term && this.#watchFence(), Math.min(remaining, WATCH_MS));
+    // A single clock may say nothing for a moment; the election tells the loss if it is one.
+    const ms = remaining === 0 ? LATE_MS : Math.min(remaining, WATCH_MS);
+    this.#watch = setTimeout(() => this.#term && this.#watchFence(remaining === 0), ms);
     if (this.#unref) unrefTimer(this.#watch);
   }
 

@@ -108,7 +108,7 @@ pub(crate) fn once<T>(mut look: impl FnMut() -> Option<T>) -> impl Future<Output
 }
 
 /// The work's value, or `None` as soon as the authority has ended; the work is dropped then.
-pub(crate) async fn with_authority<H: Host, T>(
+async fn with_authority<H: Host, T>(
     term: &Term<'_, H>,
     work: impl Future<Output = T>,
 ) -> Option<T> {
