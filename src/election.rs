@@ -1212,7 +1212,7 @@ impl Election {
             }
             Outcome::Refused => {
                 if let (Some(errand), true) = (&mut self.errand, planted!(RefusedClaimSkipped)) {
-                    errand.unheard = None;
+                    (errand.unheard, errand.doubted) = (None, None);
                 }
                 if planted!(RefusedIsLost) {
                     self.unresolved.clear();
@@ -1223,7 +1223,7 @@ impl Election {
             Outcome::Rejected(fault) => {
                 self.unresolved[index].rejected = true;
                 if let (Some(errand), true) = (&mut self.errand, planted!(RefusedClaimSkipped)) {
-                    errand.unheard = None;
+                    (errand.unheard, errand.doubted) = (None, None);
                 }
                 if planted!(RejectedForgotten) {
                     self.unresolved.swap_remove(index);
