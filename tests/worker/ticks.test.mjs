@@ -80,6 +80,8 @@ describe('ticks', { concurrency: 4 }, () => {
       const [one, other] = [await group.fresh(), await group.fresh()];
       const first = one.tick();
       await seenLeading(group);
+      // So much later that its own time, counted from its start, outlasts the park by some of its looks.
+      await until(async () => (await getLease(group.key)).sequence >= 5);
       const second = other.tick();
       await first;
       const parked = lastLead(group);
