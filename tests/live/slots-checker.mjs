@@ -13,7 +13,8 @@
  * - `token`: each claim has a higher token than all before; among the accepted runs tokens grow.
  * - `leftOut`: no slot is passed over, and none up to the last is unclaimed at the end.
  * - `claimed`: a slot is claimed by one session; at least once also by others, while it is not done and has failures left.
- * - `overtaken` (at least once): no slot is claimed while the one before is neither done nor given up.
+ * - `overtaken` (at least once): no slot is claimed while the one before is neither done nor given up. A session whose job ended
+ *   well knows that it is done, also where its closing write failed: it goes on, and its next claim says so.
  * - `twice` (at most once): no slot begins twice; under either policy no token does.
  * - `unclaimed`: no job begins but for a claim that the store took.
  * - `done`: no record says done of a job that the endpoint did not see end well.
@@ -41,6 +42,9 @@ export function checkSlots(entries, { policy, attempts, last }) {
 const broken = (rule, slot, sentence) => ({ rule, slot, sentence });
 const isDone = (jobs, { slot, term }) => jobs.some((job) => job.token === term && job.slot === slot && job.accepted && job.status === 200);
 
+/** Whether the session that claimed next had done the slot before itself. */
+const isOwnDone = (jobs, before, next) => next !== undefined && next.session === before.session && isDone(jobs, before);
+
 /** The records in the order in which they replaced one another; the first one is the seed's. */
 function chainOf(writes) {
   const violations = [];
@@ -67,7 +71,7 @@ function jobsOf(begins, ends) {
 }
 
 /** What one record may be after another. */
-function succeeded(before, write, { policy, attempts }) {
+function succeeded(before, write, { policy, attempts, jobs }) {
   const { slot } = write;
   if (!Number.isSafeInteger(slot)) return [broken('growth', before.slot, `${who(write)} wrote a record without a slot`)];
   if (slot < before.slot) return [broken('growth', slot, `${who(write)} wrote slot ${slot} over ${before.slot}`)];
@@ -80,7 +84,7 @@ function succeeded(before, write, { policy, attempts }) {
   }
   const violations = [];
   const spent = (before.failures ?? 0) >= attempts;
-  const settled = before.done || policy === 'atMostOnce' || spent;
+  const settled = before.done || policy === 'atMostOnce' || spent || isOwnDone(jobs, before, write);
   if (slot > before.slot + 1) violations.push(broken('leftOut', before.slot + 1, `${who(write)} claimed slot ${slot} after ${before.slot}`));
   if (slot > before.slot && !settled) {
     violations.push(broken('overtaken', before.slot, `${who(write)} claimed slot ${slot} although ${before.slot} was neither done nor given up`));
@@ -153,7 +157,7 @@ function ended({ chain, jobs, policy, attempts, last }) {
   }
   if (policy !== 'atLeastOnce') return violations;
   const well = new Set(jobs.filter(({ accepted, status }) => accepted && status === 200).map(({ slot }) => slot));
-  const final = new Map(chain.map((write) => [write.slot, write]));
+  const final = new Map(chain.map((write, index) => [write.slot, { ...write, done: write.done || isOwnDone(jobs, write, chain[index + 1]) }]));
   for (let slot = 1; slot <= last; slot += 1) {
     const { done = false, failures = 0 } = final.get(slot) ?? {};
     if (failures >= attempts) continue;

@@ -116,6 +116,13 @@ test('overtaken: a later slot before the rerun of one that is not done, and none
   assert.deepEqual(left(1).rules('atMostOnce'), []);
 });
 
+test('a session whose job ended well may go on without its closing write; nobody else may', () => {
+  const next = (session, status) => story().write('a', 'a1', 101, 1).job('a', 101, 1, { status }).slot('a', session, 102, 2);
+  both(next('a1', 200), []);
+  assert.deepEqual(next('a2', 200).rules('atLeastOnce'), ['overtaken', 'lost']);
+  assert.deepEqual(next('a1', 500).rules('atLeastOnce'), ['overtaken', 'lost']);
+});
+
 test('twice: a slot that begins twice at most once, though the second was refused, and a token under either policy', () => {
   const rerun = story().write('a', 'a1', 101, 1).job('a', 101, 1).slot('b', 'b1', 102, 1);
   assert.deepEqual(rerun.rules('atMostOnce').filter((rule) => rule === 'twice'), ['twice']);
