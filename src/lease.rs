@@ -140,6 +140,31 @@ impl Lease {
     }
 }
 
+/// How a record is written down where it is a JSON document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
+#[non_exhaustive]
+pub enum Format {
+    /// S3lect's document with more fields.
+    #[default]
+    Native,
+}
+
+impl Format {
+    /// Reads a body; whatever it is, it is sorted.
+    pub fn read(self, body: &[u8]) -> Reading {
+        match self {
+            Self::Native => read(body),
+        }
+    }
+
+    /// Writes a record, with further fields, which `add` writes.
+    pub fn write_with(self, lease: &Lease, add: impl Fn(&mut Writer)) -> String {
+        match self {
+            Self::Native => write_with(lease, add),
+        }
+    }
+}
+
 /// Reads a body as a record of the native format or as S3lect's.
 pub fn read(body: &[u8]) -> Reading {
     if body.len() > MAX_RECORD_BYTES {

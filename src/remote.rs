@@ -1,12 +1,12 @@
-//! An S3 bucket on any host: the store's requests and answers joined to [`Host::fetch`].
+//! A store on any host: its requests and answers joined to [`Host::fetch`].
 
 use crate::config::ConfigError;
 use crate::driver::Host;
-use crate::lease::MAX_RECORD_BYTES;
 use crate::prelude::*;
+use crate::protocol::{Next, Protocol};
 use crate::sigv4::Credentials;
-use crate::store::s3::{Next, S3, S3Config};
-use crate::store::{Answer, Facts, Fault, FaultKind, Operation, Outcome, Store};
+use crate::store::s3::{S3, S3Config};
+use crate::store::{Answer, Fault, FaultKind, Operation, Store};
 use crate::vars::{self, SecretVars};
 
 /// Where the credentials of a store come from. [`Credentials`] themselves are a source that never changes.
@@ -28,11 +28,21 @@ impl Provide for Credentials {
     }
 }
 
-/// One lease object in an S3 bucket, reached through a host's own HTTP client.
-pub struct S3Store<H, P = Credentials> {
-    s3: S3,
+/// One record in a store that is asked over HTTP, through a host's own client.
+pub struct Remote<W, H, P = Credentials> {
+    protocol: W,
     host: H,
     provider: P,
+}
+
+/// One lease object in an S3 bucket.
+pub type S3Store<H, P = Credentials> = Remote<S3, H, P>;
+
+impl<W: Protocol, H: Host, P: Provide> Remote<W, H, P> {
+    /// What `protocol` names, asked with the credentials of `provider`.
+    pub fn of(protocol: W, provider: P, host: H) -> Self {
+        Self { protocol, host, provider }
+    }
 }
 
 impl<H: Host, P: Provide> S3Store<H, P> {
@@ -41,7 +51,7 @@ impl<H: Host, P: Provide> S3Store<H, P> {
     /// # Errors
     /// The option that cannot be used, and why.
     pub fn new(config: S3Config, provider: P, host: H) -> Result<Self, ConfigError> {
-        Ok(Self { s3: S3::new(config)?, host, provider })
+        Ok(Self::of(S3::new(config)?, provider, host))
     }
 }
 
@@ -52,7 +62,7 @@ impl<H: Clone, P: Clone> S3Store<H, P> {
     /// The key cannot be used.
     pub fn at(&self, key: &str) -> Result<Self, ConfigError> {
         let (host, provider) = (self.host.clone(), self.provider.clone());
-        Ok(Self { s3: self.s3.at(key)?, host, provider })
+        Ok(Self { protocol: self.protocol.at(key)?, host, provider })
     }
 }
 
@@ -75,59 +85,50 @@ impl<H: Host> S3Store<H> {
     }
 }
 
-impl<H: Host, P: Provide> Store for S3Store<H, P> {
+impl<W: Protocol, H: Host, P: Provide> Store for Remote<W, H, P> {
     async fn perform(&self, operation: Operation) -> Answer {
-        perform(&self.s3, &self.host, &self.provider, operation).await
+        perform(&self.protocol, &self.host, &self.provider, operation).await
     }
 
     fn describe(&self) -> String {
-        self.s3.describe()
+        self.protocol.describe()
     }
 }
 
 /// Performs one operation: signs, sends and judges until it has ended.
-pub async fn perform<H: Host, P: Provide>(
-    s3: &S3,
+pub async fn perform<W: Protocol, H: Host, P: Provide>(
+    protocol: &W,
     host: &H,
     provider: &P,
     operation: Operation,
 ) -> Answer {
-    // What fails before the request leaves has surely not taken effect.
-    exchange(s3, host, provider, operation).await.unwrap_or_else(|fault| Answer {
-        outcome: Outcome::Rejected(fault),
-        facts: Facts::default(),
-    })
-}
-
-async fn exchange<H: Host, P: Provide>(
-    s3: &S3,
-    host: &H,
-    provider: &P,
-    operation: Operation,
-) -> Result<Answer, Fault> {
     let fault = |kind, pieces: [&str; 3]| {
-        Fault::new(kind, [&s3.describe(), ": ", &pieces.concat()].concat())
+        Fault::new(kind, [&protocol.describe(), ": ", &pieces.concat()].concat())
     };
-    let mut exchange = s3.begin(operation);
+    let mut exchange = protocol.begin(operation);
     let mut fresh = false;
     loop {
         let credentials = provider.credentials(fresh).await.map_err(|message| {
             fault(FaultKind::Denied, ["the credentials provider failed: ", &message, ""])
-        })?;
-        let request = exchange.request(s3, &credentials, host.now().wall_ms)?;
-        let response = match host.fetch(request, MAX_RECORD_BYTES + 1).await {
+        });
+        let request = credentials.and_then(|credentials| {
+            protocol.request(&mut exchange, &credentials, host.now().wall_ms)
+        });
+        let request = match request {
+            Ok(request) => request,
+            Err(fault) => return protocol.unsent(&mut exchange, fault),
+        };
+        let response = match host.fetch(request, W::ANSWER_LIMIT).await {
             Ok(response) => response,
             Err(message) => {
                 let pieces = ["no answer: ", &message, "; check the endpoint and the network"];
-                let cause = fault(FaultKind::Network, pieces);
-                let outcome = Outcome::Unknown { retry_after_ms: None, cause };
-                return Ok(Answer { outcome, facts: Facts::default() });
+                return protocol.silence(&mut exchange, fault(FaultKind::Network, pieces));
             }
         };
-        match exchange.answer(s3, response, host.now().wall_ms) {
+        match protocol.answer(&mut exchange, response, host.now().wall_ms) {
             Next::Again => fresh = false,
             Next::Refresh => fresh = true,
-            Next::Done(answer) => return Ok(answer),
+            Next::Done(answer) => return answer,
         }
     }
 }

@@ -3,8 +3,11 @@
 //! A store turns one operation into one [`Answer`]. It never retries a conditional write on its own and
 //! never guesses: what it cannot know is [`Outcome::Unknown`] (S8).
 
+mod heard;
 pub mod memory;
 pub mod s3;
+#[cfg(any(feature = "dynamodb", feature = "route53"))]
+pub mod service;
 
 use crate::lease::Reading;
 use crate::prelude::*;
@@ -148,6 +151,19 @@ pub trait Store {
     async fn perform(&self, operation: Operation) -> Answer;
     /// The name for errors and status, such as `S3 bucket "jobs" at https://…`. No secret is in it.
     fn describe(&self) -> String;
+}
+
+impl Answer {
+    /// Nobody knows what became of the operation, and nothing was heard of time.
+    pub fn unknown(cause: Fault) -> Self {
+        let outcome = Outcome::Unknown { retry_after_ms: None, cause };
+        Self { outcome, facts: Facts::default() }
+    }
+
+    /// The operation surely did nothing, and nothing was heard of time.
+    pub fn rejected(fault: Fault) -> Self {
+        Self { outcome: Outcome::Rejected(fault), facts: Facts::default() }
+    }
 }
 
 impl Fault {

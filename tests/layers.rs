@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 /// Each module and the layer it lives on; a module may use its own layer's contracts and everything below.
-const LAYERS: [(&str, u32); 45] = [
+const LAYERS: [(&str, u32); 48] = [
     ("prelude", 0),
     ("lean", 0),
     ("planted", 0),
@@ -25,10 +25,13 @@ const LAYERS: [(&str, u32); 45] = [
     ("vars", 4),
     ("slots", 4),
     ("job", 5),
+    ("protocol", 4),
+    ("store/heard", 4),
     ("store/memory", 4),
     ("store/s3/address", 4),
     ("store/s3/document", 4),
     ("store/s3", 5),
+    ("store/service", 6),
     ("election", 5),
     ("peer", 6),
     ("driver", 7),

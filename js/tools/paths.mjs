@@ -14,3 +14,7 @@ export const HOST_NODE = process.env.npm_node_execpath ?? process.execPath;
 
 export const SEAWEED_VERSION = '4.48';
 export const SEAWEED = inRoot(`.tools/seaweed-${SEAWEED_VERSION}/bin/weed`);
+
+export const MINISTACK_VERSION = '1.5.33';
+/** The folder of its Python packages. */
+export const MINISTACK = inRoot(`.tools/ministack-${MINISTACK_VERSION}`);

@@ -5,23 +5,24 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { NODE_24, ROOT, SEAWEED, SEAWEED_VERSION, inRoot } from './paths.mjs';
+import { MINISTACK, MINISTACK_VERSION, NODE_24, ROOT, SEAWEED, SEAWEED_VERSION, inRoot } from './paths.mjs';
 import { PlainError, ask, fail, run } from './run.mjs';
 
 const OLDEST_NODE = 20;
 const NPM_STAMP = inRoot('node_modules/.edgelect-stamp');
 
 /** Checks the machine and installs what is missing, under `.tools/` and `node_modules/` only. */
-export async function ensure({ wasmBindgen = true, node24 = true, seaweed = true } = {}) {
+export async function ensure({ wasmBindgen = true, node24 = true, seaweed = true, ministack = false } = {}) {
   needNode();
   if (wasmBindgen) {
     needCompilers();
     await needToolchain();
   }
-  if (seaweed) needPip();
+  if (seaweed || ministack) needPip({ seaweed, ministack });
   if (node24) await installPackages();
   if (wasmBindgen) await installWasmBindgen();
   if (seaweed) await installSeaweed();
+  if (ministack) await installMinistack();
 }
 
 /** The folder with wasm-bindgen and its test runner, of the version that Cargo.lock links. */
@@ -48,11 +49,11 @@ function needCompilers() {
   }
 }
 
-function needPip() {
+function needPip({ seaweed, ministack }) {
   if (ask('python3', ['--version']) === undefined) {
     throw new PlainError(`python3 is missing: run \`${systemInstall({ apt: 'python3 python3-pip', dnf: 'python3 python3-pip', apk: 'python3 py3-pip', mac: 'brew install python' })}\``);
   }
-  if (fs.existsSync(SEAWEED)) return;
+  if ((!seaweed || fs.existsSync(SEAWEED)) && (!ministack || fs.existsSync(MINISTACK))) return;
   if (ask('python3', ['-m', 'pip', '--version']) === undefined) {
     throw new PlainError(`pip is missing: run \`${systemInstall({ apt: 'python3-pip', dnf: 'python3-pip', apk: 'py3-pip', mac: 'python3 -m ensurepip' })}\``);
   }
@@ -133,6 +134,15 @@ async function installSeaweed() {
   }
 }
 
+async function installMinistack() {
+  if (fs.existsSync(MINISTACK)) return;
+  const partial = `${MINISTACK}.partial`;
+  fs.rmSync(partial, { recursive: true, force: true });
+  await run(`Installing ministack ${MINISTACK_VERSION}`, 'python3',
+    ['-m', 'pip', 'install', '--disable-pip-version-check', '--target', partial, `ministack==${MINISTACK_VERSION}`]);
+  replace(partial, MINISTACK);
+}
+
 // A folder has its final name only once it is complete.
 function replace(partial, folder) {
   fs.rmSync(folder, { recursive: true, force: true });
@@ -148,7 +158,7 @@ function readIfAny(file) {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  ensure().then(() => {
+  ensure({ ministack: true }).then(() => {
     console.log(`Everything is in place under ${path.relative(process.cwd(), ROOT) || '.'}`);
   }, fail);
 }

@@ -109,7 +109,7 @@ async function cargoTests(suites, libtestArgs = [], env = {}) {
 
 async function clippy() {
   await cargo(['clippy', '--locked', '--all-targets', '--', '-D', 'warnings']);
-  for (const feature of ['npm', 'worker', 'figures']) {
+  for (const feature of ['npm', 'worker', 'figures', 'aws']) {
     await cargo(['clippy', '--locked', ...WASM, '--no-default-features', '--features', feature, '--', '-D', 'warnings']);
   }
   await cargo(['clippy', '--locked', ...WASM, '--features', 'workerd', '--', '-D', 'warnings']);

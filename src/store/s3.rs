@@ -17,8 +17,8 @@
 //! Sources: <https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html> and
 //! <https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html>.
 
-mod address;
-mod document;
+pub(in crate::store) mod address;
+pub(in crate::store) mod document;
 
 use core::cell::RefCell;
 
@@ -31,10 +31,14 @@ use crate::json::{first, quoted};
 use crate::lease::{self, Flaw, MAX_RECORD_BYTES, Reading};
 use crate::planted::planted;
 use crate::prelude::*;
+pub use crate::protocol::Next;
+use crate::protocol::Protocol;
 use crate::request::Request;
 pub use crate::request::{Body, Response};
 use crate::sigv4::{self, Credentials, KeyCache, SignError};
-use crate::store::{Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Version};
+use crate::store::{
+    Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Version, heard,
+};
 
 /// How many redirects one exchange follows.
 const MAX_HOPS: u8 = 2;
@@ -42,11 +46,8 @@ const MAX_HOPS: u8 = 2;
 /// The longest version that is believed, in bytes; S3's ETags have 34.
 const MAX_VERSION_BYTES: usize = 1024;
 
-/// The longest pause that a store may ask for, in milliseconds (five minutes).
-const MAX_RETRY_AFTER_MS: u64 = 300_000;
-
 /// Codes that ask for fresh credentials.
-const EXPIRED: [&str; 4] =
+pub(super) const EXPIRED: [&str; 4] =
     ["ExpiredToken", "ExpiredTokenException", "InvalidToken", "TokenRefreshRequired"];
 
 /// Codes of a store that is unwell or of a request that was damaged on the way, whatever the status.
@@ -121,17 +122,6 @@ pub struct Exchange {
     learned_clock: bool,
     learned_region: bool,
     refreshed: bool,
-}
-
-/// What follows an answer.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Next {
-    /// Ask [`Exchange::request`] again and send that.
-    Again,
-    /// Get fresh credentials, then as [`Next::Again`]. Said once in an exchange.
-    Refresh,
-    /// The operation has ended.
-    Done(Answer),
 }
 
 /// An answer, taken apart.
@@ -209,6 +199,37 @@ impl S3 {
     pub fn describe(&self) -> String {
         let origin = self.learned.borrow().address.origin(&self.bucket);
         named(&self.bucket, &origin)
+    }
+}
+
+impl Protocol for S3 {
+    type Exchange = Exchange;
+
+    const ANSWER_LIMIT: usize = MAX_RECORD_BYTES + 1;
+
+    fn begin(&self, operation: Operation) -> Exchange {
+        self.begin(operation)
+    }
+
+    fn request(
+        &self,
+        exchange: &mut Exchange,
+        credentials: &Credentials,
+        wall_ms: u64,
+    ) -> Result<Request, Fault> {
+        exchange.request(self, credentials, wall_ms)
+    }
+
+    fn answer(&self, exchange: &mut Exchange, response: Response, wall_ms: u64) -> Next {
+        exchange.answer(self, response, wall_ms)
+    }
+
+    fn silence(&self, _: &mut Exchange, cause: Fault) -> Answer {
+        Answer::unknown(cause)
+    }
+
+    fn describe(&self) -> String {
+        self.describe()
     }
 }
 
@@ -310,7 +331,7 @@ impl Exchange {
         if let Some(next) = self.recover(s3, heard, wall_ms) {
             return next;
         }
-        let facts = facts(heard);
+        let facts = heard::facts(&heard.response);
         let outcome = match &self.operation {
             Operation::Read { unless } => self.judge_read(s3, heard, &facts, unless.as_ref()),
             Operation::Write { .. } => match self.judge_write(s3, heard, &facts) {
@@ -454,7 +475,7 @@ impl Exchange {
 
     fn judge_write(&self, s3: &S3, heard: &Heard, facts: &Facts) -> Outcome {
         let unknown = |advice: &str| Outcome::Unknown {
-            retry_after_ms: retry_after_ms(heard, facts),
+            retry_after_ms: heard::retry_after_ms(&heard.response, facts),
             cause: self.fault(s3, heard, FaultKind::Nonsense, advice),
         };
         match heard.response.status {
@@ -492,7 +513,7 @@ impl Exchange {
         let from_store = !code.is_empty();
         let reject = |kind, advice: &str| Outcome::Rejected(self.fault(s3, heard, kind, advice));
         let unknown = |kind, advice: &str| Outcome::Unknown {
-            retry_after_ms: retry_after_ms(heard, facts),
+            retry_after_ms: heard::retry_after_ms(&heard.response, facts),
             cause: self.fault(s3, heard, kind, advice),
         };
         if PASSING.contains(&code) {
@@ -643,25 +664,4 @@ fn is_version(text: &str) -> bool {
     }
     let weak = text.get(..2).is_some_and(|start| start.eq_ignore_ascii_case("w/"));
     !inner.is_empty() && text.len() <= MAX_VERSION_BYTES && inner.bytes().all(plain) && !weak
-}
-
-fn facts(heard: &Heard) -> Facts {
-    Facts {
-        date_ms: heard.header("date").and_then(calendar::read_http_date),
-        last_modified_ms: heard.header("last-modified").and_then(calendar::read_http_date),
-        relayed: heard.response.count("age") + heard.response.count("via") > 0
-            && !planted!(ViaIgnored),
-        // A relay that fetched the answer for us may say so with a zero.
-        cached: heard.response.count("age") > usize::from(heard.header("age") == Some("0")),
-    }
-}
-
-/// `Retry-After` in seconds, or as a date beside the answer's own `Date`: no clock of ours is compared.
-fn retry_after_ms(heard: &Heard, facts: &Facts) -> Option<u64> {
-    let text = heard.header("retry-after")?.trim();
-    let asked_ms = match text.parse::<u64>() {
-        Ok(seconds) => seconds.saturating_mul(1_000),
-        Err(_) => calendar::read_http_date(text)?.saturating_sub(facts.date_ms?),
-    };
-    Some(asked_ms.min(MAX_RETRY_AFTER_MS))
 }

@@ -132,7 +132,7 @@ impl Client {
         };
         let port = Rc::new(Port::default());
         let (s3, keys, host) = (self.s3.clone(), self.keys.clone(), PortHost(port.clone()));
-        let future = Box::pin(async move { perform(&s3, &host, &keys, operation).await });
+        let future = Box::pin(async move { perform(&*s3, &host, &keys, operation).await });
         Conversation { port, future }
     }
 }

@@ -30,7 +30,7 @@ pub struct S3Config {
 
 /// A configuration that was found good.
 #[derive(Clone, Debug)]
-pub(super) struct Checked {
+pub(in crate::store) struct Checked {
     pub address: Address,
     /// Whether the host follows from the region, because no endpoint was given.
     pub by_region: bool,
@@ -39,7 +39,7 @@ pub(super) struct Checked {
 
 /// Scheme, host and path in front of the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Address {
+pub(in crate::store) struct Address {
     secure: bool,
     /// In lower case; IPv6 in brackets.
     host: String,
@@ -51,14 +51,10 @@ pub(super) struct Address {
 }
 
 impl S3Config {
-    pub(super) fn check(&self) -> Result<Checked, ConfigError> {
+    pub(in crate::store) fn check(&self) -> Result<Checked, ConfigError> {
         check_bucket(&self.bucket)?;
         check_key(&self.key)?;
-        let region = self.region.clone().unwrap_or_else(|| "us-east-1".to_owned());
-        if !is_region(&region) {
-            let rule = "is 1 to 64 lower-case letters, digits and dashes, such as \"eu-central-1\" or \"auto\"";
-            return Err(refuse("region", &region, rule));
-        }
+        let region = check_region(self.region.as_deref())?;
         let Some(endpoint) = &self.endpoint else {
             if region == "auto" {
                 let rule = "needs an endpoint, because AWS has no such region";
@@ -69,13 +65,7 @@ impl S3Config {
             let address = self.styled(address)?;
             return Ok(Checked { address, by_region: true, region });
         };
-        let refuse_endpoint = |rule| refuse("endpoint", &without_secrets(endpoint), rule);
-        let mut address = Address::parse(endpoint).map_err(refuse_endpoint)?;
-        if !address.secure && !address.is_loopback() {
-            let rule = "must begin with https://; http:// is for loopback addresses only, because a lease \
-                        that somebody on the way can change protects nothing";
-            return Err(refuse_endpoint(rule));
-        }
+        let mut address = Address::endpoint(endpoint)?;
         let aws = aws_region(&address.host).is_some();
         address.bucket_in_host = aws && !self.bucket.contains('.');
         Ok(Checked { address: self.styled(address)?, by_region: false, region })
@@ -116,6 +106,18 @@ impl Address {
     /// The same bucket style at AWS in another region.
     pub fn moved(&self, region: &str) -> Self {
         Self { bucket_in_host: self.bucket_in_host, ..Self::aws(region) }
+    }
+
+    /// The option `endpoint`: https, or loopback.
+    pub fn endpoint(text: &str) -> Result<Self, ConfigError> {
+        let refuse_endpoint = |rule| refuse("endpoint", &without_secrets(text), rule);
+        let address = Address::parse(text).map_err(refuse_endpoint)?;
+        if !address.secure && !address.is_loopback() {
+            let rule = "must begin with https://; http:// is for loopback addresses only, because a lease \
+                        that somebody on the way can change protects nothing";
+            return Err(refuse_endpoint(rule));
+        }
+        Ok(address)
     }
 
     fn parse(text: &str) -> Result<Self, &'static str> {
@@ -166,6 +168,19 @@ impl Address {
     pub fn url(&self, bucket: &str, encoded_key: &str) -> String {
         let in_path = if self.bucket_in_host { ["", ""] } else { ["/", bucket] };
         [&self.origin(bucket), &self.prefix, in_path[0], in_path[1], "/", encoded_key].concat()
+    }
+
+    /// The URL of a path with its leading slash, and query, below this address; no bucket is in it.
+    #[cfg(any(feature = "dynamodb", feature = "route53"))]
+    pub fn below(&self, path: &str) -> String {
+        [&self.origin(""), &self.prefix, path].concat()
+    }
+
+    /// One of AWS's services by its own host.
+    #[cfg(any(feature = "dynamodb", feature = "route53"))]
+    pub fn service(host: String) -> Self {
+        let (prefix, port) = (String::new(), None);
+        Self { secure: true, host, port, prefix, bucket_in_host: false }
     }
 
     /// Scheme, host and port, for people too.
@@ -241,14 +256,24 @@ fn aws_region(host: &str) -> Option<&str> {
     (is_region(region) && numbered).then_some(region)
 }
 
+/// The option `region`; left out, it is `us-east-1`.
+pub(in crate::store) fn check_region(region: Option<&str>) -> Result<String, ConfigError> {
+    let region = region.unwrap_or("us-east-1");
+    if !is_region(region) {
+        let rule = "is 1 to 64 lower-case letters, digits and dashes, such as \"eu-central-1\" or \"auto\"";
+        return Err(refuse("region", region, rule));
+    }
+    Ok(region.to_owned())
+}
+
 /// Whether a text can be the name of a region.
-pub(super) fn is_region(text: &str) -> bool {
+pub(in crate::store) fn is_region(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=64).contains(&text.len()) && text.bytes().all(plain)
 }
 
 /// A key as it stands in a URL: unreserved characters and slashes as they are, the rest percent-encoded.
-pub(super) fn encode_key(key: &str) -> String {
+pub(in crate::store) fn encode_key(key: &str) -> String {
     const IN_KEYS: &AsciiSet = &RESERVED.remove(b'/');
     percent_encoding::utf8_percent_encode(key, IN_KEYS).collect()
 }
@@ -273,7 +298,7 @@ fn check_bucket(bucket: &str) -> Result<(), ConfigError> {
     Err(refuse("bucket", bucket, rule))
 }
 
-pub(super) fn check_key(key: &str) -> Result<(), ConfigError> {
+pub(in crate::store) fn check_key(key: &str) -> Result<(), ConfigError> {
     let segments_ok = key.split('/').all(|part| !matches!(part, "" | "." | ".."));
     if key.len() <= 1024 && segments_ok && !key.chars().any(char::is_control) {
         return Ok(());

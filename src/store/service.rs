@@ -1,0 +1,144 @@
+//! What the services of AWS have in common that are not S3: an endpoint, a region, signatures, and how they say that those
+//! were wrong.
+//!
+//! Sources: <https://docs.aws.amazon.com/general/latest/gr/rande.html>,
+//! <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html>,
+//! <https://docs.aws.amazon.com/Route53/latest/APIReference/CommonErrors.html>.
+
+use core::cell::RefCell;
+
+use crate::config::ConfigError;
+use crate::prelude::*;
+use crate::protocol::Next;
+use crate::request::{Request, Response};
+use crate::sigv4::{self, Coverage, Credentials, KeyCache, SignError};
+use crate::store::heard;
+use crate::store::s3::EXPIRED;
+use crate::store::s3::address::{self, Address};
+use crate::store::{Fault, FaultKind};
+
+/// Codes of a signature whose time the service did not like.
+const WRONG_CLOCK: [&str; 3] =
+    ["InvalidSignatureException", "RequestTimeTooSkewed", "SignatureDoesNotMatch"];
+
+/// One service in one region, and what it taught us.
+#[derive(Debug)]
+pub struct Service {
+    /// The name in signatures, such as `dynamodb`.
+    name: &'static str,
+    address: Address,
+    region: String,
+    learned: RefCell<Learned>,
+}
+
+#[derive(Debug, Default)]
+struct Learned {
+    /// What to add to the own wall clock for signing, in milliseconds. For nothing else: no lease knows it.
+    clock_offset_ms: i64,
+    keys: KeyCache,
+}
+
+/// What one exchange has tried already.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tried {
+    clock: bool,
+    refreshed: bool,
+}
+
+impl Service {
+    /// The service at `endpoint`, or where AWS has it: `host` says so for a region.
+    ///
+    /// # Errors
+    /// The endpoint or the region can't be used, and why.
+    pub fn new(
+        name: &'static str,
+        endpoint: Option<&str>,
+        region: Option<&str>,
+        host: impl Fn(&str) -> String,
+    ) -> Result<Self, ConfigError> {
+        let region = address::check_region(region)?;
+        let address = match endpoint {
+            Some(endpoint) => Address::endpoint(endpoint)?,
+            None => Address::service(host(&region)),
+        };
+        Ok(Self { name, address, region, learned: RefCell::default() })
+    }
+
+    /// The URL of a path with its leading slash, and query.
+    pub fn url(&self, path: &str) -> String {
+        self.address.below(path)
+    }
+
+    /// Scheme, host and port, for people.
+    pub fn origin(&self) -> String {
+        self.address.origin("")
+    }
+
+    /// Signs a request: host and `x-amz-*`, and nothing that a host may rewrite on the way. `who` is the store's name for
+    /// errors.
+    ///
+    /// # Errors
+    /// Credentials that no header can carry.
+    pub fn sign(
+        &self,
+        request: &mut Request,
+        credentials: &Credentials,
+        wall_ms: u64,
+        who: &str,
+    ) -> Result<(), Fault> {
+        let coverage =
+            Coverage { content_sha256: false, covers: |name| name.starts_with("x-amz-") };
+        let learned = &mut *self.learned.borrow_mut();
+        let signing_ms = wall_ms.saturating_add_signed(learned.clock_offset_ms);
+        sigv4::sign_covering(
+            request,
+            credentials,
+            &self.region,
+            self.name,
+            signing_ms,
+            &mut learned.keys,
+            &coverage,
+        )
+        .map_err(|error| {
+            let (kind, advice) = match error {
+                SignError::NoCredentials | SignError::BadCredentials => {
+                    (FaultKind::Denied, "; check the credentials")
+                }
+                SignError::NoHost | SignError::RawPath => (FaultKind::Misconfigured, ""),
+            };
+            Fault::new(kind, [who, ": nothing was sent: ", error.text(), advice].concat())
+        })
+    }
+
+    /// The answers after which the same request, signed otherwise, may do: each shows that the service did nothing.
+    /// `code` is the service's own.
+    pub fn recover(
+        &self,
+        tried: &mut Tried,
+        code: &str,
+        response: &Response,
+        wall_ms: u64,
+    ) -> Option<Next> {
+        if !(400..500).contains(&response.status) {
+            return None;
+        }
+        if WRONG_CLOCK.contains(&code) && !tried.clock {
+            tried.clock = true;
+            let offset_ms = heard::facts(response).date_ms?.checked_signed_diff(wall_ms)?;
+            // The same code is given to a wrong secret; a clock that is right has nothing to learn.
+            let learned = &mut *self.learned.borrow_mut();
+            if offset_ms.abs_diff(learned.clock_offset_ms) > FAR_OFF_MS {
+                learned.clock_offset_ms = offset_ms;
+                return Some(Next::Again);
+            }
+        }
+        if EXPIRED.contains(&code) && !tried.refreshed {
+            tried.refreshed = true;
+            return Some(Next::Refresh);
+        }
+        None
+    }
+}
+
+/// From here on a clock may be why a signature was refused, in milliseconds; AWS refuses five minutes and more.
+const FAR_OFF_MS: u64 = 60_000;
