@@ -30,6 +30,8 @@ pub enum Way {
     Cut,
     /// The next write takes effect, and its answer is lost.
     LosesAnswer,
+    /// The service does nothing and answers with this code.
+    Says(&'static str),
 }
 
 /// The host of one member: virtual time, and the table over HTTP.
@@ -58,6 +60,10 @@ impl Host for Wire {
         let writes = request.headers.iter().any(|(_, value)| value.ends_with(".PutItem"));
         match self.way.get() {
             Way::Cut => return std::future::pending().await,
+            Way::Says(code) => {
+                self.host.sleep(WAY_MS).await;
+                return Ok(self.table.error(code));
+            }
             Way::LosesAnswer if writes => {
                 self.table.answer(&request);
                 self.way.set(Way::Open);

@@ -1,10 +1,11 @@
 //! Members of shardcoordinator and of edgelect share one item.
 
-use edgelect::election::{Input, LostReason};
+use edgelect::election::{Event, Input, LostReason, Problem};
+use edgelect::store::FaultKind;
 use edgelect::{Follow, Settings};
 use serde_json::json;
 
-use crate::fleet::{Fleet, Way};
+use crate::fleet::{Fleet, Member, Way};
 use crate::foreign::Foreign;
 
 /// Our members' settings beside foreign ones of 15 s and 5 s: what their leases last at most is said.
@@ -203,6 +204,55 @@ fn an_item_of_another_shape_is_healed_after_the_grace_and_not_before() {
     fleet.pass(17_900);
     assert_eq!(fleet.table.puts.get(), 0);
     assert!(fleet.pass_until(10_000, |fleet| fleet.leaders() == ["session-1"]));
+}
+
+/// A member that leads alone, after a while.
+fn leading() -> (Fleet, Member) {
+    let mut fleet = Fleet::new();
+    let member = fleet.join("server-1", &beside(15));
+    assert!(fleet.pass_until(60_000, |fleet| fleet.leaders().len() == 1));
+    (fleet, member)
+}
+
+#[test]
+fn s8_throttled_renewals_cost_no_term_while_an_attempt_gets_through_before_the_fence() {
+    for code in ["ProvisionedThroughputExceededException", "InternalServerError"] {
+        let (mut fleet, member) = leading();
+        fleet.pass(4_500);
+        member.way.set(Way::Says(code));
+        fleet.pass(5_000);
+        member.way.set(Way::Open);
+        fleet.pass(60_000);
+        assert_eq!((fleet.tokens.borrow().len(), member.lost()), (1, vec![]), "{code}");
+    }
+}
+
+#[test]
+fn permissions_that_are_revoked_end_the_term_at_its_fence_and_given_back_begin_another() {
+    let (mut fleet, member) = leading();
+    member.way.set(Way::Says("AccessDeniedException"));
+    fleet.pass(30_000);
+    assert_eq!(member.lost(), [LostReason::Expired]);
+    let problem = member.handle.with(|election| election.problem().cloned());
+    let said = matches!(&problem, Some(Problem::Store(fault)) if fault.kind == FaultKind::Denied);
+    assert!(said, "{problem:?}");
+    member.way.set(Way::Open);
+    assert!(fleet.pass_until(90_000, |fleet| fleet.leaders().len() == 1));
+    assert_eq!(fleet.tokens.borrow().len(), 2);
+}
+
+#[test]
+fn a_table_that_is_gone_ends_the_elector_after_its_fence_with_an_error_that_names_it() {
+    let (mut fleet, member) = leading();
+    member.way.set(Way::Says("ResourceNotFoundException"));
+    fleet.pass(30_000);
+    assert_eq!(member.lost(), [LostReason::Expired]);
+    let told = member.told.borrow();
+    let failed = told.iter().find_map(|event| match event {
+        Event::Failed(fault) => Some(fault.message.clone()),
+        _ => None,
+    });
+    assert!(failed.as_ref().is_some_and(|text| text.contains("no such table")), "{failed:?}");
 }
 
 /// Draws from a number: crashes, pauses, cuts, resignations, releases and the TTL process over a fleet of both makes.

@@ -75,11 +75,20 @@ impl Table {
                 (200, json!({}))
             }
             Some("DynamoDB_20120810.PutItem") => {
-                let kind = "com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException";
-                (400, json!({ "__type": kind, "message": "The conditional request failed" }))
+                return self.error("ConditionalCheckFailedException");
             }
             other => panic!("nobody asks for {other:?}"),
         };
+        self.respond(status, &body)
+    }
+
+    /// An answer with an error's code.
+    pub fn error(&self, code: &str) -> Response {
+        let kind = format!("com.amazonaws.dynamodb.v20120810#{code}");
+        self.respond(400, &json!({ "__type": kind, "message": "the-message" }))
+    }
+
+    fn respond(&self, status: u16, body: &Value) -> Response {
         let date = SystemTime::UNIX_EPOCH + Duration::from_millis(self.true_ms());
         Response {
             status,
