@@ -355,7 +355,7 @@ fn s1_an_item_of_ours_that_another_hand_moved_is_not_ours_and_keeps_its_token_an
         ("revision", json!({ "S": "0123456789abcdef0123456789abcdef" })),
         (
             "lease",
-            json!({ "S": String::from_utf8(record(|_| {})).expect("text").replace("\"sequence\":3", "\"sequence\":4") }),
+            json!({ "S": String::from_utf8(record(|lease| lease.sequence = 4)).expect("text") }),
         ),
     ] {
         let mut moved = item.clone();
