@@ -16,6 +16,7 @@ export type {
   Config,
   Credentials,
   ElectorOptions,
+  Format,
   LostLeadership,
   LostReason,
   R2BucketBinding,

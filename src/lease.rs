@@ -5,6 +5,7 @@
 //! never allocates more than the body it was given, and sorts everything that is not a usable record into a
 //! [`Flaw`], which the election answers by waiting out the grace (rule S7).
 
+#[cfg(feature = "kubernetes")]
 mod kubernetes;
 
 use crate::calendar::{self, Instant};
@@ -152,19 +153,26 @@ pub enum Format {
     #[default]
     Native,
     /// `holderIdentity`, `leaseDuration`, `acquireTime`, `renewTime`, `leaderTransitions`, and ours beside them.
+    #[cfg(feature = "kubernetes")]
     Kubernetes,
 }
 
 impl Format {
     /// The format of this name: `native` or `kubernetes`.
     pub fn named(name: &str) -> Option<Self> {
-        [Self::Native, Self::Kubernetes].into_iter().find(|format| format.name() == name)
+        let all = [
+            Self::Native,
+            #[cfg(feature = "kubernetes")]
+            Self::Kubernetes,
+        ];
+        all.into_iter().find(|format| format.name() == name)
     }
 
     /// The name for options and variables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Native => "native",
+            #[cfg(feature = "kubernetes")]
             Self::Kubernetes => "kubernetes",
         }
     }
@@ -183,6 +191,7 @@ impl Format {
     pub fn read(self, body: &[u8]) -> Reading {
         match self {
             Self::Native => read(body),
+            #[cfg(feature = "kubernetes")]
             Self::Kubernetes => kubernetes::read(body),
         }
     }
@@ -191,6 +200,7 @@ impl Format {
     pub fn write_with(self, lease: &Lease, add: impl Fn(&mut Writer)) -> String {
         match self {
             Self::Native => write_with(lease, add),
+            #[cfg(feature = "kubernetes")]
             Self::Kubernetes => kubernetes::write_with(lease, add),
         }
     }

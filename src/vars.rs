@@ -60,8 +60,10 @@ const AWS_VARS: [&str; 7] = [
 const FORMAT: &str = "EDGELECT_FORMAT";
 
 /// The rule of that variable and of the option.
-pub(crate) const FORMATS: &str =
-    "must be native or kubernetes, the same for every member of the group";
+pub(crate) const FORMATS: &str = match cfg!(feature = "kubernetes") {
+    true => "must be native or kubernetes, the same for every member of the group",
+    false => "must be native here; kubernetes is in edgelect/aws",
+};
 
 /// The binding to an R2 bucket, told by `true` where there is one.
 const R2: &str = "EDGELECT_R2";

@@ -111,8 +111,8 @@ fn duration_ms(json: &str) -> Option<u64> {
         let fraction = &fraction[..fraction.len().min(9)];
         let one = 10_u64.pow(fraction.len() as u32);
         let part_ms = (fraction.parse::<u64>().ok()? * unit_ms).div_ceil(one);
-        let whole_ms = whole.parse::<u64>().ok()?.checked_mul(unit_ms)?;
-        total_ms = total_ms.checked_add(whole_ms)?.checked_add(part_ms)?;
+        let whole_ms = whole.parse::<u64>().ok()?.saturating_mul(unit_ms);
+        total_ms = total_ms.saturating_add(whole_ms).saturating_add(part_ms);
         if after.is_empty() {
             return Some(total_ms);
         }
