@@ -5,6 +5,7 @@ import { unrefTimer } from './host.js';
 import { SlotRuns } from './slots.js';
 import { S3Storage, bucketOf } from './storage.js';
 
+export { celeriant } from './celeriant.js';
 export { EdgelectError } from './errors.js';
 export { MemoryStorage, R2Storage, S3Storage } from './storage.js';
 

@@ -245,6 +245,16 @@ export class Elector implements AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
+/** The options of a cluster of two or more nodes with a durable lease of 30 s, as Celeriant has it: its key under a prefix of the
+ * cluster's own, a renewal every third of it, followers who see a leader's end at once. `new Elector({ ...celeriant({ cluster }) })`.
+ * @throws EdgelectError `EDGELECT_CONFIG` for an option that breaks a rule. */
+export function celeriant(options: {
+  /** The prefix of this cluster in the bucket, without a slash at its end; the lease is `CLUSTER/lease.json`. */
+  cluster: string;
+  /** Default 30000. */
+  leaseDuration?: number;
+}): Pick<ElectorOptions, 'lockfilePath' | 'leaderTimeout' | 'frequentInterval' | 'follow'>;
+
 export interface Credentials {
   accessKeyId: string;
   secretAccessKey: string;

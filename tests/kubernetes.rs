@@ -478,7 +478,7 @@ fn in_a_group_of_both_makes_one_leads_and_tokens_grow_through_deaths_and_release
         let tokens = fleet.tokens.borrow().clone();
         assert!(tokens.windows(2).all(|pair| pair[0] < pair[1]), "seed {seed}: {tokens:?}");
     }
-    assert!(took_from_us > 10 && took_from_them > 10, "{took_from_us} {took_from_them}");
+    assert!(took_from_us > 5 && took_from_them > 5, "{took_from_us} {took_from_them}");
 }
 
 #[test]

@@ -57,7 +57,17 @@ fn body() -> impl Strategy<Value = Vec<u8>> {
         9 => field.prop_map(|(name, json)| (name.to_owned(), json)),
         1 => others,
     ];
-    vec(named, 0..10).prop_map(|fields| draw::object(fields).into_bytes())
+    let ours = [
+        ("holderIdentity", "\"a\""),
+        ("serverId", "\"a\""),
+        ("renewTime", "\"2026-11-21T06:58:12.000Z\""),
+        ("lastUpdated", "\"2026-11-21T06:58:12Z\""),
+        ("session", "\"s\""),
+    ];
+    let ours = ours.map(|(name, json)| (name.to_owned(), json.to_owned()));
+    let first = prop_oneof![3 => Just(Vec::new()), 1 => Just(ours.to_vec())];
+    (first, vec(named, 0..10))
+        .prop_map(|(first, fields)| draw::object([first, fields].concat()).into_bytes())
 }
 
 fn read(body: &[u8]) -> Reading {
