@@ -178,6 +178,8 @@ struct Fleet {
 struct Member {
     name: String,
     killed: Rc<Cell<bool>>,
+    /// Nothing of it reaches the store meanwhile.
+    cut_off: Rc<Cell<bool>>,
     kind: Kind,
 }
 
@@ -193,11 +195,15 @@ struct Far {
     memory: Memory,
     host: Virtual,
     latency_ms: u64,
+    cut_off: Rc<Cell<bool>>,
 }
 
 impl Store for Far {
     async fn perform(&self, operation: Operation) -> Answer {
         self.host.sleep(self.latency_ms).await;
+        while self.cut_off.get() {
+            self.host.sleep(100).await;
+        }
         let answer = self.memory.perform(operation).await;
         self.host.sleep(self.latency_ms).await;
         answer
@@ -322,12 +328,19 @@ impl Fleet {
 
     fn store(&mut self) -> Far {
         let latency_ms = 5 + self.below(60);
-        Far { memory: self.memory.clone(), host: self.host.clone(), latency_ms }
+        let (memory, host) = (self.memory.clone(), self.host.clone());
+        Far { memory, host, latency_ms, cut_off: Rc::default() }
     }
 
-    fn join(&mut self, name: String, kind: Kind, task: impl Future<Output = ()> + 'static) {
+    fn join(
+        &mut self,
+        name: String,
+        kind: Kind,
+        cut_off: Rc<Cell<bool>>,
+        task: impl Future<Output = ()> + 'static,
+    ) {
         let killed = Rc::new(Cell::new(false));
-        let member = Member { name, kind, killed: Rc::clone(&killed) };
+        let member = Member { name, kind, cut_off, killed: Rc::clone(&killed) };
         let dead = poll_fn(move |_| if killed.get() { Poll::Ready(()) } else { Poll::Pending });
         let task = async move {
             select(pin!(dead), pin!(task)).await;
@@ -345,7 +358,7 @@ impl Fleet {
         let handle = Handle::new(election);
         let (store, host, tokens) = (self.store(), self.host.clone(), Rc::clone(&self.tokens));
         let driven = handle.clone();
-        self.join(name, Kind::Ours(handle), async move {
+        self.join(name, Kind::Ours(handle), Rc::clone(&store.cut_off), async move {
             run(&driven, &store, &host, |event| match event {
                 Event::Acquired { term } => tokens.borrow_mut().push(term),
                 Event::Lost { term, .. } => driven.tell(Input::WorkEnded { term }),
@@ -369,7 +382,8 @@ impl Fleet {
             renew_by_ms: Cell::new(None),
         });
         let driven = Rc::clone(&theirs);
-        self.join(identity, Kind::Theirs(theirs), async move { driven.run().await });
+        let cut_off = Rc::clone(&theirs.store.cut_off);
+        self.join(identity, Kind::Theirs(theirs), cut_off, async move { driven.run().await });
     }
 
     fn leaders(&self) -> Vec<usize> {
@@ -457,8 +471,9 @@ fn in_a_group_of_both_makes_one_leads_and_tokens_grow_through_deaths_and_release
             let index = fleet.leaders().first().copied();
             let leader = index.map_or(leader, |index| fleet.members[index].clone());
             let was_ours = matches!(leader.kind, Kind::Ours(_));
-            match fleet.below(2) {
+            match fleet.below(3) {
                 0 => leader.killed.set(true),
+                1 => leader.cut_off.set(true),
                 _ => fleet.stop(&leader),
             }
             let ahead_ms = fleet.below(700) as i64 - 350;
@@ -467,7 +482,8 @@ fn in_a_group_of_both_makes_one_leads_and_tokens_grow_through_deaths_and_release
             } else {
                 fleet.theirs(ahead_ms)
             }
-            fleet.pass(1_000);
+            fleet.pass(LEASE_MS + 1_000);
+            leader.cut_off.set(false);
             let (next, _) = fleet.leader_within(3 * LEASE_MS);
             match (was_ours, matches!(next.kind, Kind::Ours(_))) {
                 (true, false) => took_from_us += 1,
