@@ -1,7 +1,7 @@
 // What users of the object-store lock know: its five calls over a storage, its options and callbacks, and a stop without a tombstone.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { Elector, MemoryStorage } from 'edgelect';
+import { Elector, MemoryStorage, S3Storage } from 'edgelect';
 import { leaderElectionOptions, objectStoreLock } from '../../js/object-store-lock.js';
 import { KEY, fired, isReleased, leading, leads, member, stopAll, within } from './group.mjs';
 
@@ -133,4 +133,18 @@ test('a stop without a release from within the work does not wait for itself', a
     await elector.stop();
   }).catch((error) => assert.equal(error.code, 'EDGELECT_STOPPED')));
   assert.ok(!isReleased(bodyOf(storage)));
+});
+
+test('the format is refused by name where this wasm does not have it, and native is no other', async () => {
+  const credentials = { accessKeyId: 'a', secretAccessKey: 'b' };
+  const refused = { code: 'EDGELECT_CONFIG', field: 'format', message: /must be native here; kubernetes is in edgelect\/aws/ };
+  for (const format of ['kubernetes', 'yaml', 1]) {
+    assert.throws(() => new S3Storage({ bucket: 'jobs', credentials, format }), refused, String(format));
+  }
+  assert.ok(new S3Storage({ bucket: 'jobs', credentials, format: 'native' }));
+  const storage = Object.assign(new MemoryStorage(), { format: 'kubernetes' });
+  await assert.rejects(member(storage).start(), refused);
+  const native = Object.assign(new MemoryStorage(), { format: 'native' });
+  await member(native).init();
+  assert.ok(isReleased(bodyOf(native)));
 });
