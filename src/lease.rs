@@ -318,21 +318,20 @@ pub fn write_with(lease: &Lease, add: impl Fn(&mut Writer)) -> String {
     let mut own = Writer::new();
     own.text("leaderID", &lease.leader_id);
     write_common(&mut own, lease, true);
-    end_with(own, lease, |is_name| OWN_FIELDS.iter().any(|own| is_name(own)), add)
+    end_with(own, lease, [&OWN_FIELDS, &[]], add)
 }
 
-/// Ends a record with the fields of others that are none of its own, and with those that `add` writes. `any_own` says
-/// whether what it is given holds for the name of any own field.
+/// Ends a record with the fields of others that are none of its own, and with those that `add` writes.
 fn end_with(
     mut own: Writer,
     lease: &Lease,
-    any_own: fn(&dyn Fn(&str) -> bool) -> bool,
+    own_names: [&[&str]; 2],
     add: impl Fn(&mut Writer),
 ) -> String {
     let without = own.len();
     for (name, value) in lease.extra.iter() {
         // Go reads a name whatever its case, and the last one counts.
-        if !any_own(&|known| known.eq_ignore_ascii_case(name)) {
+        if !own_names.iter().copied().flatten().any(|known| known.eq_ignore_ascii_case(name)) {
             own.raw(name, value);
         }
     }

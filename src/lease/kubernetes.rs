@@ -134,9 +134,7 @@ pub(super) fn write_with(lease: &Lease, add: impl Fn(&mut Writer)) -> String {
     own.number(TRANSITIONS, lease.transitions);
     own.text(SERVER_ID, &lease.leader_id);
     super::write_common(&mut own, lease, false);
-    let any_own =
-        |is_name: &dyn Fn(&str) -> bool| FIELDS.iter().chain(&OWN_FIELDS).any(|own| is_name(own));
-    super::end_with(own, lease, any_own, add)
+    super::end_with(own, lease, [&OWN_FIELDS, &FIELDS], add)
 }
 
 /// A time with three digits after the point, as in the document that this format comes from: readers with a fixed

@@ -8,6 +8,7 @@ import { endProcess, spawnKept } from '../../js/tools/cleanup.mjs';
 import { inRoot } from '../../js/tools/paths.mjs';
 import { lineReader } from '../../js/tools/run.mjs';
 import { bucketOptions, credentials, until } from './bucket.mjs';
+import { Replica } from '../../examples/read-replica/replica.mjs';
 import { startProxy } from './proxy.mjs';
 
 const MAIN = inRoot('examples/read-replica/main.mjs');
@@ -62,6 +63,7 @@ const newCluster = async () => {
   const leader = await start(cluster, 'a', one, other);
   await until(() => leader.all('leads')[0], 15_000);
   const follower = await start(cluster, 'b', other, one);
+  await until(async () => (await ask(follower, '/status')).leaderId === 'a');
   return { leader, follower };
 };
 
@@ -124,6 +126,7 @@ test('the leader is killed: reads go on, writes pause for the lease and come bac
     return write.status === 200;
   }, 30_000);
   assert.ok(paused > 0, 'writes have paused');
+  await until(() => writes.accepted.at(-1).who === 'b');
   const accepted = await writes.end();
   assert.ok(accepted.length > before);
   const [first, last] = [accepted[0], accepted.at(-1)];
@@ -144,6 +147,7 @@ test('a leader that cannot reach the store fences itself and stops accepting wri
   await until(() => writes.accepted.at(-1).who === 'b');
   follower.child.kill('SIGSTOP');
   await until(() => leader.all('leads')[1], 30_000);
+  assert.equal((await put(leader, 'missed', 'x')).status, 200);
   follower.child.kill('SIGCONT');
   await until(() => follower.all('fenced')[0], 15_000);
   await until(() => writes.accepted.at(-1).who === 'a');
@@ -151,6 +155,23 @@ test('a leader that cannot reach the store fences itself and stops accepting wri
   assert.equal((await put(leader, 'last', 'x')).status, 200);
   const both = await Promise.all([leader, follower].map((node) => ask(node, '/snapshot')));
   assert.deepEqual(both[0].items, both[1].items, 'who was stopped has caught up');
+});
+
+test('a replica refuses what an earlier term wrote, and sees what it has missed', () => {
+  const replica = new Replica();
+  const entry = (token, sequence, value) => ({ key: 'k', value, token, sequence });
+  assert.ok(replica.misses(entry(5, 1)) && replica.apply(entry(5, 1, 'one')) && replica.apply(entry(5, 2, 'two')));
+  assert.equal(replica.apply(entry(4, 9, 'late')), false);
+  assert.ok(replica.apply(entry(5, 1, 'again')), 'what came twice is no error');
+  assert.deepEqual(replica.get('k'), { value: 'two', token: 5 });
+  assert.deepEqual([3, 4].map((sequence) => replica.misses(entry(5, sequence))), [false, true]);
+  assert.ok(replica.misses(entry(6, 1)), 'nobody knows what the term before has written last');
+  const other = new Replica();
+  other.adopt(replica.snapshot());
+  assert.deepEqual([other.get('k'), other.next(5), other.next(6)], [{ value: 'two', token: 5 }, 3, 1]);
+  other.apply(entry(7, 1, 'new'));
+  other.adopt(replica.snapshot());
+  assert.equal(other.get('k').value, 'new', 'an older state replaces nothing');
 });
 
 test('--help says how to see it, and a wrong option is named', () => {

@@ -15,7 +15,7 @@ use edgelect::lease::{
 
 use super::draw;
 use super::hold::{drew, hold};
-use super::rules::records::OWN_FIELDS;
+use super::rules::records::{self, OWN_FIELDS};
 
 const REGRESSIONS: &str = "tests/properties/regressions/kubernetes.txt";
 
@@ -95,6 +95,7 @@ fn c27_to_c31_any_kubernetes_body_is_read_for_no_more_than_it_says() {
     let (leases, released, ours, flawed) = (Cell::new(0), Cell::new(0), Cell::new(0), Cell::new(0));
     let count = |counter: &Cell<u32>| counter.set(counter.get() + 1);
     hold(REGRESSIONS, 8_000, body(), |body| {
+        records::kubernetes(&body);
         let Some(fields) = Object::read(&body) else {
             assert_eq!(read(&body), Reading::Unreadable(Flaw::NotJson, None));
             return;
