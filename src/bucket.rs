@@ -2,10 +2,12 @@
 
 use crate::config::ConfigError;
 use crate::json::{self, Object};
+use crate::lease::Format;
 use crate::prelude::*;
 use crate::remote::{Provide, S3Store};
 use crate::sigv4::Credentials;
 use crate::store::s3::S3Config;
+use crate::vars;
 use crate::web::Web;
 
 /// One lease object in one bucket.
@@ -51,7 +53,7 @@ pub fn read_credentials(given: &Object) -> Result<Credentials, ConfigError> {
     })
 }
 
-/// A bucket from the options of `new S3Storage`: `endpoint`, `bucket`, `region`, `pathStyle`.
+/// A bucket from the options of `new S3Storage`: `endpoint`, `bucket`, `region`, `pathStyle`, `format`.
 ///
 /// # Errors
 /// The option that can't be used, and why.
@@ -62,25 +64,36 @@ pub fn open(
     web: Web,
 ) -> Result<Bucket, ConfigError> {
     let (endpoint, bucket, region, path_style) = (None, String::new(), None, None);
-    let mut config = S3Config { endpoint, bucket, region, path_style, key: key.to_owned() };
+    let (key, format) = (key.to_owned(), Format::default());
+    let mut config = S3Config { endpoint, bucket, region, path_style, key, format };
     for (name, value) in options.iter().filter(|(_, value)| !json::is_null(value)) {
         match (name, json::text(value), json::flag(value)) {
             ("endpoint", Some(text), _) => config.endpoint = Some(text),
             ("bucket", Some(text), _) => config.bucket = text,
             ("region", Some(text), _) => config.region = Some(text),
             ("pathStyle", _, Some(flag)) => config.path_style = Some(flag),
+            ("format", given, _) => config.format = read_format(name, given)?,
             ("endpoint" | "bucket" | "region", ..) => {
                 return Err(wrong(name, "(not a text)", "must be a text"));
             }
             ("pathStyle", ..) => return Err(wrong(name, "(not a flag)", "must be true or false")),
             _ => {
-                let rule = "no such option; an S3Storage has endpoint, bucket, region, credentials and \
-                            pathStyle";
+                let rule = "no such option; an S3Storage has endpoint, bucket, region, credentials, \
+                            pathStyle and format";
                 return Err(wrong(name, "(not shown)", rule));
             }
         }
     }
     S3Store::new(config, source, web)
+}
+
+/// A record's format, by its name.
+///
+/// # Errors
+/// There is none of that name.
+pub fn read_format(field: &str, name: Option<String>) -> Result<Format, ConfigError> {
+    let format = name.and_then(|name| Format::named(&name));
+    format.ok_or_else(|| wrong(field, "(not shown)", vars::FORMATS))
 }
 
 fn wrong(field: &str, value: &str, rule: &str) -> ConfigError {

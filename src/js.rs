@@ -16,6 +16,7 @@ use crate::custom::{AnyStore, CustomStore};
 use crate::driver::{self, Handle, Host};
 use crate::election::{Election, Event, Input, SlotsOver};
 use crate::json::{self, Object, Writer, quoted};
+use crate::lease::Format;
 use crate::prelude::*;
 use crate::slots::{Schedule, ScheduleSettings, SlotEnd};
 use crate::store::Store;
@@ -38,13 +39,14 @@ pub struct RawElector {
 impl RawElector {
     /// An elector. `settings` and `bucket` are JSON objects; without `bucket` the host's own storage is used.
     /// `credentials` is a JSON object, or nothing where the host is to be asked for them. With a `schedule`, also JSON,
-    /// it runs slots and finishes.
+    /// it runs slots and finishes. `format` is how the host's own storage keeps records; a bucket's is one of its options.
     #[wasm_bindgen(constructor)]
     pub fn new(
         settings: &str,
         bucket: Option<String>,
         credentials: Option<String>,
         schedule: Option<String>,
+        format: Option<String>,
         host: JsHost,
     ) -> Result<RawElector, String> {
         let config = read_config(settings, Web::clock_of(&host))?;
@@ -64,7 +66,12 @@ impl RawElector {
                 let bucket = open_bucket(&bucket, credentials, key, web.clone())?;
                 AnyStore::Bucket(Box::new(bucket))
             }
-            None => AnyStore::Custom(CustomStore::new(web.clone(), key)),
+            None => {
+                let format = format.map_or(Ok(Format::default()), |name| {
+                    bucket::read_format("format", Some(name)).map_err(config_error)
+                })?;
+                AnyStore::Custom(CustomStore::new(web.clone(), key, format))
+            }
         };
         let election = match schedule {
             Some(schedule) => driver::new_schedule(&web, config, schedule),
@@ -216,7 +223,7 @@ pub fn check(
     Ok(config.to_json())
 }
 
-/// Checks a bucket's options (`endpoint`, `bucket`, `region`, `pathStyle`) and its credentials.
+/// Checks a bucket's options (`endpoint`, `bucket`, `region`, `pathStyle`, `format`) and its credentials.
 #[wasm_bindgen(js_name = checkBucket)]
 pub fn check_bucket(bucket: &str, credentials: Option<String>, host: JsHost) -> Result<(), String> {
     open_bucket(bucket, credentials, "check", Web::new(Link::new(host))).map(drop)

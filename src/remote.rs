@@ -94,8 +94,9 @@ impl<H: Host> S3Store<H> {
         key: &str,
         host: H,
     ) -> Result<Self, ConfigError> {
-        let vars::BucketVars { endpoint, bucket, region, path_style } = vars::bucket(&get)?;
-        let config = S3Config { endpoint, bucket, region, path_style, key: key.to_owned() };
+        let vars::BucketVars { endpoint, bucket, region, path_style, format } = vars::bucket(&get)?;
+        let key = key.to_owned();
+        let config = S3Config { endpoint, bucket, region, path_style, key, format };
         let SecretVars { access_key_id, secret_access_key, session_token } = vars::secrets(&get)?;
         let credentials = Credentials { access_key_id, secret_access_key, session_token };
         Self::new(config, credentials, host).map_err(vars::by_variable)
