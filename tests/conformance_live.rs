@@ -12,12 +12,14 @@ mod host;
 #[path = "conformance/life.rs"]
 mod life;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::future::{Future, Ready};
 use std::time::Duration;
 
 use conformance::Traits;
 use edgelect::request::{Request, Response};
+use edgelect::store::memory::Memory;
 use edgelect::store::{Answer, Condition, Fault, Operation, Outcome, Store};
 use edgelect::{Credentials, Host, S3Config, S3Store, sigv4};
 use histories::Plan;
@@ -200,6 +202,19 @@ async fn the_sqlite_storage_of_the_examples_conforms_over_two_processes() {
     let at =
         |key: &str| Alternating { stores: [first.at(key), second.at(key)], turn: Cell::new(0) };
     conforms(Traits::COUNTED, 250, at, NO_DELETION).await;
+}
+
+#[tokio::test]
+async fn memory_conforms() {
+    let places: RefCell<HashMap<String, Memory>> = RefCell::default();
+    let host = native();
+    let at = |key: &str| {
+        let host = host.clone();
+        let new = || Memory::new(move || host.now().wall_ms);
+        places.borrow_mut().entry(key.to_owned()).or_insert_with(new).clone()
+    };
+    let delete = |key: String| std::future::ready(at(&key).overwrite(None));
+    conforms(Traits::S3, 1_000, at, Some(delete)).await;
 }
 
 // The next store comes here: a test of these five lines, with traits of its own and what deletes a record.

@@ -124,10 +124,10 @@ async function native() {
   await cargo(['test', '--locked', '--doc']);
 }
 
-// A place of its own for each store, and all of them at once: most of a life of a key is waiting.
+// All of them at once, on however few cores: most of a life of a key is waiting.
 function stores() {
   return withStore((s3) => withMinistack((aws) => withJsStores((js) =>
-    cargoTests(['conformance_live'], ['--nocapture'], { ...s3, ...aws, ...js }))));
+    cargoTests(['conformance_live'], ['--nocapture', '--test-threads=8'], { ...s3, ...aws, ...js }))));
 }
 
 // A target folder of its own: the flag would otherwise rebuild everything twice in each run.
