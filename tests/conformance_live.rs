@@ -213,7 +213,7 @@ async fn memory_conforms() {
         let new = || Memory::new(move || host.now().wall_ms);
         places.borrow_mut().entry(key.to_owned()).or_insert_with(new).clone()
     };
-    let delete = |key: String| std::future::ready(at(&key).overwrite(None));
+    let delete = async |key: String| at(&key).overwrite(None);
     conforms(Traits::S3, 1_000, at, Some(delete)).await;
 }
 

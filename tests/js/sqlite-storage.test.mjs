@@ -62,6 +62,8 @@ test('four processes that count in one SQLite file by compare-and-swap lose no c
     import { SqliteStorage } from ${JSON.stringify(inRoot('examples/sqlite-storage/sqlite-storage.mjs'))};
     const storage = new SqliteStorage(${JSON.stringify(file)}, { busyTimeout: 20_000 });
     const valueOf = (found) => (found ? Number(new TextDecoder().decode(found.body)) : 0);
+    // Where counts are lost, nobody waits for ever.
+    setTimeout(() => process.exit(1), 60_000).unref();
     let refused = 0;
     const count = async (key) => {
       for (;;) {
