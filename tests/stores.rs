@@ -1,34 +1,93 @@
-//! The conformance list against the stores that run natively.
+//! The conformance list against the stores that run natively, and against stores that break it: each is found out.
 
+#[path = "sim/chance.rs"]
+#[allow(dead_code)] // The simulator needs more of it.
+mod chance;
 mod conformance;
+#[path = "conformance/double.rs"]
+mod double;
+#[path = "conformance/histories.rs"]
+mod histories;
 
 use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 use conformance::Traits;
+use double::{Double, Manner};
 use edgelect::lease::Format;
 use edgelect::store::memory::Memory;
 use edgelect::store::{Condition, Operation, Outcome, Store};
 use futures::executor::block_on;
+use histories::{Plan, Tally};
+
+const NOW_MS: u64 = 1_795_000_000_999;
 
 #[test]
 fn memory_with_a_clock_conforms() {
-    let traits = Traits { tells_time: true, versions_are_hashes: true };
-    let ran = block_on(conformance::check(traits, || Memory::new(|| 1_763_719_199_999)));
-    assert_eq!(ran, 19);
+    let ran = block_on(conformance::check(Traits::S3, || Memory::new(|| NOW_MS)));
+    assert_eq!(ran, conformance::ALL);
 }
 
 #[test]
 fn memory_without_a_clock_conforms() {
-    let traits = Traits { tells_time: false, versions_are_hashes: true };
-    block_on(conformance::check(traits, Memory::default));
+    block_on(conformance::check(Traits::TIMELESS, Memory::default));
+}
+
+#[test]
+fn a_store_that_counts_its_writes_conforms() {
+    let traits = Traits { tells_time: false, dates_records: false, ..Traits::COUNTED };
+    let ran = block_on(conformance::check(traits, || Double::new(Manner::Honest)));
+    assert_eq!(ran, conformance::ALL);
+}
+
+const PLAN: Plan = Plan { first_seed: 1, count: 1_000, at_once: 1 };
+
+#[test]
+fn of_a_thousand_random_histories_of_memory_each_has_an_order() {
+    let tally = block_on(histories::check(PLAN, Traits::TIMELESS, Memory::default));
+    let tally = tally.unwrap_or_else(|broken| panic!("{broken}"));
+    println!("{tally:?}");
+    let Tally { histories, operations, overlapping, landed, refused, unheard } = tally;
+    assert_eq!(histories, 1_000);
+    assert!(overlapping > operations / 2 && landed > 2_000 && refused > 2_000 && unheard > 1_000);
+}
+
+/// The list, without what it says when it fails.
+fn fails_the_list(manner: Manner) -> bool {
+    let traits = Traits { tells_time: false, dates_records: false, ..Traits::COUNTED };
+    let list = || block_on(conformance::check(traits, || Double::new(manner)));
+    catch_unwind(AssertUnwindSafe(list)).is_err()
+}
+
+fn broken_history(manner: Manner) -> Option<Box<histories::Broken>> {
+    block_on(histories::check(PLAN, Traits::COUNTED, || Double::new(manner))).err()
+}
+
+#[test]
+fn a_store_that_breaks_the_contract_now_and_then_fails_the_list_and_the_histories() {
+    assert!(!fails_the_list(Manner::Honest) && broken_history(Manner::Honest).is_none());
+    for manner in Manner::BROKEN {
+        assert!(fails_the_list(manner), "{manner:?} passes the list");
+        let broken = broken_history(manner).unwrap_or_else(|| panic!("{manner:?} has an order"));
+        println!("{manner:?}: {broken}");
+    }
+}
+
+#[test]
+fn a_store_whose_reads_may_be_stale_is_held_to_its_writes_alone() {
+    let traits = Traits { reads_may_be_stale: true, ..Traits::COUNTED };
+    // Without reads the checker has much more to try.
+    let plan = Plan { count: 100, ..PLAN };
+    let check = |manner| block_on(histories::check(plan, traits, || Double::new(manner)));
+    check(Manner::ReadsStale).unwrap_or_else(|broken| panic!("{broken}"));
+    assert!(check(Manner::IgnoresConditions).is_err(), "its writes are held to the order");
 }
 
 #[test]
 fn memory_with_records_for_kubernetes_members_conforms() {
-    let traits = Traits { tells_time: false, versions_are_hashes: true };
     let fresh = || Memory::default().in_format(Format::Kubernetes);
-    assert_eq!(block_on(conformance::check(traits, fresh)), 19);
+    assert_eq!(block_on(conformance::check(Traits::TIMELESS, fresh)), conformance::ALL);
 }
 
 #[test]

@@ -83,31 +83,44 @@ fn bucket(key: &str, web: &Web) -> S3Store<Web> {
 
 #[wasm_bindgen_test]
 async fn a_real_bucket_over_fetch_conforms() {
-    let traits = Traits { tells_time: true, versions_are_hashes: true };
+    let traits = Traits::S3;
     let web = web().await;
     let ran = conformance::check(traits, || bucket(&random_key(&web), &web)).await;
-    assert_eq!(ran, 19);
+    assert_eq!(ran, conformance::ALL);
+}
+
+/// A storage of JavaScript, as the package has it: `module` opens and closes it.
+async fn custom_conforms(module: &str, traits: Traits) {
+    let open: Function = get(&import(module).await, "open").unchecked_into();
+    let opened: Promise = open.call0(&JsValue::NULL).expect("a function").unchecked_into();
+    let opened = JsFuture::from(opened).await.expect("a storage");
+    let web = Web::new(link_over(get(&opened, "storage")).await);
+    let ran = conformance::check(traits, || CustomStore::new(web.clone(), &random_key(&web))).await;
+    let close: Function = get(&opened, "close").unchecked_into();
+    let closed: Promise = close.call0(&opened).expect("a function").unchecked_into();
+    JsFuture::from(closed).await.expect("the storage ends");
+    assert_eq!(ran, conformance::ALL);
 }
 
 /// `js/r2.js` over Miniflare's R2, as the deployed Worker and the package have it: the bucket is all that differs.
 #[wasm_bindgen_test]
 async fn an_r2_binding_conforms() {
-    let open: Function = get(&import("tests/conformance/r2.mjs").await, "open").unchecked_into();
-    let opened: Promise = open.call0(&JsValue::NULL).expect("a function").unchecked_into();
-    let opened = JsFuture::from(opened).await.expect("Miniflare has a bucket");
-    let web = Web::new(link_over(get(&opened, "storage")).await);
-    let traits = Traits { tells_time: false, versions_are_hashes: true };
-    let ran = conformance::check(traits, || CustomStore::new(web.clone(), &random_key(&web))).await;
-    let close: Function = get(&opened, "close").unchecked_into();
-    let closed: Promise = close.call0(&opened).expect("a function").unchecked_into();
-    JsFuture::from(closed).await.expect("Miniflare ends");
-    assert_eq!(ran, 19);
+    custom_conforms("tests/conformance/r2.mjs", Traits::R2).await;
+}
+
+#[wasm_bindgen_test]
+async fn the_sqlite_storage_of_the_examples_conforms() {
+    custom_conforms("tests/conformance/sqlite.mjs", Traits::COUNTED).await;
+}
+
+#[wasm_bindgen_test]
+async fn the_packages_memory_storage_conforms() {
+    custom_conforms("tests/conformance/memory.mjs", Traits::COUNTED).await;
 }
 
 #[wasm_bindgen_test]
 async fn memory_conforms_in_wasm() {
-    let traits = Traits { tells_time: false, versions_are_hashes: true };
-    assert_eq!(conformance::check(traits, Memory::default).await, 19);
+    assert_eq!(conformance::check(Traits::TIMELESS, Memory::default).await, conformance::ALL);
 }
 
 #[wasm_bindgen_test]

@@ -4,6 +4,8 @@ import { examples } from '../../tests/examples/examples.mjs';
 import { readme } from '../../tests/readme/readme.mjs';
 import { build } from './build.mjs';
 import { endProcess, spawnKept } from './cleanup.mjs';
+import { withJsStores } from './js-stores.mjs';
+import { withMinistack } from './ministack.mjs';
 import { recordNode, recordPassed, suiteFlags } from './outcomes.mjs';
 import { packageChecks } from './package.mjs';
 import { HOST_NODE, NODE_24, ROOT, inRoot } from './paths.mjs';
@@ -18,13 +20,14 @@ import { checkSizes } from './size.mjs';
 const STEP_LIMIT_MS = 15 * 60_000;
 const WASM = ['--target', 'wasm32-unknown-unknown'];
 // Each has a step of its own: its own flags, its own target, or its own time.
-const OWN_STEP = ['simulation', 'planted', 'model', 'wasm', 'native'];
+const OWN_STEP = ['simulation', 'planted', 'model', 'wasm', 'native', 'conformance_live'];
 
 /** The steps of `npm test`, in order. */
 export const STEPS = [
   { name: 'fmt', what: 'the formatting of the Rust code', run: () => cargo(['fmt', '--check']) },
   { name: 'clippy', what: 'lints, natively and for each wasm build', run: clippy },
   { name: 'native', what: 'the Rust tests but the simulation', run: native },
+  { name: 'stores', what: "the stores' conformance list, random histories and wrong set-ups, on real stores", run: stores },
   { name: 'simulation', what: '20,000 seeded schedules, and 2,000 with the real store code', run: () => cargoTests(['simulation'], ['--nocapture']) },
   { name: 'model', what: 'every interleaving of two and three sessions', run: () => cargo(['test', '--locked', '--test', 'model', '--', '--nocapture']) },
   { name: 'planted', what: 'the planted bugs, each to be found by the simulator, some by the model', run: planted },
@@ -119,6 +122,12 @@ async function native() {
   const names = fs.readdirSync(inRoot('tests')).filter((name) => name.endsWith('.rs')).map((name) => name.slice(0, -3));
   await cargoTests(['lib', ...names.filter((name) => !OWN_STEP.includes(name))]);
   await cargo(['test', '--locked', '--doc']);
+}
+
+// All of them at once, on however few cores: most of a life of a key is waiting.
+function stores() {
+  return withStore((s3) => withMinistack((aws) => withJsStores((js) =>
+    cargoTests(['conformance_live'], ['--nocapture', '--test-threads=8'], { ...s3, ...aws, ...js }))));
 }
 
 // A target folder of its own: the flag would otherwise rebuild everything twice in each run.

@@ -46,11 +46,11 @@ after(() => {
 const at = (path) => `http://127.0.0.1:${server.address().port}${path}`;
 
 test('an R2 binding conforms: every behaviour that a store must have', async () => {
-  assert.equal(await call('conformR2', '$bucket'), '19');
+  assert.equal(await call('conformR2', '$bucket'), '30');
 });
 
 test('a bucket over the host\'s fetch conforms', async () => {
-  assert.equal(await call('conformS3', '$env'), '19');
+  assert.equal(await call('conformS3', '$env'), '30');
 });
 
 test('what is in a bucket is judged: nothing, a record with its version and its time, and too much of it', async () => {

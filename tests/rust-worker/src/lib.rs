@@ -37,7 +37,7 @@ fn fresh_key() -> String {
 /// How many behaviours the R2 binding has shown.
 #[wasm_bindgen(js_name = conformR2)]
 pub async fn conform_r2(bucket: JsValue) -> usize {
-    let traits = Traits { tells_time: false, versions_are_hashes: true };
+    let traits = Traits::R2;
     let store = || R2Store::new(bucket.clone(), &fresh_key()).expect("it is a bucket");
     conformance::check(traits, store).await
 }
@@ -45,7 +45,7 @@ pub async fn conform_r2(bucket: JsValue) -> usize {
 /// How many behaviours the bucket that the variables name has shown over the host's `fetch`.
 #[wasm_bindgen(js_name = conformS3)]
 pub async fn conform_s3(env: JsValue) -> usize {
-    let traits = Traits { tells_time: true, versions_are_hashes: true };
+    let traits = Traits::S3;
     let get = variables(&env);
     let random = hex(&Workerd::new().random().expect("an event has randomness"));
     let store = || {

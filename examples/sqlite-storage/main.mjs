@@ -1,0 +1,38 @@
+// Processes of one machine elect over a SQLite file.
+import { once } from 'node:events';
+import { parseArgs } from 'node:util';
+import { Elector } from 'edgelect';
+import { SqliteStorage } from './sqlite-storage.mjs';
+
+const HELP = `node main.mjs [--file FILE] [--name NAME] [--lease MS]
+
+Start it twice with one file (default edgelect.sqlite). One process leads; end it, or kill it, and the other one does.`;
+
+const { values } = parseArgs({
+  options: {
+    file: { type: 'string', default: 'edgelect.sqlite' },
+    name: { type: 'string', default: `process-${process.pid}` },
+    lease: { type: 'string', default: '2000' },
+    help: { type: 'boolean', default: false },
+  },
+});
+const { file, name, lease, help } = values;
+
+const work = async (term) => {
+  console.log(`${name} leads with token ${term.token}`);
+  if (!term.signal.aborted) await once(term.signal, 'abort');
+  console.log(`${name} has stopped its work`);
+};
+
+if (help) {
+  console.log(HELP);
+} else {
+  const storage = new SqliteStorage(file);
+  const leaderTimeout = Number(lease);
+  const elector = new Elector({ storage, lockfilePath: 'leader/example', serverId: name, leaderTimeout, follow: 'tight' });
+  const ended = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => ended.abort());
+  while (!ended.signal.aborted) await elector.lead(work, { signal: ended.signal }).catch((error) => console.log(`${name}: ${error.message}`));
+  await elector.stop();
+  storage.close();
+}

@@ -1,0 +1,54 @@
+import { randomUUID } from 'node:crypto';
+import { DatabaseSync } from 'node:sqlite';
+
+/** One byte more than a record may have: what is larger is known by it, and read no further. */
+const LIMIT = 65_537;
+
+/** Both times are the machine's, read by SQLite within the statement: every process that shares the file runs on this machine. */
+const NOW = "cast(unixepoch('subsec') * 1000 as integer)";
+
+/** A storage for electors, in a SQLite file that the processes of one machine share. Needs Node 22.13 or newer. */
+export class SqliteStorage {
+  #database;
+  #read;
+  #create;
+  #update;
+
+  /** `busyTimeout` is how long to wait for another process's write, in milliseconds; the event loop stands still meanwhile. */
+  constructor(path, { busyTimeout = 1000 } = {}) {
+    this.#database = new DatabaseSync(path, { timeout: busyTimeout });
+    // FULL, because a write that was answered must outlive a power cut: a token that falls back is no fencing token.
+    this.#database.exec(`
+      pragma journal_mode = wal;
+      pragma synchronous = full;
+      create table if not exists edgelect_records (
+        key text primary key, etag text not null, written integer not null, body blob not null
+      ) strict, without rowid;`);
+    // Of an empty body `substr` makes null.
+    this.#read = this.#database.prepare(
+      `select coalesce(substr(body, 1, ${LIMIT}), x'') as body, etag, written as lastModified, ${NOW} as date from edgelect_records where key = ?`,
+    );
+    this.#create = this.#database.prepare(
+      `insert into edgelect_records (key, etag, written, body) values (?, ?, ${NOW}, ?) on conflict do nothing`,
+    );
+    this.#update = this.#database.prepare(
+      `update edgelect_records set etag = ?, written = ${NOW}, body = ? where key = ? and etag = ?`,
+    );
+  }
+
+  get(key) {
+    return this.#read.get(key) ?? null;
+  }
+
+  // Each statement is a transaction of its own: SQLite looks at the condition and writes under one lock of the file. What it
+  // throws (SQLITE_BUSY, a full disk) is thrown on: the elector then reads back what became of it.
+  putIfMatch(key, body, etag) {
+    const next = `"${randomUUID()}"`;
+    const { changes } = etag === null ? this.#create.run(key, next, body) : this.#update.run(next, body, key, etag);
+    return changes === 1 ? { etag: next } : null;
+  }
+
+  close() {
+    this.#database.close();
+  }
+}

@@ -1,0 +1,125 @@
+//! A store that counts its writes, honest or broken in one way now and then, so that the list has something to find.
+
+use std::cell::{Cell, RefCell};
+
+use edgelect::lease;
+use edgelect::store::{Answer, Condition, Facts, Operation, Outcome, Store, Version};
+
+/// Every how many operations a broken store breaks its word.
+const NOW_AND_THEN: u64 = 4;
+
+/// How a store keeps the contract, or does not.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Manner {
+    Honest,
+    /// Two versions take turns, so that a stale condition holds again (ABA).
+    RepeatsVersions,
+    /// It refuses and writes all the same.
+    AppliesRefused,
+    ReadsStale,
+    IgnoresConditions,
+    /// It says that it has written, and has not.
+    Forgets,
+    /// It sends a write twice, and the second answer is a refusal.
+    RefusesItsOwn,
+    /// It looks at the condition, waits, and writes.
+    LooksBeforeItWrites,
+}
+
+impl Manner {
+    pub const BROKEN: [Self; 7] = [
+        Self::RepeatsVersions,
+        Self::AppliesRefused,
+        Self::ReadsStale,
+        Self::IgnoresConditions,
+        Self::Forgets,
+        Self::RefusesItsOwn,
+        Self::LooksBeforeItWrites,
+    ];
+}
+
+/// The store.
+pub struct Double {
+    manner: Manner,
+    operations: Cell<u64>,
+    /// Every state of the record, the current one last.
+    states: RefCell<Vec<Vec<u8>>>,
+}
+
+impl Double {
+    pub fn new(manner: Manner) -> Self {
+        Self { manner, operations: Cell::new(0), states: RefCell::default() }
+    }
+
+    fn version(&self) -> Option<Version> {
+        let writes = self.states.borrow().len();
+        let named = if self.manner == Manner::RepeatsVersions { writes % 2 } else { writes };
+        (writes > 0).then(|| Version(format!("\"{named}\"")))
+    }
+
+    fn read(&self, unless: Option<Version>, stale: bool) -> Outcome {
+        let states = self.states.borrow();
+        let Some(mut version) = self.version() else { return Outcome::Missing };
+        let mut at = states.len() - 1;
+        if stale && at > 0 {
+            version = Version(format!("\"{at}\""));
+            at -= 1;
+        }
+        if unless.as_ref() == Some(&version) {
+            return Outcome::Unchanged;
+        }
+        Outcome::Found { version, reading: lease::read(&states[at]) }
+    }
+
+    fn holds(&self, condition: &Condition) -> bool {
+        match condition {
+            Condition::Absent => self.version().is_none(),
+            Condition::Match(version) => self.version().as_ref() == Some(version),
+        }
+    }
+
+    fn written(&self, body: Vec<u8>) -> Outcome {
+        self.states.borrow_mut().push(body);
+        Outcome::Written { version: self.version() }
+    }
+
+    async fn write(&self, body: Vec<u8>, condition: Condition, breaks: bool) -> Outcome {
+        let holds = self.holds(&condition);
+        match self.manner {
+            Manner::AppliesRefused if breaks && !holds => {
+                self.written(body);
+                Outcome::Refused
+            }
+            Manner::IgnoresConditions if breaks && self.version().is_some() => self.written(body),
+            Manner::Forgets if breaks && holds => Outcome::Written { version: self.version() },
+            Manner::RefusesItsOwn if breaks && holds => {
+                self.written(body);
+                Outcome::Refused
+            }
+            Manner::LooksBeforeItWrites if holds => {
+                crate::conformance::pause().await;
+                self.written(body)
+            }
+            _ if holds => self.written(body),
+            _ => Outcome::Refused,
+        }
+    }
+}
+
+impl Store for Double {
+    async fn perform(&self, operation: Operation) -> Answer {
+        let count = self.operations.replace(self.operations.get() + 1);
+        let breaks = count % NOW_AND_THEN == NOW_AND_THEN - 1;
+        let outcome = match operation {
+            Operation::Read { unless } => {
+                self.read(unless, breaks && self.manner == Manner::ReadsStale)
+            }
+            Operation::Write { body, condition } => self.write(body, condition, breaks).await,
+        };
+        Answer { outcome, facts: Facts::default() }
+    }
+
+    fn describe(&self) -> String {
+        format!("a store of which {:?} is true", self.manner)
+    }
+}

@@ -1,0 +1,350 @@
+//! The conformance list, random histories and a whole life of a key on real stores, one test for each store; and what they
+//! answer to a wrong set-up. `npm test -- --only stores` starts them all and sets the variables.
+
+#[path = "sim/chance.rs"]
+#[allow(dead_code)] // The simulator needs more of it.
+mod chance;
+mod conformance;
+#[path = "conformance/histories.rs"]
+mod histories;
+#[path = "../examples/native/host.rs"]
+mod host;
+#[path = "conformance/life.rs"]
+mod life;
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::future::{Future, Ready};
+use std::time::Duration;
+
+use conformance::Traits;
+use edgelect::request::{Request, Response};
+use edgelect::store::memory::Memory;
+use edgelect::store::{Answer, Condition, Fault, Operation, Outcome, Store};
+use edgelect::{Credentials, Host, S3Config, S3Store, sigv4};
+use histories::Plan;
+use host::Native;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+fn native() -> Native {
+    Native::new().expect("the client can be set up")
+}
+
+fn variable(name: &str) -> String {
+    let name = format!("EDGELECT_TEST_{name}");
+    std::env::var(&name)
+        .unwrap_or_else(|_| panic!("{name} is not set: run this by `npm test -- --only stores`"))
+}
+
+fn random() -> String {
+    let random = native().random().expect("the system has randomness");
+    format!("{:032x}", u128::from_le_bytes(random))
+}
+
+/// Everything that a store must show. `at` gives the place of a key; `delete` deletes one, where the store can.
+async fn conforms<S: Store, D: Future<Output = ()>>(
+    traits: Traits,
+    histories: u64,
+    at: impl Fn(&str) -> S,
+    delete: Option<impl FnOnce(String) -> D>,
+) {
+    let fresh = || at(&format!("conformance/{}.json", random()));
+    let ran = conformance::check(traits, fresh).await;
+    assert!(ran == conformance::ALL || !traits.keeps_any_body, "{ran} behaviours");
+    let plan = Plan { first_seed: 1, count: histories, at_once: 8 };
+    let tally = histories::check(plan, traits, fresh).await;
+    let tally = tally.unwrap_or_else(|broken| panic!("{}: {broken}", fresh().describe()));
+    println!("{}: {tally:?}", fresh().describe());
+    assert!(tally.histories == histories && tally.overlapping > tally.operations / 2);
+    assert!(tally.landed > histories && tally.refused > histories && tally.unheard > histories / 2);
+    let key = format!("conformance/{}.json", random());
+    let tokens =
+        life::tokens_grow(&at(&key), &native(), delete.map(|delete| delete(key.clone()))).await;
+    println!("{}: tokens {tokens:?}", fresh().describe());
+}
+
+/// A store that cannot delete.
+const NO_DELETION: Option<fn(String) -> Ready<()>> = None;
+
+/// One S3 endpoint and what is needed to use it.
+#[derive(Clone)]
+struct Bucket {
+    endpoint: String,
+    bucket: String,
+    region: &'static str,
+    credentials: Credentials,
+}
+
+impl Bucket {
+    fn seaweed() -> Self {
+        Self::named("", variable("BUCKET"), "us-east-1")
+    }
+
+    fn r2() -> Self {
+        Self::named("R2_", variable("R2_BUCKET"), "auto")
+    }
+
+    /// A bucket of this test's own.
+    async fn ministack() -> Self {
+        let bucket = Self::named("AWS_", format!("conformance-{}", &random()[..8]), "us-east-1");
+        let response = bucket.send("PUT", "").await;
+        assert_eq!(response.status, 200, "ministack makes a bucket");
+        bucket
+    }
+
+    fn named(prefix: &str, bucket: String, region: &'static str) -> Self {
+        Self {
+            endpoint: variable(&format!("{prefix}ENDPOINT")),
+            bucket,
+            region,
+            credentials: Credentials {
+                access_key_id: variable(&format!("{prefix}ACCESS_KEY_ID")),
+                secret_access_key: variable(&format!("{prefix}SECRET_ACCESS_KEY")),
+                session_token: None,
+            },
+        }
+    }
+
+    fn at(&self, key: &str) -> S3Store<Native> {
+        let config = S3Config {
+            endpoint: Some(self.endpoint.clone()),
+            bucket: self.bucket.clone(),
+            region: Some(self.region.to_owned()),
+            path_style: Some(true),
+            key: key.to_owned(),
+        };
+        S3Store::new(config, self.credentials.clone(), native()).expect("a usable configuration")
+    }
+
+    /// What no store does: a request without any condition.
+    async fn send(&self, method: &str, path: &str) -> Response {
+        let host = native();
+        let url = format!("{}/{}{path}", self.endpoint, self.bucket);
+        let mut request = Request::new(method, url);
+        let mut cache = sigv4::KeyCache::default();
+        let now_ms = host.now().wall_ms;
+        sigv4::sign(&mut request, &self.credentials, self.region, "s3", now_ms, &mut cache)
+            .expect("the credentials can be sent");
+        host.fetch(request, 100_000).await.expect("an answer")
+    }
+
+    async fn delete(self, key: String) {
+        let status = self.send("DELETE", &format!("/{key}")).await.status;
+        assert!(matches!(status, 200 | 204), "{status}");
+    }
+
+    async fn conforms(self, traits: Traits, histories: u64) {
+        let delete = self.clone();
+        let delete = Some(|key| delete.delete(key));
+        conforms(traits, histories, |key| self.at(key), delete).await;
+    }
+}
+
+#[tokio::test]
+async fn c08_seaweedfs_conforms() {
+    Bucket::seaweed().conforms(Traits::S3, 1_000).await;
+}
+
+/// A missing key is 404 to `If-Match` there, as at AWS.
+#[tokio::test]
+async fn ministack_s3_conforms() {
+    Bucket::ministack().await.conforms(Traits::S3, 250).await;
+}
+
+#[tokio::test]
+async fn wranglers_local_r2_conforms_by_its_s3_endpoint() {
+    Bucket::r2().conforms(Traits::R2, 100).await;
+}
+
+/// A storage of JavaScript behind the S3 endpoint of `conformance/serve.mjs`, which checks no signature.
+fn behind_javascript(endpoint: &str, storage: &str) -> Bucket {
+    let name = || "nobody".to_owned();
+    Bucket {
+        endpoint: variable(endpoint),
+        bucket: storage.to_owned(),
+        region: "us-east-1",
+        credentials: Credentials {
+            access_key_id: name(),
+            secret_access_key: name(),
+            session_token: None,
+        },
+    }
+}
+
+#[tokio::test]
+async fn wranglers_local_r2_conforms_by_its_binding() {
+    let bucket = behind_javascript("JS_ENDPOINT", "r2-binding");
+    conforms(Traits::R2, 100, |key| bucket.at(key), NO_DELETION).await;
+}
+
+/// Two processes that share one place: each operation goes to the other one.
+struct Alternating<S> {
+    stores: [S; 2],
+    turn: Cell<usize>,
+}
+
+impl<S: Store> Store for Alternating<S> {
+    async fn perform(&self, operation: Operation) -> Answer {
+        let turn = self.turn.replace(1 - self.turn.get());
+        self.stores[turn].perform(operation).await
+    }
+
+    fn describe(&self) -> String {
+        self.stores.each_ref().map(Store::describe).join(" and ")
+    }
+}
+
+#[tokio::test]
+async fn the_sqlite_storage_of_the_examples_conforms_over_two_processes() {
+    let [first, second] =
+        ["JS_ENDPOINT", "JS_SECOND_ENDPOINT"].map(|name| behind_javascript(name, "sqlite"));
+    let at =
+        |key: &str| Alternating { stores: [first.at(key), second.at(key)], turn: Cell::new(0) };
+    conforms(Traits::COUNTED, 250, at, NO_DELETION).await;
+}
+
+#[tokio::test]
+async fn memory_conforms() {
+    let places: RefCell<HashMap<String, Memory>> = RefCell::default();
+    let host = native();
+    let at = |key: &str| {
+        let host = host.clone();
+        let new = || Memory::new(move || host.now().wall_ms);
+        places.borrow_mut().entry(key.to_owned()).or_insert_with(new).clone()
+    };
+    let delete = async |key: String| at(&key).overwrite(None);
+    conforms(Traits::S3, 1_000, at, Some(delete)).await;
+}
+
+// The next store comes here: a test of these five lines, with traits of its own and what deletes a record.
+
+/// Reads, creates and updates where something is set up wrongly; what each of them ended with. The record at the right place
+/// must be the same afterwards.
+async fn refused(wrong: &Bucket, right: &Bucket) -> Vec<Fault> {
+    let key = format!("conformance/{}.json", random());
+    let place = right.at(&key);
+    let condition = Condition::Absent;
+    place.perform(Operation::Write { body: conformance::body("a", 1), condition }).await;
+    let before = place.perform(Operation::Read { unless: None }).await.outcome;
+    let Outcome::Found { version, .. } = &before else { panic!("{before:?}") };
+    let write = |condition| Operation::Write { body: conformance::body("b", 1), condition };
+    let mut faults = Vec::new();
+    for operation in [
+        Operation::Read { unless: None },
+        write(Condition::Absent),
+        write(Condition::Match(version.clone())),
+    ] {
+        let read = matches!(operation, Operation::Read { .. });
+        match wrong.at(&key).perform(operation).await.outcome {
+            Outcome::Rejected(fault) => faults.push(fault),
+            Outcome::Unknown { cause, .. } if !read => faults.push(cause),
+            // Whoever takes every write proves nothing: it is read back.
+            Outcome::Written { version: None } if !read => {}
+            other => panic!("neither rejected nor unknown: {other:?}"),
+        }
+    }
+    let after = place.perform(Operation::Read { unless: None }).await.outcome;
+    assert_eq!(before, after, "the record was changed");
+    for fault in &faults {
+        let secrets = [&wrong.credentials, &right.credentials].map(|one| &one.secret_access_key);
+        assert!(!secrets.iter().any(|secret| fault.message.contains(*secret)), "{}", fault.message);
+        assert!(fault.message.contains(&format!("S3 bucket \"{}\"", wrong.bucket)));
+    }
+    faults
+}
+
+#[track_caller]
+fn assert_all_name(faults: &[Fault], status: u16, code: &str) {
+    for fault in faults {
+        assert_eq!((fault.status, fault.code.as_deref()), (Some(status), Some(code)), "{fault}");
+        assert!(fault.message.contains(&format!("{status} {code}")), "{fault}");
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_bucket_is_told_by_the_stores_own_code_and_nothing_is_overwritten() {
+    for right in [Bucket::ministack().await, Bucket::r2()] {
+        let wrong = Bucket { bucket: "there-is-no-such-bucket".to_owned(), ..right.clone() };
+        assert_all_name(&refused(&wrong, &right).await, 404, "NoSuchBucket");
+    }
+    // A write would make the bucket there.
+    let wrong = Bucket { bucket: "there-is-no-such-bucket".to_owned(), ..Bucket::seaweed() };
+    let read = wrong.at("leader.json").perform(Operation::Read { unless: None }).await.outcome;
+    let Outcome::Rejected(fault) = read else { panic!("{read:?}") };
+    assert_all_name(&[fault], 404, "NoSuchBucket");
+}
+
+#[tokio::test]
+async fn wrong_credentials_are_told_by_the_stores_own_code_and_nothing_is_overwritten() {
+    for right in [Bucket::seaweed(), Bucket::r2()] {
+        let mut wrong = right.clone();
+        wrong.credentials.secret_access_key = "not-the-secret".to_owned();
+        assert_all_name(&refused(&wrong, &right).await, 403, "SignatureDoesNotMatch");
+    }
+}
+
+/// SeaweedFS and Wrangler's R2 take any region.
+#[tokio::test]
+async fn a_wrong_region_is_told_by_the_stores_own_code_and_nothing_is_overwritten() {
+    let right = Bucket::ministack().await;
+    let wrong = Bucket { region: "xx-nowhere-9", ..right.clone() };
+    let faults = refused(&wrong, &right).await;
+    assert_all_name(&faults, 301, "PermanentRedirect");
+    assert!(faults.iter().all(|fault| fault.message.contains("set endpoint and region")));
+}
+
+/// SeaweedFS keeps folders, so a key that leads through a record, or is a folder of records, may be one that cannot be.
+#[tokio::test]
+async fn a_key_below_a_record_and_one_above_it_overwrite_nothing() {
+    for bucket in [Bucket::seaweed(), Bucket::ministack().await, Bucket::r2()] {
+        let folder = random();
+        let key = format!("{folder}/record");
+        let create = |leader| {
+            let condition = Condition::Absent;
+            Operation::Write { body: conformance::body(leader, 1), condition }
+        };
+        let read = || Operation::Read { unless: None };
+        bucket.at(&key).perform(create("a")).await;
+        let before = bucket.at(&key).perform(read()).await.outcome;
+        assert!(matches!(before, Outcome::Found { .. }), "{before:?}");
+        for other in [format!("{key}/below"), folder] {
+            let created = bucket.at(&other).perform(create("b")).await.outcome;
+            let landed = matches!(created, Outcome::Written { .. });
+            let shown = bucket.at(&other).perform(read()).await.outcome;
+            assert_eq!(landed, matches!(shown, Outcome::Found { .. }), "{created:?} {shown:?}");
+        }
+        assert_eq!(bucket.at(&key).perform(read()).await.outcome, before);
+    }
+}
+
+#[tokio::test]
+async fn an_endpoint_that_is_a_web_page_is_told_and_is_no_store() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has free ports");
+    let endpoint = format!("http://{}", listener.local_addr().expect("it is bound"));
+    let page = async {
+        loop {
+            let (mut stream, _) = listener.accept().await.expect("the client comes");
+            let mut request = [0; 8_192];
+            let length = stream.read(&mut request).await.expect("the client sends");
+            assert!(length > 0);
+            // With an ETag, as caches have it.
+            let answer = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\netag: \"page\"\r\nconnection: close\r\n\
+                content-length: 20\r\n\r\n<html><body></body/>";
+            stream.write_all(answer.as_bytes()).await.expect("the client listens");
+        }
+    };
+    let right = Bucket::seaweed();
+    let wrong = Bucket { endpoint, ..right.clone() };
+    let faults = tokio::select! {
+        faults = refused(&wrong, &right) => faults,
+        () = page => unreachable!("it serves for ever"),
+        () = tokio::time::sleep(Duration::from_secs(30)) => panic!("it hangs"),
+    };
+    for fault in faults {
+        assert!(
+            fault.message.contains("web page") && fault.message.contains("endpoint"),
+            "{fault}"
+        );
+    }
+}

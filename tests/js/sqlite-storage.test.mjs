@@ -1,0 +1,89 @@
+// examples/sqlite-storage: processes on one file, as its README says. They run on Node 24, whichever runs this.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { after, test } from 'node:test';
+import { endProcess, keepPath, removePath, spawnKept } from '../../js/tools/cleanup.mjs';
+import { NODE_24, inRoot } from '../../js/tools/paths.mjs';
+import { lineReader } from '../../js/tools/run.mjs';
+import { until } from './until.mjs';
+
+const LED = /^(\S+) leads with token (\d+)$/;
+const closing = [];
+
+after(async () => {
+  for (const close of closing.reverse()) await close();
+});
+
+const newFile = () => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-sqlite-'));
+  keepPath(folder);
+  closing.push(() => removePath(folder));
+  return path.join(folder, 'shared.sqlite');
+};
+
+const start = (args) => {
+  const child = spawnKept(NODE_24, args, { env: { PATH: process.env.PATH }, stdio: ['ignore', 'pipe', 'inherit'] });
+  closing.push(() => endProcess(child));
+  const lines = [];
+  child.stdout.on('data', lineReader((line) => lines.push(line)));
+  const ended = new Promise((resolve) => child.once('close', (code) => resolve(code)));
+  return { child, lines, ended };
+};
+
+const member = (file, name) => {
+  const started = start([inRoot('examples/sqlite-storage/main.mjs'), '--file', file, '--name', name]);
+  const tokens = () => started.lines.flatMap((line) => LED.exec(line)?.[2] ?? []).map(Number);
+  return { ...started, name, tokens };
+};
+
+test('two processes elect over one SQLite file: one leads, and after its end and after its death the other one, with a greater token', async () => {
+  const file = newFile();
+  const [a, b] = [member(file, 'a'), member(file, 'b')];
+  const leads = (one) => one.tokens().length > 0;
+  const first = await until(() => [a, b].find(leads), 60_000);
+  const second = first === a ? b : a;
+  assert.deepEqual(second.tokens(), [], 'one leads');
+  first.child.kill('SIGTERM');
+  assert.equal(await first.ended, 0);
+  assert.equal(first.lines.at(-1), `${first.name} has stopped its work`);
+  await until(() => leads(second), 60_000);
+  const third = member(file, 'c');
+  second.child.kill('SIGKILL');
+  await until(() => leads(third), 60_000);
+  const tokens = [first, second, third].flatMap((one) => one.tokens());
+  assert.deepEqual(tokens, [...new Set(tokens)].sort((one, other) => one - other), 'they grow');
+});
+
+test('four processes that count in one SQLite file by compare-and-swap lose no count', async () => {
+  const file = newFile();
+  const script = `
+    import { SqliteStorage } from ${JSON.stringify(inRoot('examples/sqlite-storage/sqlite-storage.mjs'))};
+    const storage = new SqliteStorage(${JSON.stringify(file)}, { busyTimeout: 20_000 });
+    const valueOf = (found) => (found ? Number(new TextDecoder().decode(found.body)) : 0);
+    // Where counts are lost, nobody waits for ever.
+    setTimeout(() => process.exit(1), 60_000).unref();
+    let refused = 0;
+    const count = async (key) => {
+      for (;;) {
+        const found = storage.get(key);
+        await new Promise((resolve) => setTimeout(resolve, 1));
+        if (storage.putIfMatch(key, new TextEncoder().encode(String(valueOf(found) + 1)), found?.etag ?? null)) return;
+        refused += 1;
+      }
+    };
+    // They begin together, or they would not meet.
+    await count('ready');
+    while (valueOf(storage.get('ready')) < 4) await new Promise((resolve) => setTimeout(resolve, 1));
+    for (let counted = 0; counted < 50; counted += 1) await count('count');
+    const found = storage.get('count');
+    console.log(JSON.stringify({ refused, count: valueOf(found), age: found.date - found.lastModified }));
+    storage.close();`;
+  const all = Array.from({ length: 4 }, () => start(['--input-type=module', '-e', script]));
+  assert.deepEqual(await Promise.all(all.map(({ ended }) => ended)), [0, 0, 0, 0]);
+  const told = all.map(({ lines }) => JSON.parse(lines[0]));
+  assert.equal(Math.max(...told.map(({ count }) => count)), 200);
+  assert.ok(told.some(({ refused }) => refused > 0), 'they never met, so this showed nothing');
+  assert.ok(told.every(({ age }) => age >= 0 && age < 60_000));
+});
