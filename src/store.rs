@@ -5,6 +5,8 @@
 
 mod heard;
 pub mod memory;
+#[cfg(feature = "route53")]
+pub mod route53;
 pub mod s3;
 #[cfg(any(feature = "dynamodb", feature = "route53"))]
 pub mod service;
