@@ -18,6 +18,7 @@ use std::future::{Future, Ready};
 use std::time::Duration;
 
 use conformance::Traits;
+use edgelect::lease::Format;
 use edgelect::request::{Request, Response};
 use edgelect::store::memory::Memory;
 use edgelect::store::{Answer, Condition, Fault, Operation, Outcome, Store};
@@ -74,6 +75,7 @@ struct Bucket {
     bucket: String,
     region: &'static str,
     credentials: Credentials,
+    format: Format,
 }
 
 impl Bucket {
@@ -103,6 +105,7 @@ impl Bucket {
                 secret_access_key: variable(&format!("{prefix}SECRET_ACCESS_KEY")),
                 session_token: None,
             },
+            format: Format::Native,
         }
     }
 
@@ -113,6 +116,7 @@ impl Bucket {
             region: Some(self.region.to_owned()),
             path_style: Some(true),
             key: key.to_owned(),
+            format: self.format,
         };
         S3Store::new(config, self.credentials.clone(), native()).expect("a usable configuration")
     }
@@ -146,6 +150,12 @@ async fn c08_seaweedfs_conforms() {
     Bucket::seaweed().conforms(Traits::S3, 1_000).await;
 }
 
+#[tokio::test]
+async fn seaweedfs_conforms_with_records_for_kubernetes_members() {
+    let bucket = Bucket { format: Format::Kubernetes, ..Bucket::seaweed() };
+    bucket.conforms(Traits::S3, 250).await;
+}
+
 /// A missing key is 404 to `If-Match` there, as at AWS.
 #[tokio::test]
 async fn ministack_s3_conforms() {
@@ -169,6 +179,7 @@ fn behind_javascript(endpoint: &str, storage: &str) -> Bucket {
             secret_access_key: name(),
             session_token: None,
         },
+        format: Format::Native,
     }
 }
 
