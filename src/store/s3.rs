@@ -20,7 +20,7 @@
 pub(in crate::store) mod address;
 pub(in crate::store) mod document;
 
-use core::cell::RefCell;
+use core::cell::{Cell, RefCell};
 
 use self::address::Address;
 pub use self::address::S3Config;
@@ -37,7 +37,7 @@ use crate::request::Request;
 pub use crate::request::{Body, Response};
 use crate::sigv4::{self, Credentials, KeyCache, SignError};
 use crate::store::{
-    Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Version, heard,
+    Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Version, heard, is_probe,
 };
 
 /// How many redirects one exchange follows.
@@ -99,6 +99,8 @@ pub struct S3 {
     encoded_key: String,
     /// Whether the host follows from the region, because no endpoint was given.
     by_region: bool,
+    /// Whether a read is a DELETE: of a probe's object that is done with.
+    retired: Cell<bool>,
     learned: RefCell<Learned>,
 }
 
@@ -153,6 +155,7 @@ impl S3 {
             bucket: config.bucket,
             key: config.key,
             by_region: checked.by_region,
+            retired: Cell::default(),
             learned: RefCell::new(Learned {
                 address: checked.address,
                 region: checked.region,
@@ -174,6 +177,7 @@ impl S3 {
             bucket: self.bucket.clone(),
             key: key.to_owned(),
             by_region: self.by_region,
+            retired: Cell::default(),
             learned: RefCell::new(Learned {
                 address: learned.address.clone(),
                 region: learned.region.clone(),
@@ -228,6 +232,11 @@ impl Protocol for S3 {
         Answer::unknown(cause)
     }
 
+    fn retire(&self) -> bool {
+        self.retired.set(is_probe(&self.key));
+        self.retired.get()
+    }
+
     fn describe(&self) -> String {
         self.describe()
     }
@@ -258,6 +267,7 @@ impl Exchange {
         let url = address.url(&s3.bucket, &s3.encoded_key);
         // The condition's name, and the version that it names; without one it is `*`.
         let (method, condition) = match &self.operation {
+            Operation::Read { .. } if s3.retired.get() => ("DELETE", None),
             Operation::Read { unless: None } => ("GET", None),
             Operation::Read { unless: Some(known) } => {
                 ("GET", Some(("if-none-match", Some(known))))
