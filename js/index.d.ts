@@ -160,7 +160,7 @@ export interface ElectorOptions extends TimingOptions {
   serverId?: string;
   /** Whether pending timers let the process end. Default false. */
   unref?: boolean;
-  /** Whether `start` and `lead` judge the store before they compete: 16 requests, none of them in a tick. Default: true
+  /** Whether `start` and `lead` judge the store before they compete: 17 requests, none of them in a tick. Default: true
    * over an `S3Storage`, but not with `sustain` and not on Workers. A store that breaks a condition stops the elector
    * with `EDGELECT_STORE`; one that can't be judged does not, and delays it by no more than five `requestTimeout`. */
   probe?: boolean;

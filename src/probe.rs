@@ -4,8 +4,8 @@
 //! breaks each condition on purpose, on an object of its own, and looks at what the store keeps afterwards. What cannot be told is no
 //! violation: a store that is busy, far away or forbids the probe may still be a good one.
 //!
-//! A long-running process asks [`probe()`] before it hands the store to [`run`](crate::run) or
-//! [`lead`](crate::lead()), and does not start on a [`violation`]. A cron tick asks nothing: it has neither the time nor
+//! A long-running process asks [`probe()`] before it hands the store to [`run`](crate::driver::run) or
+//! `lead`, and does not start on a [`violation`]. A cron tick asks nothing: it has neither the time nor
 //! the requests.
 
 use core::future::{Future, poll_fn};
@@ -171,7 +171,7 @@ pub fn key<H: Host>(lockfile_path: &str, host: &H) -> Result<String, String> {
 }
 
 /// Judges a store by an object at a [`key`] that nobody else uses, and takes that object away again as well as it can.
-/// It makes 15 requests, 6 more for each further race, and one to clean up. `tell` hears each step when it is done.
+/// It makes 16 requests, 6 more for each further race, and one to clean up. `tell` hears each step when it is done.
 ///
 /// It ends with the first violation, where a step gets no answer, and where a step is so unclear that the next ones
 /// would have nothing to stand on. Dropped, it leaves its object behind, as it does where the store forbids to delete.
