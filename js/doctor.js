@@ -117,9 +117,10 @@ export class Doctor {
   async #take({ over, lands, racers = 1 }) {
     let left = racers > 1 ? this.#races : 1;
     let patient = true;
+    // Where the store asks for patience, that of the first try: its write may have landed.
+    let before = this.#sequence;
     for (;;) {
       if (performance.now() >= this.#untilMs) return { ...unclear('there was no time left for it'), heard: false };
-      const before = this.#sequence;
       const sent = [performance.now(), Date.now()];
       const written = await this.#askAll(Array.from({ length: racers }, () => this.#write(over)));
       const [read] = await this.#askAll([{}]);
@@ -127,13 +128,19 @@ export class Doctor {
       this.#tookMs = Math.max(performance.now() - sent[0], Date.now() - sent[1]);
       const judged = this.#judge(written, read, { before, lands, racers });
       const answers = [...written, read];
-      if (judged.finding === 'holds' && left > 1) left -= 1;
-      else if (judged.finding === 'unclear' && patient && answers.some(({ outcome }) => outcome === 'busy')) {
+      if (judged.finding === 'holds' && left > 1) {
+        left -= 1;
+        before = this.#sequence;
+      } else if (judged.finding === 'unclear' && patient && answers.some(({ outcome }) => outcome === 'busy')) {
         patient = false;
         await new Promise((resolve) => {
           this.#pause = setTimeout(resolve, PATIENCE_MS);
         });
-      } else return { ...judged, heard: !answers.some(({ outcome }) => outcome === 'busy' || outcome === 'unknown') };
+      } else {
+        // SeaweedFS makes a bucket of the wrong name with the next write, so a reading that is refused ends it too.
+        const seen = read.outcome === 'found' || read.outcome === 'missing';
+        return { ...judged, heard: seen && !answers.some(({ outcome }) => outcome === 'busy' || outcome === 'unknown') };
+      }
     }
   }
 

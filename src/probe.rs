@@ -268,6 +268,8 @@ impl<S: Store, H: Host> Probe<'_, S, H> {
             return Verdict(self.clocks(), true);
         }
         let mut left = times;
+        // Where the store asks for patience, that of the first try: its write may have landed.
+        let mut before = self.sequence;
         loop {
             if self.host.now().mono_ms >= until_ms {
                 return Verdict(
@@ -280,7 +282,6 @@ impl<S: Store, H: Host> Probe<'_, S, H> {
                 Step::UpdateOfNothing | Step::StaleUpdate => Condition::Match(self.old.clone()),
                 _ => Condition::Match(self.current.clone()),
             };
-            let before = self.sequence;
             let racers = if step == Step::Race { RACERS } else { 1 };
             let writes = (0..racers).map(|_| self.write(condition.clone())).collect();
             let sent = self.host.now();
@@ -292,10 +293,13 @@ impl<S: Store, H: Host> Probe<'_, S, H> {
             self.took_ms = took_ms.max(now.wall_ms.saturating_sub(sent.wall_ms));
             let finding = self.judge(step, before, &written, &read);
             let unheard = |answer: &Answer| matches!(answer.outcome, Outcome::Unknown { .. });
-            let heard = !unheard(&read) && !written.iter().any(|(_, answer)| unheard(answer));
+            // SeaweedFS makes a bucket of the wrong name with the next write, so a reading that is refused ends it too.
+            let seen = matches!(read.outcome, Outcome::Found { .. } | Outcome::Missing);
+            let heard = seen && !written.iter().any(|(_, answer)| unheard(answer));
             if finding == Finding::Holds {
                 left -= 1;
                 if left > 0 {
+                    before = self.sequence;
                     continue;
                 }
             } else if let Finding::Unclear(_) = finding

@@ -149,7 +149,7 @@ pub struct Answer {
 pub trait Store {
     /// Performs one operation.
     async fn perform(&self, operation: Operation) -> Answer;
-    /// Has the next read take the record away, if it is a [probe](is_probe)'s; false where that cannot be done,
+    /// Has the next read take the record away, if it is a [probe](crate::store::is_probe)'s; false where that cannot be done,
     /// above all for every lease (S3).
     fn retire(&self) -> bool {
         false
@@ -159,7 +159,7 @@ pub trait Store {
     fn describe(&self) -> String;
 }
 
-/// What marks the key of an object that a [probe](crate::probe) makes, before 32 hex digits.
+/// What marks the key of an object that a probe makes, before 32 hex digits.
 pub const PROBE_MARK: &str = ".probe-";
 
 /// Whether a key is that of a probe's object.
