@@ -11,10 +11,12 @@ use std::task::Poll;
 
 use edgelect::clock::Now;
 use edgelect::probe::{Effort, Finding, Judged, Offset, Report, Step, key, probe, violation};
+use edgelect::protocol::Protocol;
 use edgelect::request::{Request, Response};
 use edgelect::store::memory::Memory;
+use edgelect::store::s3::S3;
 use edgelect::store::{Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, is_probe};
-use edgelect::{Host, Store};
+use edgelect::{Credentials, Host, S3Config, Store};
 use futures::executor::LocalPool;
 use virtual_time::{Virtual, config};
 
@@ -368,6 +370,25 @@ fn only_the_key_of_a_probe_is_one() {
     assert!(is_probe(&key), "{key}");
     for key in ["jobs/leader.json", "leader.probe-", "leader.probe-1", ".probe-/leader.json"] {
         assert!(!is_probe(key), "{key}");
+    }
+}
+
+#[test]
+fn s3_no_object_but_a_probes_can_be_deleted() {
+    let probed = key("jobs/leader.json", &Virtual::default()).expect("randomness");
+    for (key, method) in [("jobs/leader.json".to_owned(), "GET"), (probed, "DELETE")] {
+        let config = S3Config { bucket: "jobs".to_owned(), key, ..S3Config::default() };
+        let s3 = S3::new(config).expect("a fine configuration");
+        assert_eq!(Protocol::retire(&s3), method == "DELETE");
+        let secret = |text: &str| text.to_owned();
+        let credentials = Credentials {
+            access_key_id: secret("id"),
+            secret_access_key: secret("secret"),
+            session_token: None,
+        };
+        let mut exchange = s3.begin(Operation::Read { unless: None });
+        let request = exchange.request(&s3, &credentials, 1_795_000_000_000).expect("signed");
+        assert_eq!(request.method, method);
     }
 }
 
