@@ -1,7 +1,8 @@
 import { openCheckpoint } from './checkpoint.js';
+import { Doctor, atStart, violationOf } from './doctor.js';
 import { Engine, checked, readVariables } from './engine.js';
 import { EdgelectError, signalOf, textOf, toJson, wrongOption } from './errors.js';
-import { unrefTimer } from './host.js';
+import { Host, unrefTimer } from './host.js';
 import { SlotRuns } from './slots.js';
 import { S3Storage, bucketOf } from './storage.js';
 
@@ -10,6 +11,9 @@ export { EdgelectError } from './errors.js';
 export { MemoryStorage, R2Storage, S3Storage } from './storage.js';
 
 const CALLBACKS = ['onAcquireLeadership', 'onLoseLeadership', 'onNewLeader'];
+// One race alone finds a store that looks before it writes most of the time; docs/doctor.md has the figures.
+const RACES = 20;
+const MOST_RACES = 1_000;
 const HEALTH_PATH = '/health/leadership';
 // How long after the fence the elector's own word is waited for; well within any margin.
 const LATE_MS = 5;
@@ -71,6 +75,10 @@ export class Elector {
   #unref;
   /** Whether a stop that says nothing of it leaves a tombstone. */
   #releaseOnStop;
+  /** Whether a start judges the store; undefined where that is not said. */
+  #probe;
+  /** While a start judges the store. */
+  #doctor = null;
   #engine = null;
   /** Those of `runScheduled`, each for one call. */
   #slotEngines = new Set();
@@ -98,7 +106,7 @@ export class Elector {
     if (typeof options !== 'object' || options === null) {
       throw wrongOption('options', options, 'an Elector takes an object');
     }
-    const { storage, unref = false, releaseOnStop = true, ...settings } = options;
+    const { storage, unref = false, releaseOnStop = true, probe, ...settings } = options;
     for (const name of CALLBACKS) {
       delete settings[name];
       // Not only own properties: an instance of a class has its methods elsewhere.
@@ -109,6 +117,7 @@ export class Elector {
     }
     this.#unref = flag('unref', unref);
     this.#releaseOnStop = flag('releaseOnStop', releaseOnStop);
+    this.#probe = probe === undefined ? undefined : flag('probe', probe);
     const fromEnvironment = storage === undefined || storage === null;
     const variables = fromEnvironment ? fromVariables() : null;
     this.#storage = fromEnvironment ? variables.storage : storage;
@@ -137,6 +146,7 @@ export class Elector {
     this.#stopping = true;
     if (release || park) engine.stop(park);
     else this.#leaveToRunOut(engine);
+    this.#doctor?.close();
     // Whoever stops from within a callback or the work is waited for, and must not wait for themselves.
     const end = async () => {
       await this.#end(engine, finished);
@@ -275,6 +285,22 @@ export class Elector {
     }
   }
 
+  async doctor(options) {
+    const signal = signalOf(options);
+    const { races = RACES, onStep = () => {} } = options ?? {};
+    if (!Number.isInteger(races) || races < 1 || races > MOST_RACES) {
+      throw wrongOption('races', races, `must be a whole number from 1 to ${MOST_RACES}`);
+    }
+    if (typeof onStep !== 'function') throw wrongOption('onStep', onStep, 'must be a function');
+    signal?.throwIfAborted();
+    const doctor = new Doctor(this.#place(), { races, onStep });
+    try {
+      return await unlessAborted(doctor.run(), signal);
+    } finally {
+      doctor.close();
+    }
+  }
+
   async handleRequest(request) {
     const { pathname } = new URL(request.url, 'http://localhost');
     if (pathname !== HEALTH_PATH) return respond(404, '{"error":"not found"}');
@@ -336,7 +362,34 @@ export class Elector {
     this.#finished = new Promise((resolve) => {
       this.#finish = resolve;
     });
-    engine.run();
+    if (this.#probes()) void this.#runJudged(engine);
+    else engine.run();
+  }
+
+  /** Competes once the store has been judged, if it may be used; what cannot be told is nobody's fault. */
+  async #runJudged(engine) {
+    let violation;
+    try {
+      const place = this.#place();
+      this.#doctor = new Doctor(place, atStart(place));
+      violation = violationOf(await this.#doctor.run());
+    } catch {
+      // A trap, which ends the engine too, or a key that has no room for the probe's.
+    }
+    if (engine !== this.#engine) return;
+    this.#doctor = null;
+    if (!violation) {
+      engine.run();
+      return;
+    }
+    this.#fail(violation);
+    engine.close();
+    this.#onFinished(engine);
+  }
+
+  /** A tick has neither the time nor the requests, and on Workers everything is one. */
+  #probes() {
+    return this.#probe ?? (bucketOf(this.#storage) !== undefined && this.config.sustain === null && !new Host().singleClock);
   }
 
   /** Stops this session when the signal fires. */
@@ -414,9 +467,14 @@ export class Elector {
     else if (event.type === 'finished') this.#onFinished(engine, event.error);
     else if (event.type === 'failed') {
       const { message, status, storeCode, cause } = event;
-      this.#failure = new EdgelectError(message, { code: 'EDGELECT_STORE', status, storeCode, cause });
-      for (const waiter of [...this.#waiters]) waiter.reject(this.#failure);
+      this.#fail(new EdgelectError(message, { code: 'EDGELECT_STORE', status, storeCode, cause }));
     }
+  }
+
+  /** The store can't be used. */
+  #fail(failure) {
+    this.#failure = failure;
+    for (const waiter of [...this.#waiters]) waiter.reject(failure);
   }
 
   #onAcquired(token) {

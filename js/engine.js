@@ -112,6 +112,11 @@ export class Engine {
     this.#drive();
   }
 
+  /** Performs one operation of a probe, whose key is `lockfilePath`; the answer is told as an event. */
+  ask({ body, version, retire = false, timeoutMs }) {
+    this.#tell((raw) => raw.ask(body, version, retire, timeoutMs));
+  }
+
   tick() {
     this.#tell((raw) => raw.tick());
   }

@@ -26,6 +26,11 @@ impl<P: Provide> Store for AnyStore<P> {
         }
     }
 
+    fn retire(&self) -> bool {
+        // A storage that lives in JavaScript has nothing to delete by.
+        matches!(self, Self::Bucket(bucket) if bucket.retire())
+    }
+
     fn describe(&self) -> String {
         match self {
             Self::Bucket(bucket) => bucket.describe(),

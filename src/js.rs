@@ -16,10 +16,10 @@ use crate::custom::{AnyStore, CustomStore};
 use crate::driver::{self, Handle, Host};
 use crate::election::{Election, Event, Input, SlotsOver};
 use crate::json::{self, Object, Writer, quoted};
-use crate::lease::Format;
+use crate::lease::{Format, Reading};
 use crate::prelude::*;
 use crate::slots::{Schedule, ScheduleSettings, SlotEnd};
-use crate::store::Store;
+use crate::store::{Answer, Condition, FaultKind, Operation, Outcome, Store, Version};
 use crate::task::Task;
 use crate::web::{JsHost, Link, Settled, Web};
 use crate::{peer, status, vars};
@@ -100,6 +100,34 @@ impl RawElector {
                 events.borrow_mut().push(json);
             })
             .await;
+            Writer::new().text("type", "finished").end()
+        });
+    }
+
+    /// Has [`RawElector::poll`] perform one operation on the object at this one's `lockfilePath`, which is a probe's: a write
+    /// of `body` over `version`, or over nothing; without `body` a read, or with `retire` its removal. An event
+    /// `answered` tells of it. The steps of a probe are in `js/doctor.js`.
+    pub fn ask(
+        &mut self,
+        body: Option<String>,
+        version: Option<String>,
+        retire: bool,
+        timeout_ms: f64,
+    ) {
+        let (store, web) = (Rc::clone(&self.store), self.web.clone());
+        let events = Rc::clone(&self.events);
+        self.task = Task::new(async move {
+            let timeout_ms = timeout_ms as u64;
+            let condition =
+                version.map_or(Condition::Absent, |text| Condition::Match(Version(text)));
+            let operation = match body {
+                Some(body) => Operation::Write { body: body.into_bytes(), condition },
+                None => Operation::Read { unless: None },
+            };
+            if !retire || store.retire() {
+                let answer = driver::perform_within(&*store, &web, operation, timeout_ms).await;
+                events.borrow_mut().push(answer_json(&answer, &store.describe()));
+            }
             Writer::new().text("type", "finished").end()
         });
     }
@@ -289,6 +317,32 @@ fn error_json(code: &str, message: &str) -> Writer {
     let mut json = Writer::new();
     json.text("code", code).text("message", message);
     json
+}
+
+fn answer_json(Answer { outcome, facts }: &Answer, store: &str) -> String {
+    let mut json = Writer::new();
+    json.text("type", "answered").text("store", store);
+    let (name, cause) = match outcome {
+        Outcome::Found { version, reading } => {
+            if let Reading::Lease(lease) = reading {
+                json.maybe_text("session", lease.session.as_deref());
+                json.number("sequence", lease.sequence);
+            }
+            json.text("version", &version.0);
+            ("found", None)
+        }
+        Outcome::Missing => ("missing", None),
+        Outcome::Written { .. } => ("written", None),
+        Outcome::Refused | Outcome::Unchanged => ("refused", None),
+        Outcome::Unknown { cause, .. } if cause.kind == FaultKind::Unavailable => {
+            ("busy", Some(cause))
+        }
+        Outcome::Unknown { cause, .. } => ("unknown", Some(cause)),
+        Outcome::Rejected(cause) => ("rejected", Some(cause)),
+    };
+    json.text("outcome", name).maybe_text("message", cause.map(|cause| cause.message.as_str()));
+    json.maybe_number("date", facts.date_ms.filter(|_| !facts.cached));
+    json.maybe_number("lastModified", facts.last_modified_ms.filter(|_| !facts.relayed)).end()
 }
 
 fn event_json(event: &Event, election: &Election) -> String {

@@ -32,7 +32,8 @@ impl<H: Host> Term<'_, H> {
     }
 }
 
-/// Competes for the leadership and runs `work` with the term once it leads.
+/// Competes for the leadership and runs `work` with the term once it leads. A program that does this for long judges the
+/// store first, by `probe::probe`.
 ///
 /// When the authority ends, the future that `work` made is dropped, which is the signal to stop; and it is
 /// never polled without authority, not even after the machine was suspended. What the work has started

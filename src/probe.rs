@@ -3,22 +3,39 @@
 //! A store that takes a condition and ignores it lets two lead at once, and nothing in an election shows it. So a probe
 //! breaks each condition on purpose, on an object of its own, and looks at what the store keeps afterwards. What cannot be told is no
 //! violation: a store that is busy, far away or forbids the probe may still be a good one.
+//!
+//! A long-running process asks [`probe()`] before it hands the store to [`run`](crate::driver::run) or
+//! `lead`, and does not start on a [`violation`]. A cron tick asks nothing: it has neither the time nor
+//! the requests.
 
-use core::pin::pin;
-
-use futures::future::join5;
+use core::future::{Future, poll_fn};
+use core::pin::Pin;
+use core::task::Poll;
 
 use crate::config::Config;
 use crate::driver::{Host, perform_within};
 use crate::json::Writer;
 use crate::lease::Reading;
 use crate::prelude::*;
-use crate::store::{Condition, Facts, Fault, FaultKind, Operation, Outcome, Store, Version};
+use crate::store::{
+    Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, PROBE_MARK, Store, Version,
+};
 
 /// The resolution of `Date` and `Last-Modified`.
 const SECOND_MS: u64 = 1_000;
 
-const UNSEEN: &str = "does not show a write that it has just accepted";
+/// How long a store that asks for patience gets, in milliseconds: R2 takes one write a second of one key
+/// (<https://developers.cloudflare.com/r2/platform/limits/>).
+const PATIENCE_MS: u64 = 1_100;
+
+/// How many writes of one version a race is.
+const RACERS: usize = 5;
+
+/// The longest that [`Effort::thorough`] takes, in milliseconds.
+const THOROUGH_MS: u64 = 600_000;
+
+/// How long one request of it may take, in milliseconds: nobody's lease waits for it.
+const REQUEST_MS: u64 = 10_000;
 
 /// What a probe does, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +58,22 @@ pub enum Step {
 }
 
 impl Step {
+    /// All of them, in their order.
+    pub const ALL: [Self; 7] = [
+        Self::UpdateOfNothing,
+        Self::Create,
+        Self::CreateAgain,
+        Self::Update,
+        Self::StaleUpdate,
+        Self::Race,
+        Self::Clocks,
+    ];
+
+    /// Whether one write of it may take effect.
+    fn lands(self) -> bool {
+        matches!(self, Self::Create | Self::Update | Self::Race)
+    }
+
     /// The name for people.
     pub fn name(self) -> &'static str {
         match self {
@@ -75,16 +108,73 @@ pub struct Judged {
     pub finding: Finding,
 }
 
+/// How far the store's clock is from the own wall clock, by the `Date` of all its answers: each was told while its request
+/// was under way, and has whole seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offset {
+    /// What to add to the own wall clock, in milliseconds.
+    pub ms: i64,
+    /// By how much that may be wrong either way, in milliseconds.
+    pub error_ms: u64,
+}
+
+/// What a probe has shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// The steps that were done, in their order.
+    pub judged: Vec<Judged>,
+    /// The store's clock, where its answers tell the time.
+    pub offset: Option<Offset>,
+}
+
+impl Report {
+    /// The finding of it all. Clocks that cannot be told leave it at [`Finding::Holds`]: ages are watched then, which
+    /// costs time and no safety.
+    pub fn finding(&self) -> &Finding {
+        let violated = |one: &&Judged| matches!(one.finding, Finding::Violated(_));
+        let unclear = |one: &&Judged| one.step != Step::Clocks && one.finding != Finding::Holds;
+        let told = self.judged.iter().find(violated).or_else(|| self.judged.iter().find(unclear));
+        told.map_or(&Finding::Holds, |one| &one.finding)
+    }
+}
+
+/// How much a probe may cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effort {
+    /// How many races are run. One finds a store that looks before it writes most of the time, not always.
+    pub races: u32,
+    /// How long it may take, in milliseconds, and the requests that are then under way. What is not done by then is unclear.
+    pub limit_ms: u64,
+    /// How long one request may take, in milliseconds.
+    pub timeout_ms: u64,
+}
+
+impl Effort {
+    /// For the start of a process: one race, and no more time than one renewal is given (S8).
+    pub fn at_start(config: &Config) -> Self {
+        let timeout_ms = config.request_timeout_ms;
+        Self { races: 1, limit_ms: 4 * timeout_ms, timeout_ms }
+    }
+
+    /// For somebody who wants to know.
+    pub fn thorough(races: u32) -> Self {
+        Self { races, limit_ms: THOROUGH_MS, timeout_ms: REQUEST_MS }
+    }
+}
+
 /// The key of the object for one probe, beside the lease's. Each probe has its own, so that two never meet.
 ///
 /// # Errors
 /// The host has no randomness.
 pub fn key<H: Host>(lockfile_path: &str, host: &H) -> Result<String, String> {
-    Ok([lockfile_path, ".probe-", &hex::encode(host.random()?)].concat())
+    Ok([lockfile_path, PROBE_MARK, &hex::encode(host.random()?)].concat())
 }
 
-/// Judges a store by an object at a [`key`] that nobody else uses; it stays there. Ends with the first violation, or
-/// where a step is so unclear that the next ones would have nothing to stand on.
+/// Judges a store by an object at a [`key`] that nobody else uses, and takes that object away again as well as it can.
+/// It makes 16 requests, 6 more for each further race, and one to clean up. `tell` hears each step when it is done.
+///
+/// It ends with the first violation, where a step gets no answer, and where a step is so unclear that the next ones
+/// would have nothing to stand on. Dropped, it leaves its object behind, as it does where the store forbids to delete.
 ///
 /// # Errors
 /// The host has no randomness.
@@ -92,12 +182,47 @@ pub async fn probe<S: Store, H: Host>(
     object: &S,
     host: &H,
     config: &Config,
-) -> Result<Vec<Judged>, String> {
-    let session = hex::encode(host.random()?);
-    let mut probe = Probe { object, host, config, session, judged: Vec::new() };
-    // Where it ends early, the findings say why.
-    let _ended = probe.run().await;
-    Ok(probe.judged)
+    effort: Effort,
+    mut tell: impl FnMut(&Judged),
+) -> Result<Report, String> {
+    let mut probe = Probe {
+        object,
+        host,
+        config,
+        session: hex::encode(host.random()?),
+        sequence: 0,
+        stored: None,
+        old: Version("\"d41d8cd98f00b204e9800998ecf8427e\"".to_owned()),
+        current: Version(String::new()),
+        facts: Facts::default(),
+        took_ms: 0,
+        offset: (i64::MIN, i64::MAX),
+        timeout_ms: effort.timeout_ms,
+        patient: true,
+    };
+    let until_ms = host.now().mono_ms.saturating_add(effort.limit_ms);
+    let mut judged = Vec::new();
+    for step in Step::ALL {
+        let races = if step == Step::Race { effort.races } else { 1 };
+        let finding = probe.take(step, races, until_ms).await;
+        // Nothing comes of a write that has not landed, and nothing of a store that says nothing.
+        let ends = match &finding {
+            Verdict(Finding::Holds, _) => false,
+            Verdict(Finding::Unclear(_), heard) => !heard || step.lands(),
+            Verdict(Finding::Violated(_), _) => true,
+        };
+        let one = Judged { step, finding: finding.0 };
+        tell(&one);
+        judged.push(one);
+        if ends {
+            break;
+        }
+    }
+    if probe.stored.is_some() && object.retire() {
+        // Best effort: what is left of it is in nobody's way.
+        probe.ask([(0, Operation::Read { unless: None })].into()).await;
+    }
+    Ok(Report { judged, offset: probe.offset() })
 }
 
 /// The violation among the findings, as the error that stops an elector: the store, the step, what it did.
@@ -109,170 +234,211 @@ pub fn violation<S: Store>(object: &S, judged: &[Judged]) -> Option<Fault> {
     })
 }
 
+/// A finding, and whether the store was heard.
+struct Verdict(Finding, bool);
+
 struct Probe<'a, S, H> {
     object: &'a S,
     host: &'a H,
     config: &'a Config,
     session: String,
-    judged: Vec<Judged>,
-}
-
-/// A probe ends before its last step.
-struct Ended;
-
-/// What the object holds.
-struct Stored {
-    /// The number of our write, `None` where there is no object.
-    sequence: Option<u64>,
-    version: Option<Version>,
+    /// Of the last write.
+    sequence: u64,
+    /// The write that is stored, as far as is known.
+    stored: Option<u64>,
+    /// A version that the object has no more, and the one that it has.
+    old: Version,
+    current: Version,
+    /// What the last reading told of time.
     facts: Facts,
+    /// How long ago the last write was sent when that came, by the clock that says more: one stands still in a suspend.
+    took_ms: u64,
+    /// Between what the store's clock is ahead of the own one.
+    offset: (i64, i64),
+    timeout_ms: u64,
+    /// Whether the store may still ask for time.
+    patient: bool,
 }
+
+type Asked<'a> = (u64, Pin<Box<dyn Future<Output = Answer> + 'a>>);
 
 impl<S: Store, H: Host> Probe<'_, S, H> {
-    async fn run(&mut self) -> Result<(), Ended> {
-        let nothing = Version("\"d41d8cd98f00b204e9800998ecf8427e\"".to_owned());
-        let broken = self.must_refuse(1, Condition::Match(nothing), None).await;
-        self.note(Step::UpdateOfNothing, broken)?;
-        let created = self.must_land(2, Condition::Absent).await;
-        let first = self.note_version(Step::Create, created)?;
-        let broken = self.must_refuse(3, Condition::Absent, Some(2)).await;
-        self.note(Step::CreateAgain, broken)?;
-        let updated = self.must_land(4, Condition::Match(first.clone())).await;
-        let second = self.note_version(Step::Update, updated)?;
-        let broken = self.must_refuse(5, Condition::Match(first), Some(4)).await;
-        self.note(Step::StaleUpdate, broken)?;
-        let sent_ms = self.host.now().mono_ms;
-        let (race, facts) = self.race(&second).await;
-        self.note(Step::Race, race)?;
-        let clocks = self.clocks(facts, sent_ms);
-        self.note(Step::Clocks, clocks)
-    }
-
-    fn note(&mut self, step: Step, finding: Finding) -> Result<(), Ended> {
-        let violated = matches!(finding, Finding::Violated(_));
-        self.judged.push(Judged { step, finding });
-        if violated { Err(Ended) } else { Ok(()) }
-    }
-
-    fn note_version(
-        &mut self,
-        step: Step,
-        landed: Result<Version, Finding>,
-    ) -> Result<Version, Ended> {
-        match landed {
-            Ok(version) => self.note(step, Finding::Holds).map(|()| version),
-            Err(finding) => {
-                self.judged.push(Judged { step, finding });
-                Err(Ended)
+    async fn take(&mut self, step: Step, times: u32, until_ms: u64) -> Verdict {
+        if step == Step::Clocks {
+            return Verdict(self.clocks(), true);
+        }
+        let mut left = times;
+        // Where the store asks for patience, that of the first try: its write may have landed.
+        let mut before = self.sequence;
+        loop {
+            if self.host.now().mono_ms >= until_ms {
+                return Verdict(
+                    Finding::Unclear("there was no time left for it".to_owned()),
+                    false,
+                );
             }
+            let condition = match step {
+                Step::Create | Step::CreateAgain => Condition::Absent,
+                Step::UpdateOfNothing | Step::StaleUpdate => Condition::Match(self.old.clone()),
+                _ => Condition::Match(self.current.clone()),
+            };
+            let racers = if step == Step::Race { RACERS } else { 1 };
+            let writes = (0..racers).map(|_| self.write(condition.clone())).collect();
+            let sent = self.host.now();
+            let written = self.ask(writes).await;
+            let mut read = self.ask([(0, Operation::Read { unless: None })].into()).await;
+            let (_, read) = read.pop().expect("each request has its answer");
+            let now = self.host.now();
+            let took_ms = now.mono_ms.saturating_sub(sent.mono_ms);
+            self.took_ms = took_ms.max(now.wall_ms.saturating_sub(sent.wall_ms));
+            let finding = self.judge(step, before, &written, &read);
+            let unheard = |answer: &Answer| matches!(answer.outcome, Outcome::Unknown { .. });
+            // SeaweedFS makes a bucket of the wrong name with the next write, so a reading that is refused ends it too.
+            let seen = matches!(read.outcome, Outcome::Found { .. } | Outcome::Missing);
+            let heard = seen && !written.iter().any(|(_, answer)| unheard(answer));
+            if finding == Finding::Holds {
+                left -= 1;
+                if left > 0 {
+                    before = self.sequence;
+                    continue;
+                }
+            } else if let Finding::Unclear(_) = finding
+                && self.patient
+                && (busy(&read) || written.iter().any(|(_, answer)| busy(answer)))
+            {
+                self.patient = false;
+                self.host.sleep(PATIENCE_MS).await;
+                continue;
+            }
+            self.patient = true;
+            return Verdict(finding, heard);
         }
     }
 
-    async fn write(&self, sequence: u64, condition: Condition) -> Outcome {
+    /// A write, and its number.
+    fn write(&mut self, condition: Condition) -> (u64, Operation) {
+        self.sequence += 1;
         let mut text = Writer::new();
         // To everybody else it is a released lease: nobody ever waits for a probe.
         text.text("leaderID", "probe").text("lastUpdated", "0001-01-01T00:00:00Z");
-        text.text("session", &self.session).number("sequence", sequence).number("term", 1);
-        let operation = Operation::Write { body: text.end().into_bytes(), condition };
-        let timeout_ms = self.config.request_timeout_ms;
-        perform_within(self.object, self.host, operation, timeout_ms).await.outcome
+        text.text("session", &self.session).number("sequence", self.sequence).number("term", 1);
+        (self.sequence, Operation::Write { body: text.end().into_bytes(), condition })
     }
 
-    /// What is stored, or why that cannot be told.
-    async fn read(&self) -> Result<Stored, String> {
-        let read = Operation::Read { unless: None };
-        let timeout_ms = self.config.request_timeout_ms;
-        let answer = perform_within(self.object, self.host, read, timeout_ms).await;
-        match answer.outcome {
-            Outcome::Missing => Ok(Stored { sequence: None, version: None, facts: answer.facts }),
+    /// Performs all at once.
+    async fn ask(&mut self, operations: Vec<(u64, Operation)>) -> Vec<(u64, Answer)> {
+        let sent_ms = self.host.now().wall_ms;
+        let (object, host, timeout_ms) = (self.object, self.host, self.timeout_ms);
+        let mut answers = Vec::new();
+        let mut asked: Vec<Asked<'_>> = Vec::new();
+        for (number, operation) in operations {
+            asked.push((number, Box::pin(perform_within(object, host, operation, timeout_ms))));
+        }
+        poll_fn(|context| {
+            asked.retain_mut(|(number, answer)| match answer.as_mut().poll(context) {
+                Poll::Pending => true,
+                Poll::Ready(answer) => {
+                    answers.push((*number, answer));
+                    false
+                }
+            });
+            if asked.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+        let now_ms = self.host.now().wall_ms;
+        for (_, answer) in &answers {
+            let Facts { date_ms: Some(date_ms), cached: false, .. } = answer.facts else {
+                continue;
+            };
+            let ahead_ms = |of_ms: u64| date_ms.wrapping_sub(of_ms) as i64;
+            let (least_ms, most_ms) = self.offset;
+            let most_ms = most_ms.min(ahead_ms(sent_ms) + SECOND_MS as i64);
+            self.offset = (least_ms.max(ahead_ms(now_ms)), most_ms);
+        }
+        answers
+    }
+
+    /// What a step has shown that made the writes after `before`.
+    fn judge(
+        &mut self,
+        step: Step,
+        before: u64,
+        written: &[(u64, Answer)],
+        read: &Answer,
+    ) -> Finding {
+        let accepted = |one: &&(u64, Answer)| matches!(one.1.outcome, Outcome::Written { .. });
+        let mut winners = written.iter().filter(accepted).map(|(number, _)| *number);
+        let (winner, second) = (winners.next(), winners.next());
+        if winner.is_some() && !step.lands() {
+            return violated("took a write whose condition did not hold");
+        }
+        let (found, version) = match &read.outcome {
+            Outcome::Missing => (None, None),
             Outcome::Found { version, reading: Reading::Lease(lease) }
                 if lease.session.as_ref() == Some(&self.session) =>
             {
-                let version = Some(version);
-                Ok(Stored { sequence: Some(lease.sequence), version, facts: answer.facts })
+                (Some(lease.sequence), Some(version))
             }
-            Outcome::Unknown { cause, .. } | Outcome::Rejected(cause) => Err(cause.message),
-            _ => Err("somebody else wrote the object of this probe".to_owned()),
+            Outcome::Unknown { cause, .. } | Outcome::Rejected(cause) => {
+                return Finding::Unclear(cause.message.clone());
+            }
+            _ => {
+                let why = "somebody else wrote the object of this probe";
+                return Finding::Unclear(why.to_owned());
+            }
+        };
+        self.facts = read.facts;
+        let stored = self.stored;
+        self.stored = found;
+        let new = found.is_some_and(|number| number > before);
+        if second.is_some() {
+            return violated("accepted several of five writes on one version");
         }
-    }
-
-    /// A write whose condition does not hold. `stored` is the write that must still be there.
-    async fn must_refuse(
-        &self,
-        sequence: u64,
-        condition: Condition,
-        stored: Option<u64>,
-    ) -> Finding {
-        let outcome = self.write(sequence, condition).await;
-        if matches!(outcome, Outcome::Written { .. }) {
-            return Finding::Violated(said("took a write whose condition did not hold"));
-        }
-        match self.read().await {
+        if new && !step.lands() {
             // Whatever it answered: this is what it did.
-            Ok(found) if found.sequence == Some(sequence) => {
-                Finding::Violated(said("refused a write and carried it out all the same"))
+            return violated("refused a write and carried it out all the same");
+        }
+        if winner.is_some() && !new {
+            return violated("does not show a write that it has just accepted");
+        }
+        if winner.is_some() && winner != found {
+            return violated("carried out two of five writes on one version");
+        }
+        if let Some(version) = version.filter(|_| new) {
+            self.old = core::mem::replace(&mut self.current, version.clone());
+            // Heard or not, a single one is there.
+            if winner.is_some() || step != Step::Race {
+                return Finding::Holds;
             }
-            Ok(found) if found.sequence == stored => match outcome {
-                Outcome::Refused => Finding::Holds,
-                other => Finding::Unclear(why(other)),
-            },
-            Ok(_) => Finding::Unclear("the object is not what it was before".to_owned()),
-            Err(why) => Finding::Unclear(why),
+        } else if found != stored {
+            return Finding::Unclear("the object is not what it was before".to_owned());
+        }
+        let outcome = &written[0].1.outcome;
+        match outcome {
+            Outcome::Refused if !step.lands() => Finding::Holds,
+            Outcome::Unknown { cause, .. } | Outcome::Rejected(cause) => {
+                Finding::Unclear(cause.message.clone())
+            }
+            _ => Finding::Unclear("the store refused it for once".to_owned()),
         }
     }
 
-    /// A write whose condition holds: its version.
-    async fn must_land(&self, sequence: u64, condition: Condition) -> Result<Version, Finding> {
-        let outcome = self.write(sequence, condition).await;
-        let found = self.read().await.map_err(Finding::Unclear)?;
-        match (found.version, outcome) {
-            (Some(version), _) if found.sequence == Some(sequence) => Ok(version),
-            (_, Outcome::Written { .. }) => Err(Finding::Violated(said(UNSEEN))),
-            (_, other) => Err(Finding::Unclear(why(other))),
-        }
-    }
-
-    async fn race(&self, version: &Version) -> (Finding, Facts) {
-        let write = |sequence| self.write(sequence, Condition::Match(version.clone()));
-        let (a, b, c, d, e) =
-            join5(pin!(write(6)), pin!(write(7)), pin!(write(8)), pin!(write(9)), pin!(write(10)))
-                .await;
-        let accepted = |(_, outcome): &(u64, Outcome)| matches!(outcome, Outcome::Written { .. });
-        let winners: Vec<u64> =
-            (6..).zip([a, b, c, d, e]).filter(accepted).map(|(sequence, _)| sequence).collect();
-        let found = match self.read().await {
-            Ok(found) => found,
-            Err(why) => return (Finding::Unclear(why), Facts::default()),
-        };
-        let finding = match (&winners[..], found.sequence) {
-            ([], _) => Finding::Unclear("none of five writes was accepted".to_owned()),
-            ([winner], Some(sequence)) if *winner == sequence => Finding::Holds,
-            ([_], Some(6..=10)) => {
-                Finding::Violated(said("carried out two of five writes on one version"))
-            }
-            ([_], _) => Finding::Violated(said(UNSEEN)),
-            _ => Finding::Violated(said("accepted several of five writes on one version")),
-        };
-        (finding, found.facts)
-    }
-
-    /// The age by the store's clocks of what was written after `sent_ms`, beside the own clock.
-    fn clocks(&self, facts: Facts, sent_ms: u64) -> Finding {
+    /// The age by the store's clocks of what was written a moment ago.
+    fn clocks(&self) -> Finding {
         let Facts {
             date_ms: Some(date_ms),
             last_modified_ms: Some(modified_ms),
             relayed: false,
             ..
-        } = facts
+        } = self.facts
         else {
             let unclear = "the answer has no time of the store's own; ages are watched instead";
             return Finding::Unclear(unclear.to_owned());
         };
         let skew_ms = self.config.store_skew_ms;
-        let took_ms = self.host.now().mono_ms.saturating_sub(sent_ms);
         let (ahead_ms, behind_ms) =
             (date_ms.saturating_sub(modified_ms), modified_ms.saturating_sub(date_ms));
-        let apart_ms = behind_ms.max(ahead_ms.saturating_sub(took_ms));
+        let apart_ms = behind_ms.max(ahead_ms.saturating_sub(self.took_ms));
         if apart_ms <= skew_ms + SECOND_MS {
             return Finding::Holds;
         }
@@ -281,15 +447,22 @@ impl<S: Store, H: Host> Probe<'_, S, H> {
         let to_do = "give every member a storeSkew that covers this, or use another store";
         Finding::Violated([&what.concat(), to_do].concat())
     }
-}
 
-fn said(what: &str) -> String {
-    ["it ", what, ", so two could lead; leases need a store that keeps conditional writes"].concat()
-}
-
-fn why(outcome: Outcome) -> String {
-    match outcome {
-        Outcome::Unknown { cause, .. } | Outcome::Rejected(cause) => cause.message,
-        _ => "the store refused it for once".to_owned(),
+    fn offset(&self) -> Option<Offset> {
+        let (least_ms, most_ms) = self.offset;
+        // Apart only if a clock was set meanwhile.
+        (least_ms > i64::MIN && least_ms <= most_ms).then(|| Offset {
+            ms: least_ms.midpoint(most_ms),
+            error_ms: most_ms.abs_diff(least_ms).div_ceil(2),
+        })
     }
+}
+
+fn busy(answer: &Answer) -> bool {
+    matches!(&answer.outcome, Outcome::Unknown { cause, .. } if cause.kind == FaultKind::Unavailable)
+}
+
+fn violated(what: &str) -> Finding {
+    let rest = ", so two could lead; leases need a store that keeps conditional writes";
+    Finding::Violated(["it ", what, rest].concat())
 }

@@ -57,6 +57,11 @@ pub trait Protocol {
         Answer::rejected(fault)
     }
 
+    /// As [`Store::retire`](crate::store::Store::retire).
+    fn retire(&self) -> bool {
+        false
+    }
+
     /// The name for errors and status, such as `S3 bucket "jobs" at https://…`. No secret is in it.
     fn describe(&self) -> String;
 }

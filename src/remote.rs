@@ -138,6 +138,10 @@ impl<W: Protocol, H: Host, P: Provide> Store for Remote<W, H, P> {
         perform(&self.protocol, &self.host, &self.provider, operation).await
     }
 
+    fn retire(&self) -> bool {
+        self.protocol.retire()
+    }
+
     fn describe(&self) -> String {
         self.protocol.describe()
     }

@@ -153,8 +153,23 @@ pub struct Answer {
 pub trait Store {
     /// Performs one operation.
     async fn perform(&self, operation: Operation) -> Answer;
+    /// Has the next read take the record away, if it is a [probe](crate::store::is_probe)'s; false where that cannot be done,
+    /// above all for every lease (S3).
+    fn retire(&self) -> bool {
+        false
+    }
+
     /// The name for errors and status, such as `S3 bucket "jobs" at https://…`. No secret is in it.
     fn describe(&self) -> String;
+}
+
+/// What marks the key of an object that a probe makes, before 32 hex digits.
+pub const PROBE_MARK: &str = ".probe-";
+
+/// Whether a key is that of a probe's object.
+pub fn is_probe(key: &str) -> bool {
+    let digits = |name: &str| name.len() == 32 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+    key.rsplit_once(PROBE_MARK).is_some_and(|(_, name)| digits(name))
 }
 
 impl Answer {

@@ -61,9 +61,18 @@ fn probe_config() -> Config {
 async fn c26_a_real_bucket_passes_the_probe() {
     let (host, config) = (native(), probe_config());
     let key = probe::key(&config.lockfile_path, &host).expect("the system has randomness");
-    let judged = probe::probe(&place(&key), &host, &config).await.expect("randomness");
+    let effort = probe::Effort::thorough(5);
+    let (object, mut told) = (place(&key), 0);
+    let report =
+        probe::probe(&object, &host, &config, effort, |_| told += 1).await.expect("randomness");
     let holds = |judged: &probe::Judged| judged.finding == probe::Finding::Holds;
-    assert!(judged.len() == 7 && judged.iter().all(holds), "{judged:?}");
+    assert!(report.judged.len() == 7 && report.judged.iter().all(holds), "{report:?}");
+    assert_eq!(told, 7);
+    // The store is on this machine.
+    let offset = report.offset.expect("it tells the time");
+    assert!(offset.ms.unsigned_abs() <= offset.error_ms, "{offset:?}");
+    let left = place(&key).perform(Operation::Read { unless: None }).await.outcome;
+    assert_eq!(left, Outcome::Missing, "nothing is left of it");
 }
 
 /// What a proxy is that knows the credentials, drops the conditions and signs anew.
@@ -109,7 +118,9 @@ async fn c09_c26_a_real_bucket_behind_a_proxy_that_drops_the_conditions_is_refus
     let (host, config) = (Dropping(native()), probe_config());
     let key = probe::key(&config.lockfile_path, &host).expect("the system has randomness");
     let object = S3Store::from_vars(variable, &key, Dropping(native())).expect("a store is named");
-    let judged = probe::probe(&object, &host, &config).await.expect("randomness");
+    let effort = probe::Effort::at_start(&config);
+    let report = probe::probe(&object, &host, &config, effort, |_| {}).await.expect("randomness");
+    let judged = report.judged;
     let fault = probe::violation(&object, &judged).expect("it lets two lead");
     assert_eq!(judged.last().map(|judged| judged.step), Some(probe::Step::UpdateOfNothing));
     let named = "probe step \"update of an absent object\": it took a write";

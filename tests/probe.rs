@@ -10,23 +10,18 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use edgelect::clock::Now;
-use edgelect::probe::{Finding, Judged, Step, key, probe, violation};
+use edgelect::probe::{Effort, Finding, Judged, Offset, Report, Step, key, probe, violation};
+use edgelect::protocol::Protocol;
 use edgelect::request::{Request, Response};
 use edgelect::store::memory::Memory;
-use edgelect::store::{Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome};
-use edgelect::{Host, Store};
-use futures::executor::block_on;
+use edgelect::store::s3::S3;
+use edgelect::store::{Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, is_probe};
+use edgelect::{Credentials, Host, S3Config, Store};
+use futures::executor::LocalPool;
 use virtual_time::{Virtual, config};
 
-const STEPS: [Step; 7] = [
-    Step::UpdateOfNothing,
-    Step::Create,
-    Step::CreateAgain,
-    Step::Update,
-    Step::StaleUpdate,
-    Step::Race,
-    Step::Clocks,
-];
+/// Longer than any probe here takes.
+const LIMIT_MS: u64 = 60_000;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Manner {
@@ -45,6 +40,16 @@ enum Manner {
     /// The operation of this number is carried out or not, and nobody hears of it.
     LosesOne(u32, bool),
     Denies,
+    /// So many operations are put off, without an effect, from the one of this number on.
+    AsksForPatience(u32, u32),
+    /// No operation has an answer.
+    IsSilent,
+    /// The store's clock is ahead by so much.
+    IsAhead(u64),
+    /// The wall clock moves on by so much before each answer: the machine was suspended.
+    Suspends(u64),
+    /// Looks before it writes, but in the race of this number.
+    LooksBeforeItWritesInRace(u32),
 }
 
 struct Stand {
@@ -52,6 +57,8 @@ struct Stand {
     host: Virtual,
     memory: Memory,
     operations: Cell<u32>,
+    retired: Cell<bool>,
+    deleted: Cell<bool>,
 }
 
 impl Stand {
@@ -59,11 +66,28 @@ impl Stand {
         let host = Virtual::default();
         let clock = host.clone();
         let memory = Memory::new(move || clock.now().wall_ms);
-        Self { manner, host, memory, operations: Cell::new(0) }
+        let (operations, retired, deleted) = Default::default();
+        Self { manner, host, memory, operations, retired, deleted }
+    }
+
+    fn report(&self, effort: Effort) -> Report {
+        let (mut pool, config, ended) = (LocalPool::new(), config(), Cell::new(None));
+        let probing = async {
+            ended.set(Some(probe(self, &self.host, &config, effort, |_| {}).await));
+        };
+        let mut probing = Box::pin(probing);
+        for _ in 0..LIMIT_MS / 10 {
+            let mut once = poll_fn(|context| Poll::Ready(probing.as_mut().poll(context)));
+            if pool.run_until(&mut once).is_ready() {
+                return ended.take().expect("it has ended").expect("this host has randomness");
+            }
+            self.host.pass(&mut pool, 10);
+        }
+        panic!("{:?}: the probe does not end", self.manner)
     }
 
     fn judged(&self) -> Vec<Judged> {
-        block_on(probe(self, &self.host, &config())).expect("this host has randomness")
+        self.report(Effort::at_start(&config())).judged
     }
 
     /// Writes without a condition, and says what a store says that has kept it.
@@ -87,7 +111,12 @@ impl Stand {
                 self.overwrite(body).await;
                 return Some(Outcome::Refused);
             }
-            Manner::LooksBeforeItWrites => {
+            Manner::LooksBeforeItWritesInRace(race)
+                if self.operations.get() < 11 + 6 * (race - 1) =>
+            {
+                false
+            }
+            Manner::LooksBeforeItWrites | Manner::LooksBeforeItWritesInRace(_) => {
                 let unless = match condition {
                     Condition::Match(version) => version.clone(),
                     Condition::Absent => return None,
@@ -124,7 +153,12 @@ impl Store for Stand {
                 let outcome = Outcome::Unknown { retry_after_ms: None, cause };
                 return Answer { outcome, facts: Facts::default() };
             }
+            Manner::AsksForPatience(from, times) if (from..from + times).contains(&number) => {
+                return Answer::unknown(cause(FaultKind::Unavailable));
+            }
+            Manner::IsSilent => std::future::pending().await,
             Manner::IsSlow(ms) => self.host.now_ms.set(self.host.now_ms.get() + ms),
+            Manner::Suspends(ms) => self.host.stepped_ms.set(self.host.stepped_ms.get() + ms),
             _ => {}
         }
         if let Operation::Write { body, condition } = &operation
@@ -132,13 +166,26 @@ impl Store for Stand {
         {
             return Answer { outcome, facts: Facts::default() };
         }
+        if self.retired.get() {
+            self.deleted.set(true);
+            self.memory.overwrite(None);
+        }
         let mut answer = self.memory.perform(operation).await;
+        if let Manner::IsAhead(ms) = self.manner {
+            answer.facts.date_ms = answer.facts.date_ms.map(|now_ms| now_ms + ms);
+            answer.facts.last_modified_ms = answer.facts.last_modified_ms.map(|at_ms| at_ms + ms);
+        }
         if let Manner::TellsDate(shift_ms) = self.manner {
             answer.facts.date_ms =
                 answer.facts.date_ms.and_then(|ms| ms.checked_add_signed(shift_ms));
         }
         answer.facts.relayed = self.manner == Manner::Relays;
         answer
+    }
+
+    fn retire(&self) -> bool {
+        self.retired.set(true);
+        true
     }
 
     fn describe(&self) -> String {
@@ -174,7 +221,7 @@ fn refused_at(manner: Manner) -> Option<Step> {
 fn an_honest_store_passes_every_step() {
     let stand = Stand::new(Manner::Honest);
     let judged = stand.judged();
-    let holds = STEPS.map(|step| Judged { step, finding: Finding::Holds });
+    let holds = Step::ALL.map(|step| Judged { step, finding: Finding::Holds });
     assert_eq!(judged, holds);
     assert_eq!(violation(&stand, &judged), None);
 }
@@ -225,8 +272,124 @@ fn c26_an_unclear_answer_is_no_violation() {
         let unclear = |judged: &Judged| matches!(judged.finding, Finding::Unclear(_));
         (judged.len(), judged.iter().filter(|judged| unclear(judged)).count())
     };
-    assert_eq!(steps(Manner::Denies), (2, 2), "without a create there is nothing to stand on");
+    assert_eq!(steps(Manner::Denies), (1, 1), "without a reading there is nothing to stand on");
     assert_eq!(steps(Manner::Relays), (7, 1), "only the clocks cannot be told");
+}
+
+#[test]
+fn c26_a_racy_store_is_found_by_the_first_race_that_shows_it() {
+    let found = |races| {
+        let stand = Stand::new(Manner::LooksBeforeItWritesInRace(3));
+        let report = stand.report(Effort::thorough(races));
+        (violation(&stand, &report.judged).is_some(), stand.operations.get())
+    };
+    assert_eq!(found(2), (false, 10 + 2 * 6 + 1));
+    assert_eq!(found(3), (true, 10 + 3 * 6 + 1));
+    assert_eq!(found(50), (true, 10 + 3 * 6 + 1), "it ends there");
+}
+
+#[test]
+fn c26_a_store_that_asks_for_patience_gets_it_once_in_each_step() {
+    for number in 0..10 {
+        let judged = Stand::new(Manner::AsksForPatience(number, 1)).judged();
+        assert!(judged.iter().all(|one| one.finding == Finding::Holds), "{number}: {judged:?}");
+    }
+    let stand = Stand::new(Manner::AsksForPatience(0, 100));
+    let judged = stand.judged();
+    assert_eq!(judged, [Judged { step: Step::UpdateOfNothing, finding: unclear("what happened") }]);
+    assert_eq!(stand.operations.get(), 4, "a write and a reading, and both again");
+    assert!(!stand.deleted.get(), "there is nothing to clean up");
+}
+
+fn unclear(why: &str) -> Finding {
+    Finding::Unclear(why.to_owned())
+}
+
+#[test]
+fn c26_a_store_that_says_nothing_delays_a_start_by_two_requests() {
+    let stand = Stand::new(Manner::IsSilent);
+    let report = stand.report(Effort::at_start(&config()));
+    assert_eq!(report.judged.len(), 1);
+    assert_eq!(report.offset, None);
+    assert!(matches!(report.finding(), Finding::Unclear(_)));
+    let took_ms = stand.host.now().mono_ms;
+    assert!(took_ms <= 2 * config().request_timeout_ms + 20, "{took_ms} ms");
+}
+
+#[test]
+fn c26_a_slow_store_delays_a_start_by_five_requests_at_most() {
+    for each_ms in [100, 500, 1_000, 1_700] {
+        let stand = Stand::new(Manner::IsSlow(each_ms));
+        let report = stand.report(Effort::at_start(&config()));
+        let took_ms = stand.host.now().mono_ms;
+        // What was under way, and its removal.
+        let limit_ms = 4 * config().request_timeout_ms + 3 * each_ms;
+        assert!(took_ms <= limit_ms + 5 * each_ms, "{each_ms}: {took_ms} ms");
+        assert_eq!(violation(&stand, &report.judged), None);
+        let late = report.judged.last().map(|one| one.finding.clone());
+        let expected =
+            if each_ms <= 500 { Finding::Holds } else { unclear("there was no time left for it") };
+        assert_eq!(late, Some(expected), "{each_ms}");
+    }
+}
+
+#[test]
+fn c26_the_object_of_a_probe_is_taken_away_whatever_it_found() {
+    for manner in [Manner::Honest, Manner::IgnoresConditions, Manner::LooksBeforeItWrites] {
+        let stand = Stand::new(manner);
+        stand.judged();
+        if manner == Manner::IgnoresConditions {
+            continue;
+        }
+        assert!(stand.deleted.get(), "{manner:?}");
+        assert_eq!(stand.memory.body(), None, "{manner:?}");
+    }
+}
+
+#[test]
+fn c26_a_suspended_machine_is_no_skew_of_the_store() {
+    assert_eq!(refused_at(Manner::Suspends(3_600_000)), None);
+}
+
+#[test]
+fn the_stores_clock_is_told_as_well_as_its_answers_tell_it() {
+    for ahead_ms in [0, 1_000, 7_000] {
+        let report = Stand::new(Manner::IsAhead(ahead_ms)).report(Effort::thorough(1));
+        let Some(Offset { ms, error_ms }) = report.offset else { panic!("{report:?}") };
+        assert!(ms.abs_diff(ahead_ms as i64) <= error_ms, "{ahead_ms}: {ms} within {error_ms}");
+        assert!(error_ms <= 500, "{error_ms}");
+        assert_eq!(report.finding(), &Finding::Holds);
+    }
+    let report = Stand::new(Manner::Relays).report(Effort::thorough(1));
+    assert_eq!(report.finding(), &Finding::Holds, "without times of its own ages are watched");
+}
+
+#[test]
+fn only_the_key_of_a_probe_is_one() {
+    let key = key("jobs/leader.json", &Virtual::default()).expect("randomness");
+    assert!(is_probe(&key), "{key}");
+    for key in ["jobs/leader.json", "leader.probe-", "leader.probe-1", ".probe-/leader.json"] {
+        assert!(!is_probe(key), "{key}");
+    }
+}
+
+#[test]
+fn s3_no_object_but_a_probes_can_be_deleted() {
+    let probed = key("jobs/leader.json", &Virtual::default()).expect("randomness");
+    for (key, method) in [("jobs/leader.json".to_owned(), "GET"), (probed, "DELETE")] {
+        let config = S3Config { bucket: "jobs".to_owned(), key, ..S3Config::default() };
+        let s3 = S3::new(config).expect("a fine configuration");
+        assert_eq!(Protocol::retire(&s3), method == "DELETE");
+        let secret = |text: &str| text.to_owned();
+        let credentials = Credentials {
+            access_key_id: secret("id"),
+            secret_access_key: secret("secret"),
+            session_token: None,
+        };
+        let mut exchange = s3.begin(Operation::Read { unless: None });
+        let request = exchange.request(&s3, &credentials, 1_795_000_000_000).expect("signed");
+        assert_eq!(request.method, method);
+    }
 }
 
 #[test]

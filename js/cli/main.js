@@ -4,8 +4,9 @@ import fs from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
 import { demo } from './demo.js';
+import { doctor } from './doctor.js';
 
-const COMMANDS = [demo];
+const COMMANDS = [demo, doctor];
 // Both stand as deep in the package as this file does once it is built.
 const README = fileURLToPath(new URL('../../README.md', import.meta.url));
 const { version } = JSON.parse(fs.readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
@@ -20,6 +21,7 @@ const program = new Command('edgelect')
   .addHelpText('after', `
 Example:
   npx edgelect demo     a crash, a resignation and a late write, in five seconds
+  npx edgelect doctor   whether your bucket may be trusted with leases
 
 edgelect COMMAND --help says more about one command.
 Read on: ${README}`);

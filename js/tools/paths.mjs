@@ -18,3 +18,7 @@ export const SEAWEED = inRoot(`.tools/seaweed-${SEAWEED_VERSION}/bin/weed`);
 export const MINISTACK_VERSION = '1.5.33';
 /** The folder of its Python packages. */
 export const MINISTACK = inRoot(`.tools/ministack-${MINISTACK_VERSION}`);
+
+export const MOTO_VERSION = '5.2.5';
+/** The folder of its Python packages. */
+export const MOTO = inRoot(`.tools/moto-${MOTO_VERSION}`);

@@ -20,7 +20,7 @@
 pub(in crate::store) mod address;
 pub(in crate::store) mod document;
 
-use core::cell::RefCell;
+use core::cell::{Cell, RefCell};
 
 use self::address::Address;
 pub use self::address::S3Config;
@@ -37,7 +37,7 @@ use crate::request::Request;
 pub use crate::request::{Body, Response};
 use crate::sigv4::{self, Credentials, KeyCache, SignError};
 use crate::store::{
-    Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Version, heard,
+    Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Version, heard, is_probe,
 };
 
 /// How many redirects one exchange follows.
@@ -100,6 +100,8 @@ pub struct S3 {
     format: Format,
     /// Whether the host follows from the region, because no endpoint was given.
     by_region: bool,
+    /// Whether a read is a DELETE: of a probe's object that is done with.
+    retired: Cell<bool>,
     learned: RefCell<Learned>,
 }
 
@@ -155,6 +157,7 @@ impl S3 {
             key: config.key,
             format: config.format,
             by_region: checked.by_region,
+            retired: Cell::default(),
             learned: RefCell::new(Learned {
                 address: checked.address,
                 region: checked.region,
@@ -177,6 +180,7 @@ impl S3 {
             key: key.to_owned(),
             format: Format::Native,
             by_region: self.by_region,
+            retired: Cell::default(),
             learned: RefCell::new(Learned {
                 address: learned.address.clone(),
                 region: learned.region.clone(),
@@ -238,6 +242,11 @@ impl Protocol for S3 {
         Answer::unknown(cause)
     }
 
+    fn retire(&self) -> bool {
+        self.retired.set(is_probe(&self.key));
+        self.retired.get()
+    }
+
     fn describe(&self) -> String {
         self.describe()
     }
@@ -268,6 +277,7 @@ impl Exchange {
         let url = address.url(&s3.bucket, &s3.encoded_key);
         // The condition's name, and the version that it names; without one it is `*`.
         let (method, condition) = match &self.operation {
+            Operation::Read { .. } if s3.retired.get() => ("DELETE", None),
             Operation::Read { unless: None } => ("GET", None),
             Operation::Read { unless: Some(known) } => {
                 ("GET", Some(("if-none-match", Some(known))))

@@ -123,6 +123,16 @@ test('questions from peers cost one read, however many come and whatever it brin
   await proxy.close();
 });
 
+test('a tick asks for the lease object alone: no probe', async () => {
+  const group = await newGroup();
+  const proxy = await startProxy(bucketOptions.endpoint);
+  const worker = await isolate({ ...group, EDGELECT_ENDPOINT: proxy.endpoint });
+  await worker.tick();
+  assert.ok(proxy.seen.length > 2);
+  for (const { url } of proxy.seen) assert.equal(url, `/${bucketOptions.bucket}/${group.EDGELECT_LOCKFILE_PATH}`);
+  await proxy.close();
+});
+
 test('an answer out of a cache proves no leader', async () => {
   const group = await newGroup();
   const proxy = await startProxy(bucketOptions.endpoint);

@@ -1,0 +1,260 @@
+// The probe on real stores and on ones that lie or can't be judged: as a call, at a start, and as `edgelect doctor`.
+import assert from 'node:assert/strict';
+import { execFile, spawn } from 'node:child_process';
+import fs from 'node:fs';
+import { after, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { AwsClient } from 'aws4fetch';
+import { Elector, MemoryStorage, S3Storage } from 'edgelect';
+import { startMinistack } from '../../js/tools/ministack.mjs';
+import { MINISTACK, NODE_24, inRoot } from '../../js/tools/paths.mjs';
+import { bucketOptions, credentials, freshKey, getObject } from './bucket.mjs';
+import { startDropping } from './dropping.mjs';
+import { startFolder } from './folder.mjs';
+import { startLiar } from './liar.mjs';
+import { startProxy } from './proxy.mjs';
+
+const STEPS = ['update of an absent object', 'create', 'create again', 'update', 'update with a stale version', 'race', 'clocks'];
+/** Requests of a probe with one race: ten for the steps before it, six for the race, one to clean up. */
+const REQUESTS = 17;
+// Of 600 probes of stores that look before they write, 598 found it in the first race and two in the second.
+const RACES = 10;
+const LOCAL = { bucket: 'jobs', region: 'us-east-1', credentials: { accessKeyId: 'the-id', secretAccessKey: 'the-secret' } };
+const closing = [];
+after(() => Promise.all(closing.map((close) => close())));
+
+const kept = async (starting) => {
+  const server = await starting;
+  closing.push(() => server.close());
+  return server;
+};
+
+const over = (options, more = {}) =>
+  new Elector({ storage: new S3Storage({ ...LOCAL, ...options }), lockfilePath: freshKey('doctor'), leaderTimeout: 3_000, ...more });
+
+const findings = ({ steps }) => steps.map(({ step, finding }) => `${step}: ${finding}`);
+const ALL_HOLD = STEPS.map((step) => `${step}: holds`);
+const CLOCKS_UNCLEAR = [...ALL_HOLD.slice(0, -1), 'clocks: unclear'];
+
+/** Runs the command with these variables and no others of its kind. */
+const command = (args, variables) =>
+  new Promise((resolve) => {
+    const clean = Object.entries(process.env).filter(([name]) => !/^(EDGELECT|AWS)_/.test(name));
+    const options = { env: { ...Object.fromEntries(clean), ...variables }, timeout: 60_000 };
+    execFile(process.execPath, [inRoot('js/dist/cli.js'), 'doctor', ...args], options, (error, stdout, stderr) => {
+      resolve({ code: error ? error.code : 0, stdout, stderr });
+    });
+  });
+
+const secrets = ({ accessKeyId, secretAccessKey }) => ({ EDGELECT_ACCESS_KEY_ID: accessKeyId, EDGELECT_SECRET_ACCESS_KEY: secretAccessKey });
+
+test('c26 SeaweedFS is accepted, its clock is this machine\'s, and nothing is left of the probe', async () => {
+  const proxy = await kept(startProxy(bucketOptions.endpoint));
+  const lockfilePath = freshKey('doctor');
+  const heard = [];
+  const diagnosis = await over({ ...bucketOptions, endpoint: proxy.endpoint }, { lockfilePath })
+    .doctor({ races: 3, onStep: (step) => heard.push(step) });
+  assert.deepEqual(findings(diagnosis), ALL_HOLD);
+  assert.deepEqual(heard, diagnosis.steps);
+  assert.equal(diagnosis.finding, 'holds');
+  assert.equal(diagnosis.store, `S3 bucket "${bucketOptions.bucket}" at ${proxy.endpoint}`);
+  assert.ok(diagnosis.clockError <= 500 && Math.abs(diagnosis.clockOffset) <= diagnosis.clockError, JSON.stringify(diagnosis));
+  assert.equal(proxy.seen.length, REQUESTS + 2 * 6);
+  const keys = new Set(proxy.seen.map(({ url }) => url));
+  assert.equal(keys.size, 1, 'one object, and not the lease');
+  const [key] = keys;
+  assert.ok(new RegExp(`/${lockfilePath}\\.probe-[0-9a-f]{32}$`).test(key), key);
+  assert.equal(await getObject(key.split('/').slice(2).join('/')), null);
+});
+
+test('c26 the probes of two electors do not meet', async () => {
+  const proxy = await kept(startProxy(bucketOptions.endpoint));
+  const lockfilePath = freshKey('doctor');
+  const all = await Promise.all([1, 2, 3].map(() => over({ ...bucketOptions, endpoint: proxy.endpoint }, { lockfilePath }).doctor({ races: 1 })));
+  for (const diagnosis of all) assert.deepEqual(findings(diagnosis), ALL_HOLD);
+  assert.equal(new Set(proxy.seen.map(({ url }) => url)).size, 3);
+});
+
+test('c09 c26 a proxy that drops the conditions is refused, and an elector over it does not lead', async () => {
+  const proxy = await kept(startDropping(bucketOptions.endpoint, credentials));
+  const elector = over({ ...bucketOptions, endpoint: proxy.endpoint });
+  const diagnosis = await elector.doctor();
+  assert.deepEqual(findings(diagnosis), ['update of an absent object: violated']);
+  assert.equal(diagnosis.finding, 'violated');
+  const message = `S3 bucket "${bucketOptions.bucket}" at ${proxy.endpoint}: probe step "update of an absent object": `
+    + 'it took a write whose condition did not hold, so two could lead; leases need a store that keeps conditional writes';
+  await assert.rejects(elector.lead(() => assert.fail('it leads')), { name: 'EdgelectError', code: 'EDGELECT_STORE', message });
+  await elector.start();
+  await assert.rejects(elector.waitForLeadership(), { code: 'EDGELECT_STORE', message });
+  assert.equal(elector.status().error, message);
+  assert.equal(elector.status().role, 'stopped');
+  await elector.stop();
+});
+
+test('c26 with `probe: false` nobody asks, whatever the store does', async () => {
+  const liar = await kept(startLiar('racy'));
+  const elector = over({ endpoint: liar.endpoint }, { probe: false });
+  assert.ok((await elector.lead(({ token }) => token)) > 0);
+  assert.equal(liar.seen.filter(({ url }) => url.includes('.probe-')).length, 0);
+  assert.throws(() => over({ endpoint: liar.endpoint }, { probe: 'no' }), { code: 'EDGELECT_CONFIG', field: 'probe' });
+});
+
+for (const [name, start] of [['in memory', () => startLiar('racy')], ['over a folder', startFolder]]) {
+  test(`c26 a store ${name} that looks before it writes is refused within ${RACES} races`, async () => {
+    const store = await kept(start());
+    const diagnosis = await over({ endpoint: store.endpoint }).doctor({ races: RACES });
+    assert.equal(diagnosis.finding, 'violated', JSON.stringify(diagnosis));
+    assert.equal(diagnosis.steps.at(-1).step, 'race');
+    assert.match(diagnosis.steps.at(-1).why, /of five writes on one version, so two could lead/);
+  });
+}
+
+test('c26 R2 as Wrangler has it locally is accepted by its S3 endpoint, without times of its own', async () => {
+  const { accessKeyId, secretAccessKey } = LOCAL.credentials;
+  const file = fileURLToPath(new URL('./local-r2.mjs', import.meta.url));
+  const child = spawn(NODE_24, [file, LOCAL.bucket, accessKeyId, secretAccessKey], { stdio: ['pipe', 'pipe', 'inherit'] });
+  closing.push(() => child.stdin.end());
+  const [line] = await new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('exit', (code) => reject(new Error(`it ended with ${code}`)));
+    child.stdout.once('data', (data) => resolve(String(data).split('\n')));
+  });
+  const diagnosis = await over({ endpoint: line, region: 'auto' }).doctor({ races: 3 });
+  assert.deepEqual(findings(diagnosis), CLOCKS_UNCLEAR, JSON.stringify(diagnosis));
+  assert.deepEqual([diagnosis.finding, diagnosis.clockOffset, diagnosis.clockError], ['holds', null, null]);
+});
+
+test('c26 ministack\'s S3 is accepted', { skip: !fs.existsSync(MINISTACK) && 'ministack is not installed' }, async () => {
+  const { endpoint, accessKeyId, secretAccessKey, stop } = await startMinistack();
+  closing.push(stop);
+  const client = new AwsClient({ accessKeyId, secretAccessKey, service: 's3', region: 'us-east-1', retries: 0 });
+  assert.equal((await client.fetch(`${endpoint}/jobs`, { method: 'PUT' })).status, 200);
+  const diagnosis = await over({ endpoint, credentials: { accessKeyId, secretAccessKey } }).doctor({ races: 3 });
+  assert.equal(diagnosis.finding, 'holds', JSON.stringify(diagnosis));
+});
+
+test('c26 a storage of one\'s own can be judged too', async () => {
+  const elector = new Elector({ storage: new MemoryStorage(), lockfilePath: 'leader.json' });
+  assert.deepEqual(findings(await elector.doctor({ races: 2 })), ALL_HOLD);
+  const storage = new MemoryStorage();
+  const lying = { get: (key) => storage.get(key), putIfMatch: (key, body) => storage.putIfMatch(key, body, storage.get(key)?.etag ?? null) };
+  const diagnosis = await new Elector({ storage: lying, lockfilePath: 'leader.json' }).doctor();
+  assert.deepEqual(findings(diagnosis), ['update of an absent object: violated']);
+});
+
+for (const [manner, steps, why] of [
+  ['unwell', ['update of an absent object: unclear'], /503 ServiceUnavailable/],
+  ['forbids', ['update of an absent object: unclear', 'create: unclear'], /403 AccessDenied/],
+]) {
+  test(`c26 a store that ${manner === 'unwell' ? 'is unwell' : 'forbids the probe'} is unclear, and no violation`, async () => {
+    const store = await kept(startLiar(manner));
+    const diagnosis = await over({ endpoint: store.endpoint }).doctor();
+    assert.deepEqual([findings(diagnosis), diagnosis.finding], [steps, 'unclear']);
+    assert.match(diagnosis.steps.at(-1).why, why);
+    assert.equal(store.seen.filter(({ method }) => method === 'DELETE').length, 0, 'there is nothing to clean up');
+  });
+}
+
+test('c16 c26 without the right to list the probe asks for it', async () => {
+  const store = await kept(startLiar('lists'));
+  const diagnosis = await over({ endpoint: store.endpoint }).doctor({ races: 1 });
+  assert.deepEqual(findings(diagnosis), ['update of an absent object: unclear']);
+  assert.match(diagnosis.steps[0].why, /s3:ListBucket/);
+  assert.equal(diagnosis.finding, 'unclear');
+});
+
+test('c26 a store that says nothing delays a start by two requests, and a stop ends the probe at once', async () => {
+  const store = await kept(startLiar('silent'));
+  const elector = over({ endpoint: store.endpoint });
+  const { requestTimeout } = elector.config;
+  const startMs = performance.now();
+  await elector.start();
+  const own = () => store.seen.filter(({ url }) => !url.includes('.probe-'));
+  while (own().length === 0) {
+    assert.ok(performance.now() - startMs < 2 * requestTimeout + 2_000, 'the elector itself asks');
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  assert.equal(store.seen.length - own().length, 2);
+  await elector.stop();
+  await elector.start();
+  const stopMs = performance.now();
+  await elector.stop();
+  assert.ok(performance.now() - stopMs < requestTimeout, 'the answer of the probe was not waited for');
+  assert.equal(elector.status().role, 'stopped');
+});
+
+test('a start asks 17 times before it claims; a slot, `sustain` and a storage of one\'s own ask nothing', async () => {
+  const proxy = await kept(startProxy(bucketOptions.endpoint));
+  const probes = () => proxy.count('PUT', '.probe-') + proxy.count('GET', '.probe-') + proxy.count('DELETE', '.probe-');
+  const made = (more) => over({ ...bucketOptions, endpoint: proxy.endpoint }, more);
+  await made({ leaderTimeout: 15_000, sustain: 57_000 }).start({ signal: AbortSignal.timeout(500) });
+  const elector = made();
+  await elector.init();
+  await elector.runScheduled(Date.now(), () => {});
+  assert.ok(proxy.seen.length > 0);
+  assert.equal(probes(), 0);
+  await made().lead(() => {});
+  assert.equal(probes(), REQUESTS);
+  const first = proxy.seen.findIndex(({ url }) => url.includes('.probe-'));
+  const after = proxy.seen.slice(first).map(({ url }) => url.includes('.probe-'));
+  assert.ok(after.lastIndexOf(true) < after.indexOf(false), 'nothing is asked of the lease before the probe has ended');
+});
+
+test('a bucket that does not exist is not made by the probe', async () => {
+  const proxy = await kept(startProxy(bucketOptions.endpoint));
+  const elector = over({ ...bucketOptions, endpoint: proxy.endpoint, bucket: 'there-is-no-such-bucket' });
+  for (const _again of [1, 2]) {
+    const diagnosis = await elector.doctor();
+    assert.deepEqual(findings(diagnosis), ['update of an absent object: unclear']);
+    assert.match(diagnosis.steps[0].why, /404 NoSuchBucket: create the bucket, or correct its name/);
+  }
+  assert.equal(proxy.seen.length, 4);
+});
+
+test('bad options of `doctor` are named, and a signal ends it', async () => {
+  const store = await kept(startLiar('silent'));
+  const elector = over({ endpoint: store.endpoint });
+  for (const [options, field] of [[{ races: 0 }, 'races'], [{ races: 1.5 }, 'races'], [{ onStep: 1 }, 'onStep'], [{ signal: 1 }, 'signal']]) {
+    await assert.rejects(elector.doctor(options), { code: 'EDGELECT_CONFIG', field });
+  }
+  await assert.rejects(elector.doctor({ signal: AbortSignal.timeout(100) }), { name: 'TimeoutError' });
+});
+
+test('edgelect doctor tells each step and the clock, and its exit code is the finding', async () => {
+  const flags = ['--endpoint', bucketOptions.endpoint, '--bucket', bucketOptions.bucket, '--region', 'us-east-1', '--path-style'];
+  const fine = await command([...flags, '--races', '2', '--lockfile-path', freshKey('doctor')], secrets(credentials));
+  assert.equal(fine.code, 0, fine.stdout + fine.stderr);
+  for (const step of STEPS) assert.ok(new RegExp(`^  holds     ${step}`, 'm').test(fine.stdout), `${step} in ${fine.stdout}`);
+  assert.match(fine.stdout, /race, 2 times/);
+  assert.match(fine.stdout, /^The store's clock is \d+ ms (ahead of|behind) this machine's, give or take \d+ ms/m);
+  assert.match(fine.stdout, /^The store keeps its conditions: S3 bucket/m);
+  assert.doesNotMatch(fine.stdout, /\u001b/);
+  const liar = await kept(startLiar('racy'));
+  const racy = await command(['--endpoint', liar.endpoint, '--bucket', 'jobs', '--json'], secrets(LOCAL.credentials));
+  assert.equal(racy.code, 1, racy.stdout + racy.stderr);
+  assert.equal(JSON.parse(racy.stdout).steps.at(-1).step, 'race');
+  assert.ok(liar.seen.every(({ url }) => url.startsWith('/jobs/leader.json.probe-')));
+  const unwell = await kept(startLiar('unwell'));
+  const down = await command([], { EDGELECT_ENDPOINT: unwell.endpoint, EDGELECT_BUCKET: 'jobs', ...secrets(LOCAL.credentials) });
+  assert.equal(down.code, 3);
+  assert.match(down.stdout, /^  unclear   update of an absent object.*\n +S3 bucket "jobs".*503/m);
+  assert.match(down.stdout, /^It cannot be told/m);
+});
+
+test('edgelect doctor says what to do about a wrong bucket, a wrong secret and missing settings', async () => {
+  const place = ['--endpoint', bucketOptions.endpoint, '--region', 'us-east-1'];
+  const bucket = await command([...place, '--bucket', 'no-such-bucket'], secrets(credentials));
+  assert.deepEqual([bucket.code, /NoSuchBucket/.test(bucket.stdout)], [3, true], bucket.stdout);
+  const wrong = { ...credentials, secretAccessKey: 'not-the-secret' };
+  const secret = await command([...place, '--bucket', bucketOptions.bucket], secrets(wrong));
+  assert.deepEqual([secret.code, /SignatureDoesNotMatch/.test(secret.stdout)], [3, true], secret.stdout);
+  assert.ok(!secret.stdout.includes('not-the-secret'));
+  const nothing = await command([], {});
+  assert.equal(nothing.code, 2);
+  assert.match(nothing.stderr, /^edgelect: EDGELECT_BUCKET.*\nSet it by a flag or a variable/m);
+  assert.doesNotMatch(nothing.stderr, /^ +at /m);
+  const races = await command(['--races', 'many'], {});
+  assert.deepEqual([races.code, /1 to 1000/.test(races.stderr)], [1, true], races.stderr);
+  const help = await command(['--help'], {});
+  for (const part of [/Exit code: 0/, /Secrets come by\nvariables only/, /--races <n>/, /npx edgelect doctor --bucket/]) assert.match(help.stdout, part);
+});
