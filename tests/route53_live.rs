@@ -249,7 +249,9 @@ async fn c26_the_emulator_passes_the_probe_on_a_shard_of_its_own() {
     let (zone, host) = (zone().await, native());
     let shard = probe::key("elected", &host).expect("randomness");
     let object = store(&zone, "elected").at(&shard).expect("it is a label");
-    let judged = probe::probe(&object, &host, &settings("a")).await.expect("randomness");
+    let (settings, effort) = (settings("a"), probe::Effort::thorough(5));
+    let report = probe::probe(&object, &host, &settings, effort, |_| {}).await.expect("randomness");
+    let judged = report.judged;
     let unclear = |one: &probe::Judged| matches!(one.finding, Finding::Unclear(_));
     assert!(judged.iter().all(|one| one.finding == Finding::Holds || unclear(one)), "{judged:?}");
     let steps: Vec<Step> = judged.iter().filter(|one| unclear(one)).map(|one| one.step).collect();

@@ -400,8 +400,10 @@ fn probed(seed: u64, faults: Faults) -> Vec<probe::Judged> {
     let task = {
         let judged = Rc::clone(&judged);
         async move {
-            let found = probe::probe(&store(&net), &net, &config("a")).await;
-            *judged.borrow_mut() = found.expect("randomness");
+            let config = config("a");
+            let effort = probe::Effort::at_start(&config);
+            let found = probe::probe(&store(&net), &net, &config, effort, |_| {}).await;
+            *judged.borrow_mut() = found.expect("randomness").judged;
         }
     };
     fleet.spawner().spawn_local(task).expect("the pool is alive");
