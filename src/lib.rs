@@ -117,6 +117,8 @@ pub use election::{Authority, Election, Event, Input};
 pub use lead::{Term, lead};
 #[cfg(feature = "dynamodb")]
 pub use remote::DynamoDbStore;
+#[cfg(feature = "epochs")]
+pub use remote::EpochStore;
 #[cfg(feature = "route53")]
 pub use remote::Route53Store;
 pub use remote::{Provide, Remote, S3Store};
