@@ -1,15 +1,13 @@
-//! The S3 store as JavaScript sets it up: its options, its credentials and their provider.
+//! The stores as JavaScript sets them up: their options, their credentials and a provider of those.
 
 use crate::config::ConfigError;
+use crate::custom::AnyStore;
 use crate::json::{self, Object};
 use crate::prelude::*;
 use crate::remote::{Provide, S3Store};
 use crate::sigv4::Credentials;
 use crate::store::s3::S3Config;
 use crate::web::Web;
-
-/// One lease object in one bucket.
-pub type Bucket = S3Store<Web, CredentialSource>;
 
 /// Where credentials come from.
 pub enum CredentialSource {
@@ -51,36 +49,67 @@ pub fn read_credentials(given: &Object) -> Result<Credentials, ConfigError> {
     })
 }
 
-/// A bucket from the options of `new S3Storage`: `endpoint`, `bucket`, `region`, `pathStyle`.
+/// The store that the options of a storage of the npm package name: `endpoint`, `bucket`, `region` and `pathStyle` of an
+/// `S3Storage`.
 ///
 /// # Errors
 /// The option that can't be used, and why.
 pub fn open(
     options: &Object,
-    key: &str,
+    group: &Group<'_>,
     source: CredentialSource,
     web: Web,
-) -> Result<Bucket, ConfigError> {
-    let (endpoint, bucket, region, path_style) = (None, String::new(), None, None);
-    let mut config = S3Config { endpoint, bucket, region, path_style, key: key.to_owned() };
-    for (name, value) in options.iter().filter(|(_, value)| !json::is_null(value)) {
-        match (name, json::text(value), json::flag(value)) {
-            ("endpoint", Some(text), _) => config.endpoint = Some(text),
-            ("bucket", Some(text), _) => config.bucket = text,
-            ("region", Some(text), _) => config.region = Some(text),
-            ("pathStyle", _, Some(flag)) => config.path_style = Some(flag),
-            ("endpoint" | "bucket" | "region", ..) => {
-                return Err(wrong(name, "(not a text)", "must be a text"));
-            }
-            ("pathStyle", ..) => return Err(wrong(name, "(not a flag)", "must be true or false")),
-            _ => {
-                let rule = "no such option; an S3Storage has endpoint, bucket, region, credentials and \
-                            pathStyle";
-                return Err(wrong(name, "(not shown)", rule));
+) -> Result<AnyStore<CredentialSource>, ConfigError> {
+    let key = group.key.to_owned();
+    let mut given = Given(options.clone());
+    let (endpoint, region) = (given.text("endpoint")?, given.text("region")?);
+    let bucket = given.text("bucket")?.unwrap_or_default();
+    let path_style = given.flag("pathStyle")?;
+    given.nothing_else("an S3Storage has endpoint, bucket, region, credentials and pathStyle")?;
+    let config = S3Config { endpoint, bucket, region, path_style, key };
+    Ok(AnyStore::Bucket(Box::new(S3Store::new(config, source, web)?)))
+}
+
+/// What a store has to know of its group.
+pub struct Group<'a> {
+    /// The `lockfilePath`.
+    pub key: &'a str,
+    /// The `leaderTimeout` in milliseconds, for stores whose records of other makes say nothing of theirs.
+    pub lease_ms: u64,
+}
+
+/// Options, each taken by its name; one that is `null` counts as not given.
+struct Given(Object);
+
+impl Given {
+    fn take<T>(
+        &mut self,
+        name: &str,
+        read: fn(&str) -> Option<T>,
+        rule: [&str; 2],
+    ) -> Result<Option<T>, ConfigError> {
+        match self.0.remove(name).filter(|value| !json::is_null(value)) {
+            None => Ok(None),
+            Some(value) => read(&value).map(Some).ok_or_else(|| wrong(name, rule[0], rule[1])),
+        }
+    }
+
+    fn text(&mut self, name: &str) -> Result<Option<String>, ConfigError> {
+        self.take(name, json::text, ["(not a text)", "must be a text"])
+    }
+
+    fn flag(&mut self, name: &str) -> Result<Option<bool>, ConfigError> {
+        self.take(name, json::flag, ["(not a flag)", "must be true or false"])
+    }
+
+    fn nothing_else(self, known: &str) -> Result<(), ConfigError> {
+        match self.0.iter().find(|(_, value)| !json::is_null(value)) {
+            None => Ok(()),
+            Some((name, _)) => {
+                Err(ConfigError::new(name, "(not shown)", &["no such option; ", known]))
             }
         }
     }
-    S3Store::new(config, source, web)
 }
 
 fn wrong(field: &str, value: &str, rule: &str) -> ConfigError {
