@@ -115,9 +115,13 @@ pub use config::{Config, ConfigError, Follow, Settings};
 pub use driver::{Handle, Host, init, new_election, new_schedule, run};
 pub use election::{Authority, Election, Event, Input};
 pub use lead::{Term, lead};
+#[cfg(feature = "dynamodb")]
+pub use remote::DynamoDbStore;
 pub use remote::{Provide, Remote, S3Store};
 pub use scheduled::{Report, Run, RunEnd, SlotOutcome, run_scheduled};
 pub use sigv4::Credentials;
 pub use slots::{Missed, Policy, Schedule, ScheduleSettings};
 pub use store::Store;
+#[cfg(feature = "dynamodb")]
+pub use store::dynamodb::DynamoDbConfig;
 pub use store::s3::S3Config;

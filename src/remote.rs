@@ -5,6 +5,8 @@ use crate::driver::Host;
 use crate::prelude::*;
 use crate::protocol::{Next, Protocol};
 use crate::sigv4::Credentials;
+#[cfg(feature = "dynamodb")]
+use crate::store::dynamodb::{DynamoDb, DynamoDbConfig};
 use crate::store::s3::{S3, S3Config};
 use crate::store::{Answer, Fault, FaultKind, Operation, Store};
 use crate::vars::{self, SecretVars};
@@ -38,6 +40,10 @@ pub struct Remote<W, H, P = Credentials> {
 /// One lease object in an S3 bucket.
 pub type S3Store<H, P = Credentials> = Remote<S3, H, P>;
 
+/// One lease item in a DynamoDB table.
+#[cfg(feature = "dynamodb")]
+pub type DynamoDbStore<H, P = Credentials> = Remote<DynamoDb, H, P>;
+
 impl<W: Protocol, H: Host, P: Provide> Remote<W, H, P> {
     /// What `protocol` names, asked with the credentials of `provider`.
     pub fn of(protocol: W, provider: P, host: H) -> Self {
@@ -52,6 +58,17 @@ impl<H: Host, P: Provide> S3Store<H, P> {
     /// The option that cannot be used, and why.
     pub fn new(config: S3Config, provider: P, host: H) -> Result<Self, ConfigError> {
         Ok(Self::of(S3::new(config)?, provider, host))
+    }
+}
+
+#[cfg(feature = "dynamodb")]
+impl<H: Host, P: Provide> DynamoDbStore<H, P> {
+    /// The item that `config` names. Its `shard_id` is the group's `lockfilePath`.
+    ///
+    /// # Errors
+    /// The option that cannot be used, and why.
+    pub fn new(config: DynamoDbConfig, provider: P, host: H) -> Result<Self, ConfigError> {
+        Ok(Self::of(DynamoDb::new(config)?, provider, host))
     }
 }
 

@@ -3,6 +3,8 @@
 //! A store turns one operation into one [`Answer`]. It never retries a conditional write on its own and
 //! never guesses: what it cannot know is [`Outcome::Unknown`] (S8).
 
+#[cfg(feature = "dynamodb")]
+pub mod dynamodb;
 mod heard;
 pub mod memory;
 pub mod s3;

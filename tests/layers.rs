@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 /// Each module and the layer it lives on; a module may use its own layer's contracts and everything below.
-const LAYERS: [(&str, u32); 48] = [
+const LAYERS: [(&str, u32); 49] = [
     ("prelude", 0),
     ("lean", 0),
     ("planted", 0),
@@ -32,6 +32,7 @@ const LAYERS: [(&str, u32); 48] = [
     ("store/s3/document", 4),
     ("store/s3", 5),
     ("store/service", 6),
+    ("store/dynamodb", 7),
     ("election", 5),
     ("peer", 6),
     ("driver", 7),

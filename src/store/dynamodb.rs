@@ -1,0 +1,701 @@
+//! One lease item in a DynamoDB table, as shardcoordinator lays it out: which request an operation is, and what the answer
+//! to it means.
+//!
+//! | attribute | type | what it is |
+//! |---|---|---|
+//! | `pk`, `sk` | S | `SHARD#{id}` and `LOCK` |
+//! | `ownerId` | S | who holds the lease: the record's `leaderID` |
+//! | `ttl` | N | epoch seconds until which members of shardcoordinator leave the lease alone |
+//! | `lease` | S | the record as the JSON that it is everywhere, for machines and people |
+//! | `revision` | S | a digest of `ttl`, `ownerId` and `lease`: whether all three are still as one of us wrote them |
+//!
+//! One text instead of an attribute for each field, because fields of others and of newer versions then stay to the byte, and
+//! one parser judges them. Other attributes are dropped by the next write, as every acquisition of shardcoordinator drops them.
+//!
+//! Members of shardcoordinator renew by an update that moves `ttl` alone, acquire by a put of the whole item without our
+//! attributes, and release by a deletion. So every condition names `revision`, `ownerId` and `ttl` as they were read, and an
+//! item whose `revision` does not fit is theirs, whatever our attributes in it say.
+//!
+//! Sources: <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_PutItem.html>,
+//! <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html>,
+//! <https://pkg.go.dev/github.com/gurre/shardcoordinator/dynamolock>.
+
+use core::cell::RefCell;
+
+use percent_encoding::{percent_decode_str, utf8_percent_encode};
+use sha2::{Digest, Sha256};
+
+use crate::config::ConfigError;
+use crate::json::{self, Object, Writer, first, quoted};
+use crate::lease::{
+    self, Flaw, Lease, MAX_LEASE_MS, MAX_NAME_BYTES, MAX_RECORD_BYTES, MIN_LEASE_MS, Reading, Stamp,
+};
+use crate::prelude::*;
+use crate::protocol::{Next, Protocol};
+use crate::request::{Request, Response};
+use crate::sigv4::{Credentials, RESERVED};
+use crate::store::s3::EXPIRED;
+use crate::store::service::{Service, Tried};
+use crate::store::{
+    Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Version, heard,
+};
+
+/// The longest that `ttl`, `ownerId` and `revision` may be together for a condition to name them, in bytes.
+const MAX_HELD_BYTES: usize = 8 * 1024;
+
+/// How long after the second of its `ttl` a foreign lease may still be held, in seconds: that second itself, because
+/// shardcoordinator renews at `ttl >= now` and acquires at `ttl < now`; and one by which its document lets clocks differ.
+const FOREIGN_SLACK_S: u64 = 2;
+
+/// Codes of a service that is unwell or busy, whatever the status: the write may have landed, or may be tried again.
+const PASSING: [&str; 12] = [
+    "InternalFailure",
+    "InternalServerError",
+    "ItemCollectionSizeLimitExceededException",
+    "LimitExceededException",
+    "ProvisionedThroughputExceededException",
+    "ReplicatedWriteConflictException",
+    "RequestLimitExceeded",
+    "ServiceUnavailable",
+    "ServiceUnavailableException",
+    "ThrottlingException",
+    "TransactionConflictException",
+    "TransactionInProgressException",
+];
+
+/// Codes that mean "not with these credentials".
+const DENIED: [&str; 8] = [
+    "AccessDenied",
+    "AccessDeniedException",
+    "IncompleteSignature",
+    "IncompleteSignatureException",
+    "InvalidSignatureException",
+    "MissingAuthenticationToken",
+    "MissingAuthenticationTokenException",
+    "UnrecognizedClientException",
+];
+
+/// Codes of a service that will never take such a request.
+const IMPOSSIBLE: [&str; 4] = [
+    "ResourceNotFoundException",
+    "SerializationException",
+    "UnknownOperationException",
+    "ValidationException",
+];
+
+const NO_TABLE: &str = "there is no such table here; create it, or correct its name, the region or the endpoint";
+
+const NOT_DYNAMODB: &str = "this does not come from DynamoDB; check the endpoint";
+
+/// Where the lease item is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DynamoDbConfig {
+    /// The service's address. Left out: AWS in `region`.
+    pub endpoint: Option<String>,
+    /// The region that signatures name. Left out: `us-east-1`.
+    pub region: Option<String>,
+    /// The table, with the keys `pk` and `sk`, both of type S.
+    pub table: String,
+    /// The shard's id (`lockfilePath`).
+    pub shard_id: String,
+    /// The own `leaderTimeout` in milliseconds: how long an item that does not say more is waited out.
+    pub lease_ms: u64,
+}
+
+/// One lease item.
+#[derive(Debug)]
+pub struct DynamoDb {
+    service: Service,
+    table: String,
+    partition: String,
+    lease_ms: u64,
+    /// How long a foreign item's lease lasts from the first answer on that showed this version, in milliseconds. Decided once:
+    /// the age is counted from that answer, too.
+    first_sight: RefCell<Option<(Version, u64)>>,
+}
+
+/// One operation on its way: a request, its answer, perhaps another request.
+#[derive(Debug)]
+pub struct Exchange {
+    operation: Operation,
+    tried: Tried,
+    /// What the write makes, once it was sent.
+    made: Option<Version>,
+    /// Whether the item has shown itself too large, and is read without the record.
+    large: bool,
+}
+
+/// The three attributes that tell one state of the item from every other, as JSON of the service; `None` where the item has
+/// none of that name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Held {
+    ttl: Option<String>,
+    owner: Option<String>,
+    revision: Option<String>,
+}
+
+/// An answer, taken apart.
+struct Heard {
+    response: Response,
+    /// The body, where it is the service's own JSON.
+    fields: Option<Object>,
+    code: String,
+}
+
+impl DynamoDb {
+    /// The item that a configuration names.
+    ///
+    /// # Errors
+    /// The option that cannot be used, its value and the rule.
+    pub fn new(config: DynamoDbConfig) -> Result<Self, ConfigError> {
+        let DynamoDbConfig { endpoint, region, table, shard_id, lease_ms } = config;
+        check_table(&table)?;
+        check_shard(&shard_id)?;
+        if !(MIN_LEASE_MS..=MAX_LEASE_MS).contains(&lease_ms) {
+            let rule = "a lease lasts from 1000 ms to one hour";
+            return Err(ConfigError::new("leaderTimeout", lease_ms.to_string(), &[rule]));
+        }
+        if endpoint.is_none() && region.as_deref() == Some("auto") {
+            let rule = "needs an endpoint, because AWS has no such region";
+            return Err(ConfigError::new("region", quoted("auto"), &[rule]));
+        }
+        let host = |region: &str| {
+            let suffix = if region.starts_with("cn-") { ".cn" } else { "" };
+            ["dynamodb.", region, ".amazonaws.com", suffix].concat()
+        };
+        Ok(Self {
+            service: Service::new("dynamodb", endpoint.as_deref(), region.as_deref(), host)?,
+            table,
+            partition: ["SHARD#", &shard_id].concat(),
+            lease_ms,
+            first_sight: RefCell::default(),
+        })
+    }
+}
+
+impl Protocol for DynamoDb {
+    type Exchange = Exchange;
+
+    /// Non-ASCII text may come as escapes, three times as long as it is.
+    const ANSWER_LIMIT: usize = 3 * MAX_RECORD_BYTES + 2 * MAX_HELD_BYTES;
+
+    fn begin(&self, operation: Operation) -> Exchange {
+        Exchange { operation, tried: Tried::default(), made: None, large: false }
+    }
+
+    fn request(
+        &self,
+        exchange: &mut Exchange,
+        credentials: &Credentials,
+        wall_ms: u64,
+    ) -> Result<Request, Fault> {
+        let body = match &exchange.operation {
+            Operation::Read { .. } => self.get_item(exchange.large),
+            Operation::Write { body, condition } => {
+                let (made, body) = self.put_item(body, condition)?;
+                exchange.made = Some(made);
+                body
+            }
+        };
+        let mut request = Request::new("POST", self.service.url("/"));
+        let target = ["DynamoDB_20120810.", verb(&exchange.operation)].concat();
+        request.set("content-type", "application/x-amz-json-1.0".to_owned());
+        request.set("x-amz-target", target);
+        request.body = body.into_bytes();
+        self.service.sign(&mut request, credentials, wall_ms, &self.describe())?;
+        Ok(request)
+    }
+
+    fn answer(&self, exchange: &mut Exchange, response: Response, wall_ms: u64) -> Next {
+        // Whatever a relay adds: the service itself tells no time of the last change.
+        let facts = Facts { last_modified_ms: None, ..heard::facts(&response) };
+        let heard = Heard::new(response);
+        if let Some(next) =
+            self.service.recover(&mut exchange.tried, &heard.code, &heard.response, wall_ms)
+        {
+            return next;
+        }
+        let outcome = match &exchange.operation {
+            Operation::Read { unless } => {
+                if heard.response.status == 200 && heard.response.body.truncated && !exchange.large
+                {
+                    exchange.large = true;
+                    return Next::Again;
+                }
+                let storage_ms = facts.date_ms.unwrap_or(wall_ms);
+                self.judge_read(exchange, &heard, &facts, unless.as_ref(), storage_ms)
+            }
+            Operation::Write { .. } => self.judge_write(exchange, &heard, &facts),
+        };
+        Next::Done(Answer { outcome, facts })
+    }
+
+    fn silence(&self, _: &mut Exchange, cause: Fault) -> Answer {
+        Answer::unknown(cause)
+    }
+
+    fn describe(&self) -> String {
+        ["DynamoDB table ", &quoted(&self.table), " at ", &self.service.origin()].concat()
+    }
+}
+
+/// Requests.
+impl DynamoDb {
+    fn key(&self) -> Writer {
+        let mut key = Writer::new();
+        key.raw("pk", &attribute("S", &self.partition)).raw("sk", &attribute("S", "LOCK"));
+        key
+    }
+
+    fn get_item(&self, large: bool) -> String {
+        let mut names = names();
+        names.text("#p", "pk");
+        let mut projection = "#p,#t,#o,#r".to_owned();
+        if !large {
+            names.text("#l", "lease");
+            projection.push_str(",#l");
+        }
+        let mut get = Writer::new();
+        get.text("TableName", &self.table).raw("Key", &self.key().end());
+        get.flag("ConsistentRead", true).text("ProjectionExpression", &projection);
+        get.raw("ExpressionAttributeNames", &names.end());
+        get.end()
+    }
+
+    /// The version that a write makes, and its request.
+    fn put_item(&self, body: &[u8], condition: &Condition) -> Result<(Version, String), Fault> {
+        let unfit = |what: &str| {
+            let pieces = [&self.describe(), ": PutItem: nothing was sent: ", what];
+            Fault::new(FaultKind::Nonsense, pieces.concat())
+        };
+        let Reading::Lease(lease) = lease::read(body) else {
+            return Err(unfit("this store keeps lease records and nothing else"));
+        };
+        let text = core::str::from_utf8(body).map_err(|_| unfit("the record is not UTF-8"))?;
+        let ttl_s = self.ttl_s(&lease);
+        let held = Held {
+            ttl: Some(attribute("N", &ttl_s.to_string())),
+            owner: Some(attribute("S", &lease.leader_id)),
+            revision: Some(attribute("S", &revision(ttl_s, &lease.leader_id, text))),
+        };
+        let mut item = self.key();
+        for (name, value) in held.named() {
+            item.raw(name, value.as_deref().unwrap_or("null"));
+        }
+        item.raw("lease", &attribute("S", text));
+        let mut put = Writer::new();
+        put.text("TableName", &self.table).raw("Item", &item.end());
+        match condition {
+            Condition::Absent => {
+                put.text("ConditionExpression", "attribute_not_exists(pk)");
+            }
+            Condition::Match(version) => {
+                let seen = Held::of(version);
+                put.text("ConditionExpression", &seen.expression());
+                put.raw("ExpressionAttributeNames", &names().end());
+                if let Some(values) = seen.values() {
+                    put.raw("ExpressionAttributeValues", &values);
+                }
+            }
+        }
+        Ok((held.version(None), put.end()))
+    }
+
+    /// Until when members of shardcoordinator leave a record alone, in seconds since the Unix epoch. `lastUpdated` is storage
+    /// time, by the clock with which the election counts; the second on top is what `Date` may have been rounded down by.
+    /// A released record may be taken at once: DynamoDB deletes nothing whose `ttl` is more than five years old
+    /// (<https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/time-to-live-ttl-before-you-start.html>).
+    fn ttl_s(&self, lease: &Lease) -> u64 {
+        let Stamp::At(updated_ms) = lease.last_updated else { return 0 };
+        let updated_ms = u64::try_from(updated_ms).unwrap_or(0);
+        let until_ms = updated_ms.saturating_add(lease.lease_ms.unwrap_or(self.lease_ms));
+        until_ms.div_ceil(1_000) + 1
+    }
+}
+
+/// Answers.
+impl DynamoDb {
+    fn judge_read(
+        &self,
+        exchange: &Exchange,
+        heard: &Heard,
+        facts: &Facts,
+        unless: Option<&Version>,
+        storage_ms: u64,
+    ) -> Outcome {
+        let nonsense = |advice: &str| {
+            Outcome::Rejected(self.fault(exchange, heard, FaultKind::Nonsense, advice))
+        };
+        if heard.response.status != 200 {
+            return self.judge_failure(exchange, heard, facts);
+        }
+        if heard.response.body.truncated {
+            return nonsense(TOO_LARGE);
+        }
+        let Some(fields) = heard.fields.as_ref().filter(|fields| fields.get("__type").is_none())
+        else {
+            return nonsense(NOT_DYNAMODB);
+        };
+        let Some(item) = fields.get("Item") else {
+            // Nothing but what the service may put beside an item: else it is not known to be an answer to this at all.
+            let known = fields.iter().all(|(name, _)| name == "ConsumedCapacity");
+            return if known { Outcome::Missing } else { nonsense(NOT_DYNAMODB) };
+        };
+        let Some(item) = Object::read(item.as_bytes()) else { return nonsense(NOT_DYNAMODB) };
+        let (version, reading) = self.judge_item(&item, exchange.large, storage_ms);
+        if version.0.len() > MAX_HELD_BYTES {
+            return nonsense(TOO_LARGE);
+        }
+        match unless {
+            Some(unless) if *unless == version => Outcome::Unchanged,
+            _ => Outcome::Found { version, reading },
+        }
+    }
+
+    fn judge_item(&self, item: &Object, large: bool, storage_ms: u64) -> (Version, Reading) {
+        let held = Held {
+            ttl: item.get("ttl").map(normal),
+            owner: item.get("ownerId").map(normal),
+            revision: item.get("revision").map(normal),
+        };
+        if large {
+            return (held.version(Some("large")), Reading::Unreadable(Flaw::TooLarge, None));
+        }
+        let owner = held.owner.as_deref().and_then(|json| scalar("S", json));
+        let owner = owner.filter(|owner| (1..=MAX_NAME_BYTES).contains(&owner.len()));
+        let ttl_s = held.ttl.as_deref().and_then(|json| scalar("N", json));
+        let ttl_s = ttl_s.and_then(|digits| json::whole(&digits));
+        let kept = item.get("lease").map(normal);
+        let text = kept.as_deref().and_then(|json| scalar("S", json));
+        let reading = text.as_ref().map(|text| lease::read(text.as_bytes()));
+        if let (Some(owner), Some(ttl_s), Some(text), Some(reading)) =
+            (&owner, ttl_s, &text, &reading)
+        {
+            let fits = held.revision == Some(attribute("S", &revision(ttl_s, owner, text)));
+            if fits && matches!(reading, Reading::Lease(lease) if lease.leader_id == *owner) {
+                return (held.version(None), reading.clone());
+            }
+        }
+        // Not as one of us wrote it: what was written by hand, or by a renewal of shardcoordinator.
+        let touched = kept.as_deref().map(|kept| digest(&[kept]));
+        let version = held.version(touched.as_deref());
+        let reading = match (reading, owner, ttl_s) {
+            (Some(Reading::Closed(why)), ..) => Reading::Closed(why),
+            (reading, Some(owner), Some(ttl_s)) => {
+                let lease_ms = self.foreign_lease_ms(&version, ttl_s, storage_ms);
+                Reading::Lease(Box::new(foreign(reading, owner, lease_ms)))
+            }
+            (Some(Reading::Lease(lease)), ..) => Reading::Unreadable(Flaw::Foreign, lease.term),
+            (Some(Reading::Unreadable(_, term)), ..) => Reading::Unreadable(Flaw::Foreign, term),
+            (None, ..) => Reading::Unreadable(Flaw::Foreign, None),
+        };
+        (version, reading)
+    }
+
+    /// How long a foreign item is waited out from the first answer on that showed it, where that is longer than the own lease.
+    fn foreign_lease_ms(&self, version: &Version, ttl_s: u64, storage_ms: u64) -> Option<u64> {
+        let mut first_sight = self.first_sight.borrow_mut();
+        let known_ms = first_sight.as_ref().filter(|(of, _)| of == version).map(|(_, ms)| *ms);
+        let lease_ms = known_ms.unwrap_or_else(|| {
+            let until_ms = ttl_s.saturating_add(FOREIGN_SLACK_S).saturating_mul(1_000);
+            until_ms.saturating_sub(storage_ms).clamp(self.lease_ms, MAX_LEASE_MS)
+        });
+        *first_sight = Some((version.clone(), lease_ms));
+        Some(lease_ms).filter(|lease_ms| *lease_ms > self.lease_ms)
+    }
+
+    fn judge_write(&self, exchange: &Exchange, heard: &Heard, facts: &Facts) -> Outcome {
+        let fields = heard.fields.as_ref();
+        match heard.response.status {
+            200 => {
+                // Nothing was asked for; whoever says more is not DynamoDB alone.
+                let bare = fields.is_some_and(|fields| {
+                    fields.iter().all(|(name, _)| name == "ConsumedCapacity")
+                });
+                if bare && !heard.response.body.truncated {
+                    return Outcome::Written { version: exchange.made.clone() };
+                }
+                self.unknown(exchange, heard, facts, FaultKind::Nonsense, "the item is read back")
+            }
+            400..=499 if heard.code == "ConditionalCheckFailedException" => Outcome::Refused,
+            _ => self.judge_failure(exchange, heard, facts),
+        }
+    }
+
+    /// Statuses that mean the same for reads and writes.
+    fn judge_failure(&self, exchange: &Exchange, heard: &Heard, facts: &Facts) -> Outcome {
+        let writes = matches!(exchange.operation, Operation::Write { .. });
+        let code = heard.code.as_str();
+        let reject =
+            |kind, advice: &str| Outcome::Rejected(self.fault(exchange, heard, kind, advice));
+        let unknown = |kind, advice: &str| self.unknown(exchange, heard, facts, kind, advice);
+        let refused = (400..500).contains(&heard.response.status);
+        if PASSING.contains(&code) {
+            return unknown(FaultKind::Unavailable, "it is tried again");
+        }
+        if refused && (EXPIRED.contains(&code) || DENIED.contains(&code)) {
+            return reject(FaultKind::Denied, &self.denial(exchange, code));
+        }
+        if refused && IMPOSSIBLE.contains(&code) {
+            let advice = match code {
+                "ResourceNotFoundException" => NO_TABLE,
+                "ValidationException" => {
+                    "the table's keys must be pk and sk, both of type S; create it as docs/dynamodb.md says"
+                }
+                _ => NOT_DYNAMODB,
+            };
+            return reject(FaultKind::Misconfigured, advice);
+        }
+        match heard.response.status {
+            408 | 409 | 429 | 500..=599 => unknown(FaultKind::Unavailable, "it is tried again"),
+            // It may be a gateway that judges answers too, or a code of later.
+            _ if writes => unknown(FaultKind::Nonsense, "the item is read back"),
+            _ => reject(FaultKind::Nonsense, NOT_DYNAMODB),
+        }
+    }
+
+    fn denial(&self, exchange: &Exchange, code: &str) -> String {
+        let action = ["dynamodb:", verb(&exchange.operation)].concat();
+        match code {
+            "AccessDenied" | "AccessDeniedException" => {
+                ["the credentials need ", &action, " on the table"].concat()
+            }
+            "UnrecognizedClientException" => "check the access key id and the session token".to_owned(),
+            code if EXPIRED.contains(&code) => {
+                "the credentials have expired, and no fresh ones came; check the credentials provider".to_owned()
+            }
+            _ => "check the secret access key, the region and this machine's clock, and that nothing on the way \
+                  changes the request"
+                .to_owned(),
+        }
+    }
+
+    fn unknown(
+        &self,
+        exchange: &Exchange,
+        heard: &Heard,
+        facts: &Facts,
+        kind: FaultKind,
+        advice: &str,
+    ) -> Outcome {
+        Outcome::Unknown {
+            retry_after_ms: heard::retry_after_ms(&heard.response, facts),
+            cause: self.fault(exchange, heard, kind, advice),
+        }
+    }
+
+    /// A fault of this exchange: store, operation, status, the service's code, what to do.
+    fn fault(&self, exchange: &Exchange, heard: &Heard, kind: FaultKind, advice: &str) -> Fault {
+        let (code, status) = (heard.code.as_str(), heard.response.status);
+        let message = [
+            self.describe().as_str(),
+            ": ",
+            verb(&exchange.operation),
+            " of ",
+            &quoted(&self.partition),
+            " was answered ",
+            &status.to_string(),
+            if code.is_empty() { "" } else { " " },
+            code,
+            ": ",
+            advice,
+        ]
+        .concat();
+        let code = Some(heard.code.clone()).filter(|code| !code.is_empty());
+        Fault { kind, status: Some(status), code, message }
+    }
+}
+
+const TOO_LARGE: &str = "the item is larger than any that is written here, and nothing can be conditional on it; look at it, \
+                         and delete it when no member runs";
+
+impl Heard {
+    fn new(response: Response) -> Self {
+        // Every answer of DynamoDB says so; a page or a gateway's JSON does not.
+        let kind = response.header("content-type").unwrap_or_default();
+        let own = kind.starts_with("application/x-amz-json-") && !response.body.truncated;
+        let fields = Some(&response.body.bytes).filter(|_| own);
+        let fields = fields.and_then(|bytes| Object::read(bytes));
+        let code = fields.as_ref().and_then(|fields| json::text(fields.get("__type")?));
+        let code = code.as_deref().map(word).unwrap_or_default().to_owned();
+        Self { response, fields, code }
+    }
+}
+
+/// The last word of an error's type, such as `com.amazonaws.dynamodb.v20120810#ResourceNotFoundException`; empty if it is none.
+fn word(code: &str) -> &str {
+    let code = code.rsplit('#').next().unwrap_or_default();
+    let plain = code.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if plain && code.len() <= 64 { code } else { "" }
+}
+
+impl Held {
+    fn named(&self) -> [(&'static str, &Option<String>); 3] {
+        [("ttl", &self.ttl), ("ownerId", &self.owner), ("revision", &self.revision)]
+    }
+
+    /// The three, and with what else the state differs; of characters that any header takes.
+    fn version(&self, besides: Option<&str>) -> Version {
+        let mut parts = self.named().map(|(_, value)| encode(value.as_deref())).join("/");
+        if let Some(besides) = besides {
+            parts.push('/');
+            parts.push_str(besides);
+        }
+        Version(parts)
+    }
+
+    /// What a version names. One that no item here ever had is taken for a revision that nothing has.
+    fn of(version: &Version) -> Self {
+        let mut parts = version.0.split('/');
+        let mut next = || decode(parts.next()?);
+        match (next(), next(), next()) {
+            (Some(ttl), Some(owner), Some(revision)) => Self { ttl, owner, revision },
+            _ => Self { revision: Some(attribute("S", &version.0)), ..Self::default() },
+        }
+    }
+
+    /// The condition. Without the first part, one on attributes that are not there would hold of an absent item.
+    fn expression(&self) -> String {
+        let mut expression = "attribute_exists(pk)".to_owned();
+        for ((_, value), [name, given]) in self.named().into_iter().zip(PLACEHOLDERS) {
+            match value {
+                Some(_) => expression.push_str(&[" AND ", name, " = ", given].concat()),
+                None => {
+                    expression.push_str(&[" AND attribute_not_exists(", name, ")"].concat());
+                }
+            }
+        }
+        expression
+    }
+
+    fn values(&self) -> Option<String> {
+        let mut values = Writer::new();
+        let empty = values.len();
+        for ((_, value), [_, given]) in self.named().into_iter().zip(PLACEHOLDERS) {
+            if let Some(value) = value {
+                values.raw(given, value);
+            }
+        }
+        (values.len() > empty).then(|| values.end())
+    }
+}
+
+/// How expressions name the three; `ttl` is a reserved word.
+const PLACEHOLDERS: [[&str; 2]; 3] = [["#t", ":t"], ["#o", ":o"], ["#r", ":r"]];
+
+fn names() -> Writer {
+    let mut names = Writer::new();
+    names.text("#t", "ttl").text("#o", "ownerId").text("#r", "revision");
+    names
+}
+
+/// A foreign item as a record: who, how long, and what our own attributes beside them still tell, so that tokens and slots do
+/// not fall.
+fn foreign(kept: Option<Reading>, owner: String, lease_ms: Option<u64>) -> Lease {
+    let (kept, term) = match kept {
+        Some(Reading::Lease(lease)) => (Some(lease), None),
+        Some(Reading::Unreadable(_, term)) => (None, term),
+        _ => (None, None),
+    };
+    let last_updated = match kept.as_ref().map(|lease| lease.last_updated) {
+        Some(Stamp::At(ms)) => Stamp::At(ms),
+        _ => Stamp::At(0),
+    };
+    let kept = kept.as_deref();
+    Lease {
+        leader_id: owner,
+        leader_addr: String::new(),
+        last_updated,
+        term: kept.and_then(|lease| lease.term).or(term),
+        session: None,
+        sequence: 0,
+        lease_ms,
+        acquired: None,
+        transitions: kept.map_or(0, |lease| lease.transitions),
+        parked: false,
+        slot: kept.and_then(|lease| lease.slot),
+        slot_done: kept.and_then(|lease| lease.slot_done),
+        slot_result: kept.and_then(|lease| lease.slot_result.clone()),
+        slot_took_ms: kept.and_then(|lease| lease.slot_took_ms),
+        slot_failures: kept.and_then(|lease| lease.slot_failures),
+        extra: kept.map(|lease| lease.extra.clone()).unwrap_or_default(),
+    }
+}
+
+fn revision(ttl_s: u64, owner: &str, text: &str) -> String {
+    digest(&[&ttl_s.to_string(), &quoted(owner), text])
+}
+
+/// Thirty-two digits of a hash of the parts, none of which but the last may hold a line break.
+fn digest(parts: &[&str]) -> String {
+    let mut hex = hex::encode(Sha256::digest(parts.join("\n")));
+    hex.truncate(32);
+    hex
+}
+
+/// A value with its type, as the service writes it.
+fn attribute(kind: &str, text: &str) -> String {
+    let mut value = Writer::new();
+    value.text(kind, text);
+    value.end()
+}
+
+/// The text of a value of this type.
+fn scalar(kind: &str, json: &str) -> Option<String> {
+    let value = Object::read(json.as_bytes())?;
+    json::text(value.get(kind).filter(|_| value.iter().count() == 1)?)
+}
+
+/// A value as [`attribute`] writes it, so that other blanks and escapes make no other version.
+fn normal(json: &str) -> String {
+    let text = |kind| scalar(kind, json).map(|text| attribute(kind, &text));
+    text("S").or_else(|| text("N")).unwrap_or_else(|| json.to_owned())
+}
+
+/// A value as a part of a version: its type and text, or its JSON; a dash for none.
+fn encode(value: Option<&str>) -> String {
+    let Some(json) = value else { return "-".to_owned() };
+    let text = |kind| scalar(kind, json).map(|text| (kind, text));
+    let (kind, text) = text("S").or_else(|| text("N")).unwrap_or_else(|| ("J", json.to_owned()));
+    [kind, ":", &utf8_percent_encode(&text, RESERVED).to_string()].concat()
+}
+
+/// What [`encode`] wrote.
+fn decode(part: &str) -> Option<Option<String>> {
+    if part == "-" {
+        return Some(None);
+    }
+    let (kind, text) = part.split_once(':')?;
+    let text = percent_decode_str(text).decode_utf8().ok()?;
+    match kind {
+        "S" | "N" => Some(Some(attribute(kind, &text))),
+        // What came as the service's JSON; never to be spliced in as anything else.
+        "J" => Object::read(text.as_bytes()).map(|value| Some(value.to_json())),
+        _ => None,
+    }
+}
+
+fn verb(operation: &Operation) -> &'static str {
+    match operation {
+        Operation::Read { .. } => "GetItem",
+        Operation::Write { .. } => "PutItem",
+    }
+}
+
+/// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/HowItWorks.NamingRulesDataTypes.html>.
+fn check_table(table: &str) -> Result<(), ConfigError> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if (3..=255).contains(&table.len()) && table.bytes().all(plain) {
+        return Ok(());
+    }
+    let rule = "is a table's name: 3 to 255 letters, digits, dashes, dots and underscores";
+    Err(ConfigError::new("table", quoted(first(table, 200)), &[rule]))
+}
+
+fn check_shard(id: &str) -> Result<(), ConfigError> {
+    if (1..=MAX_NAME_BYTES).contains(&id.len()) && !id.chars().any(char::is_control) {
+        return Ok(());
+    }
+    let rule = "is the shard's id: 1 to 1024 bytes without control characters, such as \"batch-processor\"";
+    Err(ConfigError::new("lockfilePath", quoted(first(id, 200)), &[rule]))
+}
