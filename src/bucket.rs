@@ -4,8 +4,12 @@ use crate::config::ConfigError;
 use crate::custom::AnyStore;
 use crate::json::{self, Object};
 use crate::prelude::*;
+#[cfg(feature = "aws")]
+use crate::remote::DynamoDbStore;
 use crate::remote::{Provide, S3Store};
 use crate::sigv4::Credentials;
+#[cfg(feature = "aws")]
+use crate::store::dynamodb::DynamoDbConfig;
 use crate::store::s3::S3Config;
 use crate::web::Web;
 
@@ -49,8 +53,8 @@ pub fn read_credentials(given: &Object) -> Result<Credentials, ConfigError> {
     })
 }
 
-/// The store that the options of a storage of the npm package name: `endpoint`, `bucket`, `region` and `pathStyle` of an
-/// `S3Storage`.
+/// The store that the options of a storage of the npm package name. Where there is more than one, `kind` says which:
+/// nothing for an S3 bucket, `dynamodb` for a table.
 ///
 /// # Errors
 /// The option that can't be used, and why.
@@ -60,14 +64,43 @@ pub fn open(
     source: CredentialSource,
     web: Web,
 ) -> Result<AnyStore<CredentialSource>, ConfigError> {
-    let key = group.key.to_owned();
     let mut given = Given(options.clone());
-    let (endpoint, region) = (given.text("endpoint")?, given.text("region")?);
-    let bucket = given.text("bucket")?.unwrap_or_default();
-    let path_style = given.flag("pathStyle")?;
+    #[cfg(feature = "aws")]
+    match given.text("kind")?.as_deref() {
+        Some("dynamodb") => return open_table(given, group, source, web),
+        _ => {}
+    }
+    let config = take_bucket(&mut given, group)?;
     given.nothing_else("an S3Storage has endpoint, bucket, region, credentials and pathStyle")?;
-    let config = S3Config { endpoint, bucket, region, path_style, key };
     Ok(AnyStore::Bucket(Box::new(S3Store::new(config, source, web)?)))
+}
+
+fn take_bucket(given: &mut Given, group: &Group<'_>) -> Result<S3Config, ConfigError> {
+    Ok(S3Config {
+        endpoint: given.text("endpoint")?,
+        bucket: given.text("bucket")?.unwrap_or_default(),
+        region: given.text("region")?,
+        path_style: given.flag("pathStyle")?,
+        key: group.key.to_owned(),
+    })
+}
+
+#[cfg(feature = "aws")]
+fn open_table(
+    mut given: Given,
+    group: &Group<'_>,
+    source: CredentialSource,
+    web: Web,
+) -> Result<AnyStore<CredentialSource>, ConfigError> {
+    let config = DynamoDbConfig {
+        endpoint: given.text("endpoint")?,
+        region: given.text("region")?,
+        table: given.text("table")?.unwrap_or_default(),
+        shard_id: group.key.to_owned(),
+        lease_ms: group.lease_ms,
+    };
+    given.nothing_else("a DynamoDBStorage has endpoint, region, table and credentials")?;
+    Ok(AnyStore::DynamoDb(Box::new(DynamoDbStore::new(config, source, web)?)))
 }
 
 /// What a store has to know of its group.

@@ -1,9 +1,11 @@
 //! A storage that lives in JavaScript (an application's own, a bucket that the platform binds), and the choice between
-//! that and an S3 bucket.
+//! that and the stores over HTTP.
 
 use crate::json::{self, quoted};
 use crate::lease;
 use crate::prelude::*;
+#[cfg(feature = "dynamodb")]
+use crate::remote::DynamoDbStore;
 use crate::remote::{Provide, S3Store};
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Store, Version,
@@ -14,6 +16,9 @@ use crate::web::Web;
 pub enum AnyStore<P> {
     /// An S3 bucket.
     Bucket(Box<S3Store<Web, P>>),
+    /// An item in a DynamoDB table.
+    #[cfg(feature = "dynamodb")]
+    DynamoDb(Box<DynamoDbStore<Web, P>>),
     /// A storage that lives in JavaScript.
     Custom(CustomStore),
 }
@@ -22,6 +27,8 @@ impl<P: Provide> Store for AnyStore<P> {
     async fn perform(&self, operation: Operation) -> Answer {
         match self {
             Self::Bucket(bucket) => bucket.perform(operation).await,
+            #[cfg(feature = "dynamodb")]
+            Self::DynamoDb(table) => table.perform(operation).await,
             Self::Custom(custom) => custom.perform(operation).await,
         }
     }
@@ -29,6 +36,8 @@ impl<P: Provide> Store for AnyStore<P> {
     fn describe(&self) -> String {
         match self {
             Self::Bucket(bucket) => bucket.describe(),
+            #[cfg(feature = "dynamodb")]
+            Self::DynamoDb(table) => table.describe(),
             Self::Custom(custom) => custom.describe(),
         }
     }

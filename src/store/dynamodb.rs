@@ -83,7 +83,8 @@ const IMPOSSIBLE: [&str; 4] = [
     "ValidationException",
 ];
 
-const NO_TABLE: &str = "there is no such table here; create it, or correct its name, the region or the endpoint";
+const NO_TABLE: &str =
+    "there is no such table here; create it, or correct its name, the region or the endpoint";
 
 const NOT_DYNAMODB: &str = "this does not come from DynamoDB; check the endpoint";
 
