@@ -10,3 +10,10 @@ export class DynamoDBStorage {
     keepBucket(this, wasm, options, { kind: 'dynamodb', takes: 'a DynamoDBStorage takes an object with table and credentials' });
   }
 }
+
+export class Route53Storage {
+  constructor(options) {
+    const takes = 'a Route53Storage takes an object with hostedZoneId, recordPrefix, domainName and credentials';
+    keepBucket(this, wasm, options, { kind: 'route53', takes });
+  }
+}

@@ -5,11 +5,13 @@ use crate::custom::AnyStore;
 use crate::json::{self, Object};
 use crate::prelude::*;
 #[cfg(feature = "aws")]
-use crate::remote::DynamoDbStore;
+use crate::remote::{DynamoDbStore, Route53Store};
 use crate::remote::{Provide, S3Store};
 use crate::sigv4::Credentials;
 #[cfg(feature = "aws")]
 use crate::store::dynamodb::DynamoDbConfig;
+#[cfg(feature = "aws")]
+use crate::store::route53::{self, Route53Config};
 use crate::store::s3::S3Config;
 use crate::web::Web;
 
@@ -54,7 +56,7 @@ pub fn read_credentials(given: &Object) -> Result<Credentials, ConfigError> {
 }
 
 /// The store that the options of a storage of the npm package name. Where there is more than one, `kind` says which:
-/// nothing for an S3 bucket, `dynamodb` for a table.
+/// nothing for an S3 bucket, `dynamodb` for a table, `route53` for a zone.
 ///
 /// # Errors
 /// The option that can't be used, and why.
@@ -68,6 +70,7 @@ pub fn open(
     #[cfg(feature = "aws")]
     match given.text("kind")?.as_deref() {
         Some("dynamodb") => return open_table(given, group, source, web),
+        Some("route53") => return open_zone(given, group, source, web),
         _ => {}
     }
     let config = take_bucket(&mut given, group)?;
@@ -103,10 +106,36 @@ fn open_table(
     Ok(AnyStore::DynamoDb(Box::new(DynamoDbStore::new(config, source, web)?)))
 }
 
+#[cfg(feature = "aws")]
+fn open_zone(
+    mut given: Given,
+    group: &Group<'_>,
+    source: CredentialSource,
+    web: Web,
+) -> Result<AnyStore<CredentialSource>, ConfigError> {
+    let config = Route53Config {
+        endpoint: given.text("endpoint")?,
+        hosted_zone_id: given.text("hostedZoneId")?.unwrap_or_default(),
+        record_prefix: given.text("recordPrefix")?.unwrap_or_default(),
+        domain_name: given.text("domainName")?.unwrap_or_default(),
+        shard_id: group.key.to_owned(),
+        lease_ms: group.lease_ms,
+    };
+    given.nothing_else(
+        "a Route53Storage has endpoint, hostedZoneId, recordPrefix, domainName and credentials",
+    )?;
+    if !group.server_id.is_empty() {
+        route53::check_owner(group.server_id)?;
+    }
+    Ok(AnyStore::Route53(Box::new(Route53Store::new(config, source, web)?)))
+}
+
 /// What a store has to know of its group.
 pub struct Group<'a> {
     /// The `lockfilePath`.
     pub key: &'a str,
+    /// The `serverId`; empty where none was set.
+    pub server_id: &'a str,
     /// The `leaderTimeout` in milliseconds, for stores whose records of other makes say nothing of theirs.
     pub lease_ms: u64,
 }

@@ -6,6 +6,8 @@ use crate::lease;
 use crate::prelude::*;
 #[cfg(feature = "dynamodb")]
 use crate::remote::DynamoDbStore;
+#[cfg(feature = "route53")]
+use crate::remote::Route53Store;
 use crate::remote::{Provide, S3Store};
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Store, Version,
@@ -19,6 +21,9 @@ pub enum AnyStore<P> {
     /// An item in a DynamoDB table.
     #[cfg(feature = "dynamodb")]
     DynamoDb(Box<DynamoDbStore<Web, P>>),
+    /// A TXT record in a Route 53 zone.
+    #[cfg(feature = "route53")]
+    Route53(Box<Route53Store<Web, P>>),
     /// A storage that lives in JavaScript.
     Custom(CustomStore),
 }
@@ -29,6 +34,8 @@ impl<P: Provide> Store for AnyStore<P> {
             Self::Bucket(bucket) => bucket.perform(operation).await,
             #[cfg(feature = "dynamodb")]
             Self::DynamoDb(table) => table.perform(operation).await,
+            #[cfg(feature = "route53")]
+            Self::Route53(zone) => zone.perform(operation).await,
             Self::Custom(custom) => custom.perform(operation).await,
         }
     }
@@ -38,6 +45,8 @@ impl<P: Provide> Store for AnyStore<P> {
             Self::Bucket(bucket) => bucket.describe(),
             #[cfg(feature = "dynamodb")]
             Self::DynamoDb(table) => table.describe(),
+            #[cfg(feature = "route53")]
+            Self::Route53(zone) => zone.describe(),
             Self::Custom(custom) => custom.describe(),
         }
     }

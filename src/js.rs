@@ -215,7 +215,7 @@ pub fn check(
 /// Checks a storage's options, before its group is known, and its credentials.
 #[wasm_bindgen(js_name = checkBucket)]
 pub fn check_bucket(bucket: &str, credentials: Option<String>, host: JsHost) -> Result<(), String> {
-    let group = Group { key: "check", lease_ms: 15_000 };
+    let group = Group { key: "check", server_id: "", lease_ms: 15_000 };
     open_bucket(bucket, credentials, &group, Web::new(Link::new(host))).map(drop)
 }
 
@@ -256,7 +256,8 @@ fn open_bucket(
 }
 
 fn group_of(config: &Config) -> Group<'_> {
-    Group { key: &config.lockfile_path, lease_ms: config.leader_timeout_ms }
+    let (key, server_id) = (&config.lockfile_path, &config.server_id);
+    Group { key, server_id, lease_ms: config.leader_timeout_ms }
 }
 
 fn read_config(settings: &str, clock: HostClock) -> Result<Config, String> {

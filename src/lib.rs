@@ -117,6 +117,8 @@ pub use election::{Authority, Election, Event, Input};
 pub use lead::{Term, lead};
 #[cfg(feature = "dynamodb")]
 pub use remote::DynamoDbStore;
+#[cfg(feature = "route53")]
+pub use remote::Route53Store;
 pub use remote::{Provide, Remote, S3Store};
 pub use scheduled::{Report, Run, RunEnd, SlotOutcome, run_scheduled};
 pub use sigv4::Credentials;
@@ -124,4 +126,6 @@ pub use slots::{Missed, Policy, Schedule, ScheduleSettings};
 pub use store::Store;
 #[cfg(feature = "dynamodb")]
 pub use store::dynamodb::DynamoDbConfig;
+#[cfg(feature = "route53")]
+pub use store::route53::Route53Config;
 pub use store::s3::S3Config;

@@ -7,6 +7,8 @@ use crate::protocol::{Next, Protocol};
 use crate::sigv4::Credentials;
 #[cfg(feature = "dynamodb")]
 use crate::store::dynamodb::{DynamoDb, DynamoDbConfig};
+#[cfg(feature = "route53")]
+use crate::store::route53::{Route53, Route53Config};
 use crate::store::s3::{S3, S3Config};
 use crate::store::{Answer, Fault, FaultKind, Operation, Store};
 use crate::vars::{self, SecretVars};
@@ -48,6 +50,34 @@ impl<W: Protocol, H: Host, P: Provide> Remote<W, H, P> {
     /// What `protocol` names, asked with the credentials of `provider`.
     pub fn of(protocol: W, provider: P, host: H) -> Self {
         Self { protocol, host, provider }
+    }
+}
+
+/// One lease in a TXT record set of Route 53.
+#[cfg(feature = "route53")]
+pub type Route53Store<H, P = Credentials> = Remote<Route53, H, P>;
+
+#[cfg(feature = "route53")]
+impl<H: Host, P: Provide> Route53Store<H, P> {
+    /// The record that `config` names. Its `shard_id` is the group's `lockfilePath`, and the group's `serverId` is to be
+    /// checked by [`check_owner`](crate::store::route53::check_owner).
+    ///
+    /// # Errors
+    /// The option that cannot be used, and why.
+    pub fn new(config: Route53Config, provider: P, host: H) -> Result<Self, ConfigError> {
+        Ok(Self::of(Route53::new(config)?, provider, host))
+    }
+}
+
+#[cfg(feature = "route53")]
+impl<H: Clone, P: Clone> Route53Store<H, P> {
+    /// Another shard of the same zone, with the same credentials and host.
+    ///
+    /// # Errors
+    /// The shard can't be part of a record's name.
+    pub fn at(&self, shard_id: &str) -> Result<Self, ConfigError> {
+        let (host, provider) = (self.host.clone(), self.provider.clone());
+        Ok(Self { protocol: self.protocol.at(shard_id)?, host, provider })
     }
 }
 

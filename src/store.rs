@@ -7,6 +7,8 @@
 pub mod dynamodb;
 mod heard;
 pub mod memory;
+#[cfg(feature = "route53")]
+pub mod route53;
 pub mod s3;
 #[cfg(any(feature = "dynamodb", feature = "route53"))]
 pub mod service;

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 /// Each module and the layer it lives on; a module may use its own layer's contracts and everything below.
-const LAYERS: [(&str, u32); 49] = [
+const LAYERS: [(&str, u32); 52] = [
     ("prelude", 0),
     ("lean", 0),
     ("planted", 0),
@@ -33,6 +33,9 @@ const LAYERS: [(&str, u32); 49] = [
     ("store/s3", 5),
     ("store/service", 6),
     ("store/dynamodb", 7),
+    ("store/route53/xml", 2),
+    ("store/route53/record", 4),
+    ("store/route53", 7),
     ("election", 5),
     ("peer", 6),
     ("driver", 7),
