@@ -378,8 +378,8 @@ impl DynamoDb {
             }
         }
         // Not as one of us wrote it: what was written by hand, or by a renewal of shardcoordinator.
-        let touched = kept.as_deref().map(|kept| digest(&[kept]));
-        let version = held.version(touched.as_deref());
+        let touched = kept.as_deref().map_or_else(|| "none".to_owned(), |kept| digest(&[kept]));
+        let version = held.version(Some(&touched));
         let reading = match (reading, owner, ttl_s) {
             (Some(Reading::Closed(why)), ..) => Reading::Closed(why),
             (reading, Some(owner), Some(ttl_s)) => {

@@ -1,0 +1,141 @@
+//! A table of one item in memory, which answers DynamoDB's HTTP, and the hands that reach it otherwise.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::{Duration, SystemTime};
+
+use edgelect::request::{Body, Request, Response};
+use serde_json::{Map, Value, json};
+
+use crate::virtual_time::Virtual;
+
+/// The instant at which the virtual host's monotonic clock is 0.
+pub const START_MS: u64 = 1_795_000_000_000;
+
+/// Longer ago than this, the table's TTL process leaves an item alone.
+const FIVE_YEARS_S: u64 = 5 * 365 * 86_400;
+
+pub type Item = Map<String, Value>;
+
+/// Clones share the item.
+#[derive(Clone)]
+pub struct Table {
+    host: Virtual,
+    pub item: Rc<RefCell<Option<Item>>>,
+    /// How many puts took effect.
+    pub puts: Rc<Cell<u64>>,
+}
+
+impl Table {
+    pub fn new(host: &Virtual) -> Self {
+        Self { host: host.clone(), item: Rc::default(), puts: Rc::default() }
+    }
+
+    /// The real time, in milliseconds since the Unix epoch.
+    pub fn true_ms(&self) -> u64 {
+        START_MS + self.host.now_ms.get()
+    }
+
+    /// The text of an attribute of type S or N.
+    pub fn text(&self, name: &str) -> Option<String> {
+        let item = self.item.borrow();
+        let value = item.as_ref()?.get(name)?;
+        Some(value.get("S").or(value.get("N"))?.as_str()?.to_owned())
+    }
+
+    pub fn ttl_s(&self) -> Option<u64> {
+        self.text("ttl")?.parse().ok()
+    }
+
+    /// What the TTL process does now and then: deletes what has run out, but not long ago.
+    pub fn expire(&self) {
+        let now_s = self.true_ms() / 1_000;
+        let gone = self.ttl_s().is_some_and(|ttl_s| ttl_s < now_s && ttl_s + FIVE_YEARS_S > now_s);
+        if gone {
+            *self.item.borrow_mut() = None;
+        }
+    }
+
+    /// Carries a request out and answers it.
+    pub fn answer(&self, request: &Request) -> Response {
+        let header = |name: &str| {
+            request.headers.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
+        };
+        let asked: Value = serde_json::from_slice(&request.body).expect("requests are JSON");
+        assert_eq!((asked["TableName"].as_str(), request.method.as_str()), (Some("locks"), "POST"));
+        let (status, body) = match header("x-amz-target") {
+            Some("DynamoDB_20120810.GetItem") => {
+                assert_eq!(asked["ConsistentRead"], json!(true));
+                (200, self.get(&asked))
+            }
+            Some("DynamoDB_20120810.PutItem") if self.holds(&asked) => {
+                let item = asked["Item"].as_object().expect("an item").clone();
+                *self.item.borrow_mut() = Some(item);
+                self.puts.set(self.puts.get() + 1);
+                (200, json!({}))
+            }
+            Some("DynamoDB_20120810.PutItem") => {
+                return self.error("ConditionalCheckFailedException");
+            }
+            other => panic!("nobody asks for {other:?}"),
+        };
+        self.respond(status, &body)
+    }
+
+    /// An answer with an error's code.
+    pub fn error(&self, code: &str) -> Response {
+        let kind = format!("com.amazonaws.dynamodb.v20120810#{code}");
+        self.respond(400, &json!({ "__type": kind, "message": "the-message" }))
+    }
+
+    fn respond(&self, status: u16, body: &Value) -> Response {
+        let date = SystemTime::UNIX_EPOCH + Duration::from_millis(self.true_ms());
+        Response {
+            status,
+            headers: vec![
+                ("content-type".to_owned(), "application/x-amz-json-1.0".to_owned()),
+                ("date".to_owned(), httpdate::fmt_http_date(date)),
+            ],
+            body: Body { bytes: body.to_string().into_bytes(), truncated: false },
+        }
+    }
+
+    fn get(&self, asked: &Value) -> Value {
+        let Some(item) = &*self.item.borrow() else { return json!({}) };
+        let mut shown = Item::new();
+        for name in asked["ProjectionExpression"].as_str().expect("a projection").split(',') {
+            let name = named(asked, name);
+            if let Some(value) = item.get(&name) {
+                shown.insert(name, value.clone());
+            }
+        }
+        json!({ "Item": shown })
+    }
+
+    /// Whether a condition holds: parts of three forms, joined by AND.
+    fn holds(&self, asked: &Value) -> bool {
+        let item = self.item.borrow();
+        let get = |name: &str| item.as_ref().and_then(|item| item.get(&named(asked, name)));
+        let condition = asked["ConditionExpression"].as_str().expect("no write is unconditional");
+        condition.split(" AND ").all(|part| {
+            let inner = |start| part.strip_prefix(start).and_then(|rest| rest.strip_suffix(')'));
+            if let Some(name) = inner("attribute_not_exists(") {
+                return get(name).is_none();
+            }
+            if let Some(name) = inner("attribute_exists(") {
+                return get(name).is_some();
+            }
+            let (name, value) = part.split_once(" = ").expect("one of the three forms");
+            let value = &asked["ExpressionAttributeValues"][value];
+            assert!(value.is_object(), "{asked}");
+            get(name) == Some(value)
+        })
+    }
+}
+
+fn named(asked: &Value, name: &str) -> String {
+    match &asked["ExpressionAttributeNames"][name] {
+        Value::String(full) => full.clone(),
+        _ => name.to_owned(),
+    }
+}
