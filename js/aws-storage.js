@@ -5,6 +5,12 @@ import { Wasm } from './wasm.js';
 
 const wasm = new Wasm(glue);
 
+export class EpochStorage {
+  constructor(options) {
+    keepBucket(this, wasm, options, { kind: 'epochs', takes: 'an EpochStorage takes an object with bucket and credentials' });
+  }
+}
+
 export class DynamoDBStorage {
   constructor(options) {
     keepBucket(this, wasm, options, { kind: 'dynamodb', takes: 'a DynamoDBStorage takes an object with table and credentials' });

@@ -16,7 +16,7 @@ pub struct Observation {
     /// The answer that first showed it; a step of a single clock begins again.
     since: Since,
     first_mono_ms: u64,
-    /// The greatest age by proof (b), and the own clock when it was proven.
+    /// The greatest age by proof (b), and the own clock from which on own time adds to it.
     by_store: Option<(u64, u64)>,
     last_modified_ms: Option<u64>,
     /// The same, also from a relayed answer: it belongs to the body, however old the answer is.
@@ -76,8 +76,11 @@ impl Observation {
         if oldest_ms.is_some_and(|oldest_ms| proven_ms > oldest_ms) {
             return self.distrust_store_clock();
         }
-        if self.age_by_store_ms(clocks, now).is_none_or(|known_ms| proven_ms >= known_ms) {
-            self.by_store = Some((proven_ms, now.mono_ms));
+        let at_ms = now.mono_ms.saturating_add(clocks.owed_by_store_ms(date_ms, modified_ms));
+        let sooner = at_ms == now.mono_ms || self.by_store.is_none_or(|(_, known)| at_ms <= known);
+        let known_ms = self.age_by_store_ms(clocks, now);
+        if known_ms.is_none_or(|known_ms| proven_ms >= known_ms && sooner) {
+            self.by_store = Some((proven_ms, at_ms));
         }
     }
 
@@ -129,6 +132,7 @@ impl Observation {
     /// The proven age in milliseconds.
     pub fn age_ms(&self, clocks: &Clocks, now: Now) -> u64 {
         let watched_ms = clocks.passed_ms(now, self.since);
+        let watched_ms = watched_ms.saturating_sub(clocks.watched_doubt_ms());
         watched_ms.max(self.age_by_store_ms(clocks, now).unwrap_or(0))
     }
 

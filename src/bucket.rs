@@ -3,13 +3,17 @@
 use crate::config::ConfigError;
 use crate::custom::AnyStore;
 use crate::json::{self, Object};
+#[cfg(feature = "aws")]
+use crate::lease::Format;
 use crate::prelude::*;
 #[cfg(feature = "aws")]
-use crate::remote::{DynamoDbStore, Route53Store};
+use crate::remote::{DynamoDbStore, EpochStore, Route53Store};
 use crate::remote::{Provide, S3Store};
 use crate::sigv4::Credentials;
 #[cfg(feature = "aws")]
 use crate::store::dynamodb::DynamoDbConfig;
+#[cfg(feature = "aws")]
+use crate::store::epochs::EpochConfig;
 #[cfg(feature = "aws")]
 use crate::store::route53::{self, Route53Config};
 use crate::store::s3::S3Config;
@@ -56,7 +60,7 @@ pub fn read_credentials(given: &Object) -> Result<Credentials, ConfigError> {
 }
 
 /// The store that the options of a storage of the npm package name. Where there is more than one, `kind` says which:
-/// nothing for an S3 bucket, `dynamodb` for a table, `route53` for a zone.
+/// nothing for an object in an S3 bucket, `epochs` for one of each epoch, `dynamodb` for a table, `route53` for a zone.
 ///
 /// # Errors
 /// The option that can't be used, and why.
@@ -69,6 +73,7 @@ pub fn open(
     let mut given = Given(options.clone());
     #[cfg(feature = "aws")]
     match given.text("kind")?.as_deref() {
+        Some("epochs") => return open_epochs(given, group, source, web),
         Some("dynamodb") => return open_table(given, group, source, web),
         Some("route53") => return open_zone(given, group, source, web),
         _ => {}
@@ -86,6 +91,19 @@ fn take_bucket(given: &mut Given, group: &Group<'_>) -> Result<S3Config, ConfigE
         path_style: given.flag("pathStyle")?,
         key: group.key.to_owned(),
     })
+}
+
+#[cfg(feature = "aws")]
+fn open_epochs(
+    mut given: Given,
+    group: &Group<'_>,
+    source: CredentialSource,
+    web: Web,
+) -> Result<AnyStore<CredentialSource>, ConfigError> {
+    let config = EpochConfig { s3: take_bucket(&mut given, group)?, format: Format::default() };
+    given
+        .nothing_else("an EpochStorage has endpoint, bucket, region, credentials and pathStyle")?;
+    Ok(AnyStore::Epochs(Box::new(EpochStore::new(config, source, web)?)))
 }
 
 #[cfg(feature = "aws")]

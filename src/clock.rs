@@ -69,6 +69,8 @@ pub struct Since {
 pub struct Clocks {
     kind: HostClock,
     store_skew_ms: u64,
+    /// A write takes effect only while the record has the version that it names.
+    covered: bool,
     last_mono_ms: u64,
     early_timers: u32,
     /// `Date` of the newest answer that had one, and the own clocks when it was processed.
@@ -89,6 +91,7 @@ impl Clocks {
         Self {
             kind,
             store_skew_ms,
+            covered: true,
             last_mono_ms: 0,
             early_timers: 0,
             sample: None,
@@ -102,6 +105,24 @@ impl Clocks {
     /// New settings: how far the store's own clocks may be apart.
     pub fn set_store_skew_ms(&mut self, store_skew_ms: u64) {
         self.store_skew_ms = store_skew_ms;
+    }
+
+    /// Whether a condition covers the version that it names, as it does unless said otherwise.
+    pub fn set_covered(&mut self, covered: bool) {
+        self.covered = covered;
+    }
+
+    /// Whether a condition covers the version that it names. Where it does not, an age counts only up to the sending
+    /// of the read that showed the version last: a renewal may have landed since.
+    pub fn covered(&self) -> bool {
+        self.covered || planted!(EpochAgeGoesOn)
+    }
+
+    /// By how much less a version was watched than it seems to have been. Where it may be overwritten by itself, two
+    /// changes within one second of `Last-Modified`, by two clocks of the store, look like one.
+    pub fn watched_doubt_ms(&self) -> u64 {
+        let blind = !self.covered && !planted!(EpochSameSecond);
+        if blind { ROUNDING_MS.saturating_add(self.store_skew_ms) } else { 0 }
     }
 
     /// Whether the host has one clock only.
@@ -219,6 +240,12 @@ impl Clocks {
         let doubt_ms = ROUNDING_MS.saturating_add(self.store_skew_ms);
         let doubt_ms = if planted!(AgeWithoutSkew) { 0 } else { doubt_ms };
         date_ms.saturating_sub(modified_ms).saturating_sub(doubt_ms)
+    }
+
+    /// How much own time has to pass before it adds to [`Clocks::age_by_store_ms`]. Where the version may be overwritten
+    /// by itself, nothing is proven before the second of its `Last-Modified` is surely over.
+    pub fn owed_by_store_ms(&self, date_ms: u64, modified_ms: u64) -> u64 {
+        self.watched_doubt_ms().saturating_sub(date_ms.saturating_sub(modified_ms))
     }
 
     /// Storage time in milliseconds since the Unix epoch: the newest `Date` plus own monotonic time since,

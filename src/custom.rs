@@ -6,6 +6,8 @@ use crate::lease;
 use crate::prelude::*;
 #[cfg(feature = "dynamodb")]
 use crate::remote::DynamoDbStore;
+#[cfg(feature = "epochs")]
+use crate::remote::EpochStore;
 #[cfg(feature = "route53")]
 use crate::remote::Route53Store;
 use crate::remote::{Provide, S3Store};
@@ -18,6 +20,9 @@ use crate::web::Web;
 pub enum AnyStore<P> {
     /// An S3 bucket.
     Bucket(Box<S3Store<Web, P>>),
+    /// An object for each epoch in an S3 bucket.
+    #[cfg(feature = "epochs")]
+    Epochs(Box<EpochStore<Web, P>>),
     /// An item in a DynamoDB table.
     #[cfg(feature = "dynamodb")]
     DynamoDb(Box<DynamoDbStore<Web, P>>),
@@ -32,6 +37,8 @@ impl<P: Provide> Store for AnyStore<P> {
     async fn perform(&self, operation: Operation) -> Answer {
         match self {
             Self::Bucket(bucket) => bucket.perform(operation).await,
+            #[cfg(feature = "epochs")]
+            Self::Epochs(bucket) => bucket.perform(operation).await,
             #[cfg(feature = "dynamodb")]
             Self::DynamoDb(table) => table.perform(operation).await,
             #[cfg(feature = "route53")]
@@ -43,6 +50,8 @@ impl<P: Provide> Store for AnyStore<P> {
     fn describe(&self) -> String {
         match self {
             Self::Bucket(bucket) => bucket.describe(),
+            #[cfg(feature = "epochs")]
+            Self::Epochs(bucket) => bucket.describe(),
             #[cfg(feature = "dynamodb")]
             Self::DynamoDb(table) => table.describe(),
             #[cfg(feature = "route53")]

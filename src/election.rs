@@ -531,6 +531,12 @@ impl Election {
         Self { errand: Some(Box::new(errand)), ..Self::new(config, session, seed) }
     }
 
+    /// Before the first poll: whether the store's conditions cover the version that they name; see
+    /// [`Store::condition_covers_version`](crate::store::Store::condition_covers_version).
+    pub fn condition_covers_version(&mut self, covers: bool) {
+        self.clocks.set_covered(covers);
+    }
+
     /// The right to act at this reading, or none (S5, S9, S11).
     pub fn authority(&self, now: Now) -> Option<Authority> {
         if !self.clocks.trusted(now) {
@@ -734,6 +740,10 @@ impl Election {
         {
             observation.restart(&self.clocks, now);
         }
+        if !self.clocks.covered() {
+            // By the clock as it was, the read may seem to have left after what is measured from here on.
+            self.seen_sent_ms = self.seen_sent_ms.min(now.mono_ms);
+        }
         if let Some(grace) = &mut self.grace {
             grace.since = self.clocks.begin(now);
         }
@@ -820,8 +830,12 @@ impl Election {
 
     /// Sends the next attempt of the round: a new sequence, the same condition (S4, S8).
     fn attempt(&mut self, now: Now) -> Step {
-        let lease_ms = self.config.leader_timeout_ms;
-        let margin_ms = if planted!(NoMargin) { 0 } else { self.config.margin_ms };
+        let mut lease_ms = self.config.leader_timeout_ms;
+        let mut margin_ms = if planted!(NoMargin) { 0 } else { self.config.margin_ms };
+        if let (Some(term), false) = (&self.term, self.clocks.covered() || planted!(EpochLeaseChanges)) {
+            // An earlier renewal may land after a later one: with a shorter lease it would be waited out too early.
+            (lease_ms, margin_ms) = (term.anchor.lease_ms, term.anchor.margin_ms);
+        }
         if self.round.is_none() {
             match self.renewal() {
                 Some(round) => self.round = Some(round),
@@ -1472,7 +1486,7 @@ impl Election {
             Seen::Absent => return self.creation(now),
             Seen::Record { observation, reading } => {
                 let condition = Condition::Match(observation.version.clone());
-                let age_ms = observation.age_ms(&self.clocks, now);
+                let age_ms = self.age_to_claim_ms(observation, now);
                 match reading {
                     Reading::Closed(_) if !planted!(NewerFormatClaimed) => return None,
                     Reading::Closed(_) | Reading::Unreadable(..) => {
@@ -1529,6 +1543,13 @@ impl Election {
         let parked_for_us = lease.parked && (named || planted!(ParkedForAnybody));
         let silent = planted!(SilentPeerIsDead) && now.mono_ms < self.peer_silent_until_ms;
         parked_for_us || silent || age_ms >= self.lease_to_wait_ms(lease)
+    }
+
+    /// The age that a claim may rest on (S6): where its condition does not cover the version, as it was when the read
+    /// left that showed the version last.
+    fn age_to_claim_ms(&self, observation: &Observation, now: Now) -> u64 {
+        let sent = Now { mono_ms: self.seen_sent_ms.min(now.mono_ms), ..now };
+        observation.age_ms(&self.clocks, if self.clocks.covered() { now } else { sent })
     }
 
     /// How long a record of somebody else's is waited out: its own lease, ours for foreign ones.
@@ -1677,7 +1698,7 @@ impl Election {
                     left_ms if left_ms > 0 => (now.mono_ms + left_ms, Action::Look),
                     _ if own
                         || lease.released()
-                        || observation.age_ms(&self.clocks, now) >= lease_ms =>
+                        || self.age_to_claim_ms(observation, now) >= lease_ms =>
                     {
                         (soon_ms, Action::Look)
                     }
@@ -1972,7 +1993,7 @@ impl Election {
             Seen::Record { reading: Reading::Lease(lease), .. } => Some(&**lease),
             // Mostly it was damaged on the way only, and says nothing of what is stored.
             Seen::Record { observation, reading: Reading::Unreadable(..) }
-                if observation.age_ms(&self.clocks, now)
+                if self.age_to_claim_ms(observation, now)
                     >= self.config.grace_ms(self.longest_lease_ms)
                     || planted!(DamagedSlotIsTaken) =>
             {
@@ -1998,7 +2019,7 @@ impl Election {
         }
         let (busy, made) = match &self.seen {
             Seen::Record { observation, reading: Reading::Lease(lease) } => {
-                let age_ms = observation.age_ms(&self.clocks, now);
+                let age_ms = self.age_to_claim_ms(observation, now);
                 (!self.may_succeed(now, lease, age_ms), lease.in_grace())
             }
             _ => (false, false),

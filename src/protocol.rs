@@ -57,6 +57,11 @@ pub trait Protocol {
         Answer::rejected(fault)
     }
 
+    /// See [`Store::condition_covers_version`](crate::store::Store::condition_covers_version).
+    fn condition_covers_version(&self) -> bool {
+        true
+    }
+
     /// The name for errors and status, such as `S3 bucket "jobs" at https://…`. No secret is in it.
     fn describe(&self) -> String;
 }

@@ -9,6 +9,8 @@ use crate::sigv4::Credentials;
 use crate::store::dynamodb::{DynamoDb, DynamoDbConfig};
 #[cfg(feature = "route53")]
 use crate::store::route53::{Route53, Route53Config};
+#[cfg(feature = "epochs")]
+use crate::store::epochs::{EpochConfig, Epochs};
 use crate::store::s3::{S3, S3Config};
 use crate::store::{Answer, Fault, FaultKind, Operation, Store};
 use crate::vars::{self, SecretVars};
@@ -38,6 +40,10 @@ pub struct Remote<W, H, P = Credentials> {
     host: H,
     provider: P,
 }
+
+/// One object for each term in a bucket of an S3 store that has no `If-Match`.
+#[cfg(feature = "epochs")]
+pub type EpochStore<H, P = Credentials> = Remote<Epochs, H, P>;
 
 /// One lease object in an S3 bucket.
 pub type S3Store<H, P = Credentials> = Remote<S3, H, P>;
@@ -102,6 +108,17 @@ impl<H: Host, P: Provide> DynamoDbStore<H, P> {
     }
 }
 
+#[cfg(feature = "epochs")]
+impl<H: Host, P: Provide> EpochStore<H, P> {
+    /// The epochs below the key that `config` names, the group's `lockfilePath`.
+    ///
+    /// # Errors
+    /// The option that cannot be used, and why.
+    pub fn new(config: EpochConfig, provider: P, host: H) -> Result<Self, ConfigError> {
+        Ok(Self::of(Epochs::new(config)?, provider, host))
+    }
+}
+
 impl<H: Clone, P: Clone> S3Store<H, P> {
     /// Another object of the same bucket: with the same credentials and host, and what was learned of the store.
     ///
@@ -135,6 +152,10 @@ impl<H: Host> S3Store<H> {
 impl<W: Protocol, H: Host, P: Provide> Store for Remote<W, H, P> {
     async fn perform(&self, operation: Operation) -> Answer {
         perform(&self.protocol, &self.host, &self.provider, operation).await
+    }
+
+    fn condition_covers_version(&self) -> bool {
+        self.protocol.condition_covers_version()
     }
 
     fn describe(&self) -> String {

@@ -5,6 +5,8 @@
 
 #[cfg(feature = "dynamodb")]
 pub mod dynamodb;
+#[cfg(feature = "epochs")]
+pub mod epochs;
 mod heard;
 pub mod memory;
 #[cfg(feature = "route53")]
@@ -153,6 +155,15 @@ pub struct Answer {
 pub trait Store {
     /// Performs one operation.
     async fn perform(&self, operation: Operation) -> Answer;
+    /// Whether a write on [`Condition::Match`] takes effect only while the record has that very version. Where it
+    /// says only that nobody has succeeded the record ([`epochs`](crate::store::epochs)), the election lets an age
+    /// count only up to the sending of the read that showed the version last, and these hold: the version changes
+    /// with `Last-Modified`, and of a read that shows a body the `Date` is of before the request that read it left.
+    ///
+    /// A store made of others hands on what they say.
+    fn condition_covers_version(&self) -> bool {
+        true
+    }
     /// The name for errors and status, such as `S3 bucket "jobs" at https://…`. No secret is in it.
     fn describe(&self) -> String;
 }

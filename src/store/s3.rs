@@ -116,12 +116,28 @@ struct Learned {
 #[derive(Debug)]
 pub struct Exchange {
     operation: Operation,
+    #[cfg(feature = "epochs")]
+    target: Option<Target>,
     /// Where a temporary redirect sends this operation alone, and with which region.
     detour: Option<(Address, String)>,
     hops: u8,
     learned_clock: bool,
     learned_region: bool,
     refreshed: bool,
+}
+
+/// What an exchange of the epoch layout asks for beside the store's own key.
+#[cfg(feature = "epochs")]
+#[derive(Clone, Debug)]
+pub(in crate::store) struct Target {
+    /// The key, or the beginning of keys, for people.
+    pub key: String,
+    /// What follows the bucket in the URL, encoded.
+    pub encoded: String,
+    /// Another method than the operation's.
+    pub method: Option<&'static str>,
+    /// An epoch is overwritten by its creator, on no condition.
+    pub unconditional: bool,
 }
 
 /// An answer, taken apart.
@@ -187,12 +203,20 @@ impl S3 {
     pub fn begin(&self, operation: Operation) -> Exchange {
         Exchange {
             operation,
+            #[cfg(feature = "epochs")]
+            target: None,
             detour: None,
             hops: 0,
             learned_clock: false,
             learned_region: false,
             refreshed: false,
         }
+    }
+
+    /// Begins an operation on something else in the same bucket.
+    #[cfg(feature = "epochs")]
+    pub(in crate::store) fn begin_at(&self, operation: Operation, target: Target) -> Exchange {
+        Exchange { target: Some(target), ..self.begin(operation) }
     }
 
     /// The name for errors and status, such as `S3 bucket "jobs" at https://…`.
@@ -255,7 +279,7 @@ impl Exchange {
             Some((address, region)) => (address, region),
             None => (&learned.address, &learned.region),
         };
-        let url = address.url(&s3.bucket, &s3.encoded_key);
+        let url = address.url(&s3.bucket, self.encoded_key(s3));
         // The condition's name, and the version that it names; without one it is `*`.
         let (method, condition) = match &self.operation {
             Operation::Read { unless: None } => ("GET", None),
@@ -277,7 +301,7 @@ impl Exchange {
             let text = [&named(&s3.bucket, &origin), ": nothing was sent: ", why].concat();
             Fault::new(kind, text)
         };
-        let mut request = Request::new(method, url);
+        let mut request = Request::new(self.method(method), url);
         if let Operation::Write { body, .. } = &self.operation {
             request.body.clone_from(body);
         }
@@ -306,8 +330,40 @@ impl Exchange {
         Ok(request)
     }
 
-    /// Whether a planted bug takes the condition of an update away.
+    #[cfg(not(feature = "epochs"))]
+    fn encoded_key<'a>(&'a self, s3: &'a S3) -> &'a str {
+        &s3.encoded_key
+    }
+
+    #[cfg(feature = "epochs")]
+    fn encoded_key<'a>(&'a self, s3: &'a S3) -> &'a str {
+        self.target.as_ref().map_or(&s3.encoded_key, |target| &target.encoded)
+    }
+
+    #[cfg(not(feature = "epochs"))]
+    fn key<'a>(&'a self, s3: &'a S3) -> &'a str {
+        &s3.key
+    }
+
+    #[cfg(feature = "epochs")]
+    fn key<'a>(&'a self, s3: &'a S3) -> &'a str {
+        self.target.as_ref().map_or(&s3.key, |target| &target.key)
+    }
+
+    fn method(&self, usual: &'static str) -> &'static str {
+        #[cfg(feature = "epochs")]
+        if let Some(method) = self.target.as_ref().and_then(|target| target.method) {
+            return method;
+        }
+        usual
+    }
+
+    /// Whether an update goes out on no condition: by the creator of an epoch, or by a planted bug.
     fn unconditional(&self, body: &[u8]) -> bool {
+        #[cfg(feature = "epochs")]
+        if let Some(target) = &self.target {
+            return target.unconditional;
+        }
         if planted!(TombstoneUnconditional) {
             return matches!(lease::read(body), Reading::Lease(lease) if lease.released());
         }
@@ -574,16 +630,17 @@ impl Exchange {
 
     /// A fault of this exchange: store, operation, status, the store's code, what to do.
     fn fault(&self, s3: &S3, heard: &Heard, kind: FaultKind, advice: &str) -> Fault {
-        let method = match self.operation {
-            Operation::Read { .. } => " GET ",
-            Operation::Write { .. } => " PUT ",
-        };
+        let method = self.method(match self.operation {
+            Operation::Read { .. } => "GET",
+            Operation::Write { .. } => "PUT",
+        });
         let (code, status) = (heard.code(), heard.response.status);
         let message = [
             s3.describe().as_str(),
-            ":",
+            ": ",
             method,
-            &quoted(&s3.key),
+            " ",
+            &quoted(self.key(s3)),
             " was answered ",
             &status.to_string(),
             if code.is_empty() { "" } else { " " },

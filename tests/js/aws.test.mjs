@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { EdgelectError, Elector, MemoryStorage } from 'edgelect';
-import { DynamoDBStorage, Route53Storage } from 'edgelect/aws';
+import { DynamoDBStorage, EpochStorage, Route53Storage } from 'edgelect/aws';
 import { initSync as initAws } from '../../js/dist/aws/edgelect.js';
 import { fired, leads, stopAll, within } from './group.mjs';
 import { startAws } from './ministack.mjs';
@@ -15,6 +15,7 @@ const TABLE = 'coordination-table';
 // Python answers here, beside whatever else the machine does.
 const PATIENT = { leaderTimeout: 6_000, frequentInterval: 600, requestTimeout: 1_000, storeSkew: 500, follow: 'tight' };
 
+const BUCKET = 'epochs';
 const DOMAIN = 'coordination.example.com';
 
 let aws;
@@ -23,6 +24,7 @@ const made = [];
 before(async () => {
   aws = await startAws();
   await aws.createTable(TABLE);
+  await aws.createBucket(BUCKET);
   hostedZoneId = await aws.createZone(DOMAIN);
 });
 after(async () => {
@@ -51,6 +53,11 @@ const table = (options = {}) => {
 const zone = (options = {}) => {
   const { endpoint, credentials } = aws;
   return new Route53Storage({ endpoint, credentials, hostedZoneId, recordPrefix: 'lock', domainName: DOMAIN, ...options });
+};
+
+const epochs = (options = {}) => {
+  const { endpoint, region, credentials } = aws;
+  return new EpochStorage({ endpoint, region, credentials, bucket: BUCKET, ...options });
 };
 
 /** What each of these stores has to do, as its user meets it. */
@@ -93,6 +100,8 @@ everyStore('DynamoDB', { storage: () => table(), stored: (shard) => aws.getItem(
 
 everyStore('Route 53', { storage: () => zone(), stored: (shard) => aws.txt(hostedZoneId, `lock.${shard}.${DOMAIN}`) });
 
+everyStore('epochs', { storage: () => epochs(), stored: async (shard) => (await aws.keys(BUCKET)).filter((key) => key.startsWith(shard)) });
+
 test('both entries in one process: a trap in one wasm is nothing to the other', async () => {
   const ours = overMemory();
   await ours.init();
@@ -131,6 +140,8 @@ test('options are refused by their names, and a secret is in no error', () => {
   refused({ hostedZoneId: 'Z 1' }, 'hostedZoneId', /such as Z1234567890ABC/, zone);
   refused({ domainName: 7 }, 'domainName', /must be a text/, zone);
   refused({ table: 'a' }, 'table', /no such option; a Route53Storage has/, zone);
+  refused({ bucket: 7 }, 'bucket', /must be a text/, epochs);
+  refused({ table: 'a' }, 'table', /no such option; an EpochStorage has/, epochs);
   assert.throws(() => member(zone(), 'shard-1', { serverId: 'worker 1' }), { field: 'serverId', message: /has no space/ });
   assert.throws(() => member(zone(), 'Shard-1'), { field: 'lockfilePath' });
   assert.throws(() => new DynamoDBStorage(), /a DynamoDBStorage takes an object/);

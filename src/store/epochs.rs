@@ -1,0 +1,687 @@
+//! One object per leader epoch, for S3 stores that know `If-None-Match: *` and no `If-Match`: which requests an
+//! operation is, and what the answers mean.
+//!
+//! `leader/my-group` as the lockfile path gives `leader/my-group/lock_0000000001.json` and so on; `lock-0000000001.json`
+//! is read too, and succeeded under names of its own kind. The newest number is the record; the number of the next is
+//! one more. A body is the record of [`Format`] with `validity_ms` and `expired` beside it; a body that has these two
+//! alone is read as a foreign record. The token is the body's `term`, never below the number.
+//!
+//! | operation | requests |
+//! |---|---|
+//! | read | LIST (a page per 1,000 keys), GET of the newest |
+//! | claim | PUT of the next number with `If-None-Match: *`, LIST |
+//! | renewal, park, tombstone | PUT of its own number, LIST; one DELETE while there are more than two epochs |
+//!
+//! The store's listings have to show every write that was answered before they were asked for, as S3's do.
+//!
+//! # Why this elects one
+//!
+//! A claim is conditional on the next number being free, not on the record being what it was: a renewal may land
+//! between the read that justified the claim and the claim. So let a follower's deciding read leave at `s`, with the
+//! proof of age complete by then, and look at what the leader of that record has sent:
+//!
+//! * What landed before the body was read was seen by it, and is no younger than the proof says. (a) An unchanged
+//!   ETag alone does not say so: no condition keeps a late duplicate of an earlier body from coming back, and a
+//!   foreign leader renews by writing the same bytes. So the version has `Last-Modified` in it, and because that has
+//!   whole seconds and the store more than one clock, a second and `storeSkew` are taken off the watched time.
+//!   (b) `Date - Last-Modified` counts with the `Date` of the LIST, which came before the GET left.
+//! * What lands later is answered after `s`. By then every fence of that leader has passed, and an answer that is
+//!   processed after the fence grants nothing (S5, S9): the term never resumes, however late the claim leaves.
+//!
+//! The same holds for a tombstone, a parked record and an own one: their term had ended when they were written. A late
+//! duplicate over one of them hides it until it has not changed for a lease; nobody believes in its term. The healing
+//! of an unreadable record rests on the same proof of age as a claim.
+//!
+//! A number that was cleaned can be created anew by a held-up claim, and a renewal can recreate one. So no write is
+//! known to have landed before a LIST that left after it shows it as the newest; and the newest two are never cleaned,
+//! so that the newest number never falls. Deleting the newest by hand under a running group is outside the contract.
+
+mod listing;
+
+use core::cell::{Cell, RefCell};
+
+use self::listing::{BEGINNING, Epoch, LAST, Listing};
+use crate::config::ConfigError;
+use crate::json::{self, Object, quoted};
+use crate::lease::{
+    self, Closed, Flaw, Format, Lease, MAX_LEASE_MS, MAX_RECORD_BYTES, MAX_TERM, MIN_LEASE_MS,
+    Reading, Stamp,
+};
+use crate::planted::planted;
+use crate::prelude::*;
+use crate::protocol::{Next, Protocol};
+use crate::request::{Request, Response};
+use crate::sigv4::{Credentials, RESERVED};
+use crate::store::s3::{self, S3, S3Config, Target};
+use crate::store::{
+    Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Version, heard,
+};
+
+/// How many pages of a listing are read before it is given up.
+const MAX_PAGES: u32 = 16;
+
+/// How often a read looks again because the newest epoch was gone when it was asked for.
+const MAX_LOOKS: u32 = 3;
+
+/// How many creations an instance remembers; one that it has forgotten is renewed by the next number.
+const MAX_MADE: usize = 16;
+
+/// How many writes pass before cleaning is tried again that was not answered.
+const CLEANING_PAUSE: u32 = 16;
+
+/// Where the epochs of a group are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EpochConfig {
+    /// The bucket, and in `key` the group's `lockfilePath`: the folder of its epochs, without a slash at the end.
+    pub s3: S3Config,
+    /// How the records in it are written down.
+    pub format: Format,
+}
+
+/// The epochs of one group, and which of them this instance has made.
+#[derive(Debug)]
+pub struct Epochs {
+    s3: S3,
+    /// With its slash at the end.
+    folder: String,
+    format: Format,
+    keys_per_page: u16,
+    made: RefCell<Vec<Made>>,
+    /// Until how many more writes have passed nothing is cleaned.
+    cleaning_pause: Cell<u32>,
+}
+
+/// A creation that was sent: of this number, for this session's term.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Made {
+    epoch: Epoch,
+    session: String,
+    term: u64,
+}
+
+/// One operation on its way.
+#[derive(Debug)]
+pub struct Exchange {
+    goal: Goal,
+    stage: Stage,
+    inner: s3::Exchange,
+    listing: Listing,
+    pages: u32,
+    token: String,
+    looks: u32,
+    /// What the answers to a listing say about time.
+    listed: Facts,
+}
+
+#[derive(Debug)]
+enum Goal {
+    Read { unless: Option<Version> },
+    Write(Write),
+    /// A write that cannot be sent.
+    Unfit(FaultKind, &'static str),
+}
+
+#[derive(Debug)]
+struct Write {
+    epoch: Epoch,
+    /// Whether its creator overwrites the epoch, on no condition.
+    overwrites: bool,
+    body: Vec<u8>,
+    made: Option<Made>,
+    etag: Option<Version>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Stage {
+    List,
+    Get(Epoch),
+    Put,
+    /// The listing that confirms a write.
+    Confirm,
+    /// Deletes an old epoch; what the operation has come to is known.
+    Clean(Answer),
+}
+
+impl Epochs {
+    /// The epochs that a configuration names.
+    ///
+    /// # Errors
+    /// The option that cannot be used, its value (without what may be a secret) and the rule.
+    pub fn new(config: EpochConfig) -> Result<Self, ConfigError> {
+        let folder = [&config.s3.key, "/"].concat();
+        s3::address::check_key(&[&folder, &*Epoch::FIRST.name()].concat())?;
+        Ok(Self {
+            s3: S3::new(config.s3)?,
+            folder,
+            format: config.format,
+            keys_per_page: 1_000,
+            made: RefCell::default(),
+            cleaning_pause: Cell::new(0),
+        })
+    }
+
+    /// How many keys one page of a listing has at most: 1,000 unless set, from 1 to there.
+    pub fn keys_per_page(self, keys: u16) -> Self {
+        Self { keys_per_page: keys.clamp(1, 1_000), ..self }
+    }
+
+    /// Whether this instance sent the creation of an epoch for this very session's term.
+    fn has_made(&self, made: &Made) -> bool {
+        self.made.borrow().contains(made)
+    }
+
+    fn remember(&self, made: &Made) {
+        let known = &mut *self.made.borrow_mut();
+        if !known.contains(made) {
+            if known.len() >= MAX_MADE {
+                known.remove(0);
+            }
+            known.push(made.clone());
+        }
+    }
+
+    fn list(&self, token: &str) -> s3::Exchange {
+        let encode =
+            |text: &str| percent_encoding::utf8_percent_encode(text, RESERVED).to_string();
+        let prefix = [&*self.folder, BEGINNING].concat();
+        let mut encoded = "?".to_owned();
+        if !token.is_empty() {
+            encoded.push_str(&["continuation-token=", &encode(token), "&"].concat());
+        }
+        let keys = self.keys_per_page.to_string();
+        encoded.push_str(
+            &["list-type=2&max-keys=", &keys, "&prefix=", &encode(&prefix)].concat(),
+        );
+        let read = Operation::Read { unless: None };
+        let target = Target { key: prefix, encoded, method: None, unconditional: false };
+        self.s3.begin_at(read, target)
+    }
+
+    fn target(&self, epoch: Epoch) -> Target {
+        let key = [&*self.folder, &epoch.name()].concat();
+        let encoded = s3::address::encode_key(&key);
+        Target { key, encoded, method: None, unconditional: false }
+    }
+
+    fn get(&self, epoch: Epoch) -> s3::Exchange {
+        self.s3.begin_at(Operation::Read { unless: None }, self.target(epoch))
+    }
+
+    fn put(&self, write: &Write) -> s3::Exchange {
+        let condition = match write.overwrites {
+            true => Condition::Match(Version(String::new())),
+            false => Condition::Absent,
+        };
+        let operation = Operation::Write { body: write.body.clone(), condition };
+        let target = Target { unconditional: write.overwrites, ..self.target(write.epoch) };
+        self.s3.begin_at(operation, target)
+    }
+
+    fn delete(&self, epoch: Epoch) -> s3::Exchange {
+        let target = Target { method: Some("DELETE"), ..self.target(epoch) };
+        self.s3.begin_at(Operation::Read { unless: None }, target)
+    }
+
+    fn fault(&self, kind: FaultKind, pieces: [&str; 3]) -> Fault {
+        Fault::new(kind, [&self.s3.describe(), ": ", &pieces.concat()].concat())
+    }
+
+    /// What a write to the record is here: which number, and whether it is an overwriting.
+    fn plan(&self, body: &[u8], condition: &Condition) -> Goal {
+        let lease = match lease::read(body) {
+            Reading::Lease(lease) => Some(lease),
+            _ => None,
+        };
+        let made = |epoch| {
+            let lease = lease.as_ref()?;
+            Some(Made { epoch, session: lease.session.clone()?, term: lease.term? })
+        };
+        let (epoch, overwrites) = match condition {
+            Condition::Absent => (Epoch::FIRST, false),
+            Condition::Match(version) => {
+                let Some(held) = epoch_of(version) else {
+                    return Goal::Unfit(FaultKind::Nonsense, "the version is not one of an epoch");
+                };
+                let own = made(held).is_some_and(|made| self.has_made(&made));
+                match held.next() {
+                    _ if own || planted!(EpochOverwritten) => (held, true),
+                    Some(next) => (next, false),
+                    None => return Goal::Unfit(FaultKind::Misconfigured, USED_UP),
+                }
+            }
+        };
+        let body = match &lease {
+            Some(lease) => self.written(lease),
+            None => body.to_vec(),
+        };
+        Goal::Write(Write { epoch, overwrites, body, made: made(epoch), etag: None })
+    }
+
+    /// A record as its epoch's body.
+    fn written(&self, lease: &Lease) -> Vec<u8> {
+        let add = |writer: &mut json::Writer| {
+            writer.given_number(VALIDITY, lease.lease_ms);
+            writer.flag(EXPIRED, lease.released());
+        };
+        self.format.write_with(lease, add).into_bytes()
+    }
+
+    fn judge(&self, epoch: Epoch, body: &[u8], modified_ms: u64) -> Reading {
+        // Nothing can follow it, whatever it says.
+        if epoch.number >= LAST {
+            return Reading::Closed(Closed::TermTooHigh);
+        }
+        let number = epoch.number;
+        match read_body(self.format, epoch, body) {
+            Reading::Lease(mut lease) => {
+                lease.term = match lease.term {
+                    Some(term) => Some(term.max(number)),
+                    // The election counts the storage time of the last change, unless that is no time of ours.
+                    None => Some(number).filter(|number| *number > modified_ms),
+                };
+                Reading::Lease(lease)
+            }
+            Reading::Unreadable(flaw, term) => Reading::Unreadable(flaw, term.max(Some(number))),
+            closed => closed,
+        }
+    }
+}
+
+const VALIDITY: &str = "validity_ms";
+const EXPIRED: &str = "expired";
+
+const USED_UP: &str = "no epoch can follow number 9999999999: stop all members, delete the epochs, wait for the longest \
+                       lease, and start them again";
+
+/// Reads a body: a record of `format`, or one that says `validity_ms` and `expired` alone.
+fn read_body(format: Format, epoch: Epoch, body: &[u8]) -> Reading {
+    match format.read(body) {
+        Reading::Lease(mut lease) => {
+            let expired = take(&mut lease.extra, EXPIRED);
+            let validity = take(&mut lease.extra, VALIDITY);
+            if lease.session.is_none() {
+                // Whoever knows no sessions says by these two what it means.
+                match (expired.map(|json| json::flag(&json)), validity.map(|json| validity_ms(&json))) {
+                    (Some(None), _) => return Reading::Unreadable(Flaw::Foreign, lease.term),
+                    (_, Some(None)) => return Reading::Unreadable(Flaw::Absurd, lease.term),
+                    (expired, validity) => {
+                        lease.lease_ms = lease.lease_ms.max(validity.flatten());
+                        if expired == Some(Some(true)) {
+                            lease.last_updated = Stamp::Released;
+                        }
+                    }
+                }
+            }
+            Reading::Lease(lease)
+        }
+        Reading::Unreadable(Flaw::Foreign, term) => match Object::read(body) {
+            Some(fields) if foreign(&fields) => read_foreign(epoch, fields),
+            _ => Reading::Unreadable(Flaw::Foreign, term),
+        },
+        other => other,
+    }
+}
+
+/// Whether a body names nobody and has at least one of the two fields.
+fn foreign(fields: &Object) -> bool {
+    let given = |name: &str| fields.get(name).is_some_and(|json| !json::is_null(json));
+    !given("leaderID") && !given("holderIdentity") && (given(VALIDITY) || given(EXPIRED))
+}
+
+/// Source of the format: <https://www.morling.dev/blog/leader-election-with-s3-conditional-writes/>.
+fn read_foreign(epoch: Epoch, mut fields: Object) -> Reading {
+    let term = match take(&mut fields, "term") {
+        None => None,
+        Some(json) => match json::whole(&json) {
+            Some(term) if term <= MAX_TERM => Some(term),
+            None if !json::is_at_least(&json, MAX_TERM) => {
+                return Reading::Unreadable(Flaw::Foreign, None);
+            }
+            _ => return Reading::Closed(Closed::TermTooHigh),
+        },
+    };
+    let lease_ms = match take(&mut fields, VALIDITY).map(|json| validity_ms(&json)) {
+        Some(None) => return Reading::Unreadable(Flaw::Absurd, term),
+        given => given.flatten(),
+    };
+    let released = match take(&mut fields, EXPIRED).map(|json| json::flag(&json)) {
+        Some(None) => return Reading::Unreadable(Flaw::Foreign, term),
+        given => given.flatten().unwrap_or(false),
+    };
+    Reading::Lease(Box::new(Lease {
+        leader_id: epoch.name(),
+        leader_addr: String::new(),
+        last_updated: if released { Stamp::Released } else { Stamp::At(0) },
+        term,
+        session: None,
+        sequence: 0,
+        lease_ms,
+        acquired: None,
+        transitions: 0,
+        parked: false,
+        slot: None,
+        slot_done: None,
+        slot_result: None,
+        slot_took_ms: None,
+        slot_failures: None,
+        extra: fields,
+    }))
+}
+
+/// A lease that may be believed (S7).
+fn validity_ms(json: &str) -> Option<u64> {
+    json::whole(json).filter(|ms| (MIN_LEASE_MS..=MAX_LEASE_MS).contains(ms))
+}
+
+/// A field's JSON; `null` counts as not there. It is written anew, so none of its name stays, whatever its case.
+fn take(fields: &mut Object, name: &str) -> Option<String> {
+    let json = fields.remove(name).filter(|json| !json::is_null(json));
+    let named = |other: &&str| other.eq_ignore_ascii_case(name);
+    let others: Vec<String> =
+        fields.iter().map(|(other, _)| other).filter(named).map(ToOwned::to_owned).collect();
+    for other in others {
+        fields.remove(&other);
+    }
+    json
+}
+
+/// `lock_0000000001.json 1795244292 "etag"`: which epoch, when its object was written last in whole seconds, and which
+/// body it has. No key has a name with a space before its end, and no ETag begins with one.
+fn version_of(epoch: Epoch, modified_s: u64, etag: &Version) -> Version {
+    let modified = if planted!(EpochTouchUnseen) { 0 } else { modified_s };
+    Version([&epoch.name(), " ", &modified.to_string(), " ", &etag.0].concat())
+}
+
+fn epoch_of(version: &Version) -> Option<Epoch> {
+    let (name, rest) = version.0.split_once(' ')?;
+    let (modified, etag) = rest.split_once(' ')?;
+    let plain = !modified.is_empty() && modified.bytes().all(|byte| byte.is_ascii_digit());
+    Epoch::of(name).filter(|_| plain && !etag.is_empty())
+}
+
+impl Protocol for Epochs {
+    type Exchange = Exchange;
+
+    // A page of 1,000 keys of usual length has less than half of it.
+    const ANSWER_LIMIT: usize = 1 << 20;
+
+    fn begin(&self, operation: Operation) -> Exchange {
+        let (goal, stage) = match operation {
+            Operation::Read { unless } => (Goal::Read { unless }, Stage::List),
+            Operation::Write { body, condition } => (self.plan(&body, &condition), Stage::Put),
+        };
+        let inner = match &goal {
+            Goal::Write(write) => self.put(write),
+            _ => self.list(""),
+        };
+        let (listing, token) = (Listing::default(), String::new());
+        let listed = Facts::default();
+        Exchange { goal, stage, inner, listing, pages: 0, token, looks: 0, listed }
+    }
+
+    fn request(
+        &self,
+        exchange: &mut Exchange,
+        credentials: &Credentials,
+        wall_ms: u64,
+    ) -> Result<Request, Fault> {
+        if let Goal::Unfit(kind, why) = exchange.goal {
+            return Err(self.fault(kind, ["nothing was sent: ", why, ""]));
+        }
+        let request = exchange.inner.request(&self.s3, credentials, wall_ms)?;
+        if let (Stage::Put, Goal::Write(Write { made: Some(made), .. })) =
+            (&exchange.stage, &exchange.goal)
+        {
+            self.remember(made);
+        }
+        Ok(request)
+    }
+
+    fn answer(&self, exchange: &mut Exchange, response: Response, wall_ms: u64) -> Next {
+        match exchange.stage.clone() {
+            Stage::List | Stage::Confirm => exchange.on_page(self, response, wall_ms),
+            Stage::Get(epoch) => exchange.on_body(self, epoch, response, wall_ms),
+            Stage::Put => exchange.on_put(self, response, wall_ms),
+            Stage::Clean(answer) => {
+                self.cleaning_pause.set(0);
+                Next::Done(answer)
+            }
+        }
+    }
+
+    fn silence(&self, exchange: &mut Exchange, cause: Fault) -> Answer {
+        match &exchange.stage {
+            Stage::Clean(answer) => answer.clone(),
+            _ => Answer::unknown(cause),
+        }
+    }
+
+    fn unsent(&self, exchange: &mut Exchange, fault: Fault) -> Answer {
+        match &exchange.stage {
+            Stage::Clean(answer) => answer.clone(),
+            // The write has left before.
+            Stage::Confirm => Answer::unknown(fault),
+            _ => Answer::rejected(fault),
+        }
+    }
+
+    fn condition_covers_version(&self) -> bool {
+        false
+    }
+
+    fn describe(&self) -> String {
+        self.s3.describe()
+    }
+}
+
+impl Exchange {
+    /// A page of a listing came.
+    fn on_page(&mut self, epochs: &Epochs, response: Response, wall_ms: u64) -> Next {
+        let facts = heard::facts(&response);
+        self.listed = Facts {
+            date_ms: facts.date_ms,
+            last_modified_ms: None,
+            relayed: facts.relayed || self.listed.relayed,
+            cached: facts.cached || self.listed.cached,
+        };
+        if response.status != 200 {
+            return match self.inner.answer(&epochs.s3, response, wall_ms) {
+                Next::Done(answer) => self.not_listed(epochs, answer),
+                next => next,
+            };
+        }
+        let page = match response.body.truncated {
+            true => Err("a page of the listing is longer than what is read of it"),
+            false => {
+                listing::read_page(&response.body.bytes, &epochs.folder, &mut self.listing)
+            }
+        };
+        let (kind, why) = match page {
+            Ok(None) => return self.on_listing(epochs),
+            Ok(Some(token)) if token == self.token => {
+                (FaultKind::Nonsense, "the listing goes on where it was")
+            }
+            Ok(Some(_)) if self.pages + 1 >= MAX_PAGES => (FaultKind::Misconfigured, TOO_MANY),
+            Ok(Some(token)) => {
+                self.pages += 1;
+                self.inner = epochs.list(&token);
+                self.token = token;
+                return Next::Again;
+            }
+            Err(why) => (FaultKind::Nonsense, why),
+        };
+        let prefix = quoted(&[&*epochs.folder, BEGINNING].concat());
+        let fault = epochs.fault(kind, ["LIST ", &prefix, &[": ", why].concat()]);
+        let answer = Answer { outcome: Outcome::Rejected(fault), facts: self.listed };
+        self.not_listed(epochs, answer)
+    }
+
+    /// The listing failed; a write that left before may have landed.
+    fn not_listed(&self, epochs: &Epochs, answer: Answer) -> Next {
+        let Answer { outcome, facts } = answer;
+        let nonsense = || {
+            let pieces = ["LIST: an S3 store answers otherwise; check the endpoint", "", ""];
+            epochs.fault(FaultKind::Nonsense, pieces)
+        };
+        let outcome = match outcome {
+            Outcome::Unknown { .. } => outcome,
+            outcome => {
+                let cause = match outcome {
+                    Outcome::Rejected(fault) => fault,
+                    _ => nonsense(),
+                };
+                match self.stage {
+                    Stage::Confirm => Outcome::Unknown { retry_after_ms: None, cause },
+                    _ => Outcome::Rejected(cause),
+                }
+            }
+        };
+        Next::Done(Answer { outcome, facts })
+    }
+
+    /// The listing is whole.
+    fn on_listing(&mut self, epochs: &Epochs) -> Next {
+        if self.stage == Stage::Confirm {
+            return self.on_confirmation(epochs);
+        }
+        match self.listing.newest {
+            None => Next::Done(Answer { outcome: Outcome::Missing, facts: self.listed }),
+            Some((newest, _)) => {
+                self.stage = Stage::Get(newest);
+                self.inner = epochs.get(newest);
+                Next::Again
+            }
+        }
+    }
+
+    fn begin_listing(&mut self, epochs: &Epochs, stage: Stage) -> Next {
+        self.stage = stage;
+        self.listing = Listing::default();
+        self.listed = Facts::default();
+        self.pages = 0;
+        self.token.clear();
+        self.inner = epochs.list("");
+        Next::Again
+    }
+
+    /// The newest epoch's body came, or its error.
+    fn on_body(
+        &mut self,
+        epochs: &Epochs,
+        epoch: Epoch,
+        response: Response,
+        wall_ms: u64,
+    ) -> Next {
+        let body = response.body.clone();
+        let Answer { outcome, facts } =
+            match self.inner.answer(&epochs.s3, response, wall_ms) {
+                Next::Done(answer) => answer,
+                next => return next,
+            };
+        let Goal::Read { unless } = &self.goal else {
+            unreachable!("only a read asks for a body")
+        };
+        let outcome = match (outcome, facts.last_modified_ms) {
+            (Outcome::Found { version: etag, .. }, Some(modified_ms)) => {
+                let version = version_of(epoch, modified_ms / 1_000, &etag);
+                if unless.as_ref() == Some(&version) {
+                    Outcome::Unchanged
+                } else if body.truncated || body.bytes.len() > MAX_RECORD_BYTES {
+                    let term = Some(epoch.number);
+                    Outcome::Found { version, reading: Reading::Unreadable(Flaw::TooLarge, term) }
+                } else {
+                    let reading = epochs.judge(epoch, &body.bytes, modified_ms);
+                    Outcome::Found { version, reading }
+                }
+            }
+            (Outcome::Found { .. }, None) => {
+                let why = " has no Last-Modified, without which nobody can tell whether it was written again; something \
+                           between here and the store may strip it";
+                let name = quoted(&epoch.name());
+                Outcome::Rejected(epochs.fault(FaultKind::Nonsense, ["GET ", &name, why]))
+            }
+            // Cleaned or deleted since it was listed.
+            (Outcome::Missing, _) => {
+                self.looks += 1;
+                if self.looks < MAX_LOOKS {
+                    return self.begin_listing(epochs, Stage::List);
+                }
+                let why = " is listed and cannot be read; the listings of this store may lag behind its writes";
+                let name = quoted(&epoch.name());
+                let cause = epochs.fault(FaultKind::Unavailable, ["GET ", &name, why]);
+                Outcome::Unknown { retry_after_ms: None, cause }
+            }
+            (outcome, _) => outcome,
+        };
+        // A `Date` of before the GET left, so that an age proven by it was complete by then.
+        let date_ms = if planted!(EpochDateOfBody) { facts.date_ms } else { self.listed.date_ms };
+        let relayed = facts.relayed || self.listed.relayed;
+        let cached = facts.cached || self.listed.cached;
+        let last_modified_ms = facts.last_modified_ms;
+        let facts = Facts { date_ms, last_modified_ms, relayed, cached };
+        Next::Done(Answer { outcome, facts })
+    }
+
+    /// The write was answered.
+    fn on_put(&mut self, epochs: &Epochs, response: Response, wall_ms: u64) -> Next {
+        let Answer { outcome, facts } =
+            match self.inner.answer(&epochs.s3, response, wall_ms) {
+                Next::Done(answer) => answer,
+                next => return next,
+            };
+        match (&mut self.goal, outcome) {
+            (Goal::Write(write), Outcome::Written { version }) => {
+                if let (Some(etag), true) = (&version, planted!(EpochUnconfirmed)) {
+                    let modified_s = facts.date_ms.unwrap_or(0) / 1_000;
+                    let version = Some(version_of(write.epoch, modified_s, etag));
+                    return Next::Done(Answer { outcome: Outcome::Written { version }, facts });
+                }
+                write.etag = version;
+                self.begin_listing(epochs, Stage::Confirm)
+            }
+            (_, outcome) => Next::Done(Answer { outcome, facts }),
+        }
+    }
+
+    /// A listing that left after the write has come: the epoch must be the newest.
+    fn on_confirmation(&mut self, epochs: &Epochs) -> Next {
+        let Goal::Write(write) = &self.goal else { unreachable!("only a write is confirmed") };
+        let outcome = match self.listing.newest {
+            // Somebody has gone on from a later number, or from a name of the other kind.
+            Some((newest, _)) if newest.number > write.epoch.number => Outcome::Refused,
+            Some((newest, modified_s)) if newest == write.epoch => {
+                let twin = self.listing.second.is_some_and(|second| second.number == newest.number);
+                let version = write.etag.as_ref().zip(modified_s);
+                let version =
+                    version.map(|(etag, modified_s)| version_of(newest, modified_s, etag));
+                if twin { Outcome::Refused } else { Outcome::Written { version } }
+            }
+            Some((newest, _)) if newest.number == write.epoch.number => Outcome::Refused,
+            _ => {
+                let why = " was written and is not listed; the listings of this store may lag behind its writes, and \
+                           no leader can be elected then";
+                let name = quoted(&write.epoch.name());
+                let cause = epochs.fault(FaultKind::Unavailable, ["LIST: ", &name, why]);
+                Outcome::Unknown { retry_after_ms: None, cause }
+            }
+        };
+        let cleans = write.overwrites && matches!(outcome, Outcome::Written { .. });
+        let answer = Answer { outcome, facts: self.listed };
+        let spare = self.listing.spare().filter(|_| cleans);
+        let pause = epochs.cleaning_pause.get();
+        epochs.cleaning_pause.set(pause.saturating_sub(1));
+        match spare {
+            Some(spare) if pause == 0 => {
+                // Until it is answered: a store that hangs on it must not cost a renewal each time.
+                epochs.cleaning_pause.set(CLEANING_PAUSE);
+                self.inner = epochs.delete(spare);
+                self.stage = Stage::Clean(answer);
+                Next::Again
+            }
+            _ => Next::Done(answer),
+        }
+    }
+}
+
+const TOO_MANY: &str = "more than 16 pages of keys begin like this; delete the old epochs, but never the newest two, \
+                        and what else begins so";

@@ -1,0 +1,691 @@
+//! Sessions of the real election and the real protocol of epochs against a bucket without `If-Match`, in virtual time:
+//! what the network loses, delays and duplicates, who crashes, stalls and resigns is drawn from a seed.
+
+use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use edgelect::clock::Now;
+use edgelect::config::{Config, Follow, Settings};
+use edgelect::driver::Host;
+use edgelect::election::{Election, Event as Told, Input, Step};
+use edgelect::lease;
+use edgelect::remote::perform;
+use edgelect::request::{Request, Response};
+use edgelect::sigv4::Credentials;
+use edgelect::store::epochs::{EpochConfig, Epochs};
+use edgelect::store::s3::S3Config;
+use edgelect::store::{Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome};
+
+use super::bucket::{BEGAN_MS, Bucket, error};
+
+const FOLDER: &str = "leader/g";
+/// The longest that anything travels, in leases.
+const DELAY_LEASES: u64 = 3;
+
+/// SplitMix64.
+pub struct Chance(u64);
+
+impl Chance {
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x2545_F491_4F6C_DD1D) ^ 0xEE0C)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        if bound == 0 { 0 } else { self.next() % bound }
+    }
+
+    fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+
+    fn per_mille(&mut self, rate: u64) -> bool {
+        self.below(1_000) < rate
+    }
+
+    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len() as u64) as usize]
+    }
+}
+
+#[derive(Default)]
+struct Port {
+    outbox: RefCell<Option<Request>>,
+    inbox: RefCell<Option<Result<Response, String>>>,
+    now: Cell<Now>,
+}
+
+struct PortHost(Rc<Port>);
+
+impl Host for PortHost {
+    fn now(&self) -> Now {
+        self.0.now.get()
+    }
+
+    async fn sleep(&self, _ms: u64) {
+        std::future::pending().await
+    }
+
+    fn random(&self) -> Result<[u8; 16], String> {
+        Err("chance comes from the seed".to_owned())
+    }
+
+    async fn fetch(&self, request: Request, limit: usize) -> Result<Response, String> {
+        *self.0.outbox.borrow_mut() = Some(request);
+        let answer = poll_fn(|_| match self.0.inbox.borrow_mut().take() {
+            Some(answer) => Poll::Ready(answer),
+            None => Poll::Pending,
+        });
+        answer.await.map(|mut response| {
+            response.body.truncated = response.body.bytes.len() > limit;
+            response.body.bytes.truncate(limit);
+            response
+        })
+    }
+}
+
+struct Flight {
+    operation: u64,
+    awaited: u64,
+    port: Rc<Port>,
+    future: Pin<Box<dyn Future<Output = Answer>>>,
+}
+
+struct Session {
+    machine: usize,
+    election: Election,
+    epochs: Rc<Epochs>,
+    flight: Option<Flight>,
+    wakes: u64,
+    alive: bool,
+}
+
+struct Machine {
+    config: Config,
+    /// How fast its clock runs, in millionths, and what it showed in the beginning.
+    ppm: i64,
+    origin_ms: u64,
+    paused_until_ms: u64,
+}
+
+impl Machine {
+    fn mono_ms(&self, true_ms: u64) -> u64 {
+        self.origin_ms + (true_ms as i64 + true_ms as i64 * self.ppm / 1_000_000) as u64
+    }
+
+    fn now(&self, true_ms: u64) -> Now {
+        let mono_ms = self.mono_ms(true_ms);
+        Now::new(mono_ms, BEGAN_MS + mono_ms)
+    }
+
+    /// The first true time at which its clock shows this.
+    fn true_ms(&self, mono_ms: u64) -> u64 {
+        let span = mono_ms.saturating_sub(self.origin_ms) as i128;
+        (span * 1_000_000 / (1_000_000 + self.ppm as i128)) as u64 + 1
+    }
+}
+
+enum Event {
+    Arrive { session: usize, id: u64, request: Request, answered: bool },
+    Deliver { session: usize, id: u64, answer: Result<Response, String> },
+    Timeout { session: usize, operation: u64 },
+    Wake { session: usize, wakes: u64 },
+    WorkEnds { session: usize, term: u64 },
+    Start { machine: usize },
+    Blow,
+    Touch,
+}
+
+struct Queued(u64, u64, Event);
+
+impl PartialEq for Queued {
+    fn eq(&self, other: &Self) -> bool {
+        (self.0, self.1) == (other.0, other.1)
+    }
+}
+impl Eq for Queued {}
+impl PartialOrd for Queued {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Queued {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.0, self.1).cmp(&(other.0, other.1))
+    }
+}
+
+/// A member that knows `validity_ms` alone and renews by writing the same bytes.
+struct Foreign {
+    validity_ms: u64,
+    until_ms: u64,
+    leads_until_ms: u64,
+}
+
+/// How many of each there were, so that a run which tests nothing shows.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tally {
+    pub terms: u64,
+    pub refused_late: u64,
+    pub cleaned: u64,
+    pub duplicates: u64,
+    pub led_last: u64,
+}
+
+pub struct World {
+    now_ms: u64,
+    chance: Chance,
+    pub bucket: Bucket,
+    machines: Vec<Machine>,
+    sessions: Vec<Session>,
+    queue: BinaryHeap<Reverse<Queued>>,
+    ids: u64,
+    lease_ms: u64,
+    leases_ms: Vec<u64>,
+    store_skew_ms: u64,
+    heal_ms: u64,
+    rates: [u64; 6],
+    latency_ms: u64,
+    highest: u64,
+    foreign: Option<Foreign>,
+    pub tally: Tally,
+    pub violation: Option<String>,
+    pub lines: Vec<String>,
+    keep: bool,
+    last_led_ms: u64,
+}
+
+/// Runs one schedule; what it broke, if anything.
+pub fn run(seed: u64, keep: bool) -> World {
+    let mut world = World::draw(seed, keep);
+    let end_ms = world.heal_ms + 14 * world.lease_ms + 20_000;
+    while world.violation.is_none() {
+        let Some(Reverse(Queued(at_ms, _, event))) = world.queue.pop() else { break };
+        if at_ms > end_ms {
+            break;
+        }
+        world.now_ms = at_ms;
+        world.happen(event);
+        world.look();
+    }
+    if world.violation.is_none() && world.last_led_ms + 2 * world.lease_ms < end_ms {
+        let last_ms = world.last_led_ms;
+        world.broke(format!("liveness: nobody led from {last_ms} to {end_ms} ms"));
+    }
+    world.tally.led_last += 1;
+    world.tally.cleaned = world.bucket.counts.get("delete").copied().unwrap_or(0);
+    world
+}
+
+impl World {
+    fn draw(seed: u64, keep: bool) -> Self {
+        let mut chance = Chance::new(seed);
+        let base_ms = chance.pick(&[1_000, 1_500, 2_000, 3_000, 6_000, 10_000]);
+        let leases_ms = match chance.one_in(3) {
+            true => vec![base_ms, 1_000.max(base_ms / 2), 1_000.max(base_ms / 3)],
+            false => vec![base_ms],
+        };
+        let store_skew_ms = chance.pick(&[100, 500, 2_000]);
+        let mut bucket = Bucket { undated: chance.one_in(3), ..Bucket::default() };
+        bucket.front_end_ms = vec![0, chance.pick(&[0, store_skew_ms])];
+        let mut rates = [0; 6];
+        for rate in &mut rates {
+            if chance.one_in(2) {
+                *rate = chance.pick(&[10, 50, 150, 300]);
+            }
+        }
+        let heal_ms = base_ms * (20 + chance.below(40));
+        let shortest_ms = leases_ms.iter().copied().min().unwrap_or(base_ms);
+        let latency_ms = chance.pick(&[1, 10, shortest_ms / 60]);
+        if latency_ms <= 10 && base_ms >= 3_000 {
+            // Many pages on a slow way take longer than a request may.
+            bucket.page = chance.pick(&[1_000, 2, 3]);
+        }
+        let mut world = Self {
+            now_ms: 0,
+            chance,
+            bucket,
+            machines: Vec::new(),
+            sessions: Vec::new(),
+            queue: BinaryHeap::new(),
+            ids: 0,
+            lease_ms: base_ms,
+            leases_ms,
+            store_skew_ms,
+            heal_ms,
+            rates,
+            latency_ms,
+            highest: 0,
+            foreign: None,
+            tally: Tally::default(),
+            violation: None,
+            lines: Vec::new(),
+            keep,
+            last_led_ms: 0,
+        };
+        world.first_objects();
+        let members = world.chance.pick(&[2, 2, 3, 4]);
+        for member in 0..members {
+            let config = world.config(member);
+            // Rates r keep I1 while they differ by less than m / (2 - m) for a margin of m leases.
+            let worst = 47_000;
+            let ppm = world.chance.pick(&[0, worst, -worst]);
+            let origin_ms = world.chance.below(1_000_000);
+            world.machines.push(Machine { config, ppm, origin_ms, paused_until_ms: 0 });
+            let start_ms = world.chance.below(2 * base_ms);
+            world.at(start_ms, Event::Start { machine: member as usize });
+        }
+        world.at(base_ms, Event::Blow);
+        world
+    }
+
+    fn first_objects(&mut self) {
+        let key = |name: &str| format!("{FOLDER}/{name}");
+        self.bucket.put(0, &key("lock_0000000009.json.tmp"), b"foreign");
+        let validity_ms = self.lease_ms;
+        let body = format!("{{\"validity_ms\":{validity_ms},\"expired\":false}}");
+        match self.chance.below(6) {
+            0 => self.bucket.put(0, &key("lock-0000000004.json"), b"{\"expired\":true}"),
+            1 => self.bucket.put(0, &key("lock_0000000004.json"), b"not a record"),
+            2 => {
+                for number in 1..=5 {
+                    self.bucket.put(0, &key(&format!("lock_{number:010}.json")), body.as_bytes());
+                }
+            }
+            3 => {
+                self.bucket.put(0, &key("lock-0000000007.json"), body.as_bytes());
+                let until_ms = self.chance.below(self.heal_ms);
+                let leads_until_ms = validity_ms * 9 / 10;
+                self.foreign = Some(Foreign { validity_ms, until_ms, leads_until_ms });
+                self.at(validity_ms / 3, Event::Touch);
+            }
+            _ => {}
+        }
+    }
+
+    fn config(&mut self, member: u64) -> Config {
+        let lease_ms = self.chance.pick(&self.leases_ms.clone());
+        let follow = self.chance.pick(&[Follow::Tight, Follow::Balanced, Follow::Frugal]);
+        let settings = Settings {
+            lockfile_path: Some(FOLDER.to_owned()),
+            server_id: Some(format!("m{member}")),
+            frequent_interval_ms: Some((lease_ms / 3).max(100)),
+            infrequent_interval_ms: Some(lease_ms),
+            leader_timeout_ms: Some(lease_ms),
+            follow: Some(follow),
+            store_skew_ms: Some(self.store_skew_ms),
+            max_lease_ms: Some(self.lease_ms),
+            ..Settings::default()
+        };
+        Config::new(&settings).expect("settings of the seeds' kind")
+    }
+
+    fn at(&mut self, at_ms: u64, event: Event) {
+        let order = self.chance.next();
+        self.queue.push(Reverse(Queued(at_ms.max(self.now_ms), order, event)));
+    }
+
+    fn note(&mut self, text: impl FnOnce() -> String) {
+        if self.keep {
+            self.lines.push(format!("{:>8} {}", self.now_ms, text()));
+        }
+    }
+
+    fn broke(&mut self, text: String) {
+        let at_ms = self.now_ms;
+        self.violation.get_or_insert(format!("at {at_ms} ms: {text}"));
+    }
+
+    fn healed(&self) -> bool {
+        self.now_ms >= self.heal_ms
+    }
+
+    /// At most one has authority at this true instant; a stopped process counts by its clock all the same.
+    fn look(&mut self) {
+        let mut leaders = Vec::new();
+        for (index, session) in self.sessions.iter().enumerate().filter(|(_, s)| s.alive) {
+            let now = self.machines[session.machine].now(self.now_ms);
+            if let Some(authority) = session.election.authority(now) {
+                leaders.push(format!("s{index} in term {}", authority.term));
+            }
+        }
+        if self.foreign.as_ref().is_some_and(|foreign| foreign.leads_until_ms > self.now_ms) {
+            leaders.push("the foreign member".to_owned());
+        }
+        if !leaders.is_empty() {
+            self.last_led_ms = self.now_ms;
+        }
+        if leaders.len() > 1 {
+            self.broke(format!("I1: {}", leaders.join(" and ")));
+        }
+    }
+
+    fn happen(&mut self, event: Event) {
+        let stalled = |session: usize, world: &Self| {
+            let until_ms = world.machines[world.sessions[session].machine].paused_until_ms;
+            Some(until_ms).filter(|until_ms| *until_ms > world.now_ms)
+        };
+        match &event {
+            Event::Deliver { session, .. }
+            | Event::Timeout { session, .. }
+            | Event::Wake { session, .. }
+            | Event::WorkEnds { session, .. } => {
+                if let Some(until_ms) = stalled(*session, self) {
+                    return self.at(until_ms, event);
+                }
+            }
+            _ => {}
+        }
+        match event {
+            Event::Arrive { session, id, request, answered } => {
+                self.on_arrive(session, id, &request, answered);
+            }
+            Event::Deliver { session, id, answer } => {
+                let flight = self.sessions[session].flight.as_ref();
+                if flight.is_some_and(|flight| flight.awaited == id) {
+                    self.go_on(session, Some(answer));
+                }
+            }
+            Event::Timeout { session, operation } => {
+                let flight = self.sessions[session].flight.as_ref();
+                if flight.is_some_and(|flight| flight.operation == operation) {
+                    self.sessions[session].flight = None;
+                    let cause = Fault::new(FaultKind::Timeout, "no answer in time");
+                    let outcome = Outcome::Unknown { retry_after_ms: None, cause };
+                    self.ended(session, Answer { outcome, facts: Facts::default() });
+                }
+            }
+            Event::Wake { session, wakes } => {
+                if self.sessions[session].wakes == wakes {
+                    self.drive(session);
+                }
+            }
+            Event::WorkEnds { session, term } => self.tell(session, Input::WorkEnded { term }),
+            Event::Start { machine } => self.start(machine),
+            Event::Blow => self.on_blow(),
+            Event::Touch => self.on_touch(),
+        }
+    }
+
+    fn start(&mut self, machine: usize) {
+        let index = self.sessions.len();
+        let seed = self.chance.next();
+        let config = self.machines[machine].config.clone();
+        let mut election = Election::new(config, format!("s{index}"), seed);
+        election.condition_covers_version(false);
+        let s3 = S3Config {
+            endpoint: Some("https://s3.example.com".to_owned()),
+            bucket: "jobs".to_owned(),
+            key: FOLDER.to_owned(),
+            ..S3Config::default()
+        };
+        let epochs = Epochs::new(EpochConfig { s3, ..EpochConfig::default() });
+        let epochs = Rc::new(epochs.expect("a plain bucket"));
+        let (flight, wakes, alive) = (None, 0, true);
+        self.sessions.push(Session { machine, election, epochs, flight, wakes, alive });
+        self.note(|| format!("s{index} starts on m{machine}"));
+        self.drive(index);
+    }
+
+    fn on_touch(&mut self) {
+        let Some(foreign) = &mut self.foreign else { return };
+        if self.now_ms > foreign.until_ms {
+            return;
+        }
+        let validity_ms = foreign.validity_ms;
+        // It looks first, as its rules say, and is gone once somebody has succeeded it.
+        if self.now_ms >= foreign.leads_until_ms {
+            return;
+        }
+        foreign.leads_until_ms = self.now_ms + validity_ms * 9 / 10;
+        let body = format!("{{\"validity_ms\":{validity_ms},\"expired\":false}}");
+        let key = format!("{FOLDER}/lock-0000000007.json");
+        self.bucket.put(self.now_ms, &key, body.as_bytes());
+        self.note(|| "the foreign member renews".to_owned());
+        self.at(self.now_ms + validity_ms / 3, Event::Touch);
+    }
+
+    fn on_blow(&mut self) {
+        if self.healed() {
+            return;
+        }
+        let next_ms = self.now_ms + self.chance.below(3 * self.lease_ms) + 1;
+        self.at(next_ms, Event::Blow);
+        let alive: Vec<usize> = (0..self.sessions.len()).filter(|s| self.sessions[*s].alive).collect();
+        if alive.is_empty() {
+            return;
+        }
+        let session = self.chance.pick(&alive);
+        let machine = self.sessions[session].machine;
+        match self.chance.below(6) {
+            0 => {
+                self.note(|| format!("s{session} crashes"));
+                self.sessions[session].alive = false;
+                self.sessions[session].flight = None;
+                let back_ms = self.now_ms + self.chance.below(2 * self.lease_ms);
+                self.at(back_ms, Event::Start { machine });
+            }
+            1 => {
+                let until_ms = self.now_ms + self.chance.below(3 * self.lease_ms);
+                self.note(|| format!("m{machine} stalls until {until_ms}"));
+                self.machines[machine].paused_until_ms = until_ms;
+            }
+            2 => self.tell(session, Input::Resign),
+            3 => {
+                let park = self.chance.one_in(2);
+                self.tell(session, Input::Stop { park });
+            }
+            4 => {
+                let config = self.config(machine as u64);
+                self.machines[machine].config = config.clone();
+                self.tell(session, Input::Configure(Box::new(config)));
+            }
+            _ => {
+                // A claim of long ago lands: the number may have been cleaned.
+                let number = self.newest().saturating_sub(self.chance.below(6));
+                let key = format!("{FOLDER}/lock_{number:010}.json");
+                if number > 0 && number < self.newest() && !self.bucket.objects.contains_key(&key) {
+                    self.tally.refused_late += 1;
+                    self.bucket.put(self.now_ms, &key, b"{\"expired\":true}");
+                }
+            }
+        }
+    }
+
+    fn newest(&self) -> u64 {
+        let number = |key: &String| key.get(FOLDER.len() + 6..FOLDER.len() + 16)?.parse().ok();
+        let keys = self.bucket.objects.keys().filter(|key| key.ends_with(".json"));
+        keys.filter_map(number).max().unwrap_or(0)
+    }
+
+    fn tell(&mut self, session: usize, input: Input) {
+        if !self.sessions[session].alive {
+            return;
+        }
+        self.note(|| format!("s{session} is told {input:?}"));
+        let now = self.machines[self.sessions[session].machine].now(self.now_ms);
+        self.sessions[session].election.handle(now, input);
+        self.drive(session);
+    }
+
+    fn ended(&mut self, session: usize, answer: Answer) {
+        self.note(|| format!("s{session} <- {:?} {:?}", answer.outcome, answer.facts));
+        let now = self.machines[self.sessions[session].machine].now(self.now_ms);
+        self.sessions[session].election.handle(now, Input::Answer(answer));
+        self.drive(session);
+    }
+
+    /// The driver's loop: polls and carries out until the election waits.
+    fn drive(&mut self, session: usize) {
+        if !self.sessions[session].alive {
+            return;
+        }
+        let machine = self.sessions[session].machine;
+        loop {
+            self.drain(session);
+            let now = self.machines[machine].now(self.now_ms);
+            let step = self.sessions[session].election.poll(now);
+            self.drain(session);
+            let (operation, timeout_ms) = match step {
+                Step::Finished => {
+                    self.sessions[session].alive = false;
+                    self.sessions[session].flight = None;
+                    let back_ms = self.now_ms + self.chance.below(self.lease_ms);
+                    return self.at(back_ms, Event::Start { machine });
+                }
+                Step::Wait { until_ms } => {
+                    let at_ms = self.machines[machine].true_ms(until_ms);
+                    self.sessions[session].wakes += 1;
+                    let wakes = self.sessions[session].wakes;
+                    return self.at(at_ms.max(self.now_ms + 1), Event::Wake { session, wakes });
+                }
+                Step::Read { unless, timeout_ms } => (Operation::Read { unless }, timeout_ms),
+                Step::Claim { lease, seen, timeout_ms } => {
+                    (Operation::Write { body: lease::write(&lease), condition: seen }, timeout_ms)
+                }
+                Step::Renew { lease, held, timeout_ms } => {
+                    let condition = Condition::Match(held);
+                    (Operation::Write { body: lease::write(&lease), condition }, timeout_ms)
+                }
+                Step::AskPeer { .. } => unreachable!("peers are off"),
+            };
+            self.begin(session, operation, timeout_ms);
+        }
+    }
+
+    fn begin(&mut self, session: usize, operation: Operation, timeout_ms: u64) {
+        self.note(|| match &operation {
+            Operation::Read { unless } => format!("s{session} -> read unless {unless:?}"),
+            Operation::Write { body, condition } => {
+                format!("s{session} -> {} on {condition:?}", String::from_utf8_lossy(body))
+            }
+        });
+        let port = Rc::new(Port::default());
+        let (epochs, host) = (self.sessions[session].epochs.clone(), PortHost(port.clone()));
+        let credentials = Credentials {
+            access_key_id: "AKIDEXAMPLE".to_owned(),
+            secret_access_key: "secret".to_owned(),
+            session_token: None,
+        };
+        let future =
+            Box::pin(async move { perform(&*epochs, &host, &credentials, operation).await });
+        self.ids += 1;
+        let operation = self.ids;
+        let machine = &self.machines[self.sessions[session].machine];
+        let due_ms = machine.true_ms(machine.mono_ms(self.now_ms) + timeout_ms);
+        self.at(due_ms, Event::Timeout { session, operation });
+        self.sessions[session].flight = Some(Flight { operation, awaited: 0, port, future });
+        self.go_on(session, None);
+    }
+
+    fn go_on(&mut self, session: usize, answer: Option<Result<Response, String>>) {
+        let now = self.machines[self.sessions[session].machine].now(self.now_ms);
+        self.ids += 1;
+        let id = self.ids;
+        let Some(flight) = &mut self.sessions[session].flight else { return };
+        flight.port.now.set(now);
+        *flight.port.inbox.borrow_mut() = answer;
+        match flight.future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(answer) => {
+                self.sessions[session].flight = None;
+                self.ended(session, answer);
+            }
+            Poll::Pending => {
+                flight.awaited = id;
+                let request = flight.port.outbox.borrow_mut().take().expect("it awaits a request");
+                self.send(session, id, request);
+            }
+        }
+    }
+
+    fn send(&mut self, session: usize, id: u64, request: Request) {
+        let (trouble, longest_ms) = (!self.healed(), DELAY_LEASES * self.lease_ms);
+        let mut befalls = |index: usize, chance: &mut Chance| {
+            trouble && chance.per_mille(self.rates[index])
+        };
+        let chance = &mut self.chance;
+        let (lost, delayed) = (befalls(0, chance), befalls(1, chance));
+        let duplicated = befalls(2, chance) && request.method == "PUT";
+        let mut travel_ms = chance.below(self.latency_ms + 1);
+        if delayed {
+            travel_ms += match chance.one_in(2) {
+                true => chance.below(longest_ms),
+                false => chance.below(self.lease_ms / 3),
+            };
+        }
+        if duplicated {
+            self.tally.duplicates += 1;
+            let after_ms = match chance.one_in(3) {
+                true => chance.below(700),
+                false => chance.below(longest_ms),
+            };
+            let at_ms = self.now_ms + travel_ms + after_ms;
+            let request = request.clone();
+            self.at(at_ms, Event::Arrive { session, id, request, answered: false });
+        }
+        if !lost {
+            let at_ms = self.now_ms + travel_ms;
+            self.at(at_ms, Event::Arrive { session, id, request, answered: true });
+        }
+    }
+
+    fn on_arrive(&mut self, session: usize, id: u64, request: &Request, answered: bool) {
+        let trouble = !self.healed();
+        let chance = &mut self.chance;
+        let front_end = chance.below(2) as usize;
+        let refused = trouble && answered && chance.per_mille(self.rates[5] / 3);
+        let response = match refused {
+            true => error(503, "SlowDown"),
+            false => self.bucket.perform(self.now_ms, front_end, request),
+        };
+        self.note(|| {
+            let body = String::from_utf8_lossy(&response.body.bytes).replace("</Contents>", "\n");
+            let body = body.replace("<Contents><Key>leader/g/", "").replace("<LastModified>", " ");
+            let url = request.url.strip_prefix("https://s3.example.com").unwrap_or_default();
+            format!("s{session} {} {url} = {} {body}", request.method, response.status)
+        });
+        if !answered || (trouble && self.chance.per_mille(self.rates[3])) {
+            return;
+        }
+        let mut travel_ms = self.chance.below(self.latency_ms + 1);
+        if trouble && self.chance.per_mille(self.rates[4]) {
+            travel_ms += self.chance.below(2 * self.lease_ms);
+        }
+        let at_ms = self.now_ms + travel_ms;
+        self.at(at_ms, Event::Deliver { session, id, answer: Ok(response) });
+    }
+
+    fn drain(&mut self, session: usize) {
+        while let Some(told) = self.sessions[session].election.next_event() {
+            self.note(|| format!("s{session} says {told:?}"));
+            match told {
+                Told::Acquired { term } => {
+                    self.tally.terms += 1;
+                    if term <= self.highest {
+                        let highest = self.highest;
+                        self.broke(format!("I2: s{session} has token {term} after {highest}"));
+                    }
+                    self.highest = self.highest.max(term);
+                }
+                Told::Lost { term, .. } => {
+                    let at_ms = self.now_ms + self.chance.below(50);
+                    self.at(at_ms, Event::WorkEnds { session, term });
+                }
+                Told::Failed(fault) => self.broke(format!("s{session} failed: {fault}")),
+                _ => {}
+            }
+        }
+    }
+}
