@@ -28,7 +28,7 @@ before(async () => {
   hostedZoneId = await aws.createZone(DOMAIN);
 });
 after(async () => {
-  await Promise.all(made.map((elector) => within(elector.stop(), 15_000)));
+  await Promise.all(made.map((elector) => within(elector.stop(), 30_000)));
   await stopAll();
   await aws?.stop();
   assert.deepEqual(unhandled, []);
@@ -101,6 +101,22 @@ everyStore('DynamoDB', { storage: () => table(), stored: (shard) => aws.getItem(
 everyStore('Route 53', { storage: () => zone(), stored: (shard) => aws.txt(hostedZoneId, `lock.${shard}.${DOMAIN}`) });
 
 everyStore('epochs', { storage: () => epochs(), stored: async (shard) => (await aws.keys(BUCKET)).filter((key) => key.startsWith(shard)) });
+
+test('fifty shards over one table in one process, each led by one of two sets of electors', async () => {
+  const shards = Array.from({ length: 50 }, (_one, index) => `fifty-${index}`);
+  const patient = { leaderTimeout: 60_000, frequentInterval: 10_000, requestTimeout: 8_000, serverId: 'worker' };
+  const storage = table();
+  const sets = [1, 2].map(() => shards.map((shard) => member(storage, shard, patient)));
+  await Promise.all(sets[0].map((elector) => elector.init()));
+  await Promise.all(sets[0].map((elector) => elector.start()));
+  await until(() => sets[0].every((elector) => elector.isLeader()), 60_000);
+  const { read, write } = sets[0][0].status().requests;
+  assert.ok(read + write <= 4, `${read} reads and ${write} writes to lead one`);
+  await Promise.all(sets[1].map((elector) => elector.start()));
+  await until(() => sets[1].every((elector) => elector.leaderId() !== null), 60_000);
+  assert.ok(!sets[1].some((elector) => elector.isLeader()), 'one name is not one session');
+  await Promise.all(sets.flat().map((elector) => elector.stop()));
+});
 
 test('both entries in one process: a trap in one wasm is nothing to the other', async () => {
   const ours = overMemory();
