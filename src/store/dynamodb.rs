@@ -700,3 +700,59 @@ fn check_shard(id: &str) -> Result<(), ConfigError> {
     let rule = "is the shard's id: 1 to 1024 bytes without control characters, such as \"batch-processor\"";
     Err(ConfigError::new("lockfilePath", quoted(first(id, 200)), &[rule]))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_names_what_it_was_made_of() {
+        let held = |ttl: Option<&str>, owner: Option<&str>, revision: Option<&str>| Held {
+            ttl: ttl.map(normal),
+            owner: owner.map(normal),
+            revision: revision.map(normal),
+        };
+        for held in [
+            held(Some(r#"{"N":"17"}"#), Some(r#"{"S":"a/b:c-%2F ä\u0000"}"#), Some(r#"{"S":"-"}"#)),
+            held(None, Some(r#"{"S":""}"#), None),
+            held(Some(r#"{"M":{"x":{"S":"N:1"}}}"#), Some(r#"{"NULL":true}"#), Some(r#"{"L":[]}"#)),
+        ] {
+            for besides in [None, Some("large"), Some("none")] {
+                let version = held.version(besides);
+                assert!(version.0.bytes().all(|byte| byte.is_ascii_graphic()), "{version:?}");
+                assert_eq!(Held::of(&version), held, "{version:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_version_of_ours_is_a_revision_that_nothing_has() {
+        for text in [
+            "",
+            "*",
+            "\"etag\"",
+            "N:1",
+            "N:1/S:a",
+            "J:1/S:a/S:b",
+            "J:{/S:a/S:b",
+            "X:1/-/-",
+            "S:%ff/-/-",
+        ] {
+            let held = Held::of(&Version(text.to_owned()));
+            let revision = Some(attribute("S", text));
+            assert_eq!(held, Held { revision, ..Held::default() }, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_code_is_one_plain_word() {
+        assert_eq!(
+            word("com.amazonaws.dynamodb.v20120810#ThrottlingException"),
+            "ThrottlingException"
+        );
+        assert_eq!(word("ThrottlingException"), "ThrottlingException");
+        for odd in ["", "a#", "a#b c", "a#<script>", "a#b\n", &"x".repeat(65)] {
+            assert_eq!(word(odd), "", "{odd}");
+        }
+    }
+}

@@ -228,6 +228,18 @@ fn s8_throttled_renewals_cost_no_term_while_an_attempt_gets_through_before_the_f
 }
 
 #[test]
+fn s12_a_stop_over_a_table_that_does_not_answer_ends_all_the_same() {
+    let (mut fleet, member) = leading();
+    member.way.set(Way::Cut);
+    member.handle.tell(Input::Stop { park: false });
+    fleet.pass(20);
+    assert_eq!(fleet.leaders().len(), 0, "authority ends first");
+    fleet.pass(9_000);
+    assert_eq!(member.told.borrow().last(), Some(&Event::GivenUp));
+    assert_ne!(fleet.table.ttl_s(), Some(0), "nothing was released, so the lease runs out");
+}
+
+#[test]
 fn permissions_that_are_revoked_end_the_term_at_its_fence_and_given_back_begin_another() {
     let (mut fleet, member) = leading();
     member.way.set(Way::Says("AccessDeniedException"));
@@ -253,6 +265,33 @@ fn a_table_that_is_gone_ends_the_elector_after_its_fence_with_an_error_that_name
         _ => None,
     });
     assert!(failed.as_ref().is_some_and(|text| text.contains("no such table")), "{failed:?}");
+}
+
+#[test]
+fn a_stable_group_costs_one_put_and_each_follower_one_get_for_each_interval() {
+    let (mut fleet, leader) = leading();
+    let follower = fleet.join("server-2", &beside(15));
+    fleet.pass(60_000);
+    let before = (leader.handle.requests(), follower.handle.requests());
+    fleet.pass(600_000);
+    let after = (leader.handle.requests(), follower.handle.requests());
+    let puts = after.0.write - before.0.write;
+    let gets = after.1.read - before.1.read;
+    let others = (after.0.read - before.0.read, after.1.write - before.1.write);
+    assert_eq!((puts, others), (120, (0, 0)));
+    assert!((120..=132).contains(&gets), "{gets} GETs");
+    let item = fleet.table.item.borrow().clone().expect("an item");
+    let text = |value: &serde_json::Value| {
+        value
+            .as_object()
+            .into_iter()
+            .flatten()
+            .next()
+            .and_then(|(_, text)| text.as_str().map(str::len))
+    };
+    let bytes: usize = item.iter().map(|(name, value)| name.len() + text(value).unwrap_or(0)).sum();
+    assert!(bytes <= 1_024, "{bytes} bytes are more than one write unit");
+    println!("{gets} GETs, {bytes} bytes");
 }
 
 /// Draws from a number: crashes, pauses, cuts, resignations, releases and the TTL process over a fleet of both makes.
