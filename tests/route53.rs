@@ -5,6 +5,7 @@
 mod answers;
 #[path = "route53/fleet.rs"]
 mod fleet;
+#[allow(dead_code, reason = "its store is of other tests")]
 mod virtual_time;
 #[path = "route53/zone.rs"]
 mod zone;

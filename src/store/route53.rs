@@ -126,7 +126,7 @@ struct Learned {
     /// What to add to the own wall clock for the service's time, in milliseconds; for epochs, and no rule of a lease.
     offset_ms: Option<i64>,
     newest: Option<Newest>,
-    /// A live record of ours that was accepted, when, and for how long it is there.
+    /// The last record of ours that was accepted, if no other was seen since; when, and for how long it is there.
     own: Option<(Version, u64, u64)>,
     /// The foreign record that was read last, and for how long it is watched.
     foreign: Option<(Version, u64)>,
@@ -384,7 +384,7 @@ impl Route53 {
         let learned = &mut *self.learned.borrow_mut();
         learned.note(lease, wall_ms);
         let there_ms = lease.lease_ms.unwrap_or(0).max(GONE_MS);
-        learned.own = (!lease.released()).then(|| (version.clone(), wall_ms, there_ms));
+        learned.own = Some((version.clone(), wall_ms, there_ms));
         Outcome::Written { version: Some(version.clone()) }
     }
 

@@ -1,0 +1,314 @@
+//! A Route 53 hosted zone with one record set, in virtual time: its batches are atomic, its reads may be old, it throttles,
+//! and it loses requests and answers or is late with them.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::time::{Duration, SystemTime};
+
+use edgelect::Host;
+use edgelect::clock::Now;
+use edgelect::request::{Body, Request, Response};
+
+use crate::virtual_time::Virtual;
+
+/// The values of a record set and its TTL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Set {
+    pub ttl: String,
+    pub values: Vec<String>,
+}
+
+/// What a batch deletes and what it creates.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    pub delete: Option<Set>,
+    pub create: Option<Set>,
+}
+
+/// How badly it behaves.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Faults {
+    /// How old a read may be, in milliseconds.
+    pub stale_ms: u64,
+    /// How many of a hundred requests get no answer.
+    pub lost_percent: u64,
+    /// Whether it takes five requests a second.
+    pub throttles: bool,
+    /// Whether it carries batches out whatever was there, as an emulator is known to.
+    pub lies: bool,
+}
+
+#[derive(Default)]
+pub struct Zone {
+    states: Vec<(u64, Option<Set>)>,
+    late: Vec<(u64, Batch)>,
+    recent: VecDeque<u64>,
+    chance: u64,
+    faults: Faults,
+    /// Requests that were throttled, reads that were old, and writes that took effect late.
+    pub seen: [u64; 3],
+}
+
+/// What becomes of a request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Answered,
+    Throttled,
+    Lost,
+    Late,
+    AnswerLost,
+}
+
+impl Zone {
+    pub fn new(seed: u64, faults: Faults) -> Rc<RefCell<Self>> {
+        Rc::new(RefCell::new(Self { chance: seed, faults, ..Self::default() }))
+    }
+
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.chance = self.chance.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.chance ^ (self.chance >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        (mixed ^ (mixed >> 27)) % bound.max(1)
+    }
+
+    pub fn current(&self) -> Option<&Set> {
+        self.states.last().and_then(|(_, set)| set.as_ref())
+    }
+
+    /// Every value that was ever there.
+    pub fn history(&self) -> impl Iterator<Item = &str> {
+        let sets = self.states.iter().filter_map(|(_, set)| set.as_ref());
+        sets.flat_map(|set| set.values.iter().map(String::as_str))
+    }
+
+    /// What was there at a time.
+    fn at(&self, at_ms: u64) -> Option<Set> {
+        let then = self.states.iter().rev().find(|(since_ms, _)| *since_ms <= at_ms);
+        then.and_then(|(_, set)| set.clone())
+    }
+
+    /// Carries a batch out, or says what stands in its way.
+    pub fn change(&mut self, now_ms: u64, batch: &Batch) -> Result<(), &'static str> {
+        let mut current = self.current().cloned();
+        if self.faults.lies {
+            self.states.push((now_ms, batch.create.clone()));
+            return Ok(());
+        }
+        if let Some(delete) = &batch.delete {
+            let sorted = |set: &Set| {
+                let mut values = set.values.clone();
+                values.sort();
+                (set.ttl.clone(), values)
+            };
+            match &current {
+                None => {
+                    return Err(
+                        "Tried to delete resource record set [name='x', type='TXT'] but it was not found",
+                    );
+                }
+                Some(there) if sorted(there) != sorted(delete) => {
+                    return Err(
+                        "Tried to delete resource record set [name='x', type='TXT'] but the values provided do not \
+                                match the current values",
+                    );
+                }
+                Some(_) => current = None,
+            }
+        }
+        if let Some(create) = &batch.create {
+            if current.is_some() {
+                return Err(
+                    "Tried to create resource record set [name='x', type='TXT'] but it already exists",
+                );
+            }
+            current = Some(create.clone());
+        }
+        self.states.push((now_ms, current));
+        Ok(())
+    }
+
+    /// Batches that were held up on their way.
+    pub fn catch_up(&mut self, now_ms: u64) {
+        self.late.sort_by_key(|(due_ms, _)| *due_ms);
+        while self.late.first().is_some_and(|(due_ms, _)| *due_ms <= now_ms) {
+            let (due_ms, batch) = self.late.remove(0);
+            self.seen[2] += u64::from(self.change(due_ms, &batch).is_ok());
+        }
+    }
+
+    fn fate(&mut self, now_ms: u64) -> Fate {
+        self.catch_up(now_ms);
+        while self.recent.front().is_some_and(|at_ms| now_ms - at_ms >= 1_000) {
+            self.recent.pop_front();
+        }
+        let lost = self.below(100) < self.faults.lost_percent;
+        let which = [Fate::Lost, Fate::Late, Fate::AnswerLost][self.below(3) as usize];
+        if self.faults.throttles && self.recent.len() >= 5 {
+            self.seen[0] += 1;
+            return Fate::Throttled;
+        }
+        self.recent.push_back(now_ms);
+        if lost { which } else { Fate::Answered }
+    }
+
+    pub fn read(&mut self, now_ms: u64) -> Option<Set> {
+        let old = self.below(2) == 0;
+        let back_ms = if old { self.below(self.faults.stale_ms + 1) } else { 0 };
+        let (then, now) = (self.at(now_ms.saturating_sub(back_ms)), self.current().cloned());
+        self.seen[1] += u64::from(then != now);
+        then
+    }
+
+    /// Sends a batch: what the answer says, if one comes.
+    fn send(&mut self, now_ms: u64, batch: Batch) -> Option<Result<(), &'static str>> {
+        match self.fate(now_ms) {
+            Fate::Throttled => Some(Err("Throttling")),
+            Fate::Answered => Some(self.change(now_ms, &batch)),
+            Fate::Lost => None,
+            Fate::Late => {
+                let longest_ms = [300, 3_000, 20_000][self.below(3) as usize];
+                let due_ms = now_ms + 50 + self.below(longest_ms);
+                self.late.push((due_ms, batch));
+                None
+            }
+            Fate::AnswerLost => {
+                let _ = self.change(now_ms, &batch);
+                None
+            }
+        }
+    }
+
+    fn list(&mut self, now_ms: u64) -> Option<Result<Option<Set>, &'static str>> {
+        match self.fate(now_ms) {
+            Fate::Throttled => Some(Err("Throttling")),
+            Fate::Answered => Some(Ok(self.read(now_ms))),
+            _ => None,
+        }
+    }
+}
+
+/// A member's way to the zone.
+#[derive(Clone)]
+pub struct Net {
+    pub time: Virtual,
+    pub zone: Rc<RefCell<Zone>>,
+    /// Whether it is cut off.
+    pub cut: Rc<std::cell::Cell<bool>>,
+}
+
+impl Net {
+    pub fn new(time: &Virtual, zone: &Rc<RefCell<Zone>>) -> Self {
+        Self { time: time.clone(), zone: Rc::clone(zone), cut: Rc::default() }
+    }
+
+    async fn travel(&self) -> Result<u64, String> {
+        let ms = 5 + self.zone.borrow_mut().below(60);
+        self.time.sleep(ms).await;
+        if self.cut.get() {
+            return Err("cut off".to_owned());
+        }
+        Ok(self.time.now_ms.get())
+    }
+
+    /// A batch as a member of another make sends it.
+    pub async fn change(&self, batch: Batch) -> Result<(), String> {
+        let now_ms = self.travel().await?;
+        let told = self.zone.borrow_mut().send(now_ms, batch).ok_or("no answer")?;
+        told.map_err(str::to_owned)
+    }
+
+    /// A listing as a member of another make asks for it.
+    pub async fn list(&self) -> Result<Option<Set>, String> {
+        let now_ms = self.travel().await?;
+        let told = self.zone.borrow_mut().list(now_ms).ok_or("no answer")?;
+        told.map_err(str::to_owned)
+    }
+
+    fn response(&self, status: u16, body: String) -> Response {
+        let since = Duration::from_millis(self.now().wall_ms);
+        let date = httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + since);
+        let body = Body { bytes: body.into_bytes(), truncated: false };
+        Response { status, headers: vec![("date".to_owned(), date)], body }
+    }
+
+    fn error(&self, said: &str) -> Response {
+        let code = if said == "Throttling" { said } else { "InvalidChangeBatch" };
+        let said = said.replace('\'', "&apos;");
+        let error = format!("<Error><Code>{code}</Code><Message>{said}</Message></Error>");
+        self.response(400, format!("<ErrorResponse>{error}</ErrorResponse>"))
+    }
+}
+
+/// The texts between two tags, unescaped.
+fn between<'a>(text: &'a str, tag: &'a str) -> impl Iterator<Item = String> + 'a {
+    let open = format!("<{tag}>");
+    let close = format!("</{tag}>");
+    let pieces: Vec<String> = text
+        .split(open.as_str())
+        .skip(1)
+        .map(|rest| rest.split(close.as_str()).next().unwrap_or_default().to_owned())
+        .collect();
+    let plain = |text: String| {
+        let text = text.replace("&quot;", "\"").replace("&apos;", "'").replace("&lt;", "<");
+        text.replace("&gt;", ">").replace("&amp;", "&")
+    };
+    pieces.into_iter().map(plain)
+}
+
+fn batch(body: &str) -> Batch {
+    let set = |action: &str| {
+        let change = body.split("<Change>").find(|change| change.contains(action))?;
+        let ttl = between(change, "TTL").next()?;
+        Some(Set { ttl, values: between(change, "Value").collect() })
+    };
+    Batch { delete: set(">DELETE<"), create: set(">CREATE<") }
+}
+
+fn listing(set: Option<&Set>) -> String {
+    let shown = set.map(|set| {
+        let escape = |value: &String| value.replace('&', "&amp;").replace('<', "&lt;");
+        let value = |value: &String| format!("<ResourceRecord><Value>{}</Value></ResourceRecord>", escape(value));
+        let values: String = set.values.iter().map(value).collect();
+        format!(
+            "<ResourceRecordSet><Name>lock.jobs.example.com.</Name><Type>TXT</Type><TTL>{}</TTL><ResourceRecords>{values}\
+             </ResourceRecords></ResourceRecordSet>",
+            set.ttl
+        )
+    });
+    let sets = shown.unwrap_or_default();
+    format!(
+        "<ListResourceRecordSetsResponse><ResourceRecordSets>{sets}</ResourceRecordSets></ListResourceRecordSetsResponse>"
+    )
+}
+
+impl Host for Net {
+    fn now(&self) -> Now {
+        self.time.now()
+    }
+
+    async fn sleep(&self, ms: u64) {
+        self.time.sleep(ms).await;
+    }
+
+    fn random(&self) -> Result<[u8; 16], String> {
+        let mut zone = self.zone.borrow_mut();
+        Ok(std::array::from_fn(|_| zone.below(256) as u8))
+    }
+
+    async fn fetch(&self, request: Request, _limit: usize) -> Result<Response, String> {
+        let answer = if request.method == "POST" {
+            let body = String::from_utf8(request.body).expect("a batch is text");
+            let changed = "<ChangeResourceRecordSetsResponse/>".to_owned();
+            self.change(batch(&body)).await.map(|()| changed)
+        } else {
+            self.list().await.map(|set| listing(set.as_ref()))
+        };
+        let back_ms = 5 + self.zone.borrow_mut().below(60);
+        self.time.sleep(back_ms).await;
+        match answer {
+            Ok(body) => Ok(self.response(200, body)),
+            Err(why) if why == "no answer" || why == "cut off" => Err(why),
+            Err(why) => Ok(self.error(&why)),
+        }
+    }
+}
