@@ -95,16 +95,22 @@ const KEY_RULE = 'is the key of an object beside the lease object: 1 to 1024 byt
   + 'segments, or control characters, such as "reports/cursor.json"';
 
 /** An engine for another object of the group's store. */
-const engineAt = ({ settings, ...place }, key, hooks) => {
+const engineAt = ({ settings, bucket, format: _, ...place }, key, hooks) => {
   const group = JSON.parse(settings);
   const wrong = (rule) => new EdgelectError(`key = ${toJson(key)}: ${rule}`, { code: 'EDGELECT_CONFIG', field: 'key' });
   if (typeof key !== 'string') throw wrongOption('key', key, KEY_RULE);
   if (key === group.lockfilePath) throw wrong('is the lease object (lockfilePath); a checkpoint needs one of its own');
   try {
-    return new Engine({ ...place, settings: toJson({ ...group, lockfilePath: key }), ...hooks });
+    return new Engine({ ...place, bucket: bucket && { ...bucket, json: native(bucket.json) }, settings: toJson({ ...group, lockfilePath: key }), ...hooks });
   } catch (error) {
     throw error.field === 'lockfilePath' ? wrong(KEY_RULE) : error;
   }
+};
+
+/** A checkpoint is nobody else's record: it is native, whatever the lease's format is. */
+const native = (json) => {
+  const { format: _, ...options } = JSON.parse(json);
+  return JSON.stringify(options);
 };
 
 const throwIfLost = ({ signal }) => {

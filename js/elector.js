@@ -7,6 +7,7 @@ import { LOCKER_METHODS, LockerStorage, isLocker, unfencedError } from './locker
 import { SlotRuns } from './slots.js';
 import { S3Storage } from './storage.js';
 
+export { celeriant } from './celeriant.js';
 export { EdgelectError } from './errors.js';
 export { MemoryStorage, R2Storage, S3Storage } from './storage.js';
 
@@ -78,6 +79,8 @@ export class Elector {
   #settings;
   #callbacks = {};
   #unref;
+  /** Whether a stop that says nothing of it leaves a tombstone. */
+  #releaseOnStop;
   #engine = null;
   /** Those of `runScheduled`, each for one call. */
   #slotEngines = new Set();
@@ -90,6 +93,8 @@ export class Elector {
   #watch = null;
   #waiters = new Set();
   #work = new Set();
+  /** Settles when the work of the last term that was lost has stopped. */
+  #workStopped = Promise.resolve();
   /** How many `lead` are under way, and whether the first of them started this elector. */
   #leads = 0;
   #startedByLead = false;
@@ -103,7 +108,7 @@ export class Elector {
     if (typeof options !== 'object' || options === null) {
       throw wrongOption('options', options, 'an Elector takes an object');
     }
-    const { storage, unref = false, ...settings } = options;
+    const { storage, unref = false, releaseOnStop = true, ...settings } = options;
     for (const name of CALLBACKS) {
       delete settings[name];
       // Not only own properties: an instance of a class has its methods elsewhere.
@@ -112,8 +117,8 @@ export class Elector {
       if (typeof callback !== 'function') throw wrongOption(name, callback, 'must be a function');
       this.#callbacks[name] = callback.bind(options);
     }
-    if (typeof unref !== 'boolean') throw wrongOption('unref', unref, 'must be true or false');
-    this.#unref = unref;
+    this.#unref = flag('unref', unref);
+    this.#releaseOnStop = flag('releaseOnStop', releaseOnStop);
     const fromEnvironment = storage === undefined || storage === null;
     const variables = fromEnvironment ? fromVariables() : null;
     this.#storage = fromEnvironment ? variables.storage : storage;
@@ -137,13 +142,19 @@ export class Elector {
   async stop(options) {
     const signal = signalOf(options);
     const park = options?.park === true;
+    const release = flag('release', options?.release ?? (park || this.#releaseOnStop));
     this.#stops += 1;
     const [engine, finished, inside] = [this.#engine, this.#finished, this.#inside];
     if (!engine) return;
     this.#stopping = true;
-    engine.stop(park);
+    if (release || park) engine.stop(park);
+    else this.#leaveToRunOut(engine);
     // Whoever stops from within a callback or the work is waited for, and must not wait for themselves.
-    if (!inside) await unlessAborted(this.#end(engine, finished), signal);
+    const end = async () => {
+      await this.#end(engine, finished);
+      await this.#workStopped;
+    };
+    if (!inside) await unlessAborted(end(), signal);
   }
 
   async resign(options) {
@@ -305,7 +316,7 @@ export class Elector {
   #place() {
     if (this.#unfenced) return this.#lockerPlace();
     const [settings, storage, unref] = [this.#settings, this.#storage, this.#unref];
-    return { settings, storage, bucket: bucketOf(storage), unref };
+    return { settings, storage, bucket: bucketOf(storage), format: storage.format, unref };
   }
 
   /** Each session has its own view of a locker, under a name that stays. */
@@ -399,6 +410,12 @@ export class Elector {
     else if (this.#term) await this.resign();
   }
 
+  /** Ends this session and writes nothing more: the lease runs out. */
+  #leaveToRunOut(engine) {
+    engine.close();
+    this.#onFinished(engine);
+  }
+
   /** Waits for the end, which is bounded by the lease and a few requests unless the runtime forgot them. */
   async #end(engine, finished) {
     const { maxLease } = this.config;
@@ -464,7 +481,7 @@ export class Elector {
     endTerm(term, reason);
     const engine = this.#engine;
     const { fine } = this.#call('onLoseLeadership', { term: term.token, reason });
-    void Promise.allSettled([fine, ...this.#work]).then(() => engine.workEnded(number));
+    this.#workStopped = Promise.allSettled([fine, ...this.#work]).then(() => engine.workEnded(number));
   }
 
   /** Fires the signal at the fence even if nothing inside the wasm runs any more. */
@@ -517,6 +534,11 @@ export class Elector {
     }
   }
 }
+
+const flag = (name, value) => {
+  if (typeof value !== 'boolean') throw wrongOption(name, value, 'must be true or false');
+  return value;
+};
 
 const defined = (options) =>
   Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));

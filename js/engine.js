@@ -30,14 +30,15 @@ export class Engine {
   #instance;
   #breakDown = (error) => this.#end(error);
 
-  /** `settings` is JSON, and so is `schedule`, for an engine that runs slots. `onEvent` hears each event; the last one is
+  /** `settings` is JSON, and so is `schedule`, for an engine that runs slots. `format` is
+   * that of a storage's records, unless it is a bucket. `onEvent` hears each event; the last one is
    * `finished`, with `error` if something broke. `mayMove` is asked before each turn, and may close this engine instead. */
-  constructor({ settings, storage, bucket, schedule, unref, onEvent, mayMove = () => true }) {
+  constructor({ settings, storage, bucket, schedule, format, unref, onEvent, mayMove = () => true }) {
     const settle = (id, ok, head, body) => this.#tell((raw) => raw.settle(id, ok, head, body));
     this.#host = new Host({ settle, storage, credentials: bucket?.provider, unref });
     const { wasm = ownWasm, json, credentials } = bucket ?? {};
     this.#wasm = wasm;
-    this.#raw = wasm.call(({ RawElector }) => new RawElector(settings, json, credentials, schedule, this.#host));
+    this.#raw = wasm.call(({ RawElector }) => new RawElector(settings, json, credentials, schedule, format, this.#host));
     this.#instance = wasm.instance;
     this.#onEvent = onEvent;
     this.#mayMove = mayMove;

@@ -9,6 +9,7 @@ export declare const R2Storage: typeof edgelect.R2Storage;
 export type R2Storage = edgelect.R2Storage;
 export declare const MemoryStorage: typeof edgelect.MemoryStorage;
 export type MemoryStorage = edgelect.MemoryStorage;
+export declare const celeriant: typeof edgelect.celeriant;
 export declare const EdgelectError: typeof edgelect.EdgelectError;
 export type EdgelectError = edgelect.EdgelectError;
 export type {
@@ -18,6 +19,7 @@ export type {
   Credentials,
   ElectorOptions,
   FencedStorage,
+  Format,
   Locker,
   LostLeadership,
   LostReason,

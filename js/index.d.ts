@@ -186,6 +186,8 @@ export interface ElectorOptions<S extends AnyStorage = FencedStorage> extends Ti
   serverId?: string;
   /** Whether pending timers let the process end. Default false. */
   unref?: boolean;
+  /** Whether `stop` leaves a tombstone, so that another can lead at once. Default true; without it the lease runs out. */
+  releaseOnStop?: boolean;
   /** A term began. If it throws or rejects, the elector resigns, sits out, and competes again. */
   onAcquireLeadership?(term: TermOf<S>): void | Promise<void>;
   /** The term ended, once for each acquired one. After a resignation or a stop the lease is released when the
@@ -233,8 +235,8 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
   /** Ends the authority, waits for the work to stop, releases the lease (or parks it for the same
    * `serverId`), and ends. Never longer than the lease and a few requests. Inside a callback or the work call
    * it before any `await` of your own, or do not wait for it (it waits for you), or call `term.resign()`. The
-   * signal ends the waiting, not the stop. */
-  stop(options?: { park?: boolean; signal?: AbortSignal }): Promise<void>;
+   * signal ends the waiting, not the stop. With `release: false` nothing more is written, and the lease runs out. */
+  stop(options?: { park?: boolean; release?: boolean; signal?: AbortSignal }): Promise<void>;
   /** As `stop`, but sits out for a lease and then competes again. */
   resign(options?: { signal?: AbortSignal }): Promise<void>;
   /** Whether this session has authority now; computed, not remembered. */
@@ -272,6 +274,16 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
   [Symbol.asyncDispose](): Promise<void>;
 }
 
+/** The options of a cluster of two or more nodes with a durable lease of 30 s, as Celeriant has it: its key under a prefix of the
+ * cluster's own, a renewal every third of it, followers who see a leader's end at once. `new Elector({ ...celeriant({ cluster }) })`.
+ * @throws EdgelectError `EDGELECT_CONFIG` for an option that breaks a rule. */
+export function celeriant(options: {
+  /** The prefix of this cluster in the bucket, without a slash at its end; the lease is `CLUSTER/lease.json`. */
+  cluster: string;
+  /** Default 30000. */
+  leaseDuration?: number;
+}): Pick<ElectorOptions, 'lockfilePath' | 'leaderTimeout' | 'frequentInterval' | 'follow'>;
+
 export interface Credentials {
   accessKeyId: string;
   secretAccessKey: string;
@@ -279,6 +291,10 @@ export interface Credentials {
   /** When they expire; a provider is asked again a minute before. */
   expiration?: Date | string | number;
 }
+
+/** `native`: S3lect's document with more fields. `kubernetes`: `holderIdentity`, `leaseDuration`, `acquireTime`, `renewTime`,
+ * `leaderTransitions`, and ours beside them; only in `edgelect/aws`, and on the deployed Worker. */
+export type Format = 'native' | 'kubernetes';
 
 export class S3Storage {
   #private;
@@ -291,6 +307,8 @@ export class S3Storage {
     credentials: Credentials | (() => Credentials | Promise<Credentials>);
     /** `endpoint/bucket/key` instead of `bucket.endpoint/key`. Default: true except on AWS. */
     pathStyle?: boolean;
+    /** How the lease is written down, the same for all members. Default `native`. */
+    format?: Format;
   });
 }
 
@@ -316,7 +334,8 @@ export interface R2BucketBinding {
  * of its own here, so the age of a lease is watched: whoever takes over a dead leader's waits for a whole lease. */
 export class R2Storage implements Storage {
   #private;
-  constructor(binding: R2BucketBinding);
+  constructor(binding: R2BucketBinding, options?: { format?: Format });
+  readonly format: Format;
   /** Of a body of more than 65,537 bytes only so many: no record is that long. */
   get(key: string, options?: { signal?: AbortSignal | null } | null): Promise<StoredObject | null>;
   putIfMatch(
@@ -369,6 +388,8 @@ export interface Locker {
 
 /** A storage of your own. What it throws counts as an unknown outcome, never as success or failure. */
 export interface Storage {
+  /** How the lease is written down. Default `native`. */
+  readonly format?: Format;
   /** `null` if there is no object. The signal fires when the answer is no longer waited for. */
   get(key: string, options: { signal: AbortSignal }): StoredObject | null | Promise<StoredObject | null>;
   /** Writes if the object still has this etag, or with `null` if there is none; `null` if it was refused. */

@@ -11,11 +11,13 @@ export const isR2Bucket = (binding) =>
 export class R2Storage {
   #bucket;
 
-  constructor(binding) {
+  constructor(binding, { format = 'native' } = {}) {
     if (!isR2Bucket(binding)) {
       throw wrongOption('binding', binding, 'an R2Storage takes an R2 bucket binding, such as env.EDGELECT_R2: [[r2_buckets]] in wrangler.toml binds one');
     }
     this.#bucket = binding;
+    /** How the lease is written down; the elector asks for it. */
+    this.format = format;
   }
 
   // No `date`: R2 tells when an object was written and not what time it is there, and nobody else's clock may stand in for

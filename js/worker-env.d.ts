@@ -56,6 +56,8 @@ export interface GroupEnv {
 
   /** The S3 store's address, `https://…`. Default AWS in the region. */
   EDGELECT_ENDPOINT?: string;
+  /** How the lease is written down, the same for every member. Default `native`. */
+  EDGELECT_FORMAT?: 'native' | 'kubernetes';
   /** The S3 bucket. */
   EDGELECT_BUCKET?: string;
   /** The region that signatures name. Default `us-east-1`; `auto` for R2. */

@@ -3,7 +3,6 @@
 use crate::config::ConfigError;
 use crate::custom::AnyStore;
 use crate::json::{self, Object};
-#[cfg(feature = "aws")]
 use crate::lease::Format;
 use crate::prelude::*;
 #[cfg(feature = "aws")]
@@ -17,6 +16,7 @@ use crate::store::epochs::EpochConfig;
 #[cfg(feature = "aws")]
 use crate::store::route53::{self, Route53Config};
 use crate::store::s3::S3Config;
+use crate::vars;
 use crate::web::Web;
 
 /// Where credentials come from.
@@ -79,7 +79,9 @@ pub fn open(
         _ => {}
     }
     let config = take_bucket(&mut given, group)?;
-    given.nothing_else("an S3Storage has endpoint, bucket, region, credentials and pathStyle")?;
+    given.nothing_else(
+        "an S3Storage has endpoint, bucket, region, credentials, pathStyle and format",
+    )?;
     Ok(AnyStore::Bucket(Box::new(S3Store::new(config, source, web)?)))
 }
 
@@ -90,6 +92,10 @@ fn take_bucket(given: &mut Given, group: &Group<'_>) -> Result<S3Config, ConfigE
         region: given.text("region")?,
         path_style: given.flag("pathStyle")?,
         key: group.key.to_owned(),
+        format: match given.text("format")? {
+            Some(name) => read_format("format", Some(name))?,
+            None => Format::default(),
+        },
     })
 }
 
@@ -100,9 +106,11 @@ fn open_epochs(
     source: CredentialSource,
     web: Web,
 ) -> Result<AnyStore<CredentialSource>, ConfigError> {
-    let config = EpochConfig { s3: take_bucket(&mut given, group)?, format: Format::default() };
-    given
-        .nothing_else("an EpochStorage has endpoint, bucket, region, credentials and pathStyle")?;
+    let s3 = take_bucket(&mut given, group)?;
+    let config = EpochConfig { format: s3.format, s3 };
+    given.nothing_else(
+        "an EpochStorage has endpoint, bucket, region, credentials, pathStyle and format",
+    )?;
     Ok(AnyStore::Epochs(Box::new(EpochStore::new(config, source, web)?)))
 }
 
@@ -190,6 +198,15 @@ impl Given {
             }
         }
     }
+}
+
+/// A record's format, by its name.
+///
+/// # Errors
+/// There is none of that name.
+pub fn read_format(field: &str, name: Option<String>) -> Result<Format, ConfigError> {
+    let format = name.and_then(|name| Format::named(&name));
+    format.ok_or_else(|| wrong(field, "(not shown)", vars::FORMATS))
 }
 
 fn wrong(field: &str, value: &str, rule: &str) -> ConfigError {

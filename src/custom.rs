@@ -2,7 +2,7 @@
 //! that and the stores over HTTP.
 
 use crate::json::{self, quoted};
-use crate::lease;
+use crate::lease::{self, Format};
 use crate::prelude::*;
 #[cfg(feature = "dynamodb")]
 use crate::remote::DynamoDbStore;
@@ -66,6 +66,7 @@ pub struct CustomStore {
     web: Web,
     name: &'static str,
     key: String,
+    format: Format,
 }
 
 impl Store for CustomStore {
@@ -79,7 +80,7 @@ impl Store for CustomStore {
                     Condition::Absent => None,
                     Condition::Match(version) => Some(version.0),
                 };
-                (self.web.write(&self.key, body, etag).await, None)
+                (self.web.write(&self.key, self.format.stored(&body), etag).await, None)
             }
         };
         let Some(fields) = settled.fields().filter(|_| settled.ok) else {
@@ -106,7 +107,7 @@ impl Store for CustomStore {
                     Outcome::Unchanged
                 }
                 (Some(_), Some(version)) => {
-                    Outcome::Found { version, reading: lease::read(&settled.body) }
+                    Outcome::Found { version, reading: self.format.read(&settled.body) }
                 }
                 (Some(_), None) => Outcome::Rejected(self.fault(FaultKind::Nonsense, "no etag")),
             }
@@ -120,14 +121,14 @@ impl Store for CustomStore {
 }
 
 impl CustomStore {
-    /// The object `key` of the host's storage.
-    pub fn new(web: Web, key: &str) -> Self {
-        Self::named("custom storage", web, key)
+    /// The object `key` of the host's storage, whose records are in this format.
+    pub fn new(web: Web, key: &str, format: Format) -> Self {
+        Self::named("custom storage", web, key, format)
     }
 
     /// The same, by a name for errors.
-    pub fn named(name: &'static str, web: Web, key: &str) -> Self {
-        Self { web, name, key: key.to_owned() }
+    pub fn named(name: &'static str, web: Web, key: &str, format: Format) -> Self {
+        Self { web, name, key: key.to_owned(), format }
     }
 
     fn fault(&self, kind: FaultKind, what: &str) -> Fault {

@@ -34,6 +34,7 @@ impl FiguresSigner {
             region: Some("us-east-1".to_owned()),
             path_style: Some(true),
             key,
+            ..S3Config::default()
         };
         let s3 = S3::new(config).map_err(|error| error.message())?;
         let credentials = Credentials { access_key_id, secret_access_key, session_token: None };

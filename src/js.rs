@@ -16,6 +16,7 @@ use crate::custom::{AnyStore, CustomStore};
 use crate::driver::{self, Handle, Host};
 use crate::election::{Election, Event, Input, SlotsOver};
 use crate::json::{self, Object, Writer, quoted};
+use crate::lease::Format;
 use crate::prelude::*;
 use crate::slots::{Schedule, ScheduleSettings, SlotEnd};
 use crate::store::Store;
@@ -38,13 +39,14 @@ pub struct RawElector {
 impl RawElector {
     /// An elector. `settings` and `bucket` are JSON objects; without `bucket` the host's own storage is used.
     /// `credentials` is a JSON object, or nothing where the host is to be asked for them. With a `schedule`, also JSON,
-    /// it runs slots and finishes.
+    /// it runs slots and finishes. `format` is how the host's own storage keeps records; a bucket's is one of its options.
     #[wasm_bindgen(constructor)]
     pub fn new(
         settings: &str,
         bucket: Option<String>,
         credentials: Option<String>,
         schedule: Option<String>,
+        format: Option<String>,
         host: JsHost,
     ) -> Result<RawElector, String> {
         let config = read_config(settings, Web::clock_of(&host))?;
@@ -60,7 +62,12 @@ impl RawElector {
         let web = Web::new(Rc::clone(&link));
         let store = match bucket {
             Some(bucket) => open_bucket(&bucket, credentials, &group_of(&config), web.clone())?,
-            None => AnyStore::Custom(CustomStore::new(web.clone(), &config.lockfile_path)),
+            None => {
+                let format = format.map_or(Ok(Format::default()), |name| {
+                    bucket::read_format("format", Some(name)).map_err(config_error)
+                })?;
+                AnyStore::Custom(CustomStore::new(web.clone(), &config.lockfile_path, format))
+            }
         };
         let election = match schedule {
             Some(schedule) => driver::new_schedule(&web, config, schedule),

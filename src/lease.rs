@@ -5,6 +5,9 @@
 //! never allocates more than the body it was given, and sorts everything that is not a usable record into a
 //! [`Flaw`], which the election answers by waiting out the grace (rule S7).
 
+#[cfg(feature = "kubernetes")]
+mod kubernetes;
+
 use crate::calendar::{self, Instant};
 use crate::json::{self, Object, Writer};
 use crate::prelude::*;
@@ -37,7 +40,7 @@ pub const MAX_RESULT_BYTES: usize = 64;
 /// What one object in the store says about the leadership of a group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Lease {
-    /// `leaderID`: the `serverId` that holds the lease; never empty.
+    /// `leaderID`: the `serverId` that holds the lease; empty only in a tombstone of another make that names nobody.
     pub leader_id: String,
     /// `leaderAddr`: where peers may ask, `host` or `host:port`; empty when none was published.
     pub leader_addr: String,
@@ -115,6 +118,8 @@ pub enum Flaw {
     NotJson,
     /// A JSON object without a usable `leaderID`, or with a field of the wrong type.
     Foreign,
+    /// A record of another [`Format`] than the store is set to.
+    OtherFormat,
     /// A `leaseMs` under a second or over an hour.
     Absurd,
 }
@@ -147,13 +152,47 @@ pub enum Format {
     /// S3lect's document with more fields.
     #[default]
     Native,
+    /// `holderIdentity`, `leaseDuration`, `acquireTime`, `renewTime`, `leaderTransitions`, and ours beside them.
+    #[cfg(feature = "kubernetes")]
+    Kubernetes,
 }
 
 impl Format {
+    /// The format of this name: `native` or `kubernetes`.
+    pub fn named(name: &str) -> Option<Self> {
+        let all = [
+            Self::Native,
+            #[cfg(feature = "kubernetes")]
+            Self::Kubernetes,
+        ];
+        all.into_iter().find(|format| format.name() == name)
+    }
+
+    /// The name for options and variables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            #[cfg(feature = "kubernetes")]
+            Self::Kubernetes => "kubernetes",
+        }
+    }
+
+    /// A native body as this format stores it. What is no native record goes as it is.
+    pub fn stored(self, body: &[u8]) -> Vec<u8> {
+        if self != Self::Native
+            && let Reading::Lease(lease) = read(body)
+        {
+            return self.write_with(&lease, |_| {}).into_bytes();
+        }
+        body.to_vec()
+    }
+
     /// Reads a body; whatever it is, it is sorted.
     pub fn read(self, body: &[u8]) -> Reading {
         match self {
             Self::Native => read(body),
+            #[cfg(feature = "kubernetes")]
+            Self::Kubernetes => kubernetes::read(body),
         }
     }
 
@@ -161,12 +200,24 @@ impl Format {
     pub fn write_with(self, lease: &Lease, add: impl Fn(&mut Writer)) -> String {
         match self {
             Self::Native => write_with(lease, add),
+            #[cfg(feature = "kubernetes")]
+            Self::Kubernetes => kubernetes::write_with(lease, add),
         }
     }
 }
 
 /// Reads a body as a record of the native format or as S3lect's.
 pub fn read(body: &[u8]) -> Reading {
+    read_as(body, |fields| {
+        if fields.get("leaderID").is_none() && fields.get("holderIdentity").is_some() {
+            return Err(Reading::Unreadable(Flaw::OtherFormat, None));
+        }
+        take_text(fields, "leaderID")?.filter(|id| !id.is_empty()).ok_or(FOREIGN)
+    })
+}
+
+/// Reads a body whose fields `translate` turns into the native ones; it gives the `leaderID`.
+fn read_as(body: &[u8], translate: fn(&mut Object) -> Result<String, Reading>) -> Reading {
     if body.len() > MAX_RECORD_BYTES {
         return Reading::Unreadable(Flaw::TooLarge, None);
     }
@@ -180,7 +231,8 @@ pub fn read(body: &[u8]) -> Reading {
         Some(other) => return Reading::Closed(Closed::NewerFormat(other)),
     }
     let term = fields.get("term").and_then(json::whole).filter(|term| *term <= MAX_TERM);
-    match take_lease(&mut fields) {
+    let lease = translate(&mut fields).and_then(|leader_id| take_lease(leader_id, &mut fields));
+    match lease {
         Ok(mut lease) => {
             fields.remove("format");
             lease.extra = fields;
@@ -193,8 +245,7 @@ pub fn read(body: &[u8]) -> Reading {
 
 const FOREIGN: Reading = Reading::Unreadable(Flaw::Foreign, None);
 
-fn take_lease(fields: &mut Object) -> Result<Lease, Reading> {
-    let leader_id = take_text(fields, "leaderID")?.filter(|id| !id.is_empty()).ok_or(FOREIGN)?;
+fn take_lease(leader_id: String, fields: &mut Object) -> Result<Lease, Reading> {
     let term = match take(fields, "term") {
         None => None,
         Some(json) => match json::whole(&json) {
@@ -264,11 +315,23 @@ pub fn write(lease: &Lease) -> Vec<u8> {
 
 /// The same with further fields, which `add` writes.
 pub fn write_with(lease: &Lease, add: impl Fn(&mut Writer)) -> String {
-    let mut own = own_fields(lease);
+    let mut own = Writer::new();
+    own.text("leaderID", &lease.leader_id);
+    write_common(&mut own, lease, true);
+    end_with(own, lease, [&OWN_FIELDS, &[]], add)
+}
+
+/// Ends a record with the fields of others that are none of its own, and with those that `add` writes.
+fn end_with(
+    mut own: Writer,
+    lease: &Lease,
+    own_names: [&[&str]; 2],
+    add: impl Fn(&mut Writer),
+) -> String {
     let without = own.len();
     for (name, value) in lease.extra.iter() {
         // Go reads a name whatever its case, and the last one counts.
-        if !OWN_FIELDS.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+        if !own_names.iter().copied().flatten().any(|known| known.eq_ignore_ascii_case(name)) {
             own.raw(name, value);
         }
     }
@@ -280,16 +343,19 @@ pub fn write_with(lease: &Lease, add: impl Fn(&mut Writer)) -> String {
     own.end()
 }
 
-fn own_fields(lease: &Lease) -> Writer {
-    let mut own = Writer::new();
-    let last_updated = match lease.last_updated {
+/// The milliseconds since the Unix epoch that are written for a stamp.
+fn written_ms(stamp: Stamp) -> i64 {
+    match stamp {
         // Written to the millisecond, and clamped: nothing but a release may become its sign (S12).
         Stamp::At(ms) => ms.max(ZERO_TIME_MS + 1),
         Stamp::Released => ZERO_TIME_MS,
-    };
-    own.text("leaderID", &lease.leader_id);
+    }
+}
+
+/// The fields that every format has, but the names of the leader; not each has `transitions`.
+fn write_common(own: &mut Writer, lease: &Lease, transitions: bool) {
     own.text("leaderAddr", &lease.leader_addr);
-    own.text("lastUpdated", &calendar::rfc3339(last_updated));
+    own.text("lastUpdated", &calendar::rfc3339(written_ms(lease.last_updated)));
     own.given_number("term", lease.term);
     if let Some(session) = &lease.session {
         own.text("session", session);
@@ -299,7 +365,9 @@ fn own_fields(lease: &Lease) -> Writer {
     if let Some(acquired) = lease.acquired {
         own.text("acquired", &calendar::rfc3339(acquired));
     }
-    own.number("transitions", lease.transitions);
+    if transitions {
+        own.number("transitions", lease.transitions);
+    }
     own.flag("parked", lease.parked);
     own.given_number("slot", lease.slot);
     if let Some(done) = lease.slot_done {
@@ -311,7 +379,6 @@ fn own_fields(lease: &Lease) -> Writer {
     own.given_number("slotTookMs", lease.slot_took_ms);
     own.given_number("slotFailures", lease.slot_failures);
     own.number("format", FORMAT);
-    own
 }
 
 /// A field's JSON; `null` counts as not there.

@@ -7,10 +7,10 @@ use crate::protocol::{Next, Protocol};
 use crate::sigv4::Credentials;
 #[cfg(feature = "dynamodb")]
 use crate::store::dynamodb::{DynamoDb, DynamoDbConfig};
-#[cfg(feature = "route53")]
-use crate::store::route53::{Route53, Route53Config};
 #[cfg(feature = "epochs")]
 use crate::store::epochs::{EpochConfig, Epochs};
+#[cfg(feature = "route53")]
+use crate::store::route53::{Route53, Route53Config};
 use crate::store::s3::{S3, S3Config};
 use crate::store::{Answer, Fault, FaultKind, Operation, Store};
 use crate::vars::{self, SecretVars};
@@ -141,8 +141,9 @@ impl<H: Host> S3Store<H> {
         key: &str,
         host: H,
     ) -> Result<Self, ConfigError> {
-        let vars::BucketVars { endpoint, bucket, region, path_style } = vars::bucket(&get)?;
-        let config = S3Config { endpoint, bucket, region, path_style, key: key.to_owned() };
+        let vars::BucketVars { endpoint, bucket, region, path_style, format } = vars::bucket(&get)?;
+        let key = key.to_owned();
+        let config = S3Config { endpoint, bucket, region, path_style, key, format };
         let SecretVars { access_key_id, secret_access_key, session_token } = vars::secrets(&get)?;
         let credentials = Credentials { access_key_id, secret_access_key, session_token };
         Self::new(config, credentials, host).map_err(vars::by_variable)

@@ -61,6 +61,10 @@ pub fn problem_text(problem: &Problem) -> String {
                 Flaw::TooLarge => "is larger than 64 KiB",
                 Flaw::NotJson => "is not a JSON object",
                 Flaw::Foreign => "is no lease record",
+                Flaw::OtherFormat => {
+                    "is a record of another format than this member's store is set to (native or kubernetes), \
+                     which every member must set alike"
+                }
                 Flaw::Absurd => "has a leaseMs that is not between a second and an hour",
             };
             [

@@ -2,6 +2,7 @@
 
 use crate::config::{Config, ConfigError, Settings};
 use crate::json::{self, Object, Writer, first, quoted, visible};
+use crate::lease::Format;
 use crate::prelude::*;
 
 #[derive(Clone, Copy)]
@@ -33,11 +34,12 @@ const VARS: [(&str, &str, Kind); 16] = [
 ];
 
 /// The variables that name an S3 bucket and its secrets.
-const BUCKET_VARS: [&str; 7] = [
+const BUCKET_VARS: [&str; 8] = [
     "EDGELECT_ENDPOINT",
     "EDGELECT_BUCKET",
     "EDGELECT_REGION",
     "EDGELECT_PATH_STYLE",
+    FORMAT,
     "EDGELECT_ACCESS_KEY_ID",
     "EDGELECT_SECRET_ACCESS_KEY",
     "EDGELECT_SESSION_TOKEN",
@@ -53,6 +55,15 @@ const AWS_VARS: [&str; 7] = [
     "AWS_SECRET_ACCESS_KEY",
     "AWS_SESSION_TOKEN",
 ];
+
+/// How the record is written down, whichever store keeps it.
+const FORMAT: &str = "EDGELECT_FORMAT";
+
+/// The rule of that variable and of the option.
+pub(crate) const FORMATS: &str = match cfg!(feature = "kubernetes") {
+    true => "must be native or kubernetes, the same for every member of the group",
+    false => "must be native here; kubernetes is in edgelect/aws",
+};
 
 /// The binding to an R2 bucket, told by `true` where there is one.
 const R2: &str = "EDGELECT_R2";
@@ -84,6 +95,8 @@ pub struct BucketVars {
     pub region: Option<String>,
     /// `EDGELECT_PATH_STYLE`.
     pub path_style: Option<bool>,
+    /// `EDGELECT_FORMAT`.
+    pub format: Format,
 }
 
 /// The credentials that the variables name.
@@ -193,6 +206,7 @@ impl BucketVars {
             .text("bucket", &self.bucket)
             .maybe_text("region", self.region.as_deref())
             .maybe_flag("pathStyle", self.path_style)
+            .text("format", self.format.name())
             .end()
     }
 }
@@ -208,9 +222,10 @@ pub fn config(settings: &Settings) -> Result<Config, ConfigError> {
 /// Reads where the bucket is.
 ///
 /// # Errors
-/// `EDGELECT_BUCKET` is missing, or `EDGELECT_PATH_STYLE` is no flag.
+/// `EDGELECT_BUCKET` is missing, `EDGELECT_PATH_STYLE` is no flag, or `EDGELECT_FORMAT` no format.
 pub fn bucket(get: impl Fn(&str) -> Option<String>) -> Result<BucketVars, ConfigError> {
     let first = |names: &[&str]| first_set(&get, names);
+    let format = format(&get)?;
     let path_style = match get("EDGELECT_PATH_STYLE").filter(|text| !text.is_empty()) {
         Some(text) => json::flag(&value("EDGELECT_PATH_STYLE", &text, Kind::Flag)?),
         None => None,
@@ -221,7 +236,20 @@ pub fn bucket(get: impl Fn(&str) -> Option<String>) -> Result<BucketVars, Config
             .ok_or_else(|| missing("EDGELECT_BUCKET", "name the bucket that keeps the lease"))?,
         region: first(&["EDGELECT_REGION", "AWS_REGION", "AWS_DEFAULT_REGION"]),
         path_style,
+        format,
     })
+}
+
+/// Reads the record's format.
+///
+/// # Errors
+/// `EDGELECT_FORMAT` names none.
+pub fn format(get: impl Fn(&str) -> Option<String>) -> Result<Format, ConfigError> {
+    match first_set(&get, &[FORMAT]) {
+        None => Ok(Format::default()),
+        Some(name) => Format::named(&name)
+            .ok_or_else(|| ConfigError::new(FORMAT, quoted(first(&name, 60)), &[FORMATS])),
+    }
 }
 
 /// Reads the credentials; a session token belongs to the pair that it came with.

@@ -149,7 +149,12 @@ fn set_up(variables: &str, web: Web) -> Result<Setup, ConfigError> {
     schedule.map_err(job::by_variable)?;
     let path = &config.lockfile_path;
     let store = if vars::binds_r2(&variables)? {
-        AnyStore::Custom(CustomStore::named("R2 bucket EDGELECT_R2", web.clone(), path))
+        AnyStore::Custom(CustomStore::named(
+            "R2 bucket EDGELECT_R2",
+            web.clone(),
+            path,
+            vars::format(get)?,
+        ))
     } else {
         AnyStore::Bucket(Box::new(S3Store::from_vars(get, path, web.clone())?))
     };

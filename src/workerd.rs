@@ -113,7 +113,8 @@ impl AnyStore {
             return Err(ConfigError::new(other, "(not shown)", &[rule]));
         }
         let named = |error| ConfigError { field: BINDING.to_owned(), ..error };
-        R2Store::new(bound, key).map(Self::R2).map_err(named)
+        let store = R2Store::new(bound, key).map_err(named)?;
+        Ok(Self::R2(store.in_format(vars::format(get)?)))
     }
 }
 

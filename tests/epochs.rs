@@ -7,8 +7,10 @@ mod bucket;
 
 #[test]
 fn i1_i2_no_schedule_of_epochs_has_two_leaders_or_a_token_that_falls() {
-    let first: u64 = std::env::var("EDGELECT_FIRST_SEED").map_or(0, |text| text.parse().expect("a number"));
-    let count: u64 = std::env::var("EDGELECT_SCHEDULES").map_or(3_000, |text| text.parse().expect("a number"));
+    let first: u64 =
+        std::env::var("EDGELECT_FIRST_SEED").map_or(0, |text| text.parse().expect("a number"));
+    let count: u64 =
+        std::env::var("EDGELECT_SCHEDULES").map_or(3_000, |text| text.parse().expect("a number"));
     let mut sum = adversary::Tally::default();
     for seed in first..first + count {
         let world = adversary::run(seed, false);

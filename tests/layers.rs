@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 /// Each module and the layer it lives on; a module may use its own layer's contracts and everything below.
-const LAYERS: [(&str, u32); 52] = [
+const LAYERS: [(&str, u32); 53] = [
     ("prelude", 0),
     ("lean", 0),
     ("planted", 0),
@@ -16,6 +16,7 @@ const LAYERS: [(&str, u32); 52] = [
     ("request", 1),
     ("host", 1),
     ("lease", 2),
+    ("lease/kubernetes", 2),
     ("clock", 3),
     ("config", 3),
     ("store", 3),

@@ -38,6 +38,38 @@ async fn a_real_bucket_over_reqwest_conforms() {
     assert_eq!(conformance::check(traits, fresh).await, 19);
 }
 
+#[tokio::test]
+async fn a_real_bucket_with_records_for_kubernetes_members_conforms_and_keeps_their_fields() {
+    let traits = Traits { tells_time: true, versions_are_hashes: true };
+    let host = native();
+    let kubernetes = |name: &str| match name {
+        "EDGELECT_FORMAT" => Some("kubernetes".to_owned()),
+        _ => variable(name),
+    };
+    let fresh = || {
+        let random = host.random().expect("the system has randomness");
+        let key = format!("kubernetes/{:032x}.json", u128::from_le_bytes(random));
+        S3Store::from_vars(kubernetes, &key, host.clone()).expect("a store is named")
+    };
+    assert_eq!(conformance::check(traits, fresh).await, 19);
+    let random = host.random().expect("the system has randomness");
+    let key = format!("kubernetes/{:032x}.json", u128::from_le_bytes(random));
+    let store = S3Store::from_vars(kubernetes, &key, host.clone()).expect("a store is named");
+    edgelect::init(&store, &host, &probe_config()).await.expect("a new group");
+    let read = Operation::Read { unless: None };
+    let Outcome::Found { reading, .. } = place(&key).perform(read).await.outcome else {
+        panic!("it was written")
+    };
+    let other = edgelect::lease::Flaw::OtherFormat;
+    let native =
+        matches!(reading, edgelect::lease::Reading::Unreadable(flaw, Some(_)) if flaw == other);
+    assert!(native, "a store that is set to native sees the other format: {reading:?}");
+    let checkpoint = store.at(&format!("{key}.state")).expect("a good key");
+    edgelect::init(&checkpoint, &host, &probe_config()).await.expect("a new object");
+    let found = edgelect::driver::read_back(&place(&format!("{key}.state")), &host, 5_000).await;
+    assert!(found.is_some(), "other objects of the bucket are native");
+}
+
 fn place(key: &str) -> S3Store<Native> {
     S3Store::from_vars(variable, key, native())
         .expect("a store is named: run this by `npm test -- --only rust`")

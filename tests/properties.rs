@@ -9,6 +9,7 @@ mod properties {
     mod claims;
     mod draw;
     mod hold;
+    mod kubernetes;
     mod objects;
     mod peers;
     mod records;

@@ -6,6 +6,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use conformance::Traits;
+use edgelect::lease::Format;
 use edgelect::store::memory::Memory;
 use edgelect::store::{Condition, Operation, Outcome, Store};
 use futures::executor::block_on;
@@ -21,6 +22,13 @@ fn memory_with_a_clock_conforms() {
 fn memory_without_a_clock_conforms() {
     let traits = Traits { tells_time: false, versions_are_hashes: true };
     block_on(conformance::check(traits, Memory::default));
+}
+
+#[test]
+fn memory_with_records_for_kubernetes_members_conforms() {
+    let traits = Traits { tells_time: false, versions_are_hashes: true };
+    let fresh = || Memory::default().in_format(Format::Kubernetes);
+    assert_eq!(block_on(conformance::check(traits, fresh)), 19);
 }
 
 #[test]

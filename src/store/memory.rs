@@ -6,7 +6,7 @@ use core::cell::RefCell;
 
 use sha2::{Digest, Sha256};
 
-use crate::lease;
+use crate::lease::Format;
 use crate::prelude::*;
 use crate::store::{Answer, Condition, Facts, Operation, Outcome, Store, Version};
 
@@ -16,6 +16,7 @@ use crate::store::{Answer, Condition, Facts, Operation, Outcome, Store, Version}
 pub struct Memory {
     record: Rc<RefCell<Option<Record>>>,
     wall_ms: Rc<dyn Fn() -> Option<u64>>,
+    format: Format,
 }
 
 struct Record {
@@ -40,7 +41,12 @@ impl Memory {
     }
 
     fn with_clock(wall_ms: impl Fn() -> Option<u64> + 'static) -> Self {
-        Self { record: Rc::default(), wall_ms: Rc::new(wall_ms) }
+        Self { record: Rc::default(), wall_ms: Rc::new(wall_ms), format: Format::default() }
+    }
+
+    /// The same place, with records in this format.
+    pub fn in_format(self, format: Format) -> Self {
+        Self { format, ..self }
     }
 
     /// Replaces or deletes the record without any condition: the foreign hand that the rules must survive.
@@ -63,7 +69,7 @@ impl Memory {
             Some(record) if unless == Some(&record.version) => Outcome::Unchanged,
             Some(record) => {
                 facts.last_modified_ms = record.written_ms.map(whole_seconds_ms);
-                let reading = lease::read(&record.body);
+                let reading = self.format.read(&record.body);
                 Outcome::Found { version: record.version.clone(), reading }
             }
         }
@@ -79,7 +85,7 @@ impl Memory {
         if !holds {
             return Outcome::Refused;
         }
-        let record = self.record_of(body);
+        let record = self.record_of(self.format.stored(&body));
         let version = Some(record.version.clone());
         *place = Some(record);
         Outcome::Written { version }

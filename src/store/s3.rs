@@ -28,7 +28,7 @@ use self::document::ErrorDocument;
 use crate::calendar;
 use crate::config::ConfigError;
 use crate::json::{first, quoted};
-use crate::lease::{self, Flaw, MAX_RECORD_BYTES, Reading};
+use crate::lease::{Flaw, Format, MAX_RECORD_BYTES, Reading};
 use crate::planted::planted;
 use crate::prelude::*;
 pub use crate::protocol::Next;
@@ -97,6 +97,7 @@ pub struct S3 {
     bucket: String,
     key: String,
     encoded_key: String,
+    format: Format,
     /// Whether the host follows from the region, because no endpoint was given.
     by_region: bool,
     learned: RefCell<Learned>,
@@ -168,6 +169,7 @@ impl S3 {
             encoded_key: address::encode_key(&config.key),
             bucket: config.bucket,
             key: config.key,
+            format: config.format,
             by_region: checked.by_region,
             learned: RefCell::new(Learned {
                 address: checked.address,
@@ -178,7 +180,7 @@ impl S3 {
         })
     }
 
-    /// Another object of the same bucket, with what this one has learned of its store.
+    /// Another object of the same bucket, native, with what this one has learned of its store.
     ///
     /// # Errors
     /// The key cannot be used.
@@ -189,6 +191,7 @@ impl S3 {
             encoded_key: address::encode_key(key),
             bucket: self.bucket.clone(),
             key: key.to_owned(),
+            format: Format::Native,
             by_region: self.by_region,
             learned: RefCell::new(Learned {
                 address: learned.address.clone(),
@@ -223,6 +226,13 @@ impl S3 {
     pub fn describe(&self) -> String {
         let origin = self.learned.borrow().address.origin(&self.bucket);
         named(&self.bucket, &origin)
+    }
+
+    fn judge_body(&self, body: &Body) -> Reading {
+        if body.truncated || body.bytes.len() > MAX_RECORD_BYTES {
+            return Reading::Unreadable(Flaw::TooLarge, None);
+        }
+        self.format.read(&body.bytes)
     }
 }
 
@@ -303,7 +313,7 @@ impl Exchange {
         };
         let mut request = Request::new(self.method(method), url);
         if let Operation::Write { body, .. } = &self.operation {
-            request.body.clone_from(body);
+            request.body = s3.format.stored(body);
         }
         match condition {
             None => {}
@@ -365,7 +375,7 @@ impl Exchange {
             return target.unconditional;
         }
         if planted!(TombstoneUnconditional) {
-            return matches!(lease::read(body), Reading::Lease(lease) if lease.released());
+            return matches!(Format::Native.read(body), Reading::Lease(lease) if lease.released());
         }
         if planted!(RedirectDropsCondition) {
             return self.hops > 0;
@@ -495,11 +505,11 @@ impl Exchange {
             }
             (200, _) => match version {
                 Some(version) => {
-                    Outcome::Found { version, reading: judge_body(&heard.response.body) }
+                    Outcome::Found { version, reading: s3.judge_body(&heard.response.body) }
                 }
                 None if planted!(NoEtagNoCondition) => Outcome::Found {
                     version: Version(String::new()),
-                    reading: judge_body(&heard.response.body),
+                    reading: s3.judge_body(&heard.response.body),
                 },
                 None => reject(
                     FaultKind::Nonsense,
@@ -689,13 +699,6 @@ fn store_time_ms(heard: &Heard) -> Option<u64> {
     let told_ms = told.and_then(calendar::read_rfc3339);
     let told_ms = told_ms.and_then(|instant| u64::try_from(instant.unix_ms).ok());
     told_ms.or_else(|| calendar::read_http_date(heard.header("date")?))
-}
-
-fn judge_body(body: &Body) -> Reading {
-    if body.truncated || body.bytes.len() > MAX_RECORD_BYTES {
-        return Reading::Unreadable(Flaw::TooLarge, None);
-    }
-    lease::read(&body.bytes)
 }
 
 /// The one ETag of an answer, byte for byte, if it can serve as a condition.

@@ -9,7 +9,7 @@ use web_sys::Headers;
 use super::problem;
 use crate::config::ConfigError;
 use crate::json::quoted;
-use crate::lease::{self, Flaw, MAX_RECORD_BYTES, Reading};
+use crate::lease::{Flaw, Format, MAX_RECORD_BYTES, Reading};
 use crate::prelude::*;
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Store, Version,
@@ -56,6 +56,7 @@ extern "C" {
 pub struct R2Store {
     bucket: Bucket,
     key: String,
+    format: Format,
 }
 
 impl R2Store {
@@ -72,7 +73,12 @@ impl R2Store {
             let rule = "must be an R2 bucket, bound by [[r2_buckets]] in wrangler.toml";
             return Err(ConfigError::new("bucket", "(no bucket)", &[rule]));
         }
-        Ok(Self { bucket: bucket.unchecked_into(), key: key.to_owned() })
+        Ok(Self { bucket: bucket.unchecked_into(), key: key.to_owned(), format: Format::default() })
+    }
+
+    /// The same object, with records in this format.
+    pub fn in_format(self, format: Format) -> Self {
+        Self { format, ..self }
     }
 
     async fn read(&self, unless: Option<Version>) -> Result<Answer, JsValue> {
@@ -90,7 +96,7 @@ impl R2Store {
         let outcome = match (found.body(), version) {
             (None, version) if version.is_some() && version == unless => Outcome::Unchanged,
             (Some(body), Some(version)) => {
-                Outcome::Found { version, reading: reading(&found, body).await? }
+                Outcome::Found { version, reading: self.reading(&found, body).await? }
             }
             _ => Outcome::Rejected(self.fault(FaultKind::Nonsense, "read: no version or no body")),
         };
@@ -111,7 +117,8 @@ impl R2Store {
         }
         let json = object([("contentType", "application/json".into())]);
         let options = object([("onlyIf", only_if.into()), ("httpMetadata", json)]);
-        let put = self.bucket.put(&self.key, &Uint8Array::from(body), &options)?;
+        let put =
+            self.bucket.put(&self.key, &Uint8Array::from(&*self.format.stored(body)), &options)?;
         let written = JsFuture::from(put).await?;
         if written.is_null() {
             return Ok(Answer { outcome: Outcome::Refused, facts: Facts::default() });
@@ -119,6 +126,21 @@ impl R2Store {
         let written = written.unchecked_into::<Stored>();
         let version = written.http_etag().map(Version);
         Ok(Answer { outcome: Outcome::Written { version }, facts: facts(&written) })
+    }
+
+    /// The body, judged; what is too large is not read.
+    async fn reading(
+        &self,
+        object: &Stored,
+        body: web_sys::ReadableStream,
+    ) -> Result<Reading, JsValue> {
+        if object.size() > MAX_RECORD_BYTES as f64 {
+            JsFuture::from(body.cancel()).await?;
+            return Ok(Reading::Unreadable(Flaw::TooLarge, None));
+        }
+        let bytes = JsFuture::from(object.array_buffer()?).await?;
+        let bytes = Uint8Array::new(&bytes.unchecked_into::<ArrayBuffer>());
+        Ok(self.format.read(&bytes.to_vec()))
     }
 
     fn fault(&self, kind: FaultKind, what: &str) -> Fault {
@@ -163,15 +185,4 @@ fn facts(object: &Stored) -> Facts {
     let uploaded_ms = object.uploaded().get_time();
     let last_modified_ms = (uploaded_ms > 0.0).then_some(uploaded_ms as u64);
     Facts { last_modified_ms, ..Facts::default() }
-}
-
-/// The body, judged; what is too large is not read.
-async fn reading(object: &Stored, body: web_sys::ReadableStream) -> Result<Reading, JsValue> {
-    if object.size() > MAX_RECORD_BYTES as f64 {
-        JsFuture::from(body.cancel()).await?;
-        return Ok(Reading::Unreadable(Flaw::TooLarge, None));
-    }
-    let bytes = JsFuture::from(object.array_buffer()?).await?;
-    let bytes = Uint8Array::new(&bytes.unchecked_into::<ArrayBuffer>());
-    Ok(lease::read(&bytes.to_vec()))
 }

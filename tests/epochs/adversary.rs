@@ -463,7 +463,8 @@ impl World {
         }
         let next_ms = self.now_ms + self.chance.below(3 * self.lease_ms) + 1;
         self.at(next_ms, Event::Blow);
-        let alive: Vec<usize> = (0..self.sessions.len()).filter(|s| self.sessions[*s].alive).collect();
+        let alive: Vec<usize> =
+            (0..self.sessions.len()).filter(|s| self.sessions[*s].alive).collect();
         if alive.is_empty() {
             return;
         }
@@ -612,9 +613,8 @@ impl World {
 
     fn send(&mut self, session: usize, id: u64, request: Request) {
         let (trouble, longest_ms) = (!self.healed(), DELAY_LEASES * self.lease_ms);
-        let mut befalls = |index: usize, chance: &mut Chance| {
-            trouble && chance.per_mille(self.rates[index])
-        };
+        let mut befalls =
+            |index: usize, chance: &mut Chance| trouble && chance.per_mille(self.rates[index]);
         let chance = &mut self.chance;
         let (lost, delayed) = (befalls(0, chance), befalls(1, chance));
         let duplicated = befalls(2, chance) && request.method == "PUT";

@@ -103,6 +103,7 @@ fn config() -> impl Strategy<Value = S3Config> {
             region,
             path_style,
             key,
+            ..S3Config::default()
         },
     )
 }

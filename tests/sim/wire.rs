@@ -118,6 +118,7 @@ impl Client {
             region: None,
             path_style: None,
             key: KEY.to_owned(),
+            ..S3Config::default()
         });
         Self { s3: Rc::new(s3.expect("a plain bucket")), keys: Keys::default() }
     }

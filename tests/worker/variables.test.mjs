@@ -41,6 +41,7 @@ const WRONG = {
   EDGELECT_BUCKET: { s3: [...lines(/./), ['', /name the bucket/], ['a/b', /./], ['..', /./]] },
   EDGELECT_REGION: { s3: [...lines(/./), ['a/b', /./], ['x'.repeat(200), /./]] },
   EDGELECT_PATH_STYLE: { s3: [['yes', /must be true or false/], [2, /must be true or false/], OBJECT] },
+  EDGELECT_FORMAT: [OBJECT, ...['yaml', 'Kubernetes', 1].map((format) => [format, /must be native or kubernetes/])],
   EDGELECT_ACCESS_KEY_ID: { s3: [['', /\(not set\): set it; on Workers: wrangler secret put EDGELECT_ACCESS_KEY_ID/], [`${HIDDEN}\n`, /\(not shown\): must be a text of one line/], OBJECT] },
   EDGELECT_SECRET_ACCESS_KEY: { s3: [['', /\(not set\): set it/], [`${HIDDEN}\n`, /\(not shown\): must be a text of one line/], OBJECT] },
   EDGELECT_SESSION_TOKEN: { s3: [[`${HIDDEN}\n`, /\(not shown\): must be a text of one line/], OBJECT] },

@@ -8,6 +8,7 @@ use percent_encoding::AsciiSet;
 use crate::config::ConfigError;
 use crate::host::Host;
 use crate::json::{first, quoted};
+use crate::lease::Format;
 use crate::prelude::*;
 use crate::request::Parts;
 use crate::sigv4::RESERVED;
@@ -26,6 +27,8 @@ pub struct S3Config {
     pub path_style: Option<bool>,
     /// The key of the lease object (`lockfilePath`).
     pub key: String,
+    /// How the record is written down; one for all members of a group.
+    pub format: Format,
 }
 
 /// A configuration that was found good.

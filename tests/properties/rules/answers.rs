@@ -25,6 +25,7 @@ pub fn config(aws: bool) -> S3Config {
         region: aws.then(|| "eu-west-1".to_owned()),
         path_style: None,
         key: "leader/group.json".to_owned(),
+        ..S3Config::default()
     }
 }
 

@@ -4,8 +4,8 @@
 use edgelect::calendar::{YEAR_1_MS, YEAR_9999_MS};
 use edgelect::json::{self, Object};
 use edgelect::lease::{
-    self, Closed, Flaw, Lease, MAX_LEASE_MS, MAX_RECORD_BYTES, MAX_TERM, MIN_LEASE_MS, Reading,
-    Stamp,
+    self, Closed, Flaw, Format, Lease, MAX_LEASE_MS, MAX_RECORD_BYTES, MAX_TERM, MIN_LEASE_MS,
+    Reading, Stamp,
 };
 
 use super::{objects, times};
@@ -30,8 +30,26 @@ pub const OWN_FIELDS: [&str; 16] = [
     "format",
 ];
 
+/// Any body as a record for Kubernetes members: what can be read can be written, and says the same.
+pub fn kubernetes(body: &[u8]) {
+    let format = Format::Kubernetes;
+    let Reading::Lease(lease) = format.read(body) else { return };
+    let written = format.write_with(&lease, |_| {});
+    if written.len() > MAX_RECORD_BYTES {
+        return;
+    }
+    let Reading::Lease(again) = format.read(written.as_bytes()) else {
+        panic!("{written} reads as no lease")
+    };
+    let said = |lease: &Lease| (lease.released(), lease.term, lease.session.clone(), lease.slot);
+    assert_eq!(said(&again), said(&lease));
+    assert_eq!(again.leader_id, lease.leader_id);
+    assert!(again.lease_ms >= lease.lease_ms, "nobody is made to wait for less");
+}
+
 /// Any body.
 pub fn body(body: &[u8]) {
+    kubernetes(body);
     let reading = lease::read(body);
     if body.len() > MAX_RECORD_BYTES {
         assert_eq!(reading, Reading::Unreadable(Flaw::TooLarge, None));

@@ -1,0 +1,60 @@
+// The data of one node, and how it reaches the other.
+
+const LIMIT_MS = 1_000;
+
+/** Values by key. It refuses what an earlier term wrote: that is what a fencing token is for. */
+export class Replica {
+  #items = new Map();
+  token = 0;
+  #sequence = 0;
+
+  get(key) {
+    return this.#items.get(key);
+  }
+
+  next(token) {
+    return token === this.token ? this.#sequence + 1 : 1;
+  }
+
+  /** Whether something was written before this entry that this node has not. */
+  misses({ token, sequence }) {
+    return token > this.token || (token === this.token && sequence > this.#sequence + 1);
+  }
+
+  apply({ key, value, token, sequence }) {
+    if (!Number.isSafeInteger(token) || token < this.token) return false;
+    if (token === this.token && sequence <= this.#sequence) return true;
+    this.token = token;
+    this.#sequence = sequence;
+    this.#items.set(key, { value, token });
+    return true;
+  }
+
+  snapshot() {
+    return { token: this.token, sequence: this.#sequence, items: [...this.#items] };
+  }
+
+  adopt({ token, sequence, items }) {
+    if (token < this.token) return;
+    this.token = token;
+    this.#sequence = sequence;
+    this.#items = new Map(items);
+  }
+}
+
+/** The other node at an address. */
+export const replicateTo = (peer) => {
+  const ask = async (path, init) => fetch(new URL(path, peer), { ...init, redirect: 'error' });
+  return {
+    async snapshot() {
+      return (await ask('/snapshot', { signal: AbortSignal.timeout(LIMIT_MS) })).json();
+    },
+    /** Hands over one write. A node that does not answer is taken for dead: it catches up when it comes back. */
+    async send(entry, signal) {
+      const limited = AbortSignal.any([signal, AbortSignal.timeout(LIMIT_MS)]);
+      const init = { method: 'POST', body: JSON.stringify(entry), headers: { 'content-type': 'application/json' }, signal: limited };
+      const { status } = await ask('/replicate', init).catch(() => ({ status: 0 }));
+      return { refused: status === 409 };
+    },
+  };
+};

@@ -1,0 +1,132 @@
+// What users of an `ObjectStoreBasedLock` and its `LeaderElectionConfig` know, as a view of a storage and of the options.
+import { EdgelectError, signalOf, textOf, wrongOption } from './errors.js';
+
+/** The longest record, in bytes, as in src/lease.rs. */
+const MAX_RECORD_BYTES = 65_536;
+const UNIT_MS = { h: 3_600_000, m: 60_000, s: 1_000, ms: 1 };
+/** What of a lease authority ends before it where nothing else is asked for, and at most, as in src/config.rs. */
+const MARGIN = 0.1;
+const MOST_MARGIN = 0.5;
+const OPTIONS = [
+  'leaseDuration', 'renewDeadline', 'retryPeriod', 'releaseOnCancel', 'holderIdentity', 'leaderKey', 'leaderCallbacks', 'onWarning',
+];
+const CALLBACKS = ['onStartLeading', 'onStopLeading', 'onNewLeader'];
+
+/** The five calls of the lock interface over anything with `get` and `putIfMatch`. */
+export const objectStoreLock = ({ storage, key, identity } = {}) => {
+  if (typeof storage?.get !== 'function' || typeof storage?.putIfMatch !== 'function') {
+    throw wrongOption('storage', storage, 'must have the methods get and putIfMatch, which an S3Storage does not show');
+  }
+  for (const [name, value] of Object.entries({ key, identity })) {
+    if (typeof value !== 'string' || value === '') throw wrongOption(name, value, 'must be a text');
+  }
+  const place = `the object ${JSON.stringify(key)}`;
+  const put = async (record, etag, options) => {
+    const body = new TextEncoder().encode(recordText(record));
+    const signal = signalOf(options) ?? new AbortController().signal;
+    const written = await storage.putIfMatch(key, body, etag, { signal });
+    if (written) return { etag: written.etag ?? null };
+    const what = etag === null ? 'exists already' : 'is not what it was any more';
+    throw new EdgelectError(`${place} ${what}: somebody else wrote it, or an earlier attempt of this write did; read it`, {
+      code: 'EDGELECT_CONFLICT',
+    });
+  };
+  return Object.freeze({
+    async get(options) {
+      const signal = signalOf(options) ?? new AbortController().signal;
+      const found = await storage.get(key, { signal });
+      if (found === null || found === undefined) return null;
+      return { record: readRecord(found.body, place), etag: found.etag };
+    },
+    create: (record, options) => put(record, null, options),
+    async update(oldEtag, record, options) {
+      if (typeof oldEtag !== 'string' || oldEtag === '') throw wrongOption('oldEtag', oldEtag, 'must be the etag that get gave');
+      return put(record, oldEtag, options);
+    },
+    identity: () => identity,
+    describe: () => `${key} (${identity})`,
+  });
+};
+
+const recordText = (record) => {
+  if (typeof record !== 'object' || record === null || Array.isArray(record)) {
+    throw wrongOption('record', record, 'must be an object with holderIdentity, leaseDuration, acquireTime, renewTime and leaderTransitions');
+  }
+  return JSON.stringify(record);
+};
+
+const readRecord = (body, place) => {
+  const unfit = (why, cause) => new EdgelectError(`${place} ${why}; nothing was changed`, { code: 'EDGELECT_STORE', cause });
+  if (body.length > MAX_RECORD_BYTES) throw unfit('is larger than 64 KiB');
+  let record;
+  try {
+    record = JSON.parse(typeof body === 'string' ? body : new TextDecoder('utf-8', { fatal: true }).decode(body));
+  } catch (cause) {
+    throw unfit(`is not JSON (${textOf(cause).slice(0, 100)})`, cause);
+  }
+  if (typeof record !== 'object' || record === null || Array.isArray(record)) throw unfit('is not a JSON object');
+  return record;
+};
+
+/** The options of `new Elector` that mean the same. */
+export const leaderElectionOptions = (options = {}) => {
+  const unknown = Object.keys(options).find((name) => !OPTIONS.includes(name));
+  if (unknown) throw wrongOption(unknown, options[unknown], `no such option; there are ${OPTIONS.join(', ')}`);
+  const { leaseDuration = '15s', renewDeadline, retryPeriod, releaseOnCancel = true, holderIdentity, leaderKey } = options;
+  const { leaderCallbacks = {}, onWarning = (text) => console.warn(`edgelect: ${text}`) } = options;
+  const leaderTimeout = milliseconds('leaseDuration', leaseDuration);
+  const margin = renewDeadline === undefined ? undefined : marginOf(leaderTimeout, milliseconds('renewDeadline', renewDeadline), onWarning);
+  return defined({
+    lockfilePath: leaderKey,
+    serverId: holderIdentity,
+    leaderTimeout,
+    frequentInterval: retryPeriod === undefined ? undefined : milliseconds('retryPeriod', retryPeriod),
+    margin,
+    releaseOnStop: releaseOnCancel,
+    ...callbacksOf(leaderCallbacks),
+  });
+};
+
+/** Authority ends `margin` before the lease, and their leader `renewDeadline` after its last renewal. */
+const marginOf = (lease, deadline, warn) => {
+  const latest = lease - Math.floor(lease * MARGIN);
+  if (deadline > latest) {
+    warn(`renewDeadline = ${deadline} ms is capped at ${latest} ms: a leader that goes on to the end of its lease of ${lease} ms meets `
+      + 'its successor as soon as two clocks differ');
+    return undefined;
+  }
+  const earliest = Math.ceil(lease * MOST_MARGIN);
+  if (deadline < earliest) {
+    const rule = `must be at least half of leaseDuration, ${earliest} ms: no elector ends its authority earlier`;
+    throw new EdgelectError(`renewDeadline = ${deadline} ms: ${rule}`, { code: 'EDGELECT_CONFIG', field: 'renewDeadline' });
+  }
+  return lease - deadline;
+};
+
+const callbacksOf = (callbacks) => {
+  const unknown = Object.keys(callbacks).find((name) => !CALLBACKS.includes(name));
+  if (unknown) throw wrongOption(`leaderCallbacks.${unknown}`, callbacks[unknown], `no such callback; there are ${CALLBACKS.join(', ')}`);
+  for (const name of CALLBACKS) {
+    const callback = callbacks[name] ?? undefined;
+    if (callback !== undefined && typeof callback !== 'function') throw wrongOption(`leaderCallbacks.${name}`, callback, 'must be a function');
+  }
+  return {
+    onAcquireLeadership: callbacks.onStartLeading && ((term) => callbacks.onStartLeading(term)),
+    onLoseLeadership: callbacks.onStopLeading && ((lost) => callbacks.onStopLeading(lost)),
+    // Theirs hears of leaders only, and not that there is none.
+    onNewLeader: callbacks.onNewLeader && ((id) => (id === null ? undefined : callbacks.onNewLeader(id))),
+  };
+};
+
+/** A number of milliseconds, or a duration as Go (`45s`) or Java (`PT45S`) writes it. */
+const milliseconds = (name, value) => {
+  if (Number.isSafeInteger(value) && value > 0) return value;
+  const text = typeof value === 'string' ? value.toLowerCase().replace(/^pt/, '') : '';
+  if (!/^(\d{1,9}(\.\d{1,9})?(ms|s|m|h))+$/.test(text)) {
+    throw wrongOption(name, value, 'must be a number of milliseconds from 1 on, or a duration such as "45s", "1m30s" or "PT45S"');
+  }
+  const parts = [...text.matchAll(/([\d.]+)([a-z]+)/g)];
+  return Math.ceil(parts.reduce((sum, [, number, unit]) => sum + Number(number) * UNIT_MS[unit], 0));
+};
+
+const defined = (options) => Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));

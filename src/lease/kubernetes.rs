@@ -1,0 +1,153 @@
+//! The record of Kubernetes-style electors as JSON: `holderIdentity`, `leaseDuration`, `acquireTime`, `renewTime`,
+//! `leaderTransitions`, with ours beside them.
+//!
+//! Their members take a lease whose `holderIdentity` is null or empty, or whose `renewTime` lies longer ago than their own
+//! `leaseDuration`, by their own wall clock; they write those five fields and nothing else. So a tombstone has an empty
+//! `holderIdentity` and, for members that look at the time alone, the first instant of the year 1 as `renewTime`; who
+//! released it is in `serverId`. Source of the shape: client-go's `LeaderElectionRecord`
+//! (<https://pkg.go.dev/k8s.io/client-go/tools/leaderelection/resourcelock#LeaderElectionRecord>).
+//!
+//! Ours are the native fields but `leaderID` and `transitions`. They count only where `serverId` is the holder and
+//! `lastUpdated` is the instant of `renewTime`: a member of another make that keeps fields it does not know would
+//! otherwise pass on our session, our sequence and our parked lease as its own. What it keeps of `term` and `slot` still
+//! counts, because those only grow (S2).
+
+use crate::calendar::{self, Instant};
+use crate::json::{self, Object, Writer};
+use crate::prelude::*;
+
+use super::{FOREIGN, Flaw, Lease, OWN_FIELDS, Reading};
+
+const HOLDER: &str = "holderIdentity";
+const DURATION: &str = "leaseDuration";
+const ACQUIRED: &str = "acquireTime";
+const RENEWED: &str = "renewTime";
+const TRANSITIONS: &str = "leaderTransitions";
+
+/// Who wrote the record: what `holderIdentity` says, and still says of a tombstone.
+const SERVER_ID: &str = "serverId";
+
+/// What a record of this format has besides the native fields.
+const FIELDS: [&str; 6] = [HOLDER, DURATION, ACQUIRED, RENEWED, TRANSITIONS, SERVER_ID];
+
+/// Reads a body as a record of this format.
+pub(super) fn read(body: &[u8]) -> Reading {
+    super::read_as(body, translate)
+}
+
+/// Turns the fields into those of the native format, and gives who holds the lease; nobody where a member of another make
+/// has released it.
+fn translate(fields: &mut Object) -> Result<String, Reading> {
+    if fields.get("leaderID").is_some() {
+        return Err(Reading::Unreadable(Flaw::OtherFormat, None));
+    }
+    if FIELDS[..5].iter().all(|name| fields.get(name).is_none()) {
+        return Err(FOREIGN);
+    }
+    let mut take = |name| super::take(fields, name);
+    let theirs = [HOLDER, DURATION, ACQUIRED, RENEWED, TRANSITIONS].map(&mut take);
+    let [holder, duration, acquired, renewed, transitions] = theirs;
+    let holder = match holder {
+        Some(json) => json::text(&json).ok_or(FOREIGN)?,
+        None => String::new(),
+    };
+    let renewed_at = renewed.as_deref().and_then(instant);
+    let written_at = take("lastUpdated").as_deref().and_then(instant);
+    let writer = take(SERVER_ID).as_deref().and_then(json::text).filter(|id| !id.is_empty());
+    let writer = writer.filter(|id| holder.is_empty() || *id == holder);
+    let ours = writer.is_some() && written_at.is_some() && written_at == renewed_at;
+    if !ours {
+        for name in ["leaderAddr", "session", "sequence", "leaseMs", "acquired", "parked"] {
+            take(name);
+        }
+        set(fields, "acquired", acquired);
+    }
+    if let (Some(json), None) = (&duration, fields.get("leaseMs")) {
+        let ms = duration_ms(json).ok_or(FOREIGN)?;
+        fields.set("leaseMs", ms.to_string());
+    }
+    fields.remove("transitions");
+    set(fields, "transitions", transitions);
+    if holder.is_empty() {
+        fields.set("lastUpdated", json::quoted(&calendar::rfc3339(calendar::YEAR_1_MS)));
+        return Ok(writer.filter(|_| ours).unwrap_or_default());
+    }
+    // The holder alone says whether a lease was released.
+    let unset = Instant { unix_ms: calendar::YEAR_1_MS, exact: true };
+    set(fields, "lastUpdated", renewed.filter(|_| renewed_at != Some(unset)));
+    Ok(holder)
+}
+
+fn set(fields: &mut Object, name: &str, json: Option<String>) {
+    if let Some(json) = json {
+        fields.set(name, json);
+    }
+}
+
+fn instant(json: &str) -> Option<Instant> {
+    calendar::read_rfc3339(&json::text(json)?)
+}
+
+/// Milliseconds of a duration, rounded up: `45s` and `1m30s` as Go writes it, `PT45S` as `java.time.Duration` does, a
+/// number of seconds as Jackson does with it by default.
+fn duration_ms(json: &str) -> Option<u64> {
+    let text = json::text(json).unwrap_or_else(|| json.to_owned()).to_ascii_lowercase();
+    let mut rest = text.strip_prefix("pt").unwrap_or(&text);
+    let mut total_ms = 0_u64;
+    loop {
+        let end = rest.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
+        let (number, after) = rest.split_at(end);
+        let end = after.bytes().take_while(u8::is_ascii_alphabetic).count();
+        let (unit, after) = after.split_at(end);
+        let unit_ms = match unit {
+            "h" => 3_600_000,
+            "m" => 60_000,
+            "s" => 1_000,
+            "" if rest.len() == text.len() => 1_000,
+            "ms" => 1,
+            _ => return None,
+        };
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+        let fraction = &fraction[..fraction.len().min(9)];
+        let one = 10_u64.pow(fraction.len() as u32);
+        let part_ms = (fraction.parse::<u64>().ok()? * unit_ms).div_ceil(one);
+        let whole_ms = whole.parse::<u64>().ok()?.saturating_mul(unit_ms);
+        total_ms = total_ms.saturating_add(whole_ms).saturating_add(part_ms);
+        if after.is_empty() {
+            return Some(total_ms);
+        }
+        rest = after;
+    }
+}
+
+/// Writes a record, with further fields, which `add` writes.
+pub(super) fn write_with(lease: &Lease, add: impl Fn(&mut Writer)) -> String {
+    let mut own = Writer::new();
+    let updated_ms = super::written_ms(lease.last_updated);
+    own.text(HOLDER, if lease.released() { "" } else { &lease.leader_id });
+    if let Some(lease_ms) = lease.lease_ms {
+        // Never less than the lease: whoever goes by it must not take over early.
+        own.text(DURATION, &[&lease_ms.div_ceil(1_000).to_string(), "s"].concat());
+    }
+    own.text(ACQUIRED, &time(lease.acquired.unwrap_or(updated_ms)));
+    own.text(RENEWED, &time(updated_ms));
+    own.number(TRANSITIONS, lease.transitions);
+    own.text(SERVER_ID, &lease.leader_id);
+    super::write_common(&mut own, lease, false);
+    super::end_with(own, lease, [&OWN_FIELDS, &FIELDS], add)
+}
+
+/// A time with three digits after the point, as in the document that this format comes from: readers with a fixed
+/// pattern take no other.
+fn time(unix_ms: i64) -> String {
+    let mut text = calendar::rfc3339(unix_ms);
+    text.pop();
+    if !text.contains('.') {
+        text.push('.');
+    }
+    while text.len() < "2024-02-02T10:15:30.000".len() {
+        text.push('0');
+    }
+    text.push('Z');
+    text
+}

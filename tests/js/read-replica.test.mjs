@@ -1,0 +1,198 @@
+// examples/read-replica: reads go on while a dead leader's lease runs out, writes pause and come back, and never do two accept.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { createServer } from 'node:net';
+import { after, test } from 'node:test';
+import { Elector, MemoryStorage, celeriant } from 'edgelect';
+import { endProcess, spawnKept } from '../../js/tools/cleanup.mjs';
+import { inRoot } from '../../js/tools/paths.mjs';
+import { lineReader } from '../../js/tools/run.mjs';
+import { bucketOptions, credentials, until } from './bucket.mjs';
+import { Replica } from '../../examples/read-replica/replica.mjs';
+import { startProxy } from './proxy.mjs';
+
+const MAIN = inRoot('examples/read-replica/main.mjs');
+const LEASE_MS = 2_000;
+const closing = [];
+
+after(async () => {
+  for (const close of closing.reverse()) await close();
+});
+
+const freePort = () => new Promise((resolve, reject) => {
+  const server = createServer().once('error', reject).listen(0, '127.0.0.1', () => {
+    const { port } = server.address();
+    server.close(() => resolve(port));
+  });
+});
+
+const variables = (who, endpoint) => ({
+  PATH: process.env.PATH,
+  EDGELECT_ENDPOINT: endpoint,
+  EDGELECT_BUCKET: bucketOptions.bucket,
+  EDGELECT_REGION: bucketOptions.region,
+  EDGELECT_ACCESS_KEY_ID: credentials.accessKeyId,
+  EDGELECT_SECRET_ACCESS_KEY: credentials.secretAccessKey,
+  EDGELECT_SERVER_ID: who,
+  EDGELECT_STORE_SKEW: '500',
+});
+
+const start = async (cluster, who, port, peerPort) => {
+  const proxy = await startProxy(bucketOptions.endpoint);
+  const args = [MAIN, '--port', port, '--peer', `http://127.0.0.1:${peerPort}`, '--cluster', cluster, '--lease', LEASE_MS].map(String);
+  const child = spawnKept(process.execPath, args, { env: variables(who, proxy.endpoint), stdio: ['ignore', 'pipe', 'inherit'] });
+  const heard = [];
+  child.stdout.on('data', lineReader((line) => heard.push(JSON.parse(line))));
+  closing.push(async () => {
+    child.kill('SIGCONT');
+    await endProcess(child);
+    await proxy.close();
+  });
+  const all = (event) => heard.filter((one) => one.event === event);
+  await until(() => all('serves')[0], 15_000);
+  return { who, child, proxy, heard, all, url: `http://127.0.0.1:${port}` };
+};
+
+const newCluster = async () => {
+  const cluster = `read-replica/${crypto.randomUUID()}`;
+  const init = spawnSync(process.execPath, [MAIN, '--init', '--cluster', cluster, '--lease', String(LEASE_MS)], {
+    env: variables('init', bucketOptions.endpoint), encoding: 'utf8',
+  });
+  assert.equal(init.status, 0, init.stderr);
+  const [one, other] = [await freePort(), await freePort()];
+  const leader = await start(cluster, 'a', one, other);
+  await until(() => leader.all('leads')[0], 15_000);
+  const follower = await start(cluster, 'b', other, one);
+  await until(async () => (await ask(follower, '/status')).leaderId === 'a');
+  return { leader, follower };
+};
+
+const ask = async ({ url }, path, init) => {
+  const startMs = performance.now();
+  const response = await fetch(url + path, { ...init, signal: AbortSignal.timeout(5_000) }).catch(() => undefined);
+  if (!response) return { status: 0 };
+  return { status: response.status, token: Number(response.headers.get('x-token')), startMs, ...(await response.json()), endMs: performance.now() };
+};
+
+const put = (node, key, value) => ask(node, `/items/${key}`, { method: 'PUT', body: value });
+const get = (node, key) => ask(node, `/items/${key}`);
+
+/** Writes to every node over and over; `accepted` has what they took. */
+const writing = (...nodes) => {
+  const accepted = [];
+  let goesOn = true;
+  const loops = nodes.map(async (node) => {
+    for (let count = 0; goesOn; count += 1) {
+      const { status, ...rest } = await put(node, 'counted', `${node.who} ${count}`);
+      if (status === 200) accepted.push({ who: node.who, ...rest });
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  });
+  return {
+    accepted,
+    end: async () => {
+      goesOn = false;
+      await Promise.all(loops);
+      return accepted;
+    },
+  };
+};
+
+const neverTwo = (accepted) => {
+  for (const [index, one] of accepted.entries()) {
+    for (const other of accepted.slice(index + 1)) {
+      if (one.token === other.token) assert.equal(one.who, other.who, 'a token is one node\'s');
+      const [early, late] = one.token < other.token ? [one, other] : [other, one];
+      assert.ok(early.token === late.token || early.startMs < late.endMs, `${JSON.stringify(early)} after ${JSON.stringify(late)}`);
+    }
+  }
+};
+
+test('the leader is killed: reads go on, writes pause for the lease and come back with a higher token', async () => {
+  const { leader, follower } = await newCluster();
+  assert.equal((await put(leader, 'kept', 'before')).status, 200);
+  const refused = await put(follower, 'kept', 'never');
+  assert.deepEqual([refused.status, refused.leaderId], [503, 'a']);
+  const writes = writing(leader, follower);
+  await until(() => writes.accepted.length > 5);
+  leader.child.kill('SIGKILL');
+  const before = writes.accepted.length;
+  let paused = 0;
+  await until(async () => {
+    const { status, value } = await get(follower, 'kept');
+    assert.deepEqual([status, value], [200, 'before'], 'reads go on');
+    const write = await put(follower, 'paused', 'x');
+    paused += write.status === 503;
+    return write.status === 200;
+  }, 30_000);
+  assert.ok(paused > 0, 'writes have paused');
+  await until(() => writes.accepted.at(-1).who === 'b');
+  const accepted = await writes.end();
+  assert.ok(accepted.length > before);
+  const [first, last] = [accepted[0], accepted.at(-1)];
+  assert.ok(first.who === 'a' && last.who === 'b' && last.token > first.token, JSON.stringify([first, last]));
+  neverTwo(accepted);
+});
+
+test('a leader that cannot reach the store fences itself and stops accepting writes, and one that was stopped comes back fenced', async () => {
+  const { leader, follower } = await newCluster();
+  const writes = writing(leader, follower);
+  await until(() => writes.accepted.length > 5);
+  leader.proxy.answerWith(() => 'hang');
+  await until(() => leader.all('fenced')[0], 15_000);
+  assert.equal((await put(leader, 'late', 'x')).status, 503);
+  assert.equal((await get(leader, 'counted')).status, 200, 'it goes on with reads');
+  await until(() => follower.all('leads')[0], 30_000);
+  leader.proxy.answerWith(() => undefined);
+  await until(() => writes.accepted.at(-1).who === 'b');
+  follower.child.kill('SIGSTOP');
+  await until(() => leader.all('leads')[1], 30_000);
+  assert.equal((await put(leader, 'missed', 'x')).status, 200);
+  follower.child.kill('SIGCONT');
+  await until(() => follower.all('fenced')[0], 15_000);
+  await until(() => writes.accepted.at(-1).who === 'a');
+  neverTwo(await writes.end());
+  assert.equal((await put(leader, 'last', 'x')).status, 200);
+  const both = await Promise.all([leader, follower].map((node) => ask(node, '/snapshot')));
+  assert.deepEqual(both[0].items, both[1].items, 'who was stopped has caught up');
+});
+
+test('a replica refuses what an earlier term wrote, and sees what it has missed', () => {
+  const replica = new Replica();
+  const entry = (token, sequence, value) => ({ key: 'k', value, token, sequence });
+  assert.ok(replica.misses(entry(5, 1)) && replica.apply(entry(5, 1, 'one')) && replica.apply(entry(5, 2, 'two')));
+  assert.equal(replica.apply(entry(4, 9, 'late')), false);
+  assert.ok(replica.apply(entry(5, 1, 'again')), 'what came twice is no error');
+  assert.deepEqual(replica.get('k'), { value: 'two', token: 5 });
+  assert.deepEqual([3, 4].map((sequence) => replica.misses(entry(5, sequence))), [false, true]);
+  assert.ok(replica.misses(entry(6, 1)), 'nobody knows what the term before has written last');
+  const other = new Replica();
+  other.adopt(replica.snapshot());
+  assert.deepEqual([other.get('k'), other.next(5), other.next(6)], [{ value: 'two', token: 5 }, 3, 1]);
+  other.apply(entry(7, 1, 'new'));
+  other.adopt(replica.snapshot());
+  assert.equal(other.get('k').value, 'new', 'an older state replaces nothing');
+});
+
+test('--help says how to see it, and a wrong option is named', () => {
+  const run = (...args) => spawnSync(process.execPath, [MAIN, ...args], { encoding: 'utf8', env: { PATH: process.env.PATH } });
+  assert.match(run('--help').stdout, /--peer URL/);
+  const wrong = run('--port', 'x', '--peer', 'http://127.0.0.1:1');
+  assert.equal(wrong.status, 1);
+  assert.match(wrong.stderr, /--port = "x": must be a whole number from 1 on/);
+  assert.match(run('--port', '1').stderr, /--peer/);
+});
+
+test('the preset is a lease of 30 s that is renewed three times in it, under a prefix of the cluster', () => {
+  const { config } = new Elector({ storage: new MemoryStorage(), ...celeriant({ cluster: 'eu/prod' }) });
+  const { lockfilePath, leaderTimeout, frequentInterval, margin, follow } = config;
+  assert.deepEqual({ lockfilePath, leaderTimeout, frequentInterval, margin, follow }, {
+    lockfilePath: 'eu/prod/lease.json', leaderTimeout: 30_000, frequentInterval: 10_000, margin: 3_000, follow: 'tight',
+  });
+  for (const [field, options] of [
+    ['cluster', {}], ['cluster', { cluster: 'a/' }], ['leaseDuration', { cluster: 'a', leaseDuration: '30s' }],
+    ['heartbeat', { cluster: 'a', heartbeat: 500 }],
+  ]) {
+    assert.throws(() => celeriant(options), { code: 'EDGELECT_CONFIG', field }, field);
+  }
+});
