@@ -59,8 +59,6 @@ export class EpochStorage {
       region?: string;
       /** `endpoint/bucket/key` instead of `bucket.endpoint/key`. Default: true except on AWS. */
       pathStyle?: boolean;
-      /** How a record is written down. Default `native`. */
-      format?: 'native' | 'kubernetes';
     },
   );
 }

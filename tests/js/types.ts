@@ -29,11 +29,9 @@ const options: ElectorOptions = {
 export const useAws = async (): Promise<number> => {
   const table = new DynamoDBStorage({ table: 'coordination-table', region: 'eu-central-1', credentials: provider });
   const zone = new Route53Storage({ hostedZoneId: 'Z1', recordPrefix: 'lock', domainName: 'example.com', credentials: provider });
-  const epochs = new EpochStorage({ bucket: 'jobs', credentials: provider, format: 'kubernetes' });
+  const epochs = new EpochStorage({ bucket: 'jobs', credentials: provider });
   // @ts-expect-error: a table has to be named
   new DynamoDBStorage({ credentials: provider });
-  // @ts-expect-error: no such format
-  new EpochStorage({ bucket: 'jobs', credentials: provider, format: 'yaml' });
   for (const storage of [table, zone, epochs]) new Elector({ storage, lockfilePath: 'shard-1' });
   return new Elector({ storage: table, lockfilePath: 'a', onLoseLeadership: ({ term }) => void term.toFixed() })
     .lead((term) => term.token);
