@@ -8,7 +8,8 @@
  *
  * `lockfilePath` is the shard's id. One storage serves any number of electors, one for each shard.
  */
-import type { Credentials } from './index.js';
+import type { Credentials, Format } from './index.js';
+import { R2Storage as OwnR2Storage, S3Storage as OwnS3Storage } from './index.js';
 
 /** Where a service is asked, and as whom. */
 export interface ServiceOptions {
@@ -59,6 +60,14 @@ export class EpochStorage {
       region?: string;
       /** `endpoint/bucket/key` instead of `bucket.endpoint/key`. Default: true except on AWS. */
       pathStyle?: boolean;
+      /** How a record is written down. Default `native`. */
+      format?: Format;
     },
   );
 }
+
+/** That of the package itself, in a wasm that knows `format: 'kubernetes'`. */
+export class S3Storage extends OwnS3Storage {}
+
+/** That of the package itself, in a wasm that knows `format: 'kubernetes'`. */
+export class R2Storage extends OwnR2Storage {}

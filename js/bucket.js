@@ -5,9 +5,12 @@ import { Host } from './host.js';
 
 const buckets = new WeakMap();
 
-/** What the elector needs of a storage: `{ wasm, json, credentials }` or `{ wasm, json, provider }`; undefined for one that
- * lives in JavaScript. Not for applications, because it holds the credentials. */
+/** What the elector needs of a storage: `{ wasm, json, credentials }` or `{ wasm, json, provider }`; `{ wasm }` or undefined
+ * for one that lives in JavaScript. Not for applications, because it holds the credentials. */
 export const bucketOf = (storage) => buckets.get(storage);
+
+/** Has the electors over a storage that lives in JavaScript live in `wasm`. */
+export const keepIn = (storage, wasm) => void buckets.set(storage, { wasm });
 
 /** Makes `storage` one that `wasm` carries. `kind` says which of its stores, where it has more than one. */
 export const keepBucket = (storage, wasm, options, { takes, kind }) => {

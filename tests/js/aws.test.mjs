@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { EdgelectError, Elector, MemoryStorage } from 'edgelect';
-import { DynamoDBStorage, EpochStorage, Route53Storage } from 'edgelect/aws';
+import { DynamoDBStorage, EpochStorage, Route53Storage, S3Storage } from 'edgelect/aws';
 import { initSync as initAws } from '../../js/dist/aws/edgelect.js';
 import { fired, leads, stopAll, within } from './group.mjs';
 import { startAws } from './ministack.mjs';
@@ -101,6 +101,22 @@ everyStore('DynamoDB', { storage: () => table(), stored: (shard) => aws.getItem(
 everyStore('Route 53', { storage: () => zone(), stored: (shard) => aws.txt(hostedZoneId, `lock.${shard}.${DOMAIN}`) });
 
 everyStore('epochs', { storage: () => epochs(), stored: async (shard) => (await aws.keys(BUCKET)).filter((key) => key.startsWith(shard)) });
+
+test('an object in a bucket, and epochs, as Kubernetes-style electors write them', async () => {
+  const { endpoint, region, credentials } = aws;
+  const holders = [];
+  for (const storage of [new S3Storage({ endpoint, region, credentials, bucket: BUCKET, format: 'kubernetes' }), epochs({ format: 'kubernetes' })]) {
+    const shard = freshShard('kubernetes');
+    const elector = member(storage, shard, { serverId: 'a' });
+    await elector.init();
+    holders.push(await elector.lead(async () => {
+      const key = (await aws.keys(BUCKET)).findLast((one) => one.startsWith(shard));
+      return JSON.parse(await aws.object(BUCKET, key)).holderIdentity;
+    }));
+  }
+  assert.deepEqual(holders, ['a', 'a']);
+  assert.throws(() => epochs({ format: 'yaml' }), { field: 'format' });
+});
 
 test('fifty shards over one table in one process, each led by one of two sets of electors', async () => {
   const shards = Array.from({ length: 50 }, (_one, index) => `fifty-${index}`);

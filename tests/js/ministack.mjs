@@ -53,6 +53,7 @@ export const startAws = async () => {
       return records.flatMap((record) => [...record.matchAll(/<Value>([^<]*)<\/Value>/g)].map(([, value]) => value.replaceAll('&quot;', '"')));
     },
 
+    object: (bucket, key) => signed('s3', `/${bucket}/${key}`),
     createBucket: (name) => signed('s3', `/${name}`, { method: 'PUT' }),
     keys: async (bucket) => [...(await signed('s3', `/${bucket}?list-type=2`)).matchAll(/<Key>([^<]*)<\/Key>/g)].map(([, key]) => key),
   };

@@ -3,7 +3,7 @@ import { EdgelectError, Elector, MemoryStorage, S3Storage } from 'edgelect';
 import type {
   Checkpoint, Config, Credentials, ElectorOptions, Locker, LostReason, ScheduledResult, SlotTerm, Status, Storage, Term,
 } from 'edgelect';
-import { DynamoDBStorage, EpochStorage, Route53Storage } from 'edgelect/aws';
+import { DynamoDBStorage, EpochStorage, Route53Storage, S3Storage as AwsS3Storage } from 'edgelect/aws';
 
 declare const provider: () => Promise<{ accessKeyId: string; secretAccessKey: string; expiration?: Date }>;
 
@@ -29,7 +29,10 @@ const options: ElectorOptions = {
 export const useAws = async (): Promise<number> => {
   const table = new DynamoDBStorage({ table: 'coordination-table', region: 'eu-central-1', credentials: provider });
   const zone = new Route53Storage({ hostedZoneId: 'Z1', recordPrefix: 'lock', domainName: 'example.com', credentials: provider });
-  const epochs = new EpochStorage({ bucket: 'jobs', credentials: provider });
+  const epochs = new EpochStorage({ bucket: 'jobs', credentials: provider, format: 'kubernetes' });
+  // @ts-expect-error: no such format
+  new EpochStorage({ bucket: 'jobs', credentials: provider, format: 'yaml' });
+  new Elector({ storage: new AwsS3Storage({ bucket: 'jobs', credentials: provider, format: 'kubernetes' }), lockfilePath: 'a' });
   // @ts-expect-error: a table has to be named
   new DynamoDBStorage({ credentials: provider });
   for (const storage of [table, zone, epochs]) new Elector({ storage, lockfilePath: 'shard-1' });
