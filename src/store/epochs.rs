@@ -115,7 +115,9 @@ pub struct Exchange {
 
 #[derive(Debug)]
 enum Goal {
-    Read { unless: Option<Version> },
+    Read {
+        unless: Option<Version>,
+    },
     Write(Write),
     /// A write that cannot be sent.
     Unfit(FaultKind, &'static str),
@@ -181,17 +183,14 @@ impl Epochs {
     }
 
     fn list(&self, token: &str) -> s3::Exchange {
-        let encode =
-            |text: &str| percent_encoding::utf8_percent_encode(text, RESERVED).to_string();
+        let encode = |text: &str| percent_encoding::utf8_percent_encode(text, RESERVED).to_string();
         let prefix = [&*self.folder, BEGINNING].concat();
         let mut encoded = "?".to_owned();
         if !token.is_empty() {
             encoded.push_str(&["continuation-token=", &encode(token), "&"].concat());
         }
         let keys = self.keys_per_page.to_string();
-        encoded.push_str(
-            &["list-type=2&max-keys=", &keys, "&prefix=", &encode(&prefix)].concat(),
-        );
+        encoded.push_str(&["list-type=2&max-keys=", &keys, "&prefix=", &encode(&prefix)].concat());
         let read = Operation::Read { unless: None };
         let target = Target { key: prefix, encoded, method: None, unconditional: false };
         self.s3.begin_at(read, target)
@@ -301,7 +300,10 @@ fn read_body(format: Format, epoch: Epoch, body: &[u8]) -> Reading {
             let validity = take(&mut lease.extra, VALIDITY);
             if lease.session.is_none() {
                 // Whoever knows no sessions says by these two what it means.
-                match (expired.map(|json| json::flag(&json)), validity.map(|json| validity_ms(&json))) {
+                match (
+                    expired.map(|json| json::flag(&json)),
+                    validity.map(|json| validity_ms(&json)),
+                ) {
                     (Some(None), _) => return Reading::Unreadable(Flaw::Foreign, lease.term),
                     (_, Some(None)) => return Reading::Unreadable(Flaw::Absurd, lease.term),
                     (expired, validity) => {
@@ -492,9 +494,7 @@ impl Exchange {
         }
         let page = match response.body.truncated {
             true => Err("a page of the listing is longer than what is read of it"),
-            false => {
-                listing::read_page(&response.body.bytes, &epochs.folder, &mut self.listing)
-            }
+            false => listing::read_page(&response.body.bytes, &epochs.folder, &mut self.listing),
         };
         let (kind, why) = match page {
             Ok(None) => return self.on_listing(epochs),
@@ -565,22 +565,13 @@ impl Exchange {
     }
 
     /// The newest epoch's body came, or its error.
-    fn on_body(
-        &mut self,
-        epochs: &Epochs,
-        epoch: Epoch,
-        response: Response,
-        wall_ms: u64,
-    ) -> Next {
+    fn on_body(&mut self, epochs: &Epochs, epoch: Epoch, response: Response, wall_ms: u64) -> Next {
         let body = response.body.clone();
-        let Answer { outcome, facts } =
-            match self.inner.answer(&epochs.s3, response, wall_ms) {
-                Next::Done(answer) => answer,
-                next => return next,
-            };
-        let Goal::Read { unless } = &self.goal else {
-            unreachable!("only a read asks for a body")
+        let Answer { outcome, facts } = match self.inner.answer(&epochs.s3, response, wall_ms) {
+            Next::Done(answer) => answer,
+            next => return next,
         };
+        let Goal::Read { unless } = &self.goal else { unreachable!("only a read asks for a body") };
         let outcome = match (outcome, facts.last_modified_ms) {
             (Outcome::Found { version: etag, .. }, Some(modified_ms)) => {
                 let version = version_of(epoch, modified_ms / 1_000, &etag);
@@ -614,7 +605,7 @@ impl Exchange {
             (outcome, _) => outcome,
         };
         // A `Date` of before the GET left, so that an age proven by it was complete by then.
-        let date_ms = if planted!(EpochDateOfBody) { facts.date_ms } else { self.listed.date_ms };
+        let date_ms = self.listed.date_ms;
         let relayed = facts.relayed || self.listed.relayed;
         let cached = facts.cached || self.listed.cached;
         let last_modified_ms = facts.last_modified_ms;
@@ -624,18 +615,12 @@ impl Exchange {
 
     /// The write was answered.
     fn on_put(&mut self, epochs: &Epochs, response: Response, wall_ms: u64) -> Next {
-        let Answer { outcome, facts } =
-            match self.inner.answer(&epochs.s3, response, wall_ms) {
-                Next::Done(answer) => answer,
-                next => return next,
-            };
+        let Answer { outcome, facts } = match self.inner.answer(&epochs.s3, response, wall_ms) {
+            Next::Done(answer) => answer,
+            next => return next,
+        };
         match (&mut self.goal, outcome) {
             (Goal::Write(write), Outcome::Written { version }) => {
-                if let (Some(etag), true) = (&version, planted!(EpochUnconfirmed)) {
-                    let modified_s = facts.date_ms.unwrap_or(0) / 1_000;
-                    let version = Some(version_of(write.epoch, modified_s, etag));
-                    return Next::Done(Answer { outcome: Outcome::Written { version }, facts });
-                }
                 write.etag = version;
                 self.begin_listing(epochs, Stage::Confirm)
             }

@@ -263,7 +263,10 @@ mod tests {
             assert_eq!(Epoch::of(name), None, "{name}");
         }
         assert_eq!(Epoch { number: LAST, dashed: false }.next(), None);
-        assert_eq!(Epoch { number: 1, dashed: true }.next().unwrap().name(), "lock-0000000002.json");
+        assert_eq!(
+            Epoch { number: 1, dashed: true }.next().unwrap().name(),
+            "lock-0000000002.json"
+        );
     }
 
     #[test]
