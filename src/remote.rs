@@ -7,10 +7,10 @@ use crate::protocol::{Next, Protocol};
 use crate::sigv4::Credentials;
 #[cfg(feature = "dynamodb")]
 use crate::store::dynamodb::{DynamoDb, DynamoDbConfig};
-#[cfg(feature = "route53")]
-use crate::store::route53::{Route53, Route53Config};
 #[cfg(feature = "epochs")]
 use crate::store::epochs::{EpochConfig, Epochs};
+#[cfg(feature = "route53")]
+use crate::store::route53::{Route53, Route53Config};
 use crate::store::s3::{S3, S3Config};
 use crate::store::{Answer, Fault, FaultKind, Operation, Store};
 use crate::vars::{self, SecretVars};
