@@ -152,9 +152,20 @@ export class Elector {
     // Whoever stops from within a callback or the work is waited for, and must not wait for themselves.
     const end = async () => {
       await this.#end(engine, finished);
-      await this.#workStopped;
+      // The engine has waited for the work itself, but where it was closed at once; work that never stops is not waited for.
+      if (!release && !park) await this.#workEnd();
     };
     if (!inside) await unlessAborted(end(), signal);
+  }
+
+  /** Waits for the work of the last term, for as long as its lease may last. */
+  async #workEnd() {
+    let timer;
+    const late = new Promise((resolve) => {
+      timer = setTimeout(resolve, this.config.leaderTimeout);
+    });
+    await Promise.race([this.#workStopped, late]);
+    clearTimeout(timer);
   }
 
   async resign(options) {

@@ -92,8 +92,8 @@ fn take_bucket(given: &mut Given, group: &Group<'_>) -> Result<S3Config, ConfigE
         region: given.text("region")?,
         path_style: given.flag("pathStyle")?,
         key: group.key.to_owned(),
-        format: match given.text("format")? {
-            Some(name) => read_format("format", Some(name))?,
+        format: match given.take("format", |value| Some(json::text(value)), ["", ""])? {
+            Some(name) => read_format("format", name)?,
             None => Format::default(),
         },
     })

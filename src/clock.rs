@@ -115,7 +115,7 @@ impl Clocks {
     /// Whether a condition covers the version that it names. Where it does not, an age counts only up to the sending
     /// of the read that showed the version last: a renewal may have landed since.
     pub fn covered(&self) -> bool {
-        self.covered || planted!(EpochAgeGoesOn)
+        self.covered
     }
 
     /// By how much less a version was watched than it seems to have been. Where it may be overwritten by itself, two

@@ -832,9 +832,7 @@ impl Election {
     fn attempt(&mut self, now: Now) -> Step {
         let mut lease_ms = self.config.leader_timeout_ms;
         let mut margin_ms = if planted!(NoMargin) { 0 } else { self.config.margin_ms };
-        if let (Some(term), false) =
-            (&self.term, self.clocks.covered() || planted!(EpochLeaseChanges))
-        {
+        if let (Some(term), false) = (&self.term, self.clocks.covered()) {
             // An earlier renewal may land after a later one: with a shorter lease it would be waited out too early.
             (lease_ms, margin_ms) = (term.anchor.lease_ms, term.anchor.margin_ms);
         }

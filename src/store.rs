@@ -156,7 +156,7 @@ pub trait Store {
     /// Performs one operation.
     async fn perform(&self, operation: Operation) -> Answer;
     /// Whether a write on [`Condition::Match`] takes effect only while the record has that very version. Where it
-    /// says only that nobody has succeeded the record ([`epochs`](crate::store::epochs)), the election lets an age
+    /// says only that nobody has succeeded the record ([`epochs`]), the election lets an age
     /// count only up to the sending of the read that showed the version last, and these hold: the version changes
     /// with `Last-Modified`, and of a read that shows a body the `Date` is of before the request that read it left.
     ///

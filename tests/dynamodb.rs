@@ -355,7 +355,7 @@ fn s1_an_item_of_ours_that_another_hand_moved_is_not_ours_and_keeps_its_token_an
         ("revision", json!({ "S": "0123456789abcdef0123456789abcdef" })),
         (
             "lease",
-            json!({ "S": String::from_utf8(record(|_| {})).expect("text").replace("\"sequence\":3", "\"sequence\":4") }),
+            json!({ "S": String::from_utf8(record(|lease| lease.sequence = 4)).expect("text") }),
         ),
     ] {
         let mut moved = item.clone();
@@ -487,6 +487,46 @@ fn only_the_service_itself_says_that_there_is_no_item() {
     }
 }
 
+/// Bytes that were changed, cut or doubled on the way.
+#[test]
+fn no_damage_makes_a_panic_an_absence_a_release_or_another_record_of_the_same_version() {
+    let (item, version) = ours(|_| {});
+    let (foreign, sound) = (theirs(NOW_S + 40), read_item(&item).1);
+    let mut chance = 7_u64;
+    let mut draw = |below: usize| {
+        chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (chance >> 33) as usize % below
+    };
+    let mut found_some = 0;
+    for round in 0..20_000 {
+        let mut answer = found(if round % 4 == 0 { &foreign } else { &item });
+        let bytes = &mut answer.body.bytes;
+        for _ in 0..=draw(3) {
+            let at = draw(bytes.len());
+            match draw(4) {
+                0 => bytes[at] = draw(256) as u8,
+                1 => bytes[at] = b"{}[]:,\"\\0-N"[draw(11)],
+                2 => drop(bytes.remove(at)),
+                _ => bytes.insert(at, bytes[draw(bytes.len())]),
+            }
+        }
+        match outcome(read(), answer) {
+            Outcome::Found { version: damaged, reading } if damaged == version => {
+                assert_eq!(reading, sound, "round {round}");
+                found_some += 1;
+            }
+            Outcome::Found { reading: Reading::Lease(lease), .. } => {
+                assert!(!lease.released() && lease.session.is_none() && !lease.parked, "{lease:?}");
+                found_some += 1;
+            }
+            Outcome::Found { .. } => found_some += 1,
+            Outcome::Rejected(fault) => assert_eq!(fault.kind, FaultKind::Nonsense),
+            other => panic!("round {round}: {other:?}"),
+        }
+    }
+    assert!(found_some > 1_000, "{found_some}");
+}
+
 #[test]
 fn c01_a_put_that_took_effect_says_nothing_and_a_failed_condition_is_refused() {
     let (_, version) = ours(|_| {});
@@ -562,6 +602,20 @@ fn s8_whatever_else_is_said_of_a_write_it_may_have_landed() {
         matches!(patience, Outcome::Unknown { retry_after_ms: Some(7_000), .. }),
         "{patience:?}"
     );
+}
+
+#[test]
+fn s8_without_an_answer_a_write_is_unknown_and_what_never_left_is_rejected() {
+    let store = store();
+    let mut exchange = store.begin(create());
+    send(&store, &mut exchange);
+    let cause = || Fault::new(FaultKind::Network, "reset");
+    assert_eq!(store.silence(&mut exchange, cause()), Answer::unknown(cause()));
+    let mut exchange = store.begin(create());
+    let nobody = Credentials { secret_access_key: String::new(), ..credentials() };
+    let fault = store.request(&mut exchange, &nobody, NOW_MS).expect_err("it can't be signed");
+    assert!(fault.message.contains("nothing was sent"), "{}", fault.message);
+    assert_eq!(store.unsent(&mut exchange, fault.clone()), Answer::rejected(fault));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 /// Each module and the layer it lives on; a module may use its own layer's contracts and everything below.
-const LAYERS: [(&str, u32); 53] = [
+const LAYERS: [(&str, u32); 55] = [
     ("prelude", 0),
     ("lean", 0),
     ("planted", 0),
@@ -37,6 +37,8 @@ const LAYERS: [(&str, u32); 53] = [
     ("store/route53/xml", 2),
     ("store/route53/record", 4),
     ("store/route53", 7),
+    ("store/epochs/listing", 6),
+    ("store/epochs", 6),
     ("election", 5),
     ("peer", 6),
     ("driver", 7),

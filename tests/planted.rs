@@ -80,6 +80,8 @@ mod planted {
                 panic!("{}", retell(*seed));
             }
         }
+        let found = crate::table::adversary::first_broken(0, SCHEDULES / 10, || plant(None));
+        assert!(found.is_none(), "epochs: {found:?}");
     }
 }
 

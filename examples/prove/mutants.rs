@@ -40,6 +40,7 @@ pub fn table() -> bool {
         let depth = match bug.depth() {
             Depth::Core => "core",
             Depth::Store => "store",
+            Depth::Epochs => "epochs",
         };
         bar.suspend(|| {
             let (what, rule) = (bug.what(), bug.rule());

@@ -261,18 +261,10 @@ bugs! {
     /// A trigger waits for somebody else's lease for as long as that lasts.
     BudgetForgotten: "design, Crons", Core;
 
-    /// With epochs, the age of a record goes on after the read that showed it last.
-    EpochAgeGoesOn: "S6, epochs", Epochs;
-    /// With epochs, an age is proven by the `Date` of the answer that has the body.
-    EpochDateOfBody: "S6, epochs", Epochs;
     /// With epochs, a body that was written again counts as unchanged.
     EpochTouchUnseen: "S6, epochs", Epochs;
     /// With epochs, two changes within one second of `Last-Modified` count as one.
     EpochSameSecond: "S6, epochs", Epochs;
-    /// With epochs, new settings change the lease within a term.
-    EpochLeaseChanges: "S5, epochs", Epochs;
-    /// A claim of an epoch is believed without a listing.
-    EpochUnconfirmed: "S3, epochs", Epochs;
     /// The cleaning deletes the newest epoch.
     EpochNewestCleaned: "S3, epochs", Epochs;
     /// An epoch is overwritten by somebody who did not create it.

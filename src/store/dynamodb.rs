@@ -1,5 +1,5 @@
-//! One lease item in a DynamoDB table, as shardcoordinator lays it out: which request an operation is, and what the answer
-//! to it means.
+//! One lease item in a DynamoDB table, as shardcoordinator lays it out: which request an operation is, and what the
+//! answer to it means.
 //!
 //! | attribute | type | what it is |
 //! |---|---|---|
@@ -9,12 +9,13 @@
 //! | `lease` | S | the record as the JSON that it is everywhere, for machines and people |
 //! | `revision` | S | a digest of `ttl`, `ownerId` and `lease`: whether all three are still as one of us wrote them |
 //!
-//! One text instead of an attribute for each field, because fields of others and of newer versions then stay to the byte, and
-//! one parser judges them. Other attributes are dropped by the next write, as every acquisition of shardcoordinator drops them.
+//! One text instead of an attribute for each field, because fields of others and of newer versions then stay to the
+//! byte, and one parser judges them. Other attributes are dropped by the next write, as every acquisition of
+//! shardcoordinator drops them.
 //!
-//! Members of shardcoordinator renew by an update that moves `ttl` alone, acquire by a put of the whole item without our
-//! attributes, and release by a deletion. So every condition names `revision`, `ownerId` and `ttl` as they were read, and an
-//! item whose `revision` does not fit is theirs, whatever our attributes in it say.
+//! Members of shardcoordinator renew by an update that moves `ttl` alone, acquire by a put of the whole item without
+//! our attributes, and release by a deletion. So every condition names `revision`, `ownerId` and `ttl` as they were
+//! read, and an item whose `revision` does not fit is theirs, whatever our attributes in it say.
 //!
 //! Sources: <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_PutItem.html>,
 //! <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html>,
@@ -44,7 +45,8 @@ use crate::store::{
 const MAX_HELD_BYTES: usize = 8 * 1024;
 
 /// How long after the second of its `ttl` a foreign lease may still be held, in seconds: that second itself, because
-/// shardcoordinator renews at `ttl >= now` and acquires at `ttl < now`; and one by which its document lets clocks differ.
+/// shardcoordinator renews at `ttl >= now` and acquires at `ttl < now`; and one by which its document lets clocks
+/// differ.
 const FOREIGN_SLACK_S: u64 = 2;
 
 /// Codes of a service that is unwell or busy, whatever the status: the write may have landed, or may be tried again.
@@ -110,8 +112,8 @@ pub struct DynamoDb {
     table: String,
     partition: String,
     lease_ms: u64,
-    /// How long a foreign item's lease lasts from the first answer on that showed this version, in milliseconds. Decided once:
-    /// the age is counted from that answer, too.
+    /// How long a foreign item's lease lasts from the first answer on that showed this version, in milliseconds.
+    /// Decided once: the age is counted from that answer, too.
     first_sight: RefCell<Option<(Version, u64)>>,
 }
 
@@ -126,8 +128,8 @@ pub struct Exchange {
     large: bool,
 }
 
-/// The three attributes that tell one state of the item from every other, as JSON of the service; `None` where the item has
-/// none of that name.
+/// The three attributes that tell one state of the item from every other, as JSON of the service; `None` where the
+/// item has none of that name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Held {
     ttl: Option<String>,
@@ -302,9 +304,10 @@ impl DynamoDb {
         Ok((held.version(None), put.end()))
     }
 
-    /// Until when members of shardcoordinator leave a record alone, in seconds since the Unix epoch. `lastUpdated` is storage
-    /// time, by the clock with which the election counts; the second on top is what `Date` may have been rounded down by.
-    /// A released record may be taken at once: DynamoDB deletes nothing whose `ttl` is more than five years old
+    /// Until when members of shardcoordinator leave a record alone, in seconds since the Unix epoch. `lastUpdated` is
+    /// storage time, by the clock with which the election counts; the second on top is what `Date` may have been
+    /// rounded down by. A released record may be taken at once: DynamoDB deletes nothing whose `ttl` is more than five
+    /// years old
     /// (<https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/time-to-live-ttl-before-you-start.html>).
     fn ttl_s(&self, lease: &Lease) -> u64 {
         let Stamp::At(updated_ms) = lease.last_updated else { return 0 };
@@ -393,7 +396,8 @@ impl DynamoDb {
         (version, reading)
     }
 
-    /// How long a foreign item is waited out from the first answer on that showed it, where that is longer than the own lease.
+    /// How long a foreign item is waited out from the first answer on that showed it, where that is longer than the
+    /// own lease.
     fn foreign_lease_ms(&self, version: &Version, ttl_s: u64, storage_ms: u64) -> Option<u64> {
         let mut first_sight = self.first_sight.borrow_mut();
         let known_ms = first_sight.as_ref().filter(|(of, _)| of == version).map(|(_, ms)| *ms);
@@ -507,8 +511,8 @@ impl DynamoDb {
     }
 }
 
-const TOO_LARGE: &str = "the item is larger than any that is written here, and nothing can be conditional on it; look at it, \
-                         and delete it when no member runs";
+const TOO_LARGE: &str = "the item is larger than any that is written here, and nothing can be conditional on it; \
+                         look at it, and delete it when no member runs";
 
 impl Heard {
     fn new(response: Response) -> Self {
@@ -523,7 +527,8 @@ impl Heard {
     }
 }
 
-/// The last word of an error's type, such as `com.amazonaws.dynamodb.v20120810#ResourceNotFoundException`; empty if it is none.
+/// The last word of an error's type, such as `com.amazonaws.dynamodb.v20120810#ResourceNotFoundException`; empty if it
+/// is none.
 fn word(code: &str) -> &str {
     let code = code.rsplit('#').next().unwrap_or_default();
     let plain = code.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -590,8 +595,8 @@ fn names() -> Writer {
     names
 }
 
-/// A foreign item as a record: who, how long, and what our own attributes beside them still tell, so that tokens and slots do
-/// not fall.
+/// A foreign item as a record: who, how long, and what our own attributes beside them still tell, so that tokens and
+/// slots do not fall.
 fn foreign(kept: Option<Reading>, owner: String, lease_ms: Option<u64>) -> Lease {
     let (kept, term) = match kept {
         Some(Reading::Lease(lease)) => (Some(lease), None),

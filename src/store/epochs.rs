@@ -605,7 +605,7 @@ impl Exchange {
             (outcome, _) => outcome,
         };
         // A `Date` of before the GET left, so that an age proven by it was complete by then.
-        let date_ms = if planted!(EpochDateOfBody) { facts.date_ms } else { self.listed.date_ms };
+        let date_ms = self.listed.date_ms;
         let relayed = facts.relayed || self.listed.relayed;
         let cached = facts.cached || self.listed.cached;
         let last_modified_ms = facts.last_modified_ms;
@@ -621,11 +621,6 @@ impl Exchange {
         };
         match (&mut self.goal, outcome) {
             (Goal::Write(write), Outcome::Written { version }) => {
-                if let (Some(etag), true) = (&version, planted!(EpochUnconfirmed)) {
-                    let modified_s = facts.date_ms.unwrap_or(0) / 1_000;
-                    let version = Some(version_of(write.epoch, modified_s, etag));
-                    return Next::Done(Answer { outcome: Outcome::Written { version }, facts });
-                }
                 write.etag = version;
                 self.begin_listing(epochs, Stage::Confirm)
             }

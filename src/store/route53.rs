@@ -20,7 +20,7 @@
 //!   the fence holds.
 //! * **A read-back that shows anything else** means lost, and that may be wrong: a term is given up for nothing, never the
 //!   other way round. A schedule could also take an old record of another session for proof that its own claim did not
-//!   land, and report a slot as taken that it holds itself.
+//!   land, and call a slot skipped that it holds itself.
 //!
 //! So this store does not let an elector see the past where it knows better: a record with a lower term than one that
 //! it has seen, or an earlier one of the same session, is an answer that says nothing (S2 makes terms grow), and so is
@@ -268,7 +268,8 @@ impl Route53 {
         if let Err(error) = check_owner(&lease.leader_id) {
             return Err(error.message());
         }
-        let until_ms = self.storage_ms(wall_ms) + lease.lease_ms.unwrap_or(self.config.lease_ms);
+        let lease_ms = lease.lease_ms.unwrap_or(self.config.lease_ms);
+        let until_ms = self.storage_ms(wall_ms).saturating_add(lease_ms);
         let epoch = if lease.released() { 0 } else { until_ms.div_ceil(1_000) + 1 };
         let version =
             record::write(&lease, epoch).and_then(|values| record::version(record::TTL, &values));

@@ -7,6 +7,8 @@ use std::collections::BinaryHeap;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use edgelect::clock::Now;
@@ -178,10 +180,9 @@ struct Foreign {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
     pub terms: u64,
-    pub refused_late: u64,
+    pub recreated: u64,
     pub cleaned: u64,
     pub duplicates: u64,
-    pub led_last: u64,
 }
 
 pub struct World {
@@ -201,10 +202,45 @@ pub struct World {
     highest: u64,
     foreign: Option<Foreign>,
     pub tally: Tally,
-    pub violation: Option<String>,
+    pub violation: Option<Broken>,
     pub lines: Vec<String>,
     keep: bool,
     last_led_ms: u64,
+}
+
+/// A rule that a schedule broke.
+#[allow(dead_code)] // Told to people.
+#[derive(Clone, Debug)]
+pub struct Broken {
+    pub at_ms: u64,
+    pub check: &'static str,
+    pub text: String,
+}
+
+/// The first of so many seeds that breaks a rule, on all cores. `prepare` is called once in each thread.
+pub fn first_broken(first: u64, count: u64, prepare: impl Fn() + Sync) -> Option<(u64, Broken)> {
+    let next = AtomicU64::new(first);
+    let found = Mutex::new(Vec::new());
+    let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                prepare();
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= first + count {
+                        break;
+                    }
+                    if let Some(broken) = run(seed, false).violation {
+                        next.store(first + count, Ordering::Relaxed);
+                        found.lock().expect("no thread panics with the lock").push((seed, broken));
+                    }
+                }
+            });
+        }
+    });
+    let found = found.into_inner().expect("every thread has ended");
+    found.into_iter().min_by_key(|(seed, _)| *seed)
 }
 
 /// Runs one schedule; what it broke, if anything.
@@ -222,9 +258,9 @@ pub fn run(seed: u64, keep: bool) -> World {
     }
     if world.violation.is_none() && world.last_led_ms + 2 * world.lease_ms < end_ms {
         let last_ms = world.last_led_ms;
-        world.broke(format!("liveness: nobody led from {last_ms} to {end_ms} ms"));
+        let text = format!("nobody led from {last_ms} to {end_ms} ms");
+        world.broke("I5 a leader after healing", text);
     }
-    world.tally.led_last += 1;
     world.tally.cleaned = world.bucket.counts.get("delete").copied().unwrap_or(0);
     world
 }
@@ -343,9 +379,9 @@ impl World {
         }
     }
 
-    fn broke(&mut self, text: String) {
+    fn broke(&mut self, check: &'static str, text: String) {
         let at_ms = self.now_ms;
-        self.violation.get_or_insert(format!("at {at_ms} ms: {text}"));
+        self.violation.get_or_insert(Broken { at_ms, check, text });
     }
 
     fn healed(&self) -> bool {
@@ -368,7 +404,7 @@ impl World {
             self.last_led_ms = self.now_ms;
         }
         if leaders.len() > 1 {
-            self.broke(format!("I1: {}", leaders.join(" and ")));
+            self.broke("I1 one authority", leaders.join(" and "));
         }
     }
 
@@ -498,7 +534,7 @@ impl World {
                 let number = self.newest().saturating_sub(self.chance.below(6));
                 let key = format!("{FOLDER}/lock_{number:010}.json");
                 if number > 0 && number < self.newest() && !self.bucket.objects.contains_key(&key) {
-                    self.tally.refused_late += 1;
+                    self.tally.recreated += 1;
                     self.bucket.put(self.now_ms, &key, b"{\"expired\":true}");
                 }
             }
@@ -613,7 +649,7 @@ impl World {
 
     fn send(&mut self, session: usize, id: u64, request: Request) {
         let (trouble, longest_ms) = (!self.healed(), DELAY_LEASES * self.lease_ms);
-        let mut befalls =
+        let befalls =
             |index: usize, chance: &mut Chance| trouble && chance.per_mille(self.rates[index]);
         let chance = &mut self.chance;
         let (lost, delayed) = (befalls(0, chance), befalls(1, chance));
@@ -675,7 +711,8 @@ impl World {
                     self.tally.terms += 1;
                     if term <= self.highest {
                         let highest = self.highest;
-                        self.broke(format!("I2: s{session} has token {term} after {highest}"));
+                        let text = format!("s{session} has token {term} after {highest}");
+                        self.broke("I2 tokens grow", text);
                     }
                     self.highest = self.highest.max(term);
                 }
@@ -683,7 +720,9 @@ impl World {
                     let at_ms = self.now_ms + self.chance.below(50);
                     self.at(at_ms, Event::WorkEnds { session, term });
                 }
-                Told::Failed(fault) => self.broke(format!("s{session} failed: {fault}")),
+                Told::Failed(fault) => {
+                    self.broke("no failure", format!("s{session}: {fault}"));
+                }
                 _ => {}
             }
         }

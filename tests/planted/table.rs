@@ -1,5 +1,11 @@
 //! After how many schedules the simulator finds a planted bug, from any base seed.
 
+#[allow(dead_code)] // The test of the layout itself tells more.
+#[path = "../epochs/adversary.rs"]
+pub mod adversary;
+#[path = "../epochs/bucket.rs"]
+mod bucket;
+
 use edgelect::planted::{self, Bug, plant};
 
 use crate::sim::oracle::Violation;
@@ -17,11 +23,19 @@ pub fn depth(bug: Bug) -> Depth {
     match bug.depth() {
         planted::Depth::Core => Depth::Core,
         planted::Depth::Store => Depth::Store,
+        planted::Depth::Epochs => unreachable!("the adversary of epochs has no depths"),
     }
 }
 
 /// How many schedules from `base_seed` on it takes until one breaks a rule with this bug planted, and which.
 pub fn found_after(bug: Bug, base_seed: u64) -> Option<(u64, Violation)> {
+    if bug.depth() == planted::Depth::Epochs {
+        let found = adversary::first_broken(base_seed, SCHEDULES, || plant(Some(bug)));
+        return found.map(|(seed, told)| {
+            let (at_ms, check, text) = (told.at_ms, told.check, told.text);
+            (seed - base_seed + 1, Violation { at_ms, check, text })
+        });
+    }
     let range = Range { depth: depth(bug), first: base_seed, count: SCHEDULES };
     let found = run_until_broken(range, || plant(Some(bug)));
     found.into_iter().next().map(|(seed, violation)| (seed.number - base_seed + 1, violation))

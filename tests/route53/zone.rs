@@ -46,6 +46,9 @@ pub struct Zone {
     recent: VecDeque<u64>,
     chance: u64,
     faults: Faults,
+    /// The next batch is carried out without an answer, and from then on reads show this state.
+    pub trap: Option<usize>,
+    shown: Option<usize>,
     /// Requests that were throttled, reads that were old, and writes that took effect late.
     pub seen: [u64; 3],
 }
@@ -79,6 +82,14 @@ impl Zone {
     pub fn history(&self) -> impl Iterator<Item = &str> {
         let sets = self.states.iter().filter_map(|(_, set)| set.as_ref());
         sets.flat_map(|set| set.values.iter().map(String::as_str))
+    }
+
+    /// The first state in which a session held the lease.
+    pub fn live_state_of(&self, session: &str) -> usize {
+        let live = |(_, set): &(u64, Option<Set>)| {
+            set.as_ref().is_some_and(|set| set.values.concat().contains(session))
+        };
+        self.states.iter().position(live).expect("it has held the lease")
     }
 
     /// What was there at a time.
@@ -152,6 +163,9 @@ impl Zone {
     }
 
     pub fn read(&mut self, now_ms: u64) -> Option<Set> {
+        if let Some(shown) = self.shown {
+            return self.states[shown].1.clone();
+        }
         let old = self.below(2) == 0;
         let back_ms = if old { self.below(self.faults.stale_ms + 1) } else { 0 };
         let (then, now) = (self.at(now_ms.saturating_sub(back_ms)), self.current().cloned());
@@ -161,6 +175,10 @@ impl Zone {
 
     /// Sends a batch: what the answer says, if one comes.
     fn send(&mut self, now_ms: u64, batch: Batch) -> Option<Result<(), &'static str>> {
+        if let Some(state) = self.trap.take() {
+            self.shown = Some(state);
+            return self.change(now_ms, &batch).err().map(Err);
+        }
         match self.fate(now_ms) {
             Fate::Throttled => Some(Err("Throttling")),
             Fate::Answered => Some(self.change(now_ms, &batch)),

@@ -1,6 +1,6 @@
 // What must be the same in every runtime, over a real store. No runtime's own names: `edgelect` is the installed package.
 import { EdgelectError, Elector, MemoryStorage, S3Storage } from 'edgelect';
-import { DynamoDBStorage } from 'edgelect/aws';
+import { DynamoDBStorage, EpochStorage } from 'edgelect/aws';
 import { caught, equal, header, ok, openLane, pause, until } from './harness.mjs';
 
 const FAST = { leaderTimeout: 3000, frequentInterval: 600, storeSkew: 500, follow: 'tight' };
@@ -441,6 +441,15 @@ const fetching = {
     const ours = overMemory();
     await ours.init();
     ok((await ours.lead((term) => term.token)) > 0);
+  },
+
+  async 'epochs in a bucket: led by the subpath\'s wasm, with growing tokens'({ endpoint, bucket, credentials }) {
+    const storage = new EpochStorage({ endpoint, bucket, region: 'us-east-1', credentials });
+    const lockfilePath = freshKey('epochs');
+    const [a, b] = ['a', 'b'].map((serverId) => new Elector({ storage, ...FAST, lockfilePath, serverId }));
+    await a.init();
+    const first = await a.lead((term) => term.token);
+    ok((await b.lead((term) => term.token)) > first);
   },
 
   async 'a region that the store names is taken'(context) {
