@@ -407,7 +407,8 @@ export class EdgelectError extends Error {
     details?: { code?: string; field?: string; status?: number; storeCode?: string; cause?: unknown },
   );
   /** `EDGELECT_CONFIG`, `EDGELECT_STORE`, `EDGELECT_STOPPED`, `EDGELECT_LOST`, `EDGELECT_EXISTS`, `EDGELECT_SLOT`,
-   * `EDGELECT_TRAP`, `EDGELECT_RANDOMNESS`; of a checkpoint also `EDGELECT_FENCED`, `EDGELECT_UNKNOWN`, `EDGELECT_BUSY`. */
+   * `EDGELECT_TRAP`, `EDGELECT_RANDOMNESS`; of a checkpoint also `EDGELECT_FENCED`, `EDGELECT_UNKNOWN`, `EDGELECT_BUSY`; of an
+   * `objectStoreLock` also `EDGELECT_CONFLICT`. */
   readonly code: string;
   /** The option that was refused. */
   readonly field?: string;

@@ -135,6 +135,26 @@ test('a stop without a release from within the work does not wait for itself', a
   assert.ok(!isReleased(bodyOf(storage)));
 });
 
+test('a stop without a release from within a callback ends the term that has just begun, once', async () => {
+  const storage = new MemoryStorage();
+  await member(storage).init();
+  const losses = [];
+  const elector = member(storage, {
+    releaseOnStop: false,
+    onAcquireLeadership: (term) => {
+      void elector.stop();
+      assert.ok(term.signal.aborted && term.remaining() === 0 && !elector.isLeader());
+    },
+    onLoseLeadership: ({ reason }) => losses.push(reason),
+  });
+  await elector.start();
+  await assert.rejects(within(elector.waitForLeadership()), { code: 'EDGELECT_STOPPED' });
+  assert.deepEqual([losses, elector.status().role, elector.status().error], [['stopped'], 'stopped', null]);
+  const again = member(storage, { serverId: 'b' });
+  await again.start();
+  assert.ok((await within(again.waitForLeadership(), 10_000)).token > 0);
+});
+
 test('the format is refused by name where this wasm does not have it, and native is no other', async () => {
   const credentials = { accessKeyId: 'a', secretAccessKey: 'b' };
   const refused = { code: 'EDGELECT_CONFIG', field: 'format', message: /must be native here; kubernetes is in edgelect\/aws/ };

@@ -87,6 +87,25 @@ test('c55 with R2 bound and no other variable a tick leads, answers and parks, a
   await next;
 });
 
+test('with EDGELECT_FORMAT the lease in R2 is a record for Kubernetes members, and one that they released is taken at once', async () => {
+  const worker = await isolate({ ...VARIABLES, EDGELECT_FORMAT: 'kubernetes' }, R2);
+  const bucket = await worker.bucket();
+  const theirs = {
+    holderIdentity: '', leaseDuration: 'PT2S', acquireTime: '2026-11-21T06:00:00.000Z', renewTime: '2026-11-21T06:00:00.000Z', leaderTransitions: 6,
+  };
+  await bucket.put('leader.json', JSON.stringify(theirs));
+  const ticking = worker.tick();
+  const held = await until(async () => {
+    const record = await leaseIn(bucket);
+    return record.holderIdentity === 'the-worker' ? record : null;
+  });
+  assert.deepEqual([held.leaseDuration, held.leaderTransitions, held.leaderID], ['2s', 7, undefined]);
+  assert.match(held.renewTime, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+  await ticking;
+  const parked = await leaseIn(bucket);
+  assert.deepEqual([parked.parked, parked.term], [true, held.term]);
+});
+
 test('an isolate without the session answers from R2 for as long as the lease lasts, and not after', async () => {
   const worker = await isolate({ ...VARIABLES, EDGELECT_LEADER_TIMEOUT: 2500 }, R2);
   const bucket = await worker.bucket();
