@@ -1500,7 +1500,11 @@ impl Election {
                         if !self.may_succeed(now, lease, age_ms) {
                             return None;
                         }
-                        let term = lease.term.unwrap_or_else(|| self.foreign_term(now));
+                        let term = match lease.term {
+                            Some(term) => term,
+                            None if self.foreign_term_ahead_ms(now) > 0 => return None,
+                            None => self.foreign_term(now),
+                        };
                         (condition, Some((**lease).clone()), term)
                     }
                 }
@@ -1612,6 +1616,16 @@ impl Election {
         changed_ms.saturating_add(self.config.store_skew_ms + 2_000)
     }
 
+    /// How long until what a record without a term counts as is surely not ahead of storage time, in milliseconds. A
+    /// token that ran ahead of it could be handed out again after the next such record, which counts by the whole
+    /// seconds of another of the store's clocks (S2).
+    fn foreign_term_ahead_ms(&self, now: Now) -> u64 {
+        let Seen::Record { observation, .. } = &self.seen else { return 0 };
+        let ahead_ms = self.foreign_term(now).saturating_sub(self.clocks.storage_ceiling_ms(now));
+        let room_ms = self.config.store_skew_ms + 2_000;
+        ahead_ms.min(room_ms.saturating_sub(observation.age_ms(&self.clocks, now)))
+    }
+
     fn new_term(&mut self, at_least: u64, storage_ms: u64) -> Option<u64> {
         if planted!(TermRestarts) {
             return Some(at_least.max(1));
@@ -1700,7 +1714,13 @@ impl Election {
                         || lease.released()
                         || self.age_to_claim_ms(observation, now) >= lease_ms =>
                     {
-                        (soon_ms, Action::Look)
+                        let ahead_ms = match lease.term {
+                            None => self.foreign_term_ahead_ms(now),
+                            Some(_) => 0,
+                        };
+                        let reached_ms = now.mono_ms + ahead_ms.max(1_000) + spread_ms;
+                        let at_ms = if ahead_ms > 0 { soon_ms.min(reached_ms) } else { soon_ms };
+                        (at_ms, Action::Look)
                     }
                     _ if self.peer_to_ask(now).is_some() => {
                         (now.mono_ms + self.peer_interval_ms(), Action::Ask)

@@ -330,8 +330,7 @@ fn end_with(
 ) -> String {
     let without = own.len();
     for (name, value) in lease.extra.iter() {
-        // Go reads a name whatever its case, and the last one counts.
-        if !own_names.iter().copied().flatten().any(|known| known.eq_ignore_ascii_case(name)) {
+        if !own_names.iter().copied().flatten().any(|known| is_read_as(known, name)) {
             own.raw(name, value);
         }
     }
@@ -341,6 +340,17 @@ fn end_with(
     }
     add(&mut own);
     own.end()
+}
+
+/// Whether Go takes a field of this name for a known one, the last of which counts: it folds names as Unicode does,
+/// whose long s and Kelvin sign are letters of ours (<https://pkg.go.dev/bytes#EqualFold>).
+fn is_read_as(known: &str, name: &str) -> bool {
+    let folded = |character: char| match character {
+        '\u{17f}' => 's',
+        '\u{212a}' => 'k',
+        other => other.to_ascii_lowercase(),
+    };
+    known.chars().map(folded).eq(name.chars().map(folded))
 }
 
 /// The milliseconds since the Unix epoch that are written for a stamp.
@@ -429,10 +439,11 @@ mod tests {
     #[test]
     fn a_field_that_is_ours_but_for_its_case_is_not_kept() {
         let lease = lease_of(
-            r#"{"leaderID":"a","lastUpdated":"2026-11-21T06:58:12Z","LastUpdated":"0001-01-01T00:00:00Z","note":1}"#,
+            r#"{"leaderID":"a","lastUpdated":"2026-11-21T06:58:12Z","LastUpdated":"0001-01-01T00:00:00Z",
+                "laſtUpdated":"0001-01-01T00:00:00Z","note":1}"#,
         );
         let written = String::from_utf8(write(&lease)).unwrap();
-        assert!(!written.contains("LastUpdated") && written.contains(r#""note":1"#), "{written}");
+        assert!(!written.contains("0001") && written.contains(r#""note":1"#), "{written}");
     }
 
     #[test]

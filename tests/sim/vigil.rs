@@ -181,7 +181,12 @@ impl World {
         let foreign = lease.filter(|lease| lease.session.as_deref() != Some(view.name.as_str()));
         let own_lease_ms = self.sessions[session].election.config().leader_timeout_ms;
         let skew_ms = self.sessions[session].election.config().store_skew_ms;
-        let lease_ms = foreign.map(|lease| lease.lease_ms.unwrap_or(own_lease_ms));
+        let lease_ms =
+            foreign.map(|lease| match (lease.lease_ms.unwrap_or(own_lease_ms), lease.term) {
+                (ms, Some(_)) => ms,
+                // What it counts as must not be ahead of storage time (S2).
+                (ms, None) => ms.max(skew_ms + 2_000),
+            });
         let Self { sessions, requests, .. } = self;
         let state = &mut sessions[session];
         let passed_ms = state.vigil.watches(version, single, now, facts);

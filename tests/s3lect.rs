@@ -1,0 +1,354 @@
+//! S3lect: its records as Go writes and reads them, and its members beside ours in one group.
+
+#[path = "s3lect/bucket.rs"]
+mod bucket;
+#[allow(dead_code)]
+#[path = "sim/chance.rs"]
+mod chance;
+#[path = "s3lect/fleet.rs"]
+mod fleet;
+#[path = "s3lect/go.rs"]
+mod go;
+#[path = "s3lect/member.rs"]
+mod member;
+#[allow(dead_code)]
+mod virtual_time;
+
+use std::fs;
+
+use edgelect::election::PeerAnswer;
+use edgelect::json::Object;
+use edgelect::lease::{self, Lease, Reading, Stamp};
+use edgelect::store::{Condition, Operation, Outcome, Version};
+use edgelect::{Input, Policy, peer};
+use fleet::{Course, Fleet, Tally};
+use member::{Bug, Rules};
+
+const GOLDEN: &str = "tests/golden/s3lect";
+/// 2026-11-21T06:58:12Z.
+const AT_MS: i64 = 1_795_244_292_000;
+
+fn golden(name: &str) -> Vec<u8> {
+    fs::read(format!("{GOLDEN}/{name}.json")).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+fn go_record(id: &str, addr: &str, last_updated: go::Time) -> go::Record {
+    go::Record { leader_id: id.to_owned(), leader_addr: addr.to_owned(), last_updated }
+}
+
+/// What `main.go` beside the golden files marshals.
+fn marshalled() -> Vec<(&'static str, go::Record)> {
+    let time = |ms, nanoseconds, offset_minutes| go::Time {
+        unix_ms: AT_MS - offset_minutes * 60_000 + ms,
+        nanoseconds,
+        offset_minutes,
+    };
+    let usual = |last_updated| go_record("server-001", "10.0.1.42:8443", last_updated);
+    let zero = go::Time::ZERO;
+    let odd = "<a>&\"b\"\\/\u{2028}\u{2029}\u{8}\t\u{1f}\u{7f}ü😀";
+    let last = go::Time { nanoseconds: 999_999, ..go::Time::at(edgelect::calendar::YEAR_9999_MS) };
+    vec![
+        ("seconds", usual(time(0, 0, 0))),
+        ("nanoseconds", usual(time(123, 456_789, 0))),
+        ("trimmed", usual(time(120, 0, 0))),
+        ("one-nanosecond", usual(time(0, 1, 0))),
+        ("east", usual(time(345, 678_000, 120))),
+        ("west", usual(time(345, 0, -570))),
+        ("without-address", go_record("server-001", "", time(345, 0, 0))),
+        ("released", usual(zero)),
+        ("released-bare", go_record("server-001", "", zero)),
+        ("after-zero", usual(go::Time { nanoseconds: 1, ..zero })),
+        ("escaped", go_record(odd, "10.0.1.42:8443", time(0, 0, 0))),
+        ("broken-text", go_record("server-\u{fffd}", "10.0.1.42:8443", time(0, 0, 0))),
+        ("last-year", usual(last)),
+    ]
+}
+
+#[test]
+fn c36_records_as_go_writes_them_are_read() {
+    for (name, record) in marshalled().into_iter().chain([("indented", marshalled()[4].1.clone())])
+    {
+        let Reading::Lease(lease) = lease::read(&golden(name)) else { panic!("{name}") };
+        let stamp = match record.last_updated.is_zero() {
+            true => Stamp::Released,
+            false => Stamp::At(record.last_updated.unix_ms),
+        };
+        assert_eq!(
+            (&lease.leader_id, &lease.leader_addr),
+            (&record.leader_id, &record.leader_addr)
+        );
+        assert_eq!((lease.last_updated, lease.released()), (stamp, name.starts_with("released")));
+        assert_eq!((lease.term, lease.lease_ms, lease.slot), (None, None, None), "{name}");
+        assert!(lease.extra.iter().next().is_none() && !lease.in_grace(), "{name}");
+    }
+}
+
+#[test]
+fn the_stand_in_writes_and_reads_as_go_does() {
+    for (name, record) in marshalled() {
+        let text = |body: &[u8]| String::from_utf8_lossy(body).into_owned();
+        assert_eq!(text(&go::marshal(&record)), text(&golden(name)), "{name}");
+        let read = go::unmarshal(&golden(name)).expect(name);
+        let updated = (read.last_updated.unix_ms, read.last_updated.is_zero());
+        let expected = (record.last_updated.unix_ms, record.last_updated.is_zero());
+        assert_eq!((read.leader_id, updated), (record.leader_id, expected), "{name}");
+    }
+    // Documents on whose names Go and a reader of exact names disagree.
+    for name in ["other-case", "folded-name"] {
+        let read = go::unmarshal(&golden(&format!("documents/{name}"))).expect(name);
+        assert_eq!(Some(read), go::unmarshal(&golden(&format!("read/{name}"))), "{name}");
+    }
+}
+
+/// Records of ours, by the name of their golden files.
+fn ours() -> Vec<(&'static str, Lease)> {
+    let usual = Lease {
+        leader_id: "server-001".to_owned(),
+        leader_addr: "10.0.1.42:8443".to_owned(),
+        last_updated: Stamp::At(AT_MS + 345),
+        term: Some(1_795_244_292_345),
+        session: Some("0d9c5e52".to_owned()),
+        sequence: 17,
+        lease_ms: Some(15_000),
+        acquired: Some(AT_MS),
+        transitions: 3,
+        parked: false,
+        slot: Some(1_795_244_280_000),
+        slot_done: Some(true),
+        slot_result: Some("ok".to_owned()),
+        slot_took_ms: Some(12),
+        slot_failures: Some(1),
+        extra: Object::new(),
+    };
+    let odd = "<a>&\"b\"\\/\u{2028}\u{2029}\u{8}\t\u{1f}\u{7f}ü😀\u{202e}";
+    let mut kept = Object::new();
+    kept.set("note", r#"{"deep":[1,2]}"#);
+    let mut disguised = Object::new();
+    disguised.set("LEADERID", r#""someone""#);
+    disguised.set("la\u{17f}tUpdated", r#""0001-01-01T00:00:00Z""#);
+    vec![
+        ("usual", usual.clone()),
+        ("released", Lease { last_updated: Stamp::Released, ..usual.clone() }),
+        ("bare", Lease { leader_addr: String::new(), last_updated: Stamp::At(0), ..usual.clone() }),
+        ("first", Lease { last_updated: Stamp::At(i64::MIN), ..usual.clone() }),
+        ("last", Lease { last_updated: Stamp::At(i64::MAX), ..usual.clone() }),
+        ("escaped", Lease { leader_id: odd.to_owned(), ..usual.clone() }),
+        ("extra", Lease { extra: kept, ..usual.clone() }),
+        ("disguised", Lease { extra: disguised, ..usual }),
+    ]
+}
+
+#[test]
+fn c36_go_reads_in_our_records_what_they_say() {
+    if std::env::var_os("EDGELECT_WRITE_GOLDEN").is_some() {
+        for (name, lease) in ours() {
+            let path = format!("{GOLDEN}/documents/{name}.json");
+            fs::write(path, lease::write(&lease)).expect("the folder is there");
+        }
+        return;
+    }
+    for (name, lease) in ours() {
+        let written = lease::write(&lease);
+        let text = String::from_utf8_lossy(&written).into_owned();
+        assert_eq!(text, String::from_utf8_lossy(&golden(&format!("documents/{name}"))), "{name}");
+        let read = go::unmarshal(&golden(&format!("read/{name}"))).expect(name);
+        assert_eq!((&read.leader_id, &read.leader_addr), (&lease.leader_id, &lease.leader_addr));
+        assert_eq!(read.last_updated.is_zero(), lease.released(), "{name}");
+        if let ("usual" | "escaped" | "extra" | "disguised", Stamp::At(ms)) =
+            (name, lease.last_updated)
+        {
+            assert_eq!(read.last_updated.unix_ms, ms, "{name}");
+        }
+        assert_eq!(go::unmarshal(&written), Some(read), "{name}: the stand-in reads as Go does");
+    }
+}
+
+#[test]
+fn c36_go_reads_our_health_answer_and_one_of_its_own_names_no_group_so_the_store_is_read() {
+    for (name, lease) in ours().into_iter().filter(|(_, lease)| !lease.released()) {
+        let version = Version("\"v\"".to_owned());
+        let id = &lease.leader_id;
+        let answer = peer::answer_from_store("jobs", id, &version, &lease, Some(0), 15_000);
+        let read = go::unmarshal(answer.body.as_bytes()).expect(name);
+        assert_eq!(
+            (read.leader_id, read.leader_addr),
+            (lease.leader_id, lease.leader_addr),
+            "{name}"
+        );
+    }
+    let body = go::marshal(&go_record("server-001", "10.0.1.42:8443", go::Time::at(AT_MS)));
+    assert_eq!(peer::judge(200, &body, "jobs"), PeerAnswer::Silent);
+}
+
+const COURSE: Course = Course {
+    rules: Rules::DOCUMENT,
+    foreign_off_ms: 5_000,
+    failing_per_mille: 0,
+    minutes: 8,
+    lives: true,
+};
+
+/// Plays seeds; panics with the first violation.
+fn play(seeds: std::ops::Range<u64>, course: Course) -> Tally {
+    let mut sum = Tally::default();
+    for seed in seeds {
+        let (violations, tally) = Fleet::new(seed, course).play();
+        assert!(violations.is_empty(), "seed {seed}: {violations:#?}");
+        sum.terms += tally.terms;
+        sum.foreign += tally.foreign;
+        sum.resigned += tally.resigned;
+        sum.restarts += tally.restarts;
+        sum.from_foreign += tally.from_foreign;
+        sum.to_foreign += tally.to_foreign;
+    }
+    println!("{sum:?}");
+    sum
+}
+
+#[test]
+fn c36_a_mixed_fleet_has_one_leader_and_growing_tokens_through_crashes_and_resignations() {
+    let sum = play(0..120, COURSE);
+    assert!(sum.terms > 200 && sum.foreign > 200 && sum.resigned > 100, "{sum:?}");
+    assert!(sum.from_foreign > 120 && sum.to_foreign > 120, "{sum:?}");
+}
+
+#[test]
+fn c36_a_failing_network_gives_a_mixed_fleet_no_second_leader() {
+    let sum = play(0..120, Course { failing_per_mille: 100, ..COURSE });
+    assert!(sum.from_foreign > 120 && sum.to_foreign > 120, "{sum:?}");
+}
+
+#[test]
+fn c36_with_its_grace_a_foreign_clock_may_be_off_by_an_hour_and_there_is_one_leader() {
+    let rules = Rules::DOCUMENT;
+    assert!(rules.longest_unrenewed_ms() < rules.grace_ms.min(rules.leader_timeout_ms));
+    let course =
+        Course { foreign_off_ms: 3_600_000, failing_per_mille: 50, lives: false, ..COURSE };
+    let sum = play(0..80, course);
+    assert!(sum.to_foreign > 100, "{sum:?}");
+}
+
+#[test]
+fn c36_without_its_grace_a_foreign_clock_must_be_within_the_margin_of_the_stores() {
+    let rules = Rules { grace_ms: 0, ..Rules::DOCUMENT };
+    // The margin less what `Date` rounds and what is on its way.
+    let course = Course { rules, foreign_off_ms: 250, failing_per_mille: 50, ..COURSE };
+    let sum = play(0..80, course);
+    assert!(sum.to_foreign > 100, "{sum:?}");
+}
+
+#[test]
+fn c36_the_oracle_sees_each_bug_of_a_foreign_member() {
+    let violated =
+        |course: Course| (0..60).find(|seed| !Fleet::new(*seed, course).play().0.is_empty());
+    // Its grace alone makes up for writes without a condition.
+    for (bug, grace_ms, failing_per_mille) in [
+        (Bug::NeverResigns, 15_000, 500),
+        (Bug::ActsAfterResigning, 15_000, 100),
+        (Bug::Unconditional, 0, 100),
+    ] {
+        let rules = Rules { bug: Some(bug), grace_ms, ..Rules::DOCUMENT };
+        let course = Course { rules, failing_per_mille, lives: false, ..COURSE };
+        assert!(violated(course).is_some(), "{bug:?}");
+    }
+    // Neither a grace nor a clock that agrees.
+    let rules = Rules { grace_ms: 0, ..Rules::DOCUMENT };
+    let course = Course { rules, foreign_off_ms: 20_000, lives: false, ..COURSE };
+    assert!(violated(course).is_some());
+}
+
+#[test]
+fn c36_c56_no_slot_is_begun_twice_though_foreign_members_drop_it_from_the_record() {
+    let course = Course { minutes: 20, failing_per_mille: 50, ..COURSE };
+    let mut runs = 0;
+    for seed in 0..80 {
+        let fleet = Fleet::new(seed, course);
+        if !fleet.dated {
+            continue;
+        }
+        let (violations, mut begun) = fleet.play_slots(Policy::AtMostOnce, course.minutes);
+        assert!(violations.is_empty(), "seed {seed}: {violations:#?}");
+        runs += begun.len();
+        let (in_order, all) = (begun.is_sorted_by(|a, b| a < b), begun.len());
+        begun.dedup();
+        assert!(in_order && begun.len() == all, "seed {seed}: {begun:?}");
+    }
+    assert!(runs > 100, "{runs}");
+    println!("{runs} slots");
+}
+
+/// A record of a foreign hand, written this very moment.
+fn put_foreign(fleet: &Fleet, last_updated: go::Time) {
+    let body = go::marshal(&go_record("s3lect-0", "10.0.1.42:8443", last_updated));
+    let seen = fleet.bucket.at_once(Operation::Read { unless: None });
+    let condition = match seen.outcome {
+        Outcome::Found { version, .. } => Condition::Match(version),
+        _ => Condition::Absent,
+    };
+    let answer = fleet.bucket.at_once(Operation::Write { body, condition });
+    assert!(matches!(answer.outcome, Outcome::Written { .. }), "{answer:?}");
+}
+
+/// Lets time pass until one of ours leads.
+fn until_led(fleet: &mut Fleet) -> u64 {
+    for step in 0..600 {
+        if fleet.foreign_leads() == Some(false) {
+            return step * 100;
+        }
+        fleet.pass(100);
+    }
+    panic!("nobody leads");
+}
+
+#[test]
+fn c36_s2_two_foreign_resignations_within_one_second_do_not_bring_a_token_again() {
+    for seed in 0..40 {
+        let mut fleet = Fleet::new(seed, COURSE);
+        put_foreign(&fleet, go::Time::ZERO);
+        let first = fleet.start_ours();
+        until_led(&mut fleet);
+        first.tell(Input::Stop { park: false });
+        fleet.pass(300);
+        // Its `Last-Modified` is that of the first resignation, and no record says any longer which token was handed out.
+        put_foreign(&fleet, go::Time::at(AT_MS));
+        put_foreign(&fleet, go::Time::ZERO);
+        fleet.start_ours();
+        until_led(&mut fleet);
+        let violations = fleet.ledger.violations.take();
+        assert!(violations.is_empty(), "seed {seed}: {violations:?}");
+    }
+}
+
+#[test]
+fn c36_a_foreign_resignation_is_taken_over_within_an_interval() {
+    for seed in 0..40 {
+        let mut fleet = Fleet::new(seed, COURSE);
+        put_foreign(&fleet, go::Time::ZERO);
+        fleet.start_ours();
+        let took_ms = until_led(&mut fleet);
+        assert!(took_ms <= 6_000, "seed {seed}: {took_ms} ms");
+    }
+}
+
+#[test]
+fn beyond_the_contract_a_claim_that_lands_on_a_later_equal_resignation_brings_an_older_token() {
+    let mut fleet = Fleet::new(1, COURSE);
+    assert!(fleet.dated);
+    put_foreign(&fleet, go::Time::ZERO);
+    fleet.pass(10_000);
+    fleet.bucket.holds_writes.set(true);
+    fleet.start_ours();
+    fleet.pass(300);
+    fleet.bucket.holds_writes.set(false);
+    let second = fleet.start_ours();
+    until_led(&mut fleet);
+    second.tell(Input::Stop { park: false });
+    fleet.pass(300);
+    put_foreign(&fleet, go::Time::at(AT_MS));
+    put_foreign(&fleet, go::Time::ZERO);
+    fleet.bucket.release();
+    fleet.pass(5_000);
+    let violations = fleet.ledger.violations.take();
+    assert!(violations.iter().any(|text| text.contains("token")), "{violations:?}");
+    assert!(violations.iter().all(|text| !text.contains("at once")), "{violations:?}");
+}
