@@ -65,8 +65,8 @@ pub type Route53Store<H, P = Credentials> = Remote<Route53, H, P>;
 
 #[cfg(feature = "route53")]
 impl<H: Host, P: Provide> Route53Store<H, P> {
-    /// The record that `config` names. Its `shard_id` is the group's `lockfilePath`, and the group's `serverId` is to be
-    /// checked by [`check_owner`](crate::store::route53::check_owner).
+    /// The record that `config` names. Its `shard_id` is the group's `lockfilePath`; the group's `serverId` is to
+    /// be checked by [`check_owner`](crate::store::route53::check_owner).
     ///
     /// # Errors
     /// The option that cannot be used, and why.

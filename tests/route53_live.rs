@@ -213,7 +213,8 @@ async fn the_lock_is_seen_as_dns_shows_it_and_a_foreign_record_is_read() {
         .collect();
     let change = |action: &str, values: &str| {
         format!(
-            "<Change><Action>{action}</Action><ResourceRecordSet><Name>lock.seen.{DOMAIN}</Name><Type>TXT</Type><TTL>60</TTL>\
+            "<Change><Action>{action}</Action><ResourceRecordSet><Name>lock.seen.{DOMAIN}</Name>\
+            <Type>TXT</Type><TTL>60</TTL>\
          <ResourceRecords>{values}</ResourceRecords></ResourceRecordSet></Change>"
         )
     };
@@ -222,7 +223,8 @@ async fn the_lock_is_seen_as_dns_shows_it_and_a_foreign_record_is_read() {
     );
     let changes = [change("DELETE", &values), change("CREATE", &theirs)].concat();
     let batch = format!(
-        "<ChangeResourceRecordSetsRequest xmlns=\"https://route53.amazonaws.com/doc/2013-04-01/\"><ChangeBatch><Changes>\
+        "<ChangeResourceRecordSetsRequest xmlns=\"https://route53.amazonaws.com/doc/2013-04-01/\">\
+        <ChangeBatch><Changes>\
          {changes}</Changes></ChangeBatch></ChangeResourceRecordSetsRequest>"
     );
     let answer = raw("POST", &format!("/hostedzone/{zone}/rrset/"), &batch).await;

@@ -1,30 +1,33 @@
 //! One lease in a TXT record set of a Route 53 hosted zone, on the layout of shardcoordinator (`record`).
 //!
-//! A write is one `ChangeResourceRecordSets`: DELETE of the exact old values and CREATE of the new ones, or CREATE alone
-//! where there was nothing. Route 53 carries out both or none, and the values are the version: all that was judged is
-//! what must still be there (S3). No two values of ours are equal (S4).
+//! A write is one `ChangeResourceRecordSets`: DELETE of the exact old values and CREATE of the new ones, or
+//! CREATE alone where there was nothing. Route 53 carries out both or none, and the values are the version: all
+//! that was judged is what must still be there (S3). No two values of ours are equal (S4).
 //!
 //! # Reads may be old
 //!
-//! Route 53 promises no more of a read than that it shows what was there at some time. That can cost time, and no rule:
+//! Route 53 promises no more of a read than that it shows what was there at some time. That can cost time, and
+//! no rule:
 //!
-//! * **What is claimed** is what is deleted. Whoever claims a tombstone, a lease parked for it, its own record or one whose
-//!   age is proven (S6) is refused unless that very record is the newest one at that moment. The age holds too: it
-//!   counts from an answer that showed the record, and the record was older than any such answer.
-//! * **Old absence**: the CREATE is refused. One that is accepted met true absence, and its grace (S7) counts from that
-//!   answer or from a read-back that shows it: both are later.
-//! * **A read-back that shows a write of ours** proves that it landed, and the other attempts on its condition can't any
-//!   more. It may have been replaced meanwhile, but only by somebody who proved an age after it was sent, so that its own
-//!   fence comes first (S5).
-//! * **A read-back that shows the held version** means "not yet" as anywhere (S8): the next attempt has the same condition, and
-//!   the fence holds.
-//! * **A read-back that shows anything else** means lost, and that may be wrong: a term is given up for nothing, never the
-//!   other way round. A schedule could also take an old record of another session for proof that its own claim did not
-//!   land, and call a slot skipped that it holds itself.
+//! * **What is claimed** is what is deleted. Whoever claims a tombstone, a lease parked for it, its own record
+//!   or one whose age is proven (S6) is refused unless that very record is the newest one at that moment. The
+//!   age holds too: it counts from an answer that showed the record, and the record was older than any such
+//!   answer.
+//! * **Old absence**: the CREATE is refused. One that is accepted met true absence, and its grace (S7) counts
+//!   from that answer or from a read-back that shows it: both are later.
+//! * **A read-back that shows a write of ours** proves that it landed, and the other attempts on its condition
+//!   can't any more. It may have been replaced meanwhile, but only by somebody who proved an age after it was
+//!   sent, so that its own fence comes first (S5).
+//! * **A read-back that shows the held version** means "not yet" as anywhere (S8): the next attempt has the
+//!   same condition, and the fence holds.
+//! * **A read-back that shows anything else** means lost, and that may be wrong: a term is given up for
+//!   nothing, never the other way round. A schedule could also take an old record of another session for proof
+//!   that its own claim did not land, and call a slot skipped that it holds itself.
 //!
-//! So this store does not let an elector see the past where it knows better: a record with a lower term than one that
-//! it has seen, or an earlier one of the same session, is an answer that says nothing (S2 makes terms grow), and so is
-//! absence soon after an accepted write. Both for a while only, so that a restored record is met one day.
+//! So this store does not let an elector see the past where it knows better: a record with a lower term than
+//! one that it has seen, or an earlier one of the same session, is an answer that says nothing (S2 makes terms
+//! grow), and so is absence soon after an accepted write. Both for a while only, so that a restored record is
+//! met one day.
 //!
 //! There is no `Last-Modified`: ages are watched (S6 (a)).
 //!

@@ -10,7 +10,8 @@ use edgelect::{Credentials, lease};
 /// Fri, 21 Nov 2025 10:00:00 GMT
 const NOW_MS: u64 = 1_763_719_200_000;
 const DATE: &str = "Fri, 21 Nov 2025 10:00:00 GMT";
-const RECORD: &str = "<ResourceRecordSet><Name>lock.jobs.example.com.</Name><Type>TXT</Type><TTL>60</TTL><ResourceRecords>\
+const RECORD: &str = "<ResourceRecordSet><Name>lock.jobs.example.com.</Name><Type>TXT</Type>\
+<TTL>60</TTL><ResourceRecords>\
                       VALUES</ResourceRecords></ResourceRecordSet>";
 
 fn config() -> Route53Config {
@@ -44,7 +45,8 @@ fn response(status: u16, body: &str) -> Response {
 fn error(status: u16, code: &str, message: &str) -> Response {
     let body = format!(
         "<?xml version=\"1.0\"?>\n<ErrorResponse xmlns=\"https://route53.amazonaws.com/doc/2013-04-01/\"><Error>\
-         <Type>Sender</Type><Code>{code}</Code><Message>{message}</Message></Error><RequestId>1</RequestId></ErrorResponse>"
+         <Type>Sender</Type><Code>{code}</Code><Message>{message}</Message></Error>\
+         <RequestId>1</RequestId></ErrorResponse>"
     );
     response(status, &body)
 }
@@ -152,7 +154,8 @@ fn a_read_asks_for_one_record_set_from_this_name_on() {
     assert_eq!((method.as_str(), body.as_str()), ("GET", ""));
     assert_eq!(
         url,
-        "https://route53.amazonaws.com/2013-04-01/hostedzone/Z1234567890ABC/rrset?maxitems=1&name=lock.jobs.example.com.&type=TXT"
+        "https://route53.amazonaws.com/2013-04-01/hostedzone/Z1234567890ABC/rrset\
+        ?maxitems=1&name=lock.jobs.example.com.&type=TXT"
     );
 }
 
@@ -169,7 +172,8 @@ fn a_create_creates_and_an_update_deletes_what_was_read_and_creates() {
     assert!(created.contains("<Value>&quot;a 1763719216&quot;</Value>"), "{created}");
     assert!(created.contains("<Name>lock.jobs.example.com</Name><Type>TXT</Type><TTL>60</TTL>"));
     let (_, _, updated) = sent(update("300\n\"v=spf1 -all\"\n\"x\" \"y\""));
-    let old = "<Action>DELETE</Action><ResourceRecordSet><Name>lock.jobs.example.com</Name><Type>TXT</Type><TTL>300</TTL>\
+    let old = "<Action>DELETE</Action><ResourceRecordSet><Name>lock.jobs.example.com</Name>\
+    <Type>TXT</Type><TTL>300</TTL>\
                <ResourceRecords><ResourceRecord><Value>&quot;v=spf1 -all&quot;</Value></ResourceRecord><ResourceRecord>\
                <Value>&quot;x&quot; &quot;y&quot;</Value></ResourceRecord></ResourceRecords>";
     assert!(updated.contains(old), "{updated}");
@@ -306,7 +310,8 @@ fn a_batch_whose_condition_did_not_hold_is_refused() {
         format!("Tried to create {set} but it already exists"),
         format!("[Tried to delete {set} but it was not found]"),
         format!(
-            "[Tried to delete {set} but the values provided do not match the current values, Tried to create {set} but it already exists]"
+            "[Tried to delete {set} but the values provided do not match the current values, \
+            Tried to create {set} but it already exists]"
         ),
     ] {
         let message = message.replace('\'', "&apos;");

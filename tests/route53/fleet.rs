@@ -1,5 +1,5 @@
-//! Real elections on a zone that shows old states, throttles, and loses what it is sent; alone, and beside members that act
-//! by shardcoordinator's document.
+//! Real elections on a zone that shows old states, throttles, and loses what it is sent; alone, and beside
+//! members that act by shardcoordinator's document.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

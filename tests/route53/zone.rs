@@ -1,5 +1,5 @@
-//! A Route 53 hosted zone with one record set, in virtual time: its batches are atomic, its reads may be old, it throttles,
-//! and it loses requests and answers or is late with them.
+//! A Route 53 hosted zone with one record set, in virtual time: its batches are atomic, its reads may be old,
+//! it throttles, and it loses requests and answers or is late with them.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -285,17 +285,21 @@ fn batch(body: &str) -> Batch {
 fn listing(set: Option<&Set>) -> String {
     let shown = set.map(|set| {
         let escape = |value: &String| value.replace('&', "&amp;").replace('<', "&lt;");
-        let value = |value: &String| format!("<ResourceRecord><Value>{}</Value></ResourceRecord>", escape(value));
+        let value = |value: &String| {
+            format!("<ResourceRecord><Value>{}</Value></ResourceRecord>", escape(value))
+        };
         let values: String = set.values.iter().map(value).collect();
         format!(
-            "<ResourceRecordSet><Name>lock.jobs.example.com.</Name><Type>TXT</Type><TTL>{}</TTL><ResourceRecords>{values}\
+            "<ResourceRecordSet><Name>lock.jobs.example.com.</Name><Type>TXT</Type><TTL>{}</TTL>\
+            <ResourceRecords>{values}\
              </ResourceRecords></ResourceRecordSet>",
             set.ttl
         )
     });
     let sets = shown.unwrap_or_default();
     format!(
-        "<ListResourceRecordSetsResponse><ResourceRecordSets>{sets}</ResourceRecordSets></ListResourceRecordSetsResponse>"
+        "<ListResourceRecordSetsResponse><ResourceRecordSets>{sets}</ResourceRecordSets>\
+        </ListResourceRecordSetsResponse>"
     )
 }
 

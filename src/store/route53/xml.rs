@@ -217,9 +217,11 @@ mod tests {
 
     #[test]
     fn a_listing_gives_names_values_and_what_can_not_be_deleted_by_them() {
-        let inside = "<ResourceRecordSet><Name>lock.a.example.com.</Name><Type>TXT</Type><TTL>60</TTL><ResourceRecords>\
+        let inside = "<ResourceRecordSet><Name>lock.a.example.com.</Name><Type>TXT</Type><TTL>60</TTL>\
+        <ResourceRecords>\
                       <ResourceRecord><Value>&quot;a &amp; 1&#34; \"<![CDATA[<b>]]>\"</Value></ResourceRecord>\
-                      <ResourceRecord><Value>&quot;c&#x22;</Value></ResourceRecord></ResourceRecords></ResourceRecordSet>";
+                      <ResourceRecord><Value>&quot;c&#x22;</Value></ResourceRecord></ResourceRecords>\
+                      </ResourceRecordSet>";
         let found = sets(inside);
         assert_eq!(found[0].values, ["\"a & 1\" \"<b>\"", "\"c\""]);
         assert_eq!(
@@ -237,10 +239,12 @@ mod tests {
         let error = |code: &str, message: &str| {
             Some(Document::Error { code: code.to_owned(), message: message.to_owned() })
         };
-        let usual = "<ErrorResponse xmlns=\"x\"><Error><Type>Sender</Type><Code>NoSuchHostedZone</Code><Message>No zone &lt;Z&gt;\
+        let usual = "<ErrorResponse xmlns=\"x\"><Error><Type>Sender</Type><Code>NoSuchHostedZone</Code>\
+        <Message>No zone &lt;Z&gt;\
                      </Message></Error><RequestId>1</RequestId></ErrorResponse>";
         assert_eq!(read(usual.as_bytes()), error("NoSuchHostedZone", "No zone <Z> "));
-        let bare = "<InvalidChangeBatch xmlns=\"x\"><Messages><Message>Tried to a</Message><Message>b</Message></Messages>\
+        let bare = "<InvalidChangeBatch xmlns=\"x\"><Messages><Message>Tried to a</Message>\
+        <Message>b</Message></Messages>\
                     <RequestId>1</RequestId></InvalidChangeBatch>";
         assert_eq!(read(bare.as_bytes()), error("InvalidChangeBatch", "Tried to a b "));
         let long = usual.replace("No zone", &"é".repeat(10_000));
