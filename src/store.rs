@@ -3,14 +3,10 @@
 //! A store turns one operation into one [`Answer`]. It never retries a conditional write on its own and
 //! never guesses: what it cannot know is [`Outcome::Unknown`] (S8).
 
-#[cfg(feature = "dynamodb")]
-pub mod dynamodb;
 #[cfg(feature = "epochs")]
 pub mod epochs;
 mod heard;
 pub mod memory;
-#[cfg(feature = "route53")]
-pub mod route53;
 pub mod s3;
 #[cfg(any(feature = "dynamodb", feature = "route53"))]
 pub mod service;
@@ -156,7 +152,7 @@ pub trait Store {
     /// Performs one operation.
     async fn perform(&self, operation: Operation) -> Answer;
     /// Whether a write on [`Condition::Match`] takes effect only while the record has that very version. Where it
-    /// says only that nobody has succeeded the record ([`epochs`]), the election lets an age
+    /// says only that nobody has succeeded the record, as for epochs, the election lets an age
     /// count only up to the sending of the read that showed the version last, and these hold: the version changes
     /// with `Last-Modified`, and of a read that shows a body the `Date` is of before the request that read it left.
     ///

@@ -9,8 +9,12 @@ use std::time::Duration;
 
 use conformance::Traits;
 use edgelect::clock::Now;
+use edgelect::lease::{self, Lease, Reading, Stamp};
+use edgelect::remote::EpochStore;
 use edgelect::request::{Request, Response};
+use edgelect::store::Condition;
 use edgelect::store::FaultKind;
+use edgelect::store::epochs::{EpochConfig, Epochs};
 use edgelect::store::{Operation, Outcome, Store};
 use edgelect::{Config, Credentials, Host, S3Config, S3Store, Settings, probe, sigv4, vars};
 use host::Native;
@@ -105,6 +109,100 @@ async fn c09_c26_a_real_bucket_behind_a_proxy_that_drops_the_conditions_is_refus
     assert_eq!(judged.last().map(|judged| judged.step), Some(probe::Step::UpdateOfNothing));
     let named = "probe step \"update of an absent object\": it took a write";
     assert!(fault.message.contains(named), "{}", fault.message);
+}
+
+fn credentials() -> Credentials {
+    let vars::SecretVars { access_key_id, secret_access_key, session_token } =
+        vars::secrets(variable).expect("a store is named: run this by `npm test -- --only rust`");
+    Credentials { access_key_id, secret_access_key, session_token }
+}
+
+/// The epochs of one group in the real bucket, two keys to a page.
+fn epochs_at(folder: &str) -> EpochStore<Native> {
+    let vars::BucketVars { endpoint, bucket, region, path_style } =
+        vars::bucket(variable).expect("a bucket is named");
+    let s3 = S3Config { endpoint, bucket, region, path_style, key: folder.to_owned() };
+    let epochs = Epochs::new(EpochConfig { s3, ..EpochConfig::default() }).expect("a good folder");
+    EpochStore::of(epochs.keys_per_page(2), credentials(), native())
+}
+
+/// Somebody else's hand on a key.
+async fn raw(method: &str, key: &str, body: &str) -> u16 {
+    let vars::BucketVars { endpoint, bucket, .. } = vars::bucket(variable).expect("a bucket");
+    let url = format!("{}/{bucket}/{key}", endpoint.expect("an endpoint"));
+    let mut request = Request::new(method, url);
+    request.body = body.as_bytes().to_vec();
+    let (host, mut keys) = (native(), sigv4::KeyCache::default());
+    let now_ms = host.now().wall_ms;
+    sigv4::sign(&mut request, &credentials(), "us-east-1", "s3", now_ms, &mut keys)
+        .expect("good credentials");
+    host.fetch(request, 1_000).await.expect("an answer").status
+}
+
+fn epoch_of(term: u64, released: bool) -> Vec<u8> {
+    let body = format!(
+        "{{\"leaderID\":\"a\",\"lastUpdated\":\"2026-11-21T06:58:12Z\",\"term\":{term},\
+         \"session\":\"s\",\"sequence\":1,\"leaseMs\":15000,\"acquired\":\"2026-11-21T06:58:12Z\"}}"
+    );
+    let Reading::Lease(mut lease) = lease::read(body.as_bytes()) else { panic!("a record") };
+    if released {
+        lease.last_updated = Stamp::Released;
+    }
+    lease::write(&lease)
+}
+
+async fn newest(store: &EpochStore<Native>) -> (String, Lease) {
+    match store.perform(Operation::Read { unless: None }).await.outcome {
+        Outcome::Found { version, reading: Reading::Lease(lease) } => {
+            (version.0.split(' ').next().expect("a name").to_owned(), *lease)
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn written(store: &EpochStore<Native>, term: u64, condition: Condition) -> Condition {
+    let operation = Operation::Write { body: epoch_of(term, false), condition };
+    match store.perform(operation).await.outcome {
+        Outcome::Written { version: Some(version) } => Condition::Match(version),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_real_bucket_keeps_epochs_over_pages_cleans_them_and_believes_no_recreated_one() {
+    let random = native().random().expect("the system has randomness");
+    let folder = format!("native epochs/{:032x}&", u128::from_le_bytes(random));
+    let (one, other) = (epochs_at(&folder), epochs_at(&folder));
+    let missing = one.perform(Operation::Read { unless: None }).await.outcome;
+    assert_eq!(missing, Outcome::Missing);
+    let mut held = written(&one, 1, Condition::Absent).await;
+    let stale = held.clone();
+    for term in 2..=6 {
+        held = written(&one, term, held).await;
+    }
+    let (name, lease) = newest(&other).await;
+    assert_eq!((name.as_str(), lease.term), ("lock_0000000006.json", Some(6)));
+    let Condition::Match(version) = held.clone() else { panic!("it was written") };
+    let unless = Some(version);
+    let unchanged = other.perform(Operation::Read { unless }).await.outcome;
+    assert_eq!(unchanged, Outcome::Unchanged, "a written version is the one that is read");
+    for _ in 0..6 {
+        held = written(&one, 6, held).await;
+    }
+    // The first four are gone. Who comes late creates one anew, and is nobody.
+    let late = Operation::Write { body: epoch_of(9, false), condition: stale };
+    assert_eq!(other.perform(late).await.outcome, Outcome::Refused);
+    let tombstone = Operation::Write { body: epoch_of(6, true), condition: held };
+    let outcome = one.perform(tombstone).await.outcome;
+    assert!(matches!(outcome, Outcome::Written { .. }), "{outcome:?}");
+    assert!(newest(&other).await.1.released());
+    let encoded = folder.replace(' ', "%20").replace('&', "%26");
+    let foreign = format!("{encoded}/lock-0000000007.json");
+    assert_eq!(raw("PUT", &foreign, "{\"validity_ms\":60000,\"expired\":false}").await, 200);
+    let (name, lease) = newest(&one).await;
+    assert_eq!((name.as_str(), lease.lease_ms), ("lock-0000000007.json", Some(60_000)));
+    let gone = format!("{encoded}/lock_0000000003.json");
+    assert_eq!(raw("GET", &gone, "").await, 404);
 }
 
 /// A server that answers one connection by hand.
