@@ -47,6 +47,19 @@ impl<P: Provide> Store for AnyStore<P> {
         }
     }
 
+    fn condition_covers_version(&self) -> bool {
+        match self {
+            Self::Bucket(bucket) => bucket.condition_covers_version(),
+            #[cfg(feature = "epochs")]
+            Self::Epochs(bucket) => bucket.condition_covers_version(),
+            #[cfg(feature = "dynamodb")]
+            Self::DynamoDb(table) => table.condition_covers_version(),
+            #[cfg(feature = "route53")]
+            Self::Route53(zone) => zone.condition_covers_version(),
+            Self::Custom(custom) => custom.condition_covers_version(),
+        }
+    }
+
     fn describe(&self) -> String {
         match self {
             Self::Bucket(bucket) => bucket.describe(),

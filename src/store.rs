@@ -3,10 +3,14 @@
 //! A store turns one operation into one [`Answer`]. It never retries a conditional write on its own and
 //! never guesses: what it cannot know is [`Outcome::Unknown`] (S8).
 
+#[cfg(feature = "dynamodb")]
+pub mod dynamodb;
 #[cfg(feature = "epochs")]
 pub mod epochs;
 mod heard;
 pub mod memory;
+#[cfg(feature = "route53")]
+pub mod route53;
 pub mod s3;
 #[cfg(any(feature = "dynamodb", feature = "route53"))]
 pub mod service;
