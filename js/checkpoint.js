@@ -109,7 +109,12 @@ const engineAt = ({ settings, bucket, format: _, ...place }, key, hooks) => {
 
 /** A checkpoint is nobody else's record: it is native, whatever the lease's format is. */
 const native = (json) => {
-  const { format: _, ...options } = JSON.parse(json);
+  if (json === undefined) return undefined;
+  const { format: _, kind, ...options } = JSON.parse(json);
+  if (kind !== undefined) {
+    const message = 'a checkpoint is an object that compare-and-swap changes: an S3Storage, an R2Storage or one of your own has them, this storage keeps leases only';
+    throw new EdgelectError(message, { code: 'EDGELECT_CONFIG', field: 'checkpoint' });
+  }
   return JSON.stringify(options);
 };
 

@@ -1,10 +1,12 @@
+import { bucketOf } from './bucket.js';
 import { openCheckpoint } from './checkpoint.js';
 import { Doctor, atStart, violationOf } from './doctor.js';
 import { Engine, checked, readVariables } from './engine.js';
 import { EdgelectError, signalOf, textOf, toJson, wrongOption } from './errors.js';
 import { Host, unrefTimer } from './host.js';
+import { LOCKER_METHODS, LockerStorage, isLocker, unfencedError } from './locker.js';
 import { SlotRuns } from './slots.js';
-import { S3Storage, bucketOf } from './storage.js';
+import { S3Storage } from './storage.js';
 
 export { celeriant } from './celeriant.js';
 export { EdgelectError } from './errors.js';
@@ -23,8 +25,11 @@ const WATCH_MS = 1_000;
 const FORGOTTEN_MS = 10_000;
 
 let endTerm;
+/** The number by which the elector and its engine know a term; its token, where tokens are fences. */
+let numberOf;
 
 class Term {
+  #number;
   #controller = new AbortController();
   #remaining;
   #lapse;
@@ -33,13 +38,16 @@ class Term {
 
   static {
     endTerm = (term, reason) => {
-      const message = `the authority of term ${term.token} has ended: ${reason}`;
+      const message = `the authority of term ${term.#number} has ended: ${reason}`;
       term.#controller.abort(new EdgelectError(message, { code: 'EDGELECT_LOST' }));
     };
+    numberOf = (term) => term?.#number;
   }
 
-  constructor(token, { slot, remaining, lapse, resign, checkpoint }) {
-    this.token = token;
+  constructor(number, { slot, unfenced, remaining, lapse, resign, checkpoint }) {
+    this.#number = number;
+    // No number at all: whoever mistook one for a fence would trust it.
+    this.token = unfenced ? undefined : number;
     if (slot !== undefined) this.slot = slot;
     this.#remaining = remaining;
     this.#lapse = lapse;
@@ -69,6 +77,8 @@ class Term {
 
 export class Elector {
   #storage;
+  /** Whether the storage knows no versions. */
+  #unfenced;
   /** JSON: nobody else can change it later. */
   #settings;
   #callbacks = {};
@@ -124,6 +134,8 @@ export class Elector {
     this.#settings = toJson({ ...variables?.settings, ...defined(settings) });
     checked(this.#settings, bucketOf(this.#storage));
     checkStorage(this.#storage);
+    this.#unfenced = isLocker(this.#storage);
+    if (this.#unfenced && this.config.peerMode) throw unfencedError('peerMode');
   }
 
   get config() {
@@ -150,9 +162,20 @@ export class Elector {
     // Whoever stops from within a callback or the work is waited for, and must not wait for themselves.
     const end = async () => {
       await this.#end(engine, finished);
-      await this.#workStopped;
+      // The engine has waited for the work itself, but where it was closed at once; work that never stops is not waited for.
+      if (!release && !park) await this.#workEnd();
     };
     if (!inside) await unlessAborted(end(), signal);
+  }
+
+  /** Waits for the work of the last term, for as long as its lease may last. */
+  async #workEnd() {
+    let timer;
+    const late = new Promise((resolve) => {
+      timer = setTimeout(resolve, this.config.leaderTimeout);
+    });
+    await Promise.race([this.#workStopped, late]);
+    clearTimeout(timer);
   }
 
   async resign(options) {
@@ -177,13 +200,15 @@ export class Elector {
 
   status() {
     const status = this.#asked((engine) => engine.status());
-    if (status) return { ...status, error: status.error ?? this.#callbackError };
+    const unfenced = this.#unfenced ? { unfenced: true, term: null, transitions: null, parked: null } : {};
+    if (status) return { ...status, error: status.error ?? this.#callbackError, ...unfenced };
     const { serverId, lockfilePath } = this.config;
-    return stoppedStatus(serverId, lockfilePath, this.#failure?.message ?? this.#callbackError);
+    return { ...stoppedStatus(serverId, lockfilePath, this.#failure?.message ?? this.#callbackError), ...unfenced };
   }
 
   updateConfig(changes) {
     const settings = toJson({ ...JSON.parse(this.#settings), ...JSON.parse(toJson(defined(changes ?? {}))) });
+    if (this.#unfenced && JSON.parse(settings).peerMode) throw unfencedError('peerMode');
     if (this.#engine?.alive) this.#engine.configure(settings);
     else checked(settings);
     this.#settings = settings;
@@ -251,10 +276,11 @@ export class Elector {
       const message = 'runScheduled needs an elector that is not started: this one competes for itself; make another one';
       throw new EdgelectError(message, { code: 'EDGELECT_CONFIG', field: 'runScheduled' });
     }
+    if (this.#unfenced) throw unfencedError('runScheduled');
     const { signal: _, ...rest } = options ?? {};
     const schedule = toJson({ ...rest, slot: slot instanceof Date ? slot.getTime() : slot });
     let engine;
-    const checkpoint = (own, key) => openCheckpoint(own, key, () => this.#place(), () => engine.status().session);
+    const checkpoint = (own, key) => this.#openCheckpoint(own, key, engine);
     const newTerm = (token, hooks) => new Term(token, { ...hooks, checkpoint });
     const runs = new SlotRuns({ job, newTerm, endTerm, signal, unref: this.#unref });
     const open = (onEvent) => {
@@ -273,6 +299,7 @@ export class Elector {
   async init(options) {
     const signal = signalOf(options);
     signal?.throwIfAborted();
+    if (this.#unfenced) throw unfencedError('init');
     let engine;
     const made = new Promise((resolve, reject) => {
       engine = this.#newEngine(({ error }) => (error ? reject(error) : resolve()));
@@ -286,6 +313,7 @@ export class Elector {
   }
 
   async doctor(options) {
+    if (this.#unfenced) throw unfencedError('doctor');
     const signal = signalOf(options);
     const { races = RACES, onStep = () => {} } = options ?? {};
     if (!Number.isInteger(races) || races < 1 || races > MOST_RACES) {
@@ -309,7 +337,7 @@ export class Elector {
     const answers = engines.map((engine) => this.#asked((one) => one.health(), engine)).filter(Boolean);
     const health = answers.find((answer) => answer.status === 200) ?? answers[0];
     if (!health) return respond(404, '{"error":"not the leader"}');
-    const { status, etag, body } = health;
+    const { status, etag, body } = this.#unfenced ? unfencedHealth(health) : health;
     // A storage of one's own may name its versions as it likes; a header can't.
     return respond(status, body, /^[\x21-\x7e]+$/.test(etag ?? '') ? { etag } : {});
   }
@@ -324,8 +352,17 @@ export class Elector {
 
   /** Where the group's objects are, and how they are reached. */
   #place() {
+    if (this.#unfenced) return this.#lockerPlace();
     const [settings, storage, unref] = [this.#settings, this.#storage, this.#unref];
     return { settings, storage, bucket: bucketOf(storage), format: storage.format, unref };
+  }
+
+  /** Each session has its own view of a locker, under a name that stays. */
+  #lockerPlace() {
+    const settings = JSON.parse(this.#settings);
+    const serverId = settings.serverId || crypto.randomUUID();
+    this.#settings = JSON.stringify({ ...settings, serverId });
+    return { settings: this.#settings, storage: new LockerStorage(this.#storage, serverId), unref: this.#unref };
   }
 
   /** What the engine says, or undefined without one; one that breaks down over the question is none any more. */
@@ -340,7 +377,7 @@ export class Elector {
   /** Milliseconds of authority for the term that the application knows; 0 without. */
   #authority() {
     const authority = this.#engine?.authority();
-    return authority && this.#term?.token === authority[0] ? authority[1] : 0;
+    return authority && numberOf(this.#term) === authority[0] ? authority[1] : 0;
   }
 
   /** Competes when this is over, unless the signal fires first; an earlier stop is waited for. */
@@ -389,7 +426,7 @@ export class Elector {
 
   /** A tick has neither the time nor the requests, and on Workers everything is one. */
   #probes() {
-    return this.#probe ?? (bucketOf(this.#storage) !== undefined && this.config.sustain === null && !new Host().singleClock);
+    return this.#probe ?? (isS3(this.#storage) && this.config.sustain === null && !new Host().singleClock);
   }
 
   /** Stops this session when the signal fires. */
@@ -477,7 +514,12 @@ export class Elector {
     for (const waiter of [...this.#waiters]) waiter.reject(failure);
   }
 
-  #onAcquired(token) {
+  async #openCheckpoint(term, key, engine) {
+    if (this.#unfenced) throw unfencedError('a checkpoint');
+    return openCheckpoint(term, key, () => this.#place(), () => engine.status().session);
+  }
+
+  #onAcquired(number) {
     const engine = this.#engine;
     const holds = () => this.#term === term;
     const remaining = () => (holds() ? this.#authority() : 0);
@@ -486,12 +528,12 @@ export class Elector {
       if (!holds()) return;
       engine.resign();
       // Within a callback the engine's own word comes later.
-      if (holds()) this.#onLost(token, 'resigned');
+      if (holds()) this.#onLost(number, 'resigned');
     };
-    const checkpoint = (own, key) => openCheckpoint(own, key, () => this.#place(), () => engine.status().session);
+    const checkpoint = (own, key) => this.#openCheckpoint(own, key, engine);
     // Told before: nothing of an old term may go on under a new one.
-    if (this.#term) this.#onLost(this.#term.token, 'expired');
-    const term = new Term(token, { remaining, lapse, resign, checkpoint });
+    if (this.#term) this.#onLost(numberOf(this.#term), 'expired');
+    const term = new Term(number, { unfenced: this.#unfenced, remaining, lapse, resign, checkpoint });
     this.#term = term;
     this.#watchFence();
     const { failed, fine } = this.#call('onAcquireLeadership', term);
@@ -501,30 +543,30 @@ export class Elector {
     for (const waiter of [...this.#waiters]) waiter.resolve(term);
   }
 
-  #onLost(token, reason) {
+  #onLost(number, reason) {
     const term = this.#term;
-    if (term?.token !== token) return;
+    if (!term || numberOf(term) !== number) return;
     this.#term = null;
     clearTimeout(this.#watch);
     endTerm(term, reason);
     const engine = this.#engine;
-    const { fine } = this.#call('onLoseLeadership', { term: token, reason });
-    this.#workStopped = Promise.allSettled([fine, ...this.#work]).then(() => engine.workEnded(token));
+    const { fine } = this.#call('onLoseLeadership', { term: term.token, reason });
+    this.#workStopped = Promise.allSettled([fine, ...this.#work]).then(() => engine.workEnded(number));
   }
 
   /** Fires the signal at the fence even if nothing inside the wasm runs any more. */
   #watchFence(again = false) {
     clearTimeout(this.#watch);
     const engine = this.#engine;
-    const { token } = this.#term;
+    const number = numberOf(this.#term);
     const remaining = this.#authority();
-    if (!engine.alive) return this.#onLost(token, 'trap');
+    if (!engine.alive) return this.#onLost(number, 'trap');
     if (remaining === 0 && again) {
       // The elector itself says this at its fence, but after a blocked event loop we are first. It looks now;
       // only if it still holds the term then (a clock that says nothing) it gives it up as well.
       engine.tick();
-      this.#onLost(token, 'expired');
-      unrefTimer(setTimeout(() => engine.authority()?.[0] === token && engine.resign(), LATE_MS));
+      this.#onLost(number, 'expired');
+      unrefTimer(setTimeout(() => engine.authority()?.[0] === number && engine.resign(), LATE_MS));
       return;
     }
     const ms = remaining === 0 ? LATE_MS : Math.min(remaining, WATCH_MS);
@@ -534,7 +576,7 @@ export class Elector {
 
   #onFinished(engine, error) {
     if (engine !== this.#engine) return;
-    if (this.#term) this.#onLost(this.#term.token, error ? 'trap' : 'stopped');
+    if (this.#term) this.#onLost(numberOf(this.#term), error ? 'trap' : 'stopped');
     if (error) this.#failure = error;
     this.#engine = null;
     this.#stopping = false;
@@ -563,6 +605,12 @@ export class Elector {
   }
 }
 
+/** One object in an S3 bucket, which is what a start judges by itself. */
+const isS3 = (storage) => {
+  const { json } = bucketOf(storage) ?? {};
+  return json !== undefined && JSON.parse(json).kind === undefined;
+};
+
 const flag = (name, value) => {
   if (typeof value !== 'boolean') throw wrongOption(name, value, 'must be true or false');
   return value;
@@ -576,6 +624,12 @@ const respond = (status, body, headers = {}) =>
     status,
     headers: { 'content-type': 'application/json', 'cache-control': 'no-store', ...headers },
   });
+
+/** The answer to a peer without the number that is no token. */
+const unfencedHealth = ({ status, body }) => {
+  const { term, ...shown } = JSON.parse(body);
+  return { status, body: JSON.stringify(shown) };
+};
 
 const stoppedError = () =>
   new EdgelectError('the elector is not running: call start() first', { code: 'EDGELECT_STOPPED' });
@@ -610,15 +664,19 @@ const eitherSignal = (own, other) => {
   return controller.signal;
 };
 
+/** What a storage of the application's has: either of these. */
+const METHODS = { 'get and putIfMatch': ['get', 'putIfMatch'], 'tryAcquire, renew and release': LOCKER_METHODS };
+
 const checkStorage = (storage) => {
   if (typeof storage !== 'object') {
     throw wrongOption('storage', storage, 'must be an S3Storage, a MemoryStorage or an object with get and putIfMatch');
   }
-  if (bucketOf(storage)) return;
-  const missing = ['get', 'putIfMatch'].find((name) => typeof storage[name] !== 'function');
-  if (missing) {
-    throw wrongOption('storage', storage, `a storage needs the methods get and putIfMatch; it has no ${missing}`);
-  }
+  if (bucketOf(storage) || isLocker(storage)) return;
+  const lacks = ([, names]) => names.filter((name) => typeof storage[name] !== 'function');
+  // Of the kind that it has most of.
+  const [meant] = Object.entries(METHODS).sort((one, other) => lacks(one).length - lacks(other).length);
+  const [missing] = lacks(meant);
+  if (missing) throw wrongOption('storage', storage, `a storage needs the methods ${meant[0]}; it has no ${missing}`);
 };
 
 const stoppedStatus = (serverId, group, error) => ({

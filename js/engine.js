@@ -1,74 +1,24 @@
-import { RawElector, __wbg_reset_state, check, checkBucket, fromVariables } from './dist/edgelect.js';
+import * as glue from './dist/edgelect.js';
 import { EdgelectError, toJson } from './errors.js';
 import { Host } from './host.js';
+import { Wasm, endLater, trapError } from './wasm.js';
 
-/** What ends each engine in the one wasm instance, which a trap in any of them breaks for all. */
-const engines = new Set();
-let broken = false;
-/** How many instances there have been; an engine lives in the one that it was made in. */
-let instance = 0;
-/** Whether a call is under way; an instance is not replaced under it. */
-let inside = false;
-
-const trapError = (cause) =>
-  new EdgelectError('the elector broke down inside; start() makes a new one', { code: 'EDGELECT_TRAP', cause });
-
-// Later: a trap may be an exhausted stack, in which hardly anything can be called. No engine of a broken instance is ever
-// asked again, so its authority is gone at once; it stays listed until it has heard of it.
-const endLater = (end, cause) => Promise.resolve(cause).then((why) => end(trapError(why)));
-
-const endAllLater = (cause) => {
-  for (const end of engines) endLater(end, cause);
-};
-
-/** Calls into the wasm, with nothing but texts, numbers and flags of our own making. What it throws on purpose is a text
- * of ours; anything else is a trap, after which its memory may be half-changed: nobody in it has authority any more, and
- * the next call is made in a new instance. */
-const call = (work) => {
-  if (inside) throw trapError(new Error('called from inside the wasm'));
-  if (broken) {
-    endAllLater();
-    __wbg_reset_state();
-    instance += 1;
-    broken = false;
-  }
-  let thrown;
-  inside = true;
-  try {
-    return work();
-  } catch (error) {
-    // First of all, and taken back for a text of ours: in an exhausted stack nothing else may succeed.
-    broken = true;
-    const refused = refusal(error);
-    broken = refused === undefined;
-    thrown = refused ?? error;
-    if (broken) endAllLater(error);
-  } finally {
-    inside = false;
-  }
-  throw broken ? trapError(thrown) : thrown;
-};
-
-/** What a text that the wasm threw says, or undefined for anything else. */
-const refusal = (thrown) => {
-  if (typeof thrown !== 'string' || !thrown.startsWith('{"code":')) return undefined;
-  const { code, message, field } = JSON.parse(thrown);
-  return new EdgelectError(message, { code, field });
-};
+/** The wasm of package `edgelect` itself; a storage of a subpath brings one of its own. */
+export const ownWasm = new Wasm(glue);
 
 /** The settings in force, or the EdgelectError that names what is wrong with them. */
-export const checked = (json, bucket) => JSON.parse(call(() => check(json, bucket?.json, bucket?.credentials, new Host())));
-
-export const checkedBucket = (json, credentials) => call(() => checkBucket(json, credentials, new Host()));
+export const checked = (settings, { wasm = ownWasm, json, credentials } = {}) =>
+  JSON.parse(wasm.call(({ check }) => check(settings, json, credentials, new Host())));
 
 /** Settings, bucket and credentials out of an object of variables. */
 export const readVariables = (variables) => {
   const json = toJson(variables);
-  return JSON.parse(call(() => fromVariables(json)));
+  return JSON.parse(ownWasm.call(({ fromVariables }) => fromVariables(json)));
 };
 
-/** One session: an election inside the wasm and the operations that it has begun outside. */
+/** One session: an election inside the wasm of its storage and the operations that it has begun outside. */
 export class Engine {
+  #wasm;
   #raw;
   #host;
   #onEvent;
@@ -86,16 +36,18 @@ export class Engine {
   constructor({ settings, storage, bucket, schedule, format, unref, onEvent, mayMove = () => true }) {
     const settle = (id, ok, head, body) => this.#tell((raw) => raw.settle(id, ok, head, body));
     this.#host = new Host({ settle, storage, credentials: bucket?.provider, unref });
-    this.#raw = call(() => new RawElector(settings, bucket?.json, bucket?.credentials, schedule, format, this.#host));
-    this.#instance = instance;
+    const { wasm = ownWasm, json, credentials } = bucket ?? {};
+    this.#wasm = wasm;
+    this.#raw = wasm.call(({ RawElector }) => new RawElector(settings, json, credentials, schedule, format, this.#host));
+    this.#instance = wasm.instance;
     this.#onEvent = onEvent;
     this.#mayMove = mayMove;
-    engines.add(this.#breakDown);
+    wasm.engines.add(this.#breakDown);
   }
 
   /** False as soon as nothing can be asked any more, which may be a moment before `finished` is told. */
   get alive() {
-    return !this.#ended && !broken && this.#instance === instance;
+    return !this.#ended && !this.#wasm.broken && this.#instance === this.#wasm.instance;
   }
 
   run() {
@@ -165,23 +117,23 @@ export class Engine {
   close() {
     if (this.#ended) return;
     this.#ended = true;
-    engines.delete(this.#breakDown);
+    this.#wasm.engines.delete(this.#breakDown);
     this.#host.close();
     // Looked at only now: the listeners of what was aborted may have broken it.
-    if (!broken && this.#instance === instance) this.#attempt((raw) => raw.free());
+    if (!this.#wasm.broken && this.#instance === this.#wasm.instance) this.#attempt((raw) => raw.free());
     // What a trap left half-changed goes with its instance; the garbage collector must not touch it.
     else this.#raw.__destroy_into_raw();
   }
 
   #ask(what) {
     if (!this.alive) throw trapError();
-    return call(() => what(this.#raw));
+    return this.#wasm.call(() => what(this.#raw));
   }
 
   /** Nobody waits for what goes wrong here: a trap tells everybody by itself. */
   #attempt(what) {
     try {
-      return call(() => what(this.#raw));
+      return this.#wasm.call(() => what(this.#raw));
     } catch {
       return undefined;
     }

@@ -2,7 +2,7 @@
 import type * as edgelect from './index.js' with { 'resolution-mode': 'import' };
 
 export declare const Elector: typeof edgelect.Elector;
-export type Elector = edgelect.Elector;
+export type Elector<S extends edgelect.AnyStorage = edgelect.FencedStorage> = edgelect.Elector<S>;
 export declare const S3Storage: typeof edgelect.S3Storage;
 export type S3Storage = edgelect.S3Storage;
 export declare const R2Storage: typeof edgelect.R2Storage;
@@ -13,11 +13,14 @@ export declare const celeriant: typeof edgelect.celeriant;
 export declare const EdgelectError: typeof edgelect.EdgelectError;
 export type EdgelectError = edgelect.EdgelectError;
 export type {
+  AnyStorage,
   Checkpoint,
   Config,
   Credentials,
   ElectorOptions,
+  FencedStorage,
   Format,
+  Locker,
   LostLeadership,
   LostReason,
   R2BucketBinding,
@@ -29,5 +32,7 @@ export type {
   Storage,
   StoredObject,
   Term,
+  TermOf,
   TimingOptions,
+  UnfencedTerm,
 } from './index.js' with { 'resolution-mode': 'import' };

@@ -6,6 +6,8 @@
  * `term.token` to whatever you change, and let it refuse lower tokens.
  */
 
+import type { DynamoDBStorage, EpochStorage, Route53Storage } from './aws.js';
+
 /** One unbroken leadership. */
 export interface Term {
   /** The fencing token: higher than that of every earlier term of the group. A safe integer. */
@@ -25,6 +27,16 @@ export interface Term {
    * no checkpoint, which is left as it is, `EDGELECT_CONFIG` for a key that breaks a rule. */
   checkpoint<T = unknown>(key: string): Promise<Checkpoint<T>>;
 }
+
+/** A term over a `Locker`, which has no fencing tokens: nothing can refuse what a late writer sends, so its time is all there
+ * is. `checkpoint` is refused. */
+export interface UnfencedTerm extends Omit<Term, 'token' | 'checkpoint'> {
+  /** Never a number that somebody could take for a fence. */
+  readonly token: undefined;
+}
+
+/** What the terms over a storage are. */
+export type TermOf<S> = S extends FencedStorage ? Term : S extends Locker ? UnfencedTerm : Term;
 
 /** The work's own state, opened by one term. */
 export interface Checkpoint<T = unknown> {
@@ -112,9 +124,9 @@ export type LostReason =
   | 'done'
   | 'trap';
 
-export interface LostLeadership {
+export interface LostLeadership<S extends AnyStorage = FencedStorage> {
   /** The token of the term that ended. */
-  term: number;
+  term: TermOf<S>['token'];
   reason: LostReason;
 }
 
@@ -150,13 +162,27 @@ export interface TimingOptions {
   serverAddr?: string;
 }
 
-export interface ElectorOptions extends TimingOptions {
+/** The storages over which terms have fencing tokens. */
+export type FencedStorage =
+  | S3Storage
+  | R2Storage
+  | MemoryStorage
+  | DynamoDBStorage
+  | EpochStorage
+  | Route53Storage
+  | Storage;
+
+export type AnyStorage = FencedStorage | Locker;
+
+export interface ElectorOptions<S extends AnyStorage = FencedStorage> extends TimingOptions {
   /** Default: S3 from the variables `EDGELECT_*` and `AWS_*`; Deno shows them only with `--allow-env`. */
-  storage?: S3Storage | R2Storage | MemoryStorage | Storage;
+  storage?: S;
   /** The key of the lease object; it names the group. From `EDGELECT_LOCKFILE_PATH` where `storage` is left
    * out as well. */
   lockfilePath?: string;
-  /** The name of this member. Default: the session's random id. */
+  /** The name of this member, for people: two processes of one name are two sessions and exclude each other, except that one
+   * may take over what the other has parked. To find a process by it:
+   * `${os.hostname()}-${process.pid}-${crypto.randomUUID()}`. Default: the session's random id. */
   serverId?: string;
   /** Whether pending timers let the process end. Default false. */
   unref?: boolean;
@@ -167,10 +193,10 @@ export interface ElectorOptions extends TimingOptions {
    * with `EDGELECT_STORE`; one that can't be judged does not, and delays it by no more than five `requestTimeout`. */
   probe?: boolean;
   /** A term began. If it throws or rejects, the elector resigns, sits out, and competes again. */
-  onAcquireLeadership?(term: Term): void | Promise<void>;
+  onAcquireLeadership?(term: TermOf<S>): void | Promise<void>;
   /** The term ended, once for each acquired one. After a resignation or a stop the lease is released when the
    * returned promise settles, so stop your work here. */
-  onLoseLeadership?(lost: LostLeadership): void | Promise<void>;
+  onLoseLeadership?(lost: LostLeadership<S>): void | Promise<void>;
   /** Another leader than before; `null` when the lease was released or its object is gone. */
   onNewLeader?(leaderId: string | null): void | Promise<void>;
 }
@@ -198,11 +224,14 @@ export interface Status {
   requests: { read: number; write: number; peer: number };
   /** The newest problem, as a sentence that says what to do. */
   error: string | null;
+  /** There over a `Locker` only: no fencing tokens, and nobody is named who leads elsewhere. */
+  unfenced?: true;
 }
 
-export class Elector implements AsyncDisposable {
+/** One member of one group. A process may have many, one for each of its groups (`lockfilePath`), over one storage. */
+export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDisposable {
   /** @throws EdgelectError with `code: 'EDGELECT_CONFIG'` and `field` for an option that breaks a rule. */
-  constructor(options?: ElectorOptions);
+  constructor(options?: ElectorOptions<S>);
   readonly config: Config;
   /** Begins to compete, as a new session; stops when the signal fires. On Workers start and stop within one
    * event: what its `fetch` and timers bring belongs to that event. */
@@ -223,11 +252,11 @@ export class Elector implements AsyncDisposable {
   updateConfig(changes: TimingOptions): void;
   enablePeerMode(options?: Pick<TimingOptions, 'peerTimeout' | 'serverAddr'>): void;
   /** Rejects when the signal fires, when the elector stops, or when the store can't be used. */
-  waitForLeadership(options?: { signal?: AbortSignal }): Promise<Term>;
+  waitForLeadership(options?: { signal?: AbortSignal }): Promise<TermOf<S>>;
   /** Runs the work as the leader: starts if need be, waits for leadership, and gives it up when the work
    * is done. The work's `term.signal` fires when the authority ends and when `signal` does. Work that throws
    * because its term was lost runs again in the next term. */
-  lead<T>(work: (term: Term) => T | Promise<T>, options?: { signal?: AbortSignal }): Promise<T>;
+  lead<T>(work: (term: TermOf<S>) => T | Promise<T>, options?: { signal?: AbortSignal }): Promise<T>;
   /** Runs the job of one cron slot: of all triggers for it, wherever and however often they fire, one runs it. `slot` is its
    * scheduled time; without one (a timer) `null`, and storage time is rounded to the nearest multiple of `period`.
    * Each call is a session of its own, so the elector must not be started. A job that throws gives the outcome
@@ -377,6 +406,30 @@ export interface StoredObject {
   date?: number;
   /** The storage's own time of the last change. */
   lastModified?: number;
+}
+
+/** A backend of your own that knows no versions: three calls, as in shardcoordinator's `Locker`. What it throws, what it answers
+ * too late and what is neither true nor false counts as unknown, never as success or failure: a leader keeps its authority to
+ * the fence and tries again, and `renew` tells whether an unknown call has taken effect.
+ *
+ * What holds as with every storage: authority ends by itself a margin before the lease, counted from before the call; a term
+ * never resumes; the lock is released only after the work has stopped. What does not, for want of versions: fencing tokens
+ * (`term.token` is `undefined`), the proof that a lease has run out, which is yours, and with them `checkpoint`,
+ * `runScheduled`, `init`, `peerMode` and `leaderId()` of others. `stop({ park: true })` releases.
+ *
+ * What it has to promise: each call is one indivisible step, and `ttl` counts from when it takes effect, by one clock for all
+ * owners: the backend's (`SET … PX`, `now() + interval`), not the machine's that calls. Then a call that is held up cannot
+ * shorten what a later one has granted. */
+export interface Locker {
+  /** Takes the lock for `ttl` milliseconds, rounded up to what the backend can count, if nobody holds it or what is held has
+   * run out. False: somebody holds it, be it this very owner. `ownerId` is `serverId`, the session's id and a count: unique
+   * to one session, with nothing in it that `serverId` has not but letters, digits and dashes. Asked about once per
+   * `frequentInterval`. The signal fires when the answer is no longer waited for. */
+  tryAcquire(shardId: string, ownerId: string, ttl: number, options: { signal: AbortSignal }): boolean | Promise<boolean>;
+  /** Lets the lock last for `ttl` milliseconds from now, if this owner holds it and it has not run out. False: it does not. */
+  renew(shardId: string, ownerId: string, ttl: number, options: { signal: AbortSignal }): boolean | Promise<boolean>;
+  /** Frees the lock if this owner holds it; otherwise nothing is to be done. */
+  release(shardId: string, ownerId: string, options: { signal: AbortSignal }): void | Promise<void>;
 }
 
 /** A storage of your own. What it throws counts as an unknown outcome, never as success or failure. */

@@ -1,29 +1,11 @@
-import { expiryOf, keeper, plainCredentials } from './credentials.js';
-import { checkedBucket } from './engine.js';
-import { toJson, wrongOption } from './errors.js';
+import { keepBucket } from './bucket.js';
+import { ownWasm } from './engine.js';
 
 export { R2Storage } from './r2.js';
 
-const buckets = new WeakMap();
-
-/** What the elector needs of an `S3Storage`: `{ json, credentials }` or `{ json, provider }`; not for applications,
- * because it holds the credentials. */
-export const bucketOf = (storage) => buckets.get(storage);
-
 export class S3Storage {
   constructor(options) {
-    if (typeof options !== 'object' || options === null) {
-      throw wrongOption('options', options, 'an S3Storage takes an object with bucket and credentials');
-    }
-    const { credentials, ...rest } = options;
-    const bucket = { json: toJson(rest) };
-    if (typeof credentials === 'function') bucket.provider = keeper(credentials);
-    else {
-      expiryOf(credentials);
-      bucket.credentials = toJson(plainCredentials(credentials));
-    }
-    checkedBucket(bucket.json, bucket.credentials);
-    buckets.set(this, bucket);
+    keepBucket(this, ownWasm, options, { takes: 'an S3Storage takes an object with bucket and credentials' });
   }
 }
 

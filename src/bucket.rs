@@ -1,17 +1,22 @@
-//! The S3 store as JavaScript sets it up: its options, its credentials and their provider.
+//! The stores as JavaScript sets them up: their options, their credentials and a provider of those.
 
 use crate::config::ConfigError;
+use crate::custom::AnyStore;
 use crate::json::{self, Object};
 use crate::lease::Format;
 use crate::prelude::*;
+#[cfg(feature = "aws")]
+use crate::remote::{DynamoDbStore, EpochStore, Route53Store};
 use crate::remote::{Provide, S3Store};
 use crate::sigv4::Credentials;
+#[cfg(feature = "aws")]
+use crate::store::dynamodb::DynamoDbConfig;
+#[cfg(feature = "aws")]
+#[cfg(feature = "aws")]
+use crate::store::route53::{self, Route53Config};
 use crate::store::s3::S3Config;
 use crate::vars;
 use crate::web::Web;
-
-/// One lease object in one bucket.
-pub type Bucket = S3Store<Web, CredentialSource>;
 
 /// Where credentials come from.
 pub enum CredentialSource {
@@ -53,38 +58,144 @@ pub fn read_credentials(given: &Object) -> Result<Credentials, ConfigError> {
     })
 }
 
-/// A bucket from the options of `new S3Storage`: `endpoint`, `bucket`, `region`, `pathStyle`, `format`.
+/// The store that the options of a storage of the npm package name. Where there is more than one, `kind` says which:
+/// nothing for an object in an S3 bucket, `epochs` for one of each epoch, `dynamodb` for a table, `route53` for a zone.
 ///
 /// # Errors
 /// The option that can't be used, and why.
 pub fn open(
     options: &Object,
-    key: &str,
+    group: &Group<'_>,
     source: CredentialSource,
     web: Web,
-) -> Result<Bucket, ConfigError> {
-    let (endpoint, bucket, region, path_style) = (None, String::new(), None, None);
-    let (key, format) = (key.to_owned(), Format::default());
-    let mut config = S3Config { endpoint, bucket, region, path_style, key, format };
-    for (name, value) in options.iter().filter(|(_, value)| !json::is_null(value)) {
-        match (name, json::text(value), json::flag(value)) {
-            ("endpoint", Some(text), _) => config.endpoint = Some(text),
-            ("bucket", Some(text), _) => config.bucket = text,
-            ("region", Some(text), _) => config.region = Some(text),
-            ("pathStyle", _, Some(flag)) => config.path_style = Some(flag),
-            ("format", given, _) => config.format = read_format(name, given)?,
-            ("endpoint" | "bucket" | "region", ..) => {
-                return Err(wrong(name, "(not a text)", "must be a text"));
-            }
-            ("pathStyle", ..) => return Err(wrong(name, "(not a flag)", "must be true or false")),
-            _ => {
-                let rule = "no such option; an S3Storage has endpoint, bucket, region, credentials, \
-                            pathStyle and format";
-                return Err(wrong(name, "(not shown)", rule));
+) -> Result<AnyStore<CredentialSource>, ConfigError> {
+    let mut given = Given(options.clone());
+    #[cfg(feature = "aws")]
+    match given.text("kind")?.as_deref() {
+        Some("epochs") => return open_epochs(given, group, source, web),
+        Some("dynamodb") => return open_table(given, group, source, web),
+        Some("route53") => return open_zone(given, group, source, web),
+        _ => {}
+    }
+    let config = take_bucket(&mut given, group)?;
+    given.nothing_else(
+        "an S3Storage has endpoint, bucket, region, credentials, pathStyle and format",
+    )?;
+    Ok(AnyStore::Bucket(Box::new(S3Store::new(config, source, web)?)))
+}
+
+fn take_bucket(given: &mut Given, group: &Group<'_>) -> Result<S3Config, ConfigError> {
+    Ok(S3Config {
+        endpoint: given.text("endpoint")?,
+        bucket: given.text("bucket")?.unwrap_or_default(),
+        region: given.text("region")?,
+        path_style: given.flag("pathStyle")?,
+        key: group.key.to_owned(),
+        format: match given.take("format", |value| Some(json::text(value)), ["", ""])? {
+            Some(name) => read_format("format", name)?,
+            None => Format::default(),
+        },
+    })
+}
+
+#[cfg(feature = "aws")]
+fn open_epochs(
+    mut given: Given,
+    group: &Group<'_>,
+    source: CredentialSource,
+    web: Web,
+) -> Result<AnyStore<CredentialSource>, ConfigError> {
+    let config = take_bucket(&mut given, group)?;
+    given.nothing_else(
+        "an EpochStorage has endpoint, bucket, region, credentials, pathStyle and format",
+    )?;
+    Ok(AnyStore::Epochs(Box::new(EpochStore::new(config, source, web)?)))
+}
+
+#[cfg(feature = "aws")]
+fn open_table(
+    mut given: Given,
+    group: &Group<'_>,
+    source: CredentialSource,
+    web: Web,
+) -> Result<AnyStore<CredentialSource>, ConfigError> {
+    let config = DynamoDbConfig {
+        endpoint: given.text("endpoint")?,
+        region: given.text("region")?,
+        table: given.text("table")?.unwrap_or_default(),
+        shard_id: group.key.to_owned(),
+        lease_ms: group.lease_ms,
+    };
+    given.nothing_else("a DynamoDBStorage has endpoint, region, table and credentials")?;
+    Ok(AnyStore::DynamoDb(Box::new(DynamoDbStore::new(config, source, web)?)))
+}
+
+#[cfg(feature = "aws")]
+fn open_zone(
+    mut given: Given,
+    group: &Group<'_>,
+    source: CredentialSource,
+    web: Web,
+) -> Result<AnyStore<CredentialSource>, ConfigError> {
+    let config = Route53Config {
+        endpoint: given.text("endpoint")?,
+        hosted_zone_id: given.text("hostedZoneId")?.unwrap_or_default(),
+        record_prefix: given.text("recordPrefix")?.unwrap_or_default(),
+        domain_name: given.text("domainName")?.unwrap_or_default(),
+        shard_id: group.key.to_owned(),
+        lease_ms: group.lease_ms,
+    };
+    given.nothing_else(
+        "a Route53Storage has endpoint, hostedZoneId, recordPrefix, domainName and credentials",
+    )?;
+    if !group.server_id.is_empty() {
+        route53::check_owner(group.server_id)?;
+    }
+    Ok(AnyStore::Route53(Box::new(Route53Store::new(config, source, web)?)))
+}
+
+/// What a store has to know of its group.
+pub struct Group<'a> {
+    /// The `lockfilePath`.
+    pub key: &'a str,
+    /// The `serverId`; empty where none was set.
+    pub server_id: &'a str,
+    /// The `leaderTimeout` in milliseconds, for stores whose records of other makes say nothing of theirs.
+    pub lease_ms: u64,
+}
+
+/// Options, each taken by its name; one that is `null` counts as not given.
+struct Given(Object);
+
+impl Given {
+    fn take<T>(
+        &mut self,
+        name: &str,
+        read: fn(&str) -> Option<T>,
+        rule: [&str; 2],
+    ) -> Result<Option<T>, ConfigError> {
+        match self.0.remove(name).filter(|value| !json::is_null(value)) {
+            None => Ok(None),
+            Some(value) => read(&value).map(Some).ok_or_else(|| wrong(name, rule[0], rule[1])),
+        }
+    }
+
+    fn text(&mut self, name: &str) -> Result<Option<String>, ConfigError> {
+        self.take(name, json::text, ["(not a text)", "must be a text"])
+    }
+
+    fn flag(&mut self, name: &str) -> Result<Option<bool>, ConfigError> {
+        self.take(name, json::flag, ["(not a flag)", "must be true or false"])
+    }
+
+    fn nothing_else(self, known: &str) -> Result<(), ConfigError> {
+        match self.0.iter().find(|(_, value)| !json::is_null(value)) {
+            None => Ok(()),
+            Some((name, _)) => {
+                Err(ConfigError::new(name, "(not shown)", &["no such option; ", known]))
             }
         }
     }
-    S3Store::new(config, source, web)
 }
 
 /// A record's format, by its name.

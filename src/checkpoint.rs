@@ -168,6 +168,10 @@ impl<'a, S: Store, H: Host> Checkpoint<'a, S, H> {
         let random =
             host.random().map_err(|message| CheckpointError { kind: Refusal::Store, message })?;
         let id = quoted(&hex::encode(&random[..8]));
+        if !store.condition_covers_version() {
+            let message = [&store.describe(), NO_COMPARE_AND_SWAP].concat();
+            return Err(CheckpointError { kind: Refusal::Store, message });
+        }
         let mut opening = Opening::new(owner, id, &store.describe());
         opening.carry_out(store, host).await?;
         Ok(Self { store, host, opening })
@@ -552,5 +556,8 @@ impl Opening {
         self.held = Some(Held { version, settled, value: None });
     }
 }
+
+const NO_COMPARE_AND_SWAP: &str = ": its conditions do not cover the version that they name, and a checkpoint needs \
+                                   compare-and-swap; keep it in a store that has it";
 
 const NO_CHECKPOINT: &str = "the object is no checkpoint, but a lease or a document of others";

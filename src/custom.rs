@@ -1,9 +1,15 @@
 //! A storage that lives in JavaScript (an application's own, a bucket that the platform binds), and the choice between
-//! that and an S3 bucket.
+//! that and the stores over HTTP.
 
 use crate::json::{self, quoted};
 use crate::lease::{self, Format};
 use crate::prelude::*;
+#[cfg(feature = "dynamodb")]
+use crate::remote::DynamoDbStore;
+#[cfg(feature = "epochs")]
+use crate::remote::EpochStore;
+#[cfg(feature = "route53")]
+use crate::remote::Route53Store;
 use crate::remote::{Provide, S3Store};
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Store, Version,
@@ -14,6 +20,15 @@ use crate::web::Web;
 pub enum AnyStore<P> {
     /// An S3 bucket.
     Bucket(Box<S3Store<Web, P>>),
+    /// An object for each epoch in an S3 bucket.
+    #[cfg(feature = "epochs")]
+    Epochs(Box<EpochStore<Web, P>>),
+    /// An item in a DynamoDB table.
+    #[cfg(feature = "dynamodb")]
+    DynamoDb(Box<DynamoDbStore<Web, P>>),
+    /// A TXT record in a Route 53 zone.
+    #[cfg(feature = "route53")]
+    Route53(Box<Route53Store<Web, P>>),
     /// A storage that lives in JavaScript.
     Custom(CustomStore),
 }
@@ -22,6 +37,12 @@ impl<P: Provide> Store for AnyStore<P> {
     async fn perform(&self, operation: Operation) -> Answer {
         match self {
             Self::Bucket(bucket) => bucket.perform(operation).await,
+            #[cfg(feature = "epochs")]
+            Self::Epochs(bucket) => bucket.perform(operation).await,
+            #[cfg(feature = "dynamodb")]
+            Self::DynamoDb(table) => table.perform(operation).await,
+            #[cfg(feature = "route53")]
+            Self::Route53(zone) => zone.perform(operation).await,
             Self::Custom(custom) => custom.perform(operation).await,
         }
     }
@@ -31,9 +52,28 @@ impl<P: Provide> Store for AnyStore<P> {
         matches!(self, Self::Bucket(bucket) if bucket.retire())
     }
 
+    fn condition_covers_version(&self) -> bool {
+        match self {
+            Self::Bucket(bucket) => bucket.condition_covers_version(),
+            #[cfg(feature = "epochs")]
+            Self::Epochs(bucket) => bucket.condition_covers_version(),
+            #[cfg(feature = "dynamodb")]
+            Self::DynamoDb(table) => table.condition_covers_version(),
+            #[cfg(feature = "route53")]
+            Self::Route53(zone) => zone.condition_covers_version(),
+            Self::Custom(custom) => custom.condition_covers_version(),
+        }
+    }
+
     fn describe(&self) -> String {
         match self {
             Self::Bucket(bucket) => bucket.describe(),
+            #[cfg(feature = "epochs")]
+            Self::Epochs(bucket) => bucket.describe(),
+            #[cfg(feature = "dynamodb")]
+            Self::DynamoDb(table) => table.describe(),
+            #[cfg(feature = "route53")]
+            Self::Route53(zone) => zone.describe(),
             Self::Custom(custom) => custom.describe(),
         }
     }
@@ -91,6 +131,10 @@ impl Store for CustomStore {
             }
         };
         Answer { outcome, facts }
+    }
+
+    fn condition_covers_version(&self) -> bool {
+        true
     }
 
     fn describe(&self) -> String {

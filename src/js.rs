@@ -9,7 +9,7 @@ use core::cell::RefCell;
 
 use wasm_bindgen::prelude::*;
 
-use crate::bucket::{self, Bucket, CredentialSource, read_credentials};
+use crate::bucket::{self, CredentialSource, Group, read_credentials};
 use crate::checkpoint::{CheckpointError, Opening, Owner, Refusal};
 use crate::config::{Config, ConfigError, HostClock, Settings};
 use crate::custom::{AnyStore, CustomStore};
@@ -60,17 +60,13 @@ impl RawElector {
         };
         let link = Link::new(host);
         let web = Web::new(Rc::clone(&link));
-        let key = &config.lockfile_path;
         let store = match bucket {
-            Some(bucket) => {
-                let bucket = open_bucket(&bucket, credentials, key, web.clone())?;
-                AnyStore::Bucket(Box::new(bucket))
-            }
+            Some(bucket) => open_bucket(&bucket, credentials, &group_of(&config), web.clone())?,
             None => {
                 let format = format.map_or(Ok(Format::default()), |name| {
                     bucket::read_format("format", Some(name)).map_err(config_error)
                 })?;
-                AnyStore::Custom(CustomStore::new(web.clone(), key, format))
+                AnyStore::Custom(CustomStore::new(web.clone(), &config.lockfile_path, format))
             }
         };
         let election = match schedule {
@@ -246,15 +242,16 @@ pub fn check(
     let config = read_config(settings, Web::clock_of(&host))?;
     if let Some(bucket) = bucket {
         let web = Web::new(Link::new(host));
-        open_bucket(&bucket, credentials, &config.lockfile_path, web)?;
+        open_bucket(&bucket, credentials, &group_of(&config), web)?;
     }
     Ok(config.to_json())
 }
 
-/// Checks a bucket's options (`endpoint`, `bucket`, `region`, `pathStyle`, `format`) and its credentials.
+/// Checks a storage's options, before its group is known, and its credentials.
 #[wasm_bindgen(js_name = checkBucket)]
 pub fn check_bucket(bucket: &str, credentials: Option<String>, host: JsHost) -> Result<(), String> {
-    open_bucket(bucket, credentials, "check", Web::new(Link::new(host))).map(drop)
+    let group = Group { key: "check", server_id: "", lease_ms: 15_000 };
+    open_bucket(bucket, credentials, &group, Web::new(Link::new(host))).map(drop)
 }
 
 /// Reads settings, bucket and credentials from variables given as a JSON object of texts:
@@ -281,16 +278,21 @@ pub fn from_variables(variables: &str) -> Result<String, String> {
 fn open_bucket(
     bucket: &str,
     credentials: Option<String>,
-    key: &str,
+    group: &Group<'_>,
     web: Web,
-) -> Result<Bucket, String> {
+) -> Result<AnyStore<CredentialSource>, String> {
     let source = match credentials {
         Some(credentials) => {
             CredentialSource::Fixed(read_credentials(&object(&credentials)?).map_err(config_error)?)
         }
         None => CredentialSource::Asked(web.clone()),
     };
-    bucket::open(&object(bucket)?, key, source, web).map_err(config_error)
+    bucket::open(&object(bucket)?, group, source, web).map_err(config_error)
+}
+
+fn group_of(config: &Config) -> Group<'_> {
+    let (key, server_id) = (&config.lockfile_path, &config.server_id);
+    Group { key, server_id, lease_ms: config.leader_timeout_ms }
 }
 
 fn read_config(settings: &str, clock: HostClock) -> Result<Config, String> {

@@ -202,7 +202,9 @@ pub async fn probe<S: Store, H: Host>(
     };
     let until_ms = host.now().mono_ms.saturating_add(effort.limit_ms);
     let mut judged = Vec::new();
-    for step in Step::ALL {
+    // Where a condition says only that nobody has succeeded the record, nobody has succeeded what does not exist.
+    let covers = object.condition_covers_version();
+    for step in Step::ALL.into_iter().filter(|step| covers || *step != Step::UpdateOfNothing) {
         let races = if step == Step::Race { effort.races } else { 1 };
         let finding = probe.take(step, races, until_ms).await;
         // Nothing comes of a write that has not landed, and nothing of a store that says nothing.
@@ -321,7 +323,9 @@ impl<S: Store, H: Host> Probe<'_, S, H> {
         let mut text = Writer::new();
         // To everybody else it is a released lease: nobody ever waits for a probe.
         text.text("leaderID", "probe").text("lastUpdated", "0001-01-01T00:00:00Z");
-        text.text("session", &self.session).number("sequence", self.sequence).number("term", 1);
+        text.text("session", &self.session).number("sequence", self.sequence);
+        // Each write is somebody else's: an epoch's creator may overwrite it on no condition.
+        text.number("term", self.sequence);
         (self.sequence, Operation::Write { body: text.end().into_bytes(), condition })
     }
 

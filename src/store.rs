@@ -166,10 +166,9 @@ pub trait Store {
     /// count only up to the sending of the read that showed the version last, and these hold: the version changes
     /// with `Last-Modified`, and of a read that shows a body the `Date` is of before the request that read it left.
     ///
-    /// A store made of others hands on what they say.
-    fn condition_covers_version(&self) -> bool {
-        true
-    }
+    /// A store made of others hands on what they say: a `true` too much lets two lead, so there is no default.
+    fn condition_covers_version(&self) -> bool;
+
     /// The name for errors and status, such as `S3 bucket "jobs" at https://…`. No secret is in it.
     fn describe(&self) -> String;
 }

@@ -126,6 +126,13 @@ impl Store for AnyStore {
         }
     }
 
+    fn condition_covers_version(&self) -> bool {
+        match self {
+            Self::S3(store) => store.condition_covers_version(),
+            Self::R2(store) => store.condition_covers_version(),
+        }
+    }
+
     fn describe(&self) -> String {
         match self {
             Self::S3(store) => store.describe(),

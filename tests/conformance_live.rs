@@ -201,6 +201,10 @@ impl<S: Store> Store for Alternating<S> {
         self.stores[turn].perform(operation).await
     }
 
+    fn condition_covers_version(&self) -> bool {
+        self.stores.iter().all(Store::condition_covers_version)
+    }
+
     fn describe(&self) -> String {
         self.stores.each_ref().map(Store::describe).join(" and ")
     }

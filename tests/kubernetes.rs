@@ -209,6 +209,10 @@ impl Store for Far {
         answer
     }
 
+    fn condition_covers_version(&self) -> bool {
+        true
+    }
+
     fn describe(&self) -> String {
         "a store that is far away".to_owned()
     }

@@ -53,14 +53,14 @@ const LAYERS: [(&str, u32); 55] = [
     ("web", 8),
     ("workerd/host", 8),
     ("workerd/r2", 8),
-    ("bucket", 9),
     ("custom", 9),
+    ("bucket", 10),
     ("workerd", 9),
     ("figures", 10),
-    ("js", 10),
+    ("js", 11),
     ("worker/slot", 10),
-    ("worker", 11),
-    ("lib", 12),
+    ("worker", 12),
+    ("lib", 13),
 ];
 
 fn sources(folder: &Path, prefix: &str, found: &mut BTreeMap<String, String>) {

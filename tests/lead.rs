@@ -232,6 +232,10 @@ impl Store for NoBucket {
         Answer { outcome, facts: Facts::default() }
     }
 
+    fn condition_covers_version(&self) -> bool {
+        true
+    }
+
     fn describe(&self) -> String {
         "a store without a bucket".to_owned()
     }

@@ -188,6 +188,10 @@ impl Store for Stand {
         true
     }
 
+    fn condition_covers_version(&self) -> bool {
+        true
+    }
+
     fn describe(&self) -> String {
         "the stand-in".to_owned()
     }

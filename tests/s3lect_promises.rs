@@ -84,6 +84,10 @@ impl Store for Noted {
         self.store.perform(operation).await
     }
 
+    fn condition_covers_version(&self) -> bool {
+        true
+    }
+
     fn describe(&self) -> String {
         "a store that is watched".to_owned()
     }

@@ -112,6 +112,10 @@ impl Store for Odd {
         answer
     }
 
+    fn condition_covers_version(&self) -> bool {
+        true
+    }
+
     fn describe(&self) -> String {
         "odd".to_owned()
     }

@@ -137,6 +137,10 @@ impl Store for Wire {
         answer
     }
 
+    fn condition_covers_version(&self) -> bool {
+        true
+    }
+
     fn describe(&self) -> String {
         "a store far away".to_owned()
     }

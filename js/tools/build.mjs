@@ -1,4 +1,4 @@
-// Builds the npm package's wasm and its command line into js/dist/, and the Worker's wasm into build/worker/.
+// Builds the npm package's two wasms and its command line into js/dist/, and the Worker's wasm into build/worker/.
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -11,15 +11,17 @@ import { sizeLine } from './size.mjs';
 
 const RUST = ['src', 'Cargo.toml', 'Cargo.lock', 'rust-toolchain.toml'];
 const TOOLS = ['package-lock.json', 'js/tools/build.mjs'];
-// In this order: a new wasm replaces its whole folder, and the command line in there is then missing and built again.
+const PACKAGED = ['edgelect.js', 'edgelect.d.ts', 'edgelect_bg.wasm', 'bytes.js'];
+// In this order: a new wasm replaces its whole folder, and what else is in there is then missing and built again.
 const TARGETS = {
-  npm: {
-    folder: inRoot('js/dist'), files: ['edgelect.js', 'edgelect.d.ts', 'edgelect_bg.wasm', 'bytes.js'], inputs: [...RUST, ...TOOLS],
-    make: () => buildWasm('npm'),
+  npm: { folder: inRoot('js/dist'), files: PACKAGED, inputs: [...RUST, ...TOOLS], make: () => buildWasm('npm') },
+  // The less common stores, as `edgelect/aws`.
+  aws: {
+    folder: inRoot('js/dist/aws'), files: PACKAGED, inputs: [...RUST, ...TOOLS], make: () => buildWasm('aws'), withNpm: true,
   },
   cli: {
     folder: inRoot('js/dist'), files: ['cli.js', 'demo-member.js'], inputs: ['js/cli', 'js/demo/rules.mjs', ...TOOLS],
-    make: bundleCli,
+    make: bundleCli, withNpm: true,
   },
   worker: {
     folder: inRoot('build/worker'), files: ['edgelect.js', 'edgelect_bg.wasm'], inputs: [...RUST, ...TOOLS],
@@ -36,9 +38,9 @@ const ARTIFACT = inRoot('target/wasm32-unknown-unknown/release/edgelect.wasm');
 // Just the features that rustc's default wasm32 target declares, so that -Oz cannot reach for newer ones.
 const WASM_FEATURES = ['bulk-memory', 'multivalue', 'mutable-globals', 'nontrapping-float-to-int', 'reference-types', 'sign-ext'];
 
-/** Builds what is named, `cli` with every `npm`, and does nothing for one whose inputs have not changed. */
+/** Builds what is named, the whole package with every `npm`, and does nothing for one whose inputs have not changed. */
 export async function build(wanted = ALL) {
-  const names = Object.keys(TARGETS).filter((name) => wanted.includes(name) || (name === 'cli' && wanted.includes('npm')));
+  const names = Object.keys(TARGETS).filter((name) => wanted.includes(name) || (TARGETS[name].withNpm && wanted.includes('npm')));
   if (names.every(isFresh)) return;
   await withLock(async () => {
     for (const name of names) {
@@ -110,7 +112,7 @@ async function buildWasm(name) {
     ...WASM_FEATURES.map((feature) => `--enable-${feature}`), wasm, '-o', wasm,
   ]);
   const bytes = fs.readFileSync(wasm);
-  if (name === 'npm') {
+  if (TARGETS[name].files.includes('bytes.js')) {
     fs.writeFileSync(path.join(partial, 'bytes.js'), `export default '${bytes.toString('base64')}';\n`);
   }
   fs.rmSync(folder, { recursive: true, force: true });

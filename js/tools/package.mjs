@@ -64,6 +64,8 @@ const linted = ({ tarball, users }) => [
 const imported = (place) => [
   ...place.runtimes.map((runtime) => [`imported by ${runtime.name}`, async () => led(await inRuntime(place, runtime, 'lead.mjs'))]),
   ...place.runtimes.map((runtime) => [`required by ${runtime.name}, with the classes that import gives`, async () => led(await inRuntime(place, runtime, 'lead.cjs'))]),
+  ...place.runtimes.flatMap((runtime) => ['aws.mjs', 'aws.cjs'].map((file) =>
+    [`the subpath for AWS beside it in ${runtime.name} (${file})`, async () => led(await inRuntime(place, runtime, file))])),
   ...place.runtimes.map((runtime) => [`the glue and the wasm by themselves in ${runtime.name}`, async () => led(await inRuntime(place, runtime, 'raw.mjs'))]),
   ['imported by Deno as npm:edgelect, with no permission at all', async () => {
     const lines = fs.readFileSync(path.join(place.users, 'lead.mjs'), 'utf8').replace("'edgelect'", "'npm:edgelect'");
@@ -93,14 +95,22 @@ const bundled = (place) => [
     await esbuild(place, 'lead.cjs', ['--platform=node', '--format=cjs', '--external:node:*', `--outfile=${path.join(alone, 'bundle.cjs')}`]);
     led(await runWell(HOST_NODE, ['bundle.cjs'], { cwd: alone }));
   }],
-  ['bundled for workerd', async () => {
-    const alone = emptyFolder(place, 'bundle-workerd');
+  ['bundled with the subpath for AWS for Node', async () => {
+    const alone = emptyFolder(place, 'bundle-aws');
+    await esbuild(place, 'aws.mjs', ['--platform=node', '--format=esm', `--outfile=${path.join(alone, 'bundle.mjs')}`]);
+    led(await runWell(HOST_NODE, ['bundle.mjs'], { cwd: alone }));
+  }],
+  // By itself it must not bring the subpath's.
+  ...[['lead-worker.mjs', 1], ['aws-worker.mjs', 2]].map(([file, wasms]) => [`bundled for workerd, with ${wasms} wasm (${file})`, async () => {
+    const alone = emptyFolder(place, `bundle-${file}`);
     const args = ['--conditions=workerd', '--loader:.wasm=copy', '--platform=neutral', '--format=esm', `--outdir=${alone}`];
-    await esbuild(place, 'lead-worker.mjs', args);
+    await esbuild(place, file, args);
     importsWasm(alone);
+    const found = fs.readdirSync(alone).filter((name) => name.endsWith('.wasm'));
+    if (found.length !== wasms) throw new PlainError(`the bundle has ${found.length} wasm, not ${wasms}`);
     const output = await runWell(NODE_24, [inRoot('tests/runtimes/in-workerd.mjs'), alone, '{}'], { cwd: alone });
     led(`led ${JSON.parse(output).answers[0].led}`);
-  }],
+  }]),
 ];
 
 const esbuild = ({ users }, file, args) => runWell(ESBUILD, [file, '--bundle', '--log-level=warning', ...args], { cwd: users });

@@ -39,7 +39,8 @@ async function prepare(folder, tarball, registry) {
   const deno = path.join(folder, 'deno');
   fs.mkdirSync(deno);
   copy([...SUITE, 'deno.mjs'], deno);
-  fs.writeFileSync(path.join(deno, 'deno.json'), JSON.stringify({ imports: { edgelect: `npm:edgelect@${registry.version}` } }));
+  const edgelect = `npm:edgelect@${registry.version}`;
+  fs.writeFileSync(path.join(deno, 'deno.json'), JSON.stringify({ imports: { edgelect, 'edgelect/aws': `${edgelect}/aws` } }));
   const worker = await bundleWorker(npm);
   const installed = fs.realpathSync(path.join(npm, 'node_modules/edgelect/js/default.js'));
   const denoEnv = { NPM_CONFIG_REGISTRY: registry.url, DENO_DIR: path.join(folder, 'deno-dir'), NO_COLOR: '1', DENO_NO_UPDATE_CHECK: '1' };

@@ -103,6 +103,10 @@ impl Store for Memory {
         Answer { outcome, facts }
     }
 
+    fn condition_covers_version(&self) -> bool {
+        true
+    }
+
     fn describe(&self) -> String {
         "memory".to_owned()
     }

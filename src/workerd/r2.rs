@@ -162,6 +162,10 @@ impl Store for R2Store {
         })
     }
 
+    fn condition_covers_version(&self) -> bool {
+        true
+    }
+
     fn describe(&self) -> String {
         ["R2 binding, key ", &quoted(&self.key)].concat()
     }

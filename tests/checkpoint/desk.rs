@@ -121,6 +121,10 @@ impl Store for Desk {
         Answer { outcome, facts }
     }
 
+    fn condition_covers_version(&self) -> bool {
+        true
+    }
+
     fn describe(&self) -> String {
         "a desk".to_owned()
     }

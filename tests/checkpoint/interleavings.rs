@@ -76,6 +76,10 @@ impl Store for Queue {
         Answer { outcome: Turn(self).await, facts: Facts::default() }
     }
 
+    fn condition_covers_version(&self) -> bool {
+        true
+    }
+
     fn describe(&self) -> String {
         "a queue".to_owned()
     }

@@ -119,6 +119,10 @@ impl Store for Double {
         Answer { outcome, facts: Facts::default() }
     }
 
+    fn condition_covers_version(&self) -> bool {
+        true
+    }
+
     fn describe(&self) -> String {
         format!("a store of which {:?} is true", self.manner)
     }

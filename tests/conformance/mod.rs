@@ -362,6 +362,10 @@ impl<S: Store> Store for Lossy<'_, S> {
         }
     }
 
+    fn condition_covers_version(&self) -> bool {
+        self.store.condition_covers_version()
+    }
+
     fn describe(&self) -> String {
         self.store.describe()
     }

@@ -1,8 +1,9 @@
 // Compiled by `tsc`, never run: the types say what the README shows, and refuse what would be a mistake.
 import { EdgelectError, Elector, MemoryStorage, S3Storage } from 'edgelect';
 import type {
-  Checkpoint, Config, Credentials, ElectorOptions, LostReason, ScheduledResult, SlotTerm, Status, Storage, Term,
+  Checkpoint, Config, Credentials, ElectorOptions, Locker, LostReason, ScheduledResult, SlotTerm, Status, Storage, Term,
 } from 'edgelect';
+import { DynamoDBStorage, EpochStorage, Route53Storage, S3Storage as AwsS3Storage } from 'edgelect/aws';
 
 declare const provider: () => Promise<{ accessKeyId: string; secretAccessKey: string; expiration?: Date }>;
 
@@ -11,6 +12,11 @@ const own: Storage = {
   putIfMatch: (_key, body, etag) => (etag === null && body.length > 0 ? { etag: '"2"' } : null),
 };
 const bucket = new S3Storage({ bucket: 'jobs', region: 'auto', credentials: provider });
+const locker: Locker = {
+  tryAcquire: async (shardId, ownerId, ttl, { signal }) => !signal.aborted && ttl > 0 && shardId !== ownerId,
+  renew: () => true,
+  release: async () => {},
+};
 const options: ElectorOptions = {
   storage: own,
   lockfilePath: 'leader/jobs.json',
@@ -18,6 +24,38 @@ const options: ElectorOptions = {
   onAcquireLeadership: (term) => void term.token.toFixed(),
   onLoseLeadership: async ({ term, reason }) => console.log(term, reason satisfies LostReason),
   onNewLeader: (leaderId: string | null) => console.log(leaderId),
+};
+
+export const useAws = async (): Promise<number> => {
+  const table = new DynamoDBStorage({ table: 'coordination-table', region: 'eu-central-1', credentials: provider });
+  const zone = new Route53Storage({ hostedZoneId: 'Z1', recordPrefix: 'lock', domainName: 'example.com', credentials: provider });
+  const epochs = new EpochStorage({ bucket: 'jobs', credentials: provider, format: 'kubernetes' });
+  // @ts-expect-error: no such format
+  new EpochStorage({ bucket: 'jobs', credentials: provider, format: 'yaml' });
+  new Elector({ storage: new AwsS3Storage({ bucket: 'jobs', credentials: provider, format: 'kubernetes' }), lockfilePath: 'a' });
+  // @ts-expect-error: a table has to be named
+  new DynamoDBStorage({ credentials: provider });
+  for (const storage of [table, zone, epochs]) new Elector({ storage, lockfilePath: 'shard-1' });
+  return new Elector({ storage: table, lockfilePath: 'a', onLoseLeadership: ({ term }) => void term.toFixed() })
+    .lead((term) => term.token);
+};
+
+export const useLocker = async (): Promise<void> => {
+  const elector = new Elector({
+    storage: locker,
+    lockfilePath: 'shard-1',
+    onAcquireLeadership: (term) => void term.remaining(),
+    // @ts-expect-error: there is no token
+    onLoseLeadership: ({ term }) => void term.toFixed(),
+  });
+  const token: undefined = await elector.lead((term) => term.token);
+  // @ts-expect-error: a token is no number here
+  await elector.lead((term) => term.token.toFixed());
+  // @ts-expect-error: nothing fences a state
+  await elector.lead((term) => term.checkpoint('a.json'));
+  if (elector.status().unfenced) console.log(token);
+  // @ts-expect-error: half a backend
+  new Elector({ lockfilePath: 'a', storage: { tryAcquire: () => true, renew: () => true } });
 };
 
 export const use = async (): Promise<string> => {

@@ -1,5 +1,6 @@
 // What must be the same in every runtime, over a real store. No runtime's own names: `edgelect` is the installed package.
 import { EdgelectError, Elector, MemoryStorage, S3Storage } from 'edgelect';
+import { DynamoDBStorage, EpochStorage } from 'edgelect/aws';
 import { caught, equal, header, ok, openLane, pause, until } from './harness.mjs';
 
 const FAST = { leaderTimeout: 3000, frequentInterval: 600, storeSkew: 500, follow: 'tight' };
@@ -425,6 +426,30 @@ const fetching = {
       await until(() => elector.status().requests.write >= writes + 3);
       ok(!term.signal.aborted && elector.isLeader(), elector.status().error ?? 'lost');
     });
+  },
+
+  async 'the subpath for AWS signs and judges in a wasm of its own, beside the package\'s'(context) {
+    const body = JSON.stringify({ __type: 'com.amazonaws.dynamodb.v20120810#ResourceNotFoundException', message: 'no table' });
+    const lane = await openLane(context, { rules: [{ status: 400, headers: { 'content-type': 'application/x-amz-json-1.0' }, body }] });
+    const storage = new DynamoDBStorage({ endpoint: lane.endpoint, table: 'nowhere', region: 'eu-central-1', credentials: context.credentials });
+    const error = await caught(() => new Elector({ storage, ...FAST, lockfilePath: 'shard-1' }).init());
+    ok(error instanceof EdgelectError && error.code === 'EDGELECT_STORE', String(error));
+    ok(error.message.includes('ResourceNotFoundException'), error.message);
+    const [sent] = await lane.seen();
+    equal([sent.method, sent.url, header(sent, 'x-amz-target')], ['POST', '/', 'DynamoDB_20120810.GetItem']);
+    ok(/\/eu-central-1\/dynamodb\/aws4_request/.test(header(sent, 'authorization')));
+    const ours = overMemory();
+    await ours.init();
+    ok((await ours.lead((term) => term.token)) > 0);
+  },
+
+  async 'epochs in a bucket: led by the subpath\'s wasm, with growing tokens'({ endpoint, bucket, credentials }) {
+    const storage = new EpochStorage({ endpoint, bucket, region: 'us-east-1', credentials });
+    const lockfilePath = freshKey('epochs');
+    const [a, b] = ['a', 'b'].map((serverId) => new Elector({ storage, ...FAST, lockfilePath, serverId }));
+    await a.init();
+    const first = await a.lead((term) => term.token);
+    ok((await b.lead((term) => term.token)) > first);
   },
 
   async 'a region that the store names is taken'(context) {

@@ -157,6 +157,10 @@ impl Store for Bucket {
         self.over_the_network(operation).await.0
     }
 
+    fn condition_covers_version(&self) -> bool {
+        true
+    }
+
     fn describe(&self) -> String {
         "a bucket far away".to_owned()
     }

@@ -89,6 +89,10 @@ impl Store for Hanging {
         self.memory.perform(operation).await
     }
 
+    fn condition_covers_version(&self) -> bool {
+        true
+    }
+
     fn describe(&self) -> String {
         "a store that can hang".to_owned()
     }

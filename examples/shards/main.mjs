@@ -1,0 +1,84 @@
+// Work that is split into shards, each led by one process at a time.
+import os from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { Elector } from 'edgelect';
+
+const HELP = `node examples/shards/main.mjs [options]
+
+Start it as often as you like, on one machine or on many. Every process competes for every shard, and each shard is led by one
+of them at a time. Nothing shares the shards out evenly: who comes first leads those that are free. End one: what it led goes
+to the others.
+
+  --shards N     how many shards there are (default 8); the same number everywhere
+  --prefix NAME  what the shards' lockfilePaths begin with (default shards)
+  --table NAME   keep the leases in this DynamoDB table instead of a bucket (EDGELECT_REGION, EDGELECT_ENDPOINT)
+  --init         start the groups: once, before the first process ever runs, in no start script
+  --help         this text
+
+The bucket comes from variables (docs/options.md), as do the credentials and the timing:
+  EDGELECT_BUCKET=jobs EDGELECT_REGION=eu-central-1 EDGELECT_ACCESS_KEY_ID=… EDGELECT_SECRET_ACCESS_KEY=… \\
+    node examples/shards/main.mjs --shards 8`;
+
+const NAME = `${os.hostname()}-${process.pid}`;
+
+const say = (event, more) => console.log(JSON.stringify({ event, by: NAME, ...more }));
+
+const wholeNumber = (name, text) => {
+  const number = Number(text);
+  if (Number.isSafeInteger(number) && number > 0 && number <= 1_000) return number;
+  throw new Error(`--${name} = ${JSON.stringify(text)}: must be a whole number from 1 to 1000`);
+};
+
+const read = () => {
+  const { values } = parseArgs({
+    options: {
+      shards: { type: 'string', default: '8' },
+      prefix: { type: 'string', default: 'shards' },
+      table: { type: 'string' },
+      init: { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+    },
+  });
+  return { ...values, shards: wholeNumber('shards', values.shards) };
+};
+
+/** One storage for all shards: a table, or what the variables name. */
+const storageOf = async (table) => {
+  if (table === undefined) return undefined;
+  // Only here, because it brings a wasm of its own.
+  const { DynamoDBStorage } = await import('edgelect/aws');
+  const { EDGELECT_ENDPOINT: endpoint, EDGELECT_REGION: region, EDGELECT_ACCESS_KEY_ID: accessKeyId, EDGELECT_SECRET_ACCESS_KEY: secretAccessKey } = process.env;
+  return new DynamoDBStorage({ table, endpoint, region, credentials: { accessKeyId, secretAccessKey } });
+};
+
+/** The work of one shard, in each of its terms. `term.signal` fires when it has to stop; `term.token` is for whatever it changes. */
+const workOn = (shard) => async (term) => {
+  say('leads', { shard, token: term.token });
+  await sleep(2 ** 31 - 1, undefined, { signal: term.signal }).catch(() => {});
+  say('lost', { shard, token: term.token });
+  throw term.signal.reason;
+};
+
+const main = async () => {
+  const { shards: count, prefix, table, init, help } = read();
+  if (help) return console.log(HELP);
+  const storage = await storageOf(table);
+  const shards = Array.from({ length: count }, (_one, index) => `${prefix}/${index}`);
+  if (init) {
+    await Promise.all(shards.map((lockfilePath) => new Elector({ storage, lockfilePath }).init()));
+    return say('initialised', { shards: count });
+  }
+  const ending = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => ending.abort());
+  const { signal } = ending;
+  const serve = (shard) => new Elector({ storage, lockfilePath: shard, serverId: NAME }).lead(workOn(shard), { signal });
+  const ends = await Promise.allSettled(shards.map(serve));
+  const failed = ends.find(({ status }) => status === 'rejected');
+  if (failed && !signal.aborted) throw failed.reason;
+};
+
+main().catch((error) => {
+  console.error(`${error.message}\nSee --help.`);
+  process.exitCode = 1;
+});

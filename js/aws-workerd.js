@@ -1,0 +1,7 @@
+// Workers compile no bytes at run time, so the module is imported.
+import module from './dist/aws/edgelect_bg.wasm';
+import { initSync } from './dist/aws/edgelect.js';
+
+initSync({ module });
+
+export * from './aws-storage.js';

@@ -1,0 +1,2 @@
+// For `require`, as default.cjs.
+module.exports = require('./aws.js');

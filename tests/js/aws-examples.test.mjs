@@ -1,0 +1,105 @@
+// examples/route53 and examples/shards, over an AWS on loopback.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { after, before, test } from 'node:test';
+import { endProcess, spawnKept } from '../../js/tools/cleanup.mjs';
+import { inRoot } from '../../js/tools/paths.mjs';
+import { lineReader } from '../../js/tools/run.mjs';
+import { startAws } from './ministack.mjs';
+import { until } from './until.mjs';
+
+const DOMAIN = 'coordination.example.com';
+const TABLE = 'coordination-table';
+const LONG_MS = 40_000;
+const [ROUTE53, SHARDS] = ['route53', 'shards'].map((name) => inRoot('examples', name, 'main.mjs'));
+
+let aws;
+let zone;
+const closing = [];
+before(async () => {
+  aws = await startAws();
+  zone = await aws.createZone(DOMAIN);
+  await aws.createTable(TABLE);
+});
+after(async () => {
+  for (const close of closing.reverse()) await close();
+  await aws?.stop();
+});
+
+const environment = () => ({
+  PATH: process.env.PATH,
+  AWS_ACCESS_KEY_ID: aws.credentials.accessKeyId,
+  AWS_SECRET_ACCESS_KEY: aws.credentials.secretAccessKey,
+  EDGELECT_ENDPOINT: aws.endpoint,
+  EDGELECT_ACCESS_KEY_ID: aws.credentials.accessKeyId,
+  EDGELECT_SECRET_ACCESS_KEY: aws.credentials.secretAccessKey,
+});
+
+const run = (main, args) => {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...args], { env: environment(), encoding: 'utf8', timeout: LONG_MS });
+  return { status, stdout, stderr };
+};
+
+const start = (main, args) => {
+  const child = spawnKept(process.execPath, [main, ...args], { env: environment(), stdio: ['ignore', 'pipe', 'inherit'] });
+  const heard = [];
+  child.stdout.on('data', lineReader((line) => heard.push(JSON.parse(line))));
+  closing.push(() => endProcess(child));
+  const ended = new Promise((resolve) => child.once('close', (code) => resolve(code)));
+  return { child, heard, ended, all: (event) => heard.filter((one) => one.event === event) };
+};
+
+const inZone = (...more) => ['--zone', zone, '--domain', DOMAIN, '--endpoint', aws.endpoint, '--lease', '6000', '--renew', '1000', ...more];
+
+test('both say what they do, and what is wrong with an option', () => {
+  for (const [main, wrong] of [[ROUTE53, ['--zone', 'Z1']], [SHARDS, ['--shards', 'many']]]) {
+    const help = run(main, ['--help']);
+    assert.deepEqual([help.status, help.stderr], [0, '']);
+    assert.match(help.stdout, /^node examples\/(route53|shards)\/main\.mjs/);
+    const { status, stderr } = run(main, wrong);
+    assert.equal(status, 1);
+    assert.match(stderr, /--domain is not given|--shards = "many": must be a whole number/);
+  }
+});
+
+test('Route 53: the check of the set-up writes, leads and gives back, or names what is missing', () => {
+  const fine = run(ROUTE53, inZone('--check'));
+  assert.equal(fine.status, 0, fine.stderr);
+  assert.deepEqual(fine.stdout.trim().split('\n').map((line) => JSON.parse(line).event), ['written', 'led', 'fine']);
+  const missing = run(ROUTE53, [...inZone('--check'), '--zone', 'Z0NOWHERE']);
+  assert.equal(missing.status, 1);
+  assert.match(missing.stderr, /NoSuchHostedZone/);
+  assert.match(run(ROUTE53, inZone('--check', '--owner', 'worker 1')).stderr, /serverId.*no space/);
+});
+
+test('Route 53: one of two leads, the record names it, and after Ctrl-C the other one does', async () => {
+  assert.equal(run(ROUTE53, inZone('--init')).status, 0);
+  const [a, b] = ['a', 'b'].map((owner) => start(ROUTE53, inZone('--owner', owner)));
+  const first = await until(() => [a, b].find((one) => one.all('leader').length > 0), LONG_MS);
+  const second = first === a ? b : a;
+  const { owner, token } = first.all('leader')[0];
+  assert.match((await aws.txt(zone, `lock.example.${DOMAIN}`)).join(), new RegExp(`"${owner} \\d+"`));
+  first.child.kill('SIGINT');
+  assert.equal(await first.ended, 0);
+  assert.deepEqual(first.all('follower').map(({ reason }) => reason), ['stopped']);
+  assert.equal(first.heard.at(-1).event, 'ended');
+  const [after] = await until(() => second.all('leader').length > 0 && second.all('leader'), LONG_MS);
+  assert.ok(after.token > token);
+  second.child.kill('SIGTERM');
+  assert.equal(await second.ended, 0);
+});
+
+test('shards: every shard is led by one process, and what the first one led goes to the second', async () => {
+  const args = ['--table', TABLE, '--shards', '6'];
+  assert.equal(run(SHARDS, [...args, '--init']).status, 0);
+  const first = start(SHARDS, args);
+  await until(() => first.all('leads').length === 6, LONG_MS);
+  const second = start(SHARDS, args);
+  first.child.kill('SIGTERM');
+  assert.equal(await first.ended, 0);
+  assert.equal(first.all('lost').length, 6);
+  await until(() => second.all('leads').length === 6, LONG_MS);
+  for (const { shard, token } of second.all('leads')) assert.ok(token > first.all('leads').find((one) => one.shard === shard).token);
+  second.child.kill('SIGTERM');
+  assert.equal(await second.ended, 0);
+});

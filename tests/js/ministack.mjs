@@ -1,0 +1,60 @@
+// What the tests see of AWS's services, signed by another implementation than ours.
+import { AwsClient } from 'aws4fetch';
+import { startMinistack } from '../../js/tools/ministack.mjs';
+
+/** Starts an AWS of the test's own: `{ endpoint, credentials, dynamodb, stop, … }`. */
+export const startAws = async () => {
+  const { endpoint, accessKeyId, secretAccessKey, stop } = await startMinistack();
+  const credentials = { accessKeyId, secretAccessKey };
+  const region = 'us-east-1';
+  const signed = async (service, path, init) => {
+    const client = new AwsClient({ ...credentials, service, region, retries: 0 });
+    const response = await client.fetch(`${endpoint}${path}`, init);
+    const text = await response.text();
+    if (!response.ok) throw new Error(`${service} ${init?.method ?? 'GET'} ${path}: ${response.status} ${text}`);
+    return text;
+  };
+  const dynamodb = async (operation, body) =>
+    JSON.parse(await signed('dynamodb', '/', {
+      method: 'POST',
+      headers: { 'x-amz-target': `DynamoDB_20120810.${operation}`, 'content-type': 'application/x-amz-json-1.0' },
+      body: JSON.stringify(body),
+    }));
+
+  return {
+    endpoint, credentials, region, stop, dynamodb,
+
+    /** A table as shardcoordinator's document makes it. */
+    createTable: (TableName) =>
+      dynamodb('CreateTable', {
+        TableName,
+        AttributeDefinitions: ['pk', 'sk'].map((AttributeName) => ({ AttributeName, AttributeType: 'S' })),
+        KeySchema: [{ AttributeName: 'pk', KeyType: 'HASH' }, { AttributeName: 'sk', KeyType: 'RANGE' }],
+        BillingMode: 'PAY_PER_REQUEST',
+      }),
+
+    getItem: async (TableName, shardId) => {
+      const Key = { pk: { S: `SHARD#${shardId}` }, sk: { S: 'LOCK' } };
+      return (await dynamodb('GetItem', { TableName, Key, ConsistentRead: true })).Item;
+    },
+
+    /** A hosted zone; gives its id. */
+    createZone: async (name) => {
+      const body = `<?xml version="1.0" encoding="UTF-8"?><CreateHostedZoneRequest xmlns="https://route53.amazonaws.com/doc/2013-04-01/">`
+        + `<Name>${name}</Name><CallerReference>${crypto.randomUUID()}</CallerReference></CreateHostedZoneRequest>`;
+      const text = await signed('route53', '/2013-04-01/hostedzone', { method: 'POST', body });
+      return /<Id>\/hostedzone\/([^<]+)<\/Id>/.exec(text)[1];
+    },
+
+    /** The values of a TXT record, as the API names them; nothing without one. */
+    txt: async (zone, name) => {
+      const text = await signed('route53', `/2013-04-01/hostedzone/${zone}/rrset`);
+      const records = text.split('<ResourceRecordSet>').slice(1).filter((record) => record.includes(`<Name>${name}.</Name>`) && record.includes('<Type>TXT</Type>'));
+      return records.flatMap((record) => [...record.matchAll(/<Value>([^<]*)<\/Value>/g)].map(([, value]) => value.replaceAll('&quot;', '"')));
+    },
+
+    object: (bucket, key) => signed('s3', `/${bucket}/${key}`),
+    createBucket: (name) => signed('s3', `/${name}`, { method: 'PUT' }),
+    keys: async (bucket) => [...(await signed('s3', `/${bucket}?list-type=2`)).matchAll(/<Key>([^<]*)<\/Key>/g)].map(([, key]) => key),
+  };
+};
