@@ -63,6 +63,8 @@ export class Doctor {
   #closed = new Promise((resolve) => {
     this.#close = resolve;
   });
+  /** Whether it was closed: nothing more is asked then, whatever has been answered meanwhile. */
+  #over = false;
 
   constructor(place, { races, limitMs = Infinity, timeoutMs = REQUEST_MS, onStep = () => {} }) {
     const settings = JSON.parse(place.settings);
@@ -86,22 +88,27 @@ export class Doctor {
     const told = least > -Infinity && least <= most;
     return {
       store: this.#store,
-      finding: findingOf(this.#steps),
+      finding: findingOf(this.#steps, this.#plan),
       steps: this.#steps,
       clockOffset: told ? Math.round((least + most) / 2) : null,
       clockError: told ? Math.ceil((most - least) / 2) : null,
     };
   }
 
+  get #plan() {
+    return this.#epochs ? STEPS.slice(1) : STEPS;
+  }
+
   /** Ends at once; what is under way leaves its object behind. */
   close() {
+    this.#over = true;
     this.#close();
     clearTimeout(this.#pause);
     for (const engine of this.#engines) engine.close();
   }
 
   async #run() {
-    for (const step of this.#epochs ? STEPS.slice(1) : STEPS) {
+    for (const step of this.#plan) {
       const { finding, why = null, heard } = await this.#take(step);
       this.#note(step.step, finding, why);
       // Nothing comes of a write that has not landed, and nothing of a store that says nothing.
@@ -124,7 +131,7 @@ export class Doctor {
     // Where the store asks for patience, that of the first try: its write may have landed.
     let before = this.#sequence;
     for (;;) {
-      if (performance.now() >= this.#untilMs) return { ...unclear('there was no time left for it'), heard: false };
+      if (this.#leftMs <= 0) return { ...unclear('there was no time left for it'), heard: false };
       const sent = [performance.now(), Date.now()];
       const written = await this.#askAll(Array.from({ length: racers }, () => this.#write(over)));
       const [read] = await this.#askAll([{}]);
@@ -135,7 +142,7 @@ export class Doctor {
       if (judged.finding === 'holds' && left > 1) {
         left -= 1;
         before = this.#sequence;
-      } else if (judged.finding === 'unclear' && patient && answers.some(({ outcome }) => outcome === 'busy')) {
+      } else if (judged.finding === 'unclear' && patient && this.#leftMs > PATIENCE_MS && answers.some(({ outcome }) => outcome === 'busy')) {
         patient = false;
         await new Promise((resolve) => {
           this.#pause = setTimeout(resolve, PATIENCE_MS);
@@ -146,6 +153,10 @@ export class Doctor {
         return { ...judged, heard: seen && !answers.some(({ outcome }) => outcome === 'busy' || outcome === 'unknown') };
       }
     }
+  }
+
+  get #leftMs() {
+    return this.#untilMs - performance.now();
   }
 
   #write(over) {
@@ -172,7 +183,10 @@ export class Doctor {
   }
 
   #ask(order) {
+    // What was under way when its time was up gets as long as one request; together they would be longer than a start may wait.
+    const timeoutMs = Math.max(1, Math.min(this.#timeoutMs, this.#leftMs + this.#timeoutMs));
     return new Promise((resolve, reject) => {
+      if (this.#over) return;
       let answer = {};
       const onEvent = ({ type, error, ...rest }) => {
         if (type === 'answered') answer = rest;
@@ -184,7 +198,7 @@ export class Doctor {
       };
       const engine = new Engine({ ...this.#place, onEvent });
       this.#engines.add(engine);
-      engine.ask({ ...order, timeoutMs: this.#timeoutMs });
+      engine.ask({ ...order, timeoutMs });
     });
   }
 
@@ -233,10 +247,10 @@ export class Doctor {
 }
 
 /** Clocks that can't be told cost time, because ages are watched then, and no safety. */
-const findingOf = (steps) => {
+const findingOf = (steps, plan) => {
   if (steps.some(({ finding }) => finding === 'violated')) return 'violated';
   const done = steps.filter(({ step, finding }) => step !== CLOCKS && finding === 'holds').length;
-  return done === STEPS.length ? 'holds' : 'unclear';
+  return done === plan.length ? 'holds' : 'unclear';
 };
 
 const violated = (what) =>

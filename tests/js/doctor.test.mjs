@@ -254,7 +254,24 @@ test('edgelect doctor says what to do about a wrong bucket, a wrong secret and m
   assert.match(nothing.stderr, /^edgelect: EDGELECT_BUCKET.*\nSet it by a flag or a variable/m);
   assert.doesNotMatch(nothing.stderr, /^ +at /m);
   const races = await command(['--races', 'many'], {});
-  assert.deepEqual([races.code, /1 to 1000/.test(races.stderr)], [1, true], races.stderr);
+  assert.deepEqual([races.code, /1 to 1000/.test(races.stderr)], [2, true], races.stderr);
+  for (const args of [['--bukcet', 'jobs'], ['jobs']]) assert.equal((await command(args, {})).code, 2, 'not a finding');
+  const long = ['--endpoint', bucketOptions.endpoint, '--bucket', 'jobs', '--lockfile-path', 'a'.repeat(1_000)];
+  const unfit = await command(long, secrets(LOCAL.credentials));
+  assert.deepEqual([unfit.code, /^edgelect: lockfilePath/.test(unfit.stderr)], [2, true], unfit.stderr);
   const help = await command(['--help'], {});
   for (const part of [/Exit code: 0/, /Secrets come by\nvariables only/, /--races <n>/, /npx edgelect doctor --bucket/]) assert.match(help.stdout, part);
+});
+
+test('edgelect doctor whose reader goes away never says that a store holds', { skip: !fs.existsSync('/bin/sh') && 'no shell' }, async () => {
+  const liar = await kept(startLiar('racy', { windowMs: 20 }));
+  const env = { ...process.env, EDGELECT_ENDPOINT: liar.endpoint, EDGELECT_BUCKET: 'jobs', ...secrets(LOCAL.credentials) };
+  for (const [args, codes] of [['', [1, 3]], ['--json', [1]]]) {
+    const script = `{ "${process.execPath}" "${inRoot('js/dist/cli.js')}" doctor ${args}; echo "exit $?" >&2; } | true`;
+    const told = await new Promise((resolve) => {
+      execFile('/bin/sh', ['-c', script], { env, timeout: 60_000 }, (_error, _stdout, stderr) => resolve(stderr));
+    });
+    const code = Number(/exit (\d+)/.exec(told)?.[1]);
+    assert.ok(codes.includes(code), `${args}: ${told}`);
+  }
 });
