@@ -581,6 +581,9 @@ export class Elector {
     if (engine !== this.#engine) return;
     if (this.#term) this.#onLost(numberOf(this.#term), error ? 'trap' : 'stopped');
     if (error) this.#failure = error;
+    // A trap says nothing to a probe that waits.
+    this.#doctor?.close();
+    this.#doctor = null;
     this.#engine = null;
     this.#stopping = false;
     this.#finish();

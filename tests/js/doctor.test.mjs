@@ -6,6 +6,7 @@ import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { AwsClient } from 'aws4fetch';
 import { Elector, MemoryStorage, S3Storage } from 'edgelect';
+import { ownWasm } from '../../js/engine.js';
 import { startMinistack } from '../../js/tools/ministack.mjs';
 import { MINISTACK, NODE_24, inRoot } from '../../js/tools/paths.mjs';
 import { bucketOptions, credentials, freshKey, getObject } from './bucket.mjs';
@@ -13,6 +14,7 @@ import { startDropping } from './dropping.mjs';
 import { startFolder } from './folder.mjs';
 import { startLiar } from './liar.mjs';
 import { startProxy } from './proxy.mjs';
+import { until } from './until.mjs';
 
 const STEPS = ['update of an absent object', 'create', 'create again', 'update', 'update with a stale version', 'race', 'clocks'];
 /** Requests of a probe with one race: ten for the steps before it, six for the race, one to clean up. */
@@ -181,6 +183,19 @@ test('c26 a store that says nothing delays a start by two requests, and a stop e
   await elector.stop();
   assert.ok(performance.now() - stopMs < requestTimeout, 'the answer of the probe was not waited for');
   assert.equal(elector.status().role, 'stopped');
+});
+
+test('c26 a probe that waits does not go on for an elector that a trap has ended', async () => {
+  const store = await kept(startLiar('unwell'));
+  const elector = over({ endpoint: store.endpoint });
+  await elector.start();
+  await until(() => store.seen.length === 2);
+  // Its pause begins when the second answer is in.
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  assert.throws(() => ownWasm.call(() => { throw new Error('as a trap does'); }), { code: 'EDGELECT_TRAP' });
+  await until(() => elector.status().role === 'stopped');
+  await new Promise((resolve) => setTimeout(resolve, 2_000));
+  assert.equal(store.seen.length, 2);
 });
 
 test('a start asks 17 times before it claims; a slot, `sustain` and a storage of one\'s own ask nothing', async () => {
