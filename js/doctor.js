@@ -39,8 +39,7 @@ export const violationOf = ({ store, steps }) => {
 /** One probe; `place` says where the group's objects are. */
 export class Doctor {
   #place;
-  /** Whether a condition says only that nobody has succeeded the record: then nobody has succeeded what does not exist. */
-  #epochs;
+  #plan;
   #races;
   #untilMs;
   #timeoutMs;
@@ -71,7 +70,9 @@ export class Doctor {
     const key = `${settings.lockfilePath}.probe-${randomHex()}`;
     this.#place = { ...place, settings: JSON.stringify({ ...settings, lockfilePath: key }) };
     const { json } = place.bucket ?? {};
-    this.#epochs = json !== undefined && JSON.parse(json).kind === 'epochs';
+    // Where a condition says only that nobody has succeeded the record, nobody has succeeded what does not exist.
+    const epochs = json !== undefined && JSON.parse(json).kind === 'epochs';
+    this.#plan = epochs ? STEPS.slice(1) : STEPS;
     this.#races = races;
     this.#timeoutMs = timeoutMs;
     this.#untilMs = performance.now() + limitMs;
@@ -86,7 +87,7 @@ export class Doctor {
     const told = least > -Infinity && least <= most;
     return {
       store: this.#store,
-      finding: findingOf(this.#steps),
+      finding: findingOf(this.#steps, this.#plan),
       steps: this.#steps,
       clockOffset: told ? Math.round((least + most) / 2) : null,
       clockError: told ? Math.ceil((most - least) / 2) : null,
@@ -101,7 +102,7 @@ export class Doctor {
   }
 
   async #run() {
-    for (const step of this.#epochs ? STEPS.slice(1) : STEPS) {
+    for (const step of this.#plan) {
       const { finding, why = null, heard } = await this.#take(step);
       this.#note(step.step, finding, why);
       // Nothing comes of a write that has not landed, and nothing of a store that says nothing.
@@ -233,10 +234,10 @@ export class Doctor {
 }
 
 /** Clocks that can't be told cost time, because ages are watched then, and no safety. */
-const findingOf = (steps) => {
+const findingOf = (steps, all) => {
   if (steps.some(({ finding }) => finding === 'violated')) return 'violated';
   const done = steps.filter(({ step, finding }) => step !== CLOCKS && finding === 'holds').length;
-  return done === STEPS.length ? 'holds' : 'unclear';
+  return done === all.length ? 'holds' : 'unclear';
 };
 
 const violated = (what) =>
