@@ -153,7 +153,9 @@ function wasm() {
 async function nodeTests(node, folder) {
   const files = testsIn(folder);
   await build(folder === 'tests/worker' ? ['npm', 'worker'] : ['npm']);
-  await withStore((env) => recordNode(command, node, files, env));
+  // The Worker's tests mostly wait for workerd's clock.
+  const flags = folder === 'tests/worker' ? ['--test-concurrency=2'] : [];
+  await withStore((env) => recordNode(command, node, files, env, flags));
 }
 
 function testsIn(folder) {
