@@ -39,8 +39,7 @@ export const violationOf = ({ store, steps }) => {
 /** One probe; `place` says where the group's objects are. */
 export class Doctor {
   #place;
-  /** Whether a condition says only that nobody has succeeded the record: then nobody has succeeded what does not exist. */
-  #epochs;
+  #plan;
   #races;
   #untilMs;
   #timeoutMs;
@@ -73,7 +72,9 @@ export class Doctor {
     const key = `${settings.lockfilePath}.probe-${randomHex()}`;
     this.#place = { ...place, settings: JSON.stringify({ ...settings, lockfilePath: key }) };
     const { json } = place.bucket ?? {};
-    this.#epochs = json !== undefined && JSON.parse(json).kind === 'epochs';
+    // Where a condition says only that nobody has succeeded the record, nobody has succeeded what does not exist.
+    const epochs = json !== undefined && JSON.parse(json).kind === 'epochs';
+    this.#plan = epochs ? STEPS.slice(1) : STEPS;
     this.#races = races;
     this.#timeoutMs = timeoutMs;
     this.#untilMs = performance.now() + limitMs;
@@ -93,10 +94,6 @@ export class Doctor {
       clockOffset: told ? Math.round((least + most) / 2) : null,
       clockError: told ? Math.ceil((most - least) / 2) : null,
     };
-  }
-
-  get #plan() {
-    return this.#epochs ? STEPS.slice(1) : STEPS;
   }
 
   /** Ends at once; what is under way leaves its object behind. */
@@ -247,10 +244,10 @@ export class Doctor {
 }
 
 /** Clocks that can't be told cost time, because ages are watched then, and no safety. */
-const findingOf = (steps, plan) => {
+const findingOf = (steps, all) => {
   if (steps.some(({ finding }) => finding === 'violated')) return 'violated';
   const done = steps.filter(({ step, finding }) => step !== CLOCKS && finding === 'holds').length;
-  return done === plan.length ? 'holds' : 'unclear';
+  return done === all.length ? 'holds' : 'unclear';
 };
 
 const violated = (what) =>

@@ -218,8 +218,13 @@ impl Schedule {
             if planted!(SlotlessIsFree) {
                 return self.after(0, slot_ms);
             }
+            let ahead_ms = lease.and_then(|lease| lease.slot).unwrap_or(u64::MAX);
             return match times.changed_ms {
                 Some(_) => self.after(times.claimed_through_ms(), slot_ms),
+                // What a creation or `init` covers reaches this far ahead, by a clock that may be `storeSkew` ahead itself.
+                None if ahead_ms <= times.ceiling_ms.saturating_add(3 * times.skew_ms + 3_000) => {
+                    self.after(ahead_ms, slot_ms)
+                }
                 None => Verdict::Undated,
             };
         };

@@ -20,9 +20,13 @@ use std::time::Duration;
 use conformance::Traits;
 use edgelect::lease::Format;
 use edgelect::request::{Request, Response};
+use edgelect::sigv4::{self, Coverage};
 use edgelect::store::memory::Memory;
 use edgelect::store::{Answer, Condition, Fault, Operation, Outcome, Store};
-use edgelect::{Credentials, Host, S3Config, S3Store, sigv4};
+use edgelect::{
+    Credentials, DynamoDbConfig, DynamoDbStore, EpochStore, Host, Route53Config, Route53Store,
+    S3Config, S3Store,
+};
 use histories::Plan;
 use host::Native;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -110,15 +114,19 @@ impl Bucket {
     }
 
     fn at(&self, key: &str) -> S3Store<Native> {
-        let config = S3Config {
+        S3Store::new(self.config(key), self.credentials.clone(), native())
+            .expect("a usable configuration")
+    }
+
+    fn config(&self, key: &str) -> S3Config {
+        S3Config {
             endpoint: Some(self.endpoint.clone()),
             bucket: self.bucket.clone(),
             region: Some(self.region.to_owned()),
             path_style: Some(true),
             key: key.to_owned(),
             format: self.format,
-        };
-        S3Store::new(config, self.credentials.clone(), native()).expect("a usable configuration")
+        }
     }
 
     /// What no store does: a request without any condition.
@@ -153,7 +161,8 @@ async fn c08_seaweedfs_conforms() {
 #[tokio::test]
 async fn seaweedfs_conforms_with_records_for_kubernetes_members() {
     let bucket = Bucket { format: Format::Kubernetes, ..Bucket::seaweed() };
-    bucket.conforms(Traits::S3, 250).await;
+    // Other bodies are foreign-looking there, whatever else is wrong with them.
+    bucket.conforms(Traits { keeps_any_body: false, ..Traits::S3 }, 250).await;
 }
 
 /// A missing key is 404 to `If-Match` there, as at AWS.
@@ -230,6 +239,104 @@ async fn memory_conforms() {
     };
     let delete = async |key: String| at(&key).overwrite(None);
     conforms(Traits::S3, 1_000, at, Some(delete)).await;
+}
+
+/// What keeps leases and nothing else. A deletion there is told by `dynamodb_live` and `route53_live`.
+const LEASES: Traits = Traits { dates_records: false, keeps_any_body: false, ..Traits::S3 };
+
+fn aws_credentials() -> Credentials {
+    Credentials {
+        access_key_id: variable("AWS_ACCESS_KEY_ID"),
+        secret_access_key: variable("AWS_SECRET_ACCESS_KEY"),
+        session_token: None,
+    }
+}
+
+/// One call of a service's own, signed.
+async fn call(service: &str, request: Request) -> String {
+    let (host, mut request) = (native(), request);
+    let coverage = Coverage { content_sha256: false, covers: |name| name.starts_with("x-amz-") };
+    let (now_ms, keys) = (host.now().wall_ms, &mut sigv4::KeyCache::default());
+    let credentials = aws_credentials();
+    sigv4::sign_covering(&mut request, &credentials, "us-east-1", service, now_ms, keys, &coverage)
+        .expect("the credentials can be sent");
+    let answer = host.fetch(request, 100_000).await.expect("an answer");
+    assert!(matches!(answer.status, 200 | 201), "{service}: {answer:?}");
+    String::from_utf8(answer.body.bytes).expect("the answer is text")
+}
+
+#[tokio::test]
+async fn dynamodb_conforms() {
+    let table = format!("conformance-{}", &random()[..8]);
+    let attribute = |name: &str| format!(r#"{{"AttributeName":"{name}","AttributeType":"S"}}"#);
+    let key =
+        |name: &str, kind: &str| format!(r#"{{"AttributeName":"{name}","KeyType":"{kind}"}}"#);
+    let mut request = Request::new("POST", format!("{}/", variable("AWS_ENDPOINT")));
+    request.set("content-type", "application/x-amz-json-1.0".to_owned());
+    request.set("x-amz-target", "DynamoDB_20120810.CreateTable".to_owned());
+    request.body = format!(
+        r#"{{"TableName":"{table}","BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[{},{}],"KeySchema":[{},{}]}}"#,
+        attribute("pk"),
+        attribute("sk"),
+        key("pk", "HASH"),
+        key("sk", "RANGE")
+    )
+    .into_bytes();
+    call("dynamodb", request).await;
+    let at = |shard: &str| {
+        let config = DynamoDbConfig {
+            endpoint: Some(variable("AWS_ENDPOINT")),
+            region: None,
+            table: table.clone(),
+            shard_id: shard.to_owned(),
+            lease_ms: 3_000,
+        };
+        DynamoDbStore::new(config, aws_credentials(), native()).expect("a usable configuration")
+    };
+    conforms(LEASES, 250, at, NO_DELETION).await;
+}
+
+#[tokio::test]
+async fn the_tokens_of_route_53_grow() {
+    let url = format!("{}/2013-04-01/hostedzone", variable("AWS_ENDPOINT"));
+    let mut request = Request::new("POST", url);
+    request.body = format!(
+        "<CreateHostedZoneRequest xmlns=\"https://route53.amazonaws.com/doc/2013-04-01/\">\
+         <Name>conformance.example.com</Name><CallerReference>{}</CallerReference></CreateHostedZoneRequest>",
+        random()
+    )
+    .into_bytes();
+    let answer = call("route53", request).await;
+    let (_, rest) = answer.split_once("<Id>/hostedzone/").expect("it names the zone");
+    let zone = rest.split('<').next().expect("there is always a first");
+    let at = |key: &str| {
+        let config = Route53Config {
+            endpoint: Some(variable("AWS_ENDPOINT")),
+            hosted_zone_id: zone.to_owned(),
+            record_prefix: "lock".to_owned(),
+            domain_name: "conformance.example.com".to_owned(),
+            // A label, not a path.
+            shard_id: key.replace(['/', '.'], "-"),
+            lease_ms: 3_000,
+        };
+        Route53Store::new(config, aws_credentials(), native()).expect("a usable configuration")
+    };
+    // The list writes records of one session in no order; this store takes them for answers that are late.
+    let tokens = life::tokens_grow(&at("life"), &native(), None::<Ready<()>>).await;
+    println!("{}: tokens {tokens:?}", at("life").describe());
+}
+
+/// The list is about conditions that cover the version; epochs have none, and `tests/epochs.rs` says what holds instead.
+#[tokio::test]
+async fn the_tokens_of_epochs_grow_on_seaweedfs() {
+    let bucket = Bucket::seaweed();
+    for format in [Format::Native, Format::Kubernetes] {
+        let config = S3Config { format, ..bucket.config(&format!("conformance/{}", random())) };
+        let store = EpochStore::new(config, bucket.credentials.clone(), native());
+        let store = store.expect("a usable configuration");
+        let tokens = life::tokens_grow(&store, &native(), None::<Ready<()>>).await;
+        println!("{}: tokens {tokens:?}", store.describe());
+    }
 }
 
 // The next store comes here: a test of these five lines, with traits of its own and what deletes a record.

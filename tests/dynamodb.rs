@@ -306,7 +306,10 @@ fn ttl_is_a_second_after_the_lease_a_tombstones_is_zero_and_a_parked_record_keep
 fn a_foreign_item_has_a_leader_without_session_and_term_and_a_lease_no_shorter_than_ours() {
     let lease = read_lease(&theirs(NOW_S + 5));
     assert_eq!((lease.leader_id.as_str(), lease.session, lease.term), ("host-1-2", None, None));
-    assert_eq!((lease.lease_ms, lease.parked, lease.last_updated), (None, false, Stamp::At(0)));
+    assert_eq!(
+        (lease.lease_ms, lease.parked, lease.last_updated),
+        (Some(15_000), false, Stamp::At(0))
+    );
     assert_eq!(read_lease(&theirs(0)).lease_ms, None, "an old one is waited for like any other");
     // Held to the end of that second, by a clock that may be a second slow.
     assert_eq!(read_lease(&theirs(NOW_S + 14)).lease_ms, Some(16_000));
@@ -371,6 +374,15 @@ fn s1_an_item_of_ours_that_another_hand_moved_is_not_ours_and_keeps_its_token_an
     let (mut released, _) = ours(|lease| lease.last_updated = Stamp::Released);
     released["ttl"] = json!({ "N": (NOW_S + 30).to_string() });
     assert!(!read_lease(&released).released(), "somebody holds it until then");
+}
+
+#[test]
+fn s6_a_moved_item_of_a_member_with_a_longer_lease_is_waited_out_for_that_lease() {
+    let (mut moved, _) = ours(|lease| lease.lease_ms = Some(60_000));
+    for ttl_s in [0, NOW_S + 17] {
+        moved["ttl"] = json!({ "N": ttl_s.to_string() });
+        assert_eq!(read_lease(&moved).lease_ms, Some(60_000), "its session may still lead");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-const PAGES: [&str; 1] = ["docs/s3lect.md"];
+const PAGES: [&str; 2] = ["docs/failure-modes.md", "docs/s3lect.md"];
 
 /// The tests that a text names: file and name.
 fn named(text: &str) -> Vec<(&str, &str)> {

@@ -6,6 +6,7 @@ mod host;
 
 use std::time::Duration;
 
+use edgelect::calendar;
 use edgelect::driver;
 use edgelect::lease::{Lease, Reading, Stamp};
 use edgelect::probe::{self, Finding, Step};
@@ -79,7 +80,8 @@ fn store(zone: &str, shard: &str) -> Route53Store<Native> {
 }
 
 fn body(id: &str, session: &str, sequence: u64, term: u64, released: bool) -> Vec<u8> {
-    let updated = if released { "0001-01-01T00:00:00Z" } else { "2026-11-21T10:00:00Z" };
+    let now_ms = i64::try_from(native().now().wall_ms).expect("this century");
+    let updated = if released { "0001-01-01T00:00:00Z" } else { &calendar::rfc3339(now_ms) };
     format!(
         "{{\"leaderID\":\"{id}\",\"lastUpdated\":\"{updated}\",\"session\":\"{session}\",\"sequence\":{sequence},\
          \"term\":{term},\"leaseMs\":15000,\"theirs\":\"<&'é\\\\\\\"\"}}"

@@ -36,6 +36,8 @@ enum Dates {
     Right,
     /// No `Date`, but `Last-Modified`.
     NoDate,
+    /// `Date`, but no `Last-Modified`.
+    NoLastModified,
     /// Neither.
     None,
     /// A cache answers with its own `Date` of an hour ago.
@@ -89,6 +91,7 @@ impl Store for Odd {
         match self.dates.get() {
             Dates::Right => {}
             Dates::NoDate => answer.facts.date_ms = None,
+            Dates::NoLastModified => answer.facts.last_modified_ms = None,
             Dates::None => (answer.facts.date_ms, answer.facts.last_modified_ms) = (None, None),
             Dates::CachedHourAgo => {
                 answer.facts.date_ms = answer.facts.date_ms.map(|ms| ms - 3_600_000);
@@ -406,6 +409,26 @@ fn a_record_that_can_never_be_judged_is_told_as_such_and_not_as_taken() {
         world.pass(55_000);
         assert_eq!(trigger.report().outcome, SlotOutcome::Skipped(SlotsOver::Undated), "{body}");
     }
+}
+
+/// As DynamoDB and Route 53 answer. What `init` covers reaches a little ahead of the store's clock, and a trigger within that
+/// time was told that nobody could ever know, and to delete the group.
+#[test]
+fn a_slot_just_after_init_is_taken_where_the_store_names_no_last_modified() {
+    let mut world = World::with_init();
+    world.store.dates.set(Dates::NoLastModified);
+    world.store.memory.overwrite(None);
+    block_on(driver::init(&world.store, &world.host, &config())).expect("a new group");
+    for after_ms in [0, 1_500, 4_000] {
+        world.at(FIRST_MS + after_ms);
+        let trigger = world.trigger(FIRST_MS, least(), Job::Takes(10));
+        world.pass(500);
+        assert_eq!(trigger.report().outcome, SlotOutcome::Taken, "{after_ms}");
+    }
+    world.at(FIRST_MS + MINUTE_MS);
+    world.trigger(FIRST_MS + MINUTE_MS, least(), Job::Takes(10));
+    world.pass(5_000);
+    assert_eq!(world.slots(), [FIRST_MS + MINUTE_MS]);
 }
 
 /// Work on an earlier slot uses the budget up; then a claim that surely landed is given up unread.

@@ -174,7 +174,7 @@ function readIfAny(file) {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  ensure({ ministack: true }).then(() => {
+  ensure({ ministack: true, moto: true }).then(() => {
     console.log(`Everything is in place under ${path.relative(process.cwd(), ROOT) || '.'}`);
   }, fail);
 }

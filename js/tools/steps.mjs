@@ -19,8 +19,9 @@ import { checkSizes } from './size.mjs';
 
 const STEP_LIMIT_MS = 15 * 60_000;
 const WASM = ['--target', 'wasm32-unknown-unknown'];
+const LIVE = ['conformance_live', 'dynamodb_live', 'route53_live'];
 // Each has a step of its own: its own flags, its own target, or its own time.
-const OWN_STEP = ['simulation', 'planted', 'model', 'wasm', 'native', 'conformance_live'];
+const OWN_STEP = ['simulation', 'planted', 'model', 'wasm', 'native', ...LIVE];
 
 /** The steps of `npm test`, in order. */
 export const STEPS = [
@@ -32,7 +33,7 @@ export const STEPS = [
   { name: 'model', what: 'every interleaving of two and three sessions', run: () => cargo(['test', '--locked', '--test', 'model', '--', '--nocapture']) },
   { name: 'planted', what: 'the planted bugs, each to be found by the simulator, some by the model', run: planted },
   { name: 'build', what: 'the wasm of the npm package and of the Worker', run: () => build() },
-  { name: 'size', what: 'both builds against their budgets', run: () => build().then(checkSizes) },
+  { name: 'size', what: 'the builds against their budgets', run: () => build().then(checkSizes) },
   { name: 'tsc', what: 'the types', run: () => command(NODE_24, [inRoot('node_modules/typescript/bin/tsc'), '--noEmit', '-p', 'js/tsconfig.json']) },
   { name: 'wasm', what: "the stores' conformance list, in wasm", run: wasm },
   { name: 'node', what: "the npm package on this machine's Node", run: () => nodeTests(HOST_NODE, 'tests/js') },
@@ -127,7 +128,7 @@ async function native() {
 // All of them at once, on however few cores: most of a life of a key is waiting.
 function stores() {
   return withStore((s3) => withMinistack((aws) => withJsStores((js) =>
-    cargoTests(['conformance_live'], ['--nocapture', '--test-threads=8'], { ...s3, ...aws, ...js }))));
+    cargoTests(LIVE, ['--nocapture', '--test-threads=8'], { ...s3, ...aws, ...js }))));
 }
 
 // A target folder of its own: the flag would otherwise rebuild everything twice in each run.
@@ -152,7 +153,9 @@ function wasm() {
 async function nodeTests(node, folder) {
   const files = testsIn(folder);
   await build(folder === 'tests/worker' ? ['npm', 'worker'] : ['npm']);
-  await withStore((env) => recordNode(command, node, files, env));
+  // The Worker's tests mostly wait for workerd's clock.
+  const flags = folder === 'tests/worker' ? ['--test-concurrency=2'] : [];
+  await withStore((env) => recordNode(command, node, files, env, flags));
 }
 
 function testsIn(folder) {

@@ -112,7 +112,7 @@ pub struct DynamoDb {
     table: String,
     partition: String,
     lease_ms: u64,
-    /// How long a foreign item's lease lasts from the first answer on that showed this version, in milliseconds.
+    /// How far a foreign item's `ttl` was ahead at the first answer that showed this version, in milliseconds.
     /// Decided once: the age is counted from that answer, too.
     first_sight: RefCell<Option<(Version, u64)>>,
 }
@@ -396,17 +396,17 @@ impl DynamoDb {
         (version, reading)
     }
 
-    /// How long a foreign item is waited out from the first answer on that showed it, where that is longer than the
-    /// own lease.
+    /// How long a foreign item is waited out from the first answer on that showed it, where its `ttl` was ahead then. Not
+    /// only where that is longer than `leaderTimeout`, which may have been shortened since this store was made.
     fn foreign_lease_ms(&self, version: &Version, ttl_s: u64, storage_ms: u64) -> Option<u64> {
         let mut first_sight = self.first_sight.borrow_mut();
         let known_ms = first_sight.as_ref().filter(|(of, _)| of == version).map(|(_, ms)| *ms);
-        let lease_ms = known_ms.unwrap_or_else(|| {
+        let ahead_ms = known_ms.unwrap_or_else(|| {
             let until_ms = ttl_s.saturating_add(FOREIGN_SLACK_S).saturating_mul(1_000);
-            until_ms.saturating_sub(storage_ms).clamp(self.lease_ms, MAX_LEASE_MS)
+            until_ms.saturating_sub(storage_ms).min(MAX_LEASE_MS)
         });
-        *first_sight = Some((version.clone(), lease_ms));
-        Some(lease_ms).filter(|lease_ms| *lease_ms > self.lease_ms)
+        *first_sight = Some((version.clone(), ahead_ms));
+        (ahead_ms > 0).then(|| ahead_ms.max(self.lease_ms))
     }
 
     fn judge_write(&self, exchange: &Exchange, heard: &Heard, facts: &Facts) -> Outcome {
@@ -615,7 +615,8 @@ fn foreign(kept: Option<Reading>, owner: String, lease_ms: Option<u64>) -> Lease
         term: kept.and_then(|lease| lease.term).or(term),
         session: None,
         sequence: 0,
-        lease_ms,
+        // The session that wrote the record may lead until its own lease is over, whoever moved the item since.
+        lease_ms: lease_ms.max(kept.and_then(|lease| lease.lease_ms)),
         acquired: None,
         transitions: kept.map_or(0, |lease| lease.transitions),
         parked: false,

@@ -44,7 +44,7 @@ use self::record::Content;
 use self::xml::{Document, RecordSet, Values};
 use crate::config::ConfigError;
 use crate::json::{first, quoted};
-use crate::lease::{self, Flaw, Lease, MAX_LEASE_MS, MIN_LEASE_MS, Reading};
+use crate::lease::{self, Flaw, Lease, MAX_LEASE_MS, MIN_LEASE_MS, Reading, Stamp};
 use crate::prelude::*;
 use crate::protocol::{Next, Protocol};
 use crate::request::{Request, Response};
@@ -64,9 +64,6 @@ const OLD_MS: u64 = 600_000;
 /// For how long at least an accepted record is not believed to be gone, in milliseconds: Route 53 needs up to a minute
 /// to tell all of itself.
 const GONE_MS: u64 = 60_000;
-
-/// How far the store's time may be read too early, in milliseconds: `Date` has whole seconds, and an answer travels.
-const DATE_STEP_MS: i64 = 2_000;
 
 /// Codes that mean "not with these credentials".
 const DENIED: [&str; 10] = [
@@ -126,8 +123,6 @@ pub struct Route53 {
 
 #[derive(Clone, Debug, Default)]
 struct Learned {
-    /// What to add to the own wall clock for the service's time, in milliseconds; for epochs, and no rule of a lease.
-    offset_ms: Option<i64>,
     newest: Option<Newest>,
     /// The last record of ours that was accepted, if no other was seen since; when, and for how long it is there.
     own: Option<(Version, u64, u64)>,
@@ -235,10 +230,7 @@ impl Route53 {
     /// # Errors
     /// The shard can't be part of a record's name.
     pub fn at(&self, shard_id: &str) -> Result<Self, ConfigError> {
-        let other =
-            Self::new(Route53Config { shard_id: shard_id.to_owned(), ..self.config.clone() })?;
-        other.learned.borrow_mut().offset_ms = self.learned.borrow().offset_ms;
-        Ok(other)
+        Self::new(Route53Config { shard_id: shard_id.to_owned(), ..self.config.clone() })
     }
 
     /// The record's name, such as `lock.jobs.example.com`, without a dot at its end.
@@ -246,25 +238,11 @@ impl Route53 {
         &self.name
     }
 
-    /// Learns the service's time from an answer. `Date` is always a little early, so that of two the later counts.
-    fn learn_time(&self, facts: &Facts, wall_ms: u64) {
-        let learned = &mut *self.learned.borrow_mut();
-        let Some(date_ms) = facts.date_ms.filter(|_| !facts.relayed) else { return };
-        let Some(offset_ms) = date_ms.checked_signed_diff(wall_ms) else { return };
-        learned.offset_ms = match learned.offset_ms {
-            Some(known_ms) if known_ms.abs_diff(offset_ms) <= DATE_STEP_MS.unsigned_abs() => {
-                Some(known_ms.max(offset_ms))
-            }
-            _ => Some(offset_ms),
-        };
-    }
-
-    fn storage_ms(&self, wall_ms: u64) -> u64 {
-        wall_ms.saturating_add_signed(self.learned.borrow().offset_ms.unwrap_or(0))
-    }
-
-    /// Values and epoch of a body. A tombstone's epoch is long past: a member of another make takes it at once.
-    fn compose(&self, body: &[u8], wall_ms: u64) -> Result<(Version, Box<Lease>), String> {
+    /// Values and epoch of a body. The epoch counts from `lastUpdated`, which is storage time by the clock with which the
+    /// election counts: neither a step of the wall clock nor the `Date` of something in between reaches it. The second
+    /// on top is what `Date` may have been rounded down by. A tombstone's epoch is long past: a member of another make
+    /// takes it at once.
+    fn compose(&self, body: &[u8]) -> Result<(Version, Box<Lease>), String> {
         let Reading::Lease(lease) = lease::read(body) else {
             return Err("it is no lease that this version can read".to_owned());
         };
@@ -272,8 +250,13 @@ impl Route53 {
             return Err(error.message());
         }
         let lease_ms = lease.lease_ms.unwrap_or(self.config.lease_ms);
-        let until_ms = self.storage_ms(wall_ms).saturating_add(lease_ms);
-        let epoch = if lease.released() { 0 } else { until_ms.div_ceil(1_000) + 1 };
+        let epoch = match lease.last_updated {
+            Stamp::Released => 0,
+            Stamp::At(updated_ms) => {
+                let updated_ms = u64::try_from(updated_ms).unwrap_or(0);
+                updated_ms.saturating_add(lease_ms).div_ceil(1_000) + 1
+            }
+        };
         let version =
             record::write(&lease, epoch).and_then(|values| record::version(record::TTL, &values));
         match version {
@@ -320,9 +303,8 @@ impl Protocol for Route53 {
                         }
                     },
                 };
-                let (version, lease) = self
-                    .compose(body, wall_ms)
-                    .map_err(|why| unfit(FaultKind::Misconfigured, &why))?;
+                let (version, lease) =
+                    self.compose(body).map_err(|why| unfit(FaultKind::Misconfigured, &why))?;
                 let (ttl, values) = record::of_version(&version).expect("it was just made");
                 let mut request = Request::new("POST", self.service.url(&[&zone, "/"].concat()));
                 request.set("content-type", "text/xml".to_owned());
@@ -348,7 +330,6 @@ impl Protocol for Route53 {
         if let Some(next) = self.service.recover(&mut exchange.tried, code, &response, wall_ms) {
             return next;
         }
-        self.learn_time(&facts, wall_ms);
         let heard = Heard { status: response.status, code, message, response: &response, facts };
         let outcome = match (&exchange.operation, &document) {
             (Operation::Read { unless }, Some(Document::Listing(sets))) if heard.status == 200 => {
@@ -461,7 +442,7 @@ impl Route53 {
         match record::read(values) {
             Some(Content::Native(reading)) => reading,
             Some(Content::Foreign { owner, epoch }) => {
-                let storage_ms = heard.facts.date_ms.unwrap_or_else(|| self.storage_ms(wall_ms));
+                let storage_ms = heard.facts.date_ms.unwrap_or(wall_ms);
                 let mut lease = record::foreign(owner, epoch, storage_ms, self.config.lease_ms);
                 // Counted from the answer that first showed it, as its age is (S6).
                 let learned = &mut *self.learned.borrow_mut();
@@ -494,7 +475,9 @@ impl Route53 {
         }
         let refused = (400..500).contains(&heard.status) && !heard.code.is_empty();
         match (heard.status, heard.code) {
-            (500..=599 | 408 | 429, _) => unknown(FaultKind::Unavailable, "it is tried again"),
+            (500..=599 | 408 | 409 | 429, _) => {
+                unknown(FaultKind::Unavailable, "it is tried again")
+            }
             (_, "InvalidChangeBatch") if refused && writes => self.judge_batch(exchange, heard),
             (_, "NoSuchHostedZone") if refused => reject(
                 FaultKind::Misconfigured,
@@ -513,12 +496,12 @@ impl Route53 {
                  route53:ListResourceRecordSets on the hosted zone",
                 )
             }
-            _ if refused => reject(FaultKind::Nonsense, "Route 53 did not do it"),
-            // Without Route 53's own code it may be a gateway that judges answers too.
+            // It may be a gateway that judges answers too, or a code of later.
             _ if writes => unknown(
                 FaultKind::Nonsense,
-                "this is no answer of Route 53 that can be read, so the record is read back",
+                "this does not say that Route 53 did nothing, so the record is read back",
             ),
+            _ if refused => reject(FaultKind::Nonsense, "Route 53 did not do it"),
             _ => reject(
                 FaultKind::Nonsense,
                 "this is no answer of Route 53 that can be read; check the endpoint",

@@ -2,7 +2,7 @@
 
 use edgelect::election::{Event, Input, LostReason, Problem};
 use edgelect::store::FaultKind;
-use edgelect::{Follow, Settings};
+use edgelect::{Config, Follow, Settings};
 use serde_json::json;
 
 use crate::fleet::{Fleet, Member, Way};
@@ -140,6 +140,27 @@ fn a_foreign_lease_longer_than_ours_is_waited_out_to_the_last_second_of_a_slow_f
         foreign.stands_still.set(true);
         assert!(fleet.pass_until(50_000, |fleet| fleet.leaders() == ["session-1"]), "{phase_ms}");
     }
+}
+
+/// The store was made for 15 s, and the foreign lease is shorter than that and longer than the new one.
+#[test]
+fn a_foreign_lease_is_waited_out_also_after_the_own_one_was_shortened() {
+    let mut fleet = Fleet::new();
+    let foreign = fleet.join_foreign(Foreign::new("worker-1", &fleet.table, 12_000, 9_000));
+    fleet.pass(1_000);
+    let member = fleet.join("server-1", &beside(15));
+    fleet.pass(10_000);
+    let settings = Settings {
+        lockfile_path: Some("jobs".to_owned()),
+        server_id: Some("server-1".to_owned()),
+        leader_timeout_ms: Some(5_000),
+        frequent_interval_ms: Some(1_000),
+        ..beside(15)
+    };
+    let config = Config::new(&settings).expect("fine settings");
+    member.handle.tell(Input::Configure(Box::new(config)));
+    fleet.pass(120_000);
+    assert_eq!((fleet.leaders(), foreign.acquired.get()), (vec!["worker-1".to_owned()], 1));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 // Compiled by `tsc`, never run: the object-store lock, the formats and the preset.
 import { Elector, MemoryStorage, S3Storage, celeriant } from 'edgelect';
-import { leaderElectionOptions, objectStoreLock } from '../../js/object-store-lock.js';
+import { leaderElectionOptions, objectStoreLock } from 'edgelect/object-store-lock';
 
 const storage = new MemoryStorage();
 const lock = objectStoreLock({ storage, key: 'ha/leader', identity: 'a' });

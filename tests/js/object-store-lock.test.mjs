@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { Elector, MemoryStorage, S3Storage } from 'edgelect';
-import { leaderElectionOptions, objectStoreLock } from '../../js/object-store-lock.js';
+import { leaderElectionOptions, objectStoreLock } from 'edgelect/object-store-lock';
 import { KEY, fired, isReleased, leading, leads, member, stopAll, within } from './group.mjs';
 
 after(stopAll);

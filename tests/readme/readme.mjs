@@ -18,7 +18,7 @@ const RAN_BEFORE = {
 };
 /** Every command in the README, and which step of `npm test` runs it. */
 const COMMANDS = {
-  'npx edgelect demo': 'node', 'npm start': 'demo', 'npm start -- --once': 'demo', 'npm test': 'all of them', [REPLAY]: 'readme',
+  'npx edgelect demo': 'node', 'npx edgelect doctor': 'node', 'npm start': 'demo', 'npm start -- --once': 'demo', 'npm test': 'all of them', [REPLAY]: 'readme',
   'npm install edgelect': 'package', 'node lead.mjs': 'readme', [DENO_RUN]: 'readme', 'bun add edgelect': 'package', 'bun lead.mjs': 'readme',
   'npm run dev': 'worker', 'wrangler dev': 'worker', 'npm run prove': 'readme', 'npm run scenarios': 'scenarios', 'npm run live -- --slots 1000': 'slots', 'wrangler deploy': 'size', 'npm run figures -- NAME': 'figures',
 };

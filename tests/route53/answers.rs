@@ -227,10 +227,59 @@ fn a_tombstone_is_free_for_shardcoordinator_at_once() {
 #[test]
 fn epochs_follow_the_services_time_and_not_the_own_clock() {
     let store = store();
-    // This machine is an hour behind.
+    // This machine is an hour behind; storage time is what the election says.
     let own_ms = NOW_MS - 3_600_000;
     told_at(&store, read(), listing_of(""), own_ms);
-    assert_eq!(written(&store, create(), own_ms + 400)[0], "\"a 1763719217\"");
+    let body = String::from_utf8(body("a", "s", 1, 5)).unwrap();
+    let body = body.replacen("10:00:00Z", "10:00:00.4Z", 1).into_bytes();
+    let operation = Operation::Write { body, condition: Condition::Absent };
+    assert_eq!(written(&store, operation, own_ms + 400)[0], "\"a 1763719217\"");
+}
+
+#[test]
+fn neither_a_gateways_time_nor_a_step_of_the_own_clock_ends_a_lease_early_for_members_of_the_other_make()
+ {
+    let hour_ago = |status: u16, body: &str| Response {
+        headers: vec![("date".to_owned(), "Fri, 21 Nov 2025 09:00:00 GMT".to_owned())],
+        ..response(status, body)
+    };
+    for strange in [hour_ago(502, "<html>bad gateway</html>"), hour_ago(403, "denied")] {
+        let store = store();
+        told_at(&store, read(), listing_of(""), NOW_MS);
+        unknown(told_at(&store, create(), strange, NOW_MS).outcome);
+        assert_eq!(written(&store, create(), NOW_MS)[0], "\"a 1763719216\"");
+    }
+    let stepped = store();
+    told_at(&stepped, read(), listing_of(""), NOW_MS);
+    for step_ms in [-3_600_000, 3_600_000] {
+        let wall_ms = NOW_MS.saturating_add_signed(step_ms);
+        assert_eq!(written(&stepped, create(), wall_ms)[0], "\"a 1763719216\"", "{step_ms}");
+    }
+}
+
+#[test]
+fn s8_a_refusal_of_a_kind_that_nobody_knows_here_leaves_a_write_unknown() {
+    for (status, code) in [
+        (400, "RequestTimeout"),
+        (409, "OperationAborted"),
+        (409, "AccessDenied"),
+        (400, "SlowDown"),
+        (400, "SomethingOfLater"),
+    ] {
+        unknown(told(create(), error(status, code, "no")));
+    }
+    assert_eq!(
+        rejected(told(read(), error(400, "SomethingOfLater", "no"))).kind,
+        FaultKind::Nonsense
+    );
+}
+
+#[test]
+fn a_foreign_owner_that_could_not_be_ours_is_waited_out_to_its_epoch_all_the_same() {
+    for owner in ["x".repeat(244), "~host".to_owned(), "a\\\\b".to_owned()] {
+        let lease = found(told(read(), listing(&[&format!("\"{owner} 1763719240\"")]))).1;
+        assert_eq!((lease.lease_ms, lease.session), (Some(40_000), None), "{owner}");
+    }
 }
 
 #[test]

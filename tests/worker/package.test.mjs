@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { Elector, S3Storage } from 'edgelect';
@@ -6,7 +8,15 @@ import { Miniflare, convertV4MiniflareOptions } from 'miniflare';
 import { bucketOptions, credentials, freshKey, getLease } from '../js/bucket.mjs';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
-const MODULES = ['workerd', 'elector', 'engine', 'host', 'credentials', 'errors', 'storage', 'r2', 'checkpoint', 'slots', 'dist/edgelect'].map((name) => `js/${name}.js`);
+/** The modules of the package that an entry brings along. */
+const modulesOf = (name, found = new Set()) => {
+  if (found.has(name)) return found;
+  found.add(name);
+  const text = fs.readFileSync(`${root}${name}`, 'utf8');
+  for (const [, imported] of text.matchAll(/^(?:import|export) [^;]*?from '(\.\/[^']+\.js)';$/gms)) modulesOf(path.join(path.dirname(name), imported), found);
+  return found;
+};
+const MODULES = [...modulesOf('js/workerd.js')];
 
 const started = (entry, more) => new Miniflare(convertV4MiniflareOptions({
   modules: [

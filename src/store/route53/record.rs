@@ -112,9 +112,9 @@ pub(super) fn read(values: &[String]) -> Option<Content> {
     let plain = !epoch.is_empty() && epoch.bytes().all(|byte| byte.is_ascii_digit());
     let epoch = epoch.parse::<u64>().ok().filter(|_| plain)?;
     let Some(native) = native else {
-        return owner_flaw(owner)
-            .is_none()
-            .then(|| Content::Foreign { owner: owner.to_owned(), epoch });
+        // Also one that could not be ours: its epoch is to be waited out like any other.
+        let named = !owner.is_empty() && !owner.chars().any(char::is_control);
+        return named.then(|| Content::Foreign { owner: owner.to_owned(), epoch });
     };
     let native = strings(native)?.concat();
     let reading = lease::read(native.strip_prefix(MARK.as_bytes())?);
