@@ -16,6 +16,8 @@ export const keepIn = (storage, wasm) => void buckets.set(storage, { wasm });
 export const keepBucket = (storage, wasm, options, { takes, kind }) => {
   if (typeof options !== 'object' || options === null) throw wrongOption('options', options, takes);
   const { credentials, ...rest } = options;
+  // Which store it is says the class; a kind among the options would make an S3Storage something else.
+  if ('kind' in rest) throw wrongOption('kind', rest.kind, 'no such option');
   const bucket = { wasm, json: toJson({ ...rest, ...(kind && { kind }) }) };
   if (typeof credentials === 'function') bucket.provider = keeper(credentials);
   else {

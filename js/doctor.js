@@ -62,6 +62,8 @@ export class Doctor {
   #closed = new Promise((resolve) => {
     this.#close = resolve;
   });
+  /** Whether it was closed: nothing more is asked then, whatever has been answered meanwhile. */
+  #over = false;
 
   constructor(place, { races, limitMs = Infinity, timeoutMs = REQUEST_MS, onStep = () => {} }) {
     const settings = JSON.parse(place.settings);
@@ -96,6 +98,7 @@ export class Doctor {
 
   /** Ends at once; what is under way leaves its object behind. */
   close() {
+    this.#over = true;
     this.#close();
     clearTimeout(this.#pause);
     for (const engine of this.#engines) engine.close();
@@ -125,7 +128,7 @@ export class Doctor {
     // Where the store asks for patience, that of the first try: its write may have landed.
     let before = this.#sequence;
     for (;;) {
-      if (performance.now() >= this.#untilMs) return { ...unclear('there was no time left for it'), heard: false };
+      if (this.#leftMs <= 0) return { ...unclear('there was no time left for it'), heard: false };
       const sent = [performance.now(), Date.now()];
       const written = await this.#askAll(Array.from({ length: racers }, () => this.#write(over)));
       const [read] = await this.#askAll([{}]);
@@ -136,7 +139,7 @@ export class Doctor {
       if (judged.finding === 'holds' && left > 1) {
         left -= 1;
         before = this.#sequence;
-      } else if (judged.finding === 'unclear' && patient && answers.some(({ outcome }) => outcome === 'busy')) {
+      } else if (judged.finding === 'unclear' && patient && this.#leftMs > PATIENCE_MS && answers.some(({ outcome }) => outcome === 'busy')) {
         patient = false;
         await new Promise((resolve) => {
           this.#pause = setTimeout(resolve, PATIENCE_MS);
@@ -147,6 +150,10 @@ export class Doctor {
         return { ...judged, heard: seen && !answers.some(({ outcome }) => outcome === 'busy' || outcome === 'unknown') };
       }
     }
+  }
+
+  get #leftMs() {
+    return this.#untilMs - performance.now();
   }
 
   #write(over) {
@@ -173,7 +180,10 @@ export class Doctor {
   }
 
   #ask(order) {
+    // What was under way when its time was up gets as long as one request; together they would be longer than a start may wait.
+    const timeoutMs = Math.max(1, Math.min(this.#timeoutMs, this.#leftMs + this.#timeoutMs));
     return new Promise((resolve, reject) => {
+      if (this.#over) return;
       let answer = {};
       const onEvent = ({ type, error, ...rest }) => {
         if (type === 'answered') answer = rest;
@@ -185,7 +195,7 @@ export class Doctor {
       };
       const engine = new Engine({ ...this.#place, onEvent });
       this.#engines.add(engine);
-      engine.ask({ ...order, timeoutMs: this.#timeoutMs });
+      engine.ask({ ...order, timeoutMs });
     });
   }
 

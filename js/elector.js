@@ -38,7 +38,8 @@ class Term {
 
   static {
     endTerm = (term, reason) => {
-      const message = `the authority of term ${term.#number} has ended: ${reason}`;
+      const name = term.token === undefined ? 'an unfenced term' : `term ${term.token}`;
+      const message = `the authority of ${name} has ended: ${reason}`;
       term.#controller.abort(new EdgelectError(message, { code: 'EDGELECT_LOST' }));
     };
     numberOf = (term) => term?.#number;
@@ -136,6 +137,7 @@ export class Elector {
     checkStorage(this.#storage);
     this.#unfenced = isLocker(this.#storage);
     if (this.#unfenced && this.config.peerMode) throw unfencedError('peerMode');
+    if (this.#unfenced && this.#probe) throw unfencedError('probe');
   }
 
   get config() {
@@ -150,7 +152,8 @@ export class Elector {
 
   async stop(options) {
     const signal = signalOf(options);
-    const park = options?.park === true;
+    // Parking is a write too.
+    const park = options?.park === true && options.release !== false;
     const release = flag('release', options?.release ?? (park || this.#releaseOnStop));
     this.#stops += 1;
     const [engine, finished, inside] = [this.#engine, this.#finished, this.#inside];
@@ -578,6 +581,9 @@ export class Elector {
     if (engine !== this.#engine) return;
     if (this.#term) this.#onLost(numberOf(this.#term), error ? 'trap' : 'stopped');
     if (error) this.#failure = error;
+    // A trap says nothing to a probe that waits.
+    this.#doctor?.close();
+    this.#doctor = null;
     this.#engine = null;
     this.#stopping = false;
     this.#finish();

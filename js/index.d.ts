@@ -415,7 +415,7 @@ export interface StoredObject {
  * What holds as with every storage: authority ends by itself a margin before the lease, counted from before the call; a term
  * never resumes; the lock is released only after the work has stopped. What does not, for want of versions: fencing tokens
  * (`term.token` is `undefined`), the proof that a lease has run out, which is yours, and with them `checkpoint`,
- * `runScheduled`, `init`, `peerMode` and `leaderId()` of others. `stop({ park: true })` releases.
+ * `runScheduled`, `init`, `doctor`, `probe`, `peerMode` and `leaderId()` of others. `stop({ park: true })` releases.
  *
  * What it has to promise: each call is one indivisible step, and `ttl` counts from when it takes effect, by one clock for all
  * owners: the backend's (`SET … PX`, `now() + interval`), not the machine's that calls. Then a call that is held up cannot

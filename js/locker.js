@@ -1,13 +1,16 @@
 // A backend of three calls, `tryAcquire`, `renew` and `release`, as the storage of one session. It tells no version, no time
 // and no name of a leader, so the records that are shown here are made up; what is promised of it is in index.d.ts.
+import { bucketOf } from './bucket.js';
 import { EdgelectError } from './errors.js';
 
 export const LOCKER_METHODS = ['tryAcquire', 'renew', 'release'];
 const RELEASED = '0001-01-01T00:00:00Z';
 
+const has = (storage, names) => names.every((name) => typeof storage?.[name] === 'function');
+
 /** Whether a storage is such a backend. One that has versions as well is used by them. */
 export const isLocker = (storage) =>
-  LOCKER_METHODS.every((name) => typeof storage?.[name] === 'function') && typeof storage.putIfMatch !== 'function';
+  has(storage, LOCKER_METHODS) && !has(storage, ['get', 'putIfMatch']) && bucketOf(storage) === undefined;
 
 export const unfencedError = (what) => {
   const message = `${what} needs a storage with versions (get and putIfMatch): one of tryAcquire, renew and release has no `

@@ -141,8 +141,10 @@ class Node {
     }
     // Looked at last: what is said to the client holds for the moment in which it is said.
     if (term.remaining() === 0) return pause('the lease ended under this write; nobody knows yet whether it counts');
-    this.#replica.apply(entry);
-    return { status: 200, token: term.token };
+    if (this.#replica.apply(entry)) return { status: 200, token: term.token };
+    // A later term has written here meanwhile, and refuses this one as the other node would.
+    term.resign();
+    return pause('a later term has begun');
   }
 }
 

@@ -35,7 +35,8 @@ export class Replica {
   }
 
   adopt({ token, sequence, items }) {
-    if (token < this.token) return;
+    // One that was held up on its way is older than what has come since; what is no snapshot takes nothing away.
+    if (!Number.isSafeInteger(token) || token < this.token || (token === this.token && !(sequence >= this.#sequence))) return;
     this.token = token;
     this.#sequence = sequence;
     this.#items = new Map(items);

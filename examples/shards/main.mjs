@@ -72,10 +72,14 @@ const main = async () => {
   const ending = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => ending.abort());
   const { signal } = ending;
-  const serve = (shard) => new Elector({ storage, lockfilePath: shard, serverId: NAME }).lead(workOn(shard), { signal });
-  const ends = await Promise.allSettled(shards.map(serve));
-  const failed = ends.find(({ status }) => status === 'rejected');
-  if (failed && !signal.aborted) throw failed.reason;
+  const failures = [];
+  const serve = (shard) => new Elector({ storage, lockfilePath: shard, serverId: NAME }).lead(workOn(shard), { signal }).catch((error) => {
+    // One shard that nobody serves any more would not be missed among the others, so they go to other processes.
+    if (!signal.aborted) failures.push(error);
+    ending.abort();
+  });
+  await Promise.all(shards.map(serve));
+  if (failures.length > 0) throw failures[0];
 };
 
 main().catch((error) => {

@@ -5,6 +5,7 @@ import { Command, InvalidArgumentError } from 'commander';
 const RACES = 20;
 const MOST_RACES = 1_000;
 const EXIT_CODES = { holds: 0, violated: 1, unclear: 3 };
+const WRONG_SETTINGS = 2;
 /** The flags that stand for a variable; secrets have none, because others see a command's line. */
 const VARIABLES = { endpoint: 'EDGELECT_ENDPOINT', bucket: 'EDGELECT_BUCKET', region: 'EDGELECT_REGION', lockfilePath: 'EDGELECT_LOCKFILE_PATH', pathStyle: 'EDGELECT_PATH_STYLE' };
 const DEFAULT_PATH = 'leader.json';
@@ -18,7 +19,14 @@ const WHAT = {
   clocks: 'Date beside Last-Modified, within storeSkew',
 };
 
-export const doctor = () => new Command('doctor')
+/** What is wrong with its command line is no finding, and 1 is one. */
+class Examination extends Command {
+  error(message, options) {
+    return super.error(message, { ...options, exitCode: WRONG_SETTINGS });
+  }
+}
+
+export const doctor = () => new Examination('doctor')
   .description('judge whether a store may be trusted with leases')
   .option('--endpoint <url>', 'the store; AWS in the region if left out')
   .option('--bucket <name>', 'the bucket')
@@ -48,6 +56,8 @@ Examples:
   npx edgelect doctor --endpoint https://ACCOUNT.r2.cloudflarestorage.com --bucket jobs --region auto
   npx edgelect doctor --races 200 --json | jq .finding`)
   .action(async (options) => {
+    // Whatever ends it early, as a reader that goes away does: nothing is known to hold.
+    process.exitCode = EXIT_CODES.unclear;
     process.exitCode = await examine(options);
   });
 
@@ -55,23 +65,25 @@ async function examine({ races, json, ...flags }) {
   for (const [flag, variable] of Object.entries(VARIABLES)) if (flags[flag] !== undefined) process.env[variable] = String(flags[flag]);
   process.env.EDGELECT_LOCKFILE_PATH ||= DEFAULT_PATH;
   const { Elector } = await import('edgelect');
-  let elector;
-  try {
-    elector = new Elector();
-  } catch (error) {
-    if (error.code !== 'EDGELECT_CONFIG') throw error;
-    console.error(`edgelect: ${error.message}\nSet it by a flag or a variable: edgelect doctor --help.`);
-    return 2;
-  }
   const screen = json ? { step() {}, next() {}, end() {} } : new Screen(races);
-  screen.next(0);
   let count = 0;
   const onStep = (step) => {
     screen.step(step);
     count += 1;
     screen.next(count);
   };
-  const diagnosis = await elector.doctor({ races, onStep });
+  let diagnosis;
+  try {
+    const elector = new Elector();
+    screen.next(0);
+    diagnosis = await elector.doctor({ races, onStep });
+  } catch (error) {
+    if (error.code !== 'EDGELECT_CONFIG') throw error;
+    console.error(`edgelect: ${error.message}\nSet it by a flag or a variable: edgelect doctor --help.`);
+    return WRONG_SETTINGS;
+  }
+  // Before the last words: a reader that has gone away must not hide the finding.
+  process.exitCode = EXIT_CODES[diagnosis.finding];
   if (json) say(JSON.stringify(diagnosis, undefined, 2));
   else screen.end(diagnosis);
   return EXIT_CODES[diagnosis.finding];

@@ -28,9 +28,9 @@ Read on: ${README}`);
 for (const command of COMMANDS) program.addCommand(command({ readme: README }).copyInheritedSettings(program));
 
 // A reader that has gone away (`edgelect … | head`) wants no more of it.
-process.stdout.on('error', (error) => process.exit(error.code === 'EPIPE' ? 0 : 1));
+process.stdout.on('error', (error) => process.exit(error.code === 'EPIPE' ? (process.exitCode ?? 0) : (process.exitCode || 1)));
 
 program.parseAsync().catch((error) => {
   console.error(`edgelect: ${error.message}`);
-  process.exitCode = 1;
+  process.exitCode ||= 1;
 });

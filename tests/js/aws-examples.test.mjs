@@ -6,6 +6,7 @@ import { endProcess, spawnKept } from '../../js/tools/cleanup.mjs';
 import { inRoot } from '../../js/tools/paths.mjs';
 import { lineReader } from '../../js/tools/run.mjs';
 import { startAws } from './ministack.mjs';
+import { startProxy } from './proxy.mjs';
 import { until } from './until.mjs';
 
 const DOMAIN = 'coordination.example.com';
@@ -26,13 +27,14 @@ after(async () => {
   await aws?.stop();
 });
 
-const environment = () => ({
+const environment = (more = {}) => ({
   PATH: process.env.PATH,
   AWS_ACCESS_KEY_ID: aws.credentials.accessKeyId,
   AWS_SECRET_ACCESS_KEY: aws.credentials.secretAccessKey,
   EDGELECT_ENDPOINT: aws.endpoint,
   EDGELECT_ACCESS_KEY_ID: aws.credentials.accessKeyId,
   EDGELECT_SECRET_ACCESS_KEY: aws.credentials.secretAccessKey,
+  ...more,
 });
 
 const run = (main, args) => {
@@ -40,8 +42,8 @@ const run = (main, args) => {
   return { status, stdout, stderr };
 };
 
-const start = (main, args) => {
-  const child = spawnKept(process.execPath, [main, ...args], { env: environment(), stdio: ['ignore', 'pipe', 'inherit'] });
+const start = (main, args, variables) => {
+  const child = spawnKept(process.execPath, [main, ...args], { env: environment(variables), stdio: ['ignore', 'pipe', 'inherit'] });
   const heard = [];
   child.stdout.on('data', lineReader((line) => heard.push(JSON.parse(line))));
   closing.push(() => endProcess(child));
@@ -102,4 +104,16 @@ test('shards: every shard is led by one process, and what the first one led goes
   for (const { shard, token } of second.all('leads')) assert.ok(token > first.all('leads').find((one) => one.shard === shard).token);
   second.child.kill('SIGTERM');
   assert.equal(await second.ended, 0);
+});
+
+test('shards: a process that cannot use the store of one of them ends, so that none is left to nobody in silence', async () => {
+  const bucket = 'shards-of-all';
+  await aws.createBucket(bucket);
+  const proxy = await startProxy(aws.endpoint);
+  closing.push(() => proxy.close());
+  const body = '<Error><Code>NoSuchBucket</Code><Message>no</Message></Error>';
+  proxy.answerWith(({ url }) => (url.includes('shards/1') ? { status: 404, body } : undefined));
+  const some = start(SHARDS, ['--shards', '2'], { EDGELECT_ENDPOINT: proxy.endpoint, EDGELECT_BUCKET: bucket, EDGELECT_REGION: aws.region });
+  const late = new Promise((resolve) => setTimeout(resolve, LONG_MS, 'it goes on').unref());
+  assert.equal(await Promise.race([some.ended, late]), 1);
 });

@@ -153,6 +153,13 @@ test('both entries in one process: a trap in one wasm is nothing to the other', 
   await Promise.all([ours.stop(), theirs.stop()]);
 });
 
+test('c26 each of the storages keeps its conditions, and the doctor says so', async () => {
+  for (const storage of [epochs(), epochs({ format: 'kubernetes' }), table(), zone()]) {
+    const diagnosis = await member(storage, freshShard('doctor')).doctor({ races: 1 });
+    assert.equal(diagnosis.finding, 'holds', JSON.stringify(diagnosis));
+  }
+});
+
 test('options are refused by their names, and a secret is in no error', () => {
   const refused = (options, field, rule, storage = table) => {
     assert.throws(() => storage(options), (error) => {
@@ -174,6 +181,7 @@ test('options are refused by their names, and a secret is in no error', () => {
   refused({ table: 'a' }, 'table', /no such option; a Route53Storage has/, zone);
   refused({ bucket: 7 }, 'bucket', /must be a text/, epochs);
   refused({ table: 'a' }, 'table', /no such option; an EpochStorage has/, epochs);
+  assert.throws(() => new S3Storage({ bucket: 'jobs', credentials: aws.credentials, kind: 'epochs' }), { code: 'EDGELECT_CONFIG', field: 'kind' });
   assert.throws(() => member(zone(), 'shard-1', { serverId: 'worker 1' }), { field: 'serverId', message: /has no space/ });
   assert.throws(() => member(zone(), 'Shard-1'), { field: 'lockfilePath' });
   assert.throws(() => new DynamoDBStorage(), /a DynamoDBStorage takes an object/);

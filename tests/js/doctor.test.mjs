@@ -6,6 +6,7 @@ import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { AwsClient } from 'aws4fetch';
 import { Elector, MemoryStorage, S3Storage } from 'edgelect';
+import { ownWasm } from '../../js/engine.js';
 import { startMinistack } from '../../js/tools/ministack.mjs';
 import { MINISTACK, NODE_24, inRoot } from '../../js/tools/paths.mjs';
 import { bucketOptions, credentials, freshKey, getObject } from './bucket.mjs';
@@ -13,6 +14,7 @@ import { startDropping } from './dropping.mjs';
 import { startFolder } from './folder.mjs';
 import { startLiar } from './liar.mjs';
 import { startProxy } from './proxy.mjs';
+import { until } from './until.mjs';
 
 const STEPS = ['update of an absent object', 'create', 'create again', 'update', 'update with a stale version', 'race', 'clocks'];
 /** Requests of a probe with one race: ten for the steps before it, six for the race, one to clean up. */
@@ -183,6 +185,19 @@ test('c26 a store that says nothing delays a start by two requests, and a stop e
   assert.equal(elector.status().role, 'stopped');
 });
 
+test('c26 a probe that waits does not go on for an elector that a trap has ended', async () => {
+  const store = await kept(startLiar('unwell'));
+  const elector = over({ endpoint: store.endpoint });
+  await elector.start();
+  await until(() => store.seen.length === 2);
+  // Its pause begins when the second answer is in.
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  assert.throws(() => ownWasm.call(() => { throw new Error('as a trap does'); }), { code: 'EDGELECT_TRAP' });
+  await until(() => elector.status().role === 'stopped');
+  await new Promise((resolve) => setTimeout(resolve, 2_000));
+  assert.equal(store.seen.length, 2);
+});
+
 test('a start asks 17 times before it claims; a slot, `sustain` and a storage of one\'s own ask nothing', async () => {
   const proxy = await kept(startProxy(bucketOptions.endpoint));
   const probes = () => proxy.count('PUT', '.probe-') + proxy.count('GET', '.probe-') + proxy.count('DELETE', '.probe-');
@@ -254,7 +269,24 @@ test('edgelect doctor says what to do about a wrong bucket, a wrong secret and m
   assert.match(nothing.stderr, /^edgelect: EDGELECT_BUCKET.*\nSet it by a flag or a variable/m);
   assert.doesNotMatch(nothing.stderr, /^ +at /m);
   const races = await command(['--races', 'many'], {});
-  assert.deepEqual([races.code, /1 to 1000/.test(races.stderr)], [1, true], races.stderr);
+  assert.deepEqual([races.code, /1 to 1000/.test(races.stderr)], [2, true], races.stderr);
+  for (const args of [['--bukcet', 'jobs'], ['jobs']]) assert.equal((await command(args, {})).code, 2, 'not a finding');
+  const long = ['--endpoint', bucketOptions.endpoint, '--bucket', 'jobs', '--lockfile-path', 'a'.repeat(1_000)];
+  const unfit = await command(long, secrets(LOCAL.credentials));
+  assert.deepEqual([unfit.code, /^edgelect: lockfilePath/.test(unfit.stderr)], [2, true], unfit.stderr);
   const help = await command(['--help'], {});
   for (const part of [/Exit code: 0/, /Secrets come by\nvariables only/, /--races <n>/, /npx edgelect doctor --bucket/]) assert.match(help.stdout, part);
+});
+
+test('edgelect doctor whose reader goes away never says that a store holds', { skip: !fs.existsSync('/bin/sh') && 'no shell' }, async () => {
+  const liar = await kept(startLiar('racy', { windowMs: 20 }));
+  const env = { ...process.env, EDGELECT_ENDPOINT: liar.endpoint, EDGELECT_BUCKET: 'jobs', ...secrets(LOCAL.credentials) };
+  for (const [args, codes] of [['', [1, 3]], ['--json', [1]]]) {
+    const script = `{ "${process.execPath}" "${inRoot('js/dist/cli.js')}" doctor ${args}; echo "exit $?" >&2; } | true`;
+    const told = await new Promise((resolve) => {
+      execFile('/bin/sh', ['-c', script], { env, timeout: 60_000 }, (_error, _stdout, stderr) => resolve(stderr));
+    });
+    const code = Number(/exit (\d+)/.exec(told)?.[1]);
+    assert.ok(codes.includes(code), `${args}: ${told}`);
+  }
 });

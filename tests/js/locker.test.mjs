@@ -5,7 +5,7 @@ import { virtualRuntime } from './virtual.mjs';
 
 // Before the package, which must find the virtual clocks wherever it looks.
 const runtime = virtualRuntime();
-const { Elector, EdgelectError } = await import('edgelect');
+const { Elector, EdgelectError, S3Storage } = await import('edgelect');
 
 const SECOND_MS = 1_000;
 const LEASE_MS = 15_000;
@@ -142,6 +142,7 @@ test('no token: nothing that somebody could mistake for a fence is anywhere', as
   await runtime.pass(10);
   assert.equal(await Promise.race([led, runtime.settle().then(() => 'still')]), undefined);
   await stopped({ elector });
+  assert.match(term.signal.reason.message, /^the authority of an unfenced term has ended: [a-z]+$/);
   assert.deepEqual(heard.filter(([what]) => what === 'lost'), [['lost', heard.find(([what]) => what === 'lost')[1], undefined]]);
   assert.deepEqual([elector.status().unfenced, elector.status().term], [true, null]);
 });
@@ -393,6 +394,7 @@ test('what needs versions is refused with the reason', async () => {
   await assert.rejects(elector.init(), refused('init'));
   await assert.rejects(elector.runScheduled(Date.now(), () => {}), refused('runScheduled'));
   assert.throws(() => member(own, { peerMode: true }), refused('peerMode'));
+  assert.throws(() => member(own, { probe: true }), refused('probe'));
   assert.equal(own.count('renew'), 0);
 });
 
@@ -402,6 +404,12 @@ test('half a backend is refused by the name of what it lacks; one with versions 
   assert.throws(() => new Elector({ storage: { get: renew }, lockfilePath: 'a' }), /needs the methods get and putIfMatch; it has no putIfMatch/);
   const both = { tryAcquire, renew, release, get: () => null, putIfMatch: () => null };
   assert.equal('unfenced' in new Elector({ storage: both, lockfilePath: 'a' }).status(), false);
+  const unread = { tryAcquire, renew, release, putIfMatch: () => null };
+  assert.equal(new Elector({ storage: unread, lockfilePath: 'a' }).status().unfenced, true, 'nothing to read versions by');
+  class Bucket extends S3Storage {}
+  Object.assign(Bucket.prototype, { tryAcquire, renew, release });
+  const bucket = new Bucket({ bucket: 'jobs', credentials: { accessKeyId: 'a', secretAccessKey: 'b' } });
+  assert.equal('unfenced' in new Elector({ storage: bucket, lockfilePath: 'a' }).status(), false, 'an S3Storage stays one');
 });
 
 test('random faults for an hour: at no instant two of five members lead', async () => {

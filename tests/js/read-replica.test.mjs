@@ -108,6 +108,25 @@ const neverTwo = (accepted) => {
   }
 };
 
+test('a snapshot that was held up takes back nothing that has come since, and an answer that is none takes nothing', () => {
+  const replica = new Replica();
+  for (const sequence of [1, 2, 3]) replica.apply({ key: 'a', value: `write ${sequence}`, token: 7, sequence });
+  for (const late of [{ token: 7, sequence: 1, items: [] }, { error: 'busy' }, { token: 7, items: [] }]) replica.adopt(late);
+  assert.equal(replica.get('a')?.value, 'write 3');
+  assert.equal(replica.misses({ token: 7, sequence: 4 }), false);
+});
+
+test('a leader answers no write that its own data refuse', async () => {
+  const { leader, follower } = await newCluster();
+  const [{ token }] = leader.all('leads');
+  // It would refuse the write itself.
+  follower.child.kill('SIGKILL');
+  const later = { key: 'kept', value: 'later', token: token + 1, sequence: 1 };
+  assert.equal((await ask(leader, '/replicate', { method: 'POST', body: JSON.stringify(later) })).status, 200);
+  assert.equal((await put(leader, 'kept', 'earlier')).status, 503);
+  assert.equal((await get(leader, 'kept')).value, 'later');
+});
+
 test('the leader is killed: reads go on, writes pause for the lease and come back with a higher token', async () => {
   const { leader, follower } = await newCluster();
   assert.equal((await put(leader, 'kept', 'before')).status, 200);
