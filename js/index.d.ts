@@ -190,7 +190,7 @@ export interface ElectorOptions<S extends AnyStorage = FencedStorage> extends Ti
   releaseOnStop?: boolean;
   /** Whether `start` and `lead` judge the store before they compete: 17 requests, none of them in a tick. Default: true
    * over an `S3Storage`, but not with `sustain` and not on Workers. A store that breaks a condition stops the elector
-   * with `EDGELECT_STORE`; one that can't be judged does not, and delays it by no more than seven `requestTimeout`. */
+   * with `EDGELECT_STORE`; one that can't be judged does not, and delays it by no more than five `requestTimeout`. */
   probe?: boolean;
   /** A term began. If it throws or rejects, the elector resigns, sits out, and competes again. */
   onAcquireLeadership?(term: TermOf<S>): void | Promise<void>;
