@@ -262,6 +262,13 @@ impl Clocks {
         }
     }
 
+    /// Storage time as others read it in a record, rounded up: `Date` has whole seconds, and foreign members, who judge
+    /// a record by the time in it, must not take a living lease up to a second early.
+    pub fn stamp_ms(&self, now: Now) -> u64 {
+        let rounded_ms = self.sample.map_or(0, |_| ROUNDING_MS - 1);
+        self.storage_ms(now).saturating_add(rounded_ms)
+    }
+
     /// Storage time rounded up, for tokens (S2): `Date` has whole seconds, so the true time may be 999 ms
     /// later. A single clock may have stepped forward since that `Date`, and behind a cache a fast one runs for
     /// long, so that its time adds nothing: tokens that run ahead of storage time could fall with a deletion.

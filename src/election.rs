@@ -295,6 +295,8 @@ impl Anchor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Purpose {
     Create,
+    /// Takes a tombstone that may come back byte for byte, without authority; the term comes by a claim over this.
+    Reserve,
     Claim,
     Renew,
     Release,
@@ -843,7 +845,7 @@ impl Election {
             }
         }
         let left_ms = self.lease_left(now).map(|authority| authority.remaining_ms);
-        let stamp_ms = i64::try_from(self.clocks.storage_ms(now)).unwrap_or(i64::MAX);
+        let stamp_ms = i64::try_from(self.clocks.stamp_ms(now)).unwrap_or(i64::MAX);
         self.sequence += 1;
         let round = self.round.as_mut().expect("a round was begun above");
         round.attempts += 1;
@@ -856,7 +858,7 @@ impl Election {
             lease.last_updated = Stamp::At(stamp_ms);
         }
         let (purpose, condition) = (round.purpose, round.condition.clone());
-        if matches!(purpose, Purpose::Claim | Purpose::Renew) {
+        if matches!(purpose, Purpose::Reserve | Purpose::Claim | Purpose::Renew) {
             // Lease and margin come from the same settings, those of this write.
             lease.lease_ms = Some(lease_ms);
         }
@@ -881,7 +883,9 @@ impl Election {
             timeout_ms = timeout_ms.min(left_ms);
         }
         match (purpose, condition) {
-            (Purpose::Create | Purpose::Claim, seen) => Step::Claim { lease, seen, timeout_ms },
+            (Purpose::Create | Purpose::Reserve | Purpose::Claim, seen) => {
+                Step::Claim { lease, seen, timeout_ms }
+            }
             (_, Condition::Match(held)) => Step::Renew { lease, held, timeout_ms },
             (_, Condition::Absent) => unreachable!("only a claim is conditional on absence"),
         }
@@ -1042,7 +1046,13 @@ impl Election {
         if lease.session.as_deref() != Some(&self.session) && !named {
             return None;
         }
-        self.unresolved.iter().find(|attempt| attempt.lease.sequence == lease.sequence).cloned()
+        let ours = |attempt: &&Attempt| {
+            let sent = &attempt.lease;
+            // A foreign hand that keeps what it does not know may have released or taken our record since.
+            let kept = sent.released() == lease.released() && sent.leader_id == lease.leader_id;
+            sent.sequence == lease.sequence && (kept || named)
+        };
+        self.unresolved.iter().find(ours).cloned()
     }
 
     fn on_unchanged(&mut self, now: Now, sent: Now, facts: &Facts, drift: Drift) {
@@ -1190,7 +1200,7 @@ impl Election {
         self.grace = self.grace.take().filter(|grace| grace.version == observation.version);
         if let Reading::Lease(lease) = &reading {
             let own = lease.session.as_deref() == Some(&self.session);
-            let late = own && lease.in_grace() && self.grace.is_none();
+            let late = own && lease.in_grace() && lease.term.is_some() && self.grace.is_none();
             if late && !planted!(LateCreationHasNoGrace) {
                 // A create of ours that landed after we had given it up: known by this read-back only (S7).
                 self.grace = Some(self.grace_from(now, observation.version.clone(), lease));
@@ -1315,7 +1325,7 @@ impl Election {
                 self.begin_term(now, attempt.lease, version, anchor);
             }
             Purpose::Renew => self.on_renewed(now, attempt.lease, version, anchor),
-            Purpose::Claim => self.judge(now),
+            Purpose::Claim | Purpose::Reserve => self.judge(now),
             Purpose::Release | Purpose::Park => {
                 let leader_id =
                     (!attempt.lease.released()).then(|| attempt.lease.leader_id.clone());
@@ -1502,6 +1512,9 @@ impl Election {
                         }
                         let term = match lease.term {
                             Some(term) => term,
+                            None if self.reserves(lease) => {
+                                return Some(self.reservation(condition, lease));
+                            }
                             None if self.foreign_term_ahead_ms(now) > 0 => return None,
                             None => self.foreign_term(now),
                         };
@@ -1527,8 +1540,10 @@ impl Election {
     /// Whether a record may be succeeded: a tombstone, our own without authority and outside its grace, one
     /// parked for us, or one whose age is proven (S6).
     fn may_succeed(&self, now: Now, lease: &Lease, age_ms: u64) -> bool {
-        let named = planted!(OwnNameIsOwnSession) && lease.leader_id == self.server_id();
-        if lease.session.as_deref() == Some(&self.session) || named {
+        let own_name = lease.leader_id == self.server_id();
+        let named = planted!(OwnNameIsOwnSession) && own_name;
+        // A member of another make that keeps what it does not know carries our session on under its own name.
+        if (lease.session.as_deref() == Some(&self.session) && own_name) || named {
             return self
                 .grace
                 .as_ref()
@@ -1580,6 +1595,19 @@ impl Election {
             lease.acquired = Some(0);
         }
         Some(Round { purpose: Purpose::Create, condition: Condition::Absent, lease, attempts: 0 })
+    }
+
+    /// A tombstone without a term is equal in every byte to the next one of that member, and so is its version: a claim
+    /// could land on the next, with a token of before. So it is taken without a term and without authority, and the term
+    /// comes by a write on that version, which nobody else makes (S2, S4).
+    fn reservation(&self, condition: Condition, before: &Lease) -> Round {
+        let lease = Lease { term: None, ..self.own_lease(Some(before), 0) };
+        Round { purpose: Purpose::Reserve, condition, lease, attempts: 0 }
+    }
+
+    /// Not where slots are run: by the time of that write the own one would count as claimed.
+    fn reserves(&self, before: &Lease) -> bool {
+        before.released() && self.clocks.covered() && self.errand.is_none()
     }
 
     fn own_lease(&self, before: Option<&Lease>, term: u64) -> Lease {

@@ -102,7 +102,7 @@ impl Reading {
     /// creation could bring it back after a deletion.
     pub fn may_come_back(&self) -> bool {
         match self {
-            Self::Lease(lease) => lease.in_grace(),
+            Self::Lease(lease) => lease.in_grace() || (lease.released() && lease.term.is_none()),
             Self::Unreadable(..) => true,
             Self::Closed(_) => false,
         }

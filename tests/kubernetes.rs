@@ -16,7 +16,7 @@ use edgelect::json::{self, Object};
 use edgelect::lease::{Flaw, Format, Lease, Reading, Stamp};
 use edgelect::store::memory::Memory;
 use edgelect::store::{Answer, Condition, Operation, Outcome, Store, Version};
-use edgelect::{Config, Handle, Host, run};
+use edgelect::{Config, Handle, Host, Settings, run};
 use futures::executor::LocalPool;
 use futures::future::select;
 use futures::task::LocalSpawnExt;
@@ -516,4 +516,52 @@ fn a_record_of_the_native_format_is_left_alone_until_its_grace_is_over_and_its_t
     assert!(problem.as_ref().is_some_and(|text| text.contains("another format")), "{problem:?}");
     fleet.leader_within(20_000);
     assert!(fleet.tokens.borrow()[0] > term);
+}
+
+/// How long after a foreign member of the right clock may take the lease a leader of ours that was cut off has authority
+/// still, in milliseconds; negative where it has none.
+fn beside_ms(format: Format, lease_ms: u64, phase_ms: u64) -> i64 {
+    let host = Virtual::default();
+    host.now_ms.set(phase_ms);
+    let clock = host.clone();
+    let memory = Memory::new(move || clock.now().wall_ms).in_format(format);
+    let cut_off = Rc::new(Cell::new(false));
+    let store = Far { memory, host: host.clone(), latency_ms: 10, cut_off: Rc::clone(&cut_off) };
+    let settings = Settings {
+        lockfile_path: Some("leader/test.json".to_owned()),
+        leader_timeout_ms: Some(lease_ms),
+        frequent_interval_ms: Some(lease_ms / 3),
+        ..Settings::default()
+    };
+    let config = Config::new(&settings).expect("a lease like that may be set");
+    let handle = Handle::new(Election::new(config, "session".to_owned(), phase_ms));
+    let mut pool = LocalPool::new();
+    let (driven, way, place) = (handle.clone(), store.clone(), host.clone());
+    let task = async move { run(&driven, &way, &place, |_| {}).await };
+    pool.spawner().spawn_local(task).expect("the pool is alive");
+    let leads = |host: &Virtual| handle.authority(host.now()).is_some();
+    while !leads(&host) {
+        host.pass(&mut pool, 10);
+    }
+    host.pass(&mut pool, 2 * lease_ms);
+    cut_off.set(true);
+    while leads(&host) {
+        host.pass(&mut pool, 1);
+    }
+    let body = store.memory.body().expect("a record");
+    let Reading::Lease(lease) = format.read(&body) else { panic!("a lease") };
+    let Stamp::At(updated_ms) = lease.last_updated else { panic!("held") };
+    host.now().wall_ms as i64 - (updated_ms + lease_ms as i64)
+}
+
+#[test]
+fn no_foreign_member_of_the_right_clock_may_take_a_lease_under_our_authority_however_short_it_is() {
+    for format in [Format::Native, Format::Kubernetes] {
+        for lease_ms in [15_000, 3_000, 1_000] {
+            let worst = (0..20).map(|step| beside_ms(format, lease_ms, step * 50 + 3)).max();
+            let worst_ms = worst.expect("some");
+            println!("{} {lease_ms}: {worst_ms} ms", format.name());
+            assert!(worst_ms <= 0, "{} {lease_ms}: {worst_ms} ms beside", format.name());
+        }
+    }
 }

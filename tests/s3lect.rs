@@ -16,11 +16,12 @@ mod virtual_time;
 
 use std::fs;
 
-use edgelect::election::PeerAnswer;
+use edgelect::clock::Now;
+use edgelect::election::{Election, PeerAnswer, Step};
 use edgelect::json::Object;
 use edgelect::lease::{self, Lease, Reading, Stamp};
-use edgelect::store::{Condition, Operation, Outcome, Version};
-use edgelect::{Input, Policy, peer};
+use edgelect::store::{Answer, Condition, Facts, Operation, Outcome, Version};
+use edgelect::{Config, Input, Policy, Settings, peer};
 use fleet::{Course, Fleet, Tally};
 use member::{Bug, Rules};
 
@@ -231,8 +232,8 @@ fn c36_with_its_grace_a_foreign_clock_may_be_off_by_an_hour_and_there_is_one_lea
 #[test]
 fn c36_without_its_grace_a_foreign_clock_must_be_within_the_margin_of_the_stores() {
     let rules = Rules { grace_ms: 0, ..Rules::DOCUMENT };
-    // The margin less what `Date` rounds and what is on its way.
-    let course = Course { rules, foreign_off_ms: 250, failing_per_mille: 50, ..COURSE };
+    // The margin less what is on its way.
+    let course = Course { rules, foreign_off_ms: 1_200, failing_per_mille: 50, ..COURSE };
     let sum = play(0..80, course);
     assert!(sum.to_foreign > 100, "{sum:?}");
 }
@@ -322,33 +323,135 @@ fn c36_s2_two_foreign_resignations_within_one_second_do_not_bring_a_token_again(
 #[test]
 fn c36_a_foreign_resignation_is_taken_over_within_an_interval() {
     for seed in 0..40 {
-        let mut fleet = Fleet::new(seed, COURSE);
-        put_foreign(&fleet, go::Time::ZERO);
-        fleet.start_ours();
-        let took_ms = until_led(&mut fleet);
-        assert!(took_ms <= 6_000, "seed {seed}: {took_ms} ms");
+        for old_ms in [0, 2_000, 600_000] {
+            let mut fleet = Fleet::new(seed, COURSE);
+            put_foreign(&fleet, go::Time::ZERO);
+            fleet.pass(old_ms);
+            fleet.start_ours();
+            let took_ms = until_led(&mut fleet);
+            assert!(took_ms <= 6_000, "seed {seed}: {took_ms} ms of one of {old_ms} ms");
+        }
     }
 }
 
 #[test]
-fn beyond_the_contract_a_claim_that_lands_on_a_later_equal_resignation_brings_an_older_token() {
-    let mut fleet = Fleet::new(1, COURSE);
-    assert!(fleet.dated);
-    put_foreign(&fleet, go::Time::ZERO);
-    fleet.pass(10_000);
-    fleet.bucket.holds_writes.set(true);
-    fleet.start_ours();
-    fleet.pass(300);
-    fleet.bucket.holds_writes.set(false);
-    let second = fleet.start_ours();
-    until_led(&mut fleet);
-    second.tell(Input::Stop { park: false });
-    fleet.pass(300);
-    put_foreign(&fleet, go::Time::at(AT_MS));
-    put_foreign(&fleet, go::Time::ZERO);
-    fleet.bucket.release();
-    fleet.pass(5_000);
-    let violations = fleet.ledger.violations.take();
-    assert!(violations.iter().any(|text| text.contains("token")), "{violations:?}");
-    assert!(violations.iter().all(|text| !text.contains("at once")), "{violations:?}");
+fn c36_s2_a_claim_that_lands_on_a_later_equal_resignation_brings_no_older_token() {
+    for seed in 0..40 {
+        let mut fleet = Fleet::new(seed, COURSE);
+        put_foreign(&fleet, go::Time::ZERO);
+        fleet.pass(10_000);
+        fleet.bucket.holds_writes.set(true);
+        fleet.start_ours();
+        fleet.pass(300);
+        fleet.bucket.holds_writes.set(false);
+        let second = fleet.start_ours();
+        until_led(&mut fleet);
+        second.tell(Input::Stop { park: false });
+        fleet.pass(300);
+        put_foreign(&fleet, go::Time::at(AT_MS));
+        put_foreign(&fleet, go::Time::ZERO);
+        fleet.bucket.release();
+        fleet.pass(5_000);
+        until_led(&mut fleet);
+        let violations = fleet.ledger.violations.take();
+        assert!(violations.is_empty(), "seed {seed}: {violations:?}");
+    }
+}
+
+#[test]
+fn c36_s2_a_tombstone_that_may_be_another_equal_one_is_read_whole_each_time() {
+    let mut alone = Alone::new();
+    alone.step();
+    let (_, tombstone) = ours().remove(1);
+    let tombstone = Lease { term: None, session: None, ..tombstone };
+    alone.found("\"0\"", tombstone);
+    let Step::Claim { lease, .. } = alone.step() else { panic!("a tombstone is free") };
+    assert_eq!((lease.term, lease.acquired), (None, None), "it grants nothing");
+    alone.answer(Outcome::Refused);
+    let Step::Read { unless, .. } = alone.step() else { panic!("it reads back") };
+    assert_eq!(unless, None, "only a whole answer has a Last-Modified");
+}
+
+/// An elector and a way to hand it answers at times of one's own.
+struct Alone {
+    election: Election,
+    ms: u64,
+}
+
+impl Alone {
+    fn new() -> Self {
+        let settings = Settings {
+            lockfile_path: Some("leader/x.json".to_owned()),
+            server_id: Some("ours".to_owned()),
+            ..Settings::default()
+        };
+        let config = Config::new(&settings).expect("the defaults are fine");
+        Self { election: Election::new(config, "session".to_owned(), 7), ms: 0 }
+    }
+
+    fn now(&self) -> Now {
+        Now::new(self.ms, AT_MS as u64 + self.ms)
+    }
+
+    fn step(&mut self) -> Step {
+        loop {
+            match self.election.poll(self.now()) {
+                Step::Wait { until_ms } => self.ms = until_ms.max(self.ms + 1),
+                step => return step,
+            }
+        }
+    }
+
+    fn answer(&mut self, outcome: Outcome) {
+        self.ms += 10;
+        let facts = Facts::default();
+        let now = self.now();
+        self.election.handle(now, Input::Answer(Answer { outcome, facts }));
+    }
+
+    fn found(&mut self, version: &str, lease: Lease) {
+        let reading = lease::read(&lease::write(&lease));
+        self.answer(Outcome::Found { version: Version(version.to_owned()), reading });
+    }
+
+    /// Leads by a claim over a tombstone of its own make; gives the record.
+    fn led(&mut self) -> Lease {
+        assert!(matches!(self.step(), Step::Read { .. }));
+        let (_, before) = ours().remove(1);
+        self.found("\"0\"", before);
+        let Step::Claim { lease, .. } = self.step() else { panic!("a tombstone is free") };
+        self.answer(Outcome::Written { version: Some(Version("\"1\"".to_owned())) });
+        assert!(self.election.authority(self.now()).is_some());
+        *lease
+    }
+}
+
+#[test]
+fn s9_a_renewal_whose_record_a_hand_has_released_since_is_not_adopted_by_the_read_back() {
+    let mut alone = Alone::new();
+    alone.led();
+    let Step::Renew { lease, .. } = alone.step() else { panic!("it renews") };
+    alone.answer(Outcome::Refused);
+    assert!(matches!(alone.step(), Step::Read { .. }));
+    // The renewal has landed, and somebody has given the lease up by hand: it is free to all.
+    alone.found("\"3\"", Lease { last_updated: Stamp::Released, ..*lease });
+    assert_eq!(alone.election.authority(alone.now()), None);
+}
+
+#[test]
+fn s1_a_member_that_keeps_our_session_under_its_own_name_is_waited_out() {
+    let mut alone = Alone::new();
+    let lease = alone.led();
+    assert!(matches!(alone.step(), Step::Renew { .. }));
+    alone.answer(Outcome::Refused);
+    assert!(matches!(alone.step(), Step::Read { .. }));
+    let began_ms = alone.ms;
+    let taken = Lease { leader_id: "theirs".to_owned(), last_updated: Stamp::At(AT_MS), ..lease };
+    loop {
+        alone.found("\"3\"", taken.clone());
+        if let Step::Claim { .. } = alone.step() {
+            break;
+        }
+    }
+    assert!(alone.ms - began_ms >= 15_000, "claimed after {} ms", alone.ms - began_ms);
 }

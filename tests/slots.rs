@@ -333,6 +333,24 @@ fn c56_a_member_that_drops_the_slot_lets_nothing_run_twice() {
 }
 
 #[test]
+fn c56_a_slot_over_a_tombstone_without_a_term_is_run_once() {
+    for policy in [Policy::AtMostOnce, Policy::AtLeastOnce] {
+        let mut world = World::with_init();
+        world.write(|lease| {
+            (lease.term, lease.session, lease.slot, lease.slot_done) = (None, None, None, None);
+            lease.last_updated = Stamp::Released;
+        });
+        world.at(FIRST_MS + MINUTE_MS);
+        let run = world.trigger(FIRST_MS + MINUTE_MS, settings(policy), Job::Takes(10));
+        world.pass(12_000);
+        let again = world.trigger(FIRST_MS + MINUTE_MS, settings(policy), Job::Takes(10));
+        world.pass(12_000);
+        assert_eq!((run.outcome(), again.outcome()), (SlotOutcome::Done, SlotOutcome::Taken));
+        assert_eq!(world.slots(), [FIRST_MS + MINUTE_MS]);
+    }
+}
+
+#[test]
 fn a_stored_slot_ahead_of_storage_time_counts_as_missing_and_an_own_one_is_refused() {
     let mut world = World::with_init();
     world.write(|lease| {

@@ -40,7 +40,7 @@ impl Oracle {
         self.check_pair(writer, condition);
         match (aim, condition) {
             (Aim::Create, _) => self.check_creation(writer, lease),
-            (Aim::Claim, Condition::Match(version)) => {
+            (Aim::Claim | Aim::Reserve, Condition::Match(version)) => {
                 let sight = self.views[writer.look.session].sight.as_ref();
                 let before = sight.and_then(|sight| sight.shown.lease()).cloned();
                 self.check_slot(writer, before.as_ref(), lease, aim);
@@ -138,7 +138,14 @@ impl Oracle {
                 Some(Ground::Healed)
             }
             Shown::Lease(before) => {
-                self.check_new_term(writer, lease, before.term.unwrap_or(0));
+                if lease.term.is_some() {
+                    self.check_new_term(writer, lease, before.term.unwrap_or(0));
+                } else {
+                    let bare = before.released() && before.term.is_none() && lease.in_grace();
+                    self.broke_unless(bare, true_ms, "S2 a reservation", || {
+                        format!("{before:?} became {lease:?}")
+                    });
+                }
                 let kept = before.extra == lease.extra;
                 self.broke_unless(kept, true_ms, "S12 unknown fields are kept", || {
                     format!("{:?} became {:?}", before.extra, lease.extra)

@@ -91,7 +91,7 @@ impl Oracle {
     pub fn check_slot(&mut self, writer: &Writer, before: Option<&Lease>, lease: &Lease, aim: Aim) {
         let at_ms = writer.look.true_ms;
         match (writer.errand, aim) {
-            (_, Aim::Create) => {}
+            (_, Aim::Create) | (Some(_), Aim::Reserve) => {}
             (Some(errand), Aim::Claim) => self.check_slot_claim(writer, errand, before, lease),
             (Some(errand), Aim::Release | Aim::Park)
                 if errand.told.as_ref().is_some_and(|(term, _)| lease.term == Some(*term)) =>

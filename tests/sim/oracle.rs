@@ -25,6 +25,8 @@ pub const ROUNDING_MS: u64 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aim {
     Create,
+    /// Takes a tombstone without a term, and grants nothing yet.
+    Reserve,
     Claim,
     Renew,
     Release,
@@ -331,7 +333,7 @@ impl Oracle {
             (self.revived, self.revived_ms) = (true, true_ms);
         }
         self.slot_lands(true_ms, deed);
-        if aim == Aim::Create || self.revived {
+        if matches!(aim, Aim::Create | Aim::Reserve) || self.revived {
             return;
         }
         if let Some((before, author)) = self.stored.filter(|_| self.tokens_hold) {
@@ -502,6 +504,7 @@ impl Oracle {
     pub fn aim(lease: &Lease, condition: &Condition, claim: bool) -> Aim {
         match (claim, condition) {
             (true, Condition::Absent) => Aim::Create,
+            (true, _) if lease.term.is_none() => Aim::Reserve,
             (true, _) => Aim::Claim,
             _ if lease.released() => Aim::Release,
             _ if lease.parked => Aim::Park,
@@ -569,7 +572,7 @@ impl Oracle {
         let Look { session, true_ms, now } = look;
         let view = &mut self.views[session];
         let (not_before_ms, unusable) = (view.not_before_ms, view.unusable);
-        let competes = aim == Some(Aim::Claim);
+        let competes = matches!(aim, Some(Aim::Claim | Aim::Reserve));
         let early = competes && !view.single && now.mono_ms < view.sits_out_ms;
         if view.aim != aim {
             (view.aim, view.in_doubt) = (aim, 0);
@@ -748,7 +751,7 @@ impl Oracle {
                 view.grace = None;
                 view.grant = Some(deed);
             }
-            Aim::Release | Aim::Park => view.grace = None,
+            Aim::Reserve | Aim::Release | Aim::Park => view.grace = None,
         }
         if view.sight.as_ref().is_none_or(|sight| sight.version != *version) {
             view.sight = Some(Sight::first(version.clone(), Shown::Lease(lease.clone()), now));
