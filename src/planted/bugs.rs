@@ -273,8 +273,6 @@ bugs! {
     EpochAgeGoesOn: "S6, epochs", Epochs;
     /// With epochs, an age is proven by the `Date` that came with the body.
     EpochDateOfBody: "S6, epochs", Epochs;
-    /// With epochs, a claim is believed by its own answer.
-    EpochUnlisted: "S3, epochs", Epochs;
     /// With epochs, new settings change the lease within a term.
     EpochLeaseVaries: "S5, epochs", Epochs;
 }

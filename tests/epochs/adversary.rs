@@ -288,15 +288,7 @@ impl World {
         let modes = [Mode::Mixed, Mode::Cut, Mode::Rapid, Mode::Settings];
         let mode = chance.pick(&modes);
         let harsh = mode != Mode::Mixed;
-        let base_ms = match harsh {
-            true => chance.pick(&[10_000, 20_000]),
-            false => chance.pick(&[1_000, 1_500, 2_000, 3_000, 6_000, 10_000]),
-        };
-        let leases_ms = match chance.one_in(3) {
-            _ if mode == Mode::Settings => vec![base_ms, base_ms / 4, base_ms / 8],
-            true => vec![base_ms, 1_000.max(base_ms / 2), 1_000.max(base_ms / 3)],
-            false => vec![base_ms],
-        };
+        let (base_ms, leases_ms) = Self::leases(&mut chance, mode);
         let store_skew_ms = chance.pick(if harsh { &[50, 100, 500] } else { &[100, 500, 2_000] });
         let mut bucket = Bucket { undated: chance.one_in(3), ..Bucket::default() };
         bucket.front_end_ms = vec![0, chance.pick(&[0, store_skew_ms])];
@@ -361,6 +353,21 @@ impl World {
         }
         world.at(base_ms, Event::Blow);
         world
+    }
+
+    /// The longest lease, and all that members may have.
+    fn leases(chance: &mut Chance, mode: Mode) -> (u64, Vec<u64>) {
+        let harsh = mode != Mode::Mixed;
+        let base_ms = match harsh {
+            true => chance.pick(&[10_000, 20_000]),
+            false => chance.pick(&[1_000, 1_500, 2_000, 3_000, 6_000, 10_000]),
+        };
+        let leases_ms = match chance.one_in(3) {
+            _ if mode == Mode::Settings => vec![base_ms, base_ms / 4, base_ms / 8],
+            true => vec![base_ms, 1_000.max(base_ms / 2), 1_000.max(base_ms / 3)],
+            false => vec![base_ms],
+        };
+        (base_ms, leases_ms)
     }
 
     fn first_objects(&mut self) {
