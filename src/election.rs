@@ -404,6 +404,8 @@ struct Errand {
     done: Vec<u64>,
     /// What a claim that left was conditional on, until an answer shows what became of it: it may still land.
     unheard: Option<Condition>,
+    /// The term of the record that this claim is to succeed, where it names one.
+    succeeds: Option<u64>,
     /// The slot of a claim that may have landed and whose job was not begun, and when the first of its attempts left,
     /// on the monotonic clock.
     doubted: Option<(u64, u64)>,
@@ -526,6 +528,7 @@ impl Election {
             recorded: false,
             done: Vec::new(),
             unheard: None,
+            succeeds: None,
             doubted: None,
             dropped: None,
             left_out: None,
@@ -612,7 +615,8 @@ impl Election {
             return Step::Wait { until_ms: self.wake_ms(now, at_ms) };
         }
         if let Some(errand) = &mut self.errand {
-            errand.requests += 1;
+            // Where no condition covers the version, a step is up to three requests: a write, its listing, a cleaning.
+            errand.requests += if self.clocks.covered() { 1 } else { 3 };
         }
         match self.plan.action {
             Action::Look => self.look(now),
@@ -834,7 +838,8 @@ impl Election {
     fn attempt(&mut self, now: Now) -> Step {
         let mut lease_ms = self.config.leader_timeout_ms;
         let mut margin_ms = if planted!(NoMargin) { 0 } else { self.config.margin_ms };
-        if let (Some(term), false) = (&self.term, self.clocks.covered()) {
+        let varies = self.clocks.covered() || planted!(EpochLeaseVaries);
+        if let (Some(term), false) = (&self.term, varies) {
             // An earlier renewal may land after a later one: with a shorter lease it would be waited out too early.
             (lease_ms, margin_ms) = (term.anchor.lease_ms, term.anchor.margin_ms);
         }
@@ -1568,7 +1573,8 @@ impl Election {
     /// left that showed the version last.
     fn age_to_claim_ms(&self, observation: &Observation, now: Now) -> u64 {
         let sent = Now { mono_ms: self.seen_sent_ms.min(now.mono_ms), ..now };
-        observation.age_ms(&self.clocks, if self.clocks.covered() { now } else { sent })
+        let goes_on = self.clocks.covered() || planted!(EpochAgeGoesOn);
+        observation.age_ms(&self.clocks, if goes_on { now } else { sent })
     }
 
     /// How long a record of somebody else's is waited out: its own lease, ours for foreign ones.
@@ -2195,12 +2201,14 @@ impl Election {
     /// so that a store that shows old states in turn is not asked for ever.
     fn claim_leaves(&mut self, now: Now, condition: &Condition, slot_ms: Option<u64>) {
         let needed_ms = now.mono_ms.saturating_add(self.config.attempts_ms());
+        let succeeds = self.record().and_then(|(_, lease)| lease.term);
         let Some(errand) = &mut self.errand else { return };
         if let Some(until_ms) = errand.until_ms.filter(|ms| *ms < needed_ms && !errand.extended) {
             errand.until_ms = Some(until_ms.max(needed_ms));
             errand.extended = true;
         }
         errand.unheard = Some(condition.clone());
+        errand.succeeds = succeeds;
         if errand.doubted.map(|(doubted_ms, _)| doubted_ms) != slot_ms {
             errand.doubted = slot_ms.map(|slot_ms| (slot_ms, now.mono_ms));
         }
@@ -2241,11 +2249,14 @@ impl Election {
     /// before, if nobody could have taken its lease over since it left.
     fn note_claim(&mut self, now: Now, shown: Option<(&Version, &Reading)>) {
         let held_ms = self.config.leader_timeout_ms - self.config.margin_ms;
+        let covered = self.clocks.covered();
         let Some(errand) = &mut self.errand else { return };
         let Some(Condition::Match(held)) = &errand.unheard else { return };
         let theirs = match shown {
             None => false,
             Some((version, _)) if version == held => return,
+            // The record may have been overwritten by itself, under which a claim still lands.
+            Some((_, Reading::Lease(lease))) if !covered && lease.term <= errand.succeeds => return,
             // Its own, whose job never began, or a body that does not say whose it is.
             Some((_, Reading::Lease(lease))) if lease.session.as_ref() == Some(&self.session) => {
                 return;

@@ -14,7 +14,7 @@ fn variable(name: &str, usual: u64) -> u64 {
 #[test]
 fn i1_i2_no_schedule_of_epochs_has_two_leaders_or_a_token_that_falls() {
     let first = variable("EDGELECT_FIRST_SEED", 0);
-    let count = variable("EDGELECT_SCHEDULES", 600);
+    let count = variable("EDGELECT_SCHEDULES", 400);
     if let Some((seed, broken)) = adversary::first_broken(first, count, || ()) {
         let told = adversary::run(seed, true).lines;
         let from = told.len().saturating_sub(120);
@@ -35,7 +35,7 @@ fn the_schedules_meet_what_they_are_there_for() {
     }
     println!("{count} schedules: {sum:?}");
     assert!(sum.terms > 3 * count && sum.cleaned > 3 * count, "{sum:?}");
-    assert!(sum.duplicates > 3 * count && sum.recreated > count / 2, "{sum:?}");
+    assert!(sum.duplicates > 2 * count && sum.recreated > count / 2, "{sum:?}");
 }
 
 mod epochs {
@@ -45,8 +45,11 @@ mod epochs {
     use edgelect::election::{Election, Input, Step};
     use edgelect::lease::{self, Closed, Flaw, Lease, Reading, Stamp};
     use edgelect::request::{Request, Response};
+    use edgelect::slots::{Missed, Schedule, ScheduleSettings, SlotEnd};
     use edgelect::store::epochs::Epochs;
-    use edgelect::store::{Answer, Condition, Facts, FaultKind, Operation, Outcome, Version};
+    use edgelect::store::{
+        Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Version,
+    };
     use edgelect::{Config, Credentials, Host, S3Config, Settings, remote};
     use futures::executor::block_on;
 
@@ -223,6 +226,28 @@ mod epochs {
     }
 
     #[test]
+    fn s3_a_claim_that_meets_its_twin_is_not_taken_for_won_by_its_read_back() {
+        let desk = Desk::with(&[("lock_0000000008.json", LIVE)]);
+        let (one, other) = (epochs(), epochs());
+        written(desk.write(&one, "s", 7, on("lock_0000000008.json")));
+        // The other's read came before, and showed the name with a dash.
+        let outcome = desk.write(&other, "t", 7, on("lock-0000000008.json"));
+        assert_eq!(outcome, Outcome::Refused, "who made the first has authority");
+        let Reading::Lease(lease) = desk.reading(&other) else { panic!("it is readable") };
+        assert_eq!(lease.session, None, "its own session would take it for landed");
+    }
+
+    #[test]
+    fn epochs_whose_leaders_never_renewed_do_not_pile_up() {
+        let (desk, epochs) = (Desk::new(), epochs());
+        let mut version = written(desk.write(&epochs, "s", 1, Condition::Absent));
+        for term in 2..=100 {
+            version = written(desk.write(&epochs, "s", term, Condition::Match(version)));
+        }
+        assert!(desk.names().len() <= 17, "{}", desk.names().len());
+    }
+
+    #[test]
     fn s8_after_the_write_has_left_nothing_is_a_rejection() {
         for answer in [
             Ok(error(403, "AccessDenied")),
@@ -386,6 +411,114 @@ mod epochs {
             ..Settings::default()
         })
         .expect("fine settings")
+    }
+
+    #[test]
+    fn s8_a_claim_of_a_slot_stays_in_doubt_while_its_number_is_free() {
+        let slot_ms = crate::bucket::BEGAN_MS;
+        let settings = ScheduleSettings {
+            slot_ms: Some(slot_ms),
+            budget_ms: Some(60_000),
+            ..ScheduleSettings::default()
+        };
+        let config = config(15_000);
+        let schedule = Schedule::new(&settings, &config).expect("it is fine");
+        let mut election = Election::for_schedule(config, "me".to_owned(), 7, schedule);
+        election.condition_covers_version(false);
+        let version = |etag: &str| Version(format!("lock_0000000001.json 1795000000 \"{etag}\""));
+        let mut record = lease_of("other", 7);
+        (record.slot, record.slot_done) = (Some(slot_ms - 60_000), Some(true));
+        let live = Reading::Lease(Box::new(record.clone()));
+        record.last_updated = Stamp::Released;
+        let released = Reading::Lease(Box::new(record));
+        let (mut now_ms, mut claims) = (0, 0);
+        loop {
+            while let Some(event) = election.next_event() {
+                if let edgelect::election::Event::SlotsOver(why) = event {
+                    assert!(claims > 0, "{why:?}");
+                    let unknown = edgelect::election::SlotsOver::Unknown;
+                    return assert_eq!(why, unknown, "its claim may land yet");
+                }
+            }
+            match election.poll(at(now_ms)) {
+                Step::Wait { until_ms } => now_ms = until_ms,
+                Step::Read { .. } if claims == 0 => {
+                    let (version, reading) = (version("t"), released.clone());
+                    answer(&mut election, now_ms, Outcome::Found { version, reading });
+                }
+                // A late renewal hides the tombstone, again and again.
+                Step::Read { .. } => {
+                    let (version, reading) = (version(&now_ms.to_string()), live.clone());
+                    answer(&mut election, now_ms, Outcome::Found { version, reading });
+                }
+                Step::Claim { .. } => {
+                    claims += 1;
+                    now_ms += 1_000;
+                    let cause = Fault::new(FaultKind::Timeout, "no answer in time");
+                    let outcome = Outcome::Unknown { retry_after_ms: None, cause };
+                    answer(&mut election, now_ms, outcome);
+                }
+                Step::Finished => claims += 1,
+                other => panic!("{other:?}"),
+            }
+            assert!(claims < 100, "it says why it is over");
+        }
+    }
+
+    #[test]
+    fn a_trigger_that_catches_up_stays_under_its_subrequests() {
+        let (period_ms, epochs, mut desk) = (60_000, epochs(), Desk::new());
+        let slot_ms = crate::bucket::BEGAN_MS;
+        let mut record = lease_of("other", 7);
+        record.last_updated = Stamp::Released;
+        (record.slot, record.slot_done) = (Some(slot_ms - 30 * period_ms), Some(true));
+        let body = lease::write(&record);
+        desk.bucket.borrow_mut().put(0, "leader/g/lock_0000000001.json", &body);
+        let settings = ScheduleSettings {
+            slot_ms: Some(slot_ms),
+            period_ms: Some(period_ms),
+            missed: Some(Missed::All),
+            subrequests: Some(50),
+            budget_ms: Some(60_000),
+            ..ScheduleSettings::default()
+        };
+        let config = config(15_000);
+        let schedule = Schedule::new(&settings, &config).expect("it is fine");
+        let mut election = Election::for_schedule(config, "me".to_owned(), 7, schedule);
+        election.condition_covers_version(false);
+        let mut jobs = 0;
+        loop {
+            let step = election.poll(at(desk.now_ms));
+            let operation = match step {
+                Step::Wait { until_ms } => {
+                    desk.now_ms = until_ms;
+                    continue;
+                }
+                Step::Read { unless, .. } => Operation::Read { unless },
+                Step::Claim { lease, seen, .. } => {
+                    Operation::Write { body: lease::write(&lease), condition: seen }
+                }
+                Step::Renew { lease, held, .. } => Operation::Write {
+                    body: lease::write(&lease),
+                    condition: Condition::Match(held),
+                },
+                Step::Finished => break,
+                other => panic!("{other:?}"),
+            };
+            let answer = desk.perform(&epochs, operation);
+            election.handle(at(desk.now_ms), Input::Answer(answer));
+            while let Some(event) = election.next_event() {
+                if let edgelect::election::Event::Acquired { term } = event {
+                    jobs += 1;
+                    let end =
+                        SlotEnd { done: true, failed: false, result: "ok".to_owned(), took_ms: 1 };
+                    election.handle(at(desk.now_ms), Input::SlotEnded { term, end });
+                }
+            }
+        }
+        let requests: u64 = desk.bucket.borrow().counts.values().sum();
+        println!("{jobs} jobs, {requests} requests");
+        assert!(jobs > 3 && requests + jobs <= 50, "{jobs} jobs and {requests} requests");
     }
 
     fn at(mono_ms: u64) -> Now {

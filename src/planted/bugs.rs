@@ -269,6 +269,12 @@ bugs! {
     EpochNewestCleaned: "S3, epochs", Epochs;
     /// An epoch is overwritten by somebody who did not create it.
     EpochOverwritten: "S3, epochs", Epochs;
+    /// With epochs, an age goes on after the read left that showed the version last.
+    EpochAgeGoesOn: "S6, epochs", Epochs;
+    /// With epochs, an age is proven by the `Date` that came with the body.
+    EpochDateOfBody: "S6, epochs", Epochs;
+    /// With epochs, new settings change the lease within a term.
+    EpochLeaseVaries: "S5, epochs", Epochs;
 }
 
 impl Bug {

@@ -60,6 +60,9 @@ use crate::store::{
 /// How many pages of a listing are read before it is given up.
 const MAX_PAGES: u32 = 16;
 
+/// With more epochs than this, a claim cleans as well.
+const MANY_EPOCHS: u32 = 16;
+
 /// How often a read looks again because the newest epoch was gone when it was asked for.
 const MAX_LOOKS: u32 = 3;
 
@@ -575,7 +578,11 @@ impl Exchange {
                     let term = Some(epoch.number);
                     Outcome::Found { version, reading: Reading::Unreadable(Flaw::TooLarge, term) }
                 } else {
-                    let reading = epochs.judge(epoch, &body.bytes, modified_ms);
+                    let mut reading = epochs.judge(epoch, &body.bytes, modified_ms);
+                    if let (Reading::Lease(lease), true) = (&mut reading, self.listing.twin()) {
+                        // Its twin may have been confirmed before, so that nobody may take it for a claim that won.
+                        lease.session = None;
+                    }
                     Outcome::Found { version, reading }
                 }
             }
@@ -599,7 +606,7 @@ impl Exchange {
             (outcome, _) => outcome,
         };
         // A `Date` of before the GET left, so that an age proven by it was complete by then.
-        let date_ms = self.listed.date_ms;
+        let date_ms = if planted!(EpochDateOfBody) { facts.date_ms } else { self.listed.date_ms };
         let relayed = facts.relayed || self.listed.relayed;
         let cached = facts.cached || self.listed.cached;
         let last_modified_ms = facts.last_modified_ms;
@@ -629,11 +636,10 @@ impl Exchange {
             // Somebody has gone on from a later number, or from a name of the other kind.
             Some((newest, _)) if newest.number > write.epoch.number => Outcome::Refused,
             Some((newest, modified_s)) if newest == write.epoch => {
-                let twin = self.listing.second.is_some_and(|second| second.number == newest.number);
                 let version = write.etag.as_ref().zip(modified_s);
                 let version =
                     version.map(|(etag, modified_s)| version_of(newest, modified_s, etag));
-                if twin { Outcome::Refused } else { Outcome::Written { version } }
+                if self.listing.twin() { Outcome::Refused } else { Outcome::Written { version } }
             }
             Some((newest, _)) if newest.number == write.epoch.number => Outcome::Refused,
             _ => {
@@ -644,7 +650,9 @@ impl Exchange {
                 Outcome::Unknown { retry_after_ms: None, cause }
             }
         };
-        let cleans = write.overwrites && matches!(outcome, Outcome::Written { .. });
+        // A claim is not delayed by it, unless leaders come and go without a renewal, whose epochs nobody would clean.
+        let due = write.overwrites || self.listing.count > MANY_EPOCHS;
+        let cleans = due && matches!(outcome, Outcome::Written { .. });
         let answer = Answer { outcome, facts: self.listed };
         let spare = self.listing.spare().filter(|_| cleans);
         let pause = epochs.cleaning_pause.get();

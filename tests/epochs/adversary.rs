@@ -120,6 +120,8 @@ struct Machine {
     ppm: i64,
     origin_ms: u64,
     paused_until_ms: u64,
+    /// Until then what it sends is held up or lost.
+    cut_until_ms: u64,
 }
 
 impl Machine {
@@ -185,6 +187,19 @@ pub struct Tally {
     pub duplicates: u64,
 }
 
+/// What a schedule is rich in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// A little of everything.
+    Mixed,
+    /// Leaders that are cut off for about a lease, under answers that are slow.
+    Cut,
+    /// Leaders that stop soon after they began, under claims that are slow.
+    Rapid,
+    /// Settings that change, under renewals that land once more.
+    Settings,
+}
+
 pub struct World {
     now_ms: u64,
     chance: Chance,
@@ -206,6 +221,8 @@ pub struct World {
     pub lines: Vec<String>,
     keep: bool,
     last_led_ms: u64,
+    mode: Mode,
+    request_timeout_ms: u64,
 }
 
 /// A rule that a schedule broke.
@@ -246,7 +263,7 @@ pub fn first_broken(first: u64, count: u64, prepare: impl Fn() + Sync) -> Option
 /// Runs one schedule; what it broke, if anything.
 pub fn run(seed: u64, keep: bool) -> World {
     let mut world = World::draw(seed, keep);
-    let end_ms = world.heal_ms + 14 * world.lease_ms + 20_000;
+    let end_ms = world.heal_ms + if world.harsh() { 5 } else { 14 } * world.lease_ms + 20_000;
     while world.violation.is_none() {
         let Some(Reverse(Queued(at_ms, _, event))) = world.queue.pop() else { break };
         if at_ms > end_ms {
@@ -268,12 +285,11 @@ pub fn run(seed: u64, keep: bool) -> World {
 impl World {
     fn draw(seed: u64, keep: bool) -> Self {
         let mut chance = Chance::new(seed);
-        let base_ms = chance.pick(&[1_000, 1_500, 2_000, 3_000, 6_000, 10_000]);
-        let leases_ms = match chance.one_in(3) {
-            true => vec![base_ms, 1_000.max(base_ms / 2), 1_000.max(base_ms / 3)],
-            false => vec![base_ms],
-        };
-        let store_skew_ms = chance.pick(&[100, 500, 2_000]);
+        let modes = [Mode::Mixed, Mode::Cut, Mode::Rapid, Mode::Settings];
+        let mode = chance.pick(&modes);
+        let harsh = mode != Mode::Mixed;
+        let (base_ms, leases_ms) = Self::leases(&mut chance, mode);
+        let store_skew_ms = chance.pick(if harsh { &[50, 100, 500] } else { &[100, 500, 2_000] });
         let mut bucket = Bucket { undated: chance.one_in(3), ..Bucket::default() };
         bucket.front_end_ms = vec![0, chance.pick(&[0, store_skew_ms])];
         let mut rates = [0; 6];
@@ -282,10 +298,14 @@ impl World {
                 *rate = chance.pick(&[10, 50, 150, 300]);
             }
         }
-        let heal_ms = base_ms * (20 + chance.below(40));
+        let leases = if harsh { 3 + chance.below(4) } else { 20 + chance.below(40) };
+        let heal_ms = base_ms * leases;
         let shortest_ms = leases_ms.iter().copied().min().unwrap_or(base_ms);
-        let latency_ms = chance.pick(&[1, 10, shortest_ms / 60]);
-        if latency_ms <= 10 && base_ms >= 3_000 {
+        let latency_ms = match harsh {
+            true => chance.pick(&[1, 10]),
+            false => chance.pick(&[1, 10, shortest_ms / 60]),
+        };
+        if latency_ms <= 10 && base_ms >= 3_000 && mode != Mode::Rapid {
             // Many pages on a slow way take longer than a request may.
             bucket.page = chance.pick(&[1_000, 2, 3]);
         }
@@ -310,6 +330,8 @@ impl World {
             lines: Vec::new(),
             keep,
             last_led_ms: 0,
+            mode,
+            request_timeout_ms: 0,
         };
         world.first_objects();
         let members = world.chance.pick(&[2, 2, 3, 4]);
@@ -317,14 +339,35 @@ impl World {
             let config = world.config(member);
             // Rates r keep I1 while they differ by less than m / (2 - m) for a margin of m leases.
             let worst = 47_000;
-            let ppm = world.chance.pick(&[0, worst, -worst]);
+            let ppm = if harsh { 0 } else { world.chance.pick(&[0, worst, -worst]) };
             let origin_ms = world.chance.below(1_000_000);
-            world.machines.push(Machine { config, ppm, origin_ms, paused_until_ms: 0 });
+            world.machines.push(Machine {
+                config,
+                ppm,
+                origin_ms,
+                paused_until_ms: 0,
+                cut_until_ms: 0,
+            });
             let start_ms = world.chance.below(2 * base_ms);
             world.at(start_ms, Event::Start { machine: member as usize });
         }
         world.at(base_ms, Event::Blow);
         world
+    }
+
+    /// The longest lease, and all that members may have.
+    fn leases(chance: &mut Chance, mode: Mode) -> (u64, Vec<u64>) {
+        let harsh = mode != Mode::Mixed;
+        let base_ms = match harsh {
+            true => chance.pick(&[10_000, 20_000]),
+            false => chance.pick(&[1_000, 1_500, 2_000, 3_000, 6_000, 10_000]),
+        };
+        let leases_ms = match chance.one_in(3) {
+            _ if mode == Mode::Settings => vec![base_ms, base_ms / 4, base_ms / 8],
+            true => vec![base_ms, 1_000.max(base_ms / 2), 1_000.max(base_ms / 3)],
+            false => vec![base_ms],
+        };
+        (base_ms, leases_ms)
     }
 
     fn first_objects(&mut self) {
@@ -353,11 +396,29 @@ impl World {
 
     fn config(&mut self, member: u64) -> Config {
         let lease_ms = self.chance.pick(&self.leases_ms.clone());
-        let follow = self.chance.pick(&[Follow::Tight, Follow::Balanced, Follow::Frugal]);
+        let follow = match self.harsh() && self.chance.below(4) > 0 {
+            true => Follow::Tight,
+            false => self.chance.pick(&[Follow::Tight, Follow::Balanced, Follow::Frugal]),
+        };
+        let frequent_ms = match self.mode {
+            Mode::Mixed => (lease_ms / 3).max(100),
+            Mode::Rapid => (lease_ms / 100).max(50),
+            Mode::Cut | Mode::Settings => lease_ms / 25,
+        };
+        let (mut margin_ms, mut request_timeout_ms, mut retry_delays_ms) = (None, None, None);
+        if self.harsh() {
+            (margin_ms, retry_delays_ms) = (Some(lease_ms / 100), Some([10, 50]));
+            let fits_ms = (lease_ms - lease_ms / 100 - frequent_ms - 60) / 4 - 10;
+            request_timeout_ms = Some(fits_ms);
+            self.request_timeout_ms = self.request_timeout_ms.max(fits_ms);
+        }
         let settings = Settings {
+            margin_ms,
+            request_timeout_ms,
+            retry_delays_ms,
             lockfile_path: Some(FOLDER.to_owned()),
             server_id: Some(format!("m{member}")),
-            frequent_interval_ms: Some((lease_ms / 3).max(100)),
+            frequent_interval_ms: Some(frequent_ms),
             infrequent_interval_ms: Some(lease_ms),
             leader_timeout_ms: Some(lease_ms),
             follow: Some(follow),
@@ -382,6 +443,10 @@ impl World {
     fn broke(&mut self, check: &'static str, text: String) {
         let at_ms = self.now_ms;
         self.violation.get_or_insert(Broken { at_ms, check, text });
+    }
+
+    fn harsh(&self) -> bool {
+        self.mode != Mode::Mixed
     }
 
     fn healed(&self) -> bool {
@@ -497,16 +562,38 @@ impl World {
         if self.healed() {
             return;
         }
-        let next_ms = self.now_ms + self.chance.below(3 * self.lease_ms) + 1;
+        let pause_ms = match self.mode {
+            Mode::Mixed => 3 * self.lease_ms,
+            Mode::Cut => 2 * self.lease_ms,
+            Mode::Rapid => self.lease_ms / 20,
+            Mode::Settings => self.lease_ms / 2,
+        };
+        let next_ms = self.now_ms + self.chance.below(pause_ms) + 1;
         self.at(next_ms, Event::Blow);
         let alive: Vec<usize> =
             (0..self.sessions.len()).filter(|s| self.sessions[*s].alive).collect();
         if alive.is_empty() {
             return;
         }
+        let leads = |session: &&usize| {
+            let session = &self.sessions[**session];
+            session.election.authority(self.machines[session.machine].now(self.now_ms)).is_some()
+        };
+        let leader = alive.iter().find(leads).copied();
         let session = self.chance.pick(&alive);
+        let to_leader = self.harsh() && self.chance.below(8) > 0;
+        let session = leader.filter(|_| to_leader).unwrap_or(session);
         let machine = self.sessions[session].machine;
-        match self.chance.below(6) {
+        let usual = self.chance.one_in(4);
+        let what = match self.mode {
+            Mode::Cut if !usual => 6,
+            Mode::Rapid if !usual => 7,
+            Mode::Settings if !usual => self.chance.pick(&[4, 6]),
+            _ => self.chance.below(6),
+        };
+        match what {
+            6 => self.cut(machine),
+            7 => self.tell(session, Input::Stop { park: false }),
             0 => {
                 self.note(|| format!("s{session} crashes"));
                 self.sessions[session].alive = false;
@@ -539,6 +626,18 @@ impl World {
                 }
             }
         }
+    }
+
+    /// Cuts a machine off, mostly for about as long as a lease lasts.
+    fn cut(&mut self, machine: usize) {
+        let lease_ms = self.machines[machine].config.leader_timeout_ms;
+        let span_ms = match self.chance.below(3) {
+            0 => self.chance.below(2 * lease_ms),
+            _ => lease_ms - self.chance.below(lease_ms / 4),
+        };
+        let until_ms = self.now_ms + span_ms;
+        self.note(|| format!("m{machine} is cut off until {until_ms}"));
+        self.machines[machine].cut_until_ms = until_ms;
     }
 
     fn newest(&self) -> u64 {
@@ -579,7 +678,8 @@ impl World {
                 Step::Finished => {
                     self.sessions[session].alive = false;
                     self.sessions[session].flight = None;
-                    let back_ms = self.now_ms + self.chance.below(self.lease_ms);
+                    let longest_ms = if self.harsh() { 200 } else { self.lease_ms };
+                    let back_ms = self.now_ms + self.chance.below(longest_ms);
                     return self.at(back_ms, Event::Start { machine });
                 }
                 Step::Wait { until_ms } => {
@@ -652,7 +752,7 @@ impl World {
         let befalls =
             |index: usize, chance: &mut Chance| trouble && chance.per_mille(self.rates[index]);
         let chance = &mut self.chance;
-        let (lost, delayed) = (befalls(0, chance), befalls(1, chance));
+        let (mut lost, delayed) = (befalls(0, chance), befalls(1, chance));
         let duplicated = befalls(2, chance) && request.method == "PUT";
         let mut travel_ms = chance.below(self.latency_ms + 1);
         if delayed {
@@ -660,6 +760,20 @@ impl World {
                 true => chance.below(longest_ms),
                 false => chance.below(self.lease_ms / 3),
             };
+        }
+        let creates = request.headers.iter().any(|(name, _)| name == "if-none-match");
+        let slow = match self.mode {
+            Mode::Rapid => creates && chance.one_in(4),
+            Mode::Cut | Mode::Settings => chance.one_in(16),
+            Mode::Mixed => false,
+        };
+        if slow && trouble {
+            travel_ms += chance.below(self.request_timeout_ms);
+        }
+        let cut_until_ms = self.machines[self.sessions[session].machine].cut_until_ms;
+        if cut_until_ms > self.now_ms {
+            lost |= chance.one_in(4);
+            travel_ms += cut_until_ms - self.now_ms;
         }
         if duplicated {
             self.tally.duplicates += 1;
@@ -682,7 +796,7 @@ impl World {
         let chance = &mut self.chance;
         let front_end = chance.below(2) as usize;
         let refused = trouble && answered && chance.per_mille(self.rates[5] / 3);
-        let response = match refused {
+        let mut response = match refused {
             true => error(503, "SlowDown"),
             false => self.bucket.perform(self.now_ms, front_end, request),
         };
@@ -696,6 +810,19 @@ impl World {
             return;
         }
         let mut travel_ms = self.chance.below(self.latency_ms + 1);
+        let slow = match self.mode {
+            Mode::Cut => request.method == "GET" && self.chance.one_in(3),
+            Mode::Settings => self.chance.one_in(16),
+            Mode::Mixed | Mode::Rapid => false,
+        };
+        if slow && trouble {
+            // Slow after it was carried out; of the two ends of that the `Date` may be either.
+            let slow_ms = self.chance.below(self.request_timeout_ms);
+            travel_ms += slow_ms;
+            if self.chance.one_in(2) {
+                self.bucket.dated_later(&mut response, slow_ms);
+            }
+        }
         if trouble && self.chance.per_mille(self.rates[4]) {
             travel_ms += self.chance.below(2 * self.lease_ms);
         }

@@ -115,6 +115,14 @@ impl Bucket {
         response
     }
 
+    /// Moves the `Date` of an answer that took so long after the request was carried out.
+    pub fn dated_later(&self, response: &mut Response, slow_ms: u64) {
+        for (_, value) in response.headers.iter_mut().filter(|(name, _)| name == "date") {
+            let date = httpdate::parse_http_date(value).expect("a date of ours");
+            *value = httpdate::fmt_http_date(date + Duration::from_millis(slow_ms));
+        }
+    }
+
     fn list(&self, query: &str) -> Response {
         let parameter = |name: &str| {
             let mut parameters = query.split('&').filter_map(|pair| pair.split_once('='));

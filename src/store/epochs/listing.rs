@@ -72,12 +72,14 @@ pub(super) struct Listing {
     pub newest: Option<(Epoch, Option<u64>)>,
     pub second: Option<Epoch>,
     pub oldest: Option<Epoch>,
+    /// How many epochs there are.
+    pub count: u32,
 }
 
 impl Listing {
     fn add(&mut self, epoch: Epoch, modified_s: Option<u64>) {
         match self.newest {
-            Some((newest, _)) if epoch == newest => {}
+            Some((newest, _)) if epoch == newest => return,
             Some((newest, _)) if epoch < newest => {
                 self.second = self.second.max(Some(epoch));
             }
@@ -86,7 +88,14 @@ impl Listing {
                 self.newest = Some((epoch, modified_s));
             }
         }
+        self.count = self.count.saturating_add(1);
         self.oldest = Some(self.oldest.map_or(epoch, |oldest| oldest.min(epoch)));
+    }
+
+    /// Whether the newest number is there under both names, made by two members that did not see each other.
+    pub fn twin(&self) -> bool {
+        let newest = self.newest.map(|(newest, _)| newest.number);
+        newest.is_some() && newest == self.second.map(|second| second.number)
     }
 
     /// An epoch that may be deleted, the oldest first: never one of the newest two.
