@@ -85,17 +85,17 @@ pub fn open(
 }
 
 fn take_bucket(given: &mut Given, group: &Group<'_>) -> Result<S3Config, ConfigError> {
-    Ok(S3Config {
-        endpoint: given.text("endpoint")?,
-        bucket: given.text("bucket")?.unwrap_or_default(),
-        region: given.text("region")?,
-        path_style: given.flag("pathStyle")?,
-        key: group.key.to_owned(),
-        format: match given.take("format", |value| Some(json::text(value)), ["", ""])? {
-            Some(name) => read_format("format", name)?,
-            None => Format::default(),
-        },
-    })
+    // One by one: with each `?` inside a literal there would be code that drops what came before it.
+    let mut config = S3Config { key: group.key.to_owned(), ..S3Config::default() };
+    config.endpoint = given.text("endpoint")?;
+    config.bucket = given.text("bucket")?.unwrap_or_default();
+    config.region = given.text("region")?;
+    config.path_style = given.flag("pathStyle")?;
+    config.format = match given.text("format") {
+        Ok(None) => Format::default(),
+        name => read_format("format", name.unwrap_or_default())?,
+    };
+    Ok(config)
 }
 
 #[cfg(feature = "aws")]

@@ -330,7 +330,8 @@ fn end_with(
 ) -> String {
     let without = own.len();
     for (name, value) in lease.extra.iter() {
-        if !own_names.iter().copied().flatten().any(|known| is_read_as(known, name)) {
+        let own_name = |names: &[&str]| names.iter().any(|known| is_read_as(known, name));
+        if !own_name(own_names[0]) && !own_name(own_names[1]) {
             own.raw(name, value);
         }
     }

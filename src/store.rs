@@ -178,8 +178,9 @@ pub const PROBE_MARK: &str = ".probe-";
 
 /// Whether a key is that of a probe's object.
 pub fn is_probe(key: &str) -> bool {
-    let digits = |name: &str| name.len() == 32 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
-    key.rsplit_once(PROBE_MARK).is_some_and(|(_, name)| digits(name))
+    let Some(at) = key.len().checked_sub(32) else { return false };
+    let (before, digits) = key.as_bytes().split_at(at);
+    before.ends_with(PROBE_MARK.as_bytes()) && digits.iter().all(u8::is_ascii_hexdigit)
 }
 
 impl Answer {
