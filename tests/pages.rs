@@ -65,39 +65,6 @@ fn every_test_that_a_page_names_is_there_and_every_promise_names_one() {
     }
 }
 
-/// The sources below a folder, as far as tests may be in them.
-fn sources(folder: &str, all: &mut Vec<(String, String)>) {
-    for entry in fs::read_dir(folder).expect(folder) {
-        let entry = entry.expect(folder);
-        let name = format!("{folder}/{}", entry.file_name().to_string_lossy());
-        if entry.file_type().expect("it is there").is_dir() {
-            sources(&name, all);
-        } else if is_source(&name)
-            && let Ok(text) = fs::read_to_string(&name)
-        {
-            all.push((name, text));
-        }
-    }
-}
-
-#[test]
-fn every_test_that_the_failure_modes_name_is_there_and_every_row_names_one() {
-    let page = fs::read_to_string("docs/failure-modes.md").expect("the page");
-    let mut all = Vec::new();
-    sources("src", &mut all);
-    sources("tests", &mut all);
-    let rows = rows(&page);
-    assert!(rows.len() > 10, "{rows:?}");
-    for row in rows {
-        let cell = row.trim_end().trim_end_matches('|').rsplit('|').next().expect("a column");
-        let names: Vec<&str> = cell.split('`').skip(1).step_by(2).collect();
-        assert!(!names.is_empty(), "no test is named in {row}");
-        for name in names {
-            assert!(all.iter().any(|(file, text)| has(text, file, name)), "{name} is no test");
-        }
-    }
-}
-
 #[test]
 fn a_name_counts_only_where_it_is_a_test_of_that_file() {
     let rust = "#[test]\n#[ignore = \"x\"]\nfn a_test() {}\n\nfn a_helper() {}\n";
