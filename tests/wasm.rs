@@ -11,6 +11,7 @@ use std::rc::Rc;
 use conformance::Traits;
 use edgelect::custom::CustomStore;
 use edgelect::driver::Host;
+use edgelect::lease::Format;
 use edgelect::store::memory::Memory;
 use edgelect::web::{JsHost, Link, Settled, Web};
 use edgelect::{Config, Election, Handle, S3Store, Settings};
@@ -95,7 +96,10 @@ async fn custom_conforms(module: &str, traits: Traits) {
     let opened: Promise = open.call0(&JsValue::NULL).expect("a function").unchecked_into();
     let opened = JsFuture::from(opened).await.expect("a storage");
     let web = Web::new(link_over(get(&opened, "storage")).await);
-    let ran = conformance::check(traits, || CustomStore::new(web.clone(), &random_key(&web))).await;
+    let ran = conformance::check(traits, || {
+        CustomStore::new(web.clone(), &random_key(&web), Format::Native)
+    })
+    .await;
     let close: Function = get(&opened, "close").unchecked_into();
     let closed: Promise = close.call0(&opened).expect("a function").unchecked_into();
     JsFuture::from(closed).await.expect("the storage ends");
