@@ -334,7 +334,9 @@ fn answer_json(Answer { outcome, facts }: &Answer, store: &str) -> String {
             ("found", None)
         }
         Outcome::Missing => ("missing", None),
-        Outcome::Written { .. } => ("written", None),
+        Outcome::Written { version: Some(_) } => ("written", None),
+        // A success that no store has to say alone, such as a web page's: what is stored tells.
+        Outcome::Written { version: None } => ("vague", None),
         Outcome::Refused | Outcome::Unchanged => ("refused", None),
         Outcome::Unknown { cause, .. } if cause.kind == FaultKind::Unavailable => {
             ("busy", Some(cause))

@@ -370,7 +370,9 @@ impl<S: Store, H: Host> Probe<'_, S, H> {
         written: &[(u64, Answer)],
         read: &Answer,
     ) -> Finding {
-        let accepted = |one: &&(u64, Answer)| matches!(one.1.outcome, Outcome::Written { .. });
+        // One without a version may be a web page's: what is stored tells.
+        let accepted =
+            |one: &&(u64, Answer)| matches!(one.1.outcome, Outcome::Written { version: Some(_) });
         let mut winners = written.iter().filter(accepted).map(|(number, _)| *number);
         let (winner, second) = (winners.next(), winners.next());
         if winner.is_some() && !step.lands() {

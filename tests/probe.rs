@@ -15,7 +15,9 @@ use edgelect::protocol::Protocol;
 use edgelect::request::{Request, Response};
 use edgelect::store::memory::Memory;
 use edgelect::store::s3::S3;
-use edgelect::store::{Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, is_probe};
+use edgelect::store::{
+    Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Version, is_probe,
+};
 use edgelect::{Credentials, Host, S3Config, Store};
 use futures::executor::LocalPool;
 use virtual_time::{Virtual, config};
@@ -127,7 +129,9 @@ impl Stand {
                 unchanged
             }
             Manner::Forgets if create && !exists => {
-                return Some(Outcome::Written { version: None });
+                return Some(Outcome::Written {
+                    version: Some(Version("\"forgotten\"".to_owned())),
+                });
             }
             _ => false,
         };

@@ -310,7 +310,7 @@ const fetching = {
     const lane = await openLane(context);
     const lockfilePath = await newGroup(context, 'headers');
     const { host } = new URL(lane.endpoint);
-    await member(context, lockfilePath, {}, { endpoint: lane.endpoint }).lead(() => 1);
+    await member(context, lockfilePath, { probe: false }, { endpoint: lane.endpoint }).lead(() => 1);
     const seen = await lane.seen();
     ok(['GET', 'PUT'].every((method) => seen.some((one) => one.method === method && one.status === 200)));
     for (const one of seen) {
@@ -338,7 +338,7 @@ const fetching = {
     ]) {
       const lane = await openLane(context);
       const folder = freshKey('keys');
-      const elector = member(context, `${folder}/${name}`, {}, { endpoint: lane.endpoint });
+      const elector = member(context, `${folder}/${name}`, { probe: false }, { endpoint: lane.endpoint });
       await elector.init();
       ok((await elector.lead((term) => term.token)) > 0);
       const urls = new Set((await lane.seen()).map(({ url }) => url));
@@ -398,7 +398,7 @@ const fetching = {
 
   async 'a body larger than any record is not read to its end'(context) {
     const lane = await openLane(context, { rules: [{ fault: 'flood', mib: 64 }] });
-    const elector = member(context, freshKey('flood'), {}, { endpoint: lane.endpoint });
+    const elector = member(context, freshKey('flood'), { probe: false }, { endpoint: lane.endpoint });
     await withMembers([elector], async () => {
       const error = await until(() => elector.status().error);
       ok(/lease object|no answer within/.test(error), error);

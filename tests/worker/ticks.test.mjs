@@ -147,7 +147,7 @@ describe('ticks', { concurrency: 4 }, () => {
     withGroup(async (group) => {
       const timing = { leaderTimeout: LEASE_MS, frequentInterval: FREQUENT_MS, storeSkew: 500 };
       const storage = new S3Storage({ ...bucketOptions, endpoint: group.witness.endpoint });
-      const other = new Elector({ ...timing, storage, lockfilePath: group.key, serverId: 'a-server', follow: 'tight' });
+      const other = new Elector({ ...timing, storage, lockfilePath: group.key, serverId: 'a-server', follow: 'tight', probe: false });
       const prepare = () => Promise.all([group.fresh(), group.fresh(), group.fresh({ EDGELECT_SERVER_ID: 'another-worker' })]);
       const workers = [];
       let prepared = prepare();
