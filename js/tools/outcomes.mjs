@@ -48,10 +48,10 @@ export function casesOf(name) {
 }
 
 /** Runs `node --test` through `command`, shows what it always shows, and records what became of each test. */
-export async function recordNode(command, node, files, env, flags = []) {
+export async function recordNode(command, node, files, env) {
   const { file, remove } = destination();
   try {
-    await command(node, ['--test', ...flags, ...reporters(await usualReporter(node), file), ...files], env);
+    await command(node, ['--test', ...reporters(await usualReporter(node), file), ...files], env);
   } finally {
     recorded.push(...readOutcomes(file));
     remove();

@@ -153,9 +153,7 @@ function wasm() {
 async function nodeTests(node, folder) {
   const files = testsIn(folder);
   await build(folder === 'tests/worker' ? ['npm', 'worker'] : ['npm']);
-  // The Worker's tests mostly wait for workerd's clock.
-  const flags = folder === 'tests/worker' ? ['--test-concurrency=2'] : [];
-  await withStore((env) => recordNode(command, node, files, env, flags));
+  await withStore((env) => recordNode(command, node, files, env));
 }
 
 function testsIn(folder) {
