@@ -10,10 +10,10 @@ export const ownWasm = new Wasm(glue);
 export const checked = (settings, { wasm = ownWasm, json, credentials } = {}) =>
   JSON.parse(wasm.call(({ check }) => check(settings, json, credentials, new Host())));
 
-/** Settings, bucket and credentials out of an object of variables. */
-export const readVariables = (variables) => {
+/** Settings, bucket and credentials out of an object of variables, in the formats that this wasm knows. */
+export const readVariables = (variables, wasm = ownWasm) => {
   const json = toJson(variables);
-  return JSON.parse(ownWasm.call(({ fromVariables }) => fromVariables(json)));
+  return JSON.parse(wasm.call(({ fromVariables }) => fromVariables(json)));
 };
 
 /** One session: an election inside the wasm of its storage and the operations that it has begun outside. */

@@ -10,6 +10,7 @@ import { ownWasm } from '../../js/engine.js';
 import { startMinistack } from '../../js/tools/ministack.mjs';
 import { MINISTACK, NODE_24, inRoot } from '../../js/tools/paths.mjs';
 import { bucketOptions, credentials, freshKey, getObject } from './bucket.mjs';
+import { doctor as command } from './command.mjs';
 import { startDropping } from './dropping.mjs';
 import { startFolder } from './folder.mjs';
 import { startLiar } from './liar.mjs';
@@ -37,16 +38,6 @@ const over = (options, more = {}) =>
 const findings = ({ steps }) => steps.map(({ step, finding }) => `${step}: ${finding}`);
 const ALL_HOLD = STEPS.map((step) => `${step}: holds`);
 const CLOCKS_UNCLEAR = [...ALL_HOLD.slice(0, -1), 'clocks: unclear'];
-
-/** Runs the command with these variables and no others of its kind. */
-const command = (args, variables) =>
-  new Promise((resolve) => {
-    const clean = Object.entries(process.env).filter(([name]) => !/^(EDGELECT|AWS)_/.test(name));
-    const options = { env: { ...Object.fromEntries(clean), ...variables }, timeout: 60_000 };
-    execFile(process.execPath, [inRoot('js/dist/cli.js'), 'doctor', ...args], options, (error, stdout, stderr) => {
-      resolve({ code: error ? error.code : 0, stdout, stderr });
-    });
-  });
 
 const secrets = ({ accessKeyId, secretAccessKey }) => ({ EDGELECT_ACCESS_KEY_ID: accessKeyId, EDGELECT_SECRET_ACCESS_KEY: secretAccessKey });
 
@@ -276,6 +267,39 @@ test('edgelect doctor says what to do about a wrong bucket, a wrong secret and m
   assert.deepEqual([unfit.code, /^edgelect: lockfilePath/.test(unfit.stderr)], [2, true], unfit.stderr);
   const help = await command(['--help'], {});
   for (const part of [/Exit code: 0/, /Secrets come by\nvariables only/, /--races <n>/, /npx edgelect doctor --bucket/]) assert.match(help.stdout, part);
+  for (const store of ['epochs', 'dynamodb', 'route53']) assert.match(help.stdout, new RegExp(`^  npx edgelect doctor --store ${store} `, 'm'));
+});
+
+test('EDGELECT_FORMAT and --format are known to the command line, whatever the package itself knows', async () => {
+  const place = ['--endpoint', bucketOptions.endpoint, '--bucket', bucketOptions.bucket, '--races', '1', '--json'];
+  const flag = [...place, '--format', 'kubernetes', '--lockfile-path', freshKey('doctor')];
+  const variable = [...place, '--lockfile-path', freshKey('doctor')];
+  for (const [args, more] of [[flag, {}], [variable, { EDGELECT_FORMAT: 'kubernetes' }], [variable, { EDGELECT_FORMAT: '' }]]) {
+    const { code, stdout, stderr } = await command(args, { ...secrets(credentials), ...more });
+    assert.equal(code, 0, stdout + stderr);
+    assert.deepEqual(findings(JSON.parse(stdout)), ALL_HOLD);
+  }
+  const unknown = await command(place, { ...secrets(credentials), EDGELECT_FORMAT: 'yaml' });
+  assert.deepEqual([unknown.code, /^edgelect: EDGELECT_FORMAT = "yaml": must be native or kubernetes/.test(unknown.stderr)], [2, true], unknown.stderr);
+});
+
+test('a flag of another store, and a store without what it needs, are refused by name', async () => {
+  const aws = { AWS_ACCESS_KEY_ID: 'the-id', AWS_SECRET_ACCESS_KEY: 'the-secret' };
+  for (const [args, variables, sentence] of [
+    [['--store', 'dynamo'], aws, /'--store <kind>' argument 'dynamo' is invalid.*dynamodb/],
+    [['--bucket', 'jobs', '--table', 'locks'], aws, /^edgelect: --table: means nothing with --store s3/],
+    [['--store', 'dynamodb', '--table', 'locks', '--bucket', 'jobs'], aws, /^edgelect: --bucket: means nothing with --store dynamodb/],
+    [['--store', 'dynamodb'], aws, /^edgelect: --table = \(not set\): --store dynamodb needs --table/],
+    [['--store', 'route53', '--zone', 'Z1'], aws, /^edgelect: --domain = \(not set\): --store route53 needs --zone and --domain/],
+    [['--store', 'epochs'], aws, /^edgelect: EDGELECT_BUCKET = \(not set\)/],
+    [['--store', 'dynamodb', '--table', 'locks'], secrets(LOCAL.credentials), /^edgelect: AWS_ACCESS_KEY_ID = \(not set\)/],
+    [['--store', 'route53', '--zone', 'Z1', '--domain', 'example.com', '--lockfile-path', 'Jobs'], aws, /^edgelect: \w+ = "Jobs"/],
+  ]) {
+    const { code, stdout, stderr } = await command(args, variables);
+    assert.deepEqual([code, stdout], [2, ''], `${args.join(' ')}: ${stderr}`);
+    assert.match(stderr, sentence);
+    assert.doesNotMatch(stderr, /^ +at |the-secret/m);
+  }
 });
 
 test('edgelect doctor whose reader goes away never says that a store holds', { skip: !fs.existsSync('/bin/sh') && 'no shell' }, async () => {
