@@ -1,5 +1,5 @@
 // What users of an `ObjectStoreBasedLock` and its `LeaderElectionConfig` know, as a view of a storage and of the options.
-import { EdgelectError, signalOf, textOf, wrongOption } from './errors.js';
+import { EdgelectError, optionsOf, signalOf, textOf, wrongOption } from './errors.js';
 
 /** The longest record, in bytes, as in src/lease.rs. */
 const MAX_RECORD_BYTES = 65_536;
@@ -13,7 +13,8 @@ const OPTIONS = [
 const CALLBACKS = ['onStartLeading', 'onStopLeading', 'onNewLeader'];
 
 /** The five calls of the lock interface over anything with `get` and `putIfMatch`. */
-export const objectStoreLock = ({ storage, key, identity } = {}) => {
+export const objectStoreLock = (options) => {
+  const { storage, key, identity } = optionsOf(options, 'objectStoreLock takes an object with storage, key and identity');
   if (typeof storage?.get !== 'function' || typeof storage?.putIfMatch !== 'function') {
     throw wrongOption('storage', storage, 'must have the methods get and putIfMatch, which an S3Storage does not show');
   }
@@ -69,11 +70,14 @@ const readRecord = (body, place) => {
 };
 
 /** The options of `new Elector` that mean the same. */
-export const leaderElectionOptions = (options = {}) => {
+export const leaderElectionOptions = (given) => {
+  const options = optionsOf(given, `leaderElectionOptions takes an object with ${OPTIONS.join(', ')}`);
   const unknown = Object.keys(options).find((name) => !OPTIONS.includes(name));
   if (unknown) throw wrongOption(unknown, options[unknown], `no such option; there are ${OPTIONS.join(', ')}`);
   const { leaseDuration = '15s', renewDeadline, retryPeriod, releaseOnCancel = true, holderIdentity, leaderKey } = options;
-  const { leaderCallbacks = {}, onWarning = (text) => console.warn(`edgelect: ${text}`) } = options;
+  const { onWarning = (text) => console.warn(`edgelect: ${text}`) } = options;
+  const leaderCallbacks = optionsOf(options.leaderCallbacks, `must be an object with ${CALLBACKS.join(', ')}`, 'leaderCallbacks');
+  if (typeof onWarning !== 'function') throw wrongOption('onWarning', onWarning, 'must be a function');
   const leaderTimeout = milliseconds('leaseDuration', leaseDuration);
   const margin = renewDeadline === undefined ? undefined : marginOf(leaderTimeout, milliseconds('renewDeadline', renewDeadline), onWarning);
   return defined({

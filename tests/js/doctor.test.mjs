@@ -226,6 +226,21 @@ test('bad options of `doctor` are named, and a signal ends it', async () => {
   await assert.rejects(elector.doctor({ signal: AbortSignal.timeout(100) }), { name: 'TimeoutError' });
 });
 
+for (const at of STEPS) {
+  test(`what onStep throws at "${at}" ends the probe and leaves nothing behind`, async () => {
+    const store = await kept(startLiar('honest'));
+    const thrown = new Error('no more of it');
+    const onStep = ({ step }) => {
+      if (step === at) throw thrown;
+    };
+    await assert.rejects(over({ endpoint: store.endpoint }).doctor({ races: 1, onStep }), thrown);
+    assert.equal(store.objects.size, 0);
+    const asked = store.seen.length;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    assert.equal(store.seen.length, asked, 'nothing goes on');
+  });
+}
+
 test('edgelect doctor tells each step and the clock, and its exit code is the finding', async () => {
   const flags = ['--endpoint', bucketOptions.endpoint, '--bucket', bucketOptions.bucket, '--region', 'us-east-1', '--path-style'];
   const fine = await command([...flags, '--races', '2', '--lockfile-path', freshKey('doctor')], secrets(credentials));
