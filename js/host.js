@@ -20,17 +20,20 @@ export class Host {
   #credentials;
   #unref;
   #job;
+  #onAnswer;
   #waiting = [];
   /** What cancels each operation that is under way. */
   #cancels = new Map();
 
-  /** `settle(id, ok, head, body)` hears how an operation ended; `job(order, signal)` calls the Worker's job. */
-  constructor({ settle, storage, credentials, job, unref = false } = {}) {
+  /** `settle(id, ok, head, body)` hears how an operation ended, `onAnswer({ head, body })` each answer of a `fetch`;
+   * `job(order, signal)` calls the Worker's job. */
+  constructor({ settle, storage, credentials, job, unref = false, onAnswer } = {}) {
     this.#settle = settle;
     this.#storage = storage;
     this.#credentials = credentials;
     this.#unref = unref;
     this.#job = job;
+    this.#onAnswer = onAnswer;
   }
 
   random() {
@@ -53,7 +56,9 @@ export class Host {
       if (body.length > 0) init.body = body;
       // Workers know `cache` only from some compatibility date on, and do not cache signed requests.
       if (!this.singleClock) init.cache = 'no-store';
-      return readAnswer(await fetch(url, init), limit, signal);
+      const answer = await readAnswer(await fetch(url, init), limit, signal);
+      this.#onAnswer?.(answer);
+      return answer;
     }));
   }
 

@@ -6,7 +6,7 @@
  * `term.token` to whatever you change, and let it refuse lower tokens.
  */
 
-import type { DynamoDBStorage, EpochStorage, Route53Storage } from './aws.js';
+import type { DynamoDBStorage, EpochStorage, Route53Storage, S3Storage as AwsS3Storage } from './aws.js';
 
 /** One unbroken leadership. */
 export interface Term {
@@ -165,6 +165,7 @@ export interface TimingOptions {
 /** The storages over which terms have fencing tokens. */
 export type FencedStorage =
   | S3Storage
+  | AwsS3Storage
   | R2Storage
   | MemoryStorage
   | DynamoDBStorage
@@ -454,7 +455,7 @@ export class EdgelectError extends Error {
   );
   /** `EDGELECT_CONFIG`, `EDGELECT_STORE`, `EDGELECT_STOPPED`, `EDGELECT_LOST`, `EDGELECT_EXISTS`, `EDGELECT_SLOT`,
    * `EDGELECT_TRAP`, `EDGELECT_RANDOMNESS`; of a checkpoint also `EDGELECT_FENCED`, `EDGELECT_UNKNOWN`, `EDGELECT_BUSY`; of an
-   * `objectStoreLock` also `EDGELECT_CONFLICT`. */
+   * `objectStoreLock` also `EDGELECT_CONFLICT` and `EDGELECT_UNKNOWN`. */
   readonly code: string;
   /** The option that was refused. */
   readonly field?: string;

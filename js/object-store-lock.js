@@ -1,5 +1,7 @@
 // What users of an `ObjectStoreBasedLock` and its `LeaderElectionConfig` know, as a view of a storage and of the options.
+import { bucketOf } from './bucket.js';
 import { EdgelectError, optionsOf, signalOf, textOf, wrongOption } from './errors.js';
+import { Objects } from './objects.js';
 
 /** The longest record, in bytes, as in src/lease.rs. */
 const MAX_RECORD_BYTES = 65_536;
@@ -12,15 +14,14 @@ const OPTIONS = [
 ];
 const CALLBACKS = ['onStartLeading', 'onStopLeading', 'onNewLeader'];
 
-/** The five calls of the lock interface over anything with `get` and `putIfMatch`. */
+/** The five calls of the lock interface over an `S3Storage`, or anything with `get` and `putIfMatch`. */
 export const objectStoreLock = (options) => {
-  const { storage, key, identity } = optionsOf(options, 'objectStoreLock takes an object with storage, key and identity');
-  if (typeof storage?.get !== 'function' || typeof storage?.putIfMatch !== 'function') {
-    throw wrongOption('storage', storage, 'must have the methods get and putIfMatch, which an S3Storage does not show');
-  }
+  const { storage: given, key, identity } = optionsOf(options, 'objectStoreLock takes an object with storage, key and identity');
+  const storage = objectsOf(given);
   for (const [name, value] of Object.entries({ key, identity })) {
     if (typeof value !== 'string' || value === '') throw wrongOption(name, value, 'must be a text');
   }
+  if (storage instanceof Objects) storage.check(key);
   const place = `the object ${JSON.stringify(key)}`;
   const put = async (record, etag, options) => {
     const body = new TextEncoder().encode(recordText(record));
@@ -47,6 +48,18 @@ export const objectStoreLock = (options) => {
     identity: () => identity,
     describe: () => `${key} (${identity})`,
   });
+};
+
+/** What reads and writes the object: the storage itself, or a view of its bucket. */
+const objectsOf = (storage) => {
+  if (typeof storage?.get === 'function' && typeof storage?.putIfMatch === 'function') return storage;
+  const bucket = typeof storage === 'object' && storage !== null ? bucketOf(storage) : undefined;
+  if (bucket?.json === undefined) throw wrongOption('storage', storage, 'must be an S3Storage, or have the methods get and putIfMatch');
+  if (JSON.parse(bucket.json).kind !== undefined) {
+    throw wrongOption('storage', storage, 'must be one that keeps a record as the object of its key: an S3Storage, an R2Storage, or one '
+      + 'with get and putIfMatch; over this one status() of an Elector tells who leads');
+  }
+  return new Objects(bucket);
 };
 
 const recordText = (record) => {
