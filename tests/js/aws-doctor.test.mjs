@@ -7,6 +7,7 @@ import { DynamoDBStorage, EpochStorage, Route53Storage } from 'edgelect/aws';
 import { startMoto } from '../../js/tools/moto.mjs';
 import { doctor as command } from './command.mjs';
 import { startAws } from './ministack.mjs';
+import { startProxy } from './proxy.mjs';
 
 const DOMAIN = 'coordination.example.com';
 const STEPS = ['update of an absent object', 'create', 'create again', 'update', 'update with a stale version', 'race'];
@@ -48,6 +49,41 @@ test('c26 epochs are accepted, without the step that means nothing there', async
   const { finding, steps, why } = await judged(new EpochStorage({ endpoint, credentials, bucket: 'epochs' }), 'leader/jobs');
   assert.deepEqual(steps, [...STEPS.slice(1), 'clocks'].map((step) => `${step}: holds`), why);
   assert.equal(finding, 'holds');
+});
+
+/** Requests of a probe of epochs with one race: a write that lands is two and one that does not one, a look two; four writes and the
+ * race with a look after each, then a listing and three epochs to delete. */
+const EPOCH_REQUESTS = 26;
+
+test('c26 a start over epochs asks first, and leaves nothing of it behind; a tick does not', async () => {
+  await aws.createBucket('started');
+  const proxy = await startProxy(aws.endpoint);
+  try {
+    const storage = new EpochStorage({ endpoint: proxy.endpoint, credentials: aws.credentials, bucket: 'started' });
+    const made = (more) => new Elector({ storage, lockfilePath: 'leader/jobs', leaderTimeout: 3_000, ...more });
+    // An epoch's key is its own, and in a listing a parameter.
+    const isProbe = ({ url }) => url.includes('.probe-');
+    await made().init();
+    await made().runScheduled(Date.now(), () => {});
+    await made({ lockfilePath: 'leader/ticks', leaderTimeout: 15_000, sustain: 57_000 }).start({ signal: AbortSignal.timeout(300) });
+    await made({ probe: false }).lead(() => {});
+    assert.equal(proxy.seen.filter(isProbe).length, 0);
+    const from = proxy.seen.length;
+    assert.ok((await made().lead(({ token }) => token)) > 0);
+    const asked = proxy.seen.slice(from).map(isProbe);
+    assert.equal(asked.filter(Boolean).length, EPOCH_REQUESTS);
+    assert.ok(asked.lastIndexOf(true) < asked.indexOf(false), 'nothing is asked of the lease before the probe has ended');
+    assert.deepEqual((await aws.keys('started')).filter((key) => key.includes('.probe-')), []);
+  } finally {
+    await proxy.close();
+  }
+});
+
+test('c26 a probe of epochs with many races leaves nothing behind either', async () => {
+  await aws.createBucket('many');
+  const storage = new EpochStorage({ endpoint: aws.endpoint, credentials: aws.credentials, bucket: 'many' });
+  assert.equal((await new Elector({ storage, lockfilePath: 'leader/jobs' }).doctor({ races: 25 })).finding, 'holds');
+  assert.deepEqual(await aws.keys('many'), []);
 });
 
 const MOTO_CREDENTIALS = { accessKeyId: 'dev', secretAccessKey: 'devsecret' };

@@ -6,6 +6,7 @@ import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { AwsClient } from 'aws4fetch';
 import { Elector, MemoryStorage, S3Storage } from 'edgelect';
+import { EpochStorage } from 'edgelect/aws';
 import { ownWasm } from '../../js/engine.js';
 import { startMinistack } from '../../js/tools/ministack.mjs';
 import { MINISTACK, NODE_24, inRoot } from '../../js/tools/paths.mjs';
@@ -82,6 +83,14 @@ test('c09 c26 a proxy that drops the conditions is refused, and an elector over 
   assert.equal(elector.status().error, message);
   assert.equal(elector.status().role, 'stopped');
   await elector.stop();
+});
+
+test('c09 c26 an elector of epochs does not lead where the conditions are dropped', async () => {
+  const proxy = await kept(startDropping(bucketOptions.endpoint, credentials));
+  const storage = new EpochStorage({ ...bucketOptions, endpoint: proxy.endpoint });
+  const elector = new Elector({ storage, lockfilePath: freshKey('doctor'), leaderTimeout: 3_000 });
+  const message = /^S3 bucket ".*: probe step "create again": it took a write whose condition did not hold, so two could lead/;
+  await assert.rejects(elector.lead(() => assert.fail('it leads')), { code: 'EDGELECT_STORE', message });
 });
 
 test('c26 with `probe: false` nobody asks, whatever the store does', async () => {
