@@ -10,7 +10,7 @@ import { EpochStorage } from 'edgelect/aws';
 import { ownWasm } from '../../js/engine.js';
 import { startMinistack } from '../../js/tools/ministack.mjs';
 import { MINISTACK, NODE_24, inRoot } from '../../js/tools/paths.mjs';
-import { bucketOptions, credentials, freshKey, getObject } from './bucket.mjs';
+import { bucketOptions, credentials, freshKey, getObject, putObject } from './bucket.mjs';
 import { doctor as command } from './command.mjs';
 import { startDropping } from './dropping.mjs';
 import { startFolder } from './folder.mjs';
@@ -224,6 +224,15 @@ test('a bucket that does not exist is not made by the probe', async () => {
     assert.match(diagnosis.steps[0].why, /404 NoSuchBucket: create the bucket, or correct its name/);
   }
   assert.equal(proxy.seen.length, 4);
+});
+
+test('a key that is a folder of others cannot be created on SeaweedFS, and init says so where the doctor can\'t', async () => {
+  const lockfilePath = freshKey('doctor').replace('.json', '');
+  await putObject(`${lockfilePath}/cursor.json`, '{}');
+  assert.equal(await getObject(lockfilePath), null);
+  const elector = over(bucketOptions, { lockfilePath });
+  assert.equal((await elector.doctor({ races: 1 })).finding, 'holds');
+  await assert.rejects(elector.init(), { code: 'EDGELECT_STORE', message: /refused to create an absent object$/ });
 });
 
 test('bad options of `doctor` are named, and a signal ends it', async () => {
