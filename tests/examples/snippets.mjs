@@ -1,4 +1,5 @@
-// What a document shows of an example is in the example, line for line, and what it leaves out it marks.
+// What a document shows of an example is in the example, line for line, and what it leaves out it marks; and an example is
+// started as its help says.
 import fs from 'node:fs';
 import path from 'node:path';
 import { inRoot } from '../../js/tools/paths.mjs';
@@ -20,6 +21,18 @@ export function heldSnippets() {
       if (sources.some((source) => isShown(source, linesOf(block)))) continue;
       throw new PlainError(`${document} shows what no example has, or does not mark a cut:\n${block}`);
     }
+  }
+}
+
+/** Fails where an example's README starts it otherwise than its own help says. */
+export function heldCommands() {
+  for (const name of fs.readdirSync(inRoot('examples')).filter((one) => fs.existsSync(inRoot('examples', one, 'README.md')))) {
+    const main = ['main.mjs', 'main.js'].map((file) => inRoot('examples', name, file)).find((file) => fs.existsSync(file));
+    const help = main && /HELP = `(.*?main\.m?js)/.exec(fs.readFileSync(main, 'utf8'))?.[1];
+    if (!help) continue;
+    const named = [...fs.readFileSync(inRoot('examples', name, 'README.md'), 'utf8').matchAll(/\b(?:node|deno|bun) [^\n`]*?main\.m?js/g)];
+    const other = named.find(([command]) => command !== help);
+    if (other || named.length === 0) throw new PlainError(`examples/${name}/README.md says \`${other ?? 'nothing'}\`, and its help \`${help}\``);
   }
 }
 
