@@ -54,6 +54,11 @@ const led = (output) => {
 
 const linted = ({ tarball, users }) => [
   ['each link of its pages leads to a file of it, and to a heading that is there', () => linksLead(path.join(users, 'node_modules/edgelect'))],
+  ['the crate has its sources, its README and its licence, and no other folder\'s', async () => {
+    const listed = await runWell('cargo', ['package', '--list', '--allow-dirty', '--offline'], { cwd: inRoot(), env: process.env });
+    const other = listed.trim().split('\n').find((name) => !/^(src\/.+|\.cargo_vcs_info\.json|Cargo\.(lock|toml|toml\.orig)|LICENSE|README\.md)$/.test(name));
+    if (other) throw new PlainError(`it has ${other}`);
+  }],
   ['its repository is the crate\'s', () => {
     const [, url] = /^repository = "(.*)"$/m.exec(fs.readFileSync(inRoot('Cargo.toml'), 'utf8'));
     const { repository } = JSON.parse(fs.readFileSync(path.join(users, 'node_modules/edgelect/package.json'), 'utf8'));
