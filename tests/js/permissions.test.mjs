@@ -64,10 +64,10 @@ const without = (statements, action) => statements.map((one) => ({ ...one, Actio
 
 const actions = (statements) => statements.flatMap(({ Action }) => Action);
 
-const elector = (storage, lockfilePath) => new Elector({ storage, lockfilePath, leaderTimeout: 2_000, storeSkew: 0, probe: false });
+const elector = (storage, lockfilePath, more) => new Elector({ storage, lockfilePath, leaderTimeout: 2_000, storeSkew: 0, probe: false, ...more });
 
-const member = async (Storage, lockfilePath, statements) =>
-  elector(new Storage({ endpoint: moto.endpoint, bucket: BUCKET, region: 'us-east-1', credentials: await user(admin, statements) }), lockfilePath);
+const member = async (Storage, lockfilePath, statements, more) =>
+  elector(new Storage({ endpoint: moto.endpoint, bucket: BUCKET, region: 'us-east-1', credentials: await user(admin, statements) }), lockfilePath, more);
 
 /** The tokens of terms one after the other, each by another member and long enough for a renewal. */
 const led = async (make, terms = 2) => {
@@ -89,9 +89,11 @@ test('the page has a policy for the lease, what the probe adds to it, and one fo
   assert.deepEqual(actions(PROBE), ['s3:GetObject', 's3:PutObject', 's3:DeleteObject']);
 });
 
-test('with the policy of the lease members lead one after the other, and the doctor finds nothing out', async () => {
+test('with the policy of the lease members lead one after the other, also those that probe, and the doctor finds nothing out', async () => {
   const tokens = await led(() => member(S3Storage, 'leader/report.json', LEASE));
   assert.ok(grows(tokens), String(tokens));
+  const probing = await member(S3Storage, 'leader/report.json', LEASE, { probe: true });
+  assert.ok(await probing.lead(({ token }) => token, { signal: AbortSignal.timeout(ENDS_MS) }) > tokens.at(-1));
   const one = await member(S3Storage, 'leader/report.json', LEASE);
   const { finding, steps } = await one.doctor({ races: 1 });
   assert.equal(finding, 'unclear');
