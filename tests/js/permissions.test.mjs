@@ -127,6 +127,23 @@ test('with the policy of epochs members lead one after the other, clean up, and 
   assert.equal((await one.doctor({ races: 1 })).finding, 'holds');
 });
 
+test('without any one action of the policy of epochs nobody leads, or nothing is cleaned up, or the doctor finds nothing out', async () => {
+  const [lock, probe, list] = EPOCHS;
+  const all = [['init', lock, 's3:GetObject'], ['init', lock, 's3:PutObject'], ['init', list, MISSING], ['clean', lock, 's3:DeleteObject'], ['doctor', probe, 's3:GetObject'], ['doctor', probe, 's3:PutObject']];
+  assert.deepEqual(all.map(([, , action]) => action).sort(), EPOCHS.flatMap(({ Action }) => Action).sort(), 'each of them is tried');
+  for (const [what, statement, action] of all) {
+    const group = 'leader/my-group';
+    for (const key of await keys()) await deleted(key);
+    const statements = EPOCHS.flatMap((one) => (one === statement ? without([one], action) : [one]));
+    const make = () => member(EpochStorage, group, statements);
+    if (what === 'init') await assert.rejects((await make()).init(), ({ message }) => message.includes(action), action);
+    if (what === 'doctor') assert.equal((await (await make()).doctor({ races: 1 })).finding, 'unclear', action);
+    if (what !== 'clean') continue;
+    await led(make, 4);
+    assert.ok((await keys()).includes(`${group}/lock_0000000001.json`), 'the first epoch is still there');
+  }
+});
+
 test('on SeaweedFS the identities of the page lead, find that the store holds and leave nothing; they make no bucket, and an Admin does', async () => {
   // The page's bucket stands for the one of this store.
   const of = (actions) => (bucket) => actions.map((action) => action.replace(`:${BUCKET}/`, `:${bucket}/`));
