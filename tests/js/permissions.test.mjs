@@ -127,7 +127,7 @@ test('with the policy of epochs members lead one after the other, clean up, and 
   assert.equal((await one.doctor({ races: 1 })).finding, 'holds');
 });
 
-test('without any one action of the policy of epochs nobody leads, or nothing is cleaned up, or the doctor finds nothing out', async () => {
+test('without any one action of the policy of epochs no group can be made or read, or nothing is cleaned up, or the doctor finds nothing out', async () => {
   const [lock, probe, list] = EPOCHS;
   const all = [['init', lock, 's3:GetObject'], ['init', lock, 's3:PutObject'], ['init', list, MISSING], ['clean', lock, 's3:DeleteObject'], ['doctor', probe, 's3:GetObject'], ['doctor', probe, 's3:PutObject']];
   assert.deepEqual(all.map(([, , action]) => action).sort(), EPOCHS.flatMap(({ Action }) => Action).sort(), 'each of them is tried');
@@ -136,7 +136,11 @@ test('without any one action of the policy of epochs nobody leads, or nothing is
     for (const key of await keys()) await deleted(key);
     const statements = EPOCHS.flatMap((one) => (one === statement ? without([one], action) : [one]));
     const make = () => member(EpochStorage, group, statements);
-    if (what === 'init') await assert.rejects((await make()).init(), ({ message }) => message.includes(action), action);
+    // The first look is at a list; what is there is read by the second.
+    const twice = async () => {
+      for (let time = 0; time < 2; time += 1) await (await make()).init();
+    };
+    if (what === 'init') await assert.rejects(twice, ({ message }) => message.includes(action), action);
     if (what === 'doctor') assert.equal((await (await make()).doctor({ races: 1 })).finding, 'unclear', action);
     if (what !== 'clean') continue;
     await led(make, 4);
