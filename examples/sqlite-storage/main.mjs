@@ -30,7 +30,10 @@ const main = async () => {
   const elector = new Elector({ storage, lockfilePath: 'leader/example', serverId: name, leaderTimeout, follow: 'tight' });
   const ended = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => ended.abort());
-  while (!ended.signal.aborted) await elector.lead(work, { signal: ended.signal }).catch((error) => console.log(`${name}: ${error.message}`));
+  const failed = (error) => {
+    if (!ended.signal.aborted) console.log(`${name}: ${error.message}`);
+  };
+  while (!ended.signal.aborted) await elector.lead(work, { signal: ended.signal }).catch(failed);
   await elector.stop();
   storage.close();
 };
