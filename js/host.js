@@ -7,7 +7,8 @@ const ANSWER_HEADERS = [
 ];
 /** How many pieces of an answer's body are looked at; a real one has a few. */
 const MOST_CHUNKS = 10_000;
-const SIGNED = /signature|aws4-hmac|x-amz-|authorization/i;
+// Node's UNABLE_TO_VERIFY_LEAF_SIGNATURE is a certificate's, and what somebody with a store of their own has to see.
+const SIGNED = /(?<!(?:LEAF|CERT)_)signature|aws4-hmac|x-amz-|authorization/i;
 const NO_BYTES = new Uint8Array(0);
 
 export class Host {
