@@ -125,11 +125,12 @@ test('with the policy of epochs members lead one after the other, clean up, and 
   assert.ok(epochs.length <= 3 && !epochs.includes('leader/my-group/lock_0000000001.json'), String(epochs));
   const one = await member(EpochStorage, 'leader/my-group', EPOCHS);
   assert.equal((await one.doctor({ races: 1 })).finding, 'holds');
+  assert.ok(!(await keys()).some((key) => key.startsWith('leader/my-group.probe-')), 'nothing is left of it');
 });
 
-test('without any one action of the policy of epochs no group can be made or read, or nothing is cleaned up, or the doctor finds nothing out', async () => {
+test('without any one action of the policy of epochs no group can be made or read, or nothing is cleaned up, or the doctor finds nothing out or leaves its own', async () => {
   const [lock, probe, list] = EPOCHS;
-  const all = [['init', lock, 's3:GetObject'], ['init', lock, 's3:PutObject'], ['init', list, MISSING], ['clean', lock, 's3:DeleteObject'], ['doctor', probe, 's3:GetObject'], ['doctor', probe, 's3:PutObject']];
+  const all = [['init', lock, 's3:GetObject'], ['init', lock, 's3:PutObject'], ['init', list, MISSING], ['clean', lock, 's3:DeleteObject'], ['doctor', probe, 's3:GetObject'], ['doctor', probe, 's3:PutObject'], ['leave', probe, 's3:DeleteObject']];
   assert.deepEqual(all.map(([, , action]) => action).sort(), EPOCHS.flatMap(({ Action }) => Action).sort(), 'each of them is tried');
   for (const [what, statement, action] of all) {
     const group = 'leader/my-group';
@@ -142,6 +143,10 @@ test('without any one action of the policy of epochs no group can be made or rea
     };
     if (what === 'init') await assert.rejects(twice, ({ message }) => message.includes(action), action);
     if (what === 'doctor') assert.equal((await (await make()).doctor({ races: 1 })).finding, 'unclear', action);
+    if (what === 'leave') {
+      assert.equal((await (await make()).doctor({ races: 1 })).finding, 'holds');
+      assert.equal((await keys()).filter((key) => key.startsWith(`${group}.probe-`)).length, 3);
+    }
     if (what !== 'clean') continue;
     await led(make, 4);
     assert.ok((await keys()).includes(`${group}/lock_0000000001.json`), 'the first epoch is still there');
