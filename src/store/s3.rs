@@ -79,7 +79,7 @@ const DENIED: [&str; 6] = [
 const CONDITION_REFUSED: [&str; 4] = ["", "InvalidArgument", "InvalidRequest", "NotImplemented"];
 
 /// The headers of an answer that anybody here reads; a host need not hand over others.
-pub const ANSWER_HEADERS: [&str; 9] = [
+pub const ANSWER_HEADERS: [&str; 10] = [
     "age",
     "content-type",
     "date",
@@ -89,6 +89,7 @@ pub const ANSWER_HEADERS: [&str; 9] = [
     "retry-after",
     "via",
     "x-amz-bucket-region",
+    "x-amz-request-id",
 ];
 
 /// One lease object, and what its store taught us across operations.
@@ -502,7 +503,9 @@ impl Exchange {
         let reject = |kind, advice: &str| Outcome::Rejected(self.fault(s3, heard, kind, advice));
         let version = version(&heard.response);
         let kind = heard.response.header("content-type");
-        let page = kind.is_some_and(|kind| kind.starts_with("text/html"));
+        // With it the store itself shows what somebody put there, which is healed like any other body (S7). R2 has none.
+        let strange = heard.header("x-amz-request-id").is_none();
+        let page = strange && kind.is_some_and(|kind| kind.starts_with("text/html"));
         match (heard.response.status, unless) {
             // Even with an ETag: web servers give their pages one, and this must not be healed as a record.
             (200 | 401 | 403, _) if page => reject(
@@ -510,7 +513,7 @@ impl Exchange {
                 "this is a web page, not the answer of an S3 store; check the endpoint",
             ),
             // The lease is JSON: an error with a friendly status is no record, and is not to be healed.
-            (200, _) if heard.document.is_some() && !planted!(ErrorDocumentIsRecord) => {
+            (200, _) if strange && heard.document.is_some() && !planted!(ErrorDocumentIsRecord) => {
                 reject(FaultKind::Nonsense, "an error came with the status of a success")
             }
             (200, _) => match version {
