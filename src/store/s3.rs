@@ -642,6 +642,10 @@ impl Exchange {
             (code, _) if EXPIRED.contains(&code) => {
                 "the credentials have expired, and no fresh ones came; check the credentials provider"
             }
+            (_, Operation::Read { .. }) if self.method("GET") == "DELETE" => {
+                "the credentials need s3:DeleteObject on the keys below lockfilePath: until they have it old epochs \
+                 pile up, and more than 16,000 are an error"
+            }
             (_, Operation::Read { .. }) => {
                 "the credentials need s3:GetObject on the key and s3:ListBucket on the bucket: without \
                  s3:ListBucket, S3 answers a missing key with 403, so nothing is known about the record"
