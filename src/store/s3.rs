@@ -514,7 +514,7 @@ impl Exchange {
             ),
             // The lease is JSON: an error with a friendly status is no record, and is not to be healed.
             (200, _) if strange && heard.document.is_some() && !planted!(ErrorDocumentIsRecord) => {
-                reject(FaultKind::Nonsense, "an error came with the status of a success")
+                reject(FaultKind::Nonsense, FRIENDLY_ERROR)
             }
             (200, _) => match version {
                 Some(version) => {
@@ -558,9 +558,7 @@ impl Exchange {
             cause: self.fault(s3, heard, FaultKind::Nonsense, advice),
         };
         match heard.response.status {
-            200 | 201 | 204 if heard.document.is_some() => {
-                unknown("an error came with the status of a success; the record is read back")
-            }
+            200 | 201 | 204 if heard.document.is_some() => unknown(FRIENDLY_ERROR),
             // S3 has nothing to say about a success; whoever says something is not S3 alone.
             200 | 201 | 204
                 if !heard.response.body.bytes.is_empty() || heard.response.body.truncated =>
@@ -580,7 +578,7 @@ impl Exchange {
             409 if ["ConditionalRequestConflict", "OperationAborted"].contains(&heard.code()) => {
                 Outcome::Refused
             }
-            409 => unknown("a conflict; the record is read back"),
+            409 => unknown("the record is read back"),
             _ => self.judge_failure(s3, heard, facts),
         }
     }
@@ -680,6 +678,8 @@ impl Exchange {
         Fault { kind, status: Some(status), code, message }
     }
 }
+
+const FRIENDLY_ERROR: &str = "an error came with the status of a success";
 
 const NO_BUCKET: &str = "create the bucket, or correct its name or the endpoint";
 
