@@ -3,7 +3,7 @@ import { textOf } from './errors.js';
 
 /** The answer headers that the wasm reads; no others cross. */
 const ANSWER_HEADERS = [
-  'age', 'content-type', 'date', 'etag', 'last-modified', 'location', 'retry-after', 'via', 'x-amz-bucket-region',
+  'age', 'content-type', 'date', 'etag', 'last-modified', 'location', 'retry-after', 'via', 'x-amz-bucket-region', 'x-amz-request-id',
 ];
 /** How many pieces of an answer's body are looked at; a real one has a few. */
 const MOST_CHUNKS = 10_000;

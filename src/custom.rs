@@ -70,6 +70,14 @@ impl<P: Provide> Store for AnyStore<P> {
         }
     }
 
+    #[cfg(feature = "epochs")]
+    fn complaint(&self) -> Option<Fault> {
+        match self {
+            Self::Epochs(bucket) => bucket.complaint(),
+            _ => None,
+        }
+    }
+
     fn describe(&self) -> String {
         match self {
             Self::Bucket(bucket) => bucket.describe(),

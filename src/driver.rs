@@ -197,7 +197,11 @@ pub async fn run<S: Store, H: Host>(
         match request.take() {
             Some(under_way) => match select(under_way, pin!(pause)).await {
                 Either::Left((input, _)) => {
-                    handle.inner.election.borrow_mut().handle(host.now(), input);
+                    let election = &mut *handle.inner.election.borrow_mut();
+                    election.handle(host.now(), input);
+                    if let Some(fault) = store.complaint() {
+                        election.complain(fault);
+                    }
                 }
                 Either::Right((_, under_way)) => request = Some(under_way),
             },

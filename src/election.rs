@@ -1414,6 +1414,11 @@ impl Election {
         }
     }
 
+    /// Takes note of what a store says beside its answers, unless something worse is known.
+    pub fn complain(&mut self, fault: Fault) {
+        self.problem.get_or_insert(Problem::Store(fault));
+    }
+
     /// Takes note of what the store refuses to do; true if that is final.
     fn on_rejected(&mut self, fault: Fault) -> bool {
         // Authority that is still proven lasts to its fence, but nothing is tried again (scenario 14).

@@ -67,6 +67,11 @@ pub trait Protocol {
         true
     }
 
+    /// As [`Store::complaint`](crate::store::Store::complaint).
+    fn complaint(&self) -> Option<Fault> {
+        None
+    }
+
     /// The name for errors and status, such as `S3 bucket "jobs" at https://…`. No secret is in it.
     fn describe(&self) -> String;
 }

@@ -163,6 +163,10 @@ impl<W: Protocol, H: Host, P: Provide> Store for Remote<W, H, P> {
         self.protocol.condition_covers_version()
     }
 
+    fn complaint(&self) -> Option<Fault> {
+        self.protocol.complaint()
+    }
+
     fn describe(&self) -> String {
         self.protocol.describe()
     }

@@ -169,6 +169,11 @@ pub trait Store {
     /// A store made of others hands on what they say: a `true` too much lets two lead, so there is no default.
     fn condition_covers_version(&self) -> bool;
 
+    /// What goes wrong beside the operations, costs no term, and somebody should still act on: a problem of the status.
+    fn complaint(&self) -> Option<Fault> {
+        None
+    }
+
     /// The name for errors and status, such as `S3 bucket "jobs" at https://…`. No secret is in it.
     fn describe(&self) -> String;
 }

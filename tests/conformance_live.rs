@@ -1,6 +1,8 @@
 //! The conformance list, random histories and a whole life of a key on real stores, one test for each store; and what they
 //! answer to a wrong set-up. `npm test -- --only stores` starts them all and sets the variables.
 
+#[path = "conformance/aws.rs"]
+mod aws;
 #[path = "sim/chance.rs"]
 #[allow(dead_code)] // The simulator needs more of it.
 mod chance;
@@ -15,18 +17,20 @@ mod life;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::future::{Future, Ready};
+use std::rc::Rc;
 use std::time::Duration;
 
+use aws::Aws;
 use conformance::Traits;
-use edgelect::lease::Format;
+use edgelect::clock::Now;
+use edgelect::lease::{Flaw, Format, Reading};
 use edgelect::request::{Request, Response};
-use edgelect::sigv4::{self, Coverage};
+use edgelect::sigv4;
+use edgelect::store::epochs::Epochs;
 use edgelect::store::memory::Memory;
-use edgelect::store::{Answer, Condition, Fault, Operation, Outcome, Store};
-use edgelect::{
-    Credentials, DynamoDbConfig, DynamoDbStore, EpochStore, Host, Route53Config, Route53Store,
-    S3Config, S3Store,
-};
+use edgelect::store::{Answer, Condition, Fault, FaultKind, Operation, Outcome, Store};
+use edgelect::{Credentials, EpochStore, Host, S3Config, S3Store};
+use futures::StreamExt;
 use histories::Plan;
 use host::Native;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -56,7 +60,12 @@ async fn conforms<S: Store, D: Future<Output = ()>>(
 ) {
     let fresh = || at(&format!("conformance/{}.json", random()));
     let ran = conformance::check(traits, fresh).await;
-    assert!(ran == conformance::ALL || !traits.keeps_any_body, "{ran} behaviours");
+    let all = match (traits.keeps_any_body, fresh().condition_covers_version()) {
+        (true, _) => conformance::ALL,
+        (false, true) => conformance::OF_LEASES,
+        (false, false) => conformance::OF_CLAIMS,
+    };
+    assert_eq!(ran, all, "behaviours");
     let plan = Plan { first_seed: 1, count: histories, at_once: 8 };
     let tally = histories::check(plan, traits, fresh).await;
     let tally = tally.unwrap_or_else(|broken| panic!("{}: {broken}", fresh().describe()));
@@ -131,9 +140,17 @@ impl Bucket {
 
     /// What no store does: a request without any condition.
     async fn send(&self, method: &str, path: &str) -> Response {
+        self.send_as(method, path, "", "").await
+    }
+
+    async fn send_as(&self, method: &str, path: &str, kind: &str, body: &str) -> Response {
         let host = native();
         let url = format!("{}/{}{path}", self.endpoint, self.bucket);
         let mut request = Request::new(method, url);
+        if !kind.is_empty() {
+            request.set("content-type", kind.to_owned());
+        }
+        request.body = body.as_bytes().to_vec();
         let mut cache = sigv4::KeyCache::default();
         let now_ms = host.now().wall_ms;
         sigv4::sign(&mut request, &self.credentials, self.region, "s3", now_ms, &mut cache)
@@ -241,102 +258,53 @@ async fn memory_conforms() {
     conforms(Traits::S3, 1_000, at, Some(delete)).await;
 }
 
-/// What keeps leases and nothing else. A deletion there is told by `dynamodb_live` and `route53_live`.
-const LEASES: Traits = Traits { dates_records: false, keeps_any_body: false, ..Traits::S3 };
-
-fn aws_credentials() -> Credentials {
-    Credentials {
+fn aws() -> Aws<Native> {
+    let credentials = Credentials {
         access_key_id: variable("AWS_ACCESS_KEY_ID"),
         secret_access_key: variable("AWS_SECRET_ACCESS_KEY"),
         session_token: None,
-    }
-}
-
-/// One call of a service's own, signed.
-async fn call(service: &str, request: Request) -> String {
-    let (host, mut request) = (native(), request);
-    let coverage = Coverage { content_sha256: false, covers: |name| name.starts_with("x-amz-") };
-    let (now_ms, keys) = (host.now().wall_ms, &mut sigv4::KeyCache::default());
-    let credentials = aws_credentials();
-    sigv4::sign_covering(&mut request, &credentials, "us-east-1", service, now_ms, keys, &coverage)
-        .expect("the credentials can be sent");
-    let answer = host.fetch(request, 100_000).await.expect("an answer");
-    assert!(matches!(answer.status, 200 | 201), "{service}: {answer:?}");
-    String::from_utf8(answer.body.bytes).expect("the answer is text")
+    };
+    Aws { host: native(), endpoint: variable("AWS_ENDPOINT"), credentials }
 }
 
 #[tokio::test]
 async fn dynamodb_conforms() {
-    let table = format!("conformance-{}", &random()[..8]);
-    let attribute = |name: &str| format!(r#"{{"AttributeName":"{name}","AttributeType":"S"}}"#);
-    let key =
-        |name: &str, kind: &str| format!(r#"{{"AttributeName":"{name}","KeyType":"{kind}"}}"#);
-    let mut request = Request::new("POST", format!("{}/", variable("AWS_ENDPOINT")));
-    request.set("content-type", "application/x-amz-json-1.0".to_owned());
-    request.set("x-amz-target", "DynamoDB_20120810.CreateTable".to_owned());
-    request.body = format!(
-        r#"{{"TableName":"{table}","BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[{},{}],"KeySchema":[{},{}]}}"#,
-        attribute("pk"),
-        attribute("sk"),
-        key("pk", "HASH"),
-        key("sk", "RANGE")
-    )
-    .into_bytes();
-    call("dynamodb", request).await;
-    let at = |shard: &str| {
-        let config = DynamoDbConfig {
-            endpoint: Some(variable("AWS_ENDPOINT")),
-            region: None,
-            table: table.clone(),
-            shard_id: shard.to_owned(),
-            lease_ms: 3_000,
-        };
-        DynamoDbStore::new(config, aws_credentials(), native()).expect("a usable configuration")
-    };
-    conforms(LEASES, 250, at, NO_DELETION).await;
+    let aws = aws();
+    let table = aws.new_table().await;
+    // A deletion is told by `dynamodb_live`, and for Route 53 by `route53_live`.
+    conforms(Traits::LEASES, 250, |shard| aws.item(&table, shard), NO_DELETION).await;
 }
 
+/// Route 53 itself may show old records; ministack's are as new as any store's, and are held to it.
 #[tokio::test]
-async fn the_tokens_of_route_53_grow() {
-    let url = format!("{}/2013-04-01/hostedzone", variable("AWS_ENDPOINT"));
-    let mut request = Request::new("POST", url);
-    request.body = format!(
-        "<CreateHostedZoneRequest xmlns=\"https://route53.amazonaws.com/doc/2013-04-01/\">\
-         <Name>conformance.example.com</Name><CallerReference>{}</CallerReference></CreateHostedZoneRequest>",
-        random()
-    )
-    .into_bytes();
-    let answer = call("route53", request).await;
-    let (_, rest) = answer.split_once("<Id>/hostedzone/").expect("it names the zone");
-    let zone = rest.split('<').next().expect("there is always a first");
+async fn route_53_conforms() {
+    let aws = aws();
+    let zone = aws.new_zone().await;
+    conforms(Traits::LEASES, 250, |key| aws.record(&zone, key), NO_DELETION).await;
+}
+
+/// Claims of the next epoch. What its creator's renewals do is told by `tests/epochs.rs`.
+async fn epochs_conform(bucket: Bucket, histories: u64) {
     let at = |key: &str| {
-        let config = Route53Config {
-            endpoint: Some(variable("AWS_ENDPOINT")),
-            hosted_zone_id: zone.to_owned(),
-            record_prefix: "lock".to_owned(),
-            domain_name: "conformance.example.com".to_owned(),
-            // A label, not a path.
-            shard_id: key.replace(['/', '.'], "-"),
-            lease_ms: 3_000,
-        };
-        Route53Store::new(config, aws_credentials(), native()).expect("a usable configuration")
+        let store = EpochStore::new(bucket.config(key), bucket.credentials.clone(), native());
+        store.expect("a usable configuration")
     };
-    // The list writes records of one session in no order; this store takes them for answers that are late.
-    let tokens = life::tokens_grow(&at("life"), &native(), None::<Ready<()>>).await;
-    println!("{}: tokens {tokens:?}", at("life").describe());
+    conforms(Traits::EPOCHS, histories, at, NO_DELETION).await;
 }
 
-/// The list is about conditions that cover the version; epochs have none, and `tests/epochs.rs` says what holds instead.
 #[tokio::test]
-async fn the_tokens_of_epochs_grow_on_seaweedfs() {
-    let bucket = Bucket::seaweed();
-    for format in [Format::Native, Format::Kubernetes] {
-        let config = S3Config { format, ..bucket.config(&format!("conformance/{}", random())) };
-        let store = EpochStore::new(config, bucket.credentials.clone(), native());
-        let store = store.expect("a usable configuration");
-        let tokens = life::tokens_grow(&store, &native(), None::<Ready<()>>).await;
-        println!("{}: tokens {tokens:?}", store.describe());
-    }
+async fn epochs_on_seaweedfs_conform() {
+    epochs_conform(Bucket::seaweed(), 250).await;
+}
+
+#[tokio::test]
+async fn epochs_on_seaweedfs_conform_with_records_for_kubernetes_members() {
+    epochs_conform(Bucket { format: Format::Kubernetes, ..Bucket::seaweed() }, 100).await;
+}
+
+#[tokio::test]
+async fn epochs_on_ministack_conform() {
+    epochs_conform(Bucket::ministack().await, 100).await;
 }
 
 // The next store comes here: a test of these five lines, with traits of its own and what deletes a record.
@@ -437,6 +405,90 @@ async fn a_key_below_a_record_and_one_above_it_overwrite_nothing() {
             assert_eq!(landed, matches!(shown, Outcome::Found { .. }), "{created:?} {shown:?}");
         }
         assert_eq!(bucket.at(&key).perform(read()).await.outcome, before);
+    }
+}
+
+/// The store itself says that this is the object, by `x-amz-request-id`. R2's endpoint does not, and waits for a hand.
+#[tokio::test]
+async fn a_page_and_an_error_document_that_somebody_put_at_the_key_can_be_healed() {
+    for bucket in [Bucket::seaweed(), Bucket::ministack().await] {
+        for (kind, body) in [
+            ("text/html", "<html>It works!</html>"),
+            ("application/xml", "<?xml version=\"1.0\"?><Error><Code>NoSuchKey</Code></Error>"),
+        ] {
+            let key = format!("conformance/{}.json", random());
+            let status = bucket.send_as("PUT", &format!("/{key}"), kind, body).await.status;
+            assert_eq!(status, 200);
+            let store = bucket.at(&key);
+            let read = store.perform(Operation::Read { unless: None }).await.outcome;
+            let Outcome::Found { version, reading } = read else { panic!("{read:?}") };
+            assert_eq!(reading, Reading::Unreadable(Flaw::NotJson, None));
+            let condition = Condition::Match(version);
+            let heal = Operation::Write { body: conformance::body("a", 1), condition };
+            let healed = store.perform(heal).await.outcome;
+            assert!(matches!(healed, Outcome::Written { version: Some(_) }), "{healed:?}");
+        }
+    }
+}
+
+/// A host that counts its requests.
+#[derive(Clone)]
+struct Counting(Native, Rc<Cell<u32>>);
+
+impl Host for Counting {
+    fn now(&self) -> Now {
+        self.0.now()
+    }
+
+    async fn sleep(&self, ms: u64) {
+        self.0.sleep(ms).await;
+    }
+
+    fn random(&self) -> Result<[u8; 16], String> {
+        self.0.random()
+    }
+
+    async fn fetch(&self, request: Request, limit: usize) -> Result<Response, String> {
+        self.1.set(self.1.get() + 1);
+        self.0.fetch(request, limit).await
+    }
+}
+
+#[tokio::test]
+async fn c26_a_real_listing_of_more_than_a_page_is_read_to_its_end_and_one_of_too_many_is_an_error()
+{
+    const KEYS: u64 = 1_100;
+    for bucket in [Bucket::seaweed(), Bucket::ministack().await] {
+        let folder = format!("conformance/{}", random());
+        let body = String::from_utf8(conformance::body("a", 1)).expect("JSON");
+        let put = |number: u64| {
+            let key = format!("/{folder}/lock_{number:010}.json");
+            let (bucket, body) = (&bucket, &body);
+            async move { bucket.send_as("PUT", &key, "application/json", body).await.status }
+        };
+        let put = futures::stream::iter(1..=KEYS).map(put).buffer_unordered(16);
+        assert!(put.all(async |status| status == 200).await);
+        let host = Counting(native(), Rc::default());
+        let asked = || host.1.replace(0);
+        let protocol = || Epochs::new(bucket.config(&folder)).expect("a usable configuration");
+        let at = |protocol| EpochStore::of(protocol, bucket.credentials.clone(), host.clone());
+        let read = || Operation::Read { unless: None };
+        let found = at(protocol()).perform(read()).await.outcome;
+        let Outcome::Found { version, .. } = &found else { panic!("{found:?}") };
+        assert!(version.0.starts_with(&format!("lock_{KEYS:010}.json ")), "{version:?}");
+        assert_eq!(asked(), 3, "two pages and the newest");
+        // More than sixteen pages: nothing is read of it, nothing written, and no request more is sent.
+        let refused = at(protocol().keys_per_page(50)).perform(read()).await.outcome;
+        let Outcome::Rejected(fault) = refused else { panic!("{refused:?}") };
+        assert_eq!((fault.kind, asked()), (FaultKind::Misconfigured, 16));
+        assert!(fault.message.contains("more than 16 pages"), "{fault}");
+        let condition = Condition::Match(version.clone());
+        let claim = Operation::Write { body: conformance::body("b", 1), condition };
+        let claimed = at(protocol()).perform(claim).await.outcome;
+        assert!(matches!(claimed, Outcome::Written { version: Some(_) }), "{claimed:?}");
+        assert_eq!(asked(), 4, "the next number, two pages, the oldest deleted");
+        let oldest = bucket.send("GET", &format!("/{folder}/lock_0000000001.json")).await.status;
+        assert_eq!(oldest, 404);
     }
 }
 

@@ -2,12 +2,14 @@
 
 mod virtual_time;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use edgelect::driver::{self, Host, InitError};
 use edgelect::election::{Election, Event, Input, LostReason};
 use edgelect::peer::{self, HealthAnswer};
+use edgelect::status::status;
+use edgelect::store::{Answer, Fault, FaultKind, Operation, Store};
 use edgelect::{Handle, run};
 use futures::executor::{LocalPool, block_on};
 use futures::task::LocalSpawnExt;
@@ -155,6 +157,53 @@ fn c67_a_leader_that_is_cut_off_answers_its_peers_404_from_its_fence_on() {
     world.pass(60_000);
     assert_eq!(answer(&world).status, 200);
     assert_eq!(world.acquired(), 2);
+}
+
+/// A store with something to say beside its answers.
+#[derive(Clone)]
+struct Complaining(Hanging, Rc<Cell<bool>>);
+
+impl Store for Complaining {
+    async fn perform(&self, operation: Operation) -> Answer {
+        self.0.perform(operation).await
+    }
+
+    fn condition_covers_version(&self) -> bool {
+        true
+    }
+
+    fn complaint(&self) -> Option<Fault> {
+        self.1.get().then(|| Fault::new(FaultKind::Denied, "nobody cleans up"))
+    }
+
+    fn describe(&self) -> String {
+        self.0.describe()
+    }
+}
+
+#[test]
+fn what_a_store_complains_of_beside_its_answers_is_in_the_status_as_long_as_it_does() {
+    let host = Virtual::default();
+    let store = Complaining(Hanging::new(&host), Rc::new(Cell::new(true)));
+    block_on(driver::init(&store, &host, &config())).expect("a new group");
+    let handle = Handle::new(Election::new(config(), "session-1".to_owned(), 1));
+    let mut pool = LocalPool::new();
+    let task = {
+        let (host, store, handle) = (host.clone(), store.clone(), handle.clone());
+        async move { run(&handle, &store, &host, |_| {}).await }
+    };
+    pool.spawner().spawn_local(task).expect("the pool is alive");
+    let told = || {
+        let (now, requests) = (host.now(), handle.requests());
+        handle.with(|election| (election.authority(now).is_some(), status(election, now, requests)))
+    };
+    host.pass(&mut pool, 60_000);
+    let (leads, text) = told();
+    assert!(leads && text.contains(r#""error":"nobody cleans up""#), "{text}");
+    store.1.set(false);
+    host.pass(&mut pool, 6_000);
+    let (leads, text) = told();
+    assert!(leads && text.contains(r#""error":null"#), "{text}");
 }
 
 #[test]

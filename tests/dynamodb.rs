@@ -638,6 +638,7 @@ fn what_the_service_will_not_do_names_the_store_its_code_and_what_to_do() {
         ("UnknownOperationException", FaultKind::Misconfigured, "check the endpoint"),
         ("AccessDeniedException", FaultKind::Denied, "dynamodb:"),
         ("UnrecognizedClientException", FaultKind::Denied, "access key id"),
+        ("UnrecognizedClientException", FaultKind::Denied, "that the account uses this region"),
         ("IncompleteSignatureException", FaultKind::Denied, "secret access key"),
         ("InvalidSignatureException", FaultKind::Denied, "secret access key"),
     ] {
@@ -660,6 +661,21 @@ fn what_the_service_will_not_do_names_the_store_its_code_and_what_to_do() {
     assert!(denied.contains("dynamodb:PutItem on the table"), "{denied}");
     let denied = fault(outcome(read(), error(400, "AccessDeniedException"))).message;
     assert!(denied.contains("dynamodb:GetItem on the table"), "{denied}");
+}
+
+/// What AWS answers where the endpoint and the region of the signature do not belong together.
+#[test]
+fn an_endpoint_of_another_region_is_told_as_that() {
+    let body = r#"{"__type":"com.amazon.coral.service#InvalidSignatureException",
+                   "message":"Credential should be scoped to a valid region, not 'eu-west-1'. "}"#;
+    for operation in [create(), read()] {
+        let outcome = outcome(operation, response(400, JSON, body));
+        assert!(matches!(outcome, Outcome::Rejected(_)), "{outcome:?}");
+        let fault = fault(outcome);
+        assert_eq!(fault.code.as_deref(), Some("InvalidSignatureException"));
+        assert!(fault.message.contains("set region to that of the endpoint"), "{fault}");
+        assert!(!fault.message.contains("scoped"), "what others say is not repeated");
+    }
 }
 
 #[test]

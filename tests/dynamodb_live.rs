@@ -40,9 +40,13 @@ fn native() -> Native {
 }
 
 fn item_of(table: &str, shard_id: &str) -> DynamoDbStore<Native> {
+    item_in(None, table, shard_id)
+}
+
+fn item_in(region: Option<&str>, table: &str, shard_id: &str) -> DynamoDbStore<Native> {
     let config = DynamoDbConfig {
         endpoint: Some(variable("ENDPOINT")),
-        region: None,
+        region: region.map(str::to_owned),
         table: table.to_owned(),
         shard_id: shard_id.to_owned(),
         lease_ms: 15_000,
@@ -259,6 +263,36 @@ async fn a_missing_table_names_the_services_own_code() {
             other => panic!("{other:?}"),
         }
     }
+}
+
+/// Where no endpoint is given the host follows from the region, so that a wrong one has no such table, as here.
+#[tokio::test]
+async fn a_wrong_region_names_the_services_own_code_and_overwrites_nothing() {
+    let (right, id) = fresh().await;
+    write(&right, body("a", 1, false), Condition::Absent).await.expect("nothing is in the way");
+    let before = read(&right).await;
+    let Outcome::Found { version, .. } = &before else { panic!("{before:?}") };
+    let wrong = item_in(Some("xx-nowhere-9"), TABLE, &id);
+    let write = |condition| Operation::Write { body: body("b", 1, false), condition };
+    for operation in [
+        Operation::Read { unless: None },
+        write(Condition::Absent),
+        write(Condition::Match(version.clone())),
+    ] {
+        match wrong.perform(operation).await.outcome {
+            Outcome::Rejected(fault) => {
+                assert_eq!(
+                    (fault.kind, fault.status, fault.code.as_deref()),
+                    (FaultKind::Misconfigured, Some(400), Some("ResourceNotFoundException"))
+                );
+                let said = "was answered 400 ResourceNotFoundException: there is no such table here; create it, or \
+                            correct its name, the region or the endpoint";
+                assert!(fault.message.contains(said), "{fault}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(read(&right).await, before);
 }
 
 #[tokio::test]

@@ -39,7 +39,8 @@ fn the_schedules_meet_what_they_are_there_for() {
 }
 
 mod epochs {
-    use std::cell::RefCell;
+    use std::cell::{Cell, RefCell};
+    use std::rc::Rc;
 
     use edgelect::clock::Now;
     use edgelect::election::{Election, Input, Step};
@@ -334,6 +335,44 @@ mod epochs {
         };
         assert_eq!(probed(0), (1, 4, 0));
         assert_eq!(probed(2), (1, 1, 3), "what is forbidden is not tried again");
+    }
+
+    #[test]
+    fn a_missing_right_to_delete_is_told_by_operation_code_and_right_and_costs_no_renewal() {
+        let old: Vec<String> = (1..=6).map(|number| format!("lock_{number:010}.json")).collect();
+        let objects: Vec<_> = old.iter().map(|name| (&**name, LIVE)).collect();
+        for answer in [Ok(error(403, "AccessDenied")), Err("reset".to_owned())] {
+            let (desk, epochs) = (Desk::with(&objects), epochs());
+            let tries = Rc::new(Cell::new(0));
+            let (tried, denied) = (Rc::clone(&tries), answer.clone());
+            desk.hook(move |request, _| {
+                tried.set(tried.get() + u64::from(request.method == "DELETE"));
+                (request.method == "DELETE").then(|| denied.clone())
+            });
+            let mut version = written(desk.write(&epochs, "s", 7, on("lock_0000000006.json")));
+            assert_eq!(epochs.complaint(), None);
+            for _ in 0..40 {
+                version = written(desk.write(&epochs, "s", 7, Condition::Match(version)));
+            }
+            assert_eq!(tries.get(), 3, "one renewal in seventeen asks again");
+            let fault = epochs.complaint().expect("it is told");
+            if answer.is_ok() {
+                assert_eq!(
+                    (fault.kind, fault.status, fault.code.as_deref()),
+                    (FaultKind::Denied, Some(403), Some("AccessDenied"))
+                );
+                let said = "DELETE \"leader/g/lock_0000000001.json\" was answered 403 AccessDenied: \
+                            the credentials need s3:DeleteObject";
+                assert!(fault.message.contains(said), "{fault}");
+            }
+            // Somebody grants it.
+            desk.hook(|_, _| None);
+            for _ in 0..30 {
+                version = written(desk.write(&epochs, "s", 7, Condition::Match(version)));
+            }
+            assert_eq!(epochs.complaint(), None);
+            assert_eq!(desk.names(), ["lock_0000000006.json", "lock_0000000007.json"]);
+        }
     }
 
     #[test]

@@ -327,6 +327,30 @@ fn a_web_page_is_no_record_and_no_denial_even_with_an_etag() {
     }
 }
 
+#[test]
+fn s7_a_page_or_an_error_that_somebody_put_at_the_key_is_unreadable_and_no_wrong_endpoint() {
+    for (kind, body) in [
+        ("text/html; charset=utf-8", "<html>It works!</html>".to_owned()),
+        ("application/xml", document("AccessDenied", "")),
+        ("text/html", document("NoSuchKey", "")),
+    ] {
+        let mut headers =
+            vec![("content-type", kind), ("etag", ETAG), ("x-amz-request-id", "18EA4A3E")];
+        let found = outcome(read(), response(200, &headers, &body));
+        let (version, reading) =
+            (Version(ETAG.to_owned()), Reading::Unreadable(Flaw::NotJson, None));
+        assert_eq!(found, Outcome::Found { version, reading }, "{body}");
+        // Nothing is conditional on it without an ETag.
+        headers.remove(1);
+        let fault = fault(outcome(read(), response(200, &headers, &body)));
+        assert!(fault.message.contains("no usable ETag"), "{fault}");
+    }
+    // Whatever came with the status of a success, the record is read back.
+    let headers = [("etag", ETAG), ("x-amz-request-id", "18EA4A3E")];
+    let error = outcome(update(), response(200, &headers, &document("InternalError", "")));
+    assert_eq!(kind(&error), Kind::Unknown(FaultKind::Nonsense));
+}
+
 fn skewed(server_time: &str, date: Option<&str>) -> Response<Body> {
     let more = format!("<ServerTime>{server_time}</ServerTime>");
     let headers: Vec<_> = date.map(|date| ("date", date)).into_iter().collect();

@@ -1,5 +1,8 @@
 //! The conformance list against the stores that run natively, and against stores that break it: each is found out.
 
+#[path = "epochs/bucket.rs"]
+#[allow(dead_code)] // The elections over epochs need more of it.
+mod bucket;
 #[path = "sim/chance.rs"]
 #[allow(dead_code)] // The simulator needs more of it.
 mod chance;
@@ -9,15 +12,19 @@ mod double;
 #[path = "conformance/histories.rs"]
 mod histories;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
+use bucket::Bucket;
 use conformance::Traits;
 use double::{Double, Manner};
+use edgelect::clock::Now;
 use edgelect::lease::Format;
+use edgelect::request::{Request, Response};
 use edgelect::store::memory::Memory;
 use edgelect::store::{Condition, Operation, Outcome, Store};
+use edgelect::{Credentials, EpochStore, Host, S3Config};
 use futures::executor::block_on;
 use histories::{Plan, Tally};
 
@@ -88,7 +95,82 @@ fn a_store_whose_reads_may_be_stale_is_held_to_its_writes_alone() {
 fn memory_with_records_for_kubernetes_members_conforms() {
     let fresh = || Memory::default().in_format(Format::Kubernetes);
     let traits = Traits { keeps_any_body: false, ..Traits::TIMELESS };
-    assert!(block_on(conformance::check(traits, fresh)) > 20);
+    assert_eq!(block_on(conformance::check(traits, fresh)), conformance::OF_LEASES);
+}
+
+/// A host whose only server is a bucket without `If-Match`.
+#[derive(Clone, Default)]
+struct Desk {
+    bucket: Rc<RefCell<Bucket>>,
+    /// Every how many creations the bucket takes one without looking, if it does.
+    blind: Option<u64>,
+}
+
+impl Host for Desk {
+    fn now(&self) -> Now {
+        Now::new(5_000, bucket::BEGAN_MS + 5_000)
+    }
+
+    async fn sleep(&self, _ms: u64) {}
+
+    fn random(&self) -> Result<[u8; 16], String> {
+        Ok([7; 16])
+    }
+
+    async fn fetch(&self, mut request: Request, _limit: usize) -> Result<Response, String> {
+        conformance::pause().await;
+        let created = self.bucket.borrow().counts.get("create").copied().unwrap_or_default();
+        if self.blind.is_some_and(|every| created % every == every - 1) {
+            request.headers.retain(|(name, _)| name != "if-none-match");
+            *self.bucket.borrow_mut().counts.entry("create").or_default() += 1;
+        }
+        let response = self.bucket.borrow_mut().perform(5_000, 0, &request);
+        conformance::pause().await;
+        Ok(response)
+    }
+}
+
+fn epochs(blind: Option<u64>, format: Format) -> EpochStore<Desk> {
+    let config = S3Config {
+        endpoint: Some("https://s3.example.com".to_owned()),
+        bucket: "jobs".to_owned(),
+        region: None,
+        path_style: Some(true),
+        key: "leader/g".to_owned(),
+        format,
+    };
+    let credentials = Credentials {
+        access_key_id: "AKIDEXAMPLE".to_owned(),
+        secret_access_key: "the-secret".to_owned(),
+        session_token: None,
+    };
+    let desk = Desk { blind, ..Desk::default() };
+    EpochStore::new(config, credentials, desk).expect("a usable configuration")
+}
+
+#[test]
+fn epochs_conform_and_each_history_of_their_claims_has_an_order() {
+    for format in [Format::Native, Format::named("kubernetes").expect("a format")] {
+        let fresh = || epochs(None, format);
+        let ran = block_on(conformance::check(Traits::EPOCHS, fresh));
+        assert_eq!(ran, conformance::OF_CLAIMS);
+        let tally = block_on(histories::check(PLAN, Traits::EPOCHS, fresh));
+        let tally = tally.unwrap_or_else(|broken| panic!("{broken}"));
+        println!("{tally:?}");
+        let Tally { histories, operations, overlapping, landed, refused, unheard } = tally;
+        assert_eq!(histories, 1_000);
+        assert!(overlapping > operations / 2 && landed > 2_000);
+        assert!(refused > 2_000 && unheard > 1_000);
+    }
+}
+
+#[test]
+fn epochs_of_a_bucket_that_ignores_a_condition_now_and_then_have_no_order() {
+    let fresh = || epochs(Some(4), Format::Native);
+    let broken = block_on(histories::check(PLAN, Traits::EPOCHS, fresh));
+    println!("{}", broken.expect_err("its creations are held to the order"));
+    let list = || block_on(conformance::check(Traits::EPOCHS, fresh));
+    assert!(catch_unwind(AssertUnwindSafe(list)).is_err(), "it passes the list");
 }
 
 #[test]

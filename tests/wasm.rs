@@ -3,18 +3,23 @@
 
 #![cfg(all(target_arch = "wasm32", feature = "npm"))]
 
+#[path = "conformance/aws.rs"]
+mod aws;
 mod conformance;
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use aws::Aws;
 use conformance::Traits;
 use edgelect::custom::CustomStore;
 use edgelect::driver::Host;
 use edgelect::lease::Format;
 use edgelect::store::memory::Memory;
 use edgelect::web::{JsHost, Link, Settled, Web};
-use edgelect::{Config, Election, Handle, S3Store, Settings};
+use edgelect::{
+    Config, Credentials, Election, EpochStore, Handle, S3Config, S3Store, Settings, vars,
+};
 use js_sys::{Array, Function, Object, Promise, Reflect};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
@@ -88,6 +93,62 @@ async fn a_real_bucket_over_fetch_conforms() {
     let web = web().await;
     let ran = conformance::check(traits, || bucket(&random_key(&web), &web)).await;
     assert_eq!(ran, conformance::ALL);
+}
+
+/// The stores of `edgelect/aws`: what these behaviours are, and not a storage in JavaScript, is what an elector has of them.
+#[wasm_bindgen_test]
+async fn epochs_in_a_real_bucket_over_fetch_conform() {
+    let web = web().await;
+    let vars = vars::bucket(variable).expect("npm test names a usable test store");
+    let secrets = vars::secrets(variable).expect("npm test names its keys");
+    let credentials = Credentials {
+        access_key_id: secrets.access_key_id,
+        secret_access_key: secrets.secret_access_key,
+        session_token: secrets.session_token,
+    };
+    let fresh = || {
+        let config = S3Config {
+            endpoint: vars.endpoint.clone(),
+            bucket: vars.bucket.clone(),
+            region: vars.region.clone(),
+            path_style: vars.path_style,
+            key: random_key(&web),
+            format: Format::Native,
+        };
+        EpochStore::new(config, credentials.clone(), web.clone()).expect("a usable configuration")
+    };
+    let ran = conformance::check(Traits::EPOCHS, fresh).await;
+    assert_eq!(ran, conformance::OF_CLAIMS);
+}
+
+fn aws(web: &Web) -> Aws<Web> {
+    let variable = |name: &str| {
+        variable(&format!("EDGELECT_AWS_{name}")).expect("npm test starts an emulator of AWS")
+    };
+    let credentials = Credentials {
+        access_key_id: variable("ACCESS_KEY_ID"),
+        secret_access_key: variable("SECRET_ACCESS_KEY"),
+        session_token: None,
+    };
+    Aws { host: web.clone(), endpoint: variable("ENDPOINT"), credentials }
+}
+
+#[wasm_bindgen_test]
+async fn dynamodb_over_fetch_conforms() {
+    let web = web().await;
+    let aws = aws(&web);
+    let table = aws.new_table().await;
+    let ran = conformance::check(Traits::LEASES, || aws.item(&table, &random_key(&web))).await;
+    assert_eq!(ran, conformance::OF_LEASES);
+}
+
+#[wasm_bindgen_test]
+async fn route_53_over_fetch_conforms() {
+    let web = web().await;
+    let aws = aws(&web);
+    let zone = aws.new_zone().await;
+    let ran = conformance::check(Traits::LEASES, || aws.record(&zone, &random_key(&web))).await;
+    assert_eq!(ran, conformance::OF_LEASES);
 }
 
 /// A storage of JavaScript, as the package has it: `module` opens and closes it.

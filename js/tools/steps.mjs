@@ -142,12 +142,13 @@ async function planted() {
 }
 
 function wasm() {
-  return withStore((env) => cargo(['test', '--locked', ...WASM, '--features', 'npm', '--test', 'wasm'], {
-    ...env,
+  return withStore((s3) => withMinistack((aws) => cargo(['test', '--locked', ...WASM, '--features', 'npm', '--test', 'wasm'], {
+    ...s3,
+    ...aws,
     // The runner takes the first Node that it finds, and Miniflare wants Node 24.
     PATH: `${path.dirname(NODE_24)}${path.delimiter}${process.env.PATH}`,
     CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUNNER: path.join(wasmBindgenBin(), 'wasm-bindgen-test-runner'),
-  }));
+  })));
 }
 
 async function nodeTests(node, folder) {

@@ -439,7 +439,7 @@ impl DynamoDb {
             return unknown(FaultKind::Unavailable, "it is tried again");
         }
         if refused && (EXPIRED.contains(&code) || DENIED.contains(&code)) {
-            return reject(FaultKind::Denied, &self.denial(exchange, code));
+            return reject(FaultKind::Denied, &denial(exchange, heard));
         }
         if refused && IMPOSSIBLE.contains(&code) {
             let advice = match code {
@@ -456,22 +456,6 @@ impl DynamoDb {
             // It may be a gateway that judges answers too, or a code of later.
             _ if writes => unknown(FaultKind::Nonsense, "the item is read back"),
             _ => reject(FaultKind::Nonsense, NOT_DYNAMODB),
-        }
-    }
-
-    fn denial(&self, exchange: &Exchange, code: &str) -> String {
-        let action = ["dynamodb:", verb(&exchange.operation)].concat();
-        match code {
-            "AccessDenied" | "AccessDeniedException" => {
-                ["the credentials need ", &action, " on the table"].concat()
-            }
-            "UnrecognizedClientException" => "check the access key id and the session token".to_owned(),
-            code if EXPIRED.contains(&code) => {
-                "the credentials have expired, and no fresh ones came; check the credentials provider".to_owned()
-            }
-            _ => "check the secret access key, the region and this machine's clock, and that nothing on the way \
-                  changes the request"
-                .to_owned(),
         }
     }
 
@@ -511,6 +495,29 @@ impl DynamoDb {
     }
 }
 
+fn denial(exchange: &Exchange, heard: &Heard) -> String {
+    let action = ["dynamodb:", verb(&exchange.operation)].concat();
+    match heard.code.as_str() {
+        "AccessDenied" | "AccessDeniedException" => {
+            ["the credentials need ", &action, " on the table"].concat()
+        }
+        "UnrecognizedClientException" => {
+            "check the access key id and the session token, and that the account uses this region".to_owned()
+        }
+        code if EXPIRED.contains(&code) => {
+            "the credentials have expired, and no fresh ones came; check the credentials provider".to_owned()
+        }
+        // Source: <https://github.com/aws/aws-sdk-js/issues/4002>.
+        "InvalidSignatureException" if heard.says("scoped to a valid region") => {
+            "the endpoint is one of another region; set region to that of the endpoint, or leave the endpoint out"
+                .to_owned()
+        }
+        _ => "check the secret access key, the region and this machine's clock, and that nothing on the way \
+              changes the request"
+            .to_owned(),
+    }
+}
+
 const TOO_LARGE: &str = "the item is larger than any that is written here, and nothing can be conditional on it; \
                          look at it, and delete it when no member runs";
 
@@ -524,6 +531,12 @@ impl Heard {
         let code = fields.as_ref().and_then(|fields| json::text(fields.get("__type")?));
         let code = code.as_deref().map(word).unwrap_or_default().to_owned();
         Self { response, fields, code }
+    }
+
+    /// Whether the service's sentence has these words. It is not repeated.
+    fn says(&self, words: &str) -> bool {
+        let sentence = self.fields.as_ref().and_then(|fields| json::text(fields.get("message")?));
+        sentence.is_some_and(|sentence| sentence.contains(words))
     }
 }
 

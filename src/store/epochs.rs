@@ -85,6 +85,8 @@ pub struct Epochs {
     cleaning_pause: Cell<u32>,
     /// Whether a read takes the epochs away: those of a probe that is done with.
     retired: Cell<bool>,
+    /// Why the last cleaning failed.
+    uncleaned: RefCell<Option<Fault>>,
 }
 
 /// A creation that was sent: of this number, for this session's term.
@@ -161,6 +163,7 @@ impl Epochs {
             made: RefCell::default(),
             cleaning_pause: Cell::new(0),
             retired: Cell::default(),
+            uncleaned: RefCell::default(),
         })
     }
 
@@ -446,10 +449,7 @@ impl Protocol for Epochs {
             Stage::List | Stage::Confirm => exchange.on_page(self, response, wall_ms),
             Stage::Get(epoch) => exchange.on_body(self, epoch, response, wall_ms),
             Stage::Put => exchange.on_put(self, response, wall_ms),
-            Stage::Clean(answer) => {
-                self.cleaning_pause.set(0);
-                Next::Done(answer)
-            }
+            Stage::Clean(answer) => exchange.on_cleaned(self, answer, response, wall_ms),
             Stage::Retire(epoch) => {
                 let gone = matches!(response.status, 200..=299 | 404);
                 exchange.retire(self, epoch.next().filter(|_| gone))
@@ -459,7 +459,10 @@ impl Protocol for Epochs {
 
     fn silence(&self, exchange: &mut Exchange, cause: Fault) -> Answer {
         match &exchange.stage {
-            Stage::Clean(answer) => answer.clone(),
+            Stage::Clean(answer) => {
+                self.uncleaned.replace(Some(cause));
+                answer.clone()
+            }
             _ => Answer::unknown(cause),
         }
     }
@@ -480,6 +483,10 @@ impl Protocol for Epochs {
 
     fn condition_covers_version(&self) -> bool {
         false
+    }
+
+    fn complaint(&self) -> Option<Fault> {
+        self.uncleaned.borrow().clone()
     }
 
     fn describe(&self) -> String {
@@ -659,6 +666,31 @@ impl Exchange {
             }
             (_, outcome) => Next::Done(Answer { outcome, facts }),
         }
+    }
+
+    /// The deletion of an old epoch was answered; whatever it says, the write before it has come to what it has.
+    fn on_cleaned(
+        &mut self,
+        epochs: &Epochs,
+        answer: Answer,
+        response: Response,
+        wall_ms: u64,
+    ) -> Next {
+        let gone = matches!(response.status, 200..=299 | 404);
+        let fault = match self.inner.answer(&epochs.s3, response, wall_ms) {
+            _ if gone => None,
+            Next::Done(Answer {
+                outcome: Outcome::Rejected(fault) | Outcome::Unknown { cause: fault, .. },
+                ..
+            }) => Some(fault),
+            Next::Done(_) => None,
+            next => return next,
+        };
+        if fault.is_none() {
+            epochs.cleaning_pause.set(0);
+        }
+        epochs.uncleaned.replace(fault);
+        Next::Done(answer)
     }
 
     /// A listing that left after the write has come: the epoch must be the newest.

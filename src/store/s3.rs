@@ -79,7 +79,7 @@ const DENIED: [&str; 6] = [
 const CONDITION_REFUSED: [&str; 4] = ["", "InvalidArgument", "InvalidRequest", "NotImplemented"];
 
 /// The headers of an answer that anybody here reads; a host need not hand over others.
-pub const ANSWER_HEADERS: [&str; 9] = [
+pub const ANSWER_HEADERS: [&str; 10] = [
     "age",
     "content-type",
     "date",
@@ -89,6 +89,7 @@ pub const ANSWER_HEADERS: [&str; 9] = [
     "retry-after",
     "via",
     "x-amz-bucket-region",
+    "x-amz-request-id",
 ];
 
 /// One lease object, and what its store taught us across operations.
@@ -502,7 +503,9 @@ impl Exchange {
         let reject = |kind, advice: &str| Outcome::Rejected(self.fault(s3, heard, kind, advice));
         let version = version(&heard.response);
         let kind = heard.response.header("content-type");
-        let page = kind.is_some_and(|kind| kind.starts_with("text/html"));
+        // With it the store itself shows what somebody put there, which is healed like any other body (S7). R2 has none.
+        let strange = heard.header("x-amz-request-id").is_none();
+        let page = strange && kind.is_some_and(|kind| kind.starts_with("text/html"));
         match (heard.response.status, unless) {
             // Even with an ETag: web servers give their pages one, and this must not be healed as a record.
             (200 | 401 | 403, _) if page => reject(
@@ -510,8 +513,8 @@ impl Exchange {
                 "this is a web page, not the answer of an S3 store; check the endpoint",
             ),
             // The lease is JSON: an error with a friendly status is no record, and is not to be healed.
-            (200, _) if heard.document.is_some() && !planted!(ErrorDocumentIsRecord) => {
-                reject(FaultKind::Nonsense, "an error came with the status of a success")
+            (200, _) if strange && heard.document.is_some() && !planted!(ErrorDocumentIsRecord) => {
+                reject(FaultKind::Nonsense, FRIENDLY_ERROR)
             }
             (200, _) => match version {
                 Some(version) => {
@@ -555,9 +558,7 @@ impl Exchange {
             cause: self.fault(s3, heard, FaultKind::Nonsense, advice),
         };
         match heard.response.status {
-            200 | 201 | 204 if heard.document.is_some() => {
-                unknown("an error came with the status of a success; the record is read back")
-            }
+            200 | 201 | 204 if heard.document.is_some() => unknown(FRIENDLY_ERROR),
             // S3 has nothing to say about a success; whoever says something is not S3 alone.
             200 | 201 | 204
                 if !heard.response.body.bytes.is_empty() || heard.response.body.truncated =>
@@ -577,7 +578,7 @@ impl Exchange {
             409 if ["ConditionalRequestConflict", "OperationAborted"].contains(&heard.code()) => {
                 Outcome::Refused
             }
-            409 => unknown("a conflict; the record is read back"),
+            409 => unknown("the record is read back"),
             _ => self.judge_failure(s3, heard, facts),
         }
     }
@@ -639,6 +640,10 @@ impl Exchange {
             (code, _) if EXPIRED.contains(&code) => {
                 "the credentials have expired, and no fresh ones came; check the credentials provider"
             }
+            (_, Operation::Read { .. }) if self.method("GET") == "DELETE" => {
+                "the credentials need s3:DeleteObject on the keys below lockfilePath: until they have it old epochs \
+                 pile up, and more than 16,000 are an error"
+            }
             (_, Operation::Read { .. }) => {
                 "the credentials need s3:GetObject on the key and s3:ListBucket on the bucket: without \
                  s3:ListBucket, S3 answers a missing key with 403, so nothing is known about the record"
@@ -673,6 +678,8 @@ impl Exchange {
         Fault { kind, status: Some(status), code, message }
     }
 }
+
+const FRIENDLY_ERROR: &str = "an error came with the status of a success";
 
 const NO_BUCKET: &str = "create the bucket, or correct its name or the endpoint";
 

@@ -4,7 +4,7 @@
 //! A seed draws what the clients do; what meets what is up to the store as well, so a failure prints the whole history.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 
@@ -125,17 +125,17 @@ pub async fn check<S: Store>(
 
 /// One history.
 async fn one<S: Store>(store: &S, traits: Traits, seed: u64) -> Result<Tally, Box<Broken>> {
-    let record = RefCell::new(Record::new(traits));
+    let record = RefCell::new(Record::new(traits, store.condition_covers_version()));
     let left_alone = RefCell::new(Vec::new());
     play(store, &record, &left_alone, Chance::new(seed)).await;
     drop(left_alone);
-    let Record { tester, tally, log, torn, .. } = record.into_inner();
-    let why = match torn {
+    let record = record.into_inner();
+    let why = match record.torn {
         Some(why) => why,
-        None if tester.is_consistent() => return Ok(tally),
+        None if record.has_an_order() => return Ok(record.tally),
         None => "no order of the operations explains the answers",
     };
-    Err(Box::new(Broken { seed, why, history: log }))
+    Err(Box::new(Broken { seed, why, history: record.log }))
 }
 
 /// Operations that nobody waits for.
@@ -160,10 +160,21 @@ async fn play<'s, S: Store>(
     .await;
 }
 
+/// What a client does or hears.
+#[derive(Debug)]
+enum Step {
+    Begins(Op),
+    Ends(Op, Ret),
+}
+
 /// A history as it is written down.
 struct Record {
     traits: Traits,
-    tester: LinearizabilityTester<u64, Register>,
+    /// Whether what was refused did surely not take effect.
+    refusals_are_sure: bool,
+    steps: Vec<(u64, Step)>,
+    /// What reads have shown.
+    shown: HashSet<Value>,
     tally: Tally,
     log: Vec<String>,
     threads: u64,
@@ -174,10 +185,12 @@ struct Record {
 }
 
 impl Record {
-    fn new(traits: Traits) -> Self {
+    fn new(traits: Traits, refusals_are_sure: bool) -> Self {
         Self {
             traits,
-            tester: LinearizabilityTester::new(Register(None)),
+            refusals_are_sure,
+            steps: Vec::new(),
+            shown: HashSet::new(),
             tally: Tally::default(),
             log: Vec::new(),
             threads: 0,
@@ -204,7 +217,7 @@ impl Record {
         self.tally.overlapping += u64::from(self.under_way > 0);
         self.under_way += 1;
         if !self.untold(&op) {
-            self.tester.on_invoke(thread, op).expect("the thread has ended what it began before");
+            self.steps.push((thread, Step::Begins(op)));
         }
     }
 
@@ -218,9 +231,31 @@ impl Record {
         self.log.push(format!("{thread} ends with {ret:?}"));
         self.tally.landed += u64::from(ret == Ret::Landed);
         self.tally.refused += u64::from(ret == Ret::Refused);
-        if !self.untold(op) {
-            self.tester.on_return(thread, ret).expect("the thread has begun this and nothing else");
+        if let Ret::Shown(Some(value)) = &ret {
+            self.shown.insert(*value);
         }
+        if !self.untold(op) {
+            self.steps.push((thread, Step::Ends(op.clone(), ret)));
+        }
+    }
+
+    /// Whether some order explains every answer. A claim of the next epoch that was written, and succeeded before a listing
+    /// showed it, is refused; whoever succeeded it has read it.
+    fn has_an_order(&self) -> bool {
+        let mut tester = LinearizabilityTester::new(Register(None));
+        for (thread, step) in &self.steps {
+            let told = match step {
+                Step::Begins(op) => tester.on_invoke(*thread, op.clone()),
+                Step::Ends(Op::Swap { new, .. }, Ret::Refused)
+                    if !self.refusals_are_sure && self.shown.contains(new) =>
+                {
+                    tester.on_return(*thread, Ret::Landed)
+                }
+                Step::Ends(_, ret) => tester.on_return(*thread, ret.clone()),
+            };
+            told.expect("a thread begins nothing before it has ended what it began");
+        }
+        tester.is_consistent()
     }
 
     /// What the checker is not told, because it proves nothing.

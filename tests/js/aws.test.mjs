@@ -6,6 +6,7 @@ import { DynamoDBStorage, EpochStorage, Route53Storage, S3Storage } from 'edgele
 import { initSync as initAws } from '../../js/dist/aws/edgelect.js';
 import { fired, leads, stopAll, within } from './group.mjs';
 import { startAws } from './ministack.mjs';
+import { startProxy } from './proxy.mjs';
 import { until } from './until.mjs';
 
 const unhandled = [];
@@ -116,6 +117,23 @@ test('an object in a bucket, and epochs, as Kubernetes-style electors write them
   }
   assert.deepEqual(holders, ['a', 'a']);
   assert.throws(() => epochs({ format: 'yaml' }), { field: 'format' });
+});
+
+test('epochs that the credentials may not delete are told in the status, and cost no term', async () => {
+  const proxy = await startProxy(aws.endpoint);
+  const shard = freshShard('undeleted');
+  try {
+    const elector = () => member(epochs({ endpoint: proxy.endpoint }), shard, { serverId: 'a' });
+    await elector().init();
+    await elector().lead(() => undefined);
+    const body = '<Error><Code>AccessDenied</Code></Error>';
+    proxy.answerWith(({ method }) => method === 'DELETE' ? { status: 403, headers: { 'content-type': 'application/xml' }, body } : undefined);
+    const leader = elector();
+    const message = await leader.lead((term) => until(() => term.remaining() > 0 && leader.status().error, 20_000));
+    assert.match(message, /^S3 bucket "epochs" at .*: DELETE "undeleted-.*\/lock_0000000001.json" was answered 403 AccessDenied: the credentials need s3:DeleteObject/);
+  } finally {
+    await proxy.close();
+  }
 });
 
 test('fifty shards over one table in one process, each led by one of two sets of electors', async () => {

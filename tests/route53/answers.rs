@@ -420,6 +420,17 @@ fn what_has_to_be_set_up_is_named_with_the_services_own_code() {
     let denied = rejected(told(create(), error(403, "AccessDenied", "User is not authorized")));
     assert_eq!(denied.kind, FaultKind::Denied);
     assert!(denied.message.contains("route53:ChangeResourceRecordSets"), "{}", denied.message);
+    // A wrong secret, and an unknown access key id.
+    for code in ["SignatureDoesNotMatch", "InvalidClientTokenId"] {
+        for (operation, action) in
+            [(create(), "ChangeResourceRecordSets"), (read(), "ListResourceRecordSets")]
+        {
+            let fault = rejected(told(operation, error(403, code, "no")));
+            assert_eq!((fault.kind, fault.code.as_deref()), (FaultKind::Denied, Some(code)));
+            let said = format!("{action} was answered 403 {code}: check the credentials");
+            assert!(fault.message.contains(&said), "{fault}");
+        }
+    }
     let input = rejected(told(read(), error(400, "InvalidInput", "no")));
     assert_eq!(input.kind, FaultKind::Misconfigured);
     for fault in [gone, denied, input] {

@@ -1,0 +1,100 @@
+//! DynamoDB and Route 53 as an emulator has them, for every host: a table, a zone, and the stores in them.
+
+use edgelect::driver::Host;
+use edgelect::request::Request;
+use edgelect::sigv4::{self, Coverage, KeyCache};
+use edgelect::{Credentials, DynamoDbConfig, DynamoDbStore, Route53Config, Route53Store};
+
+const DOMAIN: &str = "conformance.example.com";
+
+/// One account, asked through a host.
+pub struct Aws<H> {
+    pub host: H,
+    pub endpoint: String,
+    pub credentials: Credentials,
+}
+
+impl<H: Host + Clone> Aws<H> {
+    fn random(&self) -> String {
+        let random = self.host.random().expect("the host has randomness");
+        format!("{:032x}", u128::from_le_bytes(random))
+    }
+
+    /// One call of a service's own, signed.
+    async fn call(&self, service: &str, mut request: Request) -> String {
+        let coverage =
+            Coverage { content_sha256: false, covers: |name| name.starts_with("x-amz-") };
+        let (now_ms, keys) = (self.host.now().wall_ms, &mut KeyCache::default());
+        let credentials = &self.credentials;
+        let region = "us-east-1";
+        sigv4::sign_covering(&mut request, credentials, region, service, now_ms, keys, &coverage)
+            .expect("the credentials can be sent");
+        let answer = self.host.fetch(request, 100_000).await.expect("an answer");
+        assert!(matches!(answer.status, 200 | 201), "{service}: {answer:?}");
+        String::from_utf8(answer.body.bytes).expect("the answer is text")
+    }
+
+    /// The table that is made, by its name.
+    pub async fn new_table(&self) -> String {
+        let table = format!("conformance-{}", &self.random()[..8]);
+        let attribute = |name: &str| format!(r#"{{"AttributeName":"{name}","AttributeType":"S"}}"#);
+        let key =
+            |name: &str, kind: &str| format!(r#"{{"AttributeName":"{name}","KeyType":"{kind}"}}"#);
+        let mut request = Request::new("POST", format!("{}/", self.endpoint));
+        request.set("content-type", "application/x-amz-json-1.0".to_owned());
+        request.set("x-amz-target", "DynamoDB_20120810.CreateTable".to_owned());
+        request.body = format!(
+            r#"{{"TableName":"{table}","BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[{},{}],"KeySchema":[{},{}]}}"#,
+            attribute("pk"),
+            attribute("sk"),
+            key("pk", "HASH"),
+            key("sk", "RANGE")
+        )
+        .into_bytes();
+        self.call("dynamodb", request).await;
+        table
+    }
+
+    /// The item of a shard.
+    pub fn item(&self, table: &str, shard: &str) -> DynamoDbStore<H> {
+        let config = DynamoDbConfig {
+            endpoint: Some(self.endpoint.clone()),
+            region: None,
+            table: table.to_owned(),
+            shard_id: shard.to_owned(),
+            lease_ms: 3_000,
+        };
+        DynamoDbStore::new(config, self.credentials.clone(), self.host.clone())
+            .expect("a usable configuration")
+    }
+
+    /// The zone that is made, by its id.
+    pub async fn new_zone(&self) -> String {
+        let url = format!("{}/2013-04-01/hostedzone", self.endpoint);
+        let mut request = Request::new("POST", url);
+        request.body = format!(
+            "<CreateHostedZoneRequest xmlns=\"https://route53.amazonaws.com/doc/2013-04-01/\">\
+             <Name>{DOMAIN}</Name><CallerReference>{}</CallerReference></CreateHostedZoneRequest>",
+            self.random()
+        )
+        .into_bytes();
+        let answer = self.call("route53", request).await;
+        let (_, rest) = answer.split_once("<Id>/hostedzone/").expect("it names the zone");
+        rest.split('<').next().expect("there is always a first").to_owned()
+    }
+
+    /// The record set of a key.
+    pub fn record(&self, zone: &str, key: &str) -> Route53Store<H> {
+        let config = Route53Config {
+            endpoint: Some(self.endpoint.clone()),
+            hosted_zone_id: zone.to_owned(),
+            record_prefix: "lock".to_owned(),
+            domain_name: DOMAIN.to_owned(),
+            // A label, not a path.
+            shard_id: key.replace(['/', '.'], "-"),
+            lease_ms: 3_000,
+        };
+        Route53Store::new(config, self.credentials.clone(), self.host.clone())
+            .expect("a usable configuration")
+    }
+}
