@@ -230,7 +230,12 @@ impl Schedule {
                     }
                     _ => format!("{{\"leaderID\":\"x\",\"leaseMs\":3600001,\"note\":{number}}}"),
                 };
-                store.put(*now_ms, body.as_bytes());
+                // A script that goes wrong puts the same each time; nobody can tell without `Last-Modified`.
+                let same = number.is_multiple_of(2) && !store.manners.unmodified;
+                let again = store.garbage.take().filter(|_| same);
+                let body = again.unwrap_or_else(|| body.into_bytes());
+                store.put(*now_ms, &body);
+                store.garbage = Some(body);
             }
             Blow::Foreign => {
                 // A stranger that keeps to its own rules does not overwrite what is a moment old.
