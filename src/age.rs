@@ -58,7 +58,8 @@ impl Observation {
         drift: Drift,
         oldest_ms: Option<u64>,
     ) {
-        self.changed_ms = facts.last_modified_ms.or(self.changed_ms);
+        // A body that was put again may be shown with the time of before once more.
+        self.changed_ms = facts.last_modified_ms.max(self.changed_ms);
         self.latest_ms = facts.last_modified_ms.or(self.latest_ms);
         self.dated_ms = self.dated_ms.into_iter().chain(facts.date_ms).min();
         if matches!(drift, Drift::StoreAhead | Drift::OwnAhead) {

@@ -1621,7 +1621,12 @@ impl Election {
     /// be put again; so are their versions: a claim could land on the next, with a token of before. So it is taken
     /// without a new term and without authority, and that comes by a write on this version, which nothing but a held-up
     /// copy of this write can bring back (S2, S4).
-    fn reservation(&self, condition: Condition, before: Option<&Lease>, term: Option<u64>) -> Round {
+    fn reservation(
+        &self,
+        condition: Condition,
+        before: Option<&Lease>,
+        term: Option<u64>,
+    ) -> Round {
         let lease = Lease { term, ..self.own_lease(before, 0) };
         Round { purpose: Purpose::Reserve, condition, lease, attempts: 0 }
     }
@@ -1699,7 +1704,11 @@ impl Election {
 
     fn plan_renewal(&mut self, now: Now) {
         let Some(term) = &self.term else { return };
-        let at_ms = term.anchor.sent.mono_ms.saturating_add(self.config.frequent_interval_ms);
+        let span_ms = term.anchor.lease_ms.saturating_sub(term.anchor.margin_ms);
+        // The settings may be newer than the lease that was written: three attempts have to fit into that, or a third.
+        let fits_ms = span_ms.saturating_sub(self.config.attempts_ms()).max(span_ms / 3);
+        let pause_ms = self.config.frequent_interval_ms.min(fits_ms);
+        let at_ms = term.anchor.sent.mono_ms.saturating_add(pause_ms);
         self.plan = Plan { at_ms: at_ms.max(now.mono_ms), action: Action::Attempt };
     }
 

@@ -4,7 +4,7 @@ use edgelect::clock::Now;
 use edgelect::config::HostClock;
 use edgelect::election::{Election, Event, Step};
 use edgelect::lease::{self, Lease};
-use edgelect::store::{Answer, Condition, Fault, FaultKind, Facts, Outcome, Version};
+use edgelect::store::{Answer, Condition, Facts, Fault, FaultKind, Outcome, Version};
 use edgelect::{Config, Input, Settings};
 
 /// 2026-11-21T06:58:12Z.
@@ -127,11 +127,8 @@ fn s2_a_token_over_an_old_record_without_a_term_is_storage_time_and_no_more() {
 
 #[test]
 fn s2_a_deletion_right_after_a_token_over_a_foreign_record_does_not_bring_a_lower_one() {
-    let settings = Settings {
-        frequent_interval_ms: Some(500),
-        leader_timeout_ms: Some(2_000),
-        ..settings()
-    };
+    let settings =
+        Settings { frequent_interval_ms: Some(500), leader_timeout_ms: Some(2_000), ..settings() };
     let mut first = Alone::new(&settings);
     first.ahead_ms = 2_000;
     let (lease, _) = first.until_written("\"0\"", EXPIRED);

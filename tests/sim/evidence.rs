@@ -6,7 +6,7 @@ use edgelect::lease::{Lease, Reading};
 use edgelect::store::{Condition, Version};
 
 use super::clocks::EPOCH_MS;
-use super::oracle::{Aim, Look, Oracle, ROUNDING_MS};
+use super::oracle::{Aim, Look, Oracle, ROUNDING_MS, View};
 use super::report::Ground;
 use super::slots::Errand;
 use super::store::Shown;
@@ -121,7 +121,8 @@ impl Oracle {
     fn check_not_ahead(&mut self, writer: &Writer, lease: &Lease) {
         let Look { session, true_ms, .. } = writer.look;
         let latest_ms = EPOCH_MS + true_ms + writer.config.store_skew_ms + 2_000;
-        let most = latest_ms.max(self.views[session].highest_term + 1);
+        let View { highest_term, sent_term, .. } = self.views[session];
+        let most = latest_ms.max(highest_term.max(sent_term) + 1);
         let holds = lease.term <= Some(most.max(writer.config.term_floor));
         let judged = self.contract.always_dated && self.contract.clocks;
         self.broke_unless(holds || !judged, true_ms, "S2 no token ahead of storage time", || {

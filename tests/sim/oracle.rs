@@ -102,6 +102,8 @@ pub struct View {
     current: Option<u64>,
     lapsed: Option<u64>,
     pub highest_term: u64,
+    /// The highest that it ever wrote, landed or not: also the number of a creation, which is no token.
+    pub sent_term: u64,
     pub longest_lease_ms: u64,
     sequence: u64,
     pub date_ms: Option<u64>,
@@ -235,6 +237,7 @@ impl Oracle {
             current: None,
             lapsed: None,
             highest_term: 0,
+            sent_term: 0,
             longest_lease_ms: 0,
             sequence: 0,
             date_ms: None,
@@ -537,6 +540,7 @@ impl Oracle {
         let view = &mut self.views[session];
         let grows = lease.sequence > view.sequence;
         view.sequence = view.sequence.max(lease.sequence);
+        view.sent_term = view.sent_term.max(lease.term.unwrap_or(0));
         let own = lease.session.as_deref() == Some(view.name.as_str());
         self.broke_unless(grows && own, true_ms, "S4 session and sequence", || {
             format!("sequence {} of session {:?}", lease.sequence, lease.session)
