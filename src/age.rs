@@ -23,6 +23,8 @@ pub struct Observation {
     changed_ms: Option<u64>,
     /// Its `Last-Modified` is no later than this, as long as nobody makes it anew.
     latest_ms: Option<u64>,
+    /// The earliest `Date` of an answer that showed the version, which had its last change by then.
+    dated_ms: Option<u64>,
     /// Proof (b) is off for this version: `Date` and the own clock moved apart while we watched, or the
     /// store's clock claims what cannot be.
     store_clock_off: bool,
@@ -39,6 +41,7 @@ impl Observation {
             last_modified_ms: None,
             changed_ms: None,
             latest_ms: None,
+            dated_ms: None,
             store_clock_off: false,
         }
     }
@@ -55,8 +58,10 @@ impl Observation {
         drift: Drift,
         oldest_ms: Option<u64>,
     ) {
-        self.changed_ms = facts.last_modified_ms.or(self.changed_ms);
+        // A body that was put again may be shown with the time of before once more.
+        self.changed_ms = facts.last_modified_ms.max(self.changed_ms);
         self.latest_ms = facts.last_modified_ms.or(self.latest_ms);
+        self.dated_ms = self.dated_ms.into_iter().chain(facts.date_ms).min();
         if matches!(drift, Drift::StoreAhead | Drift::OwnAhead) {
             self.distrust_store_clock();
         }
@@ -88,6 +93,7 @@ impl Observation {
     pub fn made(&mut self, clocks: &Clocks, facts: &Facts) {
         let by_date_ms = facts.date_ms.map(|date_ms| clocks.latest_of_ms(date_ms));
         self.latest_ms = facts.last_modified_ms.or(by_date_ms);
+        self.dated_ms = facts.date_ms;
     }
 
     /// Whether an answer shows that the version was gone and came back. Only for a record that nobody renews: a
@@ -157,6 +163,13 @@ impl Observation {
     /// `Last-Modified` of the version in milliseconds since the Unix epoch, where an answer named it.
     pub fn changed_ms(&self) -> Option<u64> {
         self.changed_ms
+    }
+
+    /// What the store's clock showed at most when the version had its last change, but for the whole seconds of
+    /// `Last-Modified`; where an answer named any time. No own time is in it, so that it holds over a step of the own clock.
+    pub fn changed_by_ms(&self) -> Option<u64> {
+        let dated_ms = self.dated_ms.filter(|_| !planted!(ForeignTermFromNow));
+        self.changed_ms.or(dated_ms.map(|date_ms| date_ms.saturating_add(999)))
     }
 
     /// Whether the store's clock gives proofs for this version.

@@ -124,7 +124,8 @@ impl Clocks {
     }
 
     /// By how much less a version was watched than it seems to have been. Where it may be overwritten by itself, two
-    /// changes within one second of `Last-Modified`, by two clocks of the store, look like one.
+    /// changes within one second of `Last-Modified`, by two clocks of the store, look like one. What
+    /// [`Clocks::passed_ms`] takes off on a single clock is another doubt: how long it watched, not what it saw.
     pub fn watched_doubt_ms(&self) -> u64 {
         let blind = !self.covered() && !planted!(EpochSameSecond);
         if blind { ROUNDING_MS.saturating_add(self.store_skew_ms) } else { 0 }

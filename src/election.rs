@@ -295,7 +295,7 @@ impl Anchor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Purpose {
     Create,
-    /// Takes a tombstone that may come back byte for byte, without authority; the term comes by a claim over this.
+    /// Takes what may come back byte for byte, without authority; the term comes by a claim over this.
     Reserve,
     Claim,
     Renew,
@@ -334,12 +334,13 @@ struct Term {
     ended: bool,
 }
 
-/// A record that we created from absence and that grants nothing yet (S7).
+/// A record of ours that grants nothing yet: created from absence (S7), or a reservation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Grace {
     version: Version,
     since: Since,
     length_ms: u64,
+    reserved: bool,
 }
 
 /// What the newest answer showed.
@@ -1219,7 +1220,7 @@ impl Election {
     fn grace_from(&self, now: Now, version: Version, lease: &Lease) -> Grace {
         let length_ms =
             self.config.grace_ms(self.longest_lease_ms).max(lease.lease_ms.unwrap_or(0));
-        Grace { version, since: self.clocks.begin(now), length_ms }
+        Grace { version, since: self.clocks.begin(now), length_ms, reserved: false }
     }
 
     fn on_write(&mut self, now: Now, sequence: u64, outcome: Outcome) {
@@ -1319,18 +1320,25 @@ impl Election {
         match attempt.purpose {
             Purpose::Create => self.on_created(now, &attempt, version),
             // At a reading that says nothing a term can't begin, nor where the leadership was given up since the
-            // claim left; the record is ours, and claimed again (S11).
-            Purpose::Claim
+            // claim left; the record is ours, and claimed again (S11). A reservation begins nothing but its release.
+            Purpose::Claim | Purpose::Reserve
                 if in_time
                     && self.clocks.trusted(now)
                     && (self.wind_down.is_some()
-                        || now.mono_ms >= self.compete_after_ms
-                        || planted!(ResignedClaimBegins)) =>
+                        || (attempt.purpose == Purpose::Claim
+                            && (now.mono_ms >= self.compete_after_ms
+                                || planted!(ResignedClaimBegins)))) =>
             {
                 self.begin_term(now, attempt.lease, version, anchor);
             }
             Purpose::Renew => self.on_renewed(now, attempt.lease, version, anchor),
-            Purpose::Claim | Purpose::Reserve => self.judge(now),
+            Purpose::Reserve => {
+                let length_ms = self.foreign_room_ms();
+                let since = self.clocks.begin(now);
+                self.grace = Some(Grace { version, since, length_ms, reserved: true });
+                self.judge(now);
+            }
+            Purpose::Claim => self.judge(now),
             Purpose::Release | Purpose::Park => {
                 let leader_id =
                     (!attempt.lease.released()).then(|| attempt.lease.leader_id.clone());
@@ -1514,6 +1522,13 @@ impl Election {
                         if age_ms < self.config.grace_ms(longest_ms) && !healed {
                             return None;
                         }
+                        if self.reserves() && !planted!(GarbageHealedInOneWrite) {
+                            let term = match reading {
+                                Reading::Unreadable(_, term) => *term,
+                                _ => None,
+                            };
+                            return Some(self.reservation(condition, None, term));
+                        }
                         (condition, None, self.foreign_term(now))
                     }
                     Reading::Lease(lease) => {
@@ -1522,8 +1537,8 @@ impl Election {
                         }
                         let term = match lease.term {
                             Some(term) => term,
-                            None if self.reserves(lease) => {
-                                return Some(self.reservation(condition, lease));
+                            None if lease.released() && self.reserves() => {
+                                return Some(self.reservation(condition, Some(lease), None));
                             }
                             None if self.foreign_term_ahead_ms(now) > 0 => return None,
                             None => self.foreign_term(now),
@@ -1592,8 +1607,7 @@ impl Election {
     /// term is what a record without one would count as, so that the stored number does not fall either,
     /// except by a create that lands late.
     fn creation(&mut self, now: Now) -> Option<Round> {
-        let ahead_ms = self.config.store_skew_ms + 2_000;
-        let floor = self.clocks.storage_ceiling_ms(now).saturating_add(ahead_ms);
+        let floor = self.clocks.storage_ceiling_ms(now).saturating_add(self.foreign_room_ms());
         let term = self.new_term(0, floor)?;
         let mut lease = self.own_lease(None, term);
         lease.lease_ms = Some(self.config.grace_ms(self.longest_lease_ms));
@@ -1608,17 +1622,23 @@ impl Election {
         Some(Round { purpose: Purpose::Create, condition: Condition::Absent, lease, attempts: 0 })
     }
 
-    /// A tombstone without a term is equal in every byte to the next one of that member, and so is its version: a claim
-    /// could land on the next, with a token of before. So it is taken without a term and without authority, and the term
-    /// comes by a write on that version, which nobody else makes (S2, S4).
-    fn reservation(&self, condition: Condition, before: &Lease) -> Round {
-        let lease = Lease { term: None, ..self.own_lease(Some(before), 0) };
+    /// A tombstone without a term is equal in every byte to the next one of that member, and what a hand puts there may
+    /// be put again; so are their versions: a claim could land on the next, with a token of before. So it is taken
+    /// without a new term and without authority, and that comes by a write on this version, which nothing but a held-up
+    /// copy of this write can bring back (S2, S4).
+    fn reservation(
+        &self,
+        condition: Condition,
+        before: Option<&Lease>,
+        term: Option<u64>,
+    ) -> Round {
+        let lease = Lease { term, ..self.own_lease(before, 0) };
         Round { purpose: Purpose::Reserve, condition, lease, attempts: 0 }
     }
 
     /// Not where slots are run: by the time of that write the own one would count as claimed.
-    fn reserves(&self, before: &Lease) -> bool {
-        before.released() && self.clocks.covered() && self.errand.is_none()
+    fn reserves(&self) -> bool {
+        self.clocks.covered() && self.errand.is_none()
     }
 
     fn own_lease(&self, before: Option<&Lease>, term: u64) -> Lease {
@@ -1647,12 +1667,17 @@ impl Election {
     /// What a record without a term counts as: the storage time of its last change, with room for the
     /// store's own clocks (S2, design section 4).
     fn foreign_term(&self, now: Now) -> u64 {
-        let modified_ms = match &self.seen {
-            Seen::Record { observation, .. } => observation.changed_ms(),
+        let known_ms = match &self.seen {
+            Seen::Record { observation, .. } => observation.changed_by_ms(),
             _ => None,
         };
-        let changed_ms = modified_ms.unwrap_or_else(|| self.clocks.storage_ceiling_ms(now));
-        changed_ms.saturating_add(self.config.store_skew_ms + 2_000)
+        let changed_ms = known_ms.unwrap_or_else(|| self.clocks.storage_ceiling_ms(now));
+        changed_ms.saturating_add(self.foreign_room_ms())
+    }
+
+    /// What the clocks of the store and their whole seconds may make of one instant (S2).
+    fn foreign_room_ms(&self) -> u64 {
+        self.config.store_skew_ms + 2_000
     }
 
     /// How long until what a record without a term counts as is surely not ahead of storage time, in milliseconds. A
@@ -1661,8 +1686,7 @@ impl Election {
     fn foreign_term_ahead_ms(&self, now: Now) -> u64 {
         let Seen::Record { observation, .. } = &self.seen else { return 0 };
         let ahead_ms = self.foreign_term(now).saturating_sub(self.clocks.storage_ceiling_ms(now));
-        let room_ms = self.config.store_skew_ms + 2_000;
-        ahead_ms.min(room_ms.saturating_sub(observation.age_ms(&self.clocks, now)))
+        ahead_ms.min(self.foreign_room_ms().saturating_sub(observation.age_ms(&self.clocks, now)))
     }
 
     fn new_term(&mut self, at_least: u64, storage_ms: u64) -> Option<u64> {
@@ -1685,7 +1709,11 @@ impl Election {
 
     fn plan_renewal(&mut self, now: Now) {
         let Some(term) = &self.term else { return };
-        let at_ms = term.anchor.sent.mono_ms.saturating_add(self.config.frequent_interval_ms);
+        let span_ms = term.anchor.lease_ms.saturating_sub(term.anchor.margin_ms);
+        // The settings may be newer than the lease that was written: three attempts have to fit into that, or a third.
+        let fits_ms = span_ms.saturating_sub(self.config.attempts_ms()).max(span_ms / 3);
+        let pause_ms = self.config.frequent_interval_ms.min(fits_ms);
+        let at_ms = term.anchor.sent.mono_ms.saturating_add(pause_ms);
         self.plan = Plan { at_ms: at_ms.max(now.mono_ms), action: Action::Attempt };
     }
 
@@ -1898,8 +1926,9 @@ impl Election {
         if !finish {
             self.compete_after_ms = now.mono_ms + self.sit_out_ms();
         }
-        if planted!(ReleaseInGrace)
-            && let (Some(grace), Some((_, lease))) = (&self.grace, self.record())
+        // A reservation is released at once; what was created from absence is not (S7).
+        if let (Some(grace), Some((_, lease))) = (&self.grace, self.record())
+            && (grace.reserved || planted!(ReleaseInGrace))
         {
             let (version, lease) = (grace.version.clone(), lease.clone());
             let anchor = Anchor { sent: now, lease_ms: grace.length_ms, margin_ms: 0 };
@@ -1915,11 +1944,11 @@ impl Election {
         if let Some(term) = &mut self.term {
             term.ended = !acting;
         }
-        if self.outstanding.is_none() {
+        // Nor does anything more of it leave once the answer to what is under way has come.
+        if self.outstanding.is_none() || !planted!(RoundAfterGivenUp) {
             self.round = None;
         }
-        let claiming = self.unresolved.iter().any(|attempt| attempt.purpose == Purpose::Claim);
-        if self.term.is_some() || (claiming && !planted!(ResignForgetsClaim)) {
+        if self.term.is_some() || (self.claiming() && !planted!(ResignForgetsClaim)) {
             self.wind_down = Some(WindDown {
                 park,
                 finish,
@@ -1939,6 +1968,12 @@ impl Election {
         } else if self.outstanding.is_none() {
             self.plan_look(now, self.config.frequent_interval_ms);
         }
+    }
+
+    /// Whether a write that would have to be released may have landed.
+    fn claiming(&self) -> bool {
+        let taken = [Purpose::Claim, Purpose::Reserve];
+        self.unresolved.iter().any(|attempt| taken.contains(&attempt.purpose))
     }
 
     /// How long a session that resigned leaves the lease to others.
@@ -1962,9 +1997,7 @@ impl Election {
         match &self.term {
             None => {
                 // A claim left and nobody knows whether it landed: one look decides what there is to release.
-                let claiming =
-                    self.unresolved.iter().any(|attempt| attempt.purpose == Purpose::Claim);
-                if !claiming {
+                if !self.claiming() {
                     return self.finish_wind_down(now);
                 }
                 self.wind_down = Some(WindDown { until_ms, ..wind_down });

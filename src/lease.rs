@@ -78,8 +78,8 @@ pub struct Lease {
 /// The `lastUpdated` of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stamp {
-    /// Milliseconds since the Unix epoch, by the writer's idea of storage time. Only for people: no rule
-    /// reads it.
+    /// Milliseconds since the Unix epoch, by the writer's idea of storage time. No rule of the election reads it; what
+    /// foreign members go by is made of it (`renewTime`, `ttl`, the epoch seconds of a TXT record).
     At(i64),
     /// Go's zero time: the leader has released the lease (S12). Written and read as S3lect does.
     Released,

@@ -8,7 +8,7 @@ use crate::prelude::*;
 /// A request.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Request {
-    /// `GET` or `PUT`.
+    /// `GET`, `PUT`, `POST`, or `DELETE` of what is no lease, or none any more.
     pub method: String,
     /// Scheme, host, path and query; nothing in it needs encoding.
     pub url: String,

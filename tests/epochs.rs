@@ -38,6 +38,57 @@ fn the_schedules_meet_what_they_are_there_for() {
     assert!(sum.duplicates > 2 * count && sum.recreated > count / 2, "{sum:?}");
 }
 
+#[test]
+fn s5_a_longer_interval_in_mid_term_renews_before_the_fence_of_the_lease_that_was_written() {
+    use edgelect::clock::Now;
+    use edgelect::election::{Election, Input, Step};
+    use edgelect::lease;
+    use edgelect::store::{Answer, Facts, Outcome, Version};
+    use edgelect::{Config, Settings};
+
+    let config = |frequent_ms, lease_ms| {
+        let settings = Settings {
+            lockfile_path: Some("a".to_owned()),
+            frequent_interval_ms: Some(frequent_ms),
+            leader_timeout_ms: Some(lease_ms),
+            max_lease_ms: Some(60_000),
+            ..Settings::default()
+        };
+        Config::new(&settings).expect("the settings keep every rule")
+    };
+    let mut election = Election::new(config(5_000, 15_000), "me".to_owned(), 7);
+    election.condition_covers_version(false);
+    let (mut ms, mut sent_ms, mut renewals) = (0, 0, 0);
+    let tombstone = br#"{"leaderID":"a","lastUpdated":"0001-01-01T00:00:00Z","term":5}"#;
+    while ms < 120_000 {
+        let at = |ms| Now::new(ms, 1_795_000_000_000 + ms);
+        let outcome = match election.poll(at(ms)) {
+            Step::Wait { until_ms } => {
+                ms = until_ms;
+                continue;
+            }
+            Step::Read { .. } => {
+                Outcome::Found { version: Version("0".to_owned()), reading: lease::read(tombstone) }
+            }
+            Step::Claim { .. } => {
+                election.handle(at(ms), Input::Configure(Box::new(config(20_000, 60_000))));
+                Outcome::Written { version: Some(Version("1".to_owned())) }
+            }
+            Step::Renew { lease, .. } => {
+                assert_eq!(lease.lease_ms, Some(15_000), "it is fixed within a term");
+                assert!((4_000..8_000).contains(&(ms - sent_ms)), "after {} ms", ms - sent_ms);
+                renewals += 1;
+                Outcome::Written { version: Some(Version(ms.to_string())) }
+            }
+            other => panic!("{other:?}"),
+        };
+        sent_ms = ms;
+        ms += 50;
+        election.handle(at(ms), Input::Answer(Answer { outcome, facts: Facts::default() }));
+    }
+    assert!(election.authority(Now::new(ms, 1_795_000_000_000 + ms)).is_some() && renewals > 10);
+}
+
 mod epochs {
     use std::cell::{Cell, RefCell};
     use std::rc::Rc;

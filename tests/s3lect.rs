@@ -359,6 +359,28 @@ fn c36_s2_a_claim_that_lands_on_a_later_equal_resignation_brings_no_older_token(
 }
 
 #[test]
+fn c27_s2_a_held_up_heal_that_lands_on_the_same_garbage_again_brings_no_older_token() {
+    for seed in 0..40 {
+        let mut fleet = Fleet::new(seed, COURSE);
+        fleet.bucket.memory.overwrite(Some(b"{}".to_vec()));
+        fleet.bucket.holds_writes.set(true);
+        fleet.start_ours();
+        fleet.pass(25_000);
+        fleet.bucket.holds_writes.set(false);
+        let second = fleet.start_ours();
+        until_led(&mut fleet);
+        second.tell(Input::Stop { park: false });
+        fleet.pass(300);
+        fleet.bucket.memory.overwrite(Some(b"{}".to_vec()));
+        fleet.bucket.release();
+        fleet.pass(5_000);
+        until_led(&mut fleet);
+        let violations = fleet.ledger.violations.take();
+        assert!(violations.is_empty(), "seed {seed}: {violations:?}");
+    }
+}
+
+#[test]
 fn c36_s2_a_tombstone_that_may_be_another_equal_one_is_read_whole_each_time() {
     let mut alone = Alone::new();
     alone.step();

@@ -117,6 +117,8 @@ bugs! {
     ParkedForAnybody: "S6", Core;
     /// A 403 to a write is believed: its fence and its sequence are forgotten.
     RejectedForgotten: "S5, S8", Core;
+    /// Where the store names no `Last-Modified`, a record without a term counts as changed now, however old it is.
+    ForeignTermFromNow: "S2", Core;
     /// A cache's old `Date` moves storage time back, and the tokens with it.
     CachedDateMovesTokens: "S2", Core;
     /// A single clock's step forward moves the tokens ahead of storage time.
@@ -150,6 +152,8 @@ bugs! {
     DeletedIsRecreated: "S7, scenario 33", Core;
     /// An unreadable record is overwritten at once.
     GarbageHealedAtOnce: "S7", Core;
+    /// An unreadable record is healed in one write, which may land on the next that is equal to it.
+    GarbageHealedInOneWrite: "S2, S4", Core;
     /// A version that was read once counts as unreadable when its body is cut short on the way.
     DamageOnTheWayCounts: "S7", Core;
     /// A record of a newer format is healed like an unreadable one.
@@ -174,6 +178,8 @@ bugs! {
     ResignForgetsClaim: "S10, S12", Core;
     /// A claim that is known to have landed only after a resignation was over begins its term all the same.
     ResignedClaimBegins: "S12", Core;
+    /// What was under way when the leadership was given up is tried again afterwards.
+    RoundAfterGivenUp: "S12", Core;
     /// The tombstone leaves while the work is still stopping.
     ReleaseBeforeWorkEnded: "S12", Core;
     /// The end of an earlier term's work is taken for the end of this term's.

@@ -5,7 +5,8 @@ use edgelect::config::Config;
 use edgelect::lease::{Lease, Reading};
 use edgelect::store::{Condition, Version};
 
-use super::oracle::{Aim, Look, Oracle, ROUNDING_MS};
+use super::clocks::EPOCH_MS;
+use super::oracle::{Aim, Look, Oracle, ROUNDING_MS, View};
 use super::report::Ground;
 use super::slots::Errand;
 use super::store::Shown;
@@ -115,6 +116,20 @@ impl Oracle {
         });
     }
 
+    /// A token over a record without a term is not ahead of what any front end says, so that a deletion
+    /// can't lower it.
+    fn check_not_ahead(&mut self, writer: &Writer, lease: &Lease) {
+        let Look { session, true_ms, .. } = writer.look;
+        let latest_ms = EPOCH_MS + true_ms + writer.config.store_skew_ms + 2_000;
+        let View { highest_term, sent_term, .. } = self.views[session];
+        let most = latest_ms.max(highest_term.max(sent_term) + 1);
+        let holds = lease.term <= Some(most.max(writer.config.term_floor));
+        let judged = self.contract.always_dated && self.contract.clocks;
+        self.broke_unless(holds || !judged, true_ms, "S2 no token ahead of storage time", || {
+            format!("term {:?}, at most {most}", lease.term)
+        });
+    }
+
     fn check_claim(&mut self, writer: &Writer, lease: &Lease, version: &Version) -> Option<Ground> {
         let Look { session, true_ms, .. } = writer.look;
         let shown = match &self.views[session].sight {
@@ -132,14 +147,29 @@ impl Oracle {
                 self.broke(true_ms, "S7 a closed record is never claimed", text);
                 None
             }
-            Shown::Other(_) => {
-                self.check_new_term(writer, lease, 0);
+            Shown::Other(reading) => {
+                let read = match reading {
+                    Reading::Unreadable(_, term) => term,
+                    _ => None,
+                };
+                let reserved = lease.in_grace() && lease.term == read;
+                if !reserved {
+                    self.check_new_term(writer, lease, 0);
+                }
+                // The same may be put there again, and what takes it may be long under way (S4).
+                let due = writer.errand.is_none();
+                self.broke_unless(reserved || !due, true_ms, "S2 a reservation", || {
+                    format!("{read:?} became {lease:?}")
+                });
                 self.check_age(writer, self.grace_ms(writer), true);
                 Some(Ground::Healed)
             }
             Shown::Lease(before) => {
-                if lease.term.is_some() {
+                if lease.acquired.is_some() {
                     self.check_new_term(writer, lease, before.term.unwrap_or(0));
+                    if before.term.is_none() {
+                        self.check_not_ahead(writer, lease);
+                    }
                 } else {
                     let bare = before.released() && before.term.is_none() && lease.in_grace();
                     self.broke_unless(bare, true_ms, "S2 a reservation", || {

@@ -25,12 +25,19 @@ pub const ROUNDING_MS: u64 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aim {
     Create,
-    /// Takes a tombstone without a term, and grants nothing yet.
+    /// Takes what may come back byte for byte, and grants nothing yet.
     Reserve,
     Claim,
     Renew,
     Release,
     Park,
+}
+
+impl Aim {
+    /// Whether it takes what is there, or makes what is not.
+    fn takes(self) -> bool {
+        matches!(self, Self::Create | Self::Reserve | Self::Claim)
+    }
 }
 
 /// One write that left, in the book of all writes.
@@ -95,6 +102,8 @@ pub struct View {
     current: Option<u64>,
     lapsed: Option<u64>,
     pub highest_term: u64,
+    /// The highest that it ever wrote, landed or not: also the number of a creation, which is no token.
+    pub sent_term: u64,
     pub longest_lease_ms: u64,
     sequence: u64,
     pub date_ms: Option<u64>,
@@ -228,6 +237,7 @@ impl Oracle {
             current: None,
             lapsed: None,
             highest_term: 0,
+            sent_term: 0,
             longest_lease_ms: 0,
             sequence: 0,
             date_ms: None,
@@ -296,10 +306,10 @@ impl Oracle {
         granted.unwrap_or(0)
     }
 
-    /// Whether the session has a claim under way or in doubt.
+    /// Whether the session has a write under way or in doubt that takes the lease.
     pub fn claims(&self, session: usize) -> bool {
         let View { open, announced, .. } = &self.views[session];
-        announced.is_none() && open.iter().any(|open| self.deeds[*open].aim == Aim::Claim)
+        announced.is_none() && open.iter().any(|open| self.deeds[*open].aim.takes())
     }
 
     /// Whether the session's hold on its clock excuses it from I1 and S5: a single clock that
@@ -325,7 +335,7 @@ impl Oracle {
     /// A body was accepted by the store (I2). A record in its grace carries no token yet: its
     /// number may be older than a deleted one's where its creation was held up on the way.
     pub fn accepted(&mut self, true_ms: u64, deed: usize) {
-        let Deed { term, session, aim, landed_ms, .. } = self.deeds[deed];
+        let Deed { term, session, landed_ms, .. } = self.deeds[deed];
         self.deeds[deed].landed_ms.get_or_insert(true_ms);
         // A held-up duplicate that lands on absence brings a deleted version back, and with it whatever
         // waits for that version; what is handed out is still held against every earlier token.
@@ -333,7 +343,7 @@ impl Oracle {
             (self.revived, self.revived_ms) = (true, true_ms);
         }
         self.slot_lands(true_ms, deed);
-        if matches!(aim, Aim::Create | Aim::Reserve) || self.revived {
+        if self.deeds[deed].lease.acquired.is_none() || self.revived {
             return;
         }
         if let Some((before, author)) = self.stored.filter(|_| self.tokens_hold) {
@@ -504,7 +514,7 @@ impl Oracle {
     pub fn aim(lease: &Lease, condition: &Condition, claim: bool) -> Aim {
         match (claim, condition) {
             (true, Condition::Absent) => Aim::Create,
-            (true, _) if lease.term.is_none() => Aim::Reserve,
+            (true, _) if lease.acquired.is_none() => Aim::Reserve,
             (true, _) => Aim::Claim,
             _ if lease.released() => Aim::Release,
             _ if lease.parked => Aim::Park,
@@ -530,6 +540,7 @@ impl Oracle {
         let view = &mut self.views[session];
         let grows = lease.sequence > view.sequence;
         view.sequence = view.sequence.max(lease.sequence);
+        view.sent_term = view.sent_term.max(lease.term.unwrap_or(0));
         let own = lease.session.as_deref() == Some(view.name.as_str());
         self.broke_unless(grows && own, true_ms, "S4 session and sequence", || {
             format!("sequence {} of session {:?}", lease.sequence, lease.session)
@@ -572,7 +583,7 @@ impl Oracle {
         let Look { session, true_ms, now } = look;
         let view = &mut self.views[session];
         let (not_before_ms, unusable) = (view.not_before_ms, view.unusable);
-        let competes = matches!(aim, Some(Aim::Claim | Aim::Reserve));
+        let competes = aim.is_some_and(Aim::takes);
         let early = competes && !view.single && now.mono_ms < view.sits_out_ms;
         if view.aim != aim {
             (view.aim, view.in_doubt) = (aim, 0);

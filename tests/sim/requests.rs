@@ -215,7 +215,8 @@ impl World {
         };
         let authority = state.election.authority(look.now).map(|authority| authority.term);
         let working = state.works.contains(&lease.term.unwrap_or(0));
-        let stale = self.store.keeps_past;
+        let again = matches!(&seen, Condition::Match(version) if Some(version) == self.store.again.as_ref());
+        let stale = self.store.keeps_past || self.store.manners.unmodified || again;
         let (errand, own_slot) = (state.errand.as_ref(), state.election.own_slot_ms());
         let writer = Writer { look, config, authority, working, born_ms, stale, errand, own_slot };
         if let Some(ground) = self.oracle.judge(&writer, &lease, &seen, aim) {

@@ -109,7 +109,9 @@ impl Schedule {
         let lease_ms = group.max_lease_ms;
         let slots = !beyond && slots::drawn(seed);
         let crons = chance.one_in(3) && !slots;
-        let manners = draw_manners(&mut chance, &group);
+        let mut manners = draw_manners(&mut chance, &group);
+        // Slots need to know when a record changed last.
+        manners.unmodified = !slots && seed % 7 == 3;
         let contract = Contract {
             worst_ppm: group.worst_ppm,
             clocks: !beyond && !wild,
@@ -296,6 +298,7 @@ fn draw_manners(chance: &mut Chance, group: &Group) -> Manners {
         unquoted: chance.one_in(8),
         aws: chance.one_in(2),
         credentials_ms: chance.one_in(3).then_some(3 * lease_ms),
+        unmodified: false,
     }
 }
 

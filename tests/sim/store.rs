@@ -86,6 +86,8 @@ pub struct Manners {
     pub cached_ms: u64,
     /// Of a thousand reads, how many show an older state.
     pub stale_per_mille: u64,
+    /// Answers carry no `Last-Modified`, as those of databases.
+    pub unmodified: bool,
     /// 304 repeats `Last-Modified`.
     pub full_304: bool,
     /// ETags come without quotes.
@@ -111,6 +113,10 @@ pub struct Effect {
 pub struct ModelStore {
     pub object: Option<Object>,
     pub manners: Manners,
+    /// What was put last that nobody can read.
+    pub garbage: Option<Vec<u8>>,
+    /// A version that was put more than once: it has not changed since, in its own eyes.
+    pub again: Option<Version>,
     /// Earlier states, newest last, where something may show or restore them.
     pub past: Vec<Option<Object>>,
     pub keeps_past: bool,
@@ -124,7 +130,8 @@ impl ModelStore {
     pub fn new(manners: Manners) -> Self {
         let keeps_past = manners.stale_per_mille > 0;
         let born_ms = HashMap::default();
-        Self { object: None, manners, past: Vec::new(), keeps_past, born_ms }
+        let (garbage, again) = (None, None);
+        Self { object: None, manners, garbage, again, past: Vec::new(), keeps_past, born_ms }
     }
 
     /// The ETag of a body: S3's are hashes of the content, so equal bodies have equal ones.
@@ -178,6 +185,9 @@ impl ModelStore {
     pub fn put(&mut self, now_ms: u64, body: &[u8]) {
         let version = self.etag(body);
         let shown = Shown::of(lease::read(body));
+        if self.born_ms.contains_key(&version) {
+            self.again = Some(version.clone());
+        }
         self.change(now_ms, 0, version, shown, Some(Rc::from(body)), None);
     }
 
@@ -246,7 +256,7 @@ impl ModelStore {
     ) -> Outcome {
         let old = stale.and_then(|back| self.past.iter().rev().nth(back));
         let Some(object) = old.unwrap_or(&self.object) else { return Outcome::Missing };
-        let modified_ms = Some(object.modified_s * 1_000);
+        let modified_ms = (!self.manners.unmodified).then_some(object.modified_s * 1_000);
         if unless == Some(&object.version) {
             facts.last_modified_ms = modified_ms.filter(|_| self.manners.full_304);
             return Outcome::Unchanged;

@@ -1,0 +1,247 @@
+//! Records that say nothing of terms, on virtual time: as what they count, and how they are taken (S2, S4, S12).
+
+use edgelect::clock::Now;
+use edgelect::config::HostClock;
+use edgelect::election::{Election, Event, Step};
+use edgelect::lease::{self, Lease};
+use edgelect::store::{Answer, Condition, Facts, Fault, FaultKind, Outcome, Version};
+use edgelect::{Config, Input, Settings};
+
+/// 2026-11-21T06:58:12Z.
+const AT_MS: u64 = 1_795_244_292_000;
+
+/// An elector over a store that names the time and no `Last-Modified`, and whose front end has this clock.
+struct Alone {
+    election: Election,
+    ms: u64,
+    ahead_ms: u64,
+    dated: bool,
+}
+
+fn settings() -> Settings {
+    Settings {
+        lockfile_path: Some("leader/x.json".to_owned()),
+        server_id: Some("ours".to_owned()),
+        ..Settings::default()
+    }
+}
+
+impl Alone {
+    fn new(settings: &Settings) -> Self {
+        let config = Config::new(settings).expect("the settings keep every rule");
+        let election = Election::new(config, "session".to_owned(), 7);
+        Self { election, ms: 0, ahead_ms: 0, dated: true }
+    }
+
+    fn now(&self) -> Now {
+        Now::new(self.ms, AT_MS + self.ms)
+    }
+
+    fn step(&mut self) -> Step {
+        loop {
+            match self.election.poll(self.now()) {
+                Step::Wait { until_ms } => self.ms = until_ms.max(self.ms + 1),
+                step => return step,
+            }
+        }
+    }
+
+    fn store_ms(&self) -> u64 {
+        AT_MS + self.ahead_ms + self.ms
+    }
+
+    fn answer(&mut self, outcome: Outcome) {
+        self.ms += 10;
+        let date_ms = self.dated.then(|| self.store_ms() / 1_000 * 1_000);
+        let facts = Facts { date_ms, ..Facts::default() };
+        let now = self.now();
+        self.election.handle(now, Input::Answer(Answer { outcome, facts }));
+    }
+
+    fn found(&mut self, version: &str, body: &str) {
+        let reading = lease::read(body.as_bytes());
+        self.answer(Outcome::Found { version: Version(version.to_owned()), reading });
+    }
+
+    fn written(&mut self, version: &str) {
+        self.answer(Outcome::Written { version: Some(Version(version.to_owned())) });
+    }
+
+    fn silence(&mut self) {
+        self.answer(Outcome::Unknown {
+            retry_after_ms: None,
+            cause: Fault::new(FaultKind::Timeout, "no answer"),
+        });
+    }
+
+    /// Answers reads with this record until something is written.
+    fn until_written(&mut self, version: &str, body: &str) -> (Lease, Condition) {
+        for _ in 0..100 {
+            match self.step() {
+                Step::Read { unless: None, .. } => self.found(version, body),
+                Step::Read { .. } => self.answer(Outcome::Unchanged),
+                Step::Claim { lease, seen, .. } => return (*lease, seen),
+                Step::Renew { lease, held, .. } => return (*lease, Condition::Match(held)),
+                other => panic!("{other:?}"),
+            }
+        }
+        panic!("nothing is written")
+    }
+
+    fn text(lease: &Lease) -> String {
+        String::from_utf8(lease::write(lease)).expect("JSON is text")
+    }
+
+    /// The reservation of what is there, which has landed.
+    fn reserved(settings: &Settings, body: &str) -> (Self, Lease) {
+        let mut alone = Self::new(settings);
+        let (lease, seen) = alone.until_written("\"0\"", body);
+        assert_eq!(seen, matching("\"0\""));
+        assert!(lease.in_grace(), "it grants nothing: {lease:?}");
+        alone.written("\"1\"");
+        (alone, lease)
+    }
+
+    fn events(&mut self) -> Vec<Event> {
+        std::iter::from_fn(|| self.election.next_event()).collect()
+    }
+}
+
+fn matching(version: &str) -> Condition {
+    Condition::Match(Version(version.to_owned()))
+}
+
+const EXPIRED: &str = r#"{"leaderID":"s3lect-0","lastUpdated":"2026-11-21T06:50:00Z"}"#;
+const TOMBSTONE: &str = r#"{"leaderID":"s3lect-0","lastUpdated":"0001-01-01T00:00:00Z"}"#;
+
+#[test]
+fn s2_a_token_over_an_old_record_without_a_term_is_storage_time_and_no_more() {
+    for clock in [HostClock::Two, HostClock::One] {
+        let mut alone = Alone::new(&Settings { clock, ..settings() });
+        let (lease, _) = alone.until_written("\"0\"", EXPIRED);
+        let term = lease.term.expect("it grants one");
+        assert!(term <= alone.store_ms() + 999, "{} ms ahead", term - alone.store_ms());
+        assert!(term >= alone.store_ms() / 1_000 * 1_000, "behind the last answer");
+    }
+}
+
+#[test]
+fn s2_a_deletion_right_after_a_token_over_a_foreign_record_does_not_bring_a_lower_one() {
+    let settings =
+        Settings { frequent_interval_ms: Some(500), leader_timeout_ms: Some(2_000), ..settings() };
+    let mut first = Alone::new(&settings);
+    first.ahead_ms = 2_000;
+    let (lease, _) = first.until_written("\"0\"", EXPIRED);
+    let before = lease.term.expect("it grants one");
+    let mut second = Alone::new(&settings);
+    second.ms = first.ms + 10;
+    second.step();
+    second.answer(Outcome::Missing);
+    let Step::Claim { lease, seen: Condition::Absent, .. } = second.step() else { panic!() };
+    second.written("\"1\"");
+    let (lease, _) = second.until_written("\"1\"", &Alone::text(&lease));
+    assert!(lease.term > Some(before), "{:?} after {before}", lease.term);
+}
+
+#[test]
+fn s2_a_cached_date_that_stands_still_leaves_room_for_what_was_handed_out_before_it() {
+    let mut alone = Alone::new(&settings());
+    let facts = Facts { date_ms: Some(AT_MS), relayed: true, cached: true, ..Facts::default() };
+    let term = loop {
+        let outcome = match alone.step() {
+            Step::Read { unless: None, .. } => Outcome::Found {
+                version: Version("\"0\"".to_owned()),
+                reading: lease::read(EXPIRED.as_bytes()),
+            },
+            Step::Read { .. } => Outcome::Unchanged,
+            Step::Claim { lease, .. } => break lease.term.expect("it grants one"),
+            other => panic!("{other:?}"),
+        };
+        alone.ms += 10;
+        alone.election.handle(alone.now(), Input::Answer(Answer { outcome, facts }));
+    };
+    assert!(term > AT_MS + 4_000, "a member by a clock that is 2 s ahead handed out more");
+    assert!(term <= alone.store_ms(), "and it is not ahead of storage time");
+}
+
+#[test]
+fn s2_s4_what_may_be_put_again_is_taken_without_a_term_first() {
+    let damaged = r#"{"leaderID":"","term":1900000000000}"#;
+    for (body, term) in [("{}", None), ("\u{1}", None), (damaged, Some(1_900_000_000_000))] {
+        let (mut alone, lease) = Alone::reserved(&settings(), body);
+        assert!(alone.ms >= 15_000, "healed after the grace, not after {} ms", alone.ms);
+        assert_eq!(lease.term, term, "the term that can be read is kept");
+        let (claim, seen) = alone.until_written("\"1\"", &Alone::text(&lease));
+        assert_eq!(seen, matching("\"1\""));
+        assert!(claim.acquired.is_some() && claim.term > term.max(Some(AT_MS)), "{claim:?}");
+        assert!(alone.ms <= 26_000, "there is no second grace: {} ms", alone.ms);
+        alone.written("\"2\"");
+        assert!(alone.election.authority(alone.now()).is_some());
+    }
+}
+
+#[test]
+fn s2_a_reservation_is_completed_where_store_skew_is_longer_than_the_lease() {
+    for clock in [HostClock::Two, HostClock::One] {
+        let settings = Settings { store_skew_ms: Some(20_000), clock, ..settings() };
+        let (mut alone, lease) = Alone::reserved(&settings, TOMBSTONE);
+        let (claim, _) = alone.until_written("\"1\"", &Alone::text(&lease));
+        assert!(claim.term <= Some(alone.store_ms() + 999), "{claim:?} at {}", alone.store_ms());
+        alone.written("\"2\"");
+        assert!(alone.election.authority(alone.now()).is_some());
+    }
+}
+
+#[test]
+fn s12_nothing_of_a_round_leaves_after_the_session_has_given_up() {
+    for absent in [true, false] {
+        let mut alone = Alone::new(&settings());
+        alone.step();
+        match absent {
+            true => alone.answer(Outcome::Missing),
+            false => alone.found("\"0\"", TOMBSTONE),
+        }
+        let Step::Claim { lease, .. } = alone.step() else { panic!("it is free") };
+        assert!(lease.in_grace());
+        let now = alone.now();
+        alone.election.handle(now, Input::Resign);
+        let sits_out_ms = alone.ms + 15_000;
+        alone.silence();
+        while alone.ms < sits_out_ms {
+            match alone.step() {
+                Step::Read { .. } if absent => alone.answer(Outcome::Missing),
+                Step::Read { .. } => alone.found("\"0\"", TOMBSTONE),
+                other => assert!(alone.ms >= sits_out_ms, "absent {absent}: {other:?}"),
+            }
+        }
+        assert!(alone.events().contains(&Event::GivenUp));
+    }
+}
+
+#[test]
+fn s12_a_reservation_is_released_by_whoever_stops_before_it_grants_anything() {
+    for (landed, input) in [
+        (true, Input::Resign),
+        (true, Input::Stop { park: false }),
+        (false, Input::Resign),
+        (false, Input::Stop { park: false }),
+    ] {
+        let mut alone = Alone::new(&settings());
+        let (lease, _) = alone.until_written("\"0\"", TOMBSTONE);
+        if landed {
+            alone.written("\"1\"");
+        }
+        let now = alone.now();
+        alone.election.handle(now, input.clone());
+        if !landed {
+            alone.silence();
+        }
+        let (tombstone, seen) = alone.until_written("\"1\"", &Alone::text(&lease));
+        assert_eq!(seen, matching("\"1\""), "{input:?}, landed {landed}");
+        assert!(tombstone.released() && tombstone.sequence > lease.sequence, "{tombstone:?}");
+        alone.written("\"2\"");
+        alone.election.poll(alone.now());
+        let given_up = alone.events().into_iter().filter(|event| *event == Event::GivenUp);
+        assert_eq!(given_up.count(), 1, "{input:?}, landed {landed}");
+    }
+}
