@@ -176,7 +176,7 @@ pub enum SlotsOver {
     Ran,
     /// The slot, or a later one, was claimed before.
     Taken,
-    /// The record is new, so that nobody knows which slots were claimed before it; later ones can be.
+    /// The record is new, or was made anew because it did not say which slots were claimed before; later ones can be.
     NewGroup,
     /// Somebody else held the lease, or the store did not answer, for longer than the budget.
     Budget,
@@ -197,9 +197,6 @@ pub enum SlotsOver {
     Store,
     /// It was told to stop before it had claimed the slot.
     Stopped,
-    /// The record names no slot, and the store no time of its last change, so that nobody can ever know which slots
-    /// were claimed before.
-    Undated,
 }
 
 impl SlotsOver {
@@ -217,7 +214,6 @@ impl SlotsOver {
             Self::Full => "full",
             Self::Store => "store",
             Self::Stopped => "stopped",
-            Self::Undated => "undated",
         }
     }
 }
@@ -295,7 +291,8 @@ impl Anchor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Purpose {
     Create,
-    /// Takes a tombstone that may come back byte for byte, without authority; the term comes by a claim over this.
+    /// Takes a tombstone that may come back byte for byte, without authority; the term comes by a claim over this. Or
+    /// writes a tombstone that says which slots count as claimed.
     Reserve,
     Claim,
     Renew,
@@ -404,6 +401,8 @@ struct Errand {
     done: Vec<u64>,
     /// What a claim that left was conditional on, until an answer shows what became of it: it may still land.
     unheard: Option<Condition>,
+    /// A write that counts the trigger's own slot as claimed has left, and no answer has shown a record since.
+    covering: bool,
     /// The term of the record that this claim is to succeed, where it names one.
     succeeds: Option<u64>,
     /// The slot of a claim that may have landed and whose job was not begun, and when the first of its attempts left,
@@ -528,6 +527,7 @@ impl Election {
             recorded: false,
             done: Vec::new(),
             unheard: None,
+            covering: false,
             succeeds: None,
             doubted: None,
             dropped: None,
@@ -859,7 +859,7 @@ impl Election {
         if planted!(RetryRepeatsSequence) {
             lease.sequence -= round.attempts as u64 - 1;
         }
-        if round.purpose != Purpose::Release {
+        if !lease.released() {
             lease.last_updated = Stamp::At(stamp_ms);
         }
         let (purpose, condition) = (round.purpose, round.condition.clone());
@@ -875,8 +875,8 @@ impl Election {
             errand.begun.extend(lease.slot);
         }
         self.remember(now, Attempt { purpose, anchor, lease: lease.clone(), rejected: false });
-        if purpose == Purpose::Claim {
-            self.claim_leaves(now, &condition, lease.slot);
+        if matches!(purpose, Purpose::Reserve | Purpose::Claim) {
+            self.claim_leaves(now, &condition, lease.slot.filter(|_| purpose == Purpose::Claim));
         }
         if planted!(AcquiredBeforeWrite) && purpose == Purpose::Claim {
             self.announce(lease.term.unwrap_or(0));
@@ -1330,7 +1330,12 @@ impl Election {
                 self.begin_term(now, attempt.lease, version, anchor);
             }
             Purpose::Renew => self.on_renewed(now, attempt.lease, version, anchor),
-            Purpose::Claim | Purpose::Reserve => self.judge(now),
+            Purpose::Claim | Purpose::Reserve => {
+                if let Some(errand) = &mut self.errand {
+                    errand.covering = false;
+                }
+                self.judge(now);
+            }
             Purpose::Release | Purpose::Park => {
                 let leader_id =
                     (!attempt.lease.released()).then(|| attempt.lease.leader_id.clone());
@@ -1359,6 +1364,10 @@ impl Election {
             let at_ms = now.mono_ms + self.config.frequent_interval_ms;
             self.plan = Plan { at_ms, action: Action::Attempt };
             return;
+        }
+        if self.errand.is_some() {
+            // Whether the store says when it was made decides what it says of slots.
+            return self.plan_look(now, 0);
         }
         self.judge(now);
     }
@@ -1517,7 +1526,7 @@ impl Election {
                         }
                         let term = match lease.term {
                             Some(term) => term,
-                            None if self.reserves(lease) => {
+                            None if self.reserves(lease, now) => {
                                 return Some(self.reservation(condition, lease));
                             }
                             None if self.foreign_term_ahead_ms(now) > 0 => return None,
@@ -1534,12 +1543,11 @@ impl Election {
         lease.acquired = Some(i64::try_from(self.clocks.storage_ms(now)).unwrap_or(i64::MAX));
         if let (Some(slot_ms), true) = (lease.slot, before.is_some_and(|b| b.acquired.is_none())) {
             // What nobody has led with may have come back after a deletion: its slot covers no less than it counts for.
-            let times = self.storage_times(now);
-            let counted_ms = times.changed_ms.map_or(slot_ms, |_| times.claimed_through_ms());
+            let counted_ms = self.storage_times(now).claimed_through_ms();
             (lease.slot, lease.slot_done) = (Some(slot_ms.max(counted_ms)), Some(true));
         }
-        self.claim_slot(now, &mut lease);
-        Some(Round { purpose: Purpose::Claim, condition, lease, attempts: 0 })
+        let purpose = self.claim_slot(now, &mut lease);
+        Some(Round { purpose, condition, lease, attempts: 0 })
     }
 
     /// Whether a record may be succeeded: a tombstone, our own without authority and outside its grace, one
@@ -1611,9 +1619,10 @@ impl Election {
         Round { purpose: Purpose::Reserve, condition, lease, attempts: 0 }
     }
 
-    /// Not where slots are run: by the time of that write the own one would count as claimed.
-    fn reserves(&self, before: &Lease) -> bool {
-        before.released() && self.clocks.covered() && self.errand.is_none()
+    /// Not where a slot is claimed: by the time of that write it would count as claimed.
+    fn reserves(&self, before: &Lease, now: Now) -> bool {
+        let claims = matches!(self.slot_verdict(now), Some((_, Verdict::Claim { .. })));
+        before.released() && self.clocks.covered() && !claims
     }
 
     fn own_lease(&self, before: Option<&Lease>, term: u64) -> Lease {
@@ -2066,7 +2075,7 @@ impl Election {
     fn errand_goes_on(&mut self, now: Now) -> bool {
         let Some((slot_ms, verdict)) = self.slot_verdict(now) else { return true };
         let old = self.clocks.newest().cached && !planted!(CachedDateAhead);
-        if matches!(verdict, Verdict::Ahead { .. }) && old {
+        if matches!(verdict, Verdict::Ahead { .. } | Verdict::Undated) && old {
             // A cache's `Date` may be of long ago.
             self.plan_follow(now);
             return false;
@@ -2074,7 +2083,8 @@ impl Election {
         let (busy, made) = match &self.seen {
             Seen::Record { observation, reading: Reading::Lease(lease) } => {
                 let age_ms = self.age_to_claim_ms(observation, now);
-                (!self.may_succeed(now, lease, age_ms), lease.in_grace())
+                let own = lease.session.as_ref() == Some(&self.session);
+                (!self.may_succeed(now, lease, age_ms), lease.in_grace() || own)
             }
             _ => (false, false),
         };
@@ -2088,10 +2098,9 @@ impl Election {
                 SlotsOver::Taken
             }
             Verdict::Claim { .. } if full => SlotsOver::Full,
-            Verdict::Claim { .. } => return true,
+            Verdict::Claim { .. } | Verdict::Undated => return true,
             Verdict::Taken if errand.begun.contains(&slot_ms) => SlotsOver::Ran,
-            Verdict::Taken | Verdict::Undated if made => SlotsOver::NewGroup,
-            Verdict::Undated => SlotsOver::Undated,
+            Verdict::Taken if made => SlotsOver::NewGroup,
             Verdict::Taken => SlotsOver::Taken,
             Verdict::Blocked => SlotsOver::Blocked,
             Verdict::Ahead { by_ms } => SlotsOver::Ahead { by_ms },
@@ -2100,22 +2109,33 @@ impl Election {
         false
     }
 
-    /// Writes the slot that this claim takes into its record.
-    fn claim_slot(&mut self, now: Now, lease: &mut Lease) {
-        let Some((_, Verdict::Claim { slot_ms, again, left_out })) = self.slot_verdict(now) else {
-            return;
+    /// Writes the slot that this claim takes into its record; or, where nobody can know which were claimed before, those
+    /// that count as claimed, in a tombstone: no job needs authority.
+    fn claim_slot(&mut self, now: Now, lease: &mut Lease) -> Purpose {
+        let (slot_ms, again, purpose) = match self.slot_verdict(now) {
+            Some((_, Verdict::Claim { slot_ms, again, left_out })) => {
+                if let Some(errand) = self.errand.as_mut().filter(|_| !again) {
+                    errand.left_out.get_or_insert(left_out);
+                }
+                (slot_ms, again, Purpose::Claim)
+            }
+            Some((_, Verdict::Undated)) => {
+                lease.last_updated = Stamp::Released;
+                let counted_ms = self.storage_times(now).claimed_through_ms();
+                let kept_ms = lease.slot.filter(|ms| *ms < counted_ms && planted!(CoverKeepsSlot));
+                (kept_ms.unwrap_or(counted_ms), false, Purpose::Reserve)
+            }
+            _ => return Purpose::Claim,
         };
-        if let Some(errand) = self.errand.as_mut().filter(|_| !again) {
-            errand.left_out.get_or_insert(left_out);
-        }
         lease.slot = Some(slot_ms);
         if !planted!(SlotDoneKept) {
-            lease.slot_done = Some(false);
+            lease.slot_done = Some(purpose == Purpose::Reserve);
         }
         lease.slot_result = None;
         lease.slot_took_ms = None;
         let counts = again && !planted!(FailuresForgotten);
         lease.slot_failures = lease.slot_failures.filter(|_| counts);
+        purpose
     }
 
     fn on_slot_ended(&mut self, term: u64, end: SlotEnd) {
@@ -2209,7 +2229,8 @@ impl Election {
         }
         errand.unheard = Some(condition.clone());
         errand.succeeds = succeeds;
-        if errand.doubted.map(|(doubted_ms, _)| doubted_ms) != slot_ms {
+        errand.covering = slot_ms.is_none() && !planted!(UnheardCoverSkipped);
+        if slot_ms.is_some() && errand.doubted.map(|(doubted_ms, _)| doubted_ms) != slot_ms {
             errand.doubted = slot_ms.map(|slot_ms| (slot_ms, now.mono_ms));
         }
     }
@@ -2240,7 +2261,7 @@ impl Election {
         let late = late.filter(|lease| lease.slot_done == Some(false)).and_then(|lease| lease.slot);
         let doubted = errand.doubted.map(|(slot_ms, _)| slot_ms);
         errand.slot_ms.is_some_and(|own_ms| {
-            let open = late == Some(own_ms) || doubted == Some(own_ms);
+            let open = late == Some(own_ms) || doubted == Some(own_ms) || errand.covering;
             open && !errand.begun.contains(&own_ms)
         })
     }
@@ -2259,6 +2280,7 @@ impl Election {
             Some((_, Reading::Lease(lease))) if !covered && lease.term <= errand.succeeds => return,
             // Its own, whose job never began, or a body that does not say whose it is.
             Some((_, Reading::Lease(lease))) if lease.session.as_ref() == Some(&self.session) => {
+                errand.covering = false;
                 return;
             }
             Some((_, Reading::Unreadable(..))) => return,
@@ -2266,6 +2288,7 @@ impl Election {
             Some((_, Reading::Closed(_))) => false,
         };
         errand.unheard = None;
+        errand.covering = false;
         errand.doubted = errand
             .doubted
             .filter(|(_, sent_ms)| !theirs || now.mono_ms.saturating_sub(*sent_ms) >= held_ms);

@@ -27,6 +27,8 @@ pub enum Aim {
     Create,
     /// Takes a tombstone without a term, and grants nothing yet.
     Reserve,
+    /// A tombstone that says which slots count as claimed, over a record that does not.
+    Cover,
     Claim,
     Renew,
     Release,
@@ -139,6 +141,8 @@ pub struct Contract {
     pub dated: bool,
     /// In every answer, so that tokens survive a deletion (S2).
     pub always_dated: bool,
+    /// The store names a `Last-Modified`.
+    pub changes_told: bool,
     /// Clocks do what they want, and backups are restored: only the rules that never depend on them
     /// hold.
     pub wild: bool,
@@ -354,7 +358,7 @@ impl Oracle {
     /// Whether a claim is the next attempt of one that was judged before a deleted version came back.
     pub fn retries_revived(&self, session: usize) -> bool {
         let View { aim, in_doubt, .. } = &self.views[session];
-        self.revived && *aim == Some(Aim::Claim) && *in_doubt > 0
+        self.revived && matches!(aim, Some(Aim::Claim | Aim::Cover)) && *in_doubt > 0
     }
 
     /// Whether every new token is above all earlier ones.
@@ -505,6 +509,7 @@ impl Oracle {
         match (claim, condition) {
             (true, Condition::Absent) => Aim::Create,
             (true, _) if lease.term.is_none() => Aim::Reserve,
+            (true, _) if lease.released() => Aim::Cover,
             (true, _) => Aim::Claim,
             _ if lease.released() => Aim::Release,
             _ if lease.parked => Aim::Park,
@@ -572,7 +577,7 @@ impl Oracle {
         let Look { session, true_ms, now } = look;
         let view = &mut self.views[session];
         let (not_before_ms, unusable) = (view.not_before_ms, view.unusable);
-        let competes = matches!(aim, Some(Aim::Claim | Aim::Reserve));
+        let competes = matches!(aim, Some(Aim::Claim | Aim::Reserve | Aim::Cover));
         let early = competes && !view.single && now.mono_ms < view.sits_out_ms;
         if view.aim != aim {
             (view.aim, view.in_doubt) = (aim, 0);
@@ -751,7 +756,7 @@ impl Oracle {
                 view.grace = None;
                 view.grant = Some(deed);
             }
-            Aim::Reserve | Aim::Release | Aim::Park => view.grace = None,
+            Aim::Reserve | Aim::Cover | Aim::Release | Aim::Park => view.grace = None,
         }
         if view.sight.as_ref().is_none_or(|sight| sight.version != *version) {
             view.sight = Some(Sight::first(version.clone(), Shown::Lease(lease.clone()), now));

@@ -109,13 +109,15 @@ impl Schedule {
         let lease_ms = group.max_lease_ms;
         let slots = !beyond && slots::drawn(seed);
         let crons = chance.one_in(3) && !slots;
-        let manners = draw_manners(&mut chance, &group);
+        let mut manners = draw_manners(&mut chance, &group);
+        manners.unmodified = slots && slots::unmodified(seed);
         let contract = Contract {
             worst_ppm: group.worst_ppm,
             clocks: !beyond && !wild,
             shortest_lease_ms: group.leases_ms.iter().copied().min().unwrap_or(0),
             dated: !manners.undated,
             always_dated: !manners.undated && manners.undated_per_mille == 0,
+            changes_told: !manners.unmodified,
             wild,
         };
         let mut world = World::new(seed, manners, contract);
@@ -288,6 +290,7 @@ fn draw_manners(chance: &mut Chance, group: &Group) -> Manners {
     Manners {
         front_end_ms: vec![0, chance.pick(&[0, apart_ms / 2, apart_ms])],
         undated: chance.one_in(8),
+        unmodified: false,
         undated_per_mille: chance.pick(&[0, 0, 0, 0, 0, 50, 500]),
         relayed_per_mille,
         cached_ms,

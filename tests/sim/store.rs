@@ -78,6 +78,8 @@ pub struct Manners {
     pub front_end_ms: Vec<u64>,
     /// Answers carry no `Date`.
     pub undated: bool,
+    /// No answer carries `Last-Modified`.
+    pub unmodified: bool,
     /// Of a thousand answers, how many carry no `Date` although the others do.
     pub undated_per_mille: u64,
     /// Of a thousand answers, how many carry `Via`.
@@ -246,7 +248,7 @@ impl ModelStore {
     ) -> Outcome {
         let old = stale.and_then(|back| self.past.iter().rev().nth(back));
         let Some(object) = old.unwrap_or(&self.object) else { return Outcome::Missing };
-        let modified_ms = Some(object.modified_s * 1_000);
+        let modified_ms = (!self.manners.unmodified).then_some(object.modified_s * 1_000);
         if unless == Some(&object.version) {
             facts.last_modified_ms = modified_ms.filter(|_| self.manners.full_304);
             return Outcome::Unchanged;
