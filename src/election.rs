@@ -401,8 +401,6 @@ struct Errand {
     done: Vec<u64>,
     /// What a claim that left was conditional on, until an answer shows what became of it: it may still land.
     unheard: Option<Condition>,
-    /// A write that counts the trigger's own slot as claimed has left, and no answer has shown a record since.
-    covering: bool,
     /// The term of the record that this claim is to succeed, where it names one.
     succeeds: Option<u64>,
     /// The slot of a claim that may have landed and whose job was not begun, and when the first of its attempts left,
@@ -527,7 +525,6 @@ impl Election {
             recorded: false,
             done: Vec::new(),
             unheard: None,
-            covering: false,
             succeeds: None,
             doubted: None,
             dropped: None,
@@ -1330,12 +1327,7 @@ impl Election {
                 self.begin_term(now, attempt.lease, version, anchor);
             }
             Purpose::Renew => self.on_renewed(now, attempt.lease, version, anchor),
-            Purpose::Claim | Purpose::Reserve => {
-                if let Some(errand) = &mut self.errand {
-                    errand.covering = false;
-                }
-                self.judge(now);
-            }
+            Purpose::Claim | Purpose::Reserve => self.judge(now),
             Purpose::Release | Purpose::Park => {
                 let leader_id =
                     (!attempt.lease.released()).then(|| attempt.lease.leader_id.clone());
@@ -1504,6 +1496,7 @@ impl Election {
 
     /// The claim that S6 and S7 allow at this reading, if any.
     fn justified_claim(&mut self, now: Now) -> Option<Round> {
+        let verdict = self.slot_verdict(now).map(|(_, verdict)| verdict);
         let longest_ms = self.longest_lease_ms;
         let (condition, before, previous_term) = match &self.seen {
             Seen::Nothing => return None,
@@ -1526,7 +1519,7 @@ impl Election {
                         }
                         let term = match lease.term {
                             Some(term) => term,
-                            None if self.reserves(lease, now) => {
+                            None if self.reserves(lease, verdict) => {
                                 return Some(self.reservation(condition, lease));
                             }
                             None if self.foreign_term_ahead_ms(now) > 0 => return None,
@@ -1546,7 +1539,7 @@ impl Election {
             let counted_ms = self.storage_times(now).claimed_through_ms();
             (lease.slot, lease.slot_done) = (Some(slot_ms.max(counted_ms)), Some(true));
         }
-        let purpose = self.claim_slot(now, &mut lease);
+        let purpose = self.claim_slot(now, verdict, &mut lease);
         Some(Round { purpose, condition, lease, attempts: 0 })
     }
 
@@ -1620,8 +1613,8 @@ impl Election {
     }
 
     /// Not where a slot is claimed: by the time of that write it would count as claimed.
-    fn reserves(&self, before: &Lease, now: Now) -> bool {
-        let claims = matches!(self.slot_verdict(now), Some((_, Verdict::Claim { .. })));
+    fn reserves(&self, before: &Lease, verdict: Option<Verdict>) -> bool {
+        let claims = matches!(verdict, Some(Verdict::Claim { .. }));
         before.released() && self.clocks.covered() && !claims
     }
 
@@ -2111,23 +2104,22 @@ impl Election {
 
     /// Writes the slot that this claim takes into its record; or, where nobody can know which were claimed before, those
     /// that count as claimed, in a tombstone: no job needs authority.
-    fn claim_slot(&mut self, now: Now, lease: &mut Lease) -> Purpose {
-        let (slot_ms, again, purpose) = match self.slot_verdict(now) {
-            Some((_, Verdict::Claim { slot_ms, again, left_out })) => {
+    fn claim_slot(&mut self, now: Now, verdict: Option<Verdict>, lease: &mut Lease) -> Purpose {
+        let (slot_ms, again, purpose) = match verdict {
+            None => return Purpose::Claim,
+            Some(Verdict::Claim { slot_ms, again, left_out }) => {
                 if let Some(errand) = self.errand.as_mut().filter(|_| !again) {
                     errand.left_out.get_or_insert(left_out);
                 }
                 (slot_ms, again, Purpose::Claim)
             }
-            Some((_, Verdict::Undated)) => {
+            Some(_) => {
                 lease.last_updated = Stamp::Released;
-                let counted_ms = self.storage_times(now).claimed_through_ms();
-                let kept_ms = lease.slot.filter(|ms| *ms < counted_ms && planted!(CoverKeepsSlot));
-                (kept_ms.unwrap_or(counted_ms), false, Purpose::Reserve)
+                (self.storage_times(now).claimed_through_ms(), false, Purpose::Reserve)
             }
-            _ => return Purpose::Claim,
         };
-        lease.slot = Some(slot_ms);
+        let unsaid = purpose == Purpose::Reserve && planted!(CoverWithoutSlot);
+        lease.slot = Some(slot_ms).filter(|_| !unsaid);
         if !planted!(SlotDoneKept) {
             lease.slot_done = Some(purpose == Purpose::Reserve);
         }
@@ -2229,8 +2221,7 @@ impl Election {
         }
         errand.unheard = Some(condition.clone());
         errand.succeeds = succeeds;
-        errand.covering = slot_ms.is_none() && !planted!(UnheardCoverSkipped);
-        if slot_ms.is_some() && errand.doubted.map(|(doubted_ms, _)| doubted_ms) != slot_ms {
+        if errand.doubted.map(|(doubted_ms, _)| doubted_ms) != slot_ms {
             errand.doubted = slot_ms.map(|slot_ms| (slot_ms, now.mono_ms));
         }
     }
@@ -2257,11 +2248,16 @@ impl Election {
     fn claim_in_doubt(&self) -> bool {
         let Some(errand) = &self.errand else { return false };
         let own = |lease: &&Lease| lease.session.as_ref() == Some(&self.session);
-        let late = self.record().map(|(_, lease)| lease).filter(own);
-        let late = late.filter(|lease| lease.slot_done == Some(false)).and_then(|lease| lease.slot);
+        let own = self.record().map(|(_, lease)| lease).filter(own);
+        // A write that counts the slot as claimed, which no record of its own, nor anybody else's, has shown to be over.
+        let covers = errand.unheard.is_some()
+            && errand.doubted.is_none()
+            && own.is_none_or(|lease| lease.acquired.is_none())
+            && !planted!(UnheardCoverSkipped);
+        let late = own.filter(|lease| lease.slot_done == Some(false)).and_then(|lease| lease.slot);
         let doubted = errand.doubted.map(|(slot_ms, _)| slot_ms);
         errand.slot_ms.is_some_and(|own_ms| {
-            let open = late == Some(own_ms) || doubted == Some(own_ms) || errand.covering;
+            let open = late == Some(own_ms) || doubted == Some(own_ms) || covers;
             open && !errand.begun.contains(&own_ms)
         })
     }
@@ -2280,7 +2276,6 @@ impl Election {
             Some((_, Reading::Lease(lease))) if !covered && lease.term <= errand.succeeds => return,
             // Its own, whose job never began, or a body that does not say whose it is.
             Some((_, Reading::Lease(lease))) if lease.session.as_ref() == Some(&self.session) => {
-                errand.covering = false;
                 return;
             }
             Some((_, Reading::Unreadable(..))) => return,
@@ -2288,7 +2283,6 @@ impl Election {
             Some((_, Reading::Closed(_))) => false,
         };
         errand.unheard = None;
-        errand.covering = false;
         errand.doubted = errand
             .doubted
             .filter(|(_, sent_ms)| !theirs || now.mono_ms.saturating_sub(*sent_ms) >= held_ms);

@@ -262,8 +262,8 @@ bugs! {
     BudgetForgotten: "design, Crons", Core;
     /// Where nothing says when a record was made, a creation that may have come back is believed to name the newest slot.
     ReturnedCreationFreesSlot: "scenario 56", Core;
-    /// The tombstone that counts slots as claimed keeps the slot of the record before it.
-    CoverKeepsSlot: "scenario 56", Core;
+    /// The tombstone that counts slots as claimed does not say which.
+    CoverWithoutSlot: "scenario 56", Core;
     /// A trigger whose tombstone that counts slots as claimed may have landed says nothing of it.
     UnheardCoverSkipped: "S8", Core;
 
