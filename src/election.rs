@@ -2221,7 +2221,7 @@ impl Election {
         }
         errand.unheard = Some(condition.clone());
         errand.succeeds = succeeds;
-        if errand.doubted.map(|(doubted_ms, _)| doubted_ms) != slot_ms {
+        if errand.doubted.map(|(doubted_ms, _)| doubted_ms) != slot_ms.or(errand.slot_ms) {
             errand.doubted = slot_ms.map(|slot_ms| (slot_ms, now.mono_ms));
         }
     }
