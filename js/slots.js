@@ -11,14 +11,13 @@ const LINGER_MS = 1_000;
 
 const REASONS = {
   taken: 'this slot, or a later one, was claimed before',
-  newGroup: 'the group is new, so nobody knows which slots ran before it: the first one is left out; init() avoids that',
+  newGroup: 'the lease object is new, or did not say which slots ran before, so this one is left out and the next can run; init() avoids '
+    + 'that for a new group',
   budget: 'somebody else held the lease, or the store did not answer, for longer than the budget',
   blocked: 'an earlier slot has to run first, and its job failed or was lost',
   full: 'earlier slots had to run first, and another one would not fit into what one trigger may do: the next one goes on',
   store: 'the store can no longer be used',
   stopped: 'it was told to stop before it had claimed the slot',
-  undated: 'the lease object names no slot and the storage no lastModified, so nobody can ever know which slots ran: let the '
-    + 'storage name it, or stop all members, delete the object, wait for the longest lease and call init()',
   unknown: 'a claim was sent and its answer never came: the slot may count as claimed, and was not run here',
 };
 

@@ -358,21 +358,34 @@ pub async fn init<S: Store, H: Host>(
     let session = session_id(random);
     let lease = tombstone(config, &session, now_ms);
     let operation = write(&lease, Condition::Absent);
-    match perform_within(store, host, operation, timeout_ms).await.outcome {
-        Outcome::Written { .. } => Ok(()),
-        Outcome::Rejected(cause) => Err(InitError::Store(cause)),
-        // A refused or unknown create may have landed all the same (S8).
-        other => match read_back(store, host, timeout_ms).await {
-            Some((_, found)) if found.session.as_deref() == Some(&session) => Ok(()),
-            Some(_) => Err(InitError::Exists),
-            None => Err(InitError::Store(match other {
-                Outcome::Unknown { cause, .. } => cause,
-                _ => Fault::new(
-                    FaultKind::Nonsense,
-                    [&store.describe(), ": refused to create an absent object"].concat(),
-                ),
-            })),
-        },
+    let made = perform_within(store, host, operation, timeout_ms).await.outcome;
+    if let Outcome::Rejected(cause) = made {
+        return Err(InitError::Store(cause));
+    }
+    // A refused or unknown create may have landed all the same (S8).
+    let read = Operation::Read { unless: None };
+    let seen = perform_within(store, host, read, timeout_ms).await;
+    match (seen.outcome, made) {
+        (Outcome::Found { version, reading: lease::Reading::Lease(mut found) }, _)
+            if found.session.as_deref() == Some(&session) =>
+        {
+            if seen.facts.last_modified_ms.is_none() {
+                // Where nothing says when a record was made, only one that is no creation is known not to have come back
+                // after a deletion. Without it the first slot is left out.
+                found.sequence += 1;
+                found.acquired = i64::try_from(now_ms).ok();
+                let operation = write(&found, Condition::Match(version));
+                perform_within(store, host, operation, timeout_ms).await;
+            }
+            Ok(())
+        }
+        (_, Outcome::Written { .. }) => Ok(()),
+        (Outcome::Found { reading: lease::Reading::Lease(_), .. }, _) => Err(InitError::Exists),
+        (_, Outcome::Unknown { cause, .. }) => Err(InitError::Store(cause)),
+        _ => Err(InitError::Store(Fault::new(
+            FaultKind::Nonsense,
+            [&store.describe(), ": refused to create an absent object"].concat(),
+        ))),
     }
 }
 

@@ -176,7 +176,7 @@ pub enum SlotsOver {
     Ran,
     /// The slot, or a later one, was claimed before.
     Taken,
-    /// The record is new, so that nobody knows which slots were claimed before it; later ones can be.
+    /// The record is new, or was made anew because it did not say which slots were claimed before; later ones can be.
     NewGroup,
     /// Somebody else held the lease, or the store did not answer, for longer than the budget.
     Budget,
@@ -197,9 +197,6 @@ pub enum SlotsOver {
     Store,
     /// It was told to stop before it had claimed the slot.
     Stopped,
-    /// The record names no slot, and the store no time of its last change, so that nobody can ever know which slots
-    /// were claimed before.
-    Undated,
 }
 
 impl SlotsOver {
@@ -217,7 +214,6 @@ impl SlotsOver {
             Self::Full => "full",
             Self::Store => "store",
             Self::Stopped => "stopped",
-            Self::Undated => "undated",
         }
     }
 }
@@ -295,7 +291,8 @@ impl Anchor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Purpose {
     Create,
-    /// Takes what may come back byte for byte, without authority; the term comes by a claim over this.
+    /// Takes what may come back byte for byte, without authority; the term comes by a claim over this. Or writes a
+    /// tombstone that says which slots count as claimed.
     Reserve,
     Claim,
     Renew,
@@ -860,7 +857,7 @@ impl Election {
         if planted!(RetryRepeatsSequence) {
             lease.sequence -= round.attempts as u64 - 1;
         }
-        if round.purpose != Purpose::Release {
+        if !lease.released() {
             lease.last_updated = Stamp::At(stamp_ms);
         }
         let (purpose, condition) = (round.purpose, round.condition.clone());
@@ -876,8 +873,8 @@ impl Election {
             errand.begun.extend(lease.slot);
         }
         self.remember(now, Attempt { purpose, anchor, lease: lease.clone(), rejected: false });
-        if purpose == Purpose::Claim {
-            self.claim_leaves(now, &condition, lease.slot);
+        if matches!(purpose, Purpose::Reserve | Purpose::Claim) {
+            self.claim_leaves(now, &condition, lease.slot.filter(|_| purpose == Purpose::Claim));
         }
         if planted!(AcquiredBeforeWrite) && purpose == Purpose::Claim {
             self.announce(lease.term.unwrap_or(0));
@@ -1368,6 +1365,10 @@ impl Election {
             self.plan = Plan { at_ms, action: Action::Attempt };
             return;
         }
+        if self.errand.is_some() {
+            // Whether the store says when it was made decides what it says of slots.
+            return self.plan_look(now, 0);
+        }
         self.judge(now);
     }
 
@@ -1508,6 +1509,7 @@ impl Election {
 
     /// The claim that S6 and S7 allow at this reading, if any.
     fn justified_claim(&mut self, now: Now) -> Option<Round> {
+        let verdict = self.slot_verdict(now).map(|(_, verdict)| verdict);
         let longest_ms = self.longest_lease_ms;
         let (condition, before, previous_term) = match &self.seen {
             Seen::Nothing => return None,
@@ -1522,7 +1524,7 @@ impl Election {
                         if age_ms < self.config.grace_ms(longest_ms) && !healed {
                             return None;
                         }
-                        if self.reserves() && !planted!(GarbageHealedInOneWrite) {
+                        if self.reserves(verdict) && !planted!(GarbageHealedInOneWrite) {
                             let term = match reading {
                                 Reading::Unreadable(_, term) => *term,
                                 _ => None,
@@ -1537,7 +1539,7 @@ impl Election {
                         }
                         let term = match lease.term {
                             Some(term) => term,
-                            None if lease.released() && self.reserves() => {
+                            None if lease.released() && self.reserves(verdict) => {
                                 return Some(self.reservation(condition, Some(lease), None));
                             }
                             None if self.foreign_term_ahead_ms(now) > 0 => return None,
@@ -1554,12 +1556,11 @@ impl Election {
         lease.acquired = Some(i64::try_from(self.clocks.storage_ms(now)).unwrap_or(i64::MAX));
         if let (Some(slot_ms), true) = (lease.slot, before.is_some_and(|b| b.acquired.is_none())) {
             // What nobody has led with may have come back after a deletion: its slot covers no less than it counts for.
-            let times = self.storage_times(now);
-            let counted_ms = times.changed_ms.map_or(slot_ms, |_| times.claimed_through_ms());
+            let counted_ms = self.storage_times(now).claimed_through_ms();
             (lease.slot, lease.slot_done) = (Some(slot_ms.max(counted_ms)), Some(true));
         }
-        self.claim_slot(now, &mut lease);
-        Some(Round { purpose: Purpose::Claim, condition, lease, attempts: 0 })
+        let purpose = self.claim_slot(now, verdict, &mut lease);
+        Some(Round { purpose, condition, lease, attempts: 0 })
     }
 
     /// Whether a record may be succeeded: a tombstone, our own without authority and outside its grace, one
@@ -1636,9 +1637,9 @@ impl Election {
         Round { purpose: Purpose::Reserve, condition, lease, attempts: 0 }
     }
 
-    /// Not where slots are run: by the time of that write the own one would count as claimed.
-    fn reserves(&self) -> bool {
-        self.clocks.covered() && self.errand.is_none()
+    /// Not where a slot is claimed: by the time of that write it would count as claimed.
+    fn reserves(&self, verdict: Option<Verdict>) -> bool {
+        self.clocks.covered() && !matches!(verdict, Some(Verdict::Claim { .. }))
     }
 
     fn own_lease(&self, before: Option<&Lease>, term: u64) -> Lease {
@@ -2104,7 +2105,7 @@ impl Election {
     fn errand_goes_on(&mut self, now: Now) -> bool {
         let Some((slot_ms, verdict)) = self.slot_verdict(now) else { return true };
         let old = self.clocks.newest().cached && !planted!(CachedDateAhead);
-        if matches!(verdict, Verdict::Ahead { .. }) && old {
+        if matches!(verdict, Verdict::Ahead { .. } | Verdict::Undated) && old {
             // A cache's `Date` may be of long ago.
             self.plan_follow(now);
             return false;
@@ -2112,7 +2113,8 @@ impl Election {
         let (busy, made) = match &self.seen {
             Seen::Record { observation, reading: Reading::Lease(lease) } => {
                 let age_ms = self.age_to_claim_ms(observation, now);
-                (!self.may_succeed(now, lease, age_ms), lease.in_grace())
+                let own = lease.session.as_ref() == Some(&self.session);
+                (!self.may_succeed(now, lease, age_ms), lease.in_grace() || own)
             }
             _ => (false, false),
         };
@@ -2126,10 +2128,9 @@ impl Election {
                 SlotsOver::Taken
             }
             Verdict::Claim { .. } if full => SlotsOver::Full,
-            Verdict::Claim { .. } => return true,
+            Verdict::Claim { .. } | Verdict::Undated => return true,
             Verdict::Taken if errand.begun.contains(&slot_ms) => SlotsOver::Ran,
-            Verdict::Taken | Verdict::Undated if made => SlotsOver::NewGroup,
-            Verdict::Undated => SlotsOver::Undated,
+            Verdict::Taken if made => SlotsOver::NewGroup,
             Verdict::Taken => SlotsOver::Taken,
             Verdict::Blocked => SlotsOver::Blocked,
             Verdict::Ahead { by_ms } => SlotsOver::Ahead { by_ms },
@@ -2138,22 +2139,32 @@ impl Election {
         false
     }
 
-    /// Writes the slot that this claim takes into its record.
-    fn claim_slot(&mut self, now: Now, lease: &mut Lease) {
-        let Some((_, Verdict::Claim { slot_ms, again, left_out })) = self.slot_verdict(now) else {
-            return;
+    /// Writes the slot that this claim takes into its record; or, where nobody can know which were claimed before, those
+    /// that count as claimed, in a tombstone: no job needs authority.
+    fn claim_slot(&mut self, now: Now, verdict: Option<Verdict>, lease: &mut Lease) -> Purpose {
+        let (slot_ms, again, purpose) = match verdict {
+            None => return Purpose::Claim,
+            Some(Verdict::Claim { slot_ms, again, left_out }) => {
+                if let Some(errand) = self.errand.as_mut().filter(|_| !again) {
+                    errand.left_out.get_or_insert(left_out);
+                }
+                (slot_ms, again, Purpose::Claim)
+            }
+            Some(_) => {
+                lease.last_updated = Stamp::Released;
+                (self.storage_times(now).claimed_through_ms(), false, Purpose::Reserve)
+            }
         };
-        if let Some(errand) = self.errand.as_mut().filter(|_| !again) {
-            errand.left_out.get_or_insert(left_out);
-        }
-        lease.slot = Some(slot_ms);
+        let unsaid = purpose == Purpose::Reserve && planted!(CoverWithoutSlot);
+        lease.slot = Some(slot_ms).filter(|_| !unsaid);
         if !planted!(SlotDoneKept) {
-            lease.slot_done = Some(false);
+            lease.slot_done = Some(purpose == Purpose::Reserve);
         }
         lease.slot_result = None;
         lease.slot_took_ms = None;
         let counts = again && !planted!(FailuresForgotten);
         lease.slot_failures = lease.slot_failures.filter(|_| counts);
+        purpose
     }
 
     fn on_slot_ended(&mut self, term: u64, end: SlotEnd) {
@@ -2247,7 +2258,7 @@ impl Election {
         }
         errand.unheard = Some(condition.clone());
         errand.succeeds = succeeds;
-        if errand.doubted.map(|(doubted_ms, _)| doubted_ms) != slot_ms {
+        if errand.doubted.map(|(doubted_ms, _)| doubted_ms) != slot_ms.or(errand.slot_ms) {
             errand.doubted = slot_ms.map(|slot_ms| (slot_ms, now.mono_ms));
         }
     }
@@ -2274,11 +2285,16 @@ impl Election {
     fn claim_in_doubt(&self) -> bool {
         let Some(errand) = &self.errand else { return false };
         let own = |lease: &&Lease| lease.session.as_ref() == Some(&self.session);
-        let late = self.record().map(|(_, lease)| lease).filter(own);
-        let late = late.filter(|lease| lease.slot_done == Some(false)).and_then(|lease| lease.slot);
+        let own = self.record().map(|(_, lease)| lease).filter(own);
+        // A write that counts the slot as claimed, which no record of its own, nor anybody else's, has shown to be over.
+        let covers = errand.unheard.is_some()
+            && errand.doubted.is_none()
+            && own.is_none_or(|lease| lease.acquired.is_none())
+            && !planted!(UnheardCoverSkipped);
+        let late = own.filter(|lease| lease.slot_done == Some(false)).and_then(|lease| lease.slot);
         let doubted = errand.doubted.map(|(slot_ms, _)| slot_ms);
         errand.slot_ms.is_some_and(|own_ms| {
-            let open = late == Some(own_ms) || doubted == Some(own_ms);
+            let open = late == Some(own_ms) || doubted == Some(own_ms) || covers;
             open && !errand.begun.contains(&own_ms)
         })
     }

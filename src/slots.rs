@@ -120,7 +120,8 @@ pub enum Verdict {
     Taken,
     /// A slot that must be run first has failed in this very call.
     Blocked,
-    /// Neither the record nor the store says anything of the slots that were claimed before.
+    /// Neither the record nor the store says anything of the slots that were claimed before: no slot is claimed before
+    /// a record says that all up to its own writing count as claimed.
     Undated,
     /// The slot is further ahead of storage time than clocks are apart.
     Ahead {
@@ -210,27 +211,28 @@ impl Schedule {
         if slot_ms > latest_ms && !planted!(SlotAheadClaimed) {
             return Verdict::Ahead { by_ms: slot_ms - times.ceiling_ms };
         }
-        // One that lies ahead of what anybody may claim counts as damaged, not as a claim of all slots before it.
+        // One that lies ahead of what anybody may claim counts as damaged, not as a claim of all slots before it. What a
+        // record covers reaches further ahead, by a clock that may be `storeSkew` ahead itself.
+        let dated = times.changed_ms.is_some();
+        let covered_ms = times.ceiling_ms.saturating_add(3 * times.skew_ms + 3_000);
         let stored = lease
             .and_then(|lease| lease.slot.map(|slot_ms| (slot_ms, lease)))
-            .filter(|(stored_ms, _)| *stored_ms <= latest_ms);
+            .filter(|(stored_ms, _)| *stored_ms <= if dated { latest_ms } else { covered_ms })
+            // Nobody has led with it: a held-up creation may have come back after a deletion, or was made by a wrong clock.
+            .filter(|(_, lease)| {
+                dated || lease.acquired.is_some() || planted!(ReturnedCreationFreesSlot)
+            });
         let Some((claimed_ms, lease)) = stored else {
             if planted!(SlotlessIsFree) {
                 return self.after(0, slot_ms);
             }
-            let ahead_ms = lease.and_then(|lease| lease.slot).unwrap_or(u64::MAX);
-            return match times.changed_ms {
-                Some(_) => self.after(times.claimed_through_ms(), slot_ms),
-                // What a creation or `init` covers reaches this far ahead, by a clock that may be `storeSkew` ahead itself.
-                None if ahead_ms <= times.ceiling_ms.saturating_add(3 * times.skew_ms + 3_000) => {
-                    self.after(ahead_ms, slot_ms)
-                }
-                None => Verdict::Undated,
+            return match dated {
+                true => self.after(times.claimed_through_ms(), slot_ms),
+                false => Verdict::Undated,
             };
         };
-        // Nobody has led with it: a held-up creation may have come back after a deletion, or was made by a wrong clock.
-        let claimed_ms = match (lease.acquired, times.changed_ms) {
-            (None, Some(_)) if !planted!(CreationCoversNothing) => {
+        let claimed_ms = match lease.acquired {
+            None if dated && !planted!(CreationCoversNothing) => {
                 claimed_ms.max(times.claimed_through_ms())
             }
             _ => claimed_ms,

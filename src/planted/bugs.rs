@@ -266,6 +266,12 @@ bugs! {
     CachedDateAhead: "S11, scenario 43", Core;
     /// A trigger waits for somebody else's lease for as long as that lasts.
     BudgetForgotten: "design, Crons", Core;
+    /// Where nothing says when a record was made, a creation that may have come back is believed to name the newest slot.
+    ReturnedCreationFreesSlot: "scenario 56", Core;
+    /// The tombstone that counts slots as claimed does not say which.
+    CoverWithoutSlot: "scenario 56", Core;
+    /// A trigger whose tombstone that counts slots as claimed may have landed says nothing of it.
+    UnheardCoverSkipped: "S8", Core;
 
     /// With epochs, a body that was written again counts as unchanged.
     EpochTouchUnseen: "S6, epochs", Epochs;

@@ -215,6 +215,41 @@ test('a group without init leaves its first slot out and says why', async () => 
   assert.match(result.reason, /init\(\)/);
 });
 
+/** A storage that does not say when an object was changed, as DynamoDB. */
+const undated = (storage) => ({
+  get: async (key) => {
+    const found = await storage.get(key);
+    return found && { ...found, lastModified: undefined };
+  },
+  putIfMatch: (...write) => storage.putIfMatch(...write),
+});
+/** The first moment whose slot the record does not count as claimed. */
+const uncovered = async (storage) => {
+  await until(() => Date.now() > record(storage).slot);
+  return Date.now();
+};
+
+test('a record that does not say which slots ran costs one of them, where the storage names no lastModified', async () => {
+  const storage = new MemoryStorage();
+  const slotless = { leaderID: 'other', lastUpdated: '0001-01-01T00:00:00Z', term: 7, format: 1 };
+  storage.putIfMatch(KEY, new TextEncoder().encode(JSON.stringify(slotless)), null);
+  const first = await worker(undated(storage), { storeSkew: 0 }).runScheduled(Date.now(), () => assert.fail('it ran'));
+  assert.equal(first.outcome, 'skipped');
+  assert.match(first.reason, /did not say which slots ran/);
+  const { slot: through, slotDone, lastUpdated, term } = record(storage);
+  assert.ok(through >= Date.now() - 1000 && slotDone && lastUpdated === slotless.lastUpdated && term > 7, JSON.stringify(record(storage)));
+  const next = await worker(undated(storage), { storeSkew: 0 }).runScheduled(await uncovered(storage), (run) => run.token);
+  assert.equal(next.outcome, 'done', next.reason);
+  assert.ok(next.value > term);
+});
+
+test('the first slot after init is run, where the storage names no lastModified', async () => {
+  const storage = new MemoryStorage();
+  await worker(undated(storage), { storeSkew: 0 }).init();
+  const result = await worker(undated(storage), { storeSkew: 0 }).runScheduled(await uncovered(storage), () => 'ran');
+  assert.equal(result.outcome, 'done', result.reason);
+});
+
 test('a timer without a scheduled time means the nearest multiple of its period', async () => {
   const period = 1000;
   const nowMs = Date.now();

@@ -21,7 +21,7 @@ pub struct Writer<'a> {
     pub working: bool,
     /// When the version in the condition came into being, in true time.
     pub born_ms: Option<u64>,
-    /// The store shows old states, in which nobody can see that a version came back.
+    /// The store shows old states, or no `Last-Modified`, so that nobody can see that a version came back.
     pub stale: bool,
     /// Where it runs slots: what was asked for, and what became of it.
     pub errand: Option<&'a Errand>,
@@ -41,7 +41,7 @@ impl Oracle {
         self.check_pair(writer, condition);
         match (aim, condition) {
             (Aim::Create, _) => self.check_creation(writer, lease),
-            (Aim::Claim | Aim::Reserve, Condition::Match(version)) => {
+            (Aim::Claim | Aim::Reserve | Aim::Cover, Condition::Match(version)) => {
                 let sight = self.views[writer.look.session].sight.as_ref();
                 let before = sight.and_then(|sight| sight.shown.lease()).cloned();
                 self.check_slot(writer, before.as_ref(), lease, aim);
@@ -137,7 +137,8 @@ impl Oracle {
             _ => return None,
         };
         let own_lease = lease.lease_ms == Some(writer.config.leader_timeout_ms);
-        let plain = own_lease && !lease.parked && !lease.released();
+        let covers = writer.errand.is_some() && lease.slot_done == Some(true);
+        let plain = own_lease && !lease.parked && (!lease.released() || covers);
         self.broke_unless(plain, true_ms, "S5 a claim's own lease", || {
             format!("leaseMs {:?}, parked {}", lease.lease_ms, lease.parked)
         });

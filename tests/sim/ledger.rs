@@ -78,6 +78,11 @@ enum Stored<'a> {
     Nothing,
 }
 
+/// Whether a record says which slots were claimed where nothing says when it was changed.
+fn says_slot(before: &Lease) -> bool {
+    before.acquired.is_some() && before.slot.is_some()
+}
+
 fn stored<'a>(before: Option<&'a Lease>, true_ms: u64, skew_ms: u64) -> Stored<'a> {
     let latest_ms = EPOCH_MS + true_ms + 3 * skew_ms + 2_000;
     match before.and_then(|lease| lease.slot.map(|slot_ms| (slot_ms, lease))) {
@@ -93,6 +98,17 @@ impl Oracle {
         match (writer.errand, aim) {
             (_, Aim::Create) | (Some(_), Aim::Reserve) => {}
             (Some(errand), Aim::Claim) => self.check_slot_claim(writer, errand, before, lease),
+            (Some(_), Aim::Cover) => {
+                let Lease { slot, slot_done, slot_result, slot_took_ms, slot_failures, .. } = lease;
+                let bare = slot.is_some()
+                    && (*slot_done, slot_result, *slot_took_ms, *slot_failures)
+                        == (Some(true), &None, None, None);
+                let blind = !self.contract.changes_told && before.is_none_or(|b| !says_slot(b));
+                let blind = blind || !self.contract.always_dated;
+                self.broke_unless(bare && blind, at_ms, "slot: what is covered", || {
+                    format!("{before:?} became {lease:?}")
+                });
+            }
             (Some(errand), Aim::Release | Aim::Park)
                 if errand.told.as_ref().is_some_and(|(term, _)| lease.term == Some(*term)) =>
             {
@@ -251,6 +267,17 @@ impl Oracle {
                 format!("{slot_ms} was claimed after {newest_ms}")
             });
         }
+        if aim == Aim::Cover {
+            self.slots.forgotten |= self.outlived(deed) || !self.contract.always_dated;
+            let Ledger { newest_ms, forgotten, .. } = self.slots;
+            self.slots.covered_ms = self.slots.covered_ms.max(slot_ms);
+            self.broke_unless(
+                slot_ms >= newest_ms || forgotten,
+                true_ms,
+                "slot: what was claimed is covered",
+                || format!("all up to {slot_ms} count as claimed after {newest_ms} was"),
+            );
+        }
         if matches!(aim, Aim::Release | Aim::Park) {
             if lease.slot_done == Some(true) {
                 self.slots.done.insert(slot_ms);
@@ -330,7 +357,10 @@ impl Oracle {
             // It ran a later slot again, which was claimed after its own.
             SlotsOver::Taken if errand.runs.iter().any(|ran| ran.slot_ms > slot_ms) => true,
             SlotsOver::Taken => self.taken(look, errand, end),
-            SlotsOver::NewGroup => self.shown_lease(session).is_some_and(Lease::in_grace),
+            SlotsOver::NewGroup => self.shown_lease(session).is_some_and(|lease| {
+                let own = lease.session.as_deref() == Some(self.views[session].name.as_str());
+                lease.in_grace() || (own && lease.released() && lease.slot_done == Some(true))
+            }),
             SlotsOver::Blocked if errand.lost => true,
             SlotsOver::Blocked => self.shown_lease(session).is_some_and(|lease| {
                 lease.slot_done != Some(true) && lease.slot.is_some_and(|slot| errand.began(slot))
@@ -340,8 +370,6 @@ impl Oracle {
             SlotsOver::Stopped => errand.stopped,
             SlotsOver::Store => errand.failed,
             SlotsOver::Full => !errand.runs.is_empty() && !steady,
-            // No answer said when the record was changed.
-            SlotsOver::Undated => end.through_ms.is_none() || stale || !self.contract.always_dated,
             SlotsOver::Ahead { .. } => {
                 slot_ms > EPOCH_MS + errand.began_ms || !self.contract.always_dated
             }
@@ -381,7 +409,10 @@ impl Oracle {
                 slot_ms <= stored_ms && !own
             }
             // Where storage time is a wall clock's, it may lie ahead for others.
-            Stored::Nothing => by_time || (!self.contract.always_dated && lease.slot >= own_ms),
+            Stored::Nothing => {
+                let timed = self.contract.always_dated && self.contract.changes_told;
+                by_time || (!timed && lease.slot >= own_ms)
+            }
         }
     }
 }

@@ -27,6 +27,8 @@ pub enum Aim {
     Create,
     /// Takes what may come back byte for byte, and grants nothing yet.
     Reserve,
+    /// A tombstone that says which slots count as claimed, over a record that does not.
+    Cover,
     Claim,
     Renew,
     Release,
@@ -36,7 +38,7 @@ pub enum Aim {
 impl Aim {
     /// Whether it takes what is there, or makes what is not.
     fn takes(self) -> bool {
-        matches!(self, Self::Create | Self::Reserve | Self::Claim)
+        matches!(self, Self::Create | Self::Reserve | Self::Cover | Self::Claim)
     }
 }
 
@@ -148,6 +150,8 @@ pub struct Contract {
     pub dated: bool,
     /// In every answer, so that tokens survive a deletion (S2).
     pub always_dated: bool,
+    /// The store names a `Last-Modified`.
+    pub changes_told: bool,
     /// Clocks do what they want, and backups are restored: only the rules that never depend on them
     /// hold.
     pub wild: bool,
@@ -364,7 +368,7 @@ impl Oracle {
     /// Whether a claim is the next attempt of one that was judged before a deleted version came back.
     pub fn retries_revived(&self, session: usize) -> bool {
         let View { aim, in_doubt, .. } = &self.views[session];
-        self.revived && *aim == Some(Aim::Claim) && *in_doubt > 0
+        self.revived && matches!(aim, Some(Aim::Claim | Aim::Cover)) && *in_doubt > 0
     }
 
     /// Whether every new token is above all earlier ones.
@@ -515,6 +519,7 @@ impl Oracle {
         match (claim, condition) {
             (true, Condition::Absent) => Aim::Create,
             (true, _) if lease.acquired.is_none() => Aim::Reserve,
+            (true, _) if lease.released() => Aim::Cover,
             (true, _) => Aim::Claim,
             _ if lease.released() => Aim::Release,
             _ if lease.parked => Aim::Park,
@@ -762,7 +767,7 @@ impl Oracle {
                 view.grace = None;
                 view.grant = Some(deed);
             }
-            Aim::Reserve | Aim::Release | Aim::Park => view.grace = None,
+            Aim::Reserve | Aim::Cover | Aim::Release | Aim::Park => view.grace = None,
         }
         if view.sight.as_ref().is_none_or(|sight| sight.version != *version) {
             view.sight = Some(Sight::first(version.clone(), Shown::Lease(lease.clone()), now));

@@ -93,6 +93,7 @@ listed! {
         SlotRecorded,
         SlotReported,
         SlotTaken,
+        SlotCovered,
         SlotWaited,
         SlotLost,
         SlotUnknown,

@@ -216,7 +216,7 @@ impl World {
         let authority = state.election.authority(look.now).map(|authority| authority.term);
         let working = state.works.contains(&lease.term.unwrap_or(0));
         let again = matches!(&seen, Condition::Match(version) if Some(version) == self.store.again.as_ref());
-        let stale = self.store.keeps_past || self.store.manners.unmodified || again;
+        let stale = self.store.keeps_past || !self.oracle.contract.changes_told || again;
         let (errand, own_slot) = (state.errand.as_ref(), state.election.own_slot_ms());
         let writer = Writer { look, config, authority, working, born_ms, stale, errand, own_slot };
         if let Some(ground) = self.oracle.judge(&writer, &lease, &seen, aim) {
@@ -229,11 +229,18 @@ impl World {
         let skew_ms = config.store_skew_ms;
         let write = self.oracle.wrote(look, lease.clone(), version.clone(), aim, config);
         if let Some(errand) = &mut self.sessions[look.session].errand
-            && aim == Aim::Claim
+            && matches!(aim, Aim::Claim | Aim::Reserve | Aim::Cover)
         {
-            errand.claims.push((write, seen.clone()));
             errand.claimed = true;
-            self.oracle.claims_slot(look.session, write, skew_ms);
+            if aim == Aim::Cover {
+                self.tally.fault(Kind::SlotCovered);
+            }
+            if aim != Aim::Reserve {
+                errand.claims.push((write, seen.clone()));
+            }
+            if aim == Aim::Claim {
+                self.oracle.claims_slot(look.session, write, skew_ms);
+            }
         }
         (Asked::Write { lease, bytes, version, condition: seen, write }, write)
     }

@@ -110,14 +110,14 @@ impl Schedule {
         let slots = !beyond && slots::drawn(seed);
         let crons = chance.one_in(3) && !slots;
         let mut manners = draw_manners(&mut chance, &group);
-        // Slots need to know when a record changed last.
-        manners.unmodified = !slots && seed % 7 == 3;
+        manners.unmodified = if slots { slots::unmodified(seed) } else { seed % 7 == 3 };
         let contract = Contract {
             worst_ppm: group.worst_ppm,
             clocks: !beyond && !wild,
             shortest_lease_ms: group.leases_ms.iter().copied().min().unwrap_or(0),
             dated: !manners.undated,
             always_dated: !manners.undated && manners.undated_per_mille == 0,
+            changes_told: !manners.unmodified,
             wild,
         };
         let mut world = World::new(seed, manners, contract);

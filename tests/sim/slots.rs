@@ -11,7 +11,7 @@ use super::chance::Chance;
 use super::clocks::EPOCH_MS;
 use super::ledger::End;
 use super::member::Session;
-use super::oracle::Look;
+use super::oracle::{Aim, Look};
 use super::report::Kind;
 use super::world::{Event, World};
 
@@ -21,6 +21,17 @@ const ONE_IN: u64 = 4;
 /// Chosen so that no seed that ever broke a rule means another schedule than it did, nor the one
 /// that finds the rarest of the planted bugs.
 const SALT: u64 = 20859 << 40;
+
+/// Of those, one in so many has a store without `Last-Modified`.
+const ONE_UNMODIFIED_IN: u64 = 6;
+
+/// Chosen as the other.
+const UNMODIFIED_SALT: u64 = 847 << 40;
+
+/// Whether the store of this seed's slots tells nobody when its object changed.
+pub fn unmodified(seed: u64) -> bool {
+    Chance::new(seed ^ UNMODIFIED_SALT).one_in(ONE_UNMODIFIED_IN)
+}
 
 /// Whether the schedule of this seed runs slots.
 pub fn drawn(seed: u64) -> bool {
@@ -132,9 +143,10 @@ pub struct Errand {
     pub told: Option<(u64, SlotEnd)>,
     /// When its newest closing write was over, by its own clock.
     pub closed_mono_ms: Option<u64>,
-    /// Claims that left and whose job did not begin: what each was conditional on.
+    /// Claims that left and whose job did not begin, and writes that count slots as claimed: what each was conditional
+    /// on.
     pub claims: Vec<(usize, Condition)>,
-    /// Whether a claim ever left.
+    /// Whether one of them ever left.
     pub claimed: bool,
     pub lost: bool,
     pub failed: bool,
@@ -428,7 +440,8 @@ impl World {
                 _ => false,
             };
             let lands = deed.landed_ms.is_some() || (deed.under_way > 0 && holds);
-            lands && deed.lease.slot == own_ms
+            let told = deed.aim == Aim::Cover && errand.over == Some(SlotsOver::NewGroup);
+            lands && !told && (deed.lease.slot == own_ms || deed.aim == Aim::Cover)
         };
         let claim = errand.claims.iter().find(may_land).map(|(deed, _)| *deed);
         let silent = matches!(outcome, "skipped" | "taken") && !self.store.keeps_past;

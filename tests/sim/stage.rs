@@ -63,6 +63,7 @@ impl Stage {
             shortest_lease_ms,
             dated: !undated,
             always_dated: !undated,
+            changes_told: true,
             wild: false,
         };
         let mut world = World::new(7, manners, contract);
