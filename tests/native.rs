@@ -13,7 +13,10 @@ use edgelect::store::Condition;
 use edgelect::store::FaultKind;
 use edgelect::store::epochs::Epochs;
 use edgelect::store::{Operation, Outcome, Store};
-use edgelect::{Config, Credentials, Host, S3Config, S3Store, Settings, probe, sigv4, vars};
+use edgelect::{
+    Config, Credentials, Handle, Host, S3Config, S3Store, Settings, lead, new_election, probe,
+    sigv4, vars,
+};
 use host::Native;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -129,6 +132,25 @@ async fn c09_c26_a_real_bucket_behind_a_proxy_that_drops_the_conditions_is_refus
     assert_eq!(judged.last().map(|judged| judged.step), Some(probe::Step::UpdateOfNothing));
     let named = "probe step \"update of an absent object\": it took a write";
     assert!(fault.message.contains(named), "{}", fault.message);
+}
+
+#[tokio::test]
+async fn c09_lead_over_a_bucket_behind_such_a_proxy_is_an_error_and_unjudged_it_trusts_it() {
+    let host = Dropping(native());
+    let random = host.random().expect("the system has randomness");
+    let key = format!("native/judged-{:032x}.json", u128::from_le_bytes(random));
+    let config = || {
+        let lockfile_path = Some(key.clone());
+        Config::new(&Settings { lockfile_path, ..Settings::default() }).expect("fine")
+    };
+    edgelect::init(&place(&key), &host.0, &config()).await.expect("a new group");
+    let store = || S3Store::from_vars(variable, &key, Dropping(native())).expect("a bucket");
+    let handle = || Handle::new(new_election(&host, config()).expect("randomness"));
+    let fault = lead(&handle(), &store(), &host, async |_| ()).await.expect_err("it lies");
+    let named = "probe step \"update of an absent object\": it took a write";
+    assert!(fault.message.starts_with("S3 bucket") && fault.message.contains(named), "{fault}");
+    let led = lead(&handle(), &store().unjudged(), &host, async |term| term.token).await;
+    assert!(led.expect("nobody has looked").is_some());
 }
 
 fn credentials() -> Credentials {
