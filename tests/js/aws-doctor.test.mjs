@@ -1,11 +1,10 @@
 // The doctor over the storages of `edgelect/aws`: an AWS on loopback is accepted, moto's Route 53 is refused.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { AwsClient } from 'aws4fetch';
 import { Elector } from 'edgelect';
 import { DynamoDBStorage, EpochStorage, Route53Storage } from 'edgelect/aws';
 import { startMoto } from '../../js/tools/moto.mjs';
-import { startAws } from './ministack.mjs';
+import { createZone, startAws } from './ministack.mjs';
 
 const DOMAIN = 'coordination.example.com';
 const STEPS = ['update of an absent object', 'create', 'create again', 'update', 'update with a stale version', 'race'];
@@ -51,11 +50,7 @@ test('c26 epochs are accepted, without the step that means nothing there', async
 
 test('c26 moto\'s Route 53 is refused: it takes a second CREATE', async () => {
   const credentials = { accessKeyId: 'dev', secretAccessKey: 'devsecret' };
-  const client = new AwsClient({ ...credentials, service: 'route53', region: 'us-east-1', retries: 0 });
-  const body = `<CreateHostedZoneRequest xmlns="https://route53.amazonaws.com/doc/2013-04-01/"><Name>${DOMAIN}</Name>`
-    + `<CallerReference>${crypto.randomUUID()}</CallerReference></CreateHostedZoneRequest>`;
-  const made = await client.fetch(`${moto.endpoint}/2013-04-01/hostedzone`, { method: 'POST', body });
-  const [, hostedZoneId] = /<Id>\/?(?:hostedzone\/)?([^<]+)<\/Id>/.exec(await made.text());
+  const hostedZoneId = await createZone(moto.endpoint, credentials, DOMAIN);
   const storage = new Route53Storage({ endpoint: moto.endpoint, credentials, hostedZoneId, recordPrefix: 'lock', domainName: DOMAIN });
   const { finding, store, steps, why } = await judged(storage, 'jobs');
   assert.equal(finding, 'violated', `${store}: ${steps}: ${why}`);
