@@ -315,13 +315,11 @@ impl Bucket {
     }
 }
 
-/// What `lead` gives in this time, and when it does; `tell` is told to it 100 ms after its start.
-fn led(
-    bucket: Bucket,
-    host: &Virtual,
-    config: Config,
-    tell: Option<Input>,
-) -> (Option<(u64, Result<Option<u64>, Fault>)>, u32) {
+/// When `lead` gave something back, and what.
+type Led = (u64, Result<Option<u64>, Fault>);
+
+/// What `lead` gives back within 40 s, and how often the lease was asked for; `tell` is told to it 100 ms after its start.
+fn led(bucket: Bucket, host: &Virtual, config: Config, tell: Option<Input>) -> (Option<Led>, u32) {
     let handle = Handle::new(new_election(host, config).expect("it has randomness"));
     let (ended, bucket, mut pool) = (Rc::new(Cell::new(None)), Rc::new(bucket), LocalPool::new());
     let task = {
