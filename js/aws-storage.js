@@ -1,10 +1,7 @@
 // The storages of `edgelect/aws`. An elector over one of them lives in the wasm that is here, and not in the package's own.
+import { awsWasm as wasm } from './aws-wasm.js';
 import { keepBucket, keepIn } from './bucket.js';
-import * as glue from './dist/aws/edgelect.js';
 import { R2Storage as OwnR2Storage } from './r2.js';
-import { Wasm } from './wasm.js';
-
-const wasm = new Wasm(glue);
 
 /** As that of the package itself, in a wasm that knows every format. */
 export class S3Storage {

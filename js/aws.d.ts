@@ -66,8 +66,11 @@ export class EpochStorage {
   );
 }
 
-/** That of the package itself, in a wasm that knows `format: 'kubernetes'`. */
-export class S3Storage extends OwnS3Storage {}
+/** As that of the package itself, and no subclass of it: it lives in a wasm that knows `format: 'kubernetes'`. */
+export class S3Storage {
+  #private;
+  constructor(options: ConstructorParameters<typeof OwnS3Storage>[0]);
+}
 
 /** That of the package itself, in a wasm that knows `format: 'kubernetes'`. */
 export class R2Storage extends OwnR2Storage {}

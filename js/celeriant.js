@@ -1,11 +1,12 @@
-import { EdgelectError, wrongOption } from './errors.js';
+import { EdgelectError, optionsOf, wrongOption } from './errors.js';
 
 const LEASE_MS = 30_000;
 /** A renewal may fail twice before the lease is at its end. */
 const RENEWALS = 3;
 
 /** The timing of Celeriant's durable lease, and a key of its own for each cluster of one bucket; see docs/celeriant.md. */
-export const celeriant = ({ cluster, leaseDuration = LEASE_MS, ...others } = {}) => {
+export const celeriant = (options) => {
+  const { cluster, leaseDuration = LEASE_MS, ...others } = optionsOf(options, 'celeriant takes an object with cluster and leaseDuration');
   const unknown = Object.keys(others)[0];
   if (unknown !== undefined) throw wrongOption(unknown, others[unknown], 'celeriant takes cluster and leaseDuration');
   if (typeof cluster !== 'string' || cluster === '' || cluster.endsWith('/')) {

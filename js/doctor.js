@@ -2,6 +2,7 @@
 // would cost the wasm 4.9 KB of its budget after gzip; the one operation that they are made of costs 1.5 KB.
 import { Engine, checked } from './engine.js';
 import { EdgelectError } from './errors.js';
+import { unrefTimer } from './host.js';
 
 /** What each step does: `over` which version it writes, and whether one write of it may land. */
 const STEPS = [
@@ -105,15 +106,23 @@ export class Doctor {
   }
 
   async #run() {
+    try {
+      await this.#takeAll();
+    } finally {
+      // Also where `onStep` throws.
+      await this.#clean();
+    }
+  }
+
+  async #takeAll() {
     for (const step of this.#plan) {
       const { finding, why = null, heard } = await this.#take(step);
       this.#note(step.step, finding, why);
       // Nothing comes of a write that has not landed, and nothing of a store that says nothing.
-      if (finding === 'violated' || (finding === 'unclear' && (step.lands || !heard))) return this.#clean();
+      if (finding === 'violated' || (finding === 'unclear' && (step.lands || !heard))) return;
     }
     const { finding, why = null } = this.#clocks();
     this.#note(CLOCKS, finding, why);
-    return this.#clean();
   }
 
   #note(step, finding, why) {
@@ -143,6 +152,7 @@ export class Doctor {
         patient = false;
         await new Promise((resolve) => {
           this.#pause = setTimeout(resolve, PATIENCE_MS);
+          if (this.#place.unref) unrefTimer(this.#pause);
         });
       } else {
         // SeaweedFS makes a bucket of the wrong name with the next write, so a reading that is refused ends it too.

@@ -429,7 +429,7 @@ export class Elector {
 
   /** A tick has neither the time nor the requests, and on Workers everything is one. */
   #probes() {
-    return this.#probe ?? (isS3(this.#storage) && this.config.sustain === null && !new Host().singleClock);
+    return this.#probe ?? (inBucket(this.#storage) && this.config.sustain === null && !new Host().singleClock);
   }
 
   /** Stops this session when the signal fires. */
@@ -611,10 +611,10 @@ export class Elector {
   }
 }
 
-/** One object in an S3 bucket, which is what a start judges by itself. */
-const isS3 = (storage) => {
+/** Objects in an S3 bucket, which is what a start judges by itself. */
+const inBucket = (storage) => {
   const { json } = bucketOf(storage) ?? {};
-  return json !== undefined && JSON.parse(json).kind === undefined;
+  return json !== undefined && [undefined, 'epochs'].includes(JSON.parse(json).kind);
 };
 
 const flag = (name, value) => {

@@ -10,10 +10,10 @@ export const ownWasm = new Wasm(glue);
 export const checked = (settings, { wasm = ownWasm, json, credentials } = {}) =>
   JSON.parse(wasm.call(({ check }) => check(settings, json, credentials, new Host())));
 
-/** Settings, bucket and credentials out of an object of variables. */
-export const readVariables = (variables) => {
+/** Settings, bucket and credentials out of an object of variables, in the formats that this wasm knows. */
+export const readVariables = (variables, wasm = ownWasm) => {
   const json = toJson(variables);
-  return JSON.parse(ownWasm.call(({ fromVariables }) => fromVariables(json)));
+  return JSON.parse(wasm.call(({ fromVariables }) => fromVariables(json)));
 };
 
 /** One session: an election inside the wasm of its storage and the operations that it has begun outside. */
@@ -32,10 +32,11 @@ export class Engine {
 
   /** `settings` is JSON, and so is `schedule`, for an engine that runs slots. `format` is
    * that of a storage's records, unless it is a bucket. `onEvent` hears each event; the last one is
-   * `finished`, with `error` if something broke. `mayMove` is asked before each turn, and may close this engine instead. */
-  constructor({ settings, storage, bucket, schedule, format, unref, onEvent, mayMove = () => true }) {
+   * `finished`, with `error` if something broke. `mayMove` is asked before each turn, and may close this engine instead.
+   * `onAnswer` hears each answer of a `fetch`, before the wasm does. */
+  constructor({ settings, storage, bucket, schedule, format, unref, onEvent, onAnswer, mayMove = () => true }) {
     const settle = (id, ok, head, body) => this.#tell((raw) => raw.settle(id, ok, head, body));
-    this.#host = new Host({ settle, storage, credentials: bucket?.provider, unref });
+    this.#host = new Host({ settle, storage, credentials: bucket?.provider, unref, onAnswer });
     const { wasm = ownWasm, json, credentials } = bucket ?? {};
     this.#wasm = wasm;
     this.#raw = wasm.call(({ RawElector }) => new RawElector(settings, json, credentials, schedule, format, this.#host));

@@ -12,6 +12,12 @@ export class EdgelectError extends Error {
 export const wrongOption = (field, value, rule) =>
   new EdgelectError(`${field} = (${value === null ? 'null' : typeof value}): ${rule}`, { code: 'EDGELECT_CONFIG', field });
 
+/** Options as an object: those that were given, none where they were left out. */
+export const optionsOf = (given = {}, takes, field = 'options') => {
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) throw wrongOption(field, given, takes);
+  return given;
+};
+
 /** What somebody threw, as a text; they may throw anything. */
 export const textOf = (thrown) => {
   try {

@@ -7,7 +7,8 @@ const ANSWER_HEADERS = [
 ];
 /** How many pieces of an answer's body are looked at; a real one has a few. */
 const MOST_CHUNKS = 10_000;
-const SIGNED = /signature|aws4-hmac|x-amz-|authorization/i;
+// Node's UNABLE_TO_VERIFY_LEAF_SIGNATURE is a certificate's, and what somebody with a store of their own has to see.
+const SIGNED = /(?<!(?:LEAF|CERT)_)signature|aws4-hmac|x-amz-|authorization/i;
 const NO_BYTES = new Uint8Array(0);
 
 export class Host {
@@ -20,17 +21,20 @@ export class Host {
   #credentials;
   #unref;
   #job;
+  #onAnswer;
   #waiting = [];
   /** What cancels each operation that is under way. */
   #cancels = new Map();
 
-  /** `settle(id, ok, head, body)` hears how an operation ended; `job(order, signal)` calls the Worker's job. */
-  constructor({ settle, storage, credentials, job, unref = false } = {}) {
+  /** `settle(id, ok, head, body)` hears how an operation ended, `onAnswer({ head, body })` each answer of a `fetch`;
+   * `job(order, signal)` calls the Worker's job. */
+  constructor({ settle, storage, credentials, job, unref = false, onAnswer } = {}) {
     this.#settle = settle;
     this.#storage = storage;
     this.#credentials = credentials;
     this.#unref = unref;
     this.#job = job;
+    this.#onAnswer = onAnswer;
   }
 
   random() {
@@ -53,7 +57,9 @@ export class Host {
       if (body.length > 0) init.body = body;
       // Workers know `cache` only from some compatibility date on, and do not cache signed requests.
       if (!this.singleClock) init.cache = 'no-store';
-      return readAnswer(await fetch(url, init), limit, signal);
+      const answer = await readAnswer(await fetch(url, init), limit, signal);
+      this.#onAnswer?.(answer);
+      return answer;
     }));
   }
 

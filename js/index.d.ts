@@ -6,7 +6,7 @@
  * `term.token` to whatever you change, and let it refuse lower tokens.
  */
 
-import type { DynamoDBStorage, EpochStorage, Route53Storage } from './aws.js';
+import type { DynamoDBStorage, EpochStorage, Route53Storage, S3Storage as AwsS3Storage } from './aws.js';
 
 /** One unbroken leadership. */
 export interface Term {
@@ -165,6 +165,7 @@ export interface TimingOptions {
 /** The storages over which terms have fencing tokens. */
 export type FencedStorage =
   | S3Storage
+  | AwsS3Storage
   | R2Storage
   | MemoryStorage
   | DynamoDBStorage
@@ -189,7 +190,7 @@ export interface ElectorOptions<S extends AnyStorage = FencedStorage> extends Ti
   /** Whether `stop` leaves a tombstone, so that another can lead at once. Default true; without it the lease runs out. */
   releaseOnStop?: boolean;
   /** Whether `start` and `lead` judge the store before they compete: 17 requests, none of them in a tick. Default: true
-   * over an `S3Storage`, but not with `sustain` and not on Workers. A store that breaks a condition stops the elector
+   * over an `S3Storage` and an `EpochStorage` (26 requests), but not with `sustain` and not on Workers. A store that breaks a condition stops the elector
    * with `EDGELECT_STORE`; one that can't be judged does not, and delays it by no more than five `requestTimeout`. */
   probe?: boolean;
   /** A term began. If it throws or rejects, the elector resigns, sits out, and competes again. */
@@ -274,7 +275,7 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
    * @throws EdgelectError `EDGELECT_EXISTS` if there is a lease object. */
   init(options?: { signal?: AbortSignal }): Promise<void>;
   /** Judges the store by an object of its own beside the lease object, and deletes that one again where the store is an
-   * `S3Storage` that lets it. Whether this elector runs does not matter. The finding is not thrown.
+   * `S3Storage` or an `EpochStorage` that lets it. Whether this elector runs does not matter. The finding is not thrown.
    * @throws EdgelectError `EDGELECT_CONFIG` for options; the signal's reason once that fired, which may leave the object. */
   doctor(options?: DoctorOptions): Promise<Diagnosis>;
   /** Answers `GET /health/leadership` from any server that speaks `Request` and `Response`. */
@@ -454,7 +455,7 @@ export class EdgelectError extends Error {
   );
   /** `EDGELECT_CONFIG`, `EDGELECT_STORE`, `EDGELECT_STOPPED`, `EDGELECT_LOST`, `EDGELECT_EXISTS`, `EDGELECT_SLOT`,
    * `EDGELECT_TRAP`, `EDGELECT_RANDOMNESS`; of a checkpoint also `EDGELECT_FENCED`, `EDGELECT_UNKNOWN`, `EDGELECT_BUSY`; of an
-   * `objectStoreLock` also `EDGELECT_CONFLICT`. */
+   * `objectStoreLock` also `EDGELECT_CONFLICT` and `EDGELECT_UNKNOWN`. */
   readonly code: string;
   /** The option that was refused. */
   readonly field?: string;

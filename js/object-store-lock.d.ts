@@ -2,7 +2,8 @@
  * For those who come from an `ObjectStoreBasedLock`: its five calls over a storage, and its options as those of `new Elector`.
  * docs/object-store-lock.md has both beside each other.
  */
-import type { ElectorOptions, LostLeadership, Storage, Term } from './index.js';
+import type { S3Storage as AwsS3Storage } from './aws.js';
+import type { ElectorOptions, LostLeadership, S3Storage, Storage, Term } from './index.js';
 
 /** The record, as it is in the store. What others wrote beside is kept if it is written back. */
 export interface LeaderElectionRecord {
@@ -18,21 +19,27 @@ export interface LeaderElectionRecord {
 
 export interface ObjectStoreLock {
   /** The record and its etag, for `update`; `null` if there is none.
-   * @throws EdgelectError `EDGELECT_STORE` for an object that is no record. */
+   * @throws EdgelectError `EDGELECT_STORE` for an object that is no record, and where an `S3Storage` can't be read. */
   get(options?: { signal?: AbortSignal }): Promise<{ record: LeaderElectionRecord; etag: string } | null>;
-  /** Writes the record if there is none. What the storage throws is thrown on: nobody knows then what it did.
-   * @throws EdgelectError `EDGELECT_CONFLICT` if there is one. */
+  /** Writes the record if there is none. What a storage of your own throws is thrown on: nobody knows then what it did.
+   * @throws EdgelectError `EDGELECT_CONFLICT` if there is one; over an `S3Storage` also `EDGELECT_UNKNOWN` for a write that may
+   * have landed or may still do so, and `EDGELECT_STORE` for one that did not. */
   create(record: LeaderElectionRecord, options?: { signal?: AbortSignal }): Promise<{ etag: string | null }>;
   /** Writes the record if it still has this etag.
-   * @throws EdgelectError `EDGELECT_CONFLICT` if it has not. */
+   * @throws EdgelectError `EDGELECT_CONFLICT` if it has not, else as `create`. */
   update(oldEtag: string, record: LeaderElectionRecord, options?: { signal?: AbortSignal }): Promise<{ etag: string | null }>;
   identity(): string;
   describe(): string;
 }
 
 /** The lock interface as a view of a storage: to look at a group's record, or to write a member of one's own. An `Elector`
- * needs none of it. An `S3Storage` shows no objects; bring one with `get` and `putIfMatch`. */
-export function objectStoreLock(options: { storage: Storage; key: string; identity: string }): ObjectStoreLock;
+ * needs none of it. Records pass as they are, whatever the storage's `format`.
+ * @throws EdgelectError `EDGELECT_CONFIG` for an option that breaks a rule, and for a storage whose records are no objects. */
+export function objectStoreLock(options: {
+  storage: Storage | S3Storage | AwsS3Storage;
+  key: string;
+  identity: string;
+}): ObjectStoreLock;
 
 /** Milliseconds, or `45s`, `1m30s`, `PT45S`. */
 export type Duration = number | string;

@@ -1,5 +1,7 @@
 // What users of an `ObjectStoreBasedLock` and its `LeaderElectionConfig` know, as a view of a storage and of the options.
-import { EdgelectError, signalOf, textOf, wrongOption } from './errors.js';
+import { bucketOf } from './bucket.js';
+import { EdgelectError, optionsOf, signalOf, textOf, wrongOption } from './errors.js';
+import { Objects } from './objects.js';
 
 /** The longest record, in bytes, as in src/lease.rs. */
 const MAX_RECORD_BYTES = 65_536;
@@ -12,14 +14,14 @@ const OPTIONS = [
 ];
 const CALLBACKS = ['onStartLeading', 'onStopLeading', 'onNewLeader'];
 
-/** The five calls of the lock interface over anything with `get` and `putIfMatch`. */
-export const objectStoreLock = ({ storage, key, identity } = {}) => {
-  if (typeof storage?.get !== 'function' || typeof storage?.putIfMatch !== 'function') {
-    throw wrongOption('storage', storage, 'must have the methods get and putIfMatch, which an S3Storage does not show');
-  }
+/** The five calls of the lock interface over an `S3Storage`, or anything with `get` and `putIfMatch`. */
+export const objectStoreLock = (options) => {
+  const { storage: given, key, identity } = optionsOf(options, 'objectStoreLock takes an object with storage, key and identity');
+  const storage = objectsOf(given);
   for (const [name, value] of Object.entries({ key, identity })) {
     if (typeof value !== 'string' || value === '') throw wrongOption(name, value, 'must be a text');
   }
+  if (storage instanceof Objects) storage.check(key);
   const place = `the object ${JSON.stringify(key)}`;
   const put = async (record, etag, options) => {
     const body = new TextEncoder().encode(recordText(record));
@@ -48,6 +50,18 @@ export const objectStoreLock = ({ storage, key, identity } = {}) => {
   });
 };
 
+/** What reads and writes the object: the storage itself, or a view of its bucket. */
+const objectsOf = (storage) => {
+  if (typeof storage?.get === 'function' && typeof storage?.putIfMatch === 'function') return storage;
+  const bucket = typeof storage === 'object' && storage !== null ? bucketOf(storage) : undefined;
+  if (bucket?.json === undefined) throw wrongOption('storage', storage, 'must be an S3Storage, or have the methods get and putIfMatch');
+  if (JSON.parse(bucket.json).kind !== undefined) {
+    throw wrongOption('storage', storage, 'must be one that keeps a record as the object of its key: an S3Storage, an R2Storage, or one '
+      + 'with get and putIfMatch; over this one status() of an Elector tells who leads');
+  }
+  return new Objects(bucket);
+};
+
 const recordText = (record) => {
   if (typeof record !== 'object' || record === null || Array.isArray(record)) {
     throw wrongOption('record', record, 'must be an object with holderIdentity, leaseDuration, acquireTime, renewTime and leaderTransitions');
@@ -69,11 +83,14 @@ const readRecord = (body, place) => {
 };
 
 /** The options of `new Elector` that mean the same. */
-export const leaderElectionOptions = (options = {}) => {
+export const leaderElectionOptions = (given) => {
+  const options = optionsOf(given, `leaderElectionOptions takes an object with ${OPTIONS.join(', ')}`);
   const unknown = Object.keys(options).find((name) => !OPTIONS.includes(name));
   if (unknown) throw wrongOption(unknown, options[unknown], `no such option; there are ${OPTIONS.join(', ')}`);
   const { leaseDuration = '15s', renewDeadline, retryPeriod, releaseOnCancel = true, holderIdentity, leaderKey } = options;
-  const { leaderCallbacks = {}, onWarning = (text) => console.warn(`edgelect: ${text}`) } = options;
+  const { onWarning = (text) => console.warn(`edgelect: ${text}`) } = options;
+  const leaderCallbacks = optionsOf(options.leaderCallbacks, `must be an object with ${CALLBACKS.join(', ')}`, 'leaderCallbacks');
+  if (typeof onWarning !== 'function') throw wrongOption('onWarning', onWarning, 'must be a function');
   const leaderTimeout = milliseconds('leaseDuration', leaseDuration);
   const margin = renewDeadline === undefined ? undefined : marginOf(leaderTimeout, milliseconds('renewDeadline', renewDeadline), onWarning);
   return defined({

@@ -48,8 +48,13 @@ impl<P: Provide> Store for AnyStore<P> {
     }
 
     fn retire(&self) -> bool {
-        // A storage that lives in JavaScript has nothing to delete by.
-        matches!(self, Self::Bucket(bucket) if bucket.retire())
+        match self {
+            Self::Bucket(bucket) => bucket.retire(),
+            #[cfg(feature = "epochs")]
+            Self::Epochs(bucket) => bucket.retire(),
+            // A storage that lives in JavaScript has nothing to delete by.
+            _ => false,
+        }
     }
 
     fn condition_covers_version(&self) -> bool {

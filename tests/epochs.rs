@@ -44,6 +44,7 @@ mod epochs {
     use edgelect::clock::Now;
     use edgelect::election::{Election, Input, Step};
     use edgelect::lease::{self, Closed, Flaw, Lease, Reading, Stamp};
+    use edgelect::protocol::Protocol;
     use edgelect::request::{Request, Response};
     use edgelect::slots::{Missed, Schedule, ScheduleSettings, SlotEnd};
     use edgelect::store::epochs::Epochs;
@@ -295,6 +296,44 @@ mod epochs {
         let epochs = self::epochs();
         let version = written(desk.write(&epochs, "s", 7, on("lock_0000000006.json")));
         written(desk.write(&epochs, "s", 7, Condition::Match(version)));
+    }
+
+    #[test]
+    fn s3_only_the_epochs_of_a_probe_are_taken_away_and_no_more_than_were_listed() {
+        let objects: Vec<String> =
+            (1..=4).map(|number| format!("lock_{number:010}.json")).collect();
+        let objects: Vec<_> = objects.iter().map(|name| (&**name, LIVE)).collect();
+        let (desk, lease) = (Desk::with(&objects), epochs());
+        assert!(!lease.retire());
+        desk.read(&lease);
+        assert_eq!((desk.count("delete"), desk.names().len()), (0, 4), "a lease's stay");
+
+        let folder = format!("leader/g.probe-{}", "07".repeat(8) + &"a1".repeat(8));
+        let probed = |refused_at: u64| {
+            let s3 = S3Config {
+                endpoint: Some("https://s3.example.com".to_owned()),
+                bucket: "jobs".to_owned(),
+                key: folder.clone(),
+                ..S3Config::default()
+            };
+            let (desk, epochs) = (Desk::with(&objects), Epochs::new(s3).expect("a plain bucket"));
+            for (name, body) in &objects {
+                desk.bucket.borrow_mut().put(0, &format!("{folder}/{name}"), body.as_bytes());
+            }
+            let mut deletes = 0;
+            desk.hook(move |request, _| {
+                deletes += u64::from(request.method == "DELETE");
+                let refuses = request.method == "DELETE" && deletes == refused_at;
+                refuses.then(|| Ok(error(403, "AccessDenied")))
+            });
+            assert!(epochs.retire());
+            desk.read(&epochs);
+            let left = desk.names().iter().filter(|name| name.contains(".probe-")).count();
+            assert_eq!(desk.names().len() - left, 4, "the lease's stay");
+            (desk.count("list"), desk.count("delete"), left)
+        };
+        assert_eq!(probed(0), (1, 4, 0));
+        assert_eq!(probed(2), (1, 1, 3), "what is forbidden is not tried again");
     }
 
     #[test]

@@ -153,6 +153,14 @@ fn a_tombstone_is_free_to_them_by_both_signs_and_keeps_who_left_it() {
 }
 
 #[test]
+fn a_field_that_neither_make_knows_is_kept() {
+    let text = THEIRS.replace("{\n", r#"{"zone":{"name":"a"},"#);
+    let written = Format::Kubernetes.write_with(&lease_of(&text), |_| {});
+    let fields = Object::read(written.as_bytes()).expect("JSON");
+    assert_eq!(fields.get("zone"), Some(r#"{"name":"a"}"#));
+}
+
+#[test]
 fn a_record_of_the_other_format_is_not_claimed_and_named() {
     let native = r#"{"leaderID":"a","lastUpdated":"2026-11-21T06:58:12Z","term":7}"#;
     assert_eq!(read(native), Reading::Unreadable(Flaw::OtherFormat, Some(7)));

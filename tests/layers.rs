@@ -142,3 +142,30 @@ fn stores_and_the_election_do_not_know_each_other_and_nobody_below_the_faces_kno
         }
     }
 }
+
+/// The files that a row of ARCHITECTURE.md names, each with its layer: one for all of them, or one for each.
+fn room(row: &str) -> Vec<(&str, &str)> {
+    let mut cells = row.trim_start_matches("| ").split(" | ");
+    let (Some(files), Some(layers)) = (cells.next(), cells.next()) else { return Vec::new() };
+    let files: Vec<&str> = files.split('`').skip(1).step_by(2).collect();
+    let layers: Vec<&str> = layers.split(", ").collect();
+    let layer = |at| if layers.len() == 1 { layers[0] } else { layers.get(at).unwrap_or(&"none") };
+    files.iter().enumerate().map(|(at, file)| (*file, layer(at))).collect()
+}
+
+#[test]
+fn the_page_names_every_module_on_its_layer() {
+    let page = fs::read_to_string("ARCHITECTURE.md").expect("the page is there");
+    let rooms: Vec<_> =
+        page.lines().filter(|line| line.starts_with("| `")).flat_map(room).collect();
+    for (module, layer) in LAYERS {
+        let file = ["src/", module, ".rs"].concat();
+        // After the first of a row a file may be named by the end of its path.
+        let named = |name: &str| file == name || file.ends_with(&["/", name].concat());
+        let layer = layer.to_string();
+        assert!(
+            rooms.iter().any(|(name, on)| named(name) && *on == layer),
+            "{file} on layer {layer}"
+        );
+    }
+}

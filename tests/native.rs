@@ -153,6 +153,30 @@ async fn c09_lead_over_a_bucket_behind_such_a_proxy_is_an_error_and_unjudged_it_
     assert!(led.expect("nobody has looked").is_some());
 }
 
+#[tokio::test]
+async fn c09_epochs_are_judged_before_lead_trusts_them() {
+    let random = native().random().expect("the system has randomness");
+    let folder = format!("native/judged-{:032x}", u128::from_le_bytes(random));
+    let config = || {
+        let lockfile_path = Some(folder.clone());
+        Config::new(&Settings { lockfile_path, ..Settings::default() }).expect("fine")
+    };
+    let host = native();
+    edgelect::init(&epochs_at(&folder), &host, &config()).await.expect("a new group");
+    let handle = || Handle::new(new_election(&host, config()).expect("randomness"));
+    let led = lead(&handle(), &epochs_at(&folder), &host, async |term| term.token).await;
+    assert!(led.expect("it keeps its conditions").is_some());
+    let vars::BucketVars { endpoint, bucket, region, path_style, format } =
+        vars::bucket(variable).expect("a bucket is named");
+    let s3 = S3Config { endpoint, bucket, region, path_style, format, key: folder.clone() };
+    let epochs = Epochs::new(s3).expect("a good folder");
+    let dropping = EpochStore::of(epochs, credentials(), Dropping(native()));
+    let handle = Handle::new(new_election(&host, config()).expect("randomness"));
+    let fault = lead(&handle, &dropping, &Dropping(native()), async |_| ()).await;
+    let message = fault.expect_err("it lies").message;
+    assert!(message.contains("probe step \"create again\": it took a write"), "{message}");
+}
+
 fn credentials() -> Credentials {
     let vars::SecretVars { access_key_id, secret_access_key, session_token } =
         vars::secrets(variable).expect("a store is named: run this by `npm test -- --only rust`");

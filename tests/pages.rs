@@ -3,7 +3,8 @@
 
 use std::fs;
 
-const PAGES: [&str; 2] = ["docs/failure-modes.md", "docs/s3lect.md"];
+const PAGES: [&str; 4] =
+    ["docs/celeriant.md", "docs/failure-modes.md", "docs/object-store-lock.md", "docs/s3lect.md"];
 
 /// The tests that a text names: file and name.
 fn named(text: &str) -> Vec<(&str, &str)> {
@@ -26,7 +27,8 @@ fn has(source: &str, file: &str, name: &str) -> bool {
     }
     let head = format!("fn {name}(");
     source.match_indices(&head).any(|(at, _)| {
-        let before = source[..at].trim_end().lines().rev();
+        let before = source[..at].trim_end();
+        let before = before.strip_suffix("async").unwrap_or(before).trim_end().lines().rev();
         before
             .take_while(|line| line.trim_start().starts_with('#'))
             .any(|line| line.contains("test]"))
@@ -69,6 +71,7 @@ fn every_test_that_a_page_names_is_there_and_every_promise_names_one() {
 fn a_name_counts_only_where_it_is_a_test_of_that_file() {
     let rust = "#[test]\n#[ignore = \"x\"]\nfn a_test() {}\n\nfn a_helper() {}\n";
     assert!(has(rust, "tests/x.rs", "a_test"));
+    assert!(has("#[tokio::test]\nasync fn another() {}\n", "tests/x.rs", "another"));
     assert!(!has(rust, "tests/x.rs", "a_helper") && !has(rust, "tests/x.rs", "a_tes"));
     let node = "test('it isn\\'t one', () => {});\n  test(\"two\", f);\nhelper('three');\n";
     assert!(has(node, "tests/x.mjs", "it isn't one") && has(node, "tests/x.mjs", "two"));

@@ -3,8 +3,9 @@
 #[allow(dead_code)] // The driver needs more of it.
 mod virtual_time;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
+use std::fs;
 use std::future::{Future, poll_fn};
 use std::rc::Rc;
 use std::task::Poll;
@@ -431,5 +432,150 @@ fn c26_the_probes_of_two_servers_do_not_meet() {
         let judged = stand.judged();
         assert_eq!((judged.len(), violation(&stand, &judged)), (2, None), "{sequence}");
         assert_eq!(stand.memory.body(), Some(theirs.into_bytes()));
+    }
+}
+
+/// A store with the lies of one case of `tests/golden/probe/lies.json`, each `[first, last, effect, answer]`; what they mean
+/// is in `tests/js/probe-lies.test.mjs`.
+struct Scripted {
+    memory: Memory,
+    lies: Vec<(u64, u64, String, String)>,
+    asked: Cell<u64>,
+    retired: Cell<bool>,
+    before: RefCell<Option<Vec<u8>>>,
+}
+
+impl Scripted {
+    fn new(host: &Virtual, case: &serde_json::Value) -> Self {
+        let clock = host.clone();
+        let lies = case["lies"].as_array().expect("a list of lies");
+        let lie = |lie: &serde_json::Value| {
+            let number = |index: usize| lie[index].as_u64().expect("a number");
+            let text = |index: usize| lie[index].as_str().expect("a text").to_owned();
+            (number(0), number(1), text(2), text(3))
+        };
+        Self {
+            memory: Memory::new(move || clock.now().wall_ms),
+            lies: lies.iter().map(lie).collect(),
+            asked: Cell::default(),
+            retired: Cell::default(),
+            before: RefCell::default(),
+        }
+    }
+
+    async fn write(&self, body: Vec<u8>, condition: Condition, effect: &str) -> Outcome {
+        self.before.replace(self.memory.body());
+        let written = || Outcome::Written { version: Some(Version("\"any\"".to_owned())) };
+        match effect {
+            "keeps" => self.memory.perform(Operation::Write { body, condition }).await.outcome,
+            "takes" => {
+                self.memory.overwrite(Some(body));
+                written()
+            }
+            "drops" => Outcome::Refused,
+            other => panic!("{other}: no such effect"),
+        }
+    }
+
+    /// A reading of the object as if it had this body.
+    async fn show(&self, body: Option<Vec<u8>>) -> Answer {
+        let now = self.memory.body();
+        self.memory.overwrite(body);
+        let answer = self.memory.perform(Operation::Read { unless: None }).await;
+        self.memory.overwrite(now);
+        answer
+    }
+}
+
+impl Store for Scripted {
+    async fn perform(&self, operation: Operation) -> Answer {
+        let number = self.asked.replace(self.asked.get() + 1);
+        let writes = matches!(operation, Operation::Write { .. });
+        let lie = self.lies.iter().find(|(first, last, effect, _)| {
+            (*first..=*last).contains(&number)
+                && writes == (effect != "read")
+                && !self.retired.get()
+        });
+        let (effect, said) = lie.map_or(("keeps", "honest"), |(_, _, effect, said)| (effect, said));
+        let honest = match operation {
+            Operation::Write { body, condition } => Answer {
+                outcome: self.write(body, condition, effect).await,
+                facts: Facts::default(),
+            },
+            read @ Operation::Read { .. } => self.memory.perform(read).await,
+        };
+        let cause = |kind| Fault::new(kind, "what happened");
+        let outcome = match said {
+            "honest" => return honest,
+            "stale" => {
+                let before = self.before.borrow().clone();
+                return self.show(before).await;
+            }
+            "foreign" => {
+                let theirs = r#"{"leaderID":"probe","session":"theirs","sequence":1}"#;
+                return self.show(Some(theirs.into())).await;
+            }
+            "garbage" => return self.show(Some(b"x".into())).await,
+            "missing" => Outcome::Missing,
+            "written" => Outcome::Written { version: Some(Version("\"any\"".to_owned())) },
+            "vague" => Outcome::Written { version: None },
+            "refused" => Outcome::Refused,
+            "unknown" => return Answer::unknown(cause(FaultKind::Network)),
+            "busy" => return Answer::unknown(cause(FaultKind::Unavailable)),
+            "rejected" => return Answer::rejected(cause(FaultKind::Denied)),
+            other => panic!("{other}: no such answer"),
+        };
+        Answer { outcome, facts: Facts::default() }
+    }
+
+    fn retire(&self) -> bool {
+        self.retired.set(true);
+        true
+    }
+
+    fn condition_covers_version(&self) -> bool {
+        true
+    }
+
+    fn describe(&self) -> String {
+        "a store with a script".to_owned()
+    }
+}
+
+#[test]
+fn c26_each_lie_is_judged_as_the_npm_package_judges_it() {
+    let text = fs::read_to_string("tests/golden/probe/lies.json").expect("the cases are there");
+    let cases: Vec<serde_json::Value> = serde_json::from_str(&text).expect("JSON");
+    assert!(cases.len() > 700, "{}", cases.len());
+    for case in &cases {
+        let (host, mut pool) = (Virtual::default(), LocalPool::new());
+        let (store, config) = (Scripted::new(&host, case), config());
+        let mut probing = Box::pin(probe(&store, &host, &config, Effort::thorough(1), |_| {}));
+        let mut report = None;
+        for _ in 0..100 {
+            let mut once = poll_fn(|context| Poll::Ready(probing.as_mut().poll(context)));
+            if let Poll::Ready(ended) = pool.run_until(&mut once) {
+                report = Some(ended.expect("this host has randomness"));
+                break;
+            }
+            host.pass(&mut pool, 100);
+        }
+        let judged = report.unwrap_or_else(|| panic!("{case}: it does not end")).judged;
+        let letter = |one: &Judged| match one.finding {
+            Finding::Holds => 'h',
+            Finding::Unclear(_) => 'u',
+            Finding::Violated(_) => 'v',
+        };
+        let why = judged.iter().find_map(|one| match &one.finding {
+            Finding::Violated(why) => Some(why.as_str()),
+            _ => None,
+        });
+        let seen = serde_json::json!({
+            "lies": case["lies"],
+            "steps": judged.iter().map(letter).collect::<String>(),
+            "why": why,
+            "asked": store.asked.get(),
+        });
+        assert_eq!(&seen, case);
     }
 }

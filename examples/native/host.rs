@@ -1,5 +1,14 @@
 //! The host that a native program is: the machine's clocks and randomness, tokio's timers, reqwest's HTTP.
-//! This file is all that a program has to bring; it is here to be copied.
+//! This file is all that a program has to bring; it is here to be copied, and stands on these:
+//!
+//! ```toml
+//! edgelect = "0.1"
+//! getrandom = "0.4"
+//! http = "1"
+//! reqwest = { version = "0.13", default-features = false, features = ["rustls-no-provider"] }
+//! rustls = { version = "0.23", default-features = false, features = ["ring", "std", "tls12"] }
+//! tokio = { version = "1", default-features = false, features = ["macros", "rt", "time"] }
+//! ```
 
 use std::error::Error;
 use std::time::{Duration, Instant, SystemTime};

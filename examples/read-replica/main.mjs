@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util';
 import { Elector, celeriant } from 'edgelect';
 import { Replica, replicateTo } from './replica.mjs';
 
-const HELP = `node examples/read-replica/main.mjs --port PORT --peer URL [options]
+const HELP = `node main.mjs --port PORT --peer URL [options]
 
 One node of a cluster of two. Both serve reads; the one that holds the lease takes writes and hands each of them to the other
 before it answers. Without the lease a write is answered 503, so writes pause while a dead leader's lease runs out.
@@ -21,8 +21,8 @@ before it answers. Without the lease a write is answered 503, so writes pause wh
   --help            this text
 
 The bucket comes from variables (docs/options.md):
-  EDGELECT_BUCKET=jobs EDGELECT_REGION=eu-central-1 EDGELECT_ACCESS_KEY_ID=… EDGELECT_SECRET_ACCESS_KEY=… \\
-  node examples/read-replica/main.mjs --port 8001 --peer http://127.0.0.1:8002`;
+  EDGELECT_BUCKET=jobs EDGELECT_REGION=eu-central-1 AWS_ACCESS_KEY_ID=… AWS_SECRET_ACCESS_KEY=… \\
+  node main.mjs --port 8001 --peer http://127.0.0.1:8002`;
 
 const MAX_BODY_BYTES = 64 * 1024;
 

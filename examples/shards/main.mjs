@@ -12,12 +12,13 @@ to the others.
 
   --shards N     how many shards there are (default 8); the same number everywhere
   --prefix NAME  what the shards' lockfilePaths begin with (default shards)
-  --table NAME   keep the leases in this DynamoDB table instead of a bucket (EDGELECT_REGION, EDGELECT_ENDPOINT)
+  --table NAME   keep the leases in this DynamoDB table instead of a bucket (EDGELECT_REGION or AWS_REGION, EDGELECT_ENDPOINT)
   --init         start the groups: once, before the first process ever runs, in no start script
   --help         this text
 
-The bucket comes from variables (docs/options.md), as do the credentials and the timing:
-  EDGELECT_BUCKET=jobs EDGELECT_REGION=eu-central-1 EDGELECT_ACCESS_KEY_ID=… EDGELECT_SECRET_ACCESS_KEY=… \\
+The bucket comes from variables (docs/options.md), as do the timing and the credentials, which are those of AWS_ACCESS_KEY_ID,
+AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, or of the same names that begin with EDGELECT_, which go first:
+  EDGELECT_BUCKET=jobs EDGELECT_REGION=eu-central-1 AWS_ACCESS_KEY_ID=… AWS_SECRET_ACCESS_KEY=… \\
     node examples/shards/main.mjs --shards 8`;
 
 const NAME = `${os.hostname()}-${process.pid}`;
@@ -43,13 +44,23 @@ const read = () => {
   return { ...values, shards: wholeNumber('shards', values.shards) };
 };
 
+/** The credentials of one family of variables: an id of the one never goes with a secret of the other. */
+const credentials = ({ env }) => {
+  const of = (prefix) => ['ACCESS_KEY_ID', 'SECRET_ACCESS_KEY', 'SESSION_TOKEN'].map((name) => env[`${prefix}_${name}`] || undefined);
+  const prefix = ['EDGELECT', 'AWS'].find((one) => of(one).slice(0, 2).some(Boolean)) ?? 'AWS';
+  const [accessKeyId, secretAccessKey, sessionToken] = of(prefix);
+  if (accessKeyId && secretAccessKey) return { accessKeyId, secretAccessKey, sessionToken };
+  throw new Error(`${prefix}_${accessKeyId ? 'SECRET_ACCESS_KEY' : 'ACCESS_KEY_ID'} is not set`);
+};
+
 /** One storage for all shards: a table, or what the variables name. */
 const storageOf = async (table) => {
   if (table === undefined) return undefined;
   // Only here, because it brings a wasm of its own.
   const { DynamoDBStorage } = await import('edgelect/aws');
-  const { EDGELECT_ENDPOINT: endpoint, EDGELECT_REGION: region, EDGELECT_ACCESS_KEY_ID: accessKeyId, EDGELECT_SECRET_ACCESS_KEY: secretAccessKey } = process.env;
-  return new DynamoDBStorage({ table, endpoint, region, credentials: { accessKeyId, secretAccessKey } });
+  const { EDGELECT_ENDPOINT: endpoint, EDGELECT_REGION, AWS_REGION, AWS_DEFAULT_REGION } = process.env;
+  const region = EDGELECT_REGION || AWS_REGION || AWS_DEFAULT_REGION || undefined;
+  return new DynamoDBStorage({ table, endpoint: endpoint || undefined, region, credentials: credentials(process) });
 };
 
 /** The work of one shard, in each of its terms. `term.signal` fires when it has to stop; `term.token` is for whatever it changes. */

@@ -1,14 +1,14 @@
 // `edgelect doctor`: whether a store keeps the conditions that leases stand on, step by step.
 import { styleText } from 'node:util';
 import { Command, InvalidArgumentError } from 'commander';
+import { STORE_HELP, electorOptions, withStore } from './store.js';
 
 const RACES = 20;
+/** An account has five requests a second of Route 53, for all its zones. */
+const ZONE_RACES = 1;
 const MOST_RACES = 1_000;
 const EXIT_CODES = { holds: 0, violated: 1, unclear: 3 };
 const WRONG_SETTINGS = 2;
-/** The flags that stand for a variable; secrets have none, because others see a command's line. */
-const VARIABLES = { endpoint: 'EDGELECT_ENDPOINT', bucket: 'EDGELECT_BUCKET', region: 'EDGELECT_REGION', lockfilePath: 'EDGELECT_LOCKFILE_PATH', pathStyle: 'EDGELECT_PATH_STYLE' };
-const DEFAULT_PATH = 'leader.json';
 const WHAT = {
   'update of an absent object': 'must be refused',
   create: 'must be taken, and seen at once',
@@ -26,26 +26,18 @@ class Examination extends Command {
   }
 }
 
-export const doctor = () => new Examination('doctor')
-  .description('judge whether a store may be trusted with leases')
-  .option('--endpoint <url>', 'the store; AWS in the region if left out')
-  .option('--bucket <name>', 'the bucket')
-  .option('--region <name>', 'the region that signatures name; auto for R2')
-  .option('--lockfile-path <key>', `the lease object, beside which the probe works (default: ${DEFAULT_PATH})`)
-  .option('--path-style', 'the bucket is the first part of the path')
-  .option('--races <n>', 'how often the race is run, six requests each', readRaces, RACES)
+export const doctor = () => withStore(new Examination('doctor').description('judge whether a store may be trusted with leases'))
+  .option('--races <n>', `how often the race is run, six requests each (default: ${RACES}; ${ZONE_RACES} for route53)`, readRaces)
   .option('--json', 'print the diagnosis as JSON, and nothing else')
   .addHelpText('after', `
 It makes an object LOCKFILE_PATH.probe-RANDOM, breaks each condition on it on
-purpose, looks at what the store keeps, and deletes it. The lease object itself
-is not touched, so it may be run beside a group that works.
+purpose, looks at what the store keeps, and deletes it where it can. The lease
+itself is not touched, so it may be run beside a group that works.
+${STORE_HELP}
 
-Each flag stands for a variable: EDGELECT_ENDPOINT, EDGELECT_BUCKET,
-EDGELECT_REGION, EDGELECT_LOCKFILE_PATH, EDGELECT_PATH_STYLE. Secrets come by
-variables only: EDGELECT_ACCESS_KEY_ID and EDGELECT_SECRET_ACCESS_KEY, or AWS_…
-
-The credentials need GetObject, PutObject and ListBucket; with DeleteObject
-nothing is left behind.
+A bucket's credentials need GetObject, PutObject and ListBucket, with
+DeleteObject nothing is left behind; a table's GetItem and PutItem; a zone's
+ListResourceRecordSets and ChangeResourceRecordSets.
 
 Exit code: 0 the store keeps its conditions; 1 it breaks one, so two could
 lead: do not use it; 3 it cannot be told, and the steps say why; 2 the settings
@@ -54,6 +46,9 @@ are wrong.
 Examples:
   npx edgelect doctor --bucket jobs --region eu-central-1
   npx edgelect doctor --endpoint https://ACCOUNT.r2.cloudflarestorage.com --bucket jobs --region auto
+  npx edgelect doctor --store epochs --endpoint https://s3.example.com --bucket jobs --lockfile-path leader/mail
+  npx edgelect doctor --store dynamodb --table coordination-table --region eu-central-1 --lockfile-path batch-processor
+  npx edgelect doctor --store route53 --zone Z1234567890ABC --domain coordination.example.com --lockfile-path batch-processor
   npx edgelect doctor --races 200 --json | jq .finding`)
   .action(async (options) => {
     // Whatever ends it early, as a reader that goes away does: nothing is known to hold.
@@ -61,11 +56,10 @@ Examples:
     process.exitCode = await examine(options);
   });
 
-async function examine({ races, json, ...flags }) {
-  for (const [flag, variable] of Object.entries(VARIABLES)) if (flags[flag] !== undefined) process.env[variable] = String(flags[flag]);
-  process.env.EDGELECT_LOCKFILE_PATH ||= DEFAULT_PATH;
+async function examine({ json, races: given, ...flags }) {
+  const races = given ?? (flags.store === 'route53' ? ZONE_RACES : RACES);
   const { Elector } = await import('edgelect');
-  const screen = json ? { step() {}, next() {}, end() {} } : new Screen(races);
+  const screen = json ? { step() {}, next() {}, end() {} } : new Screen(races, flags.store);
   let count = 0;
   const onStep = (step) => {
     screen.step(step);
@@ -74,7 +68,7 @@ async function examine({ races, json, ...flags }) {
   };
   let diagnosis;
   try {
-    const elector = new Elector();
+    const elector = new Elector(await electorOptions(flags));
     screen.next(0);
     diagnosis = await elector.doctor({ races, onStep });
   } catch (error) {
@@ -92,14 +86,17 @@ async function examine({ races, json, ...flags }) {
 /** A line for each step; on a terminal, the one that is under way is shown until it is done. */
 class Screen {
   #races;
+  #steps;
   #shown = process.stdout.isTTY === true;
 
-  constructor(races) {
+  constructor(races, store) {
     this.#races = races;
+    // A condition of epochs says only that nobody has succeeded the record, and what does not exist has no successor.
+    this.#steps = Object.keys(WHAT).slice(store === 'epochs' ? 1 : 0);
   }
 
   next(index) {
-    const step = Object.keys(WHAT)[index];
+    const step = this.#steps[index];
     if (this.#shown && step) process.stdout.write(`  …         ${this.#line(step)}`);
   }
 

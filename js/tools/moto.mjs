@@ -1,5 +1,5 @@
-// moto's emulation of Route 53 on loopback. It takes a second CREATE of a name that has a value: a store that the probe must
-// refuse. Empty at each start.
+// moto's emulation of AWS on loopback. Its Route 53 takes a second CREATE of a name that has a value: a store that the probe must
+// refuse. Its IAM carries policies out. Empty at each start.
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -14,7 +14,8 @@ const READY_MS = 90_000;
 const ATTEMPTS = 3;
 const TAIL_LINES = 30;
 
-/** Starts it and resolves to `{ endpoint, stop }` once it answers. It looks at no signature. */
+/** Starts it and resolves to `{ endpoint, stop }` once it answers. It looks at no signature and no policy until `/moto-api/reset-auth`
+ * says how many requests from now on it lets pass without. */
 export async function startMoto() {
   let lastError;
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {

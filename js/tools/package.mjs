@@ -53,6 +53,17 @@ const led = (output) => {
 };
 
 const linted = ({ tarball, users }) => [
+  ['each link of its pages leads to a file of it, and to a heading that is there', () => linksLead(path.join(users, 'node_modules/edgelect'))],
+  ['the crate has its sources, its README and its licence, and no other folder\'s', async () => {
+    const listed = await runWell('cargo', ['package', '--list', '--allow-dirty', '--offline'], { cwd: inRoot(), env: process.env });
+    const other = listed.trim().split('\n').find((name) => !/^(src\/.+|\.cargo_vcs_info\.json|Cargo\.(lock|toml|toml\.orig)|LICENSE|README\.md)$/.test(name));
+    if (other) throw new PlainError(`it has ${other}`);
+  }],
+  ['its repository is the crate\'s', () => {
+    const [, url] = /^repository = "(.*)"$/m.exec(fs.readFileSync(inRoot('Cargo.toml'), 'utf8'));
+    const { repository } = JSON.parse(fs.readFileSync(path.join(users, 'node_modules/edgelect/package.json'), 'utf8'));
+    if (repository?.url !== `git+${url}.git`) throw new PlainError(`it names ${repository?.url}`);
+  }],
   ['publint finds nothing', () => runWell(NODE_24, [inRoot('node_modules/publint/src/cli.js'), tarball, '--strict'])],
   ['attw finds nothing', () => runWell(NODE_24, [inRoot('node_modules/@arethetypeswrong/cli/dist/index.js'), tarball, '--format', 'ascii'])],
   ['the types fit import and require', async () => {
@@ -60,6 +71,19 @@ const linted = ({ tarball, users }) => [
     for (const module of ['node16', 'nodenext']) await runWell(NODE_24, [TSC, ...args, '--module', module], { cwd: users });
   }],
 ];
+
+function linksLead(folder) {
+  const pages = fs.readdirSync(folder, { recursive: true }).filter((name) => name.endsWith('.md')).map((name) => path.join(folder, name));
+  const anchors = (page) => [...fs.readFileSync(page, 'utf8').matchAll(/^#+ (.+)$/gm)].map(([, heading]) => heading.toLowerCase().replace(/[^\w\- ]/g, '').replaceAll(' ', '-'));
+  for (const page of pages) {
+    const links = [...fs.readFileSync(page, 'utf8').matchAll(/\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?\)/g)];
+    for (const [link, file, anchor] of links) {
+      const target = path.resolve(path.dirname(page), file || page);
+      const leads = target.startsWith(folder) && fs.existsSync(target) && (anchor === undefined || anchors(target).includes(anchor));
+      if (!leads) throw new PlainError(`${path.relative(folder, page)} has a link that leads nowhere in the package: ${link}`);
+    }
+  }
+}
 
 const imported = (place) => [
   ...place.runtimes.map((runtime) => [`imported by ${runtime.name}`, async () => led(await inRuntime(place, runtime, 'lead.mjs'))]),

@@ -17,12 +17,13 @@ const PORT_FLAGS = [
   's3.port', 's3.port.grpc', 'admin.port', 'admin.port.grpc',
 ];
 
-/** Starts a store and resolves once it answers to our own bucket and credentials. */
-export async function startSeaweed() {
+/** Starts a store and resolves once it answers to our own bucket and credentials. `actionsOf` gives, for the bucket, what
+ * further identities may do; each has the secret that `secretOf` gives for its name. */
+export async function startSeaweed(actionsOf) {
   let lastError;
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     try {
-      return await startOnce();
+      return await startOnce(actionsOf);
     } catch (error) {
       // Most often another process took one of the ports between our look and its start.
       lastError = error;
@@ -58,7 +59,7 @@ export async function freePorts(count) {
   return ports;
 }
 
-async function startOnce() {
+async function startOnce(actionsOf) {
   const ports = await freePorts(PORT_FLAGS.length);
   const portOf = (flag) => ports[PORT_FLAGS.indexOf(flag)];
   const store = {
@@ -70,7 +71,8 @@ async function startOnce() {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-seaweed-'));
   keepPath(folder);
   for (const socket of socketsOf(ports)) keepPath(socket);
-  const { child, tail } = launch(folder, store, ports);
+  const config = actionsOf && writeIdentities(folder, store, actionsOf(store.bucket));
+  const { child, tail } = launch(folder, store, ports, config);
   const stop = async () => {
     // The data is thrown away, so there is nothing that a polite end would save.
     await endProcess(child);
@@ -82,14 +84,25 @@ async function startOnce() {
     await stop();
     throw error;
   }
-  return { ...store, stop };
+  return { ...store, secretOf: (name) => secretOf(store, name), stop };
 }
 
-function launch(folder, store, ports) {
+const secretOf = (store, name) => createHash('sha256').update(`${store.secretAccessKey}${name}`).digest('hex');
+
+function writeIdentities(folder, store, actions) {
+  const identity = (name, accessKey, secretKey, may) => ({ name, credentials: [{ accessKey, secretKey }], actions: may });
+  const identities = Object.entries(actions).map(([name, may]) => identity(name, name, secretOf(store, name), may));
+  const file = path.join(folder, 's3.json');
+  fs.writeFileSync(file, JSON.stringify({ identities: [identity('admin', store.accessKeyId, store.secretAccessKey, ['Admin']), ...identities] }));
+  return file;
+}
+
+function launch(folder, store, ports, config) {
   const args = [
     'mini', `-dir=${folder}`, `-ip=${HOST}`, `-ip.bind=${HOST}`, `-bucket=${store.bucket}`,
     ...PORT_FLAGS.map((flag, index) => `-${flag}=${ports[index]}`),
     '-s3.port.iceberg=0', '-s3.port.lance=0', '-webdav=false', '-admin.ui=false', '-master.telemetry=false',
+    ...(config ? [`-s3.config=${config}`] : []),
   ];
   // A bare environment: settings of somebody else's store must not reach this one.
   const env = {

@@ -54,7 +54,7 @@ use crate::request::{Request, Response};
 use crate::sigv4::{Credentials, RESERVED};
 use crate::store::s3::{self, S3, S3Config, Target};
 use crate::store::{
-    Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Version, heard,
+    Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Version, heard, is_probe,
 };
 
 /// How many pages of a listing are read before it is given up.
@@ -83,6 +83,8 @@ pub struct Epochs {
     made: RefCell<Vec<Made>>,
     /// Until how many more writes have passed nothing is cleaned.
     cleaning_pause: Cell<u32>,
+    /// Whether a read takes the epochs away: those of a probe that is done with.
+    retired: Cell<bool>,
 }
 
 /// A creation that was sent: of this number, for this session's term.
@@ -136,6 +138,8 @@ enum Stage {
     Confirm,
     /// Deletes an old epoch; what the operation has come to is known.
     Clean(Answer),
+    /// Deletes an epoch of a probe, and then the next.
+    Retire(Epoch),
 }
 
 impl Epochs {
@@ -156,6 +160,7 @@ impl Epochs {
             keys_per_page: 1_000,
             made: RefCell::default(),
             cleaning_pause: Cell::new(0),
+            retired: Cell::default(),
         })
     }
 
@@ -445,6 +450,10 @@ impl Protocol for Epochs {
                 self.cleaning_pause.set(0);
                 Next::Done(answer)
             }
+            Stage::Retire(epoch) => {
+                let gone = matches!(response.status, 200..=299 | 404);
+                exchange.retire(self, epoch.next().filter(|_| gone))
+            }
         }
     }
 
@@ -462,6 +471,19 @@ impl Protocol for Epochs {
             Stage::Confirm => Answer::unknown(fault),
             _ => Answer::rejected(fault),
         }
+    }
+
+    fn beside(&self, key: &str) -> Option<Self> {
+        let folder = [key, "/"].concat();
+        let s3 = self.s3.at(&[&folder, &*Epoch::FIRST.name()].concat()).ok()?;
+        let (made, cleaning_pause, retired) = Default::default();
+        let (format, keys_per_page) = (Format::Native, self.keys_per_page);
+        Some(Self { s3, folder, format, keys_per_page, made, cleaning_pause, retired })
+    }
+
+    fn retire(&self) -> bool {
+        self.retired.set(is_probe(self.folder.trim_end_matches('/')));
+        self.retired.get()
     }
 
     fn condition_covers_version(&self) -> bool {
@@ -543,11 +565,29 @@ impl Exchange {
         }
         match self.listing.newest {
             None => Next::Done(Answer { outcome: Outcome::Missing, facts: self.listed }),
+            Some(_) if epochs.retired.get() => {
+                let oldest = self.listing.oldest;
+                self.retire(epochs, oldest)
+            }
             Some((newest, _)) => {
                 self.stage = Stage::Get(newest);
                 self.inner = epochs.get(newest);
                 Next::Again
             }
+        }
+    }
+
+    /// Deletes this epoch of a probe, no more of them than were listed.
+    fn retire(&mut self, epochs: &Epochs, epoch: Option<Epoch>) -> Next {
+        let due = self.looks < self.listing.count;
+        self.looks += 1;
+        match epoch.filter(|_| due) {
+            Some(epoch) => {
+                self.inner = epochs.delete(epoch);
+                self.stage = Stage::Retire(epoch);
+                Next::Again
+            }
+            None => Next::Done(Answer { outcome: Outcome::Missing, facts: self.listed }),
         }
     }
 

@@ -1,4 +1,5 @@
-// What a document shows of an example is in the example, line for line.
+// What a document shows of an example is in the example, line for line, and what it leaves out it marks; and an example is
+// started as its help says.
 import fs from 'node:fs';
 import path from 'node:path';
 import { inRoot } from '../../js/tools/paths.mjs';
@@ -7,8 +8,8 @@ import { PlainError } from '../../js/tools/run.mjs';
 const EXAMPLES = ['js-worker', 'deno-cron', 'bun-cron', 'node-timer'];
 const DOCUMENTS = ['docs/crons.md', ...EXAMPLES.map((name) => `examples/${name}/README.md`)];
 
-/** Fails for a block of JavaScript that begins with an import and whose lines are not, in this order, in one file of the
- * examples; and for a document that has no such block. */
+/** Fails for a block of JavaScript that begins with an import and is not one file of the examples from its first line of code
+ * to its last, but for comments, and for cuts that a line `// …` marks; and for a document that has no such block. */
 export function heldSnippets() {
   const files = EXAMPLES.flatMap((name) => filesIn(inRoot('examples', name)));
   const sources = files.map((file) => linesOf(fs.readFileSync(file, 'utf8')));
@@ -17,9 +18,21 @@ export function heldSnippets() {
     const whole = [...text.matchAll(/^```js\n(import .*?)^```$/gms)].map(([, block]) => block);
     if (whole.length === 0) throw new PlainError(`${document} shows nothing of its example`);
     for (const block of whole) {
-      if (sources.some((source) => isWithin(linesOf(block), source))) continue;
-      throw new PlainError(`${document} shows what no example has:\n${block}`);
+      if (sources.some((source) => isShown(source, linesOf(block)))) continue;
+      throw new PlainError(`${document} shows what no example has, or does not mark a cut:\n${block}`);
     }
+  }
+}
+
+/** Fails where an example's README starts it otherwise than its own help says. */
+export function heldCommands() {
+  for (const name of fs.readdirSync(inRoot('examples')).filter((one) => fs.existsSync(inRoot('examples', one, 'README.md')))) {
+    const main = ['main.mjs', 'main.js'].map((file) => inRoot('examples', name, file)).find((file) => fs.existsSync(file));
+    const help = main && /HELP = `(.*?main\.m?js)/.exec(fs.readFileSync(main, 'utf8'))?.[1];
+    if (!help) continue;
+    const named = [...fs.readFileSync(inRoot('examples', name, 'README.md'), 'utf8').matchAll(/\b(?:node|deno|bun) [^\n`]*?main\.m?js/g)];
+    const other = named.find(([command]) => command !== help);
+    if (other || named.length === 0) throw new PlainError(`examples/${name}/README.md says \`${other ?? 'nothing'}\`, and its help \`${help}\``);
   }
 }
 
@@ -28,9 +41,19 @@ const filesIn = (folder) => {
   return names.map((name) => path.join(folder, name));
 };
 
-const linesOf = (text) => text.split('\n').map((line) => line.trim()).filter((line) => line !== '');
+/** The lines of code, which a comment within them does not part, and the marks. */
+const linesOf = (text) => text.split('\n').map((line) => line.trim()).filter((line) => !/^(\/\/(?! …)|\/\*\*|\*|$)/.test(line));
 
-function isWithin(lines, source) {
-  let at = -1;
-  return lines.every((line) => (at = source.indexOf(line, at + 1)) >= 0);
+function isShown(code, block) {
+  let [at, cut] = [0, false];
+  for (const line of block) {
+    if (line.startsWith('// …')) {
+      cut = true;
+      continue;
+    }
+    const found = code.indexOf(line, at);
+    if (found < 0 || (found > at && !cut)) return false;
+    [at, cut] = [found + 1, false];
+  }
+  return at === code.length || cut;
 }

@@ -38,8 +38,8 @@ const environment = (more = {}) => ({
   ...more,
 });
 
-const run = (main, args) => {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...args], { env: environment(), encoding: 'utf8', timeout: LONG_MS });
+const run = (main, args, variables) => {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...args], { env: environment(variables), encoding: 'utf8', timeout: LONG_MS });
   return { status, stdout, stderr };
 };
 
@@ -106,6 +106,16 @@ test('Route 53: one of two leads, the record names it, and after Ctrl-C the othe
   assert.ok(after.token > token);
   second.child.kill('SIGTERM');
   assert.equal(await second.ended, 0);
+});
+
+test('shards: the credentials of a table are those of one family of variables, EDGELECT_ before AWS_', () => {
+  const init = (name, variables) => run(SHARDS, ['--table', TABLE, '--shards', '1', '--prefix', name, '--init'], variables);
+  const [none, wrong] = [{ EDGELECT_ACCESS_KEY_ID: '', EDGELECT_SECRET_ACCESS_KEY: '' }, { AWS_ACCESS_KEY_ID: 'a\nb' }];
+  assert.equal(init('aws', none).status, 0, 'those of AWS do');
+  assert.equal(init('edgelect', wrong).status, 0, 'AWS_ is not looked at');
+  assert.match(init('mixed', { EDGELECT_ACCESS_KEY_ID: '' }).stderr, /^EDGELECT_ACCESS_KEY_ID is not set/);
+  assert.match(init('absent', { ...none, AWS_SECRET_ACCESS_KEY: '' }).stderr, /^AWS_SECRET_ACCESS_KEY is not set/);
+  assert.match(run(SHARDS, ['--help']).stdout, /AWS_ACCESS_KEY_ID/);
 });
 
 test('shards: every shard is led by one process, and what the first one led goes to the second', async () => {

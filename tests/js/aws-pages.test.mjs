@@ -8,7 +8,7 @@ import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { Elector } from 'edgelect';
-import { DynamoDBStorage, Route53Storage, S3Storage } from 'edgelect/aws';
+import { DynamoDBStorage, EpochStorage, Route53Storage, S3Storage } from 'edgelect/aws';
 import { AWSCLI, inRoot } from '../../js/tools/paths.mjs';
 import { startAws } from './ministack.mjs';
 import { startProxy } from './proxy.mjs';
@@ -79,11 +79,10 @@ const sent = async (life, name) => {
   return [...new Set(proxy.seen.slice(from).map(name))].sort();
 };
 
-/** The actions of a page's policy, which is its only block with a `Statement`. */
-const policy = (name) => {
-  const [one, ...others] = blocks(page(name)).filter((block) => block.includes('"Statement"'));
-  assert.deepEqual(others, []);
-  return JSON.parse(one).Statement.flatMap(({ Action }) => Action).sort();
+/** The actions of each policy of a page. */
+const policies = (name) => {
+  const found = blocks(page(name)).filter((block) => block.includes('"Statement"'));
+  return found.map((block) => [...new Set(JSON.parse(block).Statement.flatMap(({ Action }) => Action))].sort());
 };
 
 test('docs/dynamodb.md: its commands make a table with TTL that members lead by, with no more rights than its policy gives', async () => {
@@ -97,7 +96,7 @@ test('docs/dynamodb.md: its commands make a table with TTL that members lead by,
   const storage = new DynamoDBStorage({ ...place(), region: aws.region, table: 'coordination-table' });
   const actions = await sent(() => wholeLife(storage, 'batch-processor'), ({ headers }) =>
     headers['x-amz-target'].replace('DynamoDB_20120810.', 'dynamodb:'));
-  assert.deepEqual(policy('dynamodb.md'), actions);
+  assert.deepEqual(policies('dynamodb.md'), [actions]);
 });
 
 test('docs/route53.md: its command makes a zone that members lead by, with no more rights than its policy gives', async () => {
@@ -113,7 +112,7 @@ test('docs/route53.md: its command makes a zone that members lead by, with no mo
     const [, rest] = /^\/2013-04-01\/hostedzone\/\w+\/(\w+)\/?(?:\?.*)?$/.exec(url) ?? [];
     return { 'POST rrset': 'route53:ChangeResourceRecordSets', 'GET rrset': 'route53:ListResourceRecordSets' }[`${method} ${rest}`] ?? `${method} ${url}`;
   });
-  assert.deepEqual(policy('route53.md'), actions);
+  assert.deepEqual(policies('route53.md'), [actions]);
 });
 
 test('docs/route53.md: the command that asks Route 53 for the answer has no option that there is not', async () => {
@@ -124,11 +123,16 @@ test('docs/route53.md: the command that asks Route 53 for the answer has no opti
   assert.match(message ?? '', /An error occurred \(\w+\) when calling the TestDNSAnswer operation/);
 });
 
-test('docs/celeriant.md: its policy has what members and their probes send, and the right by which a missing key is told', async () => {
+test('docs/stores.md: its policies have what members over S3 and over epochs send, and the right by which a missing key is told', async () => {
   await aws.createBucket('coordination');
-  const storage = new S3Storage({ ...place(), region: aws.region, bucket: 'coordination' });
-  const actions = await sent(() => wholeLife(storage, 'eu/prod/lease.json'), ({ method }) =>
-    ({ GET: 's3:GetObject', PUT: 's3:PutObject', DELETE: 's3:DeleteObject' })[method] ?? method);
-  // Nobody lists: without this right S3 answers a missing key with 403.
-  assert.deepEqual(policy('celeriant.md'), [...actions, 's3:ListBucket'].sort());
+  const named = ({ method, url }) =>
+    url.includes('list-type=2') ? 's3:ListBucket' : ({ GET: 's3:GetObject', PUT: 's3:PutObject', DELETE: 's3:DeleteObject' })[method] ?? method;
+  const of = (Storage) => new Storage({ ...place(), region: aws.region, bucket: 'coordination' });
+  const lease = await sent(() => wholeLife(of(S3Storage), 'leader/report.json'), named);
+  const epochs = await sent(() => wholeLife(of(EpochStorage), 'leader/my-group'), named);
+  const [own, probe, those, ...others] = policies('stores.md');
+  assert.deepEqual(others, []);
+  // Nobody lists over S3: without this right it answers a missing key with 403.
+  assert.deepEqual([...new Set([...own, ...probe])].sort(), [...lease, 's3:ListBucket'].sort());
+  assert.deepEqual(those, epochs);
 });

@@ -91,6 +91,19 @@ for (const [name, args] of [['deno', ['run', '-A', '--no-lock']], ['bun', ['run'
   });
 }
 
+// Its settings are read by modules of the package beside it.
+for (const [name, program, args] of [
+  ['Node', 'node', []], ...[['deno', ['run', '-A', '--no-lock']], ['bun', ['run', '--no-install']]].map(([name, args]) => [name, path.join(ROOT, 'node_modules/.bin', name), args]),
+]) {
+  test(`edgelect doctor finds both wasms of the installed package on ${name}`, async () => {
+    for (const more of [[], ['--store', 'epochs'], ['--format', 'kubernetes']]) {
+      const { code, stderr } = await end(program, [...args, path.join(installed, 'js/dist/cli.js'), 'doctor', ...more]);
+      assert.equal(code, 2, stderr);
+      assert.match(stderr, /^edgelect: EDGELECT_BUCKET = \(not set\)/m);
+    }
+  });
+}
+
 test('--help says what it is, the commands, an example and where to read on', async () => {
   const { code, stdout } = await edgelect('--help');
   assert.equal(code, 0);

@@ -6,10 +6,12 @@ import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { AwsClient } from 'aws4fetch';
 import { Elector, MemoryStorage, S3Storage } from 'edgelect';
+import { EpochStorage } from 'edgelect/aws';
 import { ownWasm } from '../../js/engine.js';
 import { startMinistack } from '../../js/tools/ministack.mjs';
 import { MINISTACK, NODE_24, inRoot } from '../../js/tools/paths.mjs';
-import { bucketOptions, credentials, freshKey, getObject } from './bucket.mjs';
+import { bucketOptions, credentials, freshKey, getObject, putObject } from './bucket.mjs';
+import { doctor as command } from './command.mjs';
 import { startDropping } from './dropping.mjs';
 import { startFolder } from './folder.mjs';
 import { startLiar } from './liar.mjs';
@@ -37,16 +39,6 @@ const over = (options, more = {}) =>
 const findings = ({ steps }) => steps.map(({ step, finding }) => `${step}: ${finding}`);
 const ALL_HOLD = STEPS.map((step) => `${step}: holds`);
 const CLOCKS_UNCLEAR = [...ALL_HOLD.slice(0, -1), 'clocks: unclear'];
-
-/** Runs the command with these variables and no others of its kind. */
-const command = (args, variables) =>
-  new Promise((resolve) => {
-    const clean = Object.entries(process.env).filter(([name]) => !/^(EDGELECT|AWS)_/.test(name));
-    const options = { env: { ...Object.fromEntries(clean), ...variables }, timeout: 60_000 };
-    execFile(process.execPath, [inRoot('js/dist/cli.js'), 'doctor', ...args], options, (error, stdout, stderr) => {
-      resolve({ code: error ? error.code : 0, stdout, stderr });
-    });
-  });
 
 const secrets = ({ accessKeyId, secretAccessKey }) => ({ EDGELECT_ACCESS_KEY_ID: accessKeyId, EDGELECT_SECRET_ACCESS_KEY: secretAccessKey });
 
@@ -91,6 +83,14 @@ test('c09 c26 a proxy that drops the conditions is refused, and an elector over 
   assert.equal(elector.status().error, message);
   assert.equal(elector.status().role, 'stopped');
   await elector.stop();
+});
+
+test('c09 c26 an elector of epochs does not lead where the conditions are dropped', async () => {
+  const proxy = await kept(startDropping(bucketOptions.endpoint, credentials));
+  const storage = new EpochStorage({ ...bucketOptions, endpoint: proxy.endpoint });
+  const elector = new Elector({ storage, lockfilePath: freshKey('doctor'), leaderTimeout: 3_000 });
+  const message = /^S3 bucket ".*: probe step "create again": it took a write whose condition did not hold, so two could lead/;
+  await assert.rejects(elector.lead(() => assert.fail('it leads')), { code: 'EDGELECT_STORE', message });
 });
 
 test('c26 with `probe: false` nobody asks, whatever the store does', async () => {
@@ -227,6 +227,15 @@ test('a bucket that does not exist is not made by the probe', async () => {
   assert.equal(proxy.seen.length, 4);
 });
 
+test('a key that is a folder of others cannot be created on SeaweedFS, and init says so where the doctor can\'t', async () => {
+  const lockfilePath = freshKey('doctor').replace('.json', '');
+  await putObject(`${lockfilePath}/cursor.json`, '{}');
+  assert.equal(await getObject(lockfilePath), null);
+  const elector = over(bucketOptions, { lockfilePath });
+  assert.equal((await elector.doctor({ races: 1 })).finding, 'holds');
+  await assert.rejects(elector.init(), { code: 'EDGELECT_STORE', message: /refused to create an absent object$/ });
+});
+
 test('bad options of `doctor` are named, and a signal ends it', async () => {
   const store = await kept(startLiar('silent'));
   const elector = over({ endpoint: store.endpoint });
@@ -235,6 +244,21 @@ test('bad options of `doctor` are named, and a signal ends it', async () => {
   }
   await assert.rejects(elector.doctor({ signal: AbortSignal.timeout(100) }), { name: 'TimeoutError' });
 });
+
+for (const at of STEPS) {
+  test(`what onStep throws at "${at}" ends the probe and leaves nothing behind`, async () => {
+    const store = await kept(startLiar('honest'));
+    const thrown = new Error('no more of it');
+    const onStep = ({ step }) => {
+      if (step === at) throw thrown;
+    };
+    await assert.rejects(over({ endpoint: store.endpoint }).doctor({ races: 1, onStep }), thrown);
+    assert.equal(store.objects.size, 0);
+    const asked = store.seen.length;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    assert.equal(store.seen.length, asked, 'nothing goes on');
+  });
+}
 
 test('edgelect doctor tells each step and the clock, and its exit code is the finding', async () => {
   const flags = ['--endpoint', bucketOptions.endpoint, '--bucket', bucketOptions.bucket, '--region', 'us-east-1', '--path-style'];
@@ -277,6 +301,39 @@ test('edgelect doctor says what to do about a wrong bucket, a wrong secret and m
   assert.deepEqual([unfit.code, /^edgelect: lockfilePath/.test(unfit.stderr)], [2, true], unfit.stderr);
   const help = await command(['--help'], {});
   for (const part of [/Exit code: 0/, /Secrets come by\nvariables only/, /--races <n>/, /npx edgelect doctor --bucket/]) assert.match(help.stdout, part);
+  for (const store of ['epochs', 'dynamodb', 'route53']) assert.match(help.stdout, new RegExp(`^  npx edgelect doctor --store ${store} `, 'm'));
+});
+
+test('EDGELECT_FORMAT and --format are known to the command line, whatever the package itself knows', async () => {
+  const place = ['--endpoint', bucketOptions.endpoint, '--bucket', bucketOptions.bucket, '--races', '1', '--json'];
+  const flag = [...place, '--format', 'kubernetes', '--lockfile-path', freshKey('doctor')];
+  const variable = [...place, '--lockfile-path', freshKey('doctor')];
+  for (const [args, more] of [[flag, {}], [variable, { EDGELECT_FORMAT: 'kubernetes' }], [variable, { EDGELECT_FORMAT: '' }]]) {
+    const { code, stdout, stderr } = await command(args, { ...secrets(credentials), ...more });
+    assert.equal(code, 0, stdout + stderr);
+    assert.deepEqual(findings(JSON.parse(stdout)), ALL_HOLD);
+  }
+  const unknown = await command(place, { ...secrets(credentials), EDGELECT_FORMAT: 'yaml' });
+  assert.deepEqual([unknown.code, /^edgelect: EDGELECT_FORMAT = "yaml": must be native or kubernetes/.test(unknown.stderr)], [2, true], unknown.stderr);
+});
+
+test('a flag of another store, and a store without what it needs, are refused by name', async () => {
+  const aws = { AWS_ACCESS_KEY_ID: 'the-id', AWS_SECRET_ACCESS_KEY: 'the-secret' };
+  for (const [args, variables, sentence] of [
+    [['--store', 'dynamo'], aws, /'--store <kind>' argument 'dynamo' is invalid.*dynamodb/],
+    [['--bucket', 'jobs', '--table', 'locks'], aws, /^edgelect: --table: means nothing with --store s3/],
+    [['--store', 'dynamodb', '--table', 'locks', '--bucket', 'jobs'], aws, /^edgelect: --bucket: means nothing with --store dynamodb/],
+    [['--store', 'dynamodb'], aws, /^edgelect: --table = \(not set\): --store dynamodb needs --table/],
+    [['--store', 'route53', '--zone', 'Z1'], aws, /^edgelect: --domain = \(not set\): --store route53 needs --zone and --domain/],
+    [['--store', 'epochs'], aws, /^edgelect: EDGELECT_BUCKET = \(not set\)/],
+    [['--store', 'dynamodb', '--table', 'locks'], secrets(LOCAL.credentials), /^edgelect: AWS_ACCESS_KEY_ID = \(not set\)/],
+    [['--store', 'route53', '--zone', 'Z1', '--domain', 'example.com', '--lockfile-path', 'Jobs'], aws, /^edgelect: \w+ = "Jobs"/],
+  ]) {
+    const { code, stdout, stderr } = await command(args, variables);
+    assert.deepEqual([code, stdout], [2, ''], `${args.join(' ')}: ${stderr}`);
+    assert.match(stderr, sentence);
+    assert.doesNotMatch(stderr, /^ +at |the-secret/m);
+  }
 });
 
 test('edgelect doctor whose reader goes away never says that a store holds', { skip: !fs.existsSync('/bin/sh') && 'no shell' }, async () => {

@@ -1,5 +1,6 @@
 // Compiled by `tsc`, never run: the object-store lock, the formats and the preset.
 import { Elector, MemoryStorage, S3Storage, celeriant } from 'edgelect';
+import { DynamoDBStorage, S3Storage as AwsS3Storage } from 'edgelect/aws';
 import { leaderElectionOptions, objectStoreLock } from 'edgelect/object-store-lock';
 
 const storage = new MemoryStorage();
@@ -14,8 +15,13 @@ new S3Storage({ bucket: 'jobs', credentials, format: 'kubernetes' });
 
 // @ts-expect-error: no such format
 new S3Storage({ bucket: 'jobs', credentials, format: 'yaml' });
-// @ts-expect-error: an S3Storage shows no objects
-objectStoreLock({ storage: new S3Storage({ bucket: 'jobs', credentials }), key: 'k', identity: 'a' });
+for (const bucket of [new S3Storage({ bucket: 'jobs', credentials }), new AwsS3Storage({ bucket: 'jobs', credentials, format: 'kubernetes' })]) {
+  objectStoreLock({ storage: bucket, key: 'k', identity: 'a' });
+}
+// @ts-expect-error: a class of its own
+export const own: S3Storage = new AwsS3Storage({ bucket: 'jobs', credentials });
+// @ts-expect-error: a record there is no object at the key
+objectStoreLock({ storage: new DynamoDBStorage({ table: 'jobs', credentials }), key: 'k', identity: 'a' });
 // @ts-expect-error: a cluster is needed
 celeriant({});
 // @ts-expect-error: no such option

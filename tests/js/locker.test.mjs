@@ -392,6 +392,7 @@ test('what needs versions is refused with the reason', async () => {
   assert.throws(() => elector.enablePeerMode(), refused('peerMode'));
   await stopped({ elector });
   await assert.rejects(elector.init(), refused('init'));
+  await assert.rejects(elector.doctor(), refused('doctor'));
   await assert.rejects(elector.runScheduled(Date.now(), () => {}), refused('runScheduled'));
   assert.throws(() => member(own, { peerMode: true }), refused('peerMode'));
   assert.throws(() => member(own, { probe: true }), refused('probe'));

@@ -259,6 +259,20 @@ test('a fetch that quotes the signed request in its error shows no signature', a
   }
 });
 
+test('a certificate that nobody vouches for is told by the code that Node has for it', async () => {
+  const real = globalThis.fetch;
+  const code = 'UNABLE_TO_VERIFY_LEAF_SIGNATURE';
+  globalThis.fetch = () => Promise.reject(Object.assign(new TypeError('fetch failed'), { cause: { code } }));
+  try {
+    const elector = new Elector({ storage: new S3Storage(bucketOptions), ...FAST });
+    await elector.start();
+    assert.match(await until(() => elector.status().error), new RegExp(code));
+    await elector.stop();
+  } finally {
+    globalThis.fetch = real;
+  }
+});
+
 test('c64 a long outage keeps neither requests nor memory', async () => {
   const lockfilePath = freshKey('outage');
   const proxy = await startProxy(bucketOptions.endpoint);

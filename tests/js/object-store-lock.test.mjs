@@ -1,7 +1,7 @@
 // What users of the object-store lock know: its five calls over a storage, its options and callbacks, and a stop without a tombstone.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { Elector, MemoryStorage, S3Storage } from 'edgelect';
+import { Elector, MemoryStorage, S3Storage, celeriant } from 'edgelect';
 import { leaderElectionOptions, objectStoreLock } from 'edgelect/object-store-lock';
 import { KEY, fired, isReleased, leading, leads, member, stopAll, within } from './group.mjs';
 
@@ -38,6 +38,20 @@ test('an object that is no record is named, and what is no storage, key or recor
   }
   await assert.rejects(lock.create('text'), { code: 'EDGELECT_CONFIG', field: 'record' });
   await assert.rejects(lock.update('', record('a')), { code: 'EDGELECT_CONFIG', field: 'oldEtag' });
+});
+
+test('what is no object of options is refused by name', () => {
+  for (const [make, field] of [[objectStoreLock, 'options'], [leaderElectionOptions, 'options'], [celeriant, 'options']]) {
+    for (const given of [null, 'text', 1, []]) {
+      assert.throws(() => make(given), { name: 'EdgelectError', code: 'EDGELECT_CONFIG', field, message: /takes an object with/ }, String(given));
+    }
+  }
+  for (const [config, field] of [[{ leaderCallbacks: null }, 'leaderCallbacks'], [{ onWarning: null }, 'onWarning']]) {
+    assert.throws(() => leaderElectionOptions({ leaderKey: 'k', ...config }), { code: 'EDGELECT_CONFIG', field });
+  }
+  assert.throws(() => objectStoreLock(), { code: 'EDGELECT_CONFIG', field: 'storage' });
+  assert.throws(() => celeriant(), { code: 'EDGELECT_CONFIG', field: 'cluster' });
+  assert.deepEqual(leaderElectionOptions().leaderTimeout, 15_000);
 });
 
 test("the document's own configuration starts, capped at the fence, and says so", () => {

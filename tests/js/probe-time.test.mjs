@@ -5,7 +5,7 @@ import { virtualRuntime } from './virtual.mjs';
 
 // Before the package, which must find the virtual clocks wherever it looks.
 const runtime = virtualRuntime();
-const { Elector, MemoryStorage } = await import('edgelect');
+const { Elector, MemoryStorage, S3Storage } = await import('edgelect');
 
 const KEY = 'a';
 
@@ -30,3 +30,26 @@ for (const part of [0.3, 0.6, 0.9, 0.99, 2]) {
     await stop;
   });
 }
+
+test('the pause of a probe lets the process end where unref is set, and only there', async () => {
+  const { setTimeout: virtual } = globalThis;
+  const pauses = [];
+  globalThis.setTimeout = (callback, ms, ...rest) => {
+    const timer = virtual(callback, ms, ...rest);
+    const one = { ms, unreffed: false };
+    pauses.push(one);
+    return Object.assign(timer, { unref: () => { one.unreffed = true; } });
+  };
+  const bucket = runtime.bucket();
+  bucket.answerWith(() => new Response('<Error><Code>SlowDown</Code></Error>', { status: 503 }));
+  const credentials = { accessKeyId: 'the-id', secretAccessKey: 'the-secret' };
+  for (const unref of [true, false]) {
+    pauses.length = 0;
+    const storage = new S3Storage({ endpoint: bucket.endpoint, bucket: 'jobs', credentials });
+    const judged = new Elector({ storage, lockfilePath: KEY, unref }).doctor();
+    await runtime.pass(10_000);
+    assert.equal((await judged).finding, 'unclear');
+    assert.deepEqual(pauses.filter(({ ms }) => ms === 1_100).map(({ unreffed }) => unreffed), [unref]);
+  }
+  globalThis.setTimeout = virtual;
+});

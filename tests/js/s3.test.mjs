@@ -250,3 +250,14 @@ test('storage left out: S3 from the variables, and a wrong one is named', async 
     for (const name of Object.keys(variables)) delete process.env[name];
   }
 });
+
+test('on SeaweedFS a lockfilePath that is a folder of other keys is absent and yet refused: nobody leads there', async () => {
+  const key = freshKey('folder');
+  const [folder] = key.split('/').slice(0, -1);
+  await putObject(key, '{}');
+  const elector = member(folder);
+  await assert.rejects(elector.init(), { message: /: refused to create an absent object$/ });
+  await elector.start();
+  await until(() => elector.status().requests.write >= 2);
+  assert.equal(elector.isLeader(), false);
+});

@@ -1,5 +1,6 @@
 // examples/sqlite-storage: processes on one file, as its README says. They run on Node 24, whichever runs this.
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -54,6 +55,22 @@ test('two processes elect over one SQLite file: one leads, and after its end and
   await until(() => leads(third), 60_000);
   const tokens = [first, second, third].flatMap((one) => one.tokens());
   assert.deepEqual(tokens, [...new Set(tokens)].sort((one, other) => one - other), 'they grow');
+});
+
+test('--help says what it needs; a wrong option, and a Node without SQLite, is named', () => {
+  const run = (...args) => {
+    const { status, stdout, stderr } = spawnSync(NODE_24, args, { encoding: 'utf8', env: { PATH: process.env.PATH } });
+    return { status, stdout, stderr };
+  };
+  const main = inRoot('examples/sqlite-storage/main.mjs');
+  // As every older Node has it.
+  const old = '--no-experimental-sqlite';
+  assert.match(run(old, main, '--help').stdout, /^node main\.mjs .*Node 22\.13/s);
+  for (const [args, what] of [[[main, '--halp'], /^Unknown option '--halp'.*\nSee --help\.\n$/s], [[old, main, '--file', newFile()], /^No such built-in module: node:sqlite\nSee --help\.\n$/]]) {
+    const { status, stderr } = run(...args);
+    assert.equal(status, 1);
+    assert.match(stderr, what);
+  }
 });
 
 test('four processes that count in one SQLite file by compare-and-swap lose no count', async () => {

@@ -126,13 +126,28 @@ async function onWorkers(place, snippet) {
   return logged;
 }
 
+/** The snippet as somebody pastes it: `main.rs` of an empty package, beside a copy of the host and on the crates that it names. */
 async function inRust({ env }, [snippet, ...others]) {
   if (others.length > 0) throw new PlainError('README.md has a Rust snippet that nothing runs');
-  const example = fs.readFileSync(inRoot('examples/ten_lines.rs'), 'utf8');
-  if (!example.includes(snippet)) throw new PlainError('the Rust snippet of README.md is not in examples/ten_lines.rs');
-  const built = { ...process.env, CARGO_TARGET_DIR: inRoot('target') };
-  await runWell('cargo', ['build', '--locked', '--quiet', '--example', 'ten_lines'], { cwd: inRoot(), env: built, limitMs: 600_000 });
-  return runWell(inRoot('target/debug/examples/ten_lines'), [], { env });
+  const [example, host, manifest] = ['examples/native/ten_lines.rs', 'examples/native/host.rs', 'Cargo.toml'].map((file) => fs.readFileSync(inRoot(file), 'utf8'));
+  if (example.replace(/^(\/\/!.*\n)+\n/, '') !== snippet) throw new PlainError('the Rust snippet of README.md is not what examples/native/ten_lines.rs says');
+  const crates = /^\/\/! ```toml\n(.*?)^\/\/! ```$/ms.exec(host)[1].replaceAll(/^\/\/! /gm, '');
+  const here = crates.replace(/^edgelect = .*$/m, (line) => {
+    const [, version] = /"(.*)"/.exec(line);
+    if (!/^version = "(.*)"$/m.exec(manifest)[1].startsWith(`${version}.`)) throw new PlainError(`examples/native/host.rs names edgelect ${version}`);
+    return `edgelect = { path = ${JSON.stringify(inRoot())} }`;
+  });
+  // Kept, so that the next run compiles nothing but what has changed.
+  const folder = inRoot('target/readme-rust');
+  fs.mkdirSync(path.join(folder, 'src'), { recursive: true });
+  fs.writeFileSync(path.join(folder, 'Cargo.toml'), `[package]\nname = "pasted"\nedition = "2024"\n\n[dependencies]\n${here}\n[workspace]\n`);
+  fs.writeFileSync(path.join(folder, 'src/main.rs'), snippet);
+  fs.writeFileSync(path.join(folder, 'src/host.rs'), host);
+  // The versions that the repository is tested with.
+  fs.copyFileSync(inRoot('Cargo.lock'), path.join(folder, 'Cargo.lock'));
+  const built = { ...process.env, CARGO_TARGET_DIR: path.join(folder, 'target') };
+  await runWell('cargo', ['build', '--quiet'], { cwd: folder, env: built, limitMs: 600_000 });
+  return runWell(path.join(folder, 'target/debug/pasted'), [], { env });
 }
 
 async function replayed() {

@@ -1,0 +1,184 @@
+// The permissions of docs/stores.md on stores that carry them out: an AWS on loopback, and SeaweedFS.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import { after, before, test } from 'node:test';
+import { AwsClient } from 'aws4fetch';
+import { Elector, S3Storage } from 'edgelect';
+import { EpochStorage } from 'edgelect/aws';
+import { startMoto } from '../../js/tools/moto.mjs';
+import { inRoot } from '../../js/tools/paths.mjs';
+import { startSeaweed } from '../../js/tools/seaweed.mjs';
+
+const BUCKET = 'jobs';
+const ENDS_MS = 8_000;
+/** An S3 of moto's has no 403 for a missing key: that `s3:ListBucket` is needed for it is in tests/s3_answers.rs. */
+const MISSING = 's3:ListBucket';
+
+const section = /^## Permissions\n(.*?)^## /ms.exec(fs.readFileSync(inRoot('docs/stores.md'), 'utf8'))[1];
+const [LEASE, PROBE, EPOCHS, ...others] = [...section.matchAll(/^```json\n(.*?)^```$/gms)].map(([, text]) => JSON.parse(text).Statement);
+const [SEAWEED, SEAWEED_EPOCHS] = [...section.matchAll(/^"actions": (.*)$/gm)].map(([, text]) => JSON.parse(text));
+
+let moto;
+let admin;
+before(async () => {
+  moto = await startMoto();
+  const anybody = new AwsClient({ accessKeyId: 'dev', secretAccessKey: 'devsecret', region: 'us-east-1', retries: 0 });
+  const made = await anybody.fetch(`${moto.endpoint}/${BUCKET}`, { method: 'PUT', aws: { service: 's3' } });
+  assert.equal(made.status, 200);
+  const all = await user(anybody, [{ Effect: 'Allow', Action: '*', Resource: '*' }]);
+  admin = new AwsClient({ ...all, region: 'us-east-1', retries: 0 });
+  // From here on it looks at signatures and policies.
+  await fetch(`${moto.endpoint}/moto-api/reset-auth`, { method: 'POST', body: '0' });
+});
+after(() => moto?.stop());
+
+const iam = async (client, parameters) => {
+  // moto signs what it makes of the form that it has read, in which a star is escaped.
+  const body = new URLSearchParams({ Version: '2010-05-08', ...parameters }).toString().replaceAll('*', '%2A');
+  const headers = { 'content-type': 'application/x-www-form-urlencoded' };
+  const answer = await client.fetch(moto.endpoint, { method: 'POST', headers, body, aws: { service: 'iam' } });
+  const text = await answer.text();
+  assert.ok(answer.ok, text);
+  return text;
+};
+
+/** The credentials of a new user who may do this much. */
+const user = async (client, Statement) => {
+  const UserName = crypto.randomUUID();
+  await iam(client, { Action: 'CreateUser', UserName });
+  const PolicyDocument = JSON.stringify({ Version: '2012-10-17', Statement });
+  await iam(client, { Action: 'PutUserPolicy', UserName, PolicyName: 'page', PolicyDocument });
+  const key = await iam(client, { Action: 'CreateAccessKey', UserName });
+  return { accessKeyId: /<AccessKeyId>(.*?)</.exec(key)[1], secretAccessKey: /<SecretAccessKey>(.*?)</.exec(key)[1] };
+};
+
+const keys = async () => {
+  const answer = await admin.fetch(`${moto.endpoint}/${BUCKET}?list-type=2`, { aws: { service: 's3' } });
+  return [...(await answer.text()).matchAll(/<Key>(.*?)<\/Key>/g)].map(([, key]) => key);
+};
+
+const deleted = (key) => admin.fetch(`${moto.endpoint}/${BUCKET}/${key}`, { method: 'DELETE', aws: { service: 's3' } });
+
+const without = (statements, action) => statements.map((one) => ({ ...one, Action: [one.Action].flat().filter((name) => name !== action) }))
+  .filter(({ Action }) => Action.length > 0);
+
+const actions = (statements) => statements.flatMap(({ Action }) => Action);
+
+const elector = (storage, lockfilePath, more) => new Elector({ storage, lockfilePath, leaderTimeout: 2_000, storeSkew: 0, probe: false, ...more });
+
+const member = async (Storage, lockfilePath, statements, more) =>
+  elector(new Storage({ endpoint: moto.endpoint, bucket: BUCKET, region: 'us-east-1', credentials: await user(admin, statements) }), lockfilePath, more);
+
+/** The tokens of terms one after the other, each by another member and long enough for a renewal. */
+const led = async (make, terms = 2) => {
+  const tokens = [];
+  for (let term = 0; term < terms; term += 1) {
+    const one = await make();
+    if (term === 0) await one.init();
+    const work = ({ token }) => new Promise((resolve) => setTimeout(resolve, 800, token));
+    tokens.push(await one.lead(work, { signal: AbortSignal.timeout(ENDS_MS) }));
+  }
+  return tokens;
+};
+
+const grows = (tokens) => tokens.every((token, index) => index === 0 || token > tokens[index - 1]);
+
+test('the page has a policy for the lease, what the probe adds to it, and one for epochs', () => {
+  assert.equal(others.length, 0);
+  assert.deepEqual(actions(LEASE), ['s3:GetObject', 's3:PutObject', MISSING]);
+  assert.deepEqual(actions(PROBE), ['s3:GetObject', 's3:PutObject', 's3:DeleteObject']);
+});
+
+test('with the policy of the lease members lead one after the other, also those that probe, and the doctor finds nothing out', async () => {
+  const tokens = await led(() => member(S3Storage, 'leader/report.json', LEASE));
+  assert.ok(grows(tokens), String(tokens));
+  const probing = await member(S3Storage, 'leader/report.json', LEASE, { probe: true });
+  assert.ok(await probing.lead(({ token }) => token, { signal: AbortSignal.timeout(ENDS_MS) }) > tokens.at(-1));
+  const one = await member(S3Storage, 'leader/report.json', LEASE);
+  const { finding, steps } = await one.doctor({ races: 1 });
+  assert.equal(finding, 'unclear');
+  assert.match(steps[0].why, /AccessDenied/);
+  assert.deepEqual(await keys(), ['leader/report.json']);
+});
+
+for (const action of actions(LEASE).filter((name) => name !== MISSING)) {
+  test(`without ${action} nobody leads, and the error names it`, async () => {
+    await deleted('leader/report.json');
+    await assert.rejects(led(() => member(S3Storage, 'leader/report.json', without(LEASE, action)), 1), ({ message }) => message.includes(action));
+  });
+}
+
+test('with what the probe adds the doctor finds that the store holds, and leaves an object only without s3:DeleteObject', async () => {
+  const one = await member(S3Storage, 'leader/report.json', [...LEASE, ...PROBE]);
+  assert.equal((await one.doctor({ races: 1 })).finding, 'holds');
+  const before = await keys();
+  assert.ok(!before.some((key) => key.includes('.probe-')), String(before));
+  const leaving = await member(S3Storage, 'leader/report.json', [...LEASE, ...without(PROBE, 's3:DeleteObject')]);
+  assert.equal((await leaving.doctor({ races: 1 })).finding, 'holds');
+  assert.equal((await keys()).filter((key) => key.startsWith('leader/report.json.probe-')).length, 1);
+});
+
+test('with the policy of epochs members lead one after the other, clean up, and the doctor finds that the store holds', async () => {
+  const tokens = await led(() => member(EpochStorage, 'leader/my-group', EPOCHS), 4);
+  assert.ok(grows(tokens), String(tokens));
+  const epochs = (await keys()).filter((key) => key.startsWith('leader/my-group/lock'));
+  assert.ok(epochs.length <= 3 && !epochs.includes('leader/my-group/lock_0000000001.json'), String(epochs));
+  const one = await member(EpochStorage, 'leader/my-group', EPOCHS);
+  assert.equal((await one.doctor({ races: 1 })).finding, 'holds');
+  assert.ok(!(await keys()).some((key) => key.startsWith('leader/my-group.probe-')), 'nothing is left of it');
+});
+
+test('without any one action of the policy of epochs no group can be made or read, or nothing is cleaned up, or the doctor finds nothing out or leaves its own', async () => {
+  const [lock, probe, list] = EPOCHS;
+  const all = [['init', lock, 's3:GetObject'], ['init', lock, 's3:PutObject'], ['init', list, MISSING], ['clean', lock, 's3:DeleteObject'], ['doctor', probe, 's3:GetObject'], ['doctor', probe, 's3:PutObject'], ['leave', probe, 's3:DeleteObject']];
+  assert.deepEqual(all.map(([, , action]) => action).sort(), EPOCHS.flatMap(({ Action }) => Action).sort(), 'each of them is tried');
+  for (const [what, statement, action] of all) {
+    const group = 'leader/my-group';
+    for (const key of await keys()) await deleted(key);
+    const statements = EPOCHS.flatMap((one) => (one === statement ? without([one], action) : [one]));
+    const make = () => member(EpochStorage, group, statements);
+    // The first look is at a list; what is there is read by the second.
+    const twice = async () => {
+      for (let time = 0; time < 2; time += 1) await (await make()).init();
+    };
+    if (what === 'init') await assert.rejects(twice, ({ message }) => message.includes(action), action);
+    if (what === 'doctor') assert.equal((await (await make()).doctor({ races: 1 })).finding, 'unclear', action);
+    if (what === 'leave') {
+      assert.equal((await (await make()).doctor({ races: 1 })).finding, 'holds');
+      assert.equal((await keys()).filter((key) => key.startsWith(`${group}.probe-`)).length, 3);
+    }
+    if (what !== 'clean') continue;
+    await led(make, 4);
+    assert.ok((await keys()).includes(`${group}/lock_0000000001.json`), 'the first epoch is still there');
+  }
+});
+
+test('on SeaweedFS the identities of the page lead, find that the store holds and leave nothing; they make no bucket, and an Admin does', async () => {
+  // The page's bucket stands for the one of this store.
+  const of = (actions) => (bucket) => actions.map((action) => action.replace(`:${BUCKET}/`, `:${bucket}/`));
+  const weed = await startSeaweed((bucket) => ({ lease: of(SEAWEED)(bucket), epochs: of(SEAWEED_EPOCHS)(bucket), nostar: [`Read:${bucket}/leader/report.json`] }));
+  try {
+    const { endpoint, bucket } = weed;
+    const by = (name, Storage, key) =>
+      elector(new Storage({ endpoint, bucket, region: 'us-east-1', credentials: { accessKeyId: name, secretAccessKey: weed.secretOf(name) } }), key);
+    for (const [name, Storage, key] of [['lease', S3Storage, 'leader/report.json'], ['epochs', EpochStorage, 'leader/my-group']]) {
+      const tokens = await led(() => by(name, Storage, key));
+      assert.ok(grows(tokens), String(tokens));
+      assert.equal((await by(name, Storage, key).doctor({ races: 1 })).finding, 'holds');
+    }
+    const root = new AwsClient({ accessKeyId: weed.accessKeyId, secretAccessKey: weed.secretAccessKey, service: 's3', region: 'us-east-1', retries: 0 });
+    const listed = await (await root.fetch(`${endpoint}/${bucket}?list-type=2`)).text();
+    assert.ok(listed.includes('<Key>leader/report.json</Key>') && !listed.includes('report.json.probe-'), listed);
+    await assert.rejects(by('lease', EpochStorage, 'leader/other').init(), /AccessDenied/);
+    await assert.rejects(by('nostar', S3Storage, 'leader/report.json').init(), /AccessDenied/);
+    const misspelt = `${endpoint}/misspelt/leader/report.json`;
+    for (const name of ['lease', 'epochs']) {
+      const client = new AwsClient({ accessKeyId: name, secretAccessKey: weed.secretOf(name), service: 's3', region: 'us-east-1', retries: 0 });
+      assert.equal((await client.fetch(misspelt, { method: 'PUT', body: '{}' })).status, 403);
+    }
+    assert.equal((await root.fetch(misspelt)).status, 404);
+    assert.equal((await root.fetch(misspelt, { method: 'PUT', body: '{}' })).status, 200);
+  } finally {
+    await weed.stop();
+  }
+});
