@@ -75,6 +75,24 @@ pub trait Host {
     async fn fetch(&self, request: Request, limit: usize) -> Result<Response, String>;
 }
 
+impl<H: Host> Host for &H {
+    fn now(&self) -> Now {
+        H::now(self)
+    }
+
+    async fn sleep(&self, ms: u64) {
+        H::sleep(self, ms).await;
+    }
+
+    fn random(&self) -> Result<[u8; 16], String> {
+        H::random(self)
+    }
+
+    async fn fetch(&self, request: Request, limit: usize) -> Result<Response, String> {
+        H::fetch(self, request, limit).await
+    }
+}
+
 /// How many requests an elector has made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Requests {
@@ -139,6 +157,18 @@ impl Handle {
     fn told(&self) -> impl Future<Output = ()> + '_ {
         core::future::poll_fn(|context| {
             if !self.inner.commands.borrow().is_empty() {
+                return Poll::Ready(());
+            }
+            *self.inner.waker.borrow_mut() = Some(context.waker().clone());
+            Poll::Pending
+        })
+    }
+
+    /// Ends as soon as a stop has been told that the driver has yet to hear.
+    pub(crate) fn stop_told(&self) -> impl Future<Output = ()> + '_ {
+        core::future::poll_fn(|context| {
+            let stop = |input: &Input| matches!(input, Input::Stop { .. });
+            if self.inner.commands.borrow().iter().any(stop) {
                 return Poll::Ready(());
             }
             *self.inner.waker.borrow_mut() = Some(context.waker().clone());

@@ -9,6 +9,7 @@ use futures::future::{Either, select};
 
 use crate::driver::{Handle, Host, run};
 use crate::election::{Event, Input};
+use crate::probe::judge;
 use crate::store::{Fault, Store};
 
 /// One unbroken leadership, as the work sees it.
@@ -32,8 +33,8 @@ impl<H: Host> Term<'_, H> {
     }
 }
 
-/// Competes for the leadership and runs `work` with the term once it leads. A program that does this for long judges the
-/// store first, by `probe::probe`.
+/// Competes for the leadership and runs `work` with the term once it leads. It judges the store before it trusts it, as
+/// [`judge`] says.
 ///
 /// When the authority ends, the future that `work` made is dropped, which is the signal to stop; and it is
 /// never polled without authority, not even after the machine was suspended. What the work has started
@@ -46,13 +47,14 @@ impl<H: Host> Term<'_, H> {
 /// Work that keeps its thread busy keeps the renewals waiting: give it a thread of its own, and await that.
 ///
 /// # Errors
-/// The store can't be used as it is set up.
+/// The store can't be used as it is set up, or breaks its conditions.
 pub async fn lead<'a, S: Store, H: Host, T>(
     handle: &'a Handle,
     store: &S,
     host: &'a H,
     mut work: impl AsyncFnMut(Term<'a, H>) -> T,
 ) -> Result<Option<T>, Fault> {
+    judge(handle, store, host).await?;
     let (leads, begun) = (Cell::new(None), Cell::new(None));
     let failure = RefCell::new(None);
     let driving = run(handle, store, host, |event| match event {

@@ -41,7 +41,8 @@
 //! # async fn write_report(_token: u64) {}
 //! ```
 //!
-//! [`lead()`] drops the work as soon as its authority ends. Who wants the events instead calls [`run`]; who has
+//! [`lead()`] judges the bucket before it trusts it, and is an error where that breaks its conditions; it drops the work as
+//! soon as its authority ends. Who wants the events instead calls [`probe::judge`], then [`run`]; who has
 //! another store implements [`Store`]. Nothing here is [`Send`]: one thread does it all. [`init`] starts a new
 //! group without waiting, and belongs into no start script.
 //!

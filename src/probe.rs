@@ -4,16 +4,17 @@
 //! breaks each condition on purpose, on an object of its own, and looks at what the store keeps afterwards. What cannot be told is no
 //! violation: a store that is busy, far away or forbids the probe may still be a good one.
 //!
-//! A long-running process asks [`probe()`] before it hands the store to [`run`](crate::driver::run) or
-//! `lead`, and does not start on a [`violation`]. A cron tick asks nothing: it has neither the time nor
-//! the requests.
+//! A long-running process asks before it trusts the store: `lead` does by itself, and who calls
+//! [`run`](crate::driver::run) calls [`judge`] first. A cron tick asks nothing: it has neither the time nor the requests.
 
 use core::future::{Future, poll_fn};
-use core::pin::Pin;
+use core::pin::{Pin, pin};
 use core::task::Poll;
 
-use crate::config::Config;
-use crate::driver::{Host, perform_within};
+use futures::future::{Either, select};
+
+use crate::config::{Config, HostClock};
+use crate::driver::{Handle, Host, perform_within};
 use crate::json::Writer;
 use crate::lease::Reading;
 use crate::prelude::*;
@@ -225,6 +226,28 @@ pub async fn probe<S: Store, H: Host>(
         probe.ask([(0, Operation::Read { unless: None })].into()).await;
     }
     Ok(Report { judged, offset: probe.offset() })
+}
+
+/// Judges the store of a long-running process, as [`Effort::at_start`] says, on an object of its own beside the lease. It
+/// ends early when a stop is told to `handle`.
+///
+/// Only a violation is an error: what cannot be told is none. Nothing is asked of a store that has nothing
+/// [beside](Store::beside) its record or was made `unjudged`, in a tick (`sustain`), nor on a host with a single clock.
+///
+/// # Errors
+/// The store breaks a condition: which store, at which step, what it did.
+pub async fn judge<S: Store, H: Host>(handle: &Handle, store: &S, host: &H) -> Result<(), Fault> {
+    let config = handle.with(|election| election.config().clone());
+    if config.sustain_ms.is_some() || config.clock == HostClock::One {
+        return Ok(());
+    }
+    let Ok(key) = key(&config.lockfile_path, host) else { return Ok(()) };
+    let Some(object) = store.beside(&key) else { return Ok(()) };
+    let probing = probe(&object, host, &config, Effort::at_start(&config), |_| {});
+    match select(pin!(probing), pin!(handle.stop_told())).await {
+        Either::Left((Ok(report), _)) => violation(&object, &report.judged).map_or(Ok(()), Err),
+        Either::Left((Err(_), _)) | Either::Right(_) => Ok(()),
+    }
 }
 
 /// The violation among the findings, as the error that stops an elector: the store, the step, what it did.

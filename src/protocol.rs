@@ -62,6 +62,14 @@ pub trait Protocol {
         false
     }
 
+    /// As [`Store::beside`](crate::store::Store::beside).
+    fn beside(&self, _key: &str) -> Option<Self>
+    where
+        Self: Sized,
+    {
+        None
+    }
+
     /// See [`Store::condition_covers_version`](crate::store::Store::condition_covers_version).
     fn condition_covers_version(&self) -> bool {
         true

@@ -34,11 +34,19 @@ impl Provide for Credentials {
     }
 }
 
+impl<P: Provide> Provide for &P {
+    async fn credentials(&self, fresh: bool) -> Result<Credentials, String> {
+        P::credentials(self, fresh).await
+    }
+}
+
 /// One record in a store that is asked over HTTP, through a host's own client.
 pub struct Remote<W, H, P = Credentials> {
     protocol: W,
     host: H,
     provider: P,
+    /// Whether it is to be judged before it is trusted.
+    judged: bool,
 }
 
 /// One object for each term in a bucket of an S3 store that has no `If-Match`.
@@ -55,7 +63,12 @@ pub type DynamoDbStore<H, P = Credentials> = Remote<DynamoDb, H, P>;
 impl<W: Protocol, H: Host, P: Provide> Remote<W, H, P> {
     /// What `protocol` names, asked with the credentials of `provider`.
     pub fn of(protocol: W, provider: P, host: H) -> Self {
-        Self { protocol, host, provider }
+        Self { protocol, host, provider, judged: true }
+    }
+
+    /// The same place, which nobody judges at a start: somebody has, or the credentials are not for a second object.
+    pub fn unjudged(self) -> Self {
+        Self { judged: false, ..self }
     }
 }
 
@@ -83,7 +96,7 @@ impl<H: Clone, P: Clone> Route53Store<H, P> {
     /// The shard can't be part of a record's name.
     pub fn at(&self, shard_id: &str) -> Result<Self, ConfigError> {
         let (host, provider) = (self.host.clone(), self.provider.clone());
-        Ok(Self { protocol: self.protocol.at(shard_id)?, host, provider })
+        Ok(Self { protocol: self.protocol.at(shard_id)?, host, provider, judged: self.judged })
     }
 }
 
@@ -126,7 +139,7 @@ impl<H: Clone, P: Clone> S3Store<H, P> {
     /// The key cannot be used.
     pub fn at(&self, key: &str) -> Result<Self, ConfigError> {
         let (host, provider) = (self.host.clone(), self.provider.clone());
-        Ok(Self { protocol: self.protocol.at(key)?, host, provider })
+        Ok(Self { protocol: self.protocol.at(key)?, host, provider, judged: self.judged })
     }
 }
 
@@ -153,6 +166,11 @@ impl<H: Host> S3Store<H> {
 impl<W: Protocol, H: Host, P: Provide> Store for Remote<W, H, P> {
     async fn perform(&self, operation: Operation) -> Answer {
         perform(&self.protocol, &self.host, &self.provider, operation).await
+    }
+
+    fn beside(&self, key: &str) -> Option<impl Store> {
+        let protocol = self.judged.then(|| self.protocol.beside(key)).flatten()?;
+        Some(Remote::of(protocol, &self.provider, &self.host))
     }
 
     fn retire(&self) -> bool {

@@ -161,6 +161,12 @@ pub trait Store {
         false
     }
 
+    /// The object at another key of the same store, for a probe: a store that has one is judged before the election trusts
+    /// it, at the start of a long-running process. There is none by default, nor in a store that keeps one record.
+    fn beside(&self, _key: &str) -> Option<impl Store> {
+        None::<Nowhere>
+    }
+
     /// Whether a write on [`Condition::Match`] takes effect only while the record has that very version. Where it
     /// says only that nobody has succeeded the record, as for epochs, the election lets an age
     /// count only up to the sending of the read that showed the version last, and these hold: the version changes
@@ -176,6 +182,23 @@ pub trait Store {
 
     /// The name for errors and status, such as `S3 bucket "jobs" at https://…`. No secret is in it.
     fn describe(&self) -> String;
+}
+
+/// The store that nobody has.
+enum Nowhere {}
+
+impl Store for Nowhere {
+    async fn perform(&self, _operation: Operation) -> Answer {
+        match *self {}
+    }
+
+    fn condition_covers_version(&self) -> bool {
+        match *self {}
+    }
+
+    fn describe(&self) -> String {
+        match *self {}
+    }
 }
 
 /// What marks the key of an object that a probe makes, before 32 hex digits.

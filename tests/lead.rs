@@ -6,10 +6,11 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use edgelect::clock::Now;
+use edgelect::config::HostClock;
 use edgelect::driver;
 use edgelect::request::{Request, Response};
-use edgelect::store::{Answer, Facts, Fault, FaultKind, Operation, Outcome, Store};
-use edgelect::{Handle, Host, Input, Term, lead, new_election};
+use edgelect::store::{Answer, Facts, Fault, FaultKind, Operation, Outcome, Store, is_probe};
+use edgelect::{Config, Handle, Host, Input, Settings, Term, lead, new_election};
 use futures::executor::{LocalPool, block_on};
 use futures::task::LocalSpawnExt;
 use virtual_time::{Hanging, Virtual, config};
@@ -247,4 +248,143 @@ fn a_store_that_cannot_be_used_is_an_error() {
     let handle = Handle::new(new_election(&host, config()).expect("it has randomness"));
     let led = block_on(lead(&handle, &NoBucket, &host, async |_| unreachable!("nobody leads")));
     assert_eq!(led, Err(Fault::new(FaultKind::Misconfigured, "no such bucket")));
+}
+
+/// A record and an object beside it for probes, each a store of its own.
+struct Bucket {
+    record: Hanging,
+    object: Hanging,
+    /// Whether the object takes writes on any condition.
+    lies: bool,
+    asked: Cell<u32>,
+}
+
+struct Object<'a>(&'a Bucket);
+
+impl Store for Object<'_> {
+    async fn perform(&self, operation: Operation) -> Answer {
+        let object = &self.0.object;
+        let Operation::Write { body, .. } = &operation else {
+            return object.perform(operation).await;
+        };
+        if !self.0.lies {
+            return object.perform(operation).await;
+        }
+        object.memory.overwrite(Some(body.clone()));
+        let version = match object.perform(Operation::Read { unless: None }).await.outcome {
+            Outcome::Found { version, .. } => Some(version),
+            _ => None,
+        };
+        Answer { outcome: Outcome::Written { version }, facts: Facts::default() }
+    }
+
+    fn condition_covers_version(&self) -> bool {
+        true
+    }
+
+    fn describe(&self) -> String {
+        "the bucket".to_owned()
+    }
+}
+
+impl Store for Bucket {
+    async fn perform(&self, operation: Operation) -> Answer {
+        self.asked.set(self.asked.get() + 1);
+        self.record.perform(operation).await
+    }
+
+    fn beside(&self, key: &str) -> Option<impl Store> {
+        assert!(is_probe(key) && key.starts_with("leader/test.json"), "{key}");
+        Some(Object(self))
+    }
+
+    fn condition_covers_version(&self) -> bool {
+        true
+    }
+
+    fn describe(&self) -> String {
+        self.record.describe()
+    }
+}
+
+impl Bucket {
+    fn new(host: &Virtual) -> Self {
+        let (record, object) = (Hanging::new(host), Hanging::new(host));
+        block_on(driver::init(&record, host, &config())).expect("a new group");
+        Self { record, object, lies: false, asked: Cell::default() }
+    }
+}
+
+/// When `lead` gave something back, and what.
+type Led = (u64, Result<Option<u64>, Fault>);
+
+/// What `lead` gives back within 40 s, and how often the lease was asked for; `tell` is told to it 100 ms after its start.
+fn led(bucket: Bucket, host: &Virtual, config: Config, tell: Option<Input>) -> (Option<Led>, u32) {
+    let handle = Handle::new(new_election(host, config).expect("it has randomness"));
+    let (ended, bucket, mut pool) = (Rc::new(Cell::new(None)), Rc::new(bucket), LocalPool::new());
+    let task = {
+        let (handle, host, ended) = (handle.clone(), host.clone(), Rc::clone(&ended));
+        let bucket = Rc::clone(&bucket);
+        async move {
+            let value = lead(&handle, &*bucket, &host, async |term| term.token).await;
+            ended.set(Some((host.now_ms.get(), value)));
+        }
+    };
+    pool.spawner().spawn_local(task).expect("the pool is alive");
+    host.pass(&mut pool, 100);
+    if let Some(input) = tell {
+        handle.tell(input);
+    }
+    host.pass(&mut pool, 40_000);
+    (ended.take(), bucket.asked.get())
+}
+
+#[test]
+fn c09_lead_judges_a_bucket_first_and_a_violation_is_an_error_that_names_the_step() {
+    let host = Virtual::default();
+    let (ended, asked) = led(Bucket { lies: true, ..Bucket::new(&host) }, &host, config(), None);
+    let (_, value) = ended.expect("it has ended");
+    let message = value.expect_err("it lets two lead").message;
+    let named = "the bucket: probe step \"update of an absent object\": it took a write";
+    assert!(message.starts_with(named), "{message}");
+    assert_eq!(asked, 0, "nothing is asked of the lease");
+}
+
+#[test]
+fn what_cannot_be_told_of_a_bucket_keeps_nobody_from_leading_and_a_good_one_even_less() {
+    for hangs in [false, true] {
+        let host = Virtual::default();
+        let bucket = Bucket::new(&host);
+        bucket.object.hangs.set(hangs);
+        let config = config();
+        let waits_ms = if hangs { 2 * config.request_timeout_ms } else { 0 };
+        let (ended, _) = led(bucket, &host, config, None);
+        let (at_ms, value) = ended.expect("it has ended");
+        assert!(value.expect("no error").is_some_and(|token| token > 0));
+        assert!((waits_ms..=waits_ms + 1_000).contains(&at_ms), "hangs {hangs}: {at_ms}");
+    }
+}
+
+#[test]
+fn s12_a_stop_ends_a_probe_that_gets_no_answer() {
+    let host = Virtual::default();
+    let bucket = Bucket::new(&host);
+    bucket.object.hangs.set(true);
+    let (ended, asked) = led(bucket, &host, config(), Some(Input::Stop { park: false }));
+    assert_eq!(ended, Some((100, Ok(None))));
+    assert_eq!(asked, 0);
+}
+
+#[test]
+fn neither_a_tick_nor_a_host_with_one_clock_judges() {
+    let tick = Settings { sustain_ms: Some(57_000), ..Settings::default() };
+    let worker = Settings { clock: HostClock::One, ..Settings::default() };
+    for settings in [tick, worker] {
+        let lockfile_path = Some("leader/test.json".to_owned());
+        let config = Config::new(&Settings { lockfile_path, ..settings }).expect("fine");
+        let host = Virtual::default();
+        let bucket = Bucket { lies: true, ..Bucket::new(&host) };
+        let (ended, _) = led(bucket, &host, config, None);
+        assert!(ended.is_none_or(|(_, value)| value.is_ok()));
+    }
 }

@@ -13,7 +13,10 @@ use edgelect::store::Condition;
 use edgelect::store::FaultKind;
 use edgelect::store::epochs::Epochs;
 use edgelect::store::{Operation, Outcome, Store};
-use edgelect::{Config, Credentials, Host, S3Config, S3Store, Settings, probe, sigv4, vars};
+use edgelect::{
+    Config, Credentials, Handle, Host, S3Config, S3Store, Settings, lead, new_election, probe,
+    sigv4, vars,
+};
 use host::Native;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -129,6 +132,49 @@ async fn c09_c26_a_real_bucket_behind_a_proxy_that_drops_the_conditions_is_refus
     assert_eq!(judged.last().map(|judged| judged.step), Some(probe::Step::UpdateOfNothing));
     let named = "probe step \"update of an absent object\": it took a write";
     assert!(fault.message.contains(named), "{}", fault.message);
+}
+
+#[tokio::test]
+async fn c09_lead_over_a_bucket_behind_such_a_proxy_is_an_error_and_unjudged_it_trusts_it() {
+    let host = Dropping(native());
+    let random = host.random().expect("the system has randomness");
+    let key = format!("native/judged-{:032x}.json", u128::from_le_bytes(random));
+    let config = || {
+        let lockfile_path = Some(key.clone());
+        Config::new(&Settings { lockfile_path, ..Settings::default() }).expect("fine")
+    };
+    edgelect::init(&place(&key), &host.0, &config()).await.expect("a new group");
+    let store = || S3Store::from_vars(variable, &key, Dropping(native())).expect("a bucket");
+    let handle = || Handle::new(new_election(&host, config()).expect("randomness"));
+    let fault = lead(&handle(), &store(), &host, async |_| ()).await.expect_err("it lies");
+    let named = "probe step \"update of an absent object\": it took a write";
+    assert!(fault.message.starts_with("S3 bucket") && fault.message.contains(named), "{fault}");
+    let led = lead(&handle(), &store().unjudged(), &host, async |term| term.token).await;
+    assert!(led.expect("nobody has looked").is_some());
+}
+
+#[tokio::test]
+async fn c09_epochs_are_judged_before_lead_trusts_them() {
+    let random = native().random().expect("the system has randomness");
+    let folder = format!("native/judged-{:032x}", u128::from_le_bytes(random));
+    let config = || {
+        let lockfile_path = Some(folder.clone());
+        Config::new(&Settings { lockfile_path, ..Settings::default() }).expect("fine")
+    };
+    let host = native();
+    edgelect::init(&epochs_at(&folder), &host, &config()).await.expect("a new group");
+    let handle = || Handle::new(new_election(&host, config()).expect("randomness"));
+    let led = lead(&handle(), &epochs_at(&folder), &host, async |term| term.token).await;
+    assert!(led.expect("it keeps its conditions").is_some());
+    let vars::BucketVars { endpoint, bucket, region, path_style, format } =
+        vars::bucket(variable).expect("a bucket is named");
+    let s3 = S3Config { endpoint, bucket, region, path_style, format, key: folder.clone() };
+    let epochs = Epochs::new(s3).expect("a good folder");
+    let dropping = EpochStore::of(epochs, credentials(), Dropping(native()));
+    let handle = Handle::new(new_election(&host, config()).expect("randomness"));
+    let fault = lead(&handle, &dropping, &Dropping(native()), async |_| ()).await;
+    let message = fault.expect_err("it lies").message;
+    assert!(message.contains("probe step \"create again\": it took a write"), "{message}");
 }
 
 fn credentials() -> Credentials {

@@ -9,6 +9,7 @@ use std::error::Error;
 use std::io::Write;
 use std::process::exit;
 
+use edgelect::probe::judge;
 use edgelect::store::Fault;
 use edgelect::{Event, Handle, Host, Input, S3Store, new_election, peer, run, status, vars};
 use http::header;
@@ -85,6 +86,11 @@ fn port(given: Option<String>) -> Result<u16, Failure> {
 }
 
 async fn drive(handle: &Handle, store: &S3Store<Native>, host: &Native) -> Result<(), Fault> {
+    // `lead` would do this by itself; `run` trusts the store.
+    if let Err(fault) = judge(handle, store, host).await {
+        report(host, "error", json!({ "error": fault.message }));
+        return Err(fault);
+    }
     let mut failure = None;
     run(handle, store, host, |event| match event {
         Event::Acquired { term } => {

@@ -18,7 +18,8 @@ leader with Ctrl-C: it stops its work, gives the lease back and ends, and the ot
   --lease MS       the lease (default 15000), and with it
   --renew MS       how often it is renewed (default 5000); a zone takes five changes a second, whoever makes them
   --endpoint URL   where Route 53 is, for emulators (default AWS)
-  --check          check the set-up and end: the credentials, the zone, the rights, and that the lease can be written
+  --check          check the set-up and end: the credentials, the zone, the rights, that changes of it are conditional, and that
+                   the lease can be written
   --init           start the group: once, before the first member ever runs, in no start script
   --help           this text
 
@@ -62,14 +63,17 @@ const electorOf = (options, storage, more) =>
     ...more,
   });
 
-/** A group of its own is made, led and given back: all that a member does, and nothing of the real shard is touched. */
+/** The zone is judged, then a group of its own is made, led and given back: nothing of the real shard is touched. */
 const check = async (options, storage) => {
   const shard = `check-${crypto.randomUUID()}`;
   const elector = electorOf({ ...options, shard }, storage);
+  const { steps } = await elector.doctor({ races: 1, onStep: (one) => say('judged', one) });
+  const broken = steps.find(({ finding }) => finding === 'violated');
+  if (broken) throw new Error(`this zone must not be used: at the step "${broken.step}" ${broken.why}`);
   await elector.init();
   say('written', { record: `${options.prefix}.${shard}.${options.domain}` });
   await elector.lead((term) => say('led', { token: term.token }), { signal: AbortSignal.timeout(60_000) });
-  say('fine', { note: 'the record of this check stays in the zone and may be deleted' });
+  say('fine', { note: 'the records of this check stay in the zone and may be deleted' });
 };
 
 const main = async () => {

@@ -22,3 +22,7 @@ export const MINISTACK = inRoot(`.tools/ministack-${MINISTACK_VERSION}`);
 export const MOTO_VERSION = '5.2.5';
 /** The folder of its Python packages. */
 export const MOTO = inRoot(`.tools/moto-${MOTO_VERSION}`);
+
+export const AWSCLI_VERSION = '1.46.3';
+/** The folder of its Python packages. */
+export const AWSCLI = inRoot(`.tools/awscli-${AWSCLI_VERSION}`);

@@ -5,7 +5,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { MINISTACK, MINISTACK_VERSION, MOTO, MOTO_VERSION, NODE_24, ROOT, SEAWEED, SEAWEED_VERSION, inRoot } from './paths.mjs';
+import { AWSCLI, AWSCLI_VERSION, MINISTACK, MINISTACK_VERSION, MOTO, MOTO_VERSION, NODE_24, ROOT, SEAWEED, SEAWEED_VERSION, inRoot } from './paths.mjs';
 import { PlainError, ask, fail, run } from './run.mjs';
 
 const OLDEST_NODE = 20;
@@ -17,18 +17,19 @@ const MOTO_NEEDS = [
 const NPM_STAMP = inRoot('node_modules/.edgelect-stamp');
 
 /** Checks the machine and installs what is missing, under `.tools/` and `node_modules/` only. */
-export async function ensure({ wasmBindgen = true, node24 = true, seaweed = true, ministack = false, moto = false } = {}) {
+export async function ensure({ wasmBindgen = true, node24 = true, seaweed = true, ministack = false, moto = false, awscli = false } = {}) {
   needNode();
   if (wasmBindgen) {
     needCompilers();
     await needToolchain();
   }
-  if (seaweed || ministack || moto) needPip({ seaweed, ministack, moto });
+  if (seaweed || ministack || moto || awscli) needPip({ seaweed, ministack, moto, awscli });
   if (node24) await installPackages();
   if (wasmBindgen) await installWasmBindgen();
   if (seaweed) await installSeaweed();
   if (ministack) await installMinistack();
   if (moto) await installMoto();
+  if (awscli) await installAwscli();
 }
 
 /** The folder with wasm-bindgen and its test runner, of the version that Cargo.lock links. */
@@ -55,11 +56,11 @@ function needCompilers() {
   }
 }
 
-function needPip({ seaweed, ministack, moto }) {
+function needPip({ seaweed, ministack, moto, awscli }) {
   if (ask('python3', ['--version']) === undefined) {
     throw new PlainError(`python3 is missing: run \`${systemInstall({ apt: 'python3 python3-pip', dnf: 'python3 python3-pip', apk: 'python3 py3-pip', mac: 'brew install python' })}\``);
   }
-  const wanted = [[seaweed, SEAWEED], [ministack, MINISTACK], [moto, MOTO]];
+  const wanted = [[seaweed, SEAWEED], [ministack, MINISTACK], [moto, MOTO], [awscli, AWSCLI]];
   if (wanted.every(([wants, place]) => !wants || fs.existsSync(place))) return;
   if (ask('python3', ['-m', 'pip', '--version']) === undefined) {
     throw new PlainError(`pip is missing: run \`${systemInstall({ apt: 'python3-pip', dnf: 'python3-pip', apk: 'py3-pip', mac: 'python3 -m ensurepip' })}\``);
@@ -159,6 +160,15 @@ async function installMoto() {
   replace(partial, MOTO);
 }
 
+async function installAwscli() {
+  if (fs.existsSync(AWSCLI)) return;
+  const partial = `${AWSCLI}.partial`;
+  fs.rmSync(partial, { recursive: true, force: true });
+  await run(`Installing the AWS CLI ${AWSCLI_VERSION}`, 'python3',
+    ['-m', 'pip', 'install', '--no-compile', '--disable-pip-version-check', '--target', partial, `awscli==${AWSCLI_VERSION}`]);
+  replace(partial, AWSCLI);
+}
+
 // A folder has its final name only once it is complete.
 function replace(partial, folder) {
   fs.rmSync(folder, { recursive: true, force: true });
@@ -174,7 +184,7 @@ function readIfAny(file) {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  ensure({ ministack: true, moto: true }).then(() => {
+  ensure({ ministack: true, moto: true, awscli: true }).then(() => {
     console.log(`Everything is in place under ${path.relative(process.cwd(), ROOT) || '.'}`);
   }, fail);
 }

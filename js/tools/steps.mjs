@@ -176,7 +176,7 @@ async function rust() {
   for (const more of [[], [...WASM, '--features', 'workerd']]) {
     await cargo(['doc', '--locked', '--no-deps', ...more], { RUSTDOCFLAGS: '-D warnings' });
   }
-  await cargo(['build', '--locked', '--example', 'native']);
+  await cargo(['build', '--locked', '--example', 'native', '--example', 'ten_lines']);
   await build(['npm']);
   await withStore(async (env) => {
     await cargoTests(['native'], [], env);

@@ -24,7 +24,7 @@ async function main(args) {
     console.error(`edgelect: there is no option or step ${wrong ?? 'after --only'}; see npm test -- --list\n${HELP}`);
     return 1;
   }
-  await ensure({ ministack: true, moto: true });
+  await ensure({ ministack: true, moto: true, awscli: true });
   return runSteps(STEPS.filter(({ name }) => only.length === 0 || only.includes(name)), { keepGoing: args.includes('--keep-going') });
 }
 

@@ -476,6 +476,14 @@ impl Protocol for Epochs {
         }
     }
 
+    fn beside(&self, key: &str) -> Option<Self> {
+        let folder = [key, "/"].concat();
+        let s3 = self.s3.at(&[&folder, &*Epoch::FIRST.name()].concat()).ok()?;
+        let (made, cleaning_pause, retired) = Default::default();
+        let (format, keys_per_page) = (Format::Native, self.keys_per_page);
+        Some(Self { s3, folder, format, keys_per_page, made, cleaning_pause, retired })
+    }
+
     fn retire(&self) -> bool {
         self.retired.set(is_probe(self.folder.trim_end_matches('/')));
         self.retired.get()

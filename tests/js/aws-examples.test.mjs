@@ -4,8 +4,9 @@ import { spawnSync } from 'node:child_process';
 import { after, before, test } from 'node:test';
 import { endProcess, spawnKept } from '../../js/tools/cleanup.mjs';
 import { inRoot } from '../../js/tools/paths.mjs';
+import { startMoto } from '../../js/tools/moto.mjs';
 import { lineReader } from '../../js/tools/run.mjs';
-import { startAws } from './ministack.mjs';
+import { createZone, startAws } from './ministack.mjs';
 import { startProxy } from './proxy.mjs';
 import { until } from './until.mjs';
 
@@ -67,11 +68,27 @@ test('both say what they do, and what is wrong with an option', () => {
 test('Route 53: the check of the set-up writes, leads and gives back, or names what is missing', () => {
   const fine = run(ROUTE53, inZone('--check'));
   assert.equal(fine.status, 0, fine.stderr);
-  assert.deepEqual(fine.stdout.trim().split('\n').map((line) => JSON.parse(line).event), ['written', 'led', 'fine']);
+  const told = fine.stdout.trim().split('\n').map((line) => JSON.parse(line));
+  const judged = told.filter(({ event }) => event === 'judged').map(({ step, finding }) => `${step}: ${finding}`);
+  const steps = ['update of an absent object', 'create', 'create again', 'update', 'update with a stale version', 'race'];
+  assert.deepEqual(judged, [...steps.map((step) => `${step}: holds`), 'clocks: unclear']);
+  assert.deepEqual(told.slice(judged.length).map(({ event }) => event), ['written', 'led', 'fine']);
   const missing = run(ROUTE53, [...inZone('--check'), '--zone', 'Z0NOWHERE']);
   assert.equal(missing.status, 1);
   assert.match(missing.stderr, /NoSuchHostedZone/);
   assert.match(run(ROUTE53, inZone('--check', '--owner', 'worker 1')).stderr, /serverId.*no space/);
+});
+
+test('Route 53: the check refuses a zone that takes a second CREATE, before it makes a group in it', async () => {
+  const moto = await startMoto();
+  closing.push(() => moto.stop());
+  const endpoint = ['--endpoint', moto.endpoint];
+  const at = await createZone(moto.endpoint, aws.credentials, DOMAIN);
+  const { status, stdout, stderr } = run(ROUTE53, [...inZone('--check'), ...endpoint, '--zone', at]);
+  assert.equal(status, 1, stdout);
+  assert.match(stderr, /^this zone must not be used: at the step "(create again|update of an absent object)" it .*so two could lead/);
+  const told = stdout.trim().split('\n').map((line) => JSON.parse(line));
+  assert.deepEqual([told.at(-1).event, told.at(-1).finding], ['judged', 'violated']);
 });
 
 test('Route 53: one of two leads, the record names it, and after Ctrl-C the other one does', async () => {

@@ -2,6 +2,15 @@
 import { AwsClient } from 'aws4fetch';
 import { startMinistack } from '../../js/tools/ministack.mjs';
 
+/** Makes a hosted zone; gives its id. */
+export const createZone = async (endpoint, credentials, name) => {
+  const client = new AwsClient({ ...credentials, service: 'route53', region: 'us-east-1', retries: 0 });
+  const body = `<?xml version="1.0" encoding="UTF-8"?><CreateHostedZoneRequest xmlns="https://route53.amazonaws.com/doc/2013-04-01/">`
+    + `<Name>${name}</Name><CallerReference>${crypto.randomUUID()}</CallerReference></CreateHostedZoneRequest>`;
+  const response = await client.fetch(`${endpoint}/2013-04-01/hostedzone`, { method: 'POST', body });
+  return /<Id>\/?(?:hostedzone\/)?([^<]+)<\/Id>/.exec(await response.text())[1];
+};
+
 /** Starts an AWS of the test's own: `{ endpoint, credentials, dynamodb, stop, … }`. */
 export const startAws = async () => {
   const { endpoint, accessKeyId, secretAccessKey, stop } = await startMinistack();
@@ -39,12 +48,7 @@ export const startAws = async () => {
     },
 
     /** A hosted zone; gives its id. */
-    createZone: async (name) => {
-      const body = `<?xml version="1.0" encoding="UTF-8"?><CreateHostedZoneRequest xmlns="https://route53.amazonaws.com/doc/2013-04-01/">`
-        + `<Name>${name}</Name><CallerReference>${crypto.randomUUID()}</CallerReference></CreateHostedZoneRequest>`;
-      const text = await signed('route53', '/2013-04-01/hostedzone', { method: 'POST', body });
-      return /<Id>\/hostedzone\/([^<]+)<\/Id>/.exec(text)[1];
-    },
+    createZone: (name) => createZone(endpoint, credentials, name),
 
     /** The values of a TXT record, as the API names them; nothing without one. */
     txt: async (zone, name) => {

@@ -176,6 +176,33 @@ test('a leader that cannot reach the store fences itself and stops accepting wri
   assert.deepEqual(both[0].items, both[1].items, 'who was stopped has caught up');
 });
 
+test('an outage of the store for both: nobody takes over, both refuse writes and serve reads, and the first answer after it decides', async () => {
+  const { leader, follower } = await newCluster();
+  const nodes = [leader, follower];
+  assert.equal((await put(leader, 'kept', 'before')).status, 200);
+  const [{ token }] = leader.all('leads');
+  for (const { proxy } of nodes) proxy.answerWith(() => 'hang');
+  await until(() => leader.all('fenced')[0], 15_000);
+  const endMs = performance.now() + 2 * LEASE_MS;
+  while (performance.now() < endMs) {
+    for (const node of nodes) {
+      const [read, write] = [await get(node, 'kept'), await put(node, 'refused', 'x')];
+      assert.deepEqual([read.status, read.value, write.status], [200, 'before', 503], node.who);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  assert.deepEqual(nodes.map((node) => node.all('leads').length), [1, 0], 'nobody has taken over');
+  for (const { proxy } of nodes) proxy.answerWith(() => undefined);
+  const terms = () => nodes.flatMap((node) => node.all('leads').map((one) => ({ who: node.who, ...one })));
+  const next = await until(() => terms().find((one) => one.token !== token), 30_000);
+  assert.ok(next.token > token, JSON.stringify(terms()));
+  const [chosen, other] = next.who === 'a' ? nodes : nodes.toReversed();
+  assert.equal((await put(chosen, 'kept', 'after')).status, 200);
+  await until(async () => (await ask(other, '/status')).leaderId === next.who, 15_000);
+  assert.equal((await put(other, 'refused', 'x')).status, 503);
+  assert.equal(terms().length, 2, 'one of them leads, once');
+});
+
 test('a replica refuses what an earlier term wrote, and sees what it has missed', () => {
   const replica = new Replica();
   const entry = (token, sequence, value) => ({ key: 'k', value, token, sequence });

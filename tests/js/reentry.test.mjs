@@ -192,6 +192,51 @@ test('the signal of a second start stops an elector that runs already', async ()
   await until(() => elector.status().role === 'stopped', 3000);
 });
 
+test('two starts make one loop: all that is stored is of one session, one write an interval, and nothing after its stop', async () => {
+  const memory = await newGroup();
+  const [reads, writes] = [[], []];
+  const get = (key) => {
+    reads.push(performance.now());
+    return memory.get(key);
+  };
+  const putIfMatch = (key, body, etag) => {
+    writes.push(JSON.parse(new TextDecoder().decode(body)));
+    return memory.putIfMatch(key, body, etag);
+  };
+  const elector = member({ get, putIfMatch });
+  await Promise.all([elector.start(), elector.start()]);
+  const { token } = await leads(elector);
+  await elector.start();
+  const [readBefore, writtenBefore, startMs] = [reads.length, writes.length, performance.now()];
+  await until(() => writes.length >= writtenBefore + 6, 10_000);
+  const most = (performance.now() - startMs) / FAST.frequentInterval + 1.1;
+  assert.ok(writes.length - writtenBefore <= most, `${writes.length - writtenBefore} writes, at most ${most} are one loop's`);
+  assert.equal(reads.length, readBefore, 'a leader reads nothing, and nobody follows it');
+  await elector.stop();
+  const [readInAll, writtenInAll] = [reads.length, writes.length];
+  await new Promise((resolve) => setTimeout(resolve, 2 * FAST.leaderTimeout));
+  assert.deepEqual([reads.length, writes.length], [readInAll, writtenInAll], 'no loop is left');
+  assert.ok(isReleased(memory.get(KEY).body));
+  assert.deepEqual([new Set(writes.map(({ session }) => session)).size, new Set(writes.map(({ term }) => term)).size], [1, 1]);
+  assert.equal(writes[0].term, token);
+});
+
+test('a signal that fires under a leader ends its authority at once and releases its lease', async () => {
+  const storage = await newGroup();
+  const controller = new AbortController();
+  const elector = member(storage);
+  await elector.start({ signal: controller.signal });
+  const term = await leads(elector);
+  const held = JSON.parse(new TextDecoder().decode(storage.get(KEY).body));
+  assert.ok(!isReleased(storage.get(KEY).body));
+  controller.abort();
+  assert.deepEqual([term.signal.aborted, term.remaining(), elector.isLeader()], [true, 0, false]);
+  await until(() => elector.status().role === 'stopped', 3000);
+  assert.ok(isReleased(storage.get(KEY).body));
+  const left = JSON.parse(new TextDecoder().decode(storage.get(KEY).body));
+  assert.deepEqual([left.session, left.term], [held.session, term.token], 'it is its own tombstone');
+});
+
 test('a lead whose signal fires while an earlier stop hangs ends at once and starts nothing later', async () => {
   let end;
   const hangs = new Promise((resolve) => {

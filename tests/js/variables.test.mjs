@@ -23,3 +23,36 @@ test('wrangler.toml names no variable that the Worker does not know', () => {
   const names = [...read('wrangler.toml').matchAll(/EDGELECT_[A-Z0-9_]+/g)].map(([name]) => name.split('__')[0]);
   assert.ok(names.includes('EDGELECT_R2') && names.every((name) => known().includes(name)), names.join());
 });
+
+/** The rows of the first table below a heading of docs/options.md, in cells. */
+const rowsBelow = (heading) => {
+  const [, text] = `\n${read('docs/options.md')}`.split(`\n${heading}\n`);
+  const [table] = /(?:^\|.*\n)+/m.exec(text);
+  return table.trim().split('\n').slice(2).map((line) => line.slice(1, -1).split(' | ').map((cell) => cell.trim()));
+};
+
+const spans = (cell) => [...cell.matchAll(/`(\w+)`/g)].map(([, name]) => name);
+const withoutComments = (text) => text.replace(/\/\*\*.*?\*\//gs, '');
+const fields = (text) => [...text.matchAll(/(\w+)\??: /g)].map(([, name]) => name);
+const body = (text, head) => text.slice(text.indexOf(head)).split(/^\}/m)[0];
+
+test('docs/options.md has each option of an elector once', () => {
+  const types = withoutComments(read('js/index.d.ts'));
+  const typed = ['TimingOptions', 'ElectorOptions'].flatMap((name) =>
+    [...body(types, `export interface ${name}`).matchAll(/^ {2}(\w+)\?:/gm)].map(([, option]) => option));
+  const rows = rowsBelow('# Options and variables').flatMap(([cell]) => spans(cell));
+  assert.deepEqual([...rows, 'storage'].sort(), typed.sort());
+});
+
+test('docs/options.md has each option of each storage that takes any, and no other', () => {
+  const types = ['js/index.d.ts', 'js/aws.d.ts'].map((file) => withoutComments(read(file)));
+  const shared = fields(body(types[1], 'export interface ServiceOptions'));
+  const typed = types.flatMap((text) => [...text.matchAll(/^export class (\w+Storage)(?: implements \w+)? \{(.*?)^\}/gms)]).flatMap(([, storage, inside]) => {
+    const [, before, taken] = /constructor\(([^{)]*)\{(.*?)\}/s.exec(inside) ?? [];
+    if (taken === undefined) return [];
+    return [...fields(taken), ...(before.includes('ServiceOptions') ? shared : [])].map((option) => `${option} of ${storage}`);
+  });
+  const rows = rowsBelow('## Storages').flatMap(([option, storages]) => spans(storages).map((storage) => `${spans(option)} of ${storage}`));
+  assert.ok(typed.length > 15, typed.join());
+  assert.deepEqual(rows.sort(), typed.sort());
+});

@@ -8,6 +8,7 @@ import { endProcess, spawnKept } from '../../js/tools/cleanup.mjs';
 import { inRoot } from '../../js/tools/paths.mjs';
 import { lineReader } from '../../js/tools/run.mjs';
 import { bucketOptions, credentials, freshKey, getLease, until } from '../js/bucket.mjs';
+import { startDropping } from '../js/dropping.mjs';
 import { startProxy } from '../js/proxy.mjs';
 
 const NATIVE = [inRoot('target/debug/examples/native')];
@@ -186,6 +187,23 @@ test('a native member that can never lead ends with 1 and one line that says why
     assert.equal(member.errors.filter((line) => line !== '').length, 1, member.errors.join('\n'));
     assert.match(member.errors[0], expected);
     assert.ok(!member.errors[0].includes(credentials.secretAccessKey));
+  }
+});
+
+test('c09 a bucket behind a proxy that drops the conditions ends both native examples with the step, before anybody leads', async () => {
+  const dropping = await startDropping(bucketOptions.endpoint, credentials);
+  closing.push(dropping.close);
+  for (const program of ['native', 'ten_lines']) {
+    const key = await newGroup(`native-dropped-${program}`);
+    const before = await getLease(key);
+    const member = start(key, 'a', [inRoot('target/debug/examples', program)], { EDGELECT_ENDPOINT: dropping.endpoint });
+    const late = new Promise((resolve) => setTimeout(resolve, 15_000, 'it goes on').unref());
+    assert.equal(await Promise.race([member.ended, late]), 1, program);
+    const [line] = member.errors;
+    assert.match(line, /S3 bucket .*: probe step \\?"update of an absent object\\?": it took a write whose condition did not hold/);
+    assert.ok(!line.includes(credentials.secretAccessKey));
+    assert.equal(member.heard.filter(({ event }) => event === 'acquired').length, 0);
+    assert.deepEqual(await getLease(key), before, 'the lease is as it was');
   }
 });
 

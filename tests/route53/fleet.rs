@@ -5,6 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use edgelect::driver;
+use edgelect::election::LostReason;
 use edgelect::probe::{self, Finding};
 use edgelect::{
     Config, Credentials, Event, Handle, Host, Input, Route53Config, Route53Store, Schedule,
@@ -144,6 +145,8 @@ struct Fleet {
     coordinators: Vec<Coordinator>,
     /// Every token that was handed out, in order.
     tokens: Rc<RefCell<Vec<u64>>>,
+    /// Why terms were lost.
+    lost: Rc<RefCell<Vec<LostReason>>>,
     seed: u64,
 }
 
@@ -156,6 +159,7 @@ impl Fleet {
             members: Vec::new(),
             coordinators: Vec::new(),
             tokens: Rc::default(),
+            lost: Rc::default(),
             seed,
         }
     }
@@ -169,11 +173,15 @@ impl Fleet {
         let election = new_election(&net, config(id)).expect("it has randomness");
         let member = Member { handle: Handle::new(election), net: net.clone() };
         let (handle, tokens) = (member.handle.clone(), Rc::clone(&self.tokens));
+        let lost = Rc::clone(&self.lost);
         let task = async move {
             let store = store(&net);
             driver::run(&handle, &store, &net, |event| match event {
                 Event::Acquired { term } => tokens.borrow_mut().push(term),
-                Event::Lost { term, .. } => handle.tell(Input::WorkEnded { term }),
+                Event::Lost { term, reason } => {
+                    lost.borrow_mut().push(reason);
+                    handle.tell(Input::WorkEnded { term });
+                }
                 Event::Failed(fault) => panic!("{fault}"),
                 _ => {}
             })
@@ -318,6 +326,31 @@ fn a_leader_whose_answers_are_lost_keeps_its_term_through_old_read_backs() {
         }
     }
     assert!(kept > lost, "{kept} kept their only term, {lost} did not");
+}
+
+#[test]
+fn s8_throttled_renewals_cost_no_term_while_an_attempt_gets_through_before_the_fence() {
+    for code in ["Throttling", "PriorRequestNotComplete"] {
+        let mut fleet = Fleet::new(9, Faults::default());
+        let member = fleet.join("a");
+        fleet.pass(40_000);
+        assert_eq!(fleet.leaders(), 1, "{code}");
+        for round in 0..12 {
+            // At another part of the interval each time: from the one renewal over the next, and not over the fence.
+            fleet.pass(10_000 + 400 * round);
+            member.net.says.set(Some(code));
+            fleet.pass(RENEW_MS + 1_000);
+            member.net.says.set(None);
+        }
+        fleet.pass(60_000);
+        assert_eq!((fleet.tokens.borrow().len(), fleet.lost.borrow().len()), (1, 0), "{code}");
+        member.net.says.set(Some(code));
+        fleet.pass(LEASE_MS);
+        assert_eq!((fleet.leaders(), fleet.lost.borrow().clone()), (0, vec![LostReason::Expired]));
+        member.net.says.set(None);
+        fleet.pass(2 * LEASE_MS);
+        assert_eq!((fleet.leaders(), fleet.tokens.borrow().len()), (1, 2), "{code}");
+    }
 }
 
 #[test]

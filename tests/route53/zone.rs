@@ -212,11 +212,13 @@ pub struct Net {
     pub zone: Rc<RefCell<Zone>>,
     /// Whether it is cut off.
     pub cut: Rc<std::cell::Cell<bool>>,
+    /// What the service says to all of its requests, carrying none of them out.
+    pub says: Rc<std::cell::Cell<Option<&'static str>>>,
 }
 
 impl Net {
     pub fn new(time: &Virtual, zone: &Rc<RefCell<Zone>>) -> Self {
-        Self { time: time.clone(), zone: Rc::clone(zone), cut: Rc::default() }
+        Self { time: time.clone(), zone: Rc::clone(zone), cut: Rc::default(), says: Rc::default() }
     }
 
     async fn travel(&self) -> Result<u64, String> {
@@ -224,6 +226,9 @@ impl Net {
         self.time.sleep(ms).await;
         if self.cut.get() {
             return Err("cut off".to_owned());
+        }
+        if let Some(code) = self.says.get() {
+            return Err(code.to_owned());
         }
         Ok(self.time.now_ms.get())
     }
@@ -250,7 +255,8 @@ impl Net {
     }
 
     fn error(&self, said: &str) -> Response {
-        let code = if said == "Throttling" { said } else { "InvalidChangeBatch" };
+        // What is wrong with a batch is a sentence, everything else is told by its code.
+        let code = if said.contains(' ') { "InvalidChangeBatch" } else { said };
         let said = said.replace('\'', "&apos;");
         let error = format!("<Error><Code>{code}</Code><Message>{said}</Message></Error>");
         self.response(400, format!("<ErrorResponse>{error}</ErrorResponse>"))

@@ -1,0 +1,138 @@
+// What the pages about AWS print: their commands are run as they stand by AWS's own command line, and their policies have the
+// actions that a whole life sends, no more and no less.
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+import { promisify } from 'node:util';
+import { Elector } from 'edgelect';
+import { DynamoDBStorage, EpochStorage, Route53Storage, S3Storage } from 'edgelect/aws';
+import { AWSCLI, inRoot } from '../../js/tools/paths.mjs';
+import { startAws } from './ministack.mjs';
+import { startProxy } from './proxy.mjs';
+import { until } from './until.mjs';
+
+const DOMAIN = 'coordination.example.com';
+const PATIENT = { leaderTimeout: 6_000, frequentInterval: 600, requestTimeout: 1_000, storeSkew: 500, follow: 'tight' };
+const LONG_MS = 40_000;
+
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-aws-'));
+let aws;
+let proxy;
+before(async () => {
+  assert.ok(fs.existsSync(AWSCLI), `the AWS CLI is not in ${AWSCLI}: run \`npm run setup\``);
+  aws = await startAws();
+  proxy = await startProxy(aws.endpoint);
+  // -S: what the machine has of the same packages is not meant.
+  fs.writeFileSync(path.join(folder, 'aws'), `#!/bin/sh\nexec python3 -S '${AWSCLI}/bin/aws' "$@"\n`, { mode: 0o755 });
+});
+after(async () => {
+  fs.rmSync(folder, { recursive: true, force: true });
+  await proxy?.close();
+  await aws?.stop();
+});
+
+const place = () => ({ endpoint: proxy.endpoint, credentials: aws.credentials });
+
+const page = (name) => fs.readFileSync(inRoot('docs', name), 'utf8');
+const blocks = (text) => [...text.matchAll(/^```\w*\n(.*?)^```$/gms)].map(([, block]) => block);
+
+/** The blocks of a page that are commands of AWS's command line. */
+const commands = (name) => blocks(page(name)).filter((block) => block.startsWith('aws '));
+
+/** Runs a block as a reader pastes it; what it prints. */
+const pasted = async (block) => {
+  const env = {
+    PATH: `${folder}${path.delimiter}${process.env.PATH}`, HOME: folder, PYTHONPATH: AWSCLI, PYTHONDONTWRITEBYTECODE: '1',
+    AWS_ENDPOINT_URL: aws.endpoint, AWS_DEFAULT_REGION: aws.region, AWS_PAGER: '', AWS_EC2_METADATA_DISABLED: 'true',
+    AWS_ACCESS_KEY_ID: aws.credentials.accessKeyId, AWS_SECRET_ACCESS_KEY: aws.credentials.secretAccessKey,
+  };
+  const { stdout } = await promisify(execFile)('sh', ['-e', '-c', block], { env, timeout: 4 * LONG_MS }).catch((error) => {
+    throw new Error(`${block}\n${error.stderr}`);
+  });
+  return stdout;
+};
+
+/** All that members do to a store: they judge it, start a group, lead, follow, hand over and stop. */
+const wholeLife = async (storage, lockfilePath) => {
+  const members = ['a', 'b'].map((serverId) => new Elector({ storage, lockfilePath, serverId, ...PATIENT }));
+  const [first, second] = members;
+  const { finding } = await first.doctor({ races: 1 });
+  assert.equal(finding, 'holds');
+  await first.init();
+  await first.start();
+  await first.waitForLeadership();
+  await second.start();
+  await until(() => second.leaderId() === 'a' && first.status().requests.write >= 3, LONG_MS);
+  await first.stop();
+  const { token } = await second.waitForLeadership({ signal: AbortSignal.timeout(LONG_MS) });
+  await second.stop();
+  return token;
+};
+
+/** What `life` has sent, by the names of IAM; `name` gives that of a request. */
+const sent = async (life, name) => {
+  const from = proxy.seen.length;
+  await life();
+  return [...new Set(proxy.seen.slice(from).map(name))].sort();
+};
+
+/** The actions of each policy of a page. */
+const policies = (name) => {
+  const found = blocks(page(name)).filter((block) => block.includes('"Statement"'));
+  return found.map((block) => [...new Set(JSON.parse(block).Statement.flatMap(({ Action }) => Action))].sort());
+};
+
+test('docs/dynamodb.md: its commands make a table with TTL that members lead by, with no more rights than its policy gives', async () => {
+  const [block, ...others] = commands('dynamodb.md');
+  assert.deepEqual(others, []);
+  await pasted(block);
+  const { Table } = await aws.dynamodb('DescribeTable', { TableName: 'coordination-table' });
+  assert.deepEqual([Table.TableStatus, Table.BillingModeSummary?.BillingMode], ['ACTIVE', 'PAY_PER_REQUEST']);
+  const { TimeToLiveDescription } = await aws.dynamodb('DescribeTimeToLive', { TableName: 'coordination-table' });
+  assert.deepEqual([TimeToLiveDescription.TimeToLiveStatus, TimeToLiveDescription.AttributeName], ['ENABLED', 'ttl']);
+  const storage = new DynamoDBStorage({ ...place(), region: aws.region, table: 'coordination-table' });
+  const actions = await sent(() => wholeLife(storage, 'batch-processor'), ({ headers }) =>
+    headers['x-amz-target'].replace('DynamoDB_20120810.', 'dynamodb:'));
+  assert.deepEqual(policies('dynamodb.md'), [actions]);
+});
+
+test('docs/route53.md: its command makes a zone that members lead by, with no more rights than its policy gives', async () => {
+  const [block, ...others] = commands('route53.md');
+  assert.deepEqual(others, []);
+  const { HostedZone } = JSON.parse(await pasted(block));
+  assert.match(HostedZone.Id, /^\/hostedzone\/\w+$/);
+  const help = fs.readFileSync(inRoot('examples/route53/main.mjs'), 'utf8');
+  assert.ok(help.includes(block.trim().replaceAll('"', '')), 'the example prints the same command');
+  const hostedZoneId = HostedZone.Id.split('/').at(-1);
+  const storage = new Route53Storage({ ...place(), hostedZoneId, recordPrefix: 'lock', domainName: DOMAIN });
+  const actions = await sent(() => wholeLife(storage, 'batch-processor'), ({ method, url }) => {
+    const [, rest] = /^\/2013-04-01\/hostedzone\/\w+\/(\w+)\/?(?:\?.*)?$/.exec(url) ?? [];
+    return { 'POST rrset': 'route53:ChangeResourceRecordSets', 'GET rrset': 'route53:ListResourceRecordSets' }[`${method} ${rest}`] ?? `${method} ${url}`;
+  });
+  assert.deepEqual(policies('route53.md'), [actions]);
+});
+
+test('docs/route53.md: the command that asks Route 53 for the answer has no option that there is not', async () => {
+  const [, command] = /`(aws route53 test-dns-answer [^`]+)`/.exec(page('route53.md'));
+  const [id, name] = ['Z0000000000000', `lock.batch-processor.${DOMAIN}`];
+  // No emulator knows it, so what is seen is that it was sent.
+  const { message } = await pasted(command.replace('…', id).replace('…', name)).then(() => ({}), (error) => error);
+  assert.match(message ?? '', /An error occurred \(\w+\) when calling the TestDNSAnswer operation/);
+});
+
+test('docs/stores.md: its policies have what members over S3 and over epochs send, and the right by which a missing key is told', async () => {
+  await aws.createBucket('coordination');
+  const named = ({ method, url }) =>
+    url.includes('list-type=2') ? 's3:ListBucket' : ({ GET: 's3:GetObject', PUT: 's3:PutObject', DELETE: 's3:DeleteObject' })[method] ?? method;
+  const of = (Storage) => new Storage({ ...place(), region: aws.region, bucket: 'coordination' });
+  const lease = await sent(() => wholeLife(of(S3Storage), 'leader/report.json'), named);
+  const epochs = await sent(() => wholeLife(of(EpochStorage), 'leader/my-group'), named);
+  const [own, probe, those, ...others] = policies('stores.md');
+  assert.deepEqual(others, []);
+  // Nobody lists over S3: without this right it answers a missing key with 403.
+  assert.deepEqual([...new Set([...own, ...probe])].sort(), [...lease, 's3:ListBucket'].sort());
+  assert.deepEqual(those, epochs);
+});
