@@ -479,9 +479,9 @@ impl Protocol for Epochs {
     fn beside(&self, key: &str) -> Option<Self> {
         let folder = [key, "/"].concat();
         let s3 = self.s3.at(&[&folder, &*Epoch::FIRST.name()].concat()).ok()?;
-        let (made, cleaning_pause, retired) = Default::default();
+        let (made, cleaning_pause, uncleaned, retired) = Default::default();
         let (format, keys_per_page) = (Format::Native, self.keys_per_page);
-        Some(Self { s3, folder, format, keys_per_page, made, cleaning_pause, retired })
+        Some(Self { s3, folder, format, keys_per_page, made, cleaning_pause, uncleaned, retired })
     }
 
     fn retire(&self) -> bool {
