@@ -7,10 +7,12 @@ import { step } from '../../js/tools/run.mjs';
 import { jsWorker } from './js-worker.mjs';
 import { minuteCron } from './minute-cron.mjs';
 import { nodeTimer } from './node-timer.mjs';
+import { heldRust } from './rust-snippet.mjs';
 import { heldSnippets } from './snippets.mjs';
 
 /** Runs everything against a store; the first failure is thrown when all have ended. */
 export async function examples(store) {
+  heldRust();
   heldSnippets();
   const { folder, remove } = newFolder();
   const tarball = await pack(folder);

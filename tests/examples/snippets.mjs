@@ -7,10 +7,8 @@ import { PlainError } from '../../js/tools/run.mjs';
 const EXAMPLES = ['js-worker', 'deno-cron', 'bun-cron', 'node-timer'];
 const DOCUMENTS = ['docs/crons.md', ...EXAMPLES.map((name) => `examples/${name}/README.md`)];
 
-const RUST = { document: 'docs/crons.md', source: 'examples/rust-worker/src/lib.rs' };
-
 /** Fails for a block of JavaScript that begins with an import and whose lines are not, in this order, in one file of the
- * examples; for a document that has no such block; and for Rust that is not in the Rust Worker as it stands there. */
+ * examples; and for a document that has no such block. */
 export function heldSnippets() {
   const files = EXAMPLES.flatMap((name) => filesIn(inRoot('examples', name)));
   const sources = files.map((file) => linesOf(fs.readFileSync(file, 'utf8')));
@@ -23,14 +21,7 @@ export function heldSnippets() {
       throw new PlainError(`${document} shows what no example has:\n${block}`);
     }
   }
-  const rust = blocksOf('rust', RUST.document);
-  const source = fs.readFileSync(inRoot(RUST.source), 'utf8');
-  if (rust.length === 0) throw new PlainError(`${RUST.document} shows nothing of ${RUST.source}`);
-  for (const block of rust) if (!source.includes(block)) throw new PlainError(`${RUST.document} shows what ${RUST.source} has not:\n${block}`);
 }
-
-const blocksOf = (language, document) =>
-  [...fs.readFileSync(inRoot(document), 'utf8').matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms'))].map(([, block]) => block);
 
 const filesIn = (folder) => {
   const names = fs.readdirSync(folder, { recursive: true }).filter((name) => /^(?!node_modules).*\.m?js$/.test(name));
