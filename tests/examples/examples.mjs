@@ -4,20 +4,20 @@ import path from 'node:path';
 import { inRoot } from '../../js/tools/paths.mjs';
 import { install, newFolder, pack, startRegistry } from '../../js/tools/pack.mjs';
 import { step } from '../../js/tools/run.mjs';
+import { heldRust } from './rust-snippet.mjs';
 import { jsWorker } from './js-worker.mjs';
 import { minuteCron } from './minute-cron.mjs';
 import { nodeTimer } from './node-timer.mjs';
-import { heldRust } from './rust-snippet.mjs';
 import { heldSnippets } from './snippets.mjs';
 
 /** Runs everything against a store; the first failure is thrown when all have ended. */
 export async function examples(store) {
-  heldRust();
   heldSnippets();
   const { folder, remove } = newFolder();
   const tarball = await pack(folder);
   const registry = await startRegistry(tarball);
   try {
+    heldRust();
     const users = path.join(folder, 'users');
     await install(tarball, users);
     // Deno takes the package from the registry: it must not find it beside itself.
