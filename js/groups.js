@@ -10,6 +10,10 @@ const BESIDE = {
 };
 const LIST = 'EDGELECT_GROUPS';
 const PATH = 'EDGELECT_LOCKFILE_PATH';
+const SUBREQUESTS = 'EDGELECT_SUBREQUESTS';
+/** The requests of one event on Cloudflare's free plan, and what EDGELECT_SUBREQUESTS may be. */
+const FREE = 50;
+const [LEAST_REQUESTS, MOST_REQUESTS] = [10, 100_000];
 
 /** A variable that can't be used. Its message is for the log. */
 export class Refused extends Error {
@@ -39,11 +43,46 @@ export const groupsOf = (env) => {
   return groups;
 };
 
-/** Whether a trigger is for this group. */
-export const isFor = ({ env: { EDGELECT_CRON: cron } }, trigger) => !isSet(cron) || String(cron).trim() === trigger;
+/** The groups that run on a trigger, each with its share of the requests that the trigger may make. */
+export const groupsFor = (env, trigger) => {
+  const groups = groupsOf(env).filter((group) => isFor(group, trigger));
+  return groups.map((group) => withShare(group, groups));
+};
 
-/** The group of a lockfile path; without a path the first one. */
-export const groupAt = (groups, path) => (path === null ? groups[0] : groups.find(({ env }) => `${env[PATH]}` === path));
+/** The group of a lockfile path, without a path the first one, with the share that it has on its fullest trigger. */
+export const groupAt = (env, path) => {
+  const groups = groupsOf(env);
+  const group = path === null ? groups[0] : groups.find((one) => `${one.env[PATH]}` === path);
+  if (!group) return undefined;
+  const crons = groups.map(({ env: { EDGELECT_CRON: cron } }) => (isSet(cron) ? plain(cron) : undefined));
+  const onEach = [undefined, ...crons].filter((cron) => isFor(group, cron)).map((cron) => groups.filter((one) => isFor(one, cron)));
+  const fullest = onEach.reduce((most, found) => (found.length > most.length ? found : most), [group]);
+  return withShare(group, fullest);
+};
+
+// A text that is no cron is for all triggers: so it is refused by name, and not for ever without a word.
+const isFor = ({ env: { EDGELECT_CRON: cron } }, trigger) =>
+  !isSet(cron) || plain(cron).split(' ').length !== 5 || plain(cron) === plain(trigger);
+
+const plain = (cron) => String(cron).trim().replace(/\s+/g, ' ');
+
+/** A group's own EDGELECT_SUBREQUESTS is its share; what is left of the common one is shared by the others evenly. */
+const withShare = (group, groups) => {
+  const isOwn = ({ source }) => source(SUBREQUESTS) !== SUBREQUESTS;
+  const { length } = groups.filter((one) => !isOwn(one));
+  if (groups.length === 1 || isOwn(group)) return group;
+  const common = isSet(group.env[SUBREQUESTS]) ? String(group.env[SUBREQUESTS]) : String(FREE);
+  const limit = Number(common);
+  // Refused where all variables are.
+  if (!/^\d+$/.test(common) || limit < LEAST_REQUESTS || limit > MOST_REQUESTS) return group;
+  const taken = groups.filter(isOwn).map(({ env }) => Number(env[SUBREQUESTS])).filter((own) => own > 0);
+  const share = Math.floor((limit - taken.reduce((sum, own) => sum + own, 0)) / length);
+  if (share < LEAST_REQUESTS) {
+    throw new Refused(SUBREQUESTS, limit, `${length} groups share what one trigger may make, and ${Math.max(share, 0)} requests are too few for each: `
+      + 'give groups triggers of their own (EDGELECT_CRON), or on the paid plan set this to 10000');
+  }
+  return { ...group, env: { ...group.env, [SUBREQUESTS]: String(share) } };
+};
 
 const namesIn = (list) => {
   if (!isSet(list)) return [];

@@ -77,7 +77,7 @@ export interface GroupEnv {
   EDGELECT_JOB_URL?: string;
   /** Signs the call as Standard Webhooks does: `whsec_` and Base64 of 24 to 64 random bytes. A secret. */
   EDGELECT_JOB_SECRET?: string;
-  /** How long a job may take. 1000 to 840000, default 180000. */
+  /** How long a job may take. 1000 to 840000, default 120000 or what fits one trigger. */
   EDGELECT_JOB_TIMEOUT?: NumberVariable;
   /** What becomes of a slot that died. Default `atMostOnce`. */
   EDGELECT_POLICY?: 'atMostOnce' | 'atLeastOnce';
@@ -89,7 +89,7 @@ export interface GroupEnv {
   EDGELECT_ATTEMPTS?: NumberVariable;
   /** How long to wait for a lease that somebody else holds. Default `EDGELECT_SUSTAIN`. */
   EDGELECT_BUDGET?: NumberVariable;
-  /** How many requests one trigger may make before it leaves further slots to the next. Default 50, as on Workers Free. */
+  /** How many requests one trigger may make; its groups share them. Default 50, as on Workers Free. */
   EDGELECT_SUBREQUESTS?: NumberVariable;
 }
 

@@ -1,7 +1,7 @@
 // The Worker's entry: hands Cloudflare's events to the wasm as texts, which knows the rest.
 import module from '../build/worker/edgelect_bg.wasm';
 import { RawWorker, __wbg_reset_state, initSync } from '../build/worker/edgelect.js';
-import { Refused, groupAt, groupsOf, isFor } from './groups.js';
+import { Refused, groupAt, groupsFor } from './groups.js';
 import { Host } from './host.js';
 import { callJob } from './job.js';
 import { R2Storage, isR2Bucket } from './r2.js';
@@ -25,35 +25,39 @@ export default {
   async scheduled(event, env) {
     let groups;
     try {
-      groups = groupsOf(env).filter((group) => isFor(group, event.cron));
+      groups = groupsFor(env, event.cron);
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
-      return console.error(`edgelect: ${error.message}`);
+      console.error(`edgelect: ${error.message}`);
+      throw new Error(`edgelect: ${error.variable}; the log says why`);
     }
     if (groups.length === 0) console.warn(`edgelect: no group is for the trigger "${event.cron}"; see EDGELECT_CRON`);
-    const ends = await Promise.allSettled(groups.map((group) => tick(group, event)));
-    // Only now: an event that has failed may take with it what is still under way.
-    const failed = ends.find(({ status }) => status === 'rejected');
-    if (failed) throw failed.reason;
+    const ends = await Promise.all(groups.map((group) => tick(group, event)));
+    // Only now: an event that has failed may take with it what is still under way. Thrown, because nothing else makes
+    // Cloudflare count a trigger as failed.
+    const failed = ends.filter((end) => end !== undefined);
+    if (failed.length > 0) throw new Error(`edgelect: ${failed.join(', ')}; the log says why`);
   },
 };
 
-/** One group's part of a trigger, told in the log under the group's name. */
-async function tick(group, { scheduledTime }) {
+/** One group's part of a trigger, told in the log under the group's name; resolves to a few words where somebody should
+ * look. */
+async function tick(group, { scheduledTime, cron }) {
   const name = group.name === undefined ? '' : `group=${group.name} `;
   try {
-    const { line, problem } = await ofGroup(group, (texts, host) => worker.scheduled(Math.max(scheduledTime, 0), texts, host));
-    if (problem) console.error(`edgelect: ${name}${problem}`);
-    else console.log(`edgelect tick: ${name}${line}`);
+    const { line, problem, variable } = await ofGroup({ ...group, cron }, (texts, host) => worker.scheduled(Math.max(scheduledTime, 0), texts, host));
+    if (problem === undefined) return void console.log(`edgelect tick: ${name}${line}`);
+    console.error(`edgelect: ${name}${problem}`);
+    return name + (variable ?? /^outcome=(\w+)/.exec(problem)?.[1] ?? 'failed');
   } catch (error) {
     console.error(`edgelect: ${name}${error}`);
-    throw error;
+    return `${name}broken`;
   }
 }
 
 async function answered(env, method, url) {
   try {
-    const group = groupAt(groupsOf(env), new URL(url).searchParams.get('group'));
+    const group = groupAt(env, new URL(url).searchParams.get('group'));
     if (!group) return { status: 404, body: '{"error":"no such group"}' };
     const answer = await ofGroup(group, (texts, host) => worker.fetch(method, url, texts, host));
     return answer.variable ? notConfigured(answer) : answer;
@@ -69,10 +73,10 @@ function notConfigured({ variable, problem }) {
 }
 
 /** Moves one event of one group to its end. A variable that it could not use is told by the name under which it was set. */
-async function ofGroup({ env, source }, begin) {
+async function ofGroup({ env, source, cron }, begin) {
   const storage = isR2Bucket(env.EDGELECT_R2) ? new R2Storage(env.EDGELECT_R2) : undefined;
   const job = (order, signal) => callJob(order, env.JOB, signal);
-  const texts = variables(env);
+  const texts = variables(env, cron);
   const end = await handled((host) => begin(texts, host), { storage, job });
   const { variable, problem } = end;
   if (!variable) return end;
@@ -141,8 +145,8 @@ function replace(error) {
 
 // Variables and secrets as the texts that they would be in an environment; wrangler.toml may give a number or a flag.
 // A bucket is told by `true`, and whatever else has no text by `null`, which is refused by name where a text is needed.
-function variables(env) {
-  const texts = {};
+function variables(env, cron) {
+  const texts = typeof cron === 'string' ? { cron } : {};
   for (const [name, value] of Object.entries(env)) {
     if (!/^(EDGELECT|AWS)_/.test(name) || value === null || value === undefined) continue;
     if (name === 'EDGELECT_R2') texts[name] = isR2Bucket(value) || (value === '' ? '' : null);

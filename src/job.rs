@@ -4,20 +4,31 @@
 //! as Standard Webhooks does it, so that a receiver in any language has a library that checks it
 //! (<https://www.standardwebhooks.com>). `js/job.js` sends it.
 
-use crate::config::ConfigError;
+use crate::config::{Config, ConfigError};
 use crate::host::Host;
 use crate::json::{self, Object, Writer, first, quoted};
 use crate::prelude::*;
 use crate::request::Parts;
-use crate::slots::ScheduleSettings;
+use crate::slots::{Schedule, ScheduleSettings};
 use crate::vars;
 
-/// How long a job may take where nothing else is set, in milliseconds: the renewals meanwhile, one in five seconds, stay
-/// under the 50 subrequests of Cloudflare's free plan.
-pub const TIMEOUT_MS: u64 = 180_000;
+/// How long a job may take where nothing else is set and the trigger's requests suffice, in milliseconds.
+pub const TIMEOUT_MS: u64 = 120_000;
 
-/// The longest that a job may take, in milliseconds: a cron trigger ends after a quarter of an hour.
+/// The longest that a job may take, in milliseconds.
 const MAX_TIMEOUT_MS: u64 = 840_000;
+
+/// The shortest timeout of a job, in milliseconds.
+const MIN_TIMEOUT_MS: u64 = 1_000;
+
+/// Cloudflare ends a cron trigger after a quarter of an hour.
+const TRIGGER_MS: u64 = 900_000;
+
+/// The requests that a slot needs besides looks and renewals: its claim, its job's call, its closing write.
+const ALWAYS: u64 = 3;
+
+/// Room for two troubled writes: each is sent twice more and read back.
+const RETRIES: u64 = 6;
 
 /// Variables of the schedule and the options of `runScheduled` that they set.
 const SCHEDULE_VARS: [(&str, &str); 6] = [
@@ -44,10 +55,13 @@ impl JobTarget {
     /// Reads `EDGELECT_JOB_URL`, `EDGELECT_JOB_SECRET` and `EDGELECT_JOB_TIMEOUT`; none without a URL and a binding.
     ///
     /// # Errors
-    /// The variable that can't be used, and why; never the secret.
+    /// The variable that can't be used, and why; never the secret. Also a job that one trigger could not wait for, call
+    /// and keep the lease for within its requests and its quarter of an hour.
     pub fn from_vars(
         get: impl Fn(&str) -> Option<String>,
         bound: bool,
+        config: &Config,
+        schedule: &Schedule,
     ) -> Result<Option<Self>, ConfigError> {
         let given = |name: &str| get(name).filter(|text| !text.is_empty());
         let url = given("EDGELECT_JOB_URL");
@@ -62,27 +76,33 @@ impl JobTarget {
                         whsec_ or alone";
             return Err(ConfigError::new("EDGELECT_JOB_SECRET", "(not shown)", &[rule]));
         }
-        let timeout_ms = match given("EDGELECT_JOB_TIMEOUT") {
-            None => TIMEOUT_MS,
-            Some(text) => {
-                let ms = text.parse().ok().filter(|ms| (1_000..=MAX_TIMEOUT_MS).contains(ms));
-                let rule = "must be a whole number of milliseconds from 1000 to 840000";
-                ms.ok_or_else(|| {
-                    let value = quoted(first(&text, 60));
-                    ConfigError::new("EDGELECT_JOB_TIMEOUT", value, &[rule])
-                })?
-            }
-        };
         if url.is_none() && !bound {
             let own = ["EDGELECT_JOB_SECRET", "EDGELECT_JOB_TIMEOUT"];
             let mut set = own.into_iter().chain(SCHEDULE_VARS.map(|(var, _)| var));
-            if let Some(var) = set.find(|var| given(var).is_some()) {
+            // A tick that leads makes requests too.
+            let jobs = |var: &&str| *var != "EDGELECT_SUBREQUESTS" && given(var).is_some();
+            if let Some(var) = set.find(jobs) {
                 let rule = "is for a job, and there is none: bind a service as JOB, or set EDGELECT_JOB_URL";
                 return Err(ConfigError::new(var, "(not shown)", &[rule]));
             }
             return Ok(None);
         }
+        let timeout_ms = timeout_ms(given("EDGELECT_JOB_TIMEOUT").as_deref(), config, schedule)?;
         Ok(Some(Self { url, secret, timeout_ms }))
+    }
+
+    /// Keeps the requests that the longest job needs out of those that further slots may use up: what a slot took says
+    /// nothing of the next.
+    pub fn reserve(&self, config: &Config, schedule: &mut Schedule) {
+        let most = self.timeout_ms / config.frequent_interval_ms + RETRIES;
+        schedule.subrequests = schedule.subrequests.map(|all| all.saturating_sub(most));
+    }
+
+    /// The same job, with no more time than is left of its trigger after `spent_ms`: an answer that is not waited for is
+    /// recorded, an isolate that is ended records nothing.
+    pub fn after(&self, spent_ms: u64, config: &Config) -> Self {
+        let left_ms = TRIGGER_MS.saturating_sub(spent_ms + config.attempts_ms());
+        Self { timeout_ms: self.timeout_ms.min(left_ms.max(1)), ..self.clone() }
     }
 
     /// What `js/job.js` needs to send it, as JSON.
@@ -104,6 +124,62 @@ impl JobTarget {
             .text("token", &term.to_string())
             .text("body", &body)
             .end()
+    }
+}
+
+/// How long a job may take: what the variable says, or the default or what fits of it.
+fn timeout_ms(
+    given: Option<&str>,
+    config: &Config,
+    schedule: &Schedule,
+) -> Result<u64, ConfigError> {
+    let interval_ms = config.frequent_interval_ms;
+    let looks = schedule.budget_ms / interval_ms + 1;
+    let besides = looks + ALWAYS + RETRIES;
+    let most = schedule.subrequests.unwrap_or(u64::MAX);
+    let by_requests_ms = most.saturating_sub(besides).saturating_mul(interval_ms);
+    let by_time_ms = TRIGGER_MS.saturating_sub(schedule.budget_ms + 2 * config.attempts_ms());
+    let longest_ms = by_requests_ms.min(by_time_ms).min(MAX_TIMEOUT_MS);
+    let (longest, each) = (longest_ms.to_string(), interval_ms.to_string());
+    if longest_ms < MIN_TIMEOUT_MS && by_time_ms >= MIN_TIMEOUT_MS {
+        let rule = [
+            "a trigger of this group looks at the lease up to ",
+            &looks.to_string(),
+            " times in its budget and needs 9 requests for claim, call, closing write and retries, which leaves none \
+             for renewals; lower EDGELECT_BUDGET, give groups triggers of their own (EDGELECT_CRON), or on the paid \
+             plan set this to 10000",
+        ];
+        return Err(ConfigError::new("EDGELECT_SUBREQUESTS", most.to_string(), &rule));
+    }
+    if longest_ms < MIN_TIMEOUT_MS {
+        let rule = "leaves a job no time within the 15 minutes of a cron trigger";
+        return Err(ConfigError::new("EDGELECT_BUDGET", schedule.budget_ms.to_string(), &[rule]));
+    }
+    let Some(text) = given else { return Ok(TIMEOUT_MS.min(longest_ms)) };
+    let refuse = |rule: &[&str]| {
+        Err(ConfigError::new("EDGELECT_JOB_TIMEOUT", quoted(first(text, 60)), rule))
+    };
+    let ms = text.parse().ok().filter(|ms| (MIN_TIMEOUT_MS..=MAX_TIMEOUT_MS).contains(ms));
+    match ms {
+        None => refuse(&["must be a whole number of milliseconds from 1000 to 840000"]),
+        Some(ms) if ms <= longest_ms => Ok(ms),
+        Some(_) if by_time_ms <= by_requests_ms => refuse(&[
+            "must be at most ",
+            &longest,
+            ": EDGELECT_BUDGET, the job, its claim and its closing write end within the 15 minutes of a cron trigger",
+        ]),
+        Some(_) => refuse(&[
+            "must be at most ",
+            &longest,
+            ": a trigger of this group may make ",
+            &most.to_string(),
+            " requests (EDGELECT_SUBREQUESTS), which are ",
+            &looks.to_string(),
+            " looks in EDGELECT_BUDGET, a renewal each ",
+            &each,
+            " ms of the job (EDGELECT_FREQUENT_INTERVAL), and 9 for claim, call, closing write and retries; on the paid \
+             plan set EDGELECT_SUBREQUESTS to 10000",
+        ]),
     }
 }
 
@@ -191,12 +267,26 @@ fn is_secret(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{HostClock, Settings};
 
     fn of(vars: &[(&str, &str)], bound: bool) -> Result<Option<JobTarget>, ConfigError> {
         let get = |name: &str| {
             vars.iter().find(|(var, _)| *var == name).map(|(_, text)| (*text).to_owned())
         };
-        JobTarget::from_vars(get, bound)
+        let config = config();
+        let schedule = Schedule::new(&schedule(get, 1)?, &config).map_err(by_variable)?;
+        JobTarget::from_vars(get, bound, &config, &schedule)
+    }
+
+    /// The deployed Worker's defaults.
+    fn config() -> Config {
+        let settings = Settings {
+            lockfile_path: Some("leader.json".to_owned()),
+            clock: HostClock::One,
+            sustain_ms: Some(57_000),
+            ..Settings::default()
+        };
+        Config::new(&settings).unwrap()
     }
 
     const SECRET: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
@@ -256,6 +346,44 @@ mod tests {
     }
 
     #[test]
+    fn a_job_that_its_trigger_could_not_keep_the_lease_for_is_refused_and_the_default_is_what_fits()
+    {
+        let timeout =
+            |vars: &[(&str, &str)]| of(vars, true).map(|target| target.unwrap().timeout_ms);
+        let (ms, most) = ("EDGELECT_JOB_TIMEOUT", "EDGELECT_SUBREQUESTS");
+        assert_eq!(timeout(&[]), Ok(TIMEOUT_MS));
+        // 50 - 12 looks - 9 besides leave 29 renewals; 25 leave 4, and a budget of half the time 10.
+        assert_eq!(timeout(&[(ms, "145000")]), Ok(145_000));
+        assert_eq!(timeout(&[(most, "25")]), Ok(20_000));
+        assert_eq!(timeout(&[(most, "25"), ("EDGELECT_BUDGET", "27000")]), Ok(50_000));
+        assert_eq!(timeout(&[(most, "10000"), (ms, "826400")]), Ok(826_400));
+        for (vars, field, rule) in [
+            (&[(ms, "145001")][..], ms, "at most 145000: a trigger of this group may make 50"),
+            (&[(ms, "840000")], ms, "at most 145000"),
+            (&[(most, "25"), (ms, "20001")], ms, "at most 20000"),
+            (&[(most, "10000"), (ms, "826401")], ms, "at most 826400: EDGELECT_BUDGET, the job"),
+            (&[(most, "21")], most, "which leaves none for renewals"),
+            (&[(most, "10000"), ("EDGELECT_BUDGET", "890000")], "EDGELECT_BUDGET", "no time"),
+        ] {
+            let error = timeout(vars).expect_err(rule);
+            assert_eq!(error.field, field, "{rule}");
+            assert!(error.rule.contains(rule), "{}", error.message());
+        }
+    }
+
+    #[test]
+    fn a_further_slot_leaves_what_the_longest_job_needs_and_ends_with_its_trigger() {
+        let config = config();
+        let mut schedule = Schedule::new(&schedule(|_| None, 1).unwrap(), &config).unwrap();
+        let target = of(&[], true).unwrap().unwrap();
+        target.reserve(&config, &mut schedule);
+        assert_eq!(schedule.subrequests, Some(50 - 24 - RETRIES));
+        assert_eq!(target.after(0, &config).timeout_ms, TIMEOUT_MS);
+        assert_eq!(target.after(800_000, &config).timeout_ms, 100_000 - config.attempts_ms());
+        assert_eq!(target.after(2_000_000, &config).timeout_ms, 1);
+    }
+
+    #[test]
     fn the_order_names_the_slot_the_term_and_who_asks() {
         let target = of(&[("EDGELECT_JOB_SECRET", SECRET)], true).unwrap().unwrap();
         let order = target.order("jobs/\"a\".json", 1_795_244_280_000, 7, "me");
@@ -266,7 +394,7 @@ mod tests {
             "group": "jobs/\"a\".json", "slot": 1_795_244_280_000_u64, "term": 7, "serverId": "me"
         });
         assert_eq!(body, expected);
-        assert_eq!((&order["token"], &order["timeout"]), (&"7".into(), &180_000.into()));
+        assert_eq!((&order["token"], &order["timeout"]), (&"7".into(), &120_000.into()));
         assert_eq!(order["id"], "slot_1795244280000_7");
     }
 

@@ -65,6 +65,7 @@ pub mod calendar;
 pub mod checkpoint;
 pub mod clock;
 pub mod config;
+pub mod cron;
 pub mod driver;
 pub mod election;
 #[cfg(all(target_arch = "wasm32", feature = "figures"))]

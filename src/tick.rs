@@ -6,8 +6,10 @@ use core::pin::pin;
 use futures::future::{Either, select};
 
 use crate::clock::Now;
+use crate::config::{Config, ConfigError};
 use crate::driver::{self, Handle, Host};
 use crate::election::{Event, Input};
+use crate::prelude::*;
 use crate::store::{Fault, Store};
 
 /// How long before the end of its time a tick begins to park, in milliseconds: a usual store needs
@@ -22,6 +24,24 @@ pub fn leads_for_ms(scheduled_ms: u64, now: Now, sustain_ms: u64) -> Option<u64>
     let from_ms = if scheduled_ms == 0 { now.wall_ms } else { scheduled_ms.min(now.wall_ms) };
     let end_ms = from_ms.saturating_add(sustain_ms);
     end_ms.saturating_sub(now.wall_ms).checked_sub(PARKING_MS).filter(|left_ms| *left_ms > 0)
+}
+
+/// Refuses a tick that surely makes more requests than it may: a look, a claim, the renewals, and the park.
+///
+/// # Errors
+/// The rule, by the variable of the limit.
+pub fn check_tick(config: &Config, sustain_ms: u64, most: u64) -> Result<(), ConfigError> {
+    let made = 3 + sustain_ms.saturating_sub(PARKING_MS) / config.frequent_interval_ms;
+    if made <= most {
+        return Ok(());
+    }
+    let rule = [
+        "a tick of this group makes ",
+        &made.to_string(),
+        " requests, and the groups of one trigger share what it may make; give groups triggers of their own \
+         (EDGELECT_CRON), renew less often (EDGELECT_FREQUENT_INTERVAL), or on the paid plan set this to 10000",
+    ];
+    Err(ConfigError::new("EDGELECT_SUBREQUESTS", most.to_string(), &rule))
 }
 
 /// Drives an election for so long and then parks; gives the last term that it led, if any.

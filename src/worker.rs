@@ -15,6 +15,7 @@ use alloc::rc::Rc;
 use wasm_bindgen::prelude::*;
 
 use crate::config::{Config, ConfigError, HostClock};
+use crate::cron;
 use crate::custom::{AnyStore, CustomStore};
 use crate::driver::{self, Handle, Host};
 use crate::isolate::Isolate;
@@ -36,6 +37,9 @@ const SUSTAIN_MS: u64 = 57_000;
 
 /// A slot to check a schedule with that has no trigger yet.
 const SOME_SLOT_MS: u64 = 1;
+
+/// The trigger that the event is of, among the variables: `js/worker.js` adds it.
+const CRON: &str = "cron";
 
 /// Why an event came to nothing.
 struct Problem {
@@ -144,9 +148,19 @@ fn set_up(variables: &str, web: Web) -> Result<Setup, ConfigError> {
     settings.sustain_ms.get_or_insert(SUSTAIN_MS);
     settings.server_id.get_or_insert_with(|| "edgelect".to_owned());
     let config = vars::config(&settings)?;
-    let job = JobTarget::from_vars(get, get("JOB").is_some())?;
     let schedule = Schedule::new(&job::schedule(get, SOME_SLOT_MS)?, &config);
-    schedule.map_err(job::by_variable)?;
+    let schedule = schedule.map_err(job::by_variable)?;
+    let own_cron = get("EDGELECT_CRON").filter(|text| !text.is_empty());
+    if let Some(text) = &own_cron {
+        cron::check_text(text)?;
+    }
+    if let Some(text) = own_cron.or_else(|| get(CRON)) {
+        cron::check(&text, &config, &schedule)?;
+    }
+    let job = JobTarget::from_vars(get, get("JOB").is_some(), &config, &schedule)?;
+    if let (None, Some(most)) = (&job, schedule.subrequests) {
+        tick::check_tick(&config, config.sustain_ms.unwrap_or(SUSTAIN_MS), most)?;
+    }
     let path = &config.lockfile_path;
     let store = if vars::binds_r2(&variables)? {
         AnyStore::Custom(CustomStore::named(
@@ -221,7 +235,8 @@ async fn one_slot(
     let variables = Object::read(variables.as_bytes()).unwrap_or_default();
     let get = |name: &str| variables.get(name).and_then(json::text);
     let settings = job::schedule(get, slot_ms).map_err(|error| error.message())?;
-    let schedule = Schedule::new(&settings, config).map_err(|error| error.message())?;
+    let mut schedule = Schedule::new(&settings, config).map_err(|error| error.message())?;
+    target.reserve(config, &mut schedule);
     let handle = Handle::new(driver::new_schedule(web, config.clone(), schedule)?);
     let _running = isolate.runs(&handle, web);
     slot::run_slot(&handle, store, web, target).await

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 /// Each module and the layer it lives on; a module may use its own layer's contracts and everything below.
-const LAYERS: [(&str, u32); 55] = [
+const LAYERS: [(&str, u32); 56] = [
     ("prelude", 0),
     ("lean", 0),
     ("planted", 0),
@@ -25,6 +25,7 @@ const LAYERS: [(&str, u32); 55] = [
     ("timers", 4),
     ("vars", 4),
     ("slots", 4),
+    ("cron", 5),
     ("job", 5),
     ("protocol", 4),
     ("store/heard", 4),

@@ -15,12 +15,16 @@ use chance::Chance;
 use edgelect::clock::Now;
 use edgelect::config::HostClock;
 use edgelect::driver::Requests;
+use edgelect::job::{JobTarget, schedule};
 use edgelect::lease::{self, Lease, Reading};
 use edgelect::request::{Request, Response};
 use edgelect::store::memory::Memory;
 use edgelect::store::{Answer, Facts, Fault, FaultKind, Operation, Outcome, Store};
 use edgelect::tick::{PARKING_MS, leads_for_ms, tick};
-use edgelect::{Config, Follow, Handle, Host, Settings, init, new_election, run};
+use edgelect::{
+    Config, Follow, Handle, Host, Schedule, Settings, SlotOutcome, init, new_election,
+    new_schedule, run, run_scheduled,
+};
 use futures::executor::{LocalPool, block_on};
 use futures::future::{AbortHandle, FutureExt, abortable};
 use futures::task::LocalSpawnExt;
@@ -433,4 +437,98 @@ fn c54_one_leads_at_a_time_whatever_the_store_fails_to_do() {
         print!("{failing_per_mille} per mille of all requests fail: ");
         play(Course { failing_per_mille, others: true, ..Course::default() });
     }
+}
+
+/// What is left beside two writes that are sent three times and read back.
+const WITH_ROOM: u64 = FREE_SUBREQUESTS - 6;
+
+/// What a trigger of the deployed Worker's job did: the outcome of its slot, the runs, and its requests with the calls.
+type Job = (SlotOutcome, usize, u64);
+
+impl World {
+    /// A trigger for the slot of a minute, with the deployed Worker's variables; `job_ms` says how long its n-th job
+    /// takes, at most the timeout.
+    fn fire(
+        &mut self,
+        name: &'static str,
+        minute: u64,
+        vars: &'static [(&str, &str)],
+        job_ms: impl Fn(usize) -> u64 + 'static,
+    ) -> Shared<Option<Job>> {
+        let get = |name: &str| {
+            vars.iter().find(|(var, _)| *var == name).map(|(_, text)| (*text).to_owned())
+        };
+        let config = config(name, true, Follow::Balanced);
+        let settings = schedule(get, EPOCH_MS + minute * PERIOD_MS).expect("they are fine");
+        let mut schedule = Schedule::new(&settings, &config).expect("it fits the config");
+        let target = JobTarget::from_vars(get, true, &config, &schedule).expect("it fits");
+        let target = target.expect("it is bound");
+        target.reserve(&config, &mut schedule);
+        let (place, wire, told) = (self.place(true), self.wire.clone(), Shared::default());
+        let found = Rc::clone(&told);
+        let work = async move {
+            let election = new_schedule(&place, config, schedule).expect("it has chance");
+            let handle = Handle::new(election);
+            let count = RefCell::new(0);
+            let job = async |_| {
+                let ms = job_ms(*count.borrow()).min(target.timeout_ms);
+                *count.borrow_mut() += 1;
+                place.sleep(ms).await;
+                Ok::<_, ()>(())
+            };
+            let report = run_scheduled(&handle, &wire, &place, job).await.expect("the store works");
+            let Requests { read, write, .. } = handle.requests();
+            let made = read + write + report.runs.len() as u64;
+            *found.borrow_mut() = Some((report.outcome, report.runs.len(), made));
+        };
+        self.pool.spawner().spawn_local(work).expect("the pool is alive");
+        told
+    }
+
+    fn pass(&mut self, ms: u64) {
+        for _ in 0..ms / STEP_MS {
+            self.time.pass(&mut self.pool, STEP_MS);
+        }
+    }
+}
+
+#[test]
+fn c54_a_trigger_that_waits_for_its_lease_and_runs_its_longest_job_stays_under_its_subrequests() {
+    let mut worst = [0; 2];
+    for seed in 0..SEEDS {
+        let mut world = World::new(seed, Course::default());
+        world.pass(PERIOD_MS);
+        world.fire("another", 1, &[], |_| PERIOD_MS + SUSTAIN_MS - 5_000);
+        world.pass(PERIOD_MS);
+        let waited = world.fire("worker", 2, &[], |_| u64::MAX);
+        world.pass(5 * PERIOD_MS);
+        let (outcome, runs, made) = waited.take().expect("it has ended");
+        // The last look in the budget may come just before the lease is free.
+        assert_eq!(runs, usize::from(outcome == SlotOutcome::Done), "seed {seed}: {outcome:?}");
+        worst[usize::from(!world.dated)] = made.max(worst[usize::from(!world.dated)]);
+    }
+    println!("requests with a Date, without one: {worst:?}");
+    // It has waited, or the limit would be far.
+    assert!(worst.iter().all(|made| (36..=WITH_ROOM).contains(made)), "{worst:?}");
+}
+
+#[test]
+fn c54_a_trigger_that_catches_up_leaves_the_requests_of_a_job_that_takes_all_its_time() {
+    const VARS: &[(&str, &str)] =
+        &[("EDGELECT_POLICY", "atLeastOnce"), ("EDGELECT_PERIOD", "60000")];
+    let mut worst = 0;
+    for (seed, long) in (0..SEEDS).flat_map(|seed| (0..12).map(move |long| (seed, long))) {
+        let mut world = World::new(seed, Course::default());
+        world.pass(PERIOD_MS);
+        world.fire("worker", 1, VARS, |_| 0);
+        world.pass(19 * PERIOD_MS);
+        let late =
+            world.fire("worker", 20, VARS, move |run| if run == long { u64::MAX } else { 0 });
+        world.pass(5 * PERIOD_MS);
+        let (_, runs, made) = late.take().expect("it has ended");
+        assert!(runs > long.min(5), "seed {seed}: {runs} slots made up for");
+        worst = made.max(worst);
+    }
+    println!("requests: {worst}");
+    assert!((36..=WITH_ROOM).contains(&worst), "{worst}");
 }

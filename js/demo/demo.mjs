@@ -126,7 +126,9 @@ class Show {
     };
     const { rules, say } = this;
     this.processes = descriptions.map((member) => new ProcessMember({ ...member, env: { ...env, ...member.env }, rules, say }));
-    this.worker = new WorkerMember({ env: { ...env, EDGELECT_SUSTAIN: String(SUSTAIN_MS) }, rules, say });
+    // Renewals each second are more than Cloudflare's free plan allows; here nobody counts them.
+    const workerEnv = { ...env, EDGELECT_SUSTAIN: String(SUSTAIN_MS), EDGELECT_SUBREQUESTS: '1000' };
+    this.worker = new WorkerMember({ env: workerEnv, rules, say });
     this.screen.start(this.members);
     for (const member of this.processes) member.start();
     this.#workerReady = this.worker.start();

@@ -3,7 +3,7 @@
 use core::cell::RefCell;
 
 use crate::config::Config;
-use crate::driver::Handle;
+use crate::driver::{Handle, Host};
 use crate::job::{self, JobTarget};
 use crate::json::{first, quoted};
 use crate::lead::Term;
@@ -22,8 +22,11 @@ pub async fn run_slot<S: Store>(
 ) -> Result<String, String> {
     let config = handle.with(|election| election.config().clone());
     let cause = RefCell::new(None);
+    let began_ms = web.now().mono_ms;
     let mut job = async |term: Term<'_, Web>| {
         let slot_ms = term.slot_ms.unwrap_or(0);
+        let spent_ms = web.now().mono_ms.saturating_sub(began_ms);
+        let target = target.after(spent_ms, &config);
         let order = target.order(&config.lockfile_path, slot_ms, term.token, &config.server_id);
         let settled = web.job(&order).await;
         if !settled.ok {

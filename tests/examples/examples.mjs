@@ -4,6 +4,7 @@ import path from 'node:path';
 import { inRoot } from '../../js/tools/paths.mjs';
 import { install, newFolder, pack, startRegistry } from '../../js/tools/pack.mjs';
 import { step } from '../../js/tools/run.mjs';
+import { heldRust } from './rust-snippet.mjs';
 import { jsWorker } from './js-worker.mjs';
 import { minuteCron } from './minute-cron.mjs';
 import { nodeTimer } from './node-timer.mjs';
@@ -17,6 +18,7 @@ export async function examples(store) {
   const tarball = await pack(folder);
   const registry = await startRegistry(tarball);
   try {
+    heldRust();
     const users = path.join(folder, 'users');
     await install(tarball, users);
     // Deno takes the package from the registry: it must not find it beside itself.

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Refused, groupAt, groupsOf, isFor } from '../../js/groups.js';
+import { Refused, groupAt, groupsFor, groupsOf } from '../../js/groups.js';
 
-const refused = (env, variable, pattern) => assert.throws(() => groupsOf(env), (error) => {
+const refused = (env, variable, pattern, of = groupsOf) => assert.throws(() => of(env), (error) => {
   assert.ok(error instanceof Refused, String(error));
   assert.equal(error.variable, variable);
   assert.match(error.message, pattern);
@@ -74,15 +74,48 @@ test('two groups with one path are one group, and refused', () => {
 });
 
 test('a question is for the group of its path, by default for the first', () => {
-  const groups = groupsOf({ EDGELECT_GROUPS: 'reports,mail', EDGELECT_LOCKFILE_PATH__MAIL: 'leader/mail' });
-  const name = (path) => groupAt(groups, path)?.name;
+  const env = { EDGELECT_GROUPS: 'reports,mail', EDGELECT_LOCKFILE_PATH__MAIL: 'leader/mail' };
+  const name = (path) => groupAt(env, path)?.name;
   assert.deepEqual([null, 'reports.json', 'leader/mail', 'mail.json', ''].map(name), ['reports', 'reports', 'mail', undefined, undefined]);
 });
 
 test('a trigger is for those that name it, and for those that name none', () => {
-  const groups = groupsOf({ EDGELECT_GROUPS: 'reports,mail,all', EDGELECT_CRON__REPORTS: ' 0 * * * * ', EDGELECT_CRON__MAIL: '*/5 * * * *' });
-  const run = (cron) => groups.filter((group) => isFor(group, cron)).map(({ name }) => name);
+  const env = { EDGELECT_GROUPS: 'reports,mail,all', EDGELECT_CRON__REPORTS: ' 0  * * * * ', EDGELECT_CRON__MAIL: '*/5 * * * *' };
+  const run = (cron) => groupsFor(env, cron).map(({ name }) => name);
   assert.deepEqual([run('0 * * * *'), run('*/5 * * * *'), run('* * * * *')], [['reports', 'all'], ['mail', 'all'], ['all']]);
+});
+
+test('a text that is no trigger is for all of them, where it is refused', () => {
+  for (const cron of ['hourly', '0 * * *', '* * * * * *', 5]) {
+    assert.deepEqual(groupsFor({ EDGELECT_GROUPS: 'a,b', EDGELECT_CRON__A: cron }, '*/5 * * * *').map(({ name }) => name), ['a', 'b'], String(cron));
+  }
+});
+
+test('the groups of one trigger share its requests, those of another do not', () => {
+  const shares = (env, cron = '* * * * *') => groupsFor(env, cron).map(({ env: { EDGELECT_SUBREQUESTS: share } }) => share);
+  assert.deepEqual(shares({}), [undefined], 'one group has them all');
+  assert.deepEqual(shares({ EDGELECT_GROUPS: 'a,b' }), ['25', '25']);
+  assert.deepEqual(shares({ EDGELECT_GROUPS: 'a,b,c', EDGELECT_SUBREQUESTS: '10000' }), ['3333', '3333', '3333']);
+  assert.deepEqual(shares({ EDGELECT_GROUPS: 'a,b,c', EDGELECT_SUBREQUESTS__B: 20 }), ['15', 20, '15'], 'one\'s own is its share');
+  const apart = { EDGELECT_GROUPS: 'a,b,c', EDGELECT_CRON__A: '0 * * * *', EDGELECT_CRON__B: '*/5 * * * *', EDGELECT_CRON__C: '*/5 * * * *' };
+  assert.deepEqual([shares(apart, '0 * * * *'), shares(apart, '*/5 * * * *')], [[undefined], ['25', '25']]);
+  const asked = (env, path) => groupAt(env, path).env.EDGELECT_SUBREQUESTS;
+  assert.deepEqual(['a.json', 'b.json'].map((path) => asked(apart, path)), [undefined, '25']);
+  assert.equal(asked({ ...apart, EDGELECT_GROUPS: 'a,b,c,all' }, 'all.json'), '16', 'that of the fullest trigger');
+  for (const wrong of ['many', '', '9', '100001', { a: 1 }, true, '0x20', '1e3']) {
+    const expected = wrong === '' ? '25' : wrong;
+    assert.deepEqual(shares({ EDGELECT_GROUPS: 'a,b', EDGELECT_SUBREQUESTS: wrong }), [expected, expected], 'what is wrong is told as it was set');
+  }
+});
+
+test('more groups than one trigger has requests for are refused, with what to do', () => {
+  const names = Array.from({ length: 16 }, (_, index) => `g${index}`).join();
+  const run = (env) => groupsFor(env, '* * * * *');
+  const rule = /^EDGELECT_SUBREQUESTS = 50: 16 groups share what one trigger may make, and 3 requests are too few for each: .*EDGELECT_CRON.*paid plan set this to 10000$/;
+  refused({ EDGELECT_GROUPS: names }, 'EDGELECT_SUBREQUESTS', rule, run);
+  refused({ EDGELECT_GROUPS: names }, 'EDGELECT_SUBREQUESTS', rule, (env) => groupAt(env, null));
+  refused({ EDGELECT_GROUPS: 'a,b', EDGELECT_SUBREQUESTS__A: '10000' }, 'EDGELECT_SUBREQUESTS', /1 groups share .* and 0 requests/, run);
+  assert.equal(run({ EDGELECT_GROUPS: names, EDGELECT_SUBREQUESTS: '10000' }).length, 16);
 });
 
 test('a group\'s own binding takes the place of the common address', () => {

@@ -250,13 +250,15 @@ test('the first slot after init is run, where the storage names no lastModified'
   assert.equal(result.outcome, 'done', result.reason);
 });
 
-test('a timer without a scheduled time means the nearest multiple of its period', async () => {
-  const period = 1000;
-  const nowMs = Date.now();
-  const result = await worker(slotGroup(), { storeSkew: 500 }).runScheduled(null, (term) => term.slot, { period });
-  assert.equal(result.outcome, 'done', result.reason);
-  assert.equal(result.value % period, 0);
-  assert.ok(Math.abs(result.value - nowMs) <= 2 * period, `${result.value - nowMs} ms`);
+test('a timer without a scheduled time means the nearest multiple of its period, and never one that the store may not have reached', async (context) => {
+  let nowMs;
+  context.mock.method(Date, 'now', () => nowMs);
+  const due = slot(100);
+  for (const [earlyMs, expected] of [[400, due], [1, due], [0, due], [-400, due], [-29_999, due], [29_000, due - MINUTE], [2_000, due - MINUTE]]) {
+    nowMs = due - earlyMs;
+    const result = await worker(slotGroup(), { storeSkew: 500 }).runScheduled(null, (term) => term.slot, { period: MINUTE });
+    assert.deepEqual([result.outcome, result.value], ['done', expected], `${earlyMs} ms early: ${result.reason}`);
+  }
 });
 
 test('what cannot be meant is refused by name, and nothing is asked of the store', async () => {

@@ -5,10 +5,12 @@ import { cleanEnv, install, newFolder, pack, runWell, startRegistry } from '../.
 import { HOST_NODE, NODE_24, inRoot } from '../../js/tools/paths.mjs';
 import { PlainError, step } from '../../js/tools/run.mjs';
 import { QUIET_AND_OFFLINE, WRANGLER } from '../../js/tools/wrangler.mjs';
+import { devBlock } from './dev-block.mjs';
 
 const MOST_LINES = 150;
 const README = fs.readFileSync(inRoot('README.md'), 'utf8');
 const REPORT = 'export const writeReport = ({ token, signal }) => console.log(`wrote as term ${token}, aborted: ${signal.aborted}`);\n';
+const BUCKET = 'wrangler r2 bucket create edgelect';
 const REPLAY = 'npm run prove -- --seed core:7';
 const DENO_RUN = 'deno run --allow-env --allow-net=ACCOUNT.r2.cloudflarestorage.com lead.mjs';
 /** A group whose slots were claimed and done up to long ago. */
@@ -20,7 +22,7 @@ const RAN_BEFORE = {
 const COMMANDS = {
   'npx edgelect demo': 'node', 'npx edgelect doctor': 'node', 'npm start': 'demo', 'npm start -- --once': 'demo', 'npm test': 'all of them', [REPLAY]: 'readme',
   'npm install edgelect': 'package', 'node lead.mjs': 'readme', [DENO_RUN]: 'readme', 'bun add edgelect': 'package', 'bun lead.mjs': 'readme',
-  'npm run dev': 'worker', 'wrangler dev': 'worker', 'npm run prove': 'readme', 'npm run scenarios': 'scenarios', 'npm run live -- --slots 1000': 'slots', 'wrangler deploy': 'size', 'npm run figures -- NAME': 'figures',
+  'npm run dev': 'worker', 'wrangler dev': 'worker', 'npm run prove': 'readme', 'npm run scenarios': 'scenarios', 'npm run live -- --slots 1000': 'slots', 'wrangler deploy': 'size', [BUCKET]: 'none: it needs an account; its name is held below', 'npm run figures -- NAME': 'figures',
 };
 
 const blocks = (kind) => [...README.matchAll(/^```(\w*)\n(.*?)^```$/gms)].filter(([, found]) => found === kind).map(([, , text]) => text);
@@ -30,6 +32,8 @@ export async function readme(store) {
   const lines = README.trimEnd().split('\n').length;
   if (lines > MOST_LINES) throw new PlainError(`README.md has ${lines} lines, at most ${MOST_LINES} are allowed`);
   commandsAreKnown();
+  bucketIsTheOneBound();
+  devBlock();
   const { folder, remove } = newFolder();
   const tarball = await pack(folder);
   const registry = await startRegistry(tarball);
@@ -68,6 +72,11 @@ function commandsAreKnown() {
   for (const command of Object.keys(COMMANDS)) {
     if (!README.includes(command.replace(/ NAME$/, ''))) throw new PlainError(`README.md does not name \`${command}\` any more`);
   }
+}
+
+function bucketIsTheOneBound() {
+  const [, name] = /^bucket_name = "(.+)"$/m.exec(fs.readFileSync(inRoot('wrangler.toml'), 'utf8'));
+  if (!BUCKET.endsWith(` ${name}`)) throw new PlainError(`README.md creates another bucket than ${name}, which wrangler.toml binds`);
 }
 
 const environment = ({ endpoint, bucket, credentials }) => ({

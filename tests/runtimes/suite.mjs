@@ -443,6 +443,26 @@ const fetching = {
     ok((await ours.lead((term) => term.token)) > 0);
   },
 
+  async 'a checkpoint: the next term reads what was written last, and the older one writes no more'(context) {
+    const lockfilePath = await newGroup(context, 'checkpoint');
+    const key = freshKey('state');
+    const [first, second] = ['a', 'b'].map((serverId) => member(context, lockfilePath, { serverId }));
+    const older = await first.lead(async (term) => {
+      const state = await term.checkpoint(key);
+      equal([state.value, state.token], [null, term.token]);
+      await state.write({ next: 1 });
+      return state;
+    });
+    await second.lead(async (term) => {
+      const state = await term.checkpoint(key);
+      equal(state.value, { next: 1 });
+      ok(state.token > older.token, `${state.token} after ${older.token}`);
+      equal((await caught(() => older.write({ next: 99 }))).code, 'EDGELECT_LOST');
+      await state.write({ next: 2 });
+      equal(state.value, { next: 2 });
+    });
+  },
+
   async 'epochs in a bucket: led by the subpath\'s wasm, with growing tokens'({ endpoint, bucket, credentials }) {
     const storage = new EpochStorage({ endpoint, bucket, region: 'us-east-1', credentials });
     const lockfilePath = freshKey('epochs');

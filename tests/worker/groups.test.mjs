@@ -35,7 +35,7 @@ test('one trigger leads both groups at once, each answers for itself, and each i
 
 test('a group that can\'t run hides no other, and is told by its name and its own variable', async () => {
   const worker = await isolate({ ...VARIABLES, EDGELECT_SUSTAIN__REPORTS: 'long', EDGELECT_BUCKET__REPORTS: 'jobs' }, R2);
-  await worker.tick();
+  assert.equal((await worker.tick()).outcome, 'exception', 'Cloudflare counts it as failed');
   await until(() => lines(worker).length === 2);
   const [failed, led] = lines(worker).sort((a, b) => a.length - b.length).reverse();
   assert.equal(failed, 'edgelect: group=reports EDGELECT_SUSTAIN__REPORTS = "long": must be a whole number, durations in milliseconds');
@@ -63,6 +63,14 @@ test('a group runs on the trigger that it names, and a trigger that is nobody\'s
   assert.deepEqual(ticks.map((line) => /group=(\S+) outcome=(\w+)/.exec(line).slice(1)), [['mail-out', 'led'], ['reports', 'led']]);
 });
 
+test('groups that can\'t run at all make their trigger fail, and so does a list that is none', async () => {
+  for (const [groups, problem] of [['Reports', /^edgelect: EDGELECT_GROUPS = "Reports"/m], [Array.from({ length: 16 }, (_, at) => `g${at}`).join(), /^edgelect: EDGELECT_SUBREQUESTS = 50: 16 groups share/m]]) {
+    const worker = await isolate({ ...VARIABLES, EDGELECT_GROUPS: groups }, R2);
+    assert.equal((await worker.tick()).outcome, 'exception');
+    await until(() => problem.test(worker.logged()));
+  }
+});
+
 test('a group may have a bucket of its own, and a broken store takes no other group with it', async () => {
   // Nothing listens at that address.
   const own = { EDGELECT_ENDPOINT__REPORTS: 'http://127.0.0.1:9', EDGELECT_BUCKET__REPORTS: 'jobs', EDGELECT_ACCESS_KEY_ID__REPORTS: 'a', EDGELECT_SECRET_ACCESS_KEY__REPORTS: 'b' };
@@ -80,7 +88,7 @@ test('a group may have a bucket of its own, and a broken store takes no other gr
 
 test('questions cost one read for each group, and the groups of a Worker do not push one another out', async () => {
   const names = Array.from({ length: 16 }, (_, index) => `g${index}`);
-  const worker = await isolate({ EDGELECT_GROUPS: names.join() }, { ...R2, entry: 'tests/worker/counted.js' });
+  const worker = await isolate({ EDGELECT_GROUPS: names.join(), EDGELECT_SUBREQUESTS: 1000 }, { ...R2, entry: 'tests/worker/counted.js' });
   const all = () => Promise.all(names.map((name) => asked(worker, `${name}.json`)));
   assert.deepEqual((await all()).map(({ status }) => status), Array(16).fill(404));
   await all();

@@ -4,10 +4,12 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { after, test } from 'node:test';
-import { getLease, putObject, until } from '../js/bucket.mjs';
+import { bucketOptions, getLease, putObject, until } from '../js/bucket.mjs';
+import { startProxy } from '../js/proxy.mjs';
 import { isolate, newGroup } from './isolate.mjs';
 
 const MINUTE = 60_000;
+const LEASE_MS = 2_000;
 const FIRST = Date.UTC(2026, 10, 21, 12);
 const slot = (minute) => new Date(FIRST + minute * MINUTE);
 const servers = [];
@@ -16,7 +18,7 @@ after(() => Promise.all(servers.map((server) => server.close() && server.closeAl
 
 /** A group whose slots up to `FIRST` were claimed and done, so that tests need not wait for the clock. */
 const slotGroup = async (more = {}) => {
-  const group = { ...(await newGroup()), EDGELECT_FREQUENT_INTERVAL: '300', EDGELECT_BUDGET: '6000', ...more };
+  const group = { ...(await newGroup()), EDGELECT_FREQUENT_INTERVAL: '300', EDGELECT_BUDGET: '6000', EDGELECT_SUBREQUESTS: '10000', ...more };
   const key = group.EDGELECT_LOCKFILE_PATH;
   const record = { ...(await getLease(key)), slot: FIRST, slotDone: true, acquired: '2026-11-21T06:00:00Z' };
   await putObject(key, JSON.stringify(record));
@@ -118,13 +120,94 @@ test('a job that answers 500, elsewhere, nothing, or without end: bounded, recor
     const group = await slotGroup({ EDGELECT_JOB_URL: url, EDGELECT_JOB_TIMEOUT: '1500' });
     const worker = await isolate(group);
     const startedMs = Date.now();
-    await worker.tick(slot(1));
+    assert.equal((await worker.tick(slot(1))).outcome, done ? 'ok' : 'exception', 'Cloudflare counts it as failed, or not');
     assert.ok(Date.now() - startedMs < 5000, `${result}: ${Date.now() - startedMs} ms`);
     const lease = await getLease(group.EDGELECT_LOCKFILE_PATH);
     assert.deepEqual([lease.slotResult, lease.slotDone, lease.slotFailures], [result, done, done ? undefined : 1]);
     assert.equal(lease.lastUpdated, '0001-01-01T00:00:00Z');
     assert.deepEqual([asked.length, await outcomes(worker, 1)], [1, [done ? 'done' : 'failed']], worker.logged());
   }
+});
+
+test('a job behind a service binding that answers 500, elsewhere, nothing, or 10 MiB: bounded, recorded, and told', async () => {
+  const secret = randomBytes(32).toString('base64');
+  for (const [answer, result, done] of [
+    [() => new Response('no', { status: 500 }), 'failed 500', false],
+    [() => new Response(null, { status: 307, headers: { location: 'http://127.0.0.1:1/' } }), 'failed 307 redirect', false],
+    [() => { throw new Error('a broken job'); }, 'failed 500', false],
+    [() => new Promise(() => {}), 'unknown: no answer in time', false],
+    [() => new Response(new Uint8Array(10 << 20)), 'ok 200', true],
+  ]) {
+    const asked = [];
+    const JOB = async (request) => {
+      asked.push({ url: request.url, headers: Object.fromEntries(request.headers), body: await request.text() });
+      return answer();
+    };
+    const group = await slotGroup({ EDGELECT_JOB_SECRET: secret, EDGELECT_JOB_TIMEOUT: '1500' });
+    const worker = await isolate(group, { serviceBindings: { JOB } });
+    const startedMs = Date.now();
+    assert.equal((await worker.tick(slot(1))).outcome, done ? 'ok' : 'exception', result);
+    assert.ok(Date.now() - startedMs < 5000, `${result}: ${Date.now() - startedMs} ms`);
+    const lease = await getLease(group.EDGELECT_LOCKFILE_PATH);
+    assert.deepEqual([lease.slotResult, lease.slotDone, asked.length], [result, done, 1], worker.logged());
+    const [{ url, headers, body }] = asked;
+    assert.equal(url, 'https://job.edgelect.internal/');
+    const mac = createHmac('sha256', Buffer.from(secret, 'base64')).update(`${headers['webhook-id']}.${headers['webhook-timestamp']}.${body}`).digest('base64');
+    assert.equal(headers['webhook-signature'], `v1,${mac}`);
+    assert.equal(worker.logged().includes(secret) || worker.logged().includes(mac), false);
+  }
+});
+
+test('a store that hangs under a running job: its connection is closed by the fence, and nothing is recorded', async () => {
+  const proxy = await startProxy(bucketOptions.endpoint);
+  let closedMs;
+  const { asked, url } = await jobServer((request) => request.socket.on('close', () => (closedMs = Date.now())));
+  const group = await slotGroup({ EDGELECT_JOB_URL: url, EDGELECT_ENDPOINT: proxy.endpoint });
+  const worker = await isolate(group);
+  const ticking = worker.tick(slot(1));
+  await until(() => asked.length === 1);
+  const hungMs = Date.now();
+  proxy.answerWith(() => 'hang');
+  await until(() => closedMs !== undefined);
+  // Authority ends a margin before the lease; the rest is the timer's own.
+  assert.ok(closedMs - hungMs < LEASE_MS, `closed after ${closedMs - hungMs} ms`);
+  const lease = await getLease(group.EDGELECT_LOCKFILE_PATH);
+  assert.deepEqual([lease.slot, lease.slotDone, lease.slotResult], [slot(1).getTime(), false, undefined]);
+  assert.equal((await ticking).outcome, 'exception');
+  assert.deepEqual(await outcomes(worker, 1), ['lost']);
+  assert.equal((await getLease(group.EDGELECT_LOCKFILE_PATH)).slotResult, undefined);
+  await proxy.close();
+});
+
+test('two groups, one with a job behind a binding and one with a URL: each calls its own', async () => {
+  const bound = [];
+  const JOB__REPORTS = async (request) => new Response(null, { status: bound.push(await request.json()) && 204 });
+  const { asked, url } = await jobServer();
+  const [reports, mail] = [await slotGroup(), await slotGroup()];
+  const { EDGELECT_LOCKFILE_PATH: path, ...common } = reports;
+  const worker = await isolate({
+    ...common, EDGELECT_GROUPS: 'reports,mail', EDGELECT_JOB_URL__MAIL: url,
+    EDGELECT_LOCKFILE_PATH__REPORTS: path, EDGELECT_LOCKFILE_PATH__MAIL: mail.EDGELECT_LOCKFILE_PATH,
+  }, { serviceBindings: { JOB__REPORTS } });
+  for (const minute of [1, 1, 2]) assert.equal((await worker.tick(slot(minute))).outcome, 'ok');
+  const calls = [bound, asked.map(({ body }) => JSON.parse(body))];
+  assert.deepEqual(calls.map((own) => own.map(({ slot: at }) => (at - FIRST) / MINUTE)), [[1, 2], [1, 2]]);
+  assert.deepEqual(calls.map((own) => [...new Set(own.map(({ group }) => group))]), [[path], [mail.EDGELECT_LOCKFILE_PATH]]);
+});
+
+test('two groups that catch up in one trigger stay under its 50 requests together', async () => {
+  const proxy = await startProxy(bucketOptions.endpoint);
+  const { asked, url } = await jobServer();
+  const [one, two] = [await slotGroup(), await slotGroup()];
+  const usual = { EDGELECT_LEADER_TIMEOUT: '', EDGELECT_FREQUENT_INTERVAL: '', EDGELECT_STORE_SKEW: '', EDGELECT_SUSTAIN: '', EDGELECT_BUDGET: '', EDGELECT_SUBREQUESTS: '' };
+  const worker = await isolate({
+    ...one, ...usual, EDGELECT_ENDPOINT: proxy.endpoint, EDGELECT_JOB_URL: url, EDGELECT_POLICY: 'atLeastOnce', EDGELECT_PERIOD: MINUTE, EDGELECT_JOB_TIMEOUT: 4000,
+    EDGELECT_GROUPS: 'one,two', EDGELECT_LOCKFILE_PATH: '', EDGELECT_LOCKFILE_PATH__ONE: one.EDGELECT_LOCKFILE_PATH, EDGELECT_LOCKFILE_PATH__TWO: two.EDGELECT_LOCKFILE_PATH,
+  });
+  await worker.tick(slot(30));
+  const made = proxy.seen.length + asked.length;
+  assert.ok(asked.length >= 4 && made <= 50, `${made} requests for ${asked.length} slots`);
+  await proxy.close();
 });
 
 test('a failed job is called again by the next trigger at least once, before its own slot, and not at most once', async () => {
@@ -183,7 +266,7 @@ test('a wrong variable of the job is named, and nothing of its value is shown', 
     const worker = await isolate({ ...good, ...changes });
     const answer = await worker.ask();
     assert.deepEqual([answer.status, (await answer.json()).variable], [500, name]);
-    await worker.tick(slot(1));
+    assert.equal((await worker.tick(slot(1))).outcome, 'exception');
     await until(() => worker.logged().includes(`edgelect: ${name} = `));
     assert.equal(worker.logged().includes('hidden'), false);
   }

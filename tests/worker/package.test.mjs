@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { Elector, S3Storage } from 'edgelect';
 import { Miniflare, convertV4MiniflareOptions } from 'miniflare';
-import { bucketOptions, credentials, freshKey, getLease } from '../js/bucket.mjs';
+import { bucketOptions, credentials, freshKey, getLease, until } from '../js/bucket.mjs';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 /** The modules of the package that an entry brings along. */
@@ -66,6 +66,26 @@ test('the npm package leads over an R2 binding in workerd, with no credentials',
     assert.ok(led[1].token > led[0].token && led.every(({ remaining }) => remaining > 0));
     const lease = await (await (await worker.getR2Bucket('JOBS')).get('leader/report.json')).json();
     assert.deepEqual([lease.term, lease.lastUpdated, lease.leaderID], [led[1].token, '0001-01-01T00:00:00Z', 'my-worker']);
+  } finally {
+    await worker.dispose();
+  }
+});
+
+test('a checkpoint over an R2 binding: the second trigger reads what the first wrote, and a late write of the older term is refused', async () => {
+  const worker = started('tests/worker/checkpoint-lines.js', { r2Buckets: ['JOBS'] });
+  try {
+    const asked = async () => (await worker.dispatchFetch('http://worker/')).json();
+    const trigger = async () => (await worker.getWorker()).scheduled({ cron: '* * * * *', scheduledTime: new Date() });
+    const first = trigger();
+    await until(async () => (await asked()).cut);
+    const [{ outcome }] = await Promise.all([trigger(), first]);
+    const told = await asked();
+    assert.equal(outcome, 'ok', JSON.stringify(told));
+    assert.deepEqual(told.read, { next: 1 });
+    assert.ok(['EDGELECT_LOST', 'EDGELECT_UNKNOWN'].includes(told.error), `the older term heard ${told.error}`);
+    assert.ok(told.second > told.first && told.late.every((answer) => answer === 'refused'), JSON.stringify(told));
+    const state = await (await (await worker.getR2Bucket('JOBS')).get('reports/cursor.json')).json();
+    assert.deepEqual([state.value, state.term], [{ next: 2 }, told.second]);
   } finally {
     await worker.dispose();
   }

@@ -46,10 +46,10 @@ const WRONG = {
   EDGELECT_SECRET_ACCESS_KEY: { s3: [['', /\(not set\): set it/], [`${HIDDEN}\n`, /\(not shown\): must be a text of one line/], OBJECT] },
   EDGELECT_SESSION_TOKEN: { s3: [[`${HIDDEN}\n`, /\(not shown\): must be a text of one line/], OBJECT] },
   EDGELECT_GROUPS: [['A', /lower-case letters/], [5, /must be names/], [{ a: 1 }, /must be names/], ['a,a', /two groups/]],
-  EDGELECT_CRON: [OBJECT],
+  EDGELECT_CRON: [OBJECT, ...['hourly', '0 * * *', '* * * * * *', '@daily', 5].map((cron) => [cron, /must be one of the triggers in `crons` of wrangler\.toml.*five fields/])],
   EDGELECT_JOB_URL: [OBJECT, ...['http://jobs.example.com', 'jobs.example.com', 'https://u:p@a', 'https://', 'ftp://a', 'https://a/#b', 'https://a b'].map((url) => [url, /\(not shown\): must/])],
   EDGELECT_JOB_SECRET: { job: [OBJECT, ...['short', HIDDEN, `${'A'.repeat(32)}=`, `whsec_${'A'.repeat(35)}==`].map((secret) => [secret, /\(not shown\): must be Base64/])] },
-  EDGELECT_JOB_TIMEOUT: { job: [OBJECT, ...['soon', 0, 999, 840_001, -1, 1.5].map((ms) => [ms, /from 1000 to 840000/])] },
+  EDGELECT_JOB_TIMEOUT: { job: [OBJECT, ...['soon', 0, 999, 840_001, -1, 1.5].map((ms) => [ms, /from 1000 to 840000/]), [840_000, /at most 145000: a trigger of this group may make 50 requests/], [145_001, /at most 145000/]] },
   EDGELECT_POLICY: { job: [OBJECT, ['exactlyOnce', /"atMostOnce" or "atLeastOnce"/], [1, /"atMostOnce" or "atLeastOnce"/]] },
   EDGELECT_MISSED: { job: [OBJECT, ['some', /"skip", "latest" or "all"/], ['all', /known only by the period/]] },
   EDGELECT_PERIOD: { job: range(/from leaderTimeout/, 0, 14_999, 40_000_000_000) },
@@ -111,6 +111,20 @@ test('an EDGELECT variable that nobody knows is a misspelt one; others are nobod
   await refused({ JOB: { a: 1 } }, 'JOB', /must be a service binding/);
   await refused({ JOB: HIDDEN }, 'JOB', /must be a service binding/);
   await refused({ EDGELECT_POLICY: 'atLeastOnce' }, 'EDGELECT_POLICY', /there is none: bind a service as JOB, or set EDGELECT_JOB_URL/);
+});
+
+test('what one trigger can\'t do is refused with what to change', async () => {
+  const job = { EDGELECT_JOB_URL: 'https://jobs.example.com/run' };
+  await refused({ ...job, EDGELECT_SUBREQUESTS: 10_000, EDGELECT_JOB_TIMEOUT: 830_000 }, 'EDGELECT_JOB_TIMEOUT', /at most 826400: EDGELECT_BUDGET, the job, .*15 minutes/);
+  await refused({ ...job, EDGELECT_SUBREQUESTS: 20 }, 'EDGELECT_SUBREQUESTS', /leaves none for renewals; lower EDGELECT_BUDGET/);
+  await refused({ EDGELECT_SUBREQUESTS: 13 }, 'EDGELECT_SUBREQUESTS', /a tick of this group makes 14 requests/);
+  await refused({ EDGELECT_FREQUENT_INTERVAL: 500 }, 'EDGELECT_SUBREQUESTS', /^edgelect: EDGELECT_SUBREQUESTS = 50: a tick of this group makes 115 requests/);
+  const slow = { EDGELECT_LEADER_TIMEOUT: 120_000, EDGELECT_SUSTAIN: 300_000 };
+  await refused({ ...slow, EDGELECT_CRON: '* * * * *' }, 'EDGELECT_LEADER_TIMEOUT', /= 120000: the trigger "\* \* \* \* \*" comes every 60000 ms, and a cron finer than the lease/);
+  await refused({ ...job, EDGELECT_CRON: '0 * * * *', EDGELECT_PERIOD: 60_000, EDGELECT_POLICY: 'atLeastOnce' }, 'EDGELECT_PERIOD', /the trigger "0 \* \* \* \*" has a slot every 3600000 ms/);
+  for (const good of [{ EDGELECT_SUBREQUESTS: 14 }, { EDGELECT_CRON: '*/2 * * * *', ...slow, EDGELECT_SUBREQUESTS: 100 }, { ...job, EDGELECT_CRON: '0 * * * *', EDGELECT_PERIOD: 3_600_000 }]) {
+    assert.equal((await asked(good)).status, 404, JSON.stringify(good));
+  }
 });
 
 test('a group\'s own variable is told by its own name', async () => {
