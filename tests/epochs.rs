@@ -43,7 +43,8 @@ mod epochs {
 
     use edgelect::clock::Now;
     use edgelect::election::{Election, Input, Step};
-    use edgelect::lease::{self, Closed, Flaw, Lease, Reading, Stamp};
+    use edgelect::json::Object;
+    use edgelect::lease::{self, Closed, Flaw, Format, Lease, Reading, Stamp};
     use edgelect::request::{Request, Response};
     use edgelect::slots::{Missed, Schedule, ScheduleSettings, SlotEnd};
     use edgelect::store::epochs::Epochs;
@@ -143,14 +144,17 @@ mod epochs {
         }
     }
 
-    fn epochs() -> Epochs {
-        let s3 = S3Config {
+    fn s3() -> S3Config {
+        S3Config {
             endpoint: Some("https://s3.example.com".to_owned()),
             bucket: "jobs".to_owned(),
             key: "leader/g".to_owned(),
             ..S3Config::default()
-        };
-        Epochs::new(s3).expect("a plain bucket")
+        }
+    }
+
+    fn epochs() -> Epochs {
+        Epochs::new(s3()).expect("a plain bucket")
     }
 
     fn lease_of(session: &str, term: u64) -> Lease {
@@ -207,6 +211,29 @@ mod epochs {
         assert_eq!(desk.write(&other, "x", 9, on("lock_0000000002.json")), Outcome::Refused);
         let unfit = desk.write(&one, "s", 9, Condition::Match(Version("\"e\"".to_owned())));
         assert!(matches!(unfit, Outcome::Rejected(_)), "{unfit:?}");
+    }
+
+    #[test]
+    fn s12_a_release_says_expired_for_members_that_know_no_other_sign_and_nothing_else_does() {
+        for format in [Format::Native, Format::Kubernetes] {
+            let epochs = Epochs::new(S3Config { format, ..s3() }).expect("a plain bucket");
+            let (desk, held) = (Desk::new(), lease_of("s", 7));
+            let parked = Lease { parked: true, sequence: 2, ..held.clone() };
+            let again = Lease { sequence: 3, ..held.clone() };
+            let released = Lease { last_updated: Stamp::Released, sequence: 4, ..held.clone() };
+            let mut condition = Condition::Absent;
+            for (lease, expired) in
+                [(held, "false"), (parked, "false"), (again, "false"), (released, "true")]
+            {
+                let operation = Operation::Write { body: lease::write(&lease), condition };
+                condition = Condition::Match(written(desk.perform(&epochs, operation).outcome));
+                let bucket = desk.bucket.borrow();
+                let fields = Object::read(&bucket.objects["leader/g/lock_0000000001.json"].bytes);
+                let fields = fields.expect("JSON");
+                let said = (fields.get("expired"), fields.get("validity_ms"));
+                assert_eq!(said, (Some(expired), Some("15000")), "{}: {lease:?}", format.name());
+            }
+        }
     }
 
     #[test]
