@@ -79,6 +79,9 @@ pub struct Clocks {
     early_timers: u32,
     /// `Date` of the newest answer that had one, and the own clocks when it was processed.
     sample: Option<(u64, Now)>,
+    /// When the newest request left, and the one whose answer the sample is of.
+    asked: Now,
+    sample_asked: Now,
     /// `Date` of the newest answer that had one.
     newest_date_ms: Option<u64>,
     /// The highest `Date` of any answer.
@@ -99,6 +102,8 @@ impl Clocks {
             last_mono_ms: 0,
             early_timers: 0,
             sample: None,
+            asked: Now::default(),
+            sample_asked: Now::default(),
             newest_date_ms: None,
             latest_date_ms: None,
             newest: Facts::default(),
@@ -152,6 +157,11 @@ impl Clocks {
         backward
     }
 
+    /// Takes note of a request that leaves.
+    pub fn asks(&mut self, now: Now) {
+        self.asked = now;
+    }
+
     /// Takes note of an answer's `Date` and compares how far it moved with the own clock.
     pub fn answer(&mut self, now: Now, facts: &Facts) -> Drift {
         self.awaiting_answer &= now.held;
@@ -164,6 +174,7 @@ impl Clocks {
         let old = facts.cached && drift == Drift::OwnAhead && !planted!(CachedDateMovesTokens);
         if let Some(date_ms) = facts.date_ms.filter(|_| !old) {
             self.sample = Some((date_ms, now));
+            self.sample_asked = self.asked;
         }
         drift
     }
@@ -262,11 +273,13 @@ impl Clocks {
         }
     }
 
-    /// Storage time as others read it in a record, rounded up: `Date` has whole seconds, and foreign members, who judge
-    /// a record by the time in it, must not take a living lease up to a second early.
+    /// The latest that storage time can be, as others read it in a record: foreign members, who judge a record by the
+    /// time in it, must not take a living lease early. `Date` has whole seconds, and its answer may have waited for a
+    /// process that stood still, so that what has passed since counts from before its request left.
     pub fn stamp_ms(&self, now: Now) -> u64 {
-        let rounded_ms = self.sample.map_or(0, |_| ROUNDING_MS - 1);
-        self.storage_ms(now).saturating_add(rounded_ms)
+        let Some((date_ms, _)) = self.sample else { return now.wall_ms };
+        let passed_ms = now.since_pessimistic_ms(self.sample_asked);
+        date_ms.saturating_add(ROUNDING_MS - 1).saturating_add(passed_ms)
     }
 
     /// Storage time rounded up, for tokens (S2): `Date` has whole seconds, so the true time may be 999 ms
@@ -375,6 +388,20 @@ mod tests {
         clocks.answer(one(1_000), &Facts::default());
         let since = clocks.begin(one(1_000));
         assert_eq!(clocks.passed_ms(one(60_000), since), 0);
+    }
+
+    #[test]
+    fn the_time_in_a_record_is_not_before_storage_time_however_late_the_answer_was_heard() {
+        let mut clocks = Clocks::new(HostClock::Two, 2_000);
+        assert_eq!(clocks.stamp_ms(one(500)), 500, "without a Date, the own wall clock");
+        clocks.asks(one(1_000));
+        clocks.answer(one(21_000), &dated(100_000));
+        assert_eq!(clocks.stamp_ms(one(21_500)), 120_000 + 999 + 500);
+        assert_eq!(clocks.storage_ms(one(21_500)), 100_500, "tokens stay behind (S2)");
+        assert_eq!(clocks.stamp_ms(Now::new(21_500, 61_500)), 160_000 + 999 + 500, "suspended");
+        clocks.asks(one(22_000));
+        clocks.answer(one(22_010), &dated(121_000));
+        assert_eq!(clocks.stamp_ms(one(22_010)), 121_999 + 10);
     }
 
     #[test]

@@ -810,6 +810,7 @@ impl Election {
 /// Steps: what leaves.
 impl Election {
     fn look(&mut self, now: Now) -> Step {
+        self.clocks.asks(now);
         self.outstanding = Some(Outstanding::Read { sent: now });
         let unless = match (&self.term, &self.seen) {
             (Some(term), _) => Some(term.version.clone()),
@@ -881,6 +882,7 @@ impl Election {
         if planted!(AcquiredBeforeWrite) && purpose == Purpose::Claim {
             self.announce(lease.term.unwrap_or(0));
         }
+        self.clocks.asks(now);
         self.outstanding = Some(Outstanding::Write { sequence: lease.sequence });
         let lease = Box::new(lease);
         let mut timeout_ms = self.config.request_timeout_ms;

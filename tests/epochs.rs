@@ -5,6 +5,8 @@ mod adversary;
 #[path = "epochs/bucket.rs"]
 mod bucket;
 
+use adversary::other::{Beside, Make, Successions};
+
 /// The number in a variable, or the usual one.
 fn variable(name: &str, usual: u64) -> u64 {
     std::env::var(name)
@@ -36,6 +38,64 @@ fn the_schedules_meet_what_they_are_there_for() {
     println!("{count} schedules: {sum:?}");
     assert!(sum.terms > 3 * count && sum.cleaned > 3 * count, "{sum:?}");
     assert!(sum.duplicates > 2 * count && sum.recreated > count / 2, "{sum:?}");
+}
+
+/// Schedules beside members of another make; panics with the first violation.
+fn play_beside(make: Make) -> (u64, Successions) {
+    let (mut terms, mut sum) = (0, Successions::default());
+    let count = variable("EDGELECT_SCHEDULES", 80);
+    for seed in 0..count {
+        let beside = Some(Beside::within_the_rule(make));
+        let world = adversary::run_beside(seed, false, beside);
+        if let Some(broken) = world.violation {
+            let told = adversary::run_beside(seed, true, beside).lines;
+            let from = told.len().saturating_sub(80);
+            panic!("{}\nseed {seed}: {broken:?}", told[from..].join("\n"));
+        }
+        terms += world.tally.terms;
+        sum.theirs += world.successions.theirs;
+        sum.from_expired += world.successions.from_expired;
+        sum.from_released += world.successions.from_released;
+        sum.to_ours += world.successions.to_ours;
+        sum.to_ours_released += world.successions.to_ours_released;
+    }
+    println!("{count} schedules, {terms} terms of ours: {sum:?}");
+    (count, sum)
+}
+
+#[test]
+fn beside_members_that_judge_last_modified_by_their_own_clocks_one_leads_and_each_make_succeeds_the_other()
+ {
+    let (count, sum) = play_beside(Make::Validity);
+    assert!(sum.from_expired > count / 2 && sum.from_released > count / 2, "{sum:?}");
+    assert!(sum.to_ours > count / 2 && sum.to_ours_released > count / 2, "{sum:?}");
+}
+
+#[test]
+fn beside_members_that_create_holder_identities_one_leads_and_each_make_succeeds_the_other() {
+    let (count, sum) = play_beside(Make::Holder);
+    assert!(sum.from_expired > count / 2 && sum.from_released > count / 2, "{sum:?}");
+    assert!(sum.to_ours > count / 2 && sum.to_ours_released > count / 2, "{sum:?}");
+}
+
+#[test]
+fn what_members_of_another_make_must_keep_to_is_seen_where_it_is_not_kept() {
+    let [article, holder] = [Make::Validity, Make::Holder].map(Beside::within_the_rule);
+    for beside in [
+        Beside { ahead_ms: 6_000, ..article },
+        Beside { reserve_ms: None, ..article },
+        Beside { ahead_ms: 6_000, ..holder },
+        Beside { reserve_ms: None, ..holder },
+        Beside { latest_ms: u64::MAX, ..holder },
+    ] {
+        let broken = |seed: &u64| {
+            let violation = adversary::run_beside(*seed, false, Some(beside)).violation;
+            violation.is_some_and(|broken| broken.check.starts_with("I1"))
+        };
+        let seen = (0..40).find(broken);
+        println!("{beside:?}: {seen:?}");
+        assert!(seen.is_some(), "{beside:?}");
+    }
 }
 
 mod epochs {

@@ -661,18 +661,19 @@ fn a_record_of_the_native_format_is_left_alone_until_its_grace_is_over_and_its_t
 struct Far {
     memory: Memory,
     host: Virtual,
-    latency_ms: u64,
+    /// The way there, and the way back.
+    ways_ms: [u64; 2],
     cut_off: Rc<Cell<bool>>,
 }
 
 impl Store for Far {
     async fn perform(&self, operation: Operation) -> Answer {
-        self.host.sleep(self.latency_ms).await;
+        self.host.sleep(self.ways_ms[0]).await;
         while self.cut_off.get() {
             self.host.sleep(100).await;
         }
         let answer = self.memory.perform(operation).await;
-        self.host.sleep(self.latency_ms).await;
+        self.host.sleep(self.ways_ms[1]).await;
         answer
     }
 
@@ -687,13 +688,13 @@ impl Store for Far {
 
 /// How long after a foreign member of the right clock may take the lease a leader of ours that was cut off has authority
 /// still, in milliseconds; negative where it has none.
-fn beside_ms(format: Format, lease_ms: u64, phase_ms: u64) -> i64 {
+fn beside_ms(format: Format, lease_ms: u64, phase_ms: u64, ways_ms: [u64; 2]) -> i64 {
     let host = Virtual::default();
     host.now_ms.set(phase_ms);
     let clock = host.clone();
     let memory = Memory::new(move || clock.now().wall_ms).in_format(format);
     let cut_off = Rc::new(Cell::new(false));
-    let store = Far { memory, host: host.clone(), latency_ms: 10, cut_off: Rc::clone(&cut_off) };
+    let store = Far { memory, host: host.clone(), ways_ms, cut_off: Rc::clone(&cut_off) };
     let settings = Settings {
         lockfile_path: Some("leader/test.json".to_owned()),
         leader_timeout_ms: Some(lease_ms),
@@ -724,11 +725,14 @@ fn beside_ms(format: Format, lease_ms: u64, phase_ms: u64) -> i64 {
 #[test]
 fn no_foreign_member_of_the_right_clock_may_take_a_lease_under_our_authority_however_short_it_is() {
     for format in [Format::Native, Format::Kubernetes] {
-        for lease_ms in [15_000, 3_000, 1_000] {
-            let worst = (0..20).map(|step| beside_ms(format, lease_ms, step * 50 + 3)).max();
-            let worst_ms = worst.expect("some");
-            println!("{} {lease_ms}: {worst_ms} ms", format.name());
-            assert!(worst_ms <= 0, "{} {lease_ms}: {worst_ms} ms beside", format.name());
+        // An answer that takes longer than the margin: what it says of time is old when it is heard.
+        for (lease_ms, ways_ms) in
+            [(15_000, [10, 10]), (3_000, [10, 10]), (1_000, [10, 10]), (15_000, [20, 1_700])]
+        {
+            let late_ms = |step: u64| beside_ms(format, lease_ms, step * 50 + 3, ways_ms);
+            let worst_ms = (0..20).map(late_ms).max().expect("some");
+            println!("{} {lease_ms} {ways_ms:?}: {worst_ms} ms", format.name());
+            assert!(worst_ms <= 0, "{} {lease_ms} {ways_ms:?}: {worst_ms} ms", format.name());
         }
     }
 }
