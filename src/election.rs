@@ -810,7 +810,6 @@ impl Election {
 /// Steps: what leaves.
 impl Election {
     fn look(&mut self, now: Now) -> Step {
-        self.clocks.asks(now);
         self.outstanding = Some(Outstanding::Read { sent: now });
         let unless = match (&self.term, &self.seen) {
             (Some(term), _) => Some(term.version.clone()),
@@ -882,7 +881,6 @@ impl Election {
         if planted!(AcquiredBeforeWrite) && purpose == Purpose::Claim {
             self.announce(lease.term.unwrap_or(0));
         }
-        self.clocks.asks(now);
         self.outstanding = Some(Outstanding::Write { sequence: lease.sequence });
         let lease = Box::new(lease);
         let mut timeout_ms = self.config.request_timeout_ms;
@@ -936,6 +934,15 @@ impl Election {
             Outcome::Rejected(_) => self.clocks.turned_away(now, &facts),
             _ => self.clocks.answer(now, &facts),
         };
+        let sent = match outstanding {
+            Outstanding::Read { sent } => Some(sent),
+            Outstanding::Write { sequence } => {
+                let own = |attempt: &&Attempt| attempt.lease.sequence == sequence;
+                self.unresolved.iter().find(own).map(|attempt| attempt.anchor.sent)
+            }
+            Outstanding::Peer => None,
+        };
+        self.clocks.sent(now, sent.unwrap_or(now));
         if let (Seen::Record { observation, .. }, Drift::StoreAhead | Drift::OwnAhead) =
             (&mut self.seen, drift)
         {
