@@ -360,28 +360,32 @@ impl World {
             (world.bucket.page, world.bucket.undated) = (1_000, false);
         }
         world.first_objects();
-        let members = world.chance.pick(&[2, 2, 3, 4]);
+        world.admit_machines();
+        world.at(base_ms, Event::Blow);
+        if let Some(beside) = beside {
+            world.admit_others(beside);
+        }
+        world
+    }
+
+    fn admit_machines(&mut self) {
+        let members = self.chance.pick(&[2, 2, 3, 4]);
         for member in 0..members {
-            let config = world.config(member);
+            let config = self.config(member);
             // Rates r keep I1 while they differ by less than m / (2 - m) for a margin of m leases.
-            let worst = if beside.is_some() { 10_000 } else { 47_000 };
-            let ppm = if harsh { 0 } else { world.chance.pick(&[0, worst, -worst]) };
-            let origin_ms = world.chance.below(1_000_000);
-            world.machines.push(Machine {
+            let worst = if self.beside.is_some() { 10_000 } else { 47_000 };
+            let ppm = if self.harsh() { 0 } else { self.chance.pick(&[0, worst, -worst]) };
+            let origin_ms = self.chance.below(1_000_000);
+            self.machines.push(Machine {
                 config,
                 ppm,
                 origin_ms,
                 paused_until_ms: 0,
                 cut_until_ms: 0,
             });
-            let start_ms = world.chance.below(2 * base_ms);
-            world.at(start_ms, Event::Start { machine: member as usize });
+            let start_ms = self.chance.below(2 * self.lease_ms);
+            self.at(start_ms, Event::Start { machine: member as usize });
         }
-        world.at(base_ms, Event::Blow);
-        if let Some(beside) = beside {
-            world.admit_others(beside);
-        }
-        world
     }
 
     /// The longest lease, and all that members may have.
