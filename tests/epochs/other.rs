@@ -6,8 +6,8 @@ use edgelect::json::{self, Object};
 use edgelect::lease::Format;
 use edgelect::request::{Request, Response};
 
+use super::super::bucket::{BEGAN_MS, error};
 use super::{Event, FOLDER, World};
-use crate::bucket::{BEGAN_MS, error};
 
 /// The lease of a group with members of another make, in milliseconds: a tenth of it has to bear the second by which
 /// `Last-Modified` is cut, and their clocks.
