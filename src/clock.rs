@@ -79,6 +79,8 @@ pub struct Clocks {
     early_timers: u32,
     /// `Date` of the newest answer that had one, and the own clocks when it was processed.
     sample: Option<(u64, Now)>,
+    /// When the request left whose answer the sample is of.
+    sample_sent: Now,
     /// `Date` of the newest answer that had one.
     newest_date_ms: Option<u64>,
     /// The highest `Date` of any answer.
@@ -99,6 +101,7 @@ impl Clocks {
             last_mono_ms: 0,
             early_timers: 0,
             sample: None,
+            sample_sent: Now::default(),
             newest_date_ms: None,
             latest_date_ms: None,
             newest: Facts::default(),
@@ -165,8 +168,16 @@ impl Clocks {
         let old = facts.cached && drift == Drift::OwnAhead && !planted!(CachedDateMovesTokens);
         if let Some(date_ms) = facts.date_ms.filter(|_| !old) {
             self.sample = Some((date_ms, now));
+            self.sample_sent = now;
         }
         drift
+    }
+
+    /// Takes note of when the request left whose answer was noted at this reading.
+    pub fn sent(&mut self, now: Now, sent: Now) {
+        if self.sample.is_some_and(|(_, heard)| heard == now) {
+            self.sample_sent = sent;
+        }
     }
 
     /// The same of an answer that something on the way may have given instead of the store: what it says may
@@ -263,11 +274,13 @@ impl Clocks {
         }
     }
 
-    /// Storage time as others read it in a record, rounded up: `Date` has whole seconds, and foreign members, who judge
-    /// a record by the time in it, must not take a living lease up to a second early.
+    /// The latest that storage time can be, as others read it in a record: foreign members, who judge a record by the
+    /// time in it, must not take a living lease early. `Date` has whole seconds, and its answer may have waited for a
+    /// process that stood still, so that what has passed since counts from before its request left.
     pub fn stamp_ms(&self, now: Now) -> u64 {
-        let rounded_ms = self.sample.map_or(0, |_| ROUNDING_MS - 1);
-        self.storage_ms(now).saturating_add(rounded_ms)
+        let Some((date_ms, _)) = self.sample else { return now.wall_ms };
+        let passed_ms = now.since_pessimistic_ms(self.sample_sent);
+        date_ms.saturating_add(ROUNDING_MS - 1).saturating_add(passed_ms)
     }
 
     /// Storage time rounded up, for tokens (S2): `Date` has whole seconds, so the true time may be 999 ms
@@ -376,6 +389,21 @@ mod tests {
         clocks.answer(one(1_000), &Facts::default());
         let since = clocks.begin(one(1_000));
         assert_eq!(clocks.passed_ms(one(60_000), since), 0);
+    }
+
+    #[test]
+    fn the_time_in_a_record_is_not_before_storage_time_however_late_the_answer_was_heard() {
+        let mut clocks = Clocks::new(HostClock::Two, 2_000);
+        assert_eq!(clocks.stamp_ms(one(500)), 500, "without a Date, the own wall clock");
+        clocks.answer(one(21_000), &dated(100_000));
+        clocks.sent(one(21_000), one(1_000));
+        assert_eq!(clocks.stamp_ms(one(21_500)), 120_000 + 999 + 500);
+        assert_eq!(clocks.storage_ms(one(21_500)), 100_500, "tokens stay behind (S2)");
+        assert_eq!(clocks.stamp_ms(Now::new(21_500, 61_500)), 160_000 + 999 + 500, "suspended");
+        clocks.answer(one(22_010), &dated(121_000));
+        clocks.sent(one(22_010), one(22_000));
+        clocks.sent(one(23_000), one(22_500));
+        assert_eq!(clocks.stamp_ms(one(22_010)), 121_999 + 10);
     }
 
     #[test]

@@ -932,6 +932,15 @@ impl Election {
             Outcome::Rejected(_) => self.clocks.turned_away(now, &facts),
             _ => self.clocks.answer(now, &facts),
         };
+        let sent = match outstanding {
+            Outstanding::Read { sent } => Some(sent),
+            Outstanding::Write { sequence } => {
+                let own = |attempt: &&Attempt| attempt.lease.sequence == sequence;
+                self.unresolved.iter().find(own).map(|attempt| attempt.anchor.sent)
+            }
+            Outstanding::Peer => None,
+        };
+        self.clocks.sent(now, sent.unwrap_or(now));
         if let (Seen::Record { observation, .. }, Drift::StoreAhead | Drift::OwnAhead) =
             (&mut self.seen, drift)
         {

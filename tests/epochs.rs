@@ -5,6 +5,8 @@ mod adversary;
 #[path = "epochs/bucket.rs"]
 mod bucket;
 
+use adversary::other::{Beside, Make, Successions};
+
 /// The number in a variable, or the usual one.
 fn variable(name: &str, usual: u64) -> u64 {
     std::env::var(name)
@@ -89,13 +91,72 @@ fn s5_a_longer_interval_in_mid_term_renews_before_the_fence_of_the_lease_that_wa
     assert!(election.authority(Now::new(ms, 1_795_000_000_000 + ms)).is_some() && renewals > 10);
 }
 
+/// Schedules beside members of another make; panics with the first violation.
+fn play_beside(make: Make) -> (u64, Successions) {
+    let (mut terms, mut sum) = (0, Successions::default());
+    let count = variable("EDGELECT_SCHEDULES", 80);
+    for seed in 0..count {
+        let beside = Some(Beside::within_the_rule(make));
+        let world = adversary::run_beside(seed, false, beside);
+        if let Some(broken) = world.violation {
+            let told = adversary::run_beside(seed, true, beside).lines;
+            let from = told.len().saturating_sub(80);
+            panic!("{}\nseed {seed}: {broken:?}", told[from..].join("\n"));
+        }
+        terms += world.tally.terms;
+        sum.theirs += world.successions.theirs;
+        sum.from_expired += world.successions.from_expired;
+        sum.from_released += world.successions.from_released;
+        sum.to_ours += world.successions.to_ours;
+        sum.to_ours_released += world.successions.to_ours_released;
+    }
+    println!("{count} schedules, {terms} terms of ours: {sum:?}");
+    (count, sum)
+}
+
+#[test]
+fn beside_members_that_judge_last_modified_by_their_own_clocks_one_leads_and_each_make_succeeds_the_other()
+ {
+    let (count, sum) = play_beside(Make::Validity);
+    assert!(sum.from_expired > count / 2 && sum.from_released > count / 2, "{sum:?}");
+    assert!(sum.to_ours > count / 2 && sum.to_ours_released > count / 2, "{sum:?}");
+}
+
+#[test]
+fn beside_members_that_create_holder_identities_one_leads_and_each_make_succeeds_the_other() {
+    let (count, sum) = play_beside(Make::Holder);
+    assert!(sum.from_expired > count / 2 && sum.from_released > count / 2, "{sum:?}");
+    assert!(sum.to_ours > count / 2 && sum.to_ours_released > count / 2, "{sum:?}");
+}
+
+#[test]
+fn what_members_of_another_make_must_keep_to_is_seen_where_it_is_not_kept() {
+    let [article, holder] = [Make::Validity, Make::Holder].map(Beside::within_the_rule);
+    for beside in [
+        Beside { ahead_ms: 6_000, ..article },
+        Beside { reserve_ms: None, ..article },
+        Beside { ahead_ms: 6_000, ..holder },
+        Beside { reserve_ms: None, ..holder },
+        Beside { latest_ms: u64::MAX, ..holder },
+    ] {
+        let broken = |seed: &u64| {
+            let violation = adversary::run_beside(*seed, false, Some(beside)).violation;
+            violation.is_some_and(|broken| broken.check.starts_with("I1"))
+        };
+        let seen = (0..40).find(broken);
+        println!("{beside:?}: {seen:?}");
+        assert!(seen.is_some(), "{beside:?}");
+    }
+}
+
 mod epochs {
     use std::cell::{Cell, RefCell};
     use std::rc::Rc;
 
     use edgelect::clock::Now;
     use edgelect::election::{Election, Input, Step};
-    use edgelect::lease::{self, Closed, Flaw, Lease, Reading, Stamp};
+    use edgelect::json::Object;
+    use edgelect::lease::{self, Closed, Flaw, Format, Lease, Reading, Stamp};
     use edgelect::protocol::Protocol;
     use edgelect::request::{Request, Response};
     use edgelect::slots::{Missed, Schedule, ScheduleSettings, SlotEnd};
@@ -196,14 +257,17 @@ mod epochs {
         }
     }
 
-    fn epochs() -> Epochs {
-        let s3 = S3Config {
+    fn s3() -> S3Config {
+        S3Config {
             endpoint: Some("https://s3.example.com".to_owned()),
             bucket: "jobs".to_owned(),
             key: "leader/g".to_owned(),
             ..S3Config::default()
-        };
-        Epochs::new(s3).expect("a plain bucket")
+        }
+    }
+
+    fn epochs() -> Epochs {
+        Epochs::new(s3()).expect("a plain bucket")
     }
 
     fn lease_of(session: &str, term: u64) -> Lease {
@@ -260,6 +324,29 @@ mod epochs {
         assert_eq!(desk.write(&other, "x", 9, on("lock_0000000002.json")), Outcome::Refused);
         let unfit = desk.write(&one, "s", 9, Condition::Match(Version("\"e\"".to_owned())));
         assert!(matches!(unfit, Outcome::Rejected(_)), "{unfit:?}");
+    }
+
+    #[test]
+    fn s12_a_release_says_expired_for_members_that_know_no_other_sign_and_nothing_else_does() {
+        for format in [Format::Native, Format::Kubernetes] {
+            let epochs = Epochs::new(S3Config { format, ..s3() }).expect("a plain bucket");
+            let (desk, held) = (Desk::new(), lease_of("s", 7));
+            let parked = Lease { parked: true, sequence: 2, ..held.clone() };
+            let again = Lease { sequence: 3, ..held.clone() };
+            let released = Lease { last_updated: Stamp::Released, sequence: 4, ..held.clone() };
+            let mut condition = Condition::Absent;
+            for (lease, expired) in
+                [(held, "false"), (parked, "false"), (again, "false"), (released, "true")]
+            {
+                let operation = Operation::Write { body: lease::write(&lease), condition };
+                condition = Condition::Match(written(desk.perform(&epochs, operation).outcome));
+                let bucket = desk.bucket.borrow();
+                let fields = Object::read(&bucket.objects["leader/g/lock_0000000001.json"].bytes);
+                let fields = fields.expect("JSON");
+                let said = (fields.get("expired"), fields.get("validity_ms"));
+                assert_eq!(said, (Some(expired), Some("15000")), "{}: {lease:?}", format.name());
+            }
+        }
     }
 
     #[test]

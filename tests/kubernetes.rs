@@ -1,6 +1,12 @@
 //! The object-store lock that came with `holderIdentity` and `renewTime`: its records, and groups that its members share
 //! with edgelect's.
 
+#[allow(dead_code)]
+#[path = "s3lect/bucket.rs"]
+mod bucket;
+#[allow(dead_code)]
+#[path = "sim/chance.rs"]
+mod chance;
 #[allow(dead_code)] // No store here hangs.
 mod virtual_time;
 
@@ -10,20 +16,22 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
+use bucket::{Bucket, Shared};
+use chance::Chance;
 use edgelect::calendar;
 use edgelect::election::{Election, Event, Input};
 use edgelect::json::{self, Object};
 use edgelect::lease::{Flaw, Format, Lease, Reading, Stamp};
 use edgelect::store::memory::Memory;
-use edgelect::store::{Answer, Condition, Operation, Outcome, Store, Version};
-use edgelect::{Config, Handle, Host, Settings, run};
+use edgelect::store::{Answer, Operation, Store, Version};
+use edgelect::{Config, Follow, Handle, Host, Settings, run};
 use futures::executor::LocalPool;
-use futures::future::select;
+use futures::future::{Either, select};
 use futures::task::LocalSpawnExt;
-use virtual_time::{Virtual, config};
+use virtual_time::Virtual;
 
 const LEASE_MS: u64 = 15_000;
-const RETRY_MS: u64 = 5_000;
+const RETRY_MS: u64 = 2_000;
 
 fn read(text: &str) -> Reading {
     Format::Kubernetes.read(text.as_bytes())
@@ -169,15 +177,46 @@ fn a_record_of_the_other_format_is_not_claimed_and_named() {
     assert_eq!(read(r#"{"note":1}"#), Reading::Unreadable(Flaw::Foreign, None));
 }
 
-/// A group of both makes over one store whose answers take a moment.
+/// The settings of the document, and its HTTP client's own.
+#[derive(Clone, Copy)]
+struct Pace {
+    lease_ms: u64,
+    renew_deadline_ms: u64,
+    retry_ms: u64,
+    request_ms: u64,
+}
+
+impl Pace {
+    /// As the document configures itself.
+    const DOCUMENT: Self =
+        Self { lease_ms: 45_000, renew_deadline_ms: 45_000, retry_ms: 15_000, request_ms: 1_000 };
+    /// Such that a leader of theirs has stopped before its lease is over.
+    const SAFE: Self = Self {
+        lease_ms: LEASE_MS,
+        renew_deadline_ms: 9_000,
+        retry_ms: RETRY_MS,
+        request_ms: 1_000,
+    };
+
+    /// The longest that their leader acts after its last renewal has landed: the answer to it, the deadline, an attempt
+    /// (a Get and a put) that began just in time and failed, and the pause before the tick that finds it over.
+    const fn longest_unrenewed_ms(&self) -> u64 {
+        self.request_ms + self.renew_deadline_ms + 2 * self.request_ms + self.retry_ms
+    }
+}
+
+/// A group of both makes over one store behind a network that loses, delays and cuts off.
 struct Fleet {
     host: Virtual,
-    memory: Memory,
+    bucket: Bucket,
+    pace: Pace,
     pool: LocalPool,
-    chance: u64,
+    chance: Shared<Chance>,
     members: Vec<Member>,
     /// The tokens of our terms, in the order in which they began.
     tokens: Rc<RefCell<Vec<u64>>>,
+    /// When two led, in steps of 50 ms, and who.
+    beside: Vec<(u64, Vec<String>)>,
     made: u64,
 }
 
@@ -186,8 +225,8 @@ struct Fleet {
 struct Member {
     name: String,
     killed: Rc<Cell<bool>>,
-    /// Nothing of it reaches the store meanwhile.
-    cut_off: Rc<Cell<bool>>,
+    /// Until then nothing of it reaches the store.
+    cut_until_ms: Rc<Cell<u64>>,
     kind: Kind,
 }
 
@@ -197,23 +236,452 @@ enum Kind {
     Theirs(Rc<Theirs>),
 }
 
+impl Member {
+    fn is_ours(&self) -> bool {
+        matches!(self.kind, Kind::Ours(_))
+    }
+}
+
+/// A member as the document describes it: it counts its deadline from when a renewal has ended, looks at it once per
+/// `retryPeriod`, and passes over errors until then. It knows no margin and no store's clock.
+struct Theirs {
+    identity: String,
+    bucket: Bucket,
+    host: Virtual,
+    /// How far its wall clock is ahead of the store's.
+    ahead_ms: i64,
+    pace: Pace,
+    /// Whether its `retryPeriod` is from tick to tick, or from the end of one; the document does not say.
+    at_fixed_rate: bool,
+    /// When the next tick is due.
+    due_ms: Cell<u64>,
+    cancelled: Cell<bool>,
+    /// Between its two callbacks.
+    leads: Cell<bool>,
+}
+
+/// What the storage throws, other than a lost condition.
+struct Thrown;
+
+impl Theirs {
+    fn now_ms(&self) -> u64 {
+        self.host.now().wall_ms.saturating_add_signed(self.ahead_ms)
+    }
+
+    async fn within<T>(
+        &self,
+        request: impl Future<Output = Result<T, String>>,
+    ) -> Result<T, Thrown> {
+        match select(pin!(request), pin!(self.host.sleep(self.pace.request_ms))).await {
+            Either::Left((answer, _)) => answer.map_err(|_| Thrown),
+            Either::Right(_) => Err(Thrown),
+        }
+    }
+
+    /// The record and its ETag; it knows its own five fields.
+    async fn get(&self) -> Result<Option<(Object, Version)>, Thrown> {
+        let found = self.within(self.bucket.get()).await?;
+        Ok(found.map(|(body, version)| (Object::read(&body).expect("JSON"), version)))
+    }
+
+    async fn put(
+        &self,
+        holder: &str,
+        acquired_ms: u64,
+        transitions: u64,
+        on: Option<Version>,
+    ) -> Result<bool, Thrown> {
+        let time = |ms: u64| calendar::rfc3339(ms as i64);
+        let body = format!(
+            r#"{{"holderIdentity":{},"leaseDuration":"{}s","acquireTime":"{}","renewTime":"{}","leaderTransitions":{transitions}}}"#,
+            json::quoted(holder),
+            self.pace.lease_ms / 1_000,
+            time(acquired_ms),
+            time(self.now_ms()),
+        );
+        self.within(self.bucket.put_if_match(body.into_bytes(), on)).await
+    }
+
+    fn can_become_leader(&self, record: &Object) -> bool {
+        let holder = record.get("holderIdentity").and_then(json::text).unwrap_or_default();
+        let renewed = record.get("renewTime").and_then(json::text).expect("its parser needs one");
+        let renewed_ms = calendar::read_rfc3339(&renewed).expect("a time").unix_ms;
+        holder.is_empty() || self.now_ms() as i64 > renewed_ms + self.pace.lease_ms as i64
+    }
+
+    async fn try_acquire_or_renew(&self) -> Result<bool, Thrown> {
+        let Some((record, version)) = self.get().await? else {
+            return self.put(&self.identity, self.now_ms(), 0, None).await;
+        };
+        let text = |name| record.get(name).and_then(json::text);
+        let transitions = record.get("leaderTransitions").and_then(json::whole);
+        let transitions = transitions.expect("its parser needs a number");
+        if text("holderIdentity").as_ref() == Some(&self.identity) {
+            let acquired = calendar::read_rfc3339(&text("acquireTime").expect("a text"));
+            let acquired_ms = acquired.expect("a time").unix_ms as u64;
+            return self.put(&self.identity, acquired_ms, transitions, Some(version)).await;
+        }
+        if !self.can_become_leader(&record) {
+            return Ok(false);
+        }
+        self.put(&self.identity, self.now_ms(), transitions + 1, Some(version)).await
+    }
+
+    /// `start()` until it is cancelled.
+    async fn run(&self) {
+        while !self.cancelled.get() {
+            if let Ok(true) = self.try_acquire_or_renew().await {
+                self.leads.set(true);
+                self.renew_with_timeout().await;
+                // Its callback has stopped the work before the record says so.
+                self.leads.set(false);
+                if self.cancelled.get() {
+                    let _ = self.release().await;
+                }
+            }
+            self.pause().await;
+        }
+    }
+
+    async fn renew_with_timeout(&self) {
+        let mut renew_by_ms = self.now_ms() + self.pace.renew_deadline_ms;
+        loop {
+            self.pause().await;
+            if self.cancelled.get() || self.now_ms() > renew_by_ms {
+                return;
+            }
+            match self.try_acquire_or_renew().await {
+                Ok(true) => renew_by_ms = self.now_ms() + self.pace.renew_deadline_ms,
+                Ok(false) => return,
+                Err(Thrown) => {}
+            }
+        }
+    }
+
+    async fn release(&self) -> Result<bool, Thrown> {
+        let Some((record, version)) = self.get().await? else { return Ok(false) };
+        if record.get("holderIdentity").and_then(json::text).as_ref() != Some(&self.identity) {
+            return Ok(false);
+        }
+        let transitions = record.get("leaderTransitions").and_then(json::whole).unwrap_or(0);
+        self.put("", self.now_ms(), transitions, Some(version)).await
+    }
+
+    /// Until the next tick, or a cancellation.
+    async fn pause(&self) {
+        let now_ms = || self.host.now().mono_ms;
+        let from_ms = if self.at_fixed_rate { self.due_ms.get() } else { now_ms() };
+        self.due_ms.set(from_ms + self.pace.retry_ms);
+        while now_ms() < self.due_ms.get() && !self.cancelled.get() {
+            self.host.sleep((self.due_ms.get() - now_ms()).min(100)).await;
+        }
+    }
+}
+
+impl Fleet {
+    fn new(seed: u64, pace: Pace) -> Self {
+        let host = Virtual::default();
+        let clock = host.clone();
+        let memory = Memory::new(move || clock.now().wall_ms).in_format(Format::Kubernetes);
+        let chance = Rc::new(RefCell::new(Chance::new(seed)));
+        Self {
+            bucket: Bucket::new(&host, memory, &chance),
+            host,
+            pace,
+            pool: LocalPool::new(),
+            chance,
+            members: Vec::new(),
+            tokens: Rc::default(),
+            beside: Vec::new(),
+            made: 0,
+        }
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.chance.borrow_mut().below(bound)
+    }
+
+    fn join(
+        &mut self,
+        name: String,
+        kind: Kind,
+        cut_until_ms: Rc<Cell<u64>>,
+        task: impl Future<Output = ()> + 'static,
+    ) {
+        let killed = Rc::new(Cell::new(false));
+        let member = Member { name, kind, cut_until_ms, killed: Rc::clone(&killed) };
+        let dead = poll_fn(move |_| if killed.get() { Poll::Ready(()) } else { Poll::Pending });
+        let task = async move {
+            select(pin!(dead), pin!(task)).await;
+        };
+        self.pool.spawner().spawn_local(task).expect("the pool is alive");
+        self.members.push(member);
+    }
+
+    fn ours(&mut self, follow: Follow) {
+        self.made += 1;
+        let name = format!("ours-{}", self.made);
+        let settings = Settings {
+            lockfile_path: Some("leader/test.json".to_owned()),
+            server_id: Some(name.clone()),
+            leader_timeout_ms: Some(self.pace.lease_ms),
+            frequent_interval_ms: Some(self.pace.lease_ms / 3),
+            follow: Some(follow),
+            ..Settings::default()
+        };
+        let config = Config::new(&settings).expect("a lease like that may be set");
+        let seed = self.below(u64::MAX);
+        let handle = Handle::new(Election::new(config, format!("session-{name}"), seed));
+        let (bucket, host) = (self.bucket.another_way(), self.host.clone());
+        let (driven, tokens) = (handle.clone(), Rc::clone(&self.tokens));
+        self.join(name, Kind::Ours(handle), Rc::clone(&bucket.cut_until_ms), async move {
+            run(&driven, &bucket, &host, |event| match event {
+                Event::Acquired { term } => tokens.borrow_mut().push(term),
+                Event::Lost { term, .. } => driven.tell(Input::WorkEnded { term }),
+                _ => {}
+            })
+            .await;
+        });
+    }
+
+    /// One of theirs, whose clock is off by less than the margin of ours less the second that `Date` is rounded by and
+    /// the way of an answer.
+    fn theirs(&mut self) {
+        let ahead_ms = self.below(700) as i64 - 350;
+        let at_fixed_rate = self.below(2) == 0;
+        self.made += 1;
+        let identity = format!("theirs-{}", self.made);
+        let theirs = Rc::new(Theirs {
+            identity: identity.clone(),
+            bucket: self.bucket.another_way(),
+            host: self.host.clone(),
+            ahead_ms,
+            pace: self.pace,
+            at_fixed_rate,
+            due_ms: Cell::new(self.host.now().mono_ms),
+            cancelled: Cell::new(false),
+            leads: Cell::new(false),
+        });
+        let driven = Rc::clone(&theirs);
+        let cut_until_ms = Rc::clone(&theirs.bucket.cut_until_ms);
+        self.join(identity, Kind::Theirs(theirs), cut_until_ms, async move { driven.run().await });
+    }
+
+    fn leaders(&self) -> Vec<usize> {
+        let now = self.host.now();
+        let alive = self.members.iter().enumerate().filter(|(_, member)| !member.killed.get());
+        let leads = |member: &Member| match &member.kind {
+            Kind::Ours(handle) => handle.authority(now).is_some(),
+            Kind::Theirs(theirs) => theirs.leads.get(),
+        };
+        alive.filter(|(_, member)| leads(member)).map(|(index, _)| index).collect()
+    }
+
+    /// Lets time pass and notes who leads beside whom.
+    fn watch(&mut self, ms: u64) {
+        for _ in 0..ms / 50 {
+            self.bucket.arrive();
+            self.host.pass(&mut self.pool, 50);
+            let leaders = self.leaders();
+            if leaders.len() > 1 {
+                let names = leaders.iter().map(|index| self.members[*index].name.clone());
+                self.beside.push((self.host.now_ms.get(), names.collect()));
+            }
+        }
+    }
+
+    /// Lets time pass; at most one leads at each moment.
+    fn pass(&mut self, ms: u64) {
+        self.watch(ms);
+        assert!(self.beside.is_empty(), "{:?}", self.beside);
+    }
+
+    /// Who leads, once somebody does, and after how many milliseconds.
+    fn leader_within(&mut self, ms: u64) -> (Member, u64) {
+        for waited in 0..=ms / 50 {
+            if let Some(index) = self.leaders().first() {
+                return (self.members[*index].clone(), waited * 50);
+            }
+            self.watch(50);
+        }
+        panic!("nobody leads within {ms} ms: {:?}", self.text());
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8(self.bucket.memory.body().unwrap_or_default()).expect("text")
+    }
+
+    fn stop(&mut self, member: &Member) {
+        match &member.kind {
+            Kind::Ours(handle) => handle.tell(Input::Stop { park: false }),
+            Kind::Theirs(theirs) => theirs.cancelled.set(true),
+        }
+        self.watch(500);
+    }
+
+    fn cut(&mut self, member: &Member, ms: u64) {
+        member.cut_until_ms.set(self.host.now_ms.get() + ms);
+    }
+
+    /// Strikes whoever leads, twelve times: it dies, is cut off for up to two leases, or stops, and the others of its make
+    /// are cut off meanwhile; then another of its make joins. How often each make has followed the other.
+    fn play(&mut self) -> [u64; 2] {
+        let (lease_ms, mut followed) = (self.pace.lease_ms, [0, 0]);
+        for follow in [Follow::Tight, Follow::Balanced] {
+            self.ours(follow);
+            self.theirs();
+        }
+        for _ in 0..12 {
+            self.leader_within(6 * lease_ms);
+            let alone_ms = self.below(3 * lease_ms);
+            self.watch(alone_ms);
+            let (leader, _) = self.leader_within(6 * lease_ms);
+            for other in self.members.clone() {
+                let cut_ms = lease_ms + self.below(lease_ms);
+                if other.is_ours() == leader.is_ours() && other.name != leader.name {
+                    self.cut(&other, cut_ms);
+                }
+            }
+            let (blow, cut_ms) = (self.below(3), self.below(2 * lease_ms));
+            match blow {
+                0 => leader.killed.set(true),
+                1 => self.cut(&leader, cut_ms),
+                _ => self.stop(&leader),
+            }
+            self.watch(lease_ms + 1_000);
+            let (next, _) = self.leader_within(6 * lease_ms);
+            if next.is_ours() != leader.is_ours() {
+                followed[usize::from(next.is_ours())] += 1;
+            }
+            if leader.is_ours() {
+                let follow = self.chance.borrow_mut().pick(&[Follow::Tight, Follow::Balanced]);
+                self.ours(follow);
+            } else {
+                self.theirs();
+            }
+        }
+        followed
+    }
+}
+
+#[test]
+fn they_take_a_lease_that_we_release_and_we_take_one_that_they_release() {
+    let mut fleet = Fleet::new(1, Pace::SAFE);
+    fleet.ours(Follow::Balanced);
+    let (ours, _) = fleet.leader_within(60_000);
+    fleet.theirs();
+    fleet.pass(30_000);
+    fleet.stop(&ours);
+    let (theirs, after_ms) = fleet.leader_within(60_000);
+    assert!(!theirs.is_ours(), "{}", theirs.name);
+    assert!(after_ms <= RETRY_MS + 1_000, "at its next retry, not after the lease: {after_ms}");
+    fleet.ours(Follow::Balanced);
+    fleet.pass(30_000);
+    assert_eq!(fleet.leaders().len(), 1, "its renewals are honoured");
+    fleet.stop(&theirs);
+    let (back, after_ms) = fleet.leader_within(60_000);
+    assert!(back.is_ours(), "{}", back.name);
+    assert!(after_ms <= LEASE_MS + 4_000, "balanced looks once a lease: {after_ms}");
+    let tokens = fleet.tokens.borrow().clone();
+    assert!(tokens.len() == 2 && tokens[0] < tokens[1], "{tokens:?}");
+    assert!(fleet.text().contains(r#""leaderTransitions":2"#), "{}", fleet.text());
+    assert_eq!(fleet.beside, []);
+}
+
+#[test]
+fn while_their_leader_stops_before_its_lease_is_over_one_leads_through_deaths_cuts_and_failures() {
+    const { assert!(Pace::SAFE.longest_unrenewed_ms() < Pace::SAFE.lease_ms) };
+    let mut followed = [0, 0];
+    for seed in 1..=60 {
+        let mut fleet = Fleet::new(seed, Pace::SAFE);
+        fleet.bucket.failing_per_mille.set([0, 50, 200][seed as usize % 3]);
+        let [theirs, ours] = fleet.play();
+        followed = [followed[0] + theirs, followed[1] + ours];
+        assert_eq!(fleet.beside, [], "seed {seed}");
+        let tokens = fleet.tokens.borrow();
+        assert!(tokens.is_sorted_by(|a, b| a < b), "seed {seed}: {tokens:?}");
+    }
+    println!("{followed:?} times one of theirs, of ours, has followed the other make");
+    assert!(followed.iter().all(|times| *times > 100), "{followed:?}");
+}
+
+#[test]
+fn by_the_documents_own_settings_their_leader_acts_beside_ours_after_its_lease() {
+    let pace = Pace::DOCUMENT;
+    let mut longest_ms = 0;
+    for seed in 1..=30 {
+        let mut fleet = Fleet::new(seed, pace);
+        fleet.theirs();
+        let (theirs, _) = fleet.leader_within(5_000);
+        fleet.ours(Follow::Tight);
+        let alone_ms = 60_000 + fleet.below(pace.retry_ms);
+        fleet.pass(alone_ms);
+        fleet.cut(&theirs, 2 * pace.lease_ms);
+        fleet.watch(2 * pace.lease_ms);
+        let ours_leads = fleet.leaders().iter().all(|index| fleet.members[*index].is_ours());
+        assert!(ours_leads && fleet.tokens.borrow().len() == 1, "seed {seed}");
+        longest_ms = longest_ms.max(50 * fleet.beside.len() as u64);
+    }
+    println!("for up to {longest_ms} ms");
+    let most_ms = pace.longest_unrenewed_ms() - pace.lease_ms;
+    assert!((5_000..=most_ms).contains(&longest_ms), "{longest_ms} ms of at most {most_ms}");
+}
+
+#[test]
+fn s2_tokens_grow_beside_members_by_the_documents_own_settings_and_never_do_two_of_ours_lead() {
+    let (mut seeds, mut terms) = (0, 0);
+    for seed in 1..=30 {
+        let mut fleet = Fleet::new(seed, Pace::DOCUMENT);
+        fleet.bucket.failing_per_mille.set(50);
+        fleet.play();
+        let tokens = fleet.tokens.borrow();
+        assert!(tokens.is_sorted_by(|a, b| a < b), "seed {seed}: {tokens:?}");
+        for (at_ms, names) in &fleet.beside {
+            let ours = names.iter().filter(|name| name.starts_with("ours")).count();
+            assert!(ours < 2, "seed {seed}: {names:?} at {at_ms}");
+        }
+        terms += tokens.len();
+        seeds += usize::from(!fleet.beside.is_empty());
+    }
+    println!("{terms} terms of ours; two led in {seeds} of 30 schedules");
+    assert!(terms > 100 && seeds > 0, "{terms} terms, {seeds}");
+}
+
+#[test]
+fn a_record_of_the_native_format_is_left_alone_until_its_grace_is_over_and_its_term_counts() {
+    let mut fleet = Fleet::new(3, Pace::SAFE);
+    let term = 1_900_000_000_000_000_u64;
+    let native =
+        format!(r#"{{"leaderID":"a","lastUpdated":"2026-11-21T06:58:12Z","term":{term}}}"#);
+    fleet.bucket.memory.overwrite(Some(native.clone().into_bytes()));
+    fleet.ours(Follow::Balanced);
+    fleet.pass(LEASE_MS - 1_000);
+    assert_eq!(fleet.text(), native);
+    let Kind::Ours(handle) = &fleet.members[0].kind else { unreachable!("it is ours") };
+    let problem = handle.with(|election| election.problem().map(edgelect::status::problem_text));
+    assert!(problem.as_ref().is_some_and(|text| text.contains("another format")), "{problem:?}");
+    fleet.leader_within(20_000);
+    assert!(fleet.tokens.borrow()[0] > term);
+}
+
 /// One member's way to the store.
 #[derive(Clone)]
 struct Far {
     memory: Memory,
     host: Virtual,
-    latency_ms: u64,
+    /// The way there, and the way back.
+    ways_ms: [u64; 2],
     cut_off: Rc<Cell<bool>>,
 }
 
 impl Store for Far {
     async fn perform(&self, operation: Operation) -> Answer {
-        self.host.sleep(self.latency_ms).await;
+        self.host.sleep(self.ways_ms[0]).await;
         while self.cut_off.get() {
             self.host.sleep(100).await;
         }
         let answer = self.memory.perform(operation).await;
-        self.host.sleep(self.latency_ms).await;
+        self.host.sleep(self.ways_ms[1]).await;
         answer
     }
 
@@ -226,315 +694,15 @@ impl Store for Far {
     }
 }
 
-/// A member as the document describes it. It knows no margin and no store's clock.
-struct Theirs {
-    identity: String,
-    store: Far,
-    host: Virtual,
-    /// How far its wall clock is ahead of the store's.
-    ahead_ms: i64,
-    lease_ms: u64,
-    renew_deadline_ms: u64,
-    cancelled: Cell<bool>,
-    /// By its own clock, until when it believes in its leadership.
-    renew_by_ms: Cell<Option<u64>>,
-}
-
-impl Theirs {
-    fn now_ms(&self) -> u64 {
-        self.host.now().wall_ms.saturating_add_signed(self.ahead_ms)
-    }
-
-    fn leads(&self) -> bool {
-        self.renew_by_ms.get().is_some_and(|until_ms| self.now_ms() <= until_ms)
-    }
-
-    /// The record and its ETag; it knows its own five fields.
-    async fn get(&self) -> Option<(Object, Version)> {
-        let answer = self.store.perform(Operation::Read { unless: None }).await;
-        match answer.outcome {
-            Outcome::Found { version, .. } => {
-                Object::read(&self.store.memory.body()?).map(|fields| (fields, version))
-            }
-            _ => None,
-        }
-    }
-
-    async fn put(&self, holder: &str, acquired_ms: u64, transitions: u64, on: Condition) -> bool {
-        let time = |ms: u64| calendar::rfc3339(ms as i64);
-        let body = format!(
-            r#"{{"holderIdentity":{},"leaseDuration":"{}s","acquireTime":"{}","renewTime":"{}","leaderTransitions":{transitions}}}"#,
-            json::quoted(holder),
-            self.lease_ms / 1_000,
-            time(acquired_ms),
-            time(self.now_ms()),
-        );
-        let operation = Operation::Write { body: body.into_bytes(), condition: on };
-        matches!(self.store.perform(operation).await.outcome, Outcome::Written { .. })
-    }
-
-    fn can_become_leader(&self, record: &Object) -> bool {
-        let holder = record.get("holderIdentity").and_then(json::text).unwrap_or_default();
-        let renewed = record.get("renewTime").and_then(json::text).expect("its parser needs one");
-        let renewed_ms = calendar::read_rfc3339(&renewed).expect("a time").unix_ms;
-        holder.is_empty() || self.now_ms() as i64 > renewed_ms + self.lease_ms as i64
-    }
-
-    async fn try_acquire_or_renew(&self) -> bool {
-        let now_ms = self.now_ms();
-        let Some((record, version)) = self.get().await else {
-            return self.put(&self.identity, now_ms, 0, Condition::Absent).await;
-        };
-        let text = |name| record.get(name).and_then(json::text);
-        let transitions = record.get("leaderTransitions").and_then(json::whole);
-        let transitions = transitions.expect("its parser needs a number");
-        let on = Condition::Match(version);
-        if text("holderIdentity").as_ref() == Some(&self.identity) {
-            let acquired = calendar::read_rfc3339(&text("acquireTime").expect("a text"));
-            let acquired_ms = acquired.expect("a time").unix_ms as u64;
-            return self.put(&self.identity, acquired_ms, transitions, on).await;
-        }
-        self.can_become_leader(&record)
-            && self.put(&self.identity, now_ms, transitions + 1, on).await
-    }
-
-    /// `start()` until it is cancelled; then it releases.
-    async fn run(&self) {
-        while !self.cancelled.get() {
-            let began_ms = self.now_ms();
-            if self.try_acquire_or_renew().await {
-                self.renew_by_ms.set(Some(began_ms + self.renew_deadline_ms));
-            } else {
-                self.renew_by_ms.set(None);
-            }
-            let next_ms = self.host.now().mono_ms + RETRY_MS;
-            while self.host.now().mono_ms < next_ms && !self.cancelled.get() {
-                self.host.sleep(100).await;
-            }
-        }
-        // Its callback has stopped the work before the record says so.
-        if self.renew_by_ms.take().is_some()
-            && let Some((record, version)) = self.get().await
-            && record.get("holderIdentity").and_then(json::text).as_ref() == Some(&self.identity)
-        {
-            let transitions = record.get("leaderTransitions").and_then(json::whole);
-            let now_ms = self.now_ms();
-            self.put("", now_ms, transitions.unwrap_or(0), Condition::Match(version)).await;
-        }
-    }
-}
-
-impl Fleet {
-    fn new(seed: u64) -> Self {
-        let host = Virtual::default();
-        let clock = host.clone();
-        let memory = Memory::new(move || clock.now().wall_ms).in_format(Format::Kubernetes);
-        let (pool, tokens) = (LocalPool::new(), Rc::default());
-        Self { host, memory, pool, chance: seed, members: Vec::new(), tokens, made: 0 }
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.chance = self.chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (self.chance >> 33) % bound
-    }
-
-    fn store(&mut self) -> Far {
-        let latency_ms = 5 + self.below(60);
-        let (memory, host) = (self.memory.clone(), self.host.clone());
-        Far { memory, host, latency_ms, cut_off: Rc::default() }
-    }
-
-    fn join(
-        &mut self,
-        name: String,
-        kind: Kind,
-        cut_off: Rc<Cell<bool>>,
-        task: impl Future<Output = ()> + 'static,
-    ) {
-        let killed = Rc::new(Cell::new(false));
-        let member = Member { name, kind, cut_off, killed: Rc::clone(&killed) };
-        let dead = poll_fn(move |_| if killed.get() { Poll::Ready(()) } else { Poll::Pending });
-        let task = async move {
-            select(pin!(dead), pin!(task)).await;
-        };
-        self.pool.spawner().spawn_local(task).expect("the pool is alive");
-        self.members.push(member);
-    }
-
-    fn ours(&mut self) {
-        self.made += 1;
-        let name = format!("ours-{}", self.made);
-        let config = Config { server_id: name.clone(), ..config() };
-        let seed = self.below(u64::MAX);
-        let election = Election::new(config, format!("session-{name}"), seed);
-        let handle = Handle::new(election);
-        let (store, host, tokens) = (self.store(), self.host.clone(), Rc::clone(&self.tokens));
-        let driven = handle.clone();
-        self.join(name, Kind::Ours(handle), Rc::clone(&store.cut_off), async move {
-            run(&driven, &store, &host, |event| match event {
-                Event::Acquired { term } => tokens.borrow_mut().push(term),
-                Event::Lost { term, .. } => driven.tell(Input::WorkEnded { term }),
-                _ => {}
-            })
-            .await;
-        });
-    }
-
-    fn theirs(&mut self, ahead_ms: i64) {
-        self.made += 1;
-        let identity = format!("theirs-{}", self.made);
-        let theirs = Rc::new(Theirs {
-            identity: identity.clone(),
-            store: self.store(),
-            host: self.host.clone(),
-            ahead_ms,
-            lease_ms: LEASE_MS,
-            renew_deadline_ms: 10_000,
-            cancelled: Cell::new(false),
-            renew_by_ms: Cell::new(None),
-        });
-        let driven = Rc::clone(&theirs);
-        let cut_off = Rc::clone(&theirs.store.cut_off);
-        self.join(identity, Kind::Theirs(theirs), cut_off, async move { driven.run().await });
-    }
-
-    fn leaders(&self) -> Vec<usize> {
-        let now = self.host.now();
-        let alive = self.members.iter().enumerate().filter(|(_, member)| !member.killed.get());
-        let leads = |member: &Member| match &member.kind {
-            Kind::Ours(handle) => handle.authority(now).is_some(),
-            Kind::Theirs(theirs) => theirs.leads(),
-        };
-        alive.filter(|(_, member)| leads(member)).map(|(index, _)| index).collect()
-    }
-
-    /// Lets time pass; at most one leads at each moment.
-    fn pass(&mut self, ms: u64) {
-        for _ in 0..ms / 50 {
-            self.host.pass(&mut self.pool, 50);
-            let leaders = self.leaders();
-            let names: Vec<_> = leaders.iter().map(|index| &self.members[*index].name).collect();
-            assert!(names.len() <= 1, "{names:?} lead at {}", self.host.now_ms.get());
-        }
-    }
-
-    /// Who leads, once somebody does, and after how many milliseconds.
-    fn leader_within(&mut self, ms: u64) -> (Member, u64) {
-        for waited in 0..=ms / 50 {
-            if let Some(index) = self.leaders().first() {
-                return (self.members[*index].clone(), waited * 50);
-            }
-            self.pass(50);
-        }
-        panic!("nobody leads within {ms} ms: {:?}", self.text());
-    }
-
-    fn text(&self) -> String {
-        String::from_utf8(self.memory.body().unwrap_or_default()).expect("text")
-    }
-
-    fn stop(&mut self, member: &Member) {
-        match &member.kind {
-            Kind::Ours(handle) => handle.tell(Input::Stop { park: false }),
-            Kind::Theirs(theirs) => theirs.cancelled.set(true),
-        }
-        self.pass(500);
-    }
-}
-
-#[test]
-fn they_take_a_lease_that_we_release_and_we_take_one_that_they_release() {
-    let mut fleet = Fleet::new(1);
-    fleet.ours();
-    let (ours, _) = fleet.leader_within(60_000);
-    fleet.theirs(0);
-    fleet.pass(30_000);
-    fleet.stop(&ours);
-    let (theirs, after_ms) = fleet.leader_within(60_000);
-    assert!(matches!(theirs.kind, Kind::Theirs(_)), "{}", theirs.name);
-    assert!(after_ms <= RETRY_MS + 1_000, "at its next retry, not after the lease: {after_ms}");
-    fleet.ours();
-    fleet.pass(30_000);
-    assert_eq!(fleet.leaders().len(), 1, "its renewals are honoured");
-    fleet.stop(&theirs);
-    let (back, after_ms) = fleet.leader_within(60_000);
-    assert!(matches!(back.kind, Kind::Ours(_)), "{}", back.name);
-    assert!(after_ms <= LEASE_MS + 4_000, "balanced looks once a lease: {after_ms}");
-    let tokens = fleet.tokens.borrow().clone();
-    assert!(tokens.len() == 2 && tokens[0] < tokens[1], "{tokens:?}");
-    assert!(fleet.text().contains(r#""leaderTransitions":2"#), "{}", fleet.text());
-}
-
-#[test]
-fn in_a_group_of_both_makes_one_leads_and_tokens_grow_through_deaths_and_releases() {
-    let (mut took_from_us, mut took_from_them) = (0, 0);
-    for seed in 1..=12 {
-        let mut fleet = Fleet::new(seed);
-        for _ in 0..2 {
-            fleet.ours();
-            // The margin of ours, less the second that `Date` is rounded by and the way of an answer.
-            let ahead_ms = fleet.below(700) as i64 - 350;
-            fleet.theirs(ahead_ms);
-        }
-        for _ in 0..12 {
-            let (leader, _) = fleet.leader_within(3 * LEASE_MS);
-            let alone = fleet.below(40_000);
-            fleet.pass(alone);
-            let index = fleet.leaders().first().copied();
-            let leader = index.map_or(leader, |index| fleet.members[index].clone());
-            let was_ours = matches!(leader.kind, Kind::Ours(_));
-            match fleet.below(3) {
-                0 => leader.killed.set(true),
-                1 => leader.cut_off.set(true),
-                _ => fleet.stop(&leader),
-            }
-            let ahead_ms = fleet.below(700) as i64 - 350;
-            if was_ours {
-                fleet.ours()
-            } else {
-                fleet.theirs(ahead_ms)
-            }
-            fleet.pass(LEASE_MS + 1_000);
-            leader.cut_off.set(false);
-            let (next, _) = fleet.leader_within(3 * LEASE_MS);
-            match (was_ours, matches!(next.kind, Kind::Ours(_))) {
-                (true, false) => took_from_us += 1,
-                (false, true) => took_from_them += 1,
-                _ => {}
-            }
-        }
-        let tokens = fleet.tokens.borrow().clone();
-        assert!(tokens.windows(2).all(|pair| pair[0] < pair[1]), "seed {seed}: {tokens:?}");
-    }
-    assert!(took_from_us > 5 && took_from_them > 5, "{took_from_us} {took_from_them}");
-}
-
-#[test]
-fn a_record_of_the_native_format_is_left_alone_until_its_grace_is_over_and_its_term_counts() {
-    let mut fleet = Fleet::new(3);
-    let term = 1_900_000_000_000_000_u64;
-    let native =
-        format!(r#"{{"leaderID":"a","lastUpdated":"2026-11-21T06:58:12Z","term":{term}}}"#);
-    fleet.memory.overwrite(Some(native.clone().into_bytes()));
-    fleet.ours();
-    fleet.pass(LEASE_MS - 1_000);
-    assert_eq!(fleet.text(), native);
-    let Kind::Ours(handle) = &fleet.members[0].kind else { unreachable!("it is ours") };
-    let problem = handle.with(|election| election.problem().map(edgelect::status::problem_text));
-    assert!(problem.as_ref().is_some_and(|text| text.contains("another format")), "{problem:?}");
-    fleet.leader_within(20_000);
-    assert!(fleet.tokens.borrow()[0] > term);
-}
-
 /// How long after a foreign member of the right clock may take the lease a leader of ours that was cut off has authority
 /// still, in milliseconds; negative where it has none.
-fn beside_ms(format: Format, lease_ms: u64, phase_ms: u64) -> i64 {
+fn beside_ms(format: Format, lease_ms: u64, phase_ms: u64, ways_ms: [u64; 2]) -> i64 {
     let host = Virtual::default();
     host.now_ms.set(phase_ms);
     let clock = host.clone();
     let memory = Memory::new(move || clock.now().wall_ms).in_format(format);
     let cut_off = Rc::new(Cell::new(false));
-    let store = Far { memory, host: host.clone(), latency_ms: 10, cut_off: Rc::clone(&cut_off) };
+    let store = Far { memory, host: host.clone(), ways_ms, cut_off: Rc::clone(&cut_off) };
     let settings = Settings {
         lockfile_path: Some("leader/test.json".to_owned()),
         leader_timeout_ms: Some(lease_ms),
@@ -565,11 +733,14 @@ fn beside_ms(format: Format, lease_ms: u64, phase_ms: u64) -> i64 {
 #[test]
 fn no_foreign_member_of_the_right_clock_may_take_a_lease_under_our_authority_however_short_it_is() {
     for format in [Format::Native, Format::Kubernetes] {
-        for lease_ms in [15_000, 3_000, 1_000] {
-            let worst = (0..20).map(|step| beside_ms(format, lease_ms, step * 50 + 3)).max();
-            let worst_ms = worst.expect("some");
-            println!("{} {lease_ms}: {worst_ms} ms", format.name());
-            assert!(worst_ms <= 0, "{} {lease_ms}: {worst_ms} ms beside", format.name());
+        // An answer that takes longer than the margin: what it says of time is old when it is heard.
+        for (lease_ms, ways_ms) in
+            [(15_000, [10, 10]), (3_000, [10, 10]), (1_000, [10, 10]), (15_000, [20, 1_700])]
+        {
+            let late_ms = |step: u64| beside_ms(format, lease_ms, step * 50 + 3, ways_ms);
+            let worst_ms = (0..20).map(late_ms).max().expect("some");
+            println!("{} {lease_ms} {ways_ms:?}: {worst_ms} ms", format.name());
+            assert!(worst_ms <= 0, "{} {lease_ms} {ways_ms:?}: {worst_ms} ms", format.name());
         }
     }
 }

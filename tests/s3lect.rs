@@ -335,6 +335,39 @@ fn c36_a_foreign_resignation_is_taken_over_within_an_interval() {
 }
 
 #[test]
+fn c36_a_resignation_of_ours_is_taken_over_by_a_foreign_member_at_its_next_look() {
+    let rules = Rules::DOCUMENT;
+    // One that has seen the leader twice looks once per infrequent interval; one that has just come, once per frequent.
+    for (known_ms, within_ms) in
+        [(40_000, rules.infrequent_ms + 1_000), (1_000, rules.frequent_ms + 1_000)]
+    {
+        for seed in 0..40 {
+            let mut fleet = Fleet::new(seed, COURSE);
+            let ours = fleet.start_ours();
+            until_led(&mut fleet);
+            let theirs = fleet.start_theirs();
+            fleet.pass(known_ms + 100 * seed);
+            assert_eq!(
+                (fleet.foreign_leads(), theirs.taken.get()),
+                (Some(false), 0),
+                "seed {seed}"
+            );
+            ours.tell(Input::Stop { park: false });
+            let stopped_ms = fleet.time.now_ms.get();
+            while theirs.leader_since_ms.get().is_none() {
+                fleet.pass(50);
+                let took_ms = fleet.time.now_ms.get() - stopped_ms;
+                assert!(took_ms <= within_ms, "seed {seed}: not taken for {took_ms} ms");
+            }
+            fleet.pass(rules.grace_ms + 1_000);
+            assert_eq!(fleet.foreign_leads(), Some(true), "seed {seed}");
+            let violations = fleet.ledger.violations.take();
+            assert!(violations.is_empty(), "seed {seed}: {violations:?}");
+        }
+    }
+}
+
+#[test]
 fn c36_s2_a_claim_that_lands_on_a_later_equal_resignation_brings_no_older_token() {
     for seed in 0..40 {
         let mut fleet = Fleet::new(seed, COURSE);

@@ -6,7 +6,7 @@ use edgelect::{Config, Follow, Settings};
 use serde_json::json;
 
 use crate::fleet::{Fleet, Member, Way};
-use crate::foreign::Foreign;
+use crate::foreign::{Foreign, Lost, Travel};
 
 /// Our members' settings beside foreign ones of 15 s and 5 s: what their leases last at most is said.
 fn beside(lease_s: u64) -> Settings {
@@ -369,4 +369,102 @@ fn a_mixed_fleet_has_one_leader_whatever_happens_to_its_members() {
         theirs += fleet.foreign.iter().map(|foreign| foreign.acquired.get()).sum::<u32>();
     }
     assert!(ours > 100 && theirs > 100, "{ours} terms of ours, {theirs} of theirs");
+}
+
+/// Numbers from a seed.
+fn draws(seed: u64) -> impl FnMut(u64) -> u64 {
+    let mut chance = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    move |below| {
+        chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (chance >> 33) % below
+    }
+}
+
+/// Its calls take up to 300 ms each way, and one of six gets no answer.
+fn on_a_bad_way(seed: u64) -> impl FnMut() -> Travel {
+    let mut draw = draws(seed);
+    move || Travel {
+        there_ms: draw(300),
+        back_ms: draw(300),
+        lost: [Some(Lost::Request), Some(Lost::Answer)].get(draw(12) as usize).copied().flatten(),
+    }
+}
+
+/// The longest that their leader acts after its last renewal left: a tick, and a call that is given up.
+#[test]
+fn who_acts_by_is_leader_alone_never_does_beside_ours_while_its_calls_end_within_its_lease() {
+    let (mut ours, mut theirs) = (0, 0);
+    for seed in 1..=60 {
+        let mut draw = draws(seed);
+        let mut fleet = Fleet::new();
+        fleet.by_state = true;
+        for number in 0..2 {
+            let foreign = fifteen(&fleet, &format!("worker-{number}"));
+            foreign.ahead_ms.set(draw(1_999) as i64 - 999);
+            fleet.join_foreign(foreign.over(9_000, on_a_bad_way(seed * 2 + number)));
+            fleet.pass(draw(3_000));
+            fleet.join(&format!("server-{number}"), &beside(15));
+        }
+        for turn in 0..10 {
+            fleet.pass(draw(30_000));
+            match draw(3) {
+                0 => {
+                    let worker = fleet.foreign[draw(2) as usize].clone();
+                    worker.crash();
+                    fleet.pass(draw(30_000));
+                    worker.stands_still.set(false);
+                }
+                1 => fleet.members.last().expect("some").way.set(Way::Cut),
+                _ => {
+                    for member in &fleet.members {
+                        member.way.set(Way::Open);
+                        member.handle.tell(Input::Resign);
+                    }
+                }
+            }
+            if turn % 3 == 0 {
+                fleet.join(&format!("late-{turn}"), &beside(15));
+            }
+        }
+        assert_eq!(fleet.beside_ms, 0, "seed {seed}");
+        ours += fleet.tokens.borrow().len();
+        theirs += fleet.foreign.iter().map(|foreign| foreign.acquired.get()).sum::<u32>();
+    }
+    println!("{ours} terms of ours, {theirs} of theirs");
+    assert!(ours > 60 && theirs > 60, "{ours} terms of ours, {theirs} of theirs");
+}
+
+/// The row "slow response" of their document's failures: a call longer than `LeaseDuration - RenewPeriod`.
+#[test]
+fn s2_who_acts_by_is_leader_alone_does_so_beside_ours_while_its_call_is_slow_and_tokens_grow() {
+    for lost in [None, Some(Lost::Request)] {
+        let mut fleet = Fleet::new();
+        fleet.by_state = true;
+        fleet.join("server-0", &beside(15));
+        assert!(fleet.pass_until(60_000, |fleet| fleet.leaders().len() == 1));
+        fleet.members[0].handle.tell(Input::Stop { park: false });
+        fleet.pass(1_000);
+        let slow = std::rc::Rc::new(std::cell::Cell::new(false));
+        let travels = {
+            let slow = slow.clone();
+            move || match slow.get() {
+                true => Travel { there_ms: 14_000, back_ms: 14_000, lost },
+                false => Travel::default(),
+            }
+        };
+        let foreign = fifteen(&fleet, "worker-1").over(40_000, travels);
+        let foreign = fleet.join_foreign(foreign);
+        fleet.pass(2_000);
+        fleet.join("server-1", &beside(15));
+        fleet.pass(30_000);
+        assert_eq!((fleet.leaders(), fleet.beside_ms), (vec!["worker-1".to_owned()], 0));
+        slow.set(true);
+        fleet.pass(60_000);
+        println!("{lost:?}: beside ours for {} ms", fleet.beside_ms);
+        assert!(fleet.beside_ms > 3_000, "{} ms", fleet.beside_ms);
+        slow.set(false);
+        fleet.pass(60_000);
+        assert_eq!((fleet.leaders(), foreign.is_leader()), (vec!["session-2".to_owned()], false));
+        assert_eq!(fleet.tokens.borrow().len(), 2);
+    }
 }

@@ -25,6 +25,10 @@ use edgelect::store::{Answer, Condition, Facts, Fault, FaultKind, Operation, Out
 
 use super::bucket::{BEGAN_MS, Bucket, error};
 
+#[path = "other.rs"]
+pub mod other;
+use other::{Beside, Other, Successions};
+
 const FOLDER: &str = "leader/g";
 /// The longest that anything travels, in leases.
 const DELAY_LEASES: u64 = 3;
@@ -150,6 +154,10 @@ enum Event {
     Start { machine: usize },
     Blow,
     Touch,
+    OtherTick { other: usize },
+    OtherArrive { other: usize, id: u64, request: Request },
+    OtherDeliver { other: usize, id: u64, response: Response },
+    OtherTimeout { other: usize, id: u64 },
 }
 
 struct Queued(u64, u64, Event);
@@ -223,6 +231,9 @@ pub struct World {
     last_led_ms: u64,
     mode: Mode,
     request_timeout_ms: u64,
+    beside: Option<Beside>,
+    others: Vec<Other>,
+    pub successions: Successions,
 }
 
 /// A rule that a schedule broke.
@@ -262,7 +273,12 @@ pub fn first_broken(first: u64, count: u64, prepare: impl Fn() + Sync) -> Option
 
 /// Runs one schedule; what it broke, if anything.
 pub fn run(seed: u64, keep: bool) -> World {
-    let mut world = World::draw(seed, keep);
+    run_beside(seed, keep, None)
+}
+
+/// The same beside members of another make.
+pub fn run_beside(seed: u64, keep: bool, beside: Option<Beside>) -> World {
+    let mut world = World::draw(seed, keep, beside);
     let end_ms = world.heal_ms + if world.harsh() { 5 } else { 14 } * world.lease_ms + 20_000;
     while world.violation.is_none() {
         let Some(Reverse(Queued(at_ms, _, event))) = world.queue.pop() else { break };
@@ -283,12 +299,15 @@ pub fn run(seed: u64, keep: bool) -> World {
 }
 
 impl World {
-    fn draw(seed: u64, keep: bool) -> Self {
+    fn draw(seed: u64, keep: bool, beside: Option<Beside>) -> Self {
         let mut chance = Chance::new(seed);
         let modes = [Mode::Mixed, Mode::Cut, Mode::Rapid, Mode::Settings];
-        let mode = chance.pick(&modes);
+        let mode = if beside.is_some() { Mode::Mixed } else { chance.pick(&modes) };
         let harsh = mode != Mode::Mixed;
-        let (base_ms, leases_ms) = Self::leases(&mut chance, mode);
+        let (base_ms, leases_ms) = match beside {
+            Some(_) => (other::LEASE_MS, vec![other::LEASE_MS]),
+            None => Self::leases(&mut chance, mode),
+        };
         let store_skew_ms = chance.pick(if harsh { &[50, 100, 500] } else { &[100, 500, 2_000] });
         let mut bucket = Bucket { undated: chance.one_in(3), ..Bucket::default() };
         bucket.front_end_ms = vec![0, chance.pick(&[0, store_skew_ms])];
@@ -332,27 +351,41 @@ impl World {
             last_led_ms: 0,
             mode,
             request_timeout_ms: 0,
+            beside,
+            others: Vec::new(),
+            successions: Successions::default(),
         };
+        if beside.is_some() {
+            // Theirs read one page, and a member of ours without `Date` writes its own wall clock.
+            (world.bucket.page, world.bucket.undated) = (1_000, false);
+        }
         world.first_objects();
-        let members = world.chance.pick(&[2, 2, 3, 4]);
+        world.admit_machines();
+        world.at(base_ms, Event::Blow);
+        if let Some(beside) = beside {
+            world.admit_others(beside);
+        }
+        world
+    }
+
+    fn admit_machines(&mut self) {
+        let members = self.chance.pick(&[2, 2, 3, 4]);
         for member in 0..members {
-            let config = world.config(member);
+            let config = self.config(member);
             // Rates r keep I1 while they differ by less than m / (2 - m) for a margin of m leases.
-            let worst = 47_000;
-            let ppm = if harsh { 0 } else { world.chance.pick(&[0, worst, -worst]) };
-            let origin_ms = world.chance.below(1_000_000);
-            world.machines.push(Machine {
+            let worst = if self.beside.is_some() { 10_000 } else { 47_000 };
+            let ppm = if self.harsh() { 0 } else { self.chance.pick(&[0, worst, -worst]) };
+            let origin_ms = self.chance.below(1_000_000);
+            self.machines.push(Machine {
                 config,
                 ppm,
                 origin_ms,
                 paused_until_ms: 0,
                 cut_until_ms: 0,
             });
-            let start_ms = world.chance.below(2 * base_ms);
-            world.at(start_ms, Event::Start { machine: member as usize });
+            let start_ms = self.chance.below(2 * self.lease_ms);
+            self.at(start_ms, Event::Start { machine: member as usize });
         }
-        world.at(base_ms, Event::Blow);
-        world
     }
 
     /// The longest lease, and all that members may have.
@@ -462,13 +495,20 @@ impl World {
                 leaders.push(format!("s{index} in term {}", authority.term));
             }
         }
+        let ours = leaders.len();
         if self.foreign.as_ref().is_some_and(|foreign| foreign.leads_until_ms > self.now_ms) {
             leaders.push("the foreign member".to_owned());
+        }
+        for (index, other) in self.others.iter().enumerate() {
+            if other.leads(self.now_ms) {
+                leaders.push(format!("theirs {index}"));
+            }
         }
         if !leaders.is_empty() {
             self.last_led_ms = self.now_ms;
         }
-        if leaders.len() > 1 {
+        // What members of another make do to one another is theirs.
+        if leaders.len() > 1 && (ours > 0 || self.others.is_empty()) {
             self.broke("I1 one authority", leaders.join(" and "));
         }
     }
@@ -517,6 +557,12 @@ impl World {
             Event::Start { machine } => self.start(machine),
             Event::Blow => self.on_blow(),
             Event::Touch => self.on_touch(),
+            Event::OtherTick { other } => self.on_other_tick(other),
+            Event::OtherArrive { other, id, request } => self.on_other_arrive(other, id, &request),
+            Event::OtherDeliver { other, id, response } => {
+                self.on_other_deliver(other, id, &response);
+            }
+            Event::OtherTimeout { other, id } => self.on_other_timeout(other, id),
         }
     }
 
@@ -530,6 +576,7 @@ impl World {
             endpoint: Some("https://s3.example.com".to_owned()),
             bucket: "jobs".to_owned(),
             key: FOLDER.to_owned(),
+            format: self.beside.map_or(lease::Format::Native, Beside::format),
             ..S3Config::default()
         };
         let epochs = Epochs::new(s3);
@@ -761,6 +808,7 @@ impl World {
                 false => chance.below(self.lease_ms / 3),
             };
         }
+        let latest_ms = self.beside.map_or(u64::MAX, |beside| beside.latest_ms);
         let creates = request.headers.iter().any(|(name, _)| name == "if-none-match");
         let slow = match self.mode {
             Mode::Rapid => creates && chance.one_in(4),
@@ -783,9 +831,11 @@ impl World {
             };
             let at_ms = self.now_ms + travel_ms + after_ms;
             let request = request.clone();
-            self.at(at_ms, Event::Arrive { session, id, request, answered: false });
+            if travel_ms + after_ms <= latest_ms {
+                self.at(at_ms, Event::Arrive { session, id, request, answered: false });
+            }
         }
-        if !lost {
+        if !lost && travel_ms <= latest_ms {
             let at_ms = self.now_ms + travel_ms;
             self.at(at_ms, Event::Arrive { session, id, request, answered: true });
         }
@@ -836,6 +886,8 @@ impl World {
             match told {
                 Told::Acquired { term } => {
                     self.tally.terms += 1;
+                    let number = self.newest();
+                    self.count_succession(number, true);
                     if term <= self.highest {
                         let highest = self.highest;
                         let text = format!("s{session} has token {term} after {highest}");

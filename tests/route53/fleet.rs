@@ -60,21 +60,36 @@ struct Coordinator {
     net: Net,
     id: &'static str,
     lease_ms: u64,
+    /// How far its wall clock is ahead of Route 53's.
+    ahead_ms: i64,
     /// Until when it leads by its own clock, in milliseconds, if it does.
     leads_until_ms: Rc<Cell<Option<u64>>>,
     stops: Rc<Cell<bool>>,
+    /// Its process is paused while this is set.
+    stands_still: Rc<Cell<bool>>,
     /// How often it has acquired the lock, and met a record that it could not parse.
     counts: Rc<Cell<[u64; 2]>>,
 }
 
 impl Coordinator {
-    fn new(net: Net, id: &'static str, lease_ms: u64) -> Self {
-        let (leads_until_ms, stops, counts) = (Rc::default(), Rc::default(), Rc::default());
-        Self { net, id, lease_ms, leads_until_ms, stops, counts }
+    fn new(net: Net, id: &'static str, lease_ms: u64, ahead_ms: i64) -> Self {
+        let (stops, stands_still, counts) = (Rc::default(), Rc::default(), Rc::default());
+        let leads_until_ms = Rc::default();
+        Self { net, id, lease_ms, ahead_ms, leads_until_ms, stops, stands_still, counts }
     }
 
+    fn wall_ms(&self) -> u64 {
+        self.net.now().wall_ms.saturating_add_signed(self.ahead_ms)
+    }
+
+    /// `IsLeader()`: what its last call came to, whatever the time is.
+    fn is_leader(&self) -> bool {
+        self.leads_until_ms.get().is_some()
+    }
+
+    /// The same within the epoch that it wrote, by its own clock.
     fn leads(&self) -> bool {
-        self.leads_until_ms.get().is_some_and(|until_ms| self.net.now().wall_ms < until_ms)
+        self.leads_until_ms.get().is_some_and(|until_ms| self.wall_ms() < until_ms)
     }
 
     async fn run(self) {
@@ -84,8 +99,10 @@ impl Coordinator {
                 let _ = self.release().await;
                 return;
             }
-            let led = self.leads_until_ms.get().is_some();
-            match self.take(led).await {
+            while self.stands_still.get() {
+                self.net.sleep(100).await;
+            }
+            match self.take(self.is_leader()).await {
                 Ok(Some(until_ms)) => self.leads_until_ms.set(Some(until_ms)),
                 _ => self.leads_until_ms.set(None),
             }
@@ -107,10 +124,10 @@ impl Coordinator {
 
     /// `TryAcquire`, or `Renew` for whoever leads: until when it leads then.
     async fn take(&self, leads: bool) -> Result<Option<u64>, String> {
-        let epoch = (self.net.now().wall_ms + self.lease_ms) / 1_000;
+        let epoch = (self.wall_ms() + self.lease_ms) / 1_000;
         let existing = self.net.list().await?;
         let held = existing.as_ref().map(|set| self.parse(set)).transpose()?;
-        let now_s = self.net.now().wall_ms / 1_000;
+        let now_s = self.wall_ms() / 1_000;
         match (&held, leads) {
             (None, true) => return Ok(None),
             (Some((owner, until)), true) if owner != self.id || now_s > *until => return Ok(None),
@@ -147,6 +164,10 @@ struct Fleet {
     tokens: Rc<RefCell<Vec<u64>>>,
     /// Why terms were lost.
     lost: Rc<RefCell<Vec<LostReason>>>,
+    /// Whether members of the other make act by `IsLeader()` alone.
+    by_state: bool,
+    /// For how long one of theirs led beside one of ours.
+    beside_ms: u64,
     seed: u64,
 }
 
@@ -160,6 +181,8 @@ impl Fleet {
             coordinators: Vec::new(),
             tokens: Rc::default(),
             lost: Rc::default(),
+            by_state: false,
+            beside_ms: 0,
             seed,
         }
     }
@@ -193,26 +216,42 @@ impl Fleet {
     }
 
     fn coordinator(&mut self, id: &'static str, lease_ms: u64) -> Coordinator {
-        let coordinator = Coordinator::new(Net::new(&self.time, &self.zone), id, lease_ms);
+        self.coordinator_ahead(id, lease_ms, 0)
+    }
+
+    fn coordinator_ahead(&mut self, id: &'static str, lease_ms: u64, ahead_ms: i64) -> Coordinator {
+        let net = Net::new(&self.time, &self.zone);
+        let coordinator = Coordinator::new(net, id, lease_ms, ahead_ms);
         self.spawner().spawn_local(coordinator.clone().run()).expect("the pool is alive");
         self.coordinators.push(coordinator.clone());
         coordinator
     }
 
-    fn leaders(&self) -> usize {
+    /// How many of ours lead, and how many of theirs.
+    fn leaders(&self) -> [usize; 2] {
         let now = self.time.now();
         let ours = self.members.iter().filter(|member| member.handle.authority(now).is_some());
-        ours.count() + self.coordinators.iter().filter(|coordinator| coordinator.leads()).count()
+        let acts = |one: &&Coordinator| if self.by_state { one.is_leader() } else { one.leads() };
+        [ours.count(), self.coordinators.iter().filter(acts).count()]
     }
 
     /// Lets time pass, and looks for two leaders and for tokens that do not grow.
     fn pass(&mut self, ms: u64) {
+        self.watch(ms);
+        assert_eq!(self.beside_ms, 0, "seed {}: before {} ms", self.seed, self.time.now_ms.get());
+    }
+
+    /// The same, but for leaders of theirs beside ours, which are counted. What theirs do to one another is theirs.
+    fn watch(&mut self, ms: u64) {
         for _ in 0..ms / 20 {
             self.time.pass(&mut self.pool, 20);
             let now_ms = self.time.now_ms.get();
             self.zone.borrow_mut().catch_up(now_ms);
-            let leaders = self.leaders();
-            assert!(leaders <= 1, "seed {}: {leaders} leaders at {now_ms} ms", self.seed);
+            let [ours, theirs] = self.leaders();
+            assert!(ours <= 1, "seed {}: {ours} leaders at {now_ms} ms", self.seed);
+            if ours > 0 && theirs > 0 {
+                self.beside_ms += 20;
+            }
         }
         let tokens = self.tokens.borrow();
         assert!(tokens.is_sorted_by(|a, b| a < b), "seed {}: {tokens:?}", self.seed);
@@ -271,8 +310,11 @@ fn a_mixed_fleet_on_a_bad_zone_has_one_leader_and_tokens_grow() {
             Fleet::new(seed, Faults { stale_ms: [4_000, 30_000][seed as usize % 2], ..BAD });
         fleet.join("a");
         fleet.join("b");
-        fleet.coordinator("x", LEASE_MS);
-        fleet.coordinator("y", 3 * LEASE_MS);
+        for (id, lease_ms) in [("x", LEASE_MS), ("y", 3 * LEASE_MS)] {
+            // The page's bound: `margin` and a second ahead, two seconds behind.
+            let ahead_ms = fleet.zone.borrow_mut().below(4_400) as i64 - 1_900;
+            fleet.coordinator_ahead(id, lease_ms, ahead_ms);
+        }
         for round in 0..24 {
             fleet.pass(40_000);
             fleet.misfortune();
@@ -297,13 +339,53 @@ fn a_mixed_fleet_on_a_bad_zone_has_one_leader_and_tokens_grow() {
     assert_eq!(unparsed, 0, "shardcoordinator can read every record of edgelect's");
 }
 
+/// For how long one of theirs led beside ours that were cut off, its clock being so far ahead.
+fn beside_ms(ahead_ms: i64) -> u64 {
+    let mut beside_ms = 0;
+    for seed in 0..40 {
+        let mut fleet = Fleet::new(seed, Faults::default());
+        let member = fleet.join("a");
+        let phase_ms = fleet.zone.borrow_mut().below(RENEW_MS);
+        fleet.watch(40_000 + phase_ms);
+        fleet.coordinator_ahead("x", LEASE_MS, ahead_ms);
+        fleet.watch(20_000);
+        member.net.cut.set(true);
+        fleet.watch(20_000);
+        beside_ms += fleet.beside_ms;
+    }
+    beside_ms
+}
+
+#[test]
+fn a_clock_of_theirs_within_margin_and_a_second_takes_no_living_lease_and_one_beyond_is_seen_to() {
+    assert_eq!(beside_ms(2_499), 0);
+    assert!(beside_ms(5_000) > 0, "nobody has seen it");
+}
+
+#[test]
+fn who_acts_by_is_leader_alone_does_so_beside_ours_while_it_is_paused_and_tokens_grow() {
+    let mut fleet = Fleet { by_state: true, ..Fleet::new(9, Faults::default()) };
+    let x = fleet.coordinator("x", LEASE_MS);
+    fleet.pass(1_000);
+    fleet.join("a");
+    fleet.pass(60_000);
+    assert_eq!(fleet.leaders(), [0, 1], "its calls end in time");
+    x.stands_still.set(true);
+    fleet.watch(60_000);
+    println!("beside ours for {} ms", fleet.beside_ms);
+    assert!(fleet.beside_ms > 20_000 && !x.leads(), "{} ms", fleet.beside_ms);
+    x.stands_still.set(false);
+    fleet.watch(10_000);
+    assert_eq!((fleet.leaders(), fleet.tokens.borrow().len()), ([1, 0], 1));
+}
+
 #[test]
 fn a_leader_on_a_good_zone_keeps_its_term_and_writes_one_batch_an_interval() {
     let mut fleet = Fleet::new(1, Faults { throttles: true, ..Faults::default() });
     let member = fleet.join("a");
     fleet.join("b");
     fleet.pass(40_000);
-    assert_eq!(fleet.leaders(), 1);
+    assert_eq!(fleet.leaders(), [1, 0]);
     let before = fleet.members.iter().map(|member| member.handle.requests().write).sum::<u64>();
     fleet.pass(100_000);
     let after = fleet.members.iter().map(|member| member.handle.requests().write).sum::<u64>();
@@ -334,7 +416,7 @@ fn s8_throttled_renewals_cost_no_term_while_an_attempt_gets_through_before_the_f
         let mut fleet = Fleet::new(9, Faults::default());
         let member = fleet.join("a");
         fleet.pass(40_000);
-        assert_eq!(fleet.leaders(), 1, "{code}");
+        assert_eq!(fleet.leaders(), [1, 0], "{code}");
         for round in 0..12 {
             // At another part of the interval each time: from the one renewal over the next, and not over the fence.
             fleet.pass(10_000 + 400 * round);
@@ -346,10 +428,10 @@ fn s8_throttled_renewals_cost_no_term_while_an_attempt_gets_through_before_the_f
         assert_eq!((fleet.tokens.borrow().len(), fleet.lost.borrow().len()), (1, 0), "{code}");
         member.net.says.set(Some(code));
         fleet.pass(LEASE_MS);
-        assert_eq!((fleet.leaders(), fleet.lost.borrow().clone()), (0, vec![LostReason::Expired]));
+        assert_eq!((fleet.leaders(), fleet.lost.borrow().clone()), ([0, 0], vec![LostReason::Expired]));
         member.net.says.set(None);
         fleet.pass(2 * LEASE_MS);
-        assert_eq!((fleet.leaders(), fleet.tokens.borrow().len()), (1, 2), "{code}");
+        assert_eq!((fleet.leaders(), fleet.tokens.borrow().len()), ([1, 0], 2), "{code}");
     }
 }
 
