@@ -1329,6 +1329,7 @@ impl Election {
             // claim left; the record is ours, and claimed again (S11). A reservation begins nothing but its release.
             Purpose::Claim | Purpose::Reserve
                 if in_time
+                    && !attempt.lease.released()
                     && self.clocks.trusted(now)
                     && (self.wind_down.is_some()
                         || (attempt.purpose == Purpose::Claim
@@ -1338,13 +1339,13 @@ impl Election {
                 self.begin_term(now, attempt.lease, version, anchor);
             }
             Purpose::Renew => self.on_renewed(now, attempt.lease, version, anchor),
-            Purpose::Reserve => {
+            Purpose::Reserve if !attempt.lease.released() => {
                 let length_ms = self.foreign_room_ms();
                 let since = self.clocks.begin(now);
                 self.grace = Some(Grace { version, since, length_ms, reserved: true });
                 self.judge(now);
             }
-            Purpose::Claim => self.judge(now),
+            Purpose::Claim | Purpose::Reserve => self.judge(now),
             Purpose::Release | Purpose::Park => {
                 let leader_id =
                     (!attempt.lease.released()).then(|| attempt.lease.leader_id.clone());
@@ -2213,6 +2214,10 @@ impl Election {
         let ran = errand.slot_ms.is_some_and(|slot_ms| errand.begun.contains(&slot_ms));
         let dropped = errand.slot_ms.is_some() && errand.dropped == errand.slot_ms;
         if ran || finish {
+            if !ran && !dropped {
+                // What the record says of the slot is told rather than that it was stopped.
+                self.errand_goes_on(now);
+            }
             self.errand_over(match (ran, dropped) {
                 (true, _) => SlotsOver::Ran,
                 (false, true) => SlotsOver::Lost,
