@@ -90,7 +90,15 @@ impl Schedule {
                 self.world.outage = cut;
             }
             Blow::RollBack => self.roll_back(),
-            Blow::Delete | Blow::Garbage | Blow::Foreign | Blow::NewerFormat => self.tamper(blow),
+            Blow::Delete => {
+                self.tamper(blow);
+                let told = self.world.oracle.contract.changes_told && !self.world.store.keeps_past;
+                if self.world.chance.one_in(3) && told && self.world.slots.is_none() {
+                    let held_up_ms = self.world.chance.span(self.lease_ms);
+                    self.world.creation_comes_again(held_up_ms);
+                }
+            }
+            Blow::Garbage | Blow::Foreign | Blow::NewerFormat => self.tamper(blow),
         }
     }
 

@@ -152,6 +152,31 @@ impl World {
         number
     }
 
+    /// The newest creation that took effect was copied on its way, and the copy arrives so much after whoever has asked
+    /// before was answered or has given up: no rule can tell what it was shown from what there is then (docs/proof.md).
+    pub fn creation_comes_again(&mut self, held_up_ms: u64) {
+        let flights = self.sessions.iter().filter_map(|session| session.flight.as_ref());
+        let over_ms = flights.map(|flight| flight.due.true_ms).max().unwrap_or(0);
+        let held_up_ms = held_up_ms + over_ms.saturating_sub(self.now_ms) + 1;
+        let created = |request: &Request| {
+            let deed = request.deed.map(|deed| &self.oracle.deeds[deed]);
+            let landed = |deed: &Deed| deed.aim == Aim::Create && deed.landed_ms.is_some();
+            deed.is_some_and(landed)
+        };
+        let Some(number) = self.requests.iter().rposition(created) else { return };
+        let Request { fate, deed, .. } = &mut self.requests[number];
+        // More copies than one are beyond the contract.
+        if fate.again_ms.is_some() {
+            return;
+        }
+        fate.again_ms = Some(held_up_ms);
+        fate.again_answers = false;
+        self.oracle.deeds[deed.expect("it is a write")].under_way += 1;
+        self.tally.fault(Kind::Duplicate);
+        self.trouble_until(self.now_ms + held_up_ms);
+        self.after(held_up_ms, Event::Arrive { request: number, copy: true });
+    }
+
     /// The client goes on with what came back: asks once more, or knows the end.
     pub fn hear(&mut self, look: Look, request: usize, reply: Reply) -> Option<Answer> {
         let Reply { answer: meant, http, turned } = reply;

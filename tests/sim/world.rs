@@ -13,7 +13,7 @@ use super::chance::Chance;
 use super::clocks::Clocks;
 use super::member::{Cron, Cut, Due, Machine, Session};
 use super::network::{Fate, Weather};
-use super::oracle::{Contract, Look, Oracle};
+use super::oracle::{Aim, Contract, Look, Oracle};
 use super::queue::Queue;
 use super::report::{History, Kind, Tally};
 use super::requests::{Reply, Request, brief};
@@ -486,6 +486,14 @@ impl World {
         awaited
     }
 
+    /// The write that is under way and would have to be released.
+    fn claim_under_way(&self, session: usize) -> Option<usize> {
+        let flight = self.sessions[session].flight.as_ref()?;
+        let deed = self.requests[flight.awaited].deed?;
+        let takes = matches!(self.oracle.deeds[deed].aim, Aim::Claim | Aim::Reserve);
+        takes.then_some(deed)
+    }
+
     fn on_deliver(&mut self, session: usize, request: usize, reply: Reply) {
         if !self.awaits(session, request) {
             return;
@@ -728,6 +736,13 @@ impl World {
                     self.oracle.broke_unless(asked, self.now_ms, "S12 given up once", || {
                         format!("s{session} was not asked to give up")
                     });
+                    let claim = self.claim_under_way(session);
+                    self.oracle.broke_unless(
+                        claim.is_none(),
+                        self.now_ms,
+                        "S12 all is over",
+                        || format!("s{session} says so while its claim {claim:?} is under way"),
+                    );
                 }
                 Told::SlotClosed { term, recorded } => {
                     let look = Look { session, true_ms: self.now_ms, now };
