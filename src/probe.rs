@@ -199,15 +199,15 @@ pub async fn probe<S: Store, H: Host>(
         took_ms: 0,
         offset: (i64::MIN, i64::MAX),
         timeout_ms: effort.timeout_ms,
+        until_ms: host.now().mono_ms.saturating_add(effort.limit_ms),
         patient: true,
     };
-    let until_ms = host.now().mono_ms.saturating_add(effort.limit_ms);
     let mut judged = Vec::new();
     // Where a condition says only that nobody has succeeded the record, nobody has succeeded what does not exist.
     let covers = object.condition_covers_version();
     for step in Step::ALL.into_iter().filter(|step| covers || *step != Step::UpdateOfNothing) {
         let races = if step == Step::Race { effort.races } else { 1 };
-        let finding = probe.take(step, races, until_ms).await;
+        let finding = probe.take(step, races).await;
         // Nothing comes of a write that has not landed, and nothing of a store that says nothing.
         let ends = match &finding {
             Verdict(Finding::Holds, _) => false,
@@ -281,6 +281,8 @@ struct Probe<'a, S, H> {
     /// Between what the store's clock is ahead of the own one.
     offset: (i64, i64),
     timeout_ms: u64,
+    /// When its time is up.
+    until_ms: u64,
     /// Whether the store may still ask for time.
     patient: bool,
 }
@@ -288,7 +290,7 @@ struct Probe<'a, S, H> {
 type Asked<'a> = (u64, Pin<Box<dyn Future<Output = Answer> + 'a>>);
 
 impl<S: Store, H: Host> Probe<'_, S, H> {
-    async fn take(&mut self, step: Step, times: u32, until_ms: u64) -> Verdict {
+    async fn take(&mut self, step: Step, times: u32) -> Verdict {
         if step == Step::Clocks {
             return Verdict(self.clocks(), true);
         }
@@ -296,7 +298,7 @@ impl<S: Store, H: Host> Probe<'_, S, H> {
         // Where the store asks for patience, that of the first try: its write may have landed.
         let mut before = self.sequence;
         loop {
-            if self.host.now().mono_ms >= until_ms {
+            if self.left_ms() == 0 {
                 return Verdict(
                     Finding::Unclear("there was no time left for it".to_owned()),
                     false,
@@ -329,6 +331,7 @@ impl<S: Store, H: Host> Probe<'_, S, H> {
                 }
             } else if let Finding::Unclear(_) = finding
                 && self.patient
+                && self.left_ms() > PATIENCE_MS
                 && (busy(&read) || written.iter().any(|(_, answer)| busy(answer)))
             {
                 self.patient = false;
@@ -338,6 +341,10 @@ impl<S: Store, H: Host> Probe<'_, S, H> {
             self.patient = true;
             return Verdict(finding, heard);
         }
+    }
+
+    fn left_ms(&self) -> u64 {
+        self.until_ms.saturating_sub(self.host.now().mono_ms)
     }
 
     /// A write, and its number.
@@ -355,7 +362,11 @@ impl<S: Store, H: Host> Probe<'_, S, H> {
     /// Performs all at once.
     async fn ask(&mut self, operations: Vec<(u64, Operation)>) -> Vec<(u64, Answer)> {
         let sent_ms = self.host.now().wall_ms;
-        let (object, host, timeout_ms) = (self.object, self.host, self.timeout_ms);
+        let (object, host) = (self.object, self.host);
+        // What was under way when its time was up gets as long as one request; together they would be longer than a start
+        // may wait.
+        let latest_ms = self.until_ms.saturating_add(self.timeout_ms);
+        let timeout_ms = self.timeout_ms.min(latest_ms.saturating_sub(host.now().mono_ms)).max(1);
         let mut answers = Vec::new();
         let mut asked: Vec<Asked<'_>> = Vec::new();
         for (number, operation) in operations {

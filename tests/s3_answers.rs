@@ -319,8 +319,11 @@ fn c16_a_missing_key_without_the_right_to_list_is_neither_missing_nor_found() {
 
 #[test]
 fn a_web_page_is_no_record_and_no_denial_even_with_an_etag() {
-    for status in [200, 401, 403] {
-        let headers = [("content-type", "text/html; charset=utf-8"), ("etag", "\"page\"")];
+    let kinds = ["text/html; charset=utf-8", "Text/HTML"];
+    for (status, kind) in
+        [200, 401, 403].into_iter().flat_map(|status| kinds.map(|kind| (status, kind)))
+    {
+        let headers = [("content-type", kind), ("etag", "\"page\"")];
         let fault = fault(outcome(read(), response(status, &headers, "<html>It works!</html>")));
         assert_eq!((fault.kind, fault.status), (FaultKind::Nonsense, Some(status)));
         assert!(fault.message.contains("check the endpoint"), "{}", fault.message);

@@ -1,8 +1,8 @@
 // `edgelect demo`: threads elect one leader over a store in memory; one crashes, one resigns, one writes too late.
 import { styleText } from 'node:util';
 import { Worker } from 'node:worker_threads';
-import { Command } from 'commander';
 import { Rules } from '../demo/rules.mjs';
+import { PlainCommand } from './command.js';
 
 const LEASE_MS = 1_000;
 const NAMES = ['member-1', 'member-2', 'member-3'];
@@ -12,7 +12,7 @@ const PAUSE_MS = 300;
 const SETTLE_MS = 500;
 const STEP_LIMIT_MS = 10_000;
 
-export const demo = ({ readme }) => new Command('demo')
+export const demo = ({ readme }) => new PlainCommand('demo')
   .description('show three members electing one leader, in memory')
   .addHelpText('after', `
 Each member is a thread with an elector of its own, so that ending the thread is

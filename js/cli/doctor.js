@@ -1,6 +1,7 @@
 // `edgelect doctor`: whether a store keeps the conditions that leases stand on, step by step.
 import { styleText } from 'node:util';
-import { Command, InvalidArgumentError } from 'commander';
+import { InvalidArgumentError } from 'commander';
+import { PlainCommand } from './command.js';
 import { STORE_HELP, electorOptions, withStore } from './store.js';
 
 const RACES = 20;
@@ -19,14 +20,7 @@ const WHAT = {
   clocks: 'Date beside Last-Modified, within storeSkew',
 };
 
-/** What is wrong with its command line is no finding, and 1 is one. */
-class Examination extends Command {
-  error(message, options) {
-    return super.error(message, { ...options, exitCode: WRONG_SETTINGS });
-  }
-}
-
-export const doctor = () => withStore(new Examination('doctor').description('judge whether a store may be trusted with leases'))
+export const doctor = () => withStore(new PlainCommand('doctor').description('judge whether a store may be trusted with leases'))
   .option('--races <n>', `how often the race is run, six requests each (default: ${RACES}; ${ZONE_RACES} for route53)`, readRaces)
   .option('--json', 'print the diagnosis as JSON, and nothing else')
   .addHelpText('after', `

@@ -2,7 +2,7 @@
 // The command line: one file for each command, listed here.
 import fs from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { Command } from 'commander';
+import { PlainCommand } from './command.js';
 import { demo } from './demo.js';
 import { doctor } from './doctor.js';
 
@@ -11,7 +11,7 @@ const COMMANDS = [demo, doctor];
 const README = fileURLToPath(new URL('../../README.md', import.meta.url));
 const { version } = JSON.parse(fs.readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
 
-const program = new Command('edgelect')
+const program = new PlainCommand('edgelect')
   .description('Leader election for work that must run on exactly one of many machines. The members share one small object in S3-compatible storage; each leader gets a fencing token that is higher than all before.')
   .version(version, '-v, --version', 'show the version')
   .helpOption('-h, --help', 'show this help')

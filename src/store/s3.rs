@@ -510,7 +510,7 @@ impl Exchange {
         let kind = heard.response.header("content-type");
         // With it the store itself shows what somebody put there, which is healed like any other body (S7). R2 has none.
         let strange = heard.header("x-amz-request-id").is_none();
-        let page = strange && kind.is_some_and(|kind| kind.starts_with("text/html"));
+        let page = strange && kind.is_some_and(|kind| begins(kind, "text/html"));
         match (heard.response.status, unless) {
             // Even with an ETag: web servers give their pages one, and this must not be healed as a record.
             (200 | 401 | 403, _) if page => reject(
@@ -744,6 +744,11 @@ fn is_version(text: &str) -> bool {
     if planted!(EtagUnvalidated) {
         return text.is_ascii();
     }
-    let weak = text.get(..2).is_some_and(|start| start.eq_ignore_ascii_case("w/"));
+    let weak = begins(text, "w/");
     !inner.is_empty() && text.len() <= MAX_VERSION_BYTES && inner.bytes().all(plain) && !weak
+}
+
+/// Whether a text begins with this one, in any case.
+fn begins(text: &str, with: &str) -> bool {
+    text.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with))
 }

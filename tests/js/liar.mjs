@@ -6,7 +6,8 @@ import http from 'node:http';
  * - `honest`;
  * - `racy`: looks at the condition, waits for `windowMs`, then writes, as a server over a folder does without a lock;
  * - `forbids`: 403 to each PUT; `lists`: 403 to a GET of what is missing, as without the right to list;
- * - `unwell`: 503 to everything; `silent`: no answer at all. */
+ * - `unwell`: 503 to everything; `silent`: no answer at all;
+ * - `portal`: 200 and a page to everything, with the headers of a store; `nameless`: no ETag to a PUT. */
 export const startLiar = async (manner, { windowMs = 1 } = {}) => {
   const objects = new Map();
   const seen = [];
@@ -33,6 +34,10 @@ export const startLiar = async (manner, { windowMs = 1 } = {}) => {
 
 async function answered(objects, manner, windowMs, { method, url, headers, body }) {
   if (manner === 'unwell') return refusal(503, 'ServiceUnavailable');
+  if (manner === 'portal') {
+    const copied = { 'content-type': 'text/html', etag: '"d41d8cd98f00b204e9800998ecf8427e"', 'x-amz-request-id': '4442587FB7D0A2F9' };
+    return { status: 200, headers: copied, body: '<html>Log in</html>' };
+  }
   const found = objects.get(url);
   if (method === 'GET') {
     if (found) return { status: 200, headers: { etag: found.etag, 'last-modified': found.modified }, body: found.body };
@@ -48,7 +53,7 @@ async function answered(objects, manner, windowMs, { method, url, headers, body 
   if (manner === 'racy') await new Promise((resolve) => setTimeout(resolve, windowMs));
   const etag = `"${createHash('md5').update(body).digest('hex')}"`;
   objects.set(url, { body, etag, modified: new Date().toUTCString() });
-  return { status: 200, headers: { etag } };
+  return { status: 200, headers: manner === 'nameless' ? {} : { etag } };
 }
 
 const refusal = (status, code) =>
