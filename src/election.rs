@@ -1394,7 +1394,7 @@ impl Election {
         self.lapsed.0.set(false);
         let ended = self.wind_down.is_some() && !planted!(StopForgetsClaim);
         self.term = Some(Term { number, version, lease, anchor, ended });
-        self.plan_renewal(now);
+        self.plan_renewal(now, anchor.sent);
         if self.wind_down.is_some_and(|wind_down| wind_down.until_ms.is_some()) {
             self.begin_release(now);
         }
@@ -1426,7 +1426,7 @@ impl Election {
                 }
                 term.lease = lease;
                 term.anchor = anchor;
-                self.plan_renewal(now);
+                self.plan_renewal(now, anchor.sent);
             }
             None if planted!(LapsedRenewalAdopted) && anchor.remaining_ms(now).is_some() => {
                 self.begin_term(now, lease, version, anchor);
@@ -1463,8 +1463,7 @@ impl Election {
         if self.wind_down.is_some() {
             self.finish_wind_down(now);
         } else if self.term.is_some() {
-            let at_ms = now.mono_ms + self.config.frequent_interval_ms;
-            self.plan = Plan { at_ms, action: Action::Attempt };
+            self.plan_renewal(now, now);
         } else {
             self.failures = self.failures.max(2);
             self.plan_after_failure(now);
@@ -1728,13 +1727,13 @@ impl Election {
         self.plan = Plan { at_ms: now.mono_ms.saturating_add(pause_ms), action: Action::Look };
     }
 
-    fn plan_renewal(&mut self, now: Now) {
+    fn plan_renewal(&mut self, now: Now, after: Now) {
         let Some(term) = &self.term else { return };
         let span_ms = term.anchor.lease_ms.saturating_sub(term.anchor.margin_ms);
         // The settings may be newer than the lease that was written: three attempts have to fit into that, or a third.
         let fits_ms = span_ms.saturating_sub(self.config.attempts_ms()).max(span_ms / 3);
         let pause_ms = self.config.frequent_interval_ms.min(fits_ms);
-        let at_ms = term.anchor.sent.mono_ms.saturating_add(pause_ms);
+        let at_ms = after.mono_ms.saturating_add(pause_ms);
         self.plan = Plan { at_ms: at_ms.max(now.mono_ms), action: Action::Attempt };
     }
 
