@@ -1333,6 +1333,7 @@ impl Election {
             // claim left; the record is ours, and claimed again (S11). A reservation begins nothing but its release.
             Purpose::Claim | Purpose::Reserve
                 if in_time
+                    && !attempt.lease.released()
                     && !(unsettled && attempt.purpose == Purpose::Reserve)
                     && self.clocks.trusted(now)
                     && (self.wind_down.is_some()
@@ -1343,7 +1344,7 @@ impl Election {
                 self.begin_term(now, attempt.lease, version, anchor);
             }
             Purpose::Renew => self.on_renewed(now, attempt.lease, version, anchor),
-            Purpose::Reserve => {
+            Purpose::Reserve if !attempt.lease.released() => {
                 let mut grace = self.grace_from(now, version, &attempt.lease);
                 if !unsettled {
                     (grace.length_ms, grace.reserved) = (self.foreign_room_ms(), true);
@@ -1351,7 +1352,7 @@ impl Election {
                 self.grace = Some(grace);
                 self.judge(now);
             }
-            Purpose::Claim => self.judge(now),
+            Purpose::Claim | Purpose::Reserve => self.judge(now),
             Purpose::Release | Purpose::Park => {
                 let leader_id =
                     (!attempt.lease.released()).then(|| attempt.lease.leader_id.clone());
@@ -2224,6 +2225,10 @@ impl Election {
         let ran = errand.slot_ms.is_some_and(|slot_ms| errand.begun.contains(&slot_ms));
         let dropped = errand.slot_ms.is_some() && errand.dropped == errand.slot_ms;
         if ran || finish {
+            if !ran && !dropped {
+                // What the record says of the slot is told rather than that it was stopped.
+                self.errand_goes_on(now);
+            }
             self.errand_over(match (ran, dropped) {
                 (true, _) => SlotsOver::Ran,
                 (false, true) => SlotsOver::Lost,

@@ -54,15 +54,22 @@ pub fn bodies(bodies: &[(u64, Vec<u8>)], leader_timeout_ms: u64) {
             Step::Claim { lease, seen, .. } => {
                 let body = &bodies[watched.index].1;
                 assert_eq!(seen, Condition::Match(Version(format!("\"v{}\"", watched.index))));
-                let Some(term) = lease.term else {
-                    // It grants nothing, over a tombstone whose next one may be equal.
-                    let Reading::Lease(before) = lease::read(body) else {
-                        panic!("a claim has a term")
-                    };
-                    assert!(before.released() && before.term.is_none() && lease.in_grace());
-                    return;
-                };
-                assert!(term <= MAX_TERM && Some(term) > watched.highest_term, "term {term} (S2)");
+                if lease.in_grace() {
+                    // It grants nothing, over what may be put again to the byte.
+                    match lease::read(body) {
+                        Reading::Lease(before) => {
+                            assert!(before.released() && (before.term, lease.term) == (None, None));
+                        }
+                        Reading::Unreadable(_, term) => assert_eq!(lease.term, term),
+                        Reading::Closed(_) => panic!("a closed record is never taken"),
+                    }
+                } else {
+                    let term = lease.term.expect("a claim has a term");
+                    assert!(
+                        term <= MAX_TERM && Some(term) > watched.highest_term,
+                        "term {term} (S2)"
+                    );
+                }
                 let waited_ms = ms - watched.since_ms;
                 let needed_ms = watched.needed_ms(body, &config);
                 let needed_ms = needed_ms.expect("a closed record is never claimed");
