@@ -280,7 +280,9 @@ impl Clocks {
     pub fn stamp_ms(&self, now: Now) -> u64 {
         let Some((date_ms, _)) = self.sample else { return now.wall_ms };
         let passed_ms = now.since_pessimistic_ms(self.sample_sent);
-        date_ms.saturating_add(ROUNDING_MS - 1).saturating_add(passed_ms)
+        let latest_ms = date_ms.saturating_add(ROUNDING_MS - 1).saturating_add(passed_ms);
+        // A cache's `Date` may be of long ago.
+        if self.newest.cached { latest_ms.max(now.wall_ms) } else { latest_ms }
     }
 
     /// Storage time rounded up, for tokens (S2): `Date` has whole seconds, so the true time may be 999 ms

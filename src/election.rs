@@ -861,7 +861,7 @@ impl Election {
             lease.last_updated = Stamp::At(stamp_ms);
         }
         let (purpose, condition) = (round.purpose, round.condition.clone());
-        if matches!(purpose, Purpose::Reserve | Purpose::Claim | Purpose::Renew) {
+        if matches!(purpose, Purpose::Claim | Purpose::Renew) {
             // Lease and margin come from the same settings, those of this write.
             lease.lease_ms = Some(lease_ms);
         }
@@ -1212,9 +1212,10 @@ impl Election {
         self.grace = self.grace.take().filter(|grace| grace.version == observation.version);
         if let Reading::Lease(lease) = &reading {
             let own = lease.session.as_deref() == Some(&self.session);
-            let late = own && lease.in_grace() && lease.term.is_some() && self.grace.is_none();
+            let late = own && lease.in_grace() && self.grace.is_none();
             if late && !planted!(LateCreationHasNoGrace) {
-                // A create of ours that landed after we had given it up: known by this read-back only (S7).
+                // A create of ours that landed after we had given it up, or a reservation, over unusable bytes that may
+                // have been put again under a leader: known by this read-back only (S7).
                 self.grace = Some(self.grace_from(now, observation.version.clone(), lease));
             }
             let leads = !lease.released() && !lease.in_grace();
@@ -1308,6 +1309,9 @@ impl Election {
         self.problem = None;
         self.highest_term = self.highest_term.max(attempt.lease.term.unwrap_or(0));
         self.longest_lease_ms = self.longest_lease_ms.max(attempt.lease.lease_ms.unwrap_or(0));
+        // No other member begins a term over unusable bytes within this time; later, they may have been put again under one.
+        let unsettled = now.mono_ms.saturating_sub(self.seen_sent_ms) >= self.foreign_room_ms()
+            && matches!(self.seen, Seen::Record { reading: Reading::Unreadable(..), .. });
         self.seen_sent_ms = attempt.anchor.sent.mono_ms;
         // The record that it waited for is gone; if it ever comes back, it is waited for anew.
         self.grace = None;
@@ -1330,6 +1334,7 @@ impl Election {
             Purpose::Claim | Purpose::Reserve
                 if in_time
                     && !attempt.lease.released()
+                    && !(unsettled && attempt.purpose == Purpose::Reserve)
                     && self.clocks.trusted(now)
                     && (self.wind_down.is_some()
                         || (attempt.purpose == Purpose::Claim
@@ -1340,9 +1345,11 @@ impl Election {
             }
             Purpose::Renew => self.on_renewed(now, attempt.lease, version, anchor),
             Purpose::Reserve if !attempt.lease.released() => {
-                let length_ms = self.foreign_room_ms();
-                let since = self.clocks.begin(now);
-                self.grace = Some(Grace { version, since, length_ms, reserved: true });
+                let mut grace = self.grace_from(now, version, &attempt.lease);
+                if !unsettled {
+                    (grace.length_ms, grace.reserved) = (self.foreign_room_ms(), true);
+                }
+                self.grace = Some(grace);
                 self.judge(now);
             }
             Purpose::Claim | Purpose::Reserve => self.judge(now),
@@ -1388,7 +1395,7 @@ impl Election {
         self.lapsed.0.set(false);
         let ended = self.wind_down.is_some() && !planted!(StopForgetsClaim);
         self.term = Some(Term { number, version, lease, anchor, ended });
-        self.plan_renewal(now);
+        self.plan_renewal(now, anchor.sent);
         if self.wind_down.is_some_and(|wind_down| wind_down.until_ms.is_some()) {
             self.begin_release(now);
         }
@@ -1420,7 +1427,7 @@ impl Election {
                 }
                 term.lease = lease;
                 term.anchor = anchor;
-                self.plan_renewal(now);
+                self.plan_renewal(now, anchor.sent);
             }
             None if planted!(LapsedRenewalAdopted) && anchor.remaining_ms(now).is_some() => {
                 self.begin_term(now, lease, version, anchor);
@@ -1457,8 +1464,7 @@ impl Election {
         if self.wind_down.is_some() {
             self.finish_wind_down(now);
         } else if self.term.is_some() {
-            let at_ms = now.mono_ms + self.config.frequent_interval_ms;
-            self.plan = Plan { at_ms, action: Action::Attempt };
+            self.plan_renewal(now, now);
         } else {
             self.failures = self.failures.max(2);
             self.plan_after_failure(now);
@@ -1643,7 +1649,11 @@ impl Election {
         before: Option<&Lease>,
         term: Option<u64>,
     ) -> Round {
-        let lease = Lease { term, ..self.own_lease(before, 0) };
+        let mut lease = Lease { term, ..self.own_lease(before, 0) };
+        if before.is_none() {
+            // If it lands late, on the same bytes put again under a leader, others wait as for these (S7).
+            lease.lease_ms = Some(self.config.grace_ms(self.longest_lease_ms));
+        }
         Round { purpose: Purpose::Reserve, condition, lease, attempts: 0 }
     }
 
@@ -1718,13 +1728,13 @@ impl Election {
         self.plan = Plan { at_ms: now.mono_ms.saturating_add(pause_ms), action: Action::Look };
     }
 
-    fn plan_renewal(&mut self, now: Now) {
+    fn plan_renewal(&mut self, now: Now, after: Now) {
         let Some(term) = &self.term else { return };
         let span_ms = term.anchor.lease_ms.saturating_sub(term.anchor.margin_ms);
         // The settings may be newer than the lease that was written: three attempts have to fit into that, or a third.
         let fits_ms = span_ms.saturating_sub(self.config.attempts_ms()).max(span_ms / 3);
         let pause_ms = self.config.frequent_interval_ms.min(fits_ms);
-        let at_ms = term.anchor.sent.mono_ms.saturating_add(pause_ms);
+        let at_ms = after.mono_ms.saturating_add(pause_ms);
         self.plan = Plan { at_ms: at_ms.max(now.mono_ms), action: Action::Attempt };
     }
 
@@ -1942,7 +1952,8 @@ impl Election {
             && (grace.reserved || planted!(ReleaseInGrace))
         {
             let (version, lease) = (grace.version.clone(), lease.clone());
-            let anchor = Anchor { sent: now, lease_ms: grace.length_ms, margin_ms: 0 };
+            let lease_ms = lease.lease_ms.unwrap_or(grace.length_ms);
+            let anchor = Anchor { sent: now, lease_ms, margin_ms: 0 };
             let number = lease.term.unwrap_or(0);
             self.term = Some(Term { number, version, lease, anchor, ended: true });
         }

@@ -45,7 +45,7 @@ fn s5_a_longer_interval_in_mid_term_renews_before_the_fence_of_the_lease_that_wa
     use edgelect::clock::Now;
     use edgelect::election::{Election, Input, Step};
     use edgelect::lease;
-    use edgelect::store::{Answer, Facts, Outcome, Version};
+    use edgelect::store::{Answer, Facts, Fault, FaultKind, Outcome, Version};
     use edgelect::{Config, Settings};
 
     let config = |frequent_ms, lease_ms| {
@@ -80,7 +80,12 @@ fn s5_a_longer_interval_in_mid_term_renews_before_the_fence_of_the_lease_that_wa
                 assert_eq!(lease.lease_ms, Some(15_000), "it is fixed within a term");
                 assert!((4_000..8_000).contains(&(ms - sent_ms)), "after {} ms", ms - sent_ms);
                 renewals += 1;
-                Outcome::Written { version: Some(Version(ms.to_string())) }
+                if renewals % 2 == 1 {
+                    let cause = Fault::new(FaultKind::Denied, "turned away this once");
+                    Outcome::Rejected(cause)
+                } else {
+                    Outcome::Written { version: Some(Version(ms.to_string())) }
+                }
             }
             other => panic!("{other:?}"),
         };

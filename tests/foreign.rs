@@ -245,3 +245,112 @@ fn s12_a_reservation_is_released_by_whoever_stops_before_it_grants_anything() {
         assert_eq!(given_up.count(), 1, "{input:?}, landed {landed}");
     }
 }
+
+#[test]
+fn s7_a_reservation_that_lands_on_the_same_bytes_put_again_is_waited_for_like_them() {
+    let settings = Settings { max_lease_ms: Some(30_000), ..settings() };
+    let mut alone = Alone::new(&settings);
+    let (first, _) = alone.until_written("\"0\"", "{}");
+    alone.silence();
+    let Step::Claim { .. } = alone.step() else { panic!("it is tried again") };
+    alone.written("\"1\"");
+    // Somebody else leads, renews, and is cut off. A hand puts the same bytes again, under the attempt that was held up.
+    alone.step();
+    let term = alone.store_ms();
+    alone.found("\"2\"", &format!(
+        r#"{{"leaderID":"c","lastUpdated":"2026-11-21T06:59:12Z","session":"c","sequence":2,"term":{term},
+            "leaseMs":30000,"acquired":"2026-11-21T06:59:12Z"}}"#
+    ));
+    let renewed_ms = alone.ms;
+    let mut another = Alone::new(&Settings { server_id: Some("b".to_owned()), ..settings });
+    another.ms = alone.ms;
+    for (member, who) in [(&mut alone, "its author"), (&mut another, "another member")] {
+        member.step();
+        member.found("\"3\"", &Alone::text(&first));
+        member.until_written("\"3\"", &Alone::text(&first));
+        let waited_ms = member.ms - renewed_ms;
+        assert!(waited_ms >= 27_000, "{who} claims {waited_ms} ms after a lease of 30 s began");
+    }
+}
+
+#[test]
+fn s7_a_reservation_known_long_after_the_bytes_were_seen_is_waited_for_like_them() {
+    for stops in [false, true] {
+        let mut alone = Alone::new(&settings());
+        let (first, _) = alone.until_written("\"0\"", "{}");
+        let read_ms = alone.ms;
+        // Others may heal, lead and be overwritten by the same bytes while this session hears nothing.
+        loop {
+            alone.ms += 1_500;
+            alone.silence();
+            if alone.ms - read_ms > 9_000 {
+                break;
+            }
+            alone.step();
+        }
+        if stops {
+            let now = alone.now();
+            alone.election.handle(now, Input::Stop { park: false });
+        }
+        let Step::Read { .. } = alone.step() else { panic!("it looks what became of it") };
+        alone.found("\"1\"", &Alone::text(&first));
+        let back_ms = alone.ms;
+        if stops {
+            assert_eq!(
+                alone.step(),
+                Step::Finished,
+                "a tombstone would free what somebody may hold"
+            );
+            continue;
+        }
+        alone.until_written("\"1\"", &Alone::text(&first));
+        let waited_ms = alone.ms - back_ms;
+        assert!(waited_ms >= 15_000, "claimed {waited_ms} ms after the read-back");
+    }
+}
+
+#[test]
+fn s12_a_claim_over_a_reservation_whose_answer_is_late_is_looked_for_at_a_stop() {
+    let settings =
+        Settings { leader_timeout_ms: Some(60_000), request_timeout_ms: Some(6_000), ..settings() };
+    let (mut alone, lease) = Alone::reserved(&settings, TOMBSTONE);
+    let (claim, _) = alone.until_written("\"1\"", &Alone::text(&lease));
+    let now = alone.now();
+    alone.election.handle(now, Input::Stop { park: false });
+    alone.ms += 5_990;
+    alone.silence();
+    let mut released = None;
+    loop {
+        match alone.step() {
+            Step::Read { .. } => alone.found("\"2\"", &Alone::text(&claim)),
+            Step::Renew { held, .. } if held.0 == "\"1\"" => alone.answer(Outcome::Refused),
+            Step::Renew { lease, held, .. } => {
+                assert_eq!(held.0, "\"2\"");
+                alone.written("\"3\"");
+                released = Some(lease.released());
+            }
+            Step::Finished => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(released, Some(true), "the claim had landed, and its lease runs for a minute");
+}
+
+#[test]
+fn the_time_in_a_record_that_follows_a_caches_old_answer_is_not_of_that_time() {
+    let mut alone = Alone::new(&settings());
+    alone.step();
+    alone.ms += 10;
+    let date_ms = Some(alone.store_ms() - 60_000);
+    let facts = Facts { date_ms, relayed: true, cached: true, ..Facts::default() };
+    let reading = lease::read(
+        br#"{"leaderID":"s3lect-0","lastUpdated":"0001-01-01T00:00:00Z","term":1795244200000}"#,
+    );
+    let outcome = Outcome::Found { version: Version("\"0\"".to_owned()), reading };
+    let now = alone.now();
+    alone.election.handle(now, Input::Answer(Answer { outcome, facts }));
+    let Step::Claim { lease, .. } = alone.step() else { panic!("it is free") };
+    let lease::Stamp::At(at_ms) = lease.last_updated else { panic!("{lease:?}") };
+    let behind_ms = alone.store_ms() as i64 - at_ms;
+    assert!(behind_ms <= 0, "members of S3lect take it {behind_ms} ms early");
+}

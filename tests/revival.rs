@@ -101,3 +101,28 @@ fn c33_anothers_creation_that_came_back_after_a_deletion_is_watched_anew() {
         claimed_at(&mut election, 0, CREATED, |ms| if ms < back_ms { 0 } else { back_ms });
     assert!(claimed_ms >= back_ms + GRACE_MS, "claimed at {claimed_ms} ms");
 }
+
+#[test]
+fn s7_an_own_reservation_that_came_back_after_the_bytes_that_it_replaced_is_watched_anew() {
+    let mut election = election();
+    let (mut ms, mut wrote) = (0, None);
+    while wrote.is_none() {
+        let (asked_ms, step) = request(&mut election, ms);
+        ms = asked_ms + 10;
+        let outcome = match step {
+            Step::Claim { lease, .. } => {
+                wrote = Some(lease::write(&lease));
+                Outcome::Written { version: Some(Version("\"created\"".to_owned())) }
+            }
+            _ => {
+                Outcome::Found { version: Version("\"0\"".to_owned()), reading: lease::read(b"{}") }
+            }
+        };
+        election.handle(at(ms), answer(outcome, facts(ms, Some(0))));
+    }
+    let (landed_ms, body) = (ms, wrote.expect("it was written"));
+    let back_ms = landed_ms + 3_900;
+    let modified_ms = |ms| if ms < back_ms { landed_ms } else { back_ms };
+    let claimed_ms = claimed_at(&mut election, landed_ms, &body, modified_ms);
+    assert!(claimed_ms >= back_ms + GRACE_MS, "claimed at {claimed_ms} ms, back at {back_ms} ms");
+}

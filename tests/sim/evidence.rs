@@ -136,7 +136,12 @@ impl Oracle {
             Some(sight) if sight.version == *version => sight.shown.clone(),
             _ => return None,
         };
-        let own_lease = lease.lease_ms == Some(writer.config.leader_timeout_ms);
+        let healing = lease.in_grace() && matches!(shown, Shown::Other(_));
+        let own_lease = match healing {
+            // It may land late, on the same bytes put again under a leader (S7).
+            true => lease.lease_ms >= Some(self.grace_ms(writer)),
+            false => lease.lease_ms == Some(writer.config.leader_timeout_ms),
+        };
         let covers = writer.errand.is_some() && lease.slot_done == Some(true);
         let plain = own_lease && !lease.parked && (!lease.released() || covers);
         self.broke_unless(plain, true_ms, "S5 a claim's own lease", || {
