@@ -25,6 +25,10 @@ const LEAST_REQUESTS: u64 = 4;
 /// The longest budget, in milliseconds: Cloudflare ends a cron trigger after a quarter of an hour.
 const MAX_BUDGET_MS: u64 = 900_000;
 
+/// How far ahead of the own clock a slot may be and count as claimed where the store tells no time, in milliseconds: more
+/// than a time zone that was taken for another.
+const MAX_AHEAD_MS: u64 = 86_400_000;
+
 /// `Date` and `Last-Modified` have whole seconds, and the one is rounded up, so that a difference of two may be this much
 /// too small, in milliseconds.
 const ROUNDING_MS: u64 = 2_000;
@@ -137,6 +141,8 @@ pub struct StorageTimes {
     pub now_ms: u64,
     /// The latest that storage time can be.
     pub ceiling_ms: u64,
+    /// Whether the store has told it; otherwise it is the own clock's.
+    pub told: bool,
     /// When the record changed last; `None` where the store does not say.
     pub changed_ms: Option<u64>,
     /// How far the store's own clocks may be apart.
@@ -212,9 +218,14 @@ impl Schedule {
             return Verdict::Ahead { by_ms: slot_ms - times.ceiling_ms };
         }
         // One that lies ahead of what anybody may claim counts as damaged, not as a claim of all slots before it. What a
-        // record covers reaches further ahead, by a clock that may be `storeSkew` ahead itself.
+        // record covers reaches further ahead, by a clock that may be `storeSkew` ahead itself; and by how much the own
+        // clock is slow, where it is all there is.
         let dated = times.changed_ms.is_some();
-        let covered_ms = times.ceiling_ms.saturating_add(3 * times.skew_ms + 3_000);
+        let ahead_ms = match times.told {
+            true => 3 * times.skew_ms + 3_000,
+            false => MAX_AHEAD_MS,
+        };
+        let covered_ms = times.ceiling_ms.saturating_add(ahead_ms);
         let stored = lease
             .and_then(|lease| lease.slot.map(|slot_ms| (slot_ms, lease)))
             .filter(|(stored_ms, _)| *stored_ms <= if dated { latest_ms } else { covered_ms })
@@ -237,7 +248,9 @@ impl Schedule {
             }
             _ => claimed_ms,
         };
-        if lease.slot_done == Some(true) || own.done.contains(&claimed_ms) {
+        // Nor has anybody begun a slot then, that it should be run again.
+        let led = lease.acquired.is_some();
+        if lease.slot_done == Some(true) || own.done.contains(&claimed_ms) || !led {
             return self.after(claimed_ms, slot_ms);
         }
         let mine = lease.session.as_deref() == Some(own.session);

@@ -428,7 +428,10 @@ fn s8_throttled_renewals_cost_no_term_while_an_attempt_gets_through_before_the_f
         assert_eq!((fleet.tokens.borrow().len(), fleet.lost.borrow().len()), (1, 0), "{code}");
         member.net.says.set(Some(code));
         fleet.pass(LEASE_MS);
-        assert_eq!((fleet.leaders(), fleet.lost.borrow().clone()), ([0, 0], vec![LostReason::Expired]));
+        assert_eq!(
+            (fleet.leaders(), fleet.lost.borrow().clone()),
+            ([0, 0], vec![LostReason::Expired])
+        );
         member.net.says.set(None);
         fleet.pass(2 * LEASE_MS);
         assert_eq!((fleet.leaders(), fleet.tokens.borrow().len()), ([1, 0], 2), "{code}");
