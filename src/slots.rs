@@ -74,6 +74,8 @@ pub struct Schedule {
     /// How many requests one trigger may make, each call of a job counted as one, before it leaves further slots to
     /// the next; none where nobody counts them.
     pub subrequests: Option<u64>,
+    /// How long another slot may take at most, in milliseconds, whatever those before it took; 0 where nobody knows.
+    pub room_ms: u64,
 }
 
 /// What a schedule is made of; everything has a default.
@@ -201,7 +203,7 @@ impl Schedule {
         let made = requests.saturating_add(runs);
         let each = made.div_ceil(runs).max(LEAST_REQUESTS);
         let crowded = self.subrequests.is_some_and(|most| made.saturating_add(each) > most);
-        let late = spent_ms.saturating_add(spent_ms / runs) > MAX_BUDGET_MS;
+        let late = spent_ms.saturating_add(self.room_ms.max(spent_ms / runs)) > MAX_BUDGET_MS;
         crowded || (self.subrequests.is_some() && late)
     }
 
@@ -390,6 +392,7 @@ impl Schedule {
                 HostClock::One => Some(FREE_SUBREQUESTS),
                 HostClock::Two => None,
             }),
+            room_ms: 0,
         };
         schedule.check(config.leader_timeout_ms, least_ms)?;
         Ok(schedule)

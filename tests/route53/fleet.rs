@@ -593,7 +593,7 @@ impl Fleet {
 fn slots_are_run_once_and_whoever_claimed_one_and_did_not_run_it_says_so_whatever_old_reads_show() {
     let (mut ran, mut unknown) = (0, 0);
     for seed in 300..330 {
-        let mut fleet = Fleet::new(seed, Faults { stale_ms: 90_000, lost_percent: 25, ..BAD });
+        let mut fleet = Fleet::new(seed, Faults { stale_ms: 600_000, lost_percent: 25, ..BAD });
         let begun: Rc<RefCell<Vec<(u64, String)>>> = Rc::default();
         let mut triggers = Vec::new();
         for _ in 0..15 {
