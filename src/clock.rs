@@ -283,11 +283,6 @@ impl Clocks {
         date_ms.saturating_add(ROUNDING_MS - 1).saturating_add(passed_ms)
     }
 
-    /// Whether an answer had a `Date`.
-    pub fn told(&self) -> bool {
-        self.latest_date_ms.is_some()
-    }
-
     /// Storage time rounded up, for tokens (S2): `Date` has whole seconds, so the true time may be 999 ms
     /// later. A single clock may have stepped forward since that `Date`, and behind a cache a fast one runs for
     /// long, so that its time adds nothing: tokens that run ahead of storage time could fall with a deletion.

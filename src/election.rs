@@ -2083,7 +2083,6 @@ impl Election {
         StorageTimes {
             now_ms: self.clocks.storage_ms(now),
             ceiling_ms: self.clocks.storage_ceiling_ms(now),
-            told: self.clocks.told(),
             changed_ms,
             skew_ms: self.config.store_skew_ms,
         }

@@ -25,8 +25,8 @@ const LEAST_REQUESTS: u64 = 4;
 /// The longest budget, in milliseconds: Cloudflare ends a cron trigger after a quarter of an hour.
 const MAX_BUDGET_MS: u64 = 900_000;
 
-/// How far ahead of the own clock a slot may be and count as claimed where the store tells no time, in milliseconds: more
-/// than a time zone that was taken for another.
+/// How far ahead of storage time a stored slot counts as claimed where the store names no `Last-Modified`, in milliseconds:
+/// where it names no `Date` either that is the own clock, and may be slow by a time zone taken for another.
 const MAX_AHEAD_MS: u64 = 86_400_000;
 
 /// `Date` and `Last-Modified` have whole seconds, and the one is rounded up, so that a difference of two may be this much
@@ -143,8 +143,6 @@ pub struct StorageTimes {
     pub now_ms: u64,
     /// The latest that storage time can be.
     pub ceiling_ms: u64,
-    /// Whether the store has told it; otherwise it is the own clock's.
-    pub told: bool,
     /// When the record changed last; `None` where the store does not say.
     pub changed_ms: Option<u64>,
     /// How far the store's own clocks may be apart.
@@ -219,40 +217,31 @@ impl Schedule {
         if slot_ms > latest_ms && !planted!(SlotAheadClaimed) {
             return Verdict::Ahead { by_ms: slot_ms - times.ceiling_ms };
         }
-        // One that lies ahead of what anybody may claim counts as damaged, not as a claim of all slots before it. What a
-        // record covers reaches further ahead, by a clock that may be `storeSkew` ahead itself; and by how much the own
-        // clock is slow, where it is all there is.
+        // One that lies ahead of what anybody may claim counts as damaged, not as a claim of all slots before it. Without
+        // the time of the last change nothing else says which were claimed, and the own clock may be slow.
         let dated = times.changed_ms.is_some();
-        let ahead_ms = match times.told {
-            true => 3 * times.skew_ms + 3_000,
-            false => MAX_AHEAD_MS,
-        };
-        let covered_ms = times.ceiling_ms.saturating_add(ahead_ms);
+        let ahead_ms = if dated { times.skew_ms } else { MAX_AHEAD_MS };
+        let newest_ms = times.ceiling_ms.saturating_add(ahead_ms);
         let stored = lease
             .and_then(|lease| lease.slot.map(|slot_ms| (slot_ms, lease)))
-            .filter(|(stored_ms, _)| *stored_ms <= if dated { latest_ms } else { covered_ms })
-            // Nobody has led with it: a held-up creation may have come back after a deletion, or was made by a wrong clock.
-            .filter(|(_, lease)| {
-                dated || lease.acquired.is_some() || planted!(ReturnedCreationFreesSlot)
-            });
-        let Some((claimed_ms, lease)) = stored else {
+            .filter(|(stored_ms, _)| *stored_ms <= newest_ms);
+        // Nobody has led with it: a held-up creation may have come back after a deletion, or was made by a wrong clock. Nor
+        // has anybody begun a slot then, that it should be run again.
+        let unled = |lease: &Lease| match dated {
+            true => lease.acquired.is_none() && !planted!(CreationCoversNothing),
+            false => lease.acquired.is_none() && !planted!(ReturnedCreationFreesSlot),
+        };
+        let Some((claimed_ms, lease)) = stored.filter(|(_, lease)| !unled(lease)) else {
+            let stored_ms = stored.map_or(0, |(stored_ms, _)| stored_ms);
             if planted!(SlotlessIsFree) {
-                return self.after(0, slot_ms);
+                return self.after(stored_ms, slot_ms);
             }
             return match dated {
-                true => self.after(times.claimed_through_ms(), slot_ms),
+                true => self.after(stored_ms.max(times.claimed_through_ms()), slot_ms),
                 false => Verdict::Undated,
             };
         };
-        let claimed_ms = match lease.acquired {
-            None if dated && !planted!(CreationCoversNothing) => {
-                claimed_ms.max(times.claimed_through_ms())
-            }
-            _ => claimed_ms,
-        };
-        // Nor has anybody begun a slot then, that it should be run again.
-        let led = lease.acquired.is_some();
-        if lease.slot_done == Some(true) || own.done.contains(&claimed_ms) || !led {
+        if lease.slot_done == Some(true) || own.done.contains(&claimed_ms) {
             return self.after(claimed_ms, slot_ms);
         }
         let mine = lease.session.as_deref() == Some(own.session);
@@ -442,7 +431,7 @@ impl Schedule {
                 "must be from ",
                 &least_ms.to_string(),
                 " ms (the grace + storeSkew + 4 * requestTimeout + 1.5 s, or a trigger could never take over a dead \
-                 runner's lease) to 15 minutes, the longest that a cron trigger may take",
+                 runner's lease) to 15 minutes, as a cron trigger",
             ];
             return refuse("budget", self.budget_ms.to_string(), &rule);
         }

@@ -742,7 +742,6 @@ fn a_slot_claimed_at_the_edge_is_covered_by_the_change_that_followed() {
     let claimed = StorageTimes {
         now_ms: 11_999_000,
         ceiling_ms: 11_999_999,
-        told: true,
         changed_ms: Some(11_000_000),
         skew_ms,
     };
@@ -753,7 +752,6 @@ fn a_slot_claimed_at_the_edge_is_covered_by_the_change_that_followed() {
     let dropped = StorageTimes {
         now_ms: 12_005_000,
         ceiling_ms: 12_005_999,
-        told: true,
         changed_ms: Some(11_998_000),
         skew_ms,
     };
