@@ -397,7 +397,7 @@ impl Schedule {
                 "must be from leaderTimeout (",
                 &lease_ms.to_string(),
                 " ms) to 366 days: a cron finer than the lease could not take over a slot that died before the next \
-                 one is due; lower leaderTimeout or the frequency",
+                 one is due; lower leaderTimeout",
             ];
             return refuse("period", period_ms.to_string(), &rule);
         }
@@ -431,7 +431,7 @@ impl Schedule {
                 "must be from ",
                 &least_ms.to_string(),
                 " ms (the grace + storeSkew + 4 * requestTimeout + 1.5 s, or a trigger could never take over a dead \
-                 runner's lease) to 15 minutes, as a cron trigger",
+                 runner's lease) to 15 minutes",
             ];
             return refuse("budget", self.budget_ms.to_string(), &rule);
         }
