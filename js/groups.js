@@ -8,6 +8,8 @@ const BESIDE = {
   EDGELECT_R2: ['EDGELECT_ENDPOINT', 'EDGELECT_BUCKET', 'AWS_ENDPOINT_URL_S3', 'AWS_ENDPOINT_URL'],
   JOB: ['EDGELECT_JOB_URL'],
 };
+/** What `src/cron.rs` takes for a trigger's text. */
+const FIELDS = /^[a-z\d*/,#?-]+(?: [a-z\d*/,#?-]+){4}$/i;
 const LIST = 'EDGELECT_GROUPS';
 const PATH = 'EDGELECT_LOCKFILE_PATH';
 const SUBREQUESTS = 'EDGELECT_SUBREQUESTS';
@@ -46,7 +48,7 @@ export const groupsOf = (env) => {
 /** The groups that run on a trigger, each with its share of the requests that the trigger may make. */
 export const groupsFor = (env, trigger) => {
   const groups = groupsOf(env).filter((group) => isFor(group, trigger));
-  return groups.map((group) => withShare(group, groups));
+  return groups.map((group) => withShare(group, groups, env[SUBREQUESTS]));
 };
 
 /** The group of a lockfile path, without a path the first one, with the share that it has on its fullest trigger. */
@@ -57,31 +59,34 @@ export const groupAt = (env, path) => {
   const crons = groups.map(({ env: { EDGELECT_CRON: cron } }) => (isSet(cron) ? plain(cron) : undefined));
   const onEach = [undefined, ...crons].filter((cron) => isFor(group, cron)).map((cron) => groups.filter((one) => isFor(one, cron)));
   const fullest = onEach.reduce((most, found) => (found.length > most.length ? found : most), [group]);
-  return withShare(group, fullest);
+  return withShare(group, fullest, env[SUBREQUESTS]);
 };
 
 // A text that is no cron is for all triggers: so it is refused by name, and not for ever without a word.
 const isFor = ({ env: { EDGELECT_CRON: cron } }, trigger) =>
-  !isSet(cron) || plain(cron).split(' ').length !== 5 || plain(cron) === plain(trigger);
+  !isSet(cron) || !FIELDS.test(plain(cron)) || plain(cron) === plain(trigger);
 
 const plain = (cron) => String(cron).trim().replace(/\s+/g, ' ');
 
 /** A group's own EDGELECT_SUBREQUESTS is its share; what is left of the common one is shared by the others evenly. */
-const withShare = (group, groups) => {
+const withShare = (group, groups, set) => {
   const isOwn = ({ source }) => source(SUBREQUESTS) !== SUBREQUESTS;
   const { length } = groups.filter((one) => !isOwn(one));
-  if (groups.length === 1 || isOwn(group)) return group;
-  const common = isSet(group.env[SUBREQUESTS]) ? String(group.env[SUBREQUESTS]) : String(FREE);
+  if (groups.length === 1) return group;
+  const common = isSet(set) ? String(set) : String(FREE);
   const limit = Number(common);
   // Refused where all variables are.
   if (!/^\d+$/.test(common) || limit < LEAST_REQUESTS || limit > MOST_REQUESTS) return group;
   const taken = groups.filter(isOwn).map(({ env }) => Number(env[SUBREQUESTS])).filter((own) => own > 0);
-  const share = Math.floor((limit - taken.reduce((sum, own) => sum + own, 0)) / length);
-  if (share < LEAST_REQUESTS) {
-    throw new Refused(SUBREQUESTS, limit, `${length} groups share what one trigger may make, and ${Math.max(share, 0)} requests are too few for each: `
-      + 'give groups triggers of their own (EDGELECT_CRON), or on the paid plan set this to 10000');
+  const left = limit - taken.reduce((sum, own) => sum + own, 0);
+  const share = Math.floor(left / length);
+  if (length > 0 ? share < LEAST_REQUESTS : left < 0) {
+    const short = length > 0
+      ? `${length} groups share what one trigger may make, and ${Math.max(share, 0)} requests are too few for each`
+      : `the shares of its groups are ${limit - left} requests together, more than one trigger may make`;
+    throw new Refused(SUBREQUESTS, limit, `${short}: give groups triggers of their own (EDGELECT_CRON), or on the paid plan set this to 10000`);
   }
-  return { ...group, env: { ...group.env, [SUBREQUESTS]: String(share) } };
+  return isOwn(group) ? group : { ...group, env: { ...group.env, [SUBREQUESTS]: String(share) } };
 };
 
 const namesIn = (list) => {

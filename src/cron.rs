@@ -31,10 +31,21 @@ pub fn steps(cron: &str) -> Option<Steps> {
     let times: Vec<u64> = (0..DAY_MINUTES).filter(fires).collect();
     let overnight = times.first()? + DAY_MINUTES - times.last()?;
     let gaps = || times.windows(2).map(|pair| pair[1] - pair[0]);
+    if let (["*", "*", day], 1) = (days, times.len())
+        && is_weekday(day)
+    {
+        return Some(Steps { least_ms: 7 * DAY_MINUTES * MINUTE_MS, even: true });
+    }
     // Whether the next day has a firing is known only where all have one, or where one a day is the most.
     let least = gaps().chain((daily || times.len() == 1).then_some(overnight)).min()?;
     let even = daily && gaps().chain([overnight]).all(|gap| gap == least);
     Some(Steps { least_ms: least * MINUTE_MS, even })
+}
+
+/// Whether it is one day of every week, whichever: a digit or a name; "MON#2", "5L" and lists are none.
+fn is_weekday(text: &str) -> bool {
+    let letters = text.bytes().all(|byte| byte.is_ascii_alphabetic());
+    matches!(text.as_bytes(), [b'0'..=b'7']) || (letters && text.len() == 3)
 }
 
 /// The values of one field below `end`, as bits.
@@ -137,6 +148,13 @@ mod tests {
             ("30 4 * * 1-5", 24 * HOUR, false),
             ("59,0 23,0 1 * *", 59, false),
             ("0 0 1 * MON", 24 * HOUR, false),
+            ("0 3 * * MON", 7 * 24 * HOUR, true),
+            ("0 3 * * 1", 7 * 24 * HOUR, true),
+            ("0 3,9 * * MON", 6 * HOUR, false),
+            ("0 3 * * MON,THU", 24 * HOUR, false),
+            ("0 3 * * 5L", 24 * HOUR, false),
+            ("0 3 * * 2#1", 24 * HOUR, false),
+            ("0 3 * 6 MON", 24 * HOUR, false),
         ] {
             assert_eq!(steps(cron), Some(Steps { least_ms: minutes * MINUTE_MS, even }), "{cron}");
         }
@@ -192,6 +210,8 @@ mod tests {
             ("0 * * * *", 15_000, Some(7_200_000), AtLeastOnce, None),
             ("0 9-17 * * *", 15_000, Some(3_600_000), AtLeastOnce, Some(PERIOD)),
             ("0 9-17 * * *", 15_000, Some(3_600_000), AtMostOnce, None),
+            ("0 3 * * MON", 15_000, Some(604_800_000), AtLeastOnce, None),
+            ("0 3 * * MON", 15_000, Some(86_400_000), AtLeastOnce, Some(PERIOD)),
         ] {
             let found = of(cron, lease_ms, period_ms, policy);
             match refused {

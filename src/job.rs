@@ -91,11 +91,12 @@ impl JobTarget {
         Ok(Some(Self { url, secret, timeout_ms }))
     }
 
-    /// Keeps the requests that the longest job needs out of those that further slots may use up: what a slot took says
-    /// nothing of the next.
+    /// Keeps the requests and the time that the longest job needs out of what further slots may use up: what a slot took
+    /// says nothing of the next.
     pub fn reserve(&self, config: &Config, schedule: &mut Schedule) {
         let most = self.timeout_ms / config.frequent_interval_ms + RETRIES;
         schedule.subrequests = schedule.subrequests.map(|all| all.saturating_sub(most));
+        schedule.room_ms = self.timeout_ms + 2 * config.attempts_ms();
     }
 
     /// The same job, with no more time than is left of its trigger after `spent_ms`: an answer that is not waited for is
@@ -378,6 +379,9 @@ mod tests {
         let target = of(&[], true).unwrap().unwrap();
         target.reserve(&config, &mut schedule);
         assert_eq!(schedule.subrequests, Some(50 - 24 - RETRIES));
+        let room_ms = TIMEOUT_MS + 2 * config.attempts_ms();
+        let full = |spent_ms| schedule.is_full(8, spent_ms, 8);
+        assert_eq!([full(TRIGGER_MS - room_ms), full(TRIGGER_MS - room_ms + 1)], [false, true]);
         assert_eq!(target.after(0, &config).timeout_ms, TIMEOUT_MS);
         assert_eq!(target.after(800_000, &config).timeout_ms, 100_000 - config.attempts_ms());
         assert_eq!(target.after(2_000_000, &config).timeout_ms, 1);

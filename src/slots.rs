@@ -25,6 +25,10 @@ const LEAST_REQUESTS: u64 = 4;
 /// The longest budget, in milliseconds: Cloudflare ends a cron trigger after a quarter of an hour.
 const MAX_BUDGET_MS: u64 = 900_000;
 
+/// How far ahead of storage time a stored slot counts as claimed where the store names no `Last-Modified`, in milliseconds:
+/// where it names no `Date` either that is the own clock, and may be slow by a time zone taken for another.
+const MAX_AHEAD_MS: u64 = 86_400_000;
+
 /// `Date` and `Last-Modified` have whole seconds, and the one is rounded up, so that a difference of two may be this much
 /// too small, in milliseconds.
 const ROUNDING_MS: u64 = 2_000;
@@ -70,6 +74,8 @@ pub struct Schedule {
     /// How many requests one trigger may make, each call of a job counted as one, before it leaves further slots to
     /// the next; none where nobody counts them.
     pub subrequests: Option<u64>,
+    /// How long another slot may take at most, in milliseconds, whatever those before it took; 0 where nobody knows.
+    pub room_ms: u64,
 }
 
 /// What a schedule is made of; everything has a default.
@@ -195,7 +201,7 @@ impl Schedule {
         let made = requests.saturating_add(runs);
         let each = made.div_ceil(runs).max(LEAST_REQUESTS);
         let crowded = self.subrequests.is_some_and(|most| made.saturating_add(each) > most);
-        let late = spent_ms.saturating_add(spent_ms / runs) > MAX_BUDGET_MS;
+        let late = spent_ms.saturating_add(self.room_ms.max(spent_ms / runs)) > MAX_BUDGET_MS;
         crowded || (self.subrequests.is_some() && late)
     }
 
@@ -211,31 +217,29 @@ impl Schedule {
         if slot_ms > latest_ms && !planted!(SlotAheadClaimed) {
             return Verdict::Ahead { by_ms: slot_ms - times.ceiling_ms };
         }
-        // One that lies ahead of what anybody may claim counts as damaged, not as a claim of all slots before it. What a
-        // record covers reaches further ahead, by a clock that may be `storeSkew` ahead itself.
+        // One that lies ahead of what anybody may claim counts as damaged, not as a claim of all slots before it. Without
+        // the time of the last change nothing else says which were claimed, and the own clock may be slow.
         let dated = times.changed_ms.is_some();
-        let covered_ms = times.ceiling_ms.saturating_add(3 * times.skew_ms + 3_000);
+        let ahead_ms = if dated { times.skew_ms } else { MAX_AHEAD_MS };
+        let newest_ms = times.ceiling_ms.saturating_add(ahead_ms);
         let stored = lease
             .and_then(|lease| lease.slot.map(|slot_ms| (slot_ms, lease)))
-            .filter(|(stored_ms, _)| *stored_ms <= if dated { latest_ms } else { covered_ms })
-            // Nobody has led with it: a held-up creation may have come back after a deletion, or was made by a wrong clock.
-            .filter(|(_, lease)| {
-                dated || lease.acquired.is_some() || planted!(ReturnedCreationFreesSlot)
-            });
-        let Some((claimed_ms, lease)) = stored else {
+            .filter(|(stored_ms, _)| *stored_ms <= newest_ms);
+        // Nobody has led with it: a held-up creation may have come back after a deletion, or was made by a wrong clock. Nor
+        // has anybody begun a slot then, that it should be run again.
+        let unled = |lease: &Lease| match dated {
+            true => lease.acquired.is_none() && !planted!(CreationCoversNothing),
+            false => lease.acquired.is_none() && !planted!(ReturnedCreationFreesSlot),
+        };
+        let Some((claimed_ms, lease)) = stored.filter(|(_, lease)| !unled(lease)) else {
+            let stored_ms = stored.map_or(0, |(stored_ms, _)| stored_ms);
             if planted!(SlotlessIsFree) {
-                return self.after(0, slot_ms);
+                return self.after(stored_ms, slot_ms);
             }
             return match dated {
-                true => self.after(times.claimed_through_ms(), slot_ms),
+                true => self.after(stored_ms.max(times.claimed_through_ms()), slot_ms),
                 false => Verdict::Undated,
             };
-        };
-        let claimed_ms = match lease.acquired {
-            None if dated && !planted!(CreationCoversNothing) => {
-                claimed_ms.max(times.claimed_through_ms())
-            }
-            _ => claimed_ms,
         };
         if lease.slot_done == Some(true) || own.done.contains(&claimed_ms) {
             return self.after(claimed_ms, slot_ms);
@@ -377,6 +381,7 @@ impl Schedule {
                 HostClock::One => Some(FREE_SUBREQUESTS),
                 HostClock::Two => None,
             }),
+            room_ms: 0,
         };
         schedule.check(config.leader_timeout_ms, least_ms)?;
         Ok(schedule)
@@ -392,7 +397,7 @@ impl Schedule {
                 "must be from leaderTimeout (",
                 &lease_ms.to_string(),
                 " ms) to 366 days: a cron finer than the lease could not take over a slot that died before the next \
-                 one is due; lower leaderTimeout or the frequency",
+                 one is due; lower leaderTimeout",
             ];
             return refuse("period", period_ms.to_string(), &rule);
         }
@@ -426,7 +431,7 @@ impl Schedule {
                 "must be from ",
                 &least_ms.to_string(),
                 " ms (the grace + storeSkew + 4 * requestTimeout + 1.5 s, or a trigger could never take over a dead \
-                 runner's lease) to 15 minutes, the longest that a cron trigger may take",
+                 runner's lease) to 15 minutes",
             ];
             return refuse("budget", self.budget_ms.to_string(), &rule);
         }

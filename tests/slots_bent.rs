@@ -7,8 +7,10 @@ mod virtual_time;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use edgelect::clock::Now;
 use edgelect::election::SlotsOver;
 use edgelect::lease::{self, Lease, Reading};
+use edgelect::request::{Request, Response};
 use edgelect::slots::{OwnSlots, StorageTimes, Verdict};
 use edgelect::store::memory::Memory;
 use edgelect::store::{Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Store};
@@ -209,7 +211,12 @@ impl World {
         self.run(&self.host, settings, job)
     }
 
-    fn run(&self, host: &Virtual, settings: ScheduleSettings, job: Job) -> Trigger {
+    fn run<H: Host + Clone + 'static>(
+        &self,
+        host: &H,
+        settings: ScheduleSettings,
+        job: Job,
+    ) -> Trigger {
         let schedule = Schedule::new(&settings, &config()).expect("it is fine");
         self.sessions.set(self.sessions.get() + 1);
         let seed = self.sessions.get();
@@ -222,7 +229,7 @@ impl World {
         let task = {
             let (handle, report) = (handle.clone(), Rc::clone(&report));
             async move {
-                let ran = run_scheduled(&handle, &store, &host, async |term: Term<'_, Virtual>| {
+                let ran = run_scheduled(&handle, &store, &host, async |term: Term<'_, H>| {
                     let slot_ms = term.slot_ms.expect("a slot is run");
                     begun.borrow_mut().push(slot_ms);
                     match job {
@@ -784,6 +791,83 @@ fn no_record_is_the_end_of_a_group_without_times() {
     assert!(stuck.is_empty(), "{stuck:?}");
 }
 
+/// A host whose wall clock is slow.
+#[derive(Clone)]
+struct Slow {
+    host: Virtual,
+    behind_ms: u64,
+}
+
+impl Host for Slow {
+    fn now(&self) -> Now {
+        let now = self.host.now();
+        Now::new(now.mono_ms, now.wall_ms - self.behind_ms)
+    }
+
+    async fn sleep(&self, ms: u64) {
+        self.host.sleep(ms).await;
+    }
+
+    fn random(&self) -> Result<[u8; 16], String> {
+        self.host.random()
+    }
+
+    async fn fetch(&self, request: Request, limit: usize) -> Result<Response, String> {
+        self.host.fetch(request, limit).await
+    }
+}
+
+/// Members whose clocks are apart, and a store that tells no time at all: the slow one takes the newest slot for one that
+/// nobody can have claimed yet, and must not free it.
+#[test]
+fn a_member_with_a_slow_clock_frees_no_slot_where_the_store_tells_no_time() {
+    let again = || settings(Policy::AtLeastOnce, Missed::Skip);
+    for (behind_ms, settings) in [(15_000, once()), (15_000, again()), (14 * 3_600_000, once())] {
+        let mut world = World::with_init_as(Dates::None);
+        let slot_ms = FIRST_MS + 1_200 * MINUTE_MS;
+        world.at(slot_ms);
+        world.trigger(slot_ms, settings.clone(), Job::Takes(10));
+        world.pass(1_000);
+        assert_eq!(world.slots(), [slot_ms]);
+        let slow = Slow { host: world.host.clone(), behind_ms };
+        let theirs = (slot_ms - behind_ms) / MINUTE_MS * MINUTE_MS;
+        world.run(
+            &slow,
+            ScheduleSettings { slot_ms: Some(theirs), ..settings.clone() },
+            Job::Takes(10),
+        );
+        world.pass(1_000);
+        let late = world.trigger(slot_ms, settings, Job::Takes(10));
+        world.pass(5_000);
+        assert_eq!(late.report().outcome, SlotOutcome::Taken);
+        assert_eq!(world.slots(), [slot_ms], "at most once");
+    }
+}
+
+/// A lease made by hand, without `acquired` and `slotDone`: what it counts as claimed is no slot that anybody scheduled.
+#[test]
+fn a_record_that_nobody_has_led_with_makes_no_slot_up() {
+    let body =
+        r#"{"leaderID":"a","lastUpdated":"0001-01-01T00:00:00Z","term":1,"slot":SLOT,"format":1}"#;
+    for (dates, settings) in [Dates::Right, Dates::NoDate, Dates::NoLastModified, Dates::None]
+        .into_iter()
+        .flat_map(|dates| [(dates, once()), (dates, least())])
+    {
+        let mut world = World::new();
+        world.store.dates.set(dates);
+        world.at(FIRST_MS - 20_000);
+        world.put(body.replace("SLOT", &(FIRST_MS - MINUTE_MS).to_string()).into_bytes());
+        for minute in 0..3 {
+            world.at(FIRST_MS + minute * MINUTE_MS);
+            world.trigger(FIRST_MS + minute * MINUTE_MS, settings.clone(), Job::Takes(10));
+            world.pass(30_000);
+        }
+        let slots = world.slots();
+        assert!(slots.iter().all(|slot_ms| slot_ms % MINUTE_MS == 0), "{slots:?}");
+        assert!(slots.ends_with(&[FIRST_MS + MINUTE_MS, FIRST_MS + 2 * MINUTE_MS]), "{slots:?}");
+    }
+}
+
 /// A lease that the budget does not outlast could never be taken over where the store names no times.
 #[test]
 fn a_budget_shorter_than_the_lease_is_refused() {
@@ -1221,10 +1305,8 @@ mod direct {
 #[test]
 fn a_job_that_a_held_clock_has_ended_is_not_lost_because_done() {
     use edgelect::RunEnd;
-    use edgelect::clock::Now;
     use edgelect::config::HostClock;
     use edgelect::election::LostReason;
-    use edgelect::request::{Request, Response};
 
     #[derive(Clone)]
     struct One(Virtual, Rc<Cell<bool>>);

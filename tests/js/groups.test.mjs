@@ -86,7 +86,7 @@ test('a trigger is for those that name it, and for those that name none', () => 
 });
 
 test('a text that is no trigger is for all of them, where it is refused', () => {
-  for (const cron of ['hourly', '0 * * *', '* * * * * *', 5]) {
+  for (const cron of ['hourly', '0 * * *', '* * * * * *', 5, '*/5 * * * é', '*/5 * * * 1;2']) {
     assert.deepEqual(groupsFor({ EDGELECT_GROUPS: 'a,b', EDGELECT_CRON__A: cron }, '*/5 * * * *').map(({ name }) => name), ['a', 'b'], String(cron));
   }
 });
@@ -116,6 +116,12 @@ test('more groups than one trigger has requests for are refused, with what to do
   refused({ EDGELECT_GROUPS: names }, 'EDGELECT_SUBREQUESTS', rule, (env) => groupAt(env, null));
   refused({ EDGELECT_GROUPS: 'a,b', EDGELECT_SUBREQUESTS__A: '10000' }, 'EDGELECT_SUBREQUESTS', /1 groups share .* and 0 requests/, run);
   assert.equal(run({ EDGELECT_GROUPS: names, EDGELECT_SUBREQUESTS: '10000' }).length, 16);
+  const own = { EDGELECT_GROUPS: 'a,b', EDGELECT_SUBREQUESTS__A: '30', EDGELECT_SUBREQUESTS__B: 21 };
+  refused(own, 'EDGELECT_SUBREQUESTS', /^EDGELECT_SUBREQUESTS = 50: the shares of its groups are 51 requests together.*paid plan set this to 10000$/, run);
+  refused(own, 'EDGELECT_SUBREQUESTS', /51 requests together/, (env) => groupAt(env, 'b.json'));
+  assert.equal(run({ ...own, EDGELECT_SUBREQUESTS__B: 20 }).length, 2);
+  assert.equal(run({ ...own, EDGELECT_SUBREQUESTS: 51 }).length, 2);
+  assert.equal(run({ ...own, EDGELECT_CRON__A: '0 * * * *' }).length, 1, 'they share no trigger');
 });
 
 test('a group\'s own binding takes the place of the common address', () => {
