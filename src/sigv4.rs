@@ -11,16 +11,29 @@
 use core::fmt;
 
 use hmac::{Hmac, KeyInit, Mac};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
 use sha2::{Digest, Sha256};
 
 use crate::calendar;
 use crate::prelude::*;
 use crate::request::{Parts, Request};
 
-/// Everything but RFC 3986's unreserved characters: what SigV4 and S3 want percent-encoded.
-pub const RESERVED: &AsciiSet =
-    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+/// Percent-encodes everything but RFC 3986's unreserved characters, as SigV4 and S3 want it, and `kept`. By hand: the table
+/// of crate percent-encoding costs the npm wasm 0.8 KB after gzip -9.
+pub fn percent_encoded(bytes: &[u8], kept: &[u8]) -> String {
+    let mut encoded = String::with_capacity(bytes.len());
+    for byte in bytes {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(byte) || kept.contains(byte) {
+            encoded.push(char::from(*byte));
+        } else {
+            encoded.push('%');
+            for digit in [byte >> 4, byte & 15] {
+                let letter = if digit < 10 { b'0' } else { b'A' - 10 };
+                encoded.push(char::from(letter + digit));
+            }
+        }
+    }
+    encoded
+}
 
 const AUTHORIZATION: &str = "authorization";
 const X_AMZ_DATE: &str = "x-amz-date";
@@ -326,7 +339,7 @@ fn canonical_query(query: &str) -> String {
     let recode = |text: &str| -> String {
         let text = text.replace('+', " ");
         let bytes: Vec<u8> = percent_encoding::percent_decode_str(&text).collect();
-        percent_encoding::percent_encode(&bytes, RESERVED).collect()
+        percent_encoded(&bytes, b"")
     };
     let mut pairs: Vec<(String, String)> = query
         .split('&')

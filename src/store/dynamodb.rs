@@ -23,7 +23,7 @@
 
 use core::cell::RefCell;
 
-use percent_encoding::{percent_decode_str, utf8_percent_encode};
+use percent_encoding::percent_decode_str;
 use sha2::{Digest, Sha256};
 
 use crate::config::ConfigError;
@@ -34,7 +34,7 @@ use crate::lease::{
 use crate::prelude::*;
 use crate::protocol::{Next, Protocol};
 use crate::request::{Request, Response};
-use crate::sigv4::{Credentials, RESERVED};
+use crate::sigv4::{Credentials, percent_encoded};
 use crate::store::s3::EXPIRED;
 use crate::store::service::{Service, Tried};
 use crate::store::{
@@ -677,7 +677,7 @@ fn encode(value: Option<&str>) -> String {
     let Some(json) = value else { return "-".to_owned() };
     let text = |kind| scalar(kind, json).map(|text| (kind, text));
     let (kind, text) = text("S").or_else(|| text("N")).unwrap_or_else(|| ("J", json.to_owned()));
-    [kind, ":", &utf8_percent_encode(&text, RESERVED).to_string()].concat()
+    [kind, ":", &percent_encoded(text.as_bytes(), b"")].concat()
 }
 
 /// What [`encode`] wrote.

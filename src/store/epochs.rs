@@ -51,7 +51,7 @@ use crate::planted::planted;
 use crate::prelude::*;
 use crate::protocol::{Next, Protocol};
 use crate::request::{Request, Response};
-use crate::sigv4::{Credentials, RESERVED};
+use crate::sigv4::{Credentials, percent_encoded};
 use crate::store::s3::{self, S3, S3Config, Target};
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Version, heard, is_probe,
@@ -188,7 +188,7 @@ impl Epochs {
     }
 
     fn list(&self, token: &str) -> s3::Exchange {
-        let encode = |text: &str| percent_encoding::utf8_percent_encode(text, RESERVED).to_string();
+        let encode = |text: &str| percent_encoded(text.as_bytes(), b"");
         let prefix = [&*self.folder, BEGINNING].concat();
         let mut encoded = "?".to_owned();
         if !token.is_empty() {

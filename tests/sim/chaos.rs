@@ -90,15 +90,18 @@ impl Schedule {
                 self.world.outage = cut;
             }
             Blow::RollBack => self.roll_back(),
-            Blow::Delete => {
-                self.tamper(blow);
-                let told = self.world.oracle.contract.changes_told && !self.world.store.keeps_past;
-                if self.world.chance.one_in(3) && told && self.world.slots.is_none() {
-                    let held_up_ms = self.world.chance.span(self.lease_ms);
-                    self.world.creation_comes_again(held_up_ms);
-                }
-            }
+            Blow::Delete => self.delete(),
             Blow::Garbage | Blow::Foreign | Blow::NewerFormat => self.tamper(blow),
+        }
+    }
+
+    fn delete(&mut self) {
+        self.tamper(Blow::Delete);
+        let world = &mut self.world;
+        let told = world.oracle.contract.changes_told && !world.store.keeps_past;
+        if world.chance.one_in(3) && told && world.slots.is_none() {
+            let held_up_ms = world.chance.span(self.lease_ms);
+            world.creation_comes_again(held_up_ms);
         }
     }
 

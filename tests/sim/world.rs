@@ -486,12 +486,15 @@ impl World {
         awaited
     }
 
-    /// The write that is under way and would have to be released.
-    fn claim_under_way(&self, session: usize) -> Option<usize> {
-        let flight = self.sessions[session].flight.as_ref()?;
-        let deed = self.requests[flight.awaited].deed?;
-        let takes = matches!(self.oracle.deeds[deed].aim, Aim::Claim | Aim::Reserve);
-        takes.then_some(deed)
+    /// Whoever is told that all is over has no write under way that would have to be released.
+    fn check_all_is_over(&mut self, session: usize) {
+        let flight = self.sessions[session].flight.as_ref();
+        let deed = flight.and_then(|flight| self.requests[flight.awaited].deed);
+        let aim = deed.map(|deed| self.oracle.deeds[deed].aim);
+        let takes = matches!(aim, Some(Aim::Claim | Aim::Reserve));
+        self.oracle.broke_unless(!takes, self.now_ms, "S12 all is over", || {
+            format!("s{session} says so while its {aim:?} {deed:?} is under way")
+        });
     }
 
     fn on_deliver(&mut self, session: usize, request: usize, reply: Reply) {
@@ -736,13 +739,7 @@ impl World {
                     self.oracle.broke_unless(asked, self.now_ms, "S12 given up once", || {
                         format!("s{session} was not asked to give up")
                     });
-                    let claim = self.claim_under_way(session);
-                    self.oracle.broke_unless(
-                        claim.is_none(),
-                        self.now_ms,
-                        "S12 all is over",
-                        || format!("s{session} says so while its claim {claim:?} is under way"),
-                    );
+                    self.check_all_is_over(session);
                 }
                 Told::SlotClosed { term, recorded } => {
                     let look = Look { session, true_ms: self.now_ms, now };

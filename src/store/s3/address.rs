@@ -3,15 +3,13 @@
 //! Parsed by hand: crate `url` brings 65 KB of tables for international names. What is
 //! accepted here is what every runtime's own URL parser leaves as it is, because the signature covers it.
 
-use percent_encoding::AsciiSet;
-
 use crate::config::ConfigError;
 use crate::host::Host;
 use crate::json::{first, quoted};
 use crate::lease::Format;
 use crate::prelude::*;
 use crate::request::Parts;
-use crate::sigv4::RESERVED;
+use crate::sigv4::percent_encoded;
 
 /// Where the lease object is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -277,8 +275,7 @@ pub(in crate::store) fn is_region(text: &str) -> bool {
 
 /// A key as it stands in a URL: unreserved characters and slashes as they are, the rest percent-encoded.
 pub(in crate::store) fn encode_key(key: &str) -> String {
-    const IN_KEYS: &AsciiSet = &RESERVED.remove(b'/');
-    percent_encoding::utf8_percent_encode(key, IN_KEYS).collect()
+    percent_encoded(key.as_bytes(), b"/")
 }
 
 fn check_host(host: &str) -> Result<String, &'static str> {
