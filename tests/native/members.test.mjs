@@ -190,7 +190,7 @@ test('a native member that can never lead ends with 1 and one line that says why
   }
 });
 
-test('c09 a bucket behind a proxy that drops the conditions ends both native examples with the step, before anybody leads', async () => {
+test('a bucket behind a proxy that drops the conditions ends both native examples with the step, before anybody leads', async () => {
   const dropping = await startDropping(bucketOptions.endpoint, credentials);
   closing.push(dropping.close);
   for (const program of ['native', 'ten_lines']) {
