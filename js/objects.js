@@ -34,12 +34,13 @@ export class Objects {
   async putIfMatch(key, body, etag, { signal }) {
     const order = { body: new TextDecoder().decode(body), version: etag ?? undefined };
     const { outcome, message, heard, store } = await this.#perform(key, order, signal);
-    if (outcome === 'refused') return null;
+    if (outcome === 'refused' && heard.head.status !== 409) return null;
     if (outcome === 'written') return { etag: heard.head.etag };
     // A success that no store has to say alone, such as a web page's.
     const vague = `${store}: PUT ${JSON.stringify(key)} was answered with a success that names no version, so something else than the store `
       + 'may have said it; read the object';
-    throw new EdgelectError(message ?? vague, { code: outcome === 'rejected' ? 'EDGELECT_STORE' : 'EDGELECT_UNKNOWN' });
+    const between = `${store}: PUT ${JSON.stringify(key)} was answered 409: another write was under way; read the object`;
+    throw new EdgelectError(message ?? (outcome === 'refused' ? between : vague), { code: outcome === 'rejected' ? 'EDGELECT_STORE' : 'EDGELECT_UNKNOWN' });
   }
 
   /** One operation: what it came to, and `heard`, the answer that said so. */

@@ -39,7 +39,8 @@ pub fn steps(cron: &str) -> Option<Steps> {
     // Whether the next day has a firing is known only where all have one, or where one a day is the most.
     let least = gaps().chain((daily || times.len() == 1).then_some(overnight)).min()?;
     let even = daily && gaps().chain([overnight]).all(|gap| gap == least);
-    Some(Steps { least_ms: least * MINUTE_MS, even })
+    // Two days in a row may both have firings, or not.
+    (least <= overnight).then_some(Steps { least_ms: least * MINUTE_MS, even })
 }
 
 /// Whether it is one day of every week, whichever: a digit or a name; "MON#2", "5L" and lists are none.
@@ -146,7 +147,6 @@ mod tests {
             ("0 9-17 * * *", HOUR, false),
             ("30 4 * * *", 24 * HOUR, true),
             ("30 4 * * 1-5", 24 * HOUR, false),
-            ("59,0 23,0 1 * *", 59, false),
             ("0 0 1 * MON", 24 * HOUR, false),
             ("0 3 * * MON", 7 * 24 * HOUR, true),
             ("0 3 * * 1", 7 * 24 * HOUR, true),
@@ -171,6 +171,9 @@ mod tests {
             "1,,2 * * * *",
             "* 24 * * *",
             "*/99999999999999999999 * * * *",
+            // Two of these days may follow one another.
+            "59,0 23,0 1 * *",
+            "0 0,23 * * MON-FRI",
         ] {
             assert_eq!(steps(cron), None, "{cron}");
         }

@@ -409,13 +409,17 @@ pub async fn init<S: Store, H: Host>(
             }
             Ok(())
         }
-        (_, Outcome::Written { .. }) => Ok(()),
+        (_, Outcome::Written { version: Some(_) }) => Ok(()),
         (Outcome::Found { reading: lease::Reading::Lease(_), .. }, _) => Err(InitError::Exists),
         (_, Outcome::Unknown { cause, .. }) => Err(InitError::Store(cause)),
-        _ => Err(InitError::Store(Fault::new(
-            FaultKind::Nonsense,
-            [&store.describe(), ": refused to create an absent object"].concat(),
-        ))),
+        (_, made) => {
+            let what = match made {
+                Outcome::Written { .. } => ": says created, and shows no such object",
+                _ => ": refused to create an absent object",
+            };
+            let message = [&store.describe(), what].concat();
+            Err(InitError::Store(Fault::new(FaultKind::Nonsense, message)))
+        }
     }
 }
 

@@ -1307,11 +1307,9 @@ impl Election {
         self.misses = 0;
         self.refusals = 0;
         self.problem = None;
+        let unsettled = self.unsettled(now);
         self.highest_term = self.highest_term.max(attempt.lease.term.unwrap_or(0));
         self.longest_lease_ms = self.longest_lease_ms.max(attempt.lease.lease_ms.unwrap_or(0));
-        // No other member begins a term over unusable bytes within this time; later, they may have been put again under one.
-        let unsettled = now.mono_ms.saturating_sub(self.seen_sent_ms) >= self.foreign_room_ms()
-            && matches!(self.seen, Seen::Record { reading: Reading::Unreadable(..), .. });
         self.seen_sent_ms = attempt.anchor.sent.mono_ms;
         // The record that it waited for is gone; if it ever comes back, it is waited for anew.
         self.grace = None;
@@ -1334,7 +1332,8 @@ impl Election {
             Purpose::Claim | Purpose::Reserve
                 if in_time
                     && !attempt.lease.released()
-                    && !(unsettled && attempt.purpose == Purpose::Reserve)
+                    && !(attempt.purpose == Purpose::Reserve
+                        && (unsettled || attempt.lease.term.is_some()))
                     && self.clocks.trusted(now)
                     && (self.wind_down.is_some()
                         || (attempt.purpose == Purpose::Claim
@@ -1363,6 +1362,16 @@ impl Election {
                 self.finish_wind_down(now);
             }
         }
+    }
+
+    /// Whether what has landed now may lie on unusable bytes that were put again under a leader. No other member begins a
+    /// term over such bytes within this time after the look that showed them old.
+    fn unsettled(&self, now: Now) -> bool {
+        let Seen::Record { observation, reading: Reading::Unreadable(..) } = &self.seen else {
+            return false;
+        };
+        now.mono_ms.saturating_sub(self.seen_sent_ms) >= self.foreign_room_ms()
+            || self.age_to_claim_ms(observation, now) < self.config.grace_ms(self.longest_lease_ms)
     }
 
     /// The grace counts from here, not from the answer that showed absence: between that answer and this
@@ -1947,9 +1956,10 @@ impl Election {
         if !finish {
             self.compete_after_ms = now.mono_ms + self.sit_out_ms();
         }
-        // A reservation is released at once; what was created from absence is not (S7).
+        // A reservation is released at once, unless it keeps a term, which would be succeeded without a wait; what was
+        // created from absence is not (S7).
         if let (Some(grace), Some((_, lease))) = (&self.grace, self.record())
-            && (grace.reserved || planted!(ReleaseInGrace))
+            && ((grace.reserved && lease.term.is_none()) || planted!(ReleaseInGrace))
         {
             let (version, lease) = (grace.version.clone(), lease.clone());
             let lease_ms = lease.lease_ms.unwrap_or(grace.length_ms);
@@ -2039,9 +2049,11 @@ impl Election {
     fn begin_release(&mut self, now: Now) {
         let (Some(term), Some(wind_down)) = (&self.term, self.wind_down) else { return };
         let mut lease = term.lease.clone();
-        let purpose = if wind_down.park { Purpose::Park } else { Purpose::Release };
-        lease.parked = wind_down.park;
-        if wind_down.park {
+        // Nobody has led with a reservation, so there is nothing to keep.
+        let park = wind_down.park && !(lease.in_grace() && lease.term.is_none());
+        let purpose = if park { Purpose::Park } else { Purpose::Release };
+        lease.parked = park;
+        if park {
             // Nobody acts meanwhile, so that a late trigger costs less than its lease: the group's longest is waited out.
             lease.lease_ms = Some(self.config.max_lease_ms);
         } else {

@@ -9,7 +9,7 @@ use edgelect::driver::{self, Host, InitError};
 use edgelect::election::{Election, Event, Input, LostReason};
 use edgelect::peer::{self, HealthAnswer};
 use edgelect::status::status;
-use edgelect::store::{Answer, Fault, FaultKind, Operation, Store};
+use edgelect::store::{Answer, Facts, Fault, FaultKind, Operation, Outcome, Store};
 use edgelect::{Handle, run};
 use futures::executor::{LocalPool, block_on};
 use futures::task::LocalSpawnExt;
@@ -211,4 +211,32 @@ fn init_makes_a_group_once() {
     let world = world(true);
     let again = block_on(driver::init(&world.store, &world.host, &config()));
     assert_eq!(again, Err(InitError::Exists));
+}
+
+/// Says that it has written, in words that name no version, and has nothing.
+struct Forgetting;
+
+impl Store for Forgetting {
+    async fn perform(&self, operation: Operation) -> Answer {
+        let outcome = match operation {
+            Operation::Read { .. } => Outcome::Missing,
+            _ => Outcome::Written { version: None },
+        };
+        Answer { outcome, facts: Facts::default() }
+    }
+
+    fn condition_covers_version(&self) -> bool {
+        true
+    }
+
+    fn describe(&self) -> String {
+        "a web page".to_owned()
+    }
+}
+
+#[test]
+fn init_believes_no_success_that_names_no_version_and_shows_no_object() {
+    let told = block_on(driver::init(&Forgetting, &Virtual::default(), &config()));
+    let Err(InitError::Store(fault)) = told else { panic!("{told:?}") };
+    assert_eq!(fault.message, "a web page: says created, and shows no such object");
 }

@@ -16,6 +16,8 @@ struct Alone {
     ms: u64,
     ahead_ms: u64,
     dated: bool,
+    /// `Last-Modified`, where the store names one.
+    modified_ms: Option<u64>,
 }
 
 fn settings() -> Settings {
@@ -30,7 +32,7 @@ impl Alone {
     fn new(settings: &Settings) -> Self {
         let config = Config::new(settings).expect("the settings keep every rule");
         let election = Election::new(config, "session".to_owned(), 7);
-        Self { election, ms: 0, ahead_ms: 0, dated: true }
+        Self { election, ms: 0, ahead_ms: 0, dated: true, modified_ms: None }
     }
 
     fn now(&self) -> Now {
@@ -53,7 +55,7 @@ impl Alone {
     fn answer(&mut self, outcome: Outcome) {
         self.ms += 10;
         let date_ms = self.dated.then(|| self.store_ms() / 1_000 * 1_000);
-        let facts = Facts { date_ms, ..Facts::default() };
+        let facts = Facts { date_ms, last_modified_ms: self.modified_ms, ..Facts::default() };
         let now = self.now();
         self.election.handle(now, Input::Answer(Answer { outcome, facts }));
     }
@@ -223,8 +225,10 @@ fn s12_a_reservation_is_released_by_whoever_stops_before_it_grants_anything() {
     for (landed, input) in [
         (true, Input::Resign),
         (true, Input::Stop { park: false }),
+        (true, Input::Stop { park: true }),
         (false, Input::Resign),
         (false, Input::Stop { park: false }),
+        (false, Input::Stop { park: true }),
     ] {
         let mut alone = Alone::new(&settings());
         let (lease, _) = alone.until_written("\"0\"", TOMBSTONE);
@@ -239,11 +243,55 @@ fn s12_a_reservation_is_released_by_whoever_stops_before_it_grants_anything() {
         let (tombstone, seen) = alone.until_written("\"1\"", &Alone::text(&lease));
         assert_eq!(seen, matching("\"1\""), "{input:?}, landed {landed}");
         assert!(tombstone.released() && tombstone.sequence > lease.sequence, "{tombstone:?}");
+        assert!(!tombstone.parked, "nobody has led with it");
         alone.written("\"2\"");
         alone.election.poll(alone.now());
         let given_up = alone.events().into_iter().filter(|event| *event == Event::GivenUp);
         assert_eq!(given_up.count(), 1, "{input:?}, landed {landed}");
     }
+}
+
+#[test]
+fn s7_a_reservation_that_keeps_a_term_is_left_to_run_out() {
+    let damaged = format!(r#"{{"leaderID":"x","leaseMs":1e19,"term":{}}}"#, AT_MS - 60_000);
+    for (landed, park) in [(true, false), (true, true), (false, false), (false, true)] {
+        let mut alone = Alone::new(&settings());
+        let (lease, _) = alone.until_written("\"0\"", &damaged);
+        assert_eq!((lease.in_grace(), lease.term), (true, Some(AT_MS - 60_000)));
+        if landed {
+            alone.written("\"1\"");
+        }
+        let now = alone.now();
+        alone.election.handle(now, Input::Stop { park });
+        if !landed {
+            alone.silence();
+            let Step::Read { .. } = alone.step() else { panic!("it looks what became of it") };
+            alone.found("\"1\"", &Alone::text(&lease));
+        }
+        assert_eq!(alone.step(), Step::Finished, "whoever comes next would wait for nothing");
+    }
+}
+
+#[test]
+fn s7_a_reservation_on_bytes_that_were_seen_to_be_put_again_is_waited_for_like_them() {
+    let mut alone = Alone::new(&settings());
+    alone.modified_ms = Some(AT_MS - 60_000);
+    let (first, _) = alone.until_written("\"0\"", "{}");
+    alone.silence();
+    for _ in 0..2 {
+        let Step::Claim { .. } = alone.step() else { panic!("it is tried again") };
+        alone.silence();
+    }
+    // Somebody else has healed and leads when a hand puts the same bytes again, and only then the first attempt lands.
+    let Step::Read { .. } = alone.step() else { panic!("it looks what became of it") };
+    alone.modified_ms = Some(alone.store_ms() / 1_000 * 1_000);
+    alone.found("\"0\"", "{}");
+    let Step::Read { .. } = alone.step() else { panic!("it looks again") };
+    alone.found("\"1\"", &Alone::text(&first));
+    let back_ms = alone.ms;
+    alone.until_written("\"1\"", &Alone::text(&first));
+    let waited_ms = alone.ms - back_ms;
+    assert!(waited_ms >= 15_000, "claimed {waited_ms} ms after the read-back");
 }
 
 #[test]

@@ -48,6 +48,7 @@ async function answered(objects, manner, windowMs, { method, url, headers, body 
     return { status: 204 };
   }
   if (manner === 'forbids') return refusal(403, 'AccessDenied');
+  if (manner === 'between') return refusal(409, 'ConditionalRequestConflict');
   const known = headers['if-match'];
   if (headers['if-none-match'] === '*' ? found : known !== found?.etag) return refusal(412, 'PreconditionFailed');
   if (manner === 'racy') await new Promise((resolve) => setTimeout(resolve, windowMs));

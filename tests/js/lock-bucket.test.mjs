@@ -74,6 +74,8 @@ test('what is not known is thrown as such, and no secret is in it', async () => 
     ['forbids', undefined, 'EDGELECT_STORE'], ['lists', 'EDGELECT_STORE', undefined], ['unwell', 'EDGELECT_STORE', 'EDGELECT_UNKNOWN'],
     // Whoever says 200 beside a page, or names no version, may have stored nothing.
     ['portal', 'EDGELECT_STORE', 'EDGELECT_UNKNOWN'], ['nameless', undefined, 'EDGELECT_UNKNOWN'],
+    // Another write is under way, which may be this one.
+    ['between', undefined, 'EDGELECT_UNKNOWN'],
   ]) {
     const store = await kept(startLiar(manner));
     const lock = over(new S3Storage({ ...options, endpoint: store.endpoint }), 'ha/leader');
