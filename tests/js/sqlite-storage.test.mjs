@@ -73,6 +73,17 @@ test('--help says what it needs; a wrong option, and a Node without SQLite, is n
   }
 });
 
+test('processes that make a new file at the same moment all open it', async () => {
+  for (let round = 0; round < 8; round += 1) {
+    const script = `
+      import { SqliteStorage } from ${JSON.stringify(inRoot('examples/sqlite-storage/sqlite-storage.mjs'))};
+      while (Date.now() < ${Date.now() + 300});
+      new SqliteStorage(${JSON.stringify(newFile())}, { busyTimeout: 20_000 }).close();`;
+    const together = [1, 2, 3].map(() => start(['--no-warnings', '--input-type=module', '-e', script]).ended);
+    assert.deepEqual(await Promise.all(together), [0, 0, 0]);
+  }
+});
+
 test('four processes that count in one SQLite file by compare-and-swap lose no count', async () => {
   const file = newFile();
   const script = `
