@@ -14,6 +14,7 @@ import { startProxy } from '../js/proxy.mjs';
 const NATIVE = [inRoot('target/debug/examples/native')];
 const NODE = [process.execPath, inRoot('js/demo/member.mjs')];
 const LEASE_MS = 1500;
+const FREQUENT_MS = 400;
 const closing = [];
 
 after(async () => {
@@ -31,7 +32,7 @@ const start = (key, serverId, [program, ...args], changes = {}) => {
     EDGELECT_LOCKFILE_PATH: key,
     EDGELECT_SERVER_ID: serverId,
     EDGELECT_LEADER_TIMEOUT: String(LEASE_MS),
-    EDGELECT_FREQUENT_INTERVAL: '400',
+    EDGELECT_FREQUENT_INTERVAL: String(FREQUENT_MS),
     EDGELECT_FOLLOW: 'tight',
     ...changes,
   };
@@ -76,7 +77,7 @@ const nodePeer = async (lockfilePath) => {
     serverId: 'node',
     serverAddr: `127.0.0.1:${server.address().port}`,
     leaderTimeout: LEASE_MS,
-    frequentInterval: 400,
+    frequentInterval: FREQUENT_MS,
     follow: 'tight',
     peerMode: true,
   });
@@ -110,6 +111,9 @@ test('a native and a Node member take over from each other, after a crash and af
   assert.equal(rust.all('acquired').length, 0, 'one leads at a time');
   node.say('resign');
   tokens.push(await rust.acquired());
+  // Else both would sit out, and either could be the first to look.
+  const resignedMs = node.all('lost').at(-1).atMs;
+  await until(() => node.status().atMs > resignedMs + LEASE_MS + FREQUENT_MS);
   rust.say('resign');
   tokens.push(await node.acquired(2));
   assert.deepEqual(rust.all('lost').map(({ term, reason }) => [term, reason]), [[tokens[2], 'resigned']]);
