@@ -198,7 +198,7 @@ mod tests {
     }
 
     fn observe(clocks: &mut Clocks, now: Now, facts: &Facts) -> Observation {
-        clocks.answer(now, facts);
+        clocks.answer(now, now, facts);
         let mut observation = Observation::first(Version("\"v\"".to_owned()), clocks, now);
         observation.shown(clocks, now, facts, Drift::Unproven, None);
         observation
@@ -227,7 +227,7 @@ mod tests {
         let mut observation = observe(&mut clocks, at(0), &facts(103, 100));
         assert_eq!(observation.age_ms(&clocks, at(0)), 0);
         let later = Facts { last_modified_ms: None, ..facts(120, 0) };
-        let drift = clocks.answer(at(17_000), &later);
+        let drift = clocks.answer(at(17_000), at(17_000), &later);
         observation.shown(&clocks, at(17_000), &later, drift, None);
         assert_eq!(observation.age_ms(&clocks, at(17_000)), 17_000);
     }
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn a_store_clock_that_claims_more_than_can_be_is_not_believed() {
         let mut clocks = Clocks::new(HostClock::Two, SKEW_MS);
-        clocks.answer(at(10_000), &facts(200, 100));
+        clocks.answer(at(10_000), at(10_000), &facts(200, 100));
         let mut observation = Observation::first(Version("\"w\"".to_owned()), &clocks, at(10_000));
         observation.shown(&clocks, at(10_000), &facts(200, 100), Drift::Agreed, Some(5_000));
         assert_eq!(observation.age_ms(&clocks, at(10_000)), 0);
@@ -258,7 +258,7 @@ mod tests {
     fn a_single_clock_that_jumped_forward_proves_no_more_than_the_stores() {
         let mut clocks = Clocks::new(HostClock::One, SKEW_MS);
         let observation = observe(&mut clocks, at(0), &facts(100, 100));
-        clocks.answer(at(16_900), &facts(115, 100));
+        clocks.answer(at(16_900), at(16_900), &facts(115, 100));
         assert_eq!(observation.age_ms(&clocks, at(16_900)), 12_000);
     }
 }

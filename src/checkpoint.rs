@@ -168,8 +168,8 @@ impl<'a, S: Store, H: Host> Checkpoint<'a, S, H> {
         let random =
             host.random().map_err(|message| CheckpointError { kind: Refusal::Store, message })?;
         let id = quoted(&hex::encode(&random[..8]));
-        if !store.condition_covers_version() {
-            let message = [&store.describe(), NO_COMPARE_AND_SWAP].concat();
+        if !store.condition_covers_version() || !store.keeps_any_body() {
+            let message = [&store.describe(), KEEPS_LEASES_ONLY].concat();
             return Err(CheckpointError { kind: Refusal::Store, message });
         }
         let mut opening = Opening::new(owner, id, &store.describe());
@@ -557,7 +557,7 @@ impl Opening {
     }
 }
 
-const NO_COMPARE_AND_SWAP: &str = ": its conditions do not cover the version that they name, and a checkpoint needs \
-                                   compare-and-swap; keep it in a store that has it";
+const KEEPS_LEASES_ONLY: &str = ": keeps leases only; a checkpoint needs an object that compare-and-swap changes, as \
+                                 S3 buckets and R2 buckets have them";
 
 const NO_CHECKPOINT: &str = "the object is no checkpoint, but a lease or a document of others";

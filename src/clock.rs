@@ -156,8 +156,8 @@ impl Clocks {
         backward
     }
 
-    /// Takes note of an answer's `Date` and compares how far it moved with the own clock.
-    pub fn answer(&mut self, now: Now, facts: &Facts) -> Drift {
+    /// Takes note of an answer's `Date` and compares how far it moved with the own clock; `sent` is when its request left.
+    pub fn answer(&mut self, now: Now, sent: Now, facts: &Facts) -> Drift {
         self.awaiting_answer &= now.held;
         self.newest = *facts;
         // An answer without a `Date` proves no time: what the last one said still bounds a wait.
@@ -168,16 +168,9 @@ impl Clocks {
         let old = facts.cached && drift == Drift::OwnAhead && !planted!(CachedDateMovesTokens);
         if let Some(date_ms) = facts.date_ms.filter(|_| !old) {
             self.sample = Some((date_ms, now));
-            self.sample_sent = now;
-        }
-        drift
-    }
-
-    /// Takes note of when the request left whose answer was noted at this reading.
-    pub fn sent(&mut self, now: Now, sent: Now) {
-        if self.sample.is_some_and(|(_, heard)| heard == now) {
             self.sample_sent = sent;
         }
+        drift
     }
 
     /// The same of an answer that something on the way may have given instead of the store: what it says may
@@ -342,24 +335,24 @@ mod tests {
         let held = Now { held: true, ..one(5_000) };
         clocks.read(held);
         assert!(!clocks.trusted(held) && !clocks.trusted(one(5_001)));
-        clocks.answer(one(5_002), &Facts::default());
+        clocks.answer(one(5_002), one(5_002), &Facts::default());
         assert!(clocks.trusted(one(5_002)));
     }
 
     #[test]
     fn a_single_clock_waits_by_the_slower_of_its_own_and_the_stores_time() {
         let mut clocks = Clocks::new(HostClock::One, 2_000);
-        clocks.answer(one(0), &dated(100_000));
+        clocks.answer(one(0), one(0), &dated(100_000));
         let since = clocks.begin(one(0));
-        clocks.answer(one(20_000), &dated(110_000));
+        clocks.answer(one(20_000), one(20_000), &dated(110_000));
         assert_eq!(clocks.passed_ms(one(20_000), since), 7_000);
-        clocks.answer(one(20_000), &Facts::default());
+        clocks.answer(one(20_000), one(20_000), &Facts::default());
         assert_eq!(clocks.passed_ms(one(20_000), since), 7_000, "an undated answer proves no time");
         let mut undated = Clocks::new(HostClock::One, 2_000);
-        undated.answer(one(0), &Facts::default());
+        undated.answer(one(0), one(0), &Facts::default());
         let since = undated.begin(one(0));
         assert_eq!(undated.passed_ms(one(20_000), since), 18_000);
-        undated.answer(one(20_000), &dated(100_000));
+        undated.answer(one(20_000), one(20_000), &dated(100_000));
         let since = undated.rebased(one(20_000), since);
         assert_eq!(undated.passed_ms(one(20_000), since), 0, "it begins again, dated");
         let two = Clocks::new(HostClock::Two, 2_000);
@@ -370,14 +363,14 @@ mod tests {
     fn tokens_follow_neither_a_cached_date_nor_a_step_of_a_single_clock() {
         let cached = |date_ms| Facts { relayed: true, cached: true, ..dated(date_ms) };
         let mut two = Clocks::new(HostClock::Two, 2_000);
-        two.answer(one(0), &dated(100_000));
-        assert_eq!(two.answer(one(10_000), &cached(60_000)), Drift::OwnAhead);
+        two.answer(one(0), one(0), &dated(100_000));
+        assert_eq!(two.answer(one(10_000), one(10_000), &cached(60_000)), Drift::OwnAhead);
         assert_eq!(two.storage_ceiling_ms(one(10_000)), 100_999, "the latest of all");
-        two.answer(one(10_500), &Facts::default());
+        two.answer(one(10_500), one(10_500), &Facts::default());
         assert_eq!(two.storage_ceiling_ms(one(10_500)), 111_499, "the own clock goes on");
-        assert_eq!(two.answer(one(11_000), &dated(111_000)), Drift::Agreed);
+        assert_eq!(two.answer(one(11_000), one(11_000), &dated(111_000)), Drift::Agreed);
         let mut single = Clocks::new(HostClock::One, 2_000);
-        single.answer(one(0), &dated(100_000));
+        single.answer(one(0), one(0), &dated(100_000));
         assert_eq!(single.storage_ceiling_ms(one(70_000)), 100_999, "that may have been a step");
         single.read(one(70_000));
         single.read(one(5_000));
@@ -387,8 +380,8 @@ mod tests {
     #[test]
     fn a_wait_without_a_date_proves_nothing_once_the_store_has_named_one() {
         let mut clocks = Clocks::new(HostClock::One, 2_000);
-        clocks.answer(one(0), &dated(100_000));
-        clocks.answer(one(1_000), &Facts::default());
+        clocks.answer(one(0), one(0), &dated(100_000));
+        clocks.answer(one(1_000), one(1_000), &Facts::default());
         let since = clocks.begin(one(1_000));
         assert_eq!(clocks.passed_ms(one(60_000), since), 0);
     }
@@ -397,24 +390,21 @@ mod tests {
     fn the_time_in_a_record_is_not_before_storage_time_however_late_the_answer_was_heard() {
         let mut clocks = Clocks::new(HostClock::Two, 2_000);
         assert_eq!(clocks.stamp_ms(one(500)), 500, "without a Date, the own wall clock");
-        clocks.answer(one(21_000), &dated(100_000));
-        clocks.sent(one(21_000), one(1_000));
+        clocks.answer(one(21_000), one(1_000), &dated(100_000));
         assert_eq!(clocks.stamp_ms(one(21_500)), 120_000 + 999 + 500);
         assert_eq!(clocks.storage_ms(one(21_500)), 100_500, "tokens stay behind (S2)");
         assert_eq!(clocks.stamp_ms(Now::new(21_500, 61_500)), 160_000 + 999 + 500, "suspended");
-        clocks.answer(one(22_010), &dated(121_000));
-        clocks.sent(one(22_010), one(22_000));
-        clocks.sent(one(23_000), one(22_500));
+        clocks.answer(one(22_010), one(22_000), &dated(121_000));
         assert_eq!(clocks.stamp_ms(one(22_010)), 121_999 + 10);
     }
 
     #[test]
     fn drift_is_told_from_two_seconds_on_and_storage_time_is_the_newest_date_and_own_time_since() {
         let mut clocks = Clocks::new(HostClock::Two, 2_000);
-        assert_eq!(clocks.answer(one(0), &dated(100_000)), Drift::Unproven);
-        assert_eq!(clocks.answer(one(5_000), &dated(107_000)), Drift::Agreed);
-        assert_eq!(clocks.answer(one(10_000), &dated(115_000)), Drift::StoreAhead);
-        assert_eq!(clocks.answer(one(15_000), &dated(117_000)), Drift::OwnAhead);
+        assert_eq!(clocks.answer(one(0), one(0), &dated(100_000)), Drift::Unproven);
+        assert_eq!(clocks.answer(one(5_000), one(5_000), &dated(107_000)), Drift::Agreed);
+        assert_eq!(clocks.answer(one(10_000), one(10_000), &dated(115_000)), Drift::StoreAhead);
+        assert_eq!(clocks.answer(one(15_000), one(15_000), &dated(117_000)), Drift::OwnAhead);
         assert_eq!(clocks.storage_ms(one(16_000)), 118_000);
         assert_eq!(clocks.storage_ceiling_ms(one(16_000)), 118_999);
     }

@@ -927,11 +927,6 @@ impl Election {
         let Some(outstanding) = self.outstanding.take() else { return };
         let Answer { outcome, facts } = answer;
         let heard = !matches!(outcome, Outcome::Unknown { .. } | Outcome::Rejected(_));
-        let drift = match outcome {
-            Outcome::Unknown { .. } => Drift::Unproven,
-            Outcome::Rejected(_) => self.clocks.turned_away(now, &facts),
-            _ => self.clocks.answer(now, &facts),
-        };
         let sent = match outstanding {
             Outstanding::Read { sent } => Some(sent),
             Outstanding::Write { sequence } => {
@@ -940,7 +935,11 @@ impl Election {
             }
             Outstanding::Peer => None,
         };
-        self.clocks.sent(now, sent.unwrap_or(now));
+        let drift = match outcome {
+            Outcome::Unknown { .. } => Drift::Unproven,
+            Outcome::Rejected(_) => self.clocks.turned_away(now, &facts),
+            _ => self.clocks.answer(now, sent.unwrap_or(now), &facts),
+        };
         if let (Seen::Record { observation, .. }, Drift::StoreAhead | Drift::OwnAhead) =
             (&mut self.seen, drift)
         {
@@ -1148,9 +1147,12 @@ impl Election {
                     self.problem = Some(Problem::LeaseTooLong { lease_ms, max_lease_ms });
                 }
             }
-            Reading::Unreadable(flaw, term) => {
+            Reading::Unreadable(flaw, told) => {
                 if !planted!(DamagedTermForgotten) {
-                    self.highest_term = self.highest_term.max(term.unwrap_or(0));
+                    self.highest_term = self.highest_term.max(told.term.unwrap_or(0));
+                }
+                if !planted!(DamagedLeaseForgotten) {
+                    self.longest_lease_ms = self.longest_lease_ms.max(told.lease_ms.unwrap_or(0));
                 }
                 self.problem = Some(Problem::Unreadable(*flaw));
             }
@@ -1551,7 +1553,7 @@ impl Election {
                         }
                         if self.reserves(verdict) && !planted!(GarbageHealedInOneWrite) {
                             let term = match reading {
-                                Reading::Unreadable(_, term) => *term,
+                                Reading::Unreadable(_, told) => told.term,
                                 _ => None,
                             };
                             return Some(self.reservation(condition, None, term));

@@ -90,9 +90,8 @@ pub enum Stamp {
 pub enum Reading {
     /// A usable record.
     Lease(Box<Lease>),
-    /// Nothing we can use: healed after the grace (S7), with a term above the one that can be read all the
-    /// same (S2).
-    Unreadable(Flaw, Option<u64>),
+    /// Nothing we can use: healed after the grace (S7).
+    Unreadable(Flaw, Remains),
     /// A record that only newer software understands, or whose term is used up: never claimed (S2, S7).
     Closed(Closed),
 }
@@ -106,6 +105,26 @@ impl Reading {
             Self::Unreadable(..) => true,
             Self::Closed(_) => false,
         }
+    }
+}
+
+/// What can be read of an unusable body all the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Remains {
+    /// `term`: what heals the body has a higher one (S2).
+    pub term: Option<u64>,
+    /// How long a leader may go on that wrote the body, or the one that was damaged, in milliseconds: the grace is no
+    /// shorter (S7).
+    pub lease_ms: Option<u64>,
+}
+
+impl Remains {
+    /// There is nothing.
+    pub const NONE: Self = Self { term: None, lease_ms: None };
+
+    /// What a usable record says, though it is none where it lies.
+    pub fn of(lease: &Lease) -> Self {
+        Self { term: lease.term, lease_ms: lease.lease_ms }
     }
 }
 
@@ -210,7 +229,7 @@ impl Format {
 pub fn read(body: &[u8]) -> Reading {
     read_as(body, |fields| {
         if fields.get("leaderID").is_none() && fields.get("holderIdentity").is_some() {
-            return Err(Reading::Unreadable(Flaw::OtherFormat, None));
+            return Err(OTHER_FORMAT);
         }
         take_text(fields, "leaderID")?.filter(|id| !id.is_empty()).ok_or(FOREIGN)
     })
@@ -219,10 +238,10 @@ pub fn read(body: &[u8]) -> Reading {
 /// Reads a body whose fields `translate` turns into the native ones; it gives the `leaderID`.
 fn read_as(body: &[u8], translate: fn(&mut Object) -> Result<String, Reading>) -> Reading {
     if body.len() > MAX_RECORD_BYTES {
-        return Reading::Unreadable(Flaw::TooLarge, None);
+        return Reading::Unreadable(Flaw::TooLarge, Remains::NONE);
     }
     let Some(mut fields) = Object::read(body) else {
-        return Reading::Unreadable(Flaw::NotJson, None);
+        return Reading::Unreadable(Flaw::NotJson, Remains::NONE);
     };
     // A format that is no number of ours is somebody's later idea, not a damaged record to be healed.
     match fields.get("format").map(json::whole) {
@@ -231,6 +250,7 @@ fn read_as(body: &[u8], translate: fn(&mut Object) -> Result<String, Reading>) -
         Some(other) => return Reading::Closed(Closed::NewerFormat(other)),
     }
     let term = fields.get("term").and_then(json::whole).filter(|term| *term <= MAX_TERM);
+    let lease_ms = fields.get("leaseMs").and_then(lease_ms);
     let lease = translate(&mut fields).and_then(|leader_id| take_lease(leader_id, &mut fields));
     match lease {
         Ok(mut lease) => {
@@ -238,12 +258,22 @@ fn read_as(body: &[u8], translate: fn(&mut Object) -> Result<String, Reading>) -
             lease.extra = fields;
             Reading::Lease(Box::new(lease))
         }
-        Err(Reading::Unreadable(flaw, _)) => Reading::Unreadable(flaw, term),
+        Err(Reading::Unreadable(flaw, told)) => {
+            Reading::Unreadable(flaw, Remains { term, lease_ms: lease_ms.or(told.lease_ms) })
+        }
         Err(reading) => reading,
     }
 }
 
-const FOREIGN: Reading = Reading::Unreadable(Flaw::Foreign, None);
+const FOREIGN: Reading = Reading::Unreadable(Flaw::Foreign, Remains::NONE);
+
+// Whoever leads by the other format may have any lease that is none of ours to read.
+const OTHER_FORMAT: Reading =
+    Reading::Unreadable(Flaw::OtherFormat, Remains { term: None, lease_ms: Some(MAX_LEASE_MS) });
+
+fn lease_ms(json: &str) -> Option<u64> {
+    json::whole(json).filter(|ms| (MIN_LEASE_MS..=MAX_LEASE_MS).contains(ms))
+}
 
 fn take_lease(leader_id: String, fields: &mut Object) -> Result<Lease, Reading> {
     let term = match take(fields, "term") {
@@ -257,9 +287,9 @@ fn take_lease(leader_id: String, fields: &mut Object) -> Result<Lease, Reading> 
     let lease_ms = match take(fields, "leaseMs") {
         None => None,
         Some(json) if !json::is_number(&json) => return Err(FOREIGN),
-        Some(json) => match json::whole(&json) {
-            Some(ms) if (MIN_LEASE_MS..=MAX_LEASE_MS).contains(&ms) => Some(ms),
-            _ => return Err(Reading::Unreadable(Flaw::Absurd, None)),
+        Some(json) => match lease_ms(&json) {
+            None => return Err(Reading::Unreadable(Flaw::Absurd, Remains::NONE)),
+            told => told,
         },
     };
     let last_updated = match take_time(fields, "lastUpdated")? {
@@ -496,7 +526,12 @@ mod tests {
             (b"{\"leaderID\":\"\"}".to_vec(), Flaw::Foreign),
             (b"{\"leaderID\":7}".to_vec(), Flaw::Foreign),
         ] {
-            assert_eq!(read(&body), Reading::Unreadable(flaw, None), "{} bytes", body.len());
+            assert_eq!(
+                read(&body),
+                Reading::Unreadable(flaw, Remains::NONE),
+                "{} bytes",
+                body.len()
+            );
         }
     }
 
@@ -520,14 +555,18 @@ mod tests {
             let body = format!(r#"{{"leaderID":"a","leaseMs":{lease_ms}}}"#);
             assert_eq!(
                 read(body.as_bytes()),
-                Reading::Unreadable(Flaw::Absurd, None),
+                Reading::Unreadable(Flaw::Absurd, Remains::NONE),
                 "{lease_ms}"
             );
         }
         for field in ["leaseMs", "term", "sequence", "transitions", "slot", "parked", "leaderAddr"]
         {
             let body = format!(r#"{{"leaderID":"a","{field}":[]}}"#);
-            assert_eq!(read(body.as_bytes()), Reading::Unreadable(Flaw::Foreign, None), "{field}");
+            assert_eq!(
+                read(body.as_bytes()),
+                Reading::Unreadable(Flaw::Foreign, Remains::NONE),
+                "{field}"
+            );
         }
         for term in
             ["4503599627370497", "9223372036854775808", "1e300", "1e999", "45035996.2737049701e8"]
@@ -537,14 +576,25 @@ mod tests {
         }
         for term in ["-1", "-1e300", "1.5", "1e15", "4503599627370495.9", "0e99"] {
             let body = format!(r#"{{"leaderID":"a","term":{term}}}"#);
-            assert_eq!(read(body.as_bytes()), Reading::Unreadable(Flaw::Foreign, None), "{term}");
+            assert_eq!(
+                read(body.as_bytes()),
+                Reading::Unreadable(Flaw::Foreign, Remains::NONE),
+                "{term}"
+            );
         }
         for time in ["10000-01-01T00:00:00Z", "yesterday", ""] {
             let body = format!(r#"{{"leaderID":"a","lastUpdated":"{time}"}}"#);
-            assert_eq!(read(body.as_bytes()), Reading::Unreadable(Flaw::Foreign, None), "{time}");
+            assert_eq!(
+                read(body.as_bytes()),
+                Reading::Unreadable(Flaw::Foreign, Remains::NONE),
+                "{time}"
+            );
         }
         let damaged = read(br#"{"leaderID":"a","term":41,"leaseMs":999}"#);
-        assert_eq!(damaged, Reading::Unreadable(Flaw::Absurd, Some(41)));
+        assert_eq!(
+            damaged,
+            Reading::Unreadable(Flaw::Absurd, Remains { term: Some(41), lease_ms: None })
+        );
         let almost = r#"{"leaderID":"a","lastUpdated":"0001-01-01T00:00:00.0009Z"}"#;
         assert!(!lease_of(almost).released(), "only the tombstone is a release");
         assert!(!lease_of(r#"{"leaderID":"a","lastUpdated":"9999-12-31T23:59:59Z"}"#).released());

@@ -75,6 +75,11 @@ pub trait Protocol {
         true
     }
 
+    /// As [`Store::keeps_any_body`](crate::store::Store::keeps_any_body).
+    fn keeps_any_body(&self) -> bool {
+        self.condition_covers_version()
+    }
+
     /// As [`Store::complaint`](crate::store::Store::complaint).
     fn complaint(&self) -> Option<Fault> {
         None

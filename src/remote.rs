@@ -181,6 +181,10 @@ impl<W: Protocol, H: Host, P: Provide> Store for Remote<W, H, P> {
         self.protocol.condition_covers_version()
     }
 
+    fn keeps_any_body(&self) -> bool {
+        self.protocol.keeps_any_body()
+    }
+
     fn complaint(&self) -> Option<Fault> {
         self.protocol.complaint()
     }

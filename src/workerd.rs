@@ -116,6 +116,17 @@ impl AnyStore {
         let store = R2Store::new(bound, key).map_err(named)?;
         Ok(Self::R2(store.in_format(vars::format(get)?)))
     }
+
+    /// Another object of the same bucket, such as that of a checkpoint.
+    ///
+    /// # Errors
+    /// The key cannot be used.
+    pub fn at(&self, key: &str) -> Result<Self, ConfigError> {
+        Ok(match self {
+            Self::S3(store) => Self::S3(Box::new(store.at(key)?)),
+            Self::R2(store) => Self::R2(store.at(key)?),
+        })
+    }
 }
 
 impl Store for AnyStore {
@@ -130,6 +141,13 @@ impl Store for AnyStore {
         match self {
             Self::S3(store) => store.condition_covers_version(),
             Self::R2(store) => store.condition_covers_version(),
+        }
+    }
+
+    fn keeps_any_body(&self) -> bool {
+        match self {
+            Self::S3(store) => store.keeps_any_body(),
+            Self::R2(store) => store.keeps_any_body(),
         }
     }
 

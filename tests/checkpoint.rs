@@ -14,7 +14,13 @@ use std::rc::Rc;
 use checkpoint::desk::{Desk, Fate, Member, owner};
 use edgelect::checkpoint::MAX_VALUE_BYTES;
 use edgelect::lease::{self, Reading};
-use edgelect::{Checkpoint, CheckpointError, Config, Owner, Refusal, S3Config, S3Store, Settings};
+use edgelect::store::Store;
+use edgelect::store::dynamodb::DynamoDbConfig;
+use edgelect::store::route53::Route53Config;
+use edgelect::{
+    Checkpoint, CheckpointError, Config, Credentials, DynamoDbStore, EpochStore, Owner, Refusal,
+    Route53Store, S3Config, S3Store, Settings,
+};
 use futures::FutureExt;
 use futures::executor::LocalPool;
 use futures::task::LocalSpawnExt;
@@ -377,14 +383,52 @@ fn a_second_store_of_a_bucket_has_another_key_and_the_same_place() {
         key: "leader.json".to_owned(),
         ..S3Config::default()
     };
-    let secret = edgelect::Credentials {
+    let store = S3Store::new(s3, credentials(), Virtual::default()).expect("a good store");
+    assert_eq!(store.at("/a").err().expect("no good key").field, "lockfilePath");
+    let cursor = store.at("reports/cursor.json").expect("a good key");
+    assert_eq!(cursor.describe(), store.describe());
+}
+
+fn credentials() -> Credentials {
+    Credentials {
         access_key_id: "a".to_owned(),
         secret_access_key: "b".to_owned(),
         session_token: None,
+    }
+}
+
+/// Refused before a request leaves: the virtual host has nothing to answer it with.
+fn refused(store: &impl Store) {
+    let error = at_once(Checkpoint::open(store, member(1), owner(7))).err().expect("it is refused");
+    assert_eq!(error.kind, Refusal::Store, "{error}");
+    assert!(error.message.contains("keeps leases only"), "{error}");
+}
+
+#[test]
+fn a_table_a_zone_and_epochs_keep_no_checkpoint() {
+    let host = Virtual::default;
+    let table = DynamoDbConfig {
+        endpoint: Some("https://table.example".to_owned()),
+        region: None,
+        table: "leases".to_owned(),
+        shard_id: "cursor".to_owned(),
+        lease_ms: 15_000,
     };
-    let store = S3Store::new(s3, secret, Virtual::default()).expect("a good store");
-    assert_eq!(store.at("/a").err().expect("no good key").field, "lockfilePath");
-    let cursor = store.at("reports/cursor.json").expect("a good key");
-    use edgelect::Store;
-    assert_eq!(cursor.describe(), store.describe());
+    refused(&DynamoDbStore::new(table, credentials(), host()).expect("a good table"));
+    let zone = Route53Config {
+        endpoint: Some("https://zone.example".to_owned()),
+        hosted_zone_id: "Z1234567890ABC".to_owned(),
+        record_prefix: "lock".to_owned(),
+        domain_name: "jobs.example.com".to_owned(),
+        shard_id: "cursor".to_owned(),
+        lease_ms: 15_000,
+    };
+    refused(&Route53Store::new(zone, credentials(), host()).expect("a good zone"));
+    let s3 = S3Config {
+        endpoint: Some("https://store.example".to_owned()),
+        bucket: "jobs".to_owned(),
+        key: "cursor".to_owned(),
+        ..S3Config::default()
+    };
+    refused(&EpochStore::new(s3, credentials(), host()).expect("a good bucket"));
 }

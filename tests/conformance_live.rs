@@ -23,7 +23,7 @@ use std::time::Duration;
 use aws::Aws;
 use conformance::Traits;
 use edgelect::clock::Now;
-use edgelect::lease::{Flaw, Format, Reading};
+use edgelect::lease::{Flaw, Format, Reading, Remains};
 use edgelect::request::{Request, Response};
 use edgelect::sigv4;
 use edgelect::store::epochs::Epochs;
@@ -422,7 +422,7 @@ async fn a_page_and_an_error_document_that_somebody_put_at_the_key_can_be_healed
             let store = bucket.at(&key);
             let read = store.perform(Operation::Read { unless: None }).await.outcome;
             let Outcome::Found { version, reading } = read else { panic!("{read:?}") };
-            assert_eq!(reading, Reading::Unreadable(Flaw::NotJson, None));
+            assert_eq!(reading, Reading::Unreadable(Flaw::NotJson, Remains::NONE));
             let condition = Condition::Match(version);
             let heal = Operation::Write { body: conformance::body("a", 1), condition };
             let healed = store.perform(heal).await.outcome;

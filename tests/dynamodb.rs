@@ -12,7 +12,7 @@ mod table;
 mod virtual_time;
 
 use edgelect::calendar;
-use edgelect::lease::{self, Closed, Flaw, Lease, MAX_RECORD_BYTES, Reading, Stamp};
+use edgelect::lease::{self, Closed, Flaw, Lease, MAX_RECORD_BYTES, Reading, Remains, Stamp};
 use edgelect::protocol::{Next, Protocol};
 use edgelect::request::{Body, Request, Response};
 use edgelect::store::dynamodb::{DynamoDb, DynamoDbConfig, Exchange};
@@ -386,7 +386,7 @@ fn s6_a_moved_item_of_a_member_with_a_longer_lease_is_waited_out_for_that_lease(
 }
 
 #[test]
-fn an_item_of_another_shape_is_unreadable_and_keeps_the_term_that_can_be_read() {
+fn an_item_of_another_shape_is_unreadable_and_keeps_what_can_be_read() {
     let (item, _) = ours(|_| {});
     let odd = [
         ("ttl", json!({ "S": "1763719299" })),
@@ -405,9 +405,10 @@ fn an_item_of_another_shape_is_unreadable_and_keeps_the_term_that_can_be_read() 
     for (name, value) in odd {
         let mut item = item.clone();
         item[name] = value;
-        assert_eq!(read_item(&item).1, Reading::Unreadable(Flaw::Foreign, Some(7)), "{item}");
+        let told = Remains { term: Some(7), lease_ms: Some(15_000) };
+        assert_eq!(read_item(&item).1, Reading::Unreadable(Flaw::Foreign, told), "{item}");
         drop(item.as_object_mut().map(|item| item.remove("lease")));
-        assert_eq!(read_item(&item).1, Reading::Unreadable(Flaw::Foreign, None), "{item}");
+        assert_eq!(read_item(&item).1, Reading::Unreadable(Flaw::Foreign, Remains::NONE), "{item}");
     }
     let mut newer = item.clone();
     newer["lease"] = json!({ "S": r#"{"leaderID":"a","format":2}"# });
@@ -436,7 +437,7 @@ fn an_item_of_400_kb_is_unreadable_and_can_still_be_healed() {
         }
         other => panic!("{other:?}"),
     };
-    assert_eq!(reading, Reading::Unreadable(Flaw::TooLarge, None));
+    assert_eq!(reading, Reading::Unreadable(Flaw::TooLarge, Remains::NONE));
     assert_ne!(version, read_item(&theirs(NOW_S)).0);
     let values = json!({ ":t": { "N": NOW_S.to_string() }, ":o": { "S": "host-1-2" } });
     assert_eq!(asks(update(version))["ExpressionAttributeValues"], values);
@@ -462,7 +463,7 @@ fn an_item_of_400_kb_is_unreadable_and_can_still_be_healed() {
     let (mut item, _) = ours(|_| {});
     item["lease"] = json!({ "S": " ".repeat(MAX_RECORD_BYTES + 1) });
     item["ttl"] = json!({ "S": "x" });
-    assert_eq!(read_item(&item).1, Reading::Unreadable(Flaw::Foreign, None));
+    assert_eq!(read_item(&item).1, Reading::Unreadable(Flaw::Foreign, Remains::NONE));
 }
 
 #[test]

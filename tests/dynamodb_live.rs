@@ -7,7 +7,7 @@ mod host;
 use std::cell::RefCell;
 
 use edgelect::election::{Event, Input};
-use edgelect::lease::{self, Flaw, Lease, Reading, Stamp};
+use edgelect::lease::{self, Flaw, Lease, Reading, Remains, Stamp};
 use edgelect::request::Request;
 use edgelect::sigv4::{self, Coverage, KeyCache};
 use edgelect::store::{Condition, FaultKind, Operation, Outcome, Store, Version};
@@ -371,7 +371,7 @@ async fn items_of_other_shapes_are_unreadable_and_can_be_replaced_as_they_were_r
         let version = match read(&store).await {
             Outcome::Found {
                 version,
-                reading: Reading::Unreadable(Flaw::Foreign | Flaw::TooLarge, None),
+                reading: Reading::Unreadable(Flaw::Foreign | Flaw::TooLarge, Remains::NONE),
             } => version,
             // What is not asked for does no harm.
             Outcome::Found { version, reading: Reading::Lease(lease) }

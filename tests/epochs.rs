@@ -161,7 +161,7 @@ mod epochs {
     use edgelect::clock::Now;
     use edgelect::election::{Election, Input, Step};
     use edgelect::json::Object;
-    use edgelect::lease::{self, Closed, Flaw, Format, Lease, Reading, Stamp};
+    use edgelect::lease::{self, Closed, Flaw, Format, Lease, Reading, Remains, Stamp};
     use edgelect::protocol::Protocol;
     use edgelect::request::{Request, Response};
     use edgelect::slots::{Missed, Schedule, ScheduleSettings, SlotEnd};
@@ -612,7 +612,8 @@ mod epochs {
             ("{}", Flaw::Foreign),
             ("nonsense", Flaw::NotJson),
         ] {
-            assert_eq!(read(body), Reading::Unreadable(flaw, Some(5)), "{body}");
+            let told = Remains { term: Some(5), lease_ms: None };
+            assert_eq!(read(body), Reading::Unreadable(flaw, told), "{body}");
         }
         let last = Desk::with(&[("lock_9999999999.json", LIVE)]);
         assert_eq!(last.reading(&epochs()), Reading::Closed(Closed::TermTooHigh));

@@ -21,7 +21,7 @@ use chance::Chance;
 use edgelect::calendar;
 use edgelect::election::{Election, Event, Input};
 use edgelect::json::{self, Object};
-use edgelect::lease::{Flaw, Format, Lease, Reading, Stamp};
+use edgelect::lease::{Flaw, Format, Lease, MAX_LEASE_MS, Reading, Remains, Stamp};
 use edgelect::store::memory::Memory;
 use edgelect::store::{Answer, Operation, Store, Version};
 use edgelect::{Config, Follow, Handle, Host, Settings, run};
@@ -94,11 +94,11 @@ fn a_duration_is_read_in_each_form_that_a_member_may_write() {
         "[45]",
     ] {
         let reading = read(&THEIRS.replace(r#""45s""#, json));
-        assert_eq!(reading, Reading::Unreadable(Flaw::Foreign, None), "{json}");
+        assert_eq!(reading, Reading::Unreadable(Flaw::Foreign, Remains::NONE), "{json}");
     }
     for json in ["\"0s\"", "\"999ms\"", "\"61m\"", "99999999999999999"] {
         let reading = read(&THEIRS.replace(r#""45s""#, json));
-        assert_eq!(reading, Reading::Unreadable(Flaw::Absurd, None), "{json}");
+        assert_eq!(reading, Reading::Unreadable(Flaw::Absurd, Remains::NONE), "{json}");
     }
 }
 
@@ -171,10 +171,14 @@ fn a_field_that_neither_make_knows_is_kept() {
 #[test]
 fn a_record_of_the_other_format_is_not_claimed_and_named() {
     let native = r#"{"leaderID":"a","lastUpdated":"2026-11-21T06:58:12Z","term":7}"#;
-    assert_eq!(read(native), Reading::Unreadable(Flaw::OtherFormat, Some(7)));
-    let other = Format::Native.read(THEIRS.as_bytes());
-    assert_eq!(other, Reading::Unreadable(Flaw::OtherFormat, None));
-    assert_eq!(read(r#"{"note":1}"#), Reading::Unreadable(Flaw::Foreign, None));
+    let told = |term, lease_ms| {
+        Reading::Unreadable(Flaw::OtherFormat, Remains { term, lease_ms: Some(lease_ms) })
+    };
+    assert_eq!(read(native), told(Some(7), MAX_LEASE_MS), "nothing says how long it is");
+    assert_eq!(Format::Native.read(THEIRS.as_bytes()), told(None, MAX_LEASE_MS));
+    let ours = r#"{"leaderID":"a","lastUpdated":"2026-11-21T06:58:12Z","leaseMs":60000}"#;
+    assert_eq!(read(ours), told(None, 60_000));
+    assert_eq!(read(r#"{"note":1}"#), Reading::Unreadable(Flaw::Foreign, Remains::NONE));
 }
 
 /// The settings of the document, and its HTTP client's own.
@@ -649,19 +653,25 @@ fn s2_tokens_grow_beside_members_by_the_documents_own_settings_and_never_do_two_
 
 #[test]
 fn a_record_of_the_native_format_is_left_alone_until_its_grace_is_over_and_its_term_counts() {
-    let mut fleet = Fleet::new(3, Pace::SAFE);
-    let term = 1_900_000_000_000_000_u64;
-    let native =
-        format!(r#"{{"leaderID":"a","lastUpdated":"2026-11-21T06:58:12Z","term":{term}}}"#);
-    fleet.bucket.memory.overwrite(Some(native.clone().into_bytes()));
-    fleet.ours(Follow::Balanced);
-    fleet.pass(LEASE_MS - 1_000);
-    assert_eq!(fleet.text(), native);
-    let Kind::Ours(handle) = &fleet.members[0].kind else { unreachable!("it is ours") };
-    let problem = handle.with(|election| election.problem().map(edgelect::status::problem_text));
-    assert!(problem.as_ref().is_some_and(|text| text.contains("another format")), "{problem:?}");
-    fleet.leader_within(20_000);
-    assert!(fleet.tokens.borrow()[0] > term);
+    // Nothing says how long the lease is of whoever leads by a record without `leaseMs`.
+    for (told, told_ms) in [(r#","leaseMs":45000"#, 45_000), ("", MAX_LEASE_MS)] {
+        let mut fleet = Fleet::new(3, Pace::SAFE);
+        let term = 1_900_000_000_000_000_u64;
+        let native = format!(
+            r#"{{"leaderID":"a","lastUpdated":"2026-11-21T06:58:12Z","term":{term}{told}}}"#
+        );
+        fleet.bucket.memory.overwrite(Some(native.clone().into_bytes()));
+        fleet.ours(Follow::Balanced);
+        fleet.pass(told_ms - 1_000);
+        assert_eq!(fleet.text(), native);
+        let Kind::Ours(handle) = &fleet.members[0].kind else { unreachable!("it is ours") };
+        let problem =
+            handle.with(|election| election.problem().map(edgelect::status::problem_text));
+        let text = problem.as_deref().unwrap_or_default();
+        assert!(text.contains("another format"), "{problem:?}");
+        fleet.leader_within(LEASE_MS + 20_000);
+        assert!(fleet.tokens.borrow()[0] > term);
+    }
 }
 
 /// One member's way to the store.

@@ -45,8 +45,7 @@ async fn a_bucket_of_records_for_kubernetes_members_keeps_their_format() {
         panic!("it was written")
     };
     let other = edgelect::lease::Flaw::OtherFormat;
-    let native =
-        matches!(reading, edgelect::lease::Reading::Unreadable(flaw, Some(_)) if flaw == other);
+    let native = matches!(reading, edgelect::lease::Reading::Unreadable(flaw, told) if flaw == other && told.term.is_some());
     assert!(native, "a store that is set to native sees the other format: {reading:?}");
     let checkpoint = store.at(&format!("{key}.state")).expect("a good key");
     edgelect::init(&checkpoint, &host, &probe_config()).await.expect("a new object");

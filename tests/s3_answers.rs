@@ -1,7 +1,7 @@
 //! What each answer of an S3 store means, by the numbers of the scenarios.
 
 use edgelect::config::ConfigError;
-use edgelect::lease::{Flaw, MAX_RECORD_BYTES, Reading};
+use edgelect::lease::{Flaw, MAX_RECORD_BYTES, Reading, Remains};
 use edgelect::request::Body;
 use edgelect::sigv4::Credentials;
 use edgelect::store::s3::{Exchange, Next, S3, S3Config};
@@ -341,7 +341,7 @@ fn s7_a_page_or_an_error_that_somebody_put_at_the_key_is_unreadable_and_no_wrong
             vec![("content-type", kind), ("etag", ETAG), ("x-amz-request-id", "18EA4A3E")];
         let found = outcome(read(), response(200, &headers, &body));
         let (version, reading) =
-            (Version(ETAG.to_owned()), Reading::Unreadable(Flaw::NotJson, None));
+            (Version(ETAG.to_owned()), Reading::Unreadable(Flaw::NotJson, Remains::NONE));
         assert_eq!(found, Outcome::Found { version, reading }, "{body}");
         // Nothing is conditional on it without an ETag.
         headers.remove(1);
@@ -734,15 +734,17 @@ fn c25_a_delete_marker_is_absence_and_a_foreign_404_is_not() {
 
 #[test]
 fn c27_a_body_that_is_too_long_or_cut_off_keeps_its_version() {
-    let expected =
-        Outcome::Found { version: version(), reading: Reading::Unreadable(Flaw::TooLarge, None) };
+    let expected = Outcome::Found {
+        version: version(),
+        reading: Reading::Unreadable(Flaw::TooLarge, Remains::NONE),
+    };
     let long = " ".repeat(MAX_RECORD_BYTES + 1);
     assert_eq!(outcome(read(), response(200, &[("etag", ETAG)], &long)), expected);
     let mut cut = response(200, &[("etag", ETAG)], LEASE);
     cut.body_mut().truncated = true;
     assert_eq!(outcome(read(), cut), expected);
     let empty = outcome(read(), response(200, &[("etag", ETAG)], ""));
-    let reading = Reading::Unreadable(Flaw::NotJson, None);
+    let reading = Reading::Unreadable(Flaw::NotJson, Remains::NONE);
     assert_eq!(empty, Outcome::Found { version: version(), reading });
     // An error that came with a success is not a broken record: it is not to be healed.
     let error = response(200, &[("etag", ETAG)], &document("SlowDown", ""));

@@ -16,7 +16,7 @@ use crate::calendar::{self, Instant};
 use crate::json::{self, Object, Writer};
 use crate::prelude::*;
 
-use super::{FOREIGN, Flaw, Lease, OWN_FIELDS, Reading};
+use super::{FOREIGN, Lease, OTHER_FORMAT, OWN_FIELDS, Reading};
 
 const HOLDER: &str = "holderIdentity";
 const DURATION: &str = "leaseDuration";
@@ -39,7 +39,7 @@ pub(super) fn read(body: &[u8]) -> Reading {
 /// has released it.
 fn translate(fields: &mut Object) -> Result<String, Reading> {
     if fields.get("leaderID").is_some() {
-        return Err(Reading::Unreadable(Flaw::OtherFormat, None));
+        return Err(OTHER_FORMAT);
     }
     if FIELDS[..5].iter().all(|name| fields.get(name).is_none()) {
         return Err(FOREIGN);

@@ -156,6 +156,8 @@ bugs! {
     GarbageHealedInOneWrite: "S2, S4", Core;
     /// A version that was read once counts as unreadable when its body is cut short on the way.
     DamageOnTheWayCounts: "S7", Core;
+    /// The lease of a record that is damaged elsewhere is not looked at.
+    DamagedLeaseForgotten: "S7", Core;
     /// A record of a newer format is healed like an unreadable one.
     NewerFormatClaimed: "S7", Core;
 

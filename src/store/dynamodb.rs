@@ -29,7 +29,8 @@ use sha2::{Digest, Sha256};
 use crate::config::ConfigError;
 use crate::json::{self, Object, Writer, first, quoted};
 use crate::lease::{
-    self, Flaw, Lease, MAX_LEASE_MS, MAX_NAME_BYTES, MAX_RECORD_BYTES, MIN_LEASE_MS, Reading, Stamp,
+    self, Flaw, Lease, MAX_LEASE_MS, MAX_NAME_BYTES, MAX_RECORD_BYTES, MIN_LEASE_MS, Reading,
+    Remains, Stamp,
 };
 use crate::prelude::*;
 use crate::protocol::{Next, Protocol};
@@ -237,6 +238,11 @@ impl Protocol for DynamoDb {
         Answer::unknown(cause)
     }
 
+    fn keeps_any_body(&self) -> bool {
+        // The table's time to live deletes what nobody renews, and every item has a `ttl`.
+        false
+    }
+
     fn describe(&self) -> String {
         ["DynamoDB table ", &quoted(&self.table), " at ", &self.service.origin()].concat()
     }
@@ -363,7 +369,10 @@ impl DynamoDb {
             revision: item.get("revision").map(normal),
         };
         if large {
-            return (held.version(Some("large")), Reading::Unreadable(Flaw::TooLarge, None));
+            return (
+                held.version(Some("large")),
+                Reading::Unreadable(Flaw::TooLarge, Remains::NONE),
+            );
         }
         let owner = held.owner.as_deref().and_then(|json| scalar("S", json));
         let owner = owner.filter(|owner| (1..=MAX_NAME_BYTES).contains(&owner.len()));
@@ -389,9 +398,11 @@ impl DynamoDb {
                 let lease_ms = self.foreign_lease_ms(&version, ttl_s, storage_ms);
                 Reading::Lease(Box::new(foreign(reading, owner, lease_ms)))
             }
-            (Some(Reading::Lease(lease)), ..) => Reading::Unreadable(Flaw::Foreign, lease.term),
-            (Some(Reading::Unreadable(_, term)), ..) => Reading::Unreadable(Flaw::Foreign, term),
-            (None, ..) => Reading::Unreadable(Flaw::Foreign, None),
+            (Some(Reading::Lease(lease)), ..) => {
+                Reading::Unreadable(Flaw::Foreign, Remains::of(&lease))
+            }
+            (Some(Reading::Unreadable(_, told)), ..) => Reading::Unreadable(Flaw::Foreign, told),
+            (None, ..) => Reading::Unreadable(Flaw::Foreign, Remains::NONE),
         };
         (version, reading)
     }
@@ -613,7 +624,7 @@ fn names() -> Writer {
 fn foreign(kept: Option<Reading>, owner: String, lease_ms: Option<u64>) -> Lease {
     let (kept, term) = match kept {
         Some(Reading::Lease(lease)) => (Some(lease), None),
-        Some(Reading::Unreadable(_, term)) => (None, term),
+        Some(Reading::Unreadable(_, told)) => (None, told.term),
         _ => (None, None),
     };
     let last_updated = match kept.as_ref().map(|lease| lease.last_updated) {

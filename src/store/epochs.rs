@@ -45,7 +45,7 @@ use crate::config::ConfigError;
 use crate::json::{self, Object, quoted};
 use crate::lease::{
     self, Closed, Flaw, Format, Lease, MAX_LEASE_MS, MAX_RECORD_BYTES, MAX_TERM, MIN_LEASE_MS,
-    Reading, Stamp,
+    Reading, Remains, Stamp,
 };
 use crate::planted::planted;
 use crate::prelude::*;
@@ -285,7 +285,9 @@ impl Epochs {
                 };
                 Reading::Lease(lease)
             }
-            Reading::Unreadable(flaw, term) => Reading::Unreadable(flaw, term.max(Some(number))),
+            Reading::Unreadable(flaw, told) => {
+                Reading::Unreadable(flaw, Remains { term: told.term.max(Some(number)), ..told })
+            }
             closed => closed,
         }
     }
@@ -301,29 +303,24 @@ const USED_UP: &str = "no epoch can follow number 9999999999: stop all members, 
 fn read_body(format: Format, epoch: Epoch, body: &[u8]) -> Reading {
     match format.read(body) {
         Reading::Lease(mut lease) => {
-            let expired = take(&mut lease.extra, EXPIRED);
-            let validity = take(&mut lease.extra, VALIDITY);
+            let expired = take(&mut lease.extra, EXPIRED).map(|json| json::flag(&json));
+            let validity = take(&mut lease.extra, VALIDITY).map(|json| validity_ms(&json));
             if lease.session.is_none() {
                 // Whoever knows no sessions says by these two what it means.
-                match (
-                    expired.map(|json| json::flag(&json)),
-                    validity.map(|json| validity_ms(&json)),
-                ) {
-                    (Some(None), _) => return Reading::Unreadable(Flaw::Foreign, lease.term),
-                    (_, Some(None)) => return Reading::Unreadable(Flaw::Absurd, lease.term),
-                    (expired, validity) => {
-                        lease.lease_ms = lease.lease_ms.max(validity.flatten());
-                        if expired == Some(Some(true)) {
-                            lease.last_updated = Stamp::Released;
-                        }
-                    }
+                lease.lease_ms = lease.lease_ms.max(validity.flatten());
+                let told = Remains::of(&lease);
+                match (expired, validity) {
+                    (Some(None), _) => return Reading::Unreadable(Flaw::Foreign, told),
+                    (_, Some(None)) => return Reading::Unreadable(Flaw::Absurd, told),
+                    (Some(Some(true)), _) => lease.last_updated = Stamp::Released,
+                    _ => {}
                 }
             }
             Reading::Lease(lease)
         }
-        Reading::Unreadable(Flaw::Foreign, term) => match Object::read(body) {
+        Reading::Unreadable(Flaw::Foreign, told) => match Object::read(body) {
             Some(fields) if foreign(&fields) => read_foreign(epoch, fields),
-            _ => Reading::Unreadable(Flaw::Foreign, term),
+            _ => Reading::Unreadable(Flaw::Foreign, told),
         },
         other => other,
     }
@@ -337,22 +334,23 @@ fn foreign(fields: &Object) -> bool {
 
 /// Source of the format: <https://www.morling.dev/blog/leader-election-with-s3-conditional-writes/>.
 fn read_foreign(epoch: Epoch, mut fields: Object) -> Reading {
+    let validity = take(&mut fields, VALIDITY).map(|json| validity_ms(&json));
+    let lease_ms = validity.flatten();
     let term = match take(&mut fields, "term") {
         None => None,
         Some(json) => match json::whole(&json) {
             Some(term) if term <= MAX_TERM => Some(term),
             None if !json::is_at_least(&json, MAX_TERM) => {
-                return Reading::Unreadable(Flaw::Foreign, None);
+                return Reading::Unreadable(Flaw::Foreign, Remains { term: None, lease_ms });
             }
             _ => return Reading::Closed(Closed::TermTooHigh),
         },
     };
-    let lease_ms = match take(&mut fields, VALIDITY).map(|json| validity_ms(&json)) {
-        Some(None) => return Reading::Unreadable(Flaw::Absurd, term),
-        given => given.flatten(),
-    };
+    if validity == Some(None) {
+        return Reading::Unreadable(Flaw::Absurd, Remains { term, lease_ms });
+    }
     let released = match take(&mut fields, EXPIRED).map(|json| json::flag(&json)) {
-        Some(None) => return Reading::Unreadable(Flaw::Foreign, term),
+        Some(None) => return Reading::Unreadable(Flaw::Foreign, Remains { term, lease_ms }),
         given => given.flatten().unwrap_or(false),
     };
     Reading::Lease(Box::new(Lease {
@@ -623,7 +621,13 @@ impl Exchange {
                     Outcome::Unchanged
                 } else if body.truncated || body.bytes.len() > MAX_RECORD_BYTES {
                     let term = Some(epoch.number);
-                    Outcome::Found { version, reading: Reading::Unreadable(Flaw::TooLarge, term) }
+                    Outcome::Found {
+                        version,
+                        reading: Reading::Unreadable(
+                            Flaw::TooLarge,
+                            Remains { term, lease_ms: None },
+                        ),
+                    }
                 } else {
                     let mut reading = epochs.judge(epoch, &body.bytes, modified_ms);
                     if let (Reading::Lease(lease), true) = (&mut reading, self.listing.twin()) {

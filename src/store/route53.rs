@@ -44,7 +44,7 @@ use self::record::Content;
 use self::xml::{Document, RecordSet, Values};
 use crate::config::ConfigError;
 use crate::json::{first, quoted};
-use crate::lease::{self, Flaw, Lease, MAX_LEASE_MS, MIN_LEASE_MS, Reading, Stamp};
+use crate::lease::{self, Flaw, Lease, MAX_LEASE_MS, MIN_LEASE_MS, Reading, Remains, Stamp};
 use crate::prelude::*;
 use crate::protocol::{Next, Protocol};
 use crate::request::{Request, Response};
@@ -347,6 +347,11 @@ impl Protocol for Route53 {
         Answer::unknown(cause)
     }
 
+    fn keeps_any_body(&self) -> bool {
+        // What is not the lease's own is left out where it does not fit.
+        false
+    }
+
     fn describe(&self) -> String {
         [
             "Route 53 record ",
@@ -454,7 +459,7 @@ impl Route53 {
                 learned.foreign = Some((version.clone(), lease.lease_ms.unwrap_or(0)));
                 Reading::Lease(Box::new(lease))
             }
-            None => Reading::Unreadable(Flaw::Foreign, None),
+            None => Reading::Unreadable(Flaw::Foreign, Remains::NONE),
         }
     }
 

@@ -28,7 +28,7 @@ use self::document::ErrorDocument;
 use crate::calendar;
 use crate::config::ConfigError;
 use crate::json::{first, quoted};
-use crate::lease::{Flaw, Format, MAX_RECORD_BYTES, Reading};
+use crate::lease::{Flaw, Format, MAX_RECORD_BYTES, Reading, Remains};
 use crate::planted::planted;
 use crate::prelude::*;
 pub use crate::protocol::Next;
@@ -235,7 +235,7 @@ impl S3 {
 
     fn judge_body(&self, body: &Body) -> Reading {
         if body.truncated || body.bytes.len() > MAX_RECORD_BYTES {
-            return Reading::Unreadable(Flaw::TooLarge, None);
+            return Reading::Unreadable(Flaw::TooLarge, Remains::NONE);
         }
         self.format.read(&body.bytes)
     }

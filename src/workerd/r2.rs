@@ -7,9 +7,9 @@ use wasm_bindgen::prelude::*;
 use web_sys::Headers;
 
 use super::problem;
-use crate::config::ConfigError;
+use crate::config::{ConfigError, is_key};
 use crate::json::quoted;
-use crate::lease::{Flaw, Format, MAX_RECORD_BYTES, Reading};
+use crate::lease::{Flaw, Format, MAX_RECORD_BYTES, Reading, Remains};
 use crate::prelude::*;
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Store, Version,
@@ -81,6 +81,20 @@ impl R2Store {
         Self { format, ..self }
     }
 
+    /// Another object of the same bucket, as a native record whatever the format of this one is.
+    ///
+    /// # Errors
+    /// The key cannot be used.
+    pub fn at(&self, key: &str) -> Result<Self, ConfigError> {
+        if !is_key(key) {
+            let rule = "is an object's key: 1 to 1024 bytes, without empty or dot segments or control characters";
+            return Err(ConfigError::new("key", quoted(key), &[rule]));
+        }
+        let bucket: &JsValue = self.bucket.as_ref();
+        let bucket = bucket.clone().unchecked_into();
+        Ok(Self { bucket, key: key.to_owned(), format: Format::Native })
+    }
+
     async fn read(&self, unless: Option<Version>) -> Result<Answer, JsValue> {
         let only_if = unless.as_ref().map_or(JsValue::UNDEFINED, |version| {
             object([("etagDoesNotMatch", bare(version).into())])
@@ -136,7 +150,7 @@ impl R2Store {
     ) -> Result<Reading, JsValue> {
         if object.size() > MAX_RECORD_BYTES as f64 {
             JsFuture::from(body.cancel()).await?;
-            return Ok(Reading::Unreadable(Flaw::TooLarge, None));
+            return Ok(Reading::Unreadable(Flaw::TooLarge, Remains::NONE));
         }
         let bytes = JsFuture::from(object.array_buffer()?).await?;
         let bytes = Uint8Array::new(&bytes.unchecked_into::<ArrayBuffer>());

@@ -9,7 +9,9 @@ use std::pin::pin;
 use std::task::Poll;
 
 use edgelect::json::Object;
-use edgelect::lease::{self, Flaw, Format, Lease, MAX_RECORD_BYTES, MAX_TERM, Reading, Stamp};
+use edgelect::lease::{
+    self, Flaw, Format, Lease, MAX_RECORD_BYTES, MAX_TERM, Reading, Remains, Stamp,
+};
 use edgelect::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Store, Version,
 };
@@ -230,7 +232,7 @@ async fn a_body_over_the_largest_size_is_too_large(store: &impl Store, _: Traits
     let mut text = body("a", 1);
     text.resize(MAX_RECORD_BYTES + 1, b' ');
     let version = create(store, text).await.expect("nothing is in the way");
-    let reading = Reading::Unreadable(Flaw::TooLarge, None);
+    let reading = Reading::Unreadable(Flaw::TooLarge, Remains::NONE);
     assert_eq!(read(store).await, Outcome::Found { version: version.clone(), reading });
     update(store, body("a", 2), &version).await.expect("it can be healed");
 }
@@ -238,19 +240,19 @@ async fn a_body_over_the_largest_size_is_too_large(store: &impl Store, _: Traits
 async fn a_binary_body_is_unreadable(store: &impl Store, _: Traits) {
     let bytes: Vec<u8> = (0..=255).collect();
     let version = create(store, bytes).await.expect("nothing is in the way");
-    let reading = Reading::Unreadable(Flaw::NotJson, None);
+    let reading = Reading::Unreadable(Flaw::NotJson, Remains::NONE);
     assert_eq!(read(store).await, Outcome::Found { version, reading });
 }
 
 async fn an_empty_body_is_unreadable(store: &impl Store, _: Traits) {
     let version = create(store, Vec::new()).await.expect("nothing is in the way");
-    let reading = Reading::Unreadable(Flaw::NotJson, None);
+    let reading = Reading::Unreadable(Flaw::NotJson, Remains::NONE);
     assert_eq!(read(store).await, Outcome::Found { version, reading });
 }
 
 async fn a_body_of_ten_mebibytes_is_too_large_and_healed(store: &impl Store, _: Traits) {
     let version = create(store, vec![b' '; HOSTILE_BYTES]).await.expect("nothing is in the way");
-    let reading = Reading::Unreadable(Flaw::TooLarge, None);
+    let reading = Reading::Unreadable(Flaw::TooLarge, Remains::NONE);
     assert_eq!(read(store).await, Outcome::Found { version: version.clone(), reading });
     update(store, body("a", 1), &version).await.expect("it can be healed");
     assert_eq!(found(store).await.1.leader_id, "a");

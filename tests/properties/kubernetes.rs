@@ -10,7 +10,7 @@ use edgelect::calendar::{YEAR_1_MS, YEAR_9999_MS};
 use edgelect::json::{Object, quoted};
 use edgelect::lease::{
     self, Closed, Flaw, Format, Lease, MAX_LEASE_MS, MAX_RECORD_BYTES, MAX_TERM, MIN_LEASE_MS,
-    Reading, Stamp,
+    Reading, Remains, Stamp,
 };
 
 use super::draw;
@@ -97,7 +97,7 @@ fn c27_to_c31_any_kubernetes_body_is_read_for_no_more_than_it_says() {
     hold(REGRESSIONS, 8_000, body(), |body| {
         records::kubernetes(&body);
         let Some(fields) = Object::read(&body) else {
-            assert_eq!(read(&body), Reading::Unreadable(Flaw::NotJson, None));
+            assert_eq!(read(&body), Reading::Unreadable(Flaw::NotJson, Remains::NONE));
             return;
         };
         let holder = fields.get("holderIdentity").unwrap_or("null");
@@ -186,7 +186,10 @@ fn a_native_body_that_is_stored_for_kubernetes_members_is_the_same_record() {
             panic!("{}", String::from_utf8_lossy(&stored))
         };
         assert_eq!(*after, Lease { extra: after.extra.clone(), ..*before });
-        let foreign = Reading::Unreadable(Flaw::OtherFormat, lease.term);
+        let foreign = Reading::Unreadable(
+            Flaw::OtherFormat,
+            Remains { lease_ms: lease.lease_ms.or(Some(MAX_LEASE_MS)), ..Remains::of(&lease) },
+        );
         assert_eq!((lease::read(&stored), read(&native)), (foreign.clone(), foreign));
     });
 }

@@ -1,6 +1,6 @@
 //! What each answer of Route 53 means.
 
-use edgelect::lease::{Flaw, Lease, Reading};
+use edgelect::lease::{Flaw, Lease, Reading, Remains};
 use edgelect::protocol::{Next, Protocol};
 use edgelect::request::{Body, Response};
 use edgelect::store::route53::{Route53, Route53Config, check_owner};
@@ -329,7 +329,7 @@ fn anything_else_in_the_record_is_unreadable_and_its_version_is_all_of_it() {
         vec!["\"w w 1763719210\""],
     ] {
         let outcome = told(read(), listing(&values));
-        let reading = Reading::Unreadable(Flaw::Foreign, None);
+        let reading = Reading::Unreadable(Flaw::Foreign, Remains::NONE);
         let version = Version(values.join("\n"));
         assert_eq!(outcome, Outcome::Found { version, reading }, "{values:?}");
     }

@@ -1,4 +1,4 @@
-// Calls one function of the parts for each request: POST /NAME with its arguments as JSON. `"env"` and `"bucket"` stand
+// Calls one function of the parts for each request: POST /NAME with its arguments as JSON; `"$env"` and the like stand
 // for the event's own. The result is answered as text.
 import module from '../../build/rust-worker/parts_bg.wasm';
 import * as parts from '../../build/rust-worker/parts.js';
@@ -97,7 +97,9 @@ const own = {
 export default {
   async fetch(request, env) {
     const name = new URL(request.url).pathname.slice(1);
-    const given = (await request.json()).map((one) => (one === '$env' ? env : one === '$bucket' ? env.EDGELECT_R2 : one));
+    const { EDGELECT_R2 } = env;
+    const stands = { $env: env, $bucket: EDGELECT_R2, $bound: { EDGELECT_R2, EDGELECT_FORMAT: 'kubernetes' } };
+    const given = (await request.json()).map((one) => (stands[one] ?? one));
     return new Response(String(await (own[name] ?? parts[name])(...given)));
   },
 };

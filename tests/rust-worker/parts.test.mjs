@@ -53,6 +53,12 @@ test('a bucket over the host\'s fetch conforms', async () => {
   assert.equal(await call('conformS3', '$env'), '30');
 });
 
+test('a checkpoint lies beside the lease, as a native record whatever the lease is, over a binding and over S3', async () => {
+  const said = /^Some\("\[1\]"\) Fenced true .*"\/cursor\.json"/;
+  assert.match(await call('checkpoint', '$env'), said);
+  assert.match(await call('checkpoint', '$bound'), said);
+});
+
 test('what is in a bucket is judged: nothing, a record with its version and its time, and too much of it', async () => {
   const bucket = await workerd.bucket();
   assert.match(await call('readR2', '$bucket', 'none'), /^Answer { outcome: Missing, .*last_modified_ms: None/);

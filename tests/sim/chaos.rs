@@ -230,7 +230,11 @@ impl Schedule {
                 tally.fault(Kind::Garbage);
                 let body = match chance.below(5) {
                     0 => format!("\u{1}\u{2}{number}"),
-                    1 => format!("{{\"leaderID\":{number}}}"),
+                    // What can be read of it was written by a leader with a longer lease than any member expects.
+                    1 => {
+                        let told_ms = self.lease_ms + number % (self.lease_ms + 1);
+                        format!("{{\"leaderID\":{number},\"leaseMs\":{told_ms}}}")
+                    }
                     2 => format!("{{\"leaderID\":\"x\",\"leaseMs\":0,\"sequence\":{number}}}"),
                     3 => {
                         // Ahead of storage time, so that the next deletion may lower tokens.

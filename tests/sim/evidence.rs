@@ -155,7 +155,7 @@ impl Oracle {
             }
             Shown::Other(reading) => {
                 let read = match reading {
-                    Reading::Unreadable(_, term) => term,
+                    Reading::Unreadable(_, told) => told.term,
                     _ => None,
                 };
                 let reserved = lease.in_grace() && lease.term == read;

@@ -1,6 +1,6 @@
 //! What becomes of one request on its way to the store and back.
 
-use edgelect::lease::{Flaw, Reading};
+use edgelect::lease::{Flaw, Reading, Remains};
 use edgelect::store::{Answer, Facts, Fault, FaultKind, Outcome};
 
 use super::chance::Chance;
@@ -114,12 +114,14 @@ impl Mangle {
             (Self::NoEtag | Self::WeakEtag | Self::StarEtag, Outcome::Found { .. }) => {
                 Outcome::Rejected(nonsense())
             }
-            (Self::CutShort, Outcome::Found { version, .. }) => {
-                Outcome::Found { version, reading: Reading::Unreadable(Flaw::NotJson, None) }
-            }
-            (Self::Oversized, Outcome::Found { version, .. }) => {
-                Outcome::Found { version, reading: Reading::Unreadable(Flaw::TooLarge, None) }
-            }
+            (Self::CutShort, Outcome::Found { version, .. }) => Outcome::Found {
+                version,
+                reading: Reading::Unreadable(Flaw::NotJson, Remains::NONE),
+            },
+            (Self::Oversized, Outcome::Found { version, .. }) => Outcome::Found {
+                version,
+                reading: Reading::Unreadable(Flaw::TooLarge, Remains::NONE),
+            },
             (Self::ErrorDocument, Outcome::Found { .. }) => Outcome::Rejected(nonsense()),
             (Self::ErrorDocument, Outcome::Written { .. }) => {
                 Outcome::Unknown { retry_after_ms: None, cause: nonsense() }

@@ -704,8 +704,9 @@ impl Oracle {
             view.highest_term = view.highest_term.max(lease.term.unwrap_or(0));
             view.longest_lease_ms = view.longest_lease_ms.max(lease.lease_ms.unwrap_or(0));
         }
-        if let Reading::Unreadable(_, Some(term)) = reading {
-            view.highest_term = view.highest_term.max(*term);
+        if let Reading::Unreadable(_, told) = reading {
+            view.highest_term = view.highest_term.max(told.term.unwrap_or(0));
+            view.longest_lease_ms = view.longest_lease_ms.max(told.lease_ms.unwrap_or(0));
         }
         view.absent = false;
         if own.is_none() {

@@ -14,7 +14,7 @@
 //! <https://docs.aws.amazon.com/Route53/latest/DeveloperGuide/ResourceRecordTypes.html#TXTFormat>.
 
 use crate::json::Object;
-use crate::lease::{self, Flaw, Lease, MAX_LEASE_MS, Reading, Stamp};
+use crate::lease::{self, Flaw, Lease, MAX_LEASE_MS, Reading, Remains, Stamp};
 use crate::prelude::*;
 use crate::store::Version;
 
@@ -121,7 +121,7 @@ pub(super) fn read(values: &[String]) -> Option<Content> {
     match &reading {
         // Two answers to the question whose it is are none.
         Reading::Lease(lease) if lease.leader_id != owner => {
-            Some(Content::Native(Reading::Unreadable(Flaw::Foreign, lease.term)))
+            Some(Content::Native(Reading::Unreadable(Flaw::Foreign, Remains::of(lease))))
         }
         _ => Some(Content::Native(reading)),
     }
@@ -391,7 +391,8 @@ mod tests {
         let beside = [values[0].clone(), "\"v=spf1 -all\"".to_owned()];
         assert_eq!(read(&beside), None, "something else beside it");
         let stolen = ["\"worker-2 9\"".to_owned(), values[1].clone()];
-        let torn = Content::Native(Reading::Unreadable(Flaw::Foreign, Some(7)));
+        let told = Remains::of(&lease("worker-1"));
+        let torn = Content::Native(Reading::Unreadable(Flaw::Foreign, told));
         assert_eq!(read(&stolen), Some(torn), "two answers to whose it is");
     }
 

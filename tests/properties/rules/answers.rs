@@ -1,7 +1,7 @@
 //! What any answer of an S3 store may make an elector believe, and where it may send it (S3, S8;
 //! scenarios 20 to 27).
 
-use edgelect::lease::{self, Flaw, MAX_RECORD_BYTES, Reading};
+use edgelect::lease::{self, Flaw, MAX_RECORD_BYTES, Reading, Remains};
 use edgelect::request::{Parts, Request, Response};
 use edgelect::sigv4::Credentials;
 use edgelect::store::s3::{Exchange, Next, S3, S3Config};
@@ -141,7 +141,7 @@ fn is_justified(operation: &Operation, answer: &Answer, response: &Response) {
             is_the_one_etag(version, response);
             let body = &response.body;
             let too_large = body.truncated || body.bytes.len() > MAX_RECORD_BYTES;
-            let flaw = Reading::Unreadable(Flaw::TooLarge, None);
+            let flaw = Reading::Unreadable(Flaw::TooLarge, Remains::NONE);
             assert_eq!(*reading, if too_large { flaw } else { lease::read(&body.bytes) });
         }
         Outcome::Missing => {

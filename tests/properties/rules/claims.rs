@@ -8,7 +8,7 @@ use edgelect::lease::{self, MAX_TERM, Reading};
 use edgelect::store::{Answer, Condition, Facts, Outcome, Version};
 use edgelect::{Config, Settings};
 
-use super::records::is_tombstone;
+use super::records::{believed_lease_ms, is_tombstone};
 
 /// The `serverId` of the member that watches.
 pub const SERVER_ID: &str = "me";
@@ -60,7 +60,7 @@ pub fn bodies(bodies: &[(u64, Vec<u8>)], leader_timeout_ms: u64) {
                         Reading::Lease(before) => {
                             assert!(before.released() && (before.term, lease.term) == (None, None));
                         }
-                        Reading::Unreadable(_, term) => assert_eq!(lease.term, term),
+                        Reading::Unreadable(_, told) => assert_eq!(lease.term, told.term),
                         Reading::Closed(_) => panic!("a closed record is never taken"),
                     }
                 } else {
@@ -110,7 +110,12 @@ impl Watched {
     fn needed_ms(&self, body: &[u8], config: &Config) -> Option<u64> {
         match lease::read(body) {
             Reading::Closed(_) => None,
-            Reading::Unreadable(..) => Some(config.leader_timeout_ms.max(self.longest_ms)),
+            Reading::Unreadable(..) => {
+                let fields = Object::read(body);
+                let told = fields.as_ref().and_then(|fields| fields.get("leaseMs"));
+                let told_ms = told.and_then(believed_lease_ms).unwrap_or(0);
+                Some(config.leader_timeout_ms.max(self.longest_ms).max(told_ms))
+            }
             Reading::Lease(lease) => {
                 let released = Object::read(body).is_some_and(|fields| is_tombstone(&fields));
                 let ours = lease.parked && lease.leader_id == SERVER_ID;

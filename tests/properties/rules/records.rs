@@ -5,7 +5,7 @@ use edgelect::calendar::{YEAR_1_MS, YEAR_9999_MS};
 use edgelect::json::{self, Object};
 use edgelect::lease::{
     self, Closed, Flaw, Format, Lease, MAX_LEASE_MS, MAX_RECORD_BYTES, MAX_TERM, MIN_LEASE_MS,
-    Reading, Stamp,
+    Reading, Remains, Stamp,
 };
 
 use super::{objects, times};
@@ -52,20 +52,22 @@ pub fn body(body: &[u8]) {
     kubernetes(body);
     let reading = lease::read(body);
     if body.len() > MAX_RECORD_BYTES {
-        assert_eq!(reading, Reading::Unreadable(Flaw::TooLarge, None));
+        assert_eq!(reading, Reading::Unreadable(Flaw::TooLarge, Remains::NONE));
         return;
     }
     let Some(fields) = Object::read(body) else {
-        assert_eq!(reading, Reading::Unreadable(Flaw::NotJson, None));
+        assert_eq!(reading, Reading::Unreadable(Flaw::NotJson, Remains::NONE));
         return;
     };
     if !matches!(fields.get("format"), None | Some("0" | "1")) {
         assert!(matches!(reading, Reading::Closed(Closed::NewerFormat(_))), "{reading:?}");
         return;
     }
-    if let Reading::Unreadable(_, term) = reading {
+    if let Reading::Unreadable(flaw, Remains { term, lease_ms }) = reading {
         let told = given(&fields, "term").and_then(|json| json.parse().ok());
         assert!(term.is_none() || term == told, "{term:?} is not its term");
+        let other = (flaw == Flaw::OtherFormat).then_some(MAX_LEASE_MS);
+        assert_eq!(lease_ms, given(&fields, "leaseMs").and_then(believed_lease_ms).or(other));
     }
     if given(&fields, "leaderID").and_then(text).is_none_or(|id| id.is_empty()) {
         assert!(matches!(reading, Reading::Unreadable(Flaw::Foreign, _)));
@@ -111,7 +113,7 @@ fn number(json: &str) -> Option<u64> {
     serde_json::from_str(json).ok()
 }
 
-fn believed_lease_ms(json: &str) -> Option<u64> {
+pub(super) fn believed_lease_ms(json: &str) -> Option<u64> {
     number(json).filter(|ms| (MIN_LEASE_MS..=MAX_LEASE_MS).contains(ms))
 }
 

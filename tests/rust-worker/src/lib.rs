@@ -8,9 +8,10 @@ use std::pin::pin;
 
 use conformance::Traits;
 use edgelect::request::Request;
-use edgelect::store::{Operation, Store};
-use edgelect::workerd::{R2Store, Workerd, config, variables};
-use edgelect::{Host, S3Store};
+use edgelect::lease::Reading;
+use edgelect::store::{Operation, Outcome, Store};
+use edgelect::workerd::{AnyStore, R2Store, Workerd, config, variables};
+use edgelect::{Checkpoint, Host, Owner, S3Store};
 use futures::future::{Either, select};
 use wasm_bindgen::prelude::*;
 
@@ -153,9 +154,31 @@ pub fn settings(env: JsValue) -> String {
     }
 }
 
+/// A checkpoint beside the lease that the variables name: what a second term finds, whether the first is then refused, and
+/// whether the object is a native record.
+#[wasm_bindgen]
+pub async fn checkpoint(env: JsValue) -> String {
+    let host = Workerd::new();
+    let key = format!("{}/cursor.json", fresh_key());
+    let lease = AnyStore::from_env(&env, "key", &host).expect("the variables name a store");
+    let cursor = lease.at(&key).expect("a good key");
+    let config = config(variables(&env)).expect("good settings");
+    let owner = |token| Owner::new(&config, "session", token, &key).expect("a good key");
+    let mut first = Checkpoint::open(&cursor, &host, owner(1)).await.expect("it opens");
+    first.write("[1]").await.expect("it is written");
+    let second = Checkpoint::open(&cursor, &host, owner(2)).await.expect("it opens");
+    let zombie = first.write("[2]").await.expect_err("it is refused");
+    let native = match cursor.perform(Operation::Read { unless: None }).await.outcome {
+        Outcome::Found { reading: Reading::Lease(lease), .. } => lease.term == Some(2),
+        _ => false,
+    };
+    let wrong = lease.at("/cursor.json").err().expect("it is no key");
+    format!("{:?} {:?} {native} {}", second.value(), zombie.kind, wrong.message())
+}
+
 /// What a Worker's variables name: a store, or the error.
 #[wasm_bindgen]
 pub fn store(env: JsValue) -> String {
-    let store = edgelect::workerd::AnyStore::from_env(&env, "key", &Workerd::new());
+    let store = AnyStore::from_env(&env, "key", &Workerd::new());
     store.map_or_else(|error| error.message(), |store| store.describe())
 }
