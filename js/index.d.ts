@@ -24,7 +24,8 @@ export interface Term {
    * same key that this term opened before is refused from here on, so keep one.
    * @throws EdgelectError `EDGELECT_FENCED` if a later term owns it, `EDGELECT_LOST` without authority,
    * `EDGELECT_UNKNOWN` where opening it again finds out, `EDGELECT_STORE` for a store that fails and for an object that is
-   * no checkpoint, which is left as it is, `EDGELECT_CONFIG` for a key that breaks a rule. */
+   * no checkpoint, which is left as it is, `EDGELECT_CONFIG` for a key that breaks a rule and over a storage that keeps
+   * leases only: epochs, a table, a zone. */
   checkpoint<T = unknown>(key: string): Promise<Checkpoint<T>>;
 }
 
@@ -294,7 +295,7 @@ export function celeriant(options: {
 }): Pick<ElectorOptions, 'lockfilePath' | 'leaderTimeout' | 'frequentInterval' | 'follow'>;
 export interface DoctorOptions {
   signal?: AbortSignal;
-  /** How often the race is run, 1 to 1000, six requests each. Default 20. */
+  /** How often the race is run, 1 to 1000, six requests each (eight over epochs). Default 20. */
   races?: number;
   /** Hears each step when it is done. */
   onStep?(step: DiagnosedStep): void;

@@ -52,6 +52,7 @@ fn help() -> String {
         EDGELECT_ACCESS_KEY_ID        or AWS_ACCESS_KEY_ID\n\
         EDGELECT_SECRET_ACCESS_KEY    or AWS_SECRET_ACCESS_KEY\n\
         EDGELECT_SESSION_TOKEN        or AWS_SESSION_TOKEN\n\
+        EDGELECT_FORMAT               how the lease is written down: native or kubernetes\n\
         EDGELECT_PORT                 where it answers its peers on loopback; any free port if left out\n"
         .to_owned();
     for (variable, option) in vars::options() {

@@ -21,7 +21,7 @@ const WHAT = {
 };
 
 export const doctor = () => withStore(new PlainCommand('doctor').description('judge whether a store may be trusted with leases'))
-  .option('--races <n>', `how often the race is run, six requests each (default: ${RACES}; ${ZONE_RACES} for route53)`, readRaces)
+  .option('--races <n>', `how often the race is run, six requests each, eight over epochs (default: ${RACES}; ${ZONE_RACES} for route53)`, readRaces)
   .option('--json', 'print the diagnosis as JSON, and nothing else')
   .addHelpText('after', `
 It makes an object LOCKFILE_PATH.probe-RANDOM, breaks each condition on it on

@@ -36,12 +36,17 @@ export const STORE_HELP = `
 each term, for a store without If-Match; dynamodb, an item of a table; route53,
 a TXT record of a zone.
 
-For a bucket each flag stands for a variable: EDGELECT_ENDPOINT,
-EDGELECT_BUCKET, EDGELECT_REGION, EDGELECT_PATH_STYLE, EDGELECT_FORMAT, and for
+For a bucket each flag stands for a variable: EDGELECT_ENDPOINT (or
+AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL), EDGELECT_BUCKET, EDGELECT_REGION (or
+AWS_REGION, AWS_DEFAULT_REGION), EDGELECT_PATH_STYLE, EDGELECT_FORMAT, and for
 every store EDGELECT_LOCKFILE_PATH. Secrets come by
-variables only: EDGELECT_ACCESS_KEY_ID and EDGELECT_SECRET_ACCESS_KEY, or AWS_…
+variables only: EDGELECT_ACCESS_KEY_ID, EDGELECT_SECRET_ACCESS_KEY and, of
+temporary credentials, EDGELECT_SESSION_TOKEN, or AWS_… in their place.
+
 For a table and a zone, where EDGELECT_… names no store, they are
-AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and the region may be AWS_REGION.`;
+AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN. A table's region
+may be AWS_REGION or AWS_DEFAULT_REGION, the address of either
+AWS_ENDPOINT_URL_DYNAMODB or AWS_ENDPOINT_URL_ROUTE_53, or AWS_ENDPOINT_URL.`;
 
 /** Gives a command the flags that name a store. */
 export const withStore = (command) => {

@@ -73,28 +73,48 @@ export function seconds(ms) {
   return ms < 60_000 ? `${Math.round(ms / 1000)} s` : `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
 }
 
+/** The steps that are shown now; on a terminal each has a line of its own, because two may run at once. */
+const shown = new Set();
+let drawnLines = 0;
+
 function startProgress(label, startMs) {
   const terminal = process.stdout.isTTY;
-  let last = '';
-  let shown = false;
+  const one = { label, startMs, last: '' };
   const show = () => {
-    shown = true;
-    const elapsed = seconds(Date.now() - startMs);
-    if (!terminal) return console.log(`${label} … ${elapsed}`);
-    const width = (process.stdout.columns ?? 80) - 1;
-    const line = `${label} … ${elapsed}  ${last}`.slice(0, width);
-    process.stdout.write(`\r\u001b[2K${line}`);
+    shown.add(one);
+    if (terminal) draw();
+    else console.log(lineOf(one));
   };
   let timer = setTimeout(() => {
     show();
     timer = setInterval(show, terminal ? 1000 : PLAIN_EVERY_MS);
   }, QUIET_MS);
   return {
-    note: (line) => (last = line.trim().replace(/[\u0000-\u001f\u007f]/g, '')),
+    note: (line) => (one.last = line.trim().replace(/[\u0000-\u001f\u007f]/g, '')),
     end: (word) => {
       clearTimeout(timer);
-      if (terminal && shown) process.stdout.write('\r\u001b[2K');
-      if (shown) console.log(`${label}: ${word} in ${seconds(Date.now() - startMs)}`);
+      // What fails is told however short it was: it may have to wait for what runs beside it.
+      if (!shown.delete(one) && word === 'done') return;
+      clear();
+      console.log(`${label}: ${word} in ${seconds(Date.now() - startMs)}`);
+      draw();
     },
   };
+}
+
+function lineOf({ label, startMs }) {
+  return `${label} … ${seconds(Date.now() - startMs)}`;
+}
+
+function draw() {
+  clear();
+  if (!process.stdout.isTTY) return;
+  const width = (process.stdout.columns ?? 80) - 1;
+  process.stdout.write([...shown].map((one) => `${lineOf(one)}  ${one.last}`.slice(0, width)).join('\n'));
+  drawnLines = shown.size;
+}
+
+function clear() {
+  if (drawnLines > 0) process.stdout.write(`\r\u001b[2K${'\u001b[1A\u001b[2K'.repeat(drawnLines - 1)}`);
+  drawnLines = 0;
 }

@@ -8,7 +8,6 @@ import { fileURLToPath } from 'node:url';
 import { AWSCLI, AWSCLI_VERSION, MINISTACK, MINISTACK_VERSION, MOTO, MOTO_VERSION, NODE_24, ROOT, SEAWEED, SEAWEED_VERSION, inRoot } from './paths.mjs';
 import { PlainError, ask, fail, run } from './run.mjs';
 
-const OLDEST_NODE = 20;
 // What moto's server needs for Route 53, found by leaving out each: 80 MB, of which botocore 30, moto 26 and cryptography 15.
 const MOTO_NEEDS = [
   'flask', 'flask-cors', 'werkzeug', 'jinja2', 'markupsafe', 'itsdangerous', 'click', 'blinker', 'xmltodict', 'responses', 'requests', 'boto3',
@@ -19,17 +18,28 @@ const NPM_STAMP = inRoot('node_modules/.edgelect-stamp');
 /** Checks the machine and installs what is missing, under `.tools/` and `node_modules/` only. */
 export async function ensure({ wasmBindgen = true, node24 = true, seaweed = true, ministack = false, moto = false, awscli = false } = {}) {
   needNode();
-  if (wasmBindgen) {
-    needCompilers();
-    await needToolchain();
-  }
+  if (wasmBindgen) needCompilers();
   if (seaweed || ministack || moto || awscli) needPip({ seaweed, ministack, moto, awscli });
-  if (node24) await installPackages();
-  if (wasmBindgen) await installWasmBindgen();
-  if (seaweed) await installSeaweed();
-  if (ministack) await installMinistack();
-  if (moto) await installMoto();
-  if (awscli) await installAwscli();
+  // Rust compiles for minutes, the others mostly wait for the network.
+  await bothToTheirEnd(async () => {
+    if (!wasmBindgen) return;
+    await needToolchain();
+    await installWasmBindgen();
+  }, async () => {
+    if (node24) await installPackages();
+    if (seaweed) await installSeaweed();
+    if (ministack) await installMinistack();
+    if (moto) await installMoto();
+    if (awscli) await installAwscli();
+  });
+}
+
+// A failure does not cut the other one short, so nothing is left half installed, and what is done is there the next time.
+async function bothToTheirEnd(...works) {
+  const ends = await Promise.allSettled(works.map((work) => work()));
+  const errors = ends.filter(({ status }) => status === 'rejected').map(({ reason }) => reason);
+  for (const error of errors.slice(1)) console.error(error instanceof PlainError ? `edgelect: ${error.message}` : error);
+  if (errors.length > 0) throw errors[0];
 }
 
 /** The folder with wasm-bindgen and its test runner, of the version that Cargo.lock links. */
@@ -37,9 +47,11 @@ export function wasmBindgenBin() {
   return inRoot(`.tools/wasm-bindgen-${wasmBindgenVersion()}/bin`);
 }
 
+// The range of package.json's engines.
 function needNode() {
-  if (Number(process.versions.node.split('.')[0]) >= OLDEST_NODE) return;
-  throw new PlainError(`Node ${OLDEST_NODE} or newer is needed, this is ${process.versions.node}: run \`nvm install 24\` (or see https://nodejs.org/en/download)`);
+  const [major, minor] = process.versions.node.split('.').map(Number);
+  if (major > 22 || (major === 22 && minor >= 12) || (major === 20 && minor >= 19)) return;
+  throw new PlainError(`Node 20.19, or 22.12 and newer, is needed, this is ${process.versions.node}: run \`nvm install 24\` (or see https://nodejs.org/en/download)`);
 }
 
 function needCompilers() {

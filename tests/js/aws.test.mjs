@@ -103,6 +103,27 @@ everyStore('Route 53', { storage: () => zone(), stored: (shard) => aws.txt(hoste
 
 everyStore('epochs', { storage: () => epochs(), stored: async (shard) => (await aws.keys(BUCKET)).filter((key) => key.startsWith(shard)) });
 
+test('a checkpoint is refused by name over storages that keep leases only, and nothing of it is sent', async () => {
+  const storages = [
+    ['table', table(), (shard) => aws.getItem(TABLE, shard)],
+    ['zone', zone(), async (shard) => (await aws.txt(hostedZoneId, `lock.${shard}.${DOMAIN}`))[0]],
+    ['epochs', epochs(), async (shard) => (await aws.keys(BUCKET)).find((key) => key.startsWith(shard))],
+  ];
+  for (const [name, storage, stored] of storages) {
+    const elector = member(storage, freshShard('no-checkpoint'), { serverId: 'a' });
+    await elector.init();
+    await elector.lead(async (term) => {
+      const key = freshShard('cursor');
+      await assert.rejects(term.checkpoint(key), (error) => {
+        assert.deepEqual([error.code, error.field], ['EDGELECT_CONFIG', 'checkpoint'], `${name}: ${error.message}`);
+        assert.match(error.message, /this storage keeps leases only/);
+        return true;
+      });
+      assert.equal(await stored(key), undefined, name);
+    });
+  }
+});
+
 test('an object in a bucket, and epochs, as Kubernetes-style electors write them', async () => {
   const { endpoint, region, credentials } = aws;
   const holders = [];

@@ -301,6 +301,10 @@ test('edgelect doctor says what to do about a wrong bucket, a wrong secret and m
   assert.deepEqual([unfit.code, /^edgelect: lockfilePath/.test(unfit.stderr)], [2, true], unfit.stderr);
   const help = await command(['--help'], {});
   for (const part of [/Exit code: 0/, /Secrets come by\nvariables only/, /--races <n>/, /npx edgelect doctor --bucket/]) assert.match(help.stdout, part);
+  for (const name of ['SESSION_TOKEN', 'REGION', 'DEFAULT_REGION', 'ENDPOINT_URL', 'ENDPOINT_URL_S3', 'ENDPOINT_URL_DYNAMODB', 'ENDPOINT_URL_ROUTE_53']) {
+    assert.match(help.stdout, new RegExp(`\\bAWS_${name}\\b`));
+  }
+  assert.match(help.stdout, /six requests each, eight\s+over epochs/);
   for (const store of ['epochs', 'dynamodb', 'route53']) assert.match(help.stdout, new RegExp(`^  npx edgelect doctor --store ${store} `, 'm'));
 });
 

@@ -216,6 +216,7 @@ test('--help names the variables and an unknown argument is refused', async () =
     const { status, stdout } = spawnSync(NATIVE[0], [argument], { encoding: 'utf8', timeout: 10_000 });
     assert.equal(status, code);
     assert.match(stdout, /^EDGELECT_BUCKET .*^EDGELECT_LEADER_TIMEOUT +leaderTimeout$/ms);
+    assert.match(stdout, /^EDGELECT_FORMAT {15}how the lease is written down: native or kubernetes$/m);
   }
 });
 

@@ -71,6 +71,27 @@ test('the npm package leads over an R2 binding in workerd, with no credentials',
   }
 });
 
+test('the doctor over an R2 binding: its conditions hold, its clocks are not told, and a `put` without them is found out', async () => {
+  const worker = started('tests/worker/doctor-lines.js', { r2Buckets: ['JOBS'] });
+  try {
+    const asked = async (path = '') => (await worker.dispatchFetch(`http://worker/${path}`)).json();
+    const { finding, steps, clockOffset, counted } = await asked();
+    const findings = steps.map((step) => `${step.step}: ${step.finding}`);
+    assert.deepEqual(findings, [
+      'update of an absent object: holds', 'create: holds', 'create again: holds', 'update: holds', 'update with a stale version: holds',
+      'race: holds', 'clocks: unclear',
+    ]);
+    assert.deepEqual([finding, clockOffset], ['holds', null]);
+    assert.equal(counted.get + counted.put, 46);
+    const { objects } = await (await worker.getR2Bucket('JOBS')).list();
+    assert.deepEqual(objects.map(({ key, size }) => key.startsWith('leader/report.json.probe-') && size < 1000), [true]);
+    const forgetful = await asked('forgetful');
+    assert.deepEqual([forgetful.finding, forgetful.steps.map(({ step }) => step)], ['violated', ['update of an absent object']]);
+  } finally {
+    await worker.dispose();
+  }
+});
+
 test('a checkpoint over an R2 binding: the second trigger reads what the first wrote, and a late write of the older term is refused', async () => {
   const worker = started('tests/worker/checkpoint-lines.js', { r2Buckets: ['JOBS'] });
   try {
