@@ -7,8 +7,8 @@ use std::cell::Cell;
 use std::pin::pin;
 
 use conformance::Traits;
-use edgelect::request::Request;
 use edgelect::lease::Reading;
+use edgelect::request::Request;
 use edgelect::store::{Operation, Outcome, Store};
 use edgelect::workerd::{AnyStore, R2Store, Workerd, config, variables};
 use edgelect::{Checkpoint, Host, Owner, S3Store};
