@@ -1,11 +1,16 @@
-//! The conformance list as it runs in production: in wasm, in a JavaScript runtime, over its own `fetch`.
+//! The conformance list and random histories as in production: in wasm, in a JavaScript runtime, over its own `fetch`.
 //! `npm test -- --only wasm` starts the store and sets the variables.
 
 #![cfg(all(target_arch = "wasm32", feature = "npm"))]
 
 #[path = "conformance/aws.rs"]
 mod aws;
+#[path = "sim/chance.rs"]
+#[allow(dead_code)] // The simulator needs more of it.
+mod chance;
 mod conformance;
+#[path = "conformance/histories.rs"]
+mod histories;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -15,15 +20,17 @@ use conformance::Traits;
 use edgelect::custom::CustomStore;
 use edgelect::driver::Host;
 use edgelect::lease::Format;
+use edgelect::store::Store;
 use edgelect::store::memory::Memory;
 use edgelect::web::{JsHost, Link, Settled, Web};
 use edgelect::{
     Config, Credentials, Election, EpochStore, Handle, S3Config, S3Store, Settings, vars,
 };
+use histories::{Plan, Tally};
 use js_sys::{Array, Function, Object, Promise, Reflect};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
-use wasm_bindgen_test::wasm_bindgen_test;
+use wasm_bindgen_test::{console_log, wasm_bindgen_test};
 
 thread_local! {
     /// The one host of this process over its own fetch, and its link, made at the first use.
@@ -87,11 +94,26 @@ fn bucket(key: &str, web: &Web) -> S3Store<Web> {
     S3Store::from_vars(variable, key, web.clone()).expect("npm test names a usable test store")
 }
 
+fn plan(count: u64) -> Plan {
+    Plan { first_seed: 1, count, at_once: 8 }
+}
+
+/// The list, and random histories that are judged here as natively. How many behaviours ran.
+async fn conforms<S: Store>(traits: Traits, count: u64, fresh: impl Fn() -> S) -> usize {
+    let ran = conformance::check(traits, &fresh).await;
+    let tally = histories::check(plan(count), traits, &fresh).await;
+    let tally = tally.unwrap_or_else(|broken| panic!("{}: {broken}", fresh().describe()));
+    console_log!("{}: {tally:?}", fresh().describe());
+    let Tally { histories, operations, overlapping, landed, refused, unheard } = tally;
+    assert!(histories == count && overlapping > operations / 2);
+    assert!(landed > count && refused > count && unheard > count / 2);
+    ran
+}
+
 #[wasm_bindgen_test]
 async fn a_real_bucket_over_fetch_conforms() {
-    let traits = Traits::S3;
     let web = web().await;
-    let ran = conformance::check(traits, || bucket(&random_key(&web), &web)).await;
+    let ran = conforms(Traits::S3, 100, || bucket(&random_key(&web), &web)).await;
     assert_eq!(ran, conformance::ALL);
 }
 
@@ -117,7 +139,7 @@ async fn epochs_in_a_real_bucket_over_fetch_conform() {
         };
         EpochStore::new(config, credentials.clone(), web.clone()).expect("a usable configuration")
     };
-    let ran = conformance::check(Traits::EPOCHS, fresh).await;
+    let ran = conforms(Traits::EPOCHS, 25, fresh).await;
     assert_eq!(ran, conformance::OF_CLAIMS);
 }
 
@@ -138,7 +160,7 @@ async fn dynamodb_over_fetch_conforms() {
     let web = web().await;
     let aws = aws(&web);
     let table = aws.new_table().await;
-    let ran = conformance::check(Traits::LEASES, || aws.item(&table, &random_key(&web))).await;
+    let ran = conforms(Traits::LEASES, 25, || aws.item(&table, &random_key(&web))).await;
     assert_eq!(ran, conformance::OF_LEASES);
 }
 
@@ -147,45 +169,70 @@ async fn route_53_over_fetch_conforms() {
     let web = web().await;
     let aws = aws(&web);
     let zone = aws.new_zone().await;
-    let ran = conformance::check(Traits::LEASES, || aws.record(&zone, &random_key(&web))).await;
+    let ran = conforms(Traits::LEASES, 25, || aws.record(&zone, &random_key(&web))).await;
     assert_eq!(ran, conformance::OF_LEASES);
 }
 
-/// A storage of JavaScript, as the package has it: `module` opens and closes it.
-async fn custom_conforms(module: &str, traits: Traits) {
-    let open: Function = get(&import(module).await, "open").unchecked_into();
-    let opened: Promise = open.call0(&JsValue::NULL).expect("a function").unchecked_into();
-    let opened = JsFuture::from(opened).await.expect("a storage");
-    let web = Web::new(link_over(get(&opened, "storage")).await);
-    let ran = conformance::check(traits, || {
-        CustomStore::new(web.clone(), &random_key(&web), Format::Native)
-    })
-    .await;
-    let close: Function = get(&opened, "close").unchecked_into();
-    let closed: Promise = close.call0(&opened).expect("a function").unchecked_into();
-    JsFuture::from(closed).await.expect("the storage ends");
+/// A storage of JavaScript behind the package's own host: `module` opens and closes it.
+struct Opened {
+    web: Web,
+    opened: JsValue,
+}
+
+impl Opened {
+    async fn of(module: &str) -> Self {
+        let open: Function = get(&import(module).await, "open").unchecked_into();
+        let opening: Promise = open.call0(&JsValue::NULL).expect("a function").unchecked_into();
+        let opened = JsFuture::from(opening).await.expect("a storage");
+        Self { web: Web::new(link_over(get(&opened, "storage")).await), opened }
+    }
+
+    fn fresh(&self) -> CustomStore {
+        CustomStore::new(self.web.clone(), &random_key(&self.web), Format::Native)
+    }
+
+    async fn close(self) {
+        let close: Function = get(&self.opened, "close").unchecked_into();
+        let closed: Promise = close.call0(&self.opened).expect("a function").unchecked_into();
+        JsFuture::from(closed).await.expect("the storage ends");
+    }
+}
+
+async fn custom_conforms(module: &str, traits: Traits, count: u64) {
+    let storage = Opened::of(module).await;
+    let ran = conforms(traits, count, || storage.fresh()).await;
+    storage.close().await;
     assert_eq!(ran, conformance::ALL);
 }
 
 /// `js/r2.js` over Miniflare's R2, as the deployed Worker and the package have it: the bucket is all that differs.
 #[wasm_bindgen_test]
 async fn an_r2_binding_conforms() {
-    custom_conforms("tests/conformance/r2.mjs", Traits::R2).await;
+    custom_conforms("tests/conformance/r2.mjs", Traits::R2, 100).await;
 }
 
 #[wasm_bindgen_test]
 async fn the_sqlite_storage_of_the_examples_conforms() {
-    custom_conforms("tests/conformance/sqlite.mjs", Traits::COUNTED).await;
+    custom_conforms("tests/conformance/sqlite.mjs", Traits::COUNTED, 250).await;
 }
 
 #[wasm_bindgen_test]
 async fn the_packages_memory_storage_conforms() {
-    custom_conforms("tests/conformance/memory.mjs", Traits::COUNTED).await;
+    custom_conforms("tests/conformance/memory.mjs", Traits::COUNTED, 1_000).await;
+}
+
+#[wasm_bindgen_test]
+async fn a_storage_that_ignores_an_etag_now_and_then_has_no_order() {
+    let storage = Opened::of("tests/conformance/broken.mjs").await;
+    let broken = histories::check(plan(1_000), Traits::COUNTED, || storage.fresh()).await;
+    console_log!("{}", broken.expect_err("its writes are held to the order"));
+    storage.close().await;
 }
 
 #[wasm_bindgen_test]
 async fn memory_conforms_in_wasm() {
-    assert_eq!(conformance::check(Traits::TIMELESS, Memory::default).await, conformance::ALL);
+    let ran = conforms(Traits::TIMELESS, 1_000, Memory::default).await;
+    assert_eq!(ran, conformance::ALL);
 }
 
 #[wasm_bindgen_test]

@@ -35,7 +35,7 @@ export const STEPS = [
   { name: 'build', what: 'the wasm of the npm package and of the Worker', run: () => build() },
   { name: 'size', what: 'the builds against their budgets', run: () => build().then(checkSizes) },
   { name: 'tsc', what: 'the types', run: () => command(NODE_24, [inRoot('node_modules/typescript/bin/tsc'), '--noEmit', '-p', 'js/tsconfig.json']) },
-  { name: 'wasm', what: "the stores' conformance list, in wasm", run: wasm },
+  { name: 'wasm', what: "the stores' conformance list and random histories, in wasm", run: wasm },
   { name: 'node', what: "the npm package on this machine's Node", run: () => nodeTests(HOST_NODE, 'tests/js') },
   { name: 'rust', what: "the crate's documentation, and the native example beside a Node member", run: rust },
   { name: 'rust-worker', what: 'the example of a Rust Worker, and what it stands on, in workerd', run: rustWorker },
@@ -141,8 +141,10 @@ async function planted() {
   await cargo(['test', '--locked', '--test', 'model', '--', '--nocapture', 'planted::'], planted);
 }
 
-function wasm() {
-  return withStore((s3) => withMinistack((aws) => cargo(['test', '--locked', ...WASM, '--features', 'npm', '--test', 'wasm'], {
+async function wasm() {
+  // The package's own storages stand on its wasm.
+  await build(['npm']);
+  await withStore((s3) => withMinistack((aws) => cargo(['test', '--locked', ...WASM, '--features', 'npm', '--test', 'wasm'], {
     ...s3,
     ...aws,
     // The runner takes the first Node that it finds, and Miniflare wants Node 24.

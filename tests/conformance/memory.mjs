@@ -1,4 +1,4 @@
-// The package's own MemoryStorage, for the conformance list in wasm.
+// The package's own MemoryStorage, for the list and the histories in wasm.
 import { MemoryStorage } from '../../js/storage.js';
 
 export const open = async () => ({ storage: new MemoryStorage(), close: async () => {} });

@@ -1,4 +1,4 @@
-// An R2Storage over Miniflare's own R2, for the conformance list in wasm; Node 24 only.
+// An R2Storage over Miniflare's own R2, for the list and the histories in wasm; Node 24 only.
 import { Miniflare, convertV4MiniflareOptions } from 'miniflare';
 import { R2Storage } from '../../js/r2.js';
 

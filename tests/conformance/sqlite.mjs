@@ -1,4 +1,4 @@
-// The SQLite storage of the examples on a file of its own, for the conformance list in wasm; Node 24 only.
+// The SQLite storage of the examples on a file of its own, for the list and the histories in wasm; Node 24 only.
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
