@@ -9,7 +9,18 @@ const VARIABLES = {
   EDGELECT_LEADER_TIMEOUT: 2500,
   EDGELECT_FREQUENT_INTERVAL: 500,
   EDGELECT_STORE_SKEW: 500,
-  EDGELECT_SUSTAIN: 8000,
+  EDGELECT_SUSTAIN: 6500,
+};
+// What a released lease leaves: whoever finds it leads at once.
+const RELEASED = JSON.stringify({
+  leaderID: 'nobody', lastUpdated: '0001-01-01T00:00:00Z', session: 'before', sequence: 1, term: 1, leaseMs: 2500, acquired: '2026-11-21T06:00:00Z', format: 1,
+});
+/** A Worker whose groups, at these keys, were there before it. */
+const inGroups = async (keys, variables, more = R2) => {
+  const worker = await isolate({ ...VARIABLES, ...variables }, more);
+  const bucket = await worker.bucket();
+  await Promise.all(keys.map((key) => bucket.put(key, RELEASED)));
+  return worker;
 };
 const lines = (worker) => worker.logged().split('\n').filter((line) => line.startsWith('edgelect')).sort();
 const asked = async (worker, path) => {
@@ -20,7 +31,7 @@ const asked = async (worker, path) => {
 // Most of a tick is waiting.
 describe('groups', { concurrency: 3 }, () => {
   test('one trigger leads both groups at once, each answers for itself, and each is a line of the log', async () => {
-    const worker = await isolate({ ...VARIABLES, EDGELECT_LOCKFILE_PATH__MAIL_OUT: 'leader/mail', EDGELECT_SERVER_ID__MAIL_OUT: 'postman' }, R2);
+    const worker = await inGroups(['reports.json', 'leader/mail'], { EDGELECT_LOCKFILE_PATH__MAIL_OUT: 'leader/mail', EDGELECT_SERVER_ID__MAIL_OUT: 'postman' });
     const ticking = worker.tick();
     await Promise.all(['reports.json', 'leader/mail'].map((path) => until(healthy(worker, `/health/leadership?group=${path}`))));
     const [reports, mail, first, none] = await Promise.all(['reports.json', 'leader/mail', undefined, 'mail-out.json'].map((path) => asked(worker, path)));
@@ -36,7 +47,7 @@ describe('groups', { concurrency: 3 }, () => {
   });
 
   test('a group that can\'t run hides no other, and is told by its name and its own variable', async () => {
-    const worker = await isolate({ ...VARIABLES, EDGELECT_SUSTAIN__REPORTS: 'long', EDGELECT_BUCKET__REPORTS: 'jobs' }, R2);
+    const worker = await inGroups(['mail-out.json'], { EDGELECT_SUSTAIN__REPORTS: 'long', EDGELECT_BUCKET__REPORTS: 'jobs' });
     assert.equal((await worker.tick()).outcome, 'exception', 'Cloudflare counts it as failed');
     await until(() => lines(worker).length === 2);
     const [failed, led] = lines(worker).sort((a, b) => a.length - b.length).reverse();
@@ -46,7 +57,7 @@ describe('groups', { concurrency: 3 }, () => {
   });
 
   test('an event that fails with one group fails when the others have ended', async () => {
-    const worker = await isolate(VARIABLES, { ...R2, entry: 'tests/worker/failing-group.js' });
+    const worker = await inGroups(['mail-out.json'], {}, { ...R2, entry: 'tests/worker/failing-group.js' });
     const { outcome } = await worker.tick();
     assert.equal(outcome, 'exception');
     for (const said of [/^edgelect: group=reports Error: a broken binding$/m, /^edgelect tick: group=mail-out outcome=led/m]) {
@@ -55,7 +66,7 @@ describe('groups', { concurrency: 3 }, () => {
   });
 
   test('a group runs on the trigger that it names, and a trigger that is nobody\'s says so', async () => {
-    const worker = await isolate({ ...VARIABLES, EDGELECT_CRON__REPORTS: '0 * * * *', EDGELECT_CRON: '*/5 * * * *' }, R2);
+    const worker = await inGroups(['reports.json', 'mail-out.json'], { EDGELECT_CRON__REPORTS: '0 * * * *', EDGELECT_CRON: '*/5 * * * *' });
     await worker.tick(new Date(), '1 1 1 1 1');
     await until(() => /no group is for the trigger "1 1 1 1 1"; see EDGELECT_CRON/.test(worker.logged()));
     await worker.tick(new Date(), '0 * * * *');
@@ -77,7 +88,7 @@ describe('groups', { concurrency: 3 }, () => {
   test('a group may have a bucket of its own, and a broken store takes no other group with it', async () => {
     // Nothing listens at that address.
     const own = { EDGELECT_ENDPOINT__REPORTS: 'http://127.0.0.1:9', EDGELECT_BUCKET__REPORTS: 'jobs', EDGELECT_ACCESS_KEY_ID__REPORTS: 'a', EDGELECT_SECRET_ACCESS_KEY__REPORTS: 'b' };
-    const worker = await isolate({ ...VARIABLES, ...own }, R2);
+    const worker = await inGroups(['mail-out.json'], own);
     const ticking = worker.tick();
     await until(healthy(worker, '/health/leadership?group=mail-out.json'));
     assert.equal((await asked(worker, 'reports.json')).status, 404);
