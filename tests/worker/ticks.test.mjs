@@ -29,6 +29,8 @@ const withGroup = async (work) => {
   const watched = [];
   const fresh = async (changes = {}, more = {}) => {
     const worker = await isolate({ ...bindings, ...changes }, more);
+    // A tick's time runs from its trigger, and how long a busy machine takes to start the wasm is no part of any test here.
+    await (await worker.ask('/health')).text();
     watched.push(witness.watch(worker));
     return worker;
   };
@@ -47,28 +49,29 @@ describe('ticks', { concurrency: 3 }, () => {
   // The longest comes first, so that the others run beside it.
   test('c55 one trigger a period keeps the lease from others, who watch all the time', () =>
     withGroup(async (group) => {
-      const timing = { leaderTimeout: LEASE_MS, frequentInterval: FREQUENT_MS, storeSkew: 500 };
+      // Between two periods nobody renews, so what is left of the lease then is for a tick that starts slowly.
+      const leaseMs = 5_000;
+      const long = { EDGELECT_LEADER_TIMEOUT: String(leaseMs), EDGELECT_REQUEST_TIMEOUT: '400', EDGELECT_SUSTAIN: '8600' };
+      const timing = { leaderTimeout: leaseMs, frequentInterval: FREQUENT_MS, storeSkew: 500 };
       const storage = new S3Storage({ ...bucketOptions, endpoint: group.witness.endpoint });
       const other = new Elector({ ...timing, storage, lockfilePath: group.key, serverId: 'a-server', follow: 'tight', probe: false });
-      const prepare = () => Promise.all([group.fresh(), group.fresh(), group.fresh({ EDGELECT_SERVER_ID: 'another-worker' })]);
+      const prepare = () => Promise.all([{}, {}, { EDGELECT_SERVER_ID: 'another-worker' }].map((own) => group.fresh({ ...long, ...own })));
       const workers = [];
-      let prepared = prepare();
+      const prepared = [await prepare(), await prepare()];
       try {
-        for (let period = 0; period < 3; period += 1) {
-          const [fresh, copy, foreign] = await prepared;
+        for (const [fresh, copy, foreign] of prepared) {
           const scheduledTime = new Date();
           const ticking = fresh.tick(scheduledTime);
           await until(() => lastLead(group)?.leaderID === 'the-worker' && !lastLead(group).parked);
-          if (period === 0) await other.start();
+          if (workers.length === 0) await other.start();
           const rest = [copy.tick(scheduledTime), foreign.tick(scheduledTime)];
-          prepared = period < 2 ? prepare() : undefined;
           await Promise.all([ticking, ...rest]);
           workers.push([fresh, copy, foreign]);
-          // The rest of the period, longer than half of the lease; what is left of it is for a tick that starts slowly.
-          await sleep(LEASE_MS * 0.55);
+          // The rest of the period, longer than half of the lease.
+          await sleep(leaseMs * 0.55);
         }
         await until(() => workers.flat().every((worker) => outcomes(worker).length === 1));
-        assert.deepEqual(workers.map(([, , foreign]) => outcomes(foreign)[0]), ['followed', 'followed', 'followed']);
+        assert.deepEqual(workers.map(([, , foreign]) => outcomes(foreign)[0]), ['followed', 'followed']);
         assert.ok(workers.every((period) => period.some(led)));
         assertOneAuthority(group.witness);
         assert.deepEqual([...new Set(group.witness.writes.map(({ leaderID }) => leaderID))], ['the-worker']);
