@@ -9,7 +9,7 @@ import { newGroup, startCounter, storageOf, withStore } from './store.mjs';
 
 const FOLLOWERS = 4;
 const LONG = { timing: { leaderTimeout: 15_000, frequentInterval: 5_000, infrequentInterval: 30_000 }, warmUpLeases: 3, leases: 5 };
-const SHORT = { timing: { leaderTimeout: 3_000, frequentInterval: 1_000, infrequentInterval: 4_000 }, warmUpLeases: 1.5, leases: 3 };
+const SHORT = { timing: { leaderTimeout: 6_000, frequentInterval: 2_000, infrequentInterval: 5_000 }, warmUpLeases: 1.25, leases: 2 };
 const WAYS = {
   tight: { follow: 'tight' },
   balanced: { follow: 'balanced' },

@@ -51,7 +51,7 @@ export function casesOf(name) {
 export async function recordNode(command, node, files, env) {
   const { file, remove } = destination();
   try {
-    await command(node, ['--test', ...reporters(await usualReporter(node), file), ...files], env);
+    await command(node, ['--test', '--test-concurrency=1', ...reporters(await usualReporter(node), file), ...files], env);
   } finally {
     recorded.push(...readOutcomes(file));
     remove();

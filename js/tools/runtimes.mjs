@@ -7,7 +7,7 @@ import { HOST_NODE, NODE_24, inRoot } from './paths.mjs';
 import { PlainError, step } from './run.mjs';
 import { QUIET_AND_OFFLINE, WRANGLER } from './wrangler.mjs';
 
-const LIMIT_MS = 90_000;
+const LIMIT_MS = 300_000;
 const BIN = inRoot('node_modules/.bin');
 const SUITE = ['main.mjs', 'suite.mjs', 'bad-input.mjs', 'harness.mjs', 'using.mjs'];
 

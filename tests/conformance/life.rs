@@ -11,7 +11,7 @@ use edgelect::store::Store;
 use edgelect::{Config, Event, Handle, Host, Settings, driver};
 
 /// Leases are short, because the life waits for one to run out, and for a grace.
-const LEASE_MS: u64 = 3_000;
+const LEASE_MS: u64 = 4_500;
 
 /// A machine that is busy may cost a member its term before it can release.
 const MOST_TRIES: usize = 3;

@@ -22,7 +22,11 @@ export function startExample([program, ...args], { cwd, env, onLine }) {
     lines,
     ended,
     errors: () => errors,
-    kill: () => endProcess(child),
+    // Its last lines may still be on their way when it has ended.
+    kill: async () => {
+      await endProcess(child);
+      await ended;
+    },
     /** Asks it to end and tells what it ended with, or `late`. */
     async stop() {
       killGroup(child.pid, 'SIGTERM');

@@ -69,7 +69,7 @@ test('c26 a start over epochs asks first, and leaves nothing of it behind; a tic
     await made({ probe: false }).lead(() => {});
     assert.equal(proxy.seen.filter(isProbe).length, 0);
     const from = proxy.seen.length;
-    assert.ok((await made().lead(({ token }) => token)) > 0);
+    assert.ok((await made({ leaderTimeout: 60_000, requestTimeout: 10_000 }).lead(({ token }) => token)) > 0);
     const asked = proxy.seen.slice(from).map(isProbe);
     assert.equal(asked.filter(Boolean).length, EPOCH_REQUESTS);
     assert.ok(asked.lastIndexOf(true) < asked.indexOf(false), 'nothing is asked of the lease before the probe has ended');

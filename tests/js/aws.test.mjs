@@ -174,7 +174,7 @@ test('fifty shards over one table in one process, each led by one of two sets of
 });
 
 test('both entries in one process: a trap in one wasm is nothing to the other', async () => {
-  const ours = overMemory();
+  const ours = overMemory({ leaderTimeout: 60_000, frequentInterval: 1_000 });
   await ours.init();
   await ours.start();
   const ourTerm = await leads(ours);

@@ -9,7 +9,7 @@ import { lineReader } from '../../js/tools/run.mjs';
 import { bucketOptions, credentials, freshKey, getLease, until } from './bucket.mjs';
 
 const MAIN = inRoot('examples/checkpoint/main.mjs');
-const LEASE_MS = 1500;
+const LEASE_MS = 3000;
 const closing = [];
 
 after(async () => {

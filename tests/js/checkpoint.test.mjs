@@ -4,10 +4,10 @@ import { after, afterEach, test } from 'node:test';
 import { Elector, EdgelectError, MemoryStorage, S3Storage } from 'edgelect';
 import { initSync } from 'edgelect/edgelect.js';
 import { bucketOptions, freshKey, getLease, getObject, putObject, until } from './bucket.mjs';
-import { KEY, fired, leading, leads, member, newGroup, stopAll, within } from './group.mjs';
+import { KEY, LONG, fired, leading, leads, member, newGroup, stopAll, within } from './group.mjs';
 import { startProxy } from './proxy.mjs';
 
-const FAST = { leaderTimeout: 1500, frequentInterval: 400, storeSkew: 500, follow: 'tight' };
+const FAST = { leaderTimeout: 60_000, frequentInterval: 400, requestTimeout: 10_000, storeSkew: 500, follow: 'tight' };
 const STATE = 'reports/cursor.json';
 const closing = [];
 
@@ -156,7 +156,7 @@ test('what is no checkpoint is left as it is, with the key and the way out in th
 });
 
 test('the lease object and keys that no store takes are refused before anything leaves', async () => {
-  const { storage, term } = await leading();
+  const { storage, term } = await leading(LONG);
   for (const [key, rule] of [[KEY, /lockfilePath/], ['', /1 to 1024 bytes/], ['a//b', /empty or dot/], ['../a', /dot/], [7, /number/], [undefined, /undefined/], ['a\ud800', /control/]]) {
     const error = await term.checkpoint(key).catch((caught) => caught);
     assert.ok(error instanceof EdgelectError, String(error));
@@ -167,7 +167,7 @@ test('the lease object and keys that no store takes are refused before anything 
 });
 
 test('what JSON would change and what is too large is refused, and the state goes on', async () => {
-  const { storage, term } = await leading();
+  const { storage, term } = await leading(LONG);
   const state = await term.checkpoint(STATE);
   const circle = {};
   circle.circle = circle;
@@ -187,7 +187,7 @@ test('what JSON would change and what is too large is refused, and the state goe
 });
 
 test('one write at a time, and one state of a key in a term', async () => {
-  const { term } = await leading();
+  const { term } = await leading(LONG);
   const first = await term.checkpoint(STATE);
   const writing = first.write(1);
   await assert.rejects(first.write(2), { code: 'EDGELECT_BUSY' });
@@ -205,7 +205,7 @@ test('one write at a time, and one state of a key in a term', async () => {
 });
 
 test('without authority nothing is opened, nothing is sent, and what is under way ends at once', async () => {
-  const { elector, storage, term } = await leading();
+  const { elector, storage, term } = await leading(LONG);
   const state = await term.checkpoint(STATE);
   let asked;
   const { putIfMatch } = storage;
@@ -229,7 +229,7 @@ test('without authority nothing is opened, nothing is sent, and what is under wa
 });
 
 test('a write that waits for its next attempt does not leave once the authority is gone, whatever the timers say', async () => {
-  const { storage, term } = await leading();
+  const { storage, term } = await leading(LONG);
   const state = await term.checkpoint(STATE);
   const { putIfMatch } = storage;
   let sent = 0;
@@ -296,7 +296,7 @@ test('a trap under a write ends it, nothing of it leaves any more, and the next 
 });
 
 test('two thousand writes leave nothing behind in the wasm', async () => {
-  const { term } = await leading();
+  const { term } = await leading(LONG);
   const state = await term.checkpoint(STATE);
   const wasm = initSync();
   const held = () => [wasm.memory.buffer.byteLength, wasm.__wbindgen_externrefs.length];

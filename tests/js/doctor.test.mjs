@@ -24,6 +24,8 @@ const REQUESTS = 17;
 // Of 600 probes of stores that look before they write, 598 found it in the first race and two in the second.
 const RACES = 10;
 const LOCAL = { bucket: 'jobs', region: 'us-east-1', credentials: { accessKeyId: 'the-id', secretAccessKey: 'the-secret' } };
+// A probe at a start is given up after four times `requestTimeout`.
+const PATIENT = { leaderTimeout: 60_000, requestTimeout: 10_000 };
 const closing = [];
 after(() => Promise.all(closing.map((close) => close())));
 
@@ -96,6 +98,7 @@ test('c09 c26 an elector of epochs does not lead where the conditions are droppe
 test('c26 with `probe: false` nobody asks, whatever the store does', async () => {
   const liar = await kept(startLiar('racy'));
   const elector = over({ endpoint: liar.endpoint }, { probe: false });
+  await elector.init();
   assert.ok((await elector.lead(({ token }) => token)) > 0);
   assert.equal(liar.seen.filter(({ url }) => url.includes('.probe-')).length, 0);
   assert.throws(() => over({ endpoint: liar.endpoint }, { probe: 'no' }), { code: 'EDGELECT_CONFIG', field: 'probe' });
@@ -104,7 +107,7 @@ test('c26 with `probe: false` nobody asks, whatever the store does', async () =>
 for (const [name, start] of [['in memory', () => startLiar('racy')], ['over a folder', startFolder]]) {
   test(`c26 a store ${name} that looks before it writes is refused within ${RACES} races`, async () => {
     const store = await kept(start());
-    const diagnosis = await over({ endpoint: store.endpoint }).doctor({ races: RACES });
+    const diagnosis = await over({ endpoint: store.endpoint }, PATIENT).doctor({ races: RACES });
     assert.equal(diagnosis.finding, 'violated', JSON.stringify(diagnosis));
     assert.equal(diagnosis.steps.at(-1).step, 'race');
     assert.match(diagnosis.steps.at(-1).why, /of five writes on one version, so two could lead/);
@@ -168,13 +171,13 @@ test('c16 c26 without the right to list the probe asks for it', async () => {
 
 test('c26 a store that says nothing delays a start by two requests, and a stop ends the probe at once', async () => {
   const store = await kept(startLiar('silent'));
-  const elector = over({ endpoint: store.endpoint });
+  const elector = over({ endpoint: store.endpoint }, { leaderTimeout: 9_000 });
   const { requestTimeout } = elector.config;
   const startMs = performance.now();
   await elector.start();
   const own = () => store.seen.filter(({ url }) => !url.includes('.probe-'));
   while (own().length === 0) {
-    assert.ok(performance.now() - startMs < 2 * requestTimeout + 2_000, 'the elector itself asks');
+    assert.ok(performance.now() - startMs < 2 * requestTimeout + 5_000, 'the elector itself asks');
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
   assert.equal(store.seen.length - own().length, 2);
@@ -209,7 +212,9 @@ test('a start asks 17 times before it claims; a slot, `sustain` and a storage of
   await elector.runScheduled(Date.now(), () => {});
   assert.ok(proxy.seen.length > 0);
   assert.equal(probes(), 0);
-  await made().lead(() => {});
+  const leader = made(PATIENT);
+  await leader.init();
+  await leader.lead(() => {});
   assert.equal(probes(), REQUESTS);
   const first = proxy.seen.findIndex(({ url }) => url.includes('.probe-'));
   const after = proxy.seen.slice(first).map(({ url }) => url.includes('.probe-'));

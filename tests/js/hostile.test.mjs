@@ -4,7 +4,7 @@ import { after, test } from 'node:test';
 import vm from 'node:vm';
 import { Elector, MemoryStorage, S3Storage } from 'edgelect';
 import { keeper } from '../../js/credentials.js';
-import { leading, leads, member, newGroup, stopAll, until, within } from './group.mjs';
+import { LONG, leading, leads, member, newGroup, stopAll, until, within } from './group.mjs';
 
 const unhandled = [];
 process.on('unhandledRejection', (reason) => unhandled.push(reason));
@@ -21,7 +21,7 @@ const leadsOn = ({ elector, losses, term }) => {
 };
 
 test('options that JSON makes nothing of are refused, and nobody else loses a term', async () => {
-  const bystander = await leading();
+  const bystander = await leading(LONG);
   const nothing = { toJSON() {} };
   for (const give of [
     () => new Elector({ storage: new MemoryStorage(), ...nothing }),
@@ -36,10 +36,10 @@ test('options that JSON makes nothing of are refused, and nobody else loses a te
 });
 
 test('whatever park is, the elector stops and nobody else loses a term', async () => {
-  const bystander = await leading();
+  const bystander = await leading(LONG);
   const untouched = () => assert.fail('a value is not asked what it is worth');
   for (const park of [Symbol('park'), 1n, { valueOf: untouched, toString: untouched }]) {
-    const { elector } = await leading();
+    const { elector } = await leading(LONG);
     await within(elector.stop({ park }));
     assert.equal(elector.status().role, 'stopped');
     leadsOn(bystander);
@@ -48,7 +48,7 @@ test('whatever park is, the elector stops and nobody else loses a term', async (
 });
 
 test('a stop whose options throw has not begun, and the elector goes on as before', async () => {
-  const leader = await leading();
+  const leader = await leading(LONG);
   const options = { get park() { throw new Error('of the caller'); } };
   await assert.rejects(leader.elector.stop(options), /of the caller/);
   leadsOn(leader);
@@ -63,7 +63,7 @@ test('a body that lies about its length takes nobody else with it', async () => 
       return { length: 3e9 };
     }
   }
-  const bystander = await leading();
+  const bystander = await leading(LONG);
   const liar = member({ get: () => ({ etag: '1', body: new Lying(4) }), putIfMatch: () => null });
   await liar.start();
   assert.doesNotMatch(await until(() => liar.status().error), /broke down/);
@@ -92,7 +92,7 @@ test('settings are those of the moment they were given, whatever becomes of the 
   assert.deepEqual(elector.config.retryDelays, [100, 100]);
   assert.equal(elector.status().role, 'leader');
   controller.abort();
-  await until(() => elector.status().role === 'stopped', 3000);
+  await until(() => elector.status().role === 'stopped');
 });
 
 test('a setting that starts the elector when it is looked at starts it once', async () => {
@@ -120,7 +120,7 @@ test('a setting that starts the elector when it is looked at starts it once', as
 });
 
 test('what is no signal is refused at the door and changes nothing', async () => {
-  const leader = await leading();
+  const leader = await leading(LONG);
   const { elector } = leader;
   for (const signal of [{ aborted: false, addEventListener() {} }, 7, 'abort', { aborted: true }]) {
     for (const give of [

@@ -4,7 +4,7 @@ import { after, test } from 'node:test';
 import { Elector, R2Storage, S3Storage } from 'edgelect';
 import { DynamoDBStorage, EpochStorage, R2Storage as AwsR2Storage, Route53Storage, S3Storage as AwsS3Storage } from 'edgelect/aws';
 import { objectStoreLock } from 'edgelect/object-store-lock';
-import { bucketOptions, credentials, freshKey, getObject, putObject } from './bucket.mjs';
+import { bucketOptions, credentials, freshKey, getObject, putObject, until } from './bucket.mjs';
 import { startLiar } from './liar.mjs';
 import { startProxy } from './proxy.mjs';
 
@@ -94,7 +94,11 @@ test('a signal ends the waiting, and the request', async () => {
   const store = await kept(startLiar('silent'));
   const storage = new S3Storage({ ...bucketOptions, endpoint: store.endpoint });
   const lock = over(storage, 'ha/leader');
-  await assert.rejects(lock.get({ signal: AbortSignal.timeout(100) }), { name: 'TimeoutError' });
+  const controller = new AbortController();
+  const asking = assert.rejects(lock.get({ signal: controller.signal }), { name: 'TimeoutError' });
+  await until(() => store.seen.length === 1);
+  controller.abort(new DOMException('late', 'TimeoutError'));
+  await asking;
   await assert.rejects(lock.create(record('a'), { signal: AbortSignal.abort() }), { name: 'AbortError' });
   assert.equal(store.seen.length, 1, 'nothing is asked for who has given up before');
 });

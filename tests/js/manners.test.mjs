@@ -109,16 +109,16 @@ test('the last word counts: stop, start, stop; and a lead that began during a st
 
 test('stop at the start of the work does not wait for the work', async () => {
   const storage = await newGroup();
-  const elector = member(storage);
+  const elector = member(storage, { leaderTimeout: 10_000 });
   const startMs = performance.now();
   await elector.lead(() => elector.stop());
-  assert.ok(performance.now() - startMs < 700);
+  assert.ok(performance.now() - startMs < 5_000);
   assert.ok(released(storage));
 });
 
 test('two leads share a term, and the first to end leaves it to the other', async () => {
   const storage = await newGroup();
-  const elector = member(storage);
+  const elector = member(storage, { leaderTimeout: 10_000 });
   const tokens = await Promise.all([
     elector.lead(async (term) => {
       await pause(600);

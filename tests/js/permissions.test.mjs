@@ -10,7 +10,7 @@ import { inRoot } from '../../js/tools/paths.mjs';
 import { startSeaweed } from '../../js/tools/seaweed.mjs';
 
 const BUCKET = 'jobs';
-const ENDS_MS = 8_000;
+const ENDS_MS = 60_000;
 /** An S3 of moto's has no 403 for a missing key: that `s3:ListBucket` is needed for it is in tests/s3_answers.rs. */
 const MISSING = 's3:ListBucket';
 
@@ -64,7 +64,8 @@ const without = (statements, action) => statements.map((one) => ({ ...one, Actio
 
 const actions = (statements) => statements.flatMap(({ Action }) => Action);
 
-const elector = (storage, lockfilePath, more) => new Elector({ storage, lockfilePath, leaderTimeout: 2_000, storeSkew: 0, probe: false, ...more });
+const TIMING = { leaderTimeout: 60_000, frequentInterval: 300, requestTimeout: 10_000, storeSkew: 0 };
+const elector = (storage, lockfilePath, more) => new Elector({ storage, lockfilePath, ...TIMING, probe: false, ...more });
 
 const member = async (Storage, lockfilePath, statements, more) =>
   elector(new Storage({ endpoint: moto.endpoint, bucket: BUCKET, region: 'us-east-1', credentials: await user(admin, statements) }), lockfilePath, more);

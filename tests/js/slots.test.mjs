@@ -42,19 +42,19 @@ test('c54 five triggers for one slot run it once, with the slot and a token', as
   assert.match(results.find(({ outcome }) => outcome === 'taken').reason, /claimed before/);
   const { slotDone, slotResult, slotTookMs, lastUpdated } = record(storage);
   assert.deepEqual([record(storage).slot, slotDone, slotResult, lastUpdated], [slot(1), true, 'ok', '0001-01-01T00:00:00Z']);
-  assert.ok(slotTookMs < 1000);
+  assert.ok(slotTookMs < 60_000);
 });
 
 test('the lease is renewed under a long job, and a Date or a late trigger means the same slot', async () => {
   const storage = slotGroup();
-  const job = () => new Promise((resolve) => setTimeout(resolve, 1500));
-  const running = worker(storage).runScheduled(new Date(slot(1)), job);
+  const job = () => new Promise((resolve) => setTimeout(resolve, 2700));
+  const running = worker(storage, { leaderTimeout: 2_500 }).runScheduled(new Date(slot(1)), job);
   await until(() => record(storage).slot === slot(1));
   const late = await worker(storage).runScheduled(slot(1), () => assert.fail('it ran twice'));
   assert.equal(late.outcome, 'taken');
   const result = await running;
   assert.equal(result.outcome, 'done');
-  assert.ok(result.durationMs >= 1400, `${result.durationMs} ms`);
+  assert.ok(result.durationMs >= 2600, `${result.durationMs} ms`);
   assert.ok(record(storage).sequence >= 5, `${record(storage).sequence} writes`);
 });
 
@@ -172,10 +172,11 @@ test('a job that goes on after its caller gave it up has not ended well', async 
 test('a lease that somebody else holds is waited for within the budget, and the result says so', async () => {
   const storage = slotGroup();
   const controller = new AbortController();
-  const holder = worker(storage).runScheduled(slot(1), hangs, { signal: controller.signal });
+  const timing = { leaderTimeout: 3_000, requestTimeout: 100, storeSkew: 0 };
+  const holder = worker(storage, timing).runScheduled(slot(1), hangs, { signal: controller.signal });
   await until(() => record(storage).slot === slot(1));
-  const patient = worker(storage, { storeSkew: 0 });
-  const result = await patient.runScheduled(slot(2), () => assert.fail('it ran'), { budget: 4500 });
+  const patient = worker(storage, timing);
+  const result = await patient.runScheduled(slot(2), () => assert.fail('it ran'), { budget: 5000 });
   assert.equal(result.outcome, 'skipped');
   assert.match(result.reason, /budget/);
   controller.abort(new Error('enough'));
@@ -237,7 +238,7 @@ test('a record that does not say which slots ran costs one of them, where the st
   assert.equal(first.outcome, 'skipped');
   assert.match(first.reason, /did not say which slots ran/);
   const { slot: through, slotDone, lastUpdated, term } = record(storage);
-  assert.ok(through >= Date.now() - 1000 && slotDone && lastUpdated === slotless.lastUpdated && term > 7, JSON.stringify(record(storage)));
+  assert.ok(through >= Date.now() - 60_000 && slotDone && lastUpdated === slotless.lastUpdated && term > 7, JSON.stringify(record(storage)));
   const next = await worker(undated(storage), { storeSkew: 0 }).runScheduled(await uncovered(storage), (run) => run.token);
   assert.equal(next.outcome, 'done', next.reason);
   assert.ok(next.value > term);

@@ -15,7 +15,7 @@ test('a stack that the application exhausts in its first question ends every ter
   const bystander = await leading();
   assert.ok(exhaustUnder(diver.elector));
   for (const { elector, losses, term } of [diver, bystander]) {
-    await until(() => elector.status().role === 'stopped' && losses.length > 0, 3000);
+    await until(() => elector.status().role === 'stopped' && losses.length > 0);
     assert.deepEqual(losses, [{ term: term.token, reason: 'trap' }]);
     assert.ok(term.signal.aborted);
     await elector.start();

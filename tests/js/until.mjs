@@ -1,5 +1,5 @@
 /** Waits for a condition, and gives what it found. */
-export const until = async (holds, limitMs = 10_000) => {
+export const until = async (holds, limitMs = 30_000) => {
   const endMs = Date.now() + limitMs;
   for (;;) {
     const found = await holds();

@@ -14,9 +14,9 @@ import { QUIET_AND_OFFLINE } from '../../js/tools/wrangler.mjs';
 import { check } from './checker.mjs';
 import { chance, networkPhases, processPhases } from './plan.mjs';
 import { Progress } from './progress.mjs';
-import { startProxy } from './proxy.mjs';
+import { FAULTS, startProxy } from './proxy.mjs';
 import { startResource } from './resource.mjs';
-import { report } from './report.mjs';
+import { COMPLETE_FROM_S, report } from './report.mjs';
 
 const LEASE_MS = 2_500;
 const TIMING = { leaderTimeout: LEASE_MS, frequentInterval: 500, infrequentInterval: LEASE_MS, follow: 'tight' };
@@ -34,6 +34,8 @@ const PROLONGED_MS = 4 * LEASE_MS;
 const START_LIMIT_MS = 60_000;
 /** How often each runtime is brought to lead: left to chance, a Worker would lead once in ten minutes. */
 const ROUND_MS = 60_000;
+/** How long a run goes on past its end for what has not happened yet, on a machine that is too busy for it. */
+const MOST_LATE_MS = 2 * ROUND_MS;
 const LOOK_MS = 20;
 const STORY_LINES = 40;
 
@@ -71,6 +73,9 @@ class Run {
   #held = new Set();
   /** The runtimes that have led in this round. */
   #led = new Set();
+  #everLed = new Set();
+  /** Acts that were refused although their member had authority when it looked. */
+  #zombies = 0;
   #roundMs = Date.now();
   /** The newest accepted act of somebody who had authority. */
   #newest;
@@ -193,13 +198,16 @@ class Run {
 
   #acted(act) {
     this.#attempts[act.accepted ? 'accepted' : 'refused'] += 1;
+    if (!act.accepted && act.remainingMs > 0) this.#zombies += 1;
     if (!act.accepted || act.remainingMs <= 0) return;
     this.#newest = act;
     if (Date.now() > this.#roundMs + ROUND_MS) {
       this.#roundMs = Date.now();
       this.#led.clear();
     }
-    this.#led.add(this.#members.find(({ name }) => name === act.member).runtime);
+    const { runtime } = this.#members.find(({ name }) => name === act.member);
+    this.#led.add(runtime);
+    this.#everLed.add(runtime);
   }
 
   async #failNetwork() {
@@ -300,7 +308,16 @@ class Run {
   }
 
   #over() {
-    return Date.now() >= this.#overMs;
+    const lateMs = Date.now() - this.#overMs;
+    return lateMs >= 0 && (this.#complete() || lateMs >= MOST_LATE_MS);
+  }
+
+  /** Whether everything has happened that the report wants to have seen. */
+  #complete() {
+    if (this.#seconds < COMPLETE_FROM_S) return true;
+    const fired = Object.keys(FAULTS).every((kind) => this.#proxy.fired[kind] > 0);
+    const led = this.#members.every(({ runtime }) => this.#everLed.has(runtime));
+    return fired && led && this.#killed > 0 && this.#stopped > 0 && this.#zombies > 0;
   }
 
   #allUp() {

@@ -2,7 +2,7 @@
 import { FAULTS } from './proxy.mjs';
 
 /** Shorter runs may end before each runtime's turn, or before each fault's. */
-const COMPLETE_FROM_S = 60;
+export const COMPLETE_FROM_S = 60;
 const KINDS = { ...FAULTS, kill: 'leaders killed, and who made room (SIGKILL)', stop: 'leaders stopped and continued (SIGSTOP, SIGCONT)' };
 
 /** Prints the outcome of a run and gives the exit code. */

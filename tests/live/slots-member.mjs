@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline';
 import { Elector, S3Storage } from 'edgelect';
 
 /** Between the term and the call, as work that takes its time: a member that is stopped here calls with an old token. */
-const THINK_MS = 40;
+const THINK_MS = 100;
 const { env } = process;
 const number = (name) => Number(env[`EDGELECT_${name}`]);
 const report = (event, more = {}) => process.stdout.write(`${JSON.stringify({ event, atMs: Date.now(), ...more })}\n`);

@@ -10,6 +10,9 @@ const HTTPS = 'must begin with https://; http:// is for loopback addresses only,
 const NOT_S3 = 'this does not come from an S3 store, so it does not mean that the record is absent; check the endpoint';
 const NO_ANSWER = 'no answer: REASON; check the endpoint and the network';
 
+// A pause of the machine is no answer that came too late.
+const PATIENT = { leaderTimeout: 60_000, requestTimeout: 10_000 };
+
 /** Each case: what is given, and the `code`, `field` and message that must come. */
 const CASES = {
   'no options': [{ options: 5 }, 'EDGELECT_CONFIG', 'options', 'options = (number): an Elector takes an object'],
@@ -63,7 +66,7 @@ const outcome = async (context, [given]) => {
   let elector;
   try {
     const storage = new S3Storage(where);
-    const options = typeof given.options === 'number' ? given.options : { storage, lockfilePath, ...given.options };
+    const options = typeof given.options === 'number' ? given.options : { storage, lockfilePath, ...PATIENT, ...given.options };
     elector = new Elector(options);
     await elector.init();
     return { message: 'nothing was refused' };

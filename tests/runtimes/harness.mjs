@@ -22,7 +22,7 @@ export const caught = async (call) => {
   throw new Error(`nothing was thrown: ${call}`);
 };
 
-export const until = async (holds, limitMs = 12_000) => {
+export const until = async (holds, limitMs = 30_000) => {
   const endMs = Date.now() + limitMs;
   for (;;) {
     const found = await holds();

@@ -3,7 +3,8 @@ import { EdgelectError, Elector, MemoryStorage, S3Storage } from 'edgelect';
 import { DynamoDBStorage, EpochStorage } from 'edgelect/aws';
 import { caught, equal, header, ok, openLane, pause, until } from './harness.mjs';
 
-const FAST = { leaderTimeout: 3000, frequentInterval: 600, storeSkew: 500, follow: 'tight' };
+// A lease that nobody here waits for is long enough for a machine that is busy with all the runtimes.
+const FAST = { leaderTimeout: 9000, frequentInterval: 600, storeSkew: 500, follow: 'tight' };
 const RELEASED = '0001-01-01T00:00:00Z';
 const HEALTH = 'http://member/health/leadership';
 
@@ -38,11 +39,13 @@ const recordOf = (storage) => JSON.parse(new TextDecoder().decode(storage.get('a
 const election = {
   async 'lead runs the work as the leader and gives the lease back'(context) {
     const lockfilePath = await newGroup(context, 'lead');
-    const elector = member(context, lockfilePath, { serverId: 'a' });
+    // A probe of 17 requests comes before each.
+    const patient = { leaderTimeout: 15_000, frequentInterval: 600 };
+    const elector = member(context, lockfilePath, { serverId: 'a', ...patient });
     const first = await elector.lead((term) => {
       ok(elector.isLeader());
       ok(Number.isSafeInteger(term.token));
-      ok(term.remaining() > 0 && term.remaining() <= 2700, `${term.remaining()} ms`);
+      ok(term.remaining() > 0 && term.remaining() <= 13_500, `${term.remaining()} ms`);
       ok(!term.signal.aborted && term.signal instanceof AbortSignal);
       const { role, serverId, group, term: token, error } = elector.status();
       equal({ role, serverId, group, token, error }, { role: 'leader', serverId: 'a', group: lockfilePath, token: term.token, error: null });
@@ -50,9 +53,9 @@ const election = {
     });
     equal([elector.status().role, elector.isLeader(), elector.leaderId()], ['stopped', false, null]);
     const startMs = Date.now();
-    const second = await member(context, lockfilePath, { serverId: 'b' }).lead((term) => term.token);
+    const second = await member(context, lockfilePath, { serverId: 'b', ...patient }).lead((term) => term.token);
     ok(second > first, `${second} after ${first}`);
-    ok(Date.now() - startMs < 2000, 'a released lease is not waited out');
+    ok(Date.now() - startMs < 10_000, 'a released lease is not waited out');
     const failure = new Error('the work failed');
     ok((await caught(() => elector.lead(() => Promise.reject(failure)))) === failure, 'the very error comes through');
   },
@@ -206,7 +209,7 @@ const election = {
     const [health, store] = [await openLane(context), await openLane(context)];
     const serverAddr = health.endpoint.replace('http://', '');
     const leader = member(context, lockfilePath, { serverId: 'leader', serverAddr });
-    const peers = { serverId: 'b', serverAddr: '127.0.0.1:1', peerMode: true, peerTimeout: 500 };
+    const peers = { serverId: 'b', serverAddr: '127.0.0.1:1', peerMode: true, peerTimeout: 10_000 };
     const follower = member(context, lockfilePath, peers, { endpoint: store.endpoint });
     await withMembers([leader], async () => {
       await leader.waitForLeadership();
@@ -368,14 +371,14 @@ const fetching = {
   async 'a store that hangs, before or within its answer, is given up in time and hung up on'(context) {
     await Promise.all(['hang', 'hangBody'].map(async (fault) => {
       const lane = await openLane(context, { rules: [{ fault }] });
-      const elector = member(context, freshKey('hang'), { requestTimeout: 400 }, { endpoint: lane.endpoint });
+      const elector = member(context, freshKey('hang'), { leaderTimeout: 15_000, requestTimeout: 2_000, probe: false }, { endpoint: lane.endpoint });
       await withMembers([elector], async () => {
         const error = await until(() => elector.status().error);
-        ok(/no answer within 400 ms/.test(error), error);
+        ok(/no answer within 2000 ms/.test(error), error);
         const [first] = await until(async () => ((await lane.seen())[0]?.closedMs ?? null) !== null && lane.seen());
         equal(first.sent, false);
         // The rig's clock starts when it hears the request, which a busy machine delays.
-        ok(first.closedMs >= 100 && first.closedMs < 2000, `${fault}: hung up after ${first.closedMs} ms`);
+        ok(first.closedMs >= 400 && first.closedMs < 10_000, `${fault}: hung up after ${first.closedMs} ms`);
       });
     }));
   },
@@ -383,11 +386,11 @@ const fetching = {
   async 'a leader cut off from the store fences itself, and a stop does not wait for the store'(context) {
     const lockfilePath = await newGroup(context, 'cut');
     const lane = await openLane(context);
-    const elector = member(context, lockfilePath, { serverId: 'a' }, { endpoint: lane.endpoint });
+    const elector = member(context, lockfilePath, { serverId: 'a', leaderTimeout: 3000 }, { endpoint: lane.endpoint });
     await withMembers([elector], async () => {
       const term = await elector.waitForLeadership();
       await lane.answer({ fault: 'hang' });
-      await until(() => term.signal.aborted, 4000);
+      await until(() => term.signal.aborted);
       equal(elector.isLeader(), false);
       const startMs = Date.now();
       await elector.stop();

@@ -3,6 +3,7 @@ import { readdirSync } from 'node:fs';
 import { after } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { Miniflare, convertV4MiniflareOptions } from 'miniflare';
+import { until } from '../js/until.mjs';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const built = `${root}build/rust-worker/`;
@@ -47,6 +48,8 @@ export const startWorkerd = async ({ entry, wasm, names = ['only'], bindings = {
   return {
     isolates: await Promise.all(names.map(isolate)),
     logged: () => lines.join('\n'),
+    /** What is logged, once it is that many lines: it comes on its own way. */
+    told: (count) => until(() => lines.length >= count && lines.join('\n')),
     lease: async (key) => {
       const object = await (await workerd.getR2Bucket('EDGELECT_R2', names[0])).get(key);
       return object && JSON.parse(await object.text());

@@ -66,7 +66,7 @@ export const newGroup = async () => {
     EDGELECT_SECRET_ACCESS_KEY: credentials.secretAccessKey,
     EDGELECT_LOCKFILE_PATH: lockfilePath,
     EDGELECT_SERVER_ID: 'the-worker',
-    EDGELECT_LEADER_TIMEOUT: '2000',
+    EDGELECT_LEADER_TIMEOUT: '2500',
     EDGELECT_FREQUENT_INTERVAL: '500',
     EDGELECT_STORE_SKEW: '500',
     EDGELECT_SUSTAIN: '6500',

@@ -67,23 +67,24 @@ test('it works with a signal, with none, with null', async () => {
 });
 
 test('c55 with R2 bound and no other variable a tick leads, answers and parks, and the next one takes over at once', async () => {
-  const worker = await isolate(VARIABLES, R2);
+  const worker = await isolate({ ...VARIABLES, EDGELECT_LEADER_TIMEOUT: 4000, EDGELECT_REQUEST_TIMEOUT: 400 }, R2);
   const ticking = worker.tick();
   const body = await (await until(healthy(worker))).json();
   assert.deepEqual([body.leaderID, body.group, 'source' in body], ['the-worker', 'leader.json', false]);
-  assert.ok(body.remainingMs > 0 && body.remainingMs <= 1800);
+  assert.ok(body.remainingMs > 0 && body.remainingMs <= 3600);
   await ticking;
-  const [, outcome, term] = OUTCOME.exec(worker.logged());
+  const [, outcome, term] = await until(() => OUTCOME.exec(worker.logged()));
   const parked = await leaseIn(await worker.bucket());
   assert.deepEqual([outcome, parked.parked, String(parked.term), parked.leaderID], ['led', true, term, 'the-worker']);
   const startMs = Date.now();
-  const next = worker.tick();
+  const next = worker.tick().catch(() => {});
   const taken = await until(async () => {
     const lease = await leaseIn(await worker.bucket());
     return lease.parked ? null : lease;
   });
-  assert.ok(Date.now() - startMs < 1500, `taken after ${Date.now() - startMs} ms`);
+  assert.ok(Date.now() - startMs < 3900, `taken after ${Date.now() - startMs} ms`);
   assert.ok(taken.term > parked.term);
+  await worker.kill();
   await next;
 });
 
@@ -149,7 +150,7 @@ test('c52 of two fresh isolates on one R2 the first is killed while it leads, an
   assert.ok(tookMs >= 2000 && tookMs < 8000, `taken after ${tookMs} ms`);
   await until(healthy(second));
   await ticking;
-  assert.equal(OUTCOME.exec(second.logged())[1], 'led');
+  assert.equal((await until(() => OUTCOME.exec(second.logged())))[1], 'led');
   console.log(`the second isolate's first tick took over after ${tookMs} ms (a lease of 2000 ms, watched)`);
 });
 

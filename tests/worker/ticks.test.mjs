@@ -7,13 +7,15 @@ import { bucketOptions, getLease, until } from '../js/bucket.mjs';
 import { isolate, newGroup } from './isolate.mjs';
 import { assertOneAuthority, startWitness } from './witness.mjs';
 
-const LEASE_MS = 2_000;
-const SUSTAIN_MS = 5_700;
+const LEASE_MS = 3_000;
+const SUSTAIN_MS = 7_000;
 // A tick parks one second before its end.
 const PARKS_AFTER_MS = SUSTAIN_MS - 1_000;
 const FREQUENT_MS = 500;
 // Two round trips and the start of the wasm on a busy machine.
 const ROOM_MS = 1_000;
+// For a tick that waits a dead one's lease out before it leads.
+const PATIENT = { EDGELECT_SUSTAIN: '12000' };
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const outcomes = (worker) => [...worker.logged().matchAll(/outcome=(\w+)/g)].map(([, outcome]) => outcome);
@@ -23,10 +25,12 @@ const led = (worker) => outcomes(worker).includes('led');
 const withGroup = async (work) => {
   const witness = await startWitness(bucketOptions.endpoint);
   const group = await newGroup();
-  const bindings = { ...group, EDGELECT_ENDPOINT: witness.endpoint, EDGELECT_SUSTAIN: String(SUSTAIN_MS) };
+  const bindings = { ...group, EDGELECT_ENDPOINT: witness.endpoint, EDGELECT_LEADER_TIMEOUT: String(LEASE_MS), EDGELECT_SUSTAIN: String(SUSTAIN_MS) };
   const watched = [];
-  const fresh = async (changes = {}, entry = undefined) => {
-    const worker = await isolate({ ...bindings, ...changes }, entry);
+  const fresh = async (changes = {}, more = {}) => {
+    const worker = await isolate({ ...bindings, ...changes }, more);
+    // A tick's time runs from its trigger, and how long a busy machine takes to start the wasm is no part of any test here.
+    await (await worker.ask('/health')).text();
     watched.push(witness.watch(worker));
     return worker;
   };
@@ -41,7 +45,44 @@ const withGroup = async (work) => {
 const seenLeading = ({ witness }, session) => until(() => witness.shown.some((one) => session === undefined || one.session === session));
 const lastLead = ({ witness }) => witness.writes.at(-1);
 
-describe('ticks', { concurrency: 4 }, () => {
+describe('ticks', { concurrency: 3 }, () => {
+  // The longest comes first, so that the others run beside it.
+  test('c55 one trigger a period keeps the lease from others, who watch all the time', () =>
+    withGroup(async (group) => {
+      // Between two periods nobody renews, so what is left of the lease then is for a tick that starts slowly.
+      const leaseMs = 5_000;
+      const long = { EDGELECT_LEADER_TIMEOUT: String(leaseMs), EDGELECT_REQUEST_TIMEOUT: '400', EDGELECT_SUSTAIN: '8600' };
+      const timing = { leaderTimeout: leaseMs, frequentInterval: FREQUENT_MS, storeSkew: 500 };
+      const storage = new S3Storage({ ...bucketOptions, endpoint: group.witness.endpoint });
+      const other = new Elector({ ...timing, storage, lockfilePath: group.key, serverId: 'a-server', follow: 'tight', probe: false });
+      const prepare = () => Promise.all([{}, {}, { EDGELECT_SERVER_ID: 'another-worker' }].map((own) => group.fresh({ ...long, ...own })));
+      const workers = [];
+      const prepared = [await prepare(), await prepare()];
+      try {
+        for (const [fresh, copy, foreign] of prepared) {
+          const scheduledTime = new Date();
+          const ticking = fresh.tick(scheduledTime);
+          await until(() => lastLead(group)?.leaderID === 'the-worker' && !lastLead(group).parked);
+          if (workers.length === 0) await other.start();
+          const rest = [copy.tick(scheduledTime), foreign.tick(scheduledTime)];
+          await Promise.all([ticking, ...rest]);
+          workers.push([fresh, copy, foreign]);
+          // The rest of the period, longer than half of the lease.
+          await sleep(leaseMs * 0.55);
+        }
+        await until(() => workers.flat().every((worker) => outcomes(worker).length === 1));
+        assert.deepEqual(workers.map(([, , foreign]) => outcomes(foreign)[0]), ['followed', 'followed']);
+        assert.ok(workers.every((period) => period.some(led)));
+        assertOneAuthority(group.witness);
+        assert.deepEqual([...new Set(group.witness.writes.map(({ leaderID }) => leaderID))], ['the-worker']);
+        // Nobody comes any more: then, and not before, another one leads.
+        await until(() => other.isLeader());
+        assertOneAuthority(group.witness);
+      } finally {
+        await other.stop();
+      }
+    }));
+
   test('c53 c54 one trigger delivered twice, to one isolate and to two: one leads, and is not disturbed', () =>
     withGroup(async (group) => {
       const [one, other] = [await group.fresh(), await group.fresh()];
@@ -51,23 +92,24 @@ describe('ticks', { concurrency: 4 }, () => {
       // The first leads until it parks; only a lease that it has parked passes on, to the tail of another one's time.
       const before = group.witness.writes.slice(0, group.witness.writes.indexOf(firsts[1]) >>> 0);
       assert.ok(firsts.length === 1 || before.at(-1).parked, 'the one that led was disturbed');
-      const renewals = group.witness.writes.filter(({ session }) => session === firsts[0].session).length - 2;
-      assert.ok(renewals >= PARKS_AFTER_MS / FREQUENT_MS / 2, `${renewals} renewals`);
-      assert.equal(outcomes(one).length + outcomes(other).length, 3);
+      const own = group.witness.writes.filter(({ session }) => session === firsts[0].session);
+      const ledMs = own.at(-1).atMs - own[0].atMs;
+      assert.ok(own.length >= 2 + Math.max(2, ledMs / FREQUENT_MS / 2), `${own.length} writes in ${ledMs.toFixed(0)} ms`);
+      await until(() => outcomes(one).length + outcomes(other).length === 3);
       assert.equal((await getLease(group.key)).parked, true);
     }));
 
   test('c54 a late trigger gets what is left of its time, and one behind its time asks the store nothing', () =>
     withGroup(async (group) => {
       const worker = await group.fresh();
-      const lateMs = 2_500;
+      const lateMs = 2_000;
       const startMs = performance.now();
       await worker.tick(new Date(Date.now() - lateMs));
       const tookMs = performance.now() - startMs;
-      assert.ok(Math.abs(tookMs - (PARKS_AFTER_MS - lateMs)) < ROOM_MS, `it took ${tookMs.toFixed(0)} ms`);
+      assert.ok(tookMs > PARKS_AFTER_MS - lateMs - ROOM_MS && tookMs < PARKS_AFTER_MS, `it took ${tookMs.toFixed(0)} ms`);
       assert.equal(lastLead(group).parked, true);
       const writes = group.witness.writes.length;
-      for (const lateBy of [PARKS_AFTER_MS, SUSTAIN_MS, 3_600_000]) await worker.tick(new Date(Date.now() - lateBy));
+      for (const lateBy of [PARKS_AFTER_MS + 100, SUSTAIN_MS, 3_600_000]) await worker.tick(new Date(Date.now() - lateBy));
       await until(() => outcomes(worker).length === 4);
       assert.deepEqual(outcomes(worker), ['led', 'late', 'late', 'late']);
       assert.equal(worker.logged().match(/outcome=late requests=0$/gm).length, 3);
@@ -88,21 +130,23 @@ describe('ticks', { concurrency: 4 }, () => {
       assert.equal(parked.parked, true);
       await until(() => lastLead(group).session !== parked.session);
       const waitedMs = lastLead(group).atMs - parked.atMs;
-      assert.ok(waitedMs < FREQUENT_MS * 1.1 + ROOM_MS, `taken ${waitedMs.toFixed(0)} ms after the park`);
+      // Who does not know a park waits for the lease.
+      assert.ok(waitedMs < LEASE_MS - 100, `taken ${waitedMs.toFixed(0)} ms after the park`);
       await second;
       assert.equal(assertOneAuthority(group.witness).length, 2);
-      assert.ok(led(one) && led(other));
+      await until(() => led(one) && led(other));
     }));
 
   test('c54 triggers out of order: the older one neither disturbs the newer nor outlives its own time', () =>
     withGroup(async (group) => {
       const [newer, older] = [await group.fresh(), await group.fresh()];
-      const leading = newer.tick();
+      const scheduledMs = Date.now();
+      const leading = newer.tick(new Date(scheduledMs));
       await seenLeading(group);
       const { session } = lastLead(group);
       const startMs = performance.now();
-      await older.tick(new Date(Date.now() - 3_000));
-      assert.ok(performance.now() - startMs < PARKS_AFTER_MS - 3_000 + ROOM_MS);
+      await older.tick(new Date(scheduledMs - 1_500));
+      assert.ok(performance.now() - startMs < PARKS_AFTER_MS);
       assert.equal(lastLead(group).session, session);
       await leading;
       assert.equal(assertOneAuthority(group.witness).length, 1);
@@ -112,7 +156,7 @@ describe('ticks', { concurrency: 4 }, () => {
 
   test('c52 an isolate that vanishes in mid-tick: a new one of the same name waits its lease out', () =>
     withGroup(async (group) => {
-      const [first, next] = [await group.fresh(), await group.fresh()];
+      const [first, next] = [await group.fresh(), await group.fresh(PATIENT)];
       first.tick().catch(() => {});
       await seenLeading(group);
       // It has the record in its memory, as anybody may ask it.
@@ -124,13 +168,13 @@ describe('ticks', { concurrency: 4 }, () => {
       const died = group.witness.writes[group.witness.writes.indexOf(firsts[1]) - 1];
       const waitedMs = firsts[1].atMs - died.atMs;
       // The lease, storeSkew, and two seconds for whole seconds in the store's answers.
-      assert.ok(waitedMs < LEASE_MS + 500 + 2_000 + ROOM_MS, `${waitedMs.toFixed(0)} ms after the last write`);
+      assert.ok(waitedMs < LEASE_MS + 500 + 2_000 + 4 * ROOM_MS, `${waitedMs.toFixed(0)} ms after the last write`);
       assert.deepEqual([died.parked, firsts[1].leaderID], [false, died.leaderID]);
     }));
 
   test('c52 the wasm breaks down in mid-tick: the same isolate goes on with nothing from its memory', () =>
     withGroup(async (group) => {
-      const worker = await group.fresh({}, 'tests/worker/trap.js');
+      const worker = await group.fresh(PATIENT, { entry: 'tests/worker/trap.js' });
       const broken = worker.tick().catch(() => {});
       await seenLeading(group);
       const { session } = lastLead(group);
@@ -140,41 +184,6 @@ describe('ticks', { concurrency: 4 }, () => {
       const firsts = assertOneAuthority(group.witness);
       assert.equal(firsts.length, 2);
       assert.notEqual(firsts[1].session, session);
-      assert.ok(led(worker));
-    }));
-
-  test('c55 one trigger a period keeps the lease from others, who watch all the time', () =>
-    withGroup(async (group) => {
-      const timing = { leaderTimeout: LEASE_MS, frequentInterval: FREQUENT_MS, storeSkew: 500 };
-      const storage = new S3Storage({ ...bucketOptions, endpoint: group.witness.endpoint });
-      const other = new Elector({ ...timing, storage, lockfilePath: group.key, serverId: 'a-server', follow: 'tight', probe: false });
-      const prepare = () => Promise.all([group.fresh(), group.fresh(), group.fresh({ EDGELECT_SERVER_ID: 'another-worker' })]);
-      const workers = [];
-      let prepared = prepare();
-      try {
-        for (let period = 0; period < 3; period += 1) {
-          const [fresh, copy, foreign] = await prepared;
-          const scheduledTime = new Date();
-          const ticking = fresh.tick(scheduledTime);
-          await until(() => lastLead(group)?.leaderID === 'the-worker' && !lastLead(group).parked);
-          if (period === 0) await other.start();
-          const rest = [copy.tick(scheduledTime), foreign.tick(scheduledTime)];
-          prepared = period < 2 ? prepare() : undefined;
-          await Promise.all([ticking, ...rest]);
-          workers.push([fresh, copy, foreign]);
-          // The rest of the period, longer than half of the lease.
-          await sleep(LEASE_MS * 0.6);
-        }
-        await until(() => workers.flat().every((worker) => outcomes(worker).length === 1));
-        assert.deepEqual(workers.map(([, , foreign]) => outcomes(foreign)[0]), ['followed', 'followed', 'followed']);
-        assert.ok(workers.every((period) => period.some(led)));
-        assertOneAuthority(group.witness);
-        assert.deepEqual([...new Set(group.witness.writes.map(({ leaderID }) => leaderID))], ['the-worker']);
-        // Nobody comes any more: then, and not before, another one leads.
-        await until(() => other.isLeader());
-        assertOneAuthority(group.witness);
-      } finally {
-        await other.stop();
-      }
+      await until(() => led(worker));
     }));
 });

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import http from 'node:http';
 
-const POLL_MS = 50;
+const POLL_MS = 100;
 
 /** A way to the store that keeps each record that the store has taken, in the store's order, with when it came and left. */
 export const startWitness = async (target) => {
