@@ -1176,9 +1176,13 @@ impl Election {
         let (mut observation, oldest_ms) = match before {
             Seen::Record { observation, reading: before } if observation.version == version => {
                 // The same version is the same body: what could be read of it once was not damaged but on the way.
-                if matches!(reading, Reading::Unreadable(..)) && !planted!(DamageOnTheWayCounts) {
-                    reading = before;
-                }
+                reading = match (before, reading) {
+                    (Reading::Unreadable(flaw, once), Reading::Unreadable(_, again)) => {
+                        Reading::Unreadable(flaw, once.and(again))
+                    }
+                    (before, Reading::Unreadable(..)) if !planted!(DamageOnTheWayCounts) => before,
+                    (_, reading) => reading,
+                };
                 if reading.may_come_back()
                     && observation.made_anew(facts)
                     && !planted!(RevivalUnseen)

@@ -122,6 +122,11 @@ impl Remains {
     /// There is nothing.
     pub const NONE: Self = Self { term: None, lease_ms: None };
 
+    /// All that either of two says.
+    pub fn and(self, other: Self) -> Self {
+        Self { term: self.term.max(other.term), lease_ms: self.lease_ms.max(other.lease_ms) }
+    }
+
     /// What a usable record says, though it is none where it lies.
     pub fn of(lease: &Lease) -> Self {
         Self { term: lease.term, lease_ms: lease.lease_ms }
@@ -229,7 +234,7 @@ impl Format {
 pub fn read(body: &[u8]) -> Reading {
     read_as(body, |fields| {
         if fields.get("leaderID").is_none() && fields.get("holderIdentity").is_some() {
-            return Err(OTHER_FORMAT);
+            return Err(Reading::Unreadable(Flaw::OtherFormat, Remains::NONE));
         }
         take_text(fields, "leaderID")?.filter(|id| !id.is_empty()).ok_or(FOREIGN)
     })
@@ -251,6 +256,8 @@ fn read_as(body: &[u8], translate: fn(&mut Object) -> Result<String, Reading>) -
     }
     let term = fields.get("term").and_then(json::whole).filter(|term| *term <= MAX_TERM);
     let lease_ms = fields.get("leaseMs").and_then(lease_ms);
+    #[cfg(feature = "kubernetes")]
+    let lease_ms = lease_ms.max(kubernetes::told_ms(&fields));
     let lease = translate(&mut fields).and_then(|leader_id| take_lease(leader_id, &mut fields));
     match lease {
         Ok(mut lease) => {
@@ -258,18 +265,12 @@ fn read_as(body: &[u8], translate: fn(&mut Object) -> Result<String, Reading>) -
             lease.extra = fields;
             Reading::Lease(Box::new(lease))
         }
-        Err(Reading::Unreadable(flaw, told)) => {
-            Reading::Unreadable(flaw, Remains { term, lease_ms: lease_ms.or(told.lease_ms) })
-        }
+        Err(Reading::Unreadable(flaw, _)) => Reading::Unreadable(flaw, Remains { term, lease_ms }),
         Err(reading) => reading,
     }
 }
 
 const FOREIGN: Reading = Reading::Unreadable(Flaw::Foreign, Remains::NONE);
-
-// Whoever leads by the other format may have any lease that is none of ours to read.
-const OTHER_FORMAT: Reading =
-    Reading::Unreadable(Flaw::OtherFormat, Remains { term: None, lease_ms: Some(MAX_LEASE_MS) });
 
 fn lease_ms(json: &str) -> Option<u64> {
     json::whole(json).filter(|ms| (MIN_LEASE_MS..=MAX_LEASE_MS).contains(ms))

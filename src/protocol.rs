@@ -77,7 +77,7 @@ pub trait Protocol {
 
     /// As [`Store::keeps_any_body`](crate::store::Store::keeps_any_body).
     fn keeps_any_body(&self) -> bool {
-        self.condition_covers_version()
+        false
     }
 
     /// As [`Store::complaint`](crate::store::Store::complaint).

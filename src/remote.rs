@@ -133,7 +133,8 @@ impl<H: Host, P: Provide> EpochStore<H, P> {
 }
 
 impl<H: Clone, P: Clone> S3Store<H, P> {
-    /// Another object of the same bucket: with the same credentials and host, and what was learned of the store.
+    /// Another object of the same bucket, as a native record whatever the format of this one is: with the same credentials and
+    /// host, and what was learned of the store.
     ///
     /// # Errors
     /// The key cannot be used.

@@ -175,10 +175,11 @@ pub trait Store {
     /// A store made of others hands on what they say: a `true` too much lets two lead, so there is no default.
     fn condition_covers_version(&self) -> bool;
 
-    /// Whether every body comes back whole and stays until it is replaced, as a checkpoint needs. A TXT
-    /// record leaves out what does not fit, and an item with a `ttl` is deleted some time.
+    /// Whether every body comes back whole and stays until it is replaced, as a checkpoint needs: not in a TXT record, which
+    /// leaves out what does not fit, nor in an item with a `ttl`, which is deleted some time. Unless a store says so, it keeps
+    /// leases only.
     fn keeps_any_body(&self) -> bool {
-        self.condition_covers_version()
+        false
     }
 
     /// What goes wrong beside the operations, costs no term, and somebody should still act on: a problem of the status.

@@ -117,7 +117,7 @@ impl AnyStore {
         Ok(Self::R2(store.in_format(vars::format(get)?)))
     }
 
-    /// Another object of the same bucket, such as that of a checkpoint.
+    /// Another object of the same bucket, such as that of a checkpoint, as a native record whatever the format of this one is.
     ///
     /// # Errors
     /// The key cannot be used.

@@ -402,22 +402,35 @@ fn an_item_of_another_shape_is_unreadable_and_keeps_what_can_be_read() {
         ("ownerId", json!({ "L": [{ "S": "a" }] })),
         ("ownerId", json!("a")),
     ];
+    let told = |term, lease_ms| Reading::Unreadable(Flaw::Foreign, Remains { term, lease_ms });
     for (name, value) in odd {
         let mut item = item.clone();
         item[name] = value;
-        let told = Remains { term: Some(7), lease_ms: Some(15_000) };
-        assert_eq!(read_item(&item).1, Reading::Unreadable(Flaw::Foreign, told), "{item}");
+        // Its own lease, and until its `ttl` is over.
+        let ahead_ms = (name != "ttl").then_some(19_000);
+        assert_eq!(read_item(&item).1, told(Some(7), ahead_ms.or(Some(15_000))), "{item}");
         drop(item.as_object_mut().map(|item| item.remove("lease")));
-        assert_eq!(read_item(&item).1, Reading::Unreadable(Flaw::Foreign, Remains::NONE), "{item}");
+        assert_eq!(read_item(&item).1, told(None, ahead_ms), "{item}");
     }
     let mut newer = item.clone();
     newer["lease"] = json!({ "S": r#"{"leaderID":"a","format":2}"# });
     assert_eq!(read_item(&newer).1, Reading::Closed(Closed::NewerFormat(Some(2))), "never claimed");
     newer["ttl"] = json!({ "S": "x" });
     assert_eq!(read_item(&newer).1, Reading::Closed(Closed::NewerFormat(Some(2))));
-    let mut broken = item.clone();
-    broken["lease"] = json!({ "S": r#"{"leaderID":"","term":9}"# });
-    assert_eq!(read_lease(&broken).term, Some(9), "held by its owner, above the term");
+    let damaged = r#"{"leaderID":"a","parked":"no","term":9,"leaseMs":60000}"#;
+    for (kept, term, lease_ms) in [
+        (json!({ "S": damaged }), Some(9), Some(60_000)),
+        (json!({ "S": "{" }), None, None),
+        (json!({ "N": "9" }), None, None),
+    ] {
+        let mut broken = item.clone();
+        (broken["lease"], broken["ttl"]) = (kept, json!({ "N": "0" }));
+        assert_eq!(read_item(&broken).1, told(term, lease_ms), "its session may still lead");
+        broken["ttl"] = json!({ "N": (NOW_S + 100).to_string() });
+        assert_eq!(read_item(&broken).1, told(term, lease_ms.max(Some(102_000))));
+        broken["ownerId"] = json!("a");
+        assert_eq!(read_item(&broken).1, told(term, lease_ms.max(Some(102_000))));
+    }
 }
 
 #[test]

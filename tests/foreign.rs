@@ -183,6 +183,23 @@ fn s2_s4_what_may_be_put_again_is_taken_without_a_term_first() {
 }
 
 #[test]
+fn s2_s7_what_one_look_could_read_of_an_unusable_record_is_not_forgotten_by_a_better_one() {
+    const TERM: u64 = 1_900_000_000_000_000;
+    let whole = format!(r#"{{"leaderID":7,"term":{TERM},"leaseMs":60000}}"#);
+    for bodies in [[whole.as_str(), "cut sh"], ["cut sh", whole.as_str()]] {
+        let mut alone = Alone::new(&settings());
+        for body in bodies {
+            assert!(matches!(alone.step(), Step::Read { unless: None, .. }), "it may come back");
+            alone.found("\"0\"", body);
+        }
+        let seen_ms = alone.ms;
+        let (lease, _) = alone.until_written("\"0\"", bodies[1]);
+        assert_eq!((lease.in_grace(), lease.term), (true, Some(TERM)));
+        assert!(alone.ms - seen_ms > 50_000, "healed after {} ms", alone.ms - seen_ms);
+    }
+}
+
+#[test]
 fn s2_a_reservation_is_completed_where_store_skew_is_longer_than_the_lease() {
     for clock in [HostClock::Two, HostClock::One] {
         let settings = Settings { store_skew_ms: Some(20_000), clock, ..settings() };

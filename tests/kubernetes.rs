@@ -21,7 +21,7 @@ use chance::Chance;
 use edgelect::calendar;
 use edgelect::election::{Election, Event, Input};
 use edgelect::json::{self, Object};
-use edgelect::lease::{Flaw, Format, Lease, MAX_LEASE_MS, Reading, Remains, Stamp};
+use edgelect::lease::{Flaw, Format, Lease, Reading, Remains, Stamp};
 use edgelect::store::memory::Memory;
 use edgelect::store::{Answer, Operation, Store, Version};
 use edgelect::{Config, Follow, Handle, Host, Settings, run};
@@ -171,13 +171,19 @@ fn a_field_that_neither_make_knows_is_kept() {
 #[test]
 fn a_record_of_the_other_format_is_not_claimed_and_named() {
     let native = r#"{"leaderID":"a","lastUpdated":"2026-11-21T06:58:12Z","term":7}"#;
-    let told = |term, lease_ms| {
-        Reading::Unreadable(Flaw::OtherFormat, Remains { term, lease_ms: Some(lease_ms) })
-    };
-    assert_eq!(read(native), told(Some(7), MAX_LEASE_MS), "nothing says how long it is");
-    assert_eq!(Format::Native.read(THEIRS.as_bytes()), told(None, MAX_LEASE_MS));
-    let ours = r#"{"leaderID":"a","lastUpdated":"2026-11-21T06:58:12Z","leaseMs":60000}"#;
-    assert_eq!(read(ours), told(None, 60_000));
+    let told = |term, lease_ms| Reading::Unreadable(Flaw::OtherFormat, Remains { term, lease_ms });
+    assert_eq!(read(native), told(Some(7), None));
+    let longer = native.replace("7}", r#"7,"leaseMs":60000}"#);
+    assert_eq!(read(&longer), told(Some(7), Some(60_000)), "its leader has that long");
+    assert_eq!(Format::Native.read(THEIRS.as_bytes()), told(None, Some(45_000)));
+    // A member that keeps what it does not know has taken over from one of ours.
+    let kept = THEIRS.replace("{\n", r#"{"serverId":"x","leaseMs":15000,"#);
+    assert_eq!(Format::Native.read(kept.as_bytes()), told(None, Some(45_000)));
+    let damaged = THEIRS.replace("\": 0", "\": []");
+    assert_eq!(
+        read(&damaged),
+        Reading::Unreadable(Flaw::Foreign, Remains { term: None, lease_ms: Some(45_000) })
+    );
     assert_eq!(read(r#"{"note":1}"#), Reading::Unreadable(Flaw::Foreign, Remains::NONE));
 }
 
@@ -653,8 +659,7 @@ fn s2_tokens_grow_beside_members_by_the_documents_own_settings_and_never_do_two_
 
 #[test]
 fn a_record_of_the_native_format_is_left_alone_until_its_grace_is_over_and_its_term_counts() {
-    // Nothing says how long the lease is of whoever leads by a record without `leaseMs`.
-    for (told, told_ms) in [(r#","leaseMs":45000"#, 45_000), ("", MAX_LEASE_MS)] {
+    for (told, told_ms) in [(r#","leaseMs":60000"#, 60_000), ("", LEASE_MS)] {
         let mut fleet = Fleet::new(3, Pace::SAFE);
         let term = 1_900_000_000_000_000_u64;
         let native = format!(

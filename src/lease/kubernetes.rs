@@ -16,7 +16,7 @@ use crate::calendar::{self, Instant};
 use crate::json::{self, Object, Writer};
 use crate::prelude::*;
 
-use super::{FOREIGN, Lease, OTHER_FORMAT, OWN_FIELDS, Reading};
+use super::{FOREIGN, Flaw, Lease, MAX_LEASE_MS, MIN_LEASE_MS, OWN_FIELDS, Reading, Remains};
 
 const HOLDER: &str = "holderIdentity";
 const DURATION: &str = "leaseDuration";
@@ -39,7 +39,7 @@ pub(super) fn read(body: &[u8]) -> Reading {
 /// has released it.
 fn translate(fields: &mut Object) -> Result<String, Reading> {
     if fields.get("leaderID").is_some() {
-        return Err(OTHER_FORMAT);
+        return Err(Reading::Unreadable(Flaw::OtherFormat, Remains::NONE));
     }
     if FIELDS[..5].iter().all(|name| fields.get(name).is_none()) {
         return Err(FOREIGN);
@@ -76,6 +76,12 @@ fn translate(fields: &mut Object) -> Result<String, Reading> {
     let unset = Instant { unix_ms: calendar::YEAR_1_MS, exact: true };
     set(fields, "lastUpdated", renewed.filter(|_| renewed_at != Some(unset)));
     Ok(holder)
+}
+
+/// How long the lease is by `leaseDuration`, of whatever use the rest is.
+pub(super) fn told_ms(fields: &Object) -> Option<u64> {
+    let told = fields.get(DURATION).and_then(duration_ms);
+    told.filter(|ms| (MIN_LEASE_MS..=MAX_LEASE_MS).contains(ms))
 }
 
 fn set(fields: &mut Object, name: &str, json: Option<String>) {

@@ -238,11 +238,6 @@ impl Protocol for DynamoDb {
         Answer::unknown(cause)
     }
 
-    fn keeps_any_body(&self) -> bool {
-        // The table's time to live deletes what nobody renews, and every item has a `ttl`.
-        false
-    }
-
     fn describe(&self) -> String {
         ["DynamoDB table ", &quoted(&self.table), " at ", &self.service.origin()].concat()
     }
@@ -392,17 +387,25 @@ impl DynamoDb {
         // Not as one of us wrote it: what was written by hand, or by a renewal of shardcoordinator.
         let touched = kept.as_deref().map_or_else(|| "none".to_owned(), |kept| digest(&[kept]));
         let version = held.version(Some(&touched));
-        let reading = match (reading, owner, ttl_s) {
-            (Some(Reading::Closed(why)), ..) => Reading::Closed(why),
-            (reading, Some(owner), Some(ttl_s)) => {
-                let lease_ms = self.foreign_lease_ms(&version, ttl_s, storage_ms);
-                Reading::Lease(Box::new(foreign(reading, owner, lease_ms)))
+        let lease_ms = ttl_s.and_then(|ttl_s| self.foreign_lease_ms(&version, ttl_s, storage_ms));
+        let ahead = Remains { term: None, lease_ms };
+        let owner = owner.filter(|_| ttl_s.is_some());
+        let reading = match (reading, owner) {
+            (Some(Reading::Closed(why)), _) => Reading::Closed(why),
+            (Some(Reading::Lease(lease)), Some(owner)) => {
+                Reading::Lease(Box::new(foreign(Some(*lease), owner, lease_ms)))
             }
-            (Some(Reading::Lease(lease)), ..) => {
-                Reading::Unreadable(Flaw::Foreign, Remains::of(&lease))
+            (Some(Reading::Lease(lease)), None) => {
+                Reading::Unreadable(Flaw::Foreign, Remains::of(&lease).and(ahead))
             }
-            (Some(Reading::Unreadable(_, told)), ..) => Reading::Unreadable(Flaw::Foreign, told),
-            (None, ..) => Reading::Unreadable(Flaw::Foreign, Remains::NONE),
+            // Who led by it last, and how long at most, is what cannot be read, whoever holds the rest (S7).
+            (Some(Reading::Unreadable(_, told)), _) => {
+                Reading::Unreadable(Flaw::Foreign, told.and(ahead))
+            }
+            (None, Some(owner)) if kept.is_none() => {
+                Reading::Lease(Box::new(foreign(None, owner, lease_ms)))
+            }
+            (None, _) => Reading::Unreadable(Flaw::Foreign, ahead),
         };
         (version, reading)
     }
@@ -621,22 +624,17 @@ fn names() -> Writer {
 
 /// A foreign item as a record: who, how long, and what our own attributes beside them still tell, so that tokens and
 /// slots do not fall.
-fn foreign(kept: Option<Reading>, owner: String, lease_ms: Option<u64>) -> Lease {
-    let (kept, term) = match kept {
-        Some(Reading::Lease(lease)) => (Some(lease), None),
-        Some(Reading::Unreadable(_, told)) => (None, told.term),
-        _ => (None, None),
-    };
-    let last_updated = match kept.as_ref().map(|lease| lease.last_updated) {
+fn foreign(kept: Option<Lease>, owner: String, lease_ms: Option<u64>) -> Lease {
+    let kept = kept.as_ref();
+    let last_updated = match kept.map(|lease| lease.last_updated) {
         Some(Stamp::At(ms)) => Stamp::At(ms),
         _ => Stamp::At(0),
     };
-    let kept = kept.as_deref();
     Lease {
         leader_id: owner,
         leader_addr: String::new(),
         last_updated,
-        term: kept.and_then(|lease| lease.term).or(term),
+        term: kept.and_then(|lease| lease.term),
         session: None,
         sequence: 0,
         // The session that wrote the record may lead until its own lease is over, whoever moved the item since.

@@ -318,9 +318,14 @@ fn read_body(format: Format, epoch: Epoch, body: &[u8]) -> Reading {
             }
             Reading::Lease(lease)
         }
-        Reading::Unreadable(Flaw::Foreign, told) => match Object::read(body) {
-            Some(fields) if foreign(&fields) => read_foreign(epoch, fields),
-            _ => Reading::Unreadable(Flaw::Foreign, told),
+        Reading::Unreadable(flaw, told) => match Object::read(body) {
+            Some(fields) if flaw == Flaw::Foreign && foreign(&fields) => {
+                read_foreign(epoch, fields)
+            }
+            fields => {
+                let validity = fields.and_then(|fields| validity_ms(fields.get(VALIDITY)?));
+                Reading::Unreadable(flaw, told.and(Remains { term: None, lease_ms: validity }))
+            }
         },
         other => other,
     }

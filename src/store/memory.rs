@@ -107,6 +107,10 @@ impl Store for Memory {
         true
     }
 
+    fn keeps_any_body(&self) -> bool {
+        true
+    }
+
     fn describe(&self) -> String {
         "memory".to_owned()
     }

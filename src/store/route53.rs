@@ -347,11 +347,6 @@ impl Protocol for Route53 {
         Answer::unknown(cause)
     }
 
-    fn keeps_any_body(&self) -> bool {
-        // What is not the lease's own is left out where it does not fit.
-        false
-    }
-
     fn describe(&self) -> String {
         [
             "Route 53 record ",

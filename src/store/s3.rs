@@ -277,6 +277,10 @@ impl Protocol for S3 {
         self.retired.get()
     }
 
+    fn keeps_any_body(&self) -> bool {
+        true
+    }
+
     fn describe(&self) -> String {
         self.describe()
     }

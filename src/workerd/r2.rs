@@ -180,6 +180,10 @@ impl Store for R2Store {
         true
     }
 
+    fn keeps_any_body(&self) -> bool {
+        true
+    }
+
     fn describe(&self) -> String {
         ["R2 binding, key ", &quoted(&self.key)].concat()
     }

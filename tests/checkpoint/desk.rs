@@ -125,6 +125,10 @@ impl Store for Desk {
         true
     }
 
+    fn keeps_any_body(&self) -> bool {
+        true
+    }
+
     fn describe(&self) -> String {
         "a desk".to_owned()
     }

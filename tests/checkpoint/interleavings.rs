@@ -80,6 +80,10 @@ impl Store for Queue {
         true
     }
 
+    fn keeps_any_body(&self) -> bool {
+        true
+    }
+
     fn describe(&self) -> String {
         "a queue".to_owned()
     }

@@ -715,9 +715,13 @@ impl Oracle {
         match &mut view.sight {
             // A body can be cut short on the way, and whole the next time.
             Some(sight) if sight.version == *version => {
-                let damaged = matches!(sight.shown, Shown::Other(Reading::Unreadable(..)));
-                if damaged && !matches!(reading, Reading::Unreadable(..)) {
-                    sight.shown = Shown::of(reading.clone());
+                if let Shown::Other(Reading::Unreadable(flaw, once)) = &sight.shown {
+                    sight.shown = match reading {
+                        Reading::Unreadable(_, again) => {
+                            Shown::Other(Reading::Unreadable(*flaw, once.and(*again)))
+                        }
+                        whole => Shown::of(whole.clone()),
+                    };
                 }
             }
             _ => {

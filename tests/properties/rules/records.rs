@@ -63,11 +63,12 @@ pub fn body(body: &[u8]) {
         assert!(matches!(reading, Reading::Closed(Closed::NewerFormat(_))), "{reading:?}");
         return;
     }
-    if let Reading::Unreadable(flaw, Remains { term, lease_ms }) = reading {
+    if let Reading::Unreadable(_, Remains { term, lease_ms }) = reading {
         let told = given(&fields, "term").and_then(|json| json.parse().ok());
         assert!(term.is_none() || term == told, "{term:?} is not its term");
-        let other = (flaw == Flaw::OtherFormat).then_some(MAX_LEASE_MS);
-        assert_eq!(lease_ms, given(&fields, "leaseMs").and_then(believed_lease_ms).or(other));
+        let told_ms = given(&fields, "leaseMs").and_then(believed_lease_ms);
+        let durations = fields.get("leaseDuration").is_some();
+        assert!(lease_ms == told_ms || (durations && lease_ms > told_ms), "{lease_ms:?}");
     }
     if given(&fields, "leaderID").and_then(text).is_none_or(|id| id.is_empty()) {
         assert!(matches!(reading, Reading::Unreadable(Flaw::Foreign, _)));
