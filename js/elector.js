@@ -2,7 +2,7 @@ import { bucketOf } from './bucket.js';
 import { openCheckpoint } from './checkpoint.js';
 import { Doctor, atStart, violationOf } from './doctor.js';
 import { Engine, checked, readVariables } from './engine.js';
-import { EdgelectError, signalOf, textOf, toJson, wrongOption } from './errors.js';
+import { EdgelectError, optionsOf, signalOf, textOf, toJson, wrongOption } from './errors.js';
 import { Host, unrefTimer } from './host.js';
 import { LOCKER_METHODS, LockerStorage, isLocker, unfencedError } from './locker.js';
 import { SlotRuns } from './slots.js';
@@ -19,6 +19,9 @@ const MOST_RACES = 1_000;
 const HEALTH_PATH = '/health/leadership';
 // How long after the fence the elector's own word is waited for; well within any margin.
 const LATE_MS = 5;
+const SLOT_OPTIONS = ['policy', 'missed', 'period', 'attempts', 'budget', 'subrequests'];
+// Seconds since 1970 that are taken for milliseconds lie before it for 3,000 years to come: 3 March 1973.
+const EARLIEST_SLOT_MS = 1e11;
 // How often the authority is looked at besides: a timer does not count the time of a suspend.
 const WATCH_MS = 1_000;
 // How long a stop may take beyond its own bounds: a runtime may forget timers, as Workers do after a request.
@@ -273,15 +276,14 @@ export class Elector {
 
   async runScheduled(slot, job, options) {
     if (typeof job !== 'function') throw wrongOption('job', job, 'must be a function');
-    const signal = signalOf(options);
+    const signal = signalOf(slotOptions(options));
     signal?.throwIfAborted();
     if (this.#engine) {
       const message = 'runScheduled needs an elector that is not started: this one competes for itself; make another one';
       throw new EdgelectError(message, { code: 'EDGELECT_CONFIG', field: 'runScheduled' });
     }
     if (this.#unfenced) throw unfencedError('runScheduled');
-    const { signal: _, ...rest } = options ?? {};
-    const schedule = toJson({ ...rest, slot: slot instanceof Date ? slot.getTime() : slot });
+    const schedule = scheduleOf(slot, options);
     let engine;
     const checkpoint = (own, key) => this.#openCheckpoint(own, key, engine);
     const newTerm = (token, hooks) => new Term(token, { ...hooks, checkpoint });
@@ -615,6 +617,24 @@ export class Elector {
 const inBucket = (storage) => {
   const { json } = bucketOf(storage) ?? {};
   return json !== undefined && [undefined, 'epochs'].includes(JSON.parse(json).kind);
+};
+
+const slotOptions = (given) => {
+  const options = optionsOf(given, 'runScheduled takes an object, such as { period, policy, signal }');
+  if (typeof options.throwIfAborted === 'function') throw wrongOption('options', options, 'an AbortSignal is given as { signal }');
+  return options;
+};
+
+const scheduleOf = (slot, options = {}) => {
+  const slotMs = slot instanceof Date ? slot.getTime() : slot;
+  if (typeof slotMs === 'number' && slotMs > 0 && slotMs < EARLIEST_SLOT_MS) {
+    const rule = 'is the scheduled time in milliseconds since 1970, and this lies before 1974: is it in seconds?';
+    throw new EdgelectError(`slot = ${slotMs}: ${rule}`, { code: 'EDGELECT_CONFIG', field: 'slot' });
+  }
+  const { signal: _, ...own } = options;
+  // Not only own properties: an instance of a class has its getters elsewhere.
+  const named = Object.fromEntries(SLOT_OPTIONS.map((name) => [name, options[name]]));
+  return toJson({ ...own, ...named, slot: slotMs });
 };
 
 const flag = (name, value) => {

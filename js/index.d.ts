@@ -66,7 +66,8 @@ export interface ScheduledOptions {
   /** Slots that nobody claimed: left out, the latest one run first, or all of them, the oldest first and at most 100. Needs
    * `period`. Default `skip`; with `atLeastOnce` and a `period`, `all`. */
   missed?: 'skip' | 'latest' | 'all';
-  /** From one slot to the next; at least `leaderTimeout`. */
+  /** From one slot to the next, exact, and at least `leaderTimeout`. Where slots follow local time (a day of 23 or 25 hours)
+   * leave it out, or give them in UTC; otherwise a slot that nobody scheduled is made up for. */
   period?: number;
   /** With `atLeastOnce`: after how many failures of its job a slot is given up. 1 to 100, default 3. */
   attempts?: number;
@@ -260,7 +261,8 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
    * because its term was lost runs again in the next term. */
   lead<T>(work: (term: TermOf<S>) => T | Promise<T>, options?: { signal?: AbortSignal }): Promise<T>;
   /** Runs the job of one cron slot: of all triggers for it, wherever and however often they fire, one runs it. `slot` is its
-   * scheduled time; without one (a timer) `null`, and storage time is rounded to the nearest multiple of `period`.
+   * scheduled time, as a number in milliseconds since 1970; without one (a timer) `null`, and storage time is rounded to the
+   * nearest multiple of `period`.
    * Each call is a session of its own, so the elector must not be started. A job that throws gives the outcome
    * `failed`, and does not reject.
    * `stop`, `status` and the callbacks know nothing of it; its `signal` ends it.

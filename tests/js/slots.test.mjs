@@ -277,17 +277,51 @@ test('what cannot be meant is refused by name, and nothing is asked of the store
     ['slot', '12:00', {}],
     ['slot', -1, {}],
     ['slot', null, {}],
+    ['slot', slot(1) / 1000, {}],
+    ['slot', Math.floor(Date.now() / 1000), {}],
+    ['slot', new Date(slot(1) / 1000), {}],
     ['perod', slot(1), { perod: 1 }],
     ['signal', slot(1), { signal: 5 }],
+    ...[5, true, 'x', [], () => {}, null, new AbortController().signal].map((options) => ['options', slot(1), options]),
   ]) {
     const refused = worker(storage).runScheduled(at, () => {}, options);
     await assert.rejects(refused, (error) => error instanceof EdgelectError && error.field === field, field);
   }
   await assert.rejects(worker(storage).runScheduled(slot(1)), { code: 'EDGELECT_CONFIG', field: 'job' });
+  const seconds = worker(storage).runScheduled(1_795_262_400, () => {});
+  await assert.rejects(seconds, { code: 'EDGELECT_CONFIG', message: /^slot = 1795262400: .* since 1970, and this lies before 1974: is it in seconds\?$/ });
+  const bare = worker(storage).runScheduled(slot(1), () => {}, new AbortController().signal);
+  await assert.rejects(bare, { code: 'EDGELECT_CONFIG', message: /an AbortSignal is given as \{ signal \}/ });
+  for (const wrong of [5, 'x']) {
+    await assert.rejects(worker(storage).runScheduled(slot(1), () => {}, wrong), { message: /runScheduled takes an object, such as \{ period, policy, signal \}/ });
+  }
   const ahead = worker(slotGroup()).runScheduled(Date.now() + 3_600_000, () => {});
   await assert.rejects(ahead, (error) => error.code === 'EDGELECT_SLOT' && /ms ahead of the store's clock/.test(error.message));
   const started = new Elector({ storage: new MemoryStorage(), ...FAST });
   await started.start();
   await assert.rejects(started.runScheduled(slot(1), () => {}), { field: 'runScheduled' });
   await started.stop();
+});
+
+test('options of a class count, whose getters are its prototype\'s', async () => {
+  const wrong = { policy: 'exactlyOnce', missed: 'some', period: 999, attempts: 0, budget: 5, subrequests: 1, signal: 5 };
+  for (const [name, value] of Object.entries(wrong)) {
+    const Options = class {};
+    Object.defineProperty(Options.prototype, name, { get: () => value });
+    await assert.rejects(worker(slotGroup()).runScheduled(slot(1), () => {}, new Options()), { code: 'EDGELECT_CONFIG', field: name }, name);
+  }
+  class Options {
+    own = 1;
+    get missed() {
+      return 'all';
+    }
+    get period() {
+      return MINUTE;
+    }
+  }
+  await assert.rejects(worker(slotGroup()).runScheduled(slot(1), () => {}, new Options()), { field: 'own' });
+  const options = new Options();
+  delete options.own;
+  const result = await worker(slotGroup()).runScheduled(slot(3), () => {}, options);
+  assert.equal(result.runs.length, 3);
 });
