@@ -78,12 +78,14 @@ const withShare = (group, groups, set) => {
   // Refused where all variables are.
   if (!/^\d+$/.test(common) || limit < LEAST_REQUESTS || limit > MOST_REQUESTS) return group;
   const taken = groups.filter(isOwn).map(({ env }) => Number(env[SUBREQUESTS])).filter((own) => own > 0);
+  const whole = `one trigger may make${isSet(set) ? '' : ' (the default)'}`;
   const left = limit - taken.reduce((sum, own) => sum + own, 0);
   const share = Math.floor(left / length);
   if (length > 0 ? share < LEAST_REQUESTS : left < 0) {
-    const short = length > 0
-      ? `${length} groups share what one trigger may make, and ${Math.max(share, 0)} requests are too few for each`
-      : `the shares of its groups are ${limit - left} requests together, more than one trigger may make`;
+    const few = `${Math.max(share, 0)} requests are too few for`;
+    let short = `${length} groups share what ${whole}, and ${few} each`;
+    if (length === 1) short = `one group has what the others leave of what ${whole}, and ${few} it`;
+    if (length === 0) short = `the shares of its groups are ${limit - left} requests together, more than ${whole}`;
     throw new Refused(SUBREQUESTS, limit, `${short}: give groups triggers of their own (EDGELECT_CRON), or on the paid plan set this to 10000`);
   }
   return isOwn(group) ? group : { ...group, env: { ...group.env, [SUBREQUESTS]: String(share) } };

@@ -111,13 +111,14 @@ test('the groups of one trigger share its requests, those of another do not', ()
 test('more groups than one trigger has requests for are refused, with what to do', () => {
   const names = Array.from({ length: 16 }, (_, index) => `g${index}`).join();
   const run = (env) => groupsFor(env, '* * * * *');
-  const rule = /^EDGELECT_SUBREQUESTS = 50: 16 groups share what one trigger may make, and 3 requests are too few for each: .*EDGELECT_CRON.*paid plan set this to 10000$/;
+  const rule = /^EDGELECT_SUBREQUESTS = 50: 16 groups share what one trigger may make \(the default\), and 3 requests are too few for each: .*EDGELECT_CRON.*paid plan set this to 10000$/;
   refused({ EDGELECT_GROUPS: names }, 'EDGELECT_SUBREQUESTS', rule, run);
   refused({ EDGELECT_GROUPS: names }, 'EDGELECT_SUBREQUESTS', rule, (env) => groupAt(env, null));
-  refused({ EDGELECT_GROUPS: 'a,b', EDGELECT_SUBREQUESTS__A: '10000' }, 'EDGELECT_SUBREQUESTS', /1 groups share .* and 0 requests/, run);
+  refused({ EDGELECT_GROUPS: 'a,b', EDGELECT_SUBREQUESTS__A: '10000' }, 'EDGELECT_SUBREQUESTS', /50: one group has what the others leave of what one trigger may make \(the default\), and 0 requests are too few for it: /, run);
+  refused({ EDGELECT_GROUPS: 'a,b', EDGELECT_SUBREQUESTS: '12' }, 'EDGELECT_SUBREQUESTS', /^EDGELECT_SUBREQUESTS = 12: 2 groups share what one trigger may make, and 6 requests/, run);
   assert.equal(run({ EDGELECT_GROUPS: names, EDGELECT_SUBREQUESTS: '10000' }).length, 16);
   const own = { EDGELECT_GROUPS: 'a,b', EDGELECT_SUBREQUESTS__A: '30', EDGELECT_SUBREQUESTS__B: 21 };
-  refused(own, 'EDGELECT_SUBREQUESTS', /^EDGELECT_SUBREQUESTS = 50: the shares of its groups are 51 requests together.*paid plan set this to 10000$/, run);
+  refused(own, 'EDGELECT_SUBREQUESTS', /^EDGELECT_SUBREQUESTS = 50: the shares of its groups are 51 requests together, more than one trigger may make \(the default\): .*paid plan set this to 10000$/, run);
   refused(own, 'EDGELECT_SUBREQUESTS', /51 requests together/, (env) => groupAt(env, 'b.json'));
   assert.equal(run({ ...own, EDGELECT_SUBREQUESTS__B: 20 }).length, 2);
   assert.equal(run({ ...own, EDGELECT_SUBREQUESTS: 51 }).length, 2);
