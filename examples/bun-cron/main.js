@@ -8,7 +8,7 @@ const writeReport = ({ slot, token }) => console.log(`${new Date(slot).toISOStri
 const job = Bun.cron('* * * * *', async () => {
   const result = await elector.runScheduled(null, writeReport, { period: 60_000 });
   const { slot, outcome, error, reason, durationMs } = result;
-  console.log(slot && new Date(slot), `${outcome}:`, error?.message ?? reason ?? `${durationMs} ms`);
+  console.log(slot && new Date(slot), `${outcome}:`, error?.message ?? error ?? reason ?? `${durationMs} ms`);
 });
 // What runs is finished, and nothing new begins.
 for (const name of ['SIGINT', 'SIGTERM']) process.once(name, () => job.stop());

@@ -23,7 +23,7 @@ const start = () => {
   const tick = async () => {
     const result = await elector.runScheduled(null, writeReport, { period: 60_000, signal });
     const { slot, outcome, error, reason, durationMs } = result;
-    console.log(slot && new Date(slot), `${outcome}:`, error?.message ?? reason ?? `${durationMs} ms`);
+    console.log(slot && new Date(slot), `${outcome}:`, error?.message ?? error ?? reason ?? `${durationMs} ms`);
   };
   const unlessEnding = (error) => {
     if (!signal.aborted) throw error;

@@ -52,7 +52,7 @@ const main = async () => {
     await nextSlot(period);
     const result = await elector.runScheduled(null, writeReport, { period, policy, signal });
     const { slot, outcome, error, reason, durationMs } = result;
-    console.log(slot && new Date(slot), `${outcome}:`, error?.message ?? reason ?? `${durationMs} ms`);
+    console.log(slot && new Date(slot), `${outcome}:`, error?.message ?? error ?? reason ?? `${durationMs} ms`);
   }
 };
 

@@ -9,7 +9,7 @@ export default {
     const { outcome, reason, error } = await elector.runScheduled(event.scheduledTime, (term) => writeReport(env, term));
     console.log(new Date(event.scheduledTime).toISOString(), outcome, reason ?? '');
     // Thrown on, so that Cloudflare counts this trigger as failed.
-    if (error) throw error;
+    if (outcome === 'failed' || outcome === 'lost') throw error ?? new Error(`the slot's job ${outcome}`);
   },
 
   async fetch(request, env) {
