@@ -558,6 +558,6 @@ impl Opening {
 }
 
 const KEEPS_LEASES_ONLY: &str = ": keeps leases only; a checkpoint needs an object that compare-and-swap changes, as \
-                                 S3 buckets and R2 buckets have them";
+                                 S3 buckets and R2 buckets have them (a store of your own says so by keeps_any_body)";
 
 const NO_CHECKPOINT: &str = "the object is no checkpoint, but a lease or a document of others";

@@ -480,11 +480,12 @@ fn check_addr(addr: Option<&str>) -> Result<String, ConfigError> {
     match addr {
         None | Some("") => Ok(String::new()),
         Some(addr) if is_peer_addr(addr) => Ok(addr.to_owned()),
-        Some(addr) => refuse(
-            "serverAddr",
-            &quoted(addr),
-            &["must be a host or host:port, without scheme, path or user"],
-        ),
+        Some(addr) => {
+            // Before an @ stands a user and maybe a password.
+            let shown = if addr.contains('@') { "(not shown)".to_owned() } else { quoted(addr) };
+            let rule = "must be a host or host:port, without scheme, path or user";
+            refuse("serverAddr", &shown, &[rule])
+        }
     }
 }
 

@@ -70,6 +70,10 @@ impl<P: Provide> Store for AnyStore<P> {
         }
     }
 
+    fn keeps_any_body(&self) -> bool {
+        matches!(self, Self::Bucket(_) | Self::Custom(_))
+    }
+
     #[cfg(feature = "epochs")]
     fn complaint(&self) -> Option<Fault> {
         match self {
@@ -147,6 +151,10 @@ impl Store for CustomStore {
     }
 
     fn condition_covers_version(&self) -> bool {
+        true
+    }
+
+    fn keeps_any_body(&self) -> bool {
         true
     }
 

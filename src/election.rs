@@ -682,6 +682,11 @@ impl Election {
         self.errand.is_some()
     }
 
+    /// Whether this session has ended for good.
+    pub fn has_finished(&self) -> bool {
+        self.finished
+    }
+
     /// The slot that this session claimed last, in milliseconds since the Unix epoch.
     pub fn slot_ms(&self) -> Option<u64> {
         self.errand.as_ref()?.begun.last().copied()
@@ -1143,7 +1148,8 @@ impl Election {
                 let lease_ms = lease.lease_ms.unwrap_or(0);
                 self.longest_lease_ms = self.longest_lease_ms.max(lease_ms);
                 let max_lease_ms = self.config.max_lease_ms;
-                if lease_ms > max_lease_ms.max(self.config.grace_ms(0)) {
+                // What is in its grace carries that, and what it says of a lease may have been read of damage.
+                if lease_ms > max_lease_ms.max(self.config.grace_ms(0)) && !lease.in_grace() {
                     self.problem = Some(Problem::LeaseTooLong { lease_ms, max_lease_ms });
                 }
             }

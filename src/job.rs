@@ -160,7 +160,7 @@ fn timeout_ms(
     let refuse = |rule: &[&str]| {
         Err(ConfigError::new("EDGELECT_JOB_TIMEOUT", quoted(first(text, 60)), rule))
     };
-    let ms = text.parse().ok().filter(|ms| (MIN_TIMEOUT_MS..=MAX_TIMEOUT_MS).contains(ms));
+    let ms = vars::digits(text).filter(|ms| (MIN_TIMEOUT_MS..=MAX_TIMEOUT_MS).contains(ms));
     match ms {
         None => refuse(&["must be a whole number of milliseconds from 1000 to 840000"]),
         Some(ms) if ms <= longest_ms => Ok(ms),
@@ -190,7 +190,7 @@ fn timeout_ms(
 /// The variable whose text is no value of its option, by the variable's name.
 pub fn schedule(
     get: impl Fn(&str) -> Option<String>,
-    slot_ms: u64,
+    slot_ms: Option<u64>,
 ) -> Result<ScheduleSettings, ConfigError> {
     let mut options = Object::new();
     for (var, option) in SCHEDULE_VARS {
@@ -202,7 +202,7 @@ pub fn schedule(
         options.set(option, json);
     }
     let mut settings = ScheduleSettings::from_json(&options).map_err(by_variable)?;
-    settings.slot_ms = Some(slot_ms);
+    settings.slot_ms = slot_ms;
     Ok(settings)
 }
 
@@ -238,7 +238,10 @@ fn check_url(url: &str) -> Result<(), ConfigError> {
     };
     let plain = url.bytes().all(|byte| byte.is_ascii_graphic());
     let Some(parts) = Parts::of(url).filter(|_| plain && !url.contains(['#', '\\'])) else {
-        return refuse("must be a URL such as https://jobs.example.com/run");
+        return refuse(
+            "must be a URL such as https://jobs.example.com/run: ASCII (a host of other letters as xn--…), without \
+             spaces, `#` and backslashes",
+        );
     };
     if parts.authority.contains('@') {
         return refuse("must have no user and password; EDGELECT_JOB_SECRET signs the call");
@@ -246,7 +249,7 @@ fn check_url(url: &str) -> Result<(), ConfigError> {
     let Some((host, _)) = Host::parse_with_port(parts.authority) else {
         return refuse("must name a host, such as https://jobs.example.com/run");
     };
-    match parts.scheme {
+    match &*parts.scheme.to_ascii_lowercase() {
         "https" => Ok(()),
         "http" if host.is_loopback() => Ok(()),
         _ => refuse("must begin with https://; http:// is for loopback addresses only"),
@@ -275,7 +278,7 @@ mod tests {
             vars.iter().find(|(var, _)| *var == name).map(|(_, text)| (*text).to_owned())
         };
         let config = config();
-        let schedule = Schedule::new(&schedule(get, 1)?, &config).map_err(by_variable)?;
+        let schedule = Schedule::new(&schedule(get, Some(1))?, &config).map_err(by_variable)?;
         JobTarget::from_vars(get, bound, &config, &schedule)
     }
 
@@ -375,7 +378,7 @@ mod tests {
     #[test]
     fn a_further_slot_leaves_what_the_longest_job_needs_and_ends_with_its_trigger() {
         let config = config();
-        let mut schedule = Schedule::new(&schedule(|_| None, 1).unwrap(), &config).unwrap();
+        let mut schedule = Schedule::new(&schedule(|_| None, Some(1)).unwrap(), &config).unwrap();
         let target = of(&[], true).unwrap().unwrap();
         target.reserve(&config, &mut schedule);
         assert_eq!(schedule.subrequests, Some(50 - 24 - RETRIES));
@@ -420,7 +423,7 @@ mod tests {
     #[test]
     fn a_schedule_comes_from_variables_and_its_errors_name_them() {
         let read = |var: &'static str, text: &'static str| {
-            schedule(move |name| (name == var).then(|| text.to_owned()), 1)
+            schedule(move |name| (name == var).then(|| text.to_owned()), Some(1))
         };
         assert_eq!(read("EDGELECT_PERIOD", "60000").unwrap().period_ms, Some(60_000));
         for (var, text) in [

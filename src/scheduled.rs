@@ -116,6 +116,10 @@ pub(crate) async fn run_with_word<'a, S: Store, H: Host, T, E>(
         let message = "this election runs no slots: make it by new_schedule";
         return Err(Fault::new(FaultKind::Misconfigured, message));
     }
+    if handle.with(Election::has_finished) {
+        let message = "this election has run its trigger: make another by new_schedule";
+        return Err(Fault::new(FaultKind::Misconfigured, message));
+    }
     let told = Told::default();
     let runs: RefCell<Vec<Run<T, E>>> = RefCell::default();
     let driving = run(handle, store, host, |event| told.hear(handle, event));

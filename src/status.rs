@@ -70,8 +70,8 @@ pub fn problem_text(problem: &Problem) -> String {
             [
                 "the lease object ",
                 what,
-                "; it will be replaced once it has not changed for the grace. Does something else write to \
-                 this lockfilePath?",
+                "; it will be replaced once it has not changed for the grace and for the lease that can be read of it. \
+                 Does something else write to this lockfilePath?",
             ]
             .concat()
         }

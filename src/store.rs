@@ -177,7 +177,7 @@ pub trait Store {
 
     /// Whether every body comes back whole and stays until it is replaced, as a checkpoint needs: not in a TXT record, which
     /// leaves out what does not fit, nor in an item with a `ttl`, which is deleted some time. Unless a store says so, it keeps
-    /// leases only.
+    /// leases only; one made of others hands on what they say.
     fn keeps_any_body(&self) -> bool {
         false
     }

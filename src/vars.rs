@@ -159,12 +159,12 @@ pub fn binds_r2(variables: &Object) -> Result<bool, ConfigError> {
         return Ok(false);
     }
     let others = ["EDGELECT_BUCKET", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"];
-    let other = others.iter().find_map(|var| Some((*var, first_set(&get, &[var])?)));
-    match other {
-        Some((var, text)) if bound => {
+    match others.iter().find(|var| first_set(&get, &[var]).is_some()) {
+        Some(var) if bound => {
             let rule = "this is one store and the R2 binding EDGELECT_R2 another, and two stores make two leaders: \
                         remove this variable to use the binding, or the binding from wrangler.toml to use this";
-            Err(ConfigError::new(var, quoted(first(&text, 60)), &[rule]))
+            // An address may have a password or a signature in it.
+            Err(ConfigError::new(var, "(not shown)", &[rule]))
         }
         None if !bound => {
             let rule = "name the bucket that keeps the lease, or bind an R2 bucket as EDGELECT_R2: [[r2_buckets]] in \
@@ -297,6 +297,11 @@ fn missing(var: &str, rule: &str) -> ConfigError {
     ConfigError::new(var, "(not set)", &[&rule.replace("NAME", var)])
 }
 
+/// A whole number of digits alone; `parse` takes a plus sign too.
+pub(crate) fn digits(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|_| !text.starts_with('+'))
+}
+
 /// The JSON of a variable's text that must be a whole number.
 pub(crate) fn whole(var: &str, text: &str) -> Result<String, ConfigError> {
     value(var, text, Kind::Number)
@@ -307,7 +312,7 @@ fn value(var: &str, text: &str, kind: Kind) -> Result<String, ConfigError> {
     let (json, rule) = match kind {
         Kind::Text => (Some(quoted(text)), ""),
         Kind::Number => (
-            text.parse::<u64>().ok().map(|number| number.to_string()),
+            digits(text).map(|number| number.to_string()),
             "must be a whole number, durations in milliseconds",
         ),
         Kind::Flag => {
@@ -319,12 +324,12 @@ fn value(var: &str, text: &str, kind: Kind) -> Result<String, ConfigError> {
             (flag.map(str::to_owned), "must be true or false")
         }
         Kind::Numbers => {
-            let mut numbers = text.split(',').map(|part| part.trim().parse::<u64>());
+            let mut numbers = text.split(',').map(|part| digits(part.trim()));
             let list = numbers.try_fold(String::new(), |list, number| {
                 let comma = if list.is_empty() { "" } else { "," };
                 number.map(|number| [&list, comma, &number.to_string()].concat())
             });
-            let list = list.ok().map(|list| ["[", &list, "]"].concat());
+            let list = list.map(|list| ["[", &list, "]"].concat());
             (list, "must be two whole numbers of milliseconds, such as 100,1000")
         }
     };

@@ -26,7 +26,7 @@ use crate::prelude::*;
 use crate::remote::S3Store;
 use crate::request::Parts;
 use crate::sigv4::Credentials;
-use crate::slots::Schedule;
+use crate::slots::{Policy, Schedule};
 use crate::task::Task;
 use crate::tick;
 use crate::vars;
@@ -148,15 +148,7 @@ fn set_up(variables: &str, web: Web) -> Result<Setup, ConfigError> {
     settings.sustain_ms.get_or_insert(SUSTAIN_MS);
     settings.server_id.get_or_insert_with(|| "edgelect".to_owned());
     let config = vars::config(&settings)?;
-    let schedule = Schedule::new(&job::schedule(get, SOME_SLOT_MS)?, &config);
-    let schedule = schedule.map_err(job::by_variable)?;
-    let own_cron = get("EDGELECT_CRON").filter(|text| !text.is_empty());
-    if let Some(text) = &own_cron {
-        cron::check_text(text)?;
-    }
-    if let Some(text) = own_cron.or_else(|| get(CRON)) {
-        cron::check(&text, &config, &schedule)?;
-    }
+    let schedule = schedule_of(get, Some(SOME_SLOT_MS), &config)?;
     let job = JobTarget::from_vars(get, get("JOB").is_some(), &config, &schedule)?;
     if let (None, Some(most)) = (&job, schedule.subrequests) {
         tick::check_tick(&config, config.sustain_ms.unwrap_or(SUSTAIN_MS), most)?;
@@ -175,6 +167,27 @@ fn set_up(variables: &str, web: Web) -> Result<Setup, ConfigError> {
     Ok(Setup { config, job, store, web })
 }
 
+/// The schedule of a trigger. Where slots must not be lost and nobody names their period, it is the trigger's own.
+fn schedule_of(
+    get: impl Fn(&str) -> Option<String> + Copy,
+    slot_ms: Option<u64>,
+    config: &Config,
+) -> Result<Schedule, ConfigError> {
+    let mut settings = job::schedule(get, slot_ms)?;
+    let schedule = Schedule::new(&settings, config).map_err(job::by_variable)?;
+    let own = get("EDGELECT_CRON").filter(|text| !text.is_empty());
+    if let Some(text) = &own {
+        cron::check_text(text)?;
+    }
+    let Some(text) = own.or_else(|| get(CRON)) else { return Ok(schedule) };
+    cron::check(&text, config, &schedule)?;
+    if schedule.policy == Policy::AtMostOnce || schedule.period_ms.is_some() {
+        return Ok(schedule);
+    }
+    settings.period_ms = cron::steps(&text).filter(|steps| steps.even).map(|steps| steps.least_ms);
+    Schedule::new(&settings, config).map_err(job::by_variable)
+}
+
 async fn scheduled(
     isolate: &Rc<Isolate<Web>>,
     scheduled_ms: u64,
@@ -183,9 +196,9 @@ async fn scheduled(
 ) -> Result<String, Problem> {
     let setup = set_up(variables, web)?;
     if let Some(target) = &setup.job {
-        let now_ms = setup.web.now().wall_ms;
-        let slot_ms = if scheduled_ms == 0 { now_ms } else { scheduled_ms };
-        return Ok(one_slot(isolate, &setup, target, variables, slot_ms).await?);
+        // A slot by this isolate's clock would be one that no other copy of the trigger means.
+        let slot_ms = Some(scheduled_ms).filter(|ms| *ms > 0);
+        return one_slot(isolate, &setup, target, variables, slot_ms).await;
     }
     let Setup { config, store, web, .. } = &setup;
     let sustain_ms = config.sustain_ms.unwrap_or(SUSTAIN_MS);
@@ -229,15 +242,14 @@ async fn one_slot(
     setup: &Setup,
     target: &JobTarget,
     variables: &str,
-    slot_ms: u64,
-) -> Result<String, String> {
+    slot_ms: Option<u64>,
+) -> Result<String, Problem> {
     let Setup { config, store, web, .. } = setup;
     let variables = Object::read(variables.as_bytes()).unwrap_or_default();
     let get = |name: &str| variables.get(name).and_then(json::text);
-    let settings = job::schedule(get, slot_ms).map_err(|error| error.message())?;
-    let mut schedule = Schedule::new(&settings, config).map_err(|error| error.message())?;
+    let mut schedule = schedule_of(get, slot_ms, config)?;
     target.reserve(config, &mut schedule);
     let handle = Handle::new(driver::new_schedule(web, config.clone(), schedule)?);
     let _running = isolate.runs(&handle, web);
-    slot::run_slot(&handle, store, web, target).await
+    Ok(slot::run_slot(&handle, store, web, target).await?)
 }

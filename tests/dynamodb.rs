@@ -417,6 +417,9 @@ fn an_item_of_another_shape_is_unreadable_and_keeps_what_can_be_read() {
     assert_eq!(read_item(&newer).1, Reading::Closed(Closed::NewerFormat(Some(2))), "never claimed");
     newer["ttl"] = json!({ "S": "x" });
     assert_eq!(read_item(&newer).1, Reading::Closed(Closed::NewerFormat(Some(2))));
+    let mut far = item.clone();
+    (far["ttl"], far["ownerId"]) = (json!({ "N": (NOW_S * 1_000).to_string() }), json!("a"));
+    assert_eq!(read_item(&far).1, told(Some(7), Some(15_000)), "nobody has so long a lease");
     let damaged = r#"{"leaderID":"a","parked":"no","term":9,"leaseMs":60000}"#;
     for (kept, term, lease_ms) in [
         (json!({ "S": damaged }), Some(9), Some(60_000)),
@@ -450,7 +453,8 @@ fn an_item_of_400_kb_is_unreadable_and_can_still_be_healed() {
         }
         other => panic!("{other:?}"),
     };
-    assert_eq!(reading, Reading::Unreadable(Flaw::TooLarge, Remains::NONE));
+    let held = Remains { term: None, lease_ms: Some(15_000) };
+    assert_eq!(reading, Reading::Unreadable(Flaw::TooLarge, held), "until its `ttl` is over");
     assert_ne!(version, read_item(&theirs(NOW_S)).0);
     let values = json!({ ":t": { "N": NOW_S.to_string() }, ":o": { "S": "host-1-2" } });
     assert_eq!(asks(update(version))["ExpressionAttributeValues"], values);

@@ -603,16 +603,21 @@ mod epochs {
             (Some(5), None),
             "no less than its number"
         );
-        for (body, flaw) in [
-            ("{\"validity_ms\":999,\"expired\":false}", Flaw::Absurd),
-            ("{\"validity_ms\":3600001}", Flaw::Absurd),
-            ("{\"validity_ms\":\"60000\"}", Flaw::Absurd),
-            ("{\"expired\":1}", Flaw::Foreign),
-            ("{\"leaderID\":7,\"expired\":false}", Flaw::Foreign),
-            ("{}", Flaw::Foreign),
-            ("nonsense", Flaw::NotJson),
+        let minute = Some(60_000);
+        for (body, flaw, lease_ms) in [
+            (r#"{"validity_ms":999,"expired":false}"#, Flaw::Absurd, None),
+            (r#"{"validity_ms":3600001}"#, Flaw::Absurd, None),
+            (r#"{"validity_ms":"60000"}"#, Flaw::Absurd, None),
+            (r#"{"expired":1}"#, Flaw::Foreign, None),
+            (r#"{"expired":1,"validity_ms":60000}"#, Flaw::Foreign, minute),
+            (r#"{"leaderID":7,"expired":false}"#, Flaw::Foreign, None),
+            (r#"{"leaderID":7,"validity_ms":60000}"#, Flaw::Foreign, minute),
+            (r#"{"session":"s","leaseMs":60000,"expired":false}"#, Flaw::Foreign, minute),
+            (r#"{"leaderID":"a","lastUpdated":"x","validity_ms":60000}"#, Flaw::Foreign, minute),
+            ("{}", Flaw::Foreign, None),
+            ("nonsense", Flaw::NotJson, None),
         ] {
-            let told = Remains { term: Some(5), lease_ms: None };
+            let told = Remains { term: Some(5), lease_ms };
             assert_eq!(read(body), Reading::Unreadable(flaw, told), "{body}");
         }
         let last = Desk::with(&[("lock_9999999999.json", LIVE)]);

@@ -459,7 +459,7 @@ impl World {
             vars.iter().find(|(var, _)| *var == name).map(|(_, text)| (*text).to_owned())
         };
         let config = config(name, true, Follow::Balanced);
-        let settings = schedule(get, EPOCH_MS + minute * PERIOD_MS).expect("they are fine");
+        let settings = schedule(get, Some(EPOCH_MS + minute * PERIOD_MS)).expect("they are fine");
         let mut schedule = Schedule::new(&settings, &config).expect("it fits the config");
         let target = JobTarget::from_vars(get, true, &config, &schedule).expect("it fits");
         let target = target.expect("it is bound");

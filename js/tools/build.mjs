@@ -108,8 +108,9 @@ async function buildWasm(name) {
     ['--target', 'web', '--experimental-reset-state-function', '--out-dir', partial, '--out-name', 'edgelect', ARTIFACT]);
   const wasm = path.join(partial, 'edgelect_bg.wasm');
   await run(`Shrinking the ${name} wasm`, NODE_24, [
-    // Twice, with the control flow made anew between: 0.5 KB less after gzip -9 than once.
-    inRoot('node_modules/binaryen/bin/wasm-opt'), '-Oz', '--flatten', '--rereloop', '-Oz',
+    // Twice, with the control flow made anew between: 0.5 KB less after gzip -9 than once. The lowest kilobyte is the far
+    // end of the stack, and whoever gets there traps the sooner for it: 0.4 KB less.
+    inRoot('node_modules/binaryen/bin/wasm-opt'), '--low-memory-unused', '-Oz', '--flatten', '--rereloop', '-Oz',
     '--strip-debug', '--strip-producers', '--strip-target-features',
     ...WASM_FEATURES.map((feature) => `--enable-${feature}`), wasm, '-o', wasm,
   ]);

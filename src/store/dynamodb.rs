@@ -15,7 +15,8 @@
 //!
 //! Members of shardcoordinator renew by an update that moves `ttl` alone, acquire by a put of the whole item without
 //! our attributes, and release by a deletion. So every condition names `revision`, `ownerId` and `ttl` as they were
-//! read, and an item whose `revision` does not fit is theirs, whatever our attributes in it say.
+//! read, and an item whose `revision` does not fit is theirs, whatever our attributes in it say; one whose `lease` cannot be
+//! read is nobody's, and is waited out (S7).
 //!
 //! Sources: <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_PutItem.html>,
 //! <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html>,
@@ -363,16 +364,23 @@ impl DynamoDb {
             owner: item.get("ownerId").map(normal),
             revision: item.get("revision").map(normal),
         };
+        let ttl_s = held.ttl.as_deref().and_then(|json| scalar("N", json));
+        let ttl_s = ttl_s.and_then(|digits| json::whole(&digits));
+        let ahead = |version| {
+            // In milliseconds, or a mistake: nobody has so long a lease.
+            let absurd_ms = storage_ms.saturating_add(2 * MAX_LEASE_MS);
+            let ttl_s = ttl_s.filter(|ttl_s| ttl_s.saturating_mul(1_000) <= absurd_ms);
+            let lease_ms =
+                ttl_s.and_then(|ttl_s| self.foreign_lease_ms(version, ttl_s, storage_ms));
+            Remains { term: None, lease_ms }
+        };
         if large {
-            return (
-                held.version(Some("large")),
-                Reading::Unreadable(Flaw::TooLarge, Remains::NONE),
-            );
+            let version = held.version(Some("large"));
+            let reading = Reading::Unreadable(Flaw::TooLarge, ahead(&version));
+            return (version, reading);
         }
         let owner = held.owner.as_deref().and_then(|json| scalar("S", json));
         let owner = owner.filter(|owner| (1..=MAX_NAME_BYTES).contains(&owner.len()));
-        let ttl_s = held.ttl.as_deref().and_then(|json| scalar("N", json));
-        let ttl_s = ttl_s.and_then(|digits| json::whole(&digits));
         let kept = item.get("lease").map(normal);
         let text = kept.as_deref().and_then(|json| scalar("S", json));
         let reading = text.as_ref().map(|text| lease::read(text.as_bytes()));
@@ -387,25 +395,22 @@ impl DynamoDb {
         // Not as one of us wrote it: what was written by hand, or by a renewal of shardcoordinator.
         let touched = kept.as_deref().map_or_else(|| "none".to_owned(), |kept| digest(&[kept]));
         let version = held.version(Some(&touched));
-        let lease_ms = ttl_s.and_then(|ttl_s| self.foreign_lease_ms(&version, ttl_s, storage_ms));
-        let ahead = Remains { term: None, lease_ms };
-        let owner = owner.filter(|_| ttl_s.is_some());
-        let reading = match (reading, owner) {
+        let held_lease = |kept, owner, ttl_s| {
+            let lease_ms = self.foreign_lease_ms(&version, ttl_s, storage_ms);
+            Reading::Lease(Box::new(foreign(kept, owner, lease_ms)))
+        };
+        let unreadable =
+            |told: Remains| Reading::Unreadable(Flaw::Foreign, told.and(ahead(&version)));
+        let reading = match (reading, owner.zip(ttl_s)) {
             (Some(Reading::Closed(why)), _) => Reading::Closed(why),
-            (Some(Reading::Lease(lease)), Some(owner)) => {
-                Reading::Lease(Box::new(foreign(Some(*lease), owner, lease_ms)))
+            (Some(Reading::Lease(lease)), Some((owner, ttl_s))) => {
+                held_lease(Some(*lease), owner, ttl_s)
             }
-            (Some(Reading::Lease(lease)), None) => {
-                Reading::Unreadable(Flaw::Foreign, Remains::of(&lease).and(ahead))
-            }
+            (Some(Reading::Lease(lease)), None) => unreadable(Remains::of(&lease)),
             // Who led by it last, and how long at most, is what cannot be read, whoever holds the rest (S7).
-            (Some(Reading::Unreadable(_, told)), _) => {
-                Reading::Unreadable(Flaw::Foreign, told.and(ahead))
-            }
-            (None, Some(owner)) if kept.is_none() => {
-                Reading::Lease(Box::new(foreign(None, owner, lease_ms)))
-            }
-            (None, _) => Reading::Unreadable(Flaw::Foreign, ahead),
+            (Some(Reading::Unreadable(_, told)), _) => unreadable(told),
+            (None, Some((owner, ttl_s))) if kept.is_none() => held_lease(None, owner, ttl_s),
+            (None, _) => unreadable(Remains::NONE),
         };
         (version, reading)
     }

@@ -331,10 +331,11 @@ fn read_body(format: Format, epoch: Epoch, body: &[u8]) -> Reading {
     }
 }
 
-/// Whether a body names nobody and has at least one of the two fields.
+/// Whether a body has at least one of the two fields and none that only a record of ours, damaged, would have.
 fn foreign(fields: &Object) -> bool {
-    let given = |name: &str| fields.get(name).is_some_and(|json| !json::is_null(json));
-    !given("leaderID") && !given("holderIdentity") && (given(VALIDITY) || given(EXPIRED))
+    let given = |name: &&str| fields.get(name).is_some_and(|json| !json::is_null(json));
+    let ours = ["leaderID", "holderIdentity", "session", "leaseMs"];
+    !ours.iter().any(given) && [VALIDITY, EXPIRED].iter().any(given)
 }
 
 /// Source of the format: <https://www.morling.dev/blog/leader-election-with-s3-conditional-writes/>.

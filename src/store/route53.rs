@@ -440,7 +440,11 @@ impl Route53 {
         wall_ms: u64,
     ) -> Reading {
         match record::read(values) {
-            Some(Content::Native(reading)) => reading,
+            Some(Content::Native { reading: Reading::Unreadable(flaw, told), epoch }) => {
+                let storage_ms = heard.facts.date_ms.unwrap_or(wall_ms);
+                Reading::Unreadable(flaw, told.and(record::held_until(epoch, storage_ms)))
+            }
+            Some(Content::Native { reading, .. }) => reading,
             Some(Content::Foreign { owner, epoch }) => {
                 let storage_ms = heard.facts.date_ms.unwrap_or(wall_ms);
                 let mut lease = record::foreign(owner, epoch, storage_ms, self.config.lease_ms);

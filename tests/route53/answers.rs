@@ -336,6 +336,19 @@ fn anything_else_in_the_record_is_unreadable_and_its_version_is_all_of_it() {
 }
 
 #[test]
+fn s7_a_damaged_record_is_waited_out_until_the_epoch_beside_it() {
+    let native = r#""~edgelect {\"leaderID\":7,\"term\":9,\"leaseMs\":20000}""#;
+    // 10:00:00 is 1763719200.
+    for (epoch, lease_ms) in [(1_763_719_240, 40_000), (0, 20_000), (1_763_719_200_000_u64, 20_000)]
+    {
+        let outcome = told(read(), listing(&[&format!("\"w {epoch}\""), native]));
+        let Outcome::Found { reading, .. } = outcome else { panic!("{outcome:?}") };
+        let told = Remains { term: Some(9), lease_ms: Some(lease_ms) };
+        assert_eq!(reading, Reading::Unreadable(Flaw::Foreign, told), "{epoch}");
+    }
+}
+
+#[test]
 fn a_record_that_no_batch_could_replace_is_not_ours_to_use() {
     let value = "<ResourceRecord><Value>&quot;w 1&quot;</Value></ResourceRecord>";
     let set = RECORD.replace("VALUES", value);

@@ -226,6 +226,26 @@ describe('jobs', { concurrency: 3 }, () => {
     }
   });
 
+  test('at least once a trigger makes up for the slots of its own period that no trigger came for, where none is named', async () => {
+    const { asked, url } = await jobServer();
+    const worker = await isolate(await slotGroup({ EDGELECT_JOB_URL: url, EDGELECT_POLICY: 'atLeastOnce' }));
+    for (const minute of [1, 4]) await worker.tick(slot(minute));
+    await worker.tick(slot(10), '0 9,17 * * 1-5');
+    assert.deepEqual(asked.map(({ body }) => (JSON.parse(body).slot - FIRST) / MINUTE), [1, 2, 3, 4, 10], worker.logged());
+  });
+
+  test('a trigger that names no time has a slot by the period alone', async () => {
+    const { asked, url } = await jobServer();
+    const group = await slotGroup({ EDGELECT_JOB_URL: url });
+    const worker = await isolate(group);
+    assert.equal((await worker.tick(new Date(0))).outcome, 'exception');
+    await until(() => /slot = \(not set\): .*period/.test(worker.logged()));
+    assert.equal(asked.length, 0);
+    const periodic = await isolate({ ...group, EDGELECT_PERIOD: '86400000' });
+    await Promise.all([periodic.tick(new Date(0)), periodic.tick(new Date(0))]);
+    assert.deepEqual(asked.map(({ body }) => JSON.parse(body).slot % 86_400_000), [0]);
+  });
+
   test('c56 an isolate that vanishes under its job: the slot is run again only at least once', async () => {
     for (const [policy, slots] of [['atLeastOnce', [1, 1, 2]], ['atMostOnce', [1, 2]]]) {
       const { asked, url } = await jobServer((_request, response, count) => count > 1 && response.end());

@@ -156,7 +156,7 @@ test('c52 of two fresh isolates on one R2 the first is killed while it leads, an
 
 test('two stores are refused by name, and one that is none', async () => {
   for (const [changes, more, variable, said] of [
-    [{ EDGELECT_BUCKET: 'jobs' }, R2, 'EDGELECT_BUCKET', 'EDGELECT_BUCKET = "jobs": this is one store and the R2 binding EDGELECT_R2 another'],
+    [{ EDGELECT_BUCKET: 'jobs' }, R2, 'EDGELECT_BUCKET', 'EDGELECT_BUCKET = (not shown): this is one store and the R2 binding EDGELECT_R2 another'],
     [{ AWS_ENDPOINT_URL: 'https://s3.example.com' }, R2, 'AWS_ENDPOINT_URL', 'two stores make two leaders: remove this variable to use the binding, or the binding'],
     [{ AWS_ENDPOINT_URL_S3: 'https://s3.example.com' }, R2, 'AWS_ENDPOINT_URL_S3', 'the R2 binding EDGELECT_R2'],
     [{}, {}, 'EDGELECT_BUCKET', 'EDGELECT_BUCKET = (not set): name the bucket that keeps the lease, or bind an R2 bucket as EDGELECT_R2'],

@@ -12,7 +12,7 @@ const NUMBER = /must be a whole number/;
 const TEXT = /must be a text, a number or a flag/;
 const OBJECT = [{ a: HIDDEN }, /= \(no text\): must be a text, a number or a flag$/];
 const LIST = [[1, 2], TEXT];
-const notNumbers = [['15 s', NUMBER], ['-1', NUMBER], [-1, NUMBER], ['1.5', NUMBER], [1.5, NUMBER], [1e300, NUMBER], ['99999999999999999999', NUMBER], [true, NUMBER], ['1\n2', NUMBER], ['0x10', NUMBER], OBJECT, LIST];
+const notNumbers = [['15 s', NUMBER], ['-1', NUMBER], [-1, NUMBER], ['1.5', NUMBER], [1.5, NUMBER], [1e300, NUMBER], ['99999999999999999999', NUMBER], [true, NUMBER], ['1\n2', NUMBER], ['0x10', NUMBER], ['+5', NUMBER], OBJECT, LIST];
 const range = (rule, ...numbers) => [...notNumbers, ...numbers.map((number) => [number, rule])];
 const lines = (rule) => [['a\nb', rule], ['a\u0000', rule], ['a\u007f', rule], OBJECT];
 const ONLY_BINDING = /must be the binding of an R2 bucket: \[\[r2_buckets\]\] in wrangler\.toml$/;
@@ -22,7 +22,7 @@ const ONLY_BINDING = /must be the binding of an R2 bucket: \[\[r2_buckets\]\] in
 const WRONG = {
   EDGELECT_LOCKFILE_PATH: [...lines(/is the key of the lease object/), ...['/a', 'a//b', 'a/../b', '.', 'x'.repeat(1025)].map((path) => [path, /is the key of the lease object: 1 to 1024 bytes/])],
   EDGELECT_SERVER_ID: [...lines(/must be 1 to 1024 bytes without control characters/), ['x'.repeat(1025), /1 to 1024 bytes/]],
-  EDGELECT_SERVER_ADDR: [...lines(/must be a host or host:port/), ...['https://a', 'a/b', 'u@a', 'a:b', 'a:70000'].map((addr) => [addr, /must be a host or host:port/])],
+  EDGELECT_SERVER_ADDR: [...lines(/must be a host or host:port/), ...['https://a', 'a/b', 'u@a', 'a:b', 'a:70000'].map((addr) => [addr, /must be a host or host:port/]), [`k:${HIDDEN}@a`, /= \(not shown\): must be a host/]],
   EDGELECT_LEADER_TIMEOUT: range(/from 1000 ms to one hour|whole number/, 0, 999, 3_600_001, 2 ** 53),
   EDGELECT_FREQUENT_INTERVAL: range(/./, 0, 49, 14_000, 15_000),
   EDGELECT_INFREQUENT_INTERVAL: range(/must be from frequentInterval/, 0, 4_999, 86_400_001),
@@ -33,7 +33,7 @@ const WRONG = {
   EDGELECT_STORE_SKEW: range(/at most 10 minutes/, 600_001),
   EDGELECT_MAX_LEASE: range(/longest lease of the whole group/, 14_999, 3_600_001),
   EDGELECT_REQUEST_TIMEOUT: range(/at least 50 ms|S8/, 0, 49, 10_000),
-  EDGELECT_RETRY_DELAYS: [...['1', '1,2,3', '-1,2', '1.5,2', 'a,b', '', ' '].filter(Boolean).map((list) => [list, /two whole numbers/]), ['0,1', /each pause lasts/], ['1,99999', /each pause lasts/], OBJECT, LIST],
+  EDGELECT_RETRY_DELAYS: [...['1', '1,2,3', '-1,2', '+1,2', '1.5,2', 'a,b', '', ' '].filter(Boolean).map((list) => [list, /two whole numbers/]), ['0,1', /each pause lasts/], ['1,99999', /each pause lasts/], OBJECT, LIST],
   EDGELECT_TERM_FLOOR: range(/at most 2\^51|whole number/, 2 ** 51 + 1, 2 ** 53),
   EDGELECT_SUSTAIN: range(/a tick must outlast|15 minutes/, 0, 5_000, 900_001),
   EDGELECT_R2: [['edgelect', ONLY_BINDING], [true, ONLY_BINDING], ['true', ONLY_BINDING], [1, ONLY_BINDING], [{ a: 1 }, ONLY_BINDING], [{ bound: 'KV' }, ONLY_BINDING]],
@@ -47,9 +47,9 @@ const WRONG = {
   EDGELECT_SESSION_TOKEN: { s3: [[`${HIDDEN}\n`, /\(not shown\): must be a text of one line/], OBJECT] },
   EDGELECT_GROUPS: [['A', /lower-case letters/], [5, /must be names/], [{ a: 1 }, /must be names/], ['a,a', /two groups/]],
   EDGELECT_CRON: [OBJECT, ...['hourly', '0 * * *', '* * * * * *', '@daily', 5].map((cron) => [cron, /must be one of the triggers in `crons` of wrangler\.toml.*five fields/])],
-  EDGELECT_JOB_URL: [OBJECT, ...['http://jobs.example.com', 'jobs.example.com', 'https://u:p@a', 'https://', 'ftp://a', 'https://a/#b', 'https://a b'].map((url) => [url, /\(not shown\): must/])],
+  EDGELECT_JOB_URL: [OBJECT, ...['http://jobs.example.com', 'jobs.example.com', 'https://u:p@a', 'https://', 'ftp://a', 'https://a/#b', 'https://a b', 'https://b\u00fccher.example/'].map((url) => [url, /\(not shown\): must/])],
   EDGELECT_JOB_SECRET: { job: [OBJECT, ...['short', HIDDEN, `${'A'.repeat(32)}=`, `whsec_${'A'.repeat(35)}==`].map((secret) => [secret, /\(not shown\): must be Base64/])] },
-  EDGELECT_JOB_TIMEOUT: { job: [OBJECT, ...['soon', 0, 999, 840_001, -1, 1.5].map((ms) => [ms, /from 1000 to 840000/]), [840_000, /at most 145000: a trigger of this group may make 50 requests/], [145_001, /at most 145000/]] },
+  EDGELECT_JOB_TIMEOUT: { job: [OBJECT, ...['soon', 0, 999, 840_001, -1, 1.5, '+2000'].map((ms) => [ms, /from 1000 to 840000/]), [840_000, /at most 145000: a trigger of this group may make 50 requests/], [145_001, /at most 145000/]] },
   EDGELECT_POLICY: { job: [OBJECT, ['exactlyOnce', /"atMostOnce" or "atLeastOnce"/], [1, /"atMostOnce" or "atLeastOnce"/]] },
   EDGELECT_MISSED: { job: [OBJECT, ['some', /"skip", "latest" or "all"/], ['all', /known only by the period/]] },
   EDGELECT_PERIOD: { job: range(/from leaderTimeout/, 0, 14_999, 40_000_000_000) },
@@ -108,6 +108,9 @@ test('an EDGELECT variable that nobody knows is a misspelt one; others are nobod
   }
   await refused({ AWS_SECRET_ACCESS_KEY: { a: HIDDEN } }, 'AWS_SECRET_ACCESS_KEY', TEXT);
   assert.equal((await asked({ AWS_PROFILE: { a: 1 }, OTHER: 'x', edgelect: 'x' })).status, 404);
+  for (const name of ['AWS_ENDPOINT_URL', 'AWS_ENDPOINT_URL_S3']) {
+    await refused({ [name]: `https://k:${HIDDEN}@s3.example.com` }, name, /= \(not shown\): this is one store and the R2 binding/);
+  }
   await refused({ JOB: { a: 1 } }, 'JOB', /must be a service binding/);
   await refused({ JOB: HIDDEN }, 'JOB', /must be a service binding/);
   await refused({ EDGELECT_POLICY: 'atLeastOnce' }, 'EDGELECT_POLICY', /there is none: bind a service as JOB, or set EDGELECT_JOB_URL/);
@@ -122,7 +125,7 @@ test('what one trigger can\'t do is refused with what to change', async () => {
   const slow = { EDGELECT_LEADER_TIMEOUT: 120_000, EDGELECT_SUSTAIN: 300_000 };
   await refused({ ...slow, EDGELECT_CRON: '* * * * *' }, 'EDGELECT_LEADER_TIMEOUT', /= 120000: the trigger "\* \* \* \* \*" comes every 60000 ms, and a cron finer than the lease/);
   await refused({ ...job, EDGELECT_CRON: '0 * * * *', EDGELECT_PERIOD: 60_000, EDGELECT_POLICY: 'atLeastOnce' }, 'EDGELECT_PERIOD', /the trigger "0 \* \* \* \*" has a slot every 3600000 ms/);
-  for (const good of [{ EDGELECT_SUBREQUESTS: 14 }, { EDGELECT_CRON: '*/2 * * * *', ...slow, EDGELECT_SUBREQUESTS: 100 }, { ...job, EDGELECT_CRON: '0 * * * *', EDGELECT_PERIOD: 3_600_000 }]) {
+  for (const good of [{ EDGELECT_SUBREQUESTS: 14 }, { EDGELECT_CRON: '*/2 * * * *', ...slow, EDGELECT_SUBREQUESTS: 100 }, { ...job, EDGELECT_CRON: '0 * * * *', EDGELECT_PERIOD: 3_600_000 }, { EDGELECT_JOB_URL: 'HTTPS://jobs.example.com/run' }]) {
     assert.equal((await asked(good)).status, 404, JSON.stringify(good));
   }
 });

@@ -40,7 +40,12 @@ pub(super) const MAX_OWNER: usize = MAX_STRING - 14;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Content {
     /// A record of edgelect's.
-    Native(Reading),
+    Native {
+        /// The native record.
+        reading: Reading,
+        /// Until when the first value says that it holds, in seconds since the Unix epoch.
+        epoch: u64,
+    },
     /// A record of shardcoordinator's: `"owner epochSeconds"` and nothing else.
     Foreign {
         /// The owner.
@@ -121,10 +126,18 @@ pub(super) fn read(values: &[String]) -> Option<Content> {
     match &reading {
         // Two answers to the question whose it is are none.
         Reading::Lease(lease) if lease.leader_id != owner => {
-            Some(Content::Native(Reading::Unreadable(Flaw::Foreign, Remains::of(lease))))
+            let reading = Reading::Unreadable(Flaw::Foreign, Remains::of(lease));
+            Some(Content::Native { reading, epoch })
         }
-        _ => Some(Content::Native(reading)),
+        _ => Some(Content::Native { reading, epoch }),
     }
+}
+
+/// What an epoch beside something unusable says: somebody holds the lease until then.
+pub(super) fn held_until(epoch: u64, storage_ms: u64) -> Remains {
+    let ahead_ms = epoch.saturating_mul(1_000).saturating_sub(storage_ms);
+    // In milliseconds, or a mistake: nobody has so long a lease.
+    Remains { term: None, lease_ms: Some(ahead_ms).filter(|ms| (1..=MAX_LEASE_MS).contains(ms)) }
 }
 
 /// A foreign record as a lease: watched for the own lease, and for as long as its epoch is ahead of storage time.
@@ -300,7 +313,7 @@ mod tests {
 
     fn native(values: &[String]) -> Lease {
         match read(values) {
-            Some(Content::Native(Reading::Lease(lease))) => *lease,
+            Some(Content::Native { reading: Reading::Lease(lease), .. }) => *lease,
             other => panic!("{values:?} reads as {other:?}"),
         }
     }
@@ -392,7 +405,8 @@ mod tests {
         assert_eq!(read(&beside), None, "something else beside it");
         let stolen = ["\"worker-2 9\"".to_owned(), values[1].clone()];
         let told = Remains::of(&lease("worker-1"));
-        let torn = Content::Native(Reading::Unreadable(Flaw::Foreign, told));
+        let reading = Reading::Unreadable(Flaw::Foreign, told);
+        let torn = Content::Native { reading, epoch: 9 };
         assert_eq!(read(&stolen), Some(torn), "two answers to whose it is");
     }
 

@@ -56,13 +56,15 @@ pub fn bodies(bodies: &[(u64, Vec<u8>)], leader_timeout_ms: u64) {
                 assert_eq!(seen, Condition::Match(Version(format!("\"v{}\"", watched.index))));
                 if lease.in_grace() {
                     // It grants nothing, over what may be put again to the byte.
-                    match lease::read(body) {
+                    let told = match lease::read(body) {
                         Reading::Lease(before) => {
-                            assert!(before.released() && (before.term, lease.term) == (None, None));
+                            assert!(before.released() && before.term.is_none());
+                            None
                         }
-                        Reading::Unreadable(_, told) => assert_eq!(lease.term, told.term),
+                        Reading::Unreadable(_, told) => told.term,
                         Reading::Closed(_) => panic!("a closed record is never taken"),
-                    }
+                    };
+                    assert_eq!(lease.term, told);
                 } else {
                     let term = lease.term.expect("a claim has a term");
                     assert!(
@@ -103,6 +105,9 @@ impl Watched {
         if let Reading::Lease(lease) = reading {
             self.highest_term = self.highest_term.max(lease.term);
             self.longest_ms = self.longest_ms.max(lease.lease_ms.unwrap_or(0));
+        }
+        if let Reading::Unreadable(_, told) = reading {
+            self.highest_term = self.highest_term.max(told.term);
         }
     }
 

@@ -69,6 +69,7 @@ pub fn body(body: &[u8]) {
         let told_ms = given(&fields, "leaseMs").and_then(believed_lease_ms);
         let durations = fields.get("leaseDuration").is_some();
         assert!(lease_ms == told_ms || (durations && lease_ms > told_ms), "{lease_ms:?}");
+        assert!(lease_ms <= Some(MAX_LEASE_MS), "{lease_ms:?}");
     }
     if given(&fields, "leaderID").and_then(text).is_none_or(|id| id.is_empty()) {
         assert!(matches!(reading, Reading::Unreadable(Flaw::Foreign, _)));
