@@ -870,7 +870,10 @@ impl Election {
             // Lease and margin come from the same settings, those of this write.
             lease.lease_ms = Some(lease_ms);
         }
-        self.highest_term = self.highest_term.max(lease.term.unwrap_or(0));
+        // The number of a creation is no token, and lies ahead of storage time: it counts once it is in the record (S2).
+        if purpose != Purpose::Create {
+            self.highest_term = self.highest_term.max(lease.term.unwrap_or(0));
+        }
         let anchor = Anchor { sent: now, lease_ms: lease.lease_ms.unwrap_or(lease_ms), margin_ms };
         if let (Purpose::Claim, Some(errand), true) =
             (purpose, &mut self.errand, planted!(BegunBeforeClaim))
@@ -1970,7 +1973,9 @@ impl Election {
         }
         // A reservation is released at once, unless it keeps a term, which would be succeeded without a wait; what was
         // created from absence is not (S7).
-        if let (Some(grace), Some((_, lease))) = (&self.grace, self.record())
+        // Nor is one that may have been followed by another write: a look decides what there is to release (S3).
+        let newest = self.unresolved.is_empty();
+        if let (Some(grace), Some((_, lease)), true) = (&self.grace, self.record(), newest)
             && ((grace.reserved && lease.term.is_none()) || planted!(ReleaseInGrace))
         {
             let (version, lease) = (grace.version.clone(), lease.clone());

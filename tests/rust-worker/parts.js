@@ -98,7 +98,8 @@ export default {
   async fetch(request, env) {
     const name = new URL(request.url).pathname.slice(1);
     const { EDGELECT_R2 } = env;
-    const stands = { $env: env, $bucket: EDGELECT_R2, $bound: { EDGELECT_R2, EDGELECT_FORMAT: 'kubernetes' } };
+    const lease = { EDGELECT_LOCKFILE_PATH: 'key', EDGELECT_FORMAT: 'kubernetes' };
+    const stands = { $env: env, $bucket: EDGELECT_R2, $s3: { ...env, ...lease }, $r2: { EDGELECT_R2, ...lease } };
     const given = (await request.json()).map((one) => (stands[one] ?? one));
     return new Response(String(await (own[name] ?? parts[name])(...given)));
   },

@@ -136,6 +136,7 @@ impl Oracle {
             Some(sight) if sight.version == *version => sight.shown.clone(),
             _ => return None,
         };
+        self.rests_on_revived(session, version);
         let healing = lease.in_grace() && matches!(shown, Shown::Other(_));
         let own_lease = match healing {
             // It may land late, on the same bytes put again under a leader (S7).
@@ -143,6 +144,8 @@ impl Oracle {
             false => lease.lease_ms == Some(writer.config.leader_timeout_ms),
         };
         let covers = writer.errand.is_some() && lease.slot_done == Some(true);
+        // Nobody waits for the lease of a tombstone, which may be that of earlier settings.
+        let own_lease = own_lease || (covers && lease.released());
         let plain = own_lease && !lease.parked && (!lease.released() || covers);
         self.broke_unless(plain, true_ms, "S5 a claim's own lease", || {
             format!("leaseMs {:?}, parked {}", lease.lease_ms, lease.parked)

@@ -3,7 +3,7 @@
 //! It knows the true time, every write and every answer, and none of the election's inner state.
 //! What a session may know is kept in its [`View`]; what is true is in the book of [`Deed`]s.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::BuildHasherDefault;
 use std::rc::Rc;
 
@@ -94,6 +94,11 @@ pub struct View {
     /// Whether the newest answer about the object showed absence, and when one last did.
     pub absent: bool,
     absent_at: Instant,
+    /// When its newest read left, and the newest that was answered with the record.
+    pub asked_ms: u64,
+    shown_sent_ms: u64,
+    /// When the first read of a version left that was answered with it.
+    first_looks: BTreeMap<usize, u64>,
     /// The grace of the record that this session created from absence.
     pub grace: Option<Grace>,
     /// The write that grants the authority, by the answers that this session got.
@@ -157,6 +162,9 @@ pub struct Contract {
     pub wild: bool,
 }
 
+/// Two moments of the store so near to one another may show the same second: its clocks are two seconds apart at most.
+const UNTOLD_MS: u64 = 6_000;
+
 /// The rules that hold whatever the clocks do.
 const TIMELESS: [&str; 15] = [
     "I2",
@@ -198,6 +206,10 @@ pub struct Oracle {
     revived: bool,
     /// When a deleted version last came back.
     revived_ms: u64,
+    /// The write that made it.
+    revived_deed: Option<usize>,
+    /// Something has happened that no rule can tell from what is allowed: nothing is judged from there on.
+    beyond: bool,
 }
 
 /// One look at a session: who, when in truth, and by its own clocks.
@@ -222,6 +234,8 @@ impl Oracle {
             tokens_hold: true,
             revived: false,
             revived_ms: 0,
+            revived_deed: None,
+            beyond: false,
         }
     }
 
@@ -233,6 +247,9 @@ impl Oracle {
             sight: None,
             absent: false,
             absent_at: Instant::default(),
+            asked_ms: 0,
+            shown_sent_ms: 0,
+            first_looks: BTreeMap::new(),
             grace: None,
             grant: None,
             open: Vec::new(),
@@ -265,6 +282,9 @@ impl Oracle {
 
     /// Takes down the first broken rule; later ones may only be its echo.
     pub fn broke(&mut self, at_ms: u64, check: &'static str, text: String) {
+        if self.beyond {
+            return;
+        }
         if self.contract.wild && !TIMELESS.iter().any(|timeless| check.starts_with(timeless)) {
             return;
         }
@@ -343,8 +363,12 @@ impl Oracle {
         self.deeds[deed].landed_ms.get_or_insert(true_ms);
         // A held-up duplicate that lands on absence brings a deleted version back, and with it whatever
         // waits for that version; what is handed out is still held against every earlier token.
+        // What left before a deleted version came back, or a second copy on top of the one that brought it back.
+        let outlived = self.outlived(deed) || landed_ms.is_some();
+        self.beyond |= outlived && self.deeds[deed].aim != Aim::Create;
         if landed_ms.is_some() {
             (self.revived, self.revived_ms) = (true, true_ms);
+            self.revived_deed = Some(deed);
         }
         self.slot_lands(true_ms, deed);
         if self.deeds[deed].lease.acquired.is_none() || self.revived {
@@ -369,6 +393,23 @@ impl Oracle {
     pub fn retries_revived(&self, session: usize) -> bool {
         let View { aim, in_doubt, .. } = &self.views[session];
         self.revived && matches!(aim, Some(Aim::Claim | Aim::Cover)) && *in_doubt > 0
+    }
+
+    /// A claim on a version that came back after the read that it rests on had left, or before its author's first look at it
+    /// where no `Date` can have told that apart: no rule can tell, and two may lead from here on (docs/proof.md).
+    pub fn rests_on_revived(&mut self, session: usize, version: &Version) {
+        let View { shown_sent_ms, first_looks, .. } = &self.views[session];
+        let Some(&deed) = self.made.get(version).filter(|deed| self.revived_deed == Some(**deed))
+        else {
+            return;
+        };
+        let Deed { session: author, landed_ms, .. } = self.deeds[deed];
+        let soon = self.revived_ms.saturating_sub(landed_ms.unwrap_or(0)) < UNTOLD_MS;
+        let own = author == session && (soon || !self.contract.always_dated);
+        let late = own && first_looks.get(&deed).is_none_or(|ms| *ms >= self.revived_ms);
+        if *shown_sent_ms <= self.revived_ms || late {
+            self.beyond = true;
+        }
     }
 
     /// Whether every new token is above all earlier ones.
@@ -638,8 +679,15 @@ impl Oracle {
             sight.cached = false;
         }
         self.views[session].told(now, &answer.outcome, deed.is_some());
+        if matches!(answer.outcome, Outcome::Found { .. } | Outcome::Unchanged) && deed.is_none() {
+            self.views[session].shown_sent_ms = self.views[session].asked_ms;
+        }
         match (&answer.outcome, deed) {
             (Outcome::Found { version, reading }, _) => {
+                if let Some(made) = self.made.get(version) {
+                    let view = &mut self.views[session];
+                    view.first_looks.entry(*made).or_insert(view.asked_ms);
+                }
                 self.shown(look, version, reading, &answer.facts, skew_ms, drifted);
             }
             (Outcome::Unchanged, _) => {

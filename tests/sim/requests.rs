@@ -137,6 +137,9 @@ impl World {
         let Request { fate, .. } = request;
         let travels = request.asked.is_some();
         let deed = request.deed;
+        if deed.is_none() {
+            self.oracle.views[request.session].asked_ms = self.now_ms;
+        }
         self.requests.push(request);
         if let Some(travel_ms) = fate.request_ms.filter(|_| travels) {
             if let Some(deed) = deed {

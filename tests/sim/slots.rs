@@ -440,7 +440,8 @@ impl World {
                 _ => false,
             };
             let lands = deed.landed_ms.is_some() || (deed.under_way > 0 && holds);
-            let told = deed.aim == Aim::Cover && errand.over == Some(SlotsOver::NewGroup);
+            let over = matches!(errand.over, Some(SlotsOver::NewGroup | SlotsOver::Ahead { .. }));
+            let told = deed.aim == Aim::Cover && over;
             lands && !told && (deed.lease.slot == own_ms || deed.aim == Aim::Cover)
         };
         let claim = errand.claims.iter().find(may_land).map(|(deed, _)| *deed);
