@@ -122,7 +122,8 @@ const variablesOfWorker = (store, { endpoint }, lockfilePath) =>
 /** Another member of the group, on a way of its own to the store. */
 async function watch(store, lockfilePath, options) {
   const counter = await startCounter(store);
-  const elector = new Elector({ ...options, storage: storageOf(store, counter.endpoint), lockfilePath, serverId: options.follow });
+  // Its probe's writes would be counted as claims.
+  const elector = new Elector({ ...options, probe: false, storage: storageOf(store, counter.endpoint), lockfilePath, serverId: options.follow });
   await elector.start();
   return { counter, end: () => elector.stop().then(counter.close) };
 }
