@@ -651,7 +651,10 @@ impl Oracle {
 
     /// It was asked to give up the leadership, and leaves it to others for a lease.
     pub fn resigns(&mut self, look: Look, lease_ms: u64) {
-        self.views[look.session].sits_out_ms = look.now.mono_ms + lease_ms;
+        let view = &mut self.views[look.session];
+        view.sits_out_ms = look.now.mono_ms + lease_ms;
+        // Giving up once more has attempts of its own.
+        view.in_doubt = 0;
     }
 
     /// The record names another leader than before, or the session says so.
