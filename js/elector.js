@@ -414,7 +414,9 @@ export class Elector {
     try {
       const place = this.#place();
       this.#doctor = new Doctor(place, atStart(place));
-      violation = violationOf(await this.#doctor.run());
+      const report = await this.#doctor.run();
+      violation = violationOf(report);
+      if (report.finding === 'holds' && engine === this.#engine) engine.storeHeld();
     } catch {
       // A trap, which ends the engine too, or a key that has no room for the probe's.
     }

@@ -70,6 +70,11 @@ export class Engine {
     this.#tell((raw) => raw.ask(body, version, retire, timeoutMs));
   }
 
+  /** Before `run`: a probe has shown that the store keeps its conditions. */
+  storeHeld() {
+    this.#ask((raw) => raw.storeHeld());
+  }
+
   tick() {
     this.#tell((raw) => raw.tick());
   }

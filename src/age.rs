@@ -28,7 +28,18 @@ pub struct Observation {
     /// Proof (b) is off for this version: `Date` and the own clock moved apart while we watched, or the
     /// store's clock claims what cannot be.
     store_clock_off: bool,
+    /// The newest `Last-Modified` and the own clock when it was read.
+    modified_at: Option<(u64, u64)>,
+    /// How many reads in a row showed a `Last-Modified` that had moved on as the own clock did.
+    moves: u32,
 }
+
+/// After how many moves in a row `Last-Modified` is the time of the answer and not of the record.
+const MOVES_ALWAYS: u32 = 3;
+
+/// How far two differences of time may be apart that count as equal, in milliseconds: whole seconds, and the store's
+/// several clocks.
+const ALIKE_MS: u64 = 3_000;
 
 impl Observation {
     /// The version was first shown by the answer that is processed now.
@@ -43,6 +54,8 @@ impl Observation {
             latest_ms: None,
             dated_ms: None,
             store_clock_off: false,
+            modified_at: None,
+            moves: 0,
         }
     }
 
@@ -61,6 +74,9 @@ impl Observation {
         // A body that was put again may be shown with the time of before once more.
         self.changed_ms = facts.last_modified_ms.max(self.changed_ms);
         self.latest_ms = facts.last_modified_ms.or(self.latest_ms);
+        if let Some(modified_ms) = facts.last_modified_ms {
+            self.note_move(modified_ms, now);
+        }
         self.dated_ms = self.dated_ms.into_iter().chain(facts.date_ms).min();
         if matches!(drift, Drift::StoreAhead | Drift::OwnAhead) {
             self.distrust_store_clock();
@@ -97,16 +113,53 @@ impl Observation {
     }
 
     /// Whether an answer shows that the version was gone and came back. Only for a record that nobody renews: a
-    /// change of its metadata moves `Last-Modified` as well.
+    /// change of its metadata moves `Last-Modified` as well. One that moves with each read says nothing.
     pub fn made_anew(&self, facts: &Facts) -> bool {
         // None is known of a creation of ours whose answer had no `Date`: its wait begins once more.
-        facts.last_modified_ms > self.latest_ms
+        facts.last_modified_ms > self.latest_ms && !self.moves_always()
+    }
+
+    /// Whether `Last-Modified` has moved with each of the last reads of this version, as a proxy's does that makes its
+    /// own: a wait that began anew each time would never end.
+    pub fn moves_always(&self) -> bool {
+        self.moves >= MOVES_ALWAYS && !planted!(MovingTimeBelieved)
+    }
+
+    /// Whether the last read showed a `Last-Modified` that had moved on as the own clock did.
+    pub fn moved(&self) -> bool {
+        self.moves > 0
+    }
+
+    fn note_move(&mut self, modified_ms: u64, now: Now) {
+        let Some((before_ms, mono_ms)) = self.modified_at else {
+            self.modified_at = Some((modified_ms, now.mono_ms));
+            return;
+        };
+        let passed_ms = now.mono_ms.saturating_sub(mono_ms);
+        if passed_ms < ALIKE_MS && modified_ms.abs_diff(before_ms) < ALIKE_MS {
+            // Too soon to tell whether it moves.
+            return;
+        }
+        // Roughly, because clocks differ; a record that is made anew does this three times in a row only by chance.
+        let moved_ms = modified_ms.saturating_sub(before_ms);
+        let alike = moved_ms.saturating_add(ALIKE_MS) >= passed_ms / 2
+            && moved_ms > 0
+            && moved_ms <= 2 * passed_ms + ALIKE_MS;
+        self.moves = if alike { self.moves.saturating_add(1) } else { 0 };
+        self.modified_at = Some((modified_ms, now.mono_ms));
     }
 
     /// The same version, watched from here on; what is known of the store's clock holds.
     pub fn anew(&self, clocks: &Clocks, now: Now) -> Self {
-        let store_clock_off = self.store_clock_off;
-        Self { store_clock_off, ..Self::first(self.version.clone(), clocks, now) }
+        let Self { store_clock_off, modified_at, moves, .. } = *self;
+        let first = Self::first(self.version.clone(), clocks, now);
+        Self { store_clock_off, modified_at, moves, ..first }
+    }
+
+    /// This version follows one of the same store whose `Last-Modified` moved so many times in a row: what it is was
+    /// learned there, and the first two reads of this one may show otherwise.
+    pub fn following(self, before: &Self) -> Self {
+        Self { moves: before.moves, ..self }
     }
 
     /// Whether [`Observation::made_anew`] has something to compare with.
@@ -162,14 +215,17 @@ impl Observation {
 
     /// `Last-Modified` of the version in milliseconds since the Unix epoch, where an answer named it.
     pub fn changed_ms(&self) -> Option<u64> {
-        self.changed_ms
+        self.changed_ms.filter(|_| !self.moves_always())
     }
 
     /// What the store's clock showed at most when the version had its last change, but for the whole seconds of
     /// `Last-Modified`; where an answer named any time. No own time is in it, so that it holds over a step of the own clock.
-    pub fn changed_by_ms(&self) -> Option<u64> {
+    pub fn changed_by_ms(&self, clocks: &Clocks) -> Option<u64> {
         let dated_ms = self.dated_ms.filter(|_| !planted!(ForeignTermFromNow));
-        self.changed_ms.or(dated_ms.map(|date_ms| date_ms.saturating_add(999)))
+        // No version is changed after an answer has shown it, whatever a proxy's `Last-Modified` says later.
+        let shown_ms = self.dated_ms.map_or(u64::MAX, |date_ms| clocks.latest_of_ms(date_ms));
+        let changed_ms = self.changed_ms().map(|changed_ms| changed_ms.min(shown_ms));
+        changed_ms.or(dated_ms.map(|date_ms| date_ms.saturating_add(999)))
     }
 
     /// Whether the store's clock gives proofs for this version.

@@ -85,6 +85,8 @@ pub struct Clocks {
     newest_date_ms: Option<u64>,
     /// The highest `Date` of any answer.
     latest_date_ms: Option<u64>,
+    /// The highest `Last-Modified` of any answer: no cache makes it older than the record.
+    latest_modified_ms: Option<u64>,
     /// What the newest answer itself said.
     newest: Facts,
     /// Set by a held reading, cleared by the next answer that comes with a moving clock.
@@ -104,6 +106,7 @@ impl Clocks {
             sample_sent: Now::default(),
             newest_date_ms: None,
             latest_date_ms: None,
+            latest_modified_ms: None,
             newest: Facts::default(),
             awaiting_answer: false,
         }
@@ -163,6 +166,7 @@ impl Clocks {
         // An answer without a `Date` proves no time: what the last one said still bounds a wait.
         self.newest_date_ms = facts.date_ms.or(self.newest_date_ms);
         self.latest_date_ms = facts.date_ms.max(self.latest_date_ms);
+        self.latest_modified_ms = facts.last_modified_ms.max(self.latest_modified_ms);
         let drift = self.drift(now, facts);
         // A cache's `Date` may be of long ago; storage time, and with it the tokens, must not follow it (S2).
         let old = facts.cached && drift == Drift::OwnAhead && !planted!(CachedDateMovesTokens);
@@ -280,15 +284,18 @@ impl Clocks {
 
     /// Storage time rounded up, for tokens (S2): `Date` has whole seconds, so the true time may be 999 ms
     /// later. A single clock may have stepped forward since that `Date`, and behind a cache a fast one runs for
-    /// long, so that its time adds nothing: tokens that run ahead of storage time could fall with a deletion.
+    /// long, so that its time adds nothing: tokens that run ahead of storage time could fall with a deletion. The
+    /// `Last-Modified` of a record is storage time too, however old a cache's `Date` is.
     pub fn storage_ceiling_ms(&self, now: Now) -> u64 {
         let cached = self.newest.cached && self.newest.date_ms.is_some();
         let alone = (self.single() && !planted!(StepMovesTokens)) || cached;
-        match (self.latest_date_ms, self.sample) {
+        let by_date_ms = match (self.latest_date_ms, self.sample) {
             (Some(date_ms), _) if alone => date_ms.saturating_add(ROUNDING_MS - 1),
             (_, Some(_)) => self.storage_ms(now).saturating_add(ROUNDING_MS - 1),
             (_, None) => self.storage_ms(now),
-        }
+        };
+        let modified_ms = self.latest_modified_ms.filter(|_| !planted!(ModifiedIsNoStorageTime));
+        by_date_ms.max(modified_ms.map_or(0, |ms| ms.saturating_add(ROUNDING_MS - 1)))
     }
 }
 
@@ -375,6 +382,26 @@ mod tests {
         single.read(one(70_000));
         single.read(one(5_000));
         assert_eq!(single.storage_ceiling_ms(one(5_000)), 100_999, "a step back forgets no Date");
+    }
+
+    #[test]
+    fn the_time_of_a_record_is_storage_time_too_however_old_the_date_of_a_cache_is() {
+        let cached = Facts {
+            last_modified_ms: Some(200_000),
+            relayed: true,
+            cached: true,
+            ..dated(100_000)
+        };
+        let mut clocks = Clocks::new(HostClock::Two, 2_000);
+        clocks.answer(one(0), one(0), &cached);
+        assert_eq!(clocks.storage_ceiling_ms(one(0)), 200_999);
+        clocks.answer(one(1_000), one(1_000), &dated(300_000));
+        assert_eq!(clocks.storage_ceiling_ms(one(1_000)), 300_999);
+        let mut undated = Clocks::new(HostClock::Two, 2_000);
+        let facts = Facts { last_modified_ms: Some(200_000), ..Facts::default() };
+        undated.answer(one(0), one(0), &facts);
+        assert_eq!(undated.storage_ceiling_ms(Now::new(0, 50_000)), 200_999, "a slow own clock");
+        assert_eq!(undated.storage_ceiling_ms(Now::new(0, 900_000)), 900_000, "the own wall clock");
     }
 
     #[test]

@@ -140,6 +140,11 @@ impl Handle {
         look(&self.inner.election.borrow())
     }
 
+    /// As [`Election::store_held`].
+    pub fn store_held(&self) {
+        self.inner.election.borrow_mut().store_held();
+    }
+
     /// The requests made so far.
     pub fn requests(&self) -> Requests {
         self.inner.requests.get()

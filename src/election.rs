@@ -34,6 +34,9 @@ const MAX_RETRY_AFTER_MS: u64 = 300_000;
 /// After how many looks for one renewal a tight follower takes itself for out of step.
 const LOST_AFTER: u32 = 4;
 
+/// For how many leases peers are believed before the store is read all the same.
+const LEASES_BY_PEER: u64 = 10;
+
 /// The number of attempts of one write before it is read back (S8).
 const ATTEMPTS: usize = 3;
 
@@ -129,6 +132,10 @@ pub enum PeerAnswer {
     Alive {
         /// Its `leaderID`.
         leader_id: String,
+        /// Its `term`; `None` where the answer names none.
+        term: Option<u64>,
+        /// Its `sequence`, which grows with each renewal.
+        sequence: u64,
     },
     /// Anything else, or nothing.
     Silent,
@@ -261,6 +268,10 @@ pub enum Problem {
     NewerFormat(Option<u64>),
     /// The term is used up, or was set absurdly high; nothing is claimed (S2).
     TermTooHigh,
+    /// The store refuses each write on the version that it shows.
+    Contradicted,
+    /// The store shows another `Last-Modified` with each read of one version, so that a wait begins anew (S7).
+    MovingTimes,
     /// The record is unusable and will be healed once it has not changed for the grace (S7).
     Unreadable(Flaw),
     /// The record's lease is longer than `maxLease`, so that members disagree on the grace (S7).
@@ -345,7 +356,7 @@ struct Grace {
 enum Seen {
     Nothing,
     Absent,
-    Record { observation: Observation, reading: Reading },
+    Record { observation: Box<Observation>, reading: Reading },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -451,10 +462,17 @@ pub struct Election {
     wind_down: Option<WindDown>,
     failed: bool,
     finished: bool,
+    /// Whether the store is known to work: it answered a read, and it took a conditional write of ours or a probe held.
+    answered: bool,
+    accepted: bool,
+    /// A write was refused since the last body was read: the version that we know may be an old one.
+    contradicted: bool,
     compete_after_ms: u64,
     /// Until when the store asked to be left alone (`Retry-After`).
     not_before_ms: u64,
     failures: u32,
+    /// How many writes in a row were rejected.
+    rejections: u32,
     misses: u32,
     /// How many claims in a row came to nothing.
     refusals: u32,
@@ -462,10 +480,14 @@ pub struct Election {
     /// leader, of which term: larger until it is in step with that leader's renewals.
     early: Option<(u64, String, Option<u64>)>,
     peer_silent_until_ms: u64,
+    /// The newest term and sequence that a peer has answered with, and when it first did, on the monotonic clock.
+    peer_moved: Option<(Option<u64>, u64, u64)>,
     announced: Option<u64>,
     known_leader: Option<String>,
     events: VecDeque<Event>,
     problem: Option<Problem>,
+    /// The problem is of a write that has not landed: a read alone does not solve it.
+    unwritten: bool,
     errand: Option<Box<Errand>>,
 }
 
@@ -494,17 +516,23 @@ impl Election {
             wind_down: None,
             failed: false,
             finished: false,
+            answered: false,
+            accepted: false,
+            contradicted: false,
             compete_after_ms: 0,
             not_before_ms: 0,
             failures: 0,
+            rejections: 0,
             misses: 0,
             refusals: 0,
             early: None,
             peer_silent_until_ms: 0,
+            peer_moved: None,
             announced: None,
             known_leader: None,
             events: VecDeque::new(),
             problem: None,
+            unwritten: false,
             errand: None,
         }
     }
@@ -538,6 +566,12 @@ impl Election {
     /// [`Store::condition_covers_version`](crate::store::Store::condition_covers_version).
     pub fn condition_covers_version(&mut self, covers: bool) {
         self.clocks.set_covered(covers);
+    }
+
+    /// Before the first poll: a probe has shown that the store keeps its conditions, so that no single answer ends this
+    /// session for good (S8).
+    pub fn store_held(&mut self) {
+        self.accepted = true;
     }
 
     /// The right to act at this reading, or none (S5, S9, S11).
@@ -768,6 +802,7 @@ impl Election {
             errand.until_ms = errand.until_ms.map(|until_ms| until_ms.min(latest_ms));
         }
         self.peer_silent_until_ms = 0;
+        self.peer_moved = None;
         self.compete_after_ms = self.compete_after_ms.min(now.mono_ms + self.sit_out_ms());
         self.not_before_ms = 0;
     }
@@ -815,10 +850,14 @@ impl Election {
     fn look(&mut self, now: Now) -> Step {
         self.outstanding = Some(Outstanding::Read { sent: now });
         let unless = match (&self.term, &self.seen) {
+            // Something between here and the store may answer "unchanged" of an old version for ever.
+            _ if self.contradicted && !planted!(RefusedReadConditional) => None,
             (Some(term), _) => Some(term.version.clone()),
             // A held-up copy of its creation can bring such a record back after a deletion, with the same bytes:
             // only the `Last-Modified` of a whole answer shows it.
             (None, Seen::Record { reading, .. }) if reading.may_come_back() => None,
+            // Nothing is written over it, so that no refusal would ever show that it is gone.
+            (None, Seen::Record { reading: Reading::Closed(_), .. }) => None,
             (None, Seen::Record { observation, .. }) => Some(observation.version.clone()),
             _ => None,
         };
@@ -970,7 +1009,7 @@ impl Election {
                 self.plan_look(now, 0);
             }
         }
-        if heard && matches!(self.problem, Some(Problem::Store(_))) {
+        if heard && matches!(self.problem, Some(Problem::Store(_))) && !self.unwritten {
             self.problem = None;
         }
         match outstanding {
@@ -983,25 +1022,26 @@ impl Election {
     fn on_read(&mut self, now: Now, sent: Now, outcome: Outcome, facts: &Facts, drift: Drift) {
         match outcome {
             Outcome::Found { version, reading } => {
-                self.failures = 0;
+                (self.failures, self.answered, self.contradicted) = (0, true, false);
                 self.on_found(now, sent, version, reading, facts, drift);
             }
             Outcome::Unchanged => {
-                self.failures = 0;
+                (self.failures, self.answered) = (0, true);
                 self.on_unchanged(now, sent, facts, drift);
             }
             Outcome::Missing => {
-                self.failures = 0;
+                (self.failures, self.answered, self.contradicted) = (0, true, false);
                 self.on_missing(now, sent);
             }
             Outcome::Rejected(fault) => {
-                if !self.on_rejected(fault) {
+                self.unwritten = false;
+                if !self.on_rejected(fault, self.answered) {
                     self.failures = self.failures.max(2);
                     self.plan_after_failure(now);
                 }
             }
             Outcome::Unknown { retry_after_ms, cause } => {
-                self.problem = Some(Problem::Store(cause));
+                (self.problem, self.unwritten) = (Some(Problem::Store(cause)), false);
                 self.leave_alone(now, retry_after_ms);
                 self.plan_after_failure(now);
             }
@@ -1019,6 +1059,16 @@ impl Election {
         facts: &Facts,
         drift: Drift,
     ) {
+        let known = match (&self.term, &self.seen) {
+            (Some(term), _) => Some(&term.version),
+            (None, Seen::Record { observation, .. }) => Some(&observation.version),
+            _ => None,
+        };
+        self.unwritten &= known == Some(&version);
+        if let Reading::Lease(lease) = &reading {
+            // What names this session was a conditional write of its own.
+            self.accepted |= lease.session.as_ref() == Some(&self.session);
+        }
         self.note_reading(&reading);
         self.note_claim(now, Some((&version, &reading)));
         if planted!(ReleaseRereadVersion)
@@ -1097,6 +1147,9 @@ impl Election {
     fn pause_claim(&mut self, now: Now) {
         self.round = None;
         self.refusals = self.refusals.saturating_add(1);
+        if self.refusals > 1 {
+            self.problem.get_or_insert(Problem::Contradicted);
+        }
         let pause_ms = self.growing_pause_ms(self.refusals);
         self.plan_look(now, pause_ms);
     }
@@ -1135,7 +1188,9 @@ impl Election {
         self.grace = None;
         self.seen = Seen::Absent;
         self.seen_sent_ms = sent.mono_ms;
-        self.problem = None;
+        if !(self.unwritten && creating) {
+            (self.problem, self.unwritten) = (None, false);
+        }
         self.name_leader(None);
         if creating {
             return self.pause_claim(now);
@@ -1144,7 +1199,9 @@ impl Election {
     }
 
     fn note_reading(&mut self, reading: &Reading) {
-        self.problem = None;
+        if !self.unwritten {
+            self.problem = None;
+        }
         match reading {
             Reading::Lease(lease) => {
                 self.highest_term = self.highest_term.max(lease.term.unwrap_or(0));
@@ -1199,15 +1256,15 @@ impl Election {
                     self.grace = None;
                     (observation.anew(&self.clocks, now), None)
                 } else {
-                    (observation, None)
+                    (*observation, None)
                 }
             }
             Seen::Record { mut observation, .. } if planted!(ObservationOverVersions) => {
                 observation.version = version;
-                (observation, None)
+                (*observation, None)
             }
             Seen::Nothing => (Observation::first(version, &self.clocks, now), None),
-            _ => {
+            before => {
                 // Once in step, a renewal found only after many looks has another phase than the one that was learned.
                 let in_step_ms = self.config.frequent_interval_ms / 100;
                 let in_step = self.early.as_ref().is_some_and(|(ms, ..)| *ms <= in_step_ms);
@@ -1216,13 +1273,22 @@ impl Election {
                 }
                 self.misses = 0;
                 let oldest_ms = now.mono_ms.saturating_sub(self.seen_sent_ms);
-                (Observation::first(version, &self.clocks, now), Some(oldest_ms))
+                let first = Observation::first(version, &self.clocks, now);
+                match &before {
+                    Seen::Record { observation, .. } => {
+                        (first.following(observation), Some(oldest_ms))
+                    }
+                    _ => (first, Some(oldest_ms)),
+                }
             }
         };
         if planted!(AgeFromSending) && observation.is_new(now) {
             observation.restart(&self.clocks, sent);
         }
         observation.shown(&self.clocks, now, facts, drift, oldest_ms);
+        if reading.may_come_back() && observation.moved() && !observation.moves_always() {
+            self.problem.get_or_insert(Problem::MovingTimes);
+        }
         self.seen_sent_ms = sent.mono_ms;
         self.grace = self.grace.take().filter(|grace| grace.version == observation.version);
         if let Reading::Lease(lease) = &reading {
@@ -1236,7 +1302,7 @@ impl Election {
             let leads = !lease.released() && !lease.in_grace();
             self.name_leader(leads.then(|| lease.leader_id.clone()));
         }
-        self.seen = Seen::Record { observation, reading };
+        self.seen = Seen::Record { observation: Box::new(observation), reading };
     }
 
     fn grace_from(&self, now: Now, version: Version, lease: &Lease) -> Grace {
@@ -1246,6 +1312,7 @@ impl Election {
     }
 
     fn on_write(&mut self, now: Now, sequence: u64, outcome: Outcome) {
+        self.contradicted |= outcome == Outcome::Refused;
         let found = self.unresolved.iter().position(|attempt| attempt.lease.sequence == sequence);
         let Some(index) = found else {
             return self.plan_look(now, 0);
@@ -1280,7 +1347,9 @@ impl Election {
                 if planted!(RejectedForgotten) {
                     self.unresolved.swap_remove(index);
                 }
-                if !self.on_rejected(fault) {
+                self.unwritten = true;
+                self.rejections = self.rejections.saturating_add(1);
+                if !self.on_rejected(fault, false) {
                     self.plan_after_rejected_write(now);
                 }
             }
@@ -1288,7 +1357,7 @@ impl Election {
                 if planted!(TimeoutDidNotLand) {
                     self.unresolved.swap_remove(index);
                 }
-                self.problem = Some(Problem::Store(cause));
+                (self.problem, self.unwritten) = (Some(Problem::Store(cause)), true);
                 self.leave_alone(now, retry_after_ms);
                 self.plan_next_attempt(now);
             }
@@ -1314,6 +1383,7 @@ impl Election {
 
     /// A write of ours is known to have landed: by its own answer, or by reading it back.
     fn on_landed(&mut self, now: Now, attempt: Attempt, version: Version) {
+        (self.accepted, self.contradicted, self.rejections) = (true, false, 0);
         // Every other write of ours had the same condition, which no longer holds.
         self.unresolved.clear();
         self.forgotten = None;
@@ -1321,7 +1391,7 @@ impl Election {
         self.failures = 0;
         self.misses = 0;
         self.refusals = 0;
-        self.problem = None;
+        (self.problem, self.unwritten) = (None, false);
         let unsettled = self.unsettled(now);
         self.highest_term = self.highest_term.max(attempt.lease.term.unwrap_or(0));
         self.longest_lease_ms = self.longest_lease_ms.max(attempt.lease.lease_ms.unwrap_or(0));
@@ -1329,9 +1399,12 @@ impl Election {
         // The record that it waited for is gone; if it ever comes back, it is waited for anew.
         self.grace = None;
         let mut observation = Observation::first(version.clone(), &self.clocks, now);
+        if let Seen::Record { observation: before, .. } = &self.seen {
+            observation = observation.following(before);
+        }
         observation.made(&self.clocks, self.clocks.newest());
         let reading = Reading::Lease(Box::new(attempt.lease.clone()));
-        self.seen = Seen::Record { observation, reading };
+        self.seen = Seen::Record { observation: Box::new(observation), reading };
         let mut anchor = attempt.anchor;
         if planted!(AnchorAfterAnswer) {
             anchor.sent = now;
@@ -1469,10 +1542,12 @@ impl Election {
         self.problem.get_or_insert(Problem::Store(fault));
     }
 
-    /// Takes note of what the store refuses to do; true if that is final.
-    fn on_rejected(&mut self, fault: Fault) -> bool {
+    /// Takes note of what the store refuses to do; true if that is final. What has worked once is not given up for one
+    /// answer, which may be a proxy's or of a moment (S8).
+    fn on_rejected(&mut self, fault: Fault, answered: bool) -> bool {
+        let works = (self.accepted || answered) && !planted!(OneAnswerIsFinal);
         // Authority that is still proven lasts to its fence, but nothing is tried again (scenario 14).
-        self.failed = fault.kind == FaultKind::Misconfigured;
+        self.failed = fault.kind == FaultKind::Misconfigured && !works;
         if self.failed {
             self.events.push_back(Event::Failed(fault.clone()));
         }
@@ -1490,7 +1565,8 @@ impl Election {
         } else if self.term.is_some() {
             self.plan_renewal(now, now);
         } else {
-            self.failures = self.failures.max(2);
+            // The reads between may all be answered.
+            self.failures = self.failures.max(2).max(self.rejections);
             self.plan_after_failure(now);
         }
     }
@@ -1500,12 +1576,10 @@ impl Election {
             return;
         }
         self.outstanding = None;
-        let expected = match &self.seen {
-            Seen::Record { reading: Reading::Lease(lease), .. } => Some(&lease.leader_id),
-            _ => None,
-        };
         match answer {
-            PeerAnswer::Alive { leader_id } if expected == Some(&leader_id) => {
+            PeerAnswer::Alive { leader_id, term, sequence }
+                if self.peer_moves(now, &leader_id, term, sequence) =>
+            {
                 if let Seen::Record { observation, .. } = &mut self.seen
                     && planted!(PeerExtendsLease)
                 {
@@ -1516,6 +1590,23 @@ impl Election {
             }
             _ => self.on_silent_peer(now),
         }
+    }
+
+    /// Whether an answer is of the leader and the term that the record names, and of a leader that renews: one whose
+    /// sequence has not grown for a lease is somebody's who repeats an old answer.
+    fn peer_moves(&mut self, now: Now, leader_id: &str, term: Option<u64>, sequence: u64) -> bool {
+        let Seen::Record { reading: Reading::Lease(lease), .. } = &self.seen else { return false };
+        if lease.leader_id != leader_id || lease.term != term {
+            return false;
+        }
+        let grown = |(before, at, _): &(Option<u64>, u64, u64)| *before != term || sequence > *at;
+        if self.peer_moved.as_ref().is_none_or(grown) {
+            self.peer_moved = Some((term, sequence, now.mono_ms));
+            return true;
+        }
+        let since_ms = self.peer_moved.map_or(now.mono_ms, |(_, _, since_ms)| since_ms);
+        let still_ms = now.mono_ms.saturating_sub(since_ms);
+        still_ms < self.lease_to_wait_ms(lease) || planted!(PeerReplayBelieved)
     }
 
     fn on_silent_peer(&mut self, now: Now) {
@@ -1713,7 +1804,7 @@ impl Election {
     /// store's own clocks (S2, design section 4).
     fn foreign_term(&self, now: Now) -> u64 {
         let known_ms = match &self.seen {
-            Seen::Record { observation, .. } => observation.changed_by_ms(),
+            Seen::Record { observation, .. } => observation.changed_by_ms(&self.clocks),
             _ => None,
         };
         let changed_ms = known_ms.unwrap_or_else(|| self.clocks.storage_ceiling_ms(now));
@@ -1916,7 +2007,12 @@ impl Election {
         let Seen::Record { reading: Reading::Lease(lease), .. } = &self.seen else { return None };
         let own = lease.session.as_deref() == Some(&self.session)
             || lease.leader_addr == self.config.server_addr;
+        // No peer blinds a follower: some time the store is read whatever the peer says.
+        let unread_ms = now.mono_ms.saturating_sub(self.seen_sent_ms);
+        let read = unread_ms < LEASES_BY_PEER.saturating_mul(self.lease_to_wait_ms(lease))
+            || planted!(PeerBelievedForEver);
         let usable = self.config.peer_mode
+            && read
             && !own
             && !lease.parked
             && !lease.released()

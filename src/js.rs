@@ -160,6 +160,12 @@ impl RawElector {
         self.link.settle(id, Settled { ok, head, body });
     }
 
+    /// Before [`RawElector::run`]: a probe has shown that the store keeps its conditions.
+    #[wasm_bindgen(js_name = storeHeld)]
+    pub fn store_held(&self) {
+        self.handle.store_held();
+    }
+
     /// Has the election look at the clocks.
     pub fn tick(&self) {
         self.handle.tell(Input::Tick);

@@ -5,7 +5,7 @@
 use crate::clock::Now;
 use crate::election::{Election, PeerAnswer};
 use crate::host::Host;
-use crate::json::{self, Writer};
+use crate::json::{self, Object, Writer};
 use crate::lease::{self, Lease, Reading};
 use crate::planted::planted;
 use crate::prelude::*;
@@ -39,11 +39,11 @@ impl HealthAnswer {
         Self { status: 405, etag: None, body: r#"{"error":"use GET"}"#.to_owned() }
     }
 
+    /// Anybody may ask: the answer shows who leads and that it renews, and neither the session nor the word of a job nor
+    /// fields of others.
     fn leading(version: &Version, lease: &Lease, add: impl Fn(&mut Writer)) -> Self {
-        let mut lease = lease.clone();
-        for name in ["group", "source", "remainingMs"] {
-            lease.extra.remove(name);
-        }
+        let lease =
+            Lease { session: None, slot_result: None, extra: Object::new(), ..lease.clone() };
         let body = lease::write_with(&lease, add);
         Self { status: 200, etag: Some(version.clone()), body }
     }
@@ -97,7 +97,8 @@ pub fn judge(status: u16, body: &[u8], group: &str) -> PeerAnswer {
     if theirs.as_deref() != Some(group) || lease.released() {
         return PeerAnswer::Silent;
     }
-    PeerAnswer::Alive { leader_id: lease.leader_id }
+    let Lease { leader_id, term, sequence, .. } = *lease;
+    PeerAnswer::Alive { leader_id, term, sequence }
 }
 
 /// The address of the question, or `None` where it must not be asked. `addr` came out of a bucket: it is a
@@ -167,7 +168,7 @@ mod tests {
     #[test]
     fn c68_an_answer_counts_only_for_this_group_and_within_bounds() {
         let answer = from_store(&lease(), Some(0)).body;
-        let alive = PeerAnswer::Alive { leader_id: "a".to_owned() };
+        let alive = PeerAnswer::Alive { leader_id: "a".to_owned(), term: Some(7), sequence: 3 };
         assert_eq!(judge(200, answer.as_bytes(), "jobs"), alive);
         for (status, body, group) in [
             (200, answer.clone(), "other"),

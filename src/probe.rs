@@ -245,7 +245,13 @@ pub async fn judge<S: Store, H: Host>(handle: &Handle, store: &S, host: &H) -> R
     let Some(object) = store.beside(&key) else { return Ok(()) };
     let probing = probe(&object, host, &config, Effort::at_start(&config), |_| {});
     match select(pin!(probing), pin!(handle.stop_told())).await {
-        Either::Left((Ok(report), _)) => violation(&object, &report.judged).map_or(Ok(()), Err),
+        Either::Left((Ok(report), _)) => {
+            let last = report.judged.last().map(|one| one.step);
+            if *report.finding() == Finding::Holds && last == Step::ALL.last().copied() {
+                handle.store_held();
+            }
+            violation(&object, &report.judged).map_or(Ok(()), Err)
+        }
         Either::Left((Err(_), _)) | Either::Right(_) => Ok(()),
     }
 }

@@ -75,6 +75,13 @@ pub fn problem_text(problem: &Problem) -> String {
             ]
             .concat()
         }
+        Problem::Contradicted => "the store refuses each write on the version that it shows: does something between \
+             here and there answer reads from a cache? Run `npx edgelect doctor`"
+            .to_owned(),
+        Problem::MovingTimes => "the store shows another Last-Modified with each read of one version, so the wait \
+             for a new lease object began again: does something between here and there set that header? It is \
+             ignored after three such reads"
+            .to_owned(),
         Problem::LeaseTooLong { lease_ms, max_lease_ms } => [
             "a member has a lease of ",
             &lease_ms.to_string(),

@@ -266,11 +266,10 @@ fn c12_c13_patience_is_asked_for_in_seconds_or_by_a_date_and_bounded() {
 fn c14_a_store_without_conditional_writes_is_a_configuration_error_that_names_it() {
     let answers = [
         error(501, "NotImplemented"),
-        response(501, &[], ""),
         error(400, "InvalidArgument"),
         error(400, "InvalidRequest"),
         error(400, "NotImplemented"),
-        response(400, &[], ""),
+        error(405, "NotImplemented"),
     ];
     for answer in answers {
         for operation in [create(), update()] {
@@ -282,6 +281,21 @@ fn c14_a_store_without_conditional_writes_is_a_configuration_error_that_names_it
     }
     let reading = outcome(read(), response(400, &[], "<html>"));
     assert_eq!(kind(&reading), Kind::Rejected(FaultKind::Nonsense), "a gateway's, perhaps");
+}
+
+#[test]
+fn a_status_without_the_stores_own_error_document_says_nothing_of_what_became_of_a_write() {
+    for status in [300, 301, 302, 307, 308, 400, 401, 402, 403, 405, 411, 418, 431, 451, 501] {
+        for body in ["", "<html>Not Implemented</html>", "{\"message\":\"no\"}"] {
+            for operation in [create(), update()] {
+                let outcome = outcome(operation, response(status, &[], body));
+                assert!(matches!(outcome, Outcome::Unknown { .. }), "{status} {body}: {outcome:?}");
+            }
+        }
+        let told = kind(&outcome(read(), response(status, &[], "<html>")));
+        let final_word = told == Kind::Rejected(FaultKind::Misconfigured);
+        assert!(!final_word, "{status} to a read: {told:?}");
+    }
 }
 
 #[test]

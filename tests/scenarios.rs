@@ -5,13 +5,14 @@
 mod sim;
 
 use edgelect::clock::Now;
-use edgelect::config::{Follow, HostClock};
+use edgelect::config::{Follow, HostClock, Settings};
 use edgelect::election::{Event as Told, Input, LostReason, Problem};
 use edgelect::lease::{self, Lease, Stamp};
 use edgelect::slots::{Policy, ScheduleSettings};
 use edgelect::store::{Answer, Facts, FaultKind, Outcome};
 
 use sim::clocks::Clocks;
+use sim::member::Cut;
 use sim::network::{Fate, Mangle, Trouble};
 use sim::schedule::foreign_record;
 use sim::slots::Ended;
@@ -182,13 +183,136 @@ fn c13_twenty_candidates_that_see_a_lease_run_out_at_once_spread_their_claims() 
 
 #[test]
 fn c14_a_store_without_conditional_writes_ends_the_elector() {
+    let mut stage = Stage::released(1);
+    stage.script(0, true, 1, before(Trouble::Misconfigured));
+    stage.world.start(0);
+    stage.run(2 * LEASE_MS);
+    assert_eq!((stage.failed(0), stage.acquired(0)), (1, 0));
+    let session = stage.session(0);
+    assert!(!stage.world.sessions[session].alive, "nothing is tried again");
+}
+
+#[test]
+fn c14_one_answer_ends_nobody_whose_write_the_store_has_taken() {
     let mut stage = Stage::led(1);
     stage.script(0, true, 1, before(Trouble::Misconfigured));
+    stage.script(0, false, 1, before(Trouble::Misconfigured));
+    stage.run(10 * LEASE_MS);
+    assert_eq!((stage.failed(0), stage.lost(0).len(), stage.leader()), (0, 0, Some(0)));
+    stage.script(0, true, u64::MAX, before(Trouble::Misconfigured));
+    let requests = stage.world.tally.requests;
+    stage.run(10 * LEASE_MS);
+    let spent = stage.world.tally.requests - requests;
+    assert!(spent <= 60, "it backs off: {spent} requests in ten leases");
+    assert_eq!((stage.failed(0), stage.lost(0)), (0, vec![LostReason::Expired]));
     let session = stage.session(0);
+    let told = |problem: &Problem| matches!(problem, Problem::Store(fault) if fault.kind == FaultKind::Misconfigured);
+    assert!(stage.world.sessions[session].election.problem().is_some_and(told), "it says why");
+    stage.world.script.clear();
+    stage.run(4 * LEASE_MS);
+    assert_eq!(stage.leader(), Some(0), "and goes on");
+}
+
+#[test]
+fn c14_one_answer_ends_no_follower_who_has_read_the_record() {
+    let mut stage = Stage::led(2);
+    stage.script(1, false, 1, before(Trouble::Misconfigured));
     stage.run(2 * LEASE_MS);
-    assert_eq!(stage.failed(0), 1);
-    assert!(!stage.world.sessions[session].alive, "nothing is tried again");
-    assert_eq!(stage.lost(0), [LostReason::Expired], "what was proven lasts to its fence");
+    assert_eq!(stage.failed(1), 0);
+    stage.cut(0, true, true, 10 * LEASE_MS);
+    stage.run_until_led_by_other(0, 2 * LEASE_MS);
+}
+
+#[test]
+fn a_gateway_that_answers_for_the_store_ends_nobody() {
+    let mut stage = Stage::led(2);
+    let until_ms = stage.world.now_ms + 8_000;
+    let says = Some(Trouble::Gateway);
+    stage.world.outage = Cut { until_ms, requests: true, says, writes: true, ..Cut::default() };
+    stage.run(8_000);
+    assert_eq!((stage.failed(0), stage.failed(1)), (0, 0));
+    stage.run(3 * LEASE_MS);
+    assert!(stage.leader().is_some());
+}
+
+#[test]
+fn behind_a_cache_that_calls_every_version_unchanged_a_crash_is_taken_over() {
+    let mut stage = Stage::led(2);
+    stage.run(2 * LEASE_MS);
+    stage.world.store.manners.unchanged = true;
+    stage.run(2 * LEASE_MS);
+    stage.cut(0, true, true, 100 * LEASE_MS);
+    let writes = stage.world.oracle.deeds.len();
+    stage.run_until_led_by_other(0, 3 * LEASE_MS);
+    let claims = stage.world.oracle.deeds[writes..].iter().filter(|deed| deed.session != 0).count();
+    assert!(claims <= 5, "{claims} claims for one failover");
+}
+
+#[test]
+fn a_store_that_refuses_each_write_on_what_it_shows_is_told_in_the_status() {
+    let mut stage = Stage::released(1);
+    stage.script(0, true, u64::MAX, before(Trouble::Conflict));
+    stage.world.start(0);
+    stage.run(2 * LEASE_MS);
+    let session = stage.session(0);
+    let problem = stage.world.sessions[session].election.problem();
+    assert_eq!(problem, Some(&Problem::Contradicted));
+    stage.world.script.clear();
+    stage.run(LEASE_MS);
+    assert_eq!(stage.leader(), Some(0));
+    assert_eq!(stage.world.sessions[session].election.problem(), None);
+}
+
+#[test]
+fn a_last_modified_that_moves_with_each_answer_does_not_begin_the_grace_for_ever() {
+    let mut stage = Stage::absent(1);
+    stage.world.store.manners.moving = true;
+    stage.world.oracle.contract.changes_told = false;
+    stage.world.start(0);
+    stage.run(3 * LEASE_MS);
+    assert_eq!(stage.leader(), None, "a record that is made anew would look the same");
+    let election = &stage.world.sessions[stage.session(0)].election;
+    assert_eq!(election.problem(), Some(&Problem::MovingTimes), "it says why nobody leads");
+    stage.run(3 * LEASE_MS);
+    assert_eq!(stage.leader(), Some(0));
+}
+
+/// Two machines that ask their peers; machine 0 leads.
+fn peers() -> Stage {
+    let asks = |machine: usize| Settings {
+        peer_mode: Some(true),
+        server_addr: Some(format!("m{machine}:80")),
+        ..settings(machine)
+    };
+    let mut stage = Stage::of(&[asks(0), asks(1)], false);
+    stage.world.store.put(0, &foreign_record(0, "old", Some(TERM), true));
+    stage.start_all();
+    stage.run(2 * LEASE_MS);
+    stage
+}
+
+#[test]
+fn c66_a_peer_that_repeats_one_answer_blinds_nobody() {
+    let mut stage = peers();
+    stage.world.peer_repeats = true;
+    stage.run(LEASE_MS);
+    stage.cut(0, true, true, 100 * LEASE_MS);
+    stage.run_until_led_by_other(0, 4 * LEASE_MS);
+}
+
+#[test]
+fn c66_whatever_a_peer_says_the_store_is_read_once_in_ten_leases() {
+    let mut stage = peers();
+    let reads = |stage: &Stage| {
+        let of_follower =
+            |request: &&sim::requests::Request| request.session == 1 && request.asked.is_some();
+        stage.world.requests.iter().filter(of_follower).count()
+    };
+    let before = reads(&stage);
+    stage.run(100 * LEASE_MS);
+    let read = reads(&stage) - before;
+    assert!((8..=12).contains(&read), "{read} reads in a hundred leases");
+    assert_eq!(stage.leader(), Some(0));
 }
 
 #[test]

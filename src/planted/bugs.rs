@@ -119,6 +119,8 @@ bugs! {
     RejectedForgotten: "S5, S8", Core;
     /// Where the store names no `Last-Modified`, a record without a term counts as changed now, however old it is.
     ForeignTermFromNow: "S2", Core;
+    /// Behind a cache with old `Date`s, the time of the record's last change is not counted as storage time.
+    ModifiedIsNoStorageTime: "S2", Core;
     /// A cache's old `Date` moves storage time back, and the tokens with it.
     CachedDateMovesTokens: "S2", Core;
     /// A single clock's step forward moves the tokens ahead of storage time.
@@ -129,6 +131,10 @@ bugs! {
     OwnNameIsOwnSession: "S6, scenario 46", Core;
     /// A peer that does not answer counts as a dead leader.
     SilentPeerIsDead: "S6, peers", Core;
+    /// A peer that repeats an old answer is believed.
+    PeerReplayBelieved: "peers", Core;
+    /// A peer is believed for ever without a read of the store.
+    PeerBelievedForEver: "peers", Core;
     /// A peer's answer starts the watch of the record again, as if the lease had been renewed.
     PeerExtendsLease: "peers", Core;
     /// A leader answers its peers from its record, also without authority.
@@ -158,9 +164,17 @@ bugs! {
     DamageOnTheWayCounts: "S7", Core;
     /// The lease of a record that is damaged elsewhere is not looked at.
     DamagedLeaseForgotten: "S7", Core;
+    /// A `Last-Modified` that moves with each answer begins the grace anew for ever.
+    MovingTimeBelieved: "S7", Core;
     /// A record of a newer format is healed like an unreadable one.
     NewerFormatClaimed: "S7", Core;
 
+    /// One answer that says "set up wrongly" ends an elector whose writes the store has taken.
+    OneAnswerIsFinal: "S8", Core;
+    /// A status without the store's error document counts as the store's word.
+    GatewayIsTheStore: "S8", Store;
+    /// A refused write is read back by a conditional read, which something between answers as unchanged.
+    RefusedReadConditional: "S8", Core;
     /// A 412 is taken for a loss without reading back.
     RefusedIsLost: "S8", Core;
     /// A 412 counts as success.

@@ -75,8 +75,8 @@ const DENIED: [&str; 6] = [
     "Unauthorized",
 ];
 
-/// With what stores refuse a conditional PUT that they do not know; some with no code at all.
-const CONDITION_REFUSED: [&str; 4] = ["", "InvalidArgument", "InvalidRequest", "NotImplemented"];
+/// With what stores refuse a conditional PUT that they do not know.
+const CONDITION_REFUSED: [&str; 3] = ["InvalidArgument", "InvalidRequest", "NotImplemented"];
 
 /// The headers of an answer that anybody here reads; a host need not hand over others.
 pub const ANSWER_HEADERS: [&str; 10] = [
@@ -611,14 +611,20 @@ impl Exchange {
         }
         match heard.response.status {
             408 | 409 | 429 => unknown(FaultKind::Unavailable, "it is tried again"),
-            501 if writes => reject(FaultKind::Misconfigured, NO_CONDITIONS),
-            501 => reject(FaultKind::Misconfigured, "the store cannot do this; use another store"),
+            501 if writes && (from_store || planted!(GatewayIsTheStore)) => {
+                reject(FaultKind::Misconfigured, NO_CONDITIONS)
+            }
+            501 if from_store => {
+                reject(FaultKind::Misconfigured, "the store cannot do this; use another store")
+            }
+            501 => unknown(FaultKind::Nonsense, NO_STORE),
             500..=599 => unknown(FaultKind::Unavailable, "it is tried again"),
-            // Without the store's code it may be a gateway that judges answers too.
-            401 | 403 if writes && !from_store => unknown(
-                FaultKind::Denied,
-                "this does not come from an S3 store; check the endpoint",
-            ),
+            // Without the store's code it may be a gateway that judges answers too (S8).
+            401 | 403 if writes && !from_store => unknown(FaultKind::Denied, NO_STORE),
+            301 | 307 | 308 if writes && !from_store => {
+                unknown(FaultKind::Nonsense, &redirect_advice(heard))
+            }
+            300..500 if writes && !from_store => unknown(FaultKind::Nonsense, NO_STORE),
             401 | 403 => reject(FaultKind::Denied, &self.denial(code)),
             301 | 307 | 308 => {
                 let kind = if from_store { FaultKind::Misconfigured } else { FaultKind::Nonsense };
@@ -689,6 +695,10 @@ impl Exchange {
 }
 
 const FRIENDLY_ERROR: &str = "an error came with the status of a success";
+
+const NO_STORE: &str = "this has no error document of an S3 store, so something on the way may have answered, and \
+                        nobody knows what became of the request; check the endpoint, and whether a proxy on the \
+                        way lets conditional PUTs through";
 
 const NO_BUCKET: &str = "create the bucket, or correct its name or the endpoint";
 

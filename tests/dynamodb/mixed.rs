@@ -275,17 +275,36 @@ fn permissions_that_are_revoked_end_the_term_at_its_fence_and_given_back_begin_a
 }
 
 #[test]
-fn a_table_that_is_gone_ends_the_elector_after_its_fence_with_an_error_that_names_it() {
-    let (mut fleet, member) = leading();
+fn a_table_that_is_gone_ends_the_term_at_its_fence_and_is_tried_again() {
+    for code in ["ResourceNotFoundException", "ValidationException", "SerializationException"] {
+        let (mut fleet, member) = leading();
+        member.way.set(Way::Says(code));
+        fleet.pass(30_000);
+        assert_eq!(member.lost(), [LostReason::Expired]);
+        let problem = member.handle.with(|election| election.problem().cloned());
+        let said = matches!(&problem, Some(Problem::Store(fault)) if fault.kind == FaultKind::Misconfigured);
+        assert!(said && !failed(&member), "{code}: {problem:?}");
+        member.way.set(Way::Open);
+        assert!(fleet.pass_until(90_000, |fleet| fleet.leaders().len() == 1), "{code}");
+    }
+}
+
+#[test]
+fn a_table_that_was_never_there_ends_the_elector_with_an_error_that_names_it() {
+    let mut fleet = Fleet::new();
+    let member = fleet.join("server-1", &beside(15));
     member.way.set(Way::Says("ResourceNotFoundException"));
     fleet.pass(30_000);
-    assert_eq!(member.lost(), [LostReason::Expired]);
     let told = member.told.borrow();
     let failed = told.iter().find_map(|event| match event {
         Event::Failed(fault) => Some(fault.message.clone()),
         _ => None,
     });
     assert!(failed.as_ref().is_some_and(|text| text.contains("no such table")), "{failed:?}");
+}
+
+fn failed(member: &Member) -> bool {
+    member.told.borrow().iter().any(|event| matches!(event, Event::Failed(_)))
 }
 
 #[test]

@@ -5,6 +5,7 @@
 // Each test binary uses a part of it.
 #![allow(dead_code)]
 
+pub mod between;
 pub mod chance;
 pub mod chaos;
 pub mod clocks;

@@ -23,6 +23,8 @@ pub enum Trouble {
     Misconfigured,
     /// 404 of something on the way, without the store's document.
     NotFound,
+    /// 501 of something on the way, without the store's document.
+    Gateway,
 }
 
 /// What happens to an honest answer on its way back.
@@ -91,6 +93,7 @@ impl Trouble {
             Self::Conflict => Outcome::Refused,
             Self::NotFound if write => Outcome::Refused,
             Self::NotFound => Outcome::Rejected(fault(FaultKind::Nonsense)),
+            Self::Gateway => unknown(FaultKind::Nonsense, retry_after_ms),
             Self::Denied => Outcome::Rejected(fault(FaultKind::Denied)),
             Self::Misconfigured => Outcome::Rejected(fault(FaultKind::Misconfigured)),
         }
@@ -190,6 +193,11 @@ impl Weather {
         Self { latency_ms, delay_ms, retry_after_ms, rates }
     }
 
+    /// Adds a fault that befalls so many of a thousand requests.
+    pub fn add(&mut self, kind: Kind, per_mille: u64) {
+        self.rates.push((kind, per_mille));
+    }
+
     /// The network of the healed phase and of scripted scenarios.
     pub fn calm() -> Self {
         Self { latency_ms: (1, 10), delay_ms: 1, retry_after_ms: 1, rates: Vec::new() }
@@ -265,6 +273,8 @@ impl Weather {
             Kind::EtagMissing => fate.mangle = Some(Mangle::NoEtag),
             Kind::EtagWeak => fate.mangle = Some(Mangle::WeakEtag),
             Kind::EtagStar => fate.mangle = Some(Mangle::StarEtag),
+            Kind::Gateway if late => fate.after = Some(Trouble::Gateway),
+            Kind::Gateway => fate.before = Some(Trouble::Gateway),
             Kind::NotFound if late => fate.after = Some(Trouble::NotFound),
             Kind::NotFound => fate.before = Some(Trouble::NotFound),
             Kind::ErrorDocument => fate.mangle = Some(Mangle::ErrorDocument),

@@ -134,8 +134,18 @@ pub struct View {
     not_before_ms: u64,
     /// Until when it leaves the lease to others, having resigned.
     sits_out_ms: u64,
-    /// The store said that it cannot be used as it is set up.
+    /// The store said that it cannot be used as it is set up, and had not worked before.
     unusable: bool,
+    /// It has answered a read; it has taken a write of this session.
+    answered: bool,
+    accepted: bool,
+    /// A write was refused since a read last showed the record, or its absence.
+    refused: bool,
+    /// The highest `Last-Modified` of an answer.
+    latest_modified_ms: Option<u64>,
+    /// The term and sequence that a peer has answered with, since when in truth, and whether too long ago.
+    peer: Option<(Option<u64>, u64, u64)>,
+    peer_stale: bool,
     leader: Option<String>,
     recent: VecDeque<u64>,
     pace_ms: (u64, u64),
@@ -274,6 +284,12 @@ impl Oracle {
             not_before_ms: 0,
             sits_out_ms: 0,
             unusable: false,
+            answered: false,
+            accepted: false,
+            refused: false,
+            latest_modified_ms: None,
+            peer: None,
+            peer_stale: false,
             leader: None,
             recent: VecDeque::new(),
             pace_ms: (0, 0),
@@ -649,6 +665,46 @@ impl Oracle {
         });
     }
 
+    /// What a refused write contradicts is read whole: something between may call it unchanged for ever (S8).
+    pub fn reads(&mut self, look: Look, conditional: bool) {
+        let refused = self.views[look.session].refused;
+        self.broke_unless(!(refused && conditional), look.true_ms, "S8 a whole read-back", || {
+            "a refused write is read back by a conditional read".to_owned()
+        });
+    }
+
+    /// What has worked is not given up for one answer (S8).
+    pub fn gave_up(&mut self, true_ms: u64, session: usize) {
+        let unusable = self.views[session].unusable;
+        self.broke_unless(unusable, true_ms, "S8 one answer is not final", || {
+            format!("s{session} gave up a store that has worked")
+        });
+    }
+
+    /// No peer blinds a follower: the store is read some time, and one who repeats itself is silence.
+    pub fn asks_peer(&mut self, look: Look, lease_ms: u64, infrequent_ms: u64) {
+        let view = &self.views[look.session];
+        let longest_ms = lease_ms.max(view.longest_lease_ms);
+        let (stale, unread_ms) = (view.peer_stale, look.true_ms.saturating_sub(view.shown_sent_ms));
+        let often = unread_ms < 14 * longest_ms + 2 * infrequent_ms;
+        self.broke_unless(often && !stale, look.true_ms, "a peer blinds nobody", || {
+            format!("asked {unread_ms} ms after the store, though it repeats itself: {stale}")
+        });
+    }
+
+    /// A peer's answer reaches a session: of the leader and the term that the record names, with this sequence.
+    pub fn peer_answered(&mut self, look: Look, shown: (Option<u64>, u64), lease_ms: u64) {
+        let (term, sequence) = shown;
+        let view = &mut self.views[look.session];
+        let grown = |(before, at, _): &(Option<u64>, u64, u64)| *before != term || sequence > *at;
+        if view.peer.as_ref().is_none_or(grown) {
+            view.peer = Some((term, sequence, look.true_ms));
+        }
+        let since_ms = view.peer.map_or(look.true_ms, |(_, _, since_ms)| since_ms);
+        let longest_ms = lease_ms.max(view.longest_lease_ms);
+        view.peer_stale = look.true_ms - since_ms > 2 * longest_ms;
+    }
+
     /// It was asked to give up the leadership, and leaves it to others for a lease.
     pub fn resigns(&mut self, look: Look, lease_ms: u64) {
         let view = &mut self.views[look.session];
@@ -674,8 +730,9 @@ impl Oracle {
         let heard = !matches!(answer.outcome, Outcome::Unknown { .. } | Outcome::Rejected(_));
         let drifted = heard && self.drifted(session, now, &answer.facts);
         if heard {
-            self.views[session].newest_cached =
-                answer.facts.cached && answer.facts.date_ms.is_some();
+            let view = &mut self.views[session];
+            view.newest_cached = answer.facts.cached && answer.facts.date_ms.is_some();
+            view.latest_modified_ms = view.latest_modified_ms.max(answer.facts.last_modified_ms);
         }
         let fresh = heard && answer.facts.date_ms.is_some() && !answer.facts.cached;
         if let Some(sight) = self.views[session].sight.as_mut().filter(|_| fresh) {
@@ -807,6 +864,7 @@ impl Oracle {
         let Deed { aim, version, lease, .. } = &self.deeds[deed];
         let aim = *aim;
         let view = &mut self.views[session];
+        (view.accepted, view.refused) = (true, false);
         view.open.clear();
         view.absent = false;
         view.highest_term = view.highest_term.max(lease.term.unwrap_or(0));
@@ -840,6 +898,7 @@ impl View {
             self.stepped_back_ms = None;
             self.sample = None;
             self.not_before_ms = 0;
+            self.peer = None;
             // Observations and graces begin again.
             if let Some(sight) = &mut self.sight {
                 sight.cached = self.newest_cached;
@@ -858,10 +917,18 @@ impl View {
         let Outcome::Unknown { retry_after_ms, .. } = outcome else {
             self.heard = now;
             self.held &= now.held;
-            self.unusable |= matches!(outcome, Outcome::Rejected(fault)
-                if fault.kind == FaultKind::Misconfigured);
-            if matches!(outcome, Outcome::Written { .. }) {
-                self.in_doubt = 0;
+            let works = self.accepted || (self.answered && !write);
+            self.unusable |= !works
+                && matches!(outcome, Outcome::Rejected(fault)
+                    if fault.kind == FaultKind::Misconfigured);
+            match outcome {
+                Outcome::Written { .. } => self.in_doubt = 0,
+                Outcome::Refused => self.refused |= write,
+                Outcome::Found { .. } | Outcome::Missing if !write => {
+                    (self.answered, self.refused, self.peer_stale) = (true, false, false);
+                }
+                Outcome::Unchanged if !write => (self.answered, self.peer_stale) = (true, false),
+                _ => {}
             }
             return;
         };
@@ -877,13 +944,14 @@ impl View {
     /// Storage time when the newest answer was processed, rounded up, for tokens (S2).
     pub fn storage_ms(&self) -> u64 {
         const ROUNDED_UP_MS: u64 = 999;
-        match (self.latest_date_ms, self.sample) {
+        let by_date_ms = match (self.latest_date_ms, self.sample) {
             (Some(date_ms), _) if self.single || self.newest_cached => date_ms + ROUNDED_UP_MS,
             (Some(_), Some((date_ms, mono_ms))) => {
                 date_ms + self.heard.mono_ms.saturating_sub(mono_ms) + ROUNDED_UP_MS
             }
             _ => self.heard.wall_ms,
-        }
+        };
+        by_date_ms.max(self.latest_modified_ms.map_or(0, |ms| ms + ROUNDED_UP_MS))
     }
 }
 

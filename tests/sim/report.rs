@@ -38,6 +38,7 @@ listed! {
         Misconfigured,
         MisconfiguredAfter,
         NotFound,
+        Gateway,
         EtagMissing,
         EtagWeak,
         EtagStar,
@@ -49,6 +50,8 @@ listed! {
         OwnWriteRefused,
         MatchOnAbsent,
         StaleRead,
+        StaleUnchanged,
+        MovingTime,
         Relayed,
         CachedDate,
         Undated,
@@ -100,6 +103,7 @@ listed! {
         SlotOwed,
         PeerSilent,
         PeerLies,
+        PeerRepeats,
         ZombieRefused,
     }
 }

@@ -62,6 +62,9 @@ impl World {
         self.count_request(look);
         let aim = deed.map(|deed| self.oracle.deeds[deed].aim);
         self.oracle.asks(look, aim);
+        if let Asked::Read { unless } = &asked {
+            self.oracle.reads(look, unless.is_some());
+        }
         let client = self.sessions[session].client.as_ref();
         let mut conversation = client.map(|client| client.begin(&asked));
         let http = conversation.as_mut().and_then(|talk| self.first_request(look, talk));
@@ -356,6 +359,14 @@ impl World {
         let mut effect = self.store.perform(self.now_ms, asked, condition, front_end, stale);
         effect.facts = Facts { last_modified_ms: effect.facts.last_modified_ms, ..shaded };
         self.took_effect(deed, &effect);
+        let now_is = self.store.object.as_ref().map(|object| &object.version);
+        let old = matches!(asked, Asked::Read { unless: Some(known) } if now_is != Some(known));
+        if old && effect.outcome == Outcome::Unchanged {
+            self.tally.fault(Kind::StaleUnchanged);
+        }
+        if self.store.manners.moving && effect.facts.last_modified_ms.is_some() {
+            self.tally.fault(Kind::MovingTime);
+        }
         if let Some(after) = fate.after {
             return trouble(after, fate.retry_after_ms, shaded, (deed.is_some(), over_http));
         }
@@ -444,7 +455,9 @@ impl World {
     /// A peer answers by its own authority, or lies, or is silent.
     fn ask_peer(&mut self, look: Look, addr: &str, timeout_ms: u64) {
         let session = look.session;
-        let group = self.sessions[session].election.config().lockfile_path.clone();
+        let config = self.sessions[session].election.config();
+        let (group, infrequent_ms) = (config.lockfile_path.clone(), config.infrequent_interval_ms);
+        self.oracle.asks_peer(look, config.leader_timeout_ms, infrequent_ms);
         let machine = addr.trim_start_matches('m').split(':').next().and_then(|n| n.parse().ok());
         let known = machine.filter(|machine| *machine < self.machines.len());
         let peers = known.map_or_else(Vec::new, |machine| self.sessions_of(machine));
@@ -458,6 +471,19 @@ impl World {
         } else if self.chance.per_mille(self.peer_trouble) || answer == PeerAnswer::Silent {
             self.tally.fault(Kind::PeerSilent);
             answer = PeerAnswer::Silent;
+        }
+        if self.peer_repeats && !self.healed {
+            let first = match (self.repeated.get(addr), &answer) {
+                (None, PeerAnswer::Alive { .. }) => {
+                    self.repeated.insert(addr.to_owned(), answer.clone());
+                    None
+                }
+                (first, _) => first.cloned(),
+            };
+            if let Some(first) = first {
+                self.tally.fault(Kind::PeerRepeats);
+                answer = first;
+            }
         }
         self.history.note(self.now_ms, || format!("s{session} asks peer {addr}: {answer:?}"));
         let operation = self.operations;
@@ -474,8 +500,11 @@ impl World {
     fn peers_say(&self, peers: Vec<usize>) -> PeerAnswer {
         let leads = peers.into_iter().find(|peer| self.authority(*peer).is_some());
         leads.map_or(PeerAnswer::Silent, |peer| {
-            let leader_id = self.sessions[peer].election.server_id().to_owned();
-            PeerAnswer::Alive { leader_id }
+            let election = &self.sessions[peer].election;
+            let leader_id = election.server_id().to_owned();
+            let lease = election.record().map(|(_, lease)| lease);
+            let sequence = lease.map_or(0, |lease| lease.sequence);
+            PeerAnswer::Alive { leader_id, term: lease.and_then(|lease| lease.term), sequence }
         })
     }
 
@@ -501,7 +530,7 @@ impl World {
         answer
     }
 
-    /// Another's name, another group's leader, or an answer without end.
+    /// Another's name, another group's leader, or an answer without end; of the term in the record, and ever newer.
     fn lie(&mut self, group: &str) -> PeerAnswer {
         let liar = self.chance.below(self.machines.len() as u64);
         let (named, padding) = match self.chance.below(4) {
@@ -510,7 +539,10 @@ impl World {
             _ => (group, 0),
         };
         let padding = " ".repeat(padding);
-        let body = format!("{{\"leaderID\":\"m{liar}\",\"group\":\"{named}\"}}{padding}");
+        let object = self.store.object.as_ref();
+        let term = object.and_then(|object| object.shown.lease()?.term).unwrap_or(0);
+        let fields = format!("\"group\":\"{named}\",\"term\":{term},\"sequence\":{}", self.now_ms);
+        let body = format!("{{\"leaderID\":\"m{liar}\",{fields}}}{padding}");
         let answer = peer::judge(200, body.as_bytes(), group);
         let foreign = named != group || !padding.is_empty();
         let believed = answer != PeerAnswer::Silent;

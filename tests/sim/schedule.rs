@@ -6,6 +6,7 @@ use edgelect::json::Object;
 use edgelect::lease::{self, Lease, Stamp};
 use edgelect::slots::{Missed, Policy};
 
+use super::between::Between;
 use super::chance::Chance;
 use super::clocks::Clocks;
 use super::member::Cron;
@@ -111,13 +112,17 @@ impl Schedule {
         let crons = chance.one_in(3) && !slots;
         let mut manners = draw_manners(&mut chance, &group);
         manners.unmodified = if slots { slots::unmodified(seed) } else { seed % 7 == 3 };
+        let between = if beyond { Between::default() } else { Between::draw(seed) };
+        manners.unchanged = between.unchanged;
+        // A trigger lives too short to know such a time for what it is: it leaves its slot out, and heals nothing.
+        manners.moving = between.moving && !manners.unmodified && !slots && !crons;
         let contract = Contract {
             worst_ppm: group.worst_ppm,
             clocks: !beyond && !wild,
             shortest_lease_ms: group.leases_ms.iter().copied().min().unwrap_or(0),
             dated: !manners.undated,
             always_dated: !manners.undated && manners.undated_per_mille == 0,
-            changes_told: !manners.unmodified,
+            changes_told: !manners.unmodified && !manners.moving,
             wild,
         };
         let mut world = World::new(seed, manners, contract);
@@ -130,6 +135,10 @@ impl Schedule {
             world.tally.fault(Kind::EtagUnquoted);
         }
         world.weather = Weather::draw(&mut chance, lease_ms);
+        if between.gateway {
+            world.weather.add(Kind::Gateway, 30);
+        }
+        world.peer_repeats = between.repeats;
         world.peer_trouble = chance.pick(&[0, 100, 500]);
         if beyond {
             // The canary needs the shortest ways, so that only the clocks can be at fault.
@@ -279,6 +288,11 @@ impl Schedule {
         let crons_ms = machines.iter().filter_map(|machine| machine.cron);
         let crons_ms = crons_ms.map(|cron| 2 * cron.period_ms).max().unwrap_or(0);
         let local_ms = pause_ms + 2 * intervals_ms + 2 * grace_ms + requests_ms + 2_000 + crons_ms;
+        // Three waits are over, of seconds at least, before a `Last-Modified` that moves with each answer is known for
+        // what it is.
+        let moving = self.world.store.manners.moving;
+        let moving_ms = if moving { 3 * grace_ms.max(6_000) } else { 0 };
+        let local_ms = local_ms + moving_ms;
         local_ms + local_ms / 10
     }
 }
@@ -299,6 +313,8 @@ fn draw_manners(chance: &mut Chance, group: &Group) -> Manners {
         aws: chance.one_in(2),
         credentials_ms: chance.one_in(3).then_some(3 * lease_ms),
         unmodified: false,
+        unchanged: false,
+        moving: false,
     }
 }
 

@@ -88,6 +88,10 @@ pub struct Manners {
     pub stale_per_mille: u64,
     /// Answers carry no `Last-Modified`, as those of databases.
     pub unmodified: bool,
+    /// A version that once was is answered as unchanged, whatever there is now.
+    pub unchanged: bool,
+    /// `Last-Modified` is the time of the answer.
+    pub moving: bool,
     /// 304 repeats `Last-Modified`.
     pub full_304: bool,
     /// ETags come without quotes.
@@ -220,7 +224,13 @@ impl ModelStore {
         let mut bytes = None;
         let absent = self.object.is_none();
         let outcome = match asked {
-            Asked::Read { unless } => self.read(unless.as_ref(), &mut facts, &mut bytes, stale),
+            Asked::Read { unless } => {
+                let outcome = self.read(unless.as_ref(), &mut facts, &mut bytes, stale);
+                if self.manners.moving && facts.last_modified_ms.is_some() {
+                    facts.last_modified_ms = Some(self.clock_s(now_ms, front_end) * 1_000);
+                }
+                outcome
+            }
             Asked::Write { lease, bytes, version, write, .. } => {
                 accepted = match (condition, &self.object) {
                     (None, _) => true,
@@ -255,6 +265,9 @@ impl ModelStore {
         stale: Option<usize>,
     ) -> Outcome {
         let old = stale.and_then(|back| self.past.iter().rev().nth(back));
+        if self.manners.unchanged && unless.is_some_and(|known| self.born_ms.contains_key(known)) {
+            return Outcome::Unchanged;
+        }
         let Some(object) = old.unwrap_or(&self.object) else { return Outcome::Missing };
         let modified_ms = (!self.manners.unmodified).then_some(object.modified_s * 1_000);
         if unless == Some(&object.version) {

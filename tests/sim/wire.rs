@@ -312,6 +312,7 @@ pub fn trouble(
         Trouble::Denied => error(403, "AccessDenied", "", facts),
         Trouble::Misconfigured => error(501, "NotImplemented", "", facts),
         Trouble::NotFound => response(404, facts, Vec::new()),
+        Trouble::Gateway => response(501, facts, b"<html>Not Implemented</html>".to_vec()),
     };
     if let Some(ms) = retry_after_ms {
         answer.headers.push(("retry-after".to_owned(), (ms / 1_000).to_string()));

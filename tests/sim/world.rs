@@ -1,6 +1,8 @@
 //! The world of one schedule: a queue of events over true time, and the driver's loop for each
 //! session.
 
+use std::collections::BTreeMap;
+
 use edgelect::clock::Now;
 use edgelect::config::Config;
 use edgelect::election::{Event as Told, Input, LostReason, PeerAnswer, Step};
@@ -112,6 +114,9 @@ pub struct World {
     pub restarts: bool,
     /// Peers may lie, and how often they are silent, out of a thousand.
     pub peer_trouble: u64,
+    /// Whatever is at a peer's address repeats the first answer of a leader that was there.
+    pub peer_repeats: bool,
+    pub repeated: BTreeMap<String, PeerAnswer>,
     pub oracle: Oracle,
     pub tally: Tally,
     pub history: History,
@@ -153,6 +158,8 @@ impl World {
             outage: Cut::default(),
             restarts: true,
             peer_trouble: 0,
+            peer_repeats: false,
+            repeated: BTreeMap::new(),
             oracle: Oracle::new(contract),
             tally: Tally::default(),
             history: History::default(),
@@ -298,6 +305,15 @@ impl World {
             Event::Peer { session, request, answer } => {
                 if self.awaits(session, request) {
                     self.sessions[session].flight = None;
+                    let look = self.look(session);
+                    let election = &self.sessions[session].election;
+                    if let (PeerAnswer::Alive { leader_id, term, sequence }, Some((_, lease))) =
+                        (&*answer, election.record())
+                        && (leader_id, *term) == (&lease.leader_id, lease.term)
+                    {
+                        let lease_ms = election.config().leader_timeout_ms;
+                        self.oracle.peer_answered(look, (*term, *sequence), lease_ms);
+                    }
                     self.tell(session, Input::Peer(*answer));
                 }
             }
@@ -753,6 +769,7 @@ impl World {
                     self.sessions[session].stopping_ms = None;
                 }
                 Told::Failed(_) => {
+                    self.oracle.gave_up(self.now_ms, session);
                     if let Some(errand) = &mut self.sessions[session].errand {
                         errand.failed = true;
                     }

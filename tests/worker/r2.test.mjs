@@ -115,7 +115,7 @@ test('an isolate without the session answers from R2 for as long as the lease la
   await bucket.put('leader.json', JSON.stringify(record));
   const writtenMs = (await bucket.head('leader.json')).uploaded.getTime();
   const body = await (await until(healthy(worker))).json();
-  assert.deepEqual([body.source, body.session, 'remainingMs' in body], ['store', 's', false]);
+  assert.deepEqual([body.source, body.term, 'session' in body, 'remainingMs' in body], ['store', 5, false, false]);
   // No longer than the lease, whatever is kept of the one read.
   await until(async () => (await worker.ask()).status === 404);
   const lastedMs = Date.now() - writtenMs;

@@ -51,7 +51,8 @@ describe('the Worker', { concurrency: 3 }, () => {
     const body = await answer.json();
     assert.equal(body.source, 'store');
     assert.equal('remainingMs' in body, false);
-    assert.equal(body.session, own.session);
+    assert.equal(body.term, own.term);
+    assert.deepEqual([body, own].filter((one) => 'session' in one), [], 'nobody is shown the session');
     assert.ok(own.remainingMs > 0 && own.remainingMs <= 2250);
     assert.equal('source' in own, false);
     assert.equal((await other.ask()).status, 404);

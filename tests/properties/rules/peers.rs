@@ -11,7 +11,7 @@ use super::records;
 
 /// Any answer to our question.
 pub fn judged(status: u16, body: &[u8], group: &str) {
-    let PeerAnswer::Alive { leader_id } = peer::judge(status, body, group) else { return };
+    let PeerAnswer::Alive { leader_id, .. } = peer::judge(status, body, group) else { return };
     assert!(status == 200 && body.len() <= MAX_ANSWER_BYTES);
     assert!(matches!(lease::read(body), Reading::Lease(lease) if lease.leader_id == leader_id));
     let fields = Object::read(body).expect("a record is an object");
@@ -39,9 +39,17 @@ pub fn answered(lease: &Lease, group: &str) {
     }
     assert_eq!((alive.status, alive.etag.as_ref()), (200, Some(&version)));
     judged(200, alive.body.as_bytes(), group);
+    let shown = Object::read(alive.body.as_bytes()).expect("an answer is an object");
+    for hidden in
+        ["session", "slotResult"].into_iter().chain(lease.extra.iter().map(|field| field.0))
+    {
+        let added = ["group", "source"].contains(&hidden);
+        assert!(added || records::given(&shown, hidden).is_none(), "{hidden} is shown to anybody");
+    }
     if alive.body.len() <= MAX_RECORD_BYTES {
-        let leader_id = lease.leader_id.clone();
+        let (leader_id, term) = (lease.leader_id.clone(), lease.term);
         let told = peer::judge(200, alive.body.as_bytes(), group);
-        assert_eq!(told, PeerAnswer::Alive { leader_id }, "{}", alive.body);
+        let meant = PeerAnswer::Alive { leader_id, term, sequence: lease.sequence };
+        assert_eq!(told, meant, "{}", alive.body);
     }
 }

@@ -1,0 +1,37 @@
+//! What stands between the members and the store, or in a peer's place, and answers by itself.
+
+use super::chance::Chance;
+
+/// One seed in so many has each of these.
+const ONE_IN: u64 = 8;
+
+/// Chosen so that no seed that ever broke a rule means another schedule than it did.
+const UNCHANGED_SALT: u64 = 4_012 << 40;
+const MOVING_SALT: u64 = 4_979 << 40;
+const GATEWAY_SALT: u64 = 6_943 << 40;
+const REPEAT_SALT: u64 = 12_644 << 40;
+
+/// Which of them a schedule has.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Between {
+    /// A cache answers "unchanged" to every question about a version that once was.
+    pub unchanged: bool,
+    /// A proxy gives each body the time of the answer for its `Last-Modified`.
+    pub moving: bool,
+    /// A gateway answers some requests in the store's place, without the store's error document.
+    pub gateway: bool,
+    /// Something at a peer's address repeats the first answer that it gave.
+    pub repeats: bool,
+}
+
+impl Between {
+    pub fn draw(seed: u64) -> Self {
+        let drawn = |salt: u64| Chance::new(seed ^ salt).one_in(ONE_IN);
+        Self {
+            unchanged: drawn(UNCHANGED_SALT),
+            moving: drawn(MOVING_SALT),
+            gateway: drawn(GATEWAY_SALT),
+            repeats: drawn(REPEAT_SALT),
+        }
+    }
+}
