@@ -2124,6 +2124,7 @@ impl Election {
         StorageTimes {
             now_ms: self.clocks.storage_ms(now),
             ceiling_ms: self.clocks.storage_ceiling_ms(now),
+            dated: self.clocks.dated(),
             changed_ms,
             skew_ms: self.config.store_skew_ms,
         }

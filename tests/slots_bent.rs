@@ -742,6 +742,7 @@ fn a_slot_claimed_at_the_edge_is_covered_by_the_change_that_followed() {
     let claimed = StorageTimes {
         now_ms: 11_999_000,
         ceiling_ms: 11_999_999,
+        dated: true,
         changed_ms: Some(11_000_000),
         skew_ms,
     };
@@ -752,6 +753,7 @@ fn a_slot_claimed_at_the_edge_is_covered_by_the_change_that_followed() {
     let dropped = StorageTimes {
         now_ms: 12_005_000,
         ceiling_ms: 12_005_999,
+        dated: true,
         changed_ms: Some(11_998_000),
         skew_ms,
     };
@@ -791,17 +793,17 @@ fn no_record_is_the_end_of_a_group_without_times() {
     assert!(stuck.is_empty(), "{stuck:?}");
 }
 
-/// A host whose wall clock is slow.
+/// A host whose wall clock is slow, or fast by a negative number.
 #[derive(Clone)]
 struct Slow {
     host: Virtual,
-    behind_ms: u64,
+    behind_ms: i64,
 }
 
 impl Host for Slow {
     fn now(&self) -> Now {
         let now = self.host.now();
-        Now::new(now.mono_ms, now.wall_ms - self.behind_ms)
+        Now::new(now.mono_ms, now.wall_ms.saturating_add_signed(-self.behind_ms))
     }
 
     async fn sleep(&self, ms: u64) {
@@ -830,7 +832,7 @@ fn a_member_with_a_slow_clock_frees_no_slot_where_the_store_tells_no_time() {
         world.pass(1_000);
         assert_eq!(world.slots(), [slot_ms]);
         let slow = Slow { host: world.host.clone(), behind_ms };
-        let theirs = (slot_ms - behind_ms) / MINUTE_MS * MINUTE_MS;
+        let theirs = slot_ms.saturating_add_signed(-behind_ms) / MINUTE_MS * MINUTE_MS;
         world.run(
             &slow,
             ScheduleSettings { slot_ms: Some(theirs), ..settings.clone() },
@@ -842,6 +844,83 @@ fn a_member_with_a_slow_clock_frees_no_slot_where_the_store_tells_no_time() {
         assert_eq!(late.report().outcome, SlotOutcome::Taken);
         assert_eq!(world.slots(), [slot_ms], "at most once");
     }
+}
+
+/// Without a `Date` a slot is due by the own clock alone, also where the store names `Last-Modified`, as R2's binding does:
+/// one that a fast clock has claimed is no damage to a right one.
+#[test]
+fn a_slot_that_a_fast_clock_has_claimed_is_not_run_again_where_the_store_names_no_date() {
+    let again = || settings(Policy::AtLeastOnce, Missed::Skip);
+    for (dates, ahead_ms, settings) in [
+        (Dates::NoDate, 20_000, once()),
+        (Dates::NoDate, 20_000, again()),
+        (Dates::NoDate, 600_000, once()),
+        (Dates::None, 20_000, once()),
+    ] {
+        let mut world = World::with_init_as(dates);
+        let slot_ms = FIRST_MS + 120 * MINUTE_MS;
+        world.at(slot_ms - ahead_ms);
+        let fast = Slow { host: world.host.clone(), behind_ms: -(ahead_ms as i64) };
+        let own = ScheduleSettings { slot_ms: Some(slot_ms), ..settings.clone() };
+        let first = world.run(&fast, own, Job::Takes(10));
+        world.pass(5_000);
+        assert_eq!(first.report().outcome, SlotOutcome::Done);
+        // By a right clock comes the trigger of a slot before it, and then that of the slot itself.
+        world.at(slot_ms - ahead_ms / 2);
+        let before = world.trigger(slot_ms - ahead_ms / 2, settings.clone(), Job::Takes(10));
+        world.at(slot_ms);
+        let second = world.trigger(slot_ms, settings, Job::Takes(10));
+        world.pass(20_000);
+        assert_eq!(world.slots(), [slot_ms], "{ahead_ms} ms fast: at most once");
+        let outcomes = [before.report().outcome, second.report().outcome];
+        assert_eq!(outcomes, [SlotOutcome::Taken; 2]);
+    }
+}
+
+/// The same after a member of another make has dropped the slot: the last change is then before the slot is due.
+#[test]
+fn a_slot_that_a_fast_clock_has_claimed_is_not_run_again_after_its_record_lost_it() {
+    for (body, settings) in [(UNSAID[0], once()), (UNSAID[0], least()), ("garbage", once())] {
+        let mut world = World::with_init_as(Dates::NoDate);
+        let slot_ms = FIRST_MS + 10 * MINUTE_MS;
+        world.at(slot_ms - 20_000);
+        let fast = Slow { host: world.host.clone(), behind_ms: -20_000 };
+        let own = ScheduleSettings { slot_ms: Some(slot_ms), missed: Some(Missed::Skip), ..once() };
+        world.run(&fast, own, Job::Takes(10));
+        world.pass(1_000);
+        assert_eq!(world.slots(), [slot_ms]);
+        let term = world.lease().term.unwrap_or(0).to_string();
+        let body = body.replace("1795000000000", &term).into_bytes();
+        world.store.memory.overwrite(Some(body));
+        world.at(slot_ms);
+        let second = world.trigger(slot_ms, settings.clone(), Job::Takes(10));
+        world.at(slot_ms + MINUTE_MS);
+        world.trigger(slot_ms + MINUTE_MS, settings, Job::Takes(10));
+        world.pass(10_000);
+        assert_eq!(world.slots(), [slot_ms, slot_ms + MINUTE_MS], "each once");
+        assert_eq!(second.report().outcome, SlotOutcome::Skipped(SlotsOver::NewGroup));
+    }
+}
+
+/// What counts as claimed without a `Date` is not before the last change, whatever a slow clock says.
+#[test]
+fn a_slow_clock_covers_every_slot_up_to_the_last_change_where_the_store_names_no_date() {
+    let mut world = World::with_init_as(Dates::NoDate);
+    let slot_ms = FIRST_MS + 60 * MINUTE_MS;
+    world.at(slot_ms);
+    world.trigger(slot_ms, once(), Job::Takes(10));
+    world.pass(1_000);
+    let term = world.lease().term.unwrap_or(0).to_string();
+    let body = UNSAID[0].replace("1795000000000", &term).into_bytes();
+    world.store.memory.overwrite(Some(body));
+    let slow = Slow { host: world.host.clone(), behind_ms: 10 * MINUTE_MS as i64 };
+    let theirs = ScheduleSettings { slot_ms: Some(slot_ms - 10 * MINUTE_MS), ..once() };
+    world.run(&slow, theirs, Job::Takes(10));
+    world.pass(5_000);
+    let again = world.trigger(slot_ms, once(), Job::Takes(10));
+    world.pass(20_000);
+    assert_eq!(world.slots(), [slot_ms], "at most once");
+    assert_eq!(again.report().outcome, SlotOutcome::Taken);
 }
 
 /// A lease made by hand, without `acquired` and `slotDone`: what it counts as claimed is no slot that anybody scheduled.
