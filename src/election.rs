@@ -182,6 +182,8 @@ pub enum SlotsOver {
     Budget,
     /// An earlier slot must be run first, and has failed or was lost.
     Blocked,
+    /// The record's slots are of another cron, so that nobody knows which ones were missed; nothing was claimed.
+    OtherCron,
     /// The term was lost under the job of the slot.
     Lost,
     /// The slot is this many milliseconds ahead of storage time.
@@ -208,6 +210,7 @@ impl SlotsOver {
             Self::NewGroup => "newGroup",
             Self::Budget => "budget",
             Self::Blocked => "blocked",
+            Self::OtherCron => "otherCron",
             Self::Lost => "lost",
             Self::Ahead { .. } => "ahead",
             Self::Unknown => "unknown",
@@ -2184,6 +2187,7 @@ impl Election {
             Verdict::Taken if made => SlotsOver::NewGroup,
             Verdict::Taken => SlotsOver::Taken,
             Verdict::Blocked => SlotsOver::Blocked,
+            Verdict::OtherCron => SlotsOver::OtherCron,
             Verdict::Ahead { by_ms } => SlotsOver::Ahead { by_ms },
         };
         self.errand_over(over);
@@ -2198,6 +2202,9 @@ impl Election {
             Some(Verdict::Claim { slot_ms, again, left_out }) => {
                 if let Some(errand) = self.errand.as_mut().filter(|_| !again) {
                     errand.left_out.get_or_insert(left_out);
+                }
+                if let Some(cron) = self.errand.as_ref().and_then(|e| e.schedule.cron.as_ref()) {
+                    cron.record(lease);
                 }
                 (slot_ms, again, Purpose::Claim)
             }

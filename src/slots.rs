@@ -77,6 +77,44 @@ pub struct Schedule {
     pub subrequests: Option<u64>,
     /// How long another slot may take at most, in milliseconds, whatever those before it took; 0 where nobody knows.
     pub room_ms: u64,
+    /// The cron that fires, where that is known and slots that nobody claimed are made up for.
+    pub cron: Option<Cron>,
+}
+
+/// A cron whose slots a schedule makes up for: which slots were missed is known by the steps of one cron alone.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Cron {
+    /// Its text.
+    pub text: String,
+    /// Whether the operator has named it as the group's only one, so that it takes the place of the recorded one.
+    pub named: bool,
+    /// Whether the schedule's period is that of its steps; one without a period is never recorded.
+    pub periodic: bool,
+}
+
+/// The field of a record that keeps the cron of its slots; other members keep it as one that they do not know.
+const CRON_FIELD: &str = "slotCron";
+
+impl Cron {
+    /// Whether the record's slots are of another cron: the gap between the newest of them and a slot of this one says
+    /// nothing of those that were missed.
+    fn conflicts(&self, lease: &Lease) -> bool {
+        !self.named && recorded_cron(lease).is_some_and(|text| text != self.text)
+    }
+
+    /// Says in a record whose slots are claimed from here on.
+    pub(crate) fn record(&self, lease: &mut Lease) {
+        if self.periodic {
+            lease.extra.set(CRON_FIELD, quoted(&self.text));
+        } else if self.named {
+            lease.extra.remove(CRON_FIELD);
+        }
+    }
+}
+
+/// The cron that a record's slots are of, if it says so; a text out of a bucket.
+pub fn recorded_cron(lease: &Lease) -> Option<String> {
+    lease.extra.get(CRON_FIELD).and_then(json::text)
 }
 
 /// What a schedule is made of; everything has a default.
@@ -127,6 +165,8 @@ pub enum Verdict {
     Taken,
     /// A slot that must be run first has failed in this very call.
     Blocked,
+    /// The record's slots are of another cron, so that nobody knows which ones were missed.
+    OtherCron,
     /// Neither the record nor the store's two times say which slots were claimed before: no slot is claimed before a
     /// record says that all up to its own writing count as claimed.
     Undated,
@@ -218,6 +258,11 @@ impl Schedule {
         own: &OwnSlots<'_>,
         times: &StorageTimes,
     ) -> Verdict {
+        if let (Some(cron), Some(lease)) = (&self.cron, lease)
+            && cron.conflicts(lease)
+        {
+            return Verdict::OtherCron;
+        }
         let latest_ms = times.ceiling_ms.saturating_add(times.skew_ms);
         if slot_ms > latest_ms && !planted!(SlotAheadClaimed) {
             return Verdict::Ahead { by_ms: slot_ms - times.ceiling_ms };
@@ -388,6 +433,7 @@ impl Schedule {
                 HostClock::Two => None,
             }),
             room_ms: 0,
+            cron: None,
         };
         schedule.check(config.leader_timeout_ms, least_ms)?;
         Ok(schedule)
