@@ -257,7 +257,8 @@ test('a job that was run and recorded is reported, also where the store fails be
   });
   const options = { period: MINUTE, missed: 'all', budget: 9_000 };
   const result = await within(worker(bucket).runScheduled(slot(2), (term) => term.slot, options));
-  assert.deepEqual([result.outcome, result.slot], ['skipped', slot(2)]);
+  // The next claim had left when the store said so, and something on the way may have said it.
+  assert.deepEqual([result.outcome, result.slot], ['unknown', slot(2)]);
   assert.deepEqual(result.runs.map((run) => [run.slot, run.outcome, run.value, run.recorded]), [[slot(1), 'done', slot(1), true]]);
   assert.match(result.reason, /NoSuchBucket/);
 });
