@@ -13,6 +13,9 @@ const FIELDS = /^[a-z\d*/,#?-]+(?: [a-z\d*/,#?-]+){4}$/i;
 const LIST = 'EDGELECT_GROUPS';
 const PATH = 'EDGELECT_LOCKFILE_PATH';
 const SUBREQUESTS = 'EDGELECT_SUBREQUESTS';
+const JOB_URL = 'EDGELECT_JOB_URL';
+/** Cloudflare lets one event wait for six answers at once; the renewals of all groups need one of them. */
+const MOST_CALLS = 5;
 /** The requests of one event on Cloudflare's free plan, and what EDGELECT_SUBREQUESTS may be. */
 const FREE = 50;
 const [LEAST_REQUESTS, MOST_REQUESTS] = [10, 100_000];
@@ -48,6 +51,7 @@ export const groupsOf = (env) => {
 /** The groups that run on a trigger, each with its share of the requests that the trigger may make. */
 export const groupsFor = (env, trigger) => {
   const groups = groupsOf(env).filter((group) => isFor(group, trigger));
+  checkCalls(groups);
   return groups.map((group) => withShare(group, groups, env[SUBREQUESTS]));
 };
 
@@ -58,6 +62,7 @@ export const groupAt = (env, path) => {
   if (!group) return undefined;
   const crons = groups.map(({ env: { EDGELECT_CRON: cron } }) => (isSet(cron) ? plain(cron) : undefined));
   const onEach = [undefined, ...crons].filter((cron) => isFor(group, cron)).map((cron) => groups.filter((one) => isFor(one, cron)));
+  onEach.forEach(checkCalls);
   const fullest = onEach.reduce((most, found) => (found.length > most.length ? found : most), [group]);
   return withShare(group, fullest, env[SUBREQUESTS]);
 };
@@ -67,6 +72,18 @@ const isFor = ({ env: { EDGELECT_CRON: cron } }, trigger) =>
   !isSet(cron) || !FIELDS.test(plain(cron)) || plain(cron) === plain(trigger);
 
 const plain = (cron) => String(cron).trim().replace(/\s+/g, ' ');
+
+/** Refuses groups of one trigger whose jobs would hold all of its connections: a seventh request waits for one of them, and no
+ * renewal would leave before the leases are over. */
+const checkCalls = (groups) => {
+  const calling = groups.filter(({ env }) => isSet(env[JOB_URL]));
+  if (calling.length <= MOST_CALLS) return;
+  const last = calling[MOST_CALLS];
+  const names = calling.map(({ name }) => name).join(', ');
+  throw new Refused(last.source(JOB_URL), '(not shown)', `the groups ${names} call a URL on one trigger, each call holds one of the trigger's six `
+    + `connections until its job has answered, and with six of them no lease could be renewed: at most ${MOST_CALLS} for each trigger; give `
+    + `groups triggers of their own, such as EDGELECT_CRON__${suffixOf(last.name)}`);
+};
 
 /** A group's own EDGELECT_SUBREQUESTS is its share; what is left of the common one is shared by the others evenly. */
 const withShare = (group, groups, set) => {

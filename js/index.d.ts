@@ -77,7 +77,8 @@ export interface ScheduledOptions {
   /** How many requests one call may make, each job counted as one, before it leaves further slots to the next. 10 to 100000;
    * default 50 on Workers, as on their free plan, and no limit elsewhere. */
   subrequests?: number;
-  /** Ends the waiting, or the job: its `term.signal` fires, and the slot is closed undone. */
+  /** Ends the waiting, or the job: its `term.signal` fires, and the slot is closed undone. The call rejects with the signal's
+   * reason, whatever it ran before, unless the job of the trigger's own slot had ended well. */
   signal?: AbortSignal;
 }
 
@@ -103,10 +104,13 @@ export type ScheduledResult<T> = {
   leftOut: number;
   /** Every job that this call ran, in order: reruns and missed slots come first. */
   runs: SlotRun<T>[];
+  /** Why the store could not be used any more, after a job had been run or a claim had left. */
+  fault?: EdgelectError;
 } & (
   | SlotRun<T>
   | {
-      /** `taken`: claimed before. `skipped`: not claimed. `unknown`: a claim was sent and its answer never came. */
+      /** `taken`: claimed before. `skipped`: not run here; `reason` says why, and whether it counts as claimed. `unknown`: a
+       * claim was sent and its answer never came, so that it may count as claimed. */
       outcome: 'taken' | 'skipped' | 'unknown';
       /** `null` if the store was never heard of and the slot was to be found by its clock. */
       slot: number | null;

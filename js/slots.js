@@ -15,6 +15,9 @@ const REASONS = {
     + 'that for a new group',
   budget: 'somebody else held the lease, or the store did not answer, for longer than the budget',
   blocked: 'an earlier slot has to run first, and its job failed or was lost',
+  otherCron: 'the lease object counts the slots of another cron',
+  lost: 'it was told to stop when its claim had left: the slot is claimed, and its job never began',
+  ahead: 'it is further ahead of the store\'s clock than storeSkew',
   full: 'earlier slots had to run first, and another one would not fit into what one trigger may do: the next one goes on',
   store: 'the store can no longer be used',
   stopped: 'it was told to stop before it had claimed the slot',
@@ -182,21 +185,22 @@ export class SlotRuns {
   }
 
   #result() {
-    const { why, slot = null, leftOut = 0, aheadMs, problem } = this.#over ?? {};
+    const { why, outcome = 'skipped', saysNothing = true, slot = null, leftOut = 0, aheadMs, problem } = this.#over ?? {};
     this.#ended = true;
     for (const run of this.#runs) {
       delete run.stopped;
       delete run.beganMs;
     }
-    const own = this.#runs.findLast((run) => run.slot === slot) ?? (why ? undefined : this.#runs.at(-1));
-    if (own?.outcome !== 'done') this.#signal?.throwIfAborted();
-    if (!own && this.#failure) throw this.#failure;
-    if (typeof aheadMs === 'number') throw aheadError(slot, aheadMs);
     const runs = this.#runs;
-    if (own) return { ...own, leftOut, runs };
-    const outcome = why === 'taken' || why === 'unknown' ? why : 'skipped';
+    const own = runs.findLast((run) => run.slot === slot) ?? (why ? undefined : runs.at(-1));
+    if (own?.outcome !== 'done') this.#signal?.throwIfAborted();
+    // An error says that nothing was claimed: it must not hide a job that was run, nor a claim that may have landed.
+    if (runs.length === 0 && saysNothing && this.#failure) throw this.#failure;
+    if (runs.length === 0 && typeof aheadMs === 'number') throw aheadError(slot, aheadMs);
+    const more = { leftOut, runs, ...(this.#failure && { fault: this.#failure }) };
+    if (own) return { ...own, ...more };
     const reason = problem ? `${REASONS[why] ?? 'it was stopped'}: ${problem}` : (REASONS[why] ?? 'it was stopped');
-    return { outcome, slot, reason, leftOut, runs };
+    return { outcome, slot, reason, ...more };
   }
 }
 

@@ -73,7 +73,7 @@ export interface GroupEnv {
   /** The one trigger that the group is for, as in `crons` of wrangler.toml. Default every trigger. */
   EDGELECT_CRON?: string;
   /** Where the job of a slot is called, instead of the binding `JOB`: `https://…`, on loopback also `http://…`. Without both
-   * a tick leads and parks. */
+   * a tick leads and parks. At most five groups of one trigger. */
   EDGELECT_JOB_URL?: string;
   /** Signs the call as Standard Webhooks does: `whsec_` and Base64 of 24 to 64 random bytes. A secret. */
   EDGELECT_JOB_SECRET?: string;

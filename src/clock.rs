@@ -271,6 +271,11 @@ impl Clocks {
         }
     }
 
+    /// Whether storage time is the store's own.
+    pub fn dated(&self) -> bool {
+        self.sample.is_some()
+    }
+
     /// The latest that storage time can be, as others read it in a record: foreign members, who judge a record by the
     /// time in it, must not take a living lease early. `Date` has whole seconds, and its answer may have waited for a
     /// process that stood still, so that what has passed since counts from before its request left.

@@ -189,6 +189,8 @@ pub enum SlotsOver {
     Budget,
     /// An earlier slot must be run first, and has failed or was lost.
     Blocked,
+    /// The record's slots are of another cron, so that nobody knows which ones were missed; nothing was claimed.
+    OtherCron,
     /// The term was lost under the job of the slot.
     Lost,
     /// The slot is this many milliseconds ahead of storage time.
@@ -215,6 +217,7 @@ impl SlotsOver {
             Self::NewGroup => "newGroup",
             Self::Budget => "budget",
             Self::Blocked => "blocked",
+            Self::OtherCron => "otherCron",
             Self::Lost => "lost",
             Self::Ahead { .. } => "ahead",
             Self::Unknown => "unknown",
@@ -420,7 +423,8 @@ struct Errand {
     doubted: Option<(u64, u64)>,
     /// A slot that was claimed after a stop, so that its job never begins.
     dropped: Option<u64>,
-    /// How many missed slots nobody will run.
+    /// How many missed slots nobody will run once the claim that left has landed, and since one has.
+    leaves_out: Option<u64>,
     left_out: Option<u64>,
 }
 
@@ -557,6 +561,7 @@ impl Election {
             succeeds: None,
             doubted: None,
             dropped: None,
+            leaves_out: None,
             left_out: None,
         };
         Self { errand: Some(Box::new(errand)), ..Self::new(config, session, seed) }
@@ -1498,6 +1503,7 @@ impl Election {
         }
         if let (Some(errand), Some(slot_ms)) = (&mut self.errand, slot_ms) {
             (errand.unheard, errand.doubted) = (None, None);
+            errand.left_out = errand.left_out.or(errand.leaves_out.take());
             match ended {
                 true => errand.dropped = Some(slot_ms),
                 false => errand.begun.push(slot_ms),
@@ -2220,6 +2226,7 @@ impl Election {
         StorageTimes {
             now_ms: self.clocks.storage_ms(now),
             ceiling_ms: self.clocks.storage_ceiling_ms(now),
+            dated: self.clocks.dated(),
             changed_ms,
             skew_ms: self.config.store_skew_ms,
         }
@@ -2279,6 +2286,7 @@ impl Election {
             Verdict::Taken if made => SlotsOver::NewGroup,
             Verdict::Taken => SlotsOver::Taken,
             Verdict::Blocked => SlotsOver::Blocked,
+            Verdict::OtherCron => SlotsOver::OtherCron,
             Verdict::Ahead { by_ms } => SlotsOver::Ahead { by_ms },
         };
         self.errand_over(over);
@@ -2291,8 +2299,11 @@ impl Election {
         let (slot_ms, again, purpose) = match verdict {
             None => return Purpose::Claim,
             Some(Verdict::Claim { slot_ms, again, left_out }) => {
-                if let Some(errand) = self.errand.as_mut().filter(|_| !again) {
-                    errand.left_out.get_or_insert(left_out);
+                if let Some(errand) = &mut self.errand {
+                    errand.leaves_out = (!again).then_some(left_out);
+                    if let Some(cron) = &errand.schedule.cron {
+                        cron.record(lease);
+                    }
                 }
                 (slot_ms, again, Purpose::Claim)
             }
@@ -2376,13 +2387,29 @@ impl Election {
         let ended = matches!(why, SlotsOver::Ran | SlotsOver::Lost);
         let why = match errand.slot_ms.is_some_and(later) {
             true => SlotsOver::Taken,
+            false if !ended && self.has_covered() => SlotsOver::NewGroup,
             false if ended || !self.claim_in_doubt() => why,
             false if planted!(UnknownIsTaken) => SlotsOver::Taken,
             false => SlotsOver::Unknown,
         };
+        if let (SlotsOver::Unknown, Some(errand)) = (why, &mut self.errand) {
+            // If it has landed, nobody else tells of them.
+            errand.left_out = errand.left_out.or(errand.leaves_out);
+        }
         self.events.push_back(Event::SlotsOver(why));
         self.round = None;
         self.finished = true;
+    }
+
+    /// Whether the newest record is this session's own word that the trigger's slot counts as claimed, also where a
+    /// `Date` that came later shows that it was said by a wrong clock.
+    fn has_covered(&self) -> bool {
+        let (Some(errand), Some((_, lease))) = (&self.errand, self.record()) else { return false };
+        let own = lease.session.as_ref() == Some(&self.session) && lease.released();
+        own && lease.slot_done == Some(true)
+            && errand
+                .slot_ms
+                .is_some_and(|own_ms| lease.slot >= Some(own_ms) && !errand.begun.contains(&own_ms))
     }
 
     /// Until when to wait for somebody else's lease, on the monotonic clock; nothing while there is more to do than

@@ -18,6 +18,7 @@ use crate::election::{Election, Event, Input, SlotsOver};
 use crate::json::{self, Object, Writer, quoted};
 use crate::lease::{Format, Reading};
 use crate::prelude::*;
+use crate::scheduled::{SlotOutcome, says_nothing};
 use crate::slots::{Schedule, ScheduleSettings, SlotEnd};
 use crate::store::{Answer, Condition, FaultKind, Operation, Outcome, Store, Version};
 use crate::task::Task;
@@ -381,6 +382,8 @@ fn event_json(event: &Event, election: &Election) -> String {
             let problem = election.problem().map(status::problem_text);
             json.text("type", "slotsOver")
                 .text("why", why.name())
+                .text("outcome", SlotOutcome::unrun(Some(*why)).name())
+                .flag("saysNothing", says_nothing(Some(*why)))
                 .maybe_number("slot", slot_ms)
                 .number("leftOut", left_out.unwrap_or(0))
                 .maybe_number("aheadMs", ahead_ms)

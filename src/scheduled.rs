@@ -32,6 +32,17 @@ pub enum SlotOutcome {
 }
 
 impl SlotOutcome {
+    /// What became of a slot whose job was not run here.
+    pub(crate) fn unrun(over: Option<SlotsOver>) -> Self {
+        match over {
+            Some(SlotsOver::Ran | SlotsOver::Lost) => Self::Lost,
+            Some(SlotsOver::Taken) => Self::Taken,
+            Some(SlotsOver::Unknown) => Self::Unknown,
+            Some(why) => Self::Skipped(why),
+            None => Self::Skipped(SlotsOver::Stopped),
+        }
+    }
+
     /// The word for people and programs.
     pub fn name(self) -> &'static str {
         match self {
@@ -71,6 +82,18 @@ pub struct Run<T, E> {
     pub end: RunEnd<T, E>,
 }
 
+impl LostReason {
+    /// Whether the authority was lost, and not given up.
+    fn is_loss(self) -> bool {
+        !matches!(self, Self::Resigned | Self::Stopped | Self::Done)
+    }
+}
+
+/// Whether a trigger that has run no job has nothing to tell but that the store can't be used.
+pub(crate) fn says_nothing(over: Option<SlotsOver>) -> bool {
+    matches!(over, None | Some(SlotsOver::Store))
+}
+
 /// What one trigger has done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report<T, E> {
@@ -82,7 +105,7 @@ pub struct Report<T, E> {
     pub left_out: u64,
     /// Every job that was run, in order: reruns and missed slots first.
     pub runs: Vec<Run<T, E>>,
-    /// Why the store could not be used any more, after some had been run.
+    /// Why the store could not be used any more, after a job had been run or a claim had left.
     pub fault: Option<Fault>,
 }
 
@@ -144,14 +167,14 @@ pub(crate) async fn run_with_word<'a, S: Store, H: Host, T, E>(
                 end: SlotEnd { done, failed, result: text, took_ms },
             });
             once(|| told.lost(token).then_some(())).await;
-            let end = match result {
-                Some(Ok(value)) => RunEnd::Done(value),
-                Some(Err(error)) => RunEnd::Failed(error),
+            let end = match (result, told.lost.get()) {
+                // The election has ended the term before it took note of the job's end: the authority may have ended under it.
+                (Some(_), Some(reason)) if reason.is_loss() => RunEnd::Lost(reason),
+                (Some(Ok(value)), _) => RunEnd::Done(value),
+                (Some(Err(error)), _) => RunEnd::Failed(error),
                 // Told to end by a clock that said nothing for a moment.
-                None => RunEnd::Lost(match told.lost.get() {
-                    None | Some(LostReason::Done) => LostReason::Clock,
-                    Some(reason) => reason,
-                }),
+                (None, None | Some(LostReason::Done)) => RunEnd::Lost(LostReason::Clock),
+                (None, Some(reason)) => RunEnd::Lost(reason),
             };
             runs.borrow_mut().push(Run { slot_ms, term: token, took_ms, recorded: false, end });
         }
@@ -242,20 +265,14 @@ impl Told {
         let (slot_ms, left_out) = own.unzip();
         let ran = runs.iter().rev().find(|run| Some(run.slot_ms) == slot_ms);
         let fault = match self.failure.into_inner() {
-            Some(fault) if runs.is_empty() && self.over.get() != Some(SlotsOver::Unknown) => {
-                return Err(fault);
-            }
+            Some(fault) if runs.is_empty() && says_nothing(self.over.get()) => return Err(fault),
             fault => fault,
         };
-        let outcome = match (ran.map(|run| &run.end), self.over.get()) {
-            (Some(RunEnd::Done(_)), _) => SlotOutcome::Done,
-            (Some(RunEnd::Failed(_)), _) => SlotOutcome::Failed,
-            (Some(RunEnd::Lost(_)), _) => SlotOutcome::Lost,
-            (None, Some(SlotsOver::Ran | SlotsOver::Lost)) => SlotOutcome::Lost,
-            (None, Some(SlotsOver::Taken)) => SlotOutcome::Taken,
-            (None, Some(SlotsOver::Unknown)) => SlotOutcome::Unknown,
-            (None, Some(why)) => SlotOutcome::Skipped(why),
-            (None, None) => SlotOutcome::Skipped(SlotsOver::Stopped),
+        let outcome = match ran.map(|run| &run.end) {
+            Some(RunEnd::Done(_)) => SlotOutcome::Done,
+            Some(RunEnd::Failed(_)) => SlotOutcome::Failed,
+            Some(RunEnd::Lost(_)) => SlotOutcome::Lost,
+            None => SlotOutcome::unrun(self.over.get()),
         };
         Ok(Report { outcome, slot_ms, left_out: left_out.unwrap_or(0), runs, fault })
     }

@@ -25,8 +25,9 @@ const LEAST_REQUESTS: u64 = 4;
 /// The longest budget, in milliseconds: Cloudflare ends a cron trigger after a quarter of an hour.
 const MAX_BUDGET_MS: u64 = 900_000;
 
-/// How far ahead of storage time a stored slot counts as claimed where the store names no `Last-Modified`, in milliseconds:
-/// where it names no `Date` either that is the own clock, and may be slow by a time zone taken for another.
+/// How far ahead of storage time a stored slot counts as claimed where the store does not name both `Date` and
+/// `Last-Modified`, in milliseconds. Without a `Date` storage time is the own clock, and may be slow by a time zone taken
+/// for another.
 const MAX_AHEAD_MS: u64 = 86_400_000;
 
 /// `Date` and `Last-Modified` have whole seconds, and the one is rounded up, so that a difference of two may be this much
@@ -76,6 +77,44 @@ pub struct Schedule {
     pub subrequests: Option<u64>,
     /// How long another slot may take at most, in milliseconds, whatever those before it took; 0 where nobody knows.
     pub room_ms: u64,
+    /// The cron that fires, where that is known and slots that nobody claimed are made up for.
+    pub cron: Option<Cron>,
+}
+
+/// A cron whose slots a schedule makes up for: which slots were missed is known by the steps of one cron alone.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Cron {
+    /// Its text.
+    pub text: String,
+    /// Whether the operator has named it as the group's only one, so that it takes the place of the recorded one.
+    pub named: bool,
+    /// Whether the schedule's period is that of its steps; one without a period is never recorded.
+    pub periodic: bool,
+}
+
+/// The field of a record that keeps the cron of its slots; other members keep it as one that they do not know.
+const CRON_FIELD: &str = "slotCron";
+
+impl Cron {
+    /// Whether the record's slots are of another cron: the gap between the newest of them and a slot of this one says
+    /// nothing of those that were missed.
+    fn conflicts(&self, lease: &Lease) -> bool {
+        !self.named && recorded_cron(lease).is_some_and(|text| text != self.text)
+    }
+
+    /// Says in a record whose slots are claimed from here on.
+    pub(crate) fn record(&self, lease: &mut Lease) {
+        if self.periodic {
+            lease.extra.set(CRON_FIELD, quoted(&self.text));
+        } else if self.named {
+            lease.extra.remove(CRON_FIELD);
+        }
+    }
+}
+
+/// The cron that a record's slots are of, if it says so; a text out of a bucket.
+pub fn recorded_cron(lease: &Lease) -> Option<String> {
+    lease.extra.get(CRON_FIELD).and_then(json::text)
 }
 
 /// What a schedule is made of; everything has a default.
@@ -126,8 +165,10 @@ pub enum Verdict {
     Taken,
     /// A slot that must be run first has failed in this very call.
     Blocked,
-    /// Neither the record nor the store says anything of the slots that were claimed before: no slot is claimed before
-    /// a record says that all up to its own writing count as claimed.
+    /// The record's slots are of another cron, so that nobody knows which ones were missed.
+    OtherCron,
+    /// Neither the record nor the store's two times say which slots were claimed before: no slot is claimed before a
+    /// record says that all up to its own writing count as claimed.
     Undated,
     /// The slot is further ahead of storage time than clocks are apart.
     Ahead {
@@ -143,6 +184,8 @@ pub struct StorageTimes {
     pub now_ms: u64,
     /// The latest that storage time can be.
     pub ceiling_ms: u64,
+    /// Whether storage time is the store's own `Date`; otherwise it is the host's clock, which may be wrong by any amount.
+    pub dated: bool,
     /// When the record changed last; `None` where the store does not say.
     pub changed_ms: Option<u64>,
     /// How far the store's own clocks may be apart.
@@ -163,9 +206,11 @@ pub struct OwnSlots<'a> {
 impl StorageTimes {
     /// A record without a slot, or none at all, counts all slots up to here as claimed: whoever claimed one did so before
     /// it was changed, for a slot at most `storeSkew` ahead, by a clock that may be `storeSkew` ahead of that which names
-    /// the change.
+    /// the change. Without a `Date` the slot was due by a clock that may be ahead by more, so that those which are due by
+    /// the own one count too.
     pub fn claimed_through_ms(&self) -> u64 {
-        let changed_ms = self.changed_ms.unwrap_or(self.ceiling_ms);
+        let due_ms = if self.dated { 0 } else { self.ceiling_ms };
+        let changed_ms = self.changed_ms.unwrap_or(self.ceiling_ms).max(due_ms);
         if planted!(SlotlessWithoutSkew) {
             return changed_ms;
         }
@@ -213,13 +258,19 @@ impl Schedule {
         own: &OwnSlots<'_>,
         times: &StorageTimes,
     ) -> Verdict {
+        if let (Some(cron), Some(lease)) = (&self.cron, lease)
+            && cron.conflicts(lease)
+        {
+            return Verdict::OtherCron;
+        }
         let latest_ms = times.ceiling_ms.saturating_add(times.skew_ms);
         if slot_ms > latest_ms && !planted!(SlotAheadClaimed) {
             return Verdict::Ahead { by_ms: slot_ms - times.ceiling_ms };
         }
         // One that lies ahead of what anybody may claim counts as damaged, not as a claim of all slots before it. Without
-        // the time of the last change nothing else says which were claimed, and the own clock may be slow.
-        let dated = times.changed_ms.is_some();
+        // the time of the last change nothing else says which were claimed, and the own clock may be slow. Without a `Date`
+        // a member with a fast clock may have claimed it.
+        let dated = times.changed_ms.is_some() && (times.dated || planted!(UndatedSlotIsDamaged));
         let ahead_ms = if dated { times.skew_ms } else { MAX_AHEAD_MS };
         let newest_ms = times.ceiling_ms.saturating_add(ahead_ms);
         let stored = lease
@@ -382,6 +433,7 @@ impl Schedule {
                 HostClock::Two => None,
             }),
             room_ms: 0,
+            cron: None,
         };
         schedule.check(config.leader_timeout_ms, least_ms)?;
         Ok(schedule)

@@ -26,7 +26,7 @@ use crate::prelude::*;
 use crate::remote::S3Store;
 use crate::request::Parts;
 use crate::sigv4::Credentials;
-use crate::slots::{Policy, Schedule};
+use crate::slots::{Cron, Missed, Policy, Schedule};
 use crate::task::Task;
 use crate::tick;
 use crate::vars;
@@ -174,18 +174,25 @@ fn schedule_of(
     config: &Config,
 ) -> Result<Schedule, ConfigError> {
     let mut settings = job::schedule(get, slot_ms)?;
-    let schedule = Schedule::new(&settings, config).map_err(job::by_variable)?;
+    let mut schedule = Schedule::new(&settings, config).map_err(job::by_variable)?;
     let own = get("EDGELECT_CRON").filter(|text| !text.is_empty());
     if let Some(text) = &own {
         cron::check_text(text)?;
     }
+    let named = own.is_some();
     let Some(text) = own.or_else(|| get(CRON)) else { return Ok(schedule) };
     cron::check(&text, config, &schedule)?;
-    if schedule.policy == Policy::AtMostOnce || schedule.period_ms.is_some() {
-        return Ok(schedule);
+    if schedule.policy != Policy::AtMostOnce && schedule.period_ms.is_none() {
+        let even = cron::steps(&text).filter(|steps| steps.even);
+        settings.period_ms = even.map(|steps| steps.least_ms);
+        schedule = Schedule::new(&settings, config).map_err(job::by_variable)?;
     }
-    settings.period_ms = cron::steps(&text).filter(|steps| steps.even).map(|steps| steps.least_ms);
-    Schedule::new(&settings, config).map_err(job::by_variable)
+    let by_default = schedule.policy == Policy::AtLeastOnce;
+    let makes_up = settings.missed.map_or(by_default, |missed| missed != Missed::Skip);
+    let text = text.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
+    schedule.cron = Some(Cron { text, named, periodic: schedule.period_ms.is_some() })
+        .filter(|cron| makes_up && !cron.text.is_empty());
+    Ok(schedule)
 }
 
 async fn scheduled(

@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use edgelect::election::{LostReason, SlotsOver};
 use edgelect::lease::{self, Lease, Reading, Stamp};
+use edgelect::slots::Cron;
 use edgelect::store::Operation;
 use edgelect::store::{Condition, Store, Version};
 use edgelect::{
@@ -368,6 +369,81 @@ fn a_stored_slot_ahead_of_storage_time_counts_as_missing_and_an_own_one_is_refus
     };
     assert!((58_000..=60_000).contains(&by_ms), "{by_ms}");
     assert_eq!(world.slots(), [FIRST_MS + MINUTE_MS]);
+}
+
+/// A trigger of the deployed Worker, whose period is the step of its cron.
+fn of_cron(slot_ms: u64, text: &str, period_ms: Option<u64>, named: bool) -> Schedule {
+    let settings = ScheduleSettings {
+        slot_ms: Some(slot_ms),
+        period_ms,
+        policy: Some(Policy::AtLeastOnce),
+        ..ScheduleSettings::default()
+    };
+    let schedule = Schedule::new(&settings, &config()).expect("it is fine");
+    let cron = Cron { text: text.to_owned(), named, periodic: period_ms.is_some() };
+    Schedule { cron: Some(cron), ..schedule }
+}
+
+#[test]
+fn a_second_cron_on_one_group_is_refused_before_it_hides_what_the_first_one_missed() {
+    const HOUR_MS: u64 = 60 * MINUTE_MS;
+    let (fives, hours) = ("*/5 * * * *", "0 * * * *");
+    let mut world = World::with_init();
+    let five = |slot_ms| of_cron(slot_ms, fives, Some(5 * MINUTE_MS), false);
+    let first_ms = FIRST_MS.next_multiple_of(HOUR_MS);
+    world.at(first_ms - 5 * MINUTE_MS);
+    world.trigger_as(five(first_ms - 5 * MINUTE_MS), Job::Takes(10));
+    // No trigger comes for an hour; then both do, the hourly one first.
+    world.at(first_ms + HOUR_MS);
+    let other = of_cron(first_ms + HOUR_MS, hours, Some(HOUR_MS), false);
+    let hourly = world.trigger_as(other, Job::Takes(10));
+    world.pass(5_000);
+    assert_eq!(hourly.outcome(), SlotOutcome::Skipped(SlotsOver::OtherCron));
+    let uneven = of_cron(first_ms + HOUR_MS, "0 9-17 * * *", None, false);
+    let uneven = world.trigger_as(uneven, Job::Takes(10));
+    world.pass(5_000);
+    assert_eq!(uneven.outcome(), SlotOutcome::Skipped(SlotsOver::OtherCron));
+    let all = world.trigger_as(five(first_ms + HOUR_MS), Job::Takes(10));
+    world.pass(30_000);
+    assert_eq!(all.outcome(), SlotOutcome::Done);
+    let expected: Vec<u64> = (0..=12).map(|n| first_ms + 5 * n * MINUTE_MS).collect();
+    let ran: Vec<u64> = world.slots().into_iter().filter(|ms| *ms >= first_ms).collect();
+    assert_eq!(ran, expected, "none is lost");
+}
+
+#[test]
+fn a_cron_that_the_operator_names_takes_the_place_of_the_recorded_one() {
+    let mut world = World::with_init();
+    let minute = |at: u64| FIRST_MS + at * MINUTE_MS;
+    world.trigger_as(of_cron(FIRST_MS, "* * * * *", Some(MINUTE_MS), false), Job::Takes(10));
+    world.at(minute(2));
+    let renamed = |slot_ms, named| of_cron(slot_ms, "*/2 * * * *", Some(2 * MINUTE_MS), named);
+    let refused = world.trigger_as(renamed(minute(2), false), Job::Takes(10));
+    world.pass(5_000);
+    assert_eq!(refused.outcome(), SlotOutcome::Skipped(SlotsOver::OtherCron));
+    let named = world.trigger_as(renamed(minute(2), true), Job::Takes(10));
+    world.at(minute(4));
+    let unnamed = world.trigger_as(renamed(minute(4), false), Job::Takes(10));
+    world.pass(5_000);
+    assert_eq!([named.outcome(), unnamed.outcome()], [SlotOutcome::Done; 2]);
+    assert_eq!(world.lease().extra.get("slotCron"), Some("\"*/2 * * * *\""));
+    world.at(minute(6));
+    let uneven = world.trigger_as(of_cron(minute(6), "0 9-17 * * *", None, true), Job::Takes(10));
+    world.pass(5_000);
+    assert_eq!(uneven.outcome(), SlotOutcome::Done);
+    assert_eq!(world.lease().extra.get("slotCron"), None, "nothing is made up for any more");
+}
+
+#[test]
+fn triggers_whose_missed_slots_nobody_makes_up_for_may_share_a_group() {
+    let mut world = World::with_init();
+    for (at, cron) in ["0 9 * * MON-FRI", "30 12 * * SAT", "0 9 * * MON-FRI"].iter().enumerate() {
+        let slot_ms = FIRST_MS + at as u64 * MINUTE_MS;
+        world.at(slot_ms);
+        let trigger = world.trigger_as(of_cron(slot_ms, cron, None, false), Job::Takes(10));
+        world.pass(5_000);
+        assert_eq!(trigger.outcome(), SlotOutcome::Done);
+    }
 }
 
 #[test]

@@ -30,6 +30,7 @@ fn nobody(session: &str) -> OwnSlots<'_> {
 }
 
 const MINUTE_MS: u64 = 60_000;
+const DAY_MS: u64 = 86_400_000;
 const EPOCH_MS: u64 = 1_795_000_000_000;
 const FIRST_MS: u64 = EPOCH_MS / MINUTE_MS * MINUTE_MS + MINUTE_MS;
 
@@ -742,6 +743,7 @@ fn a_slot_claimed_at_the_edge_is_covered_by_the_change_that_followed() {
     let claimed = StorageTimes {
         now_ms: 11_999_000,
         ceiling_ms: 11_999_999,
+        dated: true,
         changed_ms: Some(11_000_000),
         skew_ms,
     };
@@ -752,6 +754,7 @@ fn a_slot_claimed_at_the_edge_is_covered_by_the_change_that_followed() {
     let dropped = StorageTimes {
         now_ms: 12_005_000,
         ceiling_ms: 12_005_999,
+        dated: true,
         changed_ms: Some(11_998_000),
         skew_ms,
     };
@@ -791,17 +794,17 @@ fn no_record_is_the_end_of_a_group_without_times() {
     assert!(stuck.is_empty(), "{stuck:?}");
 }
 
-/// A host whose wall clock is slow.
+/// A host whose wall clock is slow, or fast by a negative number.
 #[derive(Clone)]
 struct Slow {
     host: Virtual,
-    behind_ms: u64,
+    behind_ms: i64,
 }
 
 impl Host for Slow {
     fn now(&self) -> Now {
         let now = self.host.now();
-        Now::new(now.mono_ms, now.wall_ms - self.behind_ms)
+        Now::new(now.mono_ms, now.wall_ms.saturating_add_signed(-self.behind_ms))
     }
 
     async fn sleep(&self, ms: u64) {
@@ -830,7 +833,7 @@ fn a_member_with_a_slow_clock_frees_no_slot_where_the_store_tells_no_time() {
         world.pass(1_000);
         assert_eq!(world.slots(), [slot_ms]);
         let slow = Slow { host: world.host.clone(), behind_ms };
-        let theirs = (slot_ms - behind_ms) / MINUTE_MS * MINUTE_MS;
+        let theirs = slot_ms.saturating_add_signed(-behind_ms) / MINUTE_MS * MINUTE_MS;
         world.run(
             &slow,
             ScheduleSettings { slot_ms: Some(theirs), ..settings.clone() },
@@ -842,6 +845,83 @@ fn a_member_with_a_slow_clock_frees_no_slot_where_the_store_tells_no_time() {
         assert_eq!(late.report().outcome, SlotOutcome::Taken);
         assert_eq!(world.slots(), [slot_ms], "at most once");
     }
+}
+
+/// Without a `Date` a slot is due by the own clock alone, also where the store names `Last-Modified`, as R2's binding does:
+/// one that a fast clock has claimed is no damage to a right one.
+#[test]
+fn a_slot_that_a_fast_clock_has_claimed_is_not_run_again_where_the_store_names_no_date() {
+    let again = || settings(Policy::AtLeastOnce, Missed::Skip);
+    for (dates, ahead_ms, settings) in [
+        (Dates::NoDate, 20_000, once()),
+        (Dates::NoDate, 20_000, again()),
+        (Dates::NoDate, 600_000, once()),
+        (Dates::None, 20_000, once()),
+    ] {
+        let mut world = World::with_init_as(dates);
+        let slot_ms = FIRST_MS + 120 * MINUTE_MS;
+        world.at(slot_ms - ahead_ms);
+        let fast = Slow { host: world.host.clone(), behind_ms: -(ahead_ms as i64) };
+        let own = ScheduleSettings { slot_ms: Some(slot_ms), ..settings.clone() };
+        let first = world.run(&fast, own, Job::Takes(10));
+        world.pass(5_000);
+        assert_eq!(first.report().outcome, SlotOutcome::Done);
+        // By a right clock comes the trigger of a slot before it, and then that of the slot itself.
+        world.at(slot_ms - ahead_ms / 2);
+        let before = world.trigger(slot_ms - ahead_ms / 2, settings.clone(), Job::Takes(10));
+        world.at(slot_ms);
+        let second = world.trigger(slot_ms, settings, Job::Takes(10));
+        world.pass(20_000);
+        assert_eq!(world.slots(), [slot_ms], "{ahead_ms} ms fast: at most once");
+        let outcomes = [before.report().outcome, second.report().outcome];
+        assert_eq!(outcomes, [SlotOutcome::Taken; 2]);
+    }
+}
+
+/// The same after a member of another make has dropped the slot: the last change is then before the slot is due.
+#[test]
+fn a_slot_that_a_fast_clock_has_claimed_is_not_run_again_after_its_record_lost_it() {
+    for (body, settings) in [(UNSAID[0], once()), (UNSAID[0], least()), ("garbage", once())] {
+        let mut world = World::with_init_as(Dates::NoDate);
+        let slot_ms = FIRST_MS + 10 * MINUTE_MS;
+        world.at(slot_ms - 20_000);
+        let fast = Slow { host: world.host.clone(), behind_ms: -20_000 };
+        let own = ScheduleSettings { slot_ms: Some(slot_ms), missed: Some(Missed::Skip), ..once() };
+        world.run(&fast, own, Job::Takes(10));
+        world.pass(1_000);
+        assert_eq!(world.slots(), [slot_ms]);
+        let term = world.lease().term.unwrap_or(0).to_string();
+        let body = body.replace("1795000000000", &term).into_bytes();
+        world.store.memory.overwrite(Some(body));
+        world.at(slot_ms);
+        let second = world.trigger(slot_ms, settings.clone(), Job::Takes(10));
+        world.at(slot_ms + MINUTE_MS);
+        world.trigger(slot_ms + MINUTE_MS, settings, Job::Takes(10));
+        world.pass(10_000);
+        assert_eq!(world.slots(), [slot_ms, slot_ms + MINUTE_MS], "each once");
+        assert_eq!(second.report().outcome, SlotOutcome::Skipped(SlotsOver::NewGroup));
+    }
+}
+
+/// What counts as claimed without a `Date` is not before the last change, whatever a slow clock says.
+#[test]
+fn a_slow_clock_covers_every_slot_up_to_the_last_change_where_the_store_names_no_date() {
+    let mut world = World::with_init_as(Dates::NoDate);
+    let slot_ms = FIRST_MS + 60 * MINUTE_MS;
+    world.at(slot_ms);
+    world.trigger(slot_ms, once(), Job::Takes(10));
+    world.pass(1_000);
+    let term = world.lease().term.unwrap_or(0).to_string();
+    let body = UNSAID[0].replace("1795000000000", &term).into_bytes();
+    world.store.memory.overwrite(Some(body));
+    let slow = Slow { host: world.host.clone(), behind_ms: 10 * MINUTE_MS as i64 };
+    let theirs = ScheduleSettings { slot_ms: Some(slot_ms - 10 * MINUTE_MS), ..once() };
+    world.run(&slow, theirs, Job::Takes(10));
+    world.pass(5_000);
+    let again = world.trigger(slot_ms, once(), Job::Takes(10));
+    world.pass(20_000);
+    assert_eq!(world.slots(), [slot_ms], "at most once");
+    assert_eq!(again.report().outcome, SlotOutcome::Taken);
 }
 
 /// A lease made by hand, without `acquired` and `slotDone`: what it counts as claimed is no slot that anybody scheduled.
@@ -991,6 +1071,47 @@ fn a_fault_after_a_missed_slot_is_not_told_as_a_stop() {
     assert_ne!(t.report().outcome, SlotOutcome::Skipped(SlotsOver::Stopped));
 }
 
+/// The answer of a claim that landed is lost, and then the store can't be used any more: an error would say that nothing was
+/// claimed.
+#[test]
+fn a_store_that_fails_under_a_claim_in_doubt_is_reported_and_no_error() {
+    let mut world = World::with_init();
+    world.store.lose_slot.set(Some(FIRST_MS));
+    let trigger = world.trigger(FIRST_MS, once(), Job::Takes(10));
+    world.pass(50);
+    assert_eq!(world.lease().slot, Some(FIRST_MS), "it landed");
+    world.store.misconfigured.set(true);
+    world.pass(60_000);
+    let report = trigger.report();
+    assert_eq!(report.outcome, SlotOutcome::Unknown);
+    assert!(report.runs.is_empty() && world.slots().is_empty());
+}
+
+/// A job whose one turn outlasts the lease: the record never says that it is done.
+#[test]
+fn a_job_that_ends_after_its_authority_is_lost_and_not_done() {
+    let mut world = World::with_init();
+    let schedule =
+        Schedule::new(&ScheduleSettings { slot_ms: Some(FIRST_MS), ..once() }, &config()).unwrap();
+    let election = Election::for_schedule(config(), "busy".to_owned(), 3, schedule);
+    let handle = Handle::new(election);
+    let report = Rc::new(RefCell::new(None));
+    let (store, host, told) = (world.store.clone(), world.host.clone(), Rc::clone(&report));
+    let run = async move {
+        let ran = run_scheduled(&handle, &store, &host, async |_: Term<'_, Virtual>| {
+            host.now_ms.set(host.now_ms.get() + 20_000);
+            Ok::<_, &'static str>(0)
+        });
+        *told.borrow_mut() = Some(ran.await.expect("the store can be used"));
+    };
+    world.pool.spawner().spawn_local(run).expect("the pool is alive");
+    world.pass(60_000);
+    let report = report.take().expect("it has ended");
+    assert_eq!(report.outcome, SlotOutcome::Lost, "{report:?}");
+    assert_eq!((report.runs.len(), report.runs[0].recorded), (1, false));
+    assert_eq!(world.lease().slot_done, Some(false));
+}
+
 mod direct {
     use super::*;
     use edgelect::clock::Now;
@@ -1099,6 +1220,68 @@ mod direct {
             version: Version(version.to_owned()),
             reading: lease::read(body.as_bytes()),
         }
+    }
+
+    /// Without a `Date` a clock that is a day fast covers slots a day ahead; its read-back names a `Date`, by which that is
+    /// no slot at all. The trigger knows that its own write landed, whatever it is told meanwhile.
+    #[test]
+    fn a_cover_that_landed_is_told_after_a_stop_and_a_date_that_contradicts_it() {
+        let slotless = TOMBSTONE.replace("\"slot\":5000,\"slotDone\":true,", "");
+        assert_ne!(slotless, TOMBSTONE);
+        for stop in [Input::Resign, Input::Stop { park: false }] {
+            let slot_ms = Some(EPOCH_MS - DAY_MS - 30_000);
+            let settings = ScheduleSettings { slot_ms, ..once() };
+            let schedule = Schedule::new(&settings, &config()).expect("fine");
+            let mut election = Election::for_schedule(config(), "me".to_owned(), 7, schedule);
+            assert!(matches!(election.poll(at(0)), Step::Read { .. }));
+            election.handle(at(10), answer(found("\"t\"", &slotless)));
+            let Step::Claim { lease, .. } = election.poll(at(10)) else { panic!("it covers") };
+            assert!(lease.released() && lease.slot_done == Some(true), "{lease:?}");
+            let body = String::from_utf8(lease::write(&lease)).expect("text");
+            election.handle(at(20), answer(Outcome::Refused));
+            assert!(matches!(election.poll(at(20)), Step::Read { .. }));
+            election.handle(at(30), stop);
+            let facts = Facts { date_ms: Some(EPOCH_MS - DAY_MS), ..Facts::default() };
+            let outcome = found("\"mine\"", &body);
+            election.handle(at(40), Input::Answer(Answer { outcome, facts }));
+            assert!(matches!(election.poll(at(40)), Step::Finished));
+            let told = core::iter::from_fn(|| election.next_event()).collect::<Vec<_>>();
+            assert!(told.contains(&Event::SlotsOver(SlotsOver::NewGroup)), "{told:?}");
+        }
+    }
+
+    /// The slots between belong to whoever's claim landed.
+    #[test]
+    fn slots_that_a_refused_claim_would_have_left_out_are_not_counted() {
+        let slot_ms = EPOCH_MS;
+        let settings = ScheduleSettings { slot_ms: Some(slot_ms), ..once() };
+        let schedule = || Schedule::new(&settings, &config()).expect("fine");
+        let before =
+            TOMBSTONE.replace("\"slot\":5000", &format!("\"slot\":{}", slot_ms - 4 * MINUTE_MS));
+        assert_ne!(before, TOMBSTONE);
+        let claims = |session: &str| {
+            let mut election = Election::for_schedule(config(), session.to_owned(), 7, schedule());
+            election.poll(at(0));
+            election.handle(at(10), answer(found("\"t\"", &before)));
+            let Step::Claim { lease, .. } = election.poll(at(10)) else { panic!("it claims") };
+            (election, String::from_utf8(lease::write(&lease)).expect("text"))
+        };
+        let ((mut first, theirs), (mut second, _)) = (claims("first"), claims("second"));
+        let version = Some(Version("\"1\"".to_owned()));
+        first.handle(at(20), answer(Outcome::Written { version }));
+        assert_eq!(first.own_slot_ms(), Some((slot_ms, 3)));
+        second.handle(at(20), answer(Outcome::Refused));
+        let (why, ..) = drive(
+            &mut second,
+            20,
+            |_| found("\"1\"", &theirs),
+            |_| panic!("there is nothing to claim"),
+        );
+        assert_eq!((why, second.own_slot_ms()), (SlotsOver::Taken, Some((slot_ms, 0))));
+        let (mut third, _) = claims("third");
+        third.handle(at(1_800), answer(unknown()));
+        assert_eq!(lost(&mut third, 1_800), SlotsOver::Unknown);
+        assert_eq!(third.own_slot_ms(), Some((slot_ms, 3)), "if it landed, nobody else says so");
     }
 
     /// A claim that landed without a version, its read-back lost: the store itself said that it landed.

@@ -4,11 +4,13 @@ use core::cell::RefCell;
 
 use crate::config::Config;
 use crate::driver::{Handle, Host};
+use crate::election::SlotsOver;
 use crate::job::{self, JobTarget};
-use crate::json::{first, quoted};
+use crate::json::{self, first, quoted};
 use crate::lead::Term;
 use crate::prelude::*;
 use crate::scheduled::{Report, RunEnd, SlotOutcome, run_with_word};
+use crate::slots::recorded_cron;
 use crate::status;
 use crate::store::Store;
 use crate::web::Web;
@@ -51,11 +53,27 @@ pub async fn run_slot<S: Store>(
     }
 }
 
+/// What to do about a second cron.
+fn other_cron(handle: &Handle) -> String {
+    let of = handle.with(|election| election.record().and_then(|(_, lease)| recorded_cron(lease)));
+    let of = of.map_or_else(String::new, |text| json::visible(first(&text, 60)));
+    let rule = "so that nobody knows which slots were missed: give each trigger a group of its own, or set EDGELECT_CRON \
+                to the one that is meant; EDGELECT_MISSED=skip makes up for none";
+    [
+        "conflict=",
+        &quoted(&["the group's slots are those of the trigger ", &of, ", ", rule].concat()),
+    ]
+    .concat()
+}
+
 /// What the log says of one trigger, on one line.
 fn line(handle: &Handle, config: &Config, report: &Report<String, String>) -> String {
     let mut pieces = Vec::from([["outcome=", report.outcome.name()].concat()]);
     if let SlotOutcome::Skipped(why) = report.outcome {
         pieces.push(["why=", why.name()].concat());
+        if why == SlotsOver::OtherCron {
+            pieces.push(other_cron(handle));
+        }
     }
     if let Some(slot_ms) = report.slot_ms {
         pieces.push(["slot=", &slot_ms.to_string()].concat());

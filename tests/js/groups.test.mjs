@@ -125,6 +125,25 @@ test('more groups than one trigger has requests for are refused, with what to do
   assert.equal(run({ ...own, EDGELECT_CRON__A: '0 * * * *' }).length, 1, 'they share no trigger');
 });
 
+test('more than five groups that call a URL on one trigger are refused by name: no renewal of theirs could leave', () => {
+  const jobs = { EDGELECT_GROUPS: 'a,b,c,d,e,f,g', EDGELECT_SUBREQUESTS: '10000', EDGELECT_JOB_URL__A: 'https://hidden' };
+  const all = { ...jobs, EDGELECT_JOB_URL: 'https://hidden' };
+  const run = (env) => groupsFor(env, '* * * * *');
+  const rule = /^EDGELECT_JOB_URL = \(not shown\): the groups a, b, c, d, e, f, g .*at most 5.*EDGELECT_CRON__F/;
+  refused(all, 'EDGELECT_JOB_URL', rule, run);
+  refused(all, 'EDGELECT_JOB_URL', rule, (env) => groupAt(env, null));
+  refused(all, 'EDGELECT_JOB_URL', rule, (env) => groupAt(env, 'g.json'));
+  const six = Object.fromEntries([...'ABCDEF'].map((name) => [`EDGELECT_JOB_URL__${name}`, 'https://hidden']));
+  refused({ ...jobs, ...six }, 'EDGELECT_JOB_URL__F', /: the groups a, b, c, d, e, f call a URL/, run);
+  const five = { ...jobs, ...six, EDGELECT_JOB_URL__F: '' };
+  assert.equal(run(five).length, 7, 'the others lead, or have a bound job');
+  assert.equal(run({ ...all, JOB__F: {}, JOB__G: {} }).length, 7, 'a binding of a group\'s own takes the place of the common URL');
+  const apart = { ...all, EDGELECT_CRON__F: '0 * * * *', EDGELECT_CRON__G: '0 * * * *' };
+  assert.equal(run(apart).length, 5);
+  refused(apart, 'EDGELECT_JOB_URL', rule, (env) => groupsFor(env, '0 * * * *'));
+  refused(apart, 'EDGELECT_JOB_URL', rule, (env) => groupAt(env, 'a.json'));
+});
+
 test('a group\'s own binding takes the place of the common address', () => {
   const [reports, mail] = groupsOf({
     EDGELECT_GROUPS: 'reports,mail', EDGELECT_ENDPOINT: 'https://a', EDGELECT_BUCKET: 'b', EDGELECT_R2__MAIL: { own: 1 },

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { Elector, EdgelectError, MemoryStorage } from 'edgelect';
+import { Elector, EdgelectError, MemoryStorage, S3Storage } from 'edgelect';
+import { SlotRuns } from '../../js/slots.js';
 import { FAST, KEY, fired, member, stopAll, until, within } from './group.mjs';
 
 const MINUTE = 60_000;
@@ -207,6 +208,97 @@ test('a job keeps its state in a checkpoint, which the next slot opens', async (
   const first = await worker(storage).runScheduled(slot(1), job);
   const second = await worker(storage).runScheduled(slot(2), job);
   assert.deepEqual([first.value, second.value], [[1, first.term], [2, second.term]]);
+});
+
+const S3 = { endpoint: 'https://s3.test', bucket: 'bucket', credentials: { accessKeyId: 'a', secretAccessKey: 's' } };
+const refusal = (status, code) => new Response(`<Error><Code>${code}</Code></Error>`, { status, headers: { 'content-type': 'application/xml' } });
+
+/** A bucket over `storage` in place of the network; `bend(method, text)` may answer first: with a response, or with `lost` for
+ * one that is carried out and whose answer never comes. */
+const s3Over = (context, storage, bend) => {
+  context.mock.method(globalThis, 'fetch', async (url, { method, headers: given, body }) => {
+    const headers = new Headers(given);
+    const text = body ? new TextDecoder().decode(body) : '';
+    const bent = bend(method, text);
+    if (bent instanceof Response) return bent;
+    const date = new Date().toUTCString();
+    if (method === 'GET') {
+      const found = storage.get(KEY);
+      if (!found) return refusal(404, 'NoSuchKey');
+      const told = { date, etag: found.etag, 'last-modified': date };
+      return headers.get('if-none-match') === found.etag ? new Response(null, { status: 304, headers: told }) : new Response(found.body, { headers: told });
+    }
+    const written = storage.putIfMatch(KEY, new TextEncoder().encode(text), headers.get('if-match'));
+    if (bent === 'lost') throw new TypeError('reset');
+    return written ? new Response('', { headers: { date, etag: written.etag } }) : refusal(412, 'PreconditionFailed');
+  });
+  return new S3Storage(S3);
+};
+
+test('a claim landed, its answer was lost, and then the store fails for good: told as unknown, and no error', async (context) => {
+  const storage = slotGroup();
+  let claimed = false;
+  const bucket = s3Over(context, storage, (method) => {
+    if (claimed) return refusal(404, 'NoSuchBucket');
+    if (method === 'PUT') claimed = true;
+    return method === 'PUT' ? 'lost' : undefined;
+  });
+  const result = await within(worker(bucket).runScheduled(slot(1), () => assert.fail('it ran'), { budget: 9_000 }));
+  assert.deepEqual([result.outcome, result.slot, result.runs, record(storage).slot], ['unknown', slot(1), [], slot(1)]);
+  await assert.rejects(within(worker(bucket).runScheduled(slot(2), () => assert.fail('it ran'))), { storeCode: 'NoSuchBucket' });
+});
+
+test('a job that was run and recorded is reported, also where the store fails before the trigger\'s own slot', async (context) => {
+  const storage = slotGroup();
+  let recorded = false;
+  const bucket = s3Over(context, storage, (_method, text) => {
+    if (recorded) return refusal(404, 'NoSuchBucket');
+    recorded = text.includes('"slotResult":"ok"');
+  });
+  const options = { period: MINUTE, missed: 'all', budget: 9_000 };
+  const result = await within(worker(bucket).runScheduled(slot(2), (term) => term.slot, options));
+  // The next claim had left when the store said so, and something on the way may have said it.
+  assert.deepEqual([result.outcome, result.slot], ['unknown', slot(2)]);
+  assert.deepEqual(result.runs.map((run) => [run.slot, run.outcome, run.value, run.recorded]), [[slot(1), 'done', slot(1), true]]);
+  assert.match(result.reason, /NoSuchBucket/);
+});
+
+/** The runs of an engine that says what a test has it say. */
+const scripted = async (script, job = () => 'ran') => {
+  const newTerm = (token, hooks) => ({ token, ...hooks, signal: { reason: 'ended' } });
+  const runs = new SlotRuns({ job, newTerm, endTerm: () => {}, unref: true });
+  return runs.run((onEvent) => ({
+    alive: true, tick: () => {}, stop: () => {}, authority: () => [7, 60_000], slotEnded: (...end) => script.ended?.(onEvent, ...end),
+    run: () => queueMicrotask(() => script.begin(onEvent)),
+  }));
+};
+
+test('a slot that turns out to be ahead of the store\'s clock is an error only where no job was run', async () => {
+  const over = { type: 'slotsOver', why: 'ahead', outcome: 'skipped', saysNothing: false, slot: slot(2), leftOut: 0, aheadMs: 5_000 };
+  const end = (onEvent) => [over, { type: 'finished' }].forEach((event) => onEvent(event));
+  await assert.rejects(scripted({ begin: end }), { code: 'EDGELECT_SLOT' });
+  const result = await scripted({
+    begin: (onEvent) => onEvent({ type: 'acquired', term: 7, slot: slot(1) }),
+    ended: (onEvent, term) => {
+      onEvent({ type: 'lost', term, reason: 'done' });
+      onEvent({ type: 'slotClosed', term, recorded: true });
+      end(onEvent);
+    },
+  });
+  assert.deepEqual([result.outcome, result.slot, result.runs.length, result.runs[0].recorded], ['skipped', slot(2), 1, true]);
+  assert.match(result.reason, /ahead of the store's clock/);
+});
+
+test('a store that fails is an error where nothing was claimed, and else beside what became of the slot', async () => {
+  const failed = { type: 'failed', message: 'no bucket', status: 404, storeCode: 'NoSuchBucket' };
+  const over = (why, outcome, saysNothing) => ({ type: 'slotsOver', why, outcome, saysNothing, slot: slot(1), leftOut: 2 });
+  const begin = (event) => (onEvent) => [failed, event, { type: 'finished' }].forEach((one) => onEvent(one));
+  await assert.rejects(scripted({ begin: begin(over('store', 'skipped', true)) }), { code: 'EDGELECT_STORE', storeCode: 'NoSuchBucket' });
+  for (const [why, outcome] of [['unknown', 'unknown'], ['taken', 'taken'], ['newGroup', 'skipped'], ['lost', 'lost']]) {
+    const result = await scripted({ begin: begin(over(why, outcome, false)) });
+    assert.deepEqual([result.outcome, result.slot, result.leftOut, result.fault.storeCode], [outcome, slot(1), 2, 'NoSuchBucket']);
+    assert.doesNotMatch(result.reason, /it was stopped/);
+  }
 });
 
 test('a group without init leaves its first slot out and says why', async () => {

@@ -369,6 +369,7 @@ impl Oracle {
             SlotsOver::Lost => errand.lost || errand.stopped,
             SlotsOver::Stopped => errand.stopped,
             SlotsOver::Store => errand.failed,
+            SlotsOver::OtherCron => errand.schedule.cron.is_some(),
             SlotsOver::Full => !errand.runs.is_empty() && !steady,
             SlotsOver::Ahead { .. } => {
                 slot_ms > EPOCH_MS + errand.began_ms || !self.contract.always_dated

@@ -230,8 +230,33 @@ describe('jobs', { concurrency: 3 }, () => {
     const { asked, url } = await jobServer();
     const worker = await isolate(await slotGroup({ EDGELECT_JOB_URL: url, EDGELECT_POLICY: 'atLeastOnce' }));
     for (const minute of [1, 4]) await worker.tick(slot(minute));
-    await worker.tick(slot(10), '0 9,17 * * 1-5');
-    assert.deepEqual(asked.map(({ body }) => (JSON.parse(body).slot - FIRST) / MINUTE), [1, 2, 3, 4, 10], worker.logged());
+    assert.deepEqual(asked.map(({ body }) => (JSON.parse(body).slot - FIRST) / MINUTE), [1, 2, 3, 4], worker.logged());
+    const uneven = await jobServer();
+    const other = await isolate(await slotGroup({ EDGELECT_JOB_URL: uneven.url, EDGELECT_POLICY: 'atLeastOnce' }));
+    for (const minute of [1, 10]) await other.tick(slot(minute), '0 9,17 * * 1-5');
+    assert.deepEqual(uneven.asked.map(({ body }) => (JSON.parse(body).slot - FIRST) / MINUTE), [1, 10], other.logged());
+  });
+
+  test('at least once a second trigger of one group is refused, until the operator names it or has nothing made up for', async () => {
+    const { asked, url } = await jobServer();
+    const group = await slotGroup({ EDGELECT_JOB_URL: url, EDGELECT_POLICY: 'atLeastOnce' });
+    const [fives, hours] = ['*/5 * * * *', '0 * * * *'];
+    const worker = await isolate(group);
+    assert.equal((await worker.tick(slot(5), fives)).outcome, 'ok');
+    assert.equal((await worker.tick(slot(60), hours)).outcome, 'exception');
+    await until(() => /outcome=skipped why=otherCron conflict="[^"]*\*\/5 \* \* \* \*.*EDGELECT_CRON/.test(worker.logged()));
+    assert.equal((await worker.tick(slot(60), fives)).outcome, 'ok');
+    const minutes = () => asked.map(({ body }) => (JSON.parse(body).slot - FIRST) / MINUTE);
+    const each = Array.from({ length: 12 }, (_, index) => 5 * (index + 1));
+    assert.deepEqual(minutes(), each, 'none is lost');
+    // A group that makes up for nothing may have both, and one whose operator names the other goes on with that.
+    const skipping = await isolate({ ...group, EDGELECT_MISSED: 'skip' });
+    assert.equal((await skipping.tick(slot(120), hours)).outcome, 'ok');
+    const named = await isolate({ ...group, EDGELECT_CRON: hours });
+    assert.equal((await named.tick(slot(240), hours)).outcome, 'ok');
+    assert.deepEqual(minutes(), [...each, 120, 180, 240]);
+    assert.equal((await getLease(group.EDGELECT_LOCKFILE_PATH)).slotCron, hours);
+    assert.equal((await worker.tick(slot(245), fives)).outcome, 'exception');
   });
 
   test('a trigger that names no time has a slot by the period alone', async () => {
