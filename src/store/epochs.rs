@@ -12,6 +12,10 @@
 //! | claim | PUT of the next number with `If-None-Match: *`, LIST |
 //! | renewal, park, tombstone | PUT of its own number, LIST; one DELETE while there are more than two epochs |
 //!
+//! Its own is the number whose creation by this very session is known to have landed: by the listing after it, or by
+//! a body with its session, its term and its sequence in it. A write on a version that is not one of these creates the
+//! next number, whatever numbers it has in common with a creation that was refused (S3).
+//!
 //! The store's listings have to show every write that was answered before they were asked for, as S3's do.
 //!
 //! # Why this elects one
@@ -66,13 +70,14 @@ const MANY_EPOCHS: u32 = 16;
 /// How often a read looks again because the newest epoch was gone when it was asked for.
 const MAX_LOOKS: u32 = 3;
 
-/// How many creations an instance remembers; one that it has forgotten is renewed by the next number.
-const MAX_MADE: usize = 16;
+/// How many creations, and how many bodies of its own, an instance remembers; what it has forgotten is renewed by the
+/// next number.
+const MAX_MADE: usize = 32;
 
 /// How many writes pass before cleaning is tried again that was not answered.
 const CLEANING_PAUSE: u32 = 16;
 
-/// The epochs of one group, and which of them this instance has made.
+/// The epochs of one group, and which of them this instance is known to have made.
 #[derive(Debug)]
 pub struct Epochs {
     s3: S3,
@@ -80,7 +85,10 @@ pub struct Epochs {
     folder: String,
     format: Format,
     keys_per_page: u16,
-    made: RefCell<Vec<Made>>,
+    /// Creations that have left; nothing says that they landed.
+    sent: RefCell<Vec<(Made, u64)>>,
+    /// Bodies of epochs whose creation is known to have landed, each as it was read there or confirmed.
+    held: RefCell<Vec<(Made, Version)>>,
     /// Until how many more writes have passed nothing is cleaned.
     cleaning_pause: Cell<u32>,
     /// Whether a read takes the epochs away: those of a probe that is done with.
@@ -89,7 +97,7 @@ pub struct Epochs {
     uncleaned: RefCell<Option<Fault>>,
 }
 
-/// A creation that was sent: of this number, for this session's term.
+/// An epoch with this session's term in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Made {
     epoch: Epoch,
@@ -128,6 +136,7 @@ struct Write {
     overwrites: bool,
     body: Vec<u8>,
     made: Option<Made>,
+    sequence: u64,
     etag: Option<Version>,
 }
 
@@ -160,7 +169,8 @@ impl Epochs {
             folder,
             format,
             keys_per_page: 1_000,
-            made: RefCell::default(),
+            sent: RefCell::default(),
+            held: RefCell::default(),
             cleaning_pause: Cell::new(0),
             retired: Cell::default(),
             uncleaned: RefCell::default(),
@@ -172,18 +182,22 @@ impl Epochs {
         Self { keys_per_page: keys.clamp(1, 1_000), ..self }
     }
 
-    /// Whether this instance sent the creation of an epoch for this very session's term.
-    fn has_made(&self, made: &Made) -> bool {
-        self.made.borrow().contains(made)
+    /// Whether this very session's term was in the body of this version, in an epoch that it is known to have created:
+    /// then it may overwrite it (S3). That numbers are equal says nothing: a creation that was refused may have the
+    /// number and the term of somebody else's.
+    fn holds(&self, made: &Made, version: &Version) -> bool {
+        let sent = |(one, _): &(Made, u64)| one == made;
+        if planted!(EpochCreationUnconfirmed) && self.sent.borrow().iter().any(sent) {
+            return true;
+        }
+        self.held.borrow().iter().any(|(one, held)| one == made && held == version)
     }
 
-    fn remember(&self, made: &Made) {
-        let known = &mut *self.made.borrow_mut();
-        if !known.contains(made) {
-            if known.len() >= MAX_MADE {
-                known.remove(0);
-            }
-            known.push(made.clone());
+    /// A body with a session in it was read: a creation that shows itself there has landed.
+    fn on_own_body(&self, made: Made, sequence: u64, version: &Version) {
+        let created = self.sent.borrow().contains(&(made.clone(), sequence));
+        if created || self.held.borrow().iter().any(|(one, _)| *one == made) {
+            remember(&mut self.held.borrow_mut(), (made, version.clone()));
         }
     }
 
@@ -236,9 +250,10 @@ impl Epochs {
             Reading::Lease(lease) => Some(lease),
             _ => None,
         };
-        let made = |epoch| {
+        let made = |epoch: Epoch| {
             let lease = lease.as_ref()?;
-            Some(Made { epoch, session: lease.session.clone()?, term: lease.term? })
+            let term = lease.term?.max(epoch.number);
+            Some(Made { epoch, session: lease.session.clone()?, term })
         };
         let (epoch, overwrites) = match condition {
             Condition::Absent => (Epoch::FIRST, false),
@@ -246,7 +261,7 @@ impl Epochs {
                 let Some(held) = epoch_of(version) else {
                     return Goal::Unfit(FaultKind::Nonsense, "the version is not one of an epoch");
                 };
-                let own = made(held).is_some_and(|made| self.has_made(&made));
+                let own = made(held).is_some_and(|made| self.holds(&made, version));
                 match held.next() {
                     _ if own || planted!(EpochOverwritten) => (held, true),
                     Some(next) => (next, false),
@@ -258,7 +273,8 @@ impl Epochs {
             Some(lease) => self.written(lease),
             None => body.to_vec(),
         };
-        Goal::Write(Write { epoch, overwrites, body, made: made(epoch), etag: None })
+        let sequence = lease.as_ref().map_or(0, |lease| lease.sequence);
+        Goal::Write(Write { epoch, overwrites, body, made: made(epoch), sequence, etag: None })
     }
 
     /// A record as its epoch's body.
@@ -396,6 +412,15 @@ fn take(fields: &mut Object, name: &str) -> Option<String> {
     json
 }
 
+/// Keeps the newest few.
+fn remember<T: PartialEq>(known: &mut Vec<T>, new: T) {
+    known.retain(|one| *one != new);
+    if known.len() >= MAX_MADE {
+        known.remove(0);
+    }
+    known.push(new);
+}
+
 /// `lock_0000000001.json 1795244292 "etag"`: which epoch, when its object was written last in whole seconds, and which
 /// body it has. No key has a name with a space before its end, and no ETag begins with one.
 fn version_of(epoch: Epoch, modified_s: u64, etag: &Version) -> Version {
@@ -440,10 +465,11 @@ impl Protocol for Epochs {
             return Err(self.fault(kind, ["nothing was sent: ", why, ""]));
         }
         let request = exchange.inner.request(&self.s3, credentials, wall_ms)?;
-        if let (Stage::Put, Goal::Write(Write { made: Some(made), .. })) =
+        if let (Stage::Put, Goal::Write(Write { made: Some(made), sequence, overwrites, .. })) =
             (&exchange.stage, &exchange.goal)
+            && !overwrites
         {
-            self.remember(made);
+            remember(&mut self.sent.borrow_mut(), (made.clone(), *sequence));
         }
         Ok(request)
     }
@@ -483,9 +509,18 @@ impl Protocol for Epochs {
     fn beside(&self, key: &str) -> Option<Self> {
         let folder = [key, "/"].concat();
         let s3 = self.s3.at(&[&folder, &*Epoch::FIRST.name()].concat()).ok()?;
-        let (made, cleaning_pause, uncleaned, retired) = Default::default();
         let (format, keys_per_page) = (Format::Native, self.keys_per_page);
-        Some(Self { s3, folder, format, keys_per_page, made, cleaning_pause, uncleaned, retired })
+        Some(Self {
+            s3,
+            folder,
+            format,
+            keys_per_page,
+            sent: RefCell::default(),
+            held: RefCell::default(),
+            cleaning_pause: Cell::default(),
+            retired: Cell::default(),
+            uncleaned: RefCell::default(),
+        })
     }
 
     fn retire(&self) -> bool {
@@ -636,9 +671,16 @@ impl Exchange {
                     }
                 } else {
                     let mut reading = epochs.judge(epoch, &body.bytes, modified_ms);
-                    if let (Reading::Lease(lease), true) = (&mut reading, self.listing.twin()) {
-                        // Its twin may have been confirmed before, so that nobody may take it for a claim that won.
-                        lease.session = None;
+                    if let Reading::Lease(lease) = &mut reading {
+                        if self.listing.twin() {
+                            // Its twin may have been confirmed before, so that nobody may take it for a claim that
+                            // won.
+                            lease.session = None;
+                        }
+                        if let (Some(session), Some(term)) = (lease.session.clone(), lease.term) {
+                            let made = Made { epoch, session, term };
+                            epochs.on_own_body(made, lease.sequence, &version);
+                        }
                     }
                     Outcome::Found { version, reading }
                 }
@@ -721,6 +763,11 @@ impl Exchange {
                 let version = write.etag.as_ref().zip(modified_s);
                 let version =
                     version.map(|(etag, modified_s)| version_of(newest, modified_s, etag));
+                if let (Some(made), Some(version), false) =
+                    (&write.made, &version, self.listing.twin())
+                {
+                    remember(&mut epochs.held.borrow_mut(), (made.clone(), version.clone()));
+                }
                 if self.listing.twin() { Outcome::Refused } else { Outcome::Written { version } }
             }
             Some((newest, _)) if newest.number == write.epoch.number => Outcome::Refused,

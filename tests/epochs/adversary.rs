@@ -33,6 +33,9 @@ const FOLDER: &str = "leader/g";
 /// The longest that anything travels, in leases.
 const DELAY_LEASES: u64 = 3;
 
+/// How far a `termFloor` lies ahead of storage time: longer than any schedule lasts.
+const FLOOR_AHEAD_MS: u64 = 86_400_000;
+
 /// SplitMix64.
 pub struct Chance(u64);
 
@@ -153,6 +156,7 @@ enum Event {
     WorkEnds { session: usize, term: u64 },
     Start { machine: usize },
     Blow,
+    FirstDies,
     Touch,
     OtherTick { other: usize },
     OtherArrive { other: usize, id: u64, request: Request },
@@ -234,6 +238,8 @@ pub struct World {
     beside: Option<Beside>,
     others: Vec<Other>,
     pub successions: Successions,
+    /// Ahead of storage time, so that terms are no times: a creation that was refused and the next have the same.
+    term_floor: Option<u64>,
 }
 
 /// A rule that a schedule broke.
@@ -354,6 +360,7 @@ impl World {
             beside,
             others: Vec::new(),
             successions: Successions::default(),
+            term_floor: (seed % 6 == 0 && beside.is_none()).then_some(BEGAN_MS + FLOOR_AHEAD_MS),
         };
         if beside.is_some() {
             // Theirs read one page, and a member of ours without `Date` writes its own wall clock.
@@ -384,7 +391,12 @@ impl World {
                 cut_until_ms: 0,
             });
             let start_ms = self.chance.below(2 * self.lease_ms);
+            let together = self.term_floor.is_some();
+            let start_ms = if together { start_ms % (self.latency_ms + 2) } else { start_ms };
             self.at(start_ms, Event::Start { machine: member as usize });
+        }
+        if self.term_floor.is_some() {
+            self.at(self.lease_ms / 4, Event::FirstDies);
         }
     }
 
@@ -408,7 +420,8 @@ impl World {
         self.bucket.put(0, &key("lock_0000000009.json.tmp"), b"foreign");
         let validity_ms = self.lease_ms;
         let body = format!("{{\"validity_ms\":{validity_ms},\"expired\":false}}");
-        match self.chance.below(6) {
+        let first = self.chance.below(6);
+        match if self.term_floor.is_some() { 6 } else { first } {
             0 => self.bucket.put(0, &key("lock-0000000004.json"), b"{\"expired\":true}"),
             1 => self.bucket.put(0, &key("lock_0000000004.json"), b"not a record"),
             2 => {
@@ -457,6 +470,8 @@ impl World {
             follow: Some(follow),
             store_skew_ms: Some(self.store_skew_ms),
             max_lease_ms: Some(self.lease_ms),
+            // Not the same for all, so that a claim may have the term of a creation that was refused.
+            term_floor: self.term_floor.map(|floor| floor + member),
             ..Settings::default()
         };
         Config::new(&settings).expect("settings of the seeds' kind")
@@ -556,6 +571,7 @@ impl World {
             Event::WorkEnds { session, term } => self.tell(session, Input::WorkEnded { term }),
             Event::Start { machine } => self.start(machine),
             Event::Blow => self.on_blow(),
+            Event::FirstDies => self.on_first_dies(),
             Event::Touch => self.on_touch(),
             Event::OtherTick { other } => self.on_other_tick(other),
             Event::OtherArrive { other, id, request } => self.on_other_arrive(other, id, &request),
@@ -641,13 +657,7 @@ impl World {
         match what {
             6 => self.cut(machine),
             7 => self.tell(session, Input::Stop { park: false }),
-            0 => {
-                self.note(|| format!("s{session} crashes"));
-                self.sessions[session].alive = false;
-                self.sessions[session].flight = None;
-                let back_ms = self.now_ms + self.chance.below(2 * self.lease_ms);
-                self.at(back_ms, Event::Start { machine });
-            }
+            0 => self.crash(session),
             1 => {
                 let until_ms = self.now_ms + self.chance.below(3 * self.lease_ms);
                 self.note(|| format!("m{machine} stalls until {until_ms}"));
@@ -672,6 +682,28 @@ impl World {
                     self.bucket.put(self.now_ms, &key, b"{\"expired\":true}");
                 }
             }
+        }
+    }
+
+    fn crash(&mut self, session: usize) {
+        self.note(|| format!("s{session} crashes"));
+        self.sessions[session].alive = false;
+        self.sessions[session].flight = None;
+        let back_ms = self.now_ms + self.chance.below(2 * self.lease_ms);
+        self.at(back_ms, Event::Start { machine: self.sessions[session].machine });
+    }
+
+    /// Who has created the first epoch dies in its grace, and leaves it to those whose creations were refused.
+    fn on_first_dies(&mut self) {
+        let Some(object) = self.bucket.objects.get(&format!("{FOLDER}/lock_0000000001.json"))
+        else {
+            return;
+        };
+        let body = String::from_utf8_lossy(&object.bytes).into_owned();
+        let named = |index: &usize| body.contains(&format!("\"session\":\"s{index}\""));
+        let creator = (0..self.sessions.len()).filter(|index| self.sessions[*index].alive);
+        if let Some(session) = creator.into_iter().find(named) {
+            self.crash(session);
         }
     }
 
@@ -817,6 +849,9 @@ impl World {
         };
         if slow && trouble {
             travel_ms += chance.below(self.request_timeout_ms);
+        }
+        if creates && trouble && self.term_floor.is_some() && chance.one_in(2) {
+            travel_ms += chance.below(self.lease_ms / 20);
         }
         let cut_until_ms = self.machines[self.sessions[session].machine].cut_until_ms;
         if cut_until_ms > self.now_ms {
