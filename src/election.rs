@@ -1085,7 +1085,9 @@ impl Election {
         // A 304 adds its `Date` to the 200's `Last-Modified` (S6 (b)).
         let facts = Facts { last_modified_ms: None, ..*facts };
         observation.shown(&self.clocks, now, &facts, drift, None);
-        self.seen_sent_ms = sent.mono_ms;
+        if self.clocks.shows_present(&facts) {
+            self.seen_sent_ms = sent.mono_ms;
+        }
         if self.round.is_some() {
             return self.pause_claim(now);
         }
@@ -1223,7 +1225,9 @@ impl Election {
             observation.restart(&self.clocks, sent);
         }
         observation.shown(&self.clocks, now, facts, drift, oldest_ms);
-        self.seen_sent_ms = sent.mono_ms;
+        if self.clocks.shows_present(facts) {
+            self.seen_sent_ms = sent.mono_ms;
+        }
         self.grace = self.grace.take().filter(|grace| grace.version == observation.version);
         if let Reading::Lease(lease) = &reading {
             let own = lease.session.as_deref() == Some(&self.session);

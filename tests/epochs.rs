@@ -608,6 +608,82 @@ mod epochs {
     }
 
     #[test]
+    fn s6_an_answer_from_in_between_or_one_that_the_listing_contradicts_is_said_to_prove_no_age() {
+        let began = crate::bucket::BEGAN_MS;
+        // When the body was read was written by the listing, and by its own answer; and a header of one of the two.
+        for (listed_ms, body_ms, header, doubted) in [
+            (3_000, 3_000, None, false),
+            (3_999, 3_000, None, false),
+            (4_000, 3_000, None, true),
+            (3_000, 4_000, None, true),
+            (3_000, 3_000, Some(("list", "age", "0")), true),
+            (3_000, 3_000, Some(("list", "via", "1.1 proxy")), true),
+            (3_000, 3_000, Some(("get", "age", "7")), true),
+            (3_000, 3_000, Some(("get", "via", "1.1 proxy")), true),
+        ] {
+            let (desk, epochs) = (Desk::with(&[("lock_0000000001.json", LIVE)]), epochs());
+            desk.hook(move |request, bucket| {
+                let kind = if request.url.contains("list-type") { "list" } else { "get" };
+                let object = bucket.objects.get_mut("leader/g/lock_0000000001.json").expect("it");
+                object.modified_ms = began + if kind == "list" { listed_ms } else { body_ms };
+                let mut response = bucket.perform(5_000, 0, request);
+                if let Some((_, name, value)) = header.filter(|(of, ..)| *of == kind) {
+                    response.headers.push((name.to_owned(), value.to_owned()));
+                }
+                Some(Ok(response))
+            });
+            let facts = desk.perform(&epochs, Operation::Read { unless: None }).facts;
+            assert_eq!(facts.relayed, doubted, "{listed_ms} {body_ms} {header:?}");
+            // A renewal between the two is nobody's fault.
+            let told = doubted && listed_ms >= body_ms;
+            assert_eq!(epochs.complaint().is_some(), told, "{listed_ms} {body_ms} {header:?}");
+        }
+        let desk = Desk::with(&[("lock_0000000001.json", LIVE)]);
+        desk.hook(|request, bucket| {
+            let mut response = bucket.perform(5_000, 0, request);
+            let text = String::from_utf8(response.body.bytes).expect("UTF-8");
+            response.body.bytes = text.replace("LastModified", "Modified").into_bytes();
+            Some(Ok(response))
+        });
+        let facts = desk.perform(&epochs(), Operation::Read { unless: None }).facts;
+        assert!(facts.relayed, "a listing without it says nothing");
+    }
+
+    #[test]
+    fn s6_a_listing_from_a_cache_confirms_no_write_that_it_does_not_show() {
+        let cached = |request: &Request, bucket: &mut Bucket, old: &Bucket| {
+            let mut of =
+                if request.url.contains("list-type") { old.clone() } else { bucket.clone() };
+            let mut response = of.perform(9_000, 0, request);
+            if request.method == "PUT" {
+                *bucket = of;
+            }
+            response.headers.push(("age".to_owned(), "9".to_owned()));
+            response
+        };
+        // Epoch 3 was somebody else's once, when this was listed; it was cleaned, and a held-up claim makes it anew.
+        let old = Desk::with(&[("lock_0000000002.json", LIVE), ("lock_0000000003.json", LIVE)]);
+        let old = old.bucket.into_inner();
+        let desk = Desk::with(&[("lock_0000000008.json", LIVE), ("lock_0000000009.json", LIVE)]);
+        let epochs = epochs();
+        desk.hook(move |request, bucket| Some(Ok(cached(request, bucket, &old))));
+        let outcome = desk.write(&epochs, "s", 7, on("lock_0000000002.json"));
+        assert!(matches!(outcome, Outcome::Unknown { .. }), "{outcome:?}");
+        let outcome = desk.read(&epochs);
+        assert!(matches!(outcome, Outcome::Unknown { .. }), "nor is it read back: {outcome:?}");
+        // One that shows the write was made after it.
+        let desk = Desk::with(&[("lock_0000000002.json", LIVE)]);
+        desk.hook(move |request, bucket| {
+            let mut response = bucket.perform(9_000, 0, request);
+            response.headers.push(("via".to_owned(), "1.1 proxy".to_owned()));
+            Some(Ok(response))
+        });
+        let epochs = self::epochs();
+        written(desk.write(&epochs, "s", 7, on("lock_0000000002.json")));
+        assert!(matches!(desk.reading(&epochs), Reading::Lease(lease) if lease.session.is_some()));
+    }
+
+    #[test]
     fn a_body_that_is_written_again_is_another_version_and_one_without_last_modified_is_none() {
         let (desk, epochs) = (Desk::with(&[("lock-0000000001.json", LIVE)]), epochs());
         let Outcome::Found { version, .. } = desk.read(&epochs) else { panic!("it is there") };
@@ -811,6 +887,46 @@ mod epochs {
             let sent_ms = sent_before_claim(slow_ms);
             // A lease since the first answer, and the second and storeSkew in which a change would not show.
             assert!(sent_ms >= 100 + 15_000 + 3_000, "{slow_ms}: the read left at {sent_ms} ms");
+        }
+    }
+
+    #[test]
+    fn s6_over_epochs_an_answer_from_in_between_proves_no_age_by_watching_either() {
+        // All of them, all but the first, and only the first.
+        for (direct_from, direct_until) in [(u32::MAX, 0), (0, 1), (1, u32::MAX)] {
+            let mut election = election(15_000);
+            let version = Version("lock_0000000001.json 1795000000 \"e\"".to_owned());
+            let reading = Reading::Lease(Box::new(lease_of("other", 7)));
+            let (mut now_ms, mut reads, mut began_ms) = (0, 0, None);
+            let claimed = loop {
+                match election.poll(at(now_ms)) {
+                    Step::Wait { until_ms } if until_ms > 200_000 => break None,
+                    Step::Wait { until_ms } => now_ms = until_ms,
+                    Step::Read { unless, .. } => {
+                        now_ms += 100;
+                        let direct = (direct_from..direct_until).contains(&reads);
+                        reads += 1;
+                        if direct {
+                            began_ms.get_or_insert(now_ms);
+                        }
+                        let (version, reading) = (version.clone(), reading.clone());
+                        let found = Outcome::Found { version, reading };
+                        let outcome = if unless.is_none() { found } else { Outcome::Unchanged };
+                        let facts = Facts { relayed: !direct, ..Facts::default() };
+                        election.handle(at(now_ms), Input::Answer(Answer { outcome, facts }));
+                    }
+                    Step::Claim { .. } => break Some(now_ms),
+                    other => panic!("{other:?}"),
+                }
+            };
+            match claimed {
+                None => assert!(direct_until < u32::MAX, "nobody succeeds a dead leader"),
+                Some(at_ms) => {
+                    let began_ms = began_ms.expect("an answer of the store's own began the watch");
+                    assert!(direct_until == u32::MAX, "{direct_from}: it claims at {at_ms}");
+                    assert!(at_ms >= began_ms + 18_000, "from {began_ms} to {at_ms}");
+                }
+            }
         }
     }
 

@@ -28,7 +28,8 @@
 //!   ETag alone does not say so: no condition keeps a late duplicate of an earlier body from coming back, and a
 //!   foreign leader renews by writing the same bytes. So the version has `Last-Modified` in it, and because that has
 //!   whole seconds and the store more than one clock, a second and `storeSkew` are taken off the watched time.
-//!   (b) `Date - Last-Modified` counts with the `Date` of the LIST, which came before the GET left.
+//!   (b) `Date - Last-Modified` counts with the `Date` of the LIST, which came before the GET left. An answer from a
+//!   cache may show a body of before `s`: with `Age` or `Via`, or where LIST and GET name two times, it proves neither.
 //! * What lands later is answered after `s`. By then every fence of that leader has passed, and an answer that is
 //!   processed after the fence grants nothing (S5, S9): the term never resumes, however late the claim leaves.
 //!
@@ -54,7 +55,7 @@ use crate::lease::{
 use crate::planted::planted;
 use crate::prelude::*;
 use crate::protocol::{Next, Protocol};
-use crate::request::{Request, Response};
+use crate::request::{Body, Request, Response};
 use crate::sigv4::{Credentials, percent_encoded};
 use crate::store::s3::{self, S3, S3Config, Target};
 use crate::store::{
@@ -95,6 +96,8 @@ pub struct Epochs {
     retired: Cell<bool>,
     /// Why the last cleaning failed.
     uncleaned: RefCell<Option<Fault>>,
+    /// Why the last read proves no age.
+    doubted: RefCell<Option<Fault>>,
 }
 
 /// An epoch with this session's term in it.
@@ -174,6 +177,7 @@ impl Epochs {
             cleaning_pause: Cell::new(0),
             retired: Cell::default(),
             uncleaned: RefCell::default(),
+            doubted: RefCell::default(),
         })
     }
 
@@ -193,12 +197,11 @@ impl Epochs {
         self.held.borrow().iter().any(|(one, held)| one == made && held == version)
     }
 
-    /// A body with a session in it was read: a creation that shows itself there has landed.
-    fn on_own_body(&self, made: Made, sequence: u64, version: &Version) {
-        let created = self.sent.borrow().contains(&(made.clone(), sequence));
-        if created || self.held.borrow().iter().any(|(one, _)| *one == made) {
-            remember(&mut self.held.borrow_mut(), (made, version.clone()));
-        }
+    /// Whether a body with this session and term in it is known to be of an own creation: one that is known to have
+    /// landed, or that shows itself here by its sequence.
+    fn is_own(&self, made: &Made, sequence: u64) -> bool {
+        let sent = |(one, sent): &(Made, u64)| one == made && *sent == sequence;
+        self.sent.borrow().iter().any(sent) || self.held.borrow().iter().any(|(one, _)| one == made)
     }
 
     fn list(&self, token: &str) -> s3::Exchange {
@@ -242,6 +245,20 @@ impl Epochs {
 
     fn fault(&self, kind: FaultKind, pieces: [&str; 3]) -> Fault {
         Fault::new(kind, [&self.s3.describe(), ": ", &pieces.concat()].concat())
+    }
+
+    /// Takes note of a read that proves no age, for people: nobody succeeds a leader that dies by such reads.
+    fn doubt(&self, epoch: Epoch, relayed: bool, older: bool) {
+        let why = match (relayed, older) {
+            (true, _) => RELAYED,
+            (_, true) => OLDER,
+            _ => {
+                self.doubted.replace(None);
+                return;
+            }
+        };
+        let fault = self.fault(FaultKind::Nonsense, ["GET ", &quoted(&epoch.name()), why]);
+        self.doubted.replace(Some(fault));
     }
 
     /// What a write to the record is here: which number, and whether it is an overwriting.
@@ -314,6 +331,15 @@ const EXPIRED: &str = "expired";
 
 const USED_UP: &str = "no epoch can follow number 9999999999: stop all members, delete the epochs, wait for the longest \
                        lease, and start them again";
+
+const NOT_LISTED: &str = ": a listing that came through something in between, or names another Last-Modified, does not \
+                          show what was written; it is read again";
+
+const RELAYED: &str = ": the answers have Age or Via, so that they may be older than their requests, and nobody succeeds \
+                       a leader that dies by them; let nothing stand between here and the store";
+
+const OLDER: &str = ": the listing names a later Last-Modified or none, so that the object may be older than its request, \
+                     and nobody succeeds a leader that dies by it; let no cache stand between here and the store";
 
 /// Reads a body: a record of `format`, or one that says `validity_ms` and `expired` alone.
 fn read_body(format: Format, epoch: Epoch, body: &[u8]) -> Reading {
@@ -520,6 +546,7 @@ impl Protocol for Epochs {
             cleaning_pause: Cell::default(),
             retired: Cell::default(),
             uncleaned: RefCell::default(),
+            doubted: RefCell::default(),
         })
     }
 
@@ -533,11 +560,18 @@ impl Protocol for Epochs {
     }
 
     fn complaint(&self) -> Option<Fault> {
-        self.uncleaned.borrow().clone()
+        self.uncleaned.borrow().clone().or_else(|| self.doubted.borrow().clone())
     }
 
     fn describe(&self) -> String {
         self.s3.describe()
+    }
+}
+
+impl Write {
+    /// Whether a listing was made after this write: it names its ETag.
+    fn is_shown(&self, listing: &Listing) -> bool {
+        self.etag.as_ref().is_some_and(|etag| listing.shows(&etag.0))
     }
 }
 
@@ -655,34 +689,21 @@ impl Exchange {
             next => return next,
         };
         let Goal::Read { unless } = &self.goal else { unreachable!("only a read asks for a body") };
+        let listed = &self.listing;
+        let modified_s = facts.last_modified_ms.map(|modified_ms| modified_ms / 1_000);
+        let listed_s = listed.newest.and_then(|(_, modified_s)| modified_s);
+        let relayed = facts.relayed || self.listed.relayed;
+        let same = listed_s.is_some() && listed_s == modified_s;
         let outcome = match (outcome, facts.last_modified_ms) {
             (Outcome::Found { version: etag, .. }, Some(modified_ms)) => {
+                // Whether the listing is of this very object: a cached one may be of an epoch that was cleaned since.
+                let agrees = same && (!relayed || listed.shows(&etag.0));
+                epochs.doubt(epoch, relayed, listed_s > modified_s || listed_s.is_none());
                 let version = version_of(epoch, modified_ms / 1_000, &etag);
                 if unless.as_ref() == Some(&version) {
                     Outcome::Unchanged
-                } else if body.truncated || body.bytes.len() > MAX_RECORD_BYTES {
-                    let term = Some(epoch.number);
-                    Outcome::Found {
-                        version,
-                        reading: Reading::Unreadable(
-                            Flaw::TooLarge,
-                            Remains { term, lease_ms: None },
-                        ),
-                    }
                 } else {
-                    let mut reading = epochs.judge(epoch, &body.bytes, modified_ms);
-                    if let Reading::Lease(lease) = &mut reading {
-                        if self.listing.twin() {
-                            // Its twin may have been confirmed before, so that nobody may take it for a claim that
-                            // won.
-                            lease.session = None;
-                        }
-                        if let (Some(session), Some(term)) = (lease.session.clone(), lease.term) {
-                            let made = Made { epoch, session, term };
-                            epochs.on_own_body(made, lease.sequence, &version);
-                        }
-                    }
-                    Outcome::Found { version, reading }
+                    self.found(epochs, epoch, version, &body, modified_ms, agrees)
                 }
             }
             (Outcome::Found { .. }, None) => {
@@ -706,11 +727,47 @@ impl Exchange {
         };
         // A `Date` of before the GET left, so that an age proven by it was complete by then.
         let date_ms = if planted!(EpochDateOfBody) { facts.date_ms } else { self.listed.date_ms };
-        let relayed = facts.relayed || self.listed.relayed;
         let cached = facts.cached || self.listed.cached;
         let last_modified_ms = facts.last_modified_ms;
-        let facts = Facts { date_ms, last_modified_ms, relayed, cached };
+        // Where the two do not name one time, one of them may be older than its request, whatever its headers say.
+        let facts = Facts { date_ms, last_modified_ms, relayed: relayed || !same, cached };
         Next::Done(Answer { outcome, facts })
+    }
+
+    /// What the newest epoch's body says.
+    fn found(
+        &self,
+        epochs: &Epochs,
+        epoch: Epoch,
+        version: Version,
+        body: &Body,
+        modified_ms: u64,
+        agrees: bool,
+    ) -> Outcome {
+        if body.truncated || body.bytes.len() > MAX_RECORD_BYTES {
+            let told = Remains { term: Some(epoch.number), lease_ms: None };
+            return Outcome::Found { version, reading: Reading::Unreadable(Flaw::TooLarge, told) };
+        }
+        let mut reading = epochs.judge(epoch, &body.bytes, modified_ms);
+        if let Reading::Lease(lease) = &mut reading {
+            if self.listing.twin() {
+                // Its twin may have been confirmed before, so that nobody may take it for a claim that won.
+                lease.session = None;
+            }
+            if let (Some(session), Some(term)) = (lease.session.clone(), lease.term) {
+                let made = Made { epoch, session, term };
+                let own = epochs.is_own(&made, lease.sequence);
+                if own && !agrees {
+                    let name = quoted(&epoch.name());
+                    let cause = epochs.fault(FaultKind::Unavailable, ["GET ", &name, NOT_LISTED]);
+                    return Outcome::Unknown { retry_after_ms: None, cause };
+                }
+                if own {
+                    remember(&mut epochs.held.borrow_mut(), (made, version.clone()));
+                }
+            }
+        }
+        Outcome::Found { version, reading }
     }
 
     /// The write was answered.
@@ -759,6 +816,11 @@ impl Exchange {
         let outcome = match self.listing.newest {
             // Somebody has gone on from a later number, or from a name of the other kind.
             Some((newest, _)) if newest.number > write.epoch.number => Outcome::Refused,
+            Some(_) if self.listed.relayed && !write.is_shown(&self.listing) => {
+                let name = quoted(&write.epoch.name());
+                let cause = epochs.fault(FaultKind::Unavailable, ["LIST: ", &name, NOT_LISTED]);
+                Outcome::Unknown { retry_after_ms: None, cause }
+            }
             Some((newest, modified_s)) if newest == write.epoch => {
                 let version = write.etag.as_ref().zip(modified_s);
                 let version =

@@ -3,7 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -240,6 +240,8 @@ pub struct World {
     pub successions: Successions,
     /// Ahead of storage time, so that terms are no times: a creation that was refused and the next have the same.
     term_floor: Option<u64>,
+    /// What a cache between ours and the store keeps, if there is one: answers by their URLs.
+    cache: Option<HashMap<String, (u64, Response)>>,
 }
 
 /// A rule that a schedule broke.
@@ -361,6 +363,7 @@ impl World {
             others: Vec::new(),
             successions: Successions::default(),
             term_floor: (seed % 6 == 0 && beside.is_none()).then_some(BEGAN_MS + FLOOR_AHEAD_MS),
+            cache: (seed % 6 == 1 && beside.is_none()).then(HashMap::new),
         };
         if beside.is_some() {
             // Theirs read one page, and a member of ours without `Date` writes its own wall clock.
@@ -891,6 +894,9 @@ impl World {
             let url = request.url.strip_prefix("https://s3.example.com").unwrap_or_default();
             format!("s{session} {} {url} = {} {body}", request.method, response.status)
         });
+        if trouble && answered {
+            self.pass_cache(request, &mut response);
+        }
         if !answered || (trouble && self.chance.per_mille(self.rates[3])) {
             return;
         }
@@ -913,6 +919,26 @@ impl World {
         }
         let at_ms = self.now_ms + travel_ms;
         self.at(at_ms, Event::Deliver { session, id, answer: Ok(response) });
+    }
+
+    /// What a cache answers to a read: some of them with what it has kept. Of a listing it says so; of a body not always,
+    /// but then the listing came from the store.
+    fn pass_cache(&mut self, request: &Request, response: &mut Response) {
+        let Some(cache) = &mut self.cache else { return };
+        if request.method != "GET" || response.status != 200 {
+            return;
+        }
+        let (now_ms, lists) = (self.now_ms, request.url.contains("list-type"));
+        let kept = cache.entry(request.url.clone()).or_insert_with(|| (now_ms, response.clone()));
+        if kept.0 + 3 * self.lease_ms < now_ms {
+            *kept = (now_ms, response.clone());
+        }
+        if self.chance.one_in(2) {
+            *response = kept.1.clone();
+            let says = lists || self.chance.one_in(2);
+            let age_s = (now_ms - kept.0) / 1_000;
+            response.headers.extend(says.then(|| ("age".to_owned(), age_s.to_string())));
+        }
     }
 
     fn drain(&mut self, session: usize) {
