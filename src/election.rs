@@ -18,7 +18,7 @@ use core::hash::{Hash, Hasher};
 use crate::age::Observation;
 use crate::clock::{Clocks, Drift, Now, Since};
 use crate::config::{Config, Follow, SPREAD_MS, is_peer_addr};
-use crate::lease::{Closed, Flaw, Lease, MAX_RESULT_BYTES, MAX_TERM, Reading, Stamp};
+use crate::lease::{Closed, Flaw, Lease, MAX_LEASE_MS, MAX_RESULT_BYTES, MAX_TERM, Reading, Stamp};
 use crate::planted::planted;
 use crate::prelude::*;
 use crate::slots::{OwnSlots, Schedule, SlotEnd, StorageTimes, Verdict};
@@ -1151,7 +1151,8 @@ impl Election {
             Reading::Lease(lease) => {
                 self.highest_term = self.highest_term.max(lease.term.unwrap_or(0));
                 let lease_ms = lease.lease_ms.unwrap_or(0);
-                self.longest_lease_ms = self.longest_lease_ms.max(lease_ms);
+                // A longer one, of another make, is waited out where it is read; a grace is a lease of ours.
+                self.longest_lease_ms = self.longest_lease_ms.max(lease_ms.min(MAX_LEASE_MS));
                 let max_lease_ms = self.config.max_lease_ms;
                 // What is in its grace carries that, and what it says of a lease may have been read of damage.
                 if lease_ms > max_lease_ms.max(self.config.grace_ms(0)) && !lease.in_grace() {

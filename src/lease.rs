@@ -18,6 +18,10 @@ pub const MAX_RECORD_BYTES: usize = 64 * 1024;
 /// The longest lease that is believed, in milliseconds (one hour); a longer one is [`Flaw::Absurd`] (S7).
 pub const MAX_LEASE_MS: u64 = 3_600_000;
 
+/// The longest lease of another make that is waited out, in milliseconds (a year). Ours end at [`MAX_LEASE_MS`]; theirs may
+/// not, and are not shortened.
+pub const MAX_FOREIGN_LEASE_MS: u64 = 365 * 24 * MAX_LEASE_MS;
+
 /// The shortest lease that is believed, in milliseconds: no config may write a shorter one, and to believe it
 /// would be a shorter wait.
 pub const MIN_LEASE_MS: u64 = 1_000;
