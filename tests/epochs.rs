@@ -159,7 +159,7 @@ mod epochs {
     use std::rc::Rc;
 
     use edgelect::clock::Now;
-    use edgelect::election::{Election, Input, Step};
+    use edgelect::election::{Election, Input, Problem, Step};
     use edgelect::json::Object;
     use edgelect::lease::{self, Closed, Flaw, Format, Lease, Reading, Remains, Stamp};
     use edgelect::protocol::Protocol;
@@ -713,6 +713,17 @@ mod epochs {
         let plain = lease("{\"expired\":false}");
         assert_eq!((plain.released(), plain.lease_ms, plain.term), (false, None, None));
         assert_eq!(lease(LIVE).lease_ms, Some(60_000));
+        for (validity, lease_ms) in [
+            ("3600001", 3_600_001),
+            ("86400000", 86_400_000),
+            ("\"60000\"", 60_000),
+            ("59999.5", 60_000),
+            ("6e4", 60_000),
+            ("1e300", 365 * 24 * 3_600_000),
+        ] {
+            let told = lease(&format!("{{\"validity_ms\":{validity},\"expired\":false}}"));
+            assert_eq!(told.lease_ms, Some(lease_ms), "{validity} is waited out in full");
+        }
         assert!(lease("{\"expired\":true}").released());
         assert!(lease("{\"validity_ms\":60000,\"expired\":true}").released());
         let s3lects =
@@ -730,8 +741,10 @@ mod epochs {
         let minute = Some(60_000);
         for (body, flaw, lease_ms) in [
             (r#"{"validity_ms":999,"expired":false}"#, Flaw::Absurd, None),
-            (r#"{"validity_ms":3600001}"#, Flaw::Absurd, None),
-            (r#"{"validity_ms":"60000"}"#, Flaw::Absurd, None),
+            (r#"{"validity_ms":-7200000}"#, Flaw::Absurd, None),
+            (r#"{"validity_ms":"an hour"}"#, Flaw::Absurd, None),
+            (r#"{"validity_ms":7200000,"expired":1}"#, Flaw::Foreign, Some(3_600_000)),
+            (r#"{"leaderID":7,"validity_ms":7200000}"#, Flaw::Foreign, Some(3_600_000)),
             (r#"{"expired":1}"#, Flaw::Foreign, None),
             (r#"{"expired":1,"validity_ms":60000}"#, Flaw::Foreign, minute),
             (r#"{"leaderID":7,"expired":false}"#, Flaw::Foreign, None),
@@ -928,6 +941,34 @@ mod epochs {
                 }
             }
         }
+    }
+
+    #[test]
+    fn s7_a_foreign_lease_of_two_hours_is_waited_out_in_full_and_leaves_no_grace_of_that_length() {
+        let mut election = election(15_000);
+        let version = Version("lock_0000000001.json 1795000000 \"e\"".to_owned());
+        let mut foreign = lease_of("x", 7);
+        (foreign.session, foreign.lease_ms) = (None, Some(7_200_000));
+        let reading = Reading::Lease(Box::new(foreign));
+        let mut now_ms = 0;
+        let created = loop {
+            match election.poll(at(now_ms)) {
+                Step::Wait { until_ms } => now_ms = until_ms,
+                Step::Read { .. } if now_ms > 7_000_000 => {
+                    answer(&mut election, now_ms, Outcome::Missing);
+                }
+                Step::Read { .. } => {
+                    let told = matches!(election.problem(), Some(Problem::LeaseTooLong { .. }));
+                    assert!(told || now_ms == 0, "{:?}", election.problem());
+                    let (version, reading) = (version.clone(), reading.clone());
+                    answer(&mut election, now_ms, Outcome::Found { version, reading });
+                }
+                Step::Claim { lease, .. } => break lease,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert!(now_ms > 7_000_000, "{now_ms}");
+        assert_eq!(created.lease_ms, Some(3_600_000), "no record of ours has a longer one");
     }
 
     /// When the read left on which a claim rests. Answers take so long that what is complete when one comes was not

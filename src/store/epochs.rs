@@ -49,8 +49,8 @@ use self::listing::{BEGINNING, Epoch, LAST, Listing};
 use crate::config::ConfigError;
 use crate::json::{self, Object, quoted};
 use crate::lease::{
-    self, Closed, Flaw, Format, Lease, MAX_LEASE_MS, MAX_RECORD_BYTES, MAX_TERM, MIN_LEASE_MS,
-    Reading, Remains, Stamp,
+    self, Closed, Flaw, Format, Lease, MAX_FOREIGN_LEASE_MS, MAX_LEASE_MS, MAX_RECORD_BYTES,
+    MAX_TERM, MIN_LEASE_MS, Reading, Remains, Stamp,
 };
 use crate::planted::planted;
 use crate::prelude::*;
@@ -350,7 +350,8 @@ fn read_body(format: Format, epoch: Epoch, body: &[u8]) -> Reading {
             if lease.session.is_none() {
                 // Whoever knows no sessions says by these two what it means.
                 lease.lease_ms = lease.lease_ms.max(validity.flatten());
-                let told = Remains::of(&lease);
+                let told =
+                    Remains { lease_ms: remaining_ms(lease.lease_ms), ..Remains::of(&lease) };
                 match (expired, validity) {
                     (Some(None), _) => return Reading::Unreadable(Flaw::Foreign, told),
                     (_, Some(None)) => return Reading::Unreadable(Flaw::Absurd, told),
@@ -366,7 +367,8 @@ fn read_body(format: Format, epoch: Epoch, body: &[u8]) -> Reading {
             }
             fields => {
                 let validity = fields.and_then(|fields| validity_ms(fields.get(VALIDITY)?));
-                Reading::Unreadable(flaw, told.and(Remains { term: None, lease_ms: validity }))
+                let lease_ms = remaining_ms(validity);
+                Reading::Unreadable(flaw, told.and(Remains { term: None, lease_ms }))
             }
         },
         other => other,
@@ -389,7 +391,10 @@ fn read_foreign(epoch: Epoch, mut fields: Object) -> Reading {
         Some(json) => match json::whole(&json) {
             Some(term) if term <= MAX_TERM => Some(term),
             None if !json::is_at_least(&json, MAX_TERM) => {
-                return Reading::Unreadable(Flaw::Foreign, Remains { term: None, lease_ms });
+                return Reading::Unreadable(
+                    Flaw::Foreign,
+                    Remains { term: None, lease_ms: remaining_ms(lease_ms) },
+                );
             }
             _ => return Reading::Closed(Closed::TermTooHigh),
         },
@@ -398,7 +403,12 @@ fn read_foreign(epoch: Epoch, mut fields: Object) -> Reading {
         return Reading::Unreadable(Flaw::Absurd, Remains { term, lease_ms });
     }
     let released = match take(&mut fields, EXPIRED).map(|json| json::flag(&json)) {
-        Some(None) => return Reading::Unreadable(Flaw::Foreign, Remains { term, lease_ms }),
+        Some(None) => {
+            return Reading::Unreadable(
+                Flaw::Foreign,
+                Remains { term, lease_ms: remaining_ms(lease_ms) },
+            );
+        }
         given => given.flatten().unwrap_or(false),
     };
     Reading::Lease(Box::new(Lease {
@@ -421,9 +431,15 @@ fn read_foreign(epoch: Epoch, mut fields: Object) -> Reading {
     }))
 }
 
-/// A lease that may be believed (S7).
+/// How long somebody else's lock is valid: waited out in full, also where no lease of ours is as long.
 fn validity_ms(json: &str) -> Option<u64> {
-    json::whole(json).filter(|ms| (MIN_LEASE_MS..=MAX_LEASE_MS).contains(ms))
+    let told_ms = json::rounded_up(json).filter(|ms| *ms >= MIN_LEASE_MS);
+    told_ms.map(|ms| ms.min(MAX_FOREIGN_LEASE_MS))
+}
+
+/// The same where the body cannot be used, of which an hour at most is waited out (S7).
+fn remaining_ms(validity: Option<u64>) -> Option<u64> {
+    validity.map(|ms| ms.min(MAX_LEASE_MS))
 }
 
 /// A field's JSON; `null` counts as not there. It is written anew, so none of its name stays, whatever its case.
