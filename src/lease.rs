@@ -377,11 +377,12 @@ fn end_with(
             own.raw(name, value);
         }
     }
-    // Others' fields are kept as long as the record stays readable with them.
+    add(&mut own);
+    // Others' fields are kept as long as the record stays readable with them, and with what is added.
     if own.len() >= MAX_RECORD_BYTES {
         own.truncate(without);
+        add(&mut own);
     }
-    add(&mut own);
     own.end()
 }
 

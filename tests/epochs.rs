@@ -431,6 +431,74 @@ mod epochs {
     }
 
     #[test]
+    fn s6_of_two_names_of_the_newest_number_both_are_waited_out_and_neither_is_missed() {
+        let twins = |dashed: &str, plain: &str| {
+            Desk::with(&[("lock-0000000003.json", dashed), ("lock_0000000003.json", plain)])
+        };
+        let lease = |dashed: &str, plain: &str| match twins(dashed, plain).reading(&epochs()) {
+            Reading::Lease(lease) => *lease,
+            other => panic!("{dashed} {plain} read as {other:?}"),
+        };
+        let (short, gone) = (r#"{"validity_ms":2000,"expired":false}"#, r#"{"expired":true}"#);
+        for (dashed, plain, lease_ms) in [
+            (short, LIVE, 60_000),
+            (LIVE, short, 60_000),
+            (gone, LIVE, 60_000),
+            (short, gone, 2_000),
+        ] {
+            let both = lease(dashed, plain);
+            assert!(!both.released(), "{dashed} {plain}");
+            assert_eq!((both.lease_ms, both.session), (Some(lease_ms), None), "{dashed} {plain}");
+        }
+        assert!(lease(gone, gone).released());
+        let mut slots = lease_of("s", 9);
+        (slots.slot, slots.slot_done) = (Some(7), Some(true));
+        let parked = Lease { parked: true, ..lease_of("t", 4) };
+        let [slots, parked] =
+            [slots, parked].map(|l| String::from_utf8(lease::write(&l)).expect("UTF-8"));
+        let both = lease(&parked, &slots);
+        assert_eq!((both.parked, both.term, both.slot), (false, Some(9), Some(7)));
+        for (dashed, plain, lease_ms) in [
+            ("x", LIVE, Some(60_000)),
+            (LIVE, "x", Some(60_000)),
+            (short, "{\"expired\":false}", Some(2_000)),
+        ] {
+            let reading = twins(dashed, plain).reading(&epochs());
+            let Reading::Unreadable(_, told) = reading else { panic!("{reading:?}") };
+            assert_eq!(told.lease_ms, lease_ms, "{dashed} {plain}");
+        }
+        // A renewal of either is another version; that of both is known again.
+        let (desk, epochs) = (twins(short, LIVE), epochs());
+        let Outcome::Found { version, .. } = desk.read(&epochs) else { panic!("it is there") };
+        let known = || Operation::Read { unless: Some(version.clone()) };
+        assert_eq!(desk.perform(&epochs, known()).outcome, Outcome::Unchanged);
+        desk.bucket.borrow_mut().put(4_000, "leader/g/lock_0000000003.json", LIVE.as_bytes());
+        let answer = desk.perform(&epochs, known());
+        assert!(matches!(answer.outcome, Outcome::Found { .. }), "{answer:?}");
+        let modified_ms = crate::bucket::BEGAN_MS + 4_000;
+        assert_eq!(answer.facts.last_modified_ms, Some(modified_ms), "the later of the two");
+        written(desk.write(&epochs, "u", 10, Condition::Match(version)));
+        assert_eq!(desk.names()[1], "lock-0000000004.json");
+    }
+
+    #[test]
+    fn a_body_of_nearly_64_kib_stays_readable_with_what_the_layout_adds() {
+        for filler in 65_200..65_536 {
+            let (desk, epochs) = (Desk::new(), epochs());
+            let mut lease = lease_of("s", 7);
+            lease.extra.set("theirs", format!("\"{}\"", "x".repeat(filler - 200)));
+            let operation =
+                Operation::Write { body: lease::write(&lease), condition: Condition::Absent };
+            written(desk.perform(&epochs, operation).outcome);
+            let reading = desk.reading(&epochs);
+            assert!(
+                matches!(&reading, Reading::Lease(read) if read.session == lease.session),
+                "{filler}"
+            );
+        }
+    }
+
+    #[test]
     fn epochs_whose_leaders_never_renewed_do_not_pile_up() {
         let (desk, epochs) = (Desk::new(), epochs());
         let mut version = written(desk.write(&epochs, "s", 1, Condition::Absent));

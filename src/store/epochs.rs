@@ -8,7 +8,7 @@
 //!
 //! | operation | requests |
 //! |---|---|
-//! | read | LIST (a page per 1,000 keys), GET of the newest |
+//! | read | LIST (a page per 1,000 keys), GET of the newest, of both where two names have the newest number |
 //! | claim | PUT of the next number with `If-None-Match: *`, LIST |
 //! | renewal, park, tombstone | PUT of its own number, LIST; one DELETE while there are more than two epochs |
 //!
@@ -147,6 +147,8 @@ struct Write {
 enum Stage {
     List,
     Get(Epoch),
+    /// The same number under the other name, after the one with a dash was read.
+    GetTwin(Epoch, Version, Box<Reading>, Facts),
     Put,
     /// The listing that confirms a write.
     Confirm,
@@ -375,6 +377,44 @@ fn read_body(format: Format, epoch: Epoch, body: &[u8]) -> Reading {
     }
 }
 
+/// What two records of one number say together: nobody's lease ends before both have.
+fn of_twins(one: &Reading, other: &Reading) -> Reading {
+    let told = |reading: &Reading| match reading {
+        Reading::Lease(lease) => {
+            Remains { lease_ms: remaining_ms(lease.lease_ms), ..Remains::of(lease) }
+        }
+        Reading::Unreadable(_, told) => *told,
+        Reading::Closed(_) => Remains::NONE,
+    };
+    match (one, other) {
+        (Reading::Closed(why), _) | (_, Reading::Closed(why)) => Reading::Closed(*why),
+        (Reading::Unreadable(flaw, _), _) | (_, Reading::Unreadable(flaw, _)) => {
+            Reading::Unreadable(*flaw, told(one).and(told(other)))
+        }
+        (Reading::Lease(one), Reading::Lease(other)) => {
+            let (held, less) = if one.released() { (other, one) } else { (one, other) };
+            let living = !less.released();
+            if living && held.lease_ms.is_some() != less.lease_ms.is_some() {
+                // The one that names none lasts for as long as a lease of the reader's.
+                let told = Remains::of(held).and(Remains::of(less));
+                let lease_ms = remaining_ms(told.lease_ms);
+                return Reading::Unreadable(Flaw::Foreign, Remains { lease_ms, ..told });
+            }
+            let mut both = held.clone();
+            both.session = None;
+            both.parked &= !living || less.parked && less.leader_id == held.leader_id;
+            both.term = held.term.max(less.term);
+            both.lease_ms = held.lease_ms.max(less.lease_ms.filter(|_| living));
+            if less.slot > held.slot {
+                (both.slot, both.slot_done) = (less.slot, less.slot_done);
+                both.slot_result.clone_from(&less.slot_result);
+                (both.slot_took_ms, both.slot_failures) = (less.slot_took_ms, less.slot_failures);
+            }
+            Reading::Lease(both)
+        }
+    }
+}
+
 /// Whether a body has at least one of the two fields and none that only a record of ours, damaged, would have.
 fn foreign(fields: &Object) -> bool {
     let given = |name: &&str| fields.get(name).is_some_and(|json| !json::is_null(json));
@@ -519,7 +559,9 @@ impl Protocol for Epochs {
     fn answer(&self, exchange: &mut Exchange, response: Response, wall_ms: u64) -> Next {
         match exchange.stage.clone() {
             Stage::List | Stage::Confirm => exchange.on_page(self, response, wall_ms),
-            Stage::Get(epoch) => exchange.on_body(self, epoch, response, wall_ms),
+            Stage::Get(epoch) | Stage::GetTwin(epoch, ..) => {
+                exchange.on_body(self, epoch, response, wall_ms)
+            }
             Stage::Put => exchange.on_put(self, response, wall_ms),
             Stage::Clean(answer) => exchange.on_cleaned(self, answer, response, wall_ms),
             Stage::Retire(epoch) => {
@@ -707,7 +749,10 @@ impl Exchange {
         let Goal::Read { unless } = &self.goal else { unreachable!("only a read asks for a body") };
         let listed = &self.listing;
         let modified_s = facts.last_modified_ms.map(|modified_ms| modified_ms / 1_000);
-        let listed_s = listed.newest.and_then(|(_, modified_s)| modified_s);
+        let listed_s = match self.stage {
+            Stage::GetTwin(..) => listed.second_s,
+            _ => listed.newest.and_then(|(_, modified_s)| modified_s),
+        };
         let relayed = facts.relayed || self.listed.relayed;
         let same = listed_s.is_some() && listed_s == modified_s;
         let outcome = match (outcome, facts.last_modified_ms) {
@@ -747,6 +792,37 @@ impl Exchange {
         let last_modified_ms = facts.last_modified_ms;
         // Where the two do not name one time, one of them may be older than its request, whatever its headers say.
         let facts = Facts { date_ms, last_modified_ms, relayed: relayed || !same, cached };
+        self.with_twin(epochs, Answer { outcome, facts })
+    }
+
+    /// Where two members that did not see each other made the newest number under both names, the record is what both say:
+    /// either may have a leader.
+    fn with_twin(&mut self, epochs: &Epochs, answer: Answer) -> Next {
+        let second = self.listing.second.filter(|_| self.listing.twin());
+        let (Some(second), Answer { outcome: Outcome::Found { version, reading }, facts }) =
+            (second, &answer)
+        else {
+            return Next::Done(answer);
+        };
+        let Stage::GetTwin(_, first, other, first_facts) = &self.stage else {
+            let (version, reading) = (version.clone(), Box::new(reading.clone()));
+            self.stage = Stage::GetTwin(second, version, reading, *facts);
+            self.inner = epochs.get(second);
+            return Next::Again;
+        };
+        let state = version.0.split_once(' ').map_or("", |(_, state)| state);
+        let both = Version([&first.0, " ", state].concat());
+        let facts = Facts {
+            date_ms: facts.date_ms,
+            last_modified_ms: facts.last_modified_ms.max(first_facts.last_modified_ms),
+            relayed: facts.relayed || first_facts.relayed,
+            cached: facts.cached || first_facts.cached,
+        };
+        let Goal::Read { unless } = &self.goal else { unreachable!("only a read asks for a body") };
+        let outcome = match unless {
+            Some(unless) if *unless == both => Outcome::Unchanged,
+            _ => Outcome::Found { version: both, reading: of_twins(other, reading) },
+        };
         Next::Done(Answer { outcome, facts })
     }
 

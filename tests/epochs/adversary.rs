@@ -362,7 +362,8 @@ impl World {
             beside,
             others: Vec::new(),
             successions: Successions::default(),
-            term_floor: (seed % 6 == 0 && beside.is_none()).then_some(BEGAN_MS + FLOOR_AHEAD_MS),
+            term_floor: (seed.is_multiple_of(6) && beside.is_none())
+                .then_some(BEGAN_MS + FLOOR_AHEAD_MS),
             cache: (seed % 6 == 1 && beside.is_none()).then(HashMap::new),
         };
         if beside.is_some() {

@@ -73,6 +73,8 @@ pub(super) struct Listing {
     /// The newest one's ETag.
     pub etag: Option<String>,
     pub second: Option<Epoch>,
+    /// The second's `LastModified`, the same.
+    pub second_s: Option<u64>,
     pub oldest: Option<Epoch>,
     /// How many epochs there are.
     pub count: u32,
@@ -83,10 +85,13 @@ impl Listing {
         match self.newest {
             Some((newest, _)) if epoch == newest => return,
             Some((newest, _)) if epoch < newest => {
-                self.second = self.second.max(Some(epoch));
+                if self.second < Some(epoch) {
+                    (self.second, self.second_s) = (Some(epoch), modified_s);
+                }
             }
             before => {
                 self.second = before.map(|(epoch, _)| epoch);
+                self.second_s = before.and_then(|(_, modified_s)| modified_s);
                 self.newest = Some((epoch, modified_s));
                 self.etag = etag;
             }
