@@ -15,6 +15,8 @@ pub struct Observation {
     pub version: Version,
     /// The answer that first showed it; a step of a single clock begins again.
     since: Since,
+    /// Whether an answer that shows the present began the watch.
+    begun: bool,
     first_mono_ms: u64,
     /// The greatest age by proof (b), and the own clock from which on own time adds to it.
     by_store: Option<(u64, u64)>,
@@ -47,6 +49,7 @@ impl Observation {
         Self {
             version,
             since: clocks.begin(now),
+            begun: true,
             first_mono_ms: now.mono_ms,
             by_store: None,
             last_modified_ms: None,
@@ -71,6 +74,11 @@ impl Observation {
         drift: Drift,
         oldest_ms: Option<u64>,
     ) {
+        let present = clocks.shows_present(facts);
+        if present && !self.begun {
+            self.since = clocks.begin(now);
+        }
+        self.begun = present || (self.begun && !self.is_new(now));
         // A body that was put again may be shown with the time of before once more.
         self.changed_ms = facts.last_modified_ms.max(self.changed_ms);
         self.latest_ms = facts.last_modified_ms.or(self.latest_ms);
@@ -192,6 +200,7 @@ impl Observation {
     pub fn age_ms(&self, clocks: &Clocks, now: Now) -> u64 {
         let watched_ms = clocks.passed_ms(now, self.since);
         let watched_ms = watched_ms.saturating_sub(clocks.watched_doubt_ms());
+        let watched_ms = if self.begun { watched_ms } else { 0 };
         watched_ms.max(self.age_by_store_ms(clocks, now).unwrap_or(0))
     }
 

@@ -129,6 +129,12 @@ impl Clocks {
         ALL_COVERED || self.covered
     }
 
+    /// Whether an answer to a read shows what the record was when that read left. Where a claim is no compare-and-swap
+    /// with what was read, nothing corrects an older answer, which something in between may have given (S6).
+    pub fn shows_present(&self, facts: &Facts) -> bool {
+        self.covered() || !facts.relayed || planted!(EpochCacheBelieved)
+    }
+
     /// By how much less a version was watched than it seems to have been. Where it may be overwritten by itself, two
     /// changes within one second of `Last-Modified`, by two clocks of the store, look like one. What
     /// [`Clocks::passed_ms`] takes off on a single clock is another doubt: how long it watched, not what it saw.

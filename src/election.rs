@@ -18,7 +18,7 @@ use core::hash::{Hash, Hasher};
 use crate::age::Observation;
 use crate::clock::{Clocks, Drift, Now, Since};
 use crate::config::{Config, Follow, SPREAD_MS, is_peer_addr};
-use crate::lease::{Closed, Flaw, Lease, MAX_RESULT_BYTES, MAX_TERM, Reading, Stamp};
+use crate::lease::{Closed, Flaw, Lease, MAX_LEASE_MS, MAX_RESULT_BYTES, MAX_TERM, Reading, Stamp};
 use crate::planted::planted;
 use crate::prelude::*;
 use crate::slots::{OwnSlots, Schedule, SlotEnd, StorageTimes, Verdict};
@@ -1140,7 +1140,9 @@ impl Election {
         // A 304 adds its `Date` to the 200's `Last-Modified` (S6 (b)).
         let facts = Facts { last_modified_ms: None, ..*facts };
         observation.shown(&self.clocks, now, &facts, drift, None);
-        self.seen_sent_ms = sent.mono_ms;
+        if self.clocks.shows_present(&facts) {
+            self.seen_sent_ms = sent.mono_ms;
+        }
         if self.round.is_some() {
             return self.pause_claim(now);
         }
@@ -1211,7 +1213,8 @@ impl Election {
             Reading::Lease(lease) => {
                 self.highest_term = self.highest_term.max(lease.term.unwrap_or(0));
                 let lease_ms = lease.lease_ms.unwrap_or(0);
-                self.longest_lease_ms = self.longest_lease_ms.max(lease_ms);
+                // A longer one, of another make, is waited out where it is read; a grace is a lease of ours.
+                self.longest_lease_ms = self.longest_lease_ms.max(lease_ms.min(MAX_LEASE_MS));
                 let max_lease_ms = self.config.max_lease_ms;
                 // What is in its grace carries that, and what it says of a lease may have been read of damage.
                 if lease_ms > max_lease_ms.max(self.config.grace_ms(0)) && !lease.in_grace() {
@@ -1294,7 +1297,9 @@ impl Election {
         if reading.may_come_back() && observation.moved() && !observation.moves_always() {
             self.problem.get_or_insert(Problem::MovingTimes);
         }
-        self.seen_sent_ms = sent.mono_ms;
+        if self.clocks.shows_present(facts) {
+            self.seen_sent_ms = sent.mono_ms;
+        }
         self.grace = self.grace.take().filter(|grace| grace.version == observation.version);
         if let Reading::Lease(lease) = &reading {
             let own = lease.session.as_deref() == Some(&self.session);

@@ -189,6 +189,16 @@ pub fn whole(json: &str) -> Option<u64> {
     json.parse().ok()
 }
 
+/// The value, if it is a number from 0 on, rounded up; also one that somebody has written as a text.
+pub fn rounded_up(json: &str) -> Option<u64> {
+    let text = text(json);
+    let number = text.as_deref().unwrap_or(json);
+    let plain = number.bytes().all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte));
+    let given = number.parse::<f64>().ok().filter(|_| plain && !number.starts_with(['-', '+']))?;
+    let whole = given as u64;
+    Some(number.parse().unwrap_or(whole.saturating_add(u64::from((whole as f64) < given))))
+}
+
 /// The values, if they are a list of two such numbers.
 pub fn two_wholes(json: &str) -> Option<[u64; 2]> {
     let inner = json.strip_prefix('[')?.strip_suffix(']')?;

@@ -18,6 +18,10 @@ pub const MAX_RECORD_BYTES: usize = 64 * 1024;
 /// The longest lease that is believed, in milliseconds (one hour); a longer one is [`Flaw::Absurd`] (S7).
 pub const MAX_LEASE_MS: u64 = 3_600_000;
 
+/// The longest lease of another make that is waited out, in milliseconds (a year). Ours end at [`MAX_LEASE_MS`]; theirs may
+/// not, and are not shortened.
+pub const MAX_FOREIGN_LEASE_MS: u64 = 365 * 24 * MAX_LEASE_MS;
+
 /// The shortest lease that is believed, in milliseconds: no config may write a shorter one, and to believe it
 /// would be a shorter wait.
 pub const MIN_LEASE_MS: u64 = 1_000;
@@ -236,12 +240,16 @@ pub fn read(body: &[u8]) -> Reading {
         if fields.get("leaderID").is_none() && fields.get("holderIdentity").is_some() {
             return Err(Reading::Unreadable(Flaw::OtherFormat, Remains::NONE));
         }
-        take_text(fields, "leaderID")?.filter(|id| !id.is_empty()).ok_or(FOREIGN)
+        let leader_id = take_text(fields, "leaderID")?.filter(|id| !id.is_empty());
+        Ok((leader_id.ok_or(FOREIGN)?, None))
     })
 }
 
-/// Reads a body whose fields `translate` turns into the native ones; it gives the `leaderID`.
-fn read_as(body: &[u8], translate: fn(&mut Object) -> Result<String, Reading>) -> Reading {
+/// What a translation gives beside native fields: the `leaderID`, and a lease of another make that is longer than ours are.
+type Translated = (String, Option<u64>);
+
+/// Reads a body whose fields `translate` turns into the native ones.
+fn read_as(body: &[u8], translate: fn(&mut Object) -> Result<Translated, Reading>) -> Reading {
     if body.len() > MAX_RECORD_BYTES {
         return Reading::Unreadable(Flaw::TooLarge, Remains::NONE);
     }
@@ -258,7 +266,10 @@ fn read_as(body: &[u8], translate: fn(&mut Object) -> Result<String, Reading>) -
     let lease_ms = fields.get("leaseMs").and_then(lease_ms);
     #[cfg(feature = "kubernetes")]
     let lease_ms = lease_ms.max(kubernetes::told_ms(&fields));
-    let lease = translate(&mut fields).and_then(|leader_id| take_lease(leader_id, &mut fields));
+    let lease = translate(&mut fields).and_then(|(leader_id, longer_ms)| {
+        let lease = take_lease(leader_id, &mut fields)?;
+        Ok(Lease { lease_ms: lease.lease_ms.max(longer_ms), ..lease })
+    });
     match lease {
         Ok(mut lease) => {
             fields.remove("format");
@@ -366,11 +377,12 @@ fn end_with(
             own.raw(name, value);
         }
     }
-    // Others' fields are kept as long as the record stays readable with them.
+    add(&mut own);
+    // Others' fields are kept as long as the record stays readable with them, and with what is added.
     if own.len() >= MAX_RECORD_BYTES {
         own.truncate(without);
+        add(&mut own);
     }
-    add(&mut own);
     own.end()
 }
 

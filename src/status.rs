@@ -65,7 +65,7 @@ pub fn problem_text(problem: &Problem) -> String {
                     "is a record of another format than this member's store is set to (native or kubernetes), \
                      which every member must set alike"
                 }
-                Flaw::Absurd => "has a leaseMs that is not between a second and an hour",
+                Flaw::Absurd => "has a leaseMs that is not between a second and an hour, or another duration under a second",
             };
             [
                 "the lease object ",

@@ -119,7 +119,8 @@ pub struct Facts {
     pub date_ms: Option<u64>,
     /// The `Last-Modified` header in milliseconds since the Unix epoch (whole seconds).
     pub last_modified_ms: Option<u64>,
-    /// Whether an `Age` or `Via` header shows that something between us and the store answered or relayed.
+    /// Whether an `Age` or `Via` header, or what the answer contradicts, shows that something between us and the store
+    /// answered or relayed.
     pub relayed: bool,
     /// Whether an `Age` header shows that a cache answered: the `Date` may be of long ago (RFC 9111, 5.1).
     pub cached: bool,
@@ -170,7 +171,8 @@ pub trait Store {
     /// Whether a write on [`Condition::Match`] takes effect only while the record has that very version. Where it
     /// says only that nobody has succeeded the record, as for epochs, the election lets an age
     /// count only up to the sending of the read that showed the version last, and these hold: the version changes
-    /// with `Last-Modified`, and of a read that shows a body the `Date` is of before the request that read it left.
+    /// with `Last-Modified`, and of a read that shows a body the `Date` is of before the request that read it left. An answer
+    /// that is [relayed](Facts::relayed) then proves no age at all.
     ///
     /// A store made of others hands on what they say: a `true` too much lets two lead, so there is no default.
     fn condition_covers_version(&self) -> bool;

@@ -159,7 +159,7 @@ mod epochs {
     use std::rc::Rc;
 
     use edgelect::clock::Now;
-    use edgelect::election::{Election, Input, Step};
+    use edgelect::election::{Election, Input, Problem, Step};
     use edgelect::json::Object;
     use edgelect::lease::{self, Closed, Flaw, Format, Lease, Reading, Remains, Stamp};
     use edgelect::protocol::Protocol;
@@ -355,6 +355,54 @@ mod epochs {
     }
 
     #[test]
+    fn s3_an_epoch_of_somebody_elses_is_never_overwritten_though_session_and_term_are_equal() {
+        let theirs = String::from_utf8(lease::write(&lease_of("other", 7))).expect("UTF-8");
+        for body in [LIVE, &theirs] {
+            for answered in [true, false] {
+                // Somebody else was first, and dies; with a `termFloor` ahead of time terms are no times.
+                let (desk, epochs) = (Desk::with(&[("lock_0000000001.json", body)]), epochs());
+                desk.hook(move |request, _| {
+                    (request.method == "PUT" && !answered).then(|| Err("reset".to_owned()))
+                });
+                let outcome = desk.write(&epochs, "s", 7, Condition::Absent);
+                assert_eq!(outcome == Outcome::Refused, answered, "{outcome:?}");
+                desk.hook(|_, _| None);
+                let Outcome::Found { version, .. } = desk.read(&epochs) else { panic!("gone") };
+                written(desk.write(&epochs, "s", 7, Condition::Match(version)));
+                assert_eq!(desk.count("overwrite"), 0, "{body}");
+                assert_eq!(desk.names(), ["lock_0000000001.json", "lock_0000000002.json"]);
+            }
+        }
+    }
+
+    #[test]
+    fn s3_an_epoch_is_overwritten_only_on_a_version_that_named_the_session_there() {
+        let (desk, epochs) = (Desk::new(), epochs());
+        // The answer is lost, and the read-back shows the session and its sequence.
+        desk.hook(|request, bucket| {
+            let lost = request.method == "PUT";
+            lost.then(|| bucket.perform(0, 0, request)).map(|_| Err("reset".to_owned()))
+        });
+        let outcome = desk.write(&epochs, "s", 7, Condition::Absent);
+        assert!(matches!(outcome, Outcome::Unknown { .. }), "{outcome:?}");
+        desk.hook(|_, _| None);
+        let unread = Condition::Match(Version("lock_0000000001.json 1 \"e\"".to_owned()));
+        let Outcome::Found { version, .. } = desk.read(&epochs) else { panic!("gone") };
+        let version = written(desk.write(&epochs, "s", 7, Condition::Match(version)));
+        assert_eq!(desk.names(), ["lock_0000000001.json"], "it is known to be its own");
+        // Bytes of somebody else's under a number of ours, and a version that nobody read.
+        desk.bucket.borrow_mut().put(9_000, "leader/g/lock_0000000001.json", LIVE.as_bytes());
+        let Outcome::Found { version: theirs, .. } = desk.read(&epochs) else { panic!("gone") };
+        assert_ne!(theirs, version);
+        for on in [unread, Condition::Match(theirs)] {
+            let before = desk.count("overwrite");
+            desk.write(&epochs, "s", 7, on);
+            assert_eq!(desk.count("overwrite"), before);
+        }
+        assert_eq!(desk.names(), ["lock_0000000001.json", "lock_0000000002.json"]);
+    }
+
+    #[test]
     fn s3_a_cleaned_number_that_is_created_anew_elects_nobody() {
         let desk = Desk::with(&[("lock_0000000008.json", LIVE), ("lock_0000000009.json", LIVE)]);
         let epochs = epochs();
@@ -380,6 +428,74 @@ mod epochs {
         assert_eq!(outcome, Outcome::Refused, "who made the first has authority");
         let Reading::Lease(lease) = desk.reading(&other) else { panic!("it is readable") };
         assert_eq!(lease.session, None, "its own session would take it for landed");
+    }
+
+    #[test]
+    fn s6_of_two_names_of_the_newest_number_both_are_waited_out_and_neither_is_missed() {
+        let twins = |dashed: &str, plain: &str| {
+            Desk::with(&[("lock-0000000003.json", dashed), ("lock_0000000003.json", plain)])
+        };
+        let lease = |dashed: &str, plain: &str| match twins(dashed, plain).reading(&epochs()) {
+            Reading::Lease(lease) => *lease,
+            other => panic!("{dashed} {plain} read as {other:?}"),
+        };
+        let (short, gone) = (r#"{"validity_ms":2000,"expired":false}"#, r#"{"expired":true}"#);
+        for (dashed, plain, lease_ms) in [
+            (short, LIVE, 60_000),
+            (LIVE, short, 60_000),
+            (gone, LIVE, 60_000),
+            (short, gone, 2_000),
+        ] {
+            let both = lease(dashed, plain);
+            assert!(!both.released(), "{dashed} {plain}");
+            assert_eq!((both.lease_ms, both.session), (Some(lease_ms), None), "{dashed} {plain}");
+        }
+        assert!(lease(gone, gone).released());
+        let mut slots = lease_of("s", 9);
+        (slots.slot, slots.slot_done) = (Some(7), Some(true));
+        let parked = Lease { parked: true, ..lease_of("t", 4) };
+        let [slots, parked] =
+            [slots, parked].map(|l| String::from_utf8(lease::write(&l)).expect("UTF-8"));
+        let both = lease(&parked, &slots);
+        assert_eq!((both.parked, both.term, both.slot), (false, Some(9), Some(7)));
+        for (dashed, plain, lease_ms) in [
+            ("x", LIVE, Some(60_000)),
+            (LIVE, "x", Some(60_000)),
+            (short, "{\"expired\":false}", Some(2_000)),
+        ] {
+            let reading = twins(dashed, plain).reading(&epochs());
+            let Reading::Unreadable(_, told) = reading else { panic!("{reading:?}") };
+            assert_eq!(told.lease_ms, lease_ms, "{dashed} {plain}");
+        }
+        // A renewal of either is another version; that of both is known again.
+        let (desk, epochs) = (twins(short, LIVE), epochs());
+        let Outcome::Found { version, .. } = desk.read(&epochs) else { panic!("it is there") };
+        let known = || Operation::Read { unless: Some(version.clone()) };
+        assert_eq!(desk.perform(&epochs, known()).outcome, Outcome::Unchanged);
+        desk.bucket.borrow_mut().put(4_000, "leader/g/lock_0000000003.json", LIVE.as_bytes());
+        let answer = desk.perform(&epochs, known());
+        assert!(matches!(answer.outcome, Outcome::Found { .. }), "{answer:?}");
+        let modified_ms = crate::bucket::BEGAN_MS + 4_000;
+        assert_eq!(answer.facts.last_modified_ms, Some(modified_ms), "the later of the two");
+        written(desk.write(&epochs, "u", 10, Condition::Match(version)));
+        assert_eq!(desk.names()[1], "lock-0000000004.json");
+    }
+
+    #[test]
+    fn a_body_of_nearly_64_kib_stays_readable_with_what_the_layout_adds() {
+        for filler in 65_200..65_536 {
+            let (desk, epochs) = (Desk::new(), epochs());
+            let mut lease = lease_of("s", 7);
+            lease.extra.set("theirs", format!("\"{}\"", "x".repeat(filler - 200)));
+            let operation =
+                Operation::Write { body: lease::write(&lease), condition: Condition::Absent };
+            written(desk.perform(&epochs, operation).outcome);
+            let reading = desk.reading(&epochs);
+            assert!(
+                matches!(&reading, Reading::Lease(read) if read.session == lease.session),
+                "{filler}"
+            );
+        }
     }
 
     #[test]
@@ -560,6 +676,82 @@ mod epochs {
     }
 
     #[test]
+    fn s6_an_answer_from_in_between_or_one_that_the_listing_contradicts_is_said_to_prove_no_age() {
+        let began = crate::bucket::BEGAN_MS;
+        // When the body was read was written by the listing, and by its own answer; and a header of one of the two.
+        for (listed_ms, body_ms, header, doubted) in [
+            (3_000, 3_000, None, false),
+            (3_999, 3_000, None, false),
+            (4_000, 3_000, None, true),
+            (3_000, 4_000, None, true),
+            (3_000, 3_000, Some(("list", "age", "0")), true),
+            (3_000, 3_000, Some(("list", "via", "1.1 proxy")), true),
+            (3_000, 3_000, Some(("get", "age", "7")), true),
+            (3_000, 3_000, Some(("get", "via", "1.1 proxy")), true),
+        ] {
+            let (desk, epochs) = (Desk::with(&[("lock_0000000001.json", LIVE)]), epochs());
+            desk.hook(move |request, bucket| {
+                let kind = if request.url.contains("list-type") { "list" } else { "get" };
+                let object = bucket.objects.get_mut("leader/g/lock_0000000001.json").expect("it");
+                object.modified_ms = began + if kind == "list" { listed_ms } else { body_ms };
+                let mut response = bucket.perform(5_000, 0, request);
+                if let Some((_, name, value)) = header.filter(|(of, ..)| *of == kind) {
+                    response.headers.push((name.to_owned(), value.to_owned()));
+                }
+                Some(Ok(response))
+            });
+            let facts = desk.perform(&epochs, Operation::Read { unless: None }).facts;
+            assert_eq!(facts.relayed, doubted, "{listed_ms} {body_ms} {header:?}");
+            // A renewal between the two is nobody's fault.
+            let told = doubted && listed_ms >= body_ms;
+            assert_eq!(epochs.complaint().is_some(), told, "{listed_ms} {body_ms} {header:?}");
+        }
+        let desk = Desk::with(&[("lock_0000000001.json", LIVE)]);
+        desk.hook(|request, bucket| {
+            let mut response = bucket.perform(5_000, 0, request);
+            let text = String::from_utf8(response.body.bytes).expect("UTF-8");
+            response.body.bytes = text.replace("LastModified", "Modified").into_bytes();
+            Some(Ok(response))
+        });
+        let facts = desk.perform(&epochs(), Operation::Read { unless: None }).facts;
+        assert!(facts.relayed, "a listing without it says nothing");
+    }
+
+    #[test]
+    fn s6_a_listing_from_a_cache_confirms_no_write_that_it_does_not_show() {
+        let cached = |request: &Request, bucket: &mut Bucket, old: &Bucket| {
+            let mut of =
+                if request.url.contains("list-type") { old.clone() } else { bucket.clone() };
+            let mut response = of.perform(9_000, 0, request);
+            if request.method == "PUT" {
+                *bucket = of;
+            }
+            response.headers.push(("age".to_owned(), "9".to_owned()));
+            response
+        };
+        // Epoch 3 was somebody else's once, when this was listed; it was cleaned, and a held-up claim makes it anew.
+        let old = Desk::with(&[("lock_0000000002.json", LIVE), ("lock_0000000003.json", LIVE)]);
+        let old = old.bucket.into_inner();
+        let desk = Desk::with(&[("lock_0000000008.json", LIVE), ("lock_0000000009.json", LIVE)]);
+        let epochs = epochs();
+        desk.hook(move |request, bucket| Some(Ok(cached(request, bucket, &old))));
+        let outcome = desk.write(&epochs, "s", 7, on("lock_0000000002.json"));
+        assert!(matches!(outcome, Outcome::Unknown { .. }), "{outcome:?}");
+        let outcome = desk.read(&epochs);
+        assert!(matches!(outcome, Outcome::Unknown { .. }), "nor is it read back: {outcome:?}");
+        // One that shows the write was made after it.
+        let desk = Desk::with(&[("lock_0000000002.json", LIVE)]);
+        desk.hook(move |request, bucket| {
+            let mut response = bucket.perform(9_000, 0, request);
+            response.headers.push(("via".to_owned(), "1.1 proxy".to_owned()));
+            Some(Ok(response))
+        });
+        let epochs = self::epochs();
+        written(desk.write(&epochs, "s", 7, on("lock_0000000002.json")));
+        assert!(matches!(desk.reading(&epochs), Reading::Lease(lease) if lease.session.is_some()));
+    }
+
+    #[test]
     fn a_body_that_is_written_again_is_another_version_and_one_without_last_modified_is_none() {
         let (desk, epochs) = (Desk::with(&[("lock-0000000001.json", LIVE)]), epochs());
         let Outcome::Found { version, .. } = desk.read(&epochs) else { panic!("it is there") };
@@ -589,6 +781,17 @@ mod epochs {
         let plain = lease("{\"expired\":false}");
         assert_eq!((plain.released(), plain.lease_ms, plain.term), (false, None, None));
         assert_eq!(lease(LIVE).lease_ms, Some(60_000));
+        for (validity, lease_ms) in [
+            ("3600001", 3_600_001),
+            ("86400000", 86_400_000),
+            ("\"60000\"", 60_000),
+            ("59999.5", 60_000),
+            ("6e4", 60_000),
+            ("1e300", 365 * 24 * 3_600_000),
+        ] {
+            let told = lease(&format!("{{\"validity_ms\":{validity},\"expired\":false}}"));
+            assert_eq!(told.lease_ms, Some(lease_ms), "{validity} is waited out in full");
+        }
         assert!(lease("{\"expired\":true}").released());
         assert!(lease("{\"validity_ms\":60000,\"expired\":true}").released());
         let s3lects =
@@ -606,8 +809,10 @@ mod epochs {
         let minute = Some(60_000);
         for (body, flaw, lease_ms) in [
             (r#"{"validity_ms":999,"expired":false}"#, Flaw::Absurd, None),
-            (r#"{"validity_ms":3600001}"#, Flaw::Absurd, None),
-            (r#"{"validity_ms":"60000"}"#, Flaw::Absurd, None),
+            (r#"{"validity_ms":-7200000}"#, Flaw::Absurd, None),
+            (r#"{"validity_ms":"an hour"}"#, Flaw::Absurd, None),
+            (r#"{"validity_ms":7200000,"expired":1}"#, Flaw::Foreign, Some(3_600_000)),
+            (r#"{"leaderID":7,"validity_ms":7200000}"#, Flaw::Foreign, Some(3_600_000)),
             (r#"{"expired":1}"#, Flaw::Foreign, None),
             (r#"{"expired":1,"validity_ms":60000}"#, Flaw::Foreign, minute),
             (r#"{"leaderID":7,"expired":false}"#, Flaw::Foreign, None),
@@ -764,6 +969,74 @@ mod epochs {
             // A lease since the first answer, and the second and storeSkew in which a change would not show.
             assert!(sent_ms >= 100 + 15_000 + 3_000, "{slow_ms}: the read left at {sent_ms} ms");
         }
+    }
+
+    #[test]
+    fn s6_over_epochs_an_answer_from_in_between_proves_no_age_by_watching_either() {
+        // All of them, all but the first, and only the first.
+        for (direct_from, direct_until) in [(u32::MAX, 0), (0, 1), (1, u32::MAX)] {
+            let mut election = election(15_000);
+            let version = Version("lock_0000000001.json 1795000000 \"e\"".to_owned());
+            let reading = Reading::Lease(Box::new(lease_of("other", 7)));
+            let (mut now_ms, mut reads, mut began_ms) = (0, 0, None);
+            let claimed = loop {
+                match election.poll(at(now_ms)) {
+                    Step::Wait { until_ms } if until_ms > 200_000 => break None,
+                    Step::Wait { until_ms } => now_ms = until_ms,
+                    Step::Read { unless, .. } => {
+                        now_ms += 100;
+                        let direct = (direct_from..direct_until).contains(&reads);
+                        reads += 1;
+                        if direct {
+                            began_ms.get_or_insert(now_ms);
+                        }
+                        let (version, reading) = (version.clone(), reading.clone());
+                        let found = Outcome::Found { version, reading };
+                        let outcome = if unless.is_none() { found } else { Outcome::Unchanged };
+                        let facts = Facts { relayed: !direct, ..Facts::default() };
+                        election.handle(at(now_ms), Input::Answer(Answer { outcome, facts }));
+                    }
+                    Step::Claim { .. } => break Some(now_ms),
+                    other => panic!("{other:?}"),
+                }
+            };
+            match claimed {
+                None => assert!(direct_until < u32::MAX, "nobody succeeds a dead leader"),
+                Some(at_ms) => {
+                    let began_ms = began_ms.expect("an answer of the store's own began the watch");
+                    assert!(direct_until == u32::MAX, "{direct_from}: it claims at {at_ms}");
+                    assert!(at_ms >= began_ms + 18_000, "from {began_ms} to {at_ms}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn s7_a_foreign_lease_of_two_hours_is_waited_out_in_full_and_leaves_no_grace_of_that_length() {
+        let mut election = election(15_000);
+        let version = Version("lock_0000000001.json 1795000000 \"e\"".to_owned());
+        let mut foreign = lease_of("x", 7);
+        (foreign.session, foreign.lease_ms) = (None, Some(7_200_000));
+        let reading = Reading::Lease(Box::new(foreign));
+        let mut now_ms = 0;
+        let created = loop {
+            match election.poll(at(now_ms)) {
+                Step::Wait { until_ms } => now_ms = until_ms,
+                Step::Read { .. } if now_ms > 7_000_000 => {
+                    answer(&mut election, now_ms, Outcome::Missing);
+                }
+                Step::Read { .. } => {
+                    let told = matches!(election.problem(), Some(Problem::LeaseTooLong { .. }));
+                    assert!(told || now_ms == 0, "{:?}", election.problem());
+                    let (version, reading) = (version.clone(), reading.clone());
+                    answer(&mut election, now_ms, Outcome::Found { version, reading });
+                }
+                Step::Claim { lease, .. } => break lease,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert!(now_ms > 7_000_000, "{now_ms}");
+        assert_eq!(created.lease_ms, Some(3_600_000), "no record of ours has a longer one");
     }
 
     /// When the read left on which a claim rests. Answers take so long that what is complete when one comes was not

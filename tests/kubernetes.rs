@@ -76,6 +76,14 @@ fn a_duration_is_read_in_each_form_that_a_member_may_write() {
         ("45.000000000", Some(45_000)),
         (r#""45""#, Some(45_000)),
         ("1.0000001", Some(1_001)),
+        // Go's JSON of a `time.Duration`.
+        ("45000000000", Some(45_000)),
+        ("1500000001", Some(1_501)),
+        // Longer than any lease of ours, and waited out all the same.
+        (r#""61m""#, Some(3_660_000)),
+        ("7200", Some(7_200_000)),
+        ("7200000000000", Some(7_200_000)),
+        ("99999999999999999", Some(365 * 24 * 3_600_000)),
         ("null", None),
     ] {
         let lease = lease_of(&THEIRS.replace(r#""45s""#, json));
@@ -96,9 +104,60 @@ fn a_duration_is_read_in_each_form_that_a_member_may_write() {
         let reading = read(&THEIRS.replace(r#""45s""#, json));
         assert_eq!(reading, Reading::Unreadable(Flaw::Foreign, Remains::NONE), "{json}");
     }
-    for json in ["\"0s\"", "\"999ms\"", "\"61m\"", "99999999999999999"] {
+    for json in ["\"0s\"", "\"999ms\"", "0"] {
         let reading = read(&THEIRS.replace(r#""45s""#, json));
         assert_eq!(reading, Reading::Unreadable(Flaw::Absurd, Remains::NONE), "{json}");
+    }
+}
+
+#[test]
+fn s7_client_gos_own_name_of_the_duration_is_read_and_of_two_the_longer_counts() {
+    let named = |fields: &str| THEIRS.replace(r#""leaseDuration": "45s""#, fields);
+    for (fields, lease_ms) in [
+        (r#""leaseDurationSeconds": 6"#, 6_000),
+        (r#""leaseDurationSeconds": 7200"#, 7_200_000),
+        (r#""leaseDurationSeconds": 6, "leaseDuration": "45s""#, 45_000),
+        (r#""leaseDurationSeconds": 60, "leaseDuration": "45s""#, 60_000),
+    ] {
+        assert_ne!(named(fields), THEIRS);
+        let lease = lease_of(&named(fields));
+        assert_eq!(lease.lease_ms, Some(lease_ms), "{fields}");
+        assert_eq!(lease.extra.get("leaseDurationSeconds"), None, "it is not passed on as ours");
+    }
+    for fields in [r#""leaseDurationSeconds": "soon""#, r#""leaseDurationSeconds": true"#] {
+        let foreign = Reading::Unreadable(Flaw::Foreign, Remains::NONE);
+        assert_eq!(read(&named(fields)), foreign, "{fields}");
+    }
+    // Of a record that cannot be used, an hour at most.
+    let damaged = named(r#""leaseDurationSeconds": 7200"#).replace(r#""node-123""#, "7");
+    let told = Remains { term: None, lease_ms: Some(3_600_000) };
+    assert_eq!(read(&damaged), Reading::Unreadable(Flaw::Foreign, told));
+    let Reading::Unreadable(Flaw::OtherFormat, told) =
+        edgelect::lease::read(named(r#""leaseDurationSeconds": 6"#).as_bytes())
+    else {
+        panic!("it is of the other format")
+    };
+    assert_eq!(told.lease_ms, Some(6_000));
+}
+
+#[test]
+fn a_time_may_be_a_number_since_the_epoch_in_whatever_unit() {
+    for (json, updated_ms) in [
+        ("1706868930", 1_706_868_930_000),
+        ("1706868930.5", 1_706_868_930_500),
+        ("1706868930.123456789", 1_706_868_930_123),
+        ("1706868930123", 1_706_868_930_123),
+        ("1706868930123456", 1_706_868_930_123),
+        ("1706868930123456789", 1_706_868_930_123),
+    ] {
+        let lease = lease_of(&THEIRS.replace(r#""2024-02-02T10:15:30.000Z""#, json));
+        assert_eq!(lease.last_updated, Stamp::At(updated_ms), "{json}");
+        assert_eq!((lease.acquired, lease.lease_ms), (Some(updated_ms), Some(45_000)), "{json}");
+    }
+    for json in ["-1", "1.7e9", "99999999999999999999999", "\"1706868930\""] {
+        let reading = read(&THEIRS.replace(r#""2024-02-02T10:15:30.000Z""#, json));
+        let told = Remains { term: None, lease_ms: Some(45_000) };
+        assert_eq!(reading, Reading::Unreadable(Flaw::Foreign, told), "{json}");
     }
 }
 

@@ -518,6 +518,30 @@ fn c20_a_permanent_redirect_is_remembered() {
 }
 
 #[test]
+fn c20_a_fips_or_dual_stack_endpoint_is_not_left_for_a_plain_one() {
+    let plain = "https://jobs.s3.us-west-2.amazonaws.com/";
+    let region: &[(&str, &str)] = &[("x-amz-bucket-region", "us-west-2")];
+    for kind in ["", "-fips", ".dualstack", "-fips.dualstack"] {
+        let endpoint = format!("https://s3{kind}.us-east-1.amazonaws.com");
+        let there = format!("https://jobs.s3{kind}.us-west-2.amazonaws.com/leader/group.json");
+        for (status, headers) in [
+            (301, region.to_vec()),
+            (301, vec![("location", plain)]),
+            (307, vec![("location", plain)]),
+            (308, vec![("location", plain), region[0]]),
+        ] {
+            let config = S3Config { endpoint: Some(endpoint.clone()), ..config() };
+            let s3 = S3::new(config).expect("a plain bucket");
+            let mut exchange = s3.begin(create());
+            let answer = response(status, &headers, "");
+            assert_eq!(exchange.answer(&s3, answer, NOW_MS), Next::Again, "{kind} {headers:?}");
+            let request = send(&mut exchange, &s3);
+            assert_eq!(request.uri().to_string(), there, "{status} {headers:?}");
+        }
+    }
+}
+
+#[test]
 fn c20_redirects_are_bounded() {
     let s3 = aws();
     let mut exchange = s3.begin(update());

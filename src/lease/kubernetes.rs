@@ -1,5 +1,5 @@
 //! The record of Kubernetes-style electors as JSON: `holderIdentity`, `leaseDuration`, `acquireTime`, `renewTime`,
-//! `leaderTransitions`, with ours beside them.
+//! `leaderTransitions`, with ours beside them. `leaseDurationSeconds`, client-go's name of the duration, is read too.
 //!
 //! Their members take a lease whose `holderIdentity` is null or empty, or whose `renewTime` lies longer ago than their own
 //! `leaseDuration`, by their own wall clock; they write those five fields and nothing else. So a tombstone has an empty
@@ -16,10 +16,15 @@ use crate::calendar::{self, Instant};
 use crate::json::{self, Object, Writer};
 use crate::prelude::*;
 
-use super::{FOREIGN, Flaw, Lease, MAX_LEASE_MS, MIN_LEASE_MS, OWN_FIELDS, Reading, Remains};
+use super::{
+    FOREIGN, Flaw, Lease, MAX_FOREIGN_LEASE_MS, MAX_LEASE_MS, MIN_LEASE_MS, OWN_FIELDS, Reading,
+    Remains, Translated,
+};
 
 const HOLDER: &str = "holderIdentity";
 const DURATION: &str = "leaseDuration";
+/// The same in whole seconds, as client-go's record has it.
+const SECONDS: &str = "leaseDurationSeconds";
 const ACQUIRED: &str = "acquireTime";
 const RENEWED: &str = "renewTime";
 const TRANSITIONS: &str = "leaderTransitions";
@@ -28,7 +33,7 @@ const TRANSITIONS: &str = "leaderTransitions";
 const SERVER_ID: &str = "serverId";
 
 /// What a record of this format has besides the native fields.
-const FIELDS: [&str; 6] = [HOLDER, DURATION, ACQUIRED, RENEWED, TRANSITIONS, SERVER_ID];
+const FIELDS: [&str; 7] = [HOLDER, DURATION, SECONDS, ACQUIRED, RENEWED, TRANSITIONS, SERVER_ID];
 
 /// Reads a body as a record of this format.
 pub(super) fn read(body: &[u8]) -> Reading {
@@ -37,16 +42,17 @@ pub(super) fn read(body: &[u8]) -> Reading {
 
 /// Turns the fields into those of the native format, and gives who holds the lease; nobody where a member of another make
 /// has released it.
-fn translate(fields: &mut Object) -> Result<String, Reading> {
+fn translate(fields: &mut Object) -> Result<Translated, Reading> {
     if fields.get("leaderID").is_some() {
         return Err(Reading::Unreadable(Flaw::OtherFormat, Remains::NONE));
     }
-    if FIELDS[..5].iter().all(|name| fields.get(name).is_none()) {
+    if FIELDS[..6].iter().all(|name| fields.get(name).is_none()) {
         return Err(FOREIGN);
     }
     let mut take = |name| super::take(fields, name);
-    let theirs = [HOLDER, DURATION, ACQUIRED, RENEWED, TRANSITIONS].map(&mut take);
-    let [holder, duration, acquired, renewed, transitions] = theirs;
+    let durations = [DURATION, SECONDS].map(&mut take);
+    let [acquired, renewed] = [ACQUIRED, RENEWED].map(|name| take(name).map(as_text));
+    let [holder, transitions] = [HOLDER, TRANSITIONS].map(&mut take);
     let holder = match holder {
         Some(json) => json::text(&json).ok_or(FOREIGN)?,
         None => String::new(),
@@ -62,26 +68,32 @@ fn translate(fields: &mut Object) -> Result<String, Reading> {
         }
         set(fields, "acquired", acquired);
     }
-    if let (Some(json), None) = (&duration, fields.get("leaseMs")) {
-        let ms = duration_ms(json).ok_or(FOREIGN)?;
-        fields.set("leaseMs", ms.to_string());
+    let mut longer_ms = None;
+    if fields.get("leaseMs").is_none() {
+        let told = durations.iter().flatten().map(|json| duration_ms(json).ok_or(FOREIGN));
+        let longest_ms = told.collect::<Result<Vec<u64>, Reading>>()?.into_iter().max();
+        // What is longer than any lease of ours is not cut to one.
+        longer_ms = longest_ms.filter(|ms| *ms > MAX_LEASE_MS);
+        longer_ms = longer_ms.map(|ms| ms.min(MAX_FOREIGN_LEASE_MS));
+        set(fields, "leaseMs", longest_ms.map(|ms| ms.min(MAX_LEASE_MS).to_string()));
     }
     fields.remove("transitions");
     set(fields, "transitions", transitions);
     if holder.is_empty() {
         fields.set("lastUpdated", json::quoted(&calendar::rfc3339(calendar::YEAR_1_MS)));
-        return Ok(writer.filter(|_| ours).unwrap_or_default());
+        return Ok((writer.filter(|_| ours).unwrap_or_default(), longer_ms));
     }
     // The holder alone says whether a lease was released.
     let unset = Instant { unix_ms: calendar::YEAR_1_MS, exact: true };
     set(fields, "lastUpdated", renewed.filter(|_| renewed_at != Some(unset)));
-    Ok(holder)
+    Ok((holder, longer_ms))
 }
 
-/// How long the lease is by `leaseDuration`, of whatever use the rest is.
+/// How long the lease is by its durations, of whatever use the rest is; an hour at most.
 pub(super) fn told_ms(fields: &Object) -> Option<u64> {
-    let told = fields.get(DURATION).and_then(duration_ms);
-    told.filter(|ms| (MIN_LEASE_MS..=MAX_LEASE_MS).contains(ms))
+    let told = [DURATION, SECONDS].map(|name| fields.get(name).and_then(duration_ms));
+    let longest_ms = told.into_iter().flatten().max();
+    longest_ms.filter(|ms| *ms >= MIN_LEASE_MS).map(|ms| ms.min(MAX_LEASE_MS))
 }
 
 fn set(fields: &mut Object, name: &str, json: Option<String>) {
@@ -94,8 +106,36 @@ fn instant(json: &str) -> Option<Instant> {
     calendar::read_rfc3339(&json::text(json)?)
 }
 
+/// A time as the text that it is elsewhere, where it is a number since the Unix epoch: of seconds as Jackson writes one, of
+/// milliseconds, microseconds or nanoseconds, which its size tells apart from the year 1973 to 5138.
+fn as_text(json: String) -> String {
+    if !json::is_number(&json) {
+        return json;
+    }
+    let (whole, fraction) = json.split_once('.').unwrap_or((&json, ""));
+    let (Some(number), true) =
+        (json::whole(whole), fraction.bytes().all(|byte| byte.is_ascii_digit()))
+    else {
+        return json;
+    };
+    let unix_ms = match number {
+        0..100_000_000_000 => {
+            let thousandths = fraction.bytes().chain(*b"000").take(3);
+            thousandths.fold(number, |ms, digit| ms * 10 + u64::from(digit - b'0'))
+        }
+        100_000_000_000..100_000_000_000_000 => number,
+        100_000_000_000_000..100_000_000_000_000_000 => number / 1_000,
+        _ => number / 1_000_000,
+    };
+    json::quoted(&calendar::rfc3339(i64::try_from(unix_ms).unwrap_or(i64::MAX)))
+}
+
+/// From here on a number without a unit counts nanoseconds, as Go writes its `time.Duration`: in seconds it would be 31
+/// years, in nanoseconds it is one second.
+const NANOSECONDS_FROM: u64 = 1_000_000_000;
+
 /// Milliseconds of a duration, rounded up: `45s` and `1m30s` as Go writes it, `PT45S` as `java.time.Duration` does, a
-/// number of seconds as Jackson does with it by default.
+/// number of seconds as Jackson does with it by default, a number of nanoseconds as Go's JSON does.
 fn duration_ms(json: &str) -> Option<u64> {
     let text = json::text(json).unwrap_or_else(|| json.to_owned()).to_ascii_lowercase();
     let mut rest = text.strip_prefix("pt").unwrap_or(&text);
@@ -117,7 +157,11 @@ fn duration_ms(json: &str) -> Option<u64> {
         let fraction = &fraction[..fraction.len().min(9)];
         let one = 10_u64.pow(fraction.len() as u32);
         let part_ms = (fraction.parse::<u64>().ok()? * unit_ms).div_ceil(one);
-        let whole_ms = whole.parse::<u64>().ok()?.saturating_mul(unit_ms);
+        let whole = whole.parse::<u64>().ok()?;
+        if unit.is_empty() && whole >= NANOSECONDS_FROM {
+            return Some(whole.div_ceil(1_000_000));
+        }
+        let whole_ms = whole.saturating_mul(unit_ms);
         total_ms = total_ms.saturating_add(whole_ms).saturating_add(part_ms);
         if after.is_empty() {
             return Some(total_ms);

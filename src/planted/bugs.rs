@@ -299,6 +299,10 @@ bugs! {
     EpochNewestCleaned: "S3, epochs", Epochs;
     /// An epoch is overwritten by somebody who did not create it.
     EpochOverwritten: "S3, epochs", Epochs;
+    /// With epochs, an age is proven by answers that a cache gave.
+    EpochCacheBelieved: "S6, epochs", Epochs;
+    /// An epoch counts as its own creator's once the creation has left, by number, session and term.
+    EpochCreationUnconfirmed: "S3, epochs", Epochs;
     /// With epochs, an age goes on after the read left that showed the version last.
     EpochAgeGoesOn: "S6, epochs", Epochs;
     /// With epochs, an age is proven by the `Date` that came with the body.

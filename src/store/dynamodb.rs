@@ -38,18 +38,13 @@ use crate::protocol::{Next, Protocol};
 use crate::request::{Request, Response};
 use crate::sigv4::{Credentials, percent_encoded};
 use crate::store::s3::EXPIRED;
-use crate::store::service::{Service, Tried};
+use crate::store::service::{self, Service, Tried};
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Version, heard,
 };
 
 /// The longest that `ttl`, `ownerId` and `revision` may be together for a condition to name them, in bytes.
 const MAX_HELD_BYTES: usize = 8 * 1024;
-
-/// How long after the second of its `ttl` a foreign lease may still be held, in seconds: that second itself, because
-/// shardcoordinator renews at `ttl >= now` and acquires at `ttl < now`; and one by which its document lets clocks
-/// differ.
-const FOREIGN_SLACK_S: u64 = 2;
 
 /// Codes of a service that is unwell or busy, whatever the status: the write may have landed, or may be tried again.
 const PASSING: [&str; 12] = [
@@ -366,13 +361,9 @@ impl DynamoDb {
         };
         let ttl_s = held.ttl.as_deref().and_then(|json| scalar("N", json));
         let ttl_s = ttl_s.and_then(|digits| json::whole(&digits));
-        let ahead = |version| {
-            // In milliseconds, or a mistake: nobody has so long a lease.
-            let absurd_ms = storage_ms.saturating_add(2 * MAX_LEASE_MS);
-            let ttl_s = ttl_s.filter(|ttl_s| ttl_s.saturating_mul(1_000) <= absurd_ms);
-            let lease_ms =
-                ttl_s.and_then(|ttl_s| self.foreign_lease_ms(version, ttl_s, storage_ms));
-            Remains { term: None, lease_ms }
+        let ahead = |version: &Version| {
+            let ahead_ms = |ttl_s| service::foreign_remains(ttl_s, storage_ms).lease_ms;
+            Remains { term: None, lease_ms: self.first_sight(version, ttl_s.and_then(ahead_ms)) }
         };
         if large {
             let version = held.version(Some("large"));
@@ -415,15 +406,18 @@ impl DynamoDb {
         (version, reading)
     }
 
-    /// How long a foreign item is waited out from the first answer on that showed it, where its `ttl` was ahead then. Not
-    /// only where that is longer than `leaderTimeout`, which may have been shortened since this store was made.
+    /// How long a foreign item is waited out from the first answer on that showed it, where its `ttl` was ahead then.
     fn foreign_lease_ms(&self, version: &Version, ttl_s: u64, storage_ms: u64) -> Option<u64> {
+        let ahead_ms = service::foreign_ahead_ms(ttl_s, storage_ms);
+        self.first_sight(version, Some(ahead_ms).filter(|ahead_ms| *ahead_ms > 0))
+    }
+
+    /// How far a version was ahead when it was first shown. Not only where that is longer than `leaderTimeout`, which may
+    /// have been shortened since this store was made.
+    fn first_sight(&self, version: &Version, ahead_ms: Option<u64>) -> Option<u64> {
         let mut first_sight = self.first_sight.borrow_mut();
         let known_ms = first_sight.as_ref().filter(|(of, _)| of == version).map(|(_, ms)| *ms);
-        let ahead_ms = known_ms.unwrap_or_else(|| {
-            let until_ms = ttl_s.saturating_add(FOREIGN_SLACK_S).saturating_mul(1_000);
-            until_ms.saturating_sub(storage_ms).min(MAX_LEASE_MS)
-        });
+        let ahead_ms = known_ms.unwrap_or(ahead_ms.unwrap_or(0));
         *first_sight = Some((version.clone(), ahead_ms));
         (ahead_ms > 0).then(|| ahead_ms.max(self.lease_ms))
     }

@@ -8,9 +8,13 @@
 //!
 //! | operation | requests |
 //! |---|---|
-//! | read | LIST (a page per 1,000 keys), GET of the newest |
+//! | read | LIST (a page per 1,000 keys), GET of the newest, of both where two names have the newest number |
 //! | claim | PUT of the next number with `If-None-Match: *`, LIST |
 //! | renewal, park, tombstone | PUT of its own number, LIST; one DELETE while there are more than two epochs |
+//!
+//! Its own is the number whose creation by this very session is known to have landed: by the listing after it, or by
+//! a body with its session, its term and its sequence in it. A write on a version that is not one of these creates the
+//! next number, whatever numbers it has in common with a creation that was refused (S3).
 //!
 //! The store's listings have to show every write that was answered before they were asked for, as S3's do.
 //!
@@ -24,7 +28,8 @@
 //!   ETag alone does not say so: no condition keeps a late duplicate of an earlier body from coming back, and a
 //!   foreign leader renews by writing the same bytes. So the version has `Last-Modified` in it, and because that has
 //!   whole seconds and the store more than one clock, a second and `storeSkew` are taken off the watched time.
-//!   (b) `Date - Last-Modified` counts with the `Date` of the LIST, which came before the GET left.
+//!   (b) `Date - Last-Modified` counts with the `Date` of the LIST, which came before the GET left. An answer from a
+//!   cache may show a body of before `s`: with `Age` or `Via`, or where LIST and GET name two times, it proves neither.
 //! * What lands later is answered after `s`. By then every fence of that leader has passed, and an answer that is
 //!   processed after the fence grants nothing (S5, S9): the term never resumes, however late the claim leaves.
 //!
@@ -44,13 +49,13 @@ use self::listing::{BEGINNING, Epoch, LAST, Listing};
 use crate::config::ConfigError;
 use crate::json::{self, Object, quoted};
 use crate::lease::{
-    self, Closed, Flaw, Format, Lease, MAX_LEASE_MS, MAX_RECORD_BYTES, MAX_TERM, MIN_LEASE_MS,
-    Reading, Remains, Stamp,
+    self, Closed, Flaw, Format, Lease, MAX_FOREIGN_LEASE_MS, MAX_LEASE_MS, MAX_RECORD_BYTES,
+    MAX_TERM, MIN_LEASE_MS, Reading, Remains, Stamp,
 };
 use crate::planted::planted;
 use crate::prelude::*;
 use crate::protocol::{Next, Protocol};
-use crate::request::{Request, Response};
+use crate::request::{Body, Request, Response};
 use crate::sigv4::{Credentials, percent_encoded};
 use crate::store::s3::{self, S3, S3Config, Target};
 use crate::store::{
@@ -66,13 +71,14 @@ const MANY_EPOCHS: u32 = 16;
 /// How often a read looks again because the newest epoch was gone when it was asked for.
 const MAX_LOOKS: u32 = 3;
 
-/// How many creations an instance remembers; one that it has forgotten is renewed by the next number.
-const MAX_MADE: usize = 16;
+/// How many creations, and how many bodies of its own, an instance remembers; what it has forgotten is renewed by the
+/// next number.
+const MAX_MADE: usize = 32;
 
 /// How many writes pass before cleaning is tried again that was not answered.
 const CLEANING_PAUSE: u32 = 16;
 
-/// The epochs of one group, and which of them this instance has made.
+/// The epochs of one group, and which of them this instance is known to have made.
 #[derive(Debug)]
 pub struct Epochs {
     s3: S3,
@@ -80,16 +86,21 @@ pub struct Epochs {
     folder: String,
     format: Format,
     keys_per_page: u16,
-    made: RefCell<Vec<Made>>,
+    /// Creations that have left; nothing says that they landed.
+    sent: RefCell<Vec<(Made, u64)>>,
+    /// Bodies of epochs whose creation is known to have landed, each as it was read there or confirmed.
+    held: RefCell<Vec<(Made, Version)>>,
     /// Until how many more writes have passed nothing is cleaned.
     cleaning_pause: Cell<u32>,
     /// Whether a read takes the epochs away: those of a probe that is done with.
     retired: Cell<bool>,
     /// Why the last cleaning failed.
     uncleaned: RefCell<Option<Fault>>,
+    /// Why the last read proves no age.
+    doubted: RefCell<Option<Fault>>,
 }
 
-/// A creation that was sent: of this number, for this session's term.
+/// An epoch with this session's term in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Made {
     epoch: Epoch,
@@ -128,6 +139,7 @@ struct Write {
     overwrites: bool,
     body: Vec<u8>,
     made: Option<Made>,
+    sequence: u64,
     etag: Option<Version>,
 }
 
@@ -135,6 +147,8 @@ struct Write {
 enum Stage {
     List,
     Get(Epoch),
+    /// The same number under the other name, after the one with a dash was read.
+    GetTwin(Epoch, Version, Box<Reading>, Facts),
     Put,
     /// The listing that confirms a write.
     Confirm,
@@ -160,10 +174,12 @@ impl Epochs {
             folder,
             format,
             keys_per_page: 1_000,
-            made: RefCell::default(),
+            sent: RefCell::default(),
+            held: RefCell::default(),
             cleaning_pause: Cell::new(0),
             retired: Cell::default(),
             uncleaned: RefCell::default(),
+            doubted: RefCell::default(),
         })
     }
 
@@ -172,19 +188,22 @@ impl Epochs {
         Self { keys_per_page: keys.clamp(1, 1_000), ..self }
     }
 
-    /// Whether this instance sent the creation of an epoch for this very session's term.
-    fn has_made(&self, made: &Made) -> bool {
-        self.made.borrow().contains(made)
+    /// Whether this very session's term was in the body of this version, in an epoch that it is known to have created:
+    /// then it may overwrite it (S3). That numbers are equal says nothing: a creation that was refused may have the
+    /// number and the term of somebody else's.
+    fn holds(&self, made: &Made, version: &Version) -> bool {
+        let sent = |(one, _): &(Made, u64)| one == made;
+        if planted!(EpochCreationUnconfirmed) && self.sent.borrow().iter().any(sent) {
+            return true;
+        }
+        self.held.borrow().iter().any(|(one, held)| one == made && held == version)
     }
 
-    fn remember(&self, made: &Made) {
-        let known = &mut *self.made.borrow_mut();
-        if !known.contains(made) {
-            if known.len() >= MAX_MADE {
-                known.remove(0);
-            }
-            known.push(made.clone());
-        }
+    /// Whether a body with this session and term in it is known to be of an own creation: one that is known to have
+    /// landed, or that shows itself here by its sequence.
+    fn is_own(&self, made: &Made, sequence: u64) -> bool {
+        let sent = |(one, sent): &(Made, u64)| one == made && *sent == sequence;
+        self.sent.borrow().iter().any(sent) || self.held.borrow().iter().any(|(one, _)| one == made)
     }
 
     fn list(&self, token: &str) -> s3::Exchange {
@@ -230,15 +249,30 @@ impl Epochs {
         Fault::new(kind, [&self.s3.describe(), ": ", &pieces.concat()].concat())
     }
 
+    /// Takes note of a read that proves no age, for people: nobody succeeds a leader that dies by such reads.
+    fn doubt(&self, epoch: Epoch, relayed: bool, older: bool) {
+        let why = match (relayed, older) {
+            (true, _) => RELAYED,
+            (_, true) => OLDER,
+            _ => {
+                self.doubted.replace(None);
+                return;
+            }
+        };
+        let fault = self.fault(FaultKind::Nonsense, ["GET ", &quoted(&epoch.name()), why]);
+        self.doubted.replace(Some(fault));
+    }
+
     /// What a write to the record is here: which number, and whether it is an overwriting.
     fn plan(&self, body: &[u8], condition: &Condition) -> Goal {
         let lease = match lease::read(body) {
             Reading::Lease(lease) => Some(lease),
             _ => None,
         };
-        let made = |epoch| {
+        let made = |epoch: Epoch| {
             let lease = lease.as_ref()?;
-            Some(Made { epoch, session: lease.session.clone()?, term: lease.term? })
+            let term = lease.term?.max(epoch.number);
+            Some(Made { epoch, session: lease.session.clone()?, term })
         };
         let (epoch, overwrites) = match condition {
             Condition::Absent => (Epoch::FIRST, false),
@@ -246,7 +280,7 @@ impl Epochs {
                 let Some(held) = epoch_of(version) else {
                     return Goal::Unfit(FaultKind::Nonsense, "the version is not one of an epoch");
                 };
-                let own = made(held).is_some_and(|made| self.has_made(&made));
+                let own = made(held).is_some_and(|made| self.holds(&made, version));
                 match held.next() {
                     _ if own || planted!(EpochOverwritten) => (held, true),
                     Some(next) => (next, false),
@@ -258,7 +292,8 @@ impl Epochs {
             Some(lease) => self.written(lease),
             None => body.to_vec(),
         };
-        Goal::Write(Write { epoch, overwrites, body, made: made(epoch), etag: None })
+        let sequence = lease.as_ref().map_or(0, |lease| lease.sequence);
+        Goal::Write(Write { epoch, overwrites, body, made: made(epoch), sequence, etag: None })
     }
 
     /// A record as its epoch's body.
@@ -299,6 +334,15 @@ const EXPIRED: &str = "expired";
 const USED_UP: &str = "no epoch can follow number 9999999999: stop all members, delete the epochs, wait for the longest \
                        lease, and start them again";
 
+const NOT_LISTED: &str = ": a listing that came through something in between, or names another Last-Modified, does not \
+                          show what was written; it is read again";
+
+const RELAYED: &str = ": the answers have Age or Via, so that they may be older than their requests, and nobody succeeds \
+                       a leader that dies by them; let nothing stand between here and the store";
+
+const OLDER: &str = ": the listing names a later Last-Modified or none, so that the object may be older than its request, \
+                     and nobody succeeds a leader that dies by it; let no cache stand between here and the store";
+
 /// Reads a body: a record of `format`, or one that says `validity_ms` and `expired` alone.
 fn read_body(format: Format, epoch: Epoch, body: &[u8]) -> Reading {
     match format.read(body) {
@@ -308,7 +352,8 @@ fn read_body(format: Format, epoch: Epoch, body: &[u8]) -> Reading {
             if lease.session.is_none() {
                 // Whoever knows no sessions says by these two what it means.
                 lease.lease_ms = lease.lease_ms.max(validity.flatten());
-                let told = Remains::of(&lease);
+                let told =
+                    Remains { lease_ms: remaining_ms(lease.lease_ms), ..Remains::of(&lease) };
                 match (expired, validity) {
                     (Some(None), _) => return Reading::Unreadable(Flaw::Foreign, told),
                     (_, Some(None)) => return Reading::Unreadable(Flaw::Absurd, told),
@@ -324,10 +369,49 @@ fn read_body(format: Format, epoch: Epoch, body: &[u8]) -> Reading {
             }
             fields => {
                 let validity = fields.and_then(|fields| validity_ms(fields.get(VALIDITY)?));
-                Reading::Unreadable(flaw, told.and(Remains { term: None, lease_ms: validity }))
+                let lease_ms = remaining_ms(validity);
+                Reading::Unreadable(flaw, told.and(Remains { term: None, lease_ms }))
             }
         },
         other => other,
+    }
+}
+
+/// What two records of one number say together: nobody's lease ends before both have.
+fn of_twins(one: &Reading, other: &Reading) -> Reading {
+    let told = |reading: &Reading| match reading {
+        Reading::Lease(lease) => {
+            Remains { lease_ms: remaining_ms(lease.lease_ms), ..Remains::of(lease) }
+        }
+        Reading::Unreadable(_, told) => *told,
+        Reading::Closed(_) => Remains::NONE,
+    };
+    match (one, other) {
+        (Reading::Closed(why), _) | (_, Reading::Closed(why)) => Reading::Closed(*why),
+        (Reading::Unreadable(flaw, _), _) | (_, Reading::Unreadable(flaw, _)) => {
+            Reading::Unreadable(*flaw, told(one).and(told(other)))
+        }
+        (Reading::Lease(one), Reading::Lease(other)) => {
+            let (held, less) = if one.released() { (other, one) } else { (one, other) };
+            let living = !less.released();
+            if living && held.lease_ms.is_some() != less.lease_ms.is_some() {
+                // The one that names none lasts for as long as a lease of the reader's.
+                let told = Remains::of(held).and(Remains::of(less));
+                let lease_ms = remaining_ms(told.lease_ms);
+                return Reading::Unreadable(Flaw::Foreign, Remains { lease_ms, ..told });
+            }
+            let mut both = held.clone();
+            both.session = None;
+            both.parked &= !living || less.parked && less.leader_id == held.leader_id;
+            both.term = held.term.max(less.term);
+            both.lease_ms = held.lease_ms.max(less.lease_ms.filter(|_| living));
+            if less.slot > held.slot {
+                (both.slot, both.slot_done) = (less.slot, less.slot_done);
+                both.slot_result.clone_from(&less.slot_result);
+                (both.slot_took_ms, both.slot_failures) = (less.slot_took_ms, less.slot_failures);
+            }
+            Reading::Lease(both)
+        }
     }
 }
 
@@ -347,7 +431,10 @@ fn read_foreign(epoch: Epoch, mut fields: Object) -> Reading {
         Some(json) => match json::whole(&json) {
             Some(term) if term <= MAX_TERM => Some(term),
             None if !json::is_at_least(&json, MAX_TERM) => {
-                return Reading::Unreadable(Flaw::Foreign, Remains { term: None, lease_ms });
+                return Reading::Unreadable(
+                    Flaw::Foreign,
+                    Remains { term: None, lease_ms: remaining_ms(lease_ms) },
+                );
             }
             _ => return Reading::Closed(Closed::TermTooHigh),
         },
@@ -356,7 +443,12 @@ fn read_foreign(epoch: Epoch, mut fields: Object) -> Reading {
         return Reading::Unreadable(Flaw::Absurd, Remains { term, lease_ms });
     }
     let released = match take(&mut fields, EXPIRED).map(|json| json::flag(&json)) {
-        Some(None) => return Reading::Unreadable(Flaw::Foreign, Remains { term, lease_ms }),
+        Some(None) => {
+            return Reading::Unreadable(
+                Flaw::Foreign,
+                Remains { term, lease_ms: remaining_ms(lease_ms) },
+            );
+        }
         given => given.flatten().unwrap_or(false),
     };
     Reading::Lease(Box::new(Lease {
@@ -379,9 +471,15 @@ fn read_foreign(epoch: Epoch, mut fields: Object) -> Reading {
     }))
 }
 
-/// A lease that may be believed (S7).
+/// How long somebody else's lock is valid: waited out in full, also where no lease of ours is as long.
 fn validity_ms(json: &str) -> Option<u64> {
-    json::whole(json).filter(|ms| (MIN_LEASE_MS..=MAX_LEASE_MS).contains(ms))
+    let told_ms = json::rounded_up(json).filter(|ms| *ms >= MIN_LEASE_MS);
+    told_ms.map(|ms| ms.min(MAX_FOREIGN_LEASE_MS))
+}
+
+/// The same where the body cannot be used, of which an hour at most is waited out (S7).
+fn remaining_ms(validity: Option<u64>) -> Option<u64> {
+    validity.map(|ms| ms.min(MAX_LEASE_MS))
 }
 
 /// A field's JSON; `null` counts as not there. It is written anew, so none of its name stays, whatever its case.
@@ -394,6 +492,15 @@ fn take(fields: &mut Object, name: &str) -> Option<String> {
         fields.remove(&other);
     }
     json
+}
+
+/// Keeps the newest few.
+fn remember<T: PartialEq>(known: &mut Vec<T>, new: T) {
+    known.retain(|one| *one != new);
+    if known.len() >= MAX_MADE {
+        known.remove(0);
+    }
+    known.push(new);
 }
 
 /// `lock_0000000001.json 1795244292 "etag"`: which epoch, when its object was written last in whole seconds, and which
@@ -440,10 +547,11 @@ impl Protocol for Epochs {
             return Err(self.fault(kind, ["nothing was sent: ", why, ""]));
         }
         let request = exchange.inner.request(&self.s3, credentials, wall_ms)?;
-        if let (Stage::Put, Goal::Write(Write { made: Some(made), .. })) =
+        if let (Stage::Put, Goal::Write(Write { made: Some(made), sequence, overwrites, .. })) =
             (&exchange.stage, &exchange.goal)
+            && !overwrites
         {
-            self.remember(made);
+            remember(&mut self.sent.borrow_mut(), (made.clone(), *sequence));
         }
         Ok(request)
     }
@@ -451,7 +559,9 @@ impl Protocol for Epochs {
     fn answer(&self, exchange: &mut Exchange, response: Response, wall_ms: u64) -> Next {
         match exchange.stage.clone() {
             Stage::List | Stage::Confirm => exchange.on_page(self, response, wall_ms),
-            Stage::Get(epoch) => exchange.on_body(self, epoch, response, wall_ms),
+            Stage::Get(epoch) | Stage::GetTwin(epoch, ..) => {
+                exchange.on_body(self, epoch, response, wall_ms)
+            }
             Stage::Put => exchange.on_put(self, response, wall_ms),
             Stage::Clean(answer) => exchange.on_cleaned(self, answer, response, wall_ms),
             Stage::Retire(epoch) => {
@@ -483,9 +593,19 @@ impl Protocol for Epochs {
     fn beside(&self, key: &str) -> Option<Self> {
         let folder = [key, "/"].concat();
         let s3 = self.s3.at(&[&folder, &*Epoch::FIRST.name()].concat()).ok()?;
-        let (made, cleaning_pause, uncleaned, retired) = Default::default();
         let (format, keys_per_page) = (Format::Native, self.keys_per_page);
-        Some(Self { s3, folder, format, keys_per_page, made, cleaning_pause, uncleaned, retired })
+        Some(Self {
+            s3,
+            folder,
+            format,
+            keys_per_page,
+            sent: RefCell::default(),
+            held: RefCell::default(),
+            cleaning_pause: Cell::default(),
+            retired: Cell::default(),
+            uncleaned: RefCell::default(),
+            doubted: RefCell::default(),
+        })
     }
 
     fn retire(&self) -> bool {
@@ -498,11 +618,18 @@ impl Protocol for Epochs {
     }
 
     fn complaint(&self) -> Option<Fault> {
-        self.uncleaned.borrow().clone()
+        self.uncleaned.borrow().clone().or_else(|| self.doubted.borrow().clone())
     }
 
     fn describe(&self) -> String {
         self.s3.describe()
+    }
+}
+
+impl Write {
+    /// Whether a listing was made after this write: it names its ETag.
+    fn is_shown(&self, listing: &Listing) -> bool {
+        self.etag.as_ref().is_some_and(|etag| listing.shows(&etag.0))
     }
 }
 
@@ -620,27 +747,24 @@ impl Exchange {
             next => return next,
         };
         let Goal::Read { unless } = &self.goal else { unreachable!("only a read asks for a body") };
+        let listed = &self.listing;
+        let modified_s = facts.last_modified_ms.map(|modified_ms| modified_ms / 1_000);
+        let listed_s = match self.stage {
+            Stage::GetTwin(..) => listed.second_s,
+            _ => listed.newest.and_then(|(_, modified_s)| modified_s),
+        };
+        let relayed = facts.relayed || self.listed.relayed;
+        let same = listed_s.is_some() && listed_s == modified_s;
         let outcome = match (outcome, facts.last_modified_ms) {
             (Outcome::Found { version: etag, .. }, Some(modified_ms)) => {
+                // Whether the listing is of this very object: a cached one may be of an epoch that was cleaned since.
+                let agrees = same && (!relayed || listed.shows(&etag.0));
+                epochs.doubt(epoch, relayed, listed_s > modified_s || listed_s.is_none());
                 let version = version_of(epoch, modified_ms / 1_000, &etag);
                 if unless.as_ref() == Some(&version) {
                     Outcome::Unchanged
-                } else if body.truncated || body.bytes.len() > MAX_RECORD_BYTES {
-                    let term = Some(epoch.number);
-                    Outcome::Found {
-                        version,
-                        reading: Reading::Unreadable(
-                            Flaw::TooLarge,
-                            Remains { term, lease_ms: None },
-                        ),
-                    }
                 } else {
-                    let mut reading = epochs.judge(epoch, &body.bytes, modified_ms);
-                    if let (Reading::Lease(lease), true) = (&mut reading, self.listing.twin()) {
-                        // Its twin may have been confirmed before, so that nobody may take it for a claim that won.
-                        lease.session = None;
-                    }
-                    Outcome::Found { version, reading }
+                    self.found(epochs, epoch, version, &body, modified_ms, agrees)
                 }
             }
             (Outcome::Found { .. }, None) => {
@@ -664,11 +788,78 @@ impl Exchange {
         };
         // A `Date` of before the GET left, so that an age proven by it was complete by then.
         let date_ms = if planted!(EpochDateOfBody) { facts.date_ms } else { self.listed.date_ms };
-        let relayed = facts.relayed || self.listed.relayed;
         let cached = facts.cached || self.listed.cached;
         let last_modified_ms = facts.last_modified_ms;
-        let facts = Facts { date_ms, last_modified_ms, relayed, cached };
+        // Where the two do not name one time, one of them may be older than its request, whatever its headers say.
+        let facts = Facts { date_ms, last_modified_ms, relayed: relayed || !same, cached };
+        self.with_twin(epochs, Answer { outcome, facts })
+    }
+
+    /// Where two members that did not see each other made the newest number under both names, the record is what both say:
+    /// either may have a leader.
+    fn with_twin(&mut self, epochs: &Epochs, answer: Answer) -> Next {
+        let second = self.listing.second.filter(|_| self.listing.twin());
+        let (Some(second), Answer { outcome: Outcome::Found { version, reading }, facts }) =
+            (second, &answer)
+        else {
+            return Next::Done(answer);
+        };
+        let Stage::GetTwin(_, first, other, first_facts) = &self.stage else {
+            let (version, reading) = (version.clone(), Box::new(reading.clone()));
+            self.stage = Stage::GetTwin(second, version, reading, *facts);
+            self.inner = epochs.get(second);
+            return Next::Again;
+        };
+        let state = version.0.split_once(' ').map_or("", |(_, state)| state);
+        let both = Version([&first.0, " ", state].concat());
+        let facts = Facts {
+            date_ms: facts.date_ms,
+            last_modified_ms: facts.last_modified_ms.max(first_facts.last_modified_ms),
+            relayed: facts.relayed || first_facts.relayed,
+            cached: facts.cached || first_facts.cached,
+        };
+        let Goal::Read { unless } = &self.goal else { unreachable!("only a read asks for a body") };
+        let outcome = match unless {
+            Some(unless) if *unless == both => Outcome::Unchanged,
+            _ => Outcome::Found { version: both, reading: of_twins(other, reading) },
+        };
         Next::Done(Answer { outcome, facts })
+    }
+
+    /// What the newest epoch's body says.
+    fn found(
+        &self,
+        epochs: &Epochs,
+        epoch: Epoch,
+        version: Version,
+        body: &Body,
+        modified_ms: u64,
+        agrees: bool,
+    ) -> Outcome {
+        if body.truncated || body.bytes.len() > MAX_RECORD_BYTES {
+            let told = Remains { term: Some(epoch.number), lease_ms: None };
+            return Outcome::Found { version, reading: Reading::Unreadable(Flaw::TooLarge, told) };
+        }
+        let mut reading = epochs.judge(epoch, &body.bytes, modified_ms);
+        if let Reading::Lease(lease) = &mut reading {
+            if self.listing.twin() {
+                // Its twin may have been confirmed before, so that nobody may take it for a claim that won.
+                lease.session = None;
+            }
+            if let (Some(session), Some(term)) = (lease.session.clone(), lease.term) {
+                let made = Made { epoch, session, term };
+                let own = epochs.is_own(&made, lease.sequence);
+                if own && !agrees {
+                    let name = quoted(&epoch.name());
+                    let cause = epochs.fault(FaultKind::Unavailable, ["GET ", &name, NOT_LISTED]);
+                    return Outcome::Unknown { retry_after_ms: None, cause };
+                }
+                if own {
+                    remember(&mut epochs.held.borrow_mut(), (made, version.clone()));
+                }
+            }
+        }
+        Outcome::Found { version, reading }
     }
 
     /// The write was answered.
@@ -717,10 +908,20 @@ impl Exchange {
         let outcome = match self.listing.newest {
             // Somebody has gone on from a later number, or from a name of the other kind.
             Some((newest, _)) if newest.number > write.epoch.number => Outcome::Refused,
+            Some(_) if self.listed.relayed && !write.is_shown(&self.listing) => {
+                let name = quoted(&write.epoch.name());
+                let cause = epochs.fault(FaultKind::Unavailable, ["LIST: ", &name, NOT_LISTED]);
+                Outcome::Unknown { retry_after_ms: None, cause }
+            }
             Some((newest, modified_s)) if newest == write.epoch => {
                 let version = write.etag.as_ref().zip(modified_s);
                 let version =
                     version.map(|(etag, modified_s)| version_of(newest, modified_s, etag));
+                if let (Some(made), Some(version), false) =
+                    (&write.made, &version, self.listing.twin())
+                {
+                    remember(&mut epochs.held.borrow_mut(), (made.clone(), version.clone()));
+                }
                 if self.listing.twin() { Outcome::Refused } else { Outcome::Written { version } }
             }
             Some((newest, _)) if newest.number == write.epoch.number => Outcome::Refused,

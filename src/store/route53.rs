@@ -49,7 +49,7 @@ use crate::prelude::*;
 use crate::protocol::{Next, Protocol};
 use crate::request::{Request, Response};
 use crate::sigv4::Credentials;
-use crate::store::service::{Service, Tried};
+use crate::store::service::{self, Service, Tried};
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Version, heard,
 };
@@ -439,15 +439,15 @@ impl Route53 {
         heard: &Heard<'_>,
         wall_ms: u64,
     ) -> Reading {
+        let storage_ms = heard.facts.date_ms.unwrap_or(wall_ms);
         match record::read(values) {
             Some(Content::Native { reading: Reading::Unreadable(flaw, told), epoch }) => {
-                let storage_ms = heard.facts.date_ms.unwrap_or(wall_ms);
-                Reading::Unreadable(flaw, told.and(record::held_until(epoch, storage_ms)))
+                Reading::Unreadable(flaw, told.and(service::foreign_remains(epoch, storage_ms)))
             }
             Some(Content::Native { reading, .. }) => reading,
             Some(Content::Foreign { owner, epoch }) => {
-                let storage_ms = heard.facts.date_ms.unwrap_or(wall_ms);
-                let mut lease = record::foreign(owner, epoch, storage_ms, self.config.lease_ms);
+                let ahead_ms = service::foreign_ahead_ms(epoch, storage_ms);
+                let mut lease = record::foreign(owner, epoch, ahead_ms, self.config.lease_ms);
                 // Counted from the answer that first showed it, as its age is (S6).
                 let learned = &mut *self.learned.borrow_mut();
                 if let Some((_, first_ms)) =

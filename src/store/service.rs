@@ -8,6 +8,7 @@
 use core::cell::RefCell;
 
 use crate::config::ConfigError;
+use crate::lease::{MAX_FOREIGN_LEASE_MS, MAX_LEASE_MS, Remains};
 use crate::prelude::*;
 use crate::protocol::Next;
 use crate::request::{Request, Response};
@@ -16,6 +17,26 @@ use crate::store::heard;
 use crate::store::s3::EXPIRED;
 use crate::store::s3::address::{self, Address};
 use crate::store::{Fault, FaultKind};
+
+/// How long after its second a time of shardcoordinator's may still be held, in seconds: that second itself, because it
+/// renews while the time is not less than now and acquires once it is; and one by which its document lets clocks differ.
+const FOREIGN_SLACK_S: u64 = 2;
+
+/// How long what shardcoordinator holds until this second of its clock is still waited out at this storage time, in
+/// milliseconds; 0 where that is over.
+pub(super) fn foreign_ahead_ms(until_s: u64, storage_ms: u64) -> u64 {
+    let until_ms = until_s.saturating_add(FOREIGN_SLACK_S).saturating_mul(1_000);
+    until_ms.saturating_sub(storage_ms).min(MAX_FOREIGN_LEASE_MS)
+}
+
+/// What a time beside something unusable says: somebody holds the lease until then, of which an hour at most is waited out
+/// (S7).
+pub(super) fn foreign_remains(until_s: u64, storage_ms: u64) -> Remains {
+    let ahead_ms = foreign_ahead_ms(until_s, storage_ms);
+    // In milliseconds, or a mistake: nobody has so long a lease.
+    let ahead_ms = Some(ahead_ms).filter(|ms| (1..MAX_FOREIGN_LEASE_MS).contains(ms));
+    Remains { term: None, lease_ms: ahead_ms.map(|ms| ms.min(MAX_LEASE_MS)) }
+}
 
 /// Codes of a signature whose time the service did not like.
 const WRONG_CLOCK: [&str; 3] =

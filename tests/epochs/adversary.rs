@@ -3,7 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -32,6 +32,9 @@ use other::{Beside, Other, Successions};
 const FOLDER: &str = "leader/g";
 /// The longest that anything travels, in leases.
 const DELAY_LEASES: u64 = 3;
+
+/// How far a `termFloor` lies ahead of storage time: longer than any schedule lasts.
+const FLOOR_AHEAD_MS: u64 = 86_400_000;
 
 /// SplitMix64.
 pub struct Chance(u64);
@@ -153,6 +156,7 @@ enum Event {
     WorkEnds { session: usize, term: u64 },
     Start { machine: usize },
     Blow,
+    FirstDies,
     Touch,
     OtherTick { other: usize },
     OtherArrive { other: usize, id: u64, request: Request },
@@ -234,6 +238,10 @@ pub struct World {
     beside: Option<Beside>,
     others: Vec<Other>,
     pub successions: Successions,
+    /// Ahead of storage time, so that terms are no times: a creation that was refused and the next have the same.
+    term_floor: Option<u64>,
+    /// What a cache between ours and the store keeps, if there is one: answers by their URLs.
+    cache: Option<HashMap<String, (u64, Response)>>,
 }
 
 /// A rule that a schedule broke.
@@ -354,6 +362,9 @@ impl World {
             beside,
             others: Vec::new(),
             successions: Successions::default(),
+            term_floor: (seed.is_multiple_of(6) && beside.is_none())
+                .then_some(BEGAN_MS + FLOOR_AHEAD_MS),
+            cache: (seed % 6 == 1 && beside.is_none()).then(HashMap::new),
         };
         if beside.is_some() {
             // Theirs read one page, and a member of ours without `Date` writes its own wall clock.
@@ -384,7 +395,12 @@ impl World {
                 cut_until_ms: 0,
             });
             let start_ms = self.chance.below(2 * self.lease_ms);
+            let together = self.term_floor.is_some();
+            let start_ms = if together { start_ms % (self.latency_ms + 2) } else { start_ms };
             self.at(start_ms, Event::Start { machine: member as usize });
+        }
+        if self.term_floor.is_some() {
+            self.at(self.lease_ms / 4, Event::FirstDies);
         }
     }
 
@@ -408,7 +424,8 @@ impl World {
         self.bucket.put(0, &key("lock_0000000009.json.tmp"), b"foreign");
         let validity_ms = self.lease_ms;
         let body = format!("{{\"validity_ms\":{validity_ms},\"expired\":false}}");
-        match self.chance.below(6) {
+        let first = self.chance.below(6);
+        match if self.term_floor.is_some() { 6 } else { first } {
             0 => self.bucket.put(0, &key("lock-0000000004.json"), b"{\"expired\":true}"),
             1 => self.bucket.put(0, &key("lock_0000000004.json"), b"not a record"),
             2 => {
@@ -457,6 +474,8 @@ impl World {
             follow: Some(follow),
             store_skew_ms: Some(self.store_skew_ms),
             max_lease_ms: Some(self.lease_ms),
+            // Not the same for all, so that a claim may have the term of a creation that was refused.
+            term_floor: self.term_floor.map(|floor| floor + member),
             ..Settings::default()
         };
         Config::new(&settings).expect("settings of the seeds' kind")
@@ -556,6 +575,7 @@ impl World {
             Event::WorkEnds { session, term } => self.tell(session, Input::WorkEnded { term }),
             Event::Start { machine } => self.start(machine),
             Event::Blow => self.on_blow(),
+            Event::FirstDies => self.on_first_dies(),
             Event::Touch => self.on_touch(),
             Event::OtherTick { other } => self.on_other_tick(other),
             Event::OtherArrive { other, id, request } => self.on_other_arrive(other, id, &request),
@@ -641,13 +661,7 @@ impl World {
         match what {
             6 => self.cut(machine),
             7 => self.tell(session, Input::Stop { park: false }),
-            0 => {
-                self.note(|| format!("s{session} crashes"));
-                self.sessions[session].alive = false;
-                self.sessions[session].flight = None;
-                let back_ms = self.now_ms + self.chance.below(2 * self.lease_ms);
-                self.at(back_ms, Event::Start { machine });
-            }
+            0 => self.crash(session),
             1 => {
                 let until_ms = self.now_ms + self.chance.below(3 * self.lease_ms);
                 self.note(|| format!("m{machine} stalls until {until_ms}"));
@@ -672,6 +686,28 @@ impl World {
                     self.bucket.put(self.now_ms, &key, b"{\"expired\":true}");
                 }
             }
+        }
+    }
+
+    fn crash(&mut self, session: usize) {
+        self.note(|| format!("s{session} crashes"));
+        self.sessions[session].alive = false;
+        self.sessions[session].flight = None;
+        let back_ms = self.now_ms + self.chance.below(2 * self.lease_ms);
+        self.at(back_ms, Event::Start { machine: self.sessions[session].machine });
+    }
+
+    /// Who has created the first epoch dies in its grace, and leaves it to those whose creations were refused.
+    fn on_first_dies(&mut self) {
+        let Some(object) = self.bucket.objects.get(&format!("{FOLDER}/lock_0000000001.json"))
+        else {
+            return;
+        };
+        let body = String::from_utf8_lossy(&object.bytes).into_owned();
+        let named = |index: &usize| body.contains(&format!("\"session\":\"s{index}\""));
+        let creator = (0..self.sessions.len()).filter(|index| self.sessions[*index].alive);
+        if let Some(session) = creator.into_iter().find(named) {
+            self.crash(session);
         }
     }
 
@@ -818,6 +854,9 @@ impl World {
         if slow && trouble {
             travel_ms += chance.below(self.request_timeout_ms);
         }
+        if creates && trouble && self.term_floor.is_some() && chance.one_in(2) {
+            travel_ms += chance.below(self.lease_ms / 20);
+        }
         let cut_until_ms = self.machines[self.sessions[session].machine].cut_until_ms;
         if cut_until_ms > self.now_ms {
             lost |= chance.one_in(4);
@@ -856,6 +895,9 @@ impl World {
             let url = request.url.strip_prefix("https://s3.example.com").unwrap_or_default();
             format!("s{session} {} {url} = {} {body}", request.method, response.status)
         });
+        if trouble && answered {
+            self.pass_cache(request, &mut response);
+        }
         if !answered || (trouble && self.chance.per_mille(self.rates[3])) {
             return;
         }
@@ -878,6 +920,26 @@ impl World {
         }
         let at_ms = self.now_ms + travel_ms;
         self.at(at_ms, Event::Deliver { session, id, answer: Ok(response) });
+    }
+
+    /// What a cache answers to a read: some of them with what it has kept. Of a listing it says so; of a body not always,
+    /// but then the listing came from the store.
+    fn pass_cache(&mut self, request: &Request, response: &mut Response) {
+        let Some(cache) = &mut self.cache else { return };
+        if request.method != "GET" || response.status != 200 {
+            return;
+        }
+        let (now_ms, lists) = (self.now_ms, request.url.contains("list-type"));
+        let kept = cache.entry(request.url.clone()).or_insert_with(|| (now_ms, response.clone()));
+        if kept.0 + 3 * self.lease_ms < now_ms {
+            *kept = (now_ms, response.clone());
+        }
+        if self.chance.one_in(2) {
+            *response = kept.1.clone();
+            let says = lists || self.chance.one_in(2);
+            let age_s = (now_ms - kept.0) / 1_000;
+            response.headers.extend(says.then(|| ("age".to_owned(), age_s.to_string())));
+        }
     }
 
     fn drain(&mut self, session: usize) {

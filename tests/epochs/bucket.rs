@@ -144,8 +144,9 @@ impl Bucket {
             let at = at.format(&time::format_description::well_known::Rfc3339).expect("a time");
             write!(
                 text,
-                "<Contents><Key>{}</Key><LastModified>{at}</LastModified></Contents>",
-                escape(key)
+                "<Contents><Key>{}</Key><LastModified>{at}</LastModified><ETag>{}</ETag></Contents>",
+                escape(key),
+                etag(&object.bytes).replace('"', "&quot;")
             )
             .expect("text");
         }

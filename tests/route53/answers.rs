@@ -278,7 +278,7 @@ fn s8_a_refusal_of_a_kind_that_nobody_knows_here_leaves_a_write_unknown() {
 fn a_foreign_owner_that_could_not_be_ours_is_waited_out_to_its_epoch_all_the_same() {
     for owner in ["x".repeat(244), "~host".to_owned(), "a\\\\b".to_owned()] {
         let lease = found(told(read(), listing(&[&format!("\"{owner} 1763719240\"")]))).1;
-        assert_eq!((lease.lease_ms, lease.session), (Some(40_000), None), "{owner}");
+        assert_eq!((lease.lease_ms, lease.session), (Some(42_000), None), "{owner}");
     }
 }
 
@@ -303,8 +303,10 @@ fn a_foreign_record_has_no_term_and_a_lease_no_shorter_than_the_own() {
     let lease = |epoch: u64| found(told(read(), listing(&[&format!("\"w {epoch}\"")]))).1;
     let (near, far) = (lease(1_763_719_205), lease(1_763_719_240));
     assert_eq!((near.leader_id.as_str(), near.term, near.session), ("w", None, None));
-    assert_eq!((near.lease_ms, far.lease_ms), (Some(15_000), Some(40_000)));
-    assert_eq!(lease(9_999_999_999).lease_ms, Some(3_600_000));
+    // That second itself, and one by which their clocks may differ.
+    assert_eq!((near.lease_ms, far.lease_ms), (Some(15_000), Some(42_000)));
+    assert_eq!(lease(1_763_719_200 + 7_200).lease_ms, Some(7_202_000), "longer than any of ours");
+    assert_eq!(lease(u64::MAX).lease_ms, Some(365 * 24 * 3_600_000));
 }
 
 #[test]
@@ -317,7 +319,7 @@ fn a_foreign_lease_counts_from_the_answer_that_first_showed_it() {
         ..foreign
     };
     let second = found(told_at(&store, read(), later, NOW_MS + 25_000).outcome).1;
-    assert_eq!((first.lease_ms, second.lease_ms), (Some(40_000), Some(40_000)));
+    assert_eq!((first.lease_ms, second.lease_ms), (Some(42_000), Some(42_000)));
 }
 
 #[test]
@@ -339,8 +341,12 @@ fn anything_else_in_the_record_is_unreadable_and_its_version_is_all_of_it() {
 fn s7_a_damaged_record_is_waited_out_until_the_epoch_beside_it() {
     let native = r#""~edgelect {\"leaderID\":7,\"term\":9,\"leaseMs\":20000}""#;
     // 10:00:00 is 1763719200.
-    for (epoch, lease_ms) in [(1_763_719_240, 40_000), (0, 20_000), (1_763_719_200_000_u64, 20_000)]
-    {
+    for (epoch, lease_ms) in [
+        (1_763_719_240, 42_000),
+        (1_763_719_200 + 7_200, 3_600_000),
+        (0, 20_000),
+        (1_763_719_200_000_u64, 20_000),
+    ] {
         let outcome = told(read(), listing(&[&format!("\"w {epoch}\""), native]));
         let Outcome::Found { reading, .. } = outcome else { panic!("{outcome:?}") };
         let told = Remains { term: Some(9), lease_ms: Some(lease_ms) };

@@ -70,22 +70,30 @@ impl Epoch {
 pub(super) struct Listing {
     /// The newest two, the newest first, with its `LastModified` in whole seconds since the Unix epoch.
     pub newest: Option<(Epoch, Option<u64>)>,
+    /// The newest one's ETag.
+    pub etag: Option<String>,
     pub second: Option<Epoch>,
+    /// The second's `LastModified`, the same.
+    pub second_s: Option<u64>,
     pub oldest: Option<Epoch>,
     /// How many epochs there are.
     pub count: u32,
 }
 
 impl Listing {
-    fn add(&mut self, epoch: Epoch, modified_s: Option<u64>) {
+    fn add(&mut self, epoch: Epoch, modified_s: Option<u64>, etag: Option<String>) {
         match self.newest {
             Some((newest, _)) if epoch == newest => return,
             Some((newest, _)) if epoch < newest => {
-                self.second = self.second.max(Some(epoch));
+                if self.second < Some(epoch) {
+                    (self.second, self.second_s) = (Some(epoch), modified_s);
+                }
             }
             before => {
                 self.second = before.map(|(epoch, _)| epoch);
+                self.second_s = before.and_then(|(_, modified_s)| modified_s);
                 self.newest = Some((epoch, modified_s));
+                self.etag = etag;
             }
         }
         self.count = self.count.saturating_add(1);
@@ -96,6 +104,11 @@ impl Listing {
     pub fn twin(&self) -> bool {
         let newest = self.newest.map(|(newest, _)| newest.number);
         newest.is_some() && newest == self.second.map(|second| second.number)
+    }
+
+    /// Whether the newest one is listed with this ETag. Some stores leave the quotes out.
+    pub fn shows(&self, etag: &str) -> bool {
+        self.etag.as_ref().is_some_and(|listed| listed.trim_matches('"') == etag.trim_matches('"'))
     }
 
     /// An epoch that may be deleted, the oldest first: never one of the newest two.
@@ -123,7 +136,7 @@ pub(super) fn read_page(
     let mut reader = Reader::from_str(text.trim_start_matches('\u{feff}').trim_start());
     let mut path: Vec<String> = Vec::new();
     let mut value = String::new();
-    let (mut key, mut modified_s) = (None, None);
+    let (mut key, mut modified_s, mut etag) = (None, None, None);
     let (mut more, mut token, mut whole) = (None, None, false);
     loop {
         match reader.read_event().map_err(|_| BROKEN)? {
@@ -154,12 +167,13 @@ pub(super) fn read_page(
                     // A key may begin or end with a space; only the exact one counts.
                     ["Contents", "Key"] => key = Some(core::mem::take(&mut value)),
                     ["Contents", "LastModified"] => modified_s = seconds(text),
+                    ["Contents", "ETag"] => etag = Some(text.to_owned()),
                     ["Contents"] => {
                         let key = key.take().unwrap_or_default();
+                        let (modified_s, etag) = (modified_s.take(), etag.take());
                         if let Some(epoch) = key.strip_prefix(folder).and_then(Epoch::of) {
-                            listing.add(epoch, modified_s);
+                            listing.add(epoch, modified_s, etag);
                         }
-                        modified_s = None;
                     }
                     _ => {}
                 }
@@ -319,15 +333,15 @@ mod tests {
         ] {
             let mut listing = Listing::default();
             for number in &keys {
-                listing.add(Epoch { number: *number, dashed: false }, None);
+                listing.add(Epoch { number: *number, dashed: false }, None, None);
             }
             assert_eq!(listing.spare().map(|epoch| epoch.number), spare, "{keys:?}");
         }
         let mut listing = Listing::default();
         for dashed in [true, false] {
-            listing.add(Epoch { number: 7, dashed }, None);
+            listing.add(Epoch { number: 7, dashed }, None, None);
         }
-        listing.add(Epoch { number: 8, dashed: true }, None);
+        listing.add(Epoch { number: 8, dashed: true }, None, None);
         assert_eq!(listing.spare(), None, "of one number both stay");
     }
 

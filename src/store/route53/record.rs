@@ -14,7 +14,7 @@
 //! <https://docs.aws.amazon.com/Route53/latest/DeveloperGuide/ResourceRecordTypes.html#TXTFormat>.
 
 use crate::json::Object;
-use crate::lease::{self, Flaw, Lease, MAX_LEASE_MS, Reading, Remains, Stamp};
+use crate::lease::{self, Flaw, Lease, Reading, Remains, Stamp};
 use crate::prelude::*;
 use crate::store::Version;
 
@@ -133,18 +133,10 @@ pub(super) fn read(values: &[String]) -> Option<Content> {
     }
 }
 
-/// What an epoch beside something unusable says: somebody holds the lease until then.
-pub(super) fn held_until(epoch: u64, storage_ms: u64) -> Remains {
-    let ahead_ms = epoch.saturating_mul(1_000).saturating_sub(storage_ms);
-    // In milliseconds, or a mistake: nobody has so long a lease.
-    Remains { term: None, lease_ms: Some(ahead_ms).filter(|ms| (1..=MAX_LEASE_MS).contains(ms)) }
-}
-
-/// A foreign record as a lease: watched for the own lease, and for as long as its epoch is ahead of storage time.
-pub(super) fn foreign(owner: String, epoch: u64, storage_ms: u64, own_lease_ms: u64) -> Lease {
-    let until_ms = epoch.saturating_mul(1_000);
-    let lease_ms = until_ms.saturating_sub(storage_ms).clamp(own_lease_ms, MAX_LEASE_MS);
-    let renewed_ms = until_ms.saturating_sub(own_lease_ms).min(MAX_STAMP_MS);
+/// A foreign record as a lease: watched for the own lease, and for as long as its epoch is ahead of storage time, if longer.
+pub(super) fn foreign(owner: String, epoch: u64, ahead_ms: u64, own_lease_ms: u64) -> Lease {
+    let lease_ms = ahead_ms.max(own_lease_ms);
+    let renewed_ms = epoch.saturating_mul(1_000).saturating_sub(own_lease_ms).min(MAX_STAMP_MS);
     Lease {
         leader_id: owner,
         leader_addr: String::new(),
@@ -411,13 +403,9 @@ mod tests {
     }
 
     #[test]
-    fn a_foreign_lease_is_watched_for_the_own_lease_at_least_and_an_hour_at_most() {
-        let lease_ms =
-            |epoch, storage_ms| foreign("w".to_owned(), epoch, storage_ms, 15_000).lease_ms;
-        assert_eq!(lease_ms(100, 95_500), Some(15_000));
-        assert_eq!(lease_ms(100, 60_000), Some(40_000));
-        assert_eq!(lease_ms(0, 60_000), Some(15_000));
-        assert_eq!(lease_ms(u64::MAX, 0), Some(MAX_LEASE_MS));
+    fn a_foreign_lease_is_watched_for_the_own_lease_at_least() {
+        let lease_ms = |ahead_ms| foreign("w".to_owned(), 100, ahead_ms, 15_000).lease_ms;
+        assert_eq!((lease_ms(4_500), lease_ms(40_000)), (Some(15_000), Some(40_000)));
         let stamp = foreign("w".to_owned(), u64::MAX, 0, 15_000).last_updated;
         assert_eq!(stamp, Stamp::At(253_402_300_799_999));
     }

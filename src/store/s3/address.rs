@@ -94,19 +94,19 @@ impl S3Config {
 impl Address {
     /// AWS's S3 in one region, the bucket in the host.
     pub fn aws(region: &str) -> Self {
-        let suffix = if region.starts_with("cn-") { ".cn" } else { "" };
         Self {
             secure: true,
-            host: ["s3.", region, ".amazonaws.com", suffix].concat(),
+            host: Kind::default().host(region),
             port: None,
             prefix: String::new(),
             bucket_in_host: true,
         }
     }
 
-    /// The same bucket style at AWS in another region.
+    /// The same bucket style at AWS in another region, by the same kind of endpoint.
     pub fn moved(&self, region: &str) -> Self {
-        Self { bucket_in_host: self.bucket_in_host, ..Self::aws(region) }
+        let host = Kind::of(&self.host).host(region);
+        Self { host, bucket_in_host: self.bucket_in_host, ..Self::aws(region) }
     }
 
     /// The option `endpoint`: https, or loopback.
@@ -218,6 +218,11 @@ impl Address {
         }
         if aws_region(&self.host).is_some() {
             let region = aws_region(&next.host)?.to_owned();
+            let (own, named) = (Kind::of(&self.host), Kind::of(&next.host));
+            // Who has set a FIPS or dual-stack endpoint must not be led away from it; answers name the plain one.
+            if (own.fips && !named.fips) || (own.dual_stack && !named.dual_stack) {
+                next.host = own.and(named).host(&region);
+            }
             return (next.secure && next.port.is_none()).then_some((next, Some(region)));
         }
         let same = (next.secure, next.host.as_str(), next.port)
@@ -235,6 +240,33 @@ impl Address {
 
     fn is_loopback(&self) -> bool {
         Host::parse(&self.host).is_some_and(|host| host.is_loopback())
+    }
+}
+
+/// Which of AWS's endpoints of a region a host is.
+#[derive(Clone, Copy, Debug, Default)]
+struct Kind {
+    fips: bool,
+    dual_stack: bool,
+}
+
+impl Kind {
+    fn of(host: &str) -> Self {
+        let aws = aws_region(host).is_some();
+        let rest = host.strip_prefix("s3-fips").or_else(|| host.strip_prefix("s3"));
+        let dual_stack = rest.is_some_and(|rest| rest.starts_with(".dualstack"));
+        Self { fips: aws && host.starts_with("s3-fips"), dual_stack: aws && dual_stack }
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self { fips: self.fips || other.fips, dual_stack: self.dual_stack || other.dual_stack }
+    }
+
+    fn host(self, region: &str) -> String {
+        let fips = if self.fips { "-fips" } else { "" };
+        let dual_stack = if self.dual_stack { ".dualstack" } else { "" };
+        let suffix = if region.starts_with("cn-") { ".cn" } else { "" };
+        ["s3", fips, dual_stack, ".", region, ".amazonaws.com", suffix].concat()
     }
 }
 

@@ -33,7 +33,9 @@ pub const OWN_FIELDS: [&str; 16] = [
 /// Any body as a record for Kubernetes members: what can be read can be written, and says the same.
 pub fn kubernetes(body: &[u8]) {
     let format = Format::Kubernetes;
-    let Reading::Lease(lease) = format.read(body) else { return };
+    let Reading::Lease(mut lease) = format.read(body) else { return };
+    // One of another make may be longer than those that are written here.
+    lease.lease_ms = lease.lease_ms.map(|ms| ms.min(MAX_LEASE_MS));
     let written = format.write_with(&lease, |_| {});
     if written.len() > MAX_RECORD_BYTES {
         return;
