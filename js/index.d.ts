@@ -12,9 +12,11 @@ import type { DynamoDBStorage, EpochStorage, Route53Storage, S3Storage as AwsS3S
 export interface Term {
   /** The fencing token: higher than that of every earlier term of the group. A safe integer. */
   readonly token: number;
-  /** Fires when the authority ends; its `reason` is an `EdgelectError` with the code `EDGELECT_LOST`. */
+  /** Fires when the authority ends; its `reason` is an `EdgelectError` with the code `EDGELECT_LOST`. `aborted` asks the
+   * elector, so it is right also after a blocked event loop, before any timer has run. To ask ends no term. */
   readonly signal: AbortSignal;
-  /** Milliseconds of authority that are left, 0 without any. On Workers, where clocks stand still, advice. */
+  /** Milliseconds of authority that are left, 0 once the term is over. On Workers, where the clock stands still between I/O,
+   * it is what the clock as it is would leave: advice, and never 0 while the term goes on. */
   remaining(): number;
   /** Gives this term up: the signal fires now, the lease is released when the work has stopped. Waits for nothing,
    * so the work itself may call it. */
@@ -246,7 +248,8 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
   stop(options?: { park?: boolean; release?: boolean; signal?: AbortSignal }): Promise<void>;
   /** As `stop`, but sits out for a lease and then competes again. */
   resign(options?: { signal?: AbortSignal }): Promise<void>;
-  /** Whether this session has authority now; computed, not remembered. */
+  /** Whether this session has authority now; computed, not remembered. On Workers also false for moments in which the clock
+   * proves nothing, while the term goes on; whether a term has ended says its `signal`. */
   isLeader(): boolean;
   /** Who leads, as far as is known. */
   leaderId(): string | null;

@@ -14,7 +14,7 @@ use futures::future::{Either, select};
 
 use crate::clock::Now;
 use crate::config::Config;
-use crate::election::{Authority, Election, Event, Input, PeerAnswer, Step};
+use crate::election::{Authority, Election, Event, Input, PeerAnswer, Standing, Step};
 use crate::json::Object;
 use crate::lease::{self, Lease, Stamp};
 use crate::peer;
@@ -133,6 +133,11 @@ impl Handle {
     /// The right to act at this reading of the host's clocks, or none.
     pub fn authority(&self, now: Now) -> Option<Authority> {
         self.inner.election.borrow().authority(now)
+    }
+
+    /// What this reading of the host's clocks says of the own term. To ask ends no term.
+    pub fn standing(&self, now: Now) -> Standing {
+        self.inner.election.borrow().standing(now)
     }
 
     /// Looks at the election.

@@ -46,6 +46,18 @@ pub struct Authority {
     pub remaining_ms: u64,
 }
 
+/// What one reading of the clocks says of the own term.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// There is authority.
+    Leads(Authority),
+    /// A single clock proves nothing at this reading (S11): there is no authority now, but the term goes on. This much
+    /// would be left if the reading were right.
+    Unproven(Authority),
+    /// The term is over, or there was none.
+    Over,
+}
+
 /// What to do next.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
@@ -550,6 +562,21 @@ impl Election {
             self.lapsed.0.set(true);
         }
         authority
+    }
+
+    /// What this reading says of the term. To ask changes nothing of a term that goes on; one that is seen here to be over
+    /// stays so, and [`Election::handle`] tells of it at the next call.
+    pub fn standing(&self, now: Now) -> Standing {
+        if let Some(authority) = self.authority(now) {
+            return Standing::Leads(authority);
+        }
+        match self.lease_left(now) {
+            Some(left) if !self.clocks.stepped_back(now) => Standing::Unproven(left),
+            _ => {
+                self.lapsed.0.set(true);
+                Standing::Over
+            }
+        }
     }
 
     /// What happened, given the time at which it is processed.
