@@ -260,12 +260,19 @@ export class Elector {
         const term = await this.waitForLeadership({ signal });
         // It may have ended between the event and this turn.
         if (term.signal.aborted) continue;
+        let value;
         try {
-          return await this.#run(work, term, signal);
+          value = await this.#run(work, term, signal);
         } catch (error) {
           signal?.throwIfAborted();
-          // The term was lost under the work: it may compete for another one.
-          if (!term.signal.aborted || !this.#engine || this.#stopping) throw error;
+          if (!this.#competesAfter(term)) throw error;
+          continue;
+        }
+        if (signal?.aborted || !term.signal.aborted) return value;
+        if (!this.#competesAfter(term)) {
+          // What ended the elector may be its own breakdown, and nobody knows what the work was worth then.
+          if (this.#failure) throw this.#failure;
+          return value;
         }
       }
     } finally {
@@ -479,6 +486,11 @@ export class Elector {
       both?.release();
       ended();
     }
+  }
+
+  /** Whether the work is to run again in the next term: its own was lost or resigned, and nobody has stopped the elector. */
+  #competesAfter(term) {
+    return term.signal.aborted && this.#engine !== null && !this.#stopping;
   }
 
   /** The last `lead` is over; it gives up what it took. */

@@ -18,8 +18,8 @@ export interface Term {
   /** Milliseconds of authority that are left, 0 once the term is over. On Workers, where the clock stands still between I/O,
    * it is what the clock as it is would leave: advice, and never 0 while the term goes on. */
   remaining(): number;
-  /** Gives this term up: the signal fires now, the lease is released when the work has stopped. Waits for nothing,
-   * so the work itself may call it. */
+  /** Gives this term up: the signal fires now, the lease is released when the work has stopped, and after a while the elector
+   * competes again. Waits for nothing, so the work itself may call it. */
   resign(): void;
   /** Opens the work's own state: the object `key` beside the lease, created if need be, which no earlier term can change
    * from here on, not even a process that was stopped meanwhile and does not know that its term is over. A state of the
@@ -199,8 +199,8 @@ export interface ElectorOptions<S extends AnyStorage = FencedStorage> extends Ti
   probe?: boolean;
   /** A term began. If it throws or rejects, the elector resigns, sits out, and competes again. */
   onAcquireLeadership?(term: TermOf<S>): void | Promise<void>;
-  /** The term ended, once for each acquired one. After a resignation or a stop the lease is released when the
-   * returned promise settles, so stop your work here. */
+  /** The term ended, once for each acquired one. When the returned promise settles, the work counts as stopped: after a
+   * resignation or a stop the lease is released then, and no other term is claimed before. So stop your work here. */
   onLoseLeadership?(lost: LostLeadership<S>): void | Promise<void>;
   /** Another leader than before; `null` when the lease was released or its object is gone. */
   onNewLeader?(leaderId: string | null): void | Promise<void>;
@@ -260,8 +260,10 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
   /** Rejects when the signal fires, when the elector stops, or when the store can't be used. */
   waitForLeadership(options?: { signal?: AbortSignal }): Promise<TermOf<S>>;
   /** Runs the work as the leader: starts if need be, waits for leadership, and gives it up when the work
-   * is done. The work's `term.signal` fires when the authority ends and when `signal` does. Work that throws
-   * because its term was lost runs again in the next term. */
+   * is done. The work's `term.signal` fires when the authority ends and when `signal` does. Work that returns or throws after
+   * its term was lost or resigned runs again in the next term: what it returned then counts for nothing, because another
+   * leader may have done the same. The elector claims no term while old work goes on, so stop at the signal.
+   * Rejects when the elector is stopped before the work was done, and when it breaks down. */
   lead<T>(work: (term: TermOf<S>) => T | Promise<T>, options?: { signal?: AbortSignal }): Promise<T>;
   /** Runs the job of one cron slot: of all triggers for it, wherever and however often they fire, one runs it. `slot` is its
    * scheduled time, as a number in milliseconds since 1970; without one (a timer) `null`, and storage time is rounded to the

@@ -194,7 +194,8 @@ impl Handle {
 }
 
 /// Drives an election until it has finished. `tell_app` hears each event once, in order, and must not block;
-/// after [`Event::Lost`] the application says [`Input::WorkEnded`] with its term when its work has stopped.
+/// after [`Event::Lost`] the application says [`Input::WorkEnded`] with its term when its work has stopped: until then
+/// nothing is claimed.
 pub async fn run<S: Store, H: Host>(
     handle: &Handle,
     store: &S,

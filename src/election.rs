@@ -116,7 +116,7 @@ pub enum Input {
         /// Whether to park the lease instead of releasing it.
         park: bool,
     },
-    /// The work of a term that was lost or resigned has ended.
+    /// The work of a term that was lost or resigned has ended. Until then this session claims nothing.
     WorkEnded {
         /// The fencing token of that term: work of an earlier term may end late.
         term: u64,
@@ -154,7 +154,7 @@ pub enum Event {
         /// The fencing token.
         term: u64,
     },
-    /// The term ended.
+    /// The term ended. [`Input::WorkEnded`] has to follow, unless it was that of a slot.
     Lost {
         /// The fencing token.
         term: u64,
@@ -275,6 +275,11 @@ pub enum Problem {
     TermTooHigh,
     /// The record is unusable and will be healed once it has not changed for the grace (S7).
     Unreadable(Flaw),
+    /// The work of a lost term has not stopped; nothing is claimed until it has.
+    WorkGoesOn {
+        /// The fencing token of that term.
+        term: u64,
+    },
     /// The record's lease is longer than `maxLease`, so that members disagree on the grace (S7).
     LeaseTooLong {
         /// The record's lease in milliseconds.
@@ -475,6 +480,8 @@ pub struct Election {
     early: Option<(u64, String, Option<u64>)>,
     peer_silent_until_ms: u64,
     announced: Option<u64>,
+    /// The lost term whose work is not known to have stopped: nothing is claimed under it.
+    working: Option<u64>,
     known_leader: Option<String>,
     events: VecDeque<Event>,
     problem: Option<Problem>,
@@ -514,6 +521,7 @@ impl Election {
             early: None,
             peer_silent_until_ms: 0,
             announced: None,
+            working: None,
             known_leader: None,
             events: VecDeque::new(),
             problem: None,
@@ -589,13 +597,7 @@ impl Election {
             // A session that runs slots has nothing to wait for afterwards.
             Input::Resign => self.begin_wind_down(now, false, self.errand.is_some()),
             Input::Stop { park } => self.begin_wind_down(now, park, true),
-            Input::WorkEnded { term } => {
-                let is_ours = |held: &Term| held.number == term || planted!(AnyWorkEnds);
-                let ours = self.term.as_ref().is_some_and(is_ours);
-                if let Some(wind_down) = self.wind_down.as_mut().filter(|_| ours) {
-                    wind_down.work_ended = true;
-                }
-            }
+            Input::WorkEnded { term } => self.on_work_ended(now, term),
             Input::SlotEnded { term, end } => self.on_slot_ended(term, end),
             Input::Configure(config) => {
                 self.config = *config;
@@ -813,11 +815,33 @@ impl Election {
         self.round = None;
         self.forgotten = None;
         if self.announced.take().is_some() {
-            self.events.push_back(Event::Lost { term: term.number, reason });
+            self.tell_lost(term.number, reason);
             // The job may go on for a moment, so this session runs no other.
             let own = self.errand.as_ref().and_then(|errand| errand.slot_ms);
             let lost = own == self.slot_ms();
             self.errand_over(if lost { SlotsOver::Lost } else { SlotsOver::Blocked });
+        }
+    }
+
+    /// Says that the term is over. Its work may go on for a while, or ignore it.
+    fn tell_lost(&mut self, term: u64, reason: LostReason) {
+        self.working = Some(term).filter(|_| self.errand.is_none());
+        self.events.push_back(Event::Lost { term, reason });
+    }
+
+    fn on_work_ended(&mut self, now: Now, term: u64) {
+        let ours = self.term.as_ref().is_some_and(|held| held.number == term);
+        if let Some(wind_down) = self.wind_down.as_mut().filter(|_| ours) {
+            wind_down.work_ended = true;
+        }
+        if self.working == Some(term) {
+            self.working = None;
+            if matches!(self.problem, Some(Problem::WorkGoesOn { .. })) {
+                self.problem = None;
+                if self.term.is_none() && self.wind_down.is_none() && self.outstanding.is_none() {
+                    self.plan_look(now, 0);
+                }
+            }
         }
     }
 
@@ -1564,7 +1588,10 @@ impl Election {
         if self.term.is_some() || self.failed || self.finished || !self.errand_goes_on(now) {
             return;
         }
-        if now.mono_ms >= self.compete_after_ms
+        let working = self.working.filter(|_| !planted!(CompetesUnderOldWork));
+        if let Some(term) = working {
+            self.problem.get_or_insert(Problem::WorkGoesOn { term });
+        } else if now.mono_ms >= self.compete_after_ms
             && let Some(round) = self.justified_claim(now)
         {
             self.round = Some(round);
@@ -2015,7 +2042,7 @@ impl Election {
         let announced = self.announced.take_if(|_| !acting);
         if let Some(term) = announced {
             let reason = if finish { LostReason::Stopped } else { LostReason::Resigned };
-            self.events.push_back(Event::Lost { term, reason });
+            self.tell_lost(term, reason);
         }
         if let Some(term) = &mut self.term {
             term.ended = !acting;

@@ -56,9 +56,10 @@ impl<H: Host> Term<'_, H> {
 /// never polled without authority, not even after the machine was suspended. Where a single clock proves nothing for a
 /// moment (S11) it waits, and goes on when the clock proves something again. What the work has started
 /// elsewhere (a task, a process) is its own to end: let a guard that it holds do so when dropped. After a
-/// term that was lost it competes for the next one.
+/// term that was lost or resigned it competes for the next one, in which the work runs again; so does work that blocked its
+/// thread until the authority was over and then returned: another leader may have done the same meanwhile.
 ///
-/// When the work ends by itself, the lease is released and its value comes back. `None` comes back after an
+/// When the work ends by itself under its authority, the lease is released and its value comes back. `None` comes back after an
 /// [`Input::Stop`] that was told to `handle`. To drop the future of `lead` itself leaves the lease to run out.
 ///
 /// Work that keeps its thread busy keeps the renewals waiting: give it a thread of its own, and await that.
@@ -96,6 +97,7 @@ pub async fn lead<'a, S: Store, H: Host, T>(
             // Looked at before the work is called as well: its first part may run in the call.
             if held(&term(), lost, ready(())).await.is_some()
                 && let Some(value) = held(&term(), lost, work(term())).await
+                && term().standing() != Standing::Over
             {
                 return (token, value);
             }

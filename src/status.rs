@@ -75,6 +75,13 @@ pub fn problem_text(problem: &Problem) -> String {
             ]
             .concat()
         }
+        Problem::WorkGoesOn { term } => [
+            "the authority of term ",
+            &term.to_string(),
+            " has ended and its work goes on: this member claims nothing until the work has stopped, which is what its \
+             signal asks for",
+        ]
+        .concat(),
         Problem::LeaseTooLong { lease_ms, max_lease_ms } => [
             "a member has a lease of ",
             &lease_ms.to_string(),

@@ -159,6 +159,35 @@ fn s11_after_a_suspend_work_is_dropped_without_being_polled_once_more() {
     assert!(world.never_ran_without_authority());
 }
 
+#[test]
+fn work_that_returns_only_after_its_authority_is_over_runs_again_in_the_next_term() {
+    let host = Virtual::default();
+    let store = Hanging::new(&host);
+    block_on(driver::init(&store, &host, &config())).expect("a new group");
+    let handle = Handle::new(new_election(&host, config()).expect("it has randomness"));
+    let (tokens, ended): (Rc<RefCell<Vec<u64>>>, Ended) = (Rc::default(), Rc::default());
+    let mut pool = LocalPool::new();
+    let task = {
+        let (host, tokens, ended) = (host.clone(), Rc::clone(&tokens), Rc::clone(&ended));
+        async move {
+            let value = lead(&handle, &store, &host, async |term: Term<'_, Virtual>| {
+                tokens.borrow_mut().push(term.token);
+                if tokens.borrow().len() == 1 {
+                    // Its thread is busy for longer than the lease.
+                    host.now_ms.set(host.now_ms.get() + 20_000);
+                }
+                term.token
+            });
+            *ended.borrow_mut() = Some(value.await);
+        }
+    };
+    pool.spawner().spawn_local(task).expect("the pool is alive");
+    host.pass(&mut pool, 60_000);
+    let tokens = tokens.borrow();
+    assert!(tokens.len() == 2 && tokens[1] > tokens[0], "{tokens:?}");
+    assert_eq!(*ended.borrow(), Some(Ok(Some(tokens[1]))));
+}
+
 /// A member on a host with one clock.
 fn world_of_one_clock() -> World {
     world_of(u64::MAX, one_clock())

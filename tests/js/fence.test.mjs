@@ -1,7 +1,7 @@
 // Bugs that happened, kept: what an application sees of its fence, and what listens for it.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { LONG, fired, leading, leads, member, newGroup, stopAll, until, within } from './group.mjs';
+import { FAST, KEY, LONG, fired, leading, leads, member, newGroup, stopAll, until, within } from './group.mjs';
 
 after(stopAll);
 
@@ -91,6 +91,79 @@ test('s10 after a blocked event loop a callback, a waiter and a job see that the
   storage.putIfMatch('slots', new TextEncoder().encode(JSON.stringify(record)), null);
   await member(storage, { lockfilePath: 'slots' }).runScheduled(first + 60_000, job);
   assert.deepEqual(jobs, [true]);
+});
+
+for (const [how, end] of Object.entries({
+  'returns': () => 'early',
+  'throws': () => {
+    throw new Error('the work gives up');
+  },
+})) {
+  test(`work that ${how} after its term was lost runs again in the next one`, async () => {
+    const tokens = [];
+    const elector = member(await newGroup());
+    const led = elector.lead((term) => {
+      tokens.push(term.token);
+      if (tokens.length > 1) return 'whole';
+      block(1_100);
+      return end();
+    });
+    assert.equal(await within(led), 'whole');
+    assert.ok(tokens.length === 2 && tokens[1] > tokens[0], `${tokens}`);
+  });
+}
+
+test('work that returns after an operator made its elector resign runs again in a later term', async () => {
+  const elector = member(await newGroup());
+  let terms = 0;
+  const led = elector.lead((term) => {
+    terms += 1;
+    return terms > 1 ? 'whole' : fired(term.signal);
+  });
+  await until(() => terms === 1);
+  await within(elector.resign());
+  assert.equal(await within(led), 'whole');
+});
+
+test('work that returns after its elector broke down is no success', async () => {
+  const elector = member(await newGroup());
+  const led = elector.lead(async (term) => {
+    const { now } = performance;
+    performance.now = () => {
+      throw new Error('no clock');
+    };
+    try {
+      elector.isLeader();
+    } finally {
+      performance.now = now;
+    }
+    await fired(term.signal);
+  });
+  await assert.rejects(within(led), { code: 'EDGELECT_TRAP' });
+});
+
+test('no term is claimed or renewed while old work ignores its signal, and the status says so', async () => {
+  const storage = await newGroup();
+  const elector = member(storage);
+  let stop;
+  const tokens = [];
+  const led = elector.lead((term) => {
+    tokens.push(term.token);
+    if (tokens.length > 1) return 'whole';
+    block(1_100);
+    return new Promise((resolve) => {
+      stop = resolve;
+    });
+  });
+  await until(() => stop);
+  await until(() => elector.status().error?.includes('its work goes on'));
+  const held = () => new TextDecoder().decode(storage.get(KEY).body);
+  const before = held();
+  await new Promise((resolve) => setTimeout(resolve, 3 * FAST.leaderTimeout));
+  assert.deepEqual([held(), tokens.length, elector.isLeader()], [before, 1, false]);
+  stop();
+  assert.equal(await within(led), 'whole');
+  assert.ok(tokens[1] > tokens[0]);
 });
 
 test('a signal that a lead was given fires its term\'s, has no listener left afterwards, and one of a term that goes on neither', async () => {
