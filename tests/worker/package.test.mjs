@@ -111,6 +111,17 @@ test('a checkpoint over an R2 binding: the second trigger reads what the first w
   }
 });
 
+test('c41 over an R2 binding in workerd a term is read at every millisecond and lost by none of these', async () => {
+  const worker = started('tests/worker/look-lines.js', { r2Buckets: ['JOBS'] });
+  try {
+    const { looks, reason, losses, terms } = await (await worker.dispatchFetch('http://worker/')).json();
+    assert.deepEqual([reason, losses, terms], [undefined, [], 1], `after ${looks} looks`);
+    assert.ok(looks > 1_000, `${looks} looks`);
+  } finally {
+    await worker.dispose();
+  }
+});
+
 for (const [entry, flags] of ['workerd', 'aws-workerd', 'worker'].flatMap((name) => [[name, []], [name, ['no_global_navigator']]])) {
   test(`c41 js/${entry}.js knows that it is on Workers, which have one clock, with the flags [${flags}]`, async () => {
     const worker = started(`tests/worker/one-clock-${entry}.js`, { compatibilityFlags: flags });
