@@ -359,6 +359,8 @@ export class S3Storage {
     bucket: string;
     /** Default `us-east-1`; `auto` for R2. */
     region?: string;
+    /** A function is asked a minute before what it gave expires, and where the store calls the key expired or does not know it
+     * (a rotated key), at most once in some seconds. An answer without both keys is refused by name and replaces nothing. */
     credentials: Credentials | (() => Credentials | Promise<Credentials>);
     /** `endpoint/bucket/key` instead of `bucket.endpoint/key`. Default: true except on AWS. */
     pathStyle?: boolean;
