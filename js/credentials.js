@@ -2,6 +2,8 @@ import { wrongOption } from './errors.js';
 
 /** How long before their expiry credentials are asked for again. */
 const EARLY_MS = 60_000;
+/** How long what a provider gave because the store refused its last word is not asked for again. */
+const REFUSED_MS = 5_000;
 /** How long a provider may take before it is asked again: one that hangs once must not starve the elector. */
 const PATIENCE_MS = 10_000;
 
@@ -9,6 +11,19 @@ const PATIENCE_MS = 10_000;
 export const plainCredentials = (given) => {
   const { accessKeyId, secretAccessKey, sessionToken } = given ?? {};
   return { accessKeyId, secretAccessKey, sessionToken: sessionToken ?? undefined };
+};
+
+const RULE = 'a provider gives { accessKeyId, secretAccessKey, sessionToken? }, each a text that is not empty';
+
+/** The same of what a provider gave, which must be whole before it takes the place of what is good. */
+const wholeCredentials = (given) => {
+  const plain = plainCredentials(given);
+  const isText = (value) => typeof value === 'string' && value !== '';
+  for (const name of ['accessKeyId', 'secretAccessKey']) {
+    if (!isText(plain[name])) throw wrongOption(`credentials.${name}`, plain[name], RULE);
+  }
+  if (plain.sessionToken !== undefined && typeof plain.sessionToken !== 'string') throw wrongOption('credentials.sessionToken', plain.sessionToken, RULE);
+  return plain;
 };
 
 /** When credentials expire, in milliseconds since the Unix epoch; Infinity for never. */
@@ -22,11 +37,13 @@ export const expiryOf = (given) => {
 };
 
 /** A provider of credentials, asked no more often than need be: `(fresh) => credentials`. `fresh` says that the ones
- * given last were refused. */
+ * given last were refused; while that was answered a moment ago, by another elector's question perhaps, what was given
+ * then is given again. */
 export const keeper = (provider) => {
   let newest;
   let asking;
   let count = 0;
+  let refusedMs = -Infinity;
   const ask = () => {
     // Not by the wall clock, which may step back.
     const nowMs = performance.now();
@@ -35,7 +52,7 @@ export const keeper = (provider) => {
     const number = count;
     const given = (async () => {
       const credentials = await provider();
-      return { ...plainCredentials(credentials), expiresMs: expiryOf(credentials), number };
+      return { ...wholeCredentials(credentials), expiresMs: expiryOf(credentials), number };
     })();
     asking = { given, sinceMs: nowMs };
     const answered = () => {
@@ -43,14 +60,21 @@ export const keeper = (provider) => {
     };
     // What it gives is kept even if nobody waits any more, but not over what a later question brought.
     given.then((credentials) => {
-      if (!(newest?.number > number)) newest = credentials;
+      const { expiresMs } = credentials;
+      // Nor do expired ones take the place of better ones.
+      const worse = expiresMs <= Date.now() && newest?.expiresMs > expiresMs;
+      if (!(newest?.number > number) && !worse) newest = credentials;
       answered();
     }, answered);
     return given;
   };
   return async (fresh) => {
     const leftMs = newest ? newest.expiresMs - Date.now() : 0;
-    if (fresh || leftMs <= 0) return ask();
+    if (leftMs <= 0) return ask();
+    if (fresh && performance.now() - refusedMs >= REFUSED_MS) {
+      refusedMs = performance.now();
+      return ask();
+    }
     // They are good for this request; the next ones come meanwhile.
     if (leftMs < EARLY_MS) ask();
     return newest;

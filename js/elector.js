@@ -3,7 +3,8 @@ import { openCheckpoint } from './checkpoint.js';
 import { Doctor, atStart, violationOf } from './doctor.js';
 import { Engine, checked, readVariables } from './engine.js';
 import { EdgelectError, optionsOf, signalOf, textOf, toJson, wrongOption } from './errors.js';
-import { Host, unrefTimer } from './host.js';
+import { Fence, lookingFirst } from './fence.js';
+import { Host } from './host.js';
 import { LOCKER_METHODS, LockerStorage, isLocker, unfencedError } from './locker.js';
 import { SlotRuns } from './slots.js';
 import { S3Storage } from './storage.js';
@@ -17,13 +18,9 @@ const CALLBACKS = ['onAcquireLeadership', 'onLoseLeadership', 'onNewLeader'];
 const RACES = 20;
 const MOST_RACES = 1_000;
 const HEALTH_PATH = '/health/leadership';
-// How long after the fence the elector's own word is waited for; well within any margin.
-const LATE_MS = 5;
 const SLOT_OPTIONS = ['policy', 'missed', 'period', 'attempts', 'budget', 'subrequests'];
 // Seconds since 1970 that are taken for milliseconds lie before it for 3,000 years to come: 3 March 1973.
 const EARLIEST_SLOT_MS = 1e11;
-// How often the authority is looked at besides: a timer does not count the time of a suspend.
-const WATCH_MS = 1_000;
 // How long a stop may take beyond its own bounds: a runtime may forget timers, as Workers do after a request.
 const FORGOTTEN_MS = 10_000;
 
@@ -34,8 +31,8 @@ let numberOf;
 class Term {
   #number;
   #controller = new AbortController();
-  #remaining;
-  #lapse;
+  #ended = false;
+  #fence;
   #resign;
   #checkpoint;
 
@@ -43,35 +40,36 @@ class Term {
     endTerm = (term, reason) => {
       const name = term.token === undefined ? 'an unfenced term' : `term ${term.token}`;
       const message = `the authority of ${name} has ended: ${reason}`;
+      term.#ended = true;
       term.#controller.abort(new EdgelectError(message, { code: 'EDGELECT_LOST' }));
     };
     numberOf = (term) => term?.#number;
   }
 
-  constructor(number, { slot, unfenced, remaining, lapse, resign, checkpoint }) {
+  constructor(number, { slot, unfenced, fence, resign, checkpoint }) {
     this.#number = number;
     // No number at all: whoever mistook one for a fence would trust it.
     this.token = unfenced ? undefined : number;
     if (slot !== undefined) this.slot = slot;
-    this.#remaining = remaining;
-    this.#lapse = lapse;
+    this.#fence = fence;
     this.#resign = resign;
     this.#checkpoint = checkpoint;
+    lookingFirst(this.#controller.signal, () => this.remaining());
     Object.freeze(this);
   }
 
   get signal() {
-    // Code that goes on after a blocked event loop looks here before any timer has run.
-    if (!this.#controller.signal.aborted && this.#remaining() === 0) this.#lapse();
+    // Who hands it on, to a fetch for one, hands on one that has fired if it has to.
+    this.remaining();
     return this.#controller.signal;
   }
 
   remaining() {
-    return this.#controller.signal.aborted ? 0 : this.#remaining();
+    return this.#ended ? 0 : this.#fence.remaining;
   }
 
   resign() {
-    if (!this.#controller.signal.aborted) this.#resign();
+    if (!this.#ended) this.#resign();
   }
 
   checkpoint(key) {
@@ -99,10 +97,13 @@ export class Elector {
   #finished = null;
   #finish = null;
   #stopping = false;
+  /** The signals that stop this session. */
+  #stoppers = new Set();
   /** How often `stop` was called: a start that waits gives way to a later stop. */
   #stops = 0;
   #term = null;
-  #watch = null;
+  /** That of the term. */
+  #fence = null;
   #waiters = new Set();
   #work = new Set();
   /** Settles when the work of the last term that was lost has stopped. */
@@ -194,10 +195,7 @@ export class Elector {
   }
 
   isLeader() {
-    const leads = this.#authority() > 0;
-    // A lapse that is seen here is told from here: after a suspend timers come late.
-    if (!leads && this.#term) this.#watchFence(true);
-    return leads;
+    return this.#fence?.leads === true;
   }
 
   leaderId() {
@@ -240,6 +238,8 @@ export class Elector {
       const onAbort = () => waiter.reject(signal.reason);
       signal?.addEventListener('abort', onAbort, { once: true });
       this.#waiters.add(waiter);
+      // A term that goes on at a reading that proves nothing is handed out at the next one that does.
+      if (!givingUp) this.#fence?.watch();
     });
     // Nobody has to catch that a stop ended a wait that nobody waits for any more.
     waiting.catch(() => {});
@@ -260,12 +260,19 @@ export class Elector {
         const term = await this.waitForLeadership({ signal });
         // It may have ended between the event and this turn.
         if (term.signal.aborted) continue;
+        let value;
         try {
-          return await this.#run(work, term, signal);
+          value = await this.#run(work, term, signal);
         } catch (error) {
           signal?.throwIfAborted();
-          // The term was lost under the work: it may compete for another one.
-          if (!term.signal.aborted || !this.#engine || this.#stopping) throw error;
+          if (!this.#competesAfter(term)) throw error;
+          continue;
+        }
+        if (signal?.aborted || !term.signal.aborted) return value;
+        if (!this.#competesAfter(term)) {
+          // What ended the elector may be its own breakdown, and nobody knows what the work was worth then.
+          if (this.#failure) throw this.#failure;
+          return value;
         }
       }
     } finally {
@@ -379,12 +386,6 @@ export class Elector {
     }
   }
 
-  /** Milliseconds of authority for the term that the application knows; 0 without. */
-  #authority() {
-    const authority = this.#engine?.authority();
-    return authority && numberOf(this.#term) === authority[0] ? authority[1] : 0;
-  }
-
   /** Competes when this is over, unless the signal fires first; an earlier stop is waited for. */
   async #started(signal) {
     signal?.throwIfAborted();
@@ -398,6 +399,7 @@ export class Elector {
   #begin() {
     const engine = this.#newEngine((event) => this.#onEvent(engine, event));
     this.#engine = engine;
+    this.#stoppers = new Set();
     this.#stopping = false;
     this.#failure = null;
     this.#callbackError = null;
@@ -438,7 +440,9 @@ export class Elector {
 
   /** Stops this session when the signal fires. */
   #stopWith(signal) {
-    const engine = this.#engine;
+    const [engine, stoppers] = [this.#engine, this.#stoppers];
+    if (stoppers.has(signal)) return;
+    stoppers.add(signal);
     const onAbort = () => {
       if (engine === this.#engine) this.stop().catch(() => {});
     };
@@ -454,7 +458,18 @@ export class Elector {
     const remaining = () => term.remaining();
     const resign = () => term.resign();
     const checkpoint = (key) => term.checkpoint(key);
-    const view = { token, signal: signal ? eitherSignal(term.signal, signal) : term.signal, remaining, resign, checkpoint };
+    const both = signal && bothSignals(term, signal);
+    const view = {
+      token,
+      get signal() {
+        // The term's own looks at its fence, and fires the other.
+        const { signal: own } = term;
+        return both?.signal ?? own;
+      },
+      remaining,
+      resign,
+      checkpoint,
+    };
     let ended;
     const ending = new Promise((resolve) => {
       ended = resolve;
@@ -470,8 +485,14 @@ export class Elector {
     } finally {
       this.#inside = before;
       this.#work.delete(ending);
+      both?.release();
       ended();
     }
+  }
+
+  /** Whether the work is to run again in the next term: its own was lost or resigned, and nobody has stopped the elector. */
+  #competesAfter(term) {
+    return term.signal.aborted && this.#engine !== null && !this.#stopping;
   }
 
   /** The last `lead` is over; it gives up what it took. */
@@ -529,8 +550,6 @@ export class Elector {
   #onAcquired(number) {
     const engine = this.#engine;
     const holds = () => this.#term === term;
-    const remaining = () => (holds() ? this.#authority() : 0);
-    const lapse = () => holds() && this.#watchFence(true);
     const resign = () => {
       if (!holds()) return;
       engine.resign();
@@ -540,45 +559,37 @@ export class Elector {
     const checkpoint = (own, key) => this.#openCheckpoint(own, key, engine);
     // Told before: nothing of an old term may go on under a new one.
     if (this.#term) this.#onLost(numberOf(this.#term), 'expired');
-    const term = new Term(number, { unfenced: this.#unfenced, remaining, lapse, resign, checkpoint });
+    let refused = true;
+    const fence = new Fence(engine, number, {
+      onOver: (reason) => this.#onLost(number, reason),
+      onProven: () => refused || this.#offer(),
+      unref: true,
+    });
+    const term = new Term(number, { unfenced: this.#unfenced, fence, resign, checkpoint });
     this.#term = term;
-    this.#watchFence();
+    this.#fence = fence;
     const { failed, fine } = this.#call('onAcquireLeadership', term);
     void fine.then((ok) => ok || resign());
-    // Not if the callback refused the term, or blocked until it was over.
-    if (failed || this.#term !== term || remaining() === 0) return;
-    for (const waiter of [...this.#waiters]) waiter.resolve(term);
+    refused = failed;
+    fence.watch();
+  }
+
+  /** Hands the term to those who wait for it. */
+  #offer() {
+    if (this.#stopping || this.#resigning.length > 0) return;
+    for (const waiter of [...this.#waiters]) waiter.resolve(this.#term);
   }
 
   #onLost(number, reason) {
     const term = this.#term;
     if (!term || numberOf(term) !== number) return;
     this.#term = null;
-    clearTimeout(this.#watch);
+    this.#fence.close();
+    this.#fence = null;
     endTerm(term, reason);
     const engine = this.#engine;
     const { fine } = this.#call('onLoseLeadership', { term: term.token, reason });
     this.#workStopped = Promise.allSettled([fine, ...this.#work]).then(() => engine.workEnded(number));
-  }
-
-  /** Fires the signal at the fence even if nothing inside the wasm runs any more. */
-  #watchFence(again = false) {
-    clearTimeout(this.#watch);
-    const engine = this.#engine;
-    const number = numberOf(this.#term);
-    const remaining = this.#authority();
-    if (!engine.alive) return this.#onLost(number, 'trap');
-    if (remaining === 0 && again) {
-      // The elector itself says this at its fence, but after a blocked event loop we are first. It looks now;
-      // only if it still holds the term then (a clock that says nothing) it gives it up as well.
-      engine.tick();
-      this.#onLost(number, 'expired');
-      unrefTimer(setTimeout(() => engine.authority()?.[0] === number && engine.resign(), LATE_MS));
-      return;
-    }
-    const ms = remaining === 0 ? LATE_MS : Math.min(remaining, WATCH_MS);
-    this.#watch = setTimeout(() => this.#term && this.#watchFence(remaining === 0), ms);
-    unrefTimer(this.#watch);
   }
 
   #onFinished(engine, error) {
@@ -681,15 +692,20 @@ const unlessAborted = async (promise, signal) => {
   }
 };
 
-/** Fires when either does. The caller's may be of another make, which the runtime's own function refuses. */
-const eitherSignal = (own, other) => {
-  if (other instanceof AbortSignal) return AbortSignal.any([own, other]);
+/** A signal that fires when the term's does or the caller's, which may be of any make and outlive many terms: `release` takes
+ * the listener off it. */
+const bothSignals = (term, other) => {
   const controller = new AbortController();
-  for (const signal of [own, other]) {
-    if (signal.aborted) controller.abort(signal.reason);
-    signal.addEventListener('abort', () => controller.abort(signal.reason), { once: true });
-  }
-  return controller.signal;
+  const { signal: own } = term;
+  const onOwn = () => controller.abort(own.reason);
+  const onOther = () => controller.abort(other.reason);
+  const release = () => other.removeEventListener('abort', onOther);
+  own.addEventListener('abort', onOwn, { once: true });
+  own.addEventListener('abort', release, { once: true });
+  other.addEventListener('abort', onOther, { once: true });
+  if (own.aborted) onOwn();
+  else if (other.aborted) onOther();
+  return { signal: lookingFirst(controller.signal, () => term.remaining()), release };
 };
 
 /** What a storage of the application's has: either of these. */

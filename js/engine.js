@@ -102,10 +102,12 @@ export class Engine {
     Promise.resolve().then(() => this.#drive());
   }
 
-  /** `[term, remainingMs]`, or undefined without authority. */
-  authority() {
+  /** What is known of the own term now, or undefined once it is over or nothing can be asked. Without `proven` there is no
+   * authority at this reading of a single clock, but the term goes on. */
+  standing() {
     try {
-      return this.alive ? this.#ask((raw) => raw.authority()) : undefined;
+      const found = this.alive ? this.#ask((raw) => raw.standing()) : undefined;
+      return found && { term: found[0], remainingMs: found[1], proven: found[2] === 1 };
     } catch {
       return undefined;
     }

@@ -11,9 +11,16 @@ const MOST_CHUNKS = 10_000;
 const SIGNED = /(?<!(?:LEAF|CERT)_)signature|aws4-hmac|x-amz-|authorization/i;
 const NO_BYTES = new Uint8Array(0);
 
+let onWorkers = false;
+
+/** Said by the entries that only Workers load: an old compatibility date or `no_global_navigator` hides the name. */
+export const thisIsWorkers = () => {
+  onWorkers = true;
+};
+
 export class Host {
   /** Workers have one clock, and it stands still between I/O. */
-  singleClock = globalThis.navigator?.userAgent === 'Cloudflare-Workers';
+  singleClock = onWorkers || globalThis.navigator?.userAgent === 'Cloudflare-Workers';
   /** What failed last, as a plain error. */
   failure;
   #settle;

@@ -12,12 +12,14 @@ import type { DynamoDBStorage, EpochStorage, Route53Storage, S3Storage as AwsS3S
 export interface Term {
   /** The fencing token: higher than that of every earlier term of the group. A safe integer. */
   readonly token: number;
-  /** Fires when the authority ends; its `reason` is an `EdgelectError` with the code `EDGELECT_LOST`. */
+  /** Fires when the authority ends; its `reason` is an `EdgelectError` with the code `EDGELECT_LOST`. `aborted` asks the
+   * elector, so it is right also after a blocked event loop, before any timer has run. To ask ends no term. */
   readonly signal: AbortSignal;
-  /** Milliseconds of authority that are left, 0 without any. On Workers, where clocks stand still, advice. */
+  /** Milliseconds of authority that are left, 0 once the term is over. On Workers, where the clock stands still between I/O,
+   * it is what the clock as it is would leave: advice, and never 0 while the term goes on. */
   remaining(): number;
-  /** Gives this term up: the signal fires now, the lease is released when the work has stopped. Waits for nothing,
-   * so the work itself may call it. */
+  /** Gives this term up: the signal fires now, the lease is released when the work has stopped, and after a while the elector
+   * competes again. Waits for nothing, so the work itself may call it. */
   resign(): void;
   /** Opens the work's own state: the object `key` beside the lease, created if need be, which no earlier term can change
    * from here on, not even a process that was stopped meanwhile and does not know that its term is over. A state of the
@@ -201,8 +203,8 @@ export interface ElectorOptions<S extends AnyStorage = FencedStorage> extends Ti
   probe?: boolean;
   /** A term began. If it throws or rejects, the elector resigns, sits out, and competes again. */
   onAcquireLeadership?(term: TermOf<S>): void | Promise<void>;
-  /** The term ended, once for each acquired one. After a resignation or a stop the lease is released when the
-   * returned promise settles, so stop your work here. */
+  /** The term ended, once for each acquired one. When the returned promise settles, the work counts as stopped: after a
+   * resignation or a stop the lease is released then, and no other term is claimed before. So stop your work here. */
   onLoseLeadership?(lost: LostLeadership<S>): void | Promise<void>;
   /** Another leader than before; `null` when the lease was released or its object is gone. */
   onNewLeader?(leaderId: string | null): void | Promise<void>;
@@ -250,7 +252,8 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
   stop(options?: { park?: boolean; release?: boolean; signal?: AbortSignal }): Promise<void>;
   /** As `stop`, but sits out for a lease and then competes again. */
   resign(options?: { signal?: AbortSignal }): Promise<void>;
-  /** Whether this session has authority now; computed, not remembered. */
+  /** Whether this session has authority now; computed, not remembered. On Workers also false for moments in which the clock
+   * proves nothing, while the term goes on; whether a term has ended says its `signal`. */
   isLeader(): boolean;
   /** Who leads, as far as is known. */
   leaderId(): string | null;
@@ -261,8 +264,10 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
   /** Rejects when the signal fires, when the elector stops, or when the store can't be used. */
   waitForLeadership(options?: { signal?: AbortSignal }): Promise<TermOf<S>>;
   /** Runs the work as the leader: starts if need be, waits for leadership, and gives it up when the work
-   * is done. The work's `term.signal` fires when the authority ends and when `signal` does. Work that throws
-   * because its term was lost runs again in the next term. */
+   * is done. The work's `term.signal` fires when the authority ends and when `signal` does. Work that returns or throws after
+   * its term was lost or resigned runs again in the next term: what it returned then counts for nothing, because another
+   * leader may have done the same. The elector claims no term while old work goes on, so stop at the signal.
+   * Rejects when the elector is stopped before the work was done, and when it breaks down. */
   lead<T>(work: (term: TermOf<S>) => T | Promise<T>, options?: { signal?: AbortSignal }): Promise<T>;
   /** Runs the job of one cron slot: of all triggers for it, wherever and however often they fire, one runs it. `slot` is its
    * scheduled time, as a number in milliseconds since 1970; without one (a timer) `null`, and storage time is rounded to the
@@ -358,6 +363,8 @@ export class S3Storage {
     bucket: string;
     /** Default `us-east-1`; `auto` for R2. */
     region?: string;
+    /** A function is asked a minute before what it gave expires, and where the store calls the key expired or does not know it
+     * (a rotated key), at most once in some seconds. An answer without both keys is refused by name and replaces nothing. */
     credentials: Credentials | (() => Credentials | Promise<Credentials>);
     /** `endpoint/bucket/key` instead of `bucket.endpoint/key`. Default: true except on AWS. */
     pathStyle?: boolean;

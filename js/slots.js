@@ -1,11 +1,7 @@
 // The jobs of one trigger: what the engine claims is run here, each slot in a term of its own.
 import { EdgelectError } from './errors.js';
-import { unrefTimer } from './host.js';
+import { Fence } from './fence.js';
 
-// How often the authority is looked at besides: a timer does not count the time of a suspend.
-const WATCH_MS = 1_000;
-// How soon a term without authority is looked at again.
-const LATE_MS = 20;
 // How long a job whose authority has ended is waited for: nobody can end it from outside, and its result counts no more.
 const LINGER_MS = 1_000;
 
@@ -34,7 +30,10 @@ export class SlotRuns {
   #signal;
   #unref;
   #term = null;
-  #watch = null;
+  /** That of the term. */
+  #fence = null;
+  /** The token of the term whose job was begun last. */
+  #begun;
   #runs = [];
   #jobs = new Set();
   #over = null;
@@ -91,24 +90,28 @@ export class SlotRuns {
   }
 
   #onAcquired({ term: token, slot }) {
-    const holds = () => this.#term === term;
-    const remaining = () => (holds() ? this.#authority() : 0);
-    const lapse = () => holds() && this.#onLost(token, 'expired');
-    const resign = () => holds() && this.#engine.stop(false);
     if (this.#term) this.#onLost(this.#term.token, 'expired');
-    const term = this.#newTerm(token, { slot, remaining, lapse, resign });
+    const resign = () => this.#term === term && this.#engine.stop(false);
+    const fence = new Fence(this.#engine, token, {
+      onOver: (reason) => this.#onLost(token, reason),
+      onProven: () => this.#begin(term, run),
+      unref: this.#unref,
+    });
+    const term = this.#newTerm(token, { slot, fence, resign });
     this.#term = term;
+    this.#fence = fence;
     const run = { slot, term: token, outcome: 'lost', durationMs: 0, recorded: false };
     this.#runs.push(run);
-    this.#watchFence();
     run.beganMs = performance.now();
-    const beganMs = run.beganMs;
-    if (remaining() === 0) {
-      // The clock has moved on since: no job begins without authority.
-      if (holds()) this.#onLost(token, 'expired');
-      this.#engine.slotEnded(token, { done: false, failed: false, result: 'stopped', tookMs: 0 });
-      return;
-    }
+    fence.watch();
+  }
+
+  /** Begins the job, at the first check at which there is authority. */
+  #begin(term, run) {
+    if (this.#begun === run.term) return;
+    this.#begun = run.term;
+    run.beganMs = performance.now();
+    const { beganMs } = run;
     const work = (async () => this.#job(term))();
     const ended = work.then(
       (value) => this.#onEnded(run, beganMs, { outcome: 'done', value }),
@@ -140,7 +143,9 @@ export class SlotRuns {
     const term = this.#term;
     if (term?.token !== token) return;
     this.#term = null;
-    clearTimeout(this.#watch);
+    this.#fence.close();
+    // Gone before its job was begun: nobody else would say so.
+    if (this.#begun !== token) this.#engine.slotEnded(token, { done: false, failed: false, result: 'stopped', tookMs: 0 });
     const run = this.#runs.find((one) => one.term === token);
     this.#endTerm(term, reason);
     if (reason === 'done') return;
@@ -152,26 +157,6 @@ export class SlotRuns {
     if (run.outcome !== 'lost') return;
     run.error = term.signal.reason;
     run.durationMs = Math.max(0, Math.round(performance.now() - run.beganMs));
-  }
-
-  #authority() {
-    const authority = this.#engine.authority();
-    return authority && this.#term?.token === authority[0] ? authority[1] : 0;
-  }
-
-  /** Fires the signal at the fence even if nothing inside the wasm runs any more. */
-  #watchFence(again = false) {
-    const remaining = this.#authority();
-    if (remaining === 0 && again) {
-      this.#engine.tick();
-      // Where the wasm is gone nobody else says so.
-      if (this.#term && !this.#engine.alive) this.#onLost(this.#term.token, 'trap');
-      if (!this.#term) return;
-    }
-    // A single clock may say nothing for a moment; the election tells the loss if it is one.
-    const ms = remaining === 0 ? LATE_MS : Math.min(remaining, WATCH_MS);
-    this.#watch = setTimeout(() => this.#term && this.#watchFence(remaining === 0), ms);
-    if (this.#unref) unrefTimer(this.#watch);
   }
 
   async #lingering() {

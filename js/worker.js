@@ -2,10 +2,11 @@
 import module from '../build/worker/edgelect_bg.wasm';
 import { RawWorker, __wbg_reset_state, initSync } from '../build/worker/edgelect.js';
 import { Refused, groupAt, groupsFor } from './groups.js';
-import { Host } from './host.js';
+import { Host, thisIsWorkers } from './host.js';
 import { callJob } from './job.js';
 import { R2Storage, isR2Bucket } from './r2.js';
 
+thisIsWorkers();
 initSync({ module });
 let worker = new RawWorker();
 /** What ends each event under way when the instance of the wasm breaks down. */

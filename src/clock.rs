@@ -148,7 +148,8 @@ impl Clocks {
         self.kind == HostClock::One
     }
 
-    fn stepped_back(&self, now: Now) -> bool {
+    /// Whether a single clock stepped backward before this reading, of which nobody has taken note yet.
+    pub fn stepped_back(&self, now: Now) -> bool {
         self.single() && (now.mono_ms < self.last_mono_ms || now.early_timers != self.early_timers)
     }
 

@@ -14,7 +14,7 @@ use futures::future::{Either, select};
 
 use crate::clock::Now;
 use crate::config::Config;
-use crate::election::{Authority, Election, Event, Input, PeerAnswer, Step};
+use crate::election::{Authority, Election, Event, Input, PeerAnswer, Standing, Step};
 use crate::json::Object;
 use crate::lease::{self, Lease, Stamp};
 use crate::peer;
@@ -135,6 +135,11 @@ impl Handle {
         self.inner.election.borrow().authority(now)
     }
 
+    /// What this reading of the host's clocks says of the own term. To ask ends no term.
+    pub fn standing(&self, now: Now) -> Standing {
+        self.inner.election.borrow().standing(now)
+    }
+
     /// Looks at the election.
     pub fn with<T>(&self, look: impl FnOnce(&Election) -> T) -> T {
         look(&self.inner.election.borrow())
@@ -194,7 +199,8 @@ impl Handle {
 }
 
 /// Drives an election until it has finished. `tell_app` hears each event once, in order, and must not block;
-/// after [`Event::Lost`] the application says [`Input::WorkEnded`] with its term when its work has stopped.
+/// after [`Event::Lost`] the application says [`Input::WorkEnded`] with its term when its work has stopped: until then
+/// nothing is claimed.
 pub async fn run<S: Store, H: Host>(
     handle: &Handle,
     store: &S,

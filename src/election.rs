@@ -49,6 +49,18 @@ pub struct Authority {
     pub remaining_ms: u64,
 }
 
+/// What one reading of the clocks says of the own term.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// There is authority.
+    Leads(Authority),
+    /// A single clock proves nothing at this reading (S11): there is no authority now, but the term goes on. This much
+    /// would be left if the reading were right.
+    Unproven(Authority),
+    /// The term is over, or there was none.
+    Over,
+}
+
 /// What to do next.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
@@ -107,7 +119,7 @@ pub enum Input {
         /// Whether to park the lease instead of releasing it.
         park: bool,
     },
-    /// The work of a term that was lost or resigned has ended.
+    /// The work of a term that was lost or resigned has ended. Until then this session claims nothing.
     WorkEnded {
         /// The fencing token of that term: work of an earlier term may end late.
         term: u64,
@@ -149,7 +161,7 @@ pub enum Event {
         /// The fencing token.
         term: u64,
     },
-    /// The term ended.
+    /// The term ended. [`Input::WorkEnded`] has to follow, unless it was that of a slot.
     Lost {
         /// The fencing token.
         term: u64,
@@ -277,6 +289,11 @@ pub enum Problem {
     MovingTimes,
     /// The record is unusable and will be healed once it has not changed for the grace (S7).
     Unreadable(Flaw),
+    /// The work of a lost term has not stopped; nothing is claimed until it has.
+    WorkGoesOn {
+        /// The fencing token of that term.
+        term: u64,
+    },
     /// The record's lease is longer than `maxLease`, so that members disagree on the grace (S7).
     LeaseTooLong {
         /// The record's lease in milliseconds.
@@ -487,6 +504,8 @@ pub struct Election {
     /// The newest term and sequence that a peer has answered with, and when it first did, on the monotonic clock.
     peer_moved: Option<(Option<u64>, u64, u64)>,
     announced: Option<u64>,
+    /// The lost term whose work is not known to have stopped: nothing is claimed under it.
+    working: Option<u64>,
     known_leader: Option<String>,
     events: VecDeque<Event>,
     problem: Option<Problem>,
@@ -533,6 +552,7 @@ impl Election {
             peer_silent_until_ms: 0,
             peer_moved: None,
             announced: None,
+            working: None,
             known_leader: None,
             events: VecDeque::new(),
             problem: None,
@@ -591,6 +611,21 @@ impl Election {
         authority
     }
 
+    /// What this reading says of the term. To ask changes nothing of a term that goes on; one that is seen here to be over
+    /// stays so, and [`Election::handle`] tells of it at the next call.
+    pub fn standing(&self, now: Now) -> Standing {
+        if let Some(authority) = self.authority(now) {
+            return Standing::Leads(authority);
+        }
+        match self.lease_left(now) {
+            Some(left) if !self.clocks.stepped_back(now) => Standing::Unproven(left),
+            _ => {
+                self.lapsed.0.set(true);
+                Standing::Over
+            }
+        }
+    }
+
     /// What happened, given the time at which it is processed.
     pub fn handle(&mut self, now: Now, input: Input) {
         self.observe(now);
@@ -601,13 +636,7 @@ impl Election {
             // A session that runs slots has nothing to wait for afterwards.
             Input::Resign => self.begin_wind_down(now, false, self.errand.is_some()),
             Input::Stop { park } => self.begin_wind_down(now, park, true),
-            Input::WorkEnded { term } => {
-                let is_ours = |held: &Term| held.number == term || planted!(AnyWorkEnds);
-                let ours = self.term.as_ref().is_some_and(is_ours);
-                if let Some(wind_down) = self.wind_down.as_mut().filter(|_| ours) {
-                    wind_down.work_ended = true;
-                }
-            }
+            Input::WorkEnded { term } => self.on_work_ended(now, term),
             Input::SlotEnded { term, end } => self.on_slot_ended(term, end),
             Input::Configure(config) => {
                 self.config = *config;
@@ -826,11 +855,33 @@ impl Election {
         self.round = None;
         self.forgotten = None;
         if self.announced.take().is_some() {
-            self.events.push_back(Event::Lost { term: term.number, reason });
+            self.tell_lost(term.number, reason);
             // The job may go on for a moment, so this session runs no other.
             let own = self.errand.as_ref().and_then(|errand| errand.slot_ms);
             let lost = own == self.slot_ms();
             self.errand_over(if lost { SlotsOver::Lost } else { SlotsOver::Blocked });
+        }
+    }
+
+    /// Says that the term is over. Its work may go on for a while, or ignore it.
+    fn tell_lost(&mut self, term: u64, reason: LostReason) {
+        self.working = Some(term).filter(|_| self.errand.is_none());
+        self.events.push_back(Event::Lost { term, reason });
+    }
+
+    fn on_work_ended(&mut self, now: Now, term: u64) {
+        let ours = self.term.as_ref().is_some_and(|held| held.number == term);
+        if let Some(wind_down) = self.wind_down.as_mut().filter(|_| ours) {
+            wind_down.work_ended = true;
+        }
+        if self.working == Some(term) {
+            self.working = None;
+            if matches!(self.problem, Some(Problem::WorkGoesOn { .. })) {
+                self.problem = None;
+                if self.term.is_none() && self.wind_down.is_none() && self.outstanding.is_none() {
+                    self.plan_look(now, 0);
+                }
+            }
         }
     }
 
@@ -1639,7 +1690,10 @@ impl Election {
         if self.term.is_some() || self.failed || self.finished || !self.errand_goes_on(now) {
             return;
         }
-        if now.mono_ms >= self.compete_after_ms
+        let working = self.working.filter(|_| !planted!(CompetesUnderOldWork));
+        if let Some(term) = working {
+            self.problem.get_or_insert(Problem::WorkGoesOn { term });
+        } else if now.mono_ms >= self.compete_after_ms
             && let Some(round) = self.justified_claim(now)
         {
             self.round = Some(round);
@@ -2095,7 +2149,7 @@ impl Election {
         let announced = self.announced.take_if(|_| !acting);
         if let Some(term) = announced {
             let reason = if finish { LostReason::Stopped } else { LostReason::Resigned };
-            self.events.push_back(Event::Lost { term, reason });
+            self.tell_lost(term, reason);
         }
         if let Some(term) = &mut self.term {
             term.ended = !acting;

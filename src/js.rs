@@ -14,7 +14,7 @@ use crate::checkpoint::{CheckpointError, Opening, Owner, Refusal};
 use crate::config::{Config, ConfigError, HostClock, Settings};
 use crate::custom::{AnyStore, CustomStore};
 use crate::driver::{self, Handle, Host};
-use crate::election::{Election, Event, Input, SlotsOver};
+use crate::election::{Election, Event, Input, SlotsOver, Standing};
 use crate::json::{self, Object, Writer, quoted};
 use crate::lease::{Format, Reading};
 use crate::prelude::*;
@@ -212,10 +212,15 @@ impl RawElector {
         Ok(())
     }
 
-    /// `[term, remainingMs]` with authority, `undefined` without.
-    pub fn authority(&self) -> Option<Vec<f64>> {
-        let authority = self.handle.authority(self.web.now())?;
-        Some([authority.term as f64, authority.remaining_ms as f64].into())
+    /// What is known of the own term now: `[term, remainingMs, 1]` with authority, 0 in place of the 1 where a single clock
+    /// proves nothing for a moment (S11), `undefined` once it is over. To ask ends no term.
+    pub fn standing(&self) -> Option<Vec<f64>> {
+        let (left, proven) = match self.handle.standing(self.web.now()) {
+            Standing::Leads(left) => (left, 1.0),
+            Standing::Unproven(left) => (left, 0.0),
+            Standing::Over => return None,
+        };
+        Some([left.term as f64, left.remaining_ms as f64, proven].into())
     }
 
     /// The status as JSON.

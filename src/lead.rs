@@ -1,16 +1,20 @@
 //! Run this while I lead: work that exists only as long as its authority.
 
 use core::cell::{Cell, RefCell};
-use core::future::{Future, poll_fn};
+use core::future::{Future, poll_fn, ready};
 use core::pin::pin;
 use core::task::Poll;
 
 use futures::future::{Either, select};
 
 use crate::driver::{Handle, Host, run};
-use crate::election::{Event, Input};
+use crate::election::{Event, Input, Standing};
+use crate::prelude::*;
 use crate::probe::judge;
 use crate::store::{Fault, Store};
+
+/// After how many milliseconds a single clock that proved nothing is read again.
+const REREAD_MS: u64 = 20;
 
 /// One unbroken leadership, as the work sees it.
 pub struct Term<'a, H> {
@@ -25,11 +29,23 @@ pub struct Term<'a, H> {
 impl<H: Host> Term<'_, H> {
     /// How much longer the authority lasts if nothing happens, in milliseconds; 0 once it has ended. Computed
     /// now, so that work that does not await can look at it.
+    ///
+    /// On a host with one clock a reading may prove nothing for a moment. The term does not end by that, so this is
+    /// then what the reading would leave of it: advice, while the token protects (S11).
     pub fn remaining_ms(&self) -> u64 {
-        let authority = self.handle.authority(self.host.now());
-        authority
-            .filter(|authority| authority.term == self.token)
-            .map_or(0, |authority| authority.remaining_ms)
+        match self.standing() {
+            Standing::Leads(left) | Standing::Unproven(left) => left.remaining_ms,
+            Standing::Over => 0,
+        }
+    }
+
+    fn standing(&self) -> Standing {
+        match self.handle.standing(self.host.now()) {
+            Standing::Leads(left) | Standing::Unproven(left) if left.term != self.token => {
+                Standing::Over
+            }
+            standing => standing,
+        }
     }
 }
 
@@ -37,11 +53,13 @@ impl<H: Host> Term<'_, H> {
 /// [`judge`] says.
 ///
 /// When the authority ends, the future that `work` made is dropped, which is the signal to stop; and it is
-/// never polled without authority, not even after the machine was suspended. What the work has started
+/// never polled without authority, not even after the machine was suspended. Where a single clock proves nothing for a
+/// moment (S11) it waits, and goes on when the clock proves something again. What the work has started
 /// elsewhere (a task, a process) is its own to end: let a guard that it holds do so when dropped. After a
-/// term that was lost it competes for the next one.
+/// term that was lost or resigned it competes for the next one, in which the work runs again; so does work that blocked its
+/// thread until the authority was over and then returned: another leader may have done the same meanwhile.
 ///
-/// When the work ends by itself, the lease is released and its value comes back. `None` comes back after an
+/// When the work ends by itself under its authority, the lease is released and its value comes back. `None` comes back after an
 /// [`Input::Stop`] that was told to `handle`. To drop the future of `lead` itself leaves the lease to run out.
 ///
 /// Work that keeps its thread busy keeps the renewals waiting: give it a thread of its own, and await that.
@@ -75,21 +93,17 @@ pub async fn lead<'a, S: Store, H: Host, T>(
             let token = once(|| leads.get()).await;
             begun.set(Some(token));
             let term = || Term { token, slot_ms: None, handle, host };
+            let lost = || leads.get() != Some(token);
             // Looked at before the work is called as well: its first part may run in the call.
-            if term().remaining_ms() > 0
-                && let Some(value) = with_authority(&term(), work(term())).await
+            if held(&term(), lost, ready(())).await.is_some()
+                && let Some(value) = held(&term(), lost, work(term())).await
+                && term().standing() != Standing::Over
             {
                 return (token, value);
             }
+            // It may have been seen here first.
             handle.tell(Input::Tick);
-            once(|| {
-                // Seen here only: a single clock that says something again. The work is gone, so the term goes.
-                if term().remaining_ms() > 0 {
-                    handle.tell(Input::Resign);
-                }
-                (leads.get() != Some(token)).then_some(())
-            })
-            .await;
+            once(|| lost().then_some(())).await;
             handle.tell(Input::WorkEnded { term: token });
         }
     };
@@ -110,15 +124,34 @@ pub(crate) fn once<T>(mut look: impl FnMut() -> Option<T>) -> impl Future<Output
     poll_fn(move |_| look().map_or(Poll::Pending, Poll::Ready))
 }
 
-/// The work's value, or `None` as soon as the authority has ended; the work is dropped then.
-async fn with_authority<H: Host, T>(
+/// The work's value, or `None` as soon as its term is over, which `lost` tells where the election has said so; the work is
+/// dropped then. It is never polled without authority: where a single clock proves nothing (S11) it waits.
+pub(crate) async fn held<H: Host, T>(
     term: &Term<'_, H>,
+    lost: impl Fn() -> bool,
     work: impl Future<Output = T>,
 ) -> Option<T> {
     let mut work = pin!(work);
-    poll_fn(|context| match term.remaining_ms() {
-        0 => Poll::Ready(None),
-        _ => work.as_mut().poll(context).map(Some),
+    let mut pause = None;
+    poll_fn(|context| {
+        loop {
+            match if lost() { Standing::Over } else { term.standing() } {
+                Standing::Over => return Poll::Ready(None),
+                Standing::Leads(_) => {
+                    pause = None;
+                    return work.as_mut().poll(context).map(Some);
+                }
+                // What woke the work may not come again.
+                Standing::Unproven(_) => {
+                    let pause_over =
+                        pause.get_or_insert_with(|| Box::pin(term.host.sleep(REREAD_MS)));
+                    if pause_over.as_mut().poll(context).is_pending() {
+                        return Poll::Pending;
+                    }
+                    pause = None;
+                }
+            }
+        }
     })
     .await
 }

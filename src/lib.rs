@@ -115,7 +115,7 @@ pub mod workerd;
 pub use checkpoint::{Checkpoint, CheckpointError, Owner, Refusal};
 pub use config::{Config, ConfigError, Follow, Settings};
 pub use driver::{Handle, Host, init, new_election, new_schedule, run};
-pub use election::{Authority, Election, Event, Input};
+pub use election::{Authority, Election, Event, Input, Standing};
 pub use lead::{Term, lead};
 #[cfg(feature = "dynamodb")]
 pub use remote::DynamoDbStore;

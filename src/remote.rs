@@ -21,7 +21,8 @@ pub trait Provide {
     /// The credentials for the next request. It is asked before every request, so it keeps what is good for
     /// longer. The future counts into the request's time and is dropped when that is over.
     ///
-    /// `fresh` is true after the store has called the last ones expired: what is kept will not do.
+    /// `fresh` is true after the store has called the last ones expired, or, once in 10 s, has not known the key or its secret,
+    /// which may have been rotated: what is kept will not do.
     ///
     /// # Errors
     /// Why there are none; no secret in it. The operation then has surely not taken effect.

@@ -1,7 +1,7 @@
 //! Run this once per cron slot: the job of each slot in a term of its own.
 
 use core::cell::{Cell, RefCell};
-use core::future::{Future, poll_fn};
+use core::future::{Future, poll_fn, ready};
 use core::pin::pin;
 use core::task::Poll;
 
@@ -9,7 +9,7 @@ use futures::future::{Either, select};
 
 use crate::driver::{Handle, Host, run};
 use crate::election::{Election, Event, Input, LostReason, SlotsOver};
-use crate::lead::{Term, once};
+use crate::lead::{Term, held, once};
 use crate::prelude::*;
 use crate::slots::SlotEnd;
 use crate::store::{Fault, FaultKind, Store};
@@ -153,10 +153,10 @@ pub(crate) async fn run_with_word<'a, S: Store, H: Host, T, E>(
             let term = || Term { token, slot_ms: Some(slot_ms), handle, host };
             let began_ms = host.now().mono_ms;
             // Looked at before the job is called as well: its first part may run in the call.
-            once(|| (told.lost(token) || term().remaining_ms() > 0).then_some(())).await;
-            let result = match told.lost(token) {
-                true => None,
-                false => held(&told, &term(), job(term())).await,
+            let lost = || told.lost(token);
+            let result = match held(&term(), lost, ready(())).await {
+                Some(()) => held(&term(), lost, job(term())).await,
+                None => None,
             };
             let took_ms = host.now().mono_ms.saturating_sub(began_ms);
             let (done, failed) =
@@ -181,22 +181,6 @@ pub(crate) async fn run_with_word<'a, S: Store, H: Host, T, E>(
     };
     finish(driving, working).await;
     told.report(handle, runs.into_inner())
-}
-
-/// The job's result, or `None` as soon as its term is lost; the job is dropped then. It is never polled without authority,
-/// but a single clock that says nothing for a moment (S11) costs no slot: the election tells whether it was a loss.
-async fn held<H: Host, T>(
-    told: &Told,
-    term: &Term<'_, H>,
-    job: impl Future<Output = T>,
-) -> Option<T> {
-    let mut job = pin!(job);
-    poll_fn(|context| match term.remaining_ms() {
-        _ if told.lost(term.token) => Poll::Ready(None),
-        0 => Poll::Pending,
-        _ => job.as_mut().poll(context).map(Some),
-    })
-    .await
 }
 
 /// Drives until the election has finished. The events come first, so that one turn of the work suffices to see them,

@@ -82,6 +82,13 @@ pub fn problem_text(problem: &Problem) -> String {
              for a new lease object began again: does something between here and there set that header? It is \
              ignored after three such reads"
             .to_owned(),
+        Problem::WorkGoesOn { term } => [
+            "the authority of term ",
+            &term.to_string(),
+            " has ended and its work goes on: this member claims nothing until the work has stopped, which is what its \
+             signal asks for",
+        ]
+        .concat(),
         Problem::LeaseTooLong { lease_ms, max_lease_ms } => [
             "a member has a lease of ",
             &lease_ms.to_string(),

@@ -93,6 +93,51 @@ fn c05_the_end_of_authority_is_told_at_the_fence_while_a_request_hangs() {
 }
 
 #[test]
+fn s10_nobody_competes_while_the_work_of_a_lost_term_goes_on_and_the_status_says_so() {
+    let mut world = world(false);
+    world.pass(7_000);
+    world.store.hangs.set(true);
+    world.pass(13_000);
+    assert_eq!(world.lost(), [(18_500, LostReason::Expired)]);
+    world.store.hangs.set(false);
+    let written = world.store.text();
+    world.pass(120_000);
+    assert_eq!(
+        (world.acquired(), world.store.text() == written),
+        (1, true),
+        "no claim, no renewal"
+    );
+    let said = |world: &World| {
+        let requests = world.handle.requests();
+        world.handle.with(|election| status(election, world.host.now(), requests))
+    };
+    assert!(
+        said(&world).contains("its work goes on: this member claims nothing"),
+        "{}",
+        said(&world)
+    );
+    let term = world.handle.with(|election| election.record().and_then(|(_, lease)| lease.term));
+    world.handle.tell(Input::WorkEnded { term: term.expect("it led") });
+    world.pass(100);
+    assert_eq!(world.acquired(), 2, "it competes at once when the work has stopped");
+    assert!(said(&world).contains("\"error\":null") || !said(&world).contains("goes on"));
+}
+
+#[test]
+fn s10_a_resignation_that_the_work_ignores_ends_and_the_next_term_waits_for_the_work() {
+    let mut world = world(false);
+    world.pass(6_000);
+    world.handle.tell(Input::Resign);
+    world.pass(120_000);
+    assert_eq!(world.told.borrow().last().map(|(_, event)| event.clone()), Some(Event::GivenUp));
+    assert_eq!((world.acquired(), world.lost().len()), (1, 1));
+    let term = world.handle.with(|election| election.record().and_then(|(_, lease)| lease.term));
+    world.handle.tell(Input::WorkEnded { term: term.expect("it led") });
+    world.pass(100);
+    assert_eq!(world.acquired(), 2);
+}
+
+#[test]
 fn c61_a_hung_request_leaves_room_for_three_attempts() {
     let mut world = world(true);
     world.pass(9_999);

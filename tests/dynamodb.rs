@@ -106,11 +106,16 @@ fn asks(operation: Operation) -> Value {
     asked(&send(&store, &mut store.begin(operation)))
 }
 
-/// The answer to an operation whose first response is this one, which must end it.
+/// The answer to an operation whose every response is this one; the first must end it, or ask for fresh credentials.
 fn answer_of(store: &DynamoDb, operation: Operation, response: Response) -> Answer {
     let mut exchange = store.begin(operation);
     send(store, &mut exchange);
-    match store.answer(&mut exchange, response, NOW_MS) {
+    let mut next = store.answer(&mut exchange, response.clone(), NOW_MS);
+    if next == Next::Refresh {
+        send(store, &mut exchange);
+        next = store.answer(&mut exchange, response, NOW_MS);
+    }
+    match next {
         Next::Done(answer) => answer,
         other => panic!("the exchange goes on: {other:?}"),
     }
@@ -710,6 +715,20 @@ fn expired_credentials_are_asked_for_anew_once() {
             assert!(fault.message.contains("credentials provider"), "{}", fault.message);
         }
         other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_key_that_the_service_does_not_know_is_asked_for_anew_once_in_ten_seconds() {
+    for code in ["UnrecognizedClientException", "InvalidClientTokenId", "InvalidSignatureException"]
+    {
+        let store = store();
+        let asked = [0, 100, 9_999, 10_000].map(|ms| {
+            let mut exchange = store.begin(create());
+            send(&store, &mut exchange);
+            store.answer(&mut exchange, error(400, code), NOW_MS + ms) == Next::Refresh
+        });
+        assert_eq!(asked, [true, false, false, true], "{code}");
     }
 }
 

@@ -3,6 +3,8 @@
 mod virtual_time;
 
 use std::cell::{Cell, RefCell};
+use std::future::ready;
+use std::pin::pin;
 use std::rc::Rc;
 
 use edgelect::clock::Now;
@@ -12,6 +14,7 @@ use edgelect::request::{Request, Response};
 use edgelect::store::{Answer, Facts, Fault, FaultKind, Operation, Outcome, Store, is_probe};
 use edgelect::{Config, Handle, Host, Input, Settings, Term, lead, new_election};
 use futures::executor::{LocalPool, block_on};
+use futures::future::select;
 use futures::task::LocalSpawnExt;
 use virtual_time::{Hanging, Virtual, config};
 
@@ -43,10 +46,14 @@ impl Drop for Guard {
 
 /// A member of a new group whose work looks at its term every 100 ms, and ends after `turns` of these.
 fn world(turns: u64) -> World {
+    world_of(turns, config())
+}
+
+fn world_of(turns: u64, config: Config) -> World {
     let host = Virtual::default();
     let store = Hanging::new(&host);
-    block_on(driver::init(&store, &host, &config())).expect("a new group");
-    let handle = Handle::new(new_election(&host, config()).expect("it has randomness"));
+    block_on(driver::init(&store, &host, &config)).expect("a new group");
+    let handle = Handle::new(new_election(&host, config).expect("it has randomness"));
     let (seen, dropped_ms, ended) = (Seen::default(), Rc::default(), Ended::default());
     let pool = LocalPool::new();
     let task = {
@@ -150,6 +157,107 @@ fn s11_after_a_suspend_work_is_dropped_without_being_polled_once_more() {
     assert_eq!(last(tokens[0]), Some(7_000));
     assert!(tokens.len() == 2 && tokens[1] > tokens[0], "its own record needs no wait: {tokens:?}");
     assert!(world.never_ran_without_authority());
+}
+
+#[test]
+fn work_that_returns_only_after_its_authority_is_over_runs_again_in_the_next_term() {
+    let host = Virtual::default();
+    let store = Hanging::new(&host);
+    block_on(driver::init(&store, &host, &config())).expect("a new group");
+    let handle = Handle::new(new_election(&host, config()).expect("it has randomness"));
+    let (tokens, ended): (Rc<RefCell<Vec<u64>>>, Ended) = (Rc::default(), Rc::default());
+    let mut pool = LocalPool::new();
+    let task = {
+        let (host, tokens, ended) = (host.clone(), Rc::clone(&tokens), Rc::clone(&ended));
+        async move {
+            let value = lead(&handle, &store, &host, async |term: Term<'_, Virtual>| {
+                tokens.borrow_mut().push(term.token);
+                if tokens.borrow().len() == 1 {
+                    // Its thread is busy for longer than the lease.
+                    host.now_ms.set(host.now_ms.get() + 20_000);
+                }
+                term.token
+            });
+            *ended.borrow_mut() = Some(value.await);
+        }
+    };
+    pool.spawner().spawn_local(task).expect("the pool is alive");
+    host.pass(&mut pool, 60_000);
+    let tokens = tokens.borrow();
+    assert!(tokens.len() == 2 && tokens[1] > tokens[0], "{tokens:?}");
+    assert_eq!(*ended.borrow(), Some(Ok(Some(tokens[1]))));
+}
+
+/// A member on a host with one clock.
+fn world_of_one_clock() -> World {
+    world_of(u64::MAX, one_clock())
+}
+
+fn one_clock() -> Config {
+    let lockfile_path = Some("leader/test.json".to_owned());
+    let settings = Settings { lockfile_path, clock: HostClock::One, ..Settings::default() };
+    Config::new(&settings).expect("the defaults are fine")
+}
+
+#[test]
+fn c41_a_reading_of_a_single_clock_that_says_nothing_ends_no_term_and_drops_no_work() {
+    let mut world = world_of_one_clock();
+    world.pass(7_050);
+    let looked = world.seen.borrow().len();
+    world.host.held.set(true);
+    world.pass(200);
+    assert_eq!(world.seen.borrow().len(), looked, "no work is polled without authority");
+    world.host.held.set(false);
+    world.pass(100);
+    assert!(world.seen.borrow().len() > looked, "it goes on before the driver's next timer");
+    world.pass(30_000);
+    assert_eq!((world.dropped_ms.borrow().len(), world.tokens().len()), (0, 1));
+    assert!(world.never_ran_without_authority());
+}
+
+#[test]
+fn c41_a_driver_that_met_a_held_clock_lets_the_work_wait_for_the_next_answer_and_ends_no_term() {
+    let mut world = world_of_one_clock();
+    world.pass(7_050);
+    world.host.held.set(true);
+    world.handle.tell(Input::Tick);
+    world.pass(10);
+    world.host.held.set(false);
+    let looked = world.seen.borrow().len();
+    world.pass(2_900);
+    assert_eq!(
+        world.seen.borrow().len(),
+        looked,
+        "until another answer came there is no authority"
+    );
+    world.pass(200);
+    assert!(world.seen.borrow().len() > looked, "the renewal at 10 s was answered");
+    assert_eq!((world.tokens().len(), world.dropped_ms.borrow().len()), (1, 0));
+}
+
+#[test]
+fn c41_what_a_term_has_left_at_a_held_reading_is_what_that_reading_leaves_of_it() {
+    let host = Virtual::default();
+    let store = Hanging::new(&host);
+    block_on(driver::init(&store, &host, &config())).expect("a new group");
+    let handle = Handle::new(new_election(&host, one_clock()).expect("it has randomness"));
+    let work = async |term: Term<'_, Virtual>| {
+        let looked = |held: bool, ms: u64| {
+            host.held.set(held);
+            host.now_ms.set(ms);
+            term.remaining_ms()
+        };
+        [(false, 0), (true, 100), (false, 101), (true, 13_500), (false, 101)]
+            .map(|(held, ms)| looked(held, ms))
+    };
+    let led = async {
+        let left = RefCell::new(None);
+        let noted = async |term| *left.borrow_mut() = Some(work(term).await);
+        let _ = select(pin!(lead(&handle, &store, &host, noted)), pin!(ready(()))).await;
+        left.into_inner().expect("it led")
+    };
+    // What is past the fence has ended, whatever the clock proves, and does not come back (S9).
+    assert_eq!(block_on(led), [13_500, 13_400, 13_399, 0, 0]);
 }
 
 #[test]

@@ -83,10 +83,15 @@ fn send(exchange: &mut Exchange, s3: &S3) -> Request<Vec<u8>> {
     exchange.request(s3, &credentials(), NOW_MS).unwrap().try_into().unwrap()
 }
 
-/// The answer to an operation whose first response is this one, which must end it.
+/// The answer to an operation whose every response is this one; the first must end it, or ask for fresh credentials.
 fn answer(operation: Operation, response: Response<Body>) -> Answer {
     let s3 = store();
     let mut exchange = s3.begin(operation);
+    send(&mut exchange, &s3);
+    let next = exchange.answer(&s3, response.clone(), NOW_MS);
+    if next != Next::Refresh {
+        return done(next);
+    }
     send(&mut exchange, &s3);
     done(exchange.answer(&s3, response, NOW_MS))
 }
@@ -460,6 +465,31 @@ fn c19_expired_credentials_are_refreshed_once() {
             assert_eq!(kind(&answer.outcome), Kind::Rejected(FaultKind::Denied));
             assert!(fault(answer.outcome).message.contains("credentials provider"));
         }
+    }
+}
+
+#[test]
+fn a_key_that_the_store_does_not_know_is_asked_for_anew_once_in_ten_seconds() {
+    for code in ["InvalidAccessKeyId", "SignatureDoesNotMatch", "Unauthorized"] {
+        let s3 = store();
+        let refreshes = |wall_ms: u64| {
+            let mut exchange = s3.begin(update());
+            send(&mut exchange, &s3);
+            let refreshed = exchange.answer(&s3, error(403, code), wall_ms) == Next::Refresh;
+            if refreshed {
+                send(&mut exchange, &s3);
+                let answer = done(exchange.answer(&s3, error(403, code), wall_ms));
+                assert_eq!(kind(&answer.outcome), Kind::Rejected(FaultKind::Denied));
+            }
+            refreshed
+        };
+        // A wall clock that was set back does not put the next question off for long.
+        let asked = [0, 100, 9_999, 10_000, 10_001, 4_000, 0].map(|ms| refreshes(NOW_MS + ms));
+        assert_eq!(asked, [true, false, false, true, false, false, true], "{code}");
+        let mut exchange = s3.begin(read());
+        send(&mut exchange, &s3);
+        let expired = exchange.answer(&s3, error(400, "ExpiredToken"), NOW_MS);
+        assert_eq!(expired, Next::Refresh, "what has expired is another matter");
     }
 }
 

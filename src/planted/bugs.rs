@@ -198,8 +198,8 @@ bugs! {
     RoundAfterGivenUp: "S12", Core;
     /// The tombstone leaves while the work is still stopping.
     ReleaseBeforeWorkEnded: "S12", Core;
-    /// The end of an earlier term's work is taken for the end of this term's.
-    AnyWorkEnds: "S12", Core;
+    /// A session whose lost term's work goes on competes for the next term.
+    CompetesUnderOldWork: "S10", Core;
 
     /// A held lease counts by the monotonic clock alone, which a suspend stops.
     SuspendUnseen: "S11", Core;

@@ -50,6 +50,37 @@ const MAX_VERSION_BYTES: usize = 1024;
 pub(super) const EXPIRED: [&str; 4] =
     ["ExpiredToken", "ExpiredTokenException", "InvalidToken", "TokenRefreshRequired"];
 
+/// Codes of a key that the store does not know, or not with this secret: it may have been rotated.
+pub(super) const UNKNOWN_KEY: [&str; 6] = [
+    "InvalidAccessKeyId",
+    "InvalidClientTokenId",
+    "InvalidSignatureException",
+    "SignatureDoesNotMatch",
+    // R2's, with a 401.
+    "Unauthorized",
+    "UnrecognizedClientException",
+];
+
+/// How long after the provider was asked because of [`UNKNOWN_KEY`] it is asked again, in milliseconds: a key that is simply
+/// wrong must not cost a question for each request.
+const REASK_MS: u64 = 10_000;
+
+/// When the provider was last asked because the store did not know the key, by the own wall clock.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Reasked(Option<u64>);
+
+impl Reasked {
+    /// Whether to ask the provider, having received this code.
+    pub fn asks(&mut self, code: &str, wall_ms: u64) -> bool {
+        let due = self.0.is_none_or(|asked_ms| wall_ms.abs_diff(asked_ms) >= REASK_MS);
+        let asks = due && UNKNOWN_KEY.contains(&code);
+        if asks {
+            self.0 = Some(wall_ms);
+        }
+        asks
+    }
+}
+
 /// Codes of a store that is unwell or of a request that was damaged on the way, whatever the status.
 const PASSING: [&str; 11] = [
     "BadDigest",
@@ -114,6 +145,7 @@ struct Learned {
     /// What to add to the own wall clock for signing, in milliseconds. For nothing else: no lease knows it.
     clock_offset_ms: i64,
     keys: KeyCache,
+    reasked: Reasked,
 }
 
 /// One operation on its way: a request, its answer, perhaps another request.
@@ -180,6 +212,7 @@ impl S3 {
                 region: checked.region,
                 clock_offset_ms: 0,
                 keys: KeyCache::default(),
+                reasked: Reasked::default(),
             }),
         })
     }
@@ -203,6 +236,7 @@ impl S3 {
                 region: learned.region.clone(),
                 clock_offset_ms: learned.clock_offset_ms,
                 keys: KeyCache::default(),
+                reasked: Reasked::default(),
             }),
         })
     }
@@ -442,7 +476,10 @@ impl Exchange {
             self.learned_clock = true;
             return Some(Next::Again);
         }
-        if EXPIRED.contains(&heard.code()) && !self.refreshed {
+        let expired = EXPIRED.contains(&heard.code());
+        if !self.refreshed
+            && (expired || s3.learned.borrow_mut().reasked.asks(heard.code(), wall_ms))
+        {
             self.refreshed = true;
             return Some(Next::Refresh);
         }

@@ -14,8 +14,8 @@ use crate::protocol::Next;
 use crate::request::{Request, Response};
 use crate::sigv4::{self, Coverage, Credentials, KeyCache, SignError};
 use crate::store::heard;
-use crate::store::s3::EXPIRED;
 use crate::store::s3::address::{self, Address};
+use crate::store::s3::{EXPIRED, Reasked};
 use crate::store::{Fault, FaultKind};
 
 /// How long after its second a time of shardcoordinator's may still be held, in seconds: that second itself, because it
@@ -57,6 +57,7 @@ struct Learned {
     /// What to add to the own wall clock for signing, in milliseconds. For nothing else: no lease knows it.
     clock_offset_ms: i64,
     keys: KeyCache,
+    reasked: Reasked,
 }
 
 /// What one exchange has tried already.
@@ -145,15 +146,19 @@ impl Service {
         }
         if WRONG_CLOCK.contains(&code) && !tried.clock {
             tried.clock = true;
-            let offset_ms = heard::facts(response).date_ms?.checked_signed_diff(wall_ms)?;
+            let date_ms = heard::facts(response).date_ms;
+            let offset_ms = date_ms.and_then(|date_ms| date_ms.checked_signed_diff(wall_ms));
             // The same code is given to a wrong secret; a clock that is right has nothing to learn.
             let learned = &mut *self.learned.borrow_mut();
-            if offset_ms.abs_diff(learned.clock_offset_ms) > FAR_OFF_MS {
+            if let Some(offset_ms) = offset_ms
+                && offset_ms.abs_diff(learned.clock_offset_ms) > FAR_OFF_MS
+            {
                 learned.clock_offset_ms = offset_ms;
                 return Some(Next::Again);
             }
         }
-        if EXPIRED.contains(&code) && !tried.refreshed {
+        let expired = EXPIRED.contains(&code);
+        if !tried.refreshed && (expired || self.learned.borrow_mut().reasked.asks(code, wall_ms)) {
             tried.refreshed = true;
             return Some(Next::Refresh);
         }

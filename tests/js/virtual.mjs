@@ -38,6 +38,20 @@ export const virtualRuntime = () => {
     await settle();
   };
 
+  /** The clocks go on, and no timer has run. */
+  const jumpTo = (ms) => {
+    nowMs = Math.max(nowMs, ms);
+  };
+
+  /** Time passes millisecond by millisecond, and `look` runs at each before any timer that is due there. */
+  const passLooking = async (ms, look) => {
+    for (const endMs = nowMs + ms; nowMs < endMs;) {
+      nowMs += 1;
+      look();
+      if ([...pending.values()].some(({ dueMs }) => dueMs <= nowMs)) await pass(0);
+    }
+  };
+
   /** A bucket with one object in it that honours conditions. */
   const bucket = () => {
     const port = String(10_000 + buckets.size);
@@ -73,5 +87,5 @@ export const virtualRuntime = () => {
     };
   };
 
-  return { settle, pass, bucket, timers: () => pending.size };
+  return { settle, pass, passLooking, jumpTo, bucket, timers: () => pending.size };
 };

@@ -106,11 +106,11 @@ impl Place {
         let mut election = member.election();
         if let Some((at, input)) = input {
             election.handle(at, input);
-            self.drain(&mut election, witness);
+            self.drain(&mut election, now, witness);
         }
         for _ in 0..TURNS {
             let step = election.poll(now);
-            self.drain(&mut election, witness);
+            self.drain(&mut election, now, witness);
             match step {
                 Step::Wait { until_ms } => {
                     self.wake = bounds.tick_of(index, until_ms);
@@ -161,14 +161,20 @@ impl Place {
         *self = Self { lives: self.lives, ..Self::default() };
     }
 
-    fn drain(&mut self, election: &mut Election, witness: &mut Witness) {
+    fn drain(&mut self, election: &mut Election, now: Now, witness: &mut Witness) {
         while let Some(event) = election.next_event() {
             match event {
                 Event::Acquired { term } => witness.acquired(term),
                 Event::Lost { term, reason: LostReason::Resigned | LostReason::Stopped } => {
                     self.work = Some(term);
                 }
-                Event::GivenUp => self.work = None,
+                // Work that stops at once: when it does is a question of giving up alone.
+                Event::Lost { term, .. } => election.handle(now, Input::WorkEnded { term }),
+                Event::GivenUp => {
+                    if let Some(term) = self.work.take() {
+                        election.handle(now, Input::WorkEnded { term });
+                    }
+                }
                 _ => {}
             }
         }

@@ -722,6 +722,12 @@ impl World {
                     self.oracle.broke_unless(!rests, self.now_ms, "S12 it sits out", || {
                         format!("Acquired({term}) although it gave the leadership up")
                     });
+                    // A session that runs slots lets its next job begin beside one that lingers.
+                    let idle = self.sessions[session].works.is_empty()
+                        || self.sessions[session].errand.is_some();
+                    self.oracle.broke_unless(idle, self.now_ms, "S10 old work has stopped", || {
+                        format!("Acquired({term}) while the work of an earlier term goes on")
+                    });
                     self.acquired(session, now, term);
                 }
                 Told::Lost { term, reason } => {

@@ -20,6 +20,8 @@ pub struct Virtual {
     pub now_ms: Rc<Cell<u64>>,
     /// How far the wall clock was set forward.
     pub stepped_ms: Rc<Cell<u64>>,
+    /// Whether its readings are those of a single clock that stands still.
+    pub held: Rc<Cell<bool>>,
     timers: Rc<RefCell<Vec<(u64, Waker)>>>,
 }
 
@@ -43,7 +45,8 @@ impl Future for Sleep {
 impl Host for Virtual {
     fn now(&self) -> Now {
         let now_ms = self.now_ms.get();
-        Now::new(now_ms, 1_795_000_000_000 + now_ms + self.stepped_ms.get())
+        let now = Now::new(now_ms, 1_795_000_000_000 + now_ms + self.stepped_ms.get());
+        Now { held: self.held.get(), ..now }
     }
 
     async fn sleep(&self, ms: u64) {

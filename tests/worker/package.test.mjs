@@ -13,15 +13,14 @@ const modulesOf = (name, found = new Set()) => {
   if (found.has(name)) return found;
   found.add(name);
   const text = fs.readFileSync(`${root}${name}`, 'utf8');
-  for (const [, imported] of text.matchAll(/^(?:import|export) [^;]*?from '(\.\/[^']+\.js)';$/gms)) modulesOf(path.join(path.dirname(name), imported), found);
+  for (const [, imported] of text.matchAll(/^(?:import|export) (?:[^;]*?from )?'(\.{1,2}\/[^']+\.js)';$/gms)) modulesOf(path.join(path.dirname(name), imported), found);
   return found;
 };
-const MODULES = [...modulesOf('js/workerd.js')];
 
 const started = (entry, more) => new Miniflare(convertV4MiniflareOptions({
   modules: [
-    ...[entry, ...MODULES].map((name) => ({ type: 'ESModule', path: `${root}${name}` })),
-    { type: 'CompiledWasm', path: `${root}js/dist/edgelect_bg.wasm` },
+    ...[...modulesOf(entry)].map((name) => ({ type: 'ESModule', path: `${root}${name}` })),
+    ...['js/dist', 'js/dist/aws', 'build/worker'].map((folder) => ({ type: 'CompiledWasm', path: `${root}${folder}/edgelect_bg.wasm` })),
   ],
   modulesRoot: root,
   compatibilityDate: '2026-11-01',
@@ -111,3 +110,26 @@ test('a checkpoint over an R2 binding: the second trigger reads what the first w
     await worker.dispose();
   }
 });
+
+test('c41 over an R2 binding in workerd a term is read at every millisecond and lost by none of these', async () => {
+  const worker = started('tests/worker/look-lines.js', { r2Buckets: ['JOBS'] });
+  try {
+    const { looks, reason, losses, terms } = await (await worker.dispatchFetch('http://worker/')).json();
+    assert.deepEqual([reason, losses, terms], [undefined, [], 1], `after ${looks} looks`);
+    assert.ok(looks > 1_000, `${looks} looks`);
+  } finally {
+    await worker.dispose();
+  }
+});
+
+for (const [entry, flags] of ['workerd', 'aws-workerd', 'worker'].flatMap((name) => [[name, []], [name, ['no_global_navigator']]])) {
+  test(`c41 js/${entry}.js knows that it is on Workers, which have one clock, with the flags [${flags}]`, async () => {
+    const worker = started(`tests/worker/one-clock-${entry}.js`, { compatibilityFlags: flags });
+    try {
+      const told = await (await worker.dispatchFetch('http://worker/')).json();
+      assert.deepEqual(told, { singleClock: true, named: flags.length === 0 });
+    } finally {
+      await worker.dispose();
+    }
+  });
+}

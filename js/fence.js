@@ -1,0 +1,89 @@
+// One term's fence: what the election says of its authority now, and a timer for when nobody asks.
+import { unrefTimer } from './host.js';
+
+// How often the authority is read besides: a timer does not count the time of a suspend.
+const WATCH_MS = 1_000;
+// How soon it is read again where a reading proved nothing. Also how long the election's own event has, which says why.
+const LATE_MS = 20;
+
+export class Fence {
+  #engine;
+  #number;
+  #onOver;
+  #onProven;
+  #unref;
+  #timer;
+  #closed = false;
+
+  /** `onOver(reason)` is called once the authority is over, unless the election says so itself and this is closed then;
+   * `onProven` at each check at which there is authority. */
+  constructor(engine, number, { onOver, onProven, unref }) {
+    this.#engine = engine;
+    this.#number = number;
+    this.#onOver = onOver;
+    this.#onProven = onProven;
+    this.#unref = unref;
+  }
+
+  /** Milliseconds of authority that this reading leaves, 0 once it is over. Where a single clock proves nothing for a moment
+   * (S11) that is advice: no reading ends a term that the election goes on with. */
+  get remaining() {
+    return this.#read()?.remainingMs ?? 0;
+  }
+
+  /** Whether there is authority, proven by this reading. */
+  get leads() {
+    return this.#read()?.proven === true;
+  }
+
+  /** Checks now, and again and again until it is closed. */
+  watch() {
+    clearTimeout(this.#timer);
+    if (this.#closed) return;
+    const standing = this.#standing();
+    if (standing?.proven) this.#onProven();
+    if (this.#closed) return;
+    const ms = standing?.proven ? Math.min(standing.remainingMs, WATCH_MS) : LATE_MS;
+    this.#timer = setTimeout(() => this.#read() && this.watch(), ms);
+    if (this.#unref) unrefTimer(this.#timer);
+  }
+
+  close() {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+  }
+
+  #standing() {
+    const standing = this.#engine.standing();
+    return standing?.term === this.#number ? standing : undefined;
+  }
+
+  #read() {
+    if (this.#closed) return undefined;
+    const standing = this.#standing();
+    if (standing) return standing;
+    // The election has seen it too, and says why; while one of its events is being told, it can do so only afterwards.
+    this.#engine.tick();
+    if (!this.#closed) this.#onOver(this.#engine.alive ? 'expired' : 'trap');
+    return undefined;
+  }
+}
+
+/** Has `signal` call `look` before it says whether it has fired: code that goes on after a blocked event loop asks it before
+ * any timer has run. */
+export const lookingFirst = (signal, look) => {
+  const { prototype } = AbortSignal;
+  for (const name of ['aborted', 'reason']) {
+    const get = () => {
+      look();
+      return Reflect.get(prototype, name, signal);
+    };
+    Object.defineProperty(signal, name, { get });
+  }
+  const value = () => {
+    look();
+    prototype.throwIfAborted.call(signal);
+  };
+  Object.defineProperty(signal, 'throwIfAborted', { value });
+  return signal;
+};

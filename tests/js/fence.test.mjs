@@ -1,0 +1,198 @@
+// Bugs that happened, kept: what an application sees of its fence, and what listens for it.
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { FAST, KEY, LONG, fired, leading, leads, member, newGroup, stopAll, until, within } from './group.mjs';
+
+after(stopAll);
+
+/** Keeps the event loop busy, so that no timer runs. */
+const block = (ms) => {
+  const endMs = performance.now() + ms;
+  while (performance.now() < endMs);
+};
+
+/** A signal of another make than the runtime's, which counts its listeners. */
+const foreign = () => {
+  const listeners = new Set();
+  return {
+    aborted: false,
+    reason: undefined,
+    addEventListener: (_type, listener) => listeners.add(listener),
+    removeEventListener: (_type, listener) => listeners.delete(listener),
+    throwIfAborted() {
+      if (this.aborted) throw this.reason;
+    },
+    get listeners() {
+      return listeners.size;
+    },
+    fire(reason) {
+      Object.assign(this, { aborted: true, reason });
+      for (const listener of [...listeners]) listener();
+    },
+  };
+};
+
+/** What the work of one lead sees after its event loop was blocked past the fence. */
+const seenBlocked = async (signal, see) => {
+  const elector = member(await newGroup());
+  let seen;
+  const led = elector.lead((term) => {
+    if (seen) return;
+    const given = term.signal;
+    block(1_100);
+    seen = see(term, given);
+  }, { signal });
+  await within(led);
+  await elector.stop();
+  return seen;
+};
+
+for (const [name, make] of Object.entries({ 'no signal': () => undefined, 'its own': () => new AbortController().signal, 'a foreign one': foreign })) {
+  test(`s10 after a blocked event loop the signal of a lead with ${name} has fired when its time is over`, async () => {
+    assert.deepEqual(await seenBlocked(make(), (term) => [term.signal.aborted, term.remaining()]), [true, 0]);
+    assert.equal(await seenBlocked(make(), (_term, given) => given.aborted), true, 'kept from before');
+    assert.equal(await seenBlocked(make(), (_term, given) => given.reason?.code), 'EDGELECT_LOST');
+    assert.match(await seenBlocked(make(), (_term, given) => {
+      try {
+        return given.throwIfAborted();
+      } catch (error) {
+        return error.message;
+      }
+    }) ?? '', /authority of term \d+ has ended/);
+  });
+}
+
+test('s10 after a blocked event loop a callback, a waiter and a job see that the time is over, by a signal that they kept', async () => {
+  const seen = [];
+  const storage = await newGroup();
+  const elector = member(storage, {
+    onAcquireLeadership: ({ signal }) => {
+      if (seen.length > 0) return;
+      block(1_100);
+      seen.push(signal.aborted);
+    },
+  });
+  await elector.start();
+  const { signal } = await leads(elector);
+  block(1_100);
+  seen.push(signal.aborted);
+  await elector.stop();
+  assert.deepEqual(seen, [true, true]);
+  const jobs = [];
+  const job = ({ signal: own }) => {
+    block(1_100);
+    jobs.push(own.aborted);
+  };
+  const first = Date.UTC(2026, 10, 21, 12);
+  const record = {
+    leaderID: 'before', lastUpdated: '0001-01-01T00:00:00Z', term: 7, session: 's', sequence: 1, leaseMs: 1000,
+    acquired: '2026-11-21T06:00:00Z', slot: first, slotDone: true, format: 1,
+  };
+  storage.putIfMatch('slots', new TextEncoder().encode(JSON.stringify(record)), null);
+  await member(storage, { lockfilePath: 'slots' }).runScheduled(first + 60_000, job);
+  assert.deepEqual(jobs, [true]);
+});
+
+for (const [how, end] of Object.entries({
+  'returns': () => 'early',
+  'throws': () => {
+    throw new Error('the work gives up');
+  },
+})) {
+  test(`work that ${how} after its term was lost runs again in the next one`, async () => {
+    const tokens = [];
+    const elector = member(await newGroup());
+    const led = elector.lead((term) => {
+      tokens.push(term.token);
+      if (tokens.length > 1) return 'whole';
+      block(1_100);
+      return end();
+    });
+    assert.equal(await within(led), 'whole');
+    assert.ok(tokens.length === 2 && tokens[1] > tokens[0], `${tokens}`);
+  });
+}
+
+test('work that returns after an operator made its elector resign runs again in a later term', async () => {
+  const elector = member(await newGroup());
+  let terms = 0;
+  const led = elector.lead((term) => {
+    terms += 1;
+    return terms > 1 ? 'whole' : fired(term.signal);
+  });
+  await until(() => terms === 1);
+  await within(elector.resign());
+  assert.equal(await within(led), 'whole');
+});
+
+test('work that returns after its elector broke down is no success', async () => {
+  const elector = member(await newGroup());
+  const led = elector.lead(async (term) => {
+    const { now } = performance;
+    performance.now = () => {
+      throw new Error('no clock');
+    };
+    try {
+      elector.isLeader();
+    } finally {
+      performance.now = now;
+    }
+    await fired(term.signal);
+  });
+  await assert.rejects(within(led), { code: 'EDGELECT_TRAP' });
+});
+
+test('no term is claimed or renewed while old work ignores its signal, and the status says so', async () => {
+  const storage = await newGroup();
+  const elector = member(storage);
+  let stop;
+  const tokens = [];
+  const led = elector.lead((term) => {
+    tokens.push(term.token);
+    if (tokens.length > 1) return 'whole';
+    block(1_100);
+    return new Promise((resolve) => {
+      stop = resolve;
+    });
+  });
+  await until(() => stop);
+  await until(() => elector.status().error?.includes('its work goes on'));
+  const held = () => new TextDecoder().decode(storage.get(KEY).body);
+  const before = held();
+  await new Promise((resolve) => setTimeout(resolve, 3 * FAST.leaderTimeout));
+  assert.deepEqual([held(), tokens.length, elector.isLeader()], [before, 1, false]);
+  stop();
+  assert.equal(await within(led), 'whole');
+  assert.ok(tokens[1] > tokens[0]);
+});
+
+test('a signal that a lead was given fires its term\'s, has no listener left afterwards, and one of a term that goes on neither', async () => {
+  const { elector } = await leading(LONG);
+  const signal = foreign();
+  const goesOn = elector.lead((term) => fired(term.signal).then(() => 'told'), { signal: new AbortController().signal });
+  const more = [];
+  for (let count = 0; count < 5; count += 1) more.push(await within(elector.lead((term) => term.signal.aborted, { signal })));
+  assert.deepEqual(more, Array(5).fill(false));
+  assert.equal(signal.listeners, 0, 'the term goes on, and they have ended');
+  const told = elector.lead((term) => fired(term.signal).then(() => term.signal.reason.message), { signal });
+  await until(() => signal.listeners > 0);
+  signal.fire(new Error('enough'));
+  assert.equal(await within(told.catch((error) => error.message)), 'enough');
+  assert.equal(signal.listeners, 0);
+  await elector.stop();
+  assert.equal(await within(goesOn), 'told');
+});
+
+test('a start that is repeated with one signal listens to it once, and no longer than it runs', async () => {
+  const signal = foreign();
+  const elector = member(await newGroup(), LONG);
+  for (let count = 0; count < 5; count += 1) await elector.start({ signal });
+  assert.equal(signal.listeners, 1);
+  await leads(elector);
+  await elector.stop();
+  await new Promise(setImmediate);
+  assert.equal(signal.listeners, 0);
+  await elector.start({ signal });
+  signal.fire(new Error('enough'));
+  await until(() => elector.status().role === 'stopped');
+});
