@@ -467,6 +467,8 @@ pub struct Election {
     events: VecDeque<Event>,
     problem: Option<Problem>,
     errand: Option<Box<Errand>>,
+    /// A write that is held up takes no effect once a later one was accepted.
+    stale_writes_fail: bool,
 }
 
 impl Election {
@@ -506,6 +508,7 @@ impl Election {
             events: VecDeque::new(),
             problem: None,
             errand: None,
+            stale_writes_fail: true,
         }
     }
 
@@ -538,6 +541,12 @@ impl Election {
     /// [`Store::condition_covers_version`](crate::store::Store::condition_covers_version).
     pub fn condition_covers_version(&mut self, covers: bool) {
         self.clocks.set_covered(covers);
+    }
+
+    /// Before the first poll: whether a held-up write fails once a later one was accepted; see
+    /// [`Store::stale_writes_fail`](crate::store::Store::stale_writes_fail).
+    pub fn stale_writes_fail(&mut self, fail: bool) {
+        self.stale_writes_fail = fail;
     }
 
     /// The right to act at this reading, or none (S5, S9, S11).
@@ -841,7 +850,8 @@ impl Election {
     fn attempt(&mut self, now: Now) -> Step {
         let mut lease_ms = self.config.leader_timeout_ms;
         let mut margin_ms = if planted!(NoMargin) { 0 } else { self.config.margin_ms };
-        let varies = self.clocks.covered() || planted!(EpochLeaseVaries);
+        let stale_fail = self.clocks.covered() && self.stale_writes_fail;
+        let varies = stale_fail || planted!(EpochLeaseVaries);
         if let (Some(term), false) = (&self.term, varies) {
             // An earlier renewal may land after a later one: with a shorter lease it would be waited out too early.
             (lease_ms, margin_ms) = (term.anchor.lease_ms, term.anchor.margin_ms);
