@@ -374,7 +374,9 @@ export class Elector {
     const settings = JSON.parse(this.#settings);
     const serverId = settings.serverId || crypto.randomUUID();
     this.#settings = JSON.stringify({ ...settings, serverId });
-    return { settings: this.#settings, storage: new LockerStorage(this.#storage, serverId), unref: this.#unref };
+    const storage = new LockerStorage(this.#storage, serverId);
+    // Its calls name no version: a renewal that is held up takes effect after a later one.
+    return { settings: this.#settings, storage, unref: this.#unref, staleWritesFail: false };
   }
 
   /** What the engine says, or undefined without one; one that breaks down over the question is none any more. */

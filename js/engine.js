@@ -34,9 +34,9 @@ export class Engine {
    * that of a storage's records, unless it is a bucket. `onEvent` hears each event; the last one is
    * `finished`, with `error` if something broke. `mayMove` is asked before each turn, and may close this engine instead.
    * `onAnswer` hears each answer of a `fetch`, before the wasm does. */
-  constructor({ settings, storage, bucket, schedule, format, unref, onEvent, onAnswer, mayMove = () => true }) {
+  constructor({ settings, storage, bucket, schedule, format, unref, onEvent, onAnswer, staleWritesFail, mayMove = () => true }) {
     const settle = (id, ok, head, body) => this.#tell((raw) => raw.settle(id, ok, head, body));
-    this.#host = new Host({ settle, storage, credentials: bucket?.provider, unref, onAnswer });
+    this.#host = new Host({ settle, storage, credentials: bucket?.provider, unref, onAnswer, staleWritesFail });
     const { wasm = ownWasm, json, credentials } = bucket ?? {};
     this.#wasm = wasm;
     this.#raw = wasm.call(({ RawElector }) => new RawElector(settings, json, credentials, schedule, format, this.#host));

@@ -21,6 +21,8 @@ export const thisIsWorkers = () => {
 export class Host {
   /** Workers have one clock, and it stands still between I/O. */
   singleClock = onWorkers || globalThis.navigator?.userAgent === 'Cloudflare-Workers';
+  /** Whether the storage refuses a held-up write once a later one was accepted. */
+  staleWritesFail;
   /** What failed last, as a plain error. */
   failure;
   #settle;
@@ -35,13 +37,14 @@ export class Host {
 
   /** `settle(id, ok, head, body)` hears how an operation ended, `onAnswer({ head, body })` each answer of a `fetch`;
    * `job(order, signal)` calls the Worker's job. */
-  constructor({ settle, storage, credentials, job, unref = false, onAnswer } = {}) {
+  constructor({ settle, storage, credentials, job, unref = false, onAnswer, staleWritesFail = true } = {}) {
     this.#settle = settle;
     this.#storage = storage;
     this.#credentials = credentials;
     this.#unref = unref;
     this.#job = job;
     this.#onAnswer = onAnswer;
+    this.staleWritesFail = staleWritesFail;
   }
 
   random() {

@@ -258,7 +258,8 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
   /** Who leads, as far as is known. */
   leaderId(): string | null;
   status(): Status;
-  /** Takes effect with the next write. */
+  /** Takes effect with the next write. Over epochs and over a `Locker` a new `leaderTimeout` counts from the next term on: there a
+   * renewal that is held up takes effect after a later one, so that all of one term ask for the same time. */
   updateConfig(changes: TimingOptions): void;
   enablePeerMode(options?: Pick<TimingOptions, 'peerTimeout' | 'serverAddr'>): void;
   /** Rejects when the signal fires, when the elector stops, or when the store can't be used. */
@@ -434,7 +435,8 @@ export interface StoredObject {
  *
  * What it has to promise: each call is one indivisible step, and `ttl` counts from when it takes effect, by one clock for all
  * owners: the backend's (`SET … PX`, `now() + interval`), not the machine's that calls. Then a call that is held up cannot
- * shorten what a later one has granted. */
+ * shorten what a later one has granted, because all calls of one `ownerId` have the same `ttl`: a new `leaderTimeout` counts from
+ * the next term on, which has an `ownerId` of its own and waits until the lock of the old one has run out. */
 export interface Locker {
   /** Takes the lock for `ttl` milliseconds, rounded up to what the backend can count, if nobody holds it or what is held has
    * run out. False: somebody holds it, be it this very owner. `ownerId` is `serverId`, the session's id and a count: unique

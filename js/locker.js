@@ -27,9 +27,10 @@ export class LockerStorage {
   #seen = false;
   /** The newest claim or renewal of which nobody knows whether it took effect. */
   #doubted = null;
-  /** Under how many names the lock was asked for, and whether the last one has been released, or may have been: a release
-   * that is held up must not meet what was acquired after it. */
+  /** Under how many names the lock was asked for, for how long under the last one, and whether that has been released, or may
+   * have been: neither a release that is held up nor a renewal for a shorter time must meet what was acquired after it. */
   #names = 0;
+  #ttl = 0;
   #spent = true;
 
   constructor(locker, serverId) {
@@ -43,7 +44,7 @@ export class LockerStorage {
     if (this.#doubted) {
       // Who has renewed is the owner; the lock then lasts for longer than any write in doubt may grant.
       const held = await this.#call('renew', shardId, this.#doubted, signal);
-      if (held) this.#show('mine', this.#doubted.body, this.#doubted.ownerId);
+      if (held) this.#show('mine', this.#doubted.body, this.#doubted);
       else if (kind === 'mine') this.#show('taken', this.#madeUp());
       this.#doubted = null;
     } else if ((kind === 'taken' && this.#seen) || (kind === 'mine' && this.#spent)) {
@@ -60,19 +61,21 @@ export class LockerStorage {
     const { session, leaseMs: ttl, lastUpdated, parked } = JSON.parse(new TextDecoder().decode(body));
     // Nobody else could take a parked lock over.
     if (parked || lastUpdated === RELEASED) return this.#release(shardId, body, signal);
-    const held = this.#shown.kind === 'mine';
-    if (!held && this.#spent) {
+    // A term keeps its lease, so that another one is a new term's.
+    const held = this.#shown.kind === 'mine' && this.#shown.ttl === ttl;
+    if (!held && (this.#spent || this.#ttl !== ttl)) {
       this.#names += 1;
+      this.#ttl = ttl;
       this.#spent = false;
     }
     // The session makes it nobody else's, whoever has the same `serverId`.
-    const ownerId = `${this.#serverId}-${session}-${this.#names}`;
+    const ownerId = held ? this.#shown.ownerId : `${this.#serverId}-${session}-${this.#names}`;
     const before = this.#doubted;
     this.#doubted = { body, ownerId, ttl };
     const done = await this.#call(held ? 'renew' : 'tryAcquire', shardId, this.#doubted, signal);
     // An earlier claim may be what this one met.
     this.#doubted = done || held ? null : before;
-    if (done) this.#show('mine', body, ownerId);
+    if (done) this.#show('mine', body, { ownerId, ttl });
     else this.#show('taken', this.#madeUp());
     return done ? { etag: this.#shown.etag } : null;
   }
@@ -95,9 +98,9 @@ export class LockerStorage {
     return answer;
   }
 
-  #show(kind, body, ownerId) {
+  #show(kind, body, { ownerId, ttl } = {}) {
     this.#versions += 1;
-    this.#shown = { kind, body, ownerId, etag: `"${this.#versions}"` };
+    this.#shown = { kind, body, ownerId, ttl, etag: `"${this.#versions}"` };
     this.#seen = false;
   }
 

@@ -198,14 +198,18 @@ impl Observation {
 
     /// The proven age in milliseconds.
     pub fn age_ms(&self, clocks: &Clocks, now: Now) -> u64 {
+        self.watched_ms(clocks, now).max(self.age_by_store_ms(clocks, now).unwrap_or(0))
+    }
+
+    /// The age by proof (a) alone, in milliseconds.
+    pub fn watched_ms(&self, clocks: &Clocks, now: Now) -> u64 {
         let watched_ms = clocks.passed_ms(now, self.since);
         let watched_ms = watched_ms.saturating_sub(clocks.watched_doubt_ms());
-        let watched_ms = if self.begun { watched_ms } else { 0 };
-        watched_ms.max(self.age_by_store_ms(clocks, now).unwrap_or(0))
+        if self.begun { watched_ms } else { 0 }
     }
 
     fn age_by_store_ms(&self, clocks: &Clocks, now: Now) -> Option<u64> {
-        let (proven_ms, at_ms) = self.by_store?;
+        let (proven_ms, at_ms) = self.by_store.filter(|_| clocks.date_ahead_ms().is_none())?;
         // A single clock may have stepped forward since, so that its time adds nothing.
         let since_ms = if clocks.single() { 0 } else { now.mono_ms.saturating_sub(at_ms) };
         Some(proven_ms.saturating_add(since_ms))
@@ -238,8 +242,8 @@ impl Observation {
     }
 
     /// Whether the store's clock gives proofs for this version.
-    pub fn has_store_clock(&self) -> bool {
-        self.by_store.is_some()
+    pub fn has_store_clock(&self, clocks: &Clocks) -> bool {
+        self.by_store.is_some() && clocks.date_ahead_ms().is_none()
     }
 }
 

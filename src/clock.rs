@@ -60,6 +60,16 @@ pub enum Drift {
     OwnAhead,
 }
 
+/// What a write of our own has shown of the store's two clocks, that of `Date` and that of `Last-Modified`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Pair {
+    Unseen,
+    /// Within what the rules allow.
+    Agrees,
+    /// `Date` is ahead by so many milliseconds or more: something on the way sets it.
+    Ahead(u64),
+}
+
 /// The beginning of a wait for something of somebody else's: a watched version, a grace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Since {
@@ -91,6 +101,7 @@ pub struct Clocks {
     newest: Facts,
     /// Set by a held reading, cleared by the next answer that comes with a moving clock.
     awaiting_answer: bool,
+    pair: Pair,
 }
 
 impl Clocks {
@@ -109,6 +120,7 @@ impl Clocks {
             latest_modified_ms: None,
             newest: Facts::default(),
             awaiting_answer: false,
+            pair: Pair::Unseen,
         }
     }
 
@@ -261,6 +273,44 @@ impl Clocks {
         let doubt_ms = ROUNDING_MS.saturating_add(self.store_skew_ms);
         let doubt_ms = if planted!(AgeWithoutSkew) { 0 } else { doubt_ms };
         date_ms.saturating_sub(modified_ms).saturating_sub(doubt_ms)
+    }
+
+    /// Compares the store's two clocks by an answer that shows a write of ours which left `passed_ms` ago (S6 (b)).
+    pub fn compare(&mut self, facts: &Facts, passed_ms: u64, margin_ms: u64) {
+        let (Some(date_ms), Some(modified_ms), false) =
+            (facts.date_ms, facts.last_modified_ms, facts.relayed)
+        else {
+            return;
+        };
+        let ahead_ms = date_ms.saturating_sub(modified_ms);
+        // Where less than a second is allowed, whole seconds show no more than that the two are equal.
+        let allowed_ms = self.store_skew_ms.saturating_add(margin_ms.max(ROUNDING_MS));
+        if ahead_ms.saturating_add(ROUNDING_MS) <= allowed_ms {
+            self.pair = Pair::Agrees;
+        } else if self.age_by_store_ms(date_ms, modified_ms) > passed_ms {
+            self.pair = Pair::Ahead(ahead_ms.saturating_sub(passed_ms));
+        }
+    }
+
+    /// Whether a write of our own has shown that `Date` is not ahead of `Last-Modified`. Until then an age by these two may
+    /// be as wrong as the clock of a proxy.
+    pub fn pair_agrees(&self) -> bool {
+        self.pair == Pair::Agrees
+    }
+
+    /// By how many milliseconds `Date` is ahead of `Last-Modified`, where a write of our own has shown that it is.
+    pub fn date_ahead_ms(&self) -> Option<u64> {
+        match self.pair {
+            Pair::Ahead(ms) => Some(ms),
+            Pair::Unseen | Pair::Agrees => None,
+        }
+    }
+
+    /// Whether the time that a writer saw by `Date` is further ahead of the `Last-Modified` of that write than a request
+    /// takes, whole seconds and the store's own clocks explain.
+    pub fn stamped_ahead(&self, stamp_ms: i64, modified_ms: u64, request_ms: u64) -> bool {
+        let room_ms = request_ms + 2 * ROUNDING_MS + self.store_skew_ms;
+        u64::try_from(stamp_ms).is_ok_and(|ms| ms > modified_ms.saturating_add(room_ms))
     }
 
     /// How much own time has to pass before it adds to [`Clocks::age_by_store_ms`]. Where the version may be overwritten

@@ -70,6 +70,19 @@ impl<P: Provide> Store for AnyStore<P> {
         }
     }
 
+    fn stale_writes_fail(&self) -> bool {
+        match self {
+            Self::Bucket(bucket) => bucket.stale_writes_fail(),
+            #[cfg(feature = "epochs")]
+            Self::Epochs(bucket) => bucket.stale_writes_fail(),
+            #[cfg(feature = "dynamodb")]
+            Self::DynamoDb(table) => table.stale_writes_fail(),
+            #[cfg(feature = "route53")]
+            Self::Route53(zone) => zone.stale_writes_fail(),
+            Self::Custom(custom) => custom.stale_writes_fail(),
+        }
+    }
+
     fn keeps_any_body(&self) -> bool {
         matches!(self, Self::Bucket(_) | Self::Custom(_))
     }
@@ -152,6 +165,10 @@ impl Store for CustomStore {
 
     fn condition_covers_version(&self) -> bool {
         true
+    }
+
+    fn stale_writes_fail(&self) -> bool {
+        self.web.stale_writes_fail()
     }
 
     fn keeps_any_body(&self) -> bool {

@@ -207,8 +207,11 @@ pub async fn run<S: Store, H: Host>(
     host: &H,
     mut tell_app: impl FnMut(Event),
 ) {
-    let covers = store.condition_covers_version();
-    handle.inner.election.borrow_mut().condition_covers_version(covers);
+    {
+        let mut election = handle.inner.election.borrow_mut();
+        election.condition_covers_version(store.condition_covers_version());
+        election.stale_writes_fail(store.stale_writes_fail());
+    }
     let mut request: Option<Pin<Box<dyn Future<Output = Input> + '_>>> = None;
     loop {
         let commands = core::mem::take(&mut *handle.inner.commands.borrow_mut());

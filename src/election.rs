@@ -301,6 +301,12 @@ pub enum Problem {
         /// Our `maxLease` in milliseconds.
         max_lease_ms: u64,
     },
+    /// The `Date` of an answer that showed a write of ours was ahead of its `Last-Modified`: something on the way sets
+    /// `Date`, and no age is proven by it (S6).
+    DateAhead {
+        /// By how many milliseconds at least.
+        ahead_ms: u64,
+    },
 }
 
 /// When a request left and what it may grant.
@@ -512,6 +518,15 @@ pub struct Election {
     /// The problem is of a write that has not landed: a read alone does not solve it.
     unwritten: bool,
     errand: Option<Box<Errand>>,
+    /// A problem that no single answer shows to be over, and that costs no term.
+    warning: Option<Problem>,
+    /// A write that is held up takes no effect once a later one was accepted.
+    stale_writes_fail: bool,
+    /// How long the newest claim waits once it has landed, in milliseconds, unless the own write shows that the store's
+    /// clock, on which alone it rests, is right (S6 (b)).
+    unproven_wait_ms: Option<u64>,
+    /// A claim that has landed and waits for an answer which shows that.
+    unproven: Option<Attempt>,
 }
 
 impl Election {
@@ -558,6 +573,10 @@ impl Election {
             problem: None,
             unwritten: false,
             errand: None,
+            warning: None,
+            stale_writes_fail: true,
+            unproven_wait_ms: None,
+            unproven: None,
         }
     }
 
@@ -597,6 +616,12 @@ impl Election {
     /// session for good (S8).
     pub fn store_held(&mut self) {
         self.accepted = true;
+    }
+
+    /// Before the first poll: whether a held-up write fails once a later one was accepted; see
+    /// [`Store::stale_writes_fail`](crate::store::Store::stale_writes_fail).
+    pub fn stale_writes_fail(&mut self, fail: bool) {
+        self.stale_writes_fail = fail;
     }
 
     /// The right to act at this reading, or none (S5, S9, S11).
@@ -719,7 +744,7 @@ impl Election {
 
     /// What somebody should know about, if anything.
     pub fn problem(&self) -> Option<&Problem> {
-        self.problem.as_ref()
+        self.problem.as_ref().or(self.warning.as_ref())
     }
 
     /// The newest record and its version, as last read or written by this session.
@@ -846,6 +871,7 @@ impl Election {
         for attempt in &mut self.unresolved {
             attempt.anchor.lease_ms = 0;
         }
+        self.unproven = None;
         self.forgotten = None;
     }
 
@@ -914,6 +940,8 @@ impl Election {
             (None, Seen::Record { reading, .. }) if reading.may_come_back() => None,
             // Nothing is written over it, so that no refusal would ever show that it is gone.
             (None, Seen::Record { reading: Reading::Closed(_), .. }) => None,
+            // Nor has anything else the two times of one answer.
+            (None, _) if self.unproven.is_some() => None,
             (None, Seen::Record { observation, .. }) => Some(observation.version.clone()),
             _ => None,
         };
@@ -936,7 +964,8 @@ impl Election {
     fn attempt(&mut self, now: Now) -> Step {
         let mut lease_ms = self.config.leader_timeout_ms;
         let mut margin_ms = if planted!(NoMargin) { 0 } else { self.config.margin_ms };
-        let varies = self.clocks.covered() || planted!(EpochLeaseVaries);
+        let stale_fail = self.clocks.covered() && self.stale_writes_fail;
+        let varies = stale_fail || planted!(EpochLeaseVaries);
         if let (Some(term), false) = (&self.term, varies) {
             // An earlier renewal may land after a later one: with a shorter lease it would be waited out too early.
             (lease_ms, margin_ms) = (term.anchor.lease_ms, term.anchor.margin_ms);
@@ -961,6 +990,10 @@ impl Election {
             lease.last_updated = Stamp::At(stamp_ms);
         }
         let (purpose, condition) = (round.purpose, round.condition.clone());
+        if purpose == Purpose::Claim {
+            // Nobody else may take it earlier than this session itself.
+            lease_ms = lease_ms.max(self.unproven_wait_ms.unwrap_or(0));
+        }
         if matches!(purpose, Purpose::Claim | Purpose::Renew) {
             // Lease and margin come from the same settings, those of this write.
             lease.lease_ms = Some(lease_ms);
@@ -1141,6 +1174,7 @@ impl Election {
             return self.on_not_landed(now);
         }
         if let Some(attempt) = self.landed_attempt(&reading) {
+            self.compare_clocks(now, &attempt.anchor, facts);
             return self.on_landed(now, attempt, version);
         }
         if planted!(RenewalOverAnything)
@@ -1148,6 +1182,9 @@ impl Election {
         {
             term.version = version;
             return self.on_not_landed(now);
+        }
+        if let Some(attempt) = self.proven_claim(now, &version, facts, drift) {
+            return self.on_landed(now, attempt, version);
         }
         self.end_term(LostReason::Overtaken);
         let same = matches!(&self.seen, Seen::Record { observation, .. } if observation.version == version);
@@ -1161,6 +1198,41 @@ impl Election {
         // pause either.
         if refused && (same || self.round.is_some()) {
             self.pause_claim(now);
+        }
+    }
+
+    /// The claim that waits for an answer which shows its record, if this one shows that the store's clock is right.
+    fn proven_claim(
+        &mut self,
+        now: Now,
+        version: &Version,
+        facts: &Facts,
+        drift: Drift,
+    ) -> Option<Attempt> {
+        let attempt = self.unproven.take()?;
+        let waits = |grace: &Grace| grace.version == *version;
+        if !self.grace.as_ref().is_some_and(waits)
+            || matches!(drift, Drift::StoreAhead | Drift::OwnAhead)
+        {
+            return None;
+        }
+        self.compare_clocks(now, &attempt.anchor, facts);
+        if self.clocks.pair_agrees() {
+            return Some(attempt);
+        }
+        // A relayed answer says nothing: the next one may.
+        self.unproven = Some(attempt).filter(|_| facts.relayed);
+        None
+    }
+
+    /// A record of ours shows whether `Date` and `Last-Modified` are of one clock (S6 (b)).
+    fn compare_clocks(&mut self, now: Now, anchor: &Anchor, facts: &Facts) {
+        self.clocks.compare(facts, now.since_pessimistic_ms(anchor.sent), anchor.margin_ms);
+        match self.clocks.date_ahead_ms() {
+            Some(ahead_ms) => self.warning = Some(Problem::DateAhead { ahead_ms }),
+            None => {
+                self.warning.take_if(|known| matches!(known, Problem::DateAhead { .. }));
+            }
         }
     }
 
@@ -1244,6 +1316,7 @@ impl Election {
         self.unresolved.retain(|attempt| attempt.purpose == Purpose::Create);
         let creating = self.round.take().is_some_and(|round| round.purpose == Purpose::Create);
         self.grace = None;
+        self.unproven = None;
         self.seen = Seen::Absent;
         self.seen_sent_ms = sent.mono_ms;
         if !(self.unwritten && creating) {
@@ -1348,6 +1421,13 @@ impl Election {
         if reading.may_come_back() && observation.moved() && !observation.moves_always() {
             self.problem.get_or_insert(Problem::MovingTimes);
         }
+        if let (Reading::Lease(lease), Some(modified_ms)) = (&reading, facts.last_modified_ms)
+            && let (Some(_), Stamp::At(stamp_ms)) = (&lease.session, lease.last_updated)
+            && self.clocks.stamped_ahead(stamp_ms, modified_ms, self.config.request_timeout_ms)
+        {
+            // Its writer goes by another clock than the store's, and so may we.
+            observation.distrust_store_clock();
+        }
         if self.clocks.shows_present(facts) {
             self.seen_sent_ms = sent.mono_ms;
         }
@@ -1449,23 +1529,19 @@ impl Election {
         self.unresolved.clear();
         self.forgotten = None;
         self.round = None;
-        self.failures = 0;
-        self.misses = 0;
-        self.refusals = 0;
+        (self.failures, self.misses, self.refusals) = (0, 0, 0);
         (self.problem, self.unwritten) = (None, false);
         let unsettled = self.unsettled(now);
+        let taken = matches!(attempt.purpose, Purpose::Claim | Purpose::Reserve);
+        let unproven_ms = self.unproven_wait_ms.take().filter(|_| taken);
+        let by_store = matches!(&self.seen,
+            Seen::Record { observation, .. } if observation.has_store_clock(&self.clocks));
         self.highest_term = self.highest_term.max(attempt.lease.term.unwrap_or(0));
         self.longest_lease_ms = self.longest_lease_ms.max(attempt.lease.lease_ms.unwrap_or(0));
         self.seen_sent_ms = attempt.anchor.sent.mono_ms;
         // The record that it waited for is gone; if it ever comes back, it is waited for anew.
         self.grace = None;
-        let mut observation = Observation::first(version.clone(), &self.clocks, now);
-        if let Seen::Record { observation: before, .. } = &self.seen {
-            observation = observation.following(before);
-        }
-        observation.made(&self.clocks, self.clocks.newest());
-        let reading = Reading::Lease(Box::new(attempt.lease.clone()));
-        self.seen = Seen::Record { observation: Box::new(observation), reading };
+        self.see_own(now, &attempt.lease, version.clone());
         let mut anchor = attempt.anchor;
         if planted!(AnchorAfterAnswer) {
             anchor.sent = now;
@@ -1474,6 +1550,17 @@ impl Election {
             anchor.lease_ms = self.config.leader_timeout_ms;
         }
         let in_time = anchor.remaining_ms(now).is_some() || planted!(ClaimAnsweredLate);
+        if let Some(length_ms) = unproven_ms.filter(|_| !(by_store && self.clocks.pair_agrees())) {
+            // Whoever led may have its authority still, for as long as its lease.
+            let since = self.clocks.begin(now);
+            self.grace = Some(Grace { version, since, length_ms, reserved: false });
+            let provable = by_store && !unsettled && self.clocks.date_ahead_ms().is_none();
+            if !provable {
+                return self.judge(now);
+            }
+            self.unproven = Some(attempt);
+            return self.plan_look(now, 0);
+        }
         match attempt.purpose {
             Purpose::Create => self.on_created(now, &attempt, version),
             // At a reading that says nothing a term can't begin, nor where the leadership was given up since the
@@ -1511,6 +1598,17 @@ impl Election {
                 self.finish_wind_down(now);
             }
         }
+    }
+
+    /// The record is what this session has written now.
+    fn see_own(&mut self, now: Now, lease: &Lease, version: Version) {
+        let mut observation = Observation::first(version, &self.clocks, now);
+        if let Seen::Record { observation: before, .. } = &self.seen {
+            observation = observation.following(before);
+        }
+        observation.made(&self.clocks, self.clocks.newest());
+        let reading = Reading::Lease(Box::new(lease.clone()));
+        self.seen = Seen::Record { observation: Box::new(observation), reading };
     }
 
     /// Whether what has landed now may lie on unusable bytes that were put again under a leader. No other member begins a
@@ -1696,11 +1794,30 @@ impl Election {
         } else if now.mono_ms >= self.compete_after_ms
             && let Some(round) = self.justified_claim(now)
         {
-            self.round = Some(round);
-            self.plan = Plan { at_ms: now.mono_ms, action: Action::Attempt };
-            return;
+            self.unproven_wait_ms = self.unproven_wait_ms(now);
+            // A tombstone lets everybody claim: what it says of the record before has to be sure.
+            if self.unproven_wait_ms.is_none() || !round.lease.released() {
+                self.round = Some(round);
+                self.plan = Plan { at_ms: now.mono_ms, action: Action::Attempt };
+                return;
+            }
         }
         self.plan_follow(now);
+    }
+
+    /// How long a claim of the newest record waits once it has landed, if nothing but the store's clock, which no write
+    /// of this session has shown to be right, says that the record is old enough (S6 (b)).
+    fn unproven_wait_ms(&self, now: Now) -> Option<u64> {
+        let Seen::Record { observation, reading } = &self.seen else { return None };
+        let watched_ms = observation.watched_ms(&self.clocks, self.as_claimed(now));
+        let wait_ms = match reading {
+            Reading::Lease(lease) if self.may_succeed(now, lease, watched_ms) => return None,
+            Reading::Lease(lease) => self.lease_to_wait_ms(lease),
+            Reading::Unreadable(..) | Reading::Closed(_) => {
+                self.config.grace_ms(self.longest_lease_ms)
+            }
+        };
+        (watched_ms < wait_ms && !self.clocks.pair_agrees()).then_some(wait_ms)
     }
 
     /// The claim that S6 and S7 allow at this reading, if any.
@@ -1789,9 +1906,13 @@ impl Election {
     /// The age that a claim may rest on (S6): where its condition does not cover the version, as it was when the read
     /// left that showed the version last.
     fn age_to_claim_ms(&self, observation: &Observation, now: Now) -> u64 {
+        observation.age_ms(&self.clocks, self.as_claimed(now))
+    }
+
+    fn as_claimed(&self, now: Now) -> Now {
         let sent = Now { mono_ms: self.seen_sent_ms.min(now.mono_ms), ..now };
         let goes_on = self.clocks.covered() || planted!(EpochAgeGoesOn);
-        observation.age_ms(&self.clocks, if goes_on { now } else { sent })
+        if goes_on { now } else { sent }
     }
 
     /// How long a record of somebody else's is waited out: its own lease, ours for foreign ones.
@@ -1947,7 +2068,7 @@ impl Election {
 
     /// Whether a write may have landed without anybody having said that it did not.
     fn in_doubt(&self) -> bool {
-        self.unresolved.iter().any(|attempt| !attempt.rejected)
+        self.unproven.is_some() || self.unresolved.iter().any(|attempt| !attempt.rejected)
     }
 
     fn growing_pause_ms(&mut self, times: u32) -> u64 {
@@ -2037,7 +2158,9 @@ impl Election {
                 let usual_ms = now.mono_ms + self.config.infrequent_interval_ms + jitter_ms;
                 if fresh && !late { usual_ms } else { usual_ms.min(proof_ms) }
             }
-            Follow::Balanced | Follow::Frugal if observation.has_store_clock() => proof_ms,
+            Follow::Balanced | Follow::Frugal if observation.has_store_clock(&self.clocks) => {
+                proof_ms
+            }
             // Earlier than the next renewal after one was seen, a little later until one is, and less early from
             // then on: so the look settles just behind the renewals within a few of them, for one GET per
             // interval and a few more.
@@ -2183,7 +2306,8 @@ impl Election {
     /// Whether a write that would have to be released may have landed.
     fn claiming(&self) -> bool {
         let taken = [Purpose::Claim, Purpose::Reserve];
-        self.unresolved.iter().any(|attempt| taken.contains(&attempt.purpose))
+        self.unproven.is_some()
+            || self.unresolved.iter().any(|attempt| taken.contains(&attempt.purpose))
     }
 
     /// How long a session that resigned leaves the lease to others.
@@ -2326,7 +2450,9 @@ impl Election {
             Seen::Record { observation, reading: Reading::Lease(lease) } => {
                 let age_ms = self.age_to_claim_ms(observation, now);
                 let own = lease.session.as_ref() == Some(&self.session);
-                (!self.may_succeed(now, lease, age_ms), lease.in_grace() || own)
+                // An own claim that waits to act keeps nobody busy.
+                let busy = !own && !self.may_succeed(now, lease, age_ms);
+                (busy, lease.in_grace() || own)
             }
             _ => (false, false),
         };

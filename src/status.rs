@@ -97,5 +97,11 @@ pub fn problem_text(problem: &Problem) -> String {
             " ms) here: set the same maxLease for every member of the group (S7)",
         ]
         .concat(),
+        Problem::DateAhead { ahead_ms } => [
+            "the `Date` of the store's answers is ",
+            &ahead_ms.to_string(),
+            " ms ahead of its `Last-Modified`, more than storeSkew allows, so a dead leader's lease is watched for as              long as it lasts: a proxy on the way sets `Date` by a clock of its own, which has to be put right",
+        ]
+        .concat(),
     }
 }

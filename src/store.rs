@@ -177,6 +177,15 @@ pub trait Store {
     /// A store made of others hands on what they say: a `true` too much lets two lead, so there is no default.
     fn condition_covers_version(&self) -> bool;
 
+    /// Whether a write that is held up on its way takes no effect any more once a later one was accepted. It does not
+    /// where a write names no version: then the lease stays the same for a whole term, because a held-up renewal with a
+    /// shorter one would end what a later one has granted (S5).
+    ///
+    /// A store made of others hands on what they say: a `true` too much lets two lead.
+    fn stale_writes_fail(&self) -> bool {
+        self.condition_covers_version()
+    }
+
     /// Whether every body comes back whole and stays until it is replaced, as a checkpoint needs: not in a TXT record, which
     /// leaves out what does not fit, nor in an item with a `ttl`, which is deleted some time. Unless a store says so, it keeps
     /// leases only; one made of others hands on what they say.

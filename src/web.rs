@@ -54,6 +54,9 @@ extern "C" {
     #[wasm_bindgen(method, getter, js_name = singleClock)]
     fn single_clock(this: &JsHost) -> bool;
 
+    #[wasm_bindgen(method, getter, js_name = staleWritesFail)]
+    fn stale_writes_fail(this: &JsHost) -> bool;
+
     #[wasm_bindgen(js_namespace = performance, js_name = now)]
     fn performance_now() -> f64;
 
@@ -179,6 +182,12 @@ impl Web {
     /// What clocks a runtime has: Workers have one, which stands still between I/O (S11).
     pub fn clock_of(host: &JsHost) -> HostClock {
         if host.single_clock() { HostClock::One } else { HostClock::Two }
+    }
+
+    /// Whether the storage of the application refuses a held-up write once a later one was accepted; see
+    /// [`Store::stale_writes_fail`](crate::store::Store::stale_writes_fail).
+    pub fn stale_writes_fail(&self) -> bool {
+        self.link.host.stale_writes_fail()
     }
 
     /// Asks for credentials; `fresh` if the ones that were given last have been refused.

@@ -148,7 +148,7 @@ fn what_members_of_another_make_must_keep_to_is_seen_where_it_is_not_kept() {
             let violation = adversary::run_beside(*seed, false, Some(beside)).violation;
             violation.is_some_and(|broken| broken.check.starts_with("I1"))
         };
-        let seen = (0..40).find(broken);
+        let seen = (0..400).find(broken);
         println!("{beside:?}: {seen:?}");
         assert!(seen.is_some(), "{beside:?}");
     }

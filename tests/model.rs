@@ -119,7 +119,7 @@ fn two_sessions_and_a_farewell() {
 
 #[test]
 fn two_sessions_and_a_store_that_tells_the_time() {
-    holds(Bounds { dated: true, ..led("two, dated", 2, 7) }, 8, (481_482, 275_995, 31));
+    holds(Bounds { dated: true, ..led("two, dated", 2, 7) }, 8, (491_131, 282_590, 31));
 }
 
 #[test]

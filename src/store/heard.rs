@@ -11,12 +11,19 @@ const MAX_RETRY_AFTER_MS: u64 = 300_000;
 /// `Date`, `Last-Modified`, and whether something in between answered or relayed.
 pub(super) fn facts(response: &Response) -> Facts {
     Facts {
-        date_ms: response.header("date").and_then(calendar::read_http_date),
-        last_modified_ms: response.header("last-modified").and_then(calendar::read_http_date),
+        date_ms: only_time_ms(response, "date"),
+        last_modified_ms: only_time_ms(response, "last-modified"),
         relayed: response.count("age") + response.count("via") > 0 && !planted!(ViaIgnored),
         // A relay that fetched the answer for us may say so with a zero.
         cached: response.count("age") > usize::from(response.header("age") == Some("0")),
     }
+}
+
+/// The time in a header that an answer has exactly once: of two, nobody knows which one the store wrote. JavaScript's
+/// `fetch` joins them with a comma, which makes them no time.
+fn only_time_ms(response: &Response, name: &str) -> Option<u64> {
+    let text = response.header(name).filter(|_| response.count(name) == 1)?;
+    calendar::read_http_date(text)
 }
 
 /// `Retry-After` in seconds, or as a date beside the answer's own `Date`: no clock of ours is compared.
@@ -27,4 +34,38 @@ pub(super) fn retry_after_ms(response: &Response, facts: &Facts) -> Option<u64> 
         Err(_) => calendar::read_http_date(text)?.saturating_sub(facts.date_ms?),
     };
     Some(asked_ms.min(MAX_RETRY_AFTER_MS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EARLY: &str = "Sun, 22 Nov 2026 17:00:00 GMT";
+    const LATE: &str = "Sun, 22 Nov 2026 17:00:30 GMT";
+
+    fn heard(headers: &[(&str, &str)]) -> Facts {
+        let headers = headers.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+        facts(&Response { status: 200, headers: headers.collect(), ..Response::default() })
+    }
+
+    #[test]
+    fn a_time_that_is_told_twice_is_none() {
+        let once = heard(&[("date", LATE), ("last-modified", EARLY)]);
+        let (date_ms, modified_ms) = (once.date_ms.unwrap(), once.last_modified_ms.unwrap());
+        assert_eq!(date_ms - modified_ms, 30_000);
+        for dates in [[EARLY, LATE], [LATE, EARLY], [LATE, LATE], [LATE, "no time"]] {
+            let twice = dates.map(|date| ("date", date));
+            let read = heard(&[twice[0], ("last-modified", EARLY), twice[1]]);
+            assert_eq!(
+                (read.date_ms, read.last_modified_ms),
+                (None, Some(modified_ms)),
+                "{dates:?}"
+            );
+            let read = heard(&dates.map(|date| ("last-modified", date)));
+            assert_eq!(read.last_modified_ms, None, "{dates:?}");
+            let joined = dates.join(", ");
+            let read = heard(&[("date", &joined), ("last-modified", &joined)]);
+            assert_eq!((read.date_ms, read.last_modified_ms), (None, None), "{joined}");
+        }
+    }
 }

@@ -437,3 +437,58 @@ test('random faults for an hour: at no instant two of five members lead', async 
   await Promise.all(members.map(({ elector }) => void elector.stop()));
   await runtime.pass(60 * SECOND_MS);
 });
+
+/** One renewal is held up for `lateMs`, the settings change, and a later renewal is granted by then. */
+const heldUpRenewal = async (own, lateMs) => {
+  let held = 0;
+  own.fault = (name) => {
+    if (name !== 'renew' || held > 0) return undefined;
+    held += 1;
+    return lateMs;
+  };
+  await runtime.pass(SECOND_MS);
+  assert.equal(held, 1);
+};
+
+test('a renewal that is held up does not shorten what a later one has granted, whatever updateConfig said in between', async () => {
+  const own = backend();
+  const short = { leaderTimeout: 2_000, frequentInterval: 400, requestTimeout: 200 };
+  const { elector, term } = await leading(own, short);
+  const follower = member(own, { leaderTimeout: 2_000, frequentInterval: 400, requestTimeout: 200 });
+  await follower.elector.start();
+  await heldUpRenewal(own, 10 * SECOND_MS);
+  elector.updateConfig({ leaderTimeout: 30_000, frequentInterval: 20_000 });
+  for (let tenth = 0; tenth < 400; tenth += 1) {
+    await runtime.pass(100);
+    assert.ok(!(elector.isLeader() && follower.elector.isLeader()), `two lead, ${term.remaining()} ms of authority left`);
+  }
+  const ttls = new Map();
+  for (const { name, ownerId, ttl } of own.calls.filter((one) => one.name !== 'release')) {
+    ttls.set(ownerId, (ttls.get(ownerId) ?? new Set()).add(ttl));
+    assert.equal(ttls.get(ownerId).size, 1, `${name} of one owner asks for ${[...ttls.get(ownerId)]} ms`);
+  }
+  await stopped(follower);
+  await stopped({ elector });
+});
+
+test('a new lease counts from the next term on, under a name of its own', async () => {
+  const own = backend();
+  const short = { leaderTimeout: 2_000, frequentInterval: 400, requestTimeout: 200 };
+  const { elector, heard } = await leading(own, short);
+  await heldUpRenewal(own, 20 * SECOND_MS);
+  own.fault = () => 'before';
+  await runtime.pass(3 * SECOND_MS);
+  assert.equal(elector.isLeader(), false);
+  elector.updateConfig({ leaderTimeout: 60_000, frequentInterval: 30_000, requestTimeout: 1_800 });
+  const fromMs = Date.now();
+  own.fault = () => undefined;
+  await runtime.pass(40 * SECOND_MS);
+  assert.ok(elector.isLeader());
+  assert.equal(heard.filter(([what]) => what === 'acquired').length, 2);
+  const later = own.calls.filter(({ name, atMs }) => name !== 'release' && atMs >= fromMs);
+  assert.ok(later.some(({ ttl }) => ttl === 60_000));
+  const owners = (ttl) => new Set(own.calls.filter((one) => one.ttl === ttl).map(({ ownerId }) => ownerId));
+  assert.deepEqual([...owners(2_000)].filter((one) => owners(60_000).has(one)), []);
+  assert.equal(own.holder('shard-1'), [...owners(60_000)].at(-1));
+  await stopped({ elector });
+});

@@ -144,7 +144,15 @@ impl Oracle {
         let own_lease = match healing {
             // It may land late, on the same bytes put again under a leader (S7).
             true => lease.lease_ms >= Some(self.grace_ms(writer)),
-            false => lease.lease_ms == Some(writer.config.leader_timeout_ms),
+            false => {
+                let own_ms = writer.config.leader_timeout_ms;
+                let waited_ms = match &shown {
+                    Shown::Lease(before) => before.lease_ms.unwrap_or(0),
+                    Shown::Other(_) => self.grace_ms(writer),
+                };
+                // What rests on the store's clock alone is waited for as long, should that be wrong (S6 (b)).
+                [own_ms, own_ms.max(waited_ms)].map(Some).contains(&lease.lease_ms)
+            }
         };
         let covers = writer.errand.is_some() && lease.slot_done == Some(true);
         // Nobody waits for the lease of a tombstone, which may be that of earlier settings.

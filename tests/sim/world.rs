@@ -717,17 +717,7 @@ impl World {
             }
             match told {
                 Told::Acquired { term } => {
-                    let single = self.machines[self.sessions[session].machine].clocks.single;
-                    let rests = self.sessions[session].vigil.rests(single, now);
-                    self.oracle.broke_unless(!rests, self.now_ms, "S12 it sits out", || {
-                        format!("Acquired({term}) although it gave the leadership up")
-                    });
-                    // A session that runs slots lets its next job begin beside one that lingers.
-                    let idle = self.sessions[session].works.is_empty()
-                        || self.sessions[session].errand.is_some();
-                    self.oracle.broke_unless(idle, self.now_ms, "S10 old work has stopped", || {
-                        format!("Acquired({term}) while the work of an earlier term goes on")
-                    });
+                    self.check_begins(session, now, term);
                     self.acquired(session, now, term);
                 }
                 Told::Lost { term, reason } => {
@@ -784,6 +774,20 @@ impl World {
         }
         self.oracle.broke_unless(drained <= 8, self.now_ms, "bounded memory", || {
             format!("{drained} events at once")
+        });
+    }
+
+    fn check_begins(&mut self, session: usize, now: Now, term: u64) {
+        let single = self.machines[self.sessions[session].machine].clocks.single;
+        let rests = self.sessions[session].vigil.rests(single, now);
+        self.oracle.broke_unless(!rests, self.now_ms, "S12 it sits out", || {
+            format!("Acquired({term}) although it gave the leadership up")
+        });
+        // A session that runs slots lets its next job begin beside one that lingers.
+        let idle =
+            self.sessions[session].works.is_empty() || self.sessions[session].errand.is_some();
+        self.oracle.broke_unless(idle, self.now_ms, "S10 old work has stopped", || {
+            format!("Acquired({term}) while the work of an earlier term goes on")
         });
     }
 

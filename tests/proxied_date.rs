@@ -1,0 +1,236 @@
+//! A proxy that replaces `Date` by its own clock's, without `Via` or `Age`: what it says of the age of a lease
+//! costs time, and no second leader.
+
+#[allow(dead_code)]
+mod virtual_time;
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use edgelect::election::{Election, Event};
+use edgelect::store::memory::Memory;
+use edgelect::store::{Answer, Operation, Store};
+use edgelect::{Config, Handle, Host, Settings, run};
+use futures::executor::LocalPool;
+use futures::future::{AbortHandle, abortable};
+use futures::task::LocalSpawnExt;
+use virtual_time::Virtual;
+
+const LEASE_MS: u64 = 15_000;
+const LOOK_MS: u64 = 50;
+/// The longest that a request takes to the store, or its answer back.
+const WAY_MS: u64 = 40;
+
+/// The way of one member to the store.
+#[derive(Clone)]
+struct Way {
+    time: Virtual,
+    memory: Memory,
+    /// How far ahead the clock of the proxy on it is.
+    ahead_ms: Rc<Cell<u64>>,
+}
+
+impl Store for Way {
+    async fn perform(&self, operation: Operation) -> Answer {
+        self.time.sleep(WAY_MS).await;
+        let mut answer = self.memory.perform(operation).await;
+        answer.facts.date_ms = answer.facts.date_ms.map(|date_ms| date_ms + self.ahead_ms.get());
+        self.time.sleep(WAY_MS).await;
+        answer
+    }
+
+    fn condition_covers_version(&self) -> bool {
+        true
+    }
+
+    fn describe(&self) -> String {
+        "a store behind a proxy".to_owned()
+    }
+}
+
+struct Member {
+    handle: Handle,
+    ahead_ms: Rc<Cell<u64>>,
+    end: AbortHandle,
+}
+
+struct World {
+    time: Virtual,
+    memory: Memory,
+    pool: LocalPool,
+    members: Vec<Member>,
+    /// The start and the loss of each member's terms.
+    events: Rc<Cell<Vec<(usize, Event)>>>,
+}
+
+fn config(name: &str) -> Config {
+    let settings = Settings {
+        lockfile_path: Some("leader/proxied.json".to_owned()),
+        server_id: Some(name.to_owned()),
+        ..Settings::default()
+    };
+    Config::new(&settings).expect("the defaults are fine")
+}
+
+impl World {
+    fn new() -> Self {
+        let time = Virtual::default();
+        let clock = time.clone();
+        let memory = Memory::new(move || clock.now().wall_ms);
+        let (pool, members, events) = (LocalPool::new(), Vec::new(), Rc::default());
+        let mut world = Self { time, memory, pool, members, events };
+        let config = config("init");
+        let (host, store) = (world.time.clone(), world.memory.clone());
+        let made = async move {
+            edgelect::init(&store, &host, &config).await.expect("a new group");
+        };
+        world.pool.spawner().spawn_local(made).expect("the pool is alive");
+        world.time.pass(&mut world.pool, 1_000);
+        world
+    }
+
+    fn start(&mut self, session: &str, config: Config, ahead_ms: u64) -> usize {
+        let handle = Handle::new(Election::new(config, session.to_owned(), 7));
+        let ahead_ms = Rc::new(Cell::new(ahead_ms));
+        let (time, memory) = (self.time.clone(), self.memory.clone());
+        let way = Way { time, memory, ahead_ms: Rc::clone(&ahead_ms) };
+        let (told, events, host) = (handle.clone(), Rc::clone(&self.events), self.time.clone());
+        let number = self.members.len();
+        let (work, end) = abortable(async move {
+            let note = |event| {
+                let mut all = events.take();
+                all.push((number, event));
+                events.set(all);
+            };
+            run(&told, &way, &host, note).await;
+        });
+        let work = async move {
+            let _ = work.await;
+        };
+        self.pool.spawner().spawn_local(work).expect("the pool is alive");
+        self.members.push(Member { handle, ahead_ms, end });
+        number
+    }
+
+    /// Ends a member without any notice.
+    fn kill(&mut self, number: usize) {
+        self.members[number].end.abort();
+        self.members[number].handle = Handle::new(Election::new(config("gone"), "gone".into(), 1));
+    }
+
+    fn leaders(&self) -> Vec<usize> {
+        let leads =
+            |number: &usize| self.members[*number].handle.authority(self.time.now()).is_some();
+        (0..self.members.len()).filter(leads).collect()
+    }
+
+    /// Lets time pass; never do two lead.
+    fn pass(&mut self, ms: u64) {
+        for _ in 0..ms / LOOK_MS {
+            self.time.pass(&mut self.pool, LOOK_MS);
+            let leaders = self.leaders();
+            assert!(leaders.len() <= 1, "{leaders:?} lead at once at {}", self.time.now_ms.get());
+        }
+    }
+
+    /// How long it takes until this member leads, at most `most_ms`.
+    fn leads_after_ms(&mut self, number: usize, most_ms: u64) -> Option<u64> {
+        (0..=most_ms / LOOK_MS).map(|looks| looks * LOOK_MS).find(|_| {
+            let leads = self.leaders() == [number];
+            if !leads {
+                self.pass(LOOK_MS);
+            }
+            leads
+        })
+    }
+
+    fn requests(&self, number: usize) -> (u64, u64) {
+        let requests = self.members[number].handle.requests();
+        (requests.read, requests.write)
+    }
+
+    fn error(&self, number: usize) -> String {
+        self.members[number].handle.with(|election| {
+            election.problem().map(edgelect::status::problem_text).unwrap_or_default()
+        })
+    }
+
+    fn losses(&self) -> usize {
+        let all = self.events.take();
+        let lost = all.iter().filter(|(_, event)| matches!(event, Event::Lost { .. })).count();
+        self.events.set(all);
+        lost
+    }
+}
+
+/// A world with a leader whose proxy is so far ahead, a while after its last renewal.
+fn led(ahead_ms: u64) -> (World, usize) {
+    let mut world = World::new();
+    let leader = world.start("leader", config("leader"), ahead_ms);
+    assert!(world.leads_after_ms(leader, 30_000).is_some());
+    world.pass(12_300);
+    (world, leader)
+}
+
+#[test]
+fn a_member_behind_a_fast_proxy_takes_no_living_lease_beside_its_leader() {
+    let mut taken = 0;
+    for after_ms in (0..5_000).step_by(500) {
+        for ahead_ms in [8_000, 15_000, 18_500, 30_000, 600_000] {
+            let (mut world, _) = led(0);
+            world.pass(after_ms);
+            let fresh = world.start("fresh", config("fresh"), ahead_ms);
+            world.pass(60_000);
+            assert_eq!(world.leaders().len(), 1, "{ahead_ms}: somebody leads again");
+            if world.losses() > 0 {
+                taken += 1;
+                let told = world.error(fresh);
+                assert!(told.contains("ahead of its `Last-Modified`"), "{ahead_ms}: {told:?}");
+            }
+        }
+    }
+    assert!(taken > 20, "it was believed {taken} times");
+}
+
+#[test]
+fn where_every_member_is_behind_the_fast_proxy_a_living_leader_stays() {
+    for after_ms in (0..5_000).step_by(500) {
+        for ahead_ms in [15_000, 30_000, 600_000] {
+            let (mut world, leader) = led(ahead_ms);
+            world.pass(after_ms);
+            world.start("fresh", config("fresh"), ahead_ms);
+            world.pass(60_000);
+            assert_eq!(world.leaders(), [leader], "{ahead_ms}");
+            assert_eq!(world.losses(), 0, "{ahead_ms}");
+            world.kill(leader);
+            assert!(world.leads_after_ms(1, LEASE_MS + 6_000).is_some(), "{ahead_ms}");
+        }
+    }
+}
+
+#[test]
+fn an_honest_clock_is_believed_after_one_reading_of_the_own_claim() {
+    let (mut world, leader) = led(0);
+    world.kill(leader);
+    world.pass(LEASE_MS + 4_000);
+    let fresh = world.start("fresh", config("fresh"), 0);
+    let took_ms = world.leads_after_ms(fresh, 30_000).expect("it leads");
+    assert!(took_ms <= 3 * 2 * WAY_MS + LOOK_MS, "{took_ms} ms");
+    assert_eq!(world.requests(fresh), (2, 1));
+    world.pass(20_000);
+    assert_eq!(world.leaders(), [fresh]);
+    assert_eq!(world.error(fresh), "");
+}
+
+#[test]
+fn two_proxies_that_answer_in_turn_prove_no_age() {
+    for first in [0, 1] {
+        let (mut world, _) = led(0);
+        let fresh = world.start("fresh", config("fresh"), 30_000 * (1 - first));
+        world.pass(2 * WAY_MS);
+        let ahead_ms = Rc::clone(&world.members[fresh].ahead_ms);
+        ahead_ms.set(30_000 * first);
+        world.pass(60_000);
+        assert_eq!(world.leaders().len(), 1);
+    }
+}
