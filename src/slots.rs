@@ -206,11 +206,9 @@ pub struct OwnSlots<'a> {
 impl StorageTimes {
     /// A record without a slot, or none at all, counts all slots up to here as claimed: whoever claimed one did so before
     /// it was changed, for a slot at most `storeSkew` ahead, by a clock that may be `storeSkew` ahead of that which names
-    /// the change. Without a `Date` the slot was due by a clock that may be ahead by more, so that those which are due by
-    /// the own one count too.
+    /// the change.
     pub fn claimed_through_ms(&self) -> u64 {
-        let due_ms = if self.dated { 0 } else { self.ceiling_ms };
-        let changed_ms = self.changed_ms.unwrap_or(self.ceiling_ms).max(due_ms);
+        let changed_ms = self.changed_ms.unwrap_or(self.ceiling_ms);
         if planted!(SlotlessWithoutSkew) {
             return changed_ms;
         }
