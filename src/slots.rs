@@ -268,7 +268,7 @@ impl Schedule {
         // One that lies ahead of what anybody may claim counts as damaged, not as a claim of all slots before it. Without
         // the time of the last change nothing else says which were claimed, and the own clock may be slow. Without a `Date`
         // a member with a fast clock may have claimed it.
-        let dated = times.changed_ms.is_some() && (times.dated || planted!(UndatedSlotIsDamaged));
+        let dated = times.changed_ms.is_some() && times.dated;
         let ahead_ms = if dated { times.skew_ms } else { MAX_AHEAD_MS };
         let newest_ms = times.ceiling_ms.saturating_add(ahead_ms);
         let stored = lease
