@@ -2484,8 +2484,14 @@ impl Election {
         let (slot_ms, again, purpose) = match verdict {
             None => return Purpose::Claim,
             Some(Verdict::Claim { slot_ms, again, left_out }) => {
+                let own = |(_, lease): (_, &Lease)| lease.session.as_ref() == Some(&self.session);
+                let late = again && self.record().is_some_and(own);
                 if let Some(errand) = &mut self.errand {
-                    errand.leaves_out = (!again).then_some(left_out);
+                    // A claim of its own that was known to have landed too late is made once more.
+                    errand.leaves_out = errand.leaves_out.filter(|_| late);
+                    if !again {
+                        errand.leaves_out = Some(left_out);
+                    }
                     if let Some(cron) = &errand.schedule.cron {
                         cron.record(lease);
                     }
@@ -2494,7 +2500,10 @@ impl Election {
             }
             Some(_) => {
                 lease.last_updated = Stamp::Released;
-                (self.storage_times(now).claimed_through_ms(), false, Purpose::Reserve)
+                // A member with a fast clock may have claimed the trigger's own slot before the last change.
+                let own_ms = self.errand.as_ref().and_then(|errand| errand.slot_ms).unwrap_or(0);
+                let through_ms = self.storage_times(now).claimed_through_ms().max(own_ms);
+                (through_ms, false, Purpose::Reserve)
             }
         };
         let unsaid = purpose == Purpose::Reserve && planted!(CoverWithoutSlot);

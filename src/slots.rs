@@ -206,11 +206,9 @@ pub struct OwnSlots<'a> {
 impl StorageTimes {
     /// A record without a slot, or none at all, counts all slots up to here as claimed: whoever claimed one did so before
     /// it was changed, for a slot at most `storeSkew` ahead, by a clock that may be `storeSkew` ahead of that which names
-    /// the change. Without a `Date` the slot was due by a clock that may be ahead by more, so that those which are due by
-    /// the own one count too.
+    /// the change.
     pub fn claimed_through_ms(&self) -> u64 {
-        let due_ms = if self.dated { 0 } else { self.ceiling_ms };
-        let changed_ms = self.changed_ms.unwrap_or(self.ceiling_ms).max(due_ms);
+        let changed_ms = self.changed_ms.unwrap_or(self.ceiling_ms);
         if planted!(SlotlessWithoutSkew) {
             return changed_ms;
         }
@@ -270,7 +268,7 @@ impl Schedule {
         // One that lies ahead of what anybody may claim counts as damaged, not as a claim of all slots before it. Without
         // the time of the last change nothing else says which were claimed, and the own clock may be slow. Without a `Date`
         // a member with a fast clock may have claimed it.
-        let dated = times.changed_ms.is_some() && (times.dated || planted!(UndatedSlotIsDamaged));
+        let dated = times.changed_ms.is_some() && times.dated;
         let ahead_ms = if dated { times.skew_ms } else { MAX_AHEAD_MS };
         let newest_ms = times.ceiling_ms.saturating_add(ahead_ms);
         let stored = lease

@@ -1282,6 +1282,30 @@ mod direct {
         third.handle(at(1_800), answer(unknown()));
         assert_eq!(lost(&mut third, 1_800), SlotsOver::Unknown);
         assert_eq!(third.own_slot_ms(), Some((slot_ms, 3)), "if it landed, nobody else says so");
+        // It landed, and is known to only when its own fence is over: the slot is claimed once more.
+        let (mut fourth, mine) = claims("fourth");
+        let mut ms = 1_800;
+        fourth.handle(at(ms), answer(unknown()));
+        loop {
+            let outcome = match fourth.poll(at(ms)) {
+                Step::Wait { until_ms } => {
+                    ms = (until_ms - 1_000_000).max(ms + 1);
+                    continue;
+                }
+                Step::Read { .. } if ms > 20_000 => found("\"1\"", &mine),
+                Step::Claim { seen: Condition::Match(Version(seen)), .. } if seen == "\"1\"" => {
+                    break;
+                }
+                _ => unknown(),
+            };
+            ms += 1_800;
+            fourth.handle(at(ms), answer(outcome));
+        }
+        let version = Some(Version("\"2\"".to_owned()));
+        fourth.handle(at(ms + 10), answer(Outcome::Written { version }));
+        let told = core::iter::from_fn(|| fourth.next_event()).collect::<Vec<_>>();
+        assert!(matches!(told[..], [.., Event::Acquired { .. }]), "{told:?}");
+        assert_eq!(fourth.own_slot_ms(), Some((slot_ms, 3)));
     }
 
     /// A claim that landed without a version, its read-back lost: the store itself said that it landed.

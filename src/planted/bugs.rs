@@ -286,8 +286,6 @@ bugs! {
     ReturnedCreationFreesSlot: "scenario 56", Core;
     /// The tombstone that counts slots as claimed does not say which.
     CoverWithoutSlot: "scenario 56", Core;
-    /// Without a `Date`, a stored slot that is not due yet by the own clock counts as damaged.
-    UndatedSlotIsDamaged: "scenario 56", Core;
     /// A trigger whose tombstone that counts slots as claimed may have landed says nothing of it.
     UnheardCoverSkipped: "S8", Core;
 

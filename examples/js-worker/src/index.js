@@ -6,10 +6,11 @@ const LEASE = { lockfilePath: 'jobs/report.json', serverId: 'js-worker' };
 export default {
   async scheduled(event, env) {
     const elector = new Elector({ ...LEASE, storage: new R2Storage(env.EDGELECT_R2) });
-    const { outcome, reason, error } = await elector.runScheduled(event.scheduledTime, (term) => writeReport(env, term));
+    const { outcome, reason, error, fault } = await elector.runScheduled(event.scheduledTime, (term) => writeReport(env, term));
     console.log(new Date(event.scheduledTime).toISOString(), outcome, reason ?? '');
     // Thrown on, so that Cloudflare counts this trigger as failed.
     if (outcome === 'failed' || outcome === 'lost') throw error ?? new Error(`the slot's job ${outcome}`);
+    if (fault) throw fault;
   },
 
   async fetch(request, env) {
