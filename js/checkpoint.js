@@ -35,6 +35,8 @@ class Checkpoint {
   async write(value) {
     throwIfLost(this.#term);
     const plain = plainOf(value);
+    // A getter or a `toJSON` of the value may have outlived the term, or given it up.
+    throwIfLost(this.#term);
     // In a queue the second would be made of a value that the first has replaced.
     if (this.#writing) throw new EdgelectError('a write of this checkpoint is under way: await it first', { code: 'EDGELECT_BUSY' });
     const before = this.#held;
@@ -80,6 +82,11 @@ const carriedOut = (term, place, key, order) =>
     };
     const engine = engineAt(place, key, { onEvent, mayMove });
     signal.addEventListener('abort', lost, { once: true });
+    // It may have fired before, under code of the storage's that was asked for its place: nothing would tell of it then.
+    if (signal.aborted) {
+      lost();
+      return;
+    }
     try {
       engine.checkpoint(order);
     } catch (error) {
@@ -127,23 +134,32 @@ const frozen = (value) => {
   return Object.freeze(value);
 };
 
-const VALUE_RULE = 'must be JSON: objects, lists, texts, flags, finite numbers and null';
+/** How deep the wasm reads a value. */
+const DEEPEST = 126;
+const VALUE_RULE = `must be JSON, nested no deeper than ${DEEPEST} levels: objects, lists, texts, flags, finite numbers and null`;
 
 /** An object literal, a list, or no object at all; a Map, a Promise or an instance would be written as something else. */
 const isPlain = (part) => {
-  if (typeof part !== 'object' || part === null || Array.isArray(part)) return true;
+  if (typeof part !== 'object' || part === null) return true;
+  // What JSON leaves out in silence.
+  if (Object.getOwnPropertySymbols(part).length > 0) return false;
+  if (Array.isArray(part)) return Object.keys(part).length === part.length;
   const prototype = Object.getPrototypeOf(part);
   // Of whatever realm: a literal's prototype is the last of its chain.
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 };
 
-/** What a value is as JSON, with nothing lost in silence. */
+/** A `Date` that is none is JSON's null. */
+const isNoDate = (given) => Object.prototype.toString.call(given) === '[object Date]' && Number.isNaN(Date.prototype.getTime.call(given));
+
+/** What a value is as JSON, with nothing lost in silence but what its own `toJSON` leaves out, the sign of a zero, and fields
+ * that are undefined. */
 const plainOf = (value) => {
   let json;
   try {
-    json = JSON.stringify(value, function keep(_name, part) {
+    json = JSON.stringify(value, function keep(name, part) {
       const lost = ['bigint', 'function', 'symbol'].includes(typeof part) || (typeof part === 'number' && !Number.isFinite(part))
-        || (part === undefined && Array.isArray(this)) || !isPlain(part);
+        || (part === undefined && Array.isArray(this)) || (part === null && isNoDate(this[name])) || !isPlain(part);
       if (lost) throw wrongOption('value', part, VALUE_RULE);
       return part;
     });
@@ -152,5 +168,16 @@ const plainOf = (value) => {
     throw new EdgelectError(`value: ${VALUE_RULE}`, { code: 'EDGELECT_CONFIG', field: 'value', cause });
   }
   if (json === undefined) throw wrongOption('value', value, VALUE_RULE);
-  return JSON.parse(json);
+  const plain = JSON.parse(json);
+  if (!isShallow(plain)) throw wrongOption('value', plain, VALUE_RULE);
+  return plain;
+};
+
+const isShallow = (value) => {
+  let level = [value];
+  for (let depth = 0; level.length > 0; depth += 1) {
+    if (depth > DEEPEST) return false;
+    level = level.filter((part) => typeof part === 'object' && part !== null).flatMap((part) => Object.values(part));
+  }
+  return true;
 };

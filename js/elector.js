@@ -2,7 +2,7 @@ import { bucketOf } from './bucket.js';
 import { openCheckpoint } from './checkpoint.js';
 import { Doctor, atStart, violationOf } from './doctor.js';
 import { Engine, checked, readVariables } from './engine.js';
-import { EdgelectError, optionsOf, signalOf, textOf, toJson, wrongOption } from './errors.js';
+import { EdgelectError, checkFormat, optionsOf, signalOf, textOf, toJson, wrongOption } from './errors.js';
 import { Fence, lookingFirst } from './fence.js';
 import { Host } from './host.js';
 import { LOCKER_METHODS, LockerStorage, isLocker, unfencedError } from './locker.js';
@@ -717,6 +717,7 @@ const checkStorage = (storage) => {
   if (typeof storage !== 'object') {
     throw wrongOption('storage', storage, 'must be an S3Storage, a MemoryStorage or an object with get and putIfMatch');
   }
+  checkFormat(storage.format);
   if (bucketOf(storage) || isLocker(storage)) return;
   const lacks = ([, names]) => names.filter((name) => typeof storage[name] !== 'function');
   // Of the kind that it has most of.

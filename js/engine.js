@@ -1,5 +1,5 @@
 import * as glue from './dist/edgelect.js';
-import { EdgelectError, toJson } from './errors.js';
+import { EdgelectError, checkFormat, toJson } from './errors.js';
 import { Host } from './host.js';
 import { Wasm, endLater, trapError } from './wasm.js';
 
@@ -35,6 +35,7 @@ export class Engine {
    * `finished`, with `error` if something broke. `mayMove` is asked before each turn, and may close this engine instead.
    * `onAnswer` hears each answer of a `fetch`, before the wasm does. */
   constructor({ settings, storage, bucket, schedule, format, unref, onEvent, onAnswer, staleWritesFail, mayMove = () => true }) {
+    checkFormat(format);
     const settle = (id, ok, head, body) => this.#tell((raw) => raw.settle(id, ok, head, body));
     this.#host = new Host({ settle, storage, credentials: bucket?.provider, unref, onAnswer, staleWritesFail });
     const { wasm = ownWasm, json, credentials } = bucket ?? {};

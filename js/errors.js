@@ -12,6 +12,12 @@ export class EdgelectError extends Error {
 export const wrongOption = (field, value, rule) =>
   new EdgelectError(`${field} = (${value === null ? 'null' : typeof value}): ${rule}`, { code: 'EDGELECT_CONFIG', field });
 
+/** How a storage says that it keeps records: a text or nothing. Anything else would break the wasm's glue. */
+export const checkFormat = (format) => {
+  if (format === undefined || format === null || typeof format === 'string') return format;
+  throw wrongOption('format', format, 'must be a text: native, or kubernetes in edgelect/aws');
+};
+
 /** Options as an object: those that were given, none where they were left out. */
 export const optionsOf = (given = {}, takes, field = 'options') => {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) throw wrongOption(field, given, takes);

@@ -47,7 +47,8 @@ export interface Checkpoint<T = unknown> {
   readonly token: number;
   /** What is known to have been written last, frozen; `null` if nothing was. */
   readonly value: Readonly<T> | null;
-  /** Replaces the value by a compare-and-swap: JSON, at most 61440 bytes. One write at a time.
+  /** Replaces the value by a compare-and-swap: JSON, at most 61440 bytes and 126 levels. What JSON would change is refused, but
+   * a `Date` becomes a text, `undefined` fields are left out, and `-0` becomes 0. One write at a time.
    * @throws EdgelectError `EDGELECT_FENCED`: refused, for a later term owns it. `EDGELECT_UNKNOWN`: it may have landed or
    * may still do so; the next write finds out first. `EDGELECT_LOST`: the authority ended; a write that was under way may
    * have landed. `EDGELECT_STORE`: not written. `EDGELECT_BUSY`: another write is under way. `EDGELECT_CONFIG`: the value

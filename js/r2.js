@@ -1,4 +1,4 @@
-import { wrongOption } from './errors.js';
+import { checkFormat, wrongOption } from './errors.js';
 
 /** One byte more than a record may have. What is larger is read no further: it is cut there, and known by it. */
 const LIMIT = 65_537;
@@ -17,7 +17,7 @@ export class R2Storage {
     }
     this.#bucket = binding;
     /** How the lease is written down; the elector asks for it. */
-    this.format = format;
+    this.format = checkFormat(format);
   }
 
   // No `date`: R2 tells when an object was written and not what time it is there, and nobody else's clock may stand in for

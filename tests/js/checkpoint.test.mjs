@@ -295,6 +295,63 @@ test('a trap under a write ends it, nothing of it leaves any more, and the next 
   assert.equal((await inMemory(storage, STATE)).value, 4);
 });
 
+for (const [how, end] of Object.entries({
+  'outlives the term': () => {
+    const endMs = performance.now() + LONG.leaderTimeout;
+    while (performance.now() < endMs);
+  },
+  'resigns it': (_elector, term) => term.resign(),
+  'resigns the elector': (elector) => void elector.resign(),
+  'stops the elector': (elector) => void elector.stop(),
+})) {
+  for (const what of ['toJSON', 'getter']) {
+    test(`a write whose value's ${what} ${how} is refused, and settles`, async () => {
+      const { elector, storage, term } = await leading(LONG);
+      const state = await term.checkpoint(STATE);
+      await state.write('before');
+      const ends = () => end(elector, term) ?? 7;
+      const value = what === 'toJSON' ? { toJSON: ends } : { get part() { return ends(); } };
+      await assert.rejects(within(state.write(value)), { code: 'EDGELECT_LOST' });
+      await assert.rejects(state.write('after'), { code: 'EDGELECT_LOST' });
+      assert.equal((await inMemory(storage, STATE)).value, 'before');
+    });
+  }
+}
+
+test('opening a checkpoint under a storage whose format gives the term up settles', async () => {
+  const { elector, storage, term } = await leading(LONG);
+  Object.defineProperty(storage, 'format', { get: () => void term.resign() });
+  await assert.rejects(within(term.checkpoint(STATE)), { code: 'EDGELECT_LOST' });
+  await elector.stop();
+});
+
+test('a value that JSON would change in silence is refused by name, and so is one that is nested too deep', async () => {
+  const { term } = await leading(LONG);
+  const state = await term.checkpoint(STATE);
+  await state.write('before');
+  const nested = (levels) => Array.from({ length: levels }).reduce((inner) => [inner], 1);
+  const refused = {
+    'an invalid date': { at: new Date(NaN) },
+    'the same alone': new Date('never'),
+    'a symbol for a key': { a: 1, [Symbol('hidden')]: 2 },
+    'a list with a name': Object.assign([1, 2], { more: 3 }),
+    'a list with a hole and a name': Object.assign(Array(1), { more: 3 }),
+    '127 levels': nested(127),
+    '5,000 levels': nested(5_000),
+    '100,000 levels': nested(100_000),
+  };
+  for (const [name, value] of Object.entries(refused)) {
+    const error = await state.write(value).then(() => assert.fail(name), (caught) => caught);
+    assert.deepEqual([error.code, error.field], ['EDGELECT_CONFIG', 'value'], name);
+    assert.match(error.message, /must be JSON, nested no deeper than 126 levels/, name);
+  }
+  assert.equal(state.value, 'before');
+  await state.write(nested(126));
+  const date = new Date(0);
+  await state.write({ date, zero: -0, left: undefined, list: [null] });
+  assert.deepEqual(state.value, { date: date.toISOString(), zero: 0, list: [null] });
+});
+
 test('two thousand writes leave nothing behind in the wasm', async () => {
   const { term } = await leading(LONG);
   const state = await term.checkpoint(STATE);

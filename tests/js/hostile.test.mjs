@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import vm from 'node:vm';
-import { Elector, MemoryStorage, S3Storage } from 'edgelect';
+import { Elector, MemoryStorage, R2Storage, S3Storage } from 'edgelect';
 import { keeper } from '../../js/credentials.js';
 import { LONG, leading, leads, member, newGroup, stopAll, until, within } from './group.mjs';
 
@@ -32,6 +32,26 @@ test('options that JSON makes nothing of are refused, and nobody else loses a te
     assert.throws(give, { code: 'EDGELECT_CONFIG' });
     leadsOn(bystander);
   }
+  await bystander.elector.stop();
+});
+
+test('a format that is no text is refused by its name, whenever it turns up, and nobody else loses a term', async () => {
+  const bystander = await leading(LONG);
+  const refusedAsFormat = { code: 'EDGELECT_CONFIG', field: 'format' };
+  const binding = { head() {}, get() {}, put() {} };
+  for (const format of [1, true, {}, ['native'], Symbol('native'), 1n, () => 'native']) {
+    const storage = Object.assign(new MemoryStorage(), { format });
+    assert.throws(() => new Elector({ storage, lockfilePath: 'a' }), refusedAsFormat);
+    assert.throws(() => new R2Storage(binding, { format }), refusedAsFormat);
+    delete storage.format;
+    const elector = new Elector({ storage, lockfilePath: 'a' });
+    storage.format = format;
+    await assert.rejects(elector.start(), refusedAsFormat);
+    await assert.rejects(elector.init(), refusedAsFormat);
+    await assert.rejects(elector.runScheduled(Date.now(), () => {}), refusedAsFormat);
+    leadsOn(bystander);
+  }
+  for (const format of [undefined, null, 'native']) assert.ok(new Elector({ storage: Object.assign(new MemoryStorage(), { format }), lockfilePath: 'a' }));
   await bystander.elector.stop();
 });
 
