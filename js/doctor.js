@@ -11,7 +11,11 @@ const STEPS = [
   { step: 'create again', over: 'nothing', lands: false },
   { step: 'update', over: 'current', lands: true },
   { step: 'update with a stale version', over: 'old', lands: false },
+  { step: 'update with a nearly right version', over: 'near', lands: false },
   { step: 'race', over: 'current', lands: true, racers: 5 },
+  { step: 'read with a stale version', over: 'old', reads: true },
+  { step: 'create again, later', over: 'nothing', lands: false, later: true },
+  { step: 'update with a stale version, later', over: 'old', lands: false, later: true },
 ];
 const CLOCKS = 'clocks';
 /** The ETag of no bytes. */
@@ -19,6 +23,9 @@ const NO_VERSION = '"d41d8cd98f00b204e9800998ecf8427e"';
 const SECOND_MS = 1_000;
 /** How long a store that asks for patience gets: R2 takes one write a second of one key. */
 const PATIENCE_MS = 1_100;
+/** For how long the object is left alone where nobody says: a time that is told anew with each reading shows itself after a
+ * second. */
+export const AGE_MS = 1_100;
 /** As long as one renewal is given: three attempts and a read-back. */
 const START_ROUNDS = 4;
 
@@ -28,7 +35,7 @@ const REQUEST_MS = 10_000;
 /** How much the start of a process may cost. */
 export const atStart = ({ settings }) => {
   const { requestTimeout } = checked(settings);
-  return { races: 1, limitMs: START_ROUNDS * requestTimeout, timeoutMs: requestTimeout };
+  return { races: 1, limitMs: START_ROUNDS * requestTimeout, timeoutMs: requestTimeout, ageMs: 0 };
 };
 
 /** What is wrong with a store that must not be used, as the error that stops an elector; undefined for every other. */
@@ -51,7 +58,13 @@ export class Doctor {
   /** The number of the write that is stored, as far as is known. */
   #stored;
   #versions = { old: NO_VERSION, nothing: undefined, current: undefined };
-  #read;
+  /** Versions that differ from the current one in one part, where a condition has several. */
+  #near = [];
+  #ageMs;
+  /** Whether two readings of one version named another `Last-Modified`. */
+  #moved = false;
+  /** What the reading that first showed the last write told of time, and how old that write was then. */
+  #times = {};
   #tookMs = 0;
   #store;
   /** Between what the store's clock is ahead of the own one. */
@@ -66,7 +79,7 @@ export class Doctor {
   /** Whether it was closed: nothing more is asked then, whatever has been answered meanwhile. */
   #over = false;
 
-  constructor(place, { races, limitMs = Infinity, timeoutMs = REQUEST_MS, onStep = () => {} }) {
+  constructor(place, { races, limitMs = Infinity, timeoutMs = REQUEST_MS, ageMs = AGE_MS, onStep = () => {} }) {
     const settings = JSON.parse(place.settings);
     this.#storeSkew = checked(place.settings).storeSkew;
     // A name of its own each time, so that two probes never meet.
@@ -75,10 +88,13 @@ export class Doctor {
     const { json } = place.bucket ?? {};
     // Where a condition says only that nobody has succeeded the record, nobody has succeeded what does not exist.
     const epochs = json !== undefined && JSON.parse(json).kind === 'epochs';
-    this.#plan = epochs ? STEPS.slice(1) : STEPS;
+    // The first of many epochs may be cleaned in between, so that it can be created anew.
+    const steps = epochs ? STEPS.slice(1).filter(({ later, over }) => !later || over !== 'nothing') : STEPS;
+    this.#plan = steps.filter(({ later }) => !later || ageMs > 0);
+    this.#ageMs = ageMs;
     this.#races = races;
     this.#timeoutMs = timeoutMs;
-    this.#untilMs = performance.now() + limitMs;
+    this.#untilMs = performance.now() + limitMs + ageMs;
     this.#onStep = onStep;
   }
 
@@ -90,7 +106,7 @@ export class Doctor {
     const told = least > -Infinity && least <= most;
     return {
       store: this.#store,
-      finding: findingOf(this.#steps, this.#plan),
+      finding: findingOf(this.#steps, this.#plan.filter(({ over }) => over !== 'near' || this.#near.length > 0)),
       steps: this.#steps,
       clockOffset: told ? Math.round((least + most) / 2) : null,
       clockError: told ? Math.ceil((most - least) / 2) : null,
@@ -115,8 +131,14 @@ export class Doctor {
   }
 
   async #takeAll() {
+    let aged = false;
     for (const step of this.#plan) {
-      const { finding, why = null, heard } = await this.#take(step);
+      if (step.over === 'near' && this.#near.length === 0) continue;
+      if (step.later && !aged) {
+        aged = true;
+        await this.#sleep(this.#ageMs);
+      }
+      const { finding, why = null, heard } = step.reads ? await this.#readStale() : await this.#take(step);
       this.#note(step.step, finding, why);
       // Nothing comes of a write that has not landed, and nothing of a store that says nothing.
       if (finding === 'violated' || (finding === 'unclear' && (step.lands || !heard))) return;
@@ -131,13 +153,39 @@ export class Doctor {
     this.#onStep(one);
   }
 
+  #sleep(ms) {
+    return new Promise((resolve) => {
+      this.#pause = setTimeout(resolve, ms);
+      if (this.#place.unref) unrefTimer(this.#pause);
+    });
+  }
+
+  /** A cache that answers by itself says that nothing has changed. */
+  async #readStale() {
+    for (let patient = true; ; patient = false) {
+      if (this.#leftMs <= 0) return { ...unclear(NO_TIME), heard: false };
+      const [read] = await this.#askAll([{ version: this.#versions.old }]);
+      const { outcome, version, message } = read;
+      if (outcome === 'busy' && patient && this.#leftMs > PATIENCE_MS) {
+        await this.#sleep(PATIENCE_MS);
+        continue;
+      }
+      if (outcome === 'found' && version === this.#versions.current) return { finding: 'holds' };
+      // A reading without a condition may be as old, which is no cache's doing.
+      if (outcome === 'unchanged' && (await this.#ask({})).version === this.#versions.current) return { finding: 'violated', why: STALE_READ };
+      return { ...unclear(message ?? 'the object is not what it was before'), heard: outcome !== 'busy' && outcome !== 'unknown' };
+    }
+  }
+
   async #take({ over, lands, racers = 1 }) {
-    let left = racers > 1 ? this.#races : 1;
+    const near = over === 'near' ? [...this.#near] : [];
+    let left = racers > 1 ? this.#races : Math.max(1, near.length);
     let patient = true;
     // Where the store asks for patience, that of the first try: its write may have landed.
     let before = this.#sequence;
     for (;;) {
-      if (this.#leftMs <= 0) return { ...unclear('there was no time left for it'), heard: false };
+      if (this.#leftMs <= 0) return { ...unclear(NO_TIME), heard: false };
+      if (over === 'near') this.#versions.near = near.at(-left);
       const sent = [performance.now(), Date.now()];
       const written = await this.#askAll(Array.from({ length: racers }, () => this.#write(over)));
       const [read] = await this.#askAll([{}]);
@@ -150,10 +198,7 @@ export class Doctor {
         before = this.#sequence;
       } else if (judged.finding === 'unclear' && patient && this.#leftMs > PATIENCE_MS && answers.some(({ outcome }) => outcome === 'busy')) {
         patient = false;
-        await new Promise((resolve) => {
-          this.#pause = setTimeout(resolve, PATIENCE_MS);
-          if (this.#place.unref) unrefTimer(this.#pause);
-        });
+        await this.#sleep(PATIENCE_MS);
       } else {
         // SeaweedFS makes a bucket of the wrong name with the next write, so a reading that is refused ends it too.
         const seen = read.outcome === 'found' || read.outcome === 'missing';
@@ -219,8 +264,8 @@ export class Doctor {
     const found = read.sequence;
     const stored = this.#stored;
     this.#stored = found;
-    this.#read = read;
     const landed = found > before;
+    this.#noteTimes(read, landed);
     if (winners.length > 1) return violated('accepted several of five writes on one version');
     // Whatever it answered: this is what it did.
     if (landed && !lands) return violated('refused a write and carried it out all the same');
@@ -229,19 +274,31 @@ export class Doctor {
     if (landed) {
       this.#versions.old = this.#versions.current;
       this.#versions.current = read.version;
+      this.#near = read.near ?? [];
+      if (winners.some(({ version }) => version !== read.version)) return { finding: 'violated', why: OTHER_VERSION };
       // Heard or not, a single one is there.
       if (winners.length === 1 || racers === 1) return { finding: 'holds' };
+      return vagueRace(written, found);
     } else if (found !== stored) return unclear('the object is not what it was before');
     const [{ outcome, message }] = written;
     if (outcome === 'refused' && !lands) return { finding: 'holds' };
+    if (outcome === 'vague') return unclear('a success without a version came back, and nothing was carried out');
     return unclear(message ?? 'the store refused it for once');
+  }
+
+  /** Of a write of a moment ago the two clocks are compared; of a version that was seen before, the time of its change. */
+  #noteTimes({ date, lastModified }, landed) {
+    const before = this.#times.lastModified;
+    if (landed) this.#times = { date, lastModified, tookMs: this.#tookMs };
+    else if (typeof lastModified === 'number' && typeof before === 'number') this.#moved ||= lastModified !== before;
   }
 
   /** The age by the store's clocks of what was written a moment ago. */
   #clocks() {
-    const { date, lastModified } = this.#read;
+    const { date, lastModified, tookMs } = this.#times;
     if (typeof date !== 'number' || typeof lastModified !== 'number') return unclear("the answer has no time of the store's own; ages are watched instead");
-    const apart = Math.max(lastModified - date, date - lastModified - Math.ceil(this.#tookMs));
+    if (this.#moved) return { finding: 'violated', why: MOVED };
+    const apart = Math.max(lastModified - date, date - lastModified - Math.ceil(tookMs));
     if (apart <= this.#storeSkew + SECOND_MS) return { finding: 'holds' };
     const why = `its clocks are ${apart} ms apart, and storeSkew allows ${this.#storeSkew} ms; give every member a storeSkew that covers this, or use another store`;
     return { finding: 'violated', why };
@@ -262,6 +319,20 @@ const findingOf = (steps, all) => {
 
 const violated = (what) =>
   ({ finding: 'violated', why: `it ${what}, so two could lead; leases need a store that keeps conditional writes` });
+
+/** A race that somebody has won, where no answer names a version: what is stored tells, beside what was refused. */
+const vagueRace = (written, found) => {
+  const vague = written.filter(({ outcome }) => outcome === 'vague');
+  const refused = written.filter(({ outcome }) => outcome === 'refused');
+  if (vague.length === 1 && vague[0].number === found && refused.length + 1 === written.length) return { finding: 'holds' };
+  if (vague.length > 1) return unclear('several of five writes on one version came back as a success without a version');
+  return unclear('one of five writes was carried out, and its answer was lost or names no version');
+};
+
+const NO_TIME = 'there was no time left for it';
+const STALE_READ = 'it says of an old version that nothing has changed, so that a new leader is seen late or never; something on the way caches';
+const OTHER_VERSION = 'it answers a write with another version than it then shows, so that each renewal would cost a term';
+const MOVED = 'it names another `Last-Modified` at each reading of one version, so that no lease is seen to grow old';
 
 const unclear = (why) => ({ finding: 'unclear', why });
 

@@ -1,6 +1,6 @@
 import { bucketOf } from './bucket.js';
 import { openCheckpoint } from './checkpoint.js';
-import { Doctor, atStart, violationOf } from './doctor.js';
+import { AGE_MS, Doctor, atStart, violationOf } from './doctor.js';
 import { Engine, checked, readVariables } from './engine.js';
 import { EdgelectError, checkFormat, optionsOf, signalOf, textOf, toJson, wrongOption } from './errors.js';
 import { Fence, lookingFirst } from './fence.js';
@@ -17,6 +17,7 @@ const CALLBACKS = ['onAcquireLeadership', 'onLoseLeadership', 'onNewLeader'];
 // One race alone finds a store that looks before it writes most of the time; docs/doctor.md has the figures.
 const RACES = 20;
 const MOST_RACES = 1_000;
+const LONGEST_AGE_MS = 3_600_000;
 const HEALTH_PATH = '/health/leadership';
 const SLOT_OPTIONS = ['policy', 'missed', 'period', 'attempts', 'budget', 'subrequests'];
 // Seconds since 1970 that are taken for milliseconds lie before it for 3,000 years to come: 3 March 1973.
@@ -327,13 +328,16 @@ export class Elector {
   async doctor(options) {
     if (this.#unfenced) throw unfencedError('doctor');
     const signal = signalOf(options);
-    const { races = RACES, onStep = () => {} } = options ?? {};
+    const { races = RACES, age = AGE_MS, onStep = () => {} } = options ?? {};
     if (!Number.isInteger(races) || races < 1 || races > MOST_RACES) {
       throw wrongOption('races', races, `must be a whole number from 1 to ${MOST_RACES}`);
     }
+    if (!Number.isFinite(age) || age < 0 || age > LONGEST_AGE_MS) {
+      throw wrongOption('age', age, `must be a number of milliseconds from 0 to ${LONGEST_AGE_MS}`);
+    }
     if (typeof onStep !== 'function') throw wrongOption('onStep', onStep, 'must be a function');
     signal?.throwIfAborted();
-    const doctor = new Doctor(this.#place(), { races, onStep });
+    const doctor = new Doctor(this.#place(), { races, ageMs: age, onStep });
     try {
       return await unlessAborted(doctor.run(), signal);
     } finally {

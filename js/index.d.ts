@@ -198,7 +198,7 @@ export interface ElectorOptions<S extends AnyStorage = FencedStorage> extends Ti
   unref?: boolean;
   /** Whether `stop` leaves a tombstone, so that another can lead at once. Default true; without it the lease runs out. */
   releaseOnStop?: boolean;
-  /** Whether `start` and `lead` judge the store before they compete: 17 requests, none of them in a tick. Default: true
+  /** Whether `start` and `lead` judge the store before they compete: 18 requests, none of them in a tick. Default: true
    * over an `S3Storage` and an `EpochStorage` (26 requests), but not with `sustain` and not on Workers. A store that breaks a condition stops the elector
    * with `EDGELECT_STORE`; one that can't be judged does not, and delays it by no more than five `requestTimeout`. */
   probe?: boolean;
@@ -310,6 +310,9 @@ export interface DoctorOptions {
   signal?: AbortSignal;
   /** How often the race is run, 1 to 1000, six requests each (eight over epochs). Default 20. */
   races?: number;
+  /** For how many milliseconds the object is left alone before its conditions are broken once more: a store may keep them only
+   * for what it has just written. 0 leaves these steps out, the most is 3600000. Default 1100. */
+  age?: number;
   /** Hears each step when it is done. */
   onStep?(step: DiagnosedStep): void;
 }
@@ -324,7 +327,11 @@ export interface DiagnosedStep {
     | 'create again'
     | 'update'
     | 'update with a stale version'
+    | 'update with a nearly right version'
     | 'race'
+    | 'read with a stale version'
+    | 'create again, later'
+    | 'update with a stale version, later'
     | 'clocks';
   readonly finding: Finding;
   /** What the store did, or why nothing can be concluded; `null` where it holds. */
@@ -334,7 +341,7 @@ export interface DiagnosedStep {
 export interface Diagnosis {
   /** The name of the store, such as `S3 bucket "jobs" at https://…`. */
   store: string | undefined;
-  /** `violated` if a step is: two could lead. `holds` if all do, whether or not the store tells its time: without, ages are
+  /** `violated` if a step is: two could lead, or nobody after a crash; its `why` says which. `holds` if all do, whether or not the store tells its time: without, ages are
    * watched, which costs time and no safety. Otherwise `unclear`. */
   finding: Finding;
   /** Those that were done: a violation is the last, and so is what leaves the next ones nothing to stand on. */

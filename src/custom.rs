@@ -83,6 +83,19 @@ impl<P: Provide> Store for AnyStore<P> {
         }
     }
 
+    fn near_misses(&self, version: &Version) -> Vec<Version> {
+        match self {
+            #[cfg(feature = "dynamodb")]
+            Self::DynamoDb(table) => table.near_misses(version),
+            Self::Bucket(bucket) => bucket.near_misses(version),
+            #[cfg(feature = "epochs")]
+            Self::Epochs(bucket) => bucket.near_misses(version),
+            #[cfg(feature = "route53")]
+            Self::Route53(zone) => zone.near_misses(version),
+            Self::Custom(custom) => custom.near_misses(version),
+        }
+    }
+
     fn keeps_any_body(&self) -> bool {
         matches!(self, Self::Bucket(_) | Self::Custom(_))
     }

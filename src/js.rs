@@ -102,7 +102,7 @@ impl RawElector {
     }
 
     /// Has [`RawElector::poll`] perform one operation on the object at this one's `lockfilePath`, which is a probe's: a write
-    /// of `body` over `version`, or over nothing; without `body` a read, or with `retire` its removal. An event
+    /// of `body` over `version`, or over nothing; without `body` a read, unless it has `version`, or with `retire` its removal. An event
     /// `answered` tells of it. The steps of a probe are in `js/doctor.js`.
     pub fn ask(
         &mut self,
@@ -115,15 +115,21 @@ impl RawElector {
         let events = Rc::clone(&self.events);
         self.task = Task::new(async move {
             let timeout_ms = timeout_ms as u64;
-            let condition =
-                version.map_or(Condition::Absent, |text| Condition::Match(Version(text)));
+            let version = version.map(Version);
             let operation = match body {
-                Some(body) => Operation::Write { body: body.into_bytes(), condition },
-                None => Operation::Read { unless: None },
+                Some(body) => {
+                    let condition = version.map_or(Condition::Absent, Condition::Match);
+                    Operation::Write { body: body.into_bytes(), condition }
+                }
+                None => Operation::Read { unless: version },
             };
             if !retire || store.retire() {
                 let answer = driver::perform_within(&*store, &web, operation, timeout_ms).await;
-                events.borrow_mut().push(answer_json(&answer, &store.describe()));
+                let near = match &answer.outcome {
+                    Outcome::Found { version, .. } => store.near_misses(version),
+                    _ => Vec::new(),
+                };
+                events.borrow_mut().push(answer_json(&answer, &store.describe(), &near));
             }
             Writer::new().text("type", "finished").end()
         });
@@ -333,8 +339,10 @@ fn error_json(code: &str, message: &str) -> Writer {
     json
 }
 
-fn answer_json(Answer { outcome, facts }: &Answer, store: &str) -> String {
+fn answer_json(Answer { outcome, facts }: &Answer, store: &str, near: &[Version]) -> String {
     let mut json = Writer::new();
+    let near: Vec<String> = near.iter().map(|version| json::quoted(&version.0)).collect();
+    json.raw("near", &["[", &near.join(","), "]"].concat());
     json.text("type", "answered").text("store", store);
     let (name, cause) = match outcome {
         Outcome::Found { version, reading } => {
@@ -346,10 +354,14 @@ fn answer_json(Answer { outcome, facts }: &Answer, store: &str) -> String {
             ("found", None)
         }
         Outcome::Missing => ("missing", None),
-        Outcome::Written { version: Some(_) } => ("written", None),
+        Outcome::Written { version: Some(version) } => {
+            json.text("version", &version.0);
+            ("written", None)
+        }
         // A success that no store has to say alone, such as a web page's: what is stored tells.
         Outcome::Written { version: None } => ("vague", None),
-        Outcome::Refused | Outcome::Unchanged => ("refused", None),
+        Outcome::Refused => ("refused", None),
+        Outcome::Unchanged => ("unchanged", None),
         Outcome::Unknown { cause, .. } if cause.kind == FaultKind::Unavailable => {
             ("busy", Some(cause))
         }

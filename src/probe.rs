@@ -32,8 +32,15 @@ const PATIENCE_MS: u64 = 1_100;
 /// How many writes of one version a race is.
 const RACERS: usize = 5;
 
+/// For how long [`Effort::thorough`] leaves the object alone, in milliseconds: a time that is told anew with each reading
+/// shows itself after a second.
+const AGE_MS: u64 = 1_100;
+
 /// The longest that [`Effort::thorough`] takes, in milliseconds.
 const THOROUGH_MS: u64 = 600_000;
+
+/// Why a step is unclear that was not begun.
+const NO_TIME: &str = "there was no time left for it";
 
 /// How long one request of it may take, in milliseconds: nobody's lease waits for it.
 const REQUEST_MS: u64 = 10_000;
@@ -52,21 +59,33 @@ pub enum Step {
     Update,
     /// An update with the version before; must be refused.
     StaleUpdate,
+    /// Updates with versions that are wrong in one part; each must be refused. Only where a condition has several parts.
+    NearUpdate,
     /// Five updates of one version at once; one may land.
     Race,
+    /// A reading on condition that an old version is there no more; must show the new one.
+    StaleRead,
+    /// A create of what has existed for a while; must be refused.
+    LaterCreate,
+    /// An update, after a while, with the version before; must be refused.
+    LaterUpdate,
     /// `Date` beside the `Last-Modified` of a write of a moment ago.
     Clocks,
 }
 
 impl Step {
     /// All of them, in their order.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 11] = [
         Self::UpdateOfNothing,
         Self::Create,
         Self::CreateAgain,
         Self::Update,
         Self::StaleUpdate,
+        Self::NearUpdate,
         Self::Race,
+        Self::StaleRead,
+        Self::LaterCreate,
+        Self::LaterUpdate,
         Self::Clocks,
     ];
 
@@ -83,7 +102,11 @@ impl Step {
             Self::CreateAgain => "create again",
             Self::Update => "update",
             Self::StaleUpdate => "update with a stale version",
+            Self::NearUpdate => "update with a nearly right version",
             Self::Race => "race",
+            Self::StaleRead => "read with a stale version",
+            Self::LaterCreate => "create again, later",
+            Self::LaterUpdate => "update with a stale version, later",
             Self::Clocks => "clocks",
         }
     }
@@ -144,22 +167,25 @@ impl Report {
 pub struct Effort {
     /// How many races are run. One finds a store that looks before it writes most of the time, not always.
     pub races: u32,
-    /// How long it may take, in milliseconds, and the requests that are then under way. What is not done by then is unclear.
+    /// How long it may take besides `age_ms`, in milliseconds, and the requests that are then under way. What is not done by then is unclear.
     pub limit_ms: u64,
     /// How long one request may take, in milliseconds.
     pub timeout_ms: u64,
+    /// For how long the object is left alone before its conditions are broken once more, in milliseconds; 0 leaves that out.
+    pub age_ms: u64,
 }
 
 impl Effort {
-    /// For the start of a process: one race, and no more time than one renewal is given (S8).
+    /// For the start of a process: one race, nothing later, and no more time than one renewal is given (S8).
     pub fn at_start(config: &Config) -> Self {
         let timeout_ms = config.request_timeout_ms;
-        Self { races: 1, limit_ms: 4 * timeout_ms, timeout_ms }
+        Self { races: 1, limit_ms: 4 * timeout_ms, timeout_ms, age_ms: 0 }
     }
 
     /// For somebody who wants to know.
     pub fn thorough(races: u32) -> Self {
-        Self { races, limit_ms: THOROUGH_MS, timeout_ms: REQUEST_MS }
+        let (limit_ms, timeout_ms) = (THOROUGH_MS, REQUEST_MS);
+        Self { races, limit_ms, timeout_ms, age_ms: AGE_MS }
     }
 }
 
@@ -172,7 +198,8 @@ pub fn key<H: Host>(lockfile_path: &str, host: &H) -> Result<String, String> {
 }
 
 /// Judges a store by an object at a [`key`] that nobody else uses, and takes that object away again as well as it can.
-/// It makes 16 requests, 6 more for each further race, and one to clean up. `tell` hears each step when it is done.
+/// It makes 17 requests, 6 more for each further race, four more after [`Effort::age_ms`], two for each of
+/// [`Store::near_misses`], and one to clean up. `tell` hears each step when it is done.
 ///
 /// It ends with the first violation, where a step gets no answer, and where a step is so unclear that the next ones
 /// would have nothing to stand on. Dropped, it leaves its object behind, as it does where the store forbids to delete.
@@ -196,18 +223,35 @@ pub async fn probe<S: Store, H: Host>(
         old: Version("\"d41d8cd98f00b204e9800998ecf8427e\"".to_owned()),
         current: Version(String::new()),
         facts: Facts::default(),
+        settled_ms: 0,
+        moved: false,
         took_ms: 0,
         offset: (i64::MIN, i64::MAX),
         timeout_ms: effort.timeout_ms,
-        until_ms: host.now().mono_ms.saturating_add(effort.limit_ms),
+        until_ms: host.now().mono_ms.saturating_add(effort.limit_ms + effort.age_ms),
         patient: true,
     };
     let mut judged = Vec::new();
     // Where a condition says only that nobody has succeeded the record, nobody has succeeded what does not exist.
     let covers = object.condition_covers_version();
-    for step in Step::ALL.into_iter().filter(|step| covers || *step != Step::UpdateOfNothing) {
-        let races = if step == Step::Race { effort.races } else { 1 };
-        let finding = probe.take(step, races).await;
+    for step in Step::ALL {
+        let times = match step {
+            Step::UpdateOfNothing => u32::from(covers),
+            Step::NearUpdate => object.near_misses(&probe.current).len() as u32,
+            Step::Race => effort.races,
+            // The first of many epochs may be cleaned by then, so that it can be created anew.
+            Step::LaterCreate => u32::from(effort.age_ms > 0 && covers),
+            Step::LaterUpdate => u32::from(effort.age_ms > 0),
+            _ => 1,
+        };
+        if times == 0 {
+            continue;
+        }
+        let first = if covers { Step::LaterCreate } else { Step::LaterUpdate };
+        if step == first {
+            host.sleep(effort.age_ms).await;
+        }
+        let finding = probe.take(step, times).await;
         // Nothing comes of a write that has not landed, and nothing of a store that says nothing.
         let ends = match &finding {
             Verdict(Finding::Holds, _) => false,
@@ -280,8 +324,11 @@ struct Probe<'a, S, H> {
     /// A version that the object has no more, and the one that it has.
     old: Version,
     current: Version,
-    /// What the last reading told of time.
+    /// What the reading that first showed the last write told of time, and how old that write was then.
     facts: Facts,
+    settled_ms: u64,
+    /// Whether two readings of one version told another `Last-Modified` of it.
+    moved: bool,
     /// How long ago the last write was sent when that came, by the clock that says more: one stands still in a suspend.
     took_ms: u64,
     /// Between what the store's clock is ahead of the own one.
@@ -300,19 +347,26 @@ impl<S: Store, H: Host> Probe<'_, S, H> {
         if step == Step::Clocks {
             return Verdict(self.clocks(), true);
         }
+        if step == Step::StaleRead {
+            return self.stale_read().await;
+        }
+        let near = self.object.near_misses(&self.current);
         let mut left = times;
         // Where the store asks for patience, that of the first try: its write may have landed.
         let mut before = self.sequence;
         loop {
             if self.left_ms() == 0 {
-                return Verdict(
-                    Finding::Unclear("there was no time left for it".to_owned()),
-                    false,
-                );
+                return Verdict(Finding::Unclear(NO_TIME.to_owned()), false);
             }
             let condition = match step {
-                Step::Create | Step::CreateAgain => Condition::Absent,
-                Step::UpdateOfNothing | Step::StaleUpdate => Condition::Match(self.old.clone()),
+                Step::Create | Step::CreateAgain | Step::LaterCreate => Condition::Absent,
+                Step::UpdateOfNothing | Step::StaleUpdate | Step::LaterUpdate => {
+                    Condition::Match(self.old.clone())
+                }
+                Step::NearUpdate => {
+                    let done = near.len().saturating_sub(left as usize);
+                    Condition::Match(near.get(done).unwrap_or(&self.old).clone())
+                }
                 _ => Condition::Match(self.current.clone()),
             };
             let racers = if step == Step::Race { RACERS } else { 1 };
@@ -347,6 +401,44 @@ impl<S: Store, H: Host> Probe<'_, S, H> {
             self.patient = true;
             return Verdict(finding, heard);
         }
+    }
+
+    /// A cache that answers by itself says that nothing has changed.
+    async fn stale_read(&mut self) -> Verdict {
+        loop {
+            if self.left_ms() == 0 {
+                return Verdict(Finding::Unclear(NO_TIME.to_owned()), false);
+            }
+            let read = Operation::Read { unless: Some(self.old.clone()) };
+            let mut answers = self.ask([(0, read)].into()).await;
+            let (_, answer) = answers.pop().expect("each request has its answer");
+            if busy(&answer) && self.patient && self.left_ms() > PATIENCE_MS {
+                self.patient = false;
+                self.host.sleep(PATIENCE_MS).await;
+                continue;
+            }
+            self.patient = true;
+            let unclear = |why: &str| Finding::Unclear(why.to_owned());
+            let finding = match &answer.outcome {
+                Outcome::Found { version, .. } if *version == self.current => Finding::Holds,
+                Outcome::Unchanged if self.shows_current().await => Finding::Violated(
+                    "it says of an old version that nothing has changed, so that a new leader is seen late or \
+                     never; something on the way caches"
+                        .to_owned(),
+                ),
+                Outcome::Unknown { cause, .. } | Outcome::Rejected(cause) => unclear(&cause.message),
+                _ => unclear("the object is not what it was before"),
+            };
+            return Verdict(finding, !matches!(answer.outcome, Outcome::Unknown { .. }));
+        }
+    }
+
+    /// A reading without a condition may be as old, which is no cache's doing.
+    async fn shows_current(&mut self) -> bool {
+        let answers = self.ask([(0, Operation::Read { unless: None })].into()).await;
+        answers.iter().all(|(_, answer)| {
+            matches!(&answer.outcome, Outcome::Found { version, .. } if *version == self.current)
+        })
     }
 
     fn left_ms(&self) -> u64 {
@@ -433,10 +525,10 @@ impl<S: Store, H: Host> Probe<'_, S, H> {
                 return Finding::Unclear(why.to_owned());
             }
         };
-        self.facts = read.facts;
         let stored = self.stored;
         self.stored = found;
         let new = found.is_some_and(|number| number > before);
+        self.note_times(read.facts, new);
         if second.is_some() {
             return violated("accepted several of five writes on one version");
         }
@@ -452,10 +544,20 @@ impl<S: Store, H: Host> Probe<'_, S, H> {
         }
         if let Some(version) = version.filter(|_| new) {
             self.old = core::mem::replace(&mut self.current, version.clone());
+            let told = |one: &(u64, Answer)| match &one.1.outcome {
+                Outcome::Written { version } => version.clone(),
+                _ => None,
+            };
+            if written.iter().filter_map(told).any(|told| told != self.current) {
+                let what = "it answers a write with another version than it then shows, so that each renewal would \
+                            cost a term";
+                return Finding::Violated(what.to_owned());
+            }
             // Heard or not, a single one is there.
             if winner.is_some() || step != Step::Race {
                 return Finding::Holds;
             }
+            return self.vague_race(written, found);
         } else if found != stored {
             return Finding::Unclear("the object is not what it was before".to_owned());
         }
@@ -465,7 +567,46 @@ impl<S: Store, H: Host> Probe<'_, S, H> {
             Outcome::Unknown { cause, .. } | Outcome::Rejected(cause) => {
                 Finding::Unclear(cause.message.clone())
             }
+            Outcome::Written { .. } => Finding::Unclear(
+                "a success without a version came back, and nothing was carried out".to_owned(),
+            ),
             _ => Finding::Unclear("the store refused it for once".to_owned()),
+        }
+    }
+
+    /// Of a write of a moment ago the two clocks are compared; of a version that was seen before, the time of its change.
+    fn note_times(&mut self, facts: Facts, new: bool) {
+        let modified_ms = |facts: &Facts| facts.last_modified_ms.filter(|_| !facts.relayed);
+        if new {
+            (self.facts, self.settled_ms) = (facts, self.took_ms);
+        } else if let (Some(before_ms), Some(now_ms)) =
+            (modified_ms(&self.facts), modified_ms(&facts))
+        {
+            self.moved |= before_ms != now_ms;
+        }
+    }
+
+    /// A race that somebody has won, where no answer names a version: what is stored tells, beside what was refused.
+    fn vague_race(&self, written: &[(u64, Answer)], found: Option<u64>) -> Finding {
+        let accepted =
+            |one: &&(u64, Answer)| matches!(one.1.outcome, Outcome::Written { version: None });
+        let refused = |one: &(u64, Answer)| one.1.outcome == Outcome::Refused;
+        let mut vague = written.iter().filter(accepted).map(|(number, _)| Some(*number));
+        match (vague.next(), vague.next()) {
+            (Some(number), None)
+                if number == found
+                    && written.iter().filter(|one| refused(one)).count() + 1 == written.len() =>
+            {
+                Finding::Holds
+            }
+            (Some(_), Some(_)) => Finding::Unclear(
+                "several of five writes on one version came back as a success without a version"
+                    .to_owned(),
+            ),
+            _ => Finding::Unclear(
+                "one of five writes was carried out, and its answer was lost or names no version"
+                    .to_owned(),
+            ),
         }
     }
 
@@ -481,10 +622,15 @@ impl<S: Store, H: Host> Probe<'_, S, H> {
             let unclear = "the answer has no time of the store's own; ages are watched instead";
             return Finding::Unclear(unclear.to_owned());
         };
+        if self.moved {
+            let what = "it names another `Last-Modified` at each reading of one version, so that no lease is seen to \
+                        grow old";
+            return Finding::Violated(what.to_owned());
+        }
         let skew_ms = self.config.store_skew_ms;
         let (ahead_ms, behind_ms) =
             (date_ms.saturating_sub(modified_ms), modified_ms.saturating_sub(date_ms));
-        let apart_ms = behind_ms.max(ahead_ms.saturating_sub(self.took_ms));
+        let apart_ms = behind_ms.max(ahead_ms.saturating_sub(self.settled_ms));
         if apart_ms <= skew_ms + SECOND_MS {
             return Finding::Holds;
         }

@@ -3,7 +3,7 @@
 use crate::prelude::*;
 use crate::request::{Request, Response};
 use crate::sigv4::Credentials;
-use crate::store::{Answer, Fault, Operation};
+use crate::store::{Answer, Fault, Operation, Version};
 
 /// What follows an answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,6 +73,11 @@ pub trait Protocol {
     /// See [`Store::condition_covers_version`](crate::store::Store::condition_covers_version).
     fn condition_covers_version(&self) -> bool {
         true
+    }
+
+    /// As [`Store::near_misses`](crate::store::Store::near_misses).
+    fn near_misses(&self, _version: &Version) -> Vec<Version> {
+        Vec::new()
     }
 
     /// As [`Store::keeps_any_body`](crate::store::Store::keeps_any_body).

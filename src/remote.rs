@@ -12,7 +12,7 @@ use crate::store::epochs::Epochs;
 #[cfg(feature = "route53")]
 use crate::store::route53::{Route53, Route53Config};
 use crate::store::s3::{S3, S3Config};
-use crate::store::{Answer, Fault, FaultKind, Operation, Store};
+use crate::store::{Answer, Fault, FaultKind, Operation, Store, Version};
 use crate::vars::{self, SecretVars};
 
 /// Where the credentials of a store come from. [`Credentials`] themselves are a source that never changes.
@@ -181,6 +181,10 @@ impl<W: Protocol, H: Host, P: Provide> Store for Remote<W, H, P> {
 
     fn condition_covers_version(&self) -> bool {
         self.protocol.condition_covers_version()
+    }
+
+    fn near_misses(&self, version: &Version) -> Vec<Version> {
+        self.protocol.near_misses(version)
     }
 
     fn keeps_any_body(&self) -> bool {

@@ -186,6 +186,12 @@ pub trait Store {
         self.condition_covers_version()
     }
 
+    /// Versions that differ from this one in one part each, where a condition is made of several: a probe writes on each of
+    /// them, which must be refused. There are none where the store compares a version as a whole.
+    fn near_misses(&self, _version: &Version) -> Vec<Version> {
+        Vec::new()
+    }
+
     /// Whether every body comes back whole and stays until it is replaced, as a checkpoint needs: not in a TXT record, which
     /// leaves out what does not fit, nor in an item with a `ttl`, which is deleted some time. Unless a store says so, it keeps
     /// leases only; one made of others hands on what they say.

@@ -219,6 +219,22 @@ fn what_was_written_is_read_back_to_the_byte_with_the_version_of_the_write() {
 }
 
 #[test]
+fn c26_a_probe_asks_for_each_of_the_three_by_a_condition_that_is_wrong_in_that_alone() {
+    let (_, version) = ours(|_| {});
+    let values =
+        |version: &Version| asks(update(version.clone()))["ExpressionAttributeValues"].clone();
+    let right = values(&version);
+    let wrong: Vec<Vec<&str>> = Protocol::near_misses(&store(), &version)
+        .iter()
+        .map(|near| {
+            let near = values(near);
+            [":t", ":o", ":r"].into_iter().filter(|name| near[name] != right[name]).collect()
+        })
+        .collect();
+    assert_eq!(wrong, [[":t"], [":o"], [":r"]]);
+}
+
+#[test]
 fn s3_every_condition_names_revision_owner_and_ttl_and_that_there_is_an_item() {
     let (item, version) = ours(|_| {});
     let put = asks(update(version));

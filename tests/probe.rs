@@ -20,11 +20,12 @@ use edgelect::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Version, is_probe,
 };
 use edgelect::{Credentials, Host, S3Config, Store};
+use futures::FutureExt;
 use futures::executor::LocalPool;
 use virtual_time::{Virtual, config};
 
 /// Longer than any probe here takes.
-const LIMIT_MS: u64 = 60_000;
+const LIMIT_MS: u64 = 120_000;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Manner {
@@ -55,6 +56,18 @@ enum Manner {
     Suspends(u64),
     /// Looks before it writes, but in the race of this number.
     LooksBeforeItWritesInRace(u32),
+    /// Keeps no condition of an object that is older than this.
+    ForgetsAfter(u64),
+    /// Answers a write with the version that the object had before.
+    AnswersWithTheOldVersion,
+    /// A cache on the way knows every version that it has seen.
+    SaysUnchanged,
+    /// Each reading names the time at which it comes.
+    IsModifiedNow,
+    /// No write is answered with a version.
+    NamesNoVersions,
+    /// As an honest one whose versions have several parts, and one that leaves a part out.
+    HasParts(bool),
 }
 
 struct Stand {
@@ -64,6 +77,7 @@ struct Stand {
     operations: Cell<u32>,
     retired: Cell<bool>,
     deleted: Cell<bool>,
+    changed_ms: Cell<u64>,
 }
 
 impl Stand {
@@ -71,8 +85,8 @@ impl Stand {
         let host = Virtual::default();
         let clock = host.clone();
         let memory = Memory::new(move || clock.now().wall_ms);
-        let (operations, retired, deleted) = Default::default();
-        Self { manner, host, memory, operations, retired, deleted }
+        let (operations, retired, deleted, changed_ms) = Default::default();
+        Self { manner, host, memory, operations, retired, deleted, changed_ms }
     }
 
     fn report(&self, effort: Effort) -> Report {
@@ -131,6 +145,10 @@ impl Stand {
                 others_first().await;
                 unchanged
             }
+            Manner::ForgetsAfter(ms) => self.host.now_ms.get() - self.changed_ms.get() > ms,
+            Manner::HasParts(false) => {
+                matches!(condition, Condition::Match(version) if version.0.ends_with("-near"))
+            }
             Manner::Forgets if create && !exists => {
                 return Some(Outcome::Written {
                     version: Some(Version("\"forgotten\"".to_owned())),
@@ -178,7 +196,27 @@ impl Store for Stand {
             self.deleted.set(true);
             self.memory.overwrite(None);
         }
+        if let (Manner::SaysUnchanged, Operation::Read { unless: Some(_) }) =
+            (self.manner, &operation)
+        {
+            return Answer { outcome: Outcome::Unchanged, facts: Facts::default() };
+        }
+        let old = match &operation {
+            Operation::Write { condition: Condition::Match(version), .. } => Some(version.clone()),
+            _ => None,
+        };
         let mut answer = self.memory.perform(operation).await;
+        if let Outcome::Written { version } = &mut answer.outcome {
+            self.changed_ms.set(self.host.now_ms.get());
+            match self.manner {
+                Manner::AnswersWithTheOldVersion => *version = old.or(version.take()),
+                Manner::NamesNoVersions => *version = None,
+                _ => {}
+            }
+        }
+        if self.manner == Manner::IsModifiedNow && answer.facts.last_modified_ms.is_some() {
+            answer.facts.last_modified_ms = answer.facts.date_ms;
+        }
         if let Manner::IsAhead(ms) = self.manner {
             answer.facts.date_ms = answer.facts.date_ms.map(|now_ms| now_ms + ms);
             answer.facts.last_modified_ms = answer.facts.last_modified_ms.map(|at_ms| at_ms + ms);
@@ -198,6 +236,15 @@ impl Store for Stand {
 
     fn condition_covers_version(&self) -> bool {
         true
+    }
+
+    fn near_misses(&self, version: &Version) -> Vec<Version> {
+        match self.manner {
+            Manner::HasParts(_) => {
+                vec![Version("\"other\"".to_owned()), Version(format!("{}-near", version.0))]
+            }
+            _ => Vec::new(),
+        }
     }
 
     fn describe(&self) -> String {
@@ -233,9 +280,65 @@ fn refused_at(manner: Manner) -> Option<Step> {
 fn an_honest_store_passes_every_step() {
     let stand = Stand::new(Manner::Honest);
     let judged = stand.judged();
-    let holds = Step::ALL.map(|step| Judged { step, finding: Finding::Holds });
-    assert_eq!(judged, holds);
+    let later = [Step::LaterCreate, Step::LaterUpdate];
+    let holds = |steps: &[Step]| -> Vec<Judged> {
+        steps.iter().map(|step| Judged { step: *step, finding: Finding::Holds }).collect()
+    };
+    let plain = Step::ALL.into_iter().filter(|step| *step != Step::NearUpdate);
+    let at_start: Vec<Step> = plain.clone().filter(|step| !later.contains(step)).collect();
+    assert_eq!(judged, holds(&at_start));
     assert_eq!(violation(&stand, &judged), None);
+    let thorough = |manner| Stand::new(manner).report(Effort::thorough(1)).judged;
+    assert_eq!(thorough(Manner::Honest), holds(&plain.collect::<Vec<_>>()));
+    assert_eq!(thorough(Manner::HasParts(true)), holds(&Step::ALL));
+}
+
+/// What a thorough probe that leaves the object alone for so long ends with, and why.
+fn ended(manner: Manner, age_ms: u64) -> (Step, Finding) {
+    let effort = Effort { age_ms, ..Effort::thorough(3) };
+    let mut judged = Stand::new(manner).report(effort).judged;
+    let last = judged.pop().expect("steps were done");
+    assert!(judged.iter().all(|one| one.finding == Finding::Holds), "{manner:?}: {judged:?}");
+    (last.step, last.finding)
+}
+
+fn ends_with(manner: Manner, age_ms: u64, step: Step, why: &str) {
+    let (at, finding) = ended(manner, age_ms);
+    let Finding::Violated(told) = finding else { panic!("{manner:?}: {at:?} {finding:?}") };
+    assert_eq!((at, told.contains(why)), (step, true), "{manner:?}: {told}");
+}
+
+#[test]
+fn c26_a_store_that_keeps_conditions_of_young_objects_only_is_found_by_waiting() {
+    ends_with(Manner::ForgetsAfter(60_000), 61_000, Step::LaterCreate, "did not hold");
+    ends_with(Manner::ForgetsAfter(4_000), 5_000, Step::LaterCreate, "did not hold");
+    let young = ended(Manner::ForgetsAfter(60_000), 59_000);
+    assert_eq!(young, (Step::Clocks, Finding::Holds), "not by a shorter wait");
+}
+
+#[test]
+fn c26_a_write_that_is_answered_with_another_version_is_a_violation() {
+    ends_with(Manner::AnswersWithTheOldVersion, 0, Step::Update, "each renewal would cost a term");
+}
+
+#[test]
+fn c26_an_old_version_that_is_called_unchanged_is_a_violation() {
+    ends_with(Manner::SaysUnchanged, 0, Step::StaleRead, "nothing has changed");
+}
+
+#[test]
+fn c26_a_time_of_the_last_change_that_moves_without_a_change_is_a_violation() {
+    ends_with(Manner::IsModifiedNow, 1_100, Step::Clocks, "another `Last-Modified`");
+}
+
+#[test]
+fn c26_a_condition_that_leaves_out_a_part_of_the_version_is_a_violation() {
+    ends_with(Manner::HasParts(false), 0, Step::NearUpdate, "did not hold");
+}
+
+#[test]
+fn c26_a_store_that_names_no_version_of_a_write_is_judged_by_what_it_keeps() {
+    assert_eq!(ended(Manner::NamesNoVersions, 1_100), (Step::Clocks, Finding::Holds));
 }
 
 #[test]
@@ -285,7 +388,7 @@ fn c26_an_unclear_answer_is_no_violation() {
         (judged.len(), judged.iter().filter(|judged| unclear(judged)).count())
     };
     assert_eq!(steps(Manner::Denies), (1, 1), "without a reading there is nothing to stand on");
-    assert_eq!(steps(Manner::Relays), (7, 1), "only the clocks cannot be told");
+    assert_eq!(steps(Manner::Relays), (8, 1), "only the clocks cannot be told");
 }
 
 #[test]
@@ -295,7 +398,7 @@ fn c26_a_racy_store_is_found_by_the_first_race_that_shows_it() {
         let report = stand.report(Effort::thorough(races));
         (violation(&stand, &report.judged).is_some(), stand.operations.get())
     };
-    assert_eq!(found(2), (false, 10 + 2 * 6 + 1));
+    assert_eq!(found(2), (false, 10 + 2 * 6 + 1 + 4 + 1));
     assert_eq!(found(3), (true, 10 + 3 * 6 + 1));
     assert_eq!(found(50), (true, 10 + 3 * 6 + 1), "it ends there");
 }
@@ -447,7 +550,10 @@ struct Scripted {
     lies: Vec<(u64, u64, String, String)>,
     asked: Cell<u64>,
     retired: Cell<bool>,
-    before: RefCell<Option<Vec<u8>>>,
+    /// The body that was there before the last write, and when that was written; when the one of now was.
+    before: RefCell<(Option<Vec<u8>>, u64)>,
+    written_ms: Cell<u64>,
+    host: Virtual,
 }
 
 impl Scripted {
@@ -465,16 +571,26 @@ impl Scripted {
             asked: Cell::default(),
             retired: Cell::default(),
             before: RefCell::default(),
+            written_ms: Cell::default(),
+            host: host.clone(),
         }
     }
 
     async fn write(&self, body: Vec<u8>, condition: Condition, effect: &str) -> Outcome {
-        self.before.replace(self.memory.body());
-        let written = || Outcome::Written { version: Some(Version("\"any\"".to_owned())) };
+        self.before.replace((self.memory.body(), self.written_ms.get()));
+        let written = || Outcome::Written { version: version_of(&body) };
         match effect {
-            "keeps" => self.memory.perform(Operation::Write { body, condition }).await.outcome,
+            "keeps" => {
+                let written = Operation::Write { body, condition };
+                let outcome = self.memory.perform(written).await.outcome;
+                if matches!(outcome, Outcome::Written { .. }) {
+                    self.written_ms.set(self.host.now().wall_ms);
+                }
+                outcome
+            }
             "takes" => {
-                self.memory.overwrite(Some(body));
+                self.memory.overwrite(Some(body.clone()));
+                self.written_ms.set(self.host.now().wall_ms);
                 written()
             }
             "drops" => Outcome::Refused,
@@ -482,13 +598,24 @@ impl Scripted {
         }
     }
 
-    /// A reading of the object as if it had this body.
-    async fn show(&self, body: Option<Vec<u8>>) -> Answer {
-        let now = self.memory.body();
-        self.memory.overwrite(body);
-        let answer = self.memory.perform(Operation::Read { unless: None }).await;
-        self.memory.overwrite(now);
+    /// A reading of the object as if it had this body since then.
+    async fn show(&self, body: Option<Vec<u8>>, since_ms: u64) -> Answer {
+        let shown = Memory::new(move || since_ms);
+        shown.overwrite(body);
+        let mut answer = shown.perform(Operation::Read { unless: None }).await;
+        answer.facts.date_ms = Some(self.host.now().wall_ms / 1_000 * 1_000);
         answer
+    }
+}
+
+/// The version that a body has in memory.
+fn version_of(body: &[u8]) -> Option<Version> {
+    let memory = Memory::default();
+    memory.overwrite(Some(body.to_vec()));
+    let read = memory.perform(Operation::Read { unless: None });
+    match read.now_or_never().expect("memory answers at once").outcome {
+        Outcome::Found { version, .. } => Some(version),
+        other => panic!("{other:?}"),
     }
 }
 
@@ -502,6 +629,10 @@ impl Store for Scripted {
                 && !self.retired.get()
         });
         let (effect, said) = lie.map_or(("keeps", "honest"), |(_, _, effect, said)| (effect, said));
+        let told = match &operation {
+            Operation::Write { body, .. } => version_of(body),
+            Operation::Read { .. } => None,
+        };
         let honest = match operation {
             Operation::Write { body, condition } => Answer {
                 outcome: self.write(body, condition, effect).await,
@@ -513,16 +644,16 @@ impl Store for Scripted {
         let outcome = match said {
             "honest" => return honest,
             "stale" => {
-                let before = self.before.borrow().clone();
-                return self.show(before).await;
+                let (before, since_ms) = self.before.borrow().clone();
+                return self.show(before, since_ms).await;
             }
             "foreign" => {
                 let theirs = r#"{"leaderID":"probe","session":"theirs","sequence":1}"#;
-                return self.show(Some(theirs.into())).await;
+                return self.show(Some(theirs.into()), self.host.now().wall_ms).await;
             }
-            "garbage" => return self.show(Some(b"x".into())).await,
+            "garbage" => return self.show(Some(b"x".into()), self.host.now().wall_ms).await,
             "missing" => Outcome::Missing,
-            "written" => Outcome::Written { version: Some(Version("\"any\"".to_owned())) },
+            "written" => Outcome::Written { version: told },
             "vague" => Outcome::Written { version: None },
             "refused" => Outcome::Refused,
             "unknown" => return Answer::unknown(cause(FaultKind::Network)),

@@ -8,6 +8,8 @@ const RACES = 20;
 /** An account has five requests a second of Route 53, for all its zones. */
 const ZONE_RACES = 1;
 const MOST_RACES = 1_000;
+const AGE_S = 5;
+const LONGEST_AGE_S = 3_600;
 const EXIT_CODES = { holds: 0, violated: 1, unclear: 3 };
 const WRONG_SETTINGS = 2;
 const WHAT = {
@@ -16,12 +18,17 @@ const WHAT = {
   'create again': 'must be refused',
   update: 'with the current version: must be taken',
   'update with a stale version': 'must be refused',
+  'update with a nearly right version': 'must be refused: wrong in one part',
   race: 'five updates of one version at once: one may land',
+  'read with a stale version': 'must show the new one',
+  'create again, later': 'must be refused',
+  'update with a stale version, later': 'must be refused',
   clocks: 'Date beside Last-Modified, within storeSkew',
 };
 
 export const doctor = () => withStore(new PlainCommand('doctor').description('judge whether a store may be trusted with leases'))
   .option('--races <n>', `how often the race is run, six requests each, eight over epochs (default: ${RACES}; ${ZONE_RACES} for route53)`, readRaces)
+  .option('--age <s>', `how many seconds the object is left alone before the last conditions are broken (default: ${AGE_S})`, readAge)
   .option('--json', 'print the diagnosis as JSON, and nothing else')
   .addHelpText('after', `
 It makes an object LOCKFILE_PATH.probe-RANDOM, breaks each condition on it on
@@ -33,8 +40,11 @@ A bucket's credentials need GetObject, PutObject and ListBucket, with
 DeleteObject nothing is left behind; a table's GetItem and PutItem; a zone's
 ListResourceRecordSets and ChangeResourceRecordSets.
 
-Exit code: 0 the store keeps its conditions; 1 it breaks one, so two could
-lead: do not use it; 3 it cannot be told, and the steps say why; 2 the settings
+A store may keep its conditions only for what it has just written, or a cache
+may: --age 70 asks again after more than a minute.
+
+Exit code: 0 the store keeps its conditions; 1 it breaks one, so two could lead,
+or nobody after a crash: do not use it; 3 it cannot be told, and the steps say why; 2 the settings
 are wrong.
 
 Examples:
@@ -50,10 +60,10 @@ Examples:
     process.exitCode = await examine(options);
   });
 
-async function examine({ json, races: given, ...flags }) {
+async function examine({ json, races: given, age = AGE_S, ...flags }) {
   const races = given ?? (flags.store === 'route53' ? ZONE_RACES : RACES);
   const { Elector } = await import('edgelect');
-  const screen = json ? { step() {}, next() {}, end() {} } : new Screen(races, flags.store);
+  const screen = json ? { step() {}, next() {}, end() {} } : new Screen({ races, age, store: flags.store });
   let count = 0;
   const onStep = (step) => {
     screen.step(step);
@@ -64,7 +74,7 @@ async function examine({ json, races: given, ...flags }) {
   try {
     const elector = new Elector(await electorOptions(flags));
     screen.next(0);
-    diagnosis = await elector.doctor({ races, onStep });
+    diagnosis = await elector.doctor({ races, age: age * 1_000, onStep });
   } catch (error) {
     if (error.code !== 'EDGELECT_CONFIG') throw error;
     console.error(`edgelect: ${error.message}\nSet it by a flag or a variable: edgelect doctor --help.`);
@@ -83,10 +93,18 @@ class Screen {
   #steps;
   #shown = process.stdout.isTTY === true;
 
-  constructor(races, store) {
+  constructor({ races, age, store }) {
     this.#races = races;
-    // A condition of epochs says only that nobody has succeeded the record, and what does not exist has no successor.
-    this.#steps = Object.keys(WHAT).slice(store === 'epochs' ? 1 : 0);
+    const isAsked = (step) => {
+      // A condition of epochs says only that nobody has succeeded the record, and what does not exist has no successor.
+      if (step === 'update of an absent object') return store !== 'epochs';
+      // The first of many epochs may be cleaned in between, so that it can be created anew.
+      if (step === 'create again, later') return store !== 'epochs' && age > 0;
+      // Only a table's condition has several parts.
+      if (step === 'update with a nearly right version') return store === 'dynamodb';
+      return age > 0 || !step.endsWith(', later');
+    };
+    this.#steps = Object.keys(WHAT).filter(isAsked);
   }
 
   next(index) {
@@ -111,7 +129,7 @@ class Screen {
 
   #line(step) {
     const name = step === 'race' ? `race, ${this.#races} ${this.#races === 1 ? 'time' : 'times'}` : step;
-    return `${name.padEnd(30)}${WHAT[step]}`;
+    return `${name.padEnd(37)}${WHAT[step]}`;
   }
 
   #clear() {
@@ -121,7 +139,7 @@ class Screen {
 
 const SENTENCES = {
   holds: 'The store keeps its conditions',
-  violated: 'Do not use this store: two could lead',
+  violated: 'Do not use this store for leases',
   unclear: 'It cannot be told; see the step above, and try again',
 };
 
@@ -131,6 +149,12 @@ function readRaces(text) {
   const races = Number(text);
   if (!/^\d+$/.test(text) || races < 1 || races > MOST_RACES) throw new InvalidArgumentError(`It is a whole number from 1 to ${MOST_RACES}.`);
   return races;
+}
+
+function readAge(text) {
+  const age = Number(text);
+  if (!/^\d+$/.test(text) || age > LONGEST_AGE_S) throw new InvalidArgumentError(`It is a whole number of seconds from 0 to ${LONGEST_AGE_S}.`);
+  return age;
 }
 
 function say(line) {

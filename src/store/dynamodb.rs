@@ -230,6 +230,10 @@ impl Protocol for DynamoDb {
         Next::Done(Answer { outcome, facts })
     }
 
+    fn near_misses(&self, version: &Version) -> Vec<Version> {
+        Held::of(version).near_misses().iter().map(|held| held.version(None)).collect()
+    }
+
     fn silence(&self, _: &mut Exchange, cause: Fault) -> Answer {
         Answer::unknown(cause)
     }
@@ -564,6 +568,16 @@ fn word(code: &str) -> &str {
 impl Held {
     fn named(&self) -> [(&'static str, &Option<String>); 3] {
         [("ttl", &self.ttl), ("ownerId", &self.owner), ("revision", &self.revision)]
+    }
+
+    /// What differs from it in one of the three.
+    fn near_misses(&self) -> [Self; 3] {
+        let other = |kind, value| Some(attribute(kind, value));
+        [
+            Self { ttl: other("N", "1"), ..self.clone() },
+            Self { owner: other("S", "nobody"), ..self.clone() },
+            Self { revision: other("S", "none"), ..self.clone() },
+        ]
     }
 
     /// The three, and with what else the state differs; of characters that any header takes.

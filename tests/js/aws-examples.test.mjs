@@ -70,7 +70,7 @@ test('Route 53: the check of the set-up writes, leads and gives back, or names w
   assert.equal(fine.status, 0, fine.stderr);
   const told = fine.stdout.trim().split('\n').map((line) => JSON.parse(line));
   const judged = told.filter(({ event }) => event === 'judged').map(({ step, finding }) => `${step}: ${finding}`);
-  const steps = ['update of an absent object', 'create', 'create again', 'update', 'update with a stale version', 'race'];
+  const steps = ['update of an absent object', 'create', 'create again', 'update', 'update with a stale version', 'race', 'read with a stale version', 'create again, later', 'update with a stale version, later'];
   assert.deepEqual(judged, [...steps.map((step) => `${step}: holds`), 'clocks: unclear']);
   assert.deepEqual(told.slice(judged.length).map(({ event }) => event), ['written', 'led', 'fine']);
   const missing = run(ROUTE53, [...inZone('--check'), '--zone', 'Z0NOWHERE']);

@@ -18,9 +18,12 @@ import { startLiar } from './liar.mjs';
 import { startProxy } from './proxy.mjs';
 import { until } from './until.mjs';
 
-const STEPS = ['update of an absent object', 'create', 'create again', 'update', 'update with a stale version', 'race', 'clocks'];
-/** Requests of a probe with one race: ten for the steps before it, six for the race, one to clean up. */
-const REQUESTS = 17;
+const STEPS = ['update of an absent object', 'create', 'create again', 'update', 'update with a stale version', 'race', 'read with a stale version',
+  'create again, later', 'update with a stale version, later', 'clocks'];
+/** Requests of a probe with one race at a start: ten for the steps before it, six for the race, a reading, one to clean up. */
+const REQUESTS = 18;
+/** The two steps that come later. */
+const LATER_REQUESTS = 4;
 // Of 600 probes of stores that look before they write, 598 found it in the first race and two in the second.
 const RACES = 10;
 const LOCAL = { bucket: 'jobs', region: 'us-east-1', credentials: { accessKeyId: 'the-id', secretAccessKey: 'the-secret' } };
@@ -55,7 +58,7 @@ test('c26 SeaweedFS is accepted, its clock is this machine\'s, and nothing is le
   assert.equal(diagnosis.finding, 'holds');
   assert.equal(diagnosis.store, `S3 bucket "${bucketOptions.bucket}" at ${proxy.endpoint}`);
   assert.ok(diagnosis.clockError <= 500 && Math.abs(diagnosis.clockOffset) <= diagnosis.clockError, JSON.stringify(diagnosis));
-  assert.equal(proxy.seen.length, REQUESTS + 2 * 6);
+  assert.equal(proxy.seen.length, REQUESTS + 2 * 6 + LATER_REQUESTS);
   const keys = new Set(proxy.seen.map(({ url }) => url));
   assert.equal(keys.size, 1, 'one object, and not the lease');
   const [key] = keys;
@@ -202,7 +205,7 @@ test('c26 a probe that waits does not go on for an elector that a trap has ended
   assert.equal(store.seen.length, 2);
 });
 
-test('a start asks 17 times before it claims; a slot, `sustain` and a storage of one\'s own ask nothing', async () => {
+test('a start asks 18 times before it claims; a slot, `sustain` and a storage of one\'s own ask nothing', async () => {
   const proxy = await kept(startProxy(bucketOptions.endpoint));
   const probes = () => proxy.count('PUT', '.probe-') + proxy.count('GET', '.probe-') + proxy.count('DELETE', '.probe-');
   const made = (more) => over({ ...bucketOptions, endpoint: proxy.endpoint }, more);
@@ -244,7 +247,7 @@ test('a key that is a folder of others cannot be created on SeaweedFS, and init 
 test('bad options of `doctor` are named, and a signal ends it', async () => {
   const store = await kept(startLiar('silent'));
   const elector = over({ endpoint: store.endpoint });
-  for (const [options, field] of [[{ races: 0 }, 'races'], [{ races: 1.5 }, 'races'], [{ onStep: 1 }, 'onStep'], [{ signal: 1 }, 'signal']]) {
+  for (const [options, field] of [[{ races: 0 }, 'races'], [{ races: 1.5 }, 'races'], [{ age: -1 }, 'age'], [{ age: '5' }, 'age'], [{ age: 3_600_001 }, 'age'], [{ onStep: 1 }, 'onStep'], [{ signal: 1 }, 'signal']]) {
     await assert.rejects(elector.doctor(options), { code: 'EDGELECT_CONFIG', field });
   }
   await assert.rejects(elector.doctor({ signal: AbortSignal.timeout(100) }), { name: 'TimeoutError' });

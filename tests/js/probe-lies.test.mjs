@@ -12,7 +12,7 @@ const runtime = virtualRuntime();
 const { Elector, S3Storage } = await import('edgelect');
 
 const FILE = inRoot('tests/golden/probe/lies.json');
-const ALL_HOLD = 'hhhhhhh';
+const ALL_HOLD = 'hhhhhhhhhh';
 /** The operations of a probe with one race of an honest store. */
 const [WRITES, READS] = [[0, 2, 4, 6, 8, 10, 11, 12, 13, 14], [1, 3, 5, 7, 9, 15]];
 /** What becomes of a write: on its condition, on none, or nothing. */

@@ -39,7 +39,7 @@ const recordOf = (storage) => JSON.parse(new TextDecoder().decode(storage.get('a
 const election = {
   async 'lead runs the work as the leader and gives the lease back'(context) {
     const lockfilePath = await newGroup(context, 'lead');
-    // A probe of 17 requests comes before each.
+    // A probe of 18 requests comes before each.
     const patient = { leaderTimeout: 15_000, frequentInterval: 600 };
     const elector = member(context, lockfilePath, { serverId: 'a', ...patient });
     const first = await elector.lead((term) => {

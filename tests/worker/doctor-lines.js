@@ -19,6 +19,6 @@ export default {
   async fetch(request, { JOBS }) {
     const bucket = watched(JOBS, { forgetful: new URL(request.url).pathname === '/forgetful' });
     const elector = new Elector({ storage: new R2Storage(bucket), lockfilePath: 'leader/report.json' });
-    return Response.json({ ...await elector.doctor({ races: 6 }), counted });
+    return Response.json({ ...await elector.doctor({ races: 5 }), counted });
   },
 };
