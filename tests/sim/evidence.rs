@@ -122,7 +122,7 @@ impl Oracle {
         let Look { session, true_ms, .. } = writer.look;
         let skew_ms = writer.config.store_skew_ms;
         // Where a proxy makes up the time of a change, only the `Date`s of two front ends bound it.
-        let doubt_ms = if self.contract.changes_told { 0 } else { skew_ms + 1_000 };
+        let doubt_ms = if self.contract.changes_made_up { skew_ms + 1_000 } else { 0 };
         let latest_ms = EPOCH_MS + true_ms + skew_ms + 2_000 + doubt_ms;
         let View { highest_term, sent_term, .. } = self.views[session];
         let most = latest_ms.max(highest_term.max(sent_term) + 1);

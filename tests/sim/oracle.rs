@@ -167,6 +167,8 @@ pub struct Contract {
     pub always_dated: bool,
     /// The store names a `Last-Modified`.
     pub changes_told: bool,
+    /// A proxy makes its own of it.
+    pub changes_made_up: bool,
     /// Clocks do what they want, and backups are restored: only the rules that never depend on them
     /// hold.
     pub wild: bool,

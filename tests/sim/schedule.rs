@@ -123,6 +123,7 @@ impl Schedule {
             dated: !manners.undated,
             always_dated: !manners.undated && manners.undated_per_mille == 0,
             changes_told: !manners.unmodified && !manners.moving,
+            changes_made_up: manners.moving,
             wild,
         };
         let mut world = World::new(seed, manners, contract);

@@ -64,6 +64,7 @@ impl Stage {
             dated: !undated,
             always_dated: !undated,
             changes_told: true,
+            changes_made_up: false,
             wild: false,
         };
         let mut world = World::new(7, manners, contract);
