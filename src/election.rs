@@ -276,6 +276,8 @@ pub enum Problem {
         /// By how many milliseconds at least.
         ahead_ms: u64,
     },
+    /// A member of another make writes records under our `serverId`, and takes ours for its own.
+    SharedName(String),
 }
 
 /// When a request left and what it may grant.
@@ -475,6 +477,8 @@ pub struct Election {
     errand: Option<Box<Errand>>,
     /// A problem that no single answer shows to be over, and that costs no term.
     warning: Option<Problem>,
+    /// When a member of another make was last seen under our name, on the monotonic clock.
+    shared_ms: u64,
     /// A write that is held up takes no effect once a later one was accepted.
     stale_writes_fail: bool,
     /// How long the newest claim waits once it has landed, in milliseconds, unless the own write shows that the store's
@@ -522,6 +526,7 @@ impl Election {
             problem: None,
             errand: None,
             warning: None,
+            shared_ms: 0,
             stale_writes_fail: true,
             unproven_wait_ms: None,
             unproven: None,
@@ -1053,6 +1058,7 @@ impl Election {
         drift: Drift,
     ) {
         self.note_reading(&reading);
+        self.note_name(now, &reading);
         self.note_claim(now, Some((&version, &reading)));
         if planted!(ReleaseRereadVersion)
             && let Some(round) = self.round.as_mut().filter(|round| {
@@ -1242,6 +1248,16 @@ impl Election {
                 self.problem = Some(Problem::NewerFormat(*format));
             }
             Reading::Closed(Closed::TermTooHigh) => self.problem = Some(Problem::TermTooHigh),
+        }
+    }
+
+    /// Records of other makes have no session: a living one of our name is of somebody who takes our record at once.
+    fn note_name(&mut self, now: Now, reading: &Reading) {
+        let Reading::Lease(lease) = reading else { return };
+        let named = !self.config.server_id.is_empty() && lease.leader_id == self.config.server_id;
+        if named && lease.session.is_none() && !lease.released() {
+            self.warning = Some(Problem::SharedName(self.config.server_id.clone()));
+            self.shared_ms = now.mono_ms;
         }
     }
 
@@ -1546,6 +1562,11 @@ impl Election {
                 }
                 term.lease = lease;
                 term.anchor = anchor;
+                // Whoever was there would have written over our record by now.
+                let alone_ms = now.mono_ms.saturating_sub(self.shared_ms);
+                if alone_ms >= 2 * self.config.leader_timeout_ms {
+                    self.warning.take_if(|known| matches!(known, Problem::SharedName(_)));
+                }
                 self.plan_renewal(now, anchor.sent);
             }
             None if planted!(LapsedRenewalAdopted) && anchor.remaining_ms(now).is_some() => {

@@ -8,7 +8,7 @@ import { withBundle } from './wrangler.mjs';
 
 /** Bytes after gzip -9. The Worker's holds for everything that is uploaded: wasm and JavaScript together. `aws` carries the
  * election once more, beside its stores and what of std an XML parser needs. */
-export const BUDGETS = { npm: 85_000, aws: 140_000, worker: 110_000 };
+export const BUDGETS = { npm: 90_000, aws: 140_000, worker: 110_000 };
 
 const gzipped = (file) => gzipSync(fs.readFileSync(file), { level: 9 }).length;
 const kilobytes = (bytes) => `${(bytes / 1000).toFixed(1)} KB`;
