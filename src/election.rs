@@ -1312,11 +1312,7 @@ impl Election {
             observation.restart(&self.clocks, sent);
         }
         observation.shown(&self.clocks, now, facts, drift, oldest_ms);
-        if let (Reading::Lease(lease), Some(modified_ms)) = (&reading, facts.last_modified_ms)
-            && let (Some(_), Stamp::At(stamp_ms)) = (&lease.session, lease.last_updated)
-            && self.clocks.stamped_ahead(stamp_ms, modified_ms, self.config.request_timeout_ms)
-        {
-            // Its writer goes by another clock than the store's, and so may we.
+        if self.stamped_ahead(&reading, facts) {
             observation.distrust_store_clock();
         }
         self.seen_sent_ms = sent.mono_ms;
@@ -1333,6 +1329,17 @@ impl Election {
             self.name_leader(leads.then(|| lease.leader_id.clone()));
         }
         self.seen = Seen::Record { observation, reading };
+    }
+
+    /// Whether a record shows that its writer goes by another clock than the store's, as we may.
+    fn stamped_ahead(&self, reading: &Reading, facts: &Facts) -> bool {
+        let (Reading::Lease(lease), Some(modified_ms)) = (reading, facts.last_modified_ms) else {
+            return false;
+        };
+        let (Some(_), Stamp::At(stamp_ms)) = (&lease.session, lease.last_updated) else {
+            return false;
+        };
+        self.clocks.stamped_ahead(stamp_ms, modified_ms, self.config.request_timeout_ms)
     }
 
     fn grace_from(&self, now: Now, version: Version, lease: &Lease) -> Grace {
@@ -1419,10 +1426,7 @@ impl Election {
         self.refusals = 0;
         self.problem = None;
         let unsettled = self.unsettled(now);
-        let taken = matches!(attempt.purpose, Purpose::Claim | Purpose::Reserve);
-        let unproven_ms = self.unproven_wait_ms.take().filter(|_| taken);
-        let by_store = matches!(&self.seen,
-            Seen::Record { observation, .. } if observation.has_store_clock(&self.clocks));
+        let unproven = self.unproven_age(&attempt, unsettled);
         self.highest_term = self.highest_term.max(attempt.lease.term.unwrap_or(0));
         self.longest_lease_ms = self.longest_lease_ms.max(attempt.lease.lease_ms.unwrap_or(0));
         self.seen_sent_ms = attempt.anchor.sent.mono_ms;
@@ -1440,16 +1444,12 @@ impl Election {
             anchor.lease_ms = self.config.leader_timeout_ms;
         }
         let in_time = anchor.remaining_ms(now).is_some() || planted!(ClaimAnsweredLate);
-        if let Some(length_ms) = unproven_ms.filter(|_| !(by_store && self.clocks.pair_agrees())) {
+        if let Some((length_ms, provable)) = unproven {
             // Whoever led may have its authority still, for as long as its lease.
             let since = self.clocks.begin(now);
             self.grace = Some(Grace { version, since, length_ms, reserved: false });
-            let provable = by_store && !unsettled && self.clocks.date_ahead_ms().is_none();
-            if !provable {
-                return self.judge(now);
-            }
-            self.unproven = Some(attempt);
-            return self.plan_look(now, 0);
+            self.unproven = Some(attempt).filter(|_| provable);
+            return if provable { self.plan_look(now, 0) } else { self.judge(now) };
         }
         match attempt.purpose {
             Purpose::Create => self.on_created(now, &attempt, version),
@@ -1478,16 +1478,27 @@ impl Election {
                 self.judge(now);
             }
             Purpose::Claim | Purpose::Reserve => self.judge(now),
-            Purpose::Release | Purpose::Park => {
-                let leader_id =
-                    (!attempt.lease.released()).then(|| attempt.lease.leader_id.clone());
-                self.name_leader(leader_id);
-                if let Some(errand) = &mut self.errand {
-                    errand.recorded = true;
-                }
-                self.finish_wind_down(now);
-            }
+            Purpose::Release | Purpose::Park => self.on_given_up(now, &attempt.lease),
         }
+    }
+
+    fn on_given_up(&mut self, now: Now, lease: &Lease) {
+        self.name_leader((!lease.released()).then(|| lease.leader_id.clone()));
+        if let Some(errand) = &mut self.errand {
+            errand.recorded = true;
+        }
+        self.finish_wind_down(now);
+    }
+
+    /// How long a claim that has landed waits, in milliseconds, because it rests on a clock of the store that no write of
+    /// ours has shown to be right; and whether the next answer can show it.
+    fn unproven_age(&mut self, attempt: &Attempt, unsettled: bool) -> Option<(u64, bool)> {
+        let wait_ms = self.unproven_wait_ms.take()?;
+        let taken = matches!(attempt.purpose, Purpose::Claim | Purpose::Reserve);
+        let by_store = matches!(&self.seen,
+            Seen::Record { observation, .. } if observation.has_store_clock(&self.clocks));
+        let proven = by_store && self.clocks.pair_agrees();
+        (taken && !proven).then_some((wait_ms, by_store && !unsettled))
     }
 
     /// Whether what has landed now may lie on unusable bytes that were put again under a leader. No other member begins a
