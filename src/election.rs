@@ -307,6 +307,8 @@ pub enum Problem {
         /// By how many milliseconds at least.
         ahead_ms: u64,
     },
+    /// A member of another make writes records under our `serverId`, and takes ours for its own.
+    SharedName(String),
 }
 
 /// When a request left and what it may grant.
@@ -520,6 +522,8 @@ pub struct Election {
     errand: Option<Box<Errand>>,
     /// A problem that no single answer shows to be over, and that costs no term.
     warning: Option<Problem>,
+    /// When a member of another make was last seen under our name, on the monotonic clock.
+    shared_ms: u64,
     /// A write that is held up takes no effect once a later one was accepted.
     stale_writes_fail: bool,
     /// How long the newest claim waits once it has landed, in milliseconds, unless the own write shows that the store's
@@ -574,6 +578,7 @@ impl Election {
             unwritten: false,
             errand: None,
             warning: None,
+            shared_ms: 0,
             stale_writes_fail: true,
             unproven_wait_ms: None,
             unproven: None,
@@ -1159,6 +1164,7 @@ impl Election {
             self.accepted |= lease.session.as_ref() == Some(&self.session);
         }
         self.note_reading(&reading);
+        self.note_name(now, &reading);
         self.note_claim(now, Some((&version, &reading)));
         if planted!(ReleaseRereadVersion)
             && let Some(round) = self.round.as_mut().filter(|round| {
@@ -1361,6 +1367,16 @@ impl Election {
         }
     }
 
+    /// Records of other makes have no session: a living one of our name is of somebody who takes our record at once.
+    fn note_name(&mut self, now: Now, reading: &Reading) {
+        let Reading::Lease(lease) = reading else { return };
+        let named = !self.config.server_id.is_empty() && lease.leader_id == self.config.server_id;
+        if named && lease.session.is_none() && !lease.released() {
+            self.warning = Some(Problem::SharedName(self.config.server_id.clone()));
+            self.shared_ms = now.mono_ms;
+        }
+    }
+
     fn observe_version(
         &mut self,
         now: Now,
@@ -1421,11 +1437,7 @@ impl Election {
         if reading.may_come_back() && observation.moved() && !observation.moves_always() {
             self.problem.get_or_insert(Problem::MovingTimes);
         }
-        if let (Reading::Lease(lease), Some(modified_ms)) = (&reading, facts.last_modified_ms)
-            && let (Some(_), Stamp::At(stamp_ms)) = (&lease.session, lease.last_updated)
-            && self.clocks.stamped_ahead(stamp_ms, modified_ms, self.config.request_timeout_ms)
-        {
-            // Its writer goes by another clock than the store's, and so may we.
+        if self.stamped_ahead(&reading, facts) {
             observation.distrust_store_clock();
         }
         if self.clocks.shows_present(facts) {
@@ -1444,6 +1456,17 @@ impl Election {
             self.name_leader(leads.then(|| lease.leader_id.clone()));
         }
         self.seen = Seen::Record { observation: Box::new(observation), reading };
+    }
+
+    /// Whether a record shows that its writer goes by another clock than the store's, as we may.
+    fn stamped_ahead(&self, reading: &Reading, facts: &Facts) -> bool {
+        let (Reading::Lease(lease), Some(modified_ms)) = (reading, facts.last_modified_ms) else {
+            return false;
+        };
+        let (Some(_), Stamp::At(stamp_ms)) = (&lease.session, lease.last_updated) else {
+            return false;
+        };
+        self.clocks.stamped_ahead(stamp_ms, modified_ms, self.config.request_timeout_ms)
     }
 
     fn grace_from(&self, now: Now, version: Version, lease: &Lease) -> Grace {
@@ -1532,10 +1555,7 @@ impl Election {
         (self.failures, self.misses, self.refusals) = (0, 0, 0);
         (self.problem, self.unwritten) = (None, false);
         let unsettled = self.unsettled(now);
-        let taken = matches!(attempt.purpose, Purpose::Claim | Purpose::Reserve);
-        let unproven_ms = self.unproven_wait_ms.take().filter(|_| taken);
-        let by_store = matches!(&self.seen,
-            Seen::Record { observation, .. } if observation.has_store_clock(&self.clocks));
+        let unproven = self.unproven_age(&attempt, unsettled);
         self.highest_term = self.highest_term.max(attempt.lease.term.unwrap_or(0));
         self.longest_lease_ms = self.longest_lease_ms.max(attempt.lease.lease_ms.unwrap_or(0));
         self.seen_sent_ms = attempt.anchor.sent.mono_ms;
@@ -1550,16 +1570,12 @@ impl Election {
             anchor.lease_ms = self.config.leader_timeout_ms;
         }
         let in_time = anchor.remaining_ms(now).is_some() || planted!(ClaimAnsweredLate);
-        if let Some(length_ms) = unproven_ms.filter(|_| !(by_store && self.clocks.pair_agrees())) {
+        if let Some((length_ms, provable)) = unproven {
             // Whoever led may have its authority still, for as long as its lease.
             let since = self.clocks.begin(now);
             self.grace = Some(Grace { version, since, length_ms, reserved: false });
-            let provable = by_store && !unsettled && self.clocks.date_ahead_ms().is_none();
-            if !provable {
-                return self.judge(now);
-            }
-            self.unproven = Some(attempt);
-            return self.plan_look(now, 0);
+            self.unproven = Some(attempt).filter(|_| provable);
+            return if provable { self.plan_look(now, 0) } else { self.judge(now) };
         }
         match attempt.purpose {
             Purpose::Create => self.on_created(now, &attempt, version),
@@ -1588,15 +1604,7 @@ impl Election {
                 self.judge(now);
             }
             Purpose::Claim | Purpose::Reserve => self.judge(now),
-            Purpose::Release | Purpose::Park => {
-                let leader_id =
-                    (!attempt.lease.released()).then(|| attempt.lease.leader_id.clone());
-                self.name_leader(leader_id);
-                if let Some(errand) = &mut self.errand {
-                    errand.recorded = true;
-                }
-                self.finish_wind_down(now);
-            }
+            Purpose::Release | Purpose::Park => self.on_given_up(now, &attempt.lease),
         }
     }
 
@@ -1609,6 +1617,25 @@ impl Election {
         observation.made(&self.clocks, self.clocks.newest());
         let reading = Reading::Lease(Box::new(lease.clone()));
         self.seen = Seen::Record { observation: Box::new(observation), reading };
+    }
+
+    fn on_given_up(&mut self, now: Now, lease: &Lease) {
+        self.name_leader((!lease.released()).then(|| lease.leader_id.clone()));
+        if let Some(errand) = &mut self.errand {
+            errand.recorded = true;
+        }
+        self.finish_wind_down(now);
+    }
+
+    /// How long a claim that has landed waits, in milliseconds, because it rests on a clock of the store that no write of
+    /// ours has shown to be right; and whether the next answer can show it.
+    fn unproven_age(&mut self, attempt: &Attempt, unsettled: bool) -> Option<(u64, bool)> {
+        let wait_ms = self.unproven_wait_ms.take()?;
+        let taken = matches!(attempt.purpose, Purpose::Claim | Purpose::Reserve);
+        let by_store = matches!(&self.seen,
+            Seen::Record { observation, .. } if observation.has_store_clock(&self.clocks));
+        let proven = by_store && self.clocks.pair_agrees();
+        (taken && !proven).then_some((wait_ms, by_store && !unsettled))
     }
 
     /// Whether what has landed now may lie on unusable bytes that were put again under a leader. No other member begins a
@@ -1684,6 +1711,11 @@ impl Election {
                 }
                 term.lease = lease;
                 term.anchor = anchor;
+                // Whoever was there would have written over our record by now.
+                let alone_ms = now.mono_ms.saturating_sub(self.shared_ms);
+                if alone_ms >= 2 * self.config.leader_timeout_ms {
+                    self.warning.take_if(|known| matches!(known, Problem::SharedName(_)));
+                }
                 self.plan_renewal(now, anchor.sent);
             }
             None if planted!(LapsedRenewalAdopted) && anchor.remaining_ms(now).is_some() => {

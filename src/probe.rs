@@ -544,34 +544,29 @@ impl<S: Store, H: Host> Probe<'_, S, H> {
         }
         if let Some(version) = version.filter(|_| new) {
             self.old = core::mem::replace(&mut self.current, version.clone());
-            let told = |one: &(u64, Answer)| match &one.1.outcome {
-                Outcome::Written { version } => version.clone(),
-                _ => None,
-            };
-            if written.iter().filter_map(told).any(|told| told != self.current) {
-                let what = "it answers a write with another version than it then shows, so that each renewal would \
-                            cost a term";
-                return Finding::Violated(what.to_owned());
-            }
             // Heard or not, a single one is there.
-            if winner.is_some() || step != Step::Race {
-                return Finding::Holds;
-            }
-            return self.vague_race(written, found);
+            return match winner.is_some() || step != Step::Race {
+                true => self.named(written),
+                false => self.vague_race(written, found),
+            };
         } else if found != stored {
             return Finding::Unclear("the object is not what it was before".to_owned());
         }
-        let outcome = &written[0].1.outcome;
-        match outcome {
-            Outcome::Refused if !step.lands() => Finding::Holds,
-            Outcome::Unknown { cause, .. } | Outcome::Rejected(cause) => {
-                Finding::Unclear(cause.message.clone())
-            }
-            Outcome::Written { .. } => Finding::Unclear(
-                "a success without a version came back, and nothing was carried out".to_owned(),
-            ),
-            _ => Finding::Unclear("the store refused it for once".to_owned()),
+        nothing_carried_out(step, &written[0].1.outcome)
+    }
+
+    /// A write that has landed is answered with the version that a reading then shows.
+    fn named(&self, written: &[(u64, Answer)]) -> Finding {
+        let told = |one: &(u64, Answer)| match &one.1.outcome {
+            Outcome::Written { version } => version.clone(),
+            _ => None,
+        };
+        if written.iter().filter_map(told).all(|told| told == self.current) {
+            return Finding::Holds;
         }
+        let what = "it answers a write with another version than it then shows, so that each renewal would \
+                    cost a term";
+        Finding::Violated(what.to_owned())
     }
 
     /// Of a write of a moment ago the two clocks are compared; of a version that was seen before, the time of its change.
@@ -652,6 +647,20 @@ impl<S: Store, H: Host> Probe<'_, S, H> {
 
 fn busy(answer: &Answer) -> bool {
     matches!(&answer.outcome, Outcome::Unknown { cause, .. } if cause.kind == FaultKind::Unavailable)
+}
+
+/// What comes of a step whose writes are not in the object.
+fn nothing_carried_out(step: Step, outcome: &Outcome) -> Finding {
+    match outcome {
+        Outcome::Refused if !step.lands() => Finding::Holds,
+        Outcome::Unknown { cause, .. } | Outcome::Rejected(cause) => {
+            Finding::Unclear(cause.message.clone())
+        }
+        Outcome::Written { .. } => Finding::Unclear(
+            "a success without a version came back, and nothing was carried out".to_owned(),
+        ),
+        _ => Finding::Unclear("the store refused it for once".to_owned()),
+    }
 }
 
 fn violated(what: &str) -> Finding {

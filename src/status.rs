@@ -97,6 +97,13 @@ pub fn problem_text(problem: &Problem) -> String {
             " ms) here: set the same maxLease for every member of the group (S7)",
         ]
         .concat(),
+        Problem::SharedName(server_id) => [
+            "a member of another make writes this lease as \"",
+            server_id,
+            "\", our own serverId: it takes our record for its own and leads beside us until the next renewal. If it still \
+             runs, give this member a serverId that no other has",
+        ]
+        .concat(),
         Problem::DateAhead { ahead_ms } => [
             "the `Date` of the store's answers is ",
             &ahead_ms.to_string(),

@@ -419,3 +419,53 @@ fn the_time_in_a_record_that_follows_a_caches_old_answer_is_not_of_that_time() {
     let behind_ms = alone.store_ms() as i64 - at_ms;
     assert!(behind_ms <= 0, "members of S3lect take it {behind_ms} ms early");
 }
+
+/// What somebody is told who looks at the elector.
+fn told(alone: &Alone) -> Option<String> {
+    alone.election.problem().map(edgelect::status::problem_text)
+}
+
+/// A record of a member of another make.
+fn theirs(name: &str, updated: &str) -> String {
+    format!(r#"{{"leaderID":"{name}","leaderAddr":"","lastUpdated":"{updated}"}}"#)
+}
+
+#[test]
+fn a_member_of_another_make_with_the_own_name_is_told_of_at_the_start_and_later() {
+    let (living, left) = ("2026-11-21T06:58:12Z", "0001-01-01T00:00:00Z");
+    for (name, updated, warns) in
+        [("ours", living, true), ("theirs", living, false), ("ours", left, false)]
+    {
+        let mut alone = Alone::new(&settings());
+        assert!(matches!(alone.step(), Step::Read { .. }));
+        alone.found("\"0\"", &theirs(name, updated));
+        let text = told(&alone).unwrap_or_default();
+        let said = text.contains("another make") && text.contains("serverId");
+        assert_eq!(said, warns, "{name} {updated}: {text:?}");
+    }
+    let (mut alone, _) = Alone::reserved(&settings(), &theirs("theirs", left));
+    let (lease, _) = alone.until_written("\"1\"", "");
+    alone.written("\"2\"");
+    assert_eq!((alone.events().last().is_some(), told(&alone)), (true, None));
+    let (_, held) = alone.until_written("\"2\"", &Alone::text(&lease));
+    assert_eq!(held, matching("\"2\""));
+    alone.answer(Outcome::Refused);
+    assert!(matches!(alone.step(), Step::Read { .. }));
+    alone.found("\"3\"", &theirs("ours", living));
+    let text = told(&alone).expect("it is told");
+    assert!(text.contains("another make"), "{text}");
+    assert!(alone.election.authority(alone.now()).is_none(), "and who may lead is the same");
+}
+
+#[test]
+fn what_was_told_of_a_name_is_over_once_the_own_record_was_left_alone_for_long() {
+    let mut alone = Alone::new(&settings());
+    let (lease, _) = alone.until_written("\"0\"", &theirs("ours", "2026-11-21T06:58:12Z"));
+    alone.written("\"1\"");
+    assert!(told(&alone).is_some(), "{lease:?}");
+    for renewal in 2..12 {
+        alone.until_written("\"1\"", "");
+        alone.written(&format!("\"{renewal}\""));
+    }
+    assert_eq!(told(&alone), None);
+}
