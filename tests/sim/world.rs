@@ -706,12 +706,6 @@ impl World {
                     self.oracle.broke_unless(!rests, self.now_ms, "S12 it sits out", || {
                         format!("Acquired({term}) although it gave the leadership up")
                     });
-                    // A session that runs slots lets its next job begin beside one that lingers.
-                    let idle = self.sessions[session].works.is_empty()
-                        || self.sessions[session].errand.is_some();
-                    self.oracle.broke_unless(idle, self.now_ms, "S10 old work has stopped", || {
-                        format!("Acquired({term}) while the work of an earlier term goes on")
-                    });
                     self.acquired(session, now, term);
                 }
                 Told::Lost { term, reason } => {
@@ -774,6 +768,12 @@ impl World {
         let authority = self.sessions[session].election.authority(now);
         let holds = authority.is_some_and(|authority| authority.term == term);
         self.oracle.told_acquired(self.now_ms, session, term, holds);
+        // A session that runs slots lets its next job begin beside one that lingers.
+        let Session { works, errand, .. } = &self.sessions[session];
+        let idle = works.is_empty() || errand.is_some();
+        self.oracle.broke_unless(idle, self.now_ms, "S10 old work has stopped", || {
+            format!("Acquired({term}) while the work of an earlier term goes on")
+        });
         self.sessions[session].works.push(term);
         self.resource.begins(&mut self.oracle, self.now_ms, session, term);
         self.after(1, Event::Act { session, term });
