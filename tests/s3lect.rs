@@ -17,7 +17,7 @@ mod virtual_time;
 use std::fs;
 
 use edgelect::clock::Now;
-use edgelect::election::{Election, PeerAnswer, Step};
+use edgelect::election::{Election, Event, PeerAnswer, Step};
 use edgelect::json::Object;
 use edgelect::lease::{self, Lease, Reading, Stamp};
 use edgelect::store::{Answer, Condition, Facts, Operation, Outcome, Version};
@@ -448,8 +448,14 @@ impl Alone {
         Now::new(self.ms, AT_MS as u64 + self.ms)
     }
 
+    /// What it does next; the work of a lost term stops at once.
     fn step(&mut self) -> Step {
         loop {
+            while let Some(event) = self.election.next_event() {
+                if let Event::Lost { term, .. } = event {
+                    self.election.handle(self.now(), Input::WorkEnded { term });
+                }
+            }
             match self.election.poll(self.now()) {
                 Step::Wait { until_ms } => self.ms = until_ms.max(self.ms + 1),
                 step => return step,
