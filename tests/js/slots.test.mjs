@@ -268,7 +268,7 @@ const scripted = async (script, job = () => 'ran') => {
   const newTerm = (token, hooks) => ({ token, ...hooks, signal: { reason: 'ended' } });
   const runs = new SlotRuns({ job, newTerm, endTerm: () => {}, unref: true });
   return runs.run((onEvent) => ({
-    alive: true, tick: () => {}, stop: () => {}, authority: () => [7, 60_000], slotEnded: (...end) => script.ended?.(onEvent, ...end),
+    alive: true, tick: () => {}, stop: () => {}, standing: () => ({ term: 7, remainingMs: 60_000, proven: true }), slotEnded: (...end) => script.ended?.(onEvent, ...end),
     run: () => queueMicrotask(() => script.begin(onEvent)),
   }));
 };
