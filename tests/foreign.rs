@@ -452,6 +452,8 @@ fn a_member_of_another_make_with_the_own_name_is_told_of_at_the_start_and_later(
     alone.answer(Outcome::Refused);
     assert!(matches!(alone.step(), Step::Read { .. }));
     alone.found("\"3\"", &theirs("ours", living));
+    let (now, term) = (alone.now(), lease.term.expect("a claim has a term"));
+    alone.election.handle(now, Input::WorkEnded { term });
     let text = told(&alone).expect("it is told");
     assert!(text.contains("another make"), "{text}");
     assert!(alone.election.authority(alone.now()).is_none(), "and who may lead is the same");
