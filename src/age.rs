@@ -34,10 +34,15 @@ pub struct Observation {
     modified_at: Option<(u64, u64)>,
     /// How many reads in a row showed a `Last-Modified` that had moved on as the own clock did.
     moves: u32,
+    /// How often the wait for this version began anew.
+    restarts: u32,
 }
 
 /// After how many moves in a row `Last-Modified` is the time of the answer and not of the record.
 const MOVES_ALWAYS: u32 = 3;
+
+/// Nor is one version gone and made anew more often than this, whatever its `Last-Modified` says.
+const MOST_RESTARTS: u32 = 6;
 
 /// How far two differences of time may be apart that count as equal, in milliseconds: whole seconds, and the store's
 /// several clocks.
@@ -59,6 +64,7 @@ impl Observation {
             store_clock_off: false,
             modified_at: None,
             moves: 0,
+            restarts: 0,
         }
     }
 
@@ -130,12 +136,14 @@ impl Observation {
     /// Whether `Last-Modified` has moved with each of the last reads of this version, as a proxy's does that makes its
     /// own: a wait that began anew each time would never end.
     pub fn moves_always(&self) -> bool {
-        self.moves >= MOVES_ALWAYS && !planted!(MovingTimeBelieved)
+        let always = self.moves >= MOVES_ALWAYS || self.restarts >= MOST_RESTARTS;
+        always && !planted!(MovingTimeBelieved)
     }
 
-    /// Whether the last read showed a `Last-Modified` that had moved on as the own clock did.
+    /// Whether the wait for this version has begun anew, or the last read showed a `Last-Modified` that had moved on as
+    /// the own clock did.
     pub fn moved(&self) -> bool {
-        self.moves > 0
+        self.moves > 0 || self.restarts > 1
     }
 
     fn note_move(&mut self, modified_ms: u64, now: Now) {
@@ -160,14 +168,9 @@ impl Observation {
     /// The same version, watched from here on; what is known of the store's clock holds.
     pub fn anew(&self, clocks: &Clocks, now: Now) -> Self {
         let Self { store_clock_off, modified_at, moves, .. } = *self;
+        let restarts = self.restarts.saturating_add(1);
         let first = Self::first(self.version.clone(), clocks, now);
-        Self { store_clock_off, modified_at, moves, ..first }
-    }
-
-    /// This version follows one of the same store whose `Last-Modified` moved so many times in a row: what it is was
-    /// learned there, and the first two reads of this one may show otherwise.
-    pub fn following(self, before: &Self) -> Self {
-        Self { moves: before.moves, ..self }
+        Self { store_clock_off, modified_at, moves, restarts, ..first }
     }
 
     /// Whether [`Observation::made_anew`] has something to compare with.
@@ -219,6 +222,11 @@ impl Observation {
     /// only.
     pub fn proven_at_ms(&self, clocks: &Clocks, now: Now, age_ms: u64) -> u64 {
         now.mono_ms.saturating_add(age_ms.saturating_sub(self.age_ms(clocks, now)))
+    }
+
+    /// For how long this version has been shown, by the own clock alone, in milliseconds: no proof of an age.
+    pub fn shown_for_ms(&self, now: Now) -> u64 {
+        now.mono_ms.saturating_sub(self.first_mono_ms)
     }
 
     /// Whether the answer processed at `now` was the first that showed this version.

@@ -185,7 +185,14 @@ impl Clocks {
         // An answer without a `Date` proves no time: what the last one said still bounds a wait.
         self.newest_date_ms = facts.date_ms.or(self.newest_date_ms);
         self.latest_date_ms = facts.date_ms.max(self.latest_date_ms);
-        self.latest_modified_ms = facts.last_modified_ms.max(self.latest_modified_ms);
+        // A `Date` that is not a cache's bounds what a proxy may make of the record's time.
+        let bound_ms = match facts.date_ms {
+            Some(date_ms) if !facts.cached => self.latest_of_ms(date_ms),
+            Some(_) => u64::MAX,
+            None => 0,
+        };
+        let modified_ms = facts.last_modified_ms.filter(|ms| *ms <= bound_ms);
+        self.latest_modified_ms = modified_ms.max(self.latest_modified_ms);
         let drift = self.drift(now, facts);
         // A cache's `Date` may be of long ago; storage time, and with it the tokens, must not follow it (S2).
         let old = facts.cached && drift == Drift::OwnAhead && !planted!(CachedDateMovesTokens);
@@ -289,6 +296,13 @@ impl Clocks {
             self.pair = Pair::Agrees;
         } else if self.age_by_store_ms(date_ms, modified_ms) > passed_ms {
             self.pair = Pair::Ahead(ahead_ms.saturating_sub(passed_ms));
+        }
+    }
+
+    /// What an earlier write of ours has shown says nothing of the way that the next answers take (S6 (b)).
+    pub fn forget_agreement(&mut self) {
+        if self.pair == Pair::Agrees {
+            self.pair = Pair::Unseen;
         }
     }
 
@@ -459,11 +473,13 @@ mod tests {
         assert_eq!(clocks.storage_ceiling_ms(one(0)), 200_999);
         clocks.answer(one(1_000), one(1_000), &dated(300_000));
         assert_eq!(clocks.storage_ceiling_ms(one(1_000)), 300_999);
+        let lying = Facts { last_modified_ms: Some(3_900_000), ..dated(300_000) };
+        clocks.answer(one(1_000), one(1_000), &lying);
+        assert_eq!(clocks.storage_ceiling_ms(one(1_000)), 300_999, "later than the store's `Date`");
         let mut undated = Clocks::new(HostClock::Two, 2_000);
         let facts = Facts { last_modified_ms: Some(200_000), ..Facts::default() };
         undated.answer(one(0), one(0), &facts);
-        assert_eq!(undated.storage_ceiling_ms(Now::new(0, 50_000)), 200_999, "a slow own clock");
-        assert_eq!(undated.storage_ceiling_ms(Now::new(0, 900_000)), 900_000, "the own wall clock");
+        assert_eq!(undated.storage_ceiling_ms(Now::new(0, 50_000)), 50_000, "the own wall clock");
     }
 
     #[test]

@@ -287,6 +287,8 @@ pub enum Problem {
     Contradicted,
     /// The store shows another `Last-Modified` with each read of one version, so that a wait begins anew (S7).
     MovingTimes,
+    /// The version has not changed for long by the own clock, and its age is not proven (S6), or it is in a long grace.
+    LongWait,
     /// The record is unusable and will be healed once it has not changed for the grace (S7).
     Unreadable(Flaw),
     /// The work of a lost term has not stopped; nothing is claimed until it has.
@@ -531,6 +533,9 @@ pub struct Election {
     unproven_wait_ms: Option<u64>,
     /// A claim that has landed and waits for an answer which shows that.
     unproven: Option<Attempt>,
+    /// Since when and for how many milliseconds no record of this session grants anything, because such a claim may have
+    /// met a leader.
+    owed: Option<(Since, u64)>,
 }
 
 impl Election {
@@ -582,6 +587,7 @@ impl Election {
             stale_writes_fail: true,
             unproven_wait_ms: None,
             unproven: None,
+            owed: None,
         }
     }
 
@@ -854,6 +860,9 @@ impl Election {
         if let Some(grace) = &mut self.grace {
             grace.since = self.clocks.begin(now);
         }
+        if let Some((since, _)) = &mut self.owed {
+            *since = self.clocks.begin(now);
+        }
         if let Some(until_ms) = self.wind_down.as_mut().and_then(|down| down.until_ms.as_mut()) {
             *until_ms = (*until_ms).min(now.mono_ms + self.config.attempts_ms());
         }
@@ -1093,6 +1102,9 @@ impl Election {
             if let Some(grace) = &mut self.grace {
                 grace.since = self.clocks.rebased(now, grace.since);
             }
+            if let Some((since, _)) = &mut self.owed {
+                *since = self.clocks.rebased(now, *since);
+            }
         }
         // The single clock lost time. That it gained some needs nothing here: a wait ends no sooner than
         // the store's clock says.
@@ -1160,8 +1172,9 @@ impl Election {
         };
         self.unwritten &= known == Some(&version);
         if let Reading::Lease(lease) = &reading {
-            // What names this session was a conditional write of its own.
-            self.accepted |= lease.session.as_ref() == Some(&self.session);
+            // What names this session was a conditional write of its own; and what another has changed since, of its.
+            let moved = known.is_some_and(|known| *known != version) && lease.session.is_some();
+            self.accepted |= moved || lease.session.as_ref() == Some(&self.session);
         }
         self.note_reading(&reading);
         self.note_name(now, &reading);
@@ -1412,7 +1425,7 @@ impl Election {
                 (*observation, None)
             }
             Seen::Nothing => (Observation::first(version, &self.clocks, now), None),
-            before => {
+            _ => {
                 // Once in step, a renewal found only after many looks has another phase than the one that was learned.
                 let in_step_ms = self.config.frequent_interval_ms / 100;
                 let in_step = self.early.as_ref().is_some_and(|(ms, ..)| *ms <= in_step_ms);
@@ -1421,13 +1434,7 @@ impl Election {
                 }
                 self.misses = 0;
                 let oldest_ms = now.mono_ms.saturating_sub(self.seen_sent_ms);
-                let first = Observation::first(version, &self.clocks, now);
-                match &before {
-                    Seen::Record { observation, .. } => {
-                        (first.following(observation), Some(oldest_ms))
-                    }
-                    _ => (first, Some(oldest_ms)),
-                }
+                (Observation::first(version, &self.clocks, now), Some(oldest_ms))
             }
         };
         if planted!(AgeFromSending) && observation.is_new(now) {
@@ -1557,7 +1564,8 @@ impl Election {
         let unsettled = self.unsettled(now);
         let unproven = self.unproven_age(&attempt, unsettled);
         self.highest_term = self.highest_term.max(attempt.lease.term.unwrap_or(0));
-        self.longest_lease_ms = self.longest_lease_ms.max(attempt.lease.lease_ms.unwrap_or(0));
+        let lease_ms = attempt.lease.lease_ms.unwrap_or(0).min(MAX_LEASE_MS);
+        self.longest_lease_ms = self.longest_lease_ms.max(lease_ms);
         self.seen_sent_ms = attempt.anchor.sent.mono_ms;
         // The record that it waited for is gone; if it ever comes back, it is waited for anew.
         self.grace = None;
@@ -1573,6 +1581,8 @@ impl Election {
         if let Some((length_ms, provable)) = unproven {
             // Whoever led may have its authority still, for as long as its lease.
             let since = self.clocks.begin(now);
+            // It outlasts what is read of the record meanwhile: another name of its version, or a moment's absence.
+            self.owed = Some((since, length_ms));
             self.grace = Some(Grace { version, since, length_ms, reserved: false });
             self.unproven = Some(attempt).filter(|_| provable);
             return if provable { self.plan_look(now, 0) } else { self.judge(now) };
@@ -1611,9 +1621,6 @@ impl Election {
     /// The record is what this session has written now.
     fn see_own(&mut self, now: Now, lease: &Lease, version: Version) {
         let mut observation = Observation::first(version, &self.clocks, now);
-        if let Seen::Record { observation: before, .. } = &self.seen {
-            observation = observation.following(before);
-        }
         observation.made(&self.clocks, self.clocks.newest());
         let reading = Reading::Lease(Box::new(lease.clone()));
         self.seen = Seen::Record { observation: Box::new(observation), reading };
@@ -1674,7 +1681,7 @@ impl Election {
 
     fn begin_term(&mut self, now: Now, lease: Lease, version: Version, anchor: Anchor) {
         let (number, slot_ms) = (lease.term.unwrap_or(0), lease.slot);
-        self.grace = None;
+        (self.grace, self.owed) = (None, None);
         self.lapsed.0.set(false);
         let ended = self.wind_down.is_some() && !planted!(StopForgetsClaim);
         self.term = Some(Term { number, version, lease, anchor, ended });
@@ -1822,13 +1829,20 @@ impl Election {
         }
         let working = self.working.filter(|_| !planted!(CompetesUnderOldWork));
         if let Some(term) = working {
-            self.problem.get_or_insert(Problem::WorkGoesOn { term });
+            // Nothing is written meanwhile, so that a write that failed before is no problem any more.
+            if self.problem.is_none() || self.unwritten {
+                (self.problem, self.unwritten) = (Some(Problem::WorkGoesOn { term }), false);
+            }
         } else if now.mono_ms >= self.compete_after_ms
             && let Some(round) = self.justified_claim(now)
         {
             self.unproven_wait_ms = self.unproven_wait_ms(now);
-            // A tombstone lets everybody claim: what it says of the record before has to be sure.
-            if self.unproven_wait_ms.is_none() || !round.lease.released() {
+            self.clocks.forget_agreement();
+            // A tombstone lets everybody claim: what it says of the record before has to be sure. Nor is a wait begun
+            // that is longer than any of this group's: that is watched (a).
+            let longest_ms = self.config.grace_ms(0);
+            let bounded = self.unproven_wait_ms.is_none_or(|wait_ms| wait_ms <= longest_ms);
+            if self.unproven_wait_ms.is_none() || (bounded && !round.lease.released()) {
                 self.round = Some(round);
                 self.plan = Plan { at_ms: now.mono_ms, action: Action::Attempt };
                 return;
@@ -1849,7 +1863,7 @@ impl Election {
                 self.config.grace_ms(self.longest_lease_ms)
             }
         };
-        (watched_ms < wait_ms && !self.clocks.pair_agrees()).then_some(wait_ms)
+        (watched_ms < wait_ms).then_some(wait_ms)
     }
 
     /// The claim that S6 and S7 allow at this reading, if any.
@@ -1915,10 +1929,9 @@ impl Election {
         let named = planted!(OwnNameIsOwnSession) && own_name;
         // A member of another make that keeps what it does not know carries our session on under its own name.
         if (lease.session.as_deref() == Some(&self.session) && own_name) || named {
-            return self
-                .grace
-                .as_ref()
-                .is_none_or(|grace| self.clocks.passed_ms(now, grace.since) >= grace.length_ms);
+            let grace = self.grace.as_ref().map(|grace| (grace.since, grace.length_ms));
+            let over = |(since, length_ms)| self.clocks.passed_ms(now, since) >= length_ms;
+            return grace.is_none_or(over) && self.owed.is_none_or(over);
         }
         if lease.released() {
             return true;
@@ -2158,11 +2171,30 @@ impl Election {
             }
             _ => (soon_ms, Action::Look),
         };
+        self.note_wait(now);
         self.misses = self.misses.saturating_add(1);
         self.refusals = 0;
         // A single clock learns of a second only by the store's `Date`: no reading over and over meanwhile.
         let least_ms = self.config.retry_delays_ms[0].min(100);
         self.plan = Plan { at_ms: at_ms.max(now.mono_ms + least_ms), action };
+    }
+
+    /// Whoever looks at the elector is told why nobody leads for long.
+    fn note_wait(&mut self, now: Now) {
+        let Seen::Record { observation, reading } = &self.seen else { return };
+        let lease_ms = match reading {
+            Reading::Lease(lease) => self.lease_to_wait_ms(lease).min(MAX_LEASE_MS),
+            _ => self.config.grace_ms(self.longest_lease_ms),
+        };
+        // A grace may be longer than it should be; a lease of somebody else's may not be watched for longer.
+        let usual_ms = match reading {
+            Reading::Lease(lease) if lease.in_grace() => self.config.grace_ms(0),
+            _ => lease_ms,
+        };
+        let long_ms = usual_ms.saturating_mul(2).saturating_add(self.config.store_skew_ms);
+        if observation.shown_for_ms(now) > long_ms.saturating_add(self.config.attempts_ms()) {
+            self.problem.get_or_insert(Problem::LongWait);
+        }
     }
 
     fn stable_look_ms(&mut self, now: Now, proof_ms: u64, jitter_ms: u64) -> u64 {

@@ -269,7 +269,9 @@ impl Schedule {
         // the time of the last change nothing else says which were claimed, and the own clock may be slow. Without a `Date`
         // a member with a fast clock may have claimed it.
         let dated = times.changed_ms.is_some() && times.dated;
-        let ahead_ms = if dated { times.skew_ms } else { MAX_AHEAD_MS };
+        // Nor is a member's own word damage because it lies ahead: a proxy's fast `Date` may have made it so.
+        let ours = lease.is_some_and(|lease| lease.session.is_some());
+        let ahead_ms = if dated && !ours { times.skew_ms } else { MAX_AHEAD_MS };
         let newest_ms = times.ceiling_ms.saturating_add(ahead_ms);
         let stored = lease
             .and_then(|lease| lease.slot.map(|slot_ms| (slot_ms, lease)))

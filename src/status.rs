@@ -56,27 +56,13 @@ pub fn problem_text(problem: &Problem) -> String {
              nothing is claimed. Stop all members, delete the object, wait for the longest lease, and start \
              with a termFloor that your fenced resources accept"
             .to_owned(),
-        Problem::Unreadable(flaw) => {
-            let what = match flaw {
-                Flaw::TooLarge => "is larger than 64 KiB",
-                Flaw::NotJson => "is not a JSON object",
-                Flaw::Foreign => "is no lease record",
-                Flaw::OtherFormat => {
-                    "is a record of another format than this member's store is set to (native or kubernetes), \
-                     which every member must set alike"
-                }
-                Flaw::Absurd => "has a leaseMs that is not between a second and an hour, or another duration under a second",
-            };
-            [
-                "the lease object ",
-                what,
-                "; it will be replaced once it has not changed for the grace and for the lease that can be read of it. \
-                 Does something else write to this lockfilePath?",
-            ]
-            .concat()
-        }
+        Problem::Unreadable(flaw) => flaw_text(*flaw),
         Problem::Contradicted => "the store refuses each write on the version that it shows: does something between \
              here and there answer reads from a cache? Run `npx edgelect doctor`"
+            .to_owned(),
+        Problem::LongWait => "the lease object has not changed for more than two leases and can't be claimed yet: either it \
+             waits out a longer lease than this member's (S7), or the store's answers prove no age, because a cache \
+             answers (Age) or its Date does not move (S6)"
             .to_owned(),
         Problem::MovingTimes => "the store shows another Last-Modified with each read of one version, so the wait \
              for a new lease object began again: does something between here and there set that header? It is \
@@ -111,4 +97,26 @@ pub fn problem_text(problem: &Problem) -> String {
         ]
         .concat(),
     }
+}
+
+fn flaw_text(flaw: Flaw) -> String {
+    let what = match flaw {
+        Flaw::TooLarge => "is larger than 64 KiB",
+        Flaw::NotJson => "is not a JSON object",
+        Flaw::Foreign => "is no lease record",
+        Flaw::OtherFormat => {
+            "is a record of another format than this member's store is set to (native or kubernetes), \
+             which every member must set alike"
+        }
+        Flaw::Absurd => {
+            "has a leaseMs that is not between a second and an hour, or another duration under a second"
+        }
+    };
+    [
+        "the lease object ",
+        what,
+        "; it will be replaced once it has not changed for the grace and for the lease that can be read of it. \
+         Does something else write to this lockfilePath?",
+    ]
+    .concat()
 }

@@ -352,9 +352,10 @@ fn c56_a_slot_over_a_tombstone_without_a_term_is_run_once() {
 }
 
 #[test]
-fn a_stored_slot_ahead_of_storage_time_counts_as_missing_and_an_own_one_is_refused() {
+fn a_stored_slot_ahead_of_storage_time_of_no_member_counts_as_missing_and_an_own_one_is_refused() {
     let mut world = World::with_init();
     world.write(|lease| {
+        lease.session = None;
         lease.slot = Some(FIRST_MS + 400 * MINUTE_MS);
         lease.slot_done = Some(true);
     });

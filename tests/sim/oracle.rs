@@ -734,7 +734,14 @@ impl Oracle {
         if heard {
             let view = &mut self.views[session];
             view.newest_cached = answer.facts.cached && answer.facts.date_ms.is_some();
-            view.latest_modified_ms = view.latest_modified_ms.max(answer.facts.last_modified_ms);
+            // A `Date` of the store's own bounds what a proxy makes of the record's time.
+            let bound_ms = match answer.facts.date_ms {
+                Some(date_ms) if !answer.facts.cached => date_ms + 1_000 + skew_ms,
+                Some(_) => u64::MAX,
+                None => 0,
+            };
+            let modified_ms = answer.facts.last_modified_ms.filter(|ms| *ms <= bound_ms);
+            view.latest_modified_ms = view.latest_modified_ms.max(modified_ms);
         }
         let fresh = heard && answer.facts.date_ms.is_some() && !answer.facts.cached;
         if let Some(sight) = self.views[session].sight.as_mut().filter(|_| fresh) {
@@ -811,6 +818,9 @@ impl Oracle {
         }
         let view = &mut self.views[session];
         if let Reading::Lease(lease) = reading {
+            // Another member has changed it since, by a conditional write.
+            let moved = view.sight.as_ref().is_some_and(|sight| sight.version != *version);
+            view.accepted |= moved && lease.session.is_some();
             view.highest_term = view.highest_term.max(lease.term.unwrap_or(0));
             view.longest_lease_ms = view.longest_lease_ms.max(lease.lease_ms.unwrap_or(0));
         }

@@ -289,10 +289,10 @@ impl Schedule {
         let crons_ms = machines.iter().filter_map(|machine| machine.cron);
         let crons_ms = crons_ms.map(|cron| 2 * cron.period_ms).max().unwrap_or(0);
         let local_ms = pause_ms + 2 * intervals_ms + 2 * grace_ms + requests_ms + 2_000 + crons_ms;
-        // Three waits are over, of seconds at least, before a `Last-Modified` that moves with each answer is known for
+        // Three waits are over of each of two records, of seconds at least, before a `Last-Modified` that moves with each answer is known for
         // what it is.
         let moving = self.world.store.manners.moving;
-        let moving_ms = if moving { 3 * grace_ms.max(6_000) } else { 0 };
+        let moving_ms = if moving { 6 * grace_ms.max(6_000) } else { 0 };
         let local_ms = local_ms + moving_ms;
         local_ms + local_ms / 10
     }

@@ -129,8 +129,9 @@ fn is_discreet(next: &Next, exchange: &Exchange, s3: &S3) {
 
 fn is_justified(operation: &Operation, answer: &Answer, response: &Response) {
     let says = |name: &str| response.header(name);
-    assert_eq!(answer.facts.date_ms, says("date").and_then(times::http_date));
-    assert_eq!(answer.facts.last_modified_ms, says("last-modified").and_then(times::http_date));
+    let once = |name: &str| says(name).filter(|_| response.count(name) == 1);
+    assert_eq!(answer.facts.date_ms, once("date").and_then(times::http_date));
+    assert_eq!(answer.facts.last_modified_ms, once("last-modified").and_then(times::http_date));
     let relayed = response.headers.iter().any(|(name, _)| name == "age" || name == "via");
     assert_eq!(answer.facts.relayed, relayed);
     let writes = matches!(operation, Operation::Write { .. });
