@@ -25,6 +25,10 @@ const EARLIEST_SLOT_MS = 1e11;
 // How long a stop may take beyond its own bounds: a runtime may forget timers, as Workers do after a request.
 const FORGOTTEN_MS = 10_000;
 
+/** Why each term ended, and which of the reasons are this member's own. */
+const lossOf = new WeakMap();
+const GIVEN_UP = ['resigned', 'stopped'];
+
 let endTerm;
 /** The number by which the elector and its engine know a term; its token, where tokens are fences. */
 let numberOf;
@@ -163,6 +167,7 @@ export class Elector {
     this.#stops += 1;
     const [engine, finished, inside] = [this.#engine, this.#finished, this.#inside];
     if (!engine) return;
+    const held = this.#term !== null;
     this.#stopping = true;
     if (release || park) engine.stop(park);
     else this.#leaveToRunOut(engine);
@@ -170,8 +175,9 @@ export class Elector {
     // Whoever stops from within a callback or the work is waited for, and must not wait for themselves.
     const end = async () => {
       await this.#end(engine, finished);
-      // The engine has waited for the work itself, but where it was closed at once; work that never stops is not waited for.
-      if (!release && !park) await this.#workEnd();
+      // The engine has waited for the work of a term that it held, but where it was closed at once; work that never stops
+      // is not waited for.
+      if (!held || (!release && !park)) await this.#workEnd();
     };
     if (!inside) await unlessAborted(end(), signal);
   }
@@ -269,10 +275,14 @@ export class Elector {
           if (!this.#competesAfter(term)) throw error;
           continue;
         }
-        if (signal?.aborted || !term.signal.aborted) return value;
+        if (!term.signal.aborted) return value;
+        // What work returns after a loss counts for nothing: somebody else may have done it since.
+        const given = GIVEN_UP.includes(lossOf.get(term));
+        if (!given) signal?.throwIfAborted();
+        if (signal?.aborted) return value;
         if (!this.#competesAfter(term)) {
           // What ended the elector may be its own breakdown, and nobody knows what the work was worth then.
-          if (this.#failure) throw this.#failure;
+          if (this.#failure || !given) throw this.#failure ?? stoppedError();
           return value;
         }
       }
@@ -592,6 +602,7 @@ export class Elector {
     this.#term = null;
     this.#fence.close();
     this.#fence = null;
+    lossOf.set(term, reason);
     endTerm(term, reason);
     const engine = this.#engine;
     const { fine } = this.#call('onLoseLeadership', { term: term.token, reason });
@@ -705,7 +716,11 @@ const bothSignals = (term, other) => {
   const { signal: own } = term;
   const onOwn = () => controller.abort(own.reason);
   const onOther = () => controller.abort(other.reason);
-  const release = () => other.removeEventListener('abort', onOther);
+  const release = () => {
+    own.removeEventListener('abort', onOwn);
+    own.removeEventListener('abort', release);
+    other.removeEventListener('abort', onOther);
+  };
   own.addEventListener('abort', onOwn, { once: true });
   own.addEventListener('abort', release, { once: true });
   other.addEventListener('abort', onOther, { once: true });

@@ -84,8 +84,12 @@ export class SlotRuns {
       // Nothing is held any more: what ends from here on has not ended in time.
       for (const run of this.#runs) if (run.stopped === 'stopped') run.stopped = 'late';
       if (this.#term) this.#onLost(this.#term.token, event.error ? 'trap' : 'stopped');
-      if (event.error) this.#settle.reject(event.error);
-      else this.#settle.resolve();
+      // An error must not hide a job that was run.
+      if (event.error && this.#runs.length === 0) this.#settle.reject(event.error);
+      else {
+        this.#failure ??= event.error;
+        this.#settle.resolve();
+      }
     }
   }
 

@@ -1659,7 +1659,11 @@ impl Election {
     /// write somebody else may have created, led and been deleted.
     fn on_created(&mut self, now: Now, attempt: &Attempt, version: Version) {
         let from = if planted!(GraceFromSending) { attempt.anchor.sent } else { now };
-        self.grace = Some(self.grace_from(from, version.clone(), &attempt.lease));
+        let grace = self.grace_from(from, version.clone(), &attempt.lease);
+        if grace.length_ms > self.config.grace_ms(0) {
+            self.problem = Some(Problem::LongWait);
+        }
+        self.grace = Some(grace);
         if planted!(ClaimAbsenceWithoutGrace) {
             self.grace = None;
             return self.begin_term(now, attempt.lease.clone(), version, attempt.anchor);

@@ -9,8 +9,8 @@ use std::rc::Rc;
 
 use edgelect::election::{Election, Event};
 use edgelect::store::memory::Memory;
-use edgelect::store::{Answer, Operation, Store};
-use edgelect::{Config, Handle, Host, Settings, run};
+use edgelect::store::{Answer, Operation, Outcome, Store};
+use edgelect::{Config, Follow, Handle, Host, Input, Settings, run};
 use futures::executor::LocalPool;
 use futures::future::{AbortHandle, abortable};
 use futures::task::LocalSpawnExt;
@@ -28,13 +28,42 @@ struct Way {
     memory: Memory,
     /// How far ahead the clock of the proxy on it is.
     ahead_ms: Rc<Cell<u64>>,
+    bent: Rc<Cell<Bent>>,
+}
+
+/// What else goes wrong on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum Bent {
+    #[default]
+    Straight,
+    /// Nothing arrives.
+    Cut,
+    /// A write is answered with another name of its version than reads are.
+    Renamed,
+    /// So many reads from now on, one says that there is no record.
+    Absent(u32),
 }
 
 impl Store for Way {
     async fn perform(&self, operation: Operation) -> Answer {
         self.time.sleep(WAY_MS).await;
+        if self.bent.get() == Bent::Cut {
+            return std::future::pending().await;
+        }
+        let read = matches!(operation, Operation::Read { .. });
         let mut answer = self.memory.perform(operation).await;
         answer.facts.date_ms = answer.facts.date_ms.map(|date_ms| date_ms + self.ahead_ms.get());
+        match (self.bent.get(), &mut answer.outcome) {
+            (Bent::Renamed, Outcome::Written { version: Some(version) }) => {
+                version.0 = version.0.trim_matches('"').to_owned();
+            }
+            (Bent::Absent(0), outcome) if read => {
+                *outcome = Outcome::Missing;
+                self.bent.set(Bent::Straight);
+            }
+            (Bent::Absent(reads), _) if read => self.bent.set(Bent::Absent(reads - 1)),
+            _ => {}
+        }
         self.time.sleep(WAY_MS).await;
         answer
     }
@@ -51,6 +80,7 @@ impl Store for Way {
 struct Member {
     handle: Handle,
     ahead_ms: Rc<Cell<u64>>,
+    bent: Rc<Cell<Bent>>,
     end: AbortHandle,
 }
 
@@ -93,11 +123,15 @@ impl World {
         let handle = Handle::new(Election::new(config, session.to_owned(), 7));
         let ahead_ms = Rc::new(Cell::new(ahead_ms));
         let (time, memory) = (self.time.clone(), self.memory.clone());
-        let way = Way { time, memory, ahead_ms: Rc::clone(&ahead_ms) };
+        let bent = Rc::<Cell<Bent>>::default();
+        let way = Way { time, memory, ahead_ms: Rc::clone(&ahead_ms), bent: Rc::clone(&bent) };
         let (told, events, host) = (handle.clone(), Rc::clone(&self.events), self.time.clone());
         let number = self.members.len();
         let (work, end) = abortable(async move {
             let note = |event| {
+                if let Event::Lost { term, .. } = event {
+                    told.tell(Input::WorkEnded { term });
+                }
                 let mut all = events.take();
                 all.push((number, event));
                 events.set(all);
@@ -108,7 +142,7 @@ impl World {
             let _ = work.await;
         };
         self.pool.spawner().spawn_local(work).expect("the pool is alive");
-        self.members.push(Member { handle, ahead_ms, end });
+        self.members.push(Member { handle, ahead_ms, bent, end });
         number
     }
 
@@ -233,4 +267,61 @@ fn two_proxies_that_answer_in_turn_prove_no_age() {
         world.pass(60_000);
         assert_eq!(world.leaders().len(), 1);
     }
+}
+
+/// The record of a leader that is gone.
+fn old_record(lease_ms: u64) -> Vec<u8> {
+    let times = r#""lastUpdated":"2026-11-18T00:00:00Z","acquired":"2026-11-18T00:00:00Z""#;
+    let rest = r#""leaderID":"old","session":"s","sequence":3,"term":1700000000000"#;
+    format!("{{{rest},{times},\"leaseMs\":{lease_ms}}}").into_bytes()
+}
+
+#[test]
+fn what_a_claim_owes_outlasts_another_name_of_its_version_and_a_moment_of_absence() {
+    let absences = (0..4).map(Bent::Absent);
+    for bent in absences.chain([Bent::Straight, Bent::Renamed]) {
+        let (mut world, leader) = led(0);
+        world.members[leader].bent.set(Bent::Cut);
+        let fresh = world.start("fresh", config("fresh"), 30_000);
+        world.members[fresh].bent.set(bent);
+        world.pass(60_000);
+        assert_eq!(world.leaders(), [fresh], "{bent:?}");
+    }
+}
+
+#[test]
+fn a_clock_that_was_right_once_is_not_believed_for_ever() {
+    for (number, ahead_ms) in (14_000..26_000).step_by(1_000).enumerate() {
+        let mut world = World::new();
+        // A dead leader's, so that the first claim rests on the store's clock alone and shows it to be right.
+        world.memory.overwrite(Some(old_record(LEASE_MS)));
+        world.pass(60_000);
+        let settings = Settings {
+            lockfile_path: Some("leader/proxied.json".to_owned()),
+            server_id: Some("first".to_owned()),
+            follow: Some(Follow::Frugal),
+            infrequent_interval_ms: Some(30_000),
+            ..Settings::default()
+        };
+        let first = world.start("first", Config::new(&settings).expect("fine settings"), 0);
+        assert!(world.leads_after_ms(first, 30_000).is_some());
+        let second = world.start("second", config("second"), 0);
+        world.members[first].handle.tell(Input::Resign);
+        assert!(world.leads_after_ms(second, 60_000).is_some());
+        world.pass(50_000 + 1_700 * number as u64);
+        world.members[first].ahead_ms.set(ahead_ms);
+        world.pass(600_000);
+        assert_eq!(world.leaders().len(), 1, "{ahead_ms}");
+    }
+}
+
+#[test]
+fn a_lease_longer_than_the_groups_is_watched_and_never_inherited() {
+    let mut world = World::new();
+    world.memory.overwrite(Some(old_record(3_600_000)));
+    world.pass(2 * 3_600_000);
+    let fresh = world.start("fresh", config("fresh"), 0);
+    world.pass(60_000);
+    assert!(world.leaders().is_empty());
+    assert!(world.error(fresh).contains("longer than maxLease"), "{}", world.error(fresh));
 }

@@ -352,6 +352,23 @@ fn c56_a_slot_over_a_tombstone_without_a_term_is_run_once() {
 }
 
 #[test]
+fn a_members_slot_ahead_of_storage_time_is_no_damage() {
+    let mut world = World::with_init();
+    world.write(|lease| {
+        lease.acquired = Some(1);
+        lease.slot = Some(FIRST_MS + 3 * MINUTE_MS);
+        lease.slot_done = Some(true);
+    });
+    for minute in 1..=4 {
+        world.at(FIRST_MS + minute * MINUTE_MS);
+        let due = FIRST_MS + minute * MINUTE_MS;
+        world.trigger(due, settings(Policy::AtMostOnce), Job::Takes(10));
+        world.pass(5_000);
+    }
+    assert_eq!(world.slots(), [FIRST_MS + 4 * MINUTE_MS]);
+}
+
+#[test]
 fn a_stored_slot_ahead_of_storage_time_of_no_member_counts_as_missing_and_an_own_one_is_refused() {
     let mut world = World::with_init();
     world.write(|lease| {

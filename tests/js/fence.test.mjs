@@ -11,6 +11,15 @@ const block = (ms) => {
   while (performance.now() < endMs);
 };
 
+/** A promise and what resolves it. */
+const gated = () => {
+  const gate = {};
+  gate.promise = new Promise((resolve) => {
+    gate.resolve = resolve;
+  });
+  return gate;
+};
+
 /** A signal of another make than the runtime's, which counts its listeners. */
 const foreign = () => {
   const listeners = new Set();
@@ -195,4 +204,64 @@ test('a start that is repeated with one signal listens to it once, and no longer
   await elector.start({ signal });
   signal.fire(new Error('enough'));
   await until(() => elector.status().role === 'stopped');
+});
+
+test('what work returns after its term was lost counts for nothing, also where nobody competes for it any more', async () => {
+  for (const ends of ['stop', 'signal']) {
+    const storage = await newGroup();
+    const [one, other] = [member(storage, { serverId: 'a' }), member(storage, { serverId: 'b' })];
+    const controller = new AbortController();
+    const gate = gated();
+    let began = false;
+    const led = one.lead(async () => {
+      began = true;
+      block(1_300);
+      await gate.promise;
+      return 'too late';
+    }, { signal: controller.signal });
+    await until(() => began);
+    await other.start();
+    await within(other.waitForLeadership());
+    const ending = ends === 'stop' ? one.stop() : controller.abort(new Error('the caller'));
+    gate.resolve();
+    await assert.rejects(within(led), ends === 'stop' ? { code: 'EDGELECT_STOPPED' } : /the caller/, ends);
+    await ending;
+    await other.stop();
+  }
+});
+
+test('a stop waits for the work of a term that was lost before', async () => {
+  const storage = await newGroup();
+  const gate = gated();
+  let working = true;
+  const one = member(storage, { serverId: 'a', onLoseLeadership: () => gate.promise.then(() => { working = false; }) });
+  await one.start();
+  await within(one.waitForLeadership());
+  const other = member(storage, { serverId: 'b' });
+  await other.start();
+  block(1_300);
+  await within(other.waitForLeadership());
+  const stopping = one.stop();
+  setTimeout(gate.resolve, 50);
+  await within(stopping);
+  assert.equal(working, false);
+  await other.stop();
+});
+
+test('leads within a longer one leave no listener on its signal', async () => {
+  const storage = await newGroup();
+  const elector = member(storage);
+  const added = [];
+  await within(elector.lead(async (term) => {
+    const { signal } = term;
+    const add = signal.addEventListener.bind(signal);
+    const remove = signal.removeEventListener.bind(signal);
+    signal.addEventListener = (type, listener, options) => (added.push(listener), add(type, listener, options));
+    signal.removeEventListener = (type, listener) => (added.splice(added.indexOf(listener), added.includes(listener) ? 1 : 0), remove(type, listener));
+    for (let count = 0; count < 20; count += 1) {
+      await elector.lead(() => count, { signal: new AbortController().signal });
+    }
+  }));
+  assert.equal(added.length, 0);
+  await elector.stop();
 });

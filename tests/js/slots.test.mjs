@@ -301,6 +301,21 @@ test('a store that fails is an error where nothing was claimed, and else beside 
   }
 });
 
+test('a breakdown is an error only where no job was run', async () => {
+  const broken = Object.assign(new Error('trap'), { code: 'EDGELECT_TRAP' });
+  const end = { type: 'finished', error: broken };
+  await assert.rejects(scripted({ begin: (onEvent) => onEvent(end) }), { code: 'EDGELECT_TRAP' });
+  const result = await scripted({
+    begin: (onEvent) => onEvent({ type: 'acquired', term: 7, slot: slot(1) }),
+    ended: (onEvent, term) => {
+      onEvent({ type: 'lost', term, reason: 'done' });
+      onEvent({ type: 'slotClosed', term, recorded: true });
+      onEvent(end);
+    },
+  });
+  assert.deepEqual([result.runs.length, result.runs[0].recorded, result.fault.code], [1, true, 'EDGELECT_TRAP']);
+});
+
 test('a group without init leaves its first slot out and says why', async () => {
   const storage = new MemoryStorage();
   const result = await worker(storage).runScheduled(Date.now(), () => assert.fail('it ran'));

@@ -2,6 +2,7 @@
 import { EdgelectError, Elector, S3Storage } from 'edgelect';
 import { equal, ok, openLane, pause, until } from './harness.mjs';
 
+const GIVES = 'a provider gives { accessKeyId, secretAccessKey, sessionToken? }, each a text that is not empty';
 const KEYS = 'credentials are { accessKeyId, secretAccessKey, sessionToken? } or a function that gives them';
 const PATH = 'is the key of the lease object: 1 to 1024 bytes, without a leading slash, empty or dot segments, or control '
   + 'characters, such as "leader/my-group.json"';
@@ -21,7 +22,7 @@ const CASES = {
   'the other half': [{ bucket: { credentials: { secretAccessKey: 'hidden-secret' } } }, 'EDGELECT_CONFIG', 'credentials.accessKeyId', `credentials.accessKeyId = (not a text): ${KEYS}`],
   'a secret in the wrong place': [{ options: { secretAccessKey: 'hidden-secret' } }, 'EDGELECT_CONFIG', 'secretAccessKey', 'secretAccessKey = (not shown): no such option; docs/options.md lists them'],
   'a provider that fails': [{ bucket: { credentials: () => Promise.reject(new Error('no role')) } }, 'EDGELECT_STORE', undefined, 'S3 bucket "BUCKET" at ENDPOINT: the credentials provider failed: no role'],
-  'a provider that gives nothing': [{ bucket: { credentials: () => null } }, 'EDGELECT_STORE', undefined, `S3 bucket "BUCKET" at ENDPOINT: the credentials provider failed: credentials.accessKeyId = (not a text): ${KEYS}`],
+  'a provider that gives nothing': [{ bucket: { credentials: () => null } }, 'EDGELECT_STORE', undefined, `S3 bucket "BUCKET" at ENDPOINT: the credentials provider failed: credentials.accessKeyId = (undefined): ${GIVES}`],
   'a wrong secret': [{ bucket: { credentials: ({ accessKeyId }) => ({ accessKeyId, secretAccessKey: 'hidden-secret' }) } }, 'EDGELECT_STORE', undefined, 'S3 bucket "BUCKET" at ENDPOINT: GET "KEY" was answered 403 SignatureDoesNotMatch: check the secret access key and the region, and that nothing on the way changes the request'],
   'an unknown key id': [{ bucket: { credentials: () => ({ accessKeyId: 'AKIDNOBODY', secretAccessKey: 'hidden-secret' }) } }, 'EDGELECT_STORE', undefined, 'S3 bucket "BUCKET" at ENDPOINT: GET "KEY" was answered 403 InvalidAccessKeyId: check the access key id'],
   'credentials that no header takes': [{ bucket: { credentials: () => ({ accessKeyId: 'ä\n', secretAccessKey: 'hidden-secret' }) } }, 'EDGELECT_STORE', undefined, 'S3 bucket "BUCKET" at ENDPOINT: nothing was sent: the access key id, session token or region has a character that no header can carry; check the credentials'],

@@ -136,7 +136,7 @@ test('c52 of two fresh isolates on one R2 the first is killed while it leads, an
   await dying;
   const second = await isolate({ ...VARIABLES, EDGELECT_SERVER_ID: 'second' }, shared);
   const left = await leaseIn(await second.bucket());
-  assert.deepEqual([left.session, left.parked], [dead.session, false], 'the second finds what the first left, in the middle of its work');
+  assert.deepEqual([left.term, left.parked], [dead.term, false], 'the second finds what the first left, in the middle of its work');
   const startMs = Date.now();
   const ticking = second.tick();
   const lease = await until(async () => {
