@@ -406,6 +406,29 @@ fn c17_a_wrong_clock_is_corrected_for_signing_once() {
 }
 
 #[test]
+fn c17_c20_what_one_odd_answer_taught_is_given_up_when_the_store_refuses_it() {
+    let region = response(400, &[("x-amz-bucket-region", "eu-bogus-1")], "");
+    for odd in [skewed("2025-11-20T10:00:00Z", None), region] {
+        let s3 = store();
+        let signed = |exchange: &mut Exchange| {
+            let request = send(exchange, &s3);
+            let scope = header(&request, "authorization").unwrap().to_owned();
+            scope.split("Signature=").next().unwrap().to_owned()
+        };
+        let mut exchange = s3.begin(read());
+        let before = signed(&mut exchange);
+        assert_eq!(exchange.answer(&s3, odd, NOW_MS), Next::Again);
+        assert_ne!(signed(&mut exchange), before, "it is signed otherwise");
+        let refused = error(403, "SignatureDoesNotMatch");
+        if exchange.answer(&s3, refused.clone(), NOW_MS) == Next::Refresh {
+            signed(&mut exchange);
+            done(exchange.answer(&s3, refused, NOW_MS));
+        }
+        assert_eq!(signed(&mut s3.begin(read())), before, "as the settings say");
+    }
+}
+
+#[test]
 fn c17_without_any_time_in_the_answer_there_is_nothing_to_learn() {
     // R2's local endpoint sends neither.
     for response in [skewed("", None), skewed("1900-01-01T00:00:00Z", Some("yesterday"))] {

@@ -132,6 +132,8 @@ pub struct S3 {
     format: Format,
     /// Whether the host follows from the region, because no endpoint was given.
     by_region: bool,
+    /// The address and region that the settings give.
+    configured: (Address, String),
     /// Whether a read is a DELETE: of a probe's object that is done with.
     retired: Cell<bool>,
     learned: RefCell<Learned>,
@@ -206,6 +208,7 @@ impl S3 {
             key: config.key,
             format: config.format,
             by_region: checked.by_region,
+            configured: (checked.address.clone(), checked.region.clone()),
             retired: Cell::default(),
             learned: RefCell::new(Learned {
                 address: checked.address,
@@ -230,6 +233,7 @@ impl S3 {
             key: key.to_owned(),
             format: Format::Native,
             by_region: self.by_region,
+            configured: self.configured.clone(),
             retired: Cell::default(),
             learned: RefCell::new(Learned {
                 address: learned.address.clone(),
@@ -265,6 +269,13 @@ impl S3 {
     pub fn describe(&self) -> String {
         let origin = self.learned.borrow().address.origin(&self.bucket);
         named(&self.bucket, &origin)
+    }
+
+    /// What one answer taught may be why the next is refused: the settings are tried again, and what is right is learned anew.
+    fn unlearn(&self) {
+        let learned = &mut *self.learned.borrow_mut();
+        (learned.address, learned.region) = self.configured.clone();
+        learned.clock_offset_ms = 0;
     }
 
     fn judge_body(&self, body: &Body) -> Reading {
@@ -450,6 +461,11 @@ impl Exchange {
     fn judge(&mut self, s3: &S3, heard: &Heard, wall_ms: u64) -> Next {
         if let Some(next) = self.recover(s3, heard, wall_ms) {
             return next;
+        }
+        // A store that says so of the clock has just taught a better one.
+        let skewed = heard.code() == "RequestTimeTooSkewed";
+        if matches!(heard.response.status, 400 | 401 | 403) && !skewed {
+            s3.unlearn();
         }
         let facts = heard::facts(&heard.response);
         let outcome = match &self.operation {
