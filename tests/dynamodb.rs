@@ -357,7 +357,9 @@ fn how_long_a_foreign_item_is_waited_out_is_decided_at_its_first_sight() {
     let item = theirs(NOW_S + 40);
     assert_eq!(seen(&item, NOW_MS), Some(42_000));
     assert_eq!(seen(&item, NOW_MS + 20_000), Some(42_000), "its age counts from the first");
-    assert_eq!(seen(&theirs(NOW_S + 45), NOW_MS + 20_000), Some(27_000), "another version");
+    assert_eq!(seen(&theirs(NOW_S + 45), NOW_MS - 20_000), Some(67_000), "another version");
+    let ahead = seen(&theirs(NOW_S + 50), NOW_MS + 20_000);
+    assert_eq!(ahead, Some(52_000), "what is ahead of the own clock may be a proxy's");
     let mut dateless = found(&theirs(NOW_S + 30));
     dateless.headers.truncate(1);
     match answer_of(&store, read(), dateless).outcome {

@@ -222,7 +222,7 @@ impl Protocol for DynamoDb {
                     exchange.large = true;
                     return Next::Again;
                 }
-                let storage_ms = facts.date_ms.unwrap_or(wall_ms);
+                let storage_ms = service::foreign_clock_ms(&facts, wall_ms);
                 self.judge_read(exchange, &heard, &facts, unless.as_ref(), storage_ms)
             }
             Operation::Write { .. } => self.judge_write(exchange, &heard, &facts),

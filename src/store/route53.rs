@@ -439,7 +439,7 @@ impl Route53 {
         heard: &Heard<'_>,
         wall_ms: u64,
     ) -> Reading {
-        let storage_ms = heard.facts.date_ms.unwrap_or(wall_ms);
+        let storage_ms = service::foreign_clock_ms(&heard.facts, wall_ms);
         match record::read(values) {
             Some(Content::Native { reading: Reading::Unreadable(flaw, told), epoch }) => {
                 Reading::Unreadable(flaw, told.and(service::foreign_remains(epoch, storage_ms)))

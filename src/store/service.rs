@@ -16,7 +16,7 @@ use crate::sigv4::{self, Coverage, Credentials, KeyCache, SignError};
 use crate::store::heard;
 use crate::store::s3::address::{self, Address};
 use crate::store::s3::{EXPIRED, Reasked};
-use crate::store::{Fault, FaultKind};
+use crate::store::{Facts, Fault, FaultKind};
 
 /// How long after its second a time of shardcoordinator's may still be held, in seconds: that second itself, because it
 /// renews while the time is not less than now and acquires once it is; and one by which its document lets clocks differ.
@@ -27,6 +27,12 @@ const FOREIGN_SLACK_S: u64 = 2;
 pub(super) fn foreign_ahead_ms(until_s: u64, storage_ms: u64) -> u64 {
     let until_ms = until_s.saturating_add(FOREIGN_SLACK_S).saturating_mul(1_000);
     until_ms.saturating_sub(storage_ms).min(MAX_FOREIGN_LEASE_MS)
+}
+
+/// The time by which what they hold is judged: the earlier of the answer's `Date`, which something on the way may have set
+/// ahead, and the own clock, because a wait that is too long costs less than a living lease.
+pub(super) fn foreign_clock_ms(facts: &Facts, wall_ms: u64) -> u64 {
+    facts.date_ms.unwrap_or(wall_ms).min(wall_ms)
 }
 
 /// What a time beside something unusable says: somebody holds the lease until then, of which an hour at most is waited out

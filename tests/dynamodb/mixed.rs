@@ -142,6 +142,19 @@ fn a_foreign_lease_longer_than_ours_is_waited_out_to_the_last_second_of_a_slow_f
     }
 }
 
+#[test]
+fn a_date_that_a_proxy_sets_ahead_shortens_no_foreign_lease() {
+    let mut fleet = Fleet::new();
+    fleet.table.date_ahead_ms.set(30_000);
+    let foreign = fleet.join_foreign(Foreign::new("worker-1", &fleet.table, 40_000, 25_000));
+    fleet.pass(1_000);
+    fleet.join("server-1", &Settings { follow: Some(Follow::Tight), ..beside(15) });
+    fleet.pass(100_000);
+    assert_eq!((fleet.leaders(), foreign.acquired.get()), (vec!["worker-1".to_owned()], 1));
+    foreign.stands_still.set(true);
+    assert!(fleet.pass_until(50_000, |fleet| fleet.leaders() == ["session-1"]));
+}
+
 /// The store was made for 15 s, and the foreign lease is shorter than that and longer than the new one.
 #[test]
 fn a_foreign_lease_is_waited_out_also_after_the_own_one_was_shortened() {

@@ -24,11 +24,14 @@ pub struct Table {
     pub item: Rc<RefCell<Option<Item>>>,
     /// How many puts took effect.
     pub puts: Rc<Cell<u64>>,
+    /// How far ahead a proxy's clock is that names the `Date` of every answer.
+    pub date_ahead_ms: Rc<Cell<u64>>,
 }
 
 impl Table {
     pub fn new(host: &Virtual) -> Self {
-        Self { host: host.clone(), item: Rc::default(), puts: Rc::default() }
+        let (item, puts, date_ahead_ms) = Default::default();
+        Self { host: host.clone(), item, puts, date_ahead_ms }
     }
 
     /// The real time, in milliseconds since the Unix epoch.
@@ -89,7 +92,8 @@ impl Table {
     }
 
     fn respond(&self, status: u16, body: &Value) -> Response {
-        let date = SystemTime::UNIX_EPOCH + Duration::from_millis(self.true_ms());
+        let date = SystemTime::UNIX_EPOCH
+            + Duration::from_millis(self.true_ms() + self.date_ahead_ms.get());
         Response {
             status,
             headers: vec![

@@ -488,6 +488,25 @@ fn a_foreign_leader_that_dies_is_waited_out_through_the_second_of_its_epoch_by_a
 }
 
 #[test]
+fn a_date_that_a_proxy_sets_ahead_shortens_no_foreign_lease() {
+    let mut fleet = Fleet::new(3, Faults::default());
+    fleet.zone.borrow_mut().date_ahead_ms = 30_000;
+    let x = fleet.coordinator("x", 3 * LEASE_MS);
+    fleet.pass(1_000);
+    assert!(x.leads());
+    let member = fleet.join("a");
+    fleet.pass(21_000);
+    x.net.cut.set(true);
+    let until_ms = x.leads_until_ms.get().expect("it leads");
+    while x.wall_ms() < until_ms {
+        fleet.pass(20);
+        assert!(member.handle.authority(fleet.time.now()).is_none());
+    }
+    fleet.pass(20_000);
+    assert!(member.handle.authority(fleet.time.now()).is_some());
+}
+
+#[test]
 fn a_dead_leader_here_is_taken_over_there_only_after_its_fence() {
     let mut fleet = Fleet::new(4, Faults::default());
     let member = fleet.join("a");

@@ -49,6 +49,8 @@ pub struct Zone {
     /// The next batch is carried out without an answer, and from then on reads show this state.
     pub trap: Option<usize>,
     shown: Option<usize>,
+    /// How far ahead a proxy's clock is that names the `Date` of every answer.
+    pub date_ahead_ms: u64,
     /// Requests that were throttled, reads that were old, and writes that took effect late.
     pub seen: [u64; 3],
 }
@@ -248,7 +250,8 @@ impl Net {
     }
 
     fn response(&self, status: u16, body: String) -> Response {
-        let since = Duration::from_millis(self.now().wall_ms);
+        let ahead_ms = self.zone.borrow().date_ahead_ms;
+        let since = Duration::from_millis(self.now().wall_ms + ahead_ms);
         let date = httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + since);
         let body = Body { bytes: body.into_bytes(), truncated: false };
         Response { status, headers: vec![("date".to_owned(), date)], body }
