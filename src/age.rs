@@ -48,6 +48,9 @@ const MOST_RESTARTS: u32 = 6;
 /// several clocks.
 const ALIKE_MS: u64 = 3_000;
 
+/// How far the `Date` of an answer and a `Last-Modified` that a proxy made for it may be apart, in milliseconds.
+const OF_ANSWER_MS: u64 = 2_000;
+
 impl Observation {
     /// The version was first shown by the answer that is processed now.
     pub fn first(version: Version, clocks: &Clocks, now: Now) -> Self {
@@ -89,7 +92,7 @@ impl Observation {
         self.changed_ms = facts.last_modified_ms.max(self.changed_ms);
         self.latest_ms = facts.last_modified_ms.or(self.latest_ms);
         if let Some(modified_ms) = facts.last_modified_ms {
-            self.note_move(modified_ms, now);
+            self.note_move(modified_ms, facts.date_ms, now);
         }
         self.dated_ms = self.dated_ms.into_iter().chain(facts.date_ms).min();
         if matches!(drift, Drift::StoreAhead | Drift::OwnAhead) {
@@ -146,7 +149,7 @@ impl Observation {
         self.moves > 0 || self.restarts > 1
     }
 
-    fn note_move(&mut self, modified_ms: u64, now: Now) {
+    fn note_move(&mut self, modified_ms: u64, date_ms: Option<u64>, now: Now) {
         let Some((before_ms, mono_ms)) = self.modified_at else {
             self.modified_at = Some((modified_ms, now.mono_ms));
             return;
@@ -158,9 +161,12 @@ impl Observation {
         }
         // Roughly, because clocks differ; a record that is made anew does this three times in a row only by chance.
         let moved_ms = modified_ms.saturating_sub(before_ms);
+        // Nor is it the time of an answer that names another one: somebody puts the same bytes again and again.
+        let of_answer = date_ms.is_none_or(|ms| ms.abs_diff(modified_ms) <= OF_ANSWER_MS);
         let alike = moved_ms.saturating_add(ALIKE_MS) >= passed_ms / 2
             && moved_ms > 0
-            && moved_ms <= 2 * passed_ms + ALIKE_MS;
+            && moved_ms <= 2 * passed_ms + ALIKE_MS
+            && of_answer;
         self.moves = if alike { self.moves.saturating_add(1) } else { 0 };
         self.modified_at = Some((modified_ms, now.mono_ms));
     }

@@ -146,12 +146,17 @@ impl Oracle {
             true => lease.lease_ms >= Some(self.grace_ms(writer)),
             false => {
                 let own_ms = writer.config.leader_timeout_ms;
-                let waited_ms = match &shown {
-                    Shown::Lease(before) => before.lease_ms.unwrap_or(0),
-                    Shown::Other(_) => self.grace_ms(writer),
-                };
+                let longest_ms = self.grace_ms(writer);
                 // What rests on the store's clock alone is waited for as long, should that be wrong (S6 (b)).
-                [own_ms, own_ms.max(waited_ms)].map(Some).contains(&lease.lease_ms)
+                let waited_ms = match &shown {
+                    // One that names no lease counts as long as the settings said when it was waited for.
+                    Shown::Lease(before) => {
+                        before.lease_ms.map_or((own_ms, longest_ms), |ms| (ms, ms))
+                    }
+                    Shown::Other(_) => (longest_ms, longest_ms),
+                };
+                let (least_ms, most_ms) = (own_ms.max(waited_ms.0), own_ms.max(waited_ms.1));
+                lease.lease_ms.is_some_and(|ms| ms == own_ms || (least_ms..=most_ms).contains(&ms))
             }
         };
         let covers = writer.errand.is_some() && lease.slot_done == Some(true);

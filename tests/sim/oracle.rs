@@ -165,6 +165,8 @@ pub struct Contract {
     pub dated: bool,
     /// In every answer, so that tokens survive a deletion (S2).
     pub always_dated: bool,
+    /// By `Date`s of caches alone, or by a `Last-Modified` too: without either, storage time may lag for minutes.
+    pub timely: bool,
     /// The store names a `Last-Modified`.
     pub changes_told: bool,
     /// A proxy makes its own of it.
@@ -448,7 +450,8 @@ impl Oracle {
     /// The object was deleted or overwritten by somebody outside: without a `Date` tokens may fall
     /// (S2).
     pub fn tampered(&mut self) {
-        self.tokens_hold &= self.contract.always_dated && self.contract.clocks;
+        let Contract { always_dated, timely, clocks, .. } = self.contract;
+        self.tokens_hold &= always_dated && timely && clocks;
         if !self.tokens_hold {
             self.slots.forget();
             self.stored = None;
@@ -700,11 +703,18 @@ impl Oracle {
         let view = &mut self.views[look.session];
         let grown = |(before, at, _): &(Option<u64>, u64, u64)| *before != term || sequence > *at;
         if view.peer.as_ref().is_none_or(grown) {
-            view.peer = Some((term, sequence, look.true_ms));
+            view.peer = Some((term, sequence, look.now.mono_ms));
         }
-        let since_ms = view.peer.map_or(look.true_ms, |(_, _, since_ms)| since_ms);
+        // By its own clock, which may stand still with its machine, and step where it is the only one.
+        let since_ms = view.peer.map_or(look.now.mono_ms, |(_, _, since_ms)| since_ms);
         let longest_ms = lease_ms.max(view.longest_lease_ms);
-        view.peer_stale = look.true_ms - since_ms > 2 * longest_ms;
+        view.peer_stale = look.now.mono_ms.saturating_sub(since_ms) > 2 * longest_ms;
+    }
+
+    /// Other settings: what a peer said under those before counts for nothing.
+    pub fn configured(&mut self, session: usize) {
+        let view = &mut self.views[session];
+        (view.peer, view.peer_stale) = (None, false);
     }
 
     /// It was asked to give up the leadership, and leaves it to others for a lease.

@@ -98,10 +98,11 @@ impl World {
     fn count_request(&mut self, look: Look) {
         // A tight follower whose clock is off looks half a dozen times around each renewal; three
         // attempts, a read-back and a look, each answered at once, come with pauses that grow eight
-        // times before they are as long as an interval, and begin anew after a stale read.
+        // times before they are as long as an interval, and begin anew after a stale read. The term before may have
+        // had its own attempts in the same lease.
         let config = self.sessions[look.session].election.config();
         let window_ms = config.leader_timeout_ms;
-        let most = 8 * window_ms.div_ceil(config.frequent_interval_ms) + 8 * 5 + 8;
+        let most = 8 * window_ms.div_ceil(config.frequent_interval_ms) + 8 * 5 + 12;
         // Each slot that it runs is a claim and a closing write, each with its attempts.
         let runs = self.sessions[look.session].errand.as_ref().map_or(0, |e| e.runs.len() as u64);
         let most = most + 8 * runs;

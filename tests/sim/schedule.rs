@@ -122,6 +122,7 @@ impl Schedule {
             shortest_lease_ms: group.leases_ms.iter().copied().min().unwrap_or(0),
             dated: !manners.undated,
             always_dated: !manners.undated && manners.undated_per_mille == 0,
+            timely: manners.cached_ms == 0 || (!manners.unmodified && !manners.moving),
             changes_told: !manners.unmodified && !manners.moving,
             changes_made_up: manners.moving,
             wild,

@@ -441,7 +441,9 @@ impl World {
             };
             let lands = deed.landed_ms.is_some() || (deed.under_way > 0 && holds);
             let over = matches!(errand.over, Some(SlotsOver::NewGroup | SlotsOver::Ahead { .. }));
-            let told = deed.aim == Aim::Cover && over;
+            // What its own cover has followed is told with it: the slot is over, and nobody has begun it.
+            let followed = object.is_some_and(|object| object.version != deed.version);
+            let told = over && (deed.aim == Aim::Cover || followed);
             lands && !told && (deed.lease.slot == own_ms || deed.aim == Aim::Cover)
         };
         let claim = errand.claims.iter().find(may_land).map(|(deed, _)| *deed);

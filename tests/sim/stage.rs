@@ -63,6 +63,7 @@ impl Stage {
             shortest_lease_ms,
             dated: !undated,
             always_dated: !undated,
+            timely: true,
             changes_told: true,
             changes_made_up: false,
             wild: false,

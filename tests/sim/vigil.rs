@@ -198,6 +198,8 @@ impl World {
         // Before an old `Date` no slot is known to be due.
         let undue = state.errand.is_some() && facts.cached;
         let may_rest = undue
+            // Nobody competes while work of its last term goes on.
+            || !state.works.is_empty()
             || state.vigil.giving_up
             || state.stopping_ms.is_some()
             || now.mono_ms < state.vigil.sits_out_until_ms;
