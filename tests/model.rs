@@ -9,7 +9,6 @@
 mod model {
     pub mod bounds;
     pub mod check;
-    #[cfg(planted)]
     pub mod planted;
     pub mod rules;
     pub mod session;

@@ -32,8 +32,8 @@ export const STEPS = [
   { name: 'native', what: 'the Rust tests but the simulation', run: native },
   { name: 'stores', what: "the stores' conformance list, random histories and wrong set-ups, on real stores", run: stores },
   { name: 'simulation', what: '20,000 seeded schedules, and 2,000 with the real store code', run: () => cargoTests(['simulation'], ['--nocapture']) },
-  { name: 'model', what: 'every interleaving of two and three sessions', run: () => cargo(['test', '--locked', '--test', 'model', '--', '--nocapture']) },
-  { name: 'planted', what: 'the planted bugs, each to be found by the simulator, some by the model', run: planted },
+  { name: 'model', what: 'every interleaving of two and three sessions, also with planted bugs', run: () => cargo(['test', '--locked', '--test', 'model', '--', '--nocapture']) },
+  { name: 'planted', what: 'the planted bugs, each to be found by the simulator', run: () => cargo(['test', '--locked', '--test', 'planted', '--', '--nocapture']) },
   { name: 'build', what: 'the wasm of the npm package and of the Worker', run: () => build() },
   { name: 'size', what: 'the builds against their budgets', run: () => build().then(checkSizes) },
   { name: 'tsc', what: 'the types', run: () => command(NODE_24, [inRoot('node_modules/typescript/bin/tsc'), '--noEmit', '-p', 'js/tsconfig.json']) },
@@ -131,16 +131,6 @@ async function native() {
 function stores() {
   return withStore((s3) => withMinistack((aws) => withJsStores((js) =>
     cargoTests(LIVE, ['--nocapture', '--test-threads=8'], { ...s3, ...aws, ...js }))));
-}
-
-// A target folder of its own: the flag would otherwise rebuild everything twice in each run.
-async function planted() {
-  const planted = {
-    RUSTFLAGS: `${process.env.RUSTFLAGS ?? ''} --cfg planted`.trim(),
-    CARGO_TARGET_DIR: inRoot('target/planted'),
-  };
-  await cargo(['test', '--locked', '--test', 'planted', '--', '--nocapture'], planted);
-  await cargo(['test', '--locked', '--test', 'model', '--', '--nocapture', 'planted::'], planted);
 }
 
 async function wasm() {
