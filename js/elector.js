@@ -3,7 +3,7 @@ import { openCheckpoint } from './checkpoint.js';
 import { AGE_MS, Doctor, atStart, violationOf } from './doctor.js';
 import { Engine, checked, readVariables } from './engine.js';
 import { EdgelectError, checkFormat, optionsOf, signalOf, textOf, toJson, wrongOption } from './errors.js';
-import { Fence, lookingFirst } from './fence.js';
+import { Fence, inFull, lookingFirst } from './fence.js';
 import { Host } from './host.js';
 import { LOCKER_METHODS, LockerStorage, isLocker, unfencedError } from './locker.js';
 import { SlotRuns } from './slots.js';
@@ -574,7 +574,7 @@ export class Elector {
     };
     const checkpoint = (own, key) => this.#openCheckpoint(own, key, engine);
     // Told before: nothing of an old term may go on under a new one.
-    if (this.#term) this.#onLost(numberOf(this.#term), 'expired');
+    if (this.#term) this.#tellLost(numberOf(this.#term), 'expired');
     let refused = true;
     const fence = new Fence(engine, number, {
       onOver: (reason) => this.#onLost(number, reason),
@@ -597,14 +597,23 @@ export class Elector {
   }
 
   #onLost(number, reason) {
-    const term = this.#term;
+    const engine = this.#engine;
+    inFull(() => this.#tellLost(number, reason, engine));
+  }
+
+  #tellLost(number, reason, engine = this.#engine) {
+    const [term, fence] = [this.#term, this.#fence];
     if (!term || numberOf(term) !== number) return;
     this.#term = null;
-    this.#fence.close();
     this.#fence = null;
     lossOf.set(term, reason);
-    endTerm(term, reason);
-    const engine = this.#engine;
+    try {
+      fence.close();
+      endTerm(term, reason);
+    } catch {
+      // The rest is told all the same: an election that never hears that the work has ended never competes again.
+      void Promise.resolve().then(() => endTerm(term, reason));
+    }
     const { fine } = this.#call('onLoseLeadership', { term: term.token, reason });
     this.#workStopped = Promise.allSettled([fine, ...this.#work]).then(() => engine.workEnded(number));
   }

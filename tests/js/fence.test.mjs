@@ -1,24 +1,9 @@
 // Bugs that happened, kept: what an application sees of its fence, and what listens for it.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { FAST, KEY, LONG, fired, leading, leads, member, newGroup, stopAll, until, within } from './group.mjs';
+import { FAST, KEY, LONG, block, fired, gated, leading, leads, member, newGroup, stopAll, until, within } from './group.mjs';
 
 after(stopAll);
-
-/** Keeps the event loop busy, so that no timer runs. */
-const block = (ms) => {
-  const endMs = performance.now() + ms;
-  while (performance.now() < endMs);
-};
-
-/** A promise and what resolves it. */
-const gated = () => {
-  const gate = {};
-  gate.promise = new Promise((resolve) => {
-    gate.resolve = resolve;
-  });
-  return gate;
-};
 
 /** A signal of another make than the runtime's, which counts its listeners. */
 const foreign = () => {
