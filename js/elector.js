@@ -113,7 +113,7 @@ export class Elector {
   #work = new Set();
   /** Settles when the work of the last term that was lost has stopped. */
   #workStopped = Promise.resolve();
-  /** How many `lead` are under way, and whether the first of them started this elector. */
+  /** How many `lead` are under way, and whether one of them began this session, which no `start` was called for since. */
   #leads = 0;
   #startedByLead = false;
   /** True while a callback or the work runs its first, synchronous part. */
@@ -257,11 +257,10 @@ export class Elector {
     if (typeof work !== 'function') throw wrongOption('work', work, 'must be a function');
     const signal = signalOf(options);
     signal?.throwIfAborted();
-    if (this.#leads === 0) this.#startedByLead = !this.#engine || this.#stopping;
     this.#leads += 1;
     let started = false;
     try {
-      await this.#started(signal);
+      await this.#started(signal, { byLead: true });
       started = true;
       for (;;) {
         const term = await this.waitForLeadership({ signal });
@@ -403,13 +402,15 @@ export class Elector {
   }
 
   /** Competes when this is over, unless the signal fires first; an earlier stop is waited for. */
-  async #started(signal) {
+  async #started(signal, { byLead = false } = {}) {
     signal?.throwIfAborted();
     const stops = this.#stops;
     while (this.#engine && (this.#stopping || !this.#engine.alive)) await unlessAborted(this.#finished, signal);
     signal?.throwIfAborted();
     // A stop that came meanwhile has the last word.
-    if (!this.#engine && stops === this.#stops) this.#begin();
+    if (stops !== this.#stops) return;
+    this.#startedByLead = byLead && (!this.#engine || this.#startedByLead);
+    if (!this.#engine) this.#begin();
   }
 
   #begin() {

@@ -243,8 +243,9 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
   /** @throws EdgelectError with `code: 'EDGELECT_CONFIG'` and `field` for an option that breaks a rule. */
   constructor(options?: ElectorOptions<S>);
   readonly config: Config;
-  /** Begins to compete, as a new session; stops when the signal fires. On Workers start and stop within one
-   * event: what its `fetch` and timers bring belongs to that event. */
+  /** Begins to compete, as a new session; stops when the signal fires. An elector that a `lead` has started goes on when that
+   * `lead` is over, once this was called. On Workers start and stop within one event: what its `fetch` and timers bring
+   * belongs to that event. */
   start(options?: { signal?: AbortSignal }): Promise<void>;
   /** Ends the authority, waits for the work to stop, releases the lease (or parks it for the same
    * `serverId`), and ends. Never longer than the lease and a few requests. Inside a callback or the work call
@@ -266,7 +267,7 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
   /** Rejects when the signal fires, when the elector stops, or when the store can't be used. */
   waitForLeadership(options?: { signal?: AbortSignal }): Promise<TermOf<S>>;
   /** Runs the work as the leader: starts if need be, waits for leadership, and gives it up when the work
-   * is done. The work's `term.signal` fires when the authority ends and when `signal` does. Work that returns or throws after
+   * is done; it stops the elector if it had started it, and nobody called `start` meanwhile. The work's `term.signal` fires when the authority ends and when `signal` does. Work that returns or throws after
    * its term was lost or resigned runs again in the next term: what it returned then counts for nothing, because another
    * leader may have done the same. The elector claims no term while old work goes on, so stop at the signal.
    * Rejects when the elector is stopped before the work was done, and when it breaks down. */

@@ -277,6 +277,31 @@ test('a lead that is given up while an earlier stop hangs takes no start of anyb
   await elector.stop();
 });
 
+for (const [where, startIn] of Object.entries({
+  'before the lead began': (elector, lead) => elector.start().then(lead),
+  'within its work': (elector, lead) => lead(() => elector.start()),
+  'in the last turn of its work': (elector, lead) => lead(() => void elector.start()),
+  'beside its work': (elector, lead) => lead(() => new Promise((resolve) => setTimeout(() => elector.start().then(resolve)))),
+})) {
+  test(`an elector that its user started ${where} goes on after the lead`, async () => {
+    const elector = member(await newGroup());
+    await within(startIn(elector, (work = () => {}) => elector.lead(work)));
+    await leads(elector);
+    await elector.stop();
+    await within(elector.lead(() => {}));
+    assert.equal(elector.status().role, 'stopped', 'the next lead starts and stops it by itself');
+  });
+}
+
+test('a lead within the work of a longer one leaves the stop to that one', async () => {
+  const elector = member(await newGroup());
+  await within(elector.lead(async () => {
+    await elector.lead(() => {});
+    assert.equal(elector.isLeader(), true);
+  }));
+  assert.equal(elector.status().role, 'stopped');
+});
+
 test('of starts and stops that wait for an earlier stop the last one has its word', async () => {
   let end;
   const hangs = new Promise((resolve) => {
