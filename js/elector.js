@@ -120,7 +120,8 @@ export class Elector {
   #inside = false;
   #resigning = [];
   #failure = null;
-  #callbackError = null;
+  /** By the callback's name, the newest last; gone once a later call of the same one has ended well. */
+  #callbackErrors = new Map();
 
   constructor(options = {}) {
     if (typeof options !== 'object' || options === null) {
@@ -212,9 +213,10 @@ export class Elector {
   status() {
     const status = this.#asked((engine) => engine.status());
     const unfenced = this.#unfenced ? { unfenced: true, term: null, transitions: null, parked: null } : {};
-    if (status) return { ...status, error: status.error ?? this.#callbackError, ...unfenced };
+    const callbackError = [...this.#callbackErrors.values()].at(-1) ?? null;
+    if (status) return { ...status, error: status.error ?? callbackError, ...unfenced };
     const { serverId, lockfilePath } = this.config;
-    return { ...stoppedStatus(serverId, lockfilePath, this.#failure?.message ?? this.#callbackError), ...unfenced };
+    return { ...stoppedStatus(serverId, lockfilePath, this.#failure?.message ?? callbackError), ...unfenced };
   }
 
   updateConfig(changes) {
@@ -419,7 +421,7 @@ export class Elector {
     this.#stoppers = new Set();
     this.#stopping = false;
     this.#failure = null;
-    this.#callbackError = null;
+    this.#callbackErrors.clear();
     this.#finished = new Promise((resolve) => {
       this.#finish = resolve;
     });
@@ -635,15 +637,20 @@ export class Elector {
 
   /** Calls back. `failed`: it threw at once; `fine` is false if it threw or rejected, and never rejects. */
   #call(name, argument) {
+    const forget = () => {
+      this.#callbackErrors.delete(name);
+      return true;
+    };
     const note = (thrown) => {
-      this.#callbackError = `${name} threw: ${textOf(thrown)}`;
+      forget();
+      this.#callbackErrors.set(name, `${name} threw: ${textOf(thrown)}`);
       return false;
     };
     const before = this.#inside;
     this.#inside = true;
     try {
       const result = this.#callbacks[name]?.(argument);
-      const fine = (async () => result)().then(() => true, note);
+      const fine = (async () => result)().then(forget, note);
       return { failed: false, fine };
     } catch (thrown) {
       return { failed: true, fine: Promise.resolve(note(thrown)) };

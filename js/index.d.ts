@@ -232,7 +232,8 @@ export interface Status {
   transitions: number | null;
   parked: boolean | null;
   requests: { read: number; write: number; peer: number };
-  /** The newest problem, as a sentence that says what to do. */
+  /** The newest problem, as a sentence that says what to do. What a callback threw stays until a later call of the same
+   * callback has ended well, or until the next start. */
   error: string | null;
   /** There over a `Locker` only: no fencing tokens, and nobody is named who leads elsewhere. */
   unfenced?: true;
