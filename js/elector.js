@@ -110,9 +110,8 @@ export class Elector {
   /** That of the term. */
   #fence = null;
   #waiters = new Set();
+  /** What runs under a term or for its end, as promises that resolve when it has stopped, of whichever session. */
   #work = new Set();
-  /** Settles when the work of the last term that was lost has stopped. */
-  #workStopped = Promise.resolve();
   /** How many `lead` are under way, and whether one of them began this session, which no `start` was called for since. */
   #leads = 0;
   #startedByLead = false;
@@ -183,13 +182,31 @@ export class Elector {
     if (!inside) await unlessAborted(end(), signal);
   }
 
+  /** Lists work that has to stop before the lease is released and another term is claimed, and gives what says that it has.
+   * Called before it begins: its first part may give the term up, and the lease waits for what is listed then. */
+  #beginWork() {
+    let stopped;
+    const work = new Promise((resolve) => {
+      stopped = resolve;
+    });
+    this.#work.add(work);
+    return () => {
+      this.#work.delete(work);
+      stopped();
+    };
+  }
+
+  #workStopped() {
+    return Promise.all(this.#work);
+  }
+
   /** Waits for the work of the last term, for as long as its lease may last. */
   async #workEnd() {
     let timer;
     const late = new Promise((resolve) => {
       timer = setTimeout(resolve, this.config.leaderTimeout);
     });
-    await Promise.race([this.#workStopped, late]);
+    await Promise.race([this.#workStopped(), late]);
     clearTimeout(timer);
   }
 
@@ -489,12 +506,7 @@ export class Elector {
       resign,
       checkpoint,
     };
-    let ended;
-    const ending = new Promise((resolve) => {
-      ended = resolve;
-    });
-    // Listed before it begins: its first part may give the term up, and the lease waits for those listed then.
-    this.#work.add(ending);
+    const stopped = this.#beginWork();
     const before = this.#inside;
     this.#inside = true;
     try {
@@ -503,9 +515,8 @@ export class Elector {
       return await result;
     } finally {
       this.#inside = before;
-      this.#work.delete(ending);
       both?.release();
-      ended();
+      stopped();
     }
   }
 
@@ -587,8 +598,12 @@ export class Elector {
     const term = new Term(number, { unfenced: this.#unfenced, fence, resign, checkpoint });
     this.#term = term;
     this.#fence = fence;
+    const stopped = this.#beginWork();
     const { failed, fine } = this.#call('onAcquireLeadership', term);
-    void fine.then((ok) => ok || resign());
+    void fine.then((ok) => {
+      stopped();
+      if (!ok) resign();
+    });
     refused = failed;
     fence.watch();
   }
@@ -617,8 +632,9 @@ export class Elector {
       // The rest is told all the same: an election that never hears that the work has ended never competes again.
       void Promise.resolve().then(() => endTerm(term, reason));
     }
-    const { fine } = this.#call('onLoseLeadership', { term: term.token, reason });
-    this.#workStopped = Promise.allSettled([fine, ...this.#work]).then(() => engine.workEnded(number));
+    const stopped = this.#beginWork();
+    void this.#call('onLoseLeadership', { term: term.token, reason }).fine.then(stopped);
+    void this.#workStopped().then(() => engine.workEnded(number));
   }
 
   #onFinished(engine, error) {

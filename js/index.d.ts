@@ -202,10 +202,12 @@ export interface ElectorOptions<S extends AnyStorage = FencedStorage> extends Ti
    * over an `S3Storage` and an `EpochStorage` (26 requests), but not with `sustain` and not on Workers. A store that breaks a condition stops the elector
    * with `EDGELECT_STORE`; one that can't be judged does not, and delays it by no more than five `requestTimeout`. */
   probe?: boolean;
-  /** A term began. If it throws or rejects, the elector resigns, sits out, and competes again. */
+  /** A term began. If it throws or rejects, the elector resigns, sits out, and competes again. Its promise is work of the term,
+   * as that of `lead` is: until it settles the lease is not released and no other term is claimed, so end it at the signal. */
   onAcquireLeadership?(term: TermOf<S>): void | Promise<void>;
   /** The term ended, once for each acquired one. When the returned promise settles, the work counts as stopped: after a
-   * resignation or a stop the lease is released then, and no other term is claimed before. So stop your work here. */
+   * resignation or a stop the lease is released then, and no other term is claimed before. So stop your work here. That of
+   * each `lead` and of `onAcquireLeadership` is waited for besides. */
   onLoseLeadership?(lost: LostLeadership<S>): void | Promise<void>;
   /** Another leader than before; `null` when the lease was released or its object is gone. */
   onNewLeader?(leaderId: string | null): void | Promise<void>;

@@ -160,6 +160,25 @@ test('no term is claimed or renewed while old work ignores its signal, and the s
   assert.ok(tokens[1] > tokens[0]);
 });
 
+test('no term is claimed while an acquire callback of a lost one goes on, and the status says so', async () => {
+  const gate = gated();
+  let terms = 0;
+  const { elector, losses, term } = await leading({
+    onAcquireLeadership: () => {
+      terms += 1;
+      return terms === 1 ? gate.promise : undefined;
+    },
+  });
+  block(1_100);
+  await until(() => losses.length === 1);
+  await until(() => elector.status().error?.includes('its work goes on'));
+  await new Promise((resolve) => setTimeout(resolve, 2 * FAST.leaderTimeout));
+  assert.deepEqual([terms, elector.isLeader()], [1, false]);
+  gate.resolve();
+  assert.ok((await leads(elector)).token > term.token);
+  await elector.stop();
+});
+
 test('a signal that a lead was given fires its term\'s, has no listener left afterwards, and one of a term that goes on neither', async () => {
   const { elector } = await leading(LONG);
   const signal = foreign();
