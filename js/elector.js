@@ -22,6 +22,8 @@ const HEALTH_PATH = '/health/leadership';
 const SLOT_OPTIONS = ['policy', 'missed', 'period', 'attempts', 'budget', 'subrequests'];
 // Seconds since 1970 that are taken for milliseconds lie before it for 3,000 years to come: 3 March 1973.
 const EARLIEST_SLOT_MS = 1e11;
+const OLD_WORK = 'work of an earlier session of this elector goes on: this session claims nothing until it has stopped, '
+  + 'which is what its signal asks for; work that waits for the next term waits for itself';
 // How long a stop may take beyond its own bounds: a runtime may forget timers, as Workers do after a request.
 const FORGOTTEN_MS = 10_000;
 
@@ -97,6 +99,8 @@ export class Elector {
   /** While a start judges the store. */
   #doctor = null;
   #engine = null;
+  /** While this session waits for the work of an earlier one: what ends the waiting. */
+  #goOn = null;
   /** Those of `runScheduled`, each for one call. */
   #slotEngines = new Set();
   #finished = null;
@@ -110,9 +114,9 @@ export class Elector {
   /** That of the term. */
   #fence = null;
   #waiters = new Set();
-  /** What runs under a term or for its end, as promises that resolve when it has stopped, of whichever session. */
+  /** All that runs under a term or for its end, of this session and of earlier ones: promises that resolve when it stops. */
   #work = new Set();
-  /** How many `lead` are under way, and whether one of them began this session, which no `start` was called for since. */
+  /** How many `lead` are under way, and whether one of them began this session and nobody has called `start` since. */
   #leads = 0;
   #startedByLead = false;
   /** True while a callback or the work runs its first, synchronous part. */
@@ -172,6 +176,7 @@ export class Elector {
     if (release || park) engine.stop(park);
     else this.#leaveToRunOut(engine);
     this.#doctor?.close();
+    this.#goOn?.();
     // Whoever stops from within a callback or the work is waited for, and must not wait for themselves.
     const end = async () => {
       await this.#end(engine, finished);
@@ -182,8 +187,8 @@ export class Elector {
     if (!inside) await unlessAborted(end(), signal);
   }
 
-  /** Lists work that has to stop before the lease is released and another term is claimed, and gives what says that it has.
-   * Called before it begins: its first part may give the term up, and the lease waits for what is listed then. */
+  /** Lists work that has to stop before the lease is released and another term is claimed. Returns a function that removes
+   * it. Called before the work begins: its first part may give the term up, and the lease waits for what is listed then. */
   #beginWork() {
     let stopped;
     const work = new Promise((resolve) => {
@@ -216,7 +221,8 @@ export class Elector {
     const inside = this.#inside;
     const given = new Promise((resolve) => this.#resigning.push(resolve));
     this.#engine.resign();
-    if (!inside) await unlessAborted(given, signal);
+    // One that does not run yet holds nothing.
+    if (!inside && !this.#goOn) await unlessAborted(given, signal);
   }
 
   isLeader() {
@@ -231,7 +237,7 @@ export class Elector {
     const status = this.#asked((engine) => engine.status());
     const unfenced = this.#unfenced ? { unfenced: true, term: null, transitions: null, parked: null } : {};
     const callbackError = [...this.#callbackErrors.values()].at(-1) ?? null;
-    if (status) return { ...status, error: status.error ?? callbackError, ...unfenced };
+    if (status) return { ...status, error: status.error ?? (this.#goOn ? OLD_WORK : callbackError), ...unfenced };
     const { serverId, lockfilePath } = this.config;
     return { ...stoppedStatus(serverId, lockfilePath, this.#failure?.message ?? callbackError), ...unfenced };
   }
@@ -442,7 +448,25 @@ export class Elector {
     this.#finished = new Promise((resolve) => {
       this.#finish = resolve;
     });
-    if (this.#probes()) void this.#runJudged(engine);
+    if (this.#work.size > 0) void this.#runAfterWork(engine);
+    else this.#runEngine(engine);
+  }
+
+  /** Competes once the work of earlier sessions has stopped: this one's election knows nothing of it. */
+  async #runAfterWork(engine) {
+    const stopped = this.#workStopped();
+    await new Promise((resolve) => {
+      this.#goOn = resolve;
+      void stopped.then(resolve);
+    });
+    if (engine !== this.#engine) return;
+    this.#goOn = null;
+    this.#runEngine(engine);
+  }
+
+  #runEngine(engine) {
+    // A stop that came meanwhile has nothing to judge a store for.
+    if (!this.#stopping && this.#probes()) void this.#runJudged(engine);
     else engine.run();
   }
 
@@ -550,6 +574,8 @@ export class Elector {
     clearTimeout(timer);
     if (engine !== this.#engine) return;
     engine.close();
+    // The runtime forgot the work too, so that it never ends.
+    this.#work.clear();
     this.#onFinished(engine, brokenError());
   }
 
@@ -629,7 +655,7 @@ export class Elector {
       fence.close();
       endTerm(term, reason);
     } catch {
-      // The rest is told all the same: an election that never hears that the work has ended never competes again.
+      // The rest follows all the same: an election that never learns that the work has ended never competes again.
       void Promise.resolve().then(() => endTerm(term, reason));
     }
     const stopped = this.#beginWork();
@@ -644,6 +670,8 @@ export class Elector {
     // A trap says nothing to a probe that waits.
     this.#doctor?.close();
     this.#doctor = null;
+    this.#goOn?.();
+    this.#goOn = null;
     this.#engine = null;
     this.#stopping = false;
     this.#finish();

@@ -8,8 +8,8 @@ const LATE_MS = 20;
 // 128 kB: the arguments of a call lie on the stack.
 const ROOM = new Array(16_000).fill(0);
 
-/** Calls `tell` now, or from the next turn's own stack where this one has no room left for it and for what it calls: what is
- * half told when the stack ends can't be told again. */
+/** Calls `tell` now, or in a microtask, whose stack is empty, if the stack has no room left for it and for what it calls.
+ * A callback or a listener that the end of the stack has interrupted can't be called a second time. */
 export const inFull = (tell) => {
   try {
     Reflect.apply(() => {}, undefined, ROOM);
@@ -80,7 +80,7 @@ export class Fence {
   }
 
   #over() {
-    // Asked again: in an exhausted stack the election has no answer, though the term goes on.
+    // Asked again: in an exhausted stack there is no answer, though the term goes on.
     if (this.#closed || this.#standing()) return;
     // The election has seen it too, and says why; while one of its events is being told, it can do so only afterwards.
     this.#engine.tick();

@@ -1,7 +1,9 @@
 // Bugs that happened, kept: what an application sees of its fence, and what listens for it.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { FAST, KEY, LONG, block, fired, gated, leading, leads, member, newGroup, stopAll, until, within } from './group.mjs';
+import {
+  FAST, KEY, LONG, block, fired, gated, leading, leads, member, newGroup, stopAll, until, within,
+} from './group.mjs';
 
 after(stopAll);
 
@@ -176,6 +178,99 @@ test('no term is claimed while an acquire callback of a lost one goes on, and th
   assert.deepEqual([terms, elector.isLeader()], [1, false]);
   gate.resolve();
   assert.ok((await leads(elector)).token > term.token);
+  await elector.stop();
+});
+
+/** An elector that was stopped under work that goes on until `gate` opens; `running` counts what runs at once. */
+const outlived = async (options = {}) => {
+  const storage = await newGroup();
+  const elector = member(storage, options);
+  const gate = gated();
+  const seen = { running: 0, terms: 0 };
+  const work = async () => {
+    seen.terms += 1;
+    seen.running += 1;
+    if (seen.terms === 1) await gate.promise;
+    seen.running -= 1;
+  };
+  const led = elector.lead(work).catch(({ code }) => code);
+  await until(() => seen.running === 1);
+  await within(elector.stop());
+  assert.deepEqual([elector.status().role, seen.running], ['stopped', 1], 'a stop waits no longer than a lease');
+  return { elector, storage, gate, seen, work, led };
+};
+
+for (const how of ['start', 'lead']) {
+  test(`after a stop a session that a ${how} begins waits for work that goes on, and the status says so`, async () => {
+    const { elector, storage, gate, seen, work, led } = await outlived();
+    const before = storage.get(KEY).etag;
+    const other = how === 'lead' ? elector.lead(work) : await within(elector.start());
+    await until(() => elector.status().error?.includes('work of an earlier session'));
+    await within(elector.resign());
+    await new Promise((resolve) => setTimeout(resolve, 2 * FAST.leaderTimeout));
+    assert.deepEqual([storage.get(KEY).etag, elector.isLeader(), seen.terms], [before, false, 1]);
+    gate.resolve();
+    await within(Promise.all([other, led]));
+    await until(() => seen.running === 0);
+    assert.equal(elector.status().error, null);
+    if (how === 'start') await leads(elector);
+    await elector.stop();
+  });
+}
+
+test('a session that waits for old work ends with a stop, a signal or a breakdown, and the next one waits too', async () => {
+  const { elector, gate, seen, led } = await outlived({ probe: true });
+  const waits = () => assert.match(elector.status().error, /work of an earlier session/);
+  for (const stop of [{}, { park: true }, { release: false }]) {
+    await elector.start();
+    waits();
+    await within(elector.stop(stop));
+    assert.equal(elector.status().role, 'stopped');
+  }
+  const controller = new AbortController();
+  await elector.start({ signal: controller.signal });
+  waits();
+  controller.abort();
+  await until(() => elector.status().role === 'stopped');
+  await elector.start();
+  const { now } = performance;
+  performance.now = () => {
+    throw new Error('no clock');
+  };
+  try {
+    assert.equal(elector.status().role, 'stopped');
+  } finally {
+    performance.now = now;
+  }
+  await new Promise(setImmediate);
+  await elector.start();
+  waits();
+  assert.equal(seen.terms, 1);
+  gate.resolve();
+  await leads(elector);
+  await within(led);
+  await elector.stop();
+});
+
+test('work that the runtime forgot together with the elector is waited for by no later session', async () => {
+  const elector = member(await newGroup());
+  let began = false;
+  void elector.lead(() => {
+    began = true;
+    return new Promise(() => {});
+  }).catch(() => {});
+  await until(() => began);
+  const { setTimeout } = globalThis;
+  // Of all timers only that of the stop which gives up is not forgotten, and it is early.
+  globalThis.setTimeout = (tell, ms) => setTimeout(() => ms > 10_000 && tell(), 20);
+  try {
+    await elector.stop();
+  } finally {
+    globalThis.setTimeout = setTimeout;
+  }
+  assert.match(elector.status().error, /the runtime forgot the elector/);
+  await elector.start();
+  await leads(elector);
   await elector.stop();
 });
 

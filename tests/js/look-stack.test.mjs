@@ -1,5 +1,4 @@
-// Bugs that happened, kept: a term that ends while somebody asks for it at the end of an exhausted stack. Alone in its process,
-// as stack.test.mjs: once anything of the error path has run, the stack ends elsewhere.
+// Bugs that happened, kept: a term that ends while an application asks for it at the end of an exhausted stack.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { Fence } from '../../js/fence.js';

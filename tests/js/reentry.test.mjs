@@ -307,7 +307,10 @@ for (const [where, startIn] of Object.entries({
   'before the lead began': (elector, lead) => elector.start().then(lead),
   'within its work': (elector, lead) => lead(() => elector.start()),
   'in the last turn of its work': (elector, lead) => lead(() => void elector.start()),
-  'beside its work': (elector, lead) => lead(() => new Promise((resolve) => setTimeout(() => elector.start().then(resolve)))),
+  'beside its work': (elector, lead) => lead(async () => {
+    await new Promise((resolve) => setTimeout(resolve));
+    await elector.start();
+  }),
 })) {
   test(`an elector that its user started ${where} goes on after the lead`, async () => {
     const elector = member(await newGroup());
