@@ -181,6 +181,24 @@ test('no term is claimed while an acquire callback of a lost one goes on, and th
   await elector.stop();
 });
 
+test('work that waits for the next term of its own elector waits for itself until a signal or a stop ends it', async () => {
+  const elector = member(await newGroup());
+  const controller = new AbortController();
+  const ends = [];
+  const note = ({ code, message }) => ends.push(code ?? message);
+  const led = elector.lead(async () => {
+    block(1_100);
+    await elector.waitForLeadership({ signal: controller.signal }).catch(note);
+    await elector.lead(() => {}).catch(note);
+  }).catch(note);
+  await until(() => elector.status().error?.includes('its work goes on'));
+  controller.abort(new Error('enough'));
+  await until(() => ends.length === 1);
+  await within(elector.stop());
+  await within(led);
+  assert.deepEqual(ends, ['enough', 'EDGELECT_STOPPED', 'EDGELECT_STOPPED']);
+});
+
 /** An elector that was stopped under work that goes on until `gate` opens; `running` counts what runs at once. */
 const outlived = async (options = {}) => {
   const storage = await newGroup();
