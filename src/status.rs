@@ -72,7 +72,7 @@ pub fn problem_text(problem: &Problem) -> String {
             "the authority of term ",
             &term.to_string(),
             " has ended and its work goes on: this member claims nothing until the work has stopped, which is what its \
-             signal asks for",
+             signal asks for; work that waits for the next term waits for itself",
         ]
         .concat(),
         Problem::LeaseTooLong { lease_ms, max_lease_ms } => [
