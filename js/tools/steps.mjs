@@ -38,10 +38,10 @@ export const STEPS = [
   { name: 'size', what: 'the builds against their budgets', run: () => build().then(checkSizes) },
   { name: 'tsc', what: 'the types', run: () => command(NODE_24, [inRoot('node_modules/typescript/bin/tsc'), '--noEmit', '-p', 'js/tsconfig.json']) },
   { name: 'wasm', what: "the stores' conformance list and random histories, in wasm", run: wasm },
-  { name: 'node', what: "the npm package on this machine's Node", run: () => nodeTests(HOST_NODE, 'tests/js') },
+  { name: 'node', what: "the npm package on this machine's Node", run: () => withMinistack((env) => nodeTests(HOST_NODE, 'tests/js', { atOnce: 4, env })) },
   { name: 'rust', what: "the crate's documentation, and the native example beside a Node member", run: rust },
   { name: 'rust-worker', what: 'the example of a Rust Worker, and what it stands on, in workerd', run: rustWorker },
-  { name: 'worker', what: 'the Worker in workerd', run: () => nodeTests(NODE_24, 'tests/worker') },
+  { name: 'worker', what: 'the Worker in workerd', run: () => nodeTests(NODE_24, 'tests/worker', { atOnce: 1 }) },
   { name: 'package', what: 'the package as it is installed: checkers, import, require, bundles, unref, providers', run: () => onPacked(packageChecks) },
   { name: 'runtimes', what: 'one suite on Node, Node 24, Deno, Bun and workerd', run: () => onPacked(runtimes) },
   { name: 'examples', what: 'the examples: a Worker of somebody\'s own, Deno.cron, Bun.cron, a timer on Node', run: () => onPacked(examples) },
@@ -155,10 +155,10 @@ async function wasm() {
   })));
 }
 
-async function nodeTests(node, folder) {
+async function nodeTests(node, folder, { atOnce, env }) {
   const files = testsIn(folder);
   await build(folder === 'tests/worker' ? ['npm', 'worker'] : ['npm']);
-  await withStore((env) => recordNode(command, node, files, env));
+  await withStore((store) => recordNode(command, node, files, { atOnce, env: { ...env, ...store } }));
 }
 
 function testsIn(folder) {

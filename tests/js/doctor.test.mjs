@@ -315,7 +315,7 @@ test('edgelect doctor says what to do about a wrong bucket, a wrong secret and m
 });
 
 test('EDGELECT_FORMAT and --format are known to the command line, whatever the package itself knows', async () => {
-  const place = ['--endpoint', bucketOptions.endpoint, '--bucket', bucketOptions.bucket, '--races', '1', '--json'];
+  const place = ['--endpoint', bucketOptions.endpoint, '--bucket', bucketOptions.bucket, '--races', '1', '--age', '1', '--json'];
   const flag = [...place, '--format', 'kubernetes', '--lockfile-path', freshKey('doctor')];
   const variable = [...place, '--lockfile-path', freshKey('doctor')];
   for (const [args, more] of [[flag, {}], [variable, { EDGELECT_FORMAT: 'kubernetes' }], [variable, { EDGELECT_FORMAT: '' }]]) {
