@@ -30,7 +30,7 @@ pub fn depth(bug: Bug) -> Depth {
 /// How many schedules from `base_seed` on it takes until one breaks a rule with this bug planted, and which.
 pub fn found_after(bug: Bug, base_seed: u64) -> Option<(u64, Violation)> {
     if bug.depth() == planted::Depth::Epochs {
-        let found = adversary::first_broken(base_seed, SCHEDULES, || plant(Some(bug)));
+        let found = adversary::play(base_seed, SCHEDULES, || plant(Some(bug))).err();
         return found.map(|(seed, told)| {
             let (at_ms, check, text) = (told.at_ms, told.check, told.text);
             (seed - base_seed + 1, Violation { at_ms, check, text })
