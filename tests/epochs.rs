@@ -23,9 +23,11 @@ fn i1_i2_no_schedule_of_epochs_has_two_leaders_or_a_token_that_falls() {
         panic!("{}\nseed {seed}: {broken:?}", told[from..].join("\n"));
     });
     println!("{count} schedules: {sum:?}");
-    // They meet what they are there for.
-    assert!(sum.terms > 3 * count && sum.cleaned > 3 * count, "{sum:?}");
-    assert!(sum.duplicates > 2 * count && sum.recreated > count / 2, "{sum:?}");
+    // They meet what they are there for, where there are enough of them to tell.
+    if count >= 100 {
+        assert!(sum.terms > 3 * count && sum.cleaned > 3 * count, "{sum:?}");
+        assert!(sum.duplicates > 2 * count && sum.recreated > count / 2, "{sum:?}");
+    }
 }
 
 #[test]
