@@ -17,27 +17,17 @@ fn variable(name: &str, usual: u64) -> u64 {
 fn i1_i2_no_schedule_of_epochs_has_two_leaders_or_a_token_that_falls() {
     let first = variable("EDGELECT_FIRST_SEED", 0);
     let count = variable("EDGELECT_SCHEDULES", 400);
-    if let Some((seed, broken)) = adversary::first_broken(first, count, || ()) {
+    let sum = adversary::play(first, count, || ()).unwrap_or_else(|(seed, broken)| {
         let told = adversary::run(seed, true).lines;
         let from = told.len().saturating_sub(120);
         panic!("{}\nseed {seed}: {broken:?}", told[from..].join("\n"));
-    }
-}
-
-#[test]
-fn the_schedules_meet_what_they_are_there_for() {
-    let mut sum = adversary::Tally::default();
-    let count = 100;
-    for seed in 0..count {
-        let tally = adversary::run(seed, false).tally;
-        sum.terms += tally.terms;
-        sum.cleaned += tally.cleaned;
-        sum.duplicates += tally.duplicates;
-        sum.recreated += tally.recreated;
-    }
+    });
     println!("{count} schedules: {sum:?}");
-    assert!(sum.terms > 3 * count && sum.cleaned > 3 * count, "{sum:?}");
-    assert!(sum.duplicates > 2 * count && sum.recreated > count / 2, "{sum:?}");
+    // They meet what they are there for, where there are enough of them to tell.
+    if count >= 100 {
+        assert!(sum.terms > 3 * count && sum.cleaned > 3 * count, "{sum:?}");
+        assert!(sum.duplicates > 2 * count && sum.recreated > count / 2, "{sum:?}");
+    }
 }
 
 #[test]

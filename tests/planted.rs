@@ -81,6 +81,6 @@ fn whoever_survives_has_a_reason_and_nobody_else() {
 /// The simulator's own step shows that for its schedules.
 #[test]
 fn with_none_planted_the_adversary_of_epochs_finds_nothing() {
-    let found = table::adversary::first_broken(0, SCHEDULES / 10, || plant(None));
+    let found = table::adversary::play(0, SCHEDULES / 10, || plant(None)).err();
     assert!(found.is_none(), "{found:?}");
 }

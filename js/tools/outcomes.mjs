@@ -64,11 +64,11 @@ export function casesOf(name) {
   return [...numbers.matchAll(/\d\d/g)].map(([number]) => Number(number));
 }
 
-/** Runs `node --test` through `command`, shows what it always shows, and records what became of each test. */
-export async function recordNode(command, node, files, env) {
+/** Runs `node --test` through `command`, so many files at once, shows what it always shows, and records what became of each test. */
+export async function recordNode(command, node, files, { atOnce, env }) {
   const { file, remove } = destination();
   try {
-    await command(node, ['--test', '--test-concurrency=1', ...reporters(await usualReporter(node), file), ...files], env);
+    await command(node, ['--test', `--test-concurrency=${atOnce}`, ...reporters(await usualReporter(node), file), ...files], env);
   } finally {
     record(readOutcomes(file));
     remove();

@@ -40,8 +40,8 @@ export const STEPS = [
   { name: 'docs', lane: 'computes', what: "the crate's documentation and its examples", run: docs },
   { name: 'tsc', lane: 'computes', after: ['build'], what: 'the types', run: () => command(NODE_24, [inRoot('node_modules/typescript/bin/tsc'), '--noEmit', '-p', 'js/tsconfig.json']) },
   { name: 'size', lane: 'computes', after: ['build'], what: 'the builds against their budgets', run: () => build().then(checkSizes) },
-  { name: 'node', lane: 'waits', after: ['build'], what: "the npm package on this machine's Node", run: () => nodeTests(HOST_NODE, 'tests/js') },
-  { name: 'worker', lane: 'waits', after: ['build'], what: 'the Worker in workerd', run: () => nodeTests(NODE_24, 'tests/worker') },
+  { name: 'node', lane: 'waits', after: ['build'], what: "the npm package on this machine's Node", run: () => withMinistack((env) => nodeTests(HOST_NODE, 'tests/js', { atOnce: 4, env })) },
+  { name: 'worker', lane: 'waits', after: ['build'], what: 'the Worker in workerd', run: () => nodeTests(NODE_24, 'tests/worker', { atOnce: 3 }) },
   { name: 'package', lane: 'waits', after: ['build'], what: 'the package as it is installed: checkers, import, require, bundles, unref, providers', run: () => onPacked(packageChecks) },
   { name: 'stores', lane: 'waits', after: ['compile'], what: "the stores' conformance list, random histories and wrong set-ups, on real stores", run: stores },
   { name: 'rust', lane: 'waits', after: ['build', 'compile'], what: 'the native example beside a Node member', run: rust },
@@ -121,10 +121,10 @@ async function wasm() {
   })), { own: true });
 }
 
-async function nodeTests(node, folder) {
+async function nodeTests(node, folder, { atOnce, env }) {
   const files = testsIn(folder);
   await build(folder === 'tests/worker' ? ['npm', 'worker'] : ['npm']);
-  await withStore((env) => recordNode(command, node, files, env));
+  await withStore((store) => recordNode(command, node, files, { atOnce, env: { ...env, ...store } }));
 }
 
 function testsIn(folder) {

@@ -199,6 +199,15 @@ pub struct Tally {
     pub duplicates: u64,
 }
 
+impl Tally {
+    fn add(&mut self, other: Self) {
+        self.terms += other.terms;
+        self.recreated += other.recreated;
+        self.cleaned += other.cleaned;
+        self.duplicates += other.duplicates;
+    }
+}
+
 /// What a schedule is rich in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
@@ -253,10 +262,14 @@ pub struct Broken {
     pub text: String,
 }
 
-/// The first of so many seeds that breaks a rule, on all cores. `prepare` is called once in each thread.
-pub fn first_broken(first: u64, count: u64, prepare: impl Fn() + Sync) -> Option<(u64, Broken)> {
+/// Runs so many seeds on all cores; `prepare` is called once in each thread.
+///
+/// # Errors
+/// The first seed that breaks a rule.
+pub fn play(first: u64, count: u64, prepare: impl Fn() + Sync) -> Result<Tally, (u64, Broken)> {
     let next = AtomicU64::new(first);
     let found = Mutex::new(Vec::new());
+    let sum = Mutex::new(Tally::default());
     let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
     std::thread::scope(|scope| {
         for _ in 0..threads {
@@ -267,7 +280,9 @@ pub fn first_broken(first: u64, count: u64, prepare: impl Fn() + Sync) -> Option
                     if seed >= first + count {
                         break;
                     }
-                    if let Some(broken) = run(seed, false).violation {
+                    let world = run(seed, false);
+                    sum.lock().expect("no thread panics with the lock").add(world.tally);
+                    if let Some(broken) = world.violation {
                         next.store(first + count, Ordering::Relaxed);
                         found.lock().expect("no thread panics with the lock").push((seed, broken));
                     }
@@ -276,7 +291,10 @@ pub fn first_broken(first: u64, count: u64, prepare: impl Fn() + Sync) -> Option
         }
     });
     let found = found.into_inner().expect("every thread has ended");
-    found.into_iter().min_by_key(|(seed, _)| *seed)
+    match found.into_iter().min_by_key(|(seed, _)| *seed) {
+        Some(broken) => Err(broken),
+        None => Ok(sum.into_inner().expect("every thread has ended")),
+    }
 }
 
 /// Runs one schedule; what it broke, if anything.

@@ -45,7 +45,7 @@ const commands = (name) => blocks(page(name)).filter((block) => block.startsWith
 /** Runs a block as a reader pastes it; what it prints. */
 const pasted = async (block) => {
   const env = {
-    PATH: `${folder}${path.delimiter}${process.env.PATH}`, HOME: folder, PYTHONPATH: AWSCLI, PYTHONDONTWRITEBYTECODE: '1',
+    PATH: `${folder}${path.delimiter}${process.env.PATH}`, HOME: folder, PYTHONPATH: AWSCLI,
     AWS_ENDPOINT_URL: aws.endpoint, AWS_DEFAULT_REGION: aws.region, AWS_PAGER: '', AWS_EC2_METADATA_DISABLED: 'true',
     AWS_ACCESS_KEY_ID: aws.credentials.accessKeyId, AWS_SECRET_ACCESS_KEY: aws.credentials.secretAccessKey,
   };

@@ -192,13 +192,6 @@ test('both entries in one process: a trap in one wasm is nothing to the other', 
   await Promise.all([ours.stop(), theirs.stop()]);
 });
 
-test('c26 each of the storages keeps its conditions, and the doctor says so', async () => {
-  for (const storage of [epochs(), epochs({ format: 'kubernetes' }), table(), zone()]) {
-    const diagnosis = await member(storage, freshShard('doctor')).doctor({ races: 1 });
-    assert.equal(diagnosis.finding, 'holds', JSON.stringify(diagnosis));
-  }
-});
-
 test('options are refused by their names, and a secret is in no error', () => {
   const refused = (options, field, rule, storage = table) => {
     assert.throws(() => storage(options), (error) => {

@@ -4,17 +4,16 @@ import { execFile, spawn } from 'node:child_process';
 import fs from 'node:fs';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { AwsClient } from 'aws4fetch';
 import { Elector, MemoryStorage, S3Storage } from 'edgelect';
 import { EpochStorage } from 'edgelect/aws';
 import { ownWasm } from '../../js/engine.js';
-import { startMinistack } from '../../js/tools/ministack.mjs';
-import { MINISTACK, NODE_24, inRoot } from '../../js/tools/paths.mjs';
+import { NODE_24, inRoot } from '../../js/tools/paths.mjs';
 import { bucketOptions, credentials, freshKey, getObject, putObject } from './bucket.mjs';
 import { doctor as command } from './command.mjs';
 import { startDropping } from './dropping.mjs';
 import { startFolder } from './folder.mjs';
 import { startLiar } from './liar.mjs';
+import { startAws } from './ministack.mjs';
 import { startProxy } from './proxy.mjs';
 import { until } from './until.mjs';
 
@@ -133,12 +132,11 @@ test('c26 R2 as Wrangler has it locally is accepted by its S3 endpoint, without 
 });
 
 test('c26 ministack\'s S3 is accepted', async () => {
-  assert.ok(fs.existsSync(MINISTACK), `ministack is not in ${MINISTACK}: run \`npm run setup\``);
-  const { endpoint, accessKeyId, secretAccessKey, stop } = await startMinistack();
-  closing.push(stop);
-  const client = new AwsClient({ accessKeyId, secretAccessKey, service: 's3', region: 'us-east-1', retries: 0 });
-  assert.equal((await client.fetch(`${endpoint}/jobs`, { method: 'PUT' })).status, 200);
-  const diagnosis = await over({ endpoint, credentials: { accessKeyId, secretAccessKey } }).doctor({ races: 3 });
+  const aws = await startAws();
+  closing.push(aws.stop);
+  await aws.createBucket(LOCAL.bucket);
+  const { endpoint, credentials: own } = aws;
+  const diagnosis = await over({ endpoint, credentials: own }).doctor({ races: 3 });
   assert.equal(diagnosis.finding, 'holds', JSON.stringify(diagnosis));
 });
 
@@ -317,7 +315,7 @@ test('edgelect doctor says what to do about a wrong bucket, a wrong secret and m
 });
 
 test('EDGELECT_FORMAT and --format are known to the command line, whatever the package itself knows', async () => {
-  const place = ['--endpoint', bucketOptions.endpoint, '--bucket', bucketOptions.bucket, '--races', '1', '--json'];
+  const place = ['--endpoint', bucketOptions.endpoint, '--bucket', bucketOptions.bucket, '--races', '1', '--age', '1', '--json'];
   const flag = [...place, '--format', 'kubernetes', '--lockfile-path', freshKey('doctor')];
   const variable = [...place, '--lockfile-path', freshKey('doctor')];
   for (const [args, more] of [[flag, {}], [variable, { EDGELECT_FORMAT: 'kubernetes' }], [variable, { EDGELECT_FORMAT: '' }]]) {

@@ -349,3 +349,17 @@ test('init makes a group once', async () => {
   const storage = await newGroup();
   await assert.rejects(member(storage).init(), { code: 'EDGELECT_EXISTS' });
 });
+
+test('s10 an event loop that was really blocked past the fence finds the signal fired and the time over', async () => {
+  const elector = member(await newGroup());
+  const seen = [];
+  await elector.lead((term) => {
+    if (seen.length > 0) return;
+    const { signal } = term;
+    const endMs = performance.now() + 1_100;
+    while (performance.now() < endMs);
+    seen.push(signal.aborted, term.remaining());
+  });
+  assert.deepEqual(seen, [true, 0]);
+  await elector.stop();
+});

@@ -1,4 +1,5 @@
 // What the tests see of AWS's services, signed by another implementation than ours.
+import { randomInt } from 'node:crypto';
 import { AwsClient } from 'aws4fetch';
 import { startMinistack } from '../../js/tools/ministack.mjs';
 
@@ -11,10 +12,17 @@ export const createZone = async (endpoint, credentials, name) => {
   return /<Id>\/?(?:hostedzone\/)?([^<]+)<\/Id>/.exec(await response.text())[1];
 };
 
-/** Starts an AWS of the test's own: `{ endpoint, credentials, dynamodb, stop, … }`. */
+/** The emulator that the step has started for all of its files, or one for this file alone. */
+const startedAws = async () => {
+  const { EDGELECT_TEST_AWS_ENDPOINT: endpoint, EDGELECT_TEST_AWS_SECRET_ACCESS_KEY: secretAccessKey } = process.env;
+  return endpoint ? { endpoint, secretAccessKey, stop: async () => {} } : startMinistack();
+};
+
+/** An AWS account of the file's own, empty: `{ endpoint, credentials, dynamodb, stop, … }`. */
 export const startAws = async () => {
-  const { endpoint, accessKeyId, secretAccessKey, stop } = await startMinistack();
-  const credentials = { accessKeyId, secretAccessKey };
+  const { endpoint, secretAccessKey, stop } = await startedAws();
+  // To ministack an access key of twelve digits is an account, and no account sees what another one has.
+  const credentials = { accessKeyId: String(randomInt(1e11, 1e12 - 1)), secretAccessKey };
   const region = 'us-east-1';
   const signed = async (service, path, init) => {
     const client = new AwsClient({ ...credentials, service, region, retries: 0 });

@@ -8,6 +8,7 @@ import { EpochStorage } from 'edgelect/aws';
 import { startMoto } from '../../js/tools/moto.mjs';
 import { inRoot } from '../../js/tools/paths.mjs';
 import { startSeaweed } from '../../js/tools/seaweed.mjs';
+import { until } from './until.mjs';
 
 const BUCKET = 'jobs';
 const ENDS_MS = 60_000;
@@ -70,13 +71,17 @@ const elector = (storage, lockfilePath, more) => new Elector({ storage, lockfile
 const member = async (Storage, lockfilePath, statements, more) =>
   elector(new Storage({ endpoint: moto.endpoint, bucket: BUCKET, region: 'us-east-1', credentials: await user(admin, statements) }), lockfilePath, more);
 
-/** The tokens of terms one after the other, each by another member and long enough for a renewal. */
+/** The tokens of terms one after the other, each by another member and until its second renewal. */
 const led = async (make, terms = 2) => {
   const tokens = [];
   for (let term = 0; term < terms; term += 1) {
     const one = await make();
     if (term === 0) await one.init();
-    const work = ({ token }) => new Promise((resolve) => setTimeout(resolve, 800, token));
+    const work = async ({ token }) => {
+      const claimed = one.status().requests.write;
+      await until(() => one.status().requests.write >= claimed + 2);
+      return token;
+    };
     tokens.push(await one.lead(work, { signal: AbortSignal.timeout(ENDS_MS) }));
   }
   return tokens;

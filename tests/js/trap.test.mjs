@@ -1,10 +1,14 @@
 // A trap in the wasm ends every authority in it, and the next elector gets an instance of its own.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { Elector, EdgelectError, MemoryStorage } from 'edgelect';
-import { RawElector, initSync } from 'edgelect/edgelect.js';
 import { exhaustUnder } from './exhaust.mjs';
 import { until } from './until.mjs';
+import { virtualRuntime } from './virtual.mjs';
+
+// Before the package, which must find the virtual clocks wherever it looks.
+virtualRuntime().flow();
+const { Elector, EdgelectError, MemoryStorage } = await import('edgelect');
+const { RawElector, initSync } = await import('edgelect/edgelect.js');
 
 const uncaught = [];
 process.on('unhandledRejection', (reason) => uncaught.push(reason));

@@ -1,17 +1,27 @@
 // A runtime in which time passes only when a test says so: clocks, timers and a bucket behind `fetch`.
 
-export const virtualRuntime = () => {
+/** Turns of the event loop within which everything has happened that needs no time. */
+const QUIET_TURNS = 3;
+
+export const virtualRuntime = (startMs = Date.UTC(2026, 10, 21)) => {
   const { setImmediate } = globalThis;
-  let nowMs = Date.UTC(2026, 10, 21);
-  const startMs = nowMs;
+  let nowMs = startMs;
+  let flowing = false;
+  let pump;
   let numbers = 0;
   const pending = new Map();
   const buckets = new Map();
 
   globalThis.setTimeout = (callback, ms = 0, ...rest) => {
     numbers += 1;
-    const timer = { number: numbers, dueMs: nowMs + Math.max(1, ms), run: () => callback(...rest), unref: () => timer };
+    const timer = { number: numbers, dueMs: nowMs + Math.max(1, ms), keeps: true, run: () => callback(...rest) };
+    timer.unref = () => {
+      timer.keeps = false;
+      return timer;
+    };
     pending.set(timer.number, timer);
+    if (flowing && !pump) turn(0);
+    pump?.ref();
     return timer;
   };
   globalThis.clearTimeout = (timer) => pending.delete(timer?.number);
@@ -21,21 +31,44 @@ export const virtualRuntime = () => {
 
   /** Lets everything happen that needs no time. */
   const settle = async () => {
-    for (let turn = 0; turn < 3; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    for (let turn = 0; turn < QUIET_TURNS; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+  };
+
+  const nextTimer = () => [...pending.values()].reduce((first, timer) => (!first || timer.dueMs < first.dueMs ? timer : first), null);
+
+  const fire = (timer) => {
+    nowMs = Math.max(nowMs, timer.dueMs);
+    pending.delete(timer.number);
+    timer.run();
   };
 
   const pass = async (ms) => {
     const endMs = nowMs + ms;
     for (;;) {
       await settle();
-      const next = [...pending.values()].reduce((first, timer) => (!first || timer.dueMs < first.dueMs ? timer : first), null);
+      const next = nextTimer();
       if (!next || next.dueMs > endMs) break;
-      nowMs = Math.max(nowMs, next.dueMs);
-      pending.delete(next.number);
-      next.run();
+      fire(next);
     }
     nowMs = endMs;
     await settle();
+  };
+
+  const turn = (quietTurns) => {
+    pump = setImmediate(() => {
+      const next = quietTurns < QUIET_TURNS ? undefined : nextTimer();
+      if (next) fire(next);
+      pump = undefined;
+      if (pending.size > 0) turn(next ? 0 : quietTurns + 1);
+    });
+    // As a real timer does, it keeps the process, unless it was told not to.
+    if (![...pending.values()].some(({ keeps }) => keeps)) pump.unref();
+  };
+
+  /** From now on time passes by itself: once nothing happens any more that needs none, it is the next timer's time. */
+  const flow = () => {
+    flowing = true;
+    if (pending.size > 0) turn(0);
   };
 
   /** The clocks go on, and no timer has run. */
@@ -87,5 +120,5 @@ export const virtualRuntime = () => {
     };
   };
 
-  return { settle, pass, passLooking, jumpTo, bucket, timers: () => pending.size };
+  return { settle, pass, flow, passLooking, jumpTo, bucket, timers: () => pending.size };
 };

@@ -13,8 +13,8 @@ import { startProxy } from '../js/proxy.mjs';
 
 const NATIVE = [inRoot('target/debug/examples/native')];
 const NODE = [process.execPath, inRoot('js/demo/member.mjs')];
-const LEASE_MS = 4_000;
-const FREQUENT_MS = 800;
+const LEASE_MS = 3_000;
+const FREQUENT_MS = 700;
 const closing = [];
 
 after(async () => {

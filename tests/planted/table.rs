@@ -38,7 +38,7 @@ pub fn known_seed(bug: Bug) -> Option<u64> {
 /// How many of so many schedules from `base_seed` on it takes until one breaks a rule with this bug planted, and which.
 pub fn found_after(bug: Bug, base_seed: u64, count: u64) -> Option<(u64, Violation)> {
     if bug.depth() == planted::Depth::Epochs {
-        let found = adversary::first_broken(base_seed, count, || plant(Some(bug)));
+        let found = adversary::play(base_seed, count, || plant(Some(bug))).err();
         return found.map(|(seed, told)| {
             let (at_ms, check, text) = (told.at_ms, told.check, told.text);
             (seed - base_seed + 1, Violation { at_ms, check, text })
