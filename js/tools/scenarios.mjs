@@ -105,7 +105,7 @@ async function main(args) {
   if (values.help) return console.log(HELP);
   if (values.list && values.case) throw new PlainError(`--list takes no --case: it lists all\n${HELP}`);
   chosen(values.case ?? []);
-  await ensure(values.list ? { wasmBindgen: false, seaweed: false } : {});
+  await ensure(values.list ? ['packages'] : undefined);
   return values.list ? list() : scenarios({ numbers: values.case });
 }
 

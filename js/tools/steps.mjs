@@ -14,7 +14,7 @@ import { buildRustWorkers } from './rust-worker.mjs';
 import { runtimes } from './runtimes.mjs';
 import { scenarios } from './scenarios.mjs';
 import { withStore } from './seaweed.mjs';
-import { wasmBindgenBin } from './setup.mjs';
+import { bindgenBin, ensure } from './setup.mjs';
 import { checkSizes } from './size.mjs';
 
 const STEP_LIMIT_MS = 45 * 60_000;
@@ -145,13 +145,13 @@ async function planted() {
 
 async function wasm() {
   // The package's own storages stand on its wasm.
-  await build(['npm']);
+  await ensure(['runner'], () => build(['npm']));
   await withStore((s3) => withMinistack((aws) => cargo(['test', '--locked', ...WASM, '--features', 'npm', '--test', 'wasm'], {
     ...s3,
     ...aws,
     // The runner takes the first Node that it finds, and Miniflare wants Node 24.
     PATH: `${path.dirname(NODE_24)}${path.delimiter}${process.env.PATH}`,
-    CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUNNER: path.join(wasmBindgenBin(), 'wasm-bindgen-test-runner'),
+    CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUNNER: bindgenBin('runner'),
   })));
 }
 
