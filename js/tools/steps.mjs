@@ -2,6 +2,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { examples } from '../../tests/examples/examples.mjs';
 import { readme } from '../../tests/readme/readme.mjs';
+import { compileNative } from '../demo/fleet.mjs';
 import { build } from './build.mjs';
 import { endProcess, spawnKept } from './cleanup.mjs';
 import { withJsStores } from './js-stores.mjs';
@@ -27,7 +28,7 @@ const OWN_STEP = ['simulation', 'planted', 'model', 'wasm', 'native', ...LIVE];
 
 /** The steps of `npm test`, in order. */
 export const STEPS = [
-  { name: 'fmt', what: 'the formatting of the Rust code', run: () => cargo(['fmt', '--check']) },
+  { name: 'fmt', what: 'the formatting of the Rust code', run: fmt },
   { name: 'clippy', what: 'lints, natively and for each wasm build', run: clippy },
   { name: 'native', what: 'the Rust tests but the simulation', run: native },
   { name: 'stores', what: "the stores' conformance list, random histories and wrong set-ups, on real stores", run: stores },
@@ -113,8 +114,16 @@ async function cargoTests(suites, libtestArgs = [], env = {}) {
   recordPassed(suites, libtestArgs);
 }
 
+/** Packages of their own beside the crate; those in wasm have a step that builds them. */
+const BESIDE = ['examples/native/Cargo.toml', 'js/tools/bindgen/Cargo.toml'];
+
+async function fmt() {
+  for (const manifest of ['Cargo.toml', ...BESIDE]) await cargo(['fmt', '--check', '--manifest-path', manifest]);
+}
+
 async function clippy() {
   await cargo(['clippy', '--locked', '--all-targets', '--', '-D', 'warnings']);
+  await cargo(['clippy', '--locked', '--manifest-path', BESIDE[0], '--', '-D', 'warnings'], { CARGO_TARGET_DIR: inRoot('target/native') });
   for (const feature of ['npm', 'worker', 'figures', 'aws']) {
     await cargo(['clippy', '--locked', ...WASM, '--no-default-features', '--features', feature, '--', '-D', 'warnings']);
   }
@@ -180,7 +189,7 @@ async function rust() {
   for (const more of [[], [...WASM, '--features', 'workerd']]) {
     await cargo(['doc', '--locked', '--no-deps', ...more], { RUSTDOCFLAGS: '-D warnings' });
   }
-  await cargo(['build', '--locked', '--example', 'native', '--example', 'ten_lines']);
+  await compileNative();
   await build(['npm']);
   await withStore(async (env) => {
     await cargoTests(['native'], [], env);
