@@ -1,1 +1,2 @@
+require('./needs.cjs').check();
 module.exports = require('./dist/edgelect.js');

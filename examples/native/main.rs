@@ -1,6 +1,6 @@
 //! One member of a group in native Rust, in a process of its own; reports on stdout in JSON lines, obeys
 //! `resign` and `stop` on stdin, and answers its peers on loopback. What work that waits for leadership looks
-//! like is shown by the example `ten_lines`.
+//! like is shown by `ten_lines.rs`.
 
 mod host;
 

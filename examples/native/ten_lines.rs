@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! EDGELECT_BUCKET=jobs EDGELECT_REGION=eu-central-1 EDGELECT_LOCKFILE_PATH=leader/report.json \
-//! AWS_ACCESS_KEY_ID=… AWS_SECRET_ACCESS_KEY=… cargo run --example ten_lines
+//! AWS_ACCESS_KEY_ID=… AWS_SECRET_ACCESS_KEY=… cargo run --bin ten_lines
 //! ```
 
 mod host;

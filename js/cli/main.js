@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 // The command line: one file for each command, listed here.
 import fs from 'node:fs';
 import { fileURLToPath } from 'node:url';

@@ -1,8 +1,7 @@
 // The main job, shown: members on five runtimes elect one leader over a real store, and it keeps failing.
 import { Elector, S3Storage } from 'edgelect';
 import { handleSignals } from '../tools/cleanup.mjs';
-import { PlainError } from '../tools/run.mjs';
-import { startSeaweed } from '../tools/seaweed.mjs';
+import { PlainError, showOn } from '../tools/run.mjs';
 import { fleet } from './fleet.mjs';
 import { ProcessMember } from './process-member.mjs';
 import { Rules } from './rules.mjs';
@@ -18,11 +17,12 @@ const TAKEOVER_LIMIT_MS = 20_000;
 const TIMING = { leaderTimeout: LEASE_MS, frequentInterval: 1_000, infrequentInterval: 10_000, follow: 'tight' };
 const LOCKFILE_PATH = 'demo/leader.json';
 
-/** Runs the demo and resolves to the exit code. */
-export async function demo({ once }) {
-  const descriptions = await fleet();
+/** Runs the demo and resolves to the exit code. `store` resolves to a store that has been started, `native` and `worker`
+ * when those members have been built; the others begin without them. */
+export async function demo({ once, store, native, worker }) {
   const rules = new Rules({ failoverLimitMs: 2 * LEASE_MS });
   const screen = new Screen({ title: 'edgelect: Node, Deno, Bun, Rust and a Worker elect one leader over SeaweedFS' });
+  showOn(screen);
   const show = new Show({ rules, screen });
   let interrupted = false;
   const ended = new Promise((resolve) => handleSignals(() => {
@@ -31,7 +31,7 @@ export async function demo({ once }) {
     resolve();
   }));
   try {
-    await Promise.race([show.play({ once, descriptions }), ended]);
+    await Promise.race([show.play({ once, store, worker, descriptions: fleet({ native }) }), ended]);
   } catch (error) {
     if (!(error instanceof PlainError)) throw error;
     rules.broken.push(error.message);
@@ -58,6 +58,7 @@ function summary(rules, show, once) {
 class Show {
   failovers = [];
   #store;
+  #joined;
   #workerReady;
 
   constructor({ rules, screen }) {
@@ -76,9 +77,12 @@ class Show {
     return this.members.find((member) => member.name === name).runtime;
   }
 
-  async play({ once, descriptions }) {
-    await this.#open(descriptions);
+  async play({ once, ...given }) {
+    await this.#open(given);
     await this.#until(() => this.#leader(), 'a first leader');
+    this.#workerReady = this.worker.start();
+    // It is waited for when its turn comes.
+    this.#workerReady.catch(() => {});
     await this.#until(() => this.processes.every(({ role }) => role !== 'starting'), 'every process to be up');
     await this.#pause();
     const killed = await this.#crash();
@@ -87,6 +91,9 @@ class Show {
     killed.start();
     await this.#until(() => killed.role !== 'starting', `${killed.title} to be back`);
     await this.#resignation();
+    // What is still being compiled says on the screen how far it is.
+    await this.#joined;
+    await this.#until(() => this.processes.every(({ role }) => role !== 'starting'), 'every process to be up');
     await this.#turns();
     await this.#workerAlone();
     if (once) return;
@@ -102,8 +109,9 @@ class Show {
     await this.#store?.stop();
   }
 
-  async #open(descriptions) {
-    this.#store = await startSeaweed();
+  async #open({ store, worker, descriptions }) {
+    this.screen.draw();
+    this.#store = await store;
     const { endpoint, bucket, accessKeyId, secretAccessKey } = this.#store;
     await new Elector({
       ...TIMING,
@@ -128,12 +136,15 @@ class Show {
     this.processes = descriptions.map((member) => new ProcessMember({ ...member, env: { ...env, ...member.env }, rules, say }));
     // Renewals each second are more than Cloudflare's free plan allows; here nobody counts them.
     const workerEnv = { ...env, EDGELECT_SUSTAIN: String(SUSTAIN_MS), EDGELECT_SUBREQUESTS: '1000' };
-    this.worker = new WorkerMember({ env: workerEnv, rules, say });
+    this.worker = new WorkerMember({ env: workerEnv, ready: worker, rules, say });
     this.screen.start(this.members);
-    for (const member of this.processes) member.start();
-    this.#workerReady = this.worker.start();
-    // It is waited for when its turn comes.
-    this.#workerReady.catch(() => {});
+    this.#joined = Promise.all(this.processes.map((member) => this.#join(member)));
+    this.#joined.catch(() => {});
+  }
+
+  async #join(member) {
+    await member.ready;
+    member.start();
   }
 
   async #crash() {

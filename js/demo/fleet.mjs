@@ -1,14 +1,23 @@
 // Who takes part beside the Worker: each a process of its own that speaks the protocol of member.mjs.
 import fs from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { inRoot } from '../tools/paths.mjs';
+import { NATIVE, inRoot } from '../tools/paths.mjs';
 import { run } from '../tools/run.mjs';
+import { ensure } from '../tools/setup.mjs';
 
 const MEMBER = fileURLToPath(new URL('member.mjs', import.meta.url));
 
-/** Builds what is missing and resolves to the members: `{ name, runtime, command, args, env }`. */
-export async function fleet() {
-  return [...scripted(MEMBER), await native()];
+/** The members: `{ name, runtime, command, args, env, ready }`; `ready` resolves when a member has been compiled. */
+export function fleet({ native }) {
+  return [...scripted(MEMBER), { name: 'rust', runtime: 'native Rust', command: `${NATIVE}/native`, args: [], env: {}, ready: native }];
+}
+
+/** Compiles the programs of examples/native. */
+export async function compileNative(options) {
+  await ensure(['rust']);
+  await run('Compiling the native member (usually 1 min)', 'cargo', ['build', '--locked', '--manifest-path', 'examples/native/Cargo.toml'], {
+    env: { ...process.env, CARGO_TARGET_DIR: inRoot('target/native') }, ...options,
+  });
 }
 
 /** Those that run a script, which speaks the protocol of member.mjs. */
@@ -42,14 +51,6 @@ function bun(script) {
     args: ['run', '--no-install', '--no-env-file', script],
     env: { DO_NOT_TRACK: '1', BUN_RUNTIME_TRANSPILER_CACHE_PATH: '0' },
   };
-}
-
-async function native() {
-  const target = inRoot('target');
-  await run('Compiling the native member', 'cargo', ['build', '--locked', '--example', 'native'], {
-    env: { ...process.env, CARGO_TARGET_DIR: target },
-  });
-  return { name: 'rust', runtime: 'native Rust', command: `${target}/debug/examples/native`, args: [], env: {} };
 }
 
 function versionOf(name) {

@@ -7,7 +7,7 @@ const STOP_MS = 20_000;
 
 /** The starter's view of a member in a process of its own, whatever runs it. */
 export class ProcessMember {
-  role = 'starting';
+  role;
   term = undefined;
   remainingMs = undefined;
   error = undefined;
@@ -21,7 +21,9 @@ export class ProcessMember {
   #rules;
   #say;
 
-  constructor({ name, runtime, command, args, env, rules, say }) {
+  constructor({ name, runtime, command, args, env, ready, rules, say }) {
+    this.role = ready === undefined ? 'starting' : 'compiling';
+    this.ready = ready;
     this.name = name;
     this.runtime = runtime;
     this.#command = command;

@@ -1,10 +1,11 @@
 // The demo's two outputs: a table that is redrawn on a terminal, a line for each change anywhere else.
 import Table from 'cli-table3';
 import { createLogUpdate } from 'log-update';
+import { underWay } from '../tools/run.mjs';
 
 const REDRAW_MS = 500;
 const NEWS_LINES = 8;
-const ROLE_COLOURS = { leader: '\u001b[1;32m', killed: '\u001b[31m', parked: '\u001b[33m' };
+const ROLE_COLOURS = { leader: '\u001b[1;32m', killed: '\u001b[31m', parked: '\u001b[33m', compiling: '\u001b[33m' };
 
 export class Screen {
   #members = [];
@@ -42,7 +43,9 @@ export class Screen {
     });
     for (const member of this.#members) table.push(row(member));
     const members = this.#members.length === 0 ? 'starting the store' : table.toString();
-    this.#update([this.title, members, ...this.#news, 'Ctrl-C ends it.'].join('\n'));
+    const width = (this.stream.columns ?? 80) - 1;
+    const below = [...this.#news, ...underWay().map((line) => line.slice(0, width)), 'Ctrl-C ends it.'];
+    this.#update([this.title, members, ...below].join('\n'));
   }
 
   end() {

@@ -16,7 +16,7 @@ const TAIL_LINES = 30;
 export class WorkerMember {
   name = 'worker';
   runtime = 'workerd';
-  role = 'starting';
+  role = 'compiling';
   term = undefined;
   remainingMs = undefined;
   requests = 0;
@@ -35,7 +35,10 @@ export class WorkerMember {
   #newestTerm;
   #stopping = false;
 
-  constructor({ env, rules, say }) {
+  constructor({ env, ready, rules, say }) {
+    this.ready = ready;
+    // A failure is told by start().
+    ready.then(() => (this.role = 'starting'), () => {});
     this.#env = { ...env, EDGELECT_SERVER_ID: this.name };
     this.#rules = rules;
     this.#say = say;
@@ -53,8 +56,10 @@ export class WorkerMember {
     return this.tickStartMs !== undefined;
   }
 
-  /** Starts wrangler and resolves once the Worker answers. */
+  /** Starts wrangler once the wasm is there, and resolves once the Worker answers. */
   async start() {
+    await this.ready;
+    if (this.#stopping) return;
     const [port, inspectorPort] = await freePorts(2);
     this.#origin = `http://127.0.0.1:${port}`;
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-worker-'));

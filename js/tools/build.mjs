@@ -5,35 +5,33 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { keepPath, removePath } from './cleanup.mjs';
 import { NODE_24, inRoot } from './paths.mjs';
-import { PlainError, fail, run, step } from './run.mjs';
-import { ensure, wasmBindgenBin } from './setup.mjs';
+import { PlainError, fail, report, run, step } from './run.mjs';
+import { bindgenBin, ensure, toTheirEnd } from './setup.mjs';
 import { sizeLine } from './size.mjs';
 
 const RUST = ['src', 'Cargo.toml', 'Cargo.lock', 'rust-toolchain.toml'];
-const TOOLS = ['package-lock.json', 'js/tools/build.mjs'];
+const TOOLS = ['package-lock.json', 'js/tools/build.mjs', 'js/tools/bindgen/Cargo.lock', 'js/tools/bindgen/src'];
 const PACKAGED = ['edgelect.js', 'edgelect.d.ts', 'edgelect_bg.wasm', 'bytes.js'];
-// In this order: a new wasm replaces its whole folder, and what else is in there is then missing and built again.
 const TARGETS = {
-  npm: { folder: inRoot('js/dist'), files: PACKAGED, inputs: [...RUST, ...TOOLS], make: () => buildWasm('npm') },
+  npm: { folder: inRoot('js/dist'), files: PACKAGED, inputs: [...RUST, ...TOOLS], make: bindAndShrink },
   // The less common stores, as `edgelect/aws`.
-  aws: {
-    folder: inRoot('js/dist/aws'), files: PACKAGED, inputs: [...RUST, ...TOOLS], make: () => buildWasm('aws'), withNpm: true,
-  },
+  aws: { folder: inRoot('js/dist/aws'), files: PACKAGED, inputs: [...RUST, ...TOOLS], make: bindAndShrink, withNpm: true },
   cli: {
-    folder: inRoot('js/dist'), files: ['cli.js', 'demo-member.js'], inputs: ['js/cli', 'js/demo/rules.mjs', ...TOOLS],
+    folder: inRoot('js/dist'), files: ['cli.js', 'main.js', 'demo-member.js'], inputs: ['js/cli', 'js/demo/rules.mjs', ...TOOLS],
     make: bundleCli, withNpm: true,
   },
   worker: {
     folder: inRoot('build/worker'), files: ['edgelect.js', 'edgelect_bg.wasm'], inputs: [...RUST, ...TOOLS],
-    make: () => buildWasm('worker'),
+    make: bindAndShrink,
   },
   // Signs one request at a time for `npm run figures`; built only when it asks, and in no package.
   figures: {
     folder: inRoot('build/figures/wasm'), files: ['edgelect.js', 'edgelect_bg.wasm'], inputs: [...RUST, ...TOOLS],
-    make: () => buildWasm('figures'), byRequest: true,
+    make: bindAndShrink, byRequest: true,
   },
 };
 const ALL = Object.keys(TARGETS).filter((name) => !TARGETS[name].byRequest);
+const LOCK = inRoot('build/lock');
 const ARTIFACT = inRoot('target/wasm32-unknown-unknown/release/edgelect.wasm');
 // Just the features that rustc's default wasm32 target declares, so that -Oz cannot reach for newer ones.
 const WASM_FEATURES = ['bulk-memory', 'multivalue', 'mutable-globals', 'nontrapping-float-to-int', 'reference-types', 'sign-ext'];
@@ -41,17 +39,35 @@ const WASM_FEATURES = ['bulk-memory', 'multivalue', 'mutable-globals', 'nontrapp
 /** Builds what is named, the whole package with every `npm`, and does nothing for one whose inputs have not changed. */
 export async function build(wanted = ALL) {
   const names = Object.keys(TARGETS).filter((name) => wanted.includes(name) || (TARGETS[name].withNpm && wanted.includes('npm')));
-  if (names.every(isFresh)) return;
-  await withLock(async () => {
-    for (const name of names) {
-      if (isFresh(name)) continue;
-      const inputs = hashInputs(name);
-      fs.rmSync(stampOf(name), { force: true });
-      await TARGETS[name].make();
-      // Written last: a build that was cut short leaves no stamp.
-      fs.writeFileSync(stampOf(name), inputs);
-    }
-  });
+  await toTheirEnd(Object.values(buildEach(names)));
+}
+
+/** Builds just these and gives a promise for each: one is made small while the next compiles, the patient ones with the
+ * processor time that nobody else wants. */
+export function buildEach(names, { patient = [] } = {}) {
+  const ends = Object.fromEntries(names.map((name) => [name, Promise.resolve()]));
+  const stale = names.filter((name) => !isFresh(name));
+  if (stale.length === 0) return ends;
+  const lock = takenLock();
+  let turn = lock;
+  for (const name of stale) {
+    const options = { patient: patient.includes(name) };
+    const compiled = turn.then(async () => (isFresh(name) ? undefined : { name, options, inputs: hashInputs(name), wasm: await compile(name, options) }));
+    ends[name] = compiled.then(finish);
+    turn = compiled;
+  }
+  Promise.allSettled(Object.values(ends)).then(() => removePath(LOCK));
+  return ends;
+}
+
+async function finish(compiled) {
+  // Another process was faster.
+  if (compiled === undefined) return;
+  const { name, inputs } = compiled;
+  fs.rmSync(stampOf(name), { force: true });
+  await TARGETS[name].make(compiled);
+  // Written last: a build that was cut short leaves no stamp.
+  fs.writeFileSync(stampOf(name), inputs);
 }
 
 const stampOf = (name) => inRoot(`build/${name}.stamp`);
@@ -61,19 +77,13 @@ function isFresh(name) {
   return files.every((file) => fs.existsSync(path.join(folder, file))) && readIfAny(stampOf(name)) === hashInputs(name);
 }
 
-// Both builds leave their wasm at the same path, so a second one at the same time would take the wrong file.
-async function withLock(work) {
-  const lock = inRoot('build/lock');
-  fs.mkdirSync(path.dirname(lock), { recursive: true });
+// The builds leave their wasm at the same path, so another process would take the wrong file.
+async function takenLock() {
+  fs.mkdirSync(path.dirname(LOCK), { recursive: true });
   await step('Waiting for another build', async () => {
-    while (!takeLock(lock)) await new Promise((resolve) => setTimeout(resolve, 200));
+    while (!takeLock(LOCK)) await new Promise((resolve) => setTimeout(resolve, 200));
   });
-  keepPath(lock);
-  try {
-    await work();
-  } finally {
-    removePath(lock);
-  }
+  keepPath(LOCK);
 }
 
 function takeLock(lock) {
@@ -93,45 +103,63 @@ function takeLock(lock) {
   return false;
 }
 
-async function buildWasm(name) {
+/** Compiles a wasm, if there is one in this target, and puts it where the next will not overwrite it. */
+async function compile(name, { patient }) {
+  if (TARGETS[name].make !== bindAndShrink) return undefined;
+  await ensure(['rust']);
+  await run(`Compiling the ${name} wasm (usually 20 s)`, 'cargo',
+    // The cdylib alone: beside an rlib, cargo leaves link-time optimisation out without a word.
+    ['rustc', '--locked', '--release', '--lib', '--crate-type', 'cdylib', '--target', 'wasm32-unknown-unknown',
+      '--no-default-features', '--features', name],
+    { env: { ...process.env, CARGO_TARGET_DIR: inRoot('target') }, patient });
+  const wasm = inRoot(`build/${name}.wasm`);
+  fs.copyFileSync(ARTIFACT, wasm);
+  return wasm;
+}
+
+async function bindAndShrink({ name, wasm: compiled, options }) {
   const { folder } = TARGETS[name];
   const partial = inRoot(`build/${name}.partial`);
   fs.rmSync(partial, { recursive: true, force: true });
   fs.mkdirSync(partial, { recursive: true });
-  await run(`Compiling the ${name} wasm`, 'cargo',
-    // The cdylib alone: beside an rlib, cargo leaves link-time optimisation out without a word.
-    ['rustc', '--locked', '--release', '--lib', '--crate-type', 'cdylib', '--target', 'wasm32-unknown-unknown',
-      '--no-default-features', '--features', name],
-    { env: { ...process.env, CARGO_TARGET_DIR: inRoot('target') } });
-  await run(`Binding the ${name} wasm`, path.join(wasmBindgenBin(), 'wasm-bindgen'),
-    // An instance that has trapped is replaced; see js/engine.js and js/worker.js.
-    ['--target', 'web', '--experimental-reset-state-function', '--out-dir', partial, '--out-name', 'edgelect', ARTIFACT]);
+  // An instance that has trapped is replaced; see js/engine.js and js/worker.js.
+  await bind(name, [compiled, partial, 'edgelect', 'typescript', 'reset-state'], options);
   const wasm = path.join(partial, 'edgelect_bg.wasm');
-  await run(`Shrinking the ${name} wasm`, NODE_24, [
+  await ensure(['packages']);
+  await run(`Shrinking the ${name} wasm (usually 10 s)`, NODE_24, [
     // Twice, with the control flow made anew between: 0.5 KB less after gzip -9 than once. The lowest kilobyte is the far
     // end of the stack, and whoever gets there traps the sooner for it: 0.4 KB less.
     inRoot('node_modules/binaryen/bin/wasm-opt'), '--low-memory-unused', '-Oz', '--flatten', '--rereloop', '-Oz',
     '--strip-debug', '--strip-producers', '--strip-target-features',
     ...WASM_FEATURES.map((feature) => `--enable-${feature}`), wasm, '-o', wasm,
-  ]);
+  ], options);
   const bytes = fs.readFileSync(wasm);
   if (TARGETS[name].files.includes('bytes.js')) {
     fs.writeFileSync(path.join(partial, 'bytes.js'), `export default '${bytes.toString('base64')}';\n`);
   }
-  fs.rmSync(folder, { recursive: true, force: true });
-  fs.mkdirSync(path.dirname(folder), { recursive: true });
-  fs.renameSync(partial, folder);
-  console.log(sizeLine(name, wasm.replace(partial, folder)));
+  fs.mkdirSync(folder, { recursive: true });
+  // File by file: the folder of npm's has those of other targets as well.
+  for (const file of fs.readdirSync(partial)) fs.renameSync(path.join(partial, file), path.join(folder, file));
+  fs.rmdirSync(partial);
+  fs.rmSync(compiled);
+  report(sizeLine(name, wasm.replace(partial, folder)));
+}
+
+/** Runs `bind` of js/tools/bindgen. */
+export async function bind(what, args, options) {
+  await ensure(['bindgen']);
+  await run(`Binding the ${what} wasm`, bindgenBin('bind'), args, options);
 }
 
 // Bundled, so that the package itself depends on nothing.
 async function bundleCli() {
+  await ensure(['packages']);
   // Loaded here: whoever lists the steps of a test has no packages yet.
   const esbuild = await import('esbuild');
   const { folder } = TARGETS.cli;
   const { metafile } = await esbuild.build({
     absWorkingDir: inRoot(),
-    entryPoints: { cli: 'js/cli/main.js', 'demo-member': 'js/cli/demo-member.js' },
+    entryPoints: { main: 'js/cli/main.js', 'demo-member': 'js/cli/demo-member.js' },
     outdir: folder,
     bundle: true, platform: 'node', format: 'esm', target: 'node20', external: ['edgelect'],
     // commander asks for Node's modules by require(), which a module does not have.
@@ -142,6 +170,7 @@ async function bundleCli() {
     const packages = new Set(Object.keys(inputs).flatMap((input) => /.*(?:^|\/)(node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(input)?.[1] ?? []));
     for (const name of packages) fs.appendFileSync(inRoot(file), licenceOf(name));
   }
+  fs.copyFileSync(inRoot('js/cli/cli.js'), path.join(folder, 'cli.js'));
   fs.chmodSync(path.join(folder, 'cli.js'), 0o755);
 }
 
@@ -178,8 +207,7 @@ async function main(argument = 'all') {
   if (argument !== 'all' && !(argument in TARGETS)) {
     throw new PlainError(`there is no build "${argument}": use ${Object.keys(TARGETS).join(', ')} or all`);
   }
-  await ensure({ seaweed: false });
-  await build(argument === 'all' ? undefined : [argument]);
+  await ensure(['bindgen', 'packages'], () => build(argument === 'all' ? undefined : [argument]));
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) main(process.argv[2]).catch(fail);

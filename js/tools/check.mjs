@@ -15,7 +15,7 @@ async function main(args) {
     return args.every((arg) => ['--help', '-h'].includes(arg)) ? 0 : 1;
   }
   const startMs = Date.now();
-  await ensure({ seaweed: false });
+  await ensure(['bindgen', 'packages']);
   await cargo('The format', ['fmt', '--check'], {});
   await cargo('The lints', ['clippy', '--locked', '--all-targets', '--', '-D', 'warnings']);
   await cargo('The unit tests and 2,000 schedules', ['test', '--locked', '--lib', '--test', 'simulation', '--test', 'layers'], FEW);

@@ -17,9 +17,7 @@ async function main(args) {
     console.log(HELP);
     return 0;
   }
-  await ensure({ seaweed: false });
-  const { build } = await import('./build.mjs');
-  await build(['worker']);
+  await ensure(['bindgen', 'packages'], async () => (await import('./build.mjs')).build(['worker']));
   const { QUIET_AND_OFFLINE, WRANGLER } = await import('./wrangler.mjs');
   const { spawnKept } = await import('./cleanup.mjs');
   console.log(linesFor(args.includes('--port') ? args[args.indexOf('--port') + 1] : 8787));

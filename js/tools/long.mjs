@@ -7,7 +7,7 @@ import { parseArgs } from 'node:util';
 import { keepPath, removePath, spawnKept } from './cleanup.mjs';
 import { ROOT, inRoot } from './paths.mjs';
 import { PlainError, ask, fail, lineReader, seconds, step } from './run.mjs';
-import { ensure } from './setup.mjs';
+import { EVERYTHING, ensure } from './setup.mjs';
 
 const HELP = `npm run test:long                  runs every part, for hours; interrupted, it goes on where it was
 npm run test:long -- --only NAME   runs one part; repeat it for more
@@ -49,7 +49,7 @@ async function main(args) {
   if (values.list) return say(PARTS.map(({ name, what }) => `${name.padEnd(12)}${what}`).join('\n'));
   const wrong = values.only?.find((name) => !PARTS.some((part) => part.name === name));
   if (wrong !== undefined) throw new PlainError(`there is no part ${wrong}; see npm run test:long -- --list`);
-  await ensure({ ministack: true, moto: true, awscli: true });
+  await ensure(EVERYTHING);
   const parts = PARTS.filter(({ name }) => values.only?.includes(name) ?? true);
   const done = new Done(values.fresh ?? false);
   for (const part of parts) {

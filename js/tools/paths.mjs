@@ -12,6 +12,9 @@ export const NODE_24 = inRoot('node_modules/.bin/node');
 /** The Node that the machine has: npm puts Node 24 in front of it on the PATH of its scripts. */
 export const HOST_NODE = process.env.npm_node_execpath ?? process.execPath;
 
+/** The folder of the programs of examples/native. */
+export const NATIVE = inRoot('target/native/debug');
+
 export const SEAWEED_VERSION = '4.48';
 export const SEAWEED = inRoot(`.tools/seaweed-${SEAWEED_VERSION}/bin/weed`);
 

@@ -6,7 +6,7 @@ import { fail } from './run.mjs';
 import { ensure } from './setup.mjs';
 
 async function main(args) {
-  await ensure({ node24: false, seaweed: false });
+  await ensure(['rust']);
   if (args[0] === 'model' && !args.includes('--help')) {
     const long = args.includes('--long') ? { EDGELECT_MODEL: 'long' } : {};
     return cargo(['test', '--quiet', '--locked', '--test', 'model', '--', '--nocapture'], long);

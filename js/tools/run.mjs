@@ -1,5 +1,6 @@
 // Runs a command quietly, with signs of life, and shows its output only when it fails.
 import { spawnSync } from 'node:child_process';
+import os from 'node:os';
 import { spawnKept } from './cleanup.mjs';
 import { ROOT } from './paths.mjs';
 
@@ -7,13 +8,45 @@ const QUIET_MS = 2_000;
 const PLAIN_EVERY_MS = 15_000;
 const TAIL_LINES = 40;
 
+/** What commands say when it is not our fault, and what to do then. */
+const CAUSES = [
+  [/ENOSPC|No space left on device|\bos error 28\b/i, 'the disk is full: free 6 GB, then run it again'],
+  [/EDQUOT|Disk quota exceeded/i, 'your quota on this disk is used up: free 6 GB, then run it again'],
+  [/ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|NewConnectionError|ConnectTimeoutError|Max retries exceeded|Could(n't| not) resolve host|Could(n't| not) connect|failed to (lookup address|connect)|error sending request|dns error|Temporary failure in name resolution|network is unreachable|spurious network error/i,
+    'no network: connect this machine (behind a proxy set HTTPS_PROXY), then run it again'],
+  [/No matching distribution found|is not a supported wheel|requires a different Python/i,
+    'it has no package for this machine and its Python: use Python 3.10 or newer on Linux (x86_64, arm64) or macOS, then run it again'],
+];
+
 /** An error whose message is all that the user needs: no stack is shown. */
 export class PlainError extends Error {}
 
+/** Says what to do in one line, if the text is from one of the known causes. */
+export function adviceOn(text) {
+  for (const [pattern, advice] of CAUSES) {
+    const line = text.split('\n').find((one) => pattern.test(one));
+    if (line !== undefined) return { advice, line: line.trim().slice(0, 160) };
+  }
+  return undefined;
+}
+
 /** Ends the program with one line for a plain error, with the stack for a bug. */
 export function fail(error) {
-  console.error(error instanceof PlainError ? `edgelect: ${error.message}` : error);
+  tell(error);
   process.exit(1);
+}
+
+/** Tells all errors but one, which is to be thrown; of several with the same advice, one. */
+export function tellAll(errors) {
+  const [first, ...others] = errors.filter((error, index) => error.advice === undefined || errors.findIndex(({ advice }) => advice === error.advice) === index);
+  for (const error of others) tell(error);
+  return first;
+}
+
+function tell(error) {
+  const advice = error instanceof PlainError ? undefined : adviceOn(`${error?.code}`)?.advice;
+  if (advice !== undefined) console.error(`edgelect: ${advice} (${error.message})`);
+  else console.error(error instanceof PlainError ? `edgelect: ${error.message}` : error);
 }
 
 /** The output of a short command, or undefined where it is missing or fails. */
@@ -37,10 +70,12 @@ export async function step(label, work) {
 }
 
 /** Runs a command to its end under a label; its output is shown only if it fails. */
-export function run(label, command, args, { env = process.env, hint = '' } = {}) {
+export function run(label, command, args, { cwd = ROOT, env = process.env, patient = false } = {}) {
   return step(label, (note) => new Promise((resolve, reject) => {
     const tail = [];
-    const child = spawnKept(command, args, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawnKept(command, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
+    // What its children start is as patient.
+    if (patient && child.pid !== undefined) os.setPriority(child.pid, os.constants.priority.PRIORITY_LOW);
     const read = lineReader((line) => {
       tail.push(line);
       if (tail.length > TAIL_LINES) tail.shift();
@@ -51,9 +86,10 @@ export function run(label, command, args, { env = process.env, hint = '' } = {})
     child.once('error', (error) => reject(new PlainError(`cannot start ${command}: ${error.message}`)));
     child.once('close', (code, signal) => {
       if (code === 0) return resolve();
-      const shown = [command, ...args].join(' ');
+      const known = adviceOn(tail.join('\n'));
+      if (known !== undefined) return reject(Object.assign(new PlainError(`${label}: ${known.advice} (${known.line})`), { advice: known.advice }));
       const output = tail.map((line) => `  ${line}`).join('\n');
-      reject(new PlainError(`\`${shown}\` ended with ${signal ?? code}.${hint && ` ${hint}`}\n${output}`));
+      reject(new PlainError(`\`${[command, ...args].join(' ')}\` ended with ${signal ?? code}.\n${output}`));
     });
   }));
 }
@@ -73,9 +109,19 @@ export function seconds(ms) {
   return ms < 60_000 ? `${Math.round(ms / 1000)} s` : `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
 }
 
-/** The steps that are shown now; on a terminal each has a line of its own, because two may run at once. */
+/** The steps that are shown now; on a terminal each has a line of its own, because several may run at once. */
 const shown = new Set();
 let drawnLines = 0;
+let otherScreen;
+
+/** From now on `screen` draws what is under way on the terminal, and is told what ends. */
+export function showOn(screen) {
+  clear();
+  otherScreen = screen;
+}
+
+/** A line for each step that has run for two seconds. */
+export const underWay = () => [...shown].map((one) => `${lineOf(one)}  ${one.last}`);
 
 function startProgress(label, startMs) {
   const terminal = process.stdout.isTTY;
@@ -83,7 +129,7 @@ function startProgress(label, startMs) {
   const show = () => {
     shown.add(one);
     if (terminal) draw();
-    else console.log(lineOf(one));
+    else report(lineOf(one));
   };
   let timer = setTimeout(() => {
     show();
@@ -95,11 +141,17 @@ function startProgress(label, startMs) {
       clearTimeout(timer);
       // What fails is told however short it was: it may have to wait for what runs beside it.
       if (!shown.delete(one) && word === 'done') return;
-      clear();
-      console.log(`${label}: ${word} in ${seconds(Date.now() - startMs)}`);
-      draw();
+      report(`${label}: ${word} in ${seconds(Date.now() - startMs)}`);
     },
   };
+}
+
+/** Says a line that stays, above what is under way. */
+export function report(line) {
+  if (otherScreen !== undefined) return otherScreen.say(line);
+  clear();
+  console.log(line);
+  draw();
 }
 
 function lineOf({ label, startMs }) {
@@ -107,10 +159,10 @@ function lineOf({ label, startMs }) {
 }
 
 function draw() {
+  if (!process.stdout.isTTY || otherScreen !== undefined) return;
   clear();
-  if (!process.stdout.isTTY) return;
   const width = (process.stdout.columns ?? 80) - 1;
-  process.stdout.write([...shown].map((one) => `${lineOf(one)}  ${one.last}`.slice(0, width)).join('\n'));
+  process.stdout.write(underWay().map((line) => line.slice(0, width)).join('\n'));
   drawnLines = shown.size;
 }
 

@@ -1,11 +1,12 @@
 // Builds the Rust Worker of examples/ and the parts of tests/rust-worker/ into build/rust-worker/, by cargo and
-// wasm-bindgen alone: worker-build fetches tools of its own at each build.
+// wasm-bindgen's library alone: worker-build fetches tools of its own at each build.
 import fs from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { bind } from './build.mjs';
 import { NODE_24, inRoot } from './paths.mjs';
 import { fail, run } from './run.mjs';
-import { ensure, wasmBindgenBin } from './setup.mjs';
+import { ensure } from './setup.mjs';
 import { sizeLine } from './size.mjs';
 
 const WORKERS = [
@@ -24,8 +25,7 @@ export async function buildRustWorkers() {
     await run(`Compiling ${what}`, 'cargo',
       ['build', '--locked', '--release', '--target', 'wasm32-unknown-unknown', '--manifest-path', manifest],
       { env: { ...process.env, CARGO_TARGET_DIR: TARGET } });
-    await run(`Binding ${what}`, path.join(wasmBindgenBin(), 'wasm-bindgen'),
-      ['--target', 'web', '--no-typescript', '--out-dir', OUT, '--out-name', name, path.join(TARGET, `wasm32-unknown-unknown/release/${name}.wasm`)]);
+    await bind(name, [path.join(TARGET, `wasm32-unknown-unknown/release/${name}.wasm`), OUT, name]);
   }
 }
 
@@ -37,5 +37,5 @@ async function weigh() {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  ensure({ seaweed: false }).then(buildRustWorkers).then(weigh).catch(fail);
+  ensure(['bindgen', 'packages']).then(buildRustWorkers).then(weigh).catch(fail);
 }

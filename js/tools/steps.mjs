@@ -2,6 +2,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { examples } from '../../tests/examples/examples.mjs';
 import { readme } from '../../tests/readme/readme.mjs';
+import { compileNative } from '../demo/fleet.mjs';
 import { build } from './build.mjs';
 import { endProcess, spawnKept } from './cleanup.mjs';
 import { withJsStores } from './js-stores.mjs';
@@ -14,7 +15,7 @@ import { buildRustWorkers } from './rust-worker.mjs';
 import { runtimes } from './runtimes.mjs';
 import { scenarios } from './scenarios.mjs';
 import { withStore } from './seaweed.mjs';
-import { wasmBindgenBin } from './setup.mjs';
+import { bindgenBin, ensure } from './setup.mjs';
 import { checkSizes } from './size.mjs';
 
 const STEP_LIMIT_MS = 45 * 60_000;
@@ -27,9 +28,9 @@ const OWN_STEP = ['simulation', 'planted', 'model', 'wasm', 'native', ...LIVE];
 /** The steps of `npm test`, in the order in which each lane takes them. One begins when those that it names in `after` have
  * passed: what mostly waits compiles nothing, and so is not kept from its leases by a compiler. */
 export const STEPS = [
-  { name: 'fmt', lane: 'computes', what: 'the formatting of the Rust code', run: () => cargo(['fmt', '--check']) },
+  { name: 'fmt', lane: 'computes', what: 'the formatting of the Rust code', run: fmt },
   { name: 'build', lane: 'computes', what: 'the wasm of the npm package and of the Worker', run: () => build() },
-  { name: 'compile', lane: 'computes', what: 'every Rust test and example of this machine', run: () => cargo(['test', '--locked', '--no-run', '--tests', '--examples']) },
+  { name: 'compile', lane: 'computes', what: 'every Rust test and example of this machine', run: compile },
   { name: 'rust-worker-build', lane: 'computes', what: 'the example of a Rust Worker', run: buildRustWorkers },
   { name: 'native', lane: 'computes', after: ['compile'], what: 'the Rust tests but the simulation', run: native },
   { name: 'simulation', lane: 'computes', after: ['compile'], what: '20,000 seeded schedules, and 2,000 with the real store code', run: () => cargoTests(['simulation'], ['--nocapture']) },
@@ -83,12 +84,25 @@ async function cargoTests(suites, libtestArgs = [], env = {}) {
   recordPassed(suites, libtestArgs);
 }
 
+/** Packages of their own beside the crate; those in wasm have a step that builds them. */
+const BESIDE = ['examples/native/Cargo.toml', 'js/tools/bindgen/Cargo.toml'];
+
+async function fmt() {
+  for (const manifest of ['Cargo.toml', ...BESIDE]) await cargo(['fmt', '--check', '--manifest-path', manifest]);
+}
+
 async function clippy() {
   await cargo(['clippy', '--locked', '--all-targets', '--', '-D', 'warnings']);
+  await cargo(['clippy', '--locked', '--manifest-path', BESIDE[0], '--', '-D', 'warnings'], { CARGO_TARGET_DIR: inRoot('target/native') });
   for (const feature of ['npm', 'worker', 'figures', 'aws']) {
     await cargo(['clippy', '--locked', ...WASM, '--no-default-features', '--features', feature, '--', '-D', 'warnings']);
   }
   await cargo(['clippy', '--locked', ...WASM, '--features', 'workerd', '--', '-D', 'warnings']);
+}
+
+async function compile() {
+  await cargo(['test', '--locked', '--no-run', '--tests', '--examples']);
+  await compileNative();
 }
 
 async function native() {
@@ -111,13 +125,13 @@ function stores() {
 
 async function wasm() {
   // The package's own storages stand on its wasm.
-  await build(['npm']);
+  await ensure(['runner'], () => build(['npm']));
   await withStore((s3) => withMinistack((aws) => cargo(['test', '--locked', ...WASM, '--features', 'npm', '--test', 'wasm'], {
     ...s3,
     ...aws,
     // The runner takes the first Node that it finds, and Miniflare wants Node 24.
     PATH: `${path.dirname(NODE_24)}${path.delimiter}${process.env.PATH}`,
-    CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUNNER: path.join(wasmBindgenBin(), 'wasm-bindgen-test-runner'),
+    CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUNNER: bindgenBin('runner'),
   })), { own: true });
 }
 
@@ -143,7 +157,7 @@ async function onPacked(work) {
 }
 
 async function rust() {
-  await cargo(['build', '--locked', '--example', 'native', '--example', 'ten_lines']);
+  await compileNative();
   await build(['npm']);
   await withStore(async (env) => {
     await cargoTests(['native'], [], env);

@@ -2,7 +2,7 @@
 import { parseArgs } from 'node:util';
 import { inRoot } from './paths.mjs';
 import { PlainError, fail } from './run.mjs';
-import { ensure } from './setup.mjs';
+import { EVERYTHING, ensure } from './setup.mjs';
 
 const HELP = `npm test                   runs every step, computing and waiting side by side, and stops at the first that fails
 npm test -- --keep-going   goes on after a failure
@@ -29,7 +29,8 @@ async function main(args) {
   if (wrong !== undefined) throw new PlainError(`there is no step ${wrong}; see npm test -- --list\n${HELP}`);
   const stepOf = (name) => STEPS.find((step) => step.name === name);
   if (values.step !== undefined) return stepOf(values.step).run().then(() => 0);
-  await ensure({ ministack: true, moto: true, awscli: true });
+  // The step that needs the runner compiles it.
+  await ensure(EVERYTHING.filter((name) => name !== 'runner'));
   const { newRecord } = await import('./outcomes.mjs');
   newRecord(inRoot('build/test-outcomes.jsonl'));
   if (only.length === 1) return stepOf(only[0]).run().then(() => 0);

@@ -160,11 +160,26 @@ test('a command or an option that does not exist is told, with what was meant, a
   }
 });
 
+test('a Node that is too old gets one line, from the command line and from require', async () => {
+  const old = path.join(folder, 'old.cjs');
+  fs.writeFileSync(old, "Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '18.20.8' } });\n");
+  const line = /edgelect: Node 20\.19, or 22\.12 and newer, is needed, this is 18\.20\.8: run `nvm install 24`/;
+  const command = await end('node', ['-r', old, path.join(installed, 'js/dist/cli.js'), 'demo']);
+  assert.equal(command.code, 1);
+  assert.match(command.stderr, new RegExp(`^${line.source}[^\\n]*\\n$`));
+  for (const name of ['edgelect', 'edgelect/aws', 'edgelect/object-store-lock', 'edgelect/edgelect.js']) {
+    const { code, stderr } = await end('node', ['-r', old, '-e', `require('${name}')`]);
+    assert.equal(code, 1);
+    assert.match(stderr, line);
+    assert.doesNotMatch(stderr, /ERR_REQUIRE_ESM/);
+  }
+});
+
 test('what is bundled is needed by nobody and keeps its licence', () => {
   const { dependencies } = JSON.parse(fs.readFileSync(path.join(installed, 'package.json'), 'utf8'));
   assert.equal(dependencies, undefined);
   assert.deepEqual(fs.readdirSync(path.join(folder, 'app/node_modules')).filter((name) => !name.startsWith('.')), ['edgelect']);
-  const bundle = fs.readFileSync(path.join(installed, 'js/dist/cli.js'), 'utf8');
+  const bundle = fs.readFileSync(path.join(installed, 'js/dist/main.js'), 'utf8');
   assert.ok(/Contains commander \d+\.\d+\.\d+\.\n\n\(The MIT License\)\n\nCopyright/.test(bundle));
 });
 
@@ -172,7 +187,7 @@ test('what is bundled is needed by nobody and keeps its licence', () => {
 const BREAKAGES = [
   {
     name: 'a ledger that does not look at tokens',
-    file: 'js/dist/cli.js',
+    file: 'js/dist/main.js',
     edits: [['token >= this.#highest', 'true']],
     sentence: /^BROKEN: a write with token \d+ was accepted after/m,
   },

@@ -5,13 +5,13 @@ import http from 'node:http';
 import { after, describe, test } from 'node:test';
 import { Elector, S3Storage } from 'edgelect';
 import { endProcess, spawnKept } from '../../js/tools/cleanup.mjs';
-import { inRoot } from '../../js/tools/paths.mjs';
+import { NATIVE as PROGRAMS, inRoot } from '../../js/tools/paths.mjs';
 import { lineReader } from '../../js/tools/run.mjs';
 import { bucketOptions, credentials, freshKey, getLease, until } from '../js/bucket.mjs';
 import { startDropping } from '../js/dropping.mjs';
 import { startProxy } from '../js/proxy.mjs';
 
-const NATIVE = [inRoot('target/debug/examples/native')];
+const NATIVE = [`${PROGRAMS}/native`];
 const NODE = [process.execPath, inRoot('js/demo/member.mjs')];
 const LEASE_MS = 3_000;
 const FREQUENT_MS = 700;
@@ -203,7 +203,7 @@ test('a bucket behind a proxy that drops the conditions ends both native example
   for (const program of ['native', 'ten_lines']) {
     const key = await newGroup(`native-dropped-${program}`);
     const before = await getLease(key);
-    const member = start(key, 'a', [inRoot('target/debug/examples', program)], { EDGELECT_ENDPOINT: dropping.endpoint });
+    const member = start(key, 'a', [`${PROGRAMS}/${program}`], { EDGELECT_ENDPOINT: dropping.endpoint });
     const late = new Promise((resolve) => setTimeout(resolve, 15_000, 'it goes on').unref());
     assert.equal(await Promise.race([member.ended, late]), 1, program);
     const [line] = member.errors;

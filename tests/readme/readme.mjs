@@ -2,7 +2,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { cleanEnv, install, newFolder, pack, runWell, startRegistry } from '../../js/tools/pack.mjs';
-import { HOST_NODE, NODE_24, inRoot } from '../../js/tools/paths.mjs';
+import { HOST_NODE, NATIVE, NODE_24, inRoot } from '../../js/tools/paths.mjs';
 import { PlainError, step } from '../../js/tools/run.mjs';
 import { QUIET_AND_OFFLINE, WRANGLER } from '../../js/tools/wrangler.mjs';
 import { devBlock } from './dev-block.mjs';
@@ -149,14 +149,16 @@ async function inRust({ env }, [snippet, ...others]) {
   // Kept, so that the next run compiles nothing but what has changed.
   const folder = inRoot('target/readme-rust');
   fs.mkdirSync(path.join(folder, 'src'), { recursive: true });
-  fs.writeFileSync(path.join(folder, 'Cargo.toml'), `[package]\nname = "pasted"\nedition = "2024"\n\n[dependencies]\n${here}\n[workspace]\n`);
+  // The profile and the target folder of examples/native: most of what it stands on has been compiled for that.
+  const [profile] = /^\[profile\.dev\]$.*/ms.exec(fs.readFileSync(inRoot('examples/native/Cargo.toml'), 'utf8'));
+  fs.writeFileSync(path.join(folder, 'Cargo.toml'), `[package]\nname = "pasted"\nedition = "2024"\n\n[dependencies]\n${here}\n[workspace]\n\n${profile}`);
   fs.writeFileSync(path.join(folder, 'src/main.rs'), snippet);
   fs.writeFileSync(path.join(folder, 'src/host.rs'), host);
   // The versions that the repository is tested with.
-  fs.copyFileSync(inRoot('Cargo.lock'), path.join(folder, 'Cargo.lock'));
-  const built = { ...process.env, CARGO_TARGET_DIR: path.join(folder, 'target') };
+  fs.copyFileSync(inRoot('examples/native/Cargo.lock'), path.join(folder, 'Cargo.lock'));
+  const built = { ...process.env, CARGO_TARGET_DIR: inRoot('target/native') };
   await runWell('cargo', ['build', '--quiet'], { cwd: folder, env: built, limitMs: 600_000 });
-  return runWell(path.join(folder, 'target/debug/pasted'), [], { env });
+  return runWell(`${NATIVE}/pasted`, [], { env });
 }
 
 async function replayed() {

