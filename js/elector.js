@@ -4,7 +4,7 @@ import { AGE_MS, Doctor, atStart, violationOf } from './doctor.js';
 import { Engine, checked, readVariables } from './engine.js';
 import { EdgelectError, checkFormat, optionsOf, signalOf, textOf, toJson, wrongOption } from './errors.js';
 import { Fence, inFull, lookingFirst } from './fence.js';
-import { Host } from './host.js';
+import { Host, unrefTimer } from './host.js';
 import { LOCKER_METHODS, LockerStorage, isLocker, unfencedError } from './locker.js';
 import { SlotRuns } from './slots.js';
 import { S3Storage } from './storage.js';
@@ -26,11 +26,13 @@ const OLD_WORK = 'work of an earlier session of this elector goes on: this sessi
   + 'which is what its signal asks for; work that waits for the next term waits for itself';
 // How long a stop may take beyond its own bounds: a runtime may forget timers, as Workers do after a request.
 const FORGOTTEN_MS = 10_000;
+const LONG_MS = 3_600_000;
 
 /** Why each term ended, and which of the reasons are this member's own. */
 const lossOf = new WeakMap();
 const GIVEN_UP = ['resigned', 'stopped'];
 
+let noteEnd;
 let endTerm;
 /** The number by which the elector and its engine know a term; its token, where tokens are fences. */
 let numberOf;
@@ -38,17 +40,22 @@ let numberOf;
 class Term {
   #number;
   #controller = new AbortController();
-  #ended = false;
+  /** The reason with which its signal fires, from the moment on at which it is over. */
+  #loss;
   #fence;
   #resign;
   #checkpoint;
 
   static {
-    endTerm = (term, reason) => {
+    noteEnd = (term, reason) => {
       const name = term.token === undefined ? 'an unfenced term' : `term ${term.token}`;
       const message = `the authority of ${name} has ended: ${reason}`;
-      term.#ended = true;
-      term.#controller.abort(new EdgelectError(message, { code: 'EDGELECT_LOST' }));
+      if (!lossOf.has(term)) lossOf.set(term, reason);
+      term.#loss ??= new EdgelectError(message, { code: 'EDGELECT_LOST' });
+    };
+    endTerm = (term, reason) => {
+      noteEnd(term, reason);
+      term.#controller.abort(term.#loss);
     };
     numberOf = (term) => term?.#number;
   }
@@ -61,7 +68,10 @@ class Term {
     this.#fence = fence;
     this.#resign = resign;
     this.#checkpoint = checkpoint;
-    lookingFirst(this.#controller.signal, () => this.remaining());
+    lookingFirst(this.#controller.signal, () => {
+      this.remaining();
+      return this.#loss;
+    });
     Object.freeze(this);
   }
 
@@ -72,11 +82,11 @@ class Term {
   }
 
   remaining() {
-    return this.#ended ? 0 : this.#fence.remaining;
+    return this.#loss ? 0 : this.#fence.remaining;
   }
 
   resign() {
-    if (!this.#ended) this.#resign();
+    if (!this.#loss) this.#resign();
   }
 
   checkpoint(key) {
@@ -114,8 +124,10 @@ export class Elector {
   /** That of the term. */
   #fence = null;
   #waiters = new Set();
-  /** All that runs under a term or for its end, of this session and of earlier ones: promises that resolve when it stops. */
+  /** All that runs under a term or for its end, of this session and of earlier ones. */
   #work = new Set();
+  /** Who waits for all of it to have stopped. */
+  #idle = new Set();
   /** How many `lead` are under way, and whether one of them began this session and nobody has called `start` since. */
   #leads = 0;
   #startedByLead = false;
@@ -125,6 +137,7 @@ export class Elector {
   #failure = null;
   /** By the callback's name, the newest last; gone once a later call of the same one has ended well. */
   #callbackErrors = new Map();
+  #calls = 0;
 
   constructor(options = {}) {
     if (typeof options !== 'object' || options === null) {
@@ -190,29 +203,35 @@ export class Elector {
   /** Lists work that has to stop before the lease is released and another term is claimed. Returns a function that removes
    * it. Called before the work begins: its first part may give the term up, and the lease waits for what is listed then. */
   #beginWork() {
-    let stopped;
-    const work = new Promise((resolve) => {
-      stopped = resolve;
-    });
+    const work = {};
     this.#work.add(work);
     return () => {
       this.#work.delete(work);
-      stopped();
+      if (this.#work.size === 0) this.#tellIdle();
     };
   }
 
-  #workStopped() {
-    return Promise.all(this.#work);
+  /** Calls `then` at the turn after all listed work has stopped; returns a function that takes this back. */
+  #afterWork(then) {
+    this.#idle.add(then);
+    if (this.#work.size === 0) this.#tellIdle();
+    return () => this.#idle.delete(then);
+  }
+
+  #tellIdle() {
+    for (const then of this.#idle) void Promise.resolve().then(() => this.#idle.delete(then) && then());
   }
 
   /** Waits for the work of the last term, for as long as its lease may last. */
   async #workEnd() {
     let timer;
-    const late = new Promise((resolve) => {
+    let forget;
+    await new Promise((resolve) => {
       timer = setTimeout(resolve, this.config.leaderTimeout);
+      forget = this.#afterWork(resolve);
     });
-    await Promise.race([this.#workStopped(), late]);
     clearTimeout(timer);
+    forget();
   }
 
   async resign(options) {
@@ -236,7 +255,7 @@ export class Elector {
   status() {
     const status = this.#asked((engine) => engine.status());
     const unfenced = this.#unfenced ? { unfenced: true, term: null, transitions: null, parked: null } : {};
-    const callbackError = [...this.#callbackErrors.values()].at(-1) ?? null;
+    const callbackError = [...this.#callbackErrors.values()].at(-1)?.text ?? null;
     if (status) return { ...status, error: status.error ?? (this.#goOn ? OLD_WORK : callbackError), ...unfenced };
     const { serverId, lockfilePath } = this.config;
     return { ...stoppedStatus(serverId, lockfilePath, this.#failure?.message ?? callbackError), ...unfenced };
@@ -329,7 +348,7 @@ export class Elector {
     let engine;
     const checkpoint = (own, key) => this.#openCheckpoint(own, key, engine);
     const newTerm = (token, hooks) => new Term(token, { ...hooks, checkpoint });
-    const runs = new SlotRuns({ job, newTerm, endTerm, signal, unref: this.#unref });
+    const runs = new SlotRuns({ job, newTerm, noteEnd, endTerm, signal, unref: this.#unref });
     const open = (onEvent) => {
       engine = this.#newEngine(onEvent, schedule);
       this.#slotEngines.add(engine);
@@ -454,11 +473,16 @@ export class Elector {
 
   /** Competes once the work of earlier sessions has stopped: this one's election knows nothing of it. */
   async #runAfterWork(engine) {
-    const stopped = this.#workStopped();
+    // Nothing else of this session keeps the process alive.
+    const alive = setInterval(() => {}, LONG_MS);
+    if (this.#unref) unrefTimer(alive);
+    let forget;
     await new Promise((resolve) => {
       this.#goOn = resolve;
-      void stopped.then(resolve);
+      forget = this.#afterWork(resolve);
     });
+    clearInterval(alive);
+    forget();
     if (engine !== this.#engine) return;
     this.#goOn = null;
     this.#runEngine(engine);
@@ -576,6 +600,7 @@ export class Elector {
     engine.close();
     // The runtime forgot the work too, so that it never ends.
     this.#work.clear();
+    this.#tellIdle();
     this.#onFinished(engine, brokenError());
   }
 
@@ -618,6 +643,7 @@ export class Elector {
     let refused = true;
     const fence = new Fence(engine, number, {
       onOver: (reason) => this.#onLost(number, reason),
+      onSeen: (reason) => noteEnd(term, reason),
       onProven: () => refused || this.#offer(),
       unref: true,
     });
@@ -642,7 +668,17 @@ export class Elector {
 
   #onLost(number, reason) {
     const engine = this.#engine;
-    inFull(() => this.#tellLost(number, reason, engine));
+    let told;
+    const tell = () => {
+      this.#tellLost(number, reason, engine);
+      told?.();
+    };
+    inFull(tell, () => {
+      if (!this.#term || numberOf(this.#term) !== number) return;
+      noteEnd(this.#term, reason);
+      // A session that begins in this turn waits for what is told in the next one.
+      told = this.#beginWork();
+    });
   }
 
   #tellLost(number, reason, engine = this.#engine) {
@@ -650,7 +686,7 @@ export class Elector {
     if (!term || numberOf(term) !== number) return;
     this.#term = null;
     this.#fence = null;
-    lossOf.set(term, reason);
+    noteEnd(term, reason);
     try {
       fence.close();
       endTerm(term, reason);
@@ -659,8 +695,9 @@ export class Elector {
       void Promise.resolve().then(() => endTerm(term, reason));
     }
     const stopped = this.#beginWork();
-    void this.#call('onLoseLeadership', { term: term.token, reason }).fine.then(stopped);
-    void this.#workStopped().then(() => engine.workEnded(number));
+    // It may have been seen earlier than it is told.
+    void this.#call('onLoseLeadership', { term: term.token, reason: lossOf.get(term) }).fine.then(stopped);
+    this.#afterWork(() => engine.workEnded(number));
   }
 
   #onFinished(engine, error) {
@@ -681,13 +718,16 @@ export class Elector {
 
   /** Calls back. `failed`: it threw at once; `fine` is false if it threw or rejected, and never rejects. */
   #call(name, argument) {
+    this.#calls += 1;
+    const call = this.#calls;
+    // One that ends late says nothing of a later one.
     const forget = () => {
-      this.#callbackErrors.delete(name);
+      if (!(this.#callbackErrors.get(name)?.call > call)) this.#callbackErrors.delete(name);
       return true;
     };
     const note = (thrown) => {
       forget();
-      this.#callbackErrors.set(name, `${name} threw: ${textOf(thrown)}`);
+      if (!this.#callbackErrors.has(name)) this.#callbackErrors.set(name, { call, text: `${name} threw: ${textOf(thrown)}` });
       return false;
     };
     const before = this.#inside;
@@ -787,7 +827,7 @@ const bothSignals = (term, other) => {
   other.addEventListener('abort', onOther, { once: true });
   if (own.aborted) onOwn();
   else if (other.aborted) onOther();
-  return { signal: lookingFirst(controller.signal, () => term.remaining()), release };
+  return { signal: lookingFirst(controller.signal, () => own.reason), release };
 };
 
 /** What a storage of the application's has: either of these. */

@@ -103,14 +103,14 @@ export class Engine {
     Promise.resolve().then(() => this.#drive());
   }
 
-  /** What is known of the own term now, or undefined once it is over or nothing can be asked. Without `proven` there is no
+  /** What is known of the own term now, undefined once it is over, or null where the stack has no room to ask. Without `proven` there is no
    * authority at this reading of a single clock, but the term goes on. */
   standing() {
     try {
       const found = this.alive ? this.#ask((raw) => raw.standing()) : undefined;
       return found && { term: found[0], remainingMs: found[1], proven: found[2] === 1 };
     } catch {
-      return undefined;
+      return this.alive ? null : undefined;
     }
   }
 

@@ -8,33 +8,40 @@ const LATE_MS = 20;
 // 128 kB: the arguments of a call lie on the stack.
 const ROOM = new Array(16_000).fill(0);
 
-/** Calls `tell` now, or in a microtask, whose stack is empty, if the stack has no room left for it and for what it calls.
- * A callback or a listener that the end of the stack has interrupted can't be called a second time. */
-export const inFull = (tell) => {
+/** Calls `tell` now, or in a microtask, whose stack is empty, if the stack has no room left for it and for what it calls: a
+ * callback or a listener that the end of the stack has interrupted can't be called a second time. `note` is called before a
+ * microtask, and says at once what others only hear later. Returns whether there is one. */
+export const inFull = (tell, note) => {
   try {
     Reflect.apply(() => {}, undefined, ROOM);
   } catch {
+    note();
     void Promise.resolve().then(tell);
-    return;
+    return true;
   }
   tell();
+  return false;
 };
 
 export class Fence {
   #engine;
   #number;
   #onOver;
+  #onSeen;
   #onProven;
   #unref;
   #timer;
   #closed = false;
+  /** Whether the end is told at the next turn. */
+  #telling = false;
 
-  /** `onOver(reason)` is called once the authority is over, unless the election says so itself and this is closed then;
-   * `onProven` at each check at which there is authority. */
-  constructor(engine, number, { onOver, onProven, unref }) {
+  /** `onOver(reason)` is called once the authority is over, unless the election says so itself and this is closed then, and
+   * before it `onSeen(reason)` where the stack has no room to tell; `onProven` at each check at which there is authority. */
+  constructor(engine, number, { onOver, onSeen, onProven, unref }) {
     this.#engine = engine;
     this.#number = number;
     this.#onOver = onOver;
+    this.#onSeen = onSeen;
     this.#onProven = onProven;
     this.#unref = unref;
   }
@@ -69,40 +76,46 @@ export class Fence {
 
   #standing() {
     const standing = this.#engine.standing();
-    return standing?.term === this.#number ? standing : undefined;
+    return standing && standing.term !== this.#number ? undefined : standing;
   }
 
   #read() {
     if (this.#closed) return undefined;
     const standing = this.#standing();
-    if (!standing) inFull(() => this.#over());
-    return standing;
+    if (standing) return standing;
+    // Where the stack has no room to ask, nobody knows yet.
+    const seen = () => standing === undefined && this.#onSeen(this.#reason());
+    if (!this.#telling) this.#telling = inFull(() => this.#over(), seen);
+    return undefined;
   }
 
   #over() {
+    this.#telling = false;
     // Asked again: in an exhausted stack there is no answer, though the term goes on.
-    if (this.#closed || this.#standing()) return;
+    if (this.#closed) return;
+    if (this.#standing()) return this.watch();
     // The election has seen it too, and says why; while one of its events is being told, it can do so only afterwards.
     this.#engine.tick();
-    if (!this.#closed) this.#onOver(this.#engine.alive ? 'expired' : 'trap');
+    if (!this.#closed) this.#onOver(this.#reason());
+  }
+
+  #reason() {
+    return this.#engine.alive ? 'expired' : 'trap';
   }
 }
 
 /** Has `signal` call `look` before it says whether it has fired: code that goes on after a blocked event loop asks it before
- * any timer has run. */
+ * any timer has run. What `look` returns is the reason of a signal whose listeners are yet to be called. */
 export const lookingFirst = (signal, look) => {
-  const { prototype } = AbortSignal;
-  for (const name of ['aborted', 'reason']) {
-    const get = () => {
-      look();
-      return Reflect.get(prototype, name, signal);
-    };
-    Object.defineProperty(signal, name, { get });
-  }
-  const value = () => {
-    look();
-    prototype.throwIfAborted.call(signal);
+  const own = (name) => Reflect.get(AbortSignal.prototype, name, signal);
+  const aborted = () => look() !== undefined || own('aborted');
+  const reason = () => {
+    const seen = look();
+    return own('aborted') ? own('reason') : seen;
   };
-  Object.defineProperty(signal, 'throwIfAborted', { value });
+  const value = () => {
+    if (aborted()) throw reason();
+  };
+  Object.defineProperties(signal, { aborted: { get: aborted }, reason: { get: reason }, throwIfAborted: { value } });
   return signal;
 };

@@ -21,11 +21,12 @@ const REASONS = {
 };
 
 /** Runs the slots that `open` claims; `open(onEvent)` gives the engine, `newTerm(token, hooks)` the term that a job gets,
- * `endTerm(term, reason)` fires its signal. */
+ * `endTerm(term, reason)` fires its signal, and `noteEnd(term, reason)` has it say so before its listeners are called. */
 export class SlotRuns {
   #engine;
   #job;
   #newTerm;
+  #noteEnd;
   #endTerm;
   #signal;
   #unref;
@@ -41,9 +42,10 @@ export class SlotRuns {
   #ended = false;
   #settle;
 
-  constructor({ job, newTerm, endTerm, signal, unref }) {
+  constructor({ job, newTerm, noteEnd, endTerm, signal, unref }) {
     this.#job = job;
     this.#newTerm = newTerm;
+    this.#noteEnd = noteEnd;
     this.#endTerm = endTerm;
     this.#signal = signal;
     this.#unref = unref;
@@ -98,6 +100,7 @@ export class SlotRuns {
     const resign = () => this.#term === term && this.#engine.stop(false);
     const fence = new Fence(this.#engine, token, {
       onOver: (reason) => this.#onLost(token, reason),
+      onSeen: (reason) => this.#noteEnd(term, reason),
       onProven: () => this.#begin(term, run),
       unref: this.#unref,
     });

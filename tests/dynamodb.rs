@@ -360,6 +360,8 @@ fn how_long_a_foreign_item_is_waited_out_is_decided_at_its_first_sight() {
     assert_eq!(seen(&theirs(NOW_S + 45), NOW_MS - 20_000), Some(67_000), "another version");
     let ahead = seen(&theirs(NOW_S + 50), NOW_MS + 20_000);
     assert_eq!(ahead, Some(52_000), "what is ahead of the own clock may be a proxy's");
+    let behind = seen(&theirs(NOW_S + 86_460), NOW_MS + 86_400_000);
+    assert_eq!(behind, Some(362_000), "nor does a clock that is a day behind wait for a day");
     let mut dateless = found(&theirs(NOW_S + 30));
     dateless.headers.truncate(1);
     match answer_of(&store, read(), dateless).outcome {

@@ -29,10 +29,15 @@ pub(super) fn foreign_ahead_ms(until_s: u64, storage_ms: u64) -> u64 {
     until_ms.saturating_sub(storage_ms).min(MAX_FOREIGN_LEASE_MS)
 }
 
+/// By how much the own clock may be behind for it to count beside a `Date`, in milliseconds: AWS takes no signature of a
+/// clock that is further off (<https://docs.aws.amazon.com/IAM/latest/UserGuide/create-signed-request.html>).
+const SIGNED_WITHIN_MS: u64 = 300_000;
+
 /// The time by which what they hold is judged: the earlier of the answer's `Date`, which something on the way may have set
-/// ahead, and the own clock, because a wait that is too long costs less than a living lease.
+/// ahead, and the own clock, because a wait that is a little too long costs less than a living lease.
 pub(super) fn foreign_clock_ms(facts: &Facts, wall_ms: u64) -> u64 {
-    facts.date_ms.unwrap_or(wall_ms).min(wall_ms)
+    let Some(date_ms) = facts.date_ms else { return wall_ms };
+    wall_ms.clamp(date_ms.saturating_sub(SIGNED_WITHIN_MS), date_ms)
 }
 
 /// What a time beside something unusable says: somebody holds the lease until then, of which an hour at most is waited out

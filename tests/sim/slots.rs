@@ -433,6 +433,11 @@ impl World {
         let outcome = errand.outcome(own_ms);
         self.history.note(self.now_ms, || format!("s{session} reports {outcome}"));
         let object = self.store.object.as_ref();
+        let covers = |(deed, _): &(usize, Condition)| {
+            let deed = &self.oracle.deeds[*deed];
+            deed.aim == Aim::Cover && deed.landed_ms.is_some()
+        };
+        let covered = errand.claims.iter().any(covers);
         let may_land = |(deed, seen): &&(usize, Condition)| {
             let deed = &self.oracle.deeds[*deed];
             let holds = match (seen, object) {
@@ -442,8 +447,7 @@ impl World {
             let lands = deed.landed_ms.is_some() || (deed.under_way > 0 && holds);
             let over = matches!(errand.over, Some(SlotsOver::NewGroup | SlotsOver::Ahead { .. }));
             // What its own cover has followed is told with it: the slot is over, and nobody has begun it.
-            let followed = object.is_some_and(|object| object.version != deed.version);
-            let told = over && (deed.aim == Aim::Cover || followed);
+            let told = over && (deed.aim == Aim::Cover || covered);
             lands && !told && (deed.lease.slot == own_ms || deed.aim == Aim::Cover)
         };
         let claim = errand.claims.iter().find(may_land).map(|(deed, _)| *deed);
