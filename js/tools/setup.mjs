@@ -74,7 +74,7 @@ export function bindgenBin(name) {
   return inRoot(`.tools/bindgen-${hashOf(...files, rustChannel()).slice(0, 12)}`, name);
 }
 
-const hashOf = (...parts) => parts.reduce((hash, part) => hash.update(part).update('\0'), createHash('sha256')).digest('hex');
+const hashOf = (...parts) => parts.reduce((hash, part) => hash.update(part), createHash('sha256')).digest('hex');
 
 function needCompilers() {
   // A shell that was open while rustup was installed does not have its folder in PATH yet.
