@@ -15,7 +15,7 @@ export function fleet({ native }) {
 /** Compiles the programs of examples/native. */
 export async function compileNative(options) {
   await ensure(['rust']);
-  await run('Compiling the native member (usually 1 min)', 'cargo', ['build', '--locked', '--manifest-path', 'examples/native/Cargo.toml'], {
+  await run('Compiling the native member (usually 2 min the first time)', 'cargo', ['build', '--locked', '--manifest-path', 'examples/native/Cargo.toml'], {
     env: { ...process.env, CARGO_TARGET_DIR: inRoot('target/native') }, ...options,
   });
 }

@@ -1,5 +1,6 @@
 // Runs a command quietly, with signs of life, and shows its output only when it fails.
 import { spawnSync } from 'node:child_process';
+import fs from 'node:fs';
 import os from 'node:os';
 import { spawnKept } from './cleanup.mjs';
 import { ROOT } from './paths.mjs';
@@ -8,9 +9,11 @@ const QUIET_MS = 2_000;
 const PLAIN_EVERY_MS = 15_000;
 const TAIL_LINES = 40;
 
+const DISK_IS_FULL = 'the disk is full: free 6 GB, then run it again';
+const LEAST_FREE = 32e6;
 /** What commands say when it is not our fault, and what to do then. */
 const CAUSES = [
-  [/ENOSPC|No space left on device|\bos error 28\b/i, 'the disk is full: free 6 GB, then run it again'],
+  [/ENOSPC|No space left on device|\bos error 28\b/i, DISK_IS_FULL],
   [/EDQUOT|Disk quota exceeded/i, 'your quota on this disk is used up: free 6 GB, then run it again'],
   [/ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|NewConnectionError|ConnectTimeoutError|Max retries exceeded|Could(n't| not) resolve host|Could(n't| not) connect|failed to (lookup address|connect)|error sending request|dns error|Temporary failure in name resolution|network is unreachable|spurious network error/i,
     'no network: connect this machine (behind a proxy set HTTPS_PROXY), then run it again'],
@@ -21,13 +24,22 @@ const CAUSES = [
 /** An error whose message is all that the user needs: no stack is shown. */
 export class PlainError extends Error {}
 
-/** Says what to do in one line, if the text is from one of the known causes. */
-export function adviceOn(text) {
+/** Something outside is wrong, and until somebody has done what the message says nothing else will go well either. */
+export class AdvisedError extends PlainError {}
+
+// What to do, and the line that shows why, where the lines are from one of the known causes.
+function adviceOn(lines) {
   for (const [pattern, advice] of CAUSES) {
-    const line = text.split('\n').find((one) => pattern.test(one));
+    const line = lines.find((one) => pattern.test(one));
     if (line !== undefined) return { advice, line: line.trim().slice(0, 160) };
   }
   return undefined;
+}
+
+// Not every program says it, and some trip over the file that they could not write.
+function diskIsFull(folder) {
+  const { bavail, bsize } = fs.statfsSync(folder);
+  return bavail * bsize < LEAST_FREE;
 }
 
 /** Ends the program with one line for a plain error, with the stack for a bug. */
@@ -36,15 +48,9 @@ export function fail(error) {
   process.exit(1);
 }
 
-/** Tells all errors but one, which is to be thrown; of several with the same advice, one. */
-export function tellAll(errors) {
-  const [first, ...others] = errors.filter((error, index) => error.advice === undefined || errors.findIndex(({ advice }) => advice === error.advice) === index);
-  for (const error of others) tell(error);
-  return first;
-}
-
-function tell(error) {
-  const advice = error instanceof PlainError ? undefined : adviceOn(`${error?.code}`)?.advice;
+/** Tells an error as `fail` does. */
+export function tell(error) {
+  const advice = error instanceof PlainError ? undefined : adviceOn([`${error?.code}`])?.advice;
   if (advice !== undefined) console.error(`edgelect: ${advice} (${error.message})`);
   else console.error(error instanceof PlainError ? `edgelect: ${error.message}` : error);
 }
@@ -86,8 +92,8 @@ export function run(label, command, args, { cwd = ROOT, env = process.env, patie
     child.once('error', (error) => reject(new PlainError(`cannot start ${command}: ${error.message}`)));
     child.once('close', (code, signal) => {
       if (code === 0) return resolve();
-      const known = adviceOn(tail.join('\n'));
-      if (known !== undefined) return reject(Object.assign(new PlainError(`${label}: ${known.advice} (${known.line})`), { advice: known.advice }));
+      const known = adviceOn(tail) ?? (diskIsFull(cwd) ? { advice: DISK_IS_FULL, line: command } : undefined);
+      if (known !== undefined) return reject(new AdvisedError(`${label.replace(/ \(usually .*/, '')}: ${known.advice} (${known.line})`));
       const output = tail.map((line) => `  ${line}`).join('\n');
       reject(new PlainError(`\`${[command, ...args].join(' ')}\` ended with ${signal ?? code}.\n${output}`));
     });

