@@ -199,6 +199,32 @@ test('what a callback threw is no problem any more once a later call of the same
   await elector.stop();
 });
 
+test('a callback that ends late takes the error of a later call from nobody', async () => {
+  const storage = await newGroup();
+  const gate = {};
+  gate.promise = new Promise((resolve) => {
+    gate.resolve = resolve;
+  });
+  let calls = 0;
+  const onNewLeader = async () => {
+    calls += 1;
+    if (calls > 1) throw new Error('the second call');
+    await gate.promise;
+  };
+  const elector = member(storage, { serverId: 'a', onNewLeader });
+  const other = member(storage, { serverId: 'b' });
+  await other.start();
+  await until(() => other.isLeader());
+  await elector.start();
+  await until(() => calls === 1);
+  await other.stop();
+  await until(() => elector.status().error === 'onNewLeader threw: the second call');
+  gate.resolve();
+  await new Promise(setImmediate);
+  assert.equal(elector.status().error, 'onNewLeader threw: the second call');
+  await elector.stop();
+});
+
 test('c49 a callback that calls the elector does not wait for itself', async () => {
   const storage = await newGroup();
   const stops = [];

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { Fence } from '../../js/fence.js';
-import { block, leading, leads, stopAll } from './group.mjs';
+import { block, leading, leads, member, newGroup, stopAll } from './group.mjs';
 
 const unhandled = [];
 process.on('unhandledRejection', (reason) => unhandled.push(reason));
@@ -64,15 +64,72 @@ test('s10 a term of which an exhausted stack has no room to ask is not over', as
       use(100);
       return { term: 1, remainingMs: 1_000, proven: true };
     } catch {
-      return undefined;
+      return null;
     }
   };
   const engine = { alive: true, standing, tick: () => {} };
-  const fence = new Fence(engine, 1, { onOver: (reason) => over.push(reason), onProven: () => {}, unref: true });
+  const fence = new Fence(engine, 1, { onOver: (reason) => over.push(reason), onSeen: (reason) => over.push(reason), onProven: () => {}, unref: true });
   assert.deepEqual(new Set(lookUnder(() => fence.remaining)), new Set([0, 1_000]));
   await new Promise(setImmediate);
   assert.deepEqual(over, []);
   assert.equal(fence.remaining, 1_000);
+});
+
+/** Calls where less than 120 kB of the stack are left: a callback may need more. */
+const deep = (work) => {
+  const room = new Array(15_000).fill(0);
+  const at = () => {
+    try {
+      Reflect.apply(() => {}, undefined, room);
+    } catch {
+      return work();
+    }
+    return at();
+  };
+  return at();
+};
+
+test('s10 a signal says at once, deep in the stack too, that the authority is over', async () => {
+  const { elector, losses, term } = await leading();
+  let heard = 0;
+  term.signal.addEventListener('abort', () => {
+    heard += 1;
+  });
+  deep(() => {
+    block(1_100);
+    const { signal } = term;
+    assert.equal(signal.aborted, true);
+    assert.equal(signal.reason.code, 'EDGELECT_LOST');
+    assert.throws(() => signal.throwIfAborted(), { code: 'EDGELECT_LOST' });
+    assert.equal(term.remaining(), 0);
+  });
+  await new Promise(setImmediate);
+  assert.deepEqual([heard, losses], [1, [{ term: term.token, reason: 'expired' }]]);
+  assert.ok((await leads(elector)).token > term.token);
+  await elector.stop();
+});
+
+test('looks at a term that is over keep nothing, however deep in the stack', async () => {
+  const { elector, term } = await leading();
+  const grown = deep(() => {
+    block(1_100);
+    const before = process.memoryUsage().heapUsed;
+    for (let looks = 0; looks < 200_000; looks += 1) void term.signal.aborted;
+    return process.memoryUsage().heapUsed - before;
+  });
+  assert.ok(grown < 30e6, `${grown} bytes for 200,000 looks`);
+  await elector.stop();
+});
+
+test('a stop deep in the stack ends the term for that reason, and the work keeps its value', async () => {
+  const storage = await newGroup();
+  const losses = [];
+  const elector = member(storage, { onLoseLeadership: ({ reason }) => losses.push(reason) });
+  const value = await elector.lead(async (term) => {
+    deep(() => void elector.stop());
+    return term.signal.aborted && 'value';
+  });
+  assert.deepEqual([value, losses], ['value', ['stopped']]);
 });
 
 test('s10 the end of a term is told to everybody though something throws on the way', async () => {
