@@ -130,7 +130,7 @@ async function native() {
 // All of them at once, on however few cores: most of a life of a key is waiting.
 function stores() {
   return withStore((s3) => withMinistack((aws) => withJsStores((js) =>
-    cargoTests(LIVE, ['--nocapture', '--test-threads=8'], { ...s3, ...aws, ...js }))));
+    cargoTests(LIVE, ['--nocapture', '--test-threads=16'], { ...s3, ...aws, ...js }))));
 }
 
 // A target folder of its own: the flag would otherwise rebuild everything twice in each run.
