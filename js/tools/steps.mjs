@@ -41,7 +41,7 @@ export const STEPS = [
   { name: 'node', what: "the npm package on this machine's Node", run: () => withMinistack((env) => nodeTests(HOST_NODE, 'tests/js', { atOnce: 4, env })) },
   { name: 'rust', what: "the crate's documentation, and the native example beside a Node member", run: rust },
   { name: 'rust-worker', what: 'the example of a Rust Worker, and what it stands on, in workerd', run: rustWorker },
-  { name: 'worker', what: 'the Worker in workerd', run: () => nodeTests(NODE_24, 'tests/worker', { atOnce: 3 }) },
+  { name: 'worker', what: 'the Worker in workerd', run: () => nodeTests(NODE_24, 'tests/worker', { atOnce: 2 }) },
   { name: 'package', what: 'the package as it is installed: checkers, import, require, bundles, unref, providers', run: () => onPacked(packageChecks) },
   { name: 'runtimes', what: 'one suite on Node, Node 24, Deno, Bun and workerd', run: () => onPacked(runtimes) },
   { name: 'examples', what: 'the examples: a Worker of somebody\'s own, Deno.cron, Bun.cron, a timer on Node', run: () => onPacked(examples) },
