@@ -3,7 +3,7 @@ import { openCheckpoint } from './checkpoint.js';
 import { AGE_MS, Doctor, atStart, violationOf } from './doctor.js';
 import { Engine, checked, readVariables } from './engine.js';
 import { EdgelectError, checkFormat, optionsOf, signalOf, textOf, toJson, wrongOption } from './errors.js';
-import { Fence, lookingFirst } from './fence.js';
+import { Fence, inFull, lookingFirst } from './fence.js';
 import { Host } from './host.js';
 import { LOCKER_METHODS, LockerStorage, isLocker, unfencedError } from './locker.js';
 import { SlotRuns } from './slots.js';
@@ -22,6 +22,8 @@ const HEALTH_PATH = '/health/leadership';
 const SLOT_OPTIONS = ['policy', 'missed', 'period', 'attempts', 'budget', 'subrequests'];
 // Seconds since 1970 that are taken for milliseconds lie before it for 3,000 years to come: 3 March 1973.
 const EARLIEST_SLOT_MS = 1e11;
+const OLD_WORK = 'work of an earlier session of this elector goes on: this session claims nothing until it has stopped, '
+  + 'which is what its signal asks for; work that waits for the next term waits for itself';
 // How long a stop may take beyond its own bounds: a runtime may forget timers, as Workers do after a request.
 const FORGOTTEN_MS = 10_000;
 
@@ -97,6 +99,8 @@ export class Elector {
   /** While a start judges the store. */
   #doctor = null;
   #engine = null;
+  /** While this session waits for the work of an earlier one: what ends the waiting. */
+  #goOn = null;
   /** Those of `runScheduled`, each for one call. */
   #slotEngines = new Set();
   #finished = null;
@@ -110,17 +114,17 @@ export class Elector {
   /** That of the term. */
   #fence = null;
   #waiters = new Set();
+  /** All that runs under a term or for its end, of this session and of earlier ones: promises that resolve when it stops. */
   #work = new Set();
-  /** Settles when the work of the last term that was lost has stopped. */
-  #workStopped = Promise.resolve();
-  /** How many `lead` are under way, and whether the first of them started this elector. */
+  /** How many `lead` are under way, and whether one of them began this session and nobody has called `start` since. */
   #leads = 0;
   #startedByLead = false;
   /** True while a callback or the work runs its first, synchronous part. */
   #inside = false;
   #resigning = [];
   #failure = null;
-  #callbackError = null;
+  /** By the callback's name, the newest last; gone once a later call of the same one has ended well. */
+  #callbackErrors = new Map();
 
   constructor(options = {}) {
     if (typeof options !== 'object' || options === null) {
@@ -172,6 +176,7 @@ export class Elector {
     if (release || park) engine.stop(park);
     else this.#leaveToRunOut(engine);
     this.#doctor?.close();
+    this.#goOn?.();
     // Whoever stops from within a callback or the work is waited for, and must not wait for themselves.
     const end = async () => {
       await this.#end(engine, finished);
@@ -182,13 +187,31 @@ export class Elector {
     if (!inside) await unlessAborted(end(), signal);
   }
 
+  /** Lists work that has to stop before the lease is released and another term is claimed. Returns a function that removes
+   * it. Called before the work begins: its first part may give the term up, and the lease waits for what is listed then. */
+  #beginWork() {
+    let stopped;
+    const work = new Promise((resolve) => {
+      stopped = resolve;
+    });
+    this.#work.add(work);
+    return () => {
+      this.#work.delete(work);
+      stopped();
+    };
+  }
+
+  #workStopped() {
+    return Promise.all(this.#work);
+  }
+
   /** Waits for the work of the last term, for as long as its lease may last. */
   async #workEnd() {
     let timer;
     const late = new Promise((resolve) => {
       timer = setTimeout(resolve, this.config.leaderTimeout);
     });
-    await Promise.race([this.#workStopped, late]);
+    await Promise.race([this.#workStopped(), late]);
     clearTimeout(timer);
   }
 
@@ -198,7 +221,8 @@ export class Elector {
     const inside = this.#inside;
     const given = new Promise((resolve) => this.#resigning.push(resolve));
     this.#engine.resign();
-    if (!inside) await unlessAborted(given, signal);
+    // One that does not run yet holds nothing.
+    if (!inside && !this.#goOn) await unlessAborted(given, signal);
   }
 
   isLeader() {
@@ -212,9 +236,10 @@ export class Elector {
   status() {
     const status = this.#asked((engine) => engine.status());
     const unfenced = this.#unfenced ? { unfenced: true, term: null, transitions: null, parked: null } : {};
-    if (status) return { ...status, error: status.error ?? this.#callbackError, ...unfenced };
+    const callbackError = [...this.#callbackErrors.values()].at(-1) ?? null;
+    if (status) return { ...status, error: status.error ?? (this.#goOn ? OLD_WORK : callbackError), ...unfenced };
     const { serverId, lockfilePath } = this.config;
-    return { ...stoppedStatus(serverId, lockfilePath, this.#failure?.message ?? this.#callbackError), ...unfenced };
+    return { ...stoppedStatus(serverId, lockfilePath, this.#failure?.message ?? callbackError), ...unfenced };
   }
 
   updateConfig(changes) {
@@ -257,11 +282,10 @@ export class Elector {
     if (typeof work !== 'function') throw wrongOption('work', work, 'must be a function');
     const signal = signalOf(options);
     signal?.throwIfAborted();
-    if (this.#leads === 0) this.#startedByLead = !this.#engine || this.#stopping;
     this.#leads += 1;
     let started = false;
     try {
-      await this.#started(signal);
+      await this.#started(signal, { byLead: true });
       started = true;
       for (;;) {
         const term = await this.waitForLeadership({ signal });
@@ -403,13 +427,15 @@ export class Elector {
   }
 
   /** Competes when this is over, unless the signal fires first; an earlier stop is waited for. */
-  async #started(signal) {
+  async #started(signal, { byLead = false } = {}) {
     signal?.throwIfAborted();
     const stops = this.#stops;
     while (this.#engine && (this.#stopping || !this.#engine.alive)) await unlessAborted(this.#finished, signal);
     signal?.throwIfAborted();
     // A stop that came meanwhile has the last word.
-    if (!this.#engine && stops === this.#stops) this.#begin();
+    if (stops !== this.#stops) return;
+    this.#startedByLead = byLead && (!this.#engine || this.#startedByLead);
+    if (!this.#engine) this.#begin();
   }
 
   #begin() {
@@ -418,11 +444,29 @@ export class Elector {
     this.#stoppers = new Set();
     this.#stopping = false;
     this.#failure = null;
-    this.#callbackError = null;
+    this.#callbackErrors.clear();
     this.#finished = new Promise((resolve) => {
       this.#finish = resolve;
     });
-    if (this.#probes()) void this.#runJudged(engine);
+    if (this.#work.size > 0) void this.#runAfterWork(engine);
+    else this.#runEngine(engine);
+  }
+
+  /** Competes once the work of earlier sessions has stopped: this one's election knows nothing of it. */
+  async #runAfterWork(engine) {
+    const stopped = this.#workStopped();
+    await new Promise((resolve) => {
+      this.#goOn = resolve;
+      void stopped.then(resolve);
+    });
+    if (engine !== this.#engine) return;
+    this.#goOn = null;
+    this.#runEngine(engine);
+  }
+
+  #runEngine(engine) {
+    // A stop that came meanwhile has nothing to judge a store for.
+    if (!this.#stopping && this.#probes()) void this.#runJudged(engine);
     else engine.run();
   }
 
@@ -486,12 +530,7 @@ export class Elector {
       resign,
       checkpoint,
     };
-    let ended;
-    const ending = new Promise((resolve) => {
-      ended = resolve;
-    });
-    // Listed before it begins: its first part may give the term up, and the lease waits for those listed then.
-    this.#work.add(ending);
+    const stopped = this.#beginWork();
     const before = this.#inside;
     this.#inside = true;
     try {
@@ -500,9 +539,8 @@ export class Elector {
       return await result;
     } finally {
       this.#inside = before;
-      this.#work.delete(ending);
       both?.release();
-      ended();
+      stopped();
     }
   }
 
@@ -536,6 +574,8 @@ export class Elector {
     clearTimeout(timer);
     if (engine !== this.#engine) return;
     engine.close();
+    // The runtime forgot the work too, so that it never ends.
+    this.#work.clear();
     this.#onFinished(engine, brokenError());
   }
 
@@ -574,7 +614,7 @@ export class Elector {
     };
     const checkpoint = (own, key) => this.#openCheckpoint(own, key, engine);
     // Told before: nothing of an old term may go on under a new one.
-    if (this.#term) this.#onLost(numberOf(this.#term), 'expired');
+    if (this.#term) this.#tellLost(numberOf(this.#term), 'expired');
     let refused = true;
     const fence = new Fence(engine, number, {
       onOver: (reason) => this.#onLost(number, reason),
@@ -584,8 +624,12 @@ export class Elector {
     const term = new Term(number, { unfenced: this.#unfenced, fence, resign, checkpoint });
     this.#term = term;
     this.#fence = fence;
+    const stopped = this.#beginWork();
     const { failed, fine } = this.#call('onAcquireLeadership', term);
-    void fine.then((ok) => ok || resign());
+    void fine.then((ok) => {
+      stopped();
+      if (!ok) resign();
+    });
     refused = failed;
     fence.watch();
   }
@@ -597,16 +641,26 @@ export class Elector {
   }
 
   #onLost(number, reason) {
-    const term = this.#term;
+    const engine = this.#engine;
+    inFull(() => this.#tellLost(number, reason, engine));
+  }
+
+  #tellLost(number, reason, engine = this.#engine) {
+    const [term, fence] = [this.#term, this.#fence];
     if (!term || numberOf(term) !== number) return;
     this.#term = null;
-    this.#fence.close();
     this.#fence = null;
     lossOf.set(term, reason);
-    endTerm(term, reason);
-    const engine = this.#engine;
-    const { fine } = this.#call('onLoseLeadership', { term: term.token, reason });
-    this.#workStopped = Promise.allSettled([fine, ...this.#work]).then(() => engine.workEnded(number));
+    try {
+      fence.close();
+      endTerm(term, reason);
+    } catch {
+      // The rest follows all the same: an election that never learns that the work has ended never competes again.
+      void Promise.resolve().then(() => endTerm(term, reason));
+    }
+    const stopped = this.#beginWork();
+    void this.#call('onLoseLeadership', { term: term.token, reason }).fine.then(stopped);
+    void this.#workStopped().then(() => engine.workEnded(number));
   }
 
   #onFinished(engine, error) {
@@ -616,6 +670,8 @@ export class Elector {
     // A trap says nothing to a probe that waits.
     this.#doctor?.close();
     this.#doctor = null;
+    this.#goOn?.();
+    this.#goOn = null;
     this.#engine = null;
     this.#stopping = false;
     this.#finish();
@@ -625,15 +681,20 @@ export class Elector {
 
   /** Calls back. `failed`: it threw at once; `fine` is false if it threw or rejected, and never rejects. */
   #call(name, argument) {
+    const forget = () => {
+      this.#callbackErrors.delete(name);
+      return true;
+    };
     const note = (thrown) => {
-      this.#callbackError = `${name} threw: ${textOf(thrown)}`;
+      forget();
+      this.#callbackErrors.set(name, `${name} threw: ${textOf(thrown)}`);
       return false;
     };
     const before = this.#inside;
     this.#inside = true;
     try {
       const result = this.#callbacks[name]?.(argument);
-      const fine = (async () => result)().then(() => true, note);
+      const fine = (async () => result)().then(forget, note);
       return { failed: false, fine };
     } catch (thrown) {
       return { failed: true, fine: Promise.resolve(note(thrown)) };

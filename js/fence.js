@@ -5,6 +5,20 @@ import { unrefTimer } from './host.js';
 const WATCH_MS = 1_000;
 // How soon it is read again where a reading proved nothing. Also how long the election's own event has, which says why.
 const LATE_MS = 20;
+// 128 kB: the arguments of a call lie on the stack.
+const ROOM = new Array(16_000).fill(0);
+
+/** Calls `tell` now, or in a microtask, whose stack is empty, if the stack has no room left for it and for what it calls.
+ * A callback or a listener that the end of the stack has interrupted can't be called a second time. */
+export const inFull = (tell) => {
+  try {
+    Reflect.apply(() => {}, undefined, ROOM);
+  } catch {
+    void Promise.resolve().then(tell);
+    return;
+  }
+  tell();
+};
 
 export class Fence {
   #engine;
@@ -61,11 +75,16 @@ export class Fence {
   #read() {
     if (this.#closed) return undefined;
     const standing = this.#standing();
-    if (standing) return standing;
+    if (!standing) inFull(() => this.#over());
+    return standing;
+  }
+
+  #over() {
+    // Asked again: in an exhausted stack there is no answer, though the term goes on.
+    if (this.#closed || this.#standing()) return;
     // The election has seen it too, and says why; while one of its events is being told, it can do so only afterwards.
     this.#engine.tick();
     if (!this.#closed) this.#onOver(this.#engine.alive ? 'expired' : 'trap');
-    return undefined;
   }
 }
 

@@ -202,10 +202,12 @@ export interface ElectorOptions<S extends AnyStorage = FencedStorage> extends Ti
    * over an `S3Storage` and an `EpochStorage` (26 requests), but not with `sustain` and not on Workers. A store that breaks a condition stops the elector
    * with `EDGELECT_STORE`; one that can't be judged does not, and delays it by no more than five `requestTimeout`. */
   probe?: boolean;
-  /** A term began. If it throws or rejects, the elector resigns, sits out, and competes again. */
+  /** A term began. If it throws or rejects, the elector resigns, sits out, and competes again. Its promise is work of the term,
+   * as that of `lead` is: until it settles the lease is not released and no other term is claimed, so end it at the signal. */
   onAcquireLeadership?(term: TermOf<S>): void | Promise<void>;
   /** The term ended, once for each acquired one. When the returned promise settles, the work counts as stopped: after a
-   * resignation or a stop the lease is released then, and no other term is claimed before. So stop your work here. */
+   * resignation or a stop the lease is released then, and no other term is claimed before. So stop your work here. That of
+   * each `lead` and of `onAcquireLeadership` is waited for besides. */
   onLoseLeadership?(lost: LostLeadership<S>): void | Promise<void>;
   /** Another leader than before; `null` when the lease was released or its object is gone. */
   onNewLeader?(leaderId: string | null): void | Promise<void>;
@@ -232,7 +234,8 @@ export interface Status {
   transitions: number | null;
   parked: boolean | null;
   requests: { read: number; write: number; peer: number };
-  /** The newest problem, as a sentence that says what to do. */
+  /** The newest problem, as a sentence that says what to do. What a callback threw stays until a later call of the same
+   * callback has ended well, or until the next start. */
   error: string | null;
   /** There over a `Locker` only: no fencing tokens, and nobody is named who leads elsewhere. */
   unfenced?: true;
@@ -243,11 +246,14 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
   /** @throws EdgelectError with `code: 'EDGELECT_CONFIG'` and `field` for an option that breaks a rule. */
   constructor(options?: ElectorOptions<S>);
   readonly config: Config;
-  /** Begins to compete, as a new session; stops when the signal fires. On Workers start and stop within one
-   * event: what its `fetch` and timers bring belongs to that event. */
+  /** Begins to compete, as a new session; stops when the signal fires. An elector that a `lead` has started goes on when that
+   * `lead` is over, once this was called. On Workers start and stop within one event: what its `fetch` and timers bring
+   * belongs to that event. While work of an earlier session of this elector still runs, nothing is claimed until it has
+   * stopped: `status().error` says so, and `start` does not wait for it. */
   start(options?: { signal?: AbortSignal }): Promise<void>;
   /** Ends the authority, waits for the work to stop, releases the lease (or parks it for the same
-   * `serverId`), and ends. Never longer than the lease and a few requests. Inside a callback or the work call
+   * `serverId`), and ends. Never longer than the lease and a few requests: work that still runs then is waited for by the
+   * next session. Inside a callback or the work call
    * it before any `await` of your own, or do not wait for it (it waits for you), or call `term.resign()`. The
    * signal ends the waiting, not the stop. With `release: false` nothing more is written, and the lease runs out. */
   stop(options?: { park?: boolean; release?: boolean; signal?: AbortSignal }): Promise<void>;
@@ -263,12 +269,15 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
    * renewal that is held up takes effect after a later one, so that all of one term ask for the same time. */
   updateConfig(changes: TimingOptions): void;
   enablePeerMode(options?: Pick<TimingOptions, 'peerTimeout' | 'serverAddr'>): void;
-  /** Rejects when the signal fires, when the elector stops, or when the store can't be used. */
+  /** Rejects when the signal fires, when the elector stops, or when the store can't be used. Work and callbacks must not wait
+   * here once their own term has ended, nor for a `lead` of the same elector: no term is claimed before they have stopped,
+   * so they would wait for themselves, until the signal or a stop ends it; `status().error` says that the work goes on. */
   waitForLeadership(options?: { signal?: AbortSignal }): Promise<TermOf<S>>;
   /** Runs the work as the leader: starts if need be, waits for leadership, and gives it up when the work
-   * is done. The work's `term.signal` fires when the authority ends and when `signal` does. Work that returns or throws after
+   * is done; it stops the elector if it had started it, and nobody called `start` meanwhile. The work's `term.signal` fires when the authority ends and when `signal` does. Work that returns or throws after
    * its term was lost or resigned runs again in the next term: what it returned then counts for nothing, because another
-   * leader may have done the same. The elector claims no term while old work goes on, so stop at the signal.
+   * leader may have done the same. The elector claims no term while old work goes on, so stop at the signal: work that waits
+   * for the next term, by `waitForLeadership` or by a `lead` within it, waits for itself.
    * Rejects when the elector is stopped before the work was done, and when it breaks down. */
   lead<T>(work: (term: TermOf<S>) => T | Promise<T>, options?: { signal?: AbortSignal }): Promise<T>;
   /** Runs the job of one cron slot: of all triggers for it, wherever and however often they fire, one runs it. `slot` is its

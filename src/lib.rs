@@ -79,9 +79,9 @@ pub mod lead;
 mod lean;
 pub mod lease;
 pub mod peer;
-#[cfg(not(planted))]
+#[cfg(not(feature = "planted"))]
 mod planted;
-#[cfg(planted)]
+#[cfg(feature = "planted")]
 pub mod planted;
 mod prelude;
 pub mod probe;

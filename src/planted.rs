@@ -1,20 +1,20 @@
-//! Bugs that the simulator must find. `planted!(Name)` asks whether one is planted; without `--cfg planted` it is
-//! the constant `false`, so that none of this ships.
+//! Bugs that the simulator must find. `planted!(Name)` asks whether one is planted; without feature `planted` it
+//! is the constant `false`, so that none of this ships.
 
-#[cfg(planted)]
+#[cfg(feature = "planted")]
 mod bugs;
 
-#[cfg(planted)]
+#[cfg(feature = "planted")]
 pub use bugs::{Bug, Depth, is, plant};
 
 /// Whether this bug is planted in this thread.
 macro_rules! planted {
     ($bug:ident) => {{
-        #[cfg(planted)]
+        #[cfg(feature = "planted")]
         {
             $crate::planted::is($crate::planted::Bug::$bug)
         }
-        #[cfg(not(planted))]
+        #[cfg(not(feature = "planted"))]
         {
             false
         }

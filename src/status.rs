@@ -72,7 +72,7 @@ pub fn problem_text(problem: &Problem) -> String {
             "the authority of term ",
             &term.to_string(),
             " has ended and its work goes on: this member claims nothing until the work has stopped, which is what its \
-             signal asks for",
+             signal asks for; work that waits for the next term waits for itself",
         ]
         .concat(),
         Problem::LeaseTooLong { lease_ms, max_lease_ms } => [
@@ -80,7 +80,8 @@ pub fn problem_text(problem: &Problem) -> String {
             &lease_ms.to_string(),
             " ms, longer than maxLease (",
             &max_lease_ms.to_string(),
-            " ms) here: set the same maxLease for every member of the group (S7)",
+            " ms) here, which is waited out: set the same maxLease for every member of the group (S7). If a member of \
+             another make wrote it, its clock and this machine's may be apart",
         ]
         .concat(),
         Problem::SharedName(server_id) => [
@@ -93,7 +94,8 @@ pub fn problem_text(problem: &Problem) -> String {
         Problem::DateAhead { ahead_ms } => [
             "the `Date` of the store's answers is ",
             &ahead_ms.to_string(),
-            " ms ahead of its `Last-Modified`, more than storeSkew allows, so a dead leader's lease is watched for as              long as it lasts: a proxy on the way sets `Date` by a clock of its own, which has to be put right",
+            " ms ahead of its `Last-Modified`, more than storeSkew allows, so a dead leader's lease is watched for as \
+             long as it lasts: a proxy on the way sets `Date` by a clock of its own, which has to be put right",
         ]
         .concat(),
     }

@@ -170,3 +170,18 @@ fn the_page_names_every_module_on_its_layer() {
         );
     }
 }
+
+/// The simulator runs what ships: every planted bug is one `false` there.
+#[test]
+fn nothing_but_the_planted_bugs_differs_between_what_is_tested_and_what_ships() {
+    let mut found = BTreeMap::new();
+    sources(Path::new("src"), "", &mut found);
+    let knowing: Vec<&String> = found
+        .iter()
+        .filter(|(_, text)| text.contains("feature = \"planted\""))
+        .map(|(module, _)| module)
+        .collect();
+    assert_eq!(knowing, ["lib", "planted"]);
+    assert_eq!(found["lib"].matches("feature = \"planted\"").count(), 2, "it is public or not");
+    assert_eq!(found["planted"].matches("feature = \"planted\"").count(), 4);
+}

@@ -9,7 +9,6 @@
 mod model {
     pub mod bounds;
     pub mod check;
-    #[cfg(planted)]
     pub mod planted;
     pub mod rules;
     pub mod session;
@@ -72,7 +71,7 @@ fn two_sessions_over_two_leases() {
 
 #[test]
 fn three_sessions() {
-    holds(led("three sessions", 3, 6), 6, (9_148_954, 4_266_402, 33));
+    holds(led("three sessions", 3, 5), 6, (758_787, 342_068, 30));
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod sim;
 use std::time::Duration;
 
 use sim::report::Kind;
-use sim::run::{Range, Seed, Summary, failed_before, retell, run, run_at_rate, run_many};
+use sim::run::{Range, Seed, Summary, failed_before, retell, run, run_at_rate, run_many, trace};
 use sim::world::Depth;
 
 fn from_env(name: &str) -> Option<u64> {
@@ -92,12 +92,10 @@ fn stopwatch() -> impl Fn() -> Duration {
 
 #[test]
 fn fifty_seeds_run_twice_give_one_trace() {
-    for depth in [Depth::Core, Depth::Store] {
-        let hash = |number| run(Seed { depth, number }, false).hash;
-        let trace = || (0..50).fold(0_u64, |trace, seed| trace.rotate_left(7) ^ hash(seed));
-        assert_eq!(trace(), trace());
-        assert_ne!(hash(0), hash(1), "the trace says nothing");
-    }
+    assert_eq!(trace(50), trace(50));
+    assert_ne!(trace(50), trace(49), "the trace says nothing");
+    // What a build without the planted bugs prints too, or the simulator runs other code than ships.
+    println!("trace of 400 schedules: {:x}", trace(200));
 }
 
 #[test]

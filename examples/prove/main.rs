@@ -4,12 +4,10 @@
 #[path = "../../tests/sim/mod.rs"]
 mod sim;
 
-#[cfg(planted)]
 #[path = "../../tests/planted/table.rs"]
 mod table;
 
 mod arguments;
-#[cfg(planted)]
 mod mutants;
 mod record;
 mod summary;
@@ -36,7 +34,7 @@ fn main() -> ExitCode {
     let done = match &arguments.task {
         Task::Tell(seed) => tell(*seed),
         Task::Prove => prove(&arguments),
-        Task::Mutants => plant_each(),
+        Task::Mutants => Ok(mutants::table()),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
@@ -46,16 +44,6 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-#[cfg(planted)]
-fn plant_each() -> Result<bool, String> {
-    Ok(mutants::table())
-}
-
-#[cfg(not(planted))]
-fn plant_each() -> Result<bool, String> {
-    Err("this build has no bugs to plant; `npm run prove -- mutants` makes one that has".to_owned())
 }
 
 /// One schedule again, with its history; whether it holds.

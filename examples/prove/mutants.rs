@@ -23,7 +23,7 @@ pub fn table() -> bool {
         bar.set_message(format!("{bug:?}"));
         let (mut after, mut check) = (Vec::new(), "");
         for base in 0..BASE_SEEDS {
-            match found_after(bug, base * APART) {
+            match found_after(bug, base * APART, SCHEDULES) {
                 Some((schedules, violation)) => {
                     after.push(schedules);
                     check = violation.check;

@@ -7,18 +7,35 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from './build.mjs';
 import { endProcess, keepPath, removePath, spawnKept } from './cleanup.mjs';
+import { withJsStores } from './js-stores.mjs';
+import { withMinistack } from './ministack.mjs';
 import { HOST_NODE, NODE_24, ROOT, inRoot } from './paths.mjs';
 import { PlainError, lineReader, seconds, step } from './run.mjs';
 import { withStore } from './seaweed.mjs';
 
 const REPORTER = fileURLToPath(new URL('outcomes-reporter.mjs', import.meta.url));
+/** The suites that need every store. */
+export const LIVE = ['conformance_live', 'dynamodb_live', 'route53_live'];
+const RECORD = 'EDGELECT_OUTCOMES';
 const SUITE_LIMIT_MS = 5 * 60_000;
 const NUMBERS = /^(?:c\d\d[_ ])+/;
 const RUST_TEST = /#\[(?:\w+::)*test\](?:\s*#\[[^\]]*\])*\s*(?:pub )?(?:async )?fn (c\d\d_\w+)/g;
 const NODE_TEST = /\btest\(\s*(['"`])(c\d\d (?:\\.|(?!\1).)*)\1/g;
 
-/** What the steps of this run have recorded: the file, the name, and `passed`, `failed` or `skipped`. */
-export const recorded = [];
+/** What the steps of this run have recorded, each in its own process: the file, the name, and `passed`, `failed` or `skipped`. */
+export const recorded = () => readLines(process.env[RECORD]);
+
+/** Begins the record of a run anew. */
+export function newRecord(file) {
+  fs.mkdirSync(path.dirname(file), { recursive: true });
+  fs.writeFileSync(file, '');
+  process.env[RECORD] = file;
+}
+
+function record(outcomes) {
+  const file = process.env[RECORD];
+  if (file !== undefined) fs.appendFileSync(file, outcomes.map((one) => `${JSON.stringify(one)}\n`).join(''));
+}
 
 /** Every test whose name begins with a scenario's number, read from the source: none is run. */
 export function numberedTests(root = ROOT) {
@@ -53,7 +70,7 @@ export async function recordNode(command, node, files, { atOnce, env }) {
   try {
     await command(node, ['--test', `--test-concurrency=${atOnce}`, ...reporters(await usualReporter(node), file), ...files], env);
   } finally {
-    recorded.push(...readOutcomes(file));
+    record(readOutcomes(file));
     remove();
   }
 }
@@ -74,10 +91,13 @@ const reporters = (shown, file) => [
   `--test-reporter=${shown}`, '--test-reporter-destination=stdout', `--test-reporter=${REPORTER}`, `--test-reporter-destination=${file}`,
 ];
 
+function readLines(file) {
+  if (file === undefined || !fs.existsSync(file)) return [];
+  return fs.readFileSync(file, 'utf8').split('\n').filter((line) => line !== '').map((line) => JSON.parse(line));
+}
+
 function readOutcomes(file) {
-  if (!fs.existsSync(file)) return [];
-  const lines = fs.readFileSync(file, 'utf8').split('\n').filter((line) => line !== '');
-  return lines.map((line) => JSON.parse(line)).map((one) => ({ ...one, file: path.relative(ROOT, one.file).split(path.sep).join('/') }));
+  return readLines(file).map((one) => ({ ...one, file: path.relative(ROOT, one.file).split(path.sep).join('/') }));
 }
 
 /**
@@ -90,10 +110,9 @@ export function recordPassed(suites, libtestArgs) {
   if (used.length === 0) return;
   const all = listed(used, libtestArgs);
   const ignored = listed(used, [...libtestArgs, '--ignored']);
-  for (const { file, name } of tests) {
-    const isIn = (list) => (list.get(suiteOf(file)) ?? []).some((one) => isTest(file, name, one));
-    if (isIn(all)) recorded.push({ file, name, outcome: isIn(ignored) ? 'skipped' : 'passed' });
-  }
+  const isIn = (list, { file, name }) => (list.get(suiteOf(file)) ?? []).some((one) => isTest(file, name, one));
+  const run = tests.filter((test) => isIn(all, test));
+  record(run.map((test) => ({ file: test.file, name: test.name, outcome: isIn(ignored, test) ? 'skipped' : 'passed' })));
 }
 
 /** The names of the tests in each suite. */
@@ -151,10 +170,12 @@ export async function runTests(tests) {
   const outcomes = [];
   if (tests.length === 0) return outcomes;
   if (node.length > 0) await build(node.some(([file]) => file.startsWith('tests/worker/')) ? ['npm', 'worker'] : ['npm']);
-  await withStore(async (env) => {
+  const all = async (env) => {
     for (const [suite, own] of cargo) outcomes.push(...await runSuite(suite, own, env));
     for (const [file, own] of node) outcomes.push(...await runFile(file, own, env));
-  });
+  };
+  const live = cargo.some(([suite]) => LIVE.includes(suite));
+  await withStore((s3) => live ? withMinistack((aws) => withJsStores((js) => all({ ...s3, ...aws, ...js }))) : all(s3));
   return outcomes;
 }
 

@@ -12,12 +12,7 @@ async function main(args) {
     return cargo(['test', '--quiet', '--locked', '--test', 'model', '--', '--nocapture'], long);
   }
   const run = ['run', '--quiet', '--locked', '--example', 'prove', '--', ...args];
-  return cargo(run, args[0] === 'mutants' ? plantable() : {});
-}
-
-// A target folder of its own: the flag would otherwise rebuild everything twice in each run.
-function plantable() {
-  return { RUSTFLAGS: `${process.env.RUSTFLAGS ?? ''} --cfg planted`.trim(), CARGO_TARGET_DIR: inRoot('target/planted') };
+  return cargo(run, {});
 }
 
 async function cargo(args, more) {

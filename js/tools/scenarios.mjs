@@ -44,8 +44,9 @@ export async function scenarios({ numbers = [] } = {}) {
   const cases = chosen(numbers);
   const tests = numberedTests().filter((test) => cases.some((one) => test.cases.includes(one.case)));
   known(tests);
-  const missing = tests.filter((test) => results(test, recorded).some(({ outcome }) => outcome === 'not run'));
-  const rows = judge(cases, tests, [...recorded, ...await runTests(missing)]);
+  const outcomes = recorded();
+  const missing = tests.filter((test) => results(test, outcomes).some(({ outcome }) => outcome === 'not run'));
+  const rows = judge(cases, tests, [...outcomes, ...await runTests(missing)]);
   await print(rows);
   const bad = broken(rows);
   if (bad.length === 0) return;
@@ -105,7 +106,7 @@ async function main(args) {
   if (values.help) return console.log(HELP);
   if (values.list && values.case) throw new PlainError(`--list takes no --case: it lists all\n${HELP}`);
   chosen(values.case ?? []);
-  await ensure(values.list ? { wasmBindgen: false, seaweed: false } : {});
+  await ensure(values.list ? { wasmBindgen: false, seaweed: false } : { ministack: true, moto: true, awscli: true });
   return values.list ? list() : scenarios({ numbers: values.case });
 }
 

@@ -9,6 +9,7 @@ import { SEAWEED } from './paths.mjs';
 import { PlainError, lineReader } from './run.mjs';
 
 const HOST = '127.0.0.1';
+const SHARED = 'EDGELECT_SHARED_STORE';
 const READY_MS = 30_000;
 const ATTEMPTS = 3;
 const TAIL_LINES = 30;
@@ -32,19 +33,44 @@ export async function startSeaweed(actionsOf) {
   throw lastError;
 }
 
-/** Runs the work beside a store of its own, given to it as the variables that the tests read. */
-export async function withStore(work) {
-  const { endpoint, bucket, accessKeyId, secretAccessKey, stop } = await startSeaweed();
+/** Runs the work beside a store, given to it as the variables that the tests read: a bucket of its own in the store that is
+ * shared, or else a store of its own. */
+export async function withStore(work, { own = false } = {}) {
+  const shared = own ? undefined : process.env[SHARED];
+  if (shared !== undefined) return work(variables(await newBucket(JSON.parse(shared))));
+  const store = await startSeaweed();
   try {
-    await work({
-      EDGELECT_TEST_ENDPOINT: endpoint,
-      EDGELECT_TEST_BUCKET: bucket,
-      EDGELECT_TEST_ACCESS_KEY_ID: accessKeyId,
-      EDGELECT_TEST_SECRET_ACCESS_KEY: secretAccessKey,
-    });
+    return await work(variables(store));
+  } finally {
+    await store.stop();
+  }
+}
+
+/** Runs the work beside one store for all that `withStore` does in the processes which get these variables. */
+export async function withSharedStore(work) {
+  const { endpoint, accessKeyId, secretAccessKey, stop } = await startSeaweed();
+  try {
+    return await work({ [SHARED]: JSON.stringify({ endpoint, accessKeyId, secretAccessKey }) });
   } finally {
     await stop();
   }
+}
+
+const variables = ({ endpoint, bucket, accessKeyId, secretAccessKey }) => ({
+  EDGELECT_TEST_ENDPOINT: endpoint,
+  EDGELECT_TEST_BUCKET: bucket,
+  EDGELECT_TEST_ACCESS_KEY_ID: accessKeyId,
+  EDGELECT_TEST_SECRET_ACCESS_KEY: secretAccessKey,
+});
+
+const newName = () => `edgelect-${randomBytes(6).toString('hex')}`;
+
+async function newBucket(shared) {
+  const store = { ...shared, bucket: newName() };
+  const url = new URL(`/${store.bucket}`, store.endpoint);
+  const { status } = await fetch(url, { method: 'PUT', headers: sign('PUT', url, store), signal: AbortSignal.timeout(READY_MS) });
+  if (status !== 200) throw new PlainError(`the shared SeaweedFS answered ${status} to a new bucket`);
+  return store;
 }
 
 /** Ports that are free now, chosen together so that they differ. */
@@ -64,7 +90,7 @@ async function startOnce(actionsOf) {
   const portOf = (flag) => ports[PORT_FLAGS.indexOf(flag)];
   const store = {
     endpoint: `http://${HOST}:${portOf('s3.port')}`,
-    bucket: `edgelect-${randomBytes(6).toString('hex')}`,
+    bucket: newName(),
     accessKeyId: `dev${randomBytes(6).toString('hex')}`,
     secretAccessKey: randomBytes(20).toString('hex'),
   };

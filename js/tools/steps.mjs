@@ -6,7 +6,7 @@ import { build } from './build.mjs';
 import { endProcess, spawnKept } from './cleanup.mjs';
 import { withJsStores } from './js-stores.mjs';
 import { withMinistack } from './ministack.mjs';
-import { recordNode, recordPassed, suiteFlags } from './outcomes.mjs';
+import { LIVE, recordNode, recordPassed, suiteFlags } from './outcomes.mjs';
 import { packageChecks } from './package.mjs';
 import { HOST_NODE, NODE_24, ROOT, inRoot } from './paths.mjs';
 import { PlainError, seconds } from './run.mjs';
@@ -21,70 +21,40 @@ const STEP_LIMIT_MS = 45 * 60_000;
 // One file after another, on any number of cores: most of them start processes of their own.
 const TESTS = ['--test', '--test-concurrency=1'];
 const WASM = ['--target', 'wasm32-unknown-unknown'];
-const LIVE = ['conformance_live', 'dynamodb_live', 'route53_live'];
 // Each has a step of its own: its own flags, its own target, or its own time.
 const OWN_STEP = ['simulation', 'planted', 'model', 'wasm', 'native', ...LIVE];
 
-/** The steps of `npm test`, in order. */
+/** The steps of `npm test`, in the order in which each lane takes them. One begins when those that it names in `after` have
+ * passed: what mostly waits compiles nothing, and so is not kept from its leases by a compiler. */
 export const STEPS = [
-  { name: 'fmt', what: 'the formatting of the Rust code', run: () => cargo(['fmt', '--check']) },
-  { name: 'clippy', what: 'lints, natively and for each wasm build', run: clippy },
-  { name: 'native', what: 'the Rust tests but the simulation', run: native },
-  { name: 'stores', what: "the stores' conformance list, random histories and wrong set-ups, on real stores", run: stores },
-  { name: 'simulation', what: '20,000 seeded schedules, and 2,000 with the real store code', run: () => cargoTests(['simulation'], ['--nocapture']) },
-  { name: 'model', what: 'every interleaving of two and three sessions', run: () => cargo(['test', '--locked', '--test', 'model', '--', '--nocapture']) },
-  { name: 'planted', what: 'the planted bugs, each to be found by the simulator, some by the model', run: planted },
-  { name: 'build', what: 'the wasm of the npm package and of the Worker', run: () => build() },
-  { name: 'size', what: 'the builds against their budgets', run: () => build().then(checkSizes) },
-  { name: 'tsc', what: 'the types', run: () => command(NODE_24, [inRoot('node_modules/typescript/bin/tsc'), '--noEmit', '-p', 'js/tsconfig.json']) },
-  { name: 'wasm', what: "the stores' conformance list and random histories, in wasm", run: wasm },
-  { name: 'node', what: "the npm package on this machine's Node", run: () => withMinistack((env) => nodeTests(HOST_NODE, 'tests/js', { atOnce: 4, env })) },
-  { name: 'rust', what: "the crate's documentation, and the native example beside a Node member", run: rust },
-  { name: 'rust-worker', what: 'the example of a Rust Worker, and what it stands on, in workerd', run: rustWorker },
-  { name: 'worker', what: 'the Worker in workerd', run: () => nodeTests(NODE_24, 'tests/worker', { atOnce: 2 }) },
-  { name: 'package', what: 'the package as it is installed: checkers, import, require, bundles, unref, providers', run: () => onPacked(packageChecks) },
-  { name: 'runtimes', what: 'one suite on Node, Node 24, Deno, Bun and workerd', run: () => onPacked(runtimes) },
-  { name: 'examples', what: 'the examples: a Worker of somebody\'s own, Deno.cron, Bun.cron, a timer on Node', run: () => onPacked(examples) },
-  { name: 'readme', what: 'the snippets and commands of README.md', run: () => onPacked(readme) },
-  { name: 'figures', what: "the limits of the README's figures, held in short", run: figures },
-  { name: 'live', what: 'one minute of kills, stops and a failing network around real members and a real store', run: live },
-  { name: 'slots', what: 'cron slots over three Workers and two Node members, each run as its policy says', run: slots },
-  { name: 'scenarios', what: 'each numbered case has a test that passed', run: () => scenarios() },
-  { name: 'demo', what: 'npm start -- --once', run: () => command(process.execPath, ['js/tools/start.mjs', '--once']) },
+  { name: 'fmt', lane: 'computes', what: 'the formatting of the Rust code', run: () => cargo(['fmt', '--check']) },
+  { name: 'build', lane: 'computes', what: 'the wasm of the npm package and of the Worker', run: () => build() },
+  { name: 'compile', lane: 'computes', what: 'every Rust test and example of this machine', run: () => cargo(['test', '--locked', '--no-run', '--tests', '--examples']) },
+  { name: 'rust-worker-build', lane: 'computes', what: 'the example of a Rust Worker', run: buildRustWorkers },
+  { name: 'native', lane: 'computes', after: ['compile'], what: 'the Rust tests but the simulation', run: native },
+  { name: 'simulation', lane: 'computes', after: ['compile'], what: '20,000 seeded schedules, and 2,000 with the real store code', run: () => cargoTests(['simulation'], ['--nocapture']) },
+  { name: 'planted', lane: 'computes', after: ['compile'], what: 'the planted bugs, each to be found by the simulator', run: () => cargoTests(['planted'], ['--nocapture']) },
+  { name: 'model', lane: 'computes', after: ['compile'], what: 'every interleaving of two and three sessions, also with planted bugs', run: () => cargoTests(['model'], ['--nocapture']) },
+  { name: 'wasm', lane: 'computes', after: ['build'], what: "the stores' conformance list and random histories, in wasm", run: wasm },
+  { name: 'clippy', lane: 'computes', what: 'lints, natively and for each wasm build', run: clippy },
+  { name: 'docs', lane: 'computes', what: "the crate's documentation and its examples", run: docs },
+  { name: 'tsc', lane: 'computes', after: ['build'], what: 'the types', run: () => command(NODE_24, [inRoot('node_modules/typescript/bin/tsc'), '--noEmit', '-p', 'js/tsconfig.json']) },
+  { name: 'size', lane: 'computes', after: ['build'], what: 'the builds against their budgets', run: () => build().then(checkSizes) },
+  { name: 'node', lane: 'waits', after: ['build'], what: "the npm package on this machine's Node", run: () => withMinistack((env) => nodeTests(HOST_NODE, 'tests/js', { atOnce: 4, env })) },
+  { name: 'worker', lane: 'waits', after: ['build'], what: 'the Worker in workerd', run: () => nodeTests(NODE_24, 'tests/worker', { atOnce: 2 }) },
+  { name: 'package', lane: 'waits', after: ['build'], what: 'the package as it is installed: checkers, import, require, bundles, unref, providers', run: () => onPacked(packageChecks) },
+  { name: 'stores', lane: 'waits', after: ['compile'], what: "the stores' conformance list, random histories and wrong set-ups, on real stores", run: stores },
+  { name: 'rust', lane: 'waits', after: ['build', 'compile'], what: 'the native example beside a Node member', run: rust },
+  { name: 'live', lane: 'waits', after: ['build'], what: 'one minute of kills, stops and a failing network around real members and a real store', run: live },
+  { name: 'slots', lane: 'waits', after: ['build'], what: 'cron slots over three Workers and two Node members, each run as its policy says', run: slots },
+  { name: 'rust-worker', lane: 'waits', after: ['rust-worker-build'], what: 'the example of a Rust Worker, and what it stands on, in workerd', run: rustWorker },
+  { name: 'runtimes', lane: 'waits', after: ['build'], what: 'one suite on Node, Node 24, Deno, Bun and workerd', run: () => onPacked(runtimes) },
+  { name: 'examples', lane: 'waits', after: ['build'], what: 'the examples: a Worker of somebody\'s own, Deno.cron, Bun.cron, a timer on Node', run: () => onPacked(examples) },
+  { name: 'readme', lane: 'waits', after: ['build', 'compile'], what: 'the snippets and commands of README.md', run: () => onPacked(readme) },
+  { name: 'figures', lane: 'waits', after: ['build'], what: "the limits of the README's figures, held in short", run: figures },
+  { name: 'demo', lane: 'waits', after: ['build', 'compile'], what: 'npm start -- --once', run: () => command(process.execPath, ['js/tools/start.mjs', '--once']) },
+  { name: 'scenarios', lane: 'waits', after: 'all', what: 'each numbered case has a test that passed', run: () => scenarios() },
 ];
-
-/** Runs the steps and resolves to the exit code. */
-export async function runSteps(steps, { keepGoing }) {
-  const results = [];
-  for (const { name, what, run } of steps) {
-    console.log(`\n=== ${name}: ${what}`);
-    const startMs = Date.now();
-    let error;
-    try {
-      await run();
-    } catch (caught) {
-      error = caught;
-      console.error(caught instanceof PlainError ? `edgelect: ${caught.message}` : caught);
-    }
-    const tookMs = Date.now() - startMs;
-    results.push({ name, passed: error === undefined, tookMs });
-    console.log(`=== ${name}: ${error === undefined ? 'passed' : 'FAILED'} in ${seconds(tookMs)}`);
-    if (error !== undefined && !keepGoing) break;
-  }
-  return report(steps, results);
-}
-
-function report(steps, results) {
-  console.log('');
-  for (const { name } of steps) {
-    const result = results.find((one) => one.name === name);
-    const outcome = result === undefined ? 'not run' : `${result.passed ? 'passed' : 'FAILED'}  ${seconds(result.tookMs)}`;
-    console.log(`${name.padEnd(12)}${outcome}`);
-  }
-  const failed = results.filter(({ passed }) => !passed).length;
-  console.log(`${results.length - failed} passed, ${failed} failed`);
-  return failed === 0 ? 0 : 1;
-}
 
 /** Runs a command with its output shown; it fails after three quarters of an hour, so that nothing hangs for ever. */
 async function command(program, args, more = {}) {
@@ -124,23 +94,19 @@ async function clippy() {
 async function native() {
   const names = fs.readdirSync(inRoot('tests')).filter((name) => name.endsWith('.rs')).map((name) => name.slice(0, -3));
   await cargoTests(['lib', ...names.filter((name) => !OWN_STEP.includes(name))]);
-  await cargo(['test', '--locked', '--doc']);
 }
 
-// All of them at once, on however few cores: most of a life of a key is waiting.
+async function docs() {
+  await cargo(['test', '--locked', '--doc']);
+  for (const more of [[], [...WASM, '--features', 'workerd']]) {
+    await cargo(['doc', '--locked', '--no-deps', ...more], { RUSTDOCFLAGS: '-D warnings' });
+  }
+}
+
+// All of them at once, on however few cores: most of a life of a key is waiting. The histories load a store that is their own.
 function stores() {
   return withStore((s3) => withMinistack((aws) => withJsStores((js) =>
-    cargoTests(LIVE, ['--nocapture', '--test-threads=16'], { ...s3, ...aws, ...js }))));
-}
-
-// A target folder of its own: the flag would otherwise rebuild everything twice in each run.
-async function planted() {
-  const planted = {
-    RUSTFLAGS: `${process.env.RUSTFLAGS ?? ''} --cfg planted`.trim(),
-    CARGO_TARGET_DIR: inRoot('target/planted'),
-  };
-  await cargo(['test', '--locked', '--test', 'planted', '--', '--nocapture'], planted);
-  await cargo(['test', '--locked', '--test', 'model', '--', '--nocapture', 'planted::'], planted);
+    cargoTests(LIVE, ['--nocapture', '--test-threads=16'], { ...s3, ...aws, ...js }))), { own: true });
 }
 
 async function wasm() {
@@ -152,7 +118,7 @@ async function wasm() {
     // The runner takes the first Node that it finds, and Miniflare wants Node 24.
     PATH: `${path.dirname(NODE_24)}${path.delimiter}${process.env.PATH}`,
     CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUNNER: path.join(wasmBindgenBin(), 'wasm-bindgen-test-runner'),
-  })));
+  })), { own: true });
 }
 
 async function nodeTests(node, folder, { atOnce, env }) {
@@ -177,9 +143,6 @@ async function onPacked(work) {
 }
 
 async function rust() {
-  for (const more of [[], [...WASM, '--features', 'workerd']]) {
-    await cargo(['doc', '--locked', '--no-deps', ...more], { RUSTDOCFLAGS: '-D warnings' });
-  }
   await cargo(['build', '--locked', '--example', 'native', '--example', 'ten_lines']);
   await build(['npm']);
   await withStore(async (env) => {

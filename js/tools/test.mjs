@@ -1,31 +1,53 @@
-// `npm test`: all that CI runs, step by step, on a machine that may be bare.
-import { fail } from './run.mjs';
+// `npm test`: all that CI runs, on a machine that may be bare.
+import { parseArgs } from 'node:util';
+import { inRoot } from './paths.mjs';
+import { PlainError, fail } from './run.mjs';
 import { ensure } from './setup.mjs';
 
-const HELP = `npm test                   runs every step and stops at the first that fails
+const HELP = `npm test                   runs every step, computing and waiting side by side, and stops at the first that fails
 npm test -- --keep-going   goes on after a failure
-npm test -- --only NAME    runs one step; repeat it for more
-npm test -- --list         lists the steps`;
+npm test -- --only NAME    runs one step and shows what it says; repeat it for more
+npm test -- --list         lists the steps
+What each step said is kept in build/test/NAME.log.`;
+
+const OPTIONS = {
+  help: { type: 'boolean', short: 'h' },
+  list: { type: 'boolean' },
+  'keep-going': { type: 'boolean' },
+  only: { type: 'string', multiple: true },
+  // One step in a process of its own, for the lanes.
+  step: { type: 'string' },
+};
 
 async function main(args) {
-  if (args.includes('--help') || args.includes('-h')) {
-    console.log(HELP);
-    return 0;
-  }
-  const { STEPS, runSteps } = await import('./steps.mjs');
-  if (args.includes('--list')) {
-    console.log(STEPS.map(({ name, what }) => `${name.padEnd(12)}${what}`).join('\n'));
-    return 0;
-  }
-  const only = args.flatMap((arg, index) => (arg === '--only' ? [args[index + 1]] : []));
-  const wrong = args.find((arg, index) => !['--keep-going', '--only'].includes(arg) && args[index - 1] !== '--only')
-    ?? only.find((name) => !STEPS.some((step) => step.name === name));
-  if (wrong !== undefined || only.includes(undefined)) {
-    console.error(`edgelect: there is no option or step ${wrong ?? 'after --only'}; see npm test -- --list\n${HELP}`);
-    return 1;
-  }
+  const values = read(args);
+  if (values.help) return say(HELP);
+  const { STEPS } = await import('./steps.mjs');
+  if (values.list) return say(STEPS.map(({ name, what }) => `${name.padEnd(18)}${what}`).join('\n'));
+  const only = values.only ?? STEPS.map(({ name }) => name);
+  const wrong = [...only, ...[values.step ?? []].flat()].find((name) => !STEPS.some((step) => step.name === name));
+  if (wrong !== undefined) throw new PlainError(`there is no step ${wrong}; see npm test -- --list\n${HELP}`);
+  const stepOf = (name) => STEPS.find((step) => step.name === name);
+  if (values.step !== undefined) return stepOf(values.step).run().then(() => 0);
   await ensure({ ministack: true, moto: true, awscli: true });
-  return runSteps(STEPS.filter(({ name }) => only.length === 0 || only.includes(name)), { keepGoing: args.includes('--keep-going') });
+  const { newRecord } = await import('./outcomes.mjs');
+  newRecord(inRoot('build/test-outcomes.jsonl'));
+  if (only.length === 1) return stepOf(only[0]).run().then(() => 0);
+  const { runLanes } = await import('./lanes.mjs');
+  return runLanes(STEPS.filter(({ name }) => only.includes(name)), { keepGoing: values['keep-going'] ?? false });
+}
+
+function read(args) {
+  try {
+    return parseArgs({ args, options: OPTIONS }).values;
+  } catch (error) {
+    throw new PlainError(`${error.message}\n${HELP}`);
+  }
+}
+
+function say(text) {
+  console.log(text);
+  return 0;
 }
 
 main(process.argv.slice(2)).then((code) => process.exit(code), fail);

@@ -173,6 +173,32 @@ test('c50 an acquire callback that throws resigns, sits out, and competes again'
   await elector.stop();
 });
 
+test('what a callback threw is no problem any more once a later call of the same callback has ended well', async () => {
+  const storage = await newGroup();
+  const failing = new Set();
+  const call = (name) => async () => {
+    await null;
+    if (failing.has(name)) throw new Error('not now');
+  };
+  const names = ['onAcquireLeadership', 'onLoseLeadership', 'onNewLeader'];
+  const elector = member(storage, { serverId: 'a', ...Object.fromEntries(names.map((name) => [name, call(name)])) });
+  await elector.start();
+  for (const name of names) {
+    const term = await elector.waitForLeadership();
+    failing.add(name);
+    term.resign();
+    await until(() => elector.status().error === `${name} threw: not now`);
+    // Others that end well meanwhile take nothing away.
+    if (name === 'onLoseLeadership') await until(() => elector.isLeader());
+    assert.equal(elector.status().error, `${name} threw: not now`);
+    failing.clear();
+    await until(() => elector.isLeader());
+    elector.resign().catch(() => {});
+    await until(() => elector.status().error === null);
+  }
+  await elector.stop();
+});
+
 test('c49 a callback that calls the elector does not wait for itself', async () => {
   const storage = await newGroup();
   const stops = [];

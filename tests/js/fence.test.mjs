@@ -7,21 +7,12 @@ import { virtualRuntime } from './virtual.mjs';
 // Before the package, which must find the virtual clocks wherever it looks.
 const runtime = virtualRuntime(Date.UTC(2026, 10, 22));
 runtime.flow();
-const { FAST, KEY, LONG, fired, leading, leads, member, newGroup, stopAll, until, within } = await import('./group.mjs');
+const { FAST, KEY, LONG, fired, gated, leading, leads, member, newGroup, stopAll, until, within } = await import('./group.mjs');
 
 after(stopAll);
 
 /** Keeps the event loop busy: the clocks go on, and no timer runs. */
 const block = (ms) => runtime.jumpTo(Date.now() + ms);
-
-/** A promise and what resolves it. */
-const gated = () => {
-  const gate = {};
-  gate.promise = new Promise((resolve) => {
-    gate.resolve = resolve;
-  });
-  return gate;
-};
 
 /** A signal of another make than the runtime's, which counts its listeners. */
 const foreign = () => {
@@ -176,6 +167,136 @@ test('no term is claimed or renewed while old work ignores its signal, and the s
   stop();
   assert.equal(await within(led), 'whole');
   assert.ok(tokens[1] > tokens[0]);
+});
+
+test('no term is claimed while an acquire callback of a lost one goes on, and the status says so', async () => {
+  const gate = gated();
+  let terms = 0;
+  const { elector, losses, term } = await leading({
+    onAcquireLeadership: () => {
+      terms += 1;
+      return terms === 1 ? gate.promise : undefined;
+    },
+  });
+  block(1_100);
+  await until(() => losses.length === 1);
+  await until(() => elector.status().error?.includes('its work goes on'));
+  await new Promise((resolve) => setTimeout(resolve, 2 * FAST.leaderTimeout));
+  assert.deepEqual([terms, elector.isLeader()], [1, false]);
+  gate.resolve();
+  assert.ok((await leads(elector)).token > term.token);
+  await elector.stop();
+});
+
+test('work that waits for the next term of its own elector waits for itself until a signal or a stop ends it', async () => {
+  const elector = member(await newGroup());
+  const controller = new AbortController();
+  const ends = [];
+  const note = ({ code, message }) => ends.push(code ?? message);
+  const led = elector.lead(async () => {
+    block(1_100);
+    await elector.waitForLeadership({ signal: controller.signal }).catch(note);
+    await elector.lead(() => {}).catch(note);
+  }).catch(note);
+  await until(() => elector.status().error?.includes('its work goes on'));
+  controller.abort(new Error('enough'));
+  await until(() => ends.length === 1);
+  await within(elector.stop());
+  await within(led);
+  assert.deepEqual(ends, ['enough', 'EDGELECT_STOPPED', 'EDGELECT_STOPPED']);
+});
+
+/** An elector that was stopped under work that goes on until `gate` opens; `running` counts what runs at once. */
+const outlived = async (options = {}) => {
+  const storage = await newGroup();
+  const elector = member(storage, options);
+  const gate = gated();
+  const seen = { running: 0, terms: 0 };
+  const work = async () => {
+    seen.terms += 1;
+    seen.running += 1;
+    if (seen.terms === 1) await gate.promise;
+    seen.running -= 1;
+  };
+  const led = elector.lead(work).catch(({ code }) => code);
+  await until(() => seen.running === 1);
+  await within(elector.stop());
+  assert.deepEqual([elector.status().role, seen.running], ['stopped', 1], 'a stop waits no longer than a lease');
+  return { elector, storage, gate, seen, work, led };
+};
+
+for (const how of ['start', 'lead']) {
+  test(`after a stop a session that a ${how} begins waits for work that goes on, and the status says so`, async () => {
+    const { elector, storage, gate, seen, work, led } = await outlived();
+    const before = storage.get(KEY).etag;
+    const other = how === 'lead' ? elector.lead(work) : await within(elector.start());
+    await until(() => elector.status().error?.includes('work of an earlier session'));
+    await within(elector.resign());
+    await new Promise((resolve) => setTimeout(resolve, 2 * FAST.leaderTimeout));
+    assert.deepEqual([storage.get(KEY).etag, elector.isLeader(), seen.terms], [before, false, 1]);
+    gate.resolve();
+    await within(Promise.all([other, led]));
+    await until(() => seen.running === 0);
+    assert.equal(elector.status().error, null);
+    if (how === 'start') await leads(elector);
+    await elector.stop();
+  });
+}
+
+test('a session that waits for old work ends with a stop, a signal or a breakdown, and the next one waits too', async () => {
+  const { elector, gate, seen, led } = await outlived({ probe: true });
+  const waits = () => assert.match(elector.status().error, /work of an earlier session/);
+  for (const stop of [{}, { park: true }, { release: false }]) {
+    await elector.start();
+    waits();
+    await within(elector.stop(stop));
+    assert.equal(elector.status().role, 'stopped');
+  }
+  const controller = new AbortController();
+  await elector.start({ signal: controller.signal });
+  waits();
+  controller.abort();
+  await until(() => elector.status().role === 'stopped');
+  await elector.start();
+  const { now } = performance;
+  performance.now = () => {
+    throw new Error('no clock');
+  };
+  try {
+    assert.equal(elector.status().role, 'stopped');
+  } finally {
+    performance.now = now;
+  }
+  await new Promise(setImmediate);
+  await elector.start();
+  waits();
+  assert.equal(seen.terms, 1);
+  gate.resolve();
+  await leads(elector);
+  await within(led);
+  await elector.stop();
+});
+
+test('work that the runtime forgot together with the elector is waited for by no later session', async () => {
+  const elector = member(await newGroup());
+  let began = false;
+  void elector.lead(() => {
+    began = true;
+    return new Promise(() => {});
+  }).catch(() => {});
+  await until(() => began);
+  const { setTimeout } = globalThis;
+  // Of all timers only that of the stop which gives up is not forgotten, and it is early.
+  globalThis.setTimeout = (tell, ms) => setTimeout(() => ms > 10_000 && tell(), 20);
+  try {
+    await elector.stop();
+  } finally {
+    globalThis.setTimeout = setTimeout;
+  }
+  assert.match(elector.status().error, /the runtime forgot the elector/);
+  await elector.start();
+  await leads(elector);
+  await elector.stop();
 });
 
 test('a signal that a lead was given fires its term\'s, has no listener left afterwards, and one of a term that goes on neither', async () => {

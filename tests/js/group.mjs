@@ -51,3 +51,18 @@ export const fired = (signal) =>
   signal.aborted ? Promise.resolve() : new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
 
 export const isReleased = (body) => new TextDecoder().decode(body).includes('0001-01-01T00:00:00Z');
+
+/** Keeps the event loop busy, so that no timer runs. */
+export const block = (ms) => {
+  const endMs = performance.now() + ms;
+  while (performance.now() < endMs);
+};
+
+/** A promise and what resolves it. */
+export const gated = () => {
+  const gate = {};
+  gate.promise = new Promise((resolve) => {
+    gate.resolve = resolve;
+  });
+  return gate;
+};

@@ -29,11 +29,11 @@ const watched = (storage, seen) => {
 };
 
 /** Two members: `a`, whose releases are watched, and `b`, whose work gives what `seen()` was when it began. */
-const pair = async (seen) => {
+const pair = async (seen, options = {}) => {
   const storage = await newGroup();
   const own = watched(storage, seen);
   const other = watched(storage, seen);
-  const a = member(own.storage, LONG);
+  const a = member(own.storage, { ...LONG, ...options });
   const b = member(other.storage, { ...LONG, serverId: 'b' });
   const begun = [];
   const leadB = () => b.lead(() => begun.push(seen()));
@@ -69,6 +69,32 @@ for (const [how, giveUp] of Object.entries({
     assert.deepEqual(begun, [0], "the other member's work began beside this one");
     assert.equal(atReleases[0], 0);
     await Promise.all([a.stop(), b.stop(), over]);
+  });
+}
+
+for (const [how, giveUp] of Object.entries({
+  'resigns at once': (_elector, term) => term.resign(),
+  'resigns later': (_elector, term) => void setTimeout(() => term.resign()),
+  'stops at once': (elector) => void elector.stop(),
+})) {
+  test(`an acquire callback that ${how} and then goes on is waited for as work is`, async () => {
+    let working = 0;
+    const { a, b, begun, leadB, lookedTwice, atReleases } = await pair(() => working, {
+      onAcquireLeadership: async (term) => {
+        working += 1;
+        leadingB ??= leadB();
+        giveUp(a, term);
+        await lookedTwice();
+        working -= 1;
+      },
+    });
+    let leadingB;
+    await a.start();
+    await until(() => leadingB);
+    await within(leadingB);
+    assert.deepEqual(begun, [0], "the other member's work began beside the callback");
+    assert.equal(atReleases[0], 0);
+    await Promise.all([a.stop(), b.stop()]);
   });
 }
 
@@ -279,6 +305,34 @@ test('a lead that is given up while an earlier stop hangs takes no start of anyb
   await Promise.all([stopping, started]);
   await leads(elector);
   await elector.stop();
+});
+
+for (const [where, startIn] of Object.entries({
+  'before the lead began': (elector, lead) => elector.start().then(lead),
+  'within its work': (elector, lead) => lead(() => elector.start()),
+  'in the last turn of its work': (elector, lead) => lead(() => void elector.start()),
+  'beside its work': (elector, lead) => lead(async () => {
+    await new Promise((resolve) => setTimeout(resolve));
+    await elector.start();
+  }),
+})) {
+  test(`an elector that its user started ${where} goes on after the lead`, async () => {
+    const elector = member(await newGroup());
+    await within(startIn(elector, (work = () => {}) => elector.lead(work)));
+    await leads(elector);
+    await elector.stop();
+    await within(elector.lead(() => {}));
+    assert.equal(elector.status().role, 'stopped', 'the next lead starts and stops it by itself');
+  });
+}
+
+test('a lead within the work of a longer one leaves the stop to that one', async () => {
+  const elector = member(await newGroup());
+  await within(elector.lead(async () => {
+    await elector.lead(() => {});
+    assert.equal(elector.isLeader(), true);
+  }));
+  assert.equal(elector.status().role, 'stopped');
 });
 
 test('of starts and stops that wait for an earlier stop the last one has its word', async () => {

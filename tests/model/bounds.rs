@@ -66,7 +66,6 @@ pub struct Bounds {
     /// For how many ticks a calm variant may be without a leader.
     pub leaderless_ticks: u64,
     pub configs: Vec<Config>,
-    #[cfg(planted)]
     pub bug: Option<edgelect::planted::Bug>,
 }
 
@@ -84,7 +83,6 @@ impl Bounds {
             calm: false,
             leaderless_ticks: u64::MAX,
             configs: Vec::new(),
-            #[cfg(planted)]
             bug: None,
         };
         bounds.set_margin(10);

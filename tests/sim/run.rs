@@ -63,6 +63,13 @@ pub fn run(seed: Seed, keep: bool) -> Ended {
     run_at_rate(seed, keep, WITHIN_CONTRACT)
 }
 
+/// What all events of so many schedules of each depth come to.
+pub fn trace(count: u64) -> u64 {
+    let both = [Depth::Core, Depth::Store].into_iter();
+    let seeds = both.flat_map(|depth| (0..count).map(move |number| Seed { depth, number }));
+    seeds.fold(0, |trace, seed| trace.rotate_left(7) ^ run(seed, false).hash)
+}
+
 /// The same with clock rates at so many thousandths of the contract.
 pub fn run_at_rate(seed: Seed, keep: bool, rate_per_mille: u64) -> Ended {
     let mut schedule = Schedule::draw(seed.number, seed.depth, rate_per_mille);

@@ -1,0 +1,113 @@
+// Runs the steps of `npm test` in two lanes: what computes goes one step after the other and gives way, what mostly waits
+// goes beside it. Each step is a process of its own, whose output is kept and shown only where it fails.
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { endProcess, spawnKept } from './cleanup.mjs';
+import { ROOT, inRoot } from './paths.mjs';
+import { lineReader, seconds, step } from './run.mjs';
+import { withSharedStore } from './seaweed.mjs';
+
+const LOGS = inRoot('build/test');
+// Two at once fill the pauses of each other; with more, short leases would run out for want of a processor.
+const WIDTH = { computes: 1, waits: 2 };
+// Leases and timers of the steps that wait need a processor when they need it.
+const GIVES_WAY = 10;
+
+/** Runs the steps, each once those that it names in `after` have passed, and resolves to the exit code. */
+export async function runLanes(steps, { keepGoing }) {
+  fs.rmSync(LOGS, { recursive: true, force: true });
+  fs.mkdirSync(LOGS, { recursive: true });
+  const startMs = Date.now();
+  const lanes = new Lanes(steps, keepGoing);
+  await withSharedStore((env) => lanes.run({ ...process.env, ...env }));
+  return report(steps, lanes.results, Date.now() - startMs);
+}
+
+class Lanes {
+  /** What became of each step: `{ passed, tookMs }`. */
+  results = new Map();
+  #steps;
+  #keepGoing;
+  #running = new Map();
+  #children = new Set();
+
+  constructor(steps, keepGoing) {
+    this.#steps = steps;
+    this.#keepGoing = keepGoing;
+  }
+
+  async run(env) {
+    for (;;) {
+      for (const one of this.#ready()) this.#running.set(one.name, this.#start(one, env));
+      if (this.#running.size === 0) return;
+      const name = await Promise.race(this.#running.values());
+      this.#running.delete(name);
+      if (this.#stops()) for (const child of this.#children) void endProcess(child, 5_000);
+    }
+  }
+
+  #stops() {
+    return !this.#keepGoing && [...this.results.values()].some(({ passed }) => !passed);
+  }
+
+  /** The steps that can start now. */
+  #ready() {
+    if (this.#stops()) return [];
+    const free = { ...WIDTH };
+    for (const { name, lane } of this.#steps) if (this.#running.has(name)) free[lane] -= 1;
+    const isReady = ({ name, lane, after = [] }) => {
+      if (this.results.has(name) || this.#running.has(name)) return false;
+      const waitsFor = this.#steps.filter((one) => after === 'all' ? one.name !== name : after.includes(one.name));
+      if (!waitsFor.every((one) => this.results.get(one.name)?.passed || (after === 'all' && this.results.has(one.name)))) return false;
+      free[lane] -= 1;
+      return free[lane] >= 0;
+    };
+    return this.#steps.filter(isReady);
+  }
+
+  async #start({ name, what, lane }, env) {
+    const log = fs.openSync(logOf(name), 'w');
+    const child = spawnKept(process.execPath, ['js/tools/test.mjs', '--step', name], { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'] });
+    this.#children.add(child);
+    const startMs = Date.now();
+    try {
+      if (lane === 'computes') os.setPriority(child.pid, GIVES_WAY);
+      await step(`${name}: ${what}`, (note) => new Promise((resolve, reject) => {
+        const read = lineReader(note);
+        for (const stream of [child.stdout, child.stderr]) {
+          stream.on('data', (chunk) => {
+            fs.writeSync(log, chunk);
+            read(chunk.toString());
+          });
+        }
+        child.once('error', reject);
+        child.once('close', (code, signal) => (code === 0 ? resolve() : reject(new Error(String(signal ?? code)))));
+      }));
+      this.results.set(name, { passed: true, tookMs: Date.now() - startMs });
+    } catch {
+      // Whatever was ended because another step failed has not failed itself.
+      if (!this.#stops()) this.results.set(name, { passed: false, tookMs: Date.now() - startMs });
+    } finally {
+      this.#children.delete(child);
+      fs.closeSync(log);
+    }
+    return name;
+  }
+}
+
+const logOf = (name) => path.join(LOGS, `${name}.log`);
+
+function report(steps, results, tookMs) {
+  const failed = steps.filter(({ name }) => results.get(name)?.passed === false);
+  console.log('');
+  for (const { name } of steps) {
+    const result = results.get(name);
+    const outcome = result === undefined ? 'not run' : `${result.passed ? 'passed' : 'FAILED'}  ${seconds(result.tookMs)}`;
+    console.log(`${name.padEnd(18)}${outcome}`);
+  }
+  console.log(`${[...results.values()].filter(({ passed }) => passed).length} passed, ${failed.length} failed in ${seconds(tookMs)}`);
+  for (const { name } of failed) console.log(`\n=== ${name} failed; its output, kept in ${path.relative(ROOT, logOf(name))}:\n\n${fs.readFileSync(logOf(name), 'utf8')}`);
+  const done = results.size === steps.length && failed.length === 0;
+  return done ? 0 : 1;
+}

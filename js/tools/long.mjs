@@ -1,0 +1,170 @@
+// `npm run test:long`: what takes too long for `npm test`. What has passed is not run again on the same code.
+import { createHash } from 'node:crypto';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import { keepPath, removePath, spawnKept } from './cleanup.mjs';
+import { ROOT, inRoot } from './paths.mjs';
+import { PlainError, ask, fail, lineReader, seconds, step } from './run.mjs';
+import { ensure } from './setup.mjs';
+
+const HELP = `npm run test:long                  runs every part, for hours; interrupted, it goes on where it was
+npm run test:long -- --only NAME   runs one part; repeat it for more
+npm run test:long -- --fresh       begins anew
+npm run test:long -- --list        lists the parts
+What each part said is in build/long/NAME.log, the summary in build/long/summary.md.`;
+
+const OPTIONS = {
+  help: { type: 'boolean', short: 'h' }, list: { type: 'boolean' }, fresh: { type: 'boolean' }, only: { type: 'string', multiple: true },
+};
+
+const node = (file, ...args) => [[process.execPath, file, ...args]];
+const inFull = { EDGELECT_LONG: '1' };
+/** What README and CONTRIBUTING tell people to run, each in a clone that nothing else was run in. */
+const ALONE = [
+  'npm run build', 'npm run scenarios', 'npm run check', 'npm run prove -- --seed core:7', 'npm run figures -- size', 'npm run live -- --seconds 10',
+  'npm test -- --only native', 'npm test -- --only stores', 'EDGELECT_BUG=NoMargin cargo test --test planted', 'npm start -- --once',
+];
+
+const PARTS = [
+  { name: 'schedules', what: 'a million schedules, and 20,000 with the real store code', commands: node('js/tools/prove.mjs', '--schedules', '1000000', '--store-schedules', '20000') },
+  { name: 'shipped', what: 'the same traces from a build without the feature that plants bugs', same: /^trace of /,
+    commands: [['cargo', 'run', '--locked', '--quiet', '--manifest-path', 'tests/shipped/Cargo.toml'], ['cargo', 'test', '--locked', '--test', 'simulation', 'fifty', '--', '--nocapture']] },
+  { name: 'model', what: 'every interleaving, with more ticks', commands: node('js/tools/prove.mjs', 'model', '--long') },
+  { name: 'mutants', what: 'each planted bug from 15 base seeds', commands: node('js/tools/prove.mjs', 'mutants') },
+  { name: 'epochs', what: '5,000 schedules against the layout of epochs', commands: [['cargo', 'test', '--locked', '--test', 'epochs']], env: { EDGELECT_SCHEDULES: '5000' } },
+  { name: 'stores', what: 'conformance and all histories, on real stores', commands: node('js/tools/test.mjs', '--only', 'stores'), env: inFull },
+  { name: 'wasm', what: 'conformance and all histories, in wasm', commands: node('js/tools/test.mjs', '--only', 'wasm'), env: inFull },
+  { name: 'live', what: 'ten minutes of faults around real members', commands: node('tests/live/main.mjs', '--seconds', '600', '--seed', '5') },
+  { name: 'slots', what: '1,000 slots under each policy', commands: node('tests/live/main.mjs', '--slots', '1000', '--seed', '5') },
+  { name: 'figures', what: "the README's figures", commands: node('js/figures/index.mjs') },
+  { name: 'fuzz', what: 'every parser for a minute', commands: node('js/tools/fuzz.mjs'), needs: () => /nightly/.test(ask('rustup', ['toolchain', 'list']) ?? '') || 'no nightly toolchain' },
+  ...ALONE.map((command, index) => ({ name: `alone-${index + 1}`, what: `\`${command}\` in a clone of its own`, commands: [['sh', '-c', command]], clone: true })),
+];
+
+async function main(args) {
+  const values = read(args);
+  if (values.help) return say(HELP);
+  if (values.list) return say(PARTS.map(({ name, what }) => `${name.padEnd(12)}${what}`).join('\n'));
+  const wrong = values.only?.find((name) => !PARTS.some((part) => part.name === name));
+  if (wrong !== undefined) throw new PlainError(`there is no part ${wrong}; see npm run test:long -- --list`);
+  await ensure({ ministack: true, moto: true, awscli: true });
+  const parts = PARTS.filter(({ name }) => values.only?.includes(name) ?? true);
+  const done = new Done(values.fresh ?? false);
+  for (const part of parts) {
+    if (done.passed(part.name)) console.log(`${part.name}: passed before, on the same code`);
+    else done.note(part.name, await runPart(part));
+  }
+  const summary = summaryOf(parts, done);
+  fs.writeFileSync(inRoot('build/long/summary.md'), summary);
+  console.log(`\n${summary}`);
+  return parts.every(({ name }) => done.fine(name)) ? 0 : 1;
+}
+
+/** What became of the parts on this very code. */
+class Done {
+  #file = inRoot('build/long/done.json');
+  #of = codeHash();
+  #parts = {};
+
+  constructor(fresh) {
+    fs.mkdirSync(path.dirname(this.#file), { recursive: true });
+    if (fresh || !fs.existsSync(this.#file)) return;
+    const { of, parts } = JSON.parse(fs.readFileSync(this.#file, 'utf8'));
+    if (of === this.#of) this.#parts = parts;
+  }
+
+  passed(name) {
+    return this.#parts[name]?.outcome === 'passed';
+  }
+
+  fine(name) {
+    return this.passed(name) || this.#parts[name]?.outcome.startsWith('not run');
+  }
+
+  get(name) {
+    return this.#parts[name];
+  }
+
+  note(name, what) {
+    this.#parts[name] = what;
+    const partial = `${this.#file}.partial`;
+    fs.writeFileSync(partial, JSON.stringify({ of: this.#of, parts: this.#parts }));
+    fs.renameSync(partial, this.#file);
+  }
+}
+
+const codeHash = () => createHash('sha256').update(ask('git', ['rev-parse', 'HEAD']) ?? '').update(ask('git', ['diff', 'HEAD']) ?? '').digest('hex');
+
+async function runPart({ name, what, commands, env = {}, clone = false, needs = () => true, same }) {
+  const met = needs();
+  if (met !== true) return { outcome: `not run: ${met}`, tookMs: 0, rows: [] };
+  const log = inRoot(`build/long/${name}.log`);
+  const startMs = Date.now();
+  const folder = clone ? newClone() : ROOT;
+  const rows = [];
+  const answers = new Set();
+  try {
+    fs.writeFileSync(log, '');
+    await step(`${name}: ${what}`, async (note) => {
+      for (const [program, ...args] of commands) {
+        await told(program, args, { cwd: folder, env: { ...process.env, ...(clone ? {} : { CARGO_TARGET_DIR: inRoot('target') }), ...env } }, (line) => {
+          fs.appendFileSync(log, `${line}\n`);
+          if (line.startsWith('|')) rows.push(line);
+          if (same?.test(line)) answers.add(line);
+          note(line);
+        });
+      }
+    });
+    if (same && answers.size !== 1) throw new Error(`the commands print ${[...answers].join(' and ') || 'nothing to compare'}`);
+    return { outcome: 'passed', tookMs: Date.now() - startMs, rows };
+  } catch (error) {
+    console.log(`${name}: ${error.message}; its output is in ${path.relative(ROOT, log)}`);
+    return { outcome: 'FAILED', tookMs: Date.now() - startMs, rows };
+  } finally {
+    if (clone) removePath(path.dirname(folder));
+  }
+}
+
+function told(program, args, options, onLine) {
+  return new Promise((resolve, reject) => {
+    const child = spawnKept(program, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
+    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', lineReader(onLine));
+    child.once('error', reject);
+    child.once('close', (code, signal) => (code === 0 ? resolve() : reject(new Error(`${program} ended with ${signal ?? code}`))));
+  });
+}
+
+/** A clone of what is committed, with the installed tools, and without anything that was built. */
+function newClone() {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-alone-'));
+  keepPath(folder);
+  const clone = path.join(folder, 'edgelect');
+  if (ask('git', ['clone', '--quiet', ROOT, clone]) === undefined) throw new PlainError(`git cannot clone ${ROOT}`);
+  for (const name of ['.tools', 'node_modules']) fs.cpSync(inRoot(name), path.join(clone, name), { recursive: true, verbatimSymlinks: true });
+  return clone;
+}
+
+function summaryOf(parts, done) {
+  const told = parts.map(({ name, what }) => ({ name, what, ...done.get(name) }));
+  const table = told.map(({ name, what, outcome, tookMs }) => `| ${name} | ${what} | ${outcome} | ${seconds(tookMs)} |`);
+  const details = told.filter(({ rows }) => rows.length > 0).map(({ name, rows }) => `\n## ${name}\n\n${rows.join('\n')}`);
+  const commit = (ask('git', ['rev-parse', '--short', 'HEAD']) ?? '').trim();
+  return [`# The long run of ${commit}, ${os.cpus().length} cores`, '', '| part | what | outcome | took |', '| --- | --- | --- | ---: |', ...table, ...details, ''].join('\n');
+}
+
+function read(args) {
+  try {
+    return parseArgs({ args, options: OPTIONS }).values;
+  } catch (error) {
+    throw new PlainError(`${error.message}\n${HELP}`);
+  }
+}
+
+function say(text) {
+  console.log(text);
+  return 0;
+}
+
+main(process.argv.slice(2)).then((code) => process.exit(code), fail);

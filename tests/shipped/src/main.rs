@@ -1,0 +1,8 @@
+//! Prints what the events of some schedules come to, as the tests do that can plant bugs.
+
+#[path = "../../sim/mod.rs"]
+mod sim;
+
+fn main() {
+    println!("trace of 400 schedules: {:x}", sim::run::trace(200));
+}
