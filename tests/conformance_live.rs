@@ -51,10 +51,11 @@ fn random() -> String {
     format!("{:032x}", u128::from_le_bytes(random))
 }
 
-/// Everything that a store must show. `at` gives the place of a key; `delete` deletes one, where the store can.
+/// Everything that a store must show, with so many histories in a long run. `at` gives the place of a key; `delete` deletes
+/// one, where the store can.
 async fn conforms<S: Store, D: Future<Output = ()>>(
     traits: Traits,
-    histories: u64,
+    long: u64,
     at: impl Fn(&str) -> S,
     delete: Option<impl FnOnce(String) -> D>,
 ) {
@@ -66,16 +67,18 @@ async fn conforms<S: Store, D: Future<Output = ()>>(
         (false, false) => conformance::OF_CLAIMS,
     };
     assert_eq!(ran, all, "behaviours");
+    let histories = histories::how_many(long, std::env::var("EDGELECT_LONG").ok());
     let plan = Plan { first_seed: 1, count: histories, at_once: 8 };
-    let tally = histories::check(plan, traits, fresh).await;
+    let key = format!("conformance/{}.json", random());
+    let (place, host) = (at(&key), native());
+    // Most of a life is waiting for leases, so the histories are played beside it.
+    let life = life::tokens_grow(&place, &host, delete.map(|delete| delete(key.clone())));
+    let (tally, tokens) = futures::join!(histories::check(plan, traits, fresh), life);
+    println!("{}: tokens {tokens:?}", fresh().describe());
     let tally = tally.unwrap_or_else(|broken| panic!("{}: {broken}", fresh().describe()));
     println!("{}: {tally:?}", fresh().describe());
     assert!(tally.histories == histories && tally.overlapping > tally.operations / 2);
     assert!(tally.landed > histories && tally.refused > histories && tally.unheard > histories / 2);
-    let key = format!("conformance/{}.json", random());
-    let tokens =
-        life::tokens_grow(&at(&key), &native(), delete.map(|delete| delete(key.clone()))).await;
-    println!("{}: tokens {tokens:?}", fresh().describe());
 }
 
 /// A store that cannot delete.
@@ -255,7 +258,8 @@ async fn memory_conforms() {
         places.borrow_mut().entry(key.to_owned()).or_insert_with(new).clone()
     };
     let delete = async |key: String| at(&key).overwrite(None);
-    conforms(Traits::S3, 1_000, at, Some(delete)).await;
+    // `tests/stores.rs` plays more histories of it.
+    conforms(Traits::S3, histories::USUAL, at, Some(delete)).await;
 }
 
 fn aws() -> Aws<Native> {

@@ -48,16 +48,20 @@ fn a_store_that_counts_its_writes_conforms() {
     assert_eq!(ran, conformance::ALL);
 }
 
-const PLAN: Plan = Plan { first_seed: 1, count: 1_000, at_once: 1 };
+fn plan() -> Plan {
+    let count = histories::how_many(1_000, std::env::var("EDGELECT_LONG").ok());
+    Plan { first_seed: 1, count, at_once: 1 }
+}
 
 #[test]
-fn of_a_thousand_random_histories_of_memory_each_has_an_order() {
-    let tally = block_on(histories::check(PLAN, Traits::TIMELESS, Memory::default));
+fn each_random_history_of_memory_has_an_order() {
+    let tally = block_on(histories::check(plan(), Traits::TIMELESS, Memory::default));
     let tally = tally.unwrap_or_else(|broken| panic!("{broken}"));
     println!("{tally:?}");
     let Tally { histories, operations, overlapping, landed, refused, unheard } = tally;
-    assert_eq!(histories, 1_000);
-    assert!(overlapping > operations / 2 && landed > 2_000 && refused > 2_000 && unheard > 1_000);
+    assert_eq!(histories, plan().count);
+    assert!(overlapping > operations / 2 && landed > 2 * histories);
+    assert!(refused > 2 * histories && unheard > histories);
 }
 
 /// The list, without what it says when it fails.
@@ -68,7 +72,7 @@ fn fails_the_list(manner: Manner) -> bool {
 }
 
 fn broken_history(manner: Manner) -> Option<Box<histories::Broken>> {
-    block_on(histories::check(PLAN, Traits::COUNTED, || Double::new(manner))).err()
+    block_on(histories::check(plan(), Traits::COUNTED, || Double::new(manner))).err()
 }
 
 #[test]
@@ -85,7 +89,7 @@ fn a_store_that_breaks_the_contract_now_and_then_fails_the_list_and_the_historie
 fn a_store_whose_reads_may_be_stale_is_held_to_its_writes_alone() {
     let traits = Traits { reads_may_be_stale: true, ..Traits::COUNTED };
     // Without reads the checker has much more to try.
-    let plan = Plan { count: 100, ..PLAN };
+    let plan = Plan { count: plan().count.min(100), ..plan() };
     let check = |manner| block_on(histories::check(plan, traits, || Double::new(manner)));
     check(Manner::ReadsStale).unwrap_or_else(|broken| panic!("{broken}"));
     assert!(check(Manner::IgnoresConditions).is_err(), "its writes are held to the order");
@@ -154,20 +158,20 @@ fn epochs_conform_and_each_history_of_their_claims_has_an_order() {
         let fresh = || epochs(None, format);
         let ran = block_on(conformance::check(Traits::EPOCHS, fresh));
         assert_eq!(ran, conformance::OF_CLAIMS);
-        let tally = block_on(histories::check(PLAN, Traits::EPOCHS, fresh));
+        let tally = block_on(histories::check(plan(), Traits::EPOCHS, fresh));
         let tally = tally.unwrap_or_else(|broken| panic!("{broken}"));
         println!("{tally:?}");
         let Tally { histories, operations, overlapping, landed, refused, unheard } = tally;
-        assert_eq!(histories, 1_000);
-        assert!(overlapping > operations / 2 && landed > 2_000);
-        assert!(refused > 2_000 && unheard > 1_000);
+        assert_eq!(histories, plan().count);
+        assert!(overlapping > operations / 2 && landed > 2 * histories);
+        assert!(refused > 2 * histories && unheard > histories);
     }
 }
 
 #[test]
 fn epochs_of_a_bucket_that_ignores_a_condition_now_and_then_have_no_order() {
     let fresh = || epochs(Some(4), Format::Native);
-    let broken = block_on(histories::check(PLAN, Traits::EPOCHS, fresh));
+    let broken = block_on(histories::check(plan(), Traits::EPOCHS, fresh));
     println!("{}", broken.expect_err("its creations are held to the order"));
     let list = || block_on(conformance::check(Traits::EPOCHS, fresh));
     assert!(catch_unwind(AssertUnwindSafe(list)).is_err(), "it passes the list");

@@ -94,12 +94,18 @@ fn bucket(key: &str, web: &Web) -> S3Store<Web> {
     S3Store::from_vars(variable, key, web.clone()).expect("npm test names a usable test store")
 }
 
+fn how_many(long: u64) -> u64 {
+    let env = get(&get(&js_sys::global(), "process"), "env");
+    histories::how_many(long, get(&env, "EDGELECT_LONG").as_string())
+}
+
 fn plan(count: u64) -> Plan {
     Plan { first_seed: 1, count, at_once: 8 }
 }
 
-/// The list, and random histories that are judged here as natively. How many behaviours ran.
-async fn conforms<S: Store>(traits: Traits, count: u64, fresh: impl Fn() -> S) -> usize {
+/// The list, and random histories that are judged here as natively, so many in a long run. How many behaviours ran.
+async fn conforms<S: Store>(traits: Traits, long: u64, fresh: impl Fn() -> S) -> usize {
+    let count = how_many(long);
     let ran = conformance::check(traits, &fresh).await;
     let tally = histories::check(plan(count), traits, &fresh).await;
     let tally = tally.unwrap_or_else(|broken| panic!("{}: {broken}", fresh().describe()));
@@ -198,9 +204,9 @@ impl Opened {
     }
 }
 
-async fn custom_conforms(module: &str, traits: Traits, count: u64) {
+async fn custom_conforms(module: &str, traits: Traits, long: u64) {
     let storage = Opened::of(module).await;
-    let ran = conforms(traits, count, || storage.fresh()).await;
+    let ran = conforms(traits, long, || storage.fresh()).await;
     storage.close().await;
     assert_eq!(ran, conformance::ALL);
 }
@@ -231,7 +237,8 @@ async fn a_storage_that_ignores_an_etag_now_and_then_has_no_order() {
 
 #[wasm_bindgen_test]
 async fn memory_conforms_in_wasm() {
-    let ran = conforms(Traits::TIMELESS, 1_000, Memory::default).await;
+    // `tests/stores.rs` plays more histories of it.
+    let ran = conforms(Traits::TIMELESS, histories::USUAL, Memory::default).await;
     assert_eq!(ran, conformance::ALL);
 }
 

@@ -42,7 +42,7 @@ export const STEPS = [
   { name: 'tsc', lane: 'computes', after: ['build'], what: 'the types', run: () => command(NODE_24, [inRoot('node_modules/typescript/bin/tsc'), '--noEmit', '-p', 'js/tsconfig.json']) },
   { name: 'size', lane: 'computes', after: ['build'], what: 'the builds against their budgets', run: () => build().then(checkSizes) },
   { name: 'node', lane: 'waits', after: ['build'], what: "the npm package on this machine's Node", run: () => withMinistack((env) => nodeTests(HOST_NODE, 'tests/js', { atOnce: 4, env })) },
-  { name: 'worker', lane: 'waits', after: ['build'], what: 'the Worker in workerd', run: () => nodeTests(NODE_24, 'tests/worker', { atOnce: 3 }) },
+  { name: 'worker', lane: 'waits', after: ['build'], what: 'the Worker in workerd', run: () => nodeTests(NODE_24, 'tests/worker', { atOnce: 2 }) },
   { name: 'package', lane: 'waits', after: ['build'], what: 'the package as it is installed: checkers, import, require, bundles, unref, providers', run: () => onPacked(packageChecks) },
   { name: 'stores', lane: 'waits', after: ['compile'], what: "the stores' conformance list, random histories and wrong set-ups, on real stores", run: stores },
   { name: 'rust', lane: 'waits', after: ['build', 'compile'], what: 'the native example beside a Node member', run: rust },
@@ -120,7 +120,7 @@ async function docs() {
 // All of them at once, on however few cores: most of a life of a key is waiting. The histories load a store that is their own.
 function stores() {
   return withStore((s3) => withMinistack((aws) => withJsStores((js) =>
-    cargoTests(LIVE, ['--nocapture', '--test-threads=8'], { ...s3, ...aws, ...js }))), { own: true });
+    cargoTests(LIVE, ['--nocapture', '--test-threads=16'], { ...s3, ...aws, ...js }))), { own: true });
 }
 
 async function wasm() {

@@ -23,6 +23,15 @@ const CLIENTS: u64 = 4;
 /// Each doubles what the checker may have to try.
 const MOST_UNHEARD: u64 = 3;
 
+/// How many histories a run plays. Each store of `double.rs` that breaks its word now and then, and a bucket of epochs that
+/// does, is found by one of the first three.
+pub const USUAL: u64 = 25;
+
+/// As many as a long run plays, or the usual number. `EDGELECT_LONG=1` makes it a long run.
+pub fn how_many(long: u64, variable: Option<String>) -> u64 {
+    if variable.as_deref() == Some("1") { long } else { USUAL }
+}
+
 /// How many histories, and how many of them at the same time.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {

@@ -114,7 +114,7 @@ async function options({ users, store }) {
     [['--policy', 'once'], /^--policy once: must be atMostOnce or atLeastOnce/],
     [['--perod', '1'], /^Unknown option '--perod'/],
     [['--period', '1000'], /^period = 1000: must be from leaderTimeout \(15000 ms\)/],
-    [['--period', '1000'], /^S3 bucket "no-such-bucket" .* 404 NoSuchBucket: create the bucket/, nowhere],
+    [['--period', String(PERIOD_MS)], /^S3 bucket "no-such-bucket" .* 404 NoSuchBucket: create the bucket/, nowhere],
   ];
   for (const [args, expected, more] of wrong) {
     const { code, errors } = await run(args, more);

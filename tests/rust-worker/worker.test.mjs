@@ -11,7 +11,7 @@ import { startProxy } from '../js/proxy.mjs';
 import { startWorkerd } from './isolates.mjs';
 
 const EXAMPLE = fileURLToPath(new URL('../../examples/rust-worker/', import.meta.url));
-const LEASE_MS = 4_000;
+const LEASE_MS = 3_000;
 const folders = [];
 const desks = [];
 
@@ -66,7 +66,7 @@ const GROUP = {
   EDGELECT_LEADER_TIMEOUT: LEASE_MS,
   EDGELECT_FREQUENT_INTERVAL: 500,
   EDGELECT_STORE_SKEW: 500,
-  EDGELECT_SUSTAIN: 9_000,
+  EDGELECT_SUSTAIN: 8_000,
 };
 
 /** The record of a group whose slots were run until a minute ago. */
@@ -122,7 +122,7 @@ const answered = async (asking, status) => {
 const released = ({ lastUpdated }) => lastUpdated === '0001-01-01T00:00:00Z';
 
 // Most of a trigger is waiting.
-describe('the Rust Worker', { concurrency: 3 }, () => {
+describe('the Rust Worker', { concurrency: 4 }, () => {
   for (const [name, open] of Object.entries(STORES)) {
     test(`over ${name} each slot's report is written once, with a token that grows, and the lease released`, async () => {
       const { desk, init, lease, start } = await newGroup(open);

@@ -8,7 +8,7 @@ import { isolate, newGroup } from './isolate.mjs';
 import { assertOneAuthority, startWitness } from './witness.mjs';
 
 const LEASE_MS = 3_000;
-const SUSTAIN_MS = 7_000;
+const SUSTAIN_MS = 9_000;
 // A tick parks one second before its end.
 const PARKS_AFTER_MS = SUSTAIN_MS - 1_000;
 const FREQUENT_MS = 500;
@@ -51,7 +51,7 @@ describe('ticks', { concurrency: 3 }, () => {
     withGroup(async (group) => {
       // Between two periods nobody renews, so what is left of the lease then is for a tick that starts slowly.
       const leaseMs = 5_000;
-      const long = { EDGELECT_LEADER_TIMEOUT: String(leaseMs), EDGELECT_REQUEST_TIMEOUT: '400', EDGELECT_SUSTAIN: '8600' };
+      const long = { EDGELECT_LEADER_TIMEOUT: String(leaseMs), EDGELECT_REQUEST_TIMEOUT: '400', EDGELECT_SUSTAIN: '10500' };
       const timing = { leaderTimeout: leaseMs, frequentInterval: FREQUENT_MS, storeSkew: 500 };
       const storage = new S3Storage({ ...bucketOptions, endpoint: group.witness.endpoint });
       const other = new Elector({ ...timing, storage, lockfilePath: group.key, serverId: 'a-server', follow: 'tight', probe: false });
