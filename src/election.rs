@@ -2216,7 +2216,10 @@ impl Election {
         // Members of other makes have no terms, but names.
         let (leader_id, term) = (lease.leader_id.clone(), lease.term);
         let early_ms = match &self.early {
-            Some((early_ms, of, at)) if (of, *at) == (&leader_id, term) => *early_ms,
+            // The interval may have become shorter since.
+            Some((early_ms, of, at)) if (of, *at) == (&leader_id, term) => {
+                (*early_ms).min(frequent_ms / 4)
+            }
             _ => frequent_ms / 4,
         };
         match self.config.follow {

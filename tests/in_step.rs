@@ -1,6 +1,7 @@
 //! How far behind its leader's renewals a tight follower looks, on virtual time: what a failover costs beyond the lease.
 
 use edgelect::clock::Now;
+use edgelect::config::HostClock;
 use edgelect::election::{Election, Input, Step};
 use edgelect::lease;
 use edgelect::store::{Answer, Facts, Outcome, Version};
@@ -116,4 +117,33 @@ fn with_a_new_leader_that_has_no_terms_it_is_soon_in_step() {
     let (lags, _) = lags(&renewals, 1_300);
     let worst_ms = worst(&lags[32..]);
     assert!(worst_ms <= 500, "{worst_ms} ms behind twelve renewals after the change");
+}
+
+/// How early it looks was learned by the interval of before, and a clock that stepped back counts from near 0.
+#[test]
+fn a_much_shorter_interval_after_a_step_of_the_clock_is_looked_at_in_time() {
+    let config = |frequent_ms| {
+        let settings = Settings {
+            lockfile_path: Some("a".to_owned()),
+            follow: Some(Follow::Tight),
+            clock: HostClock::One,
+            frequent_interval_ms: Some(frequent_ms),
+            leader_timeout_ms: Some(60_000),
+            max_lease_ms: Some(60_000),
+            ..Settings::default()
+        };
+        Config::new(&settings).expect("the settings keep every rule")
+    };
+    let mut election = Election::new(config(20_000), "me".to_owned(), 7);
+    let now = |ms| Now::new(ms, ms);
+    for (index, ms) in [(0, 15_000), (1, 100)] {
+        let step = election.poll(now(ms));
+        assert!(matches!(step, Step::Read { .. }), "{index}: {step:?}");
+        let outcome = record(index, &Renewal { at_ms: ms, leader: "other", term: Some(5) });
+        let answer = Answer { outcome, facts: Facts::default() };
+        election.handle(now(ms), Input::Answer(answer));
+        election.handle(now(ms), Input::Configure(Box::new(config(1_000))));
+    }
+    let Step::Wait { until_ms } = election.poll(now(100)) else { panic!("it has just looked") };
+    assert!(until_ms <= 1_200, "{until_ms}");
 }

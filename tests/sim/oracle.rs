@@ -711,12 +711,6 @@ impl Oracle {
         view.peer_stale = look.now.mono_ms.saturating_sub(since_ms) > 2 * longest_ms;
     }
 
-    /// Other settings: what a peer said under those before counts for nothing.
-    pub fn configured(&mut self, session: usize) {
-        let view = &mut self.views[session];
-        (view.peer, view.peer_stale) = (None, false);
-    }
-
     /// It was asked to give up the leadership, and leaves it to others for a lease.
     pub fn resigns(&mut self, look: Look, lease_ms: u64) {
         let view = &mut self.views[look.session];

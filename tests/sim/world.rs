@@ -595,9 +595,6 @@ impl World {
             let look = self.look(session);
             self.oracle.resigns(look, lease_ms);
         }
-        if matches!(input, Input::Configure(_)) {
-            self.oracle.configured(session);
-        }
         self.sessions[session].stopped |= matches!(input, Input::Stop { .. });
         if let Some(errand) = &mut self.sessions[session].errand {
             errand.stopped |= matches!(input, Input::Resign | Input::Stop { .. });
