@@ -42,6 +42,7 @@ class Term {
   #controller = new AbortController();
   /** The reason with which its signal fires, from the moment on at which it is over. */
   #loss;
+  #fire;
   #fence;
   #resign;
   #checkpoint;
@@ -55,7 +56,7 @@ class Term {
     };
     endTerm = (term, reason) => {
       noteEnd(term, reason);
-      term.#controller.abort(term.#loss);
+      term.#fire(term.#loss);
     };
     numberOf = (term) => term?.#number;
   }
@@ -68,7 +69,7 @@ class Term {
     this.#fence = fence;
     this.#resign = resign;
     this.#checkpoint = checkpoint;
-    lookingFirst(this.#controller.signal, () => {
+    this.#fire = lookingFirst(this.#controller, () => {
       this.remaining();
       return this.#loss;
     });
@@ -815,8 +816,9 @@ const unlessAborted = async (promise, signal) => {
 const bothSignals = (term, other) => {
   const controller = new AbortController();
   const { signal: own } = term;
-  const onOwn = () => controller.abort(own.reason);
-  const onOther = () => controller.abort(other.reason);
+  const fire = lookingFirst(controller, () => own.reason);
+  const onOwn = () => fire(own.reason);
+  const onOther = () => fire(other.reason);
   const release = () => {
     own.removeEventListener('abort', onOwn);
     own.removeEventListener('abort', release);
@@ -827,7 +829,7 @@ const bothSignals = (term, other) => {
   other.addEventListener('abort', onOther, { once: true });
   if (own.aborted) onOwn();
   else if (other.aborted) onOther();
-  return { signal: lookingFirst(controller.signal, () => own.reason), release };
+  return { signal: controller.signal, release };
 };
 
 /** What a storage of the application's has: either of these. */

@@ -104,18 +104,31 @@ export class Fence {
   }
 }
 
-/** Has `signal` call `look` before it says whether it has fired: code that goes on after a blocked event loop asks it before
- * any timer has run. What `look` returns is the reason of a signal whose listeners are yet to be called. */
-export const lookingFirst = (signal, look) => {
+/** Has the controller's signal call `look` before it says whether it has fired: code that goes on after a blocked event loop
+ * asks it before any timer has run. What `look` returns is the reason of a signal whose listeners are yet to be called.
+ * Returns a function that fires it. */
+export const lookingFirst = (controller, look) => {
+  const { signal } = controller;
   const own = (name) => Reflect.get(AbortSignal.prototype, name, signal);
-  const aborted = () => look() !== undefined || own('aborted');
-  const reason = () => {
-    const seen = look();
-    return own('aborted') ? own('reason') : seen;
+  let fires = false;
+  const seen = () => {
+    const reason = look();
+    // Deno asks a signal whether it has fired before it fires it.
+    return fires ? undefined : reason;
   };
+  const aborted = () => seen() !== undefined || own('aborted');
+  const reason = () => seen() ?? own('reason');
   const value = () => {
     if (aborted()) throw reason();
   };
   Object.defineProperties(signal, { aborted: { get: aborted }, reason: { get: reason }, throwIfAborted: { value } });
-  return signal;
+  return (why) => {
+    fires = true;
+    try {
+      controller.abort(why);
+    } catch (error) {
+      fires = false;
+      throw error;
+    }
+  };
 };

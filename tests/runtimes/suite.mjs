@@ -116,6 +116,12 @@ const election = {
     }), { signal: controller.signal }));
     ok((await led) === enough);
     equal(a.status().role, 'stopped');
+    // With a signal that never fires, the term's own end is heard.
+    const heard = await a.lead((term) => new Promise((resolve) => {
+      term.signal.addEventListener('abort', () => resolve(term.signal.reason.code));
+      setTimeout(() => a.stop(), 10);
+    }), { signal: new AbortController().signal });
+    equal(heard, 'EDGELECT_LOST');
   },
 
   async 'MemoryStorage: three callbacks in order, a park, a second session'() {
