@@ -22,7 +22,7 @@ const RAN_BEFORE = {
 const COMMANDS = {
   'npx edgelect demo': 'node', 'npx edgelect doctor': 'node', 'npm start': 'demo', 'npm start -- --once': 'demo', 'npm test': 'all of them', [REPLAY]: 'readme',
   'npm install edgelect': 'package', 'node lead.mjs': 'readme', [DENO_RUN]: 'readme', 'bun add edgelect': 'package', 'bun lead.mjs': 'readme',
-  'npm run dev': 'worker', 'wrangler dev': 'worker', 'npm run prove': 'readme', 'npm run scenarios': 'scenarios', 'npm run live -- --slots 1000': 'slots', 'wrangler deploy': 'size', [BUCKET]: 'none: it needs an account; its name is held below', 'npm run figures -- NAME': 'figures',
+  'npm run dev': 'worker', 'wrangler dev': 'worker', 'npm run prove': 'readme', 'npm run test:long': 'none: it takes hours', 'npm run scenarios': 'scenarios', 'npm run live -- --slots 1000': 'slots', 'wrangler deploy': 'size', [BUCKET]: 'none: it needs an account; its name is held below', 'npm run figures -- NAME': 'figures',
 };
 
 const blocks = (kind) => [...README.matchAll(/^```(\w*)\n(.*?)^```$/gms)].filter(([, found]) => found === kind).map(([, , text]) => text);
