@@ -6,40 +6,40 @@ import path from 'node:path';
 import { endProcess, spawnKept } from './cleanup.mjs';
 import { ROOT, inRoot } from './paths.mjs';
 import { lineReader, seconds, step } from './run.mjs';
-import { withSharedStore } from './seaweed.mjs';
 
 const LOGS = inRoot('build/test');
+const commandOf = (name) => [process.execPath, 'js/tools/test.mjs', '--step', name];
 // Two at once fill the pauses of each other; with more, short leases would run out for want of a processor.
 const WIDTH = { computes: 1, waits: 2 };
 // Leases and timers of the steps that wait need a processor when they need it.
 const GIVES_WAY = 10;
 
 /** Runs the steps, each once those that it names in `after` have passed, and resolves to the exit code. */
-export async function runLanes(steps, { keepGoing }) {
-  fs.rmSync(LOGS, { recursive: true, force: true });
-  fs.mkdirSync(LOGS, { recursive: true });
+export async function runLanes(steps, { keepGoing = false, env = process.env, logs = LOGS, command = commandOf } = {}) {
+  fs.rmSync(logs, { recursive: true, force: true });
+  fs.mkdirSync(logs, { recursive: true });
   const startMs = Date.now();
-  const lanes = new Lanes(steps, keepGoing);
-  await withSharedStore((env) => lanes.run({ ...process.env, ...env }));
-  return report(steps, lanes.results, Date.now() - startMs);
+  const lanes = new Lanes(steps, { keepGoing, env, logs, command });
+  await lanes.run();
+  return report(steps, lanes.results, { tookMs: Date.now() - startMs, logs });
 }
 
 class Lanes {
   /** What became of each step: `{ passed, tookMs }`. */
   results = new Map();
   #steps;
-  #keepGoing;
+  #options;
   #running = new Map();
   #children = new Set();
 
-  constructor(steps, keepGoing) {
+  constructor(steps, options) {
     this.#steps = steps;
-    this.#keepGoing = keepGoing;
+    this.#options = options;
   }
 
-  async run(env) {
+  async run() {
     for (;;) {
-      for (const one of this.#ready()) this.#running.set(one.name, this.#start(one, env));
+      for (const one of this.#ready()) this.#running.set(one.name, this.#start(one));
       if (this.#running.size === 0) return;
       const name = await Promise.race(this.#running.values());
       this.#running.delete(name);
@@ -48,7 +48,7 @@ class Lanes {
   }
 
   #stops() {
-    return !this.#keepGoing && [...this.results.values()].some(({ passed }) => !passed);
+    return !this.#options.keepGoing && [...this.results.values()].some(({ passed }) => !passed);
   }
 
   /** The steps that can start now. */
@@ -66,9 +66,11 @@ class Lanes {
     return this.#steps.filter(isReady);
   }
 
-  async #start({ name, what, lane }, env) {
-    const log = fs.openSync(logOf(name), 'w');
-    const child = spawnKept(process.execPath, ['js/tools/test.mjs', '--step', name], { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  async #start({ name, what, lane }) {
+    const { env, logs, command } = this.#options;
+    const log = fs.openSync(logOf(logs, name), 'w');
+    const [program, ...args] = command(name);
+    const child = spawnKept(program, args, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'] });
     this.#children.add(child);
     const startMs = Date.now();
     try {
@@ -96,9 +98,9 @@ class Lanes {
   }
 }
 
-const logOf = (name) => path.join(LOGS, `${name}.log`);
+const logOf = (logs, name) => path.join(logs, `${name}.log`);
 
-function report(steps, results, tookMs) {
+function report(steps, results, { tookMs, logs }) {
   const failed = steps.filter(({ name }) => results.get(name)?.passed === false);
   console.log('');
   for (const { name } of steps) {
@@ -107,7 +109,10 @@ function report(steps, results, tookMs) {
     console.log(`${name.padEnd(18)}${outcome}`);
   }
   console.log(`${[...results.values()].filter(({ passed }) => passed).length} passed, ${failed.length} failed in ${seconds(tookMs)}`);
-  for (const { name } of failed) console.log(`\n=== ${name} failed; its output, kept in ${path.relative(ROOT, logOf(name))}:\n\n${fs.readFileSync(logOf(name), 'utf8')}`);
+  for (const { name } of failed) {
+    const log = logOf(logs, name);
+    console.log(`\n=== ${name} failed; its output, kept in ${path.relative(ROOT, log)}:\n\n${fs.readFileSync(log, 'utf8')}`);
+  }
   const done = results.size === steps.length && failed.length === 0;
   return done ? 0 : 1;
 }

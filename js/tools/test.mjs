@@ -35,7 +35,9 @@ async function main(args) {
   newRecord(inRoot('build/test-outcomes.jsonl'));
   if (only.length === 1) return stepOf(only[0]).run().then(() => 0);
   const { runLanes } = await import('./lanes.mjs');
-  return runLanes(STEPS.filter(({ name }) => only.includes(name)), { keepGoing: values['keep-going'] ?? false });
+  const { withSharedStore } = await import('./seaweed.mjs');
+  const steps = STEPS.filter(({ name }) => only.includes(name));
+  return withSharedStore((env) => runLanes(steps, { keepGoing: values['keep-going'], env: { ...process.env, ...env } }));
 }
 
 function read(args) {
