@@ -37,9 +37,6 @@ const LOST_AFTER: u32 = 4;
 /// For how many leases peers are believed before the store is read all the same.
 const LEASES_BY_PEER: u64 = 10;
 
-/// After how many new versions of one write in a row somebody is told: a copy that is put by hand makes one.
-const VERSIONS_MOVED: u32 = 3;
-
 /// The number of attempts of one write before it is read back (S8).
 const ATTEMPTS: usize = 3;
 
@@ -290,8 +287,6 @@ pub enum Problem {
     Contradicted,
     /// The store shows another `Last-Modified` with each read of one version, so that a wait begins anew (S7).
     MovingTimes,
-    /// The store shows one write under another version with each read, so that its age is never proven (S6).
-    MovingVersions,
     /// The version has not changed for long by the own clock, and its age is not proven (S6), or it is in a long grace.
     LongWait,
     /// The record is unusable and will be healed once it has not changed for the grace (S7).
@@ -510,8 +505,6 @@ pub struct Election {
     /// How many writes in a row were rejected.
     rejections: u32,
     misses: u32,
-    /// How often in a row one write of a member's was shown under another version.
-    versions_moved: u32,
     /// How many claims in a row came to nothing.
     refusals: u32,
     /// How much earlier than one interval after the last a tight follower looks, in milliseconds, and at which
@@ -578,7 +571,6 @@ impl Election {
             failures: 0,
             rejections: 0,
             misses: 0,
-            versions_moved: 0,
             refusals: 0,
             early: None,
             peer_silent_until_ms: 0,
@@ -1408,19 +1400,6 @@ impl Election {
         drift: Drift,
     ) {
         let before = core::mem::replace(&mut self.seen, Seen::Nothing);
-        self.versions_moved = match &before {
-            // Every body that a member writes has another sequence (S4).
-            Seen::Record { observation, reading: Reading::Lease(before) }
-                if observation.version != version =>
-            {
-                let again = matches!(&reading, Reading::Lease(lease) if before.session.is_some()
-                    && (&before.session, before.sequence, before.term)
-                        == (&lease.session, lease.sequence, lease.term));
-                if again { self.versions_moved.saturating_add(1) } else { 0 }
-            }
-            Seen::Record { .. } => self.versions_moved,
-            _ => 0,
-        };
         let (mut observation, oldest_ms) = match before {
             Seen::Record { observation, reading: before } if observation.version == version => {
                 // The same version is the same body: what could be read of it once was not damaged but on the way.
@@ -1464,9 +1443,6 @@ impl Election {
         observation.shown(&self.clocks, now, facts, drift, oldest_ms);
         if reading.may_come_back() && observation.moved() && !observation.moves_always() {
             self.problem.get_or_insert(Problem::MovingTimes);
-        }
-        if self.versions_moved >= VERSIONS_MOVED {
-            self.problem.get_or_insert(Problem::MovingVersions);
         }
         if self.stamped_ahead(&reading, facts) {
             observation.distrust_store_clock();
