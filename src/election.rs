@@ -37,6 +37,9 @@ const LOST_AFTER: u32 = 4;
 /// For how many leases peers are believed before the store is read all the same.
 const LEASES_BY_PEER: u64 = 10;
 
+/// After how many new versions of one write in a row somebody is told: a copy that is put by hand makes one.
+const VERSIONS_MOVED: u32 = 3;
+
 /// The number of attempts of one write before it is read back (S8).
 const ATTEMPTS: usize = 3;
 
@@ -287,6 +290,8 @@ pub enum Problem {
     Contradicted,
     /// The store shows another `Last-Modified` with each read of one version, so that a wait begins anew (S7).
     MovingTimes,
+    /// The store shows one write under another version with each read, so that its age is never proven (S6).
+    MovingVersions,
     /// The version has not changed for long by the own clock, and its age is not proven (S6), or it is in a long grace.
     LongWait,
     /// The record is unusable and will be healed once it has not changed for the grace (S7).
@@ -504,7 +509,11 @@ pub struct Election {
     failures: u32,
     /// How many writes in a row were rejected.
     rejections: u32,
+    /// Whether work of the last term, which goes on, has kept this session from claiming.
+    held_back: bool,
     misses: u32,
+    /// How often in a row one write of a member's was shown under another version.
+    versions_moved: u32,
     /// How many claims in a row came to nothing.
     refusals: u32,
     /// How much earlier than one interval after the last a tight follower looks, in milliseconds, and at which
@@ -570,7 +579,9 @@ impl Election {
             not_before_ms: 0,
             failures: 0,
             rejections: 0,
+            held_back: false,
             misses: 0,
+            versions_moved: 0,
             refusals: 0,
             early: None,
             peer_silent_until_ms: 0,
@@ -918,9 +929,11 @@ impl Election {
             self.working = None;
             if matches!(self.problem, Some(Problem::WorkGoesOn { .. })) {
                 self.problem = None;
-                if self.term.is_none() && self.wind_down.is_none() && self.outstanding.is_none() {
-                    self.plan_look(now, 0);
-                }
+            }
+            let held_back = core::mem::take(&mut self.held_back);
+            let idle = self.term.is_none() && self.wind_down.is_none();
+            if held_back && idle && self.outstanding.is_none() {
+                self.plan_look(now, 0);
             }
         }
     }
@@ -1390,6 +1403,23 @@ impl Election {
         }
     }
 
+    /// Counts under how many new versions in a row one write of a member's was shown.
+    fn note_versions(&mut self, before: &Seen, version: &Version, reading: &Reading) {
+        self.versions_moved = match before {
+            // Every body that a member writes has another sequence (S4).
+            Seen::Record { observation, reading: Reading::Lease(before) }
+                if observation.version != *version =>
+            {
+                let again = matches!(reading, Reading::Lease(lease) if before.session.is_some()
+                    && (&before.session, before.sequence, before.term)
+                        == (&lease.session, lease.sequence, lease.term));
+                if again { self.versions_moved.saturating_add(1) } else { 0 }
+            }
+            Seen::Record { .. } => self.versions_moved,
+            _ => 0,
+        };
+    }
+
     fn observe_version(
         &mut self,
         now: Now,
@@ -1400,6 +1430,7 @@ impl Election {
         drift: Drift,
     ) {
         let before = core::mem::replace(&mut self.seen, Seen::Nothing);
+        self.note_versions(&before, &version, &reading);
         let (mut observation, oldest_ms) = match before {
             Seen::Record { observation, reading: before } if observation.version == version => {
                 // The same version is the same body: what could be read of it once was not damaged but on the way.
@@ -1443,6 +1474,9 @@ impl Election {
         observation.shown(&self.clocks, now, facts, drift, oldest_ms);
         if reading.may_come_back() && observation.moved() && !observation.moves_always() {
             self.problem.get_or_insert(Problem::MovingTimes);
+        }
+        if self.versions_moved >= VERSIONS_MOVED {
+            self.problem.get_or_insert(Problem::MovingVersions);
         }
         if self.stamped_ahead(&reading, facts) {
             observation.distrust_store_clock();
@@ -1833,6 +1867,7 @@ impl Election {
         }
         let working = self.working.filter(|_| !planted!(CompetesUnderOldWork));
         if let Some(term) = working {
+            self.held_back = true;
             // Nothing is written meanwhile, so that a write that failed before is no problem any more.
             if self.problem.is_none() || self.unwritten {
                 (self.problem, self.unwritten) = (Some(Problem::WorkGoesOn { term }), false);

@@ -68,6 +68,10 @@ pub fn problem_text(problem: &Problem) -> String {
              for a new lease object began again: does something between here and there set that header? It is \
              ignored after three such reads"
             .to_owned(),
+        Problem::MovingVersions => "the store shows another ETag with each read of one record, so nobody can tell how long it \
+             has not changed, and a dead leader is not succeeded: does something between here and there make ETags of \
+             its own? Run `npx edgelect doctor`"
+            .to_owned(),
         Problem::WorkGoesOn { term } => [
             "the authority of term ",
             &term.to_string(),

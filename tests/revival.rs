@@ -2,7 +2,7 @@
 //! the same bytes, the same version, and only `Last-Modified` tells.
 
 use edgelect::clock::Now;
-use edgelect::election::{Election, Input, Step};
+use edgelect::election::{Election, Input, Problem, Step};
 use edgelect::lease;
 use edgelect::store::{Answer, Condition, Facts, Outcome, Version};
 use edgelect::{Config, Settings};
@@ -125,4 +125,29 @@ fn s7_an_own_reservation_that_came_back_after_the_bytes_that_it_replaced_is_watc
     let modified_ms = |ms| if ms < back_ms { landed_ms } else { back_ms };
     let claimed_ms = claimed_at(&mut election, landed_ms, &body, modified_ms);
     assert!(claimed_ms >= back_ms + GRACE_MS, "claimed at {claimed_ms} ms, back at {back_ms} ms");
+}
+
+/// A proxy that makes an ETag of its own for each answer: the watch begins anew with each look, and somebody has to say so.
+#[test]
+fn a_write_that_is_shown_under_another_version_each_time_is_told_and_never_claimed() {
+    let mut election = election();
+    let body = std::str::from_utf8(CREATED).expect("it is JSON");
+    let living = body.replace("\"leaseMs\"", "\"acquired\":\"2026-11-21T06:00:00Z\",\"leaseMs\"");
+    let (mut ms, mut told) = (0, 0);
+    for look in 0..20 {
+        let (asked_ms, step) = request(&mut election, ms);
+        assert!(matches!(step, Step::Read { .. }), "{step:?}");
+        ms = asked_ms + 10;
+        let version = Version(format!("\"v{look}\""));
+        let found = Outcome::Found { version, reading: lease::read(living.as_bytes()) };
+        election.handle(at(ms), answer(found, Facts::default()));
+        told += u32::from(election.problem() == Some(&Problem::MovingVersions));
+    }
+    assert_eq!(told, 17, "from the third move on");
+    let renewed = living.replace("\"sequence\":1", "\"sequence\":2");
+    let (asked_ms, _) = request(&mut election, ms);
+    let version = Version("\"renewed\"".to_owned());
+    let found = Outcome::Found { version, reading: lease::read(renewed.as_bytes()) };
+    election.handle(at(asked_ms + 10), answer(found, Facts::default()));
+    assert_eq!(election.problem(), None, "a renewal is what a new version is for");
 }
