@@ -4,15 +4,10 @@ use crate::config::ConfigError;
 use crate::custom::AnyStore;
 use crate::json::{self, Object};
 use crate::lease::Format;
-use crate::prelude::*;
-#[cfg(feature = "aws")]
 use crate::remote::{DynamoDbStore, EpochStore, Route53Store};
 use crate::remote::{Provide, S3Store};
 use crate::sigv4::Credentials;
-#[cfg(feature = "aws")]
 use crate::store::dynamodb::DynamoDbConfig;
-#[cfg(feature = "aws")]
-#[cfg(feature = "aws")]
 use crate::store::route53::{self, Route53Config};
 use crate::store::s3::S3Config;
 use crate::vars;
@@ -70,7 +65,6 @@ pub fn open(
     web: Web,
 ) -> Result<AnyStore<CredentialSource>, ConfigError> {
     let mut given = Given(options.clone());
-    #[cfg(feature = "aws")]
     match given.text("kind")?.as_deref() {
         Some("epochs") => return open_epochs(given, group, source, web),
         Some("dynamodb") => return open_table(given, group, source, web),
@@ -98,7 +92,6 @@ fn take_bucket(given: &mut Given, group: &Group<'_>) -> Result<S3Config, ConfigE
     Ok(config)
 }
 
-#[cfg(feature = "aws")]
 fn open_epochs(
     mut given: Given,
     group: &Group<'_>,
@@ -112,7 +105,6 @@ fn open_epochs(
     Ok(AnyStore::Epochs(Box::new(EpochStore::new(config, source, web)?)))
 }
 
-#[cfg(feature = "aws")]
 fn open_table(
     mut given: Given,
     group: &Group<'_>,
@@ -130,7 +122,6 @@ fn open_table(
     Ok(AnyStore::DynamoDb(Box::new(DynamoDbStore::new(config, source, web)?)))
 }
 
-#[cfg(feature = "aws")]
 fn open_zone(
     mut given: Given,
     group: &Group<'_>,

@@ -5,7 +5,6 @@
 
 use time::{Date, Month};
 
-use crate::prelude::*;
 
 const DAY_MS: i64 = 86_400_000;
 

@@ -12,7 +12,7 @@
 //! Nothing in here knows of time: whoever polls these futures does so with authority only. `lead` drops its work
 //! without it, and the npm package looks before each turn.
 
-use core::cmp::Ordering;
+use std::cmp::Ordering;
 
 use crate::config::{self, Config, ConfigError};
 use crate::driver::{Handle, Host, perform_within};
@@ -20,7 +20,6 @@ use crate::driver::{Handle, Host, perform_within};
 use crate::json::Writer;
 use crate::json::{self, Object, first, quoted};
 use crate::lease::{self, Closed, Flaw, Lease, MAX_NAME_BYTES, MAX_RECORD_BYTES, Reading, Stamp};
-use crate::prelude::*;
 use crate::store::{Condition, Fault, Operation, Outcome, Store, Version};
 
 /// The longest value, in bytes of JSON. The rest of the record is kept free, so that whoever leads next can open it,
@@ -119,13 +118,13 @@ pub enum Refusal {
     Store,
 }
 
-impl core::fmt::Display for CheckpointError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+impl std::fmt::Display for CheckpointError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl core::error::Error for CheckpointError {}
+impl std::error::Error for CheckpointError {}
 
 /// A checkpoint that one term has opened.
 ///

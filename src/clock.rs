@@ -11,10 +11,6 @@ const DRIFT_MS: i64 = 2_000;
 /// `Date` has whole seconds, so a difference of two may be this much too great, in milliseconds.
 const ROUNDING_MS: u64 = 1_000;
 
-/// The two wasm builds without `std` have no store whose conditions do not cover the version, and are smaller by what such
-/// a store needs.
-const ALL_COVERED: bool = cfg!(not(feature = "std"));
-
 /// One reading of the host's clocks. Both count milliseconds; a host with one clock gives it twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Now {
@@ -131,14 +127,13 @@ impl Clocks {
 
     /// Whether a condition covers the version that it names, as it does unless said otherwise.
     pub fn set_covered(&mut self, covered: bool) {
-        assert!(covered || !ALL_COVERED, "epochs are in the builds with std alone");
         self.covered = covered;
     }
 
     /// Whether a condition covers the version that it names. Where it does not, an age counts only up to the sending
     /// of the read that showed the version last: a renewal may have landed since.
     pub fn covered(&self) -> bool {
-        ALL_COVERED || self.covered
+        self.covered
     }
 
     /// Whether an answer to a read shows what the record was when that read left. Where a claim is no compare-and-swap

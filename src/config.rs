@@ -7,7 +7,6 @@ use crate::host::Host;
 use crate::json::{self, Object, Writer, first, quoted, visible};
 use crate::lease::{MAX_LEASE_MS, MAX_NAME_BYTES, MAX_TERM};
 use crate::planted::planted;
-use crate::prelude::*;
 
 /// The widest window over which claimants of one lease spread, in milliseconds.
 pub const SPREAD_MS: u64 = 500;
@@ -124,8 +123,8 @@ pub struct ConfigError {
     pub rule: String,
 }
 
-impl core::fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+impl std::fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.message())
     }
 }
@@ -142,7 +141,7 @@ impl ConfigError {
     }
 }
 
-impl core::error::Error for ConfigError {}
+impl std::error::Error for ConfigError {}
 
 fn refuse<T>(field: &str, value: &str, rule: &[&str]) -> Result<T, ConfigError> {
     Err(ConfigError::new(field, value, rule))
@@ -152,7 +151,7 @@ fn refuse<T>(field: &str, value: &str, rule: &[&str]) -> Result<T, ConfigError> 
 fn check(
     field: &str,
     number: u64,
-    range: core::ops::RangeInclusive<u64>,
+    range: std::ops::RangeInclusive<u64>,
     rule: &[&str],
 ) -> Result<(), ConfigError> {
     if range.contains(&number) { Ok(()) } else { refuse(field, &number.to_string(), rule) }

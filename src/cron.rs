@@ -6,7 +6,6 @@
 
 use crate::config::{Config, ConfigError};
 use crate::json::{first, quoted};
-use crate::prelude::*;
 use crate::slots::{Missed, Schedule};
 
 const MINUTE_MS: u64 = 60_000;

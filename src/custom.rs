@@ -3,12 +3,8 @@
 
 use crate::json::{self, quoted};
 use crate::lease::{self, Format};
-use crate::prelude::*;
-#[cfg(feature = "dynamodb")]
 use crate::remote::DynamoDbStore;
-#[cfg(feature = "epochs")]
 use crate::remote::EpochStore;
-#[cfg(feature = "route53")]
 use crate::remote::Route53Store;
 use crate::remote::{Provide, S3Store};
 use crate::store::{
@@ -21,13 +17,10 @@ pub enum AnyStore<P> {
     /// An S3 bucket.
     Bucket(Box<S3Store<Web, P>>),
     /// An object for each epoch in an S3 bucket.
-    #[cfg(feature = "epochs")]
     Epochs(Box<EpochStore<Web, P>>),
     /// An item in a DynamoDB table.
-    #[cfg(feature = "dynamodb")]
     DynamoDb(Box<DynamoDbStore<Web, P>>),
     /// A TXT record in a Route 53 zone.
-    #[cfg(feature = "route53")]
     Route53(Box<Route53Store<Web, P>>),
     /// A storage that lives in JavaScript.
     Custom(CustomStore),
@@ -37,11 +30,8 @@ impl<P: Provide> Store for AnyStore<P> {
     async fn perform(&self, operation: Operation) -> Answer {
         match self {
             Self::Bucket(bucket) => bucket.perform(operation).await,
-            #[cfg(feature = "epochs")]
             Self::Epochs(bucket) => bucket.perform(operation).await,
-            #[cfg(feature = "dynamodb")]
             Self::DynamoDb(table) => table.perform(operation).await,
-            #[cfg(feature = "route53")]
             Self::Route53(zone) => zone.perform(operation).await,
             Self::Custom(custom) => custom.perform(operation).await,
         }
@@ -50,7 +40,6 @@ impl<P: Provide> Store for AnyStore<P> {
     fn retire(&self) -> bool {
         match self {
             Self::Bucket(bucket) => bucket.retire(),
-            #[cfg(feature = "epochs")]
             Self::Epochs(bucket) => bucket.retire(),
             // A storage that lives in JavaScript has nothing to delete by.
             _ => false,
@@ -60,11 +49,8 @@ impl<P: Provide> Store for AnyStore<P> {
     fn condition_covers_version(&self) -> bool {
         match self {
             Self::Bucket(bucket) => bucket.condition_covers_version(),
-            #[cfg(feature = "epochs")]
             Self::Epochs(bucket) => bucket.condition_covers_version(),
-            #[cfg(feature = "dynamodb")]
             Self::DynamoDb(table) => table.condition_covers_version(),
-            #[cfg(feature = "route53")]
             Self::Route53(zone) => zone.condition_covers_version(),
             Self::Custom(custom) => custom.condition_covers_version(),
         }
@@ -73,11 +59,8 @@ impl<P: Provide> Store for AnyStore<P> {
     fn stale_writes_fail(&self) -> bool {
         match self {
             Self::Bucket(bucket) => bucket.stale_writes_fail(),
-            #[cfg(feature = "epochs")]
             Self::Epochs(bucket) => bucket.stale_writes_fail(),
-            #[cfg(feature = "dynamodb")]
             Self::DynamoDb(table) => table.stale_writes_fail(),
-            #[cfg(feature = "route53")]
             Self::Route53(zone) => zone.stale_writes_fail(),
             Self::Custom(custom) => custom.stale_writes_fail(),
         }
@@ -85,12 +68,9 @@ impl<P: Provide> Store for AnyStore<P> {
 
     fn near_misses(&self, version: &Version) -> Vec<Version> {
         match self {
-            #[cfg(feature = "dynamodb")]
             Self::DynamoDb(table) => table.near_misses(version),
             Self::Bucket(bucket) => bucket.near_misses(version),
-            #[cfg(feature = "epochs")]
             Self::Epochs(bucket) => bucket.near_misses(version),
-            #[cfg(feature = "route53")]
             Self::Route53(zone) => zone.near_misses(version),
             Self::Custom(custom) => custom.near_misses(version),
         }
@@ -100,7 +80,6 @@ impl<P: Provide> Store for AnyStore<P> {
         matches!(self, Self::Bucket(_) | Self::Custom(_))
     }
 
-    #[cfg(feature = "epochs")]
     fn complaint(&self) -> Option<Fault> {
         match self {
             Self::Epochs(bucket) => bucket.complaint(),
@@ -111,11 +90,8 @@ impl<P: Provide> Store for AnyStore<P> {
     fn describe(&self) -> String {
         match self {
             Self::Bucket(bucket) => bucket.describe(),
-            #[cfg(feature = "epochs")]
             Self::Epochs(bucket) => bucket.describe(),
-            #[cfg(feature = "dynamodb")]
             Self::DynamoDb(table) => table.describe(),
-            #[cfg(feature = "route53")]
             Self::Route53(zone) => zone.describe(),
             Self::Custom(custom) => custom.describe(),
         }

@@ -3,12 +3,12 @@
 //! [`run`] carries out the steps of an [`Election`] one after the other. While a request is under way it still
 //! watches the fence, so that the end of an authority is told when it happens, not when the answer comes.
 
-use alloc::collections::VecDeque;
-use alloc::rc::Rc;
-use core::cell::{Cell, RefCell};
-use core::future::Future;
-use core::pin::{Pin, pin};
-use core::task::{Poll, Waker};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::task::{Poll, Waker};
 
 use futures::future::{Either, select};
 
@@ -18,7 +18,6 @@ use crate::election::{Authority, Election, Event, Input, PeerAnswer, Standing, S
 use crate::json::Object;
 use crate::lease::{self, Lease, Stamp};
 use crate::peer;
-use crate::prelude::*;
 use crate::request::{Request, Response};
 use crate::slots::Schedule;
 use crate::store::{
@@ -165,7 +164,7 @@ impl Handle {
 
     /// Ends as soon as something has been told.
     fn told(&self) -> impl Future<Output = ()> + '_ {
-        core::future::poll_fn(|context| {
+        std::future::poll_fn(|context| {
             if !self.inner.commands.borrow().is_empty() {
                 return Poll::Ready(());
             }
@@ -176,7 +175,7 @@ impl Handle {
 
     /// Ends as soon as a stop has been told that the driver has yet to hear.
     pub(crate) fn stop_told(&self) -> impl Future<Output = ()> + '_ {
-        core::future::poll_fn(|context| {
+        std::future::poll_fn(|context| {
             let stop = |input: &Input| matches!(input, Input::Stop { .. });
             if self.inner.commands.borrow().iter().any(stop) {
                 return Poll::Ready(());
@@ -214,7 +213,7 @@ pub async fn run<S: Store, H: Host>(
     }
     let mut request: Option<Pin<Box<dyn Future<Output = Input> + '_>>> = None;
     loop {
-        let commands = core::mem::take(&mut *handle.inner.commands.borrow_mut());
+        let commands = std::mem::take(&mut *handle.inner.commands.borrow_mut());
         for input in commands {
             handle.inner.election.borrow_mut().handle(host.now(), input);
         }
@@ -367,13 +366,13 @@ impl InitError {
     }
 }
 
-impl core::fmt::Display for InitError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+impl std::fmt::Display for InitError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.message())
     }
 }
 
-impl core::error::Error for InitError {}
+impl std::error::Error for InitError {}
 
 /// Starts a new group without the grace: creates a tombstone, if there is no record. It is the operator's
 /// word that no member ran within `maxLease` (S7), so it belongs into no start script.

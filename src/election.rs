@@ -11,16 +11,15 @@
 //!
 //! Nothing here is a stored "is leader": [`Election::authority`] computes from the reading it is given.
 
-use alloc::collections::VecDeque;
-use core::cell::Cell;
-use core::hash::{Hash, Hasher};
+use std::collections::VecDeque;
+use std::cell::Cell;
+use std::hash::{Hash, Hasher};
 
 use crate::age::Observation;
 use crate::clock::{Clocks, Drift, Now, Since};
 use crate::config::{Config, Follow, SPREAD_MS, is_peer_addr};
 use crate::lease::{Closed, Flaw, Lease, MAX_LEASE_MS, MAX_RESULT_BYTES, MAX_TERM, Reading, Stamp};
 use crate::planted::planted;
-use crate::prelude::*;
 use crate::slots::{OwnSlots, Schedule, SlotEnd, StorageTimes, Verdict};
 use crate::store::{Answer, Condition, Facts, Fault, FaultKind, Outcome, Version};
 
@@ -930,7 +929,7 @@ impl Election {
             if matches!(self.problem, Some(Problem::WorkGoesOn { .. })) {
                 self.problem = None;
             }
-            let held_back = core::mem::take(&mut self.held_back);
+            let held_back = std::mem::take(&mut self.held_back);
             let idle = self.term.is_none() && self.wind_down.is_none();
             if held_back && idle && self.outstanding.is_none() {
                 self.plan_look(now, 0);
@@ -1429,7 +1428,7 @@ impl Election {
         facts: &Facts,
         drift: Drift,
     ) {
-        let before = core::mem::replace(&mut self.seen, Seen::Nothing);
+        let before = std::mem::replace(&mut self.seen, Seen::Nothing);
         self.note_versions(&before, &version, &reading);
         let (mut observation, oldest_ms) = match before {
             Seen::Record { observation, reading: before } if observation.version == version => {

@@ -5,7 +5,6 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 use wasm_bindgen::prelude::*;
 
-use crate::prelude::*;
 use crate::sigv4::Credentials;
 use crate::store::s3::{S3, S3Config};
 use crate::store::{Condition, Operation, Version};

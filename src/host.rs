@@ -1,9 +1,8 @@
 //! Host names that are put into URLs: only such as every URL parser leaves as they are, and what kind of place
 //! they name. Addresses of peers come out of a bucket, so this is the gate before any request.
 
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::prelude::*;
 
 /// A host without port, as it stands in a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! What one isolate of a Worker knows from one event to the next, which is no more than it takes to answer
 //! `GET /health/leadership`: no authority ever comes from here.
 
-use alloc::rc::Rc;
-use core::cell::{Cell, RefCell};
-use core::pin::pin;
+use std::rc::Rc;
+use std::cell::{Cell, RefCell};
+use std::pin::pin;
 
 use futures::future::{Either, select};
 
@@ -11,7 +11,6 @@ use crate::config::Config;
 use crate::driver::{Handle, Host};
 use crate::lease::Reading;
 use crate::peer::{self, HealthAnswer};
-use crate::prelude::*;
 use crate::store::{Answer, Facts, Operation, Outcome, Store};
 
 /// How long a failed read answers questions from peers, in milliseconds: the store may be well again soon.

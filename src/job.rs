@@ -7,7 +7,6 @@
 use crate::config::{Config, ConfigError};
 use crate::host::Host;
 use crate::json::{self, Object, Writer, first, quoted};
-use crate::prelude::*;
 use crate::request::Parts;
 use crate::slots::{Schedule, ScheduleSettings};
 use crate::vars;

@@ -4,8 +4,8 @@
 //! on to the other. The JavaScript side owns promises, signals and callbacks; this side owns the election, and
 //! moves only while [`RawElector::poll`] runs. An error is thrown as a text: JSON with `code`, `message`, `field`.
 
-use alloc::rc::Rc;
-use core::cell::RefCell;
+use std::rc::Rc;
+use std::cell::RefCell;
 
 use wasm_bindgen::prelude::*;
 
@@ -17,7 +17,6 @@ use crate::driver::{self, Handle, Host};
 use crate::election::{Election, Event, Input, SlotsOver, Standing};
 use crate::json::{self, Object, Writer, quoted};
 use crate::lease::{Format, Reading};
-use crate::prelude::*;
 use crate::scheduled::{SlotOutcome, says_nothing};
 use crate::slots::{Schedule, ScheduleSettings, SlotEnd};
 use crate::store::{Answer, Condition, FaultKind, Operation, Outcome, Store, Version};

@@ -6,7 +6,6 @@
 
 use serde::de::IgnoredAny;
 
-use crate::prelude::*;
 
 /// How deep values may be nested.
 const MAX_DEPTH: usize = 127;
@@ -24,7 +23,7 @@ impl Object {
 
     /// Reads one JSON object and nothing after it.
     pub fn read(text: &[u8]) -> Option<Self> {
-        let text = core::str::from_utf8(text).ok()?;
+        let text = std::str::from_utf8(text).ok()?;
         if depth(text) > MAX_DEPTH || serde_json::from_str::<IgnoredAny>(text).is_err() {
             return None;
         }
@@ -52,7 +51,7 @@ impl Object {
         self.0.retain_mut(|(found, json)| {
             let kept = found != name;
             if !kept {
-                taken = Some(core::mem::take(json));
+                taken = Some(std::mem::take(json));
             }
             kept
         });
@@ -171,7 +170,7 @@ pub fn text(json: &str) -> Option<String> {
     Some(text)
 }
 
-fn four_digits(characters: &mut core::str::Chars<'_>) -> Option<u32> {
+fn four_digits(characters: &mut std::str::Chars<'_>) -> Option<u32> {
     (0..4).try_fold(0, |number, _| Some(number << 4 | characters.next()?.to_digit(16)?))
 }
 
@@ -365,7 +364,7 @@ impl Writer {
 
     /// Ends, and gives the text.
     pub fn end(&mut self) -> String {
-        let mut text = core::mem::take(&mut self.0);
+        let mut text = std::mem::take(&mut self.0);
         text.push('}');
         text
     }

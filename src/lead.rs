@@ -1,15 +1,14 @@
 //! Run this while I lead: work that exists only as long as its authority.
 
-use core::cell::{Cell, RefCell};
-use core::future::{Future, poll_fn, ready};
-use core::pin::pin;
-use core::task::Poll;
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn, ready};
+use std::pin::pin;
+use std::task::Poll;
 
 use futures::future::{Either, select};
 
 use crate::driver::{Handle, Host, run};
 use crate::election::{Event, Input, Standing};
-use crate::prelude::*;
 use crate::probe::judge;
 use crate::store::{Fault, Store};
 

@@ -5,12 +5,10 @@
 //! never allocates more than the body it was given, and sorts everything that is not a usable record into a
 //! [`Flaw`], which the election answers by waiting out the grace (rule S7).
 
-#[cfg(feature = "kubernetes")]
 mod kubernetes;
 
 use crate::calendar::{self, Instant};
 use crate::json::{self, Object, Writer};
-use crate::prelude::*;
 
 /// The largest record that is read, in bytes; a longer body is [`Flaw::TooLarge`].
 pub const MAX_RECORD_BYTES: usize = 64 * 1024;
@@ -181,26 +179,19 @@ pub enum Format {
     #[default]
     Native,
     /// `holderIdentity`, `leaseDuration`, `acquireTime`, `renewTime`, `leaderTransitions`, and ours beside them.
-    #[cfg(feature = "kubernetes")]
     Kubernetes,
 }
 
 impl Format {
     /// The format of this name: `native` or `kubernetes`.
     pub fn named(name: &str) -> Option<Self> {
-        let all = [
-            Self::Native,
-            #[cfg(feature = "kubernetes")]
-            Self::Kubernetes,
-        ];
-        all.into_iter().find(|format| format.name() == name)
+        [Self::Native, Self::Kubernetes].into_iter().find(|format| format.name() == name)
     }
 
     /// The name for options and variables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Native => "native",
-            #[cfg(feature = "kubernetes")]
             Self::Kubernetes => "kubernetes",
         }
     }
@@ -219,7 +210,6 @@ impl Format {
     pub fn read(self, body: &[u8]) -> Reading {
         match self {
             Self::Native => read(body),
-            #[cfg(feature = "kubernetes")]
             Self::Kubernetes => kubernetes::read(body),
         }
     }
@@ -228,7 +218,6 @@ impl Format {
     pub fn write_with(self, lease: &Lease, add: impl Fn(&mut Writer)) -> String {
         match self {
             Self::Native => write_with(lease, add),
-            #[cfg(feature = "kubernetes")]
             Self::Kubernetes => kubernetes::write_with(lease, add),
         }
     }
@@ -264,7 +253,6 @@ fn read_as(body: &[u8], translate: fn(&mut Object) -> Result<Translated, Reading
     }
     let term = fields.get("term").and_then(json::whole).filter(|term| *term <= MAX_TERM);
     let lease_ms = fields.get("leaseMs").and_then(lease_ms);
-    #[cfg(feature = "kubernetes")]
     let lease_ms = lease_ms.max(kubernetes::told_ms(&fields));
     let lease = translate(&mut fields).and_then(|(leader_id, longer_ms)| {
         let lease = take_lease(leader_id, &mut fields)?;

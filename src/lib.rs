@@ -56,10 +56,6 @@
 //! module that knows all three; [`lead`](mod@lead), [`checkpoint`] and [`remote`] stand on it; the faces (`js`, `worker`) come last.
 //! `tests/layers.rs` holds this.
 
-#![cfg_attr(not(feature = "std"), no_std)]
-
-extern crate alloc;
-
 pub mod age;
 pub mod calendar;
 pub mod checkpoint;
@@ -75,15 +71,12 @@ pub mod isolate;
 pub mod job;
 pub mod json;
 pub mod lead;
-#[cfg(all(target_arch = "wasm32", not(feature = "std")))]
-mod lean;
 pub mod lease;
 pub mod peer;
 #[cfg(not(feature = "planted"))]
 mod planted;
 #[cfg(feature = "planted")]
 pub mod planted;
-mod prelude;
 pub mod probe;
 pub mod protocol;
 pub mod remote;
@@ -117,19 +110,14 @@ pub use config::{Config, ConfigError, Follow, Settings};
 pub use driver::{Handle, Host, init, new_election, new_schedule, run};
 pub use election::{Authority, Election, Event, Input, Standing};
 pub use lead::{Term, lead};
-#[cfg(feature = "dynamodb")]
 pub use remote::DynamoDbStore;
-#[cfg(feature = "epochs")]
 pub use remote::EpochStore;
-#[cfg(feature = "route53")]
 pub use remote::Route53Store;
 pub use remote::{Provide, Remote, S3Store};
 pub use scheduled::{Report, Run, RunEnd, SlotOutcome, run_scheduled};
 pub use sigv4::Credentials;
 pub use slots::{Missed, Policy, Schedule, ScheduleSettings};
 pub use store::Store;
-#[cfg(feature = "dynamodb")]
 pub use store::dynamodb::DynamoDbConfig;
-#[cfg(feature = "route53")]
 pub use store::route53::Route53Config;
 pub use store::s3::S3Config;

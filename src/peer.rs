@@ -8,7 +8,6 @@ use crate::host::Host;
 use crate::json::{self, Object, Writer};
 use crate::lease::{self, Lease, Reading};
 use crate::planted::planted;
-use crate::prelude::*;
 use crate::store::Version;
 
 /// The path of the question.

@@ -7,9 +7,9 @@
 //! A long-running process asks before it trusts the store: `lead` does by itself, and who calls
 //! [`run`](crate::driver::run) calls [`judge`] first. A cron tick asks nothing: it has neither the time nor the requests.
 
-use core::future::{Future, poll_fn};
-use core::pin::{Pin, pin};
-use core::task::Poll;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::Poll;
 
 use futures::future::{Either, select};
 
@@ -17,7 +17,6 @@ use crate::config::{Config, HostClock};
 use crate::driver::{Handle, Host, perform_within};
 use crate::json::Writer;
 use crate::lease::Reading;
-use crate::prelude::*;
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, PROBE_MARK, Store, Version,
 };
@@ -543,7 +542,7 @@ impl<S: Store, H: Host> Probe<'_, S, H> {
             return violated("carried out two of five writes on one version");
         }
         if let Some(version) = version.filter(|_| new) {
-            self.old = core::mem::replace(&mut self.current, version.clone());
+            self.old = std::mem::replace(&mut self.current, version.clone());
             // Heard or not, a single one is there.
             return match winner.is_some() || step != Step::Race {
                 true => self.named(written),

@@ -1,6 +1,5 @@
 //! A store as requests and answers over HTTP, without a fetch: what `remote.rs` joins to a host.
 
-use crate::prelude::*;
 use crate::request::{Request, Response};
 use crate::sigv4::Credentials;
 use crate::store::{Answer, Fault, Operation, Version};

@@ -2,14 +2,10 @@
 
 use crate::config::ConfigError;
 use crate::driver::Host;
-use crate::prelude::*;
 use crate::protocol::{Next, Protocol};
 use crate::sigv4::Credentials;
-#[cfg(feature = "dynamodb")]
 use crate::store::dynamodb::{DynamoDb, DynamoDbConfig};
-#[cfg(feature = "epochs")]
 use crate::store::epochs::Epochs;
-#[cfg(feature = "route53")]
 use crate::store::route53::{Route53, Route53Config};
 use crate::store::s3::{S3, S3Config};
 use crate::store::{Answer, Fault, FaultKind, Operation, Store, Version};
@@ -51,14 +47,12 @@ pub struct Remote<W, H, P = Credentials> {
 }
 
 /// One object for each term in a bucket of an S3 store that has no `If-Match`.
-#[cfg(feature = "epochs")]
 pub type EpochStore<H, P = Credentials> = Remote<Epochs, H, P>;
 
 /// One lease object in an S3 bucket.
 pub type S3Store<H, P = Credentials> = Remote<S3, H, P>;
 
 /// One lease item in a DynamoDB table.
-#[cfg(feature = "dynamodb")]
 pub type DynamoDbStore<H, P = Credentials> = Remote<DynamoDb, H, P>;
 
 impl<W: Protocol, H: Host, P: Provide> Remote<W, H, P> {
@@ -74,10 +68,8 @@ impl<W: Protocol, H: Host, P: Provide> Remote<W, H, P> {
 }
 
 /// One lease in a TXT record set of Route 53.
-#[cfg(feature = "route53")]
 pub type Route53Store<H, P = Credentials> = Remote<Route53, H, P>;
 
-#[cfg(feature = "route53")]
 impl<H: Host, P: Provide> Route53Store<H, P> {
     /// The record that `config` names. Its `shard_id` is the group's `lockfilePath`; the group's `serverId` is to
     /// be checked by [`check_owner`](crate::store::route53::check_owner).
@@ -89,7 +81,6 @@ impl<H: Host, P: Provide> Route53Store<H, P> {
     }
 }
 
-#[cfg(feature = "route53")]
 impl<H: Clone, P: Clone> Route53Store<H, P> {
     /// Another shard of the same zone, with the same credentials and host.
     ///
@@ -111,7 +102,6 @@ impl<H: Host, P: Provide> S3Store<H, P> {
     }
 }
 
-#[cfg(feature = "dynamodb")]
 impl<H: Host, P: Provide> DynamoDbStore<H, P> {
     /// The item that `config` names. Its `shard_id` is the group's `lockfilePath`.
     ///
@@ -122,7 +112,6 @@ impl<H: Host, P: Provide> DynamoDbStore<H, P> {
     }
 }
 
-#[cfg(feature = "epochs")]
 impl<H: Host, P: Provide> EpochStore<H, P> {
     /// The epochs below the key that `config` names, the group's `lockfilePath`.
     ///

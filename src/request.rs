@@ -3,7 +3,6 @@
 //! Plain lists, because crate `http` makes the wasm 14.6 KB larger after gzip -9, and no request here has more than
 //! seven headers. With feature `std` the two types convert to and from those of `http`, which native clients speak.
 
-use crate::prelude::*;
 
 /// A request.
 #[derive(Clone, PartialEq, Eq)]
@@ -38,9 +37,9 @@ pub struct Body {
     pub truncated: bool,
 }
 
-impl core::fmt::Debug for Request {
+impl std::fmt::Debug for Request {
     /// Without the values of the headers, two of which are as good as a secret.
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names = self.headers.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>();
         f.debug_struct("Request")
             .field("method", &self.method)
@@ -142,10 +141,8 @@ mod tests {
     }
 }
 
-#[cfg(feature = "std")]
 mod conversions {
     use super::{Body, Request, Response};
-    use alloc::string::ToString;
 
     impl TryFrom<Request> for http::Request<Vec<u8>> {
         type Error = http::Error;

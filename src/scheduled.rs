@@ -1,16 +1,15 @@
 //! Run this once per cron slot: the job of each slot in a term of its own.
 
-use core::cell::{Cell, RefCell};
-use core::future::{Future, poll_fn, ready};
-use core::pin::pin;
-use core::task::Poll;
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn, ready};
+use std::pin::pin;
+use std::task::Poll;
 
 use futures::future::{Either, select};
 
 use crate::driver::{Handle, Host, run};
 use crate::election::{Election, Event, Input, LostReason, SlotsOver};
 use crate::lead::{Term, held, once};
-use crate::prelude::*;
 use crate::slots::SlotEnd;
 use crate::store::{Fault, FaultKind, Store};
 

@@ -8,13 +8,12 @@
 //!
 //! Source of the format: <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html>.
 
-use core::fmt;
+use std::fmt;
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
 use crate::calendar;
-use crate::prelude::*;
 use crate::request::{Parts, Request};
 
 /// Percent-encodes everything but RFC 3986's unreserved characters, as SigV4 and S3 want it, and `kept`. By hand: the table
@@ -118,7 +117,7 @@ impl SignError {
     }
 }
 
-impl core::error::Error for SignError {}
+impl std::error::Error for SignError {}
 
 impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

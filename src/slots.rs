@@ -8,7 +8,6 @@ use crate::config::{Config, ConfigError, HostClock};
 use crate::json::{self, Object, quoted};
 use crate::lease::Lease;
 use crate::planted::planted;
-use crate::prelude::*;
 
 /// The most slots that nobody claimed which one trigger makes up for; older ones are counted and left out.
 pub const MAX_MISSED: u64 = 100;

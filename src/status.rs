@@ -5,7 +5,6 @@ use crate::driver::Requests;
 use crate::election::{Election, Problem};
 use crate::json::Writer;
 use crate::lease::Flaw;
-use crate::prelude::*;
 
 /// The status of one elector at one reading of the clocks, as a JSON object. `role` is `leader` with authority, `candidate`
 /// while no leader is known, `follower` otherwise; `remainingMs` is the authority that is left.

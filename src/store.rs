@@ -3,20 +3,15 @@
 //! A store turns one operation into one [`Answer`]. It never retries a conditional write on its own and
 //! never guesses: what it cannot know is [`Outcome::Unknown`] (S8).
 
-#[cfg(feature = "dynamodb")]
 pub mod dynamodb;
-#[cfg(feature = "epochs")]
 pub mod epochs;
 mod heard;
 pub mod memory;
-#[cfg(feature = "route53")]
 pub mod route53;
 pub mod s3;
-#[cfg(any(feature = "dynamodb", feature = "route53"))]
 pub mod service;
 
 use crate::lease::Reading;
-use crate::prelude::*;
 
 /// The store's name for one state of the record: for S3 the ETag, quotes included. Opaque.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -255,10 +250,10 @@ impl Fault {
     }
 }
 
-impl core::fmt::Display for Fault {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl core::error::Error for Fault {}
+impl std::error::Error for Fault {}

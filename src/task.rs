@@ -1,13 +1,12 @@
 //! A future that JavaScript moves: it goes on only while [`Task::poll`] runs.
 
-use alloc::sync::Arc;
-use alloc::task::Wake;
-use core::future::Future;
-use core::pin::Pin;
-use core::sync::atomic::{AtomicBool, Ordering};
-use core::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::task::Wake;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Waker};
 
-use crate::prelude::*;
 
 /// What is under way, if anything is.
 #[derive(Default)]

@@ -1,7 +1,7 @@
 //! One cron tick: an elector leads until its time is nearly over, and parks what it holds for the
 //! next.
 
-use core::pin::pin;
+use std::pin::pin;
 
 use futures::future::{Either, select};
 
@@ -9,7 +9,6 @@ use crate::clock::Now;
 use crate::config::{Config, ConfigError};
 use crate::driver::{self, Handle, Host};
 use crate::election::{Event, Input};
-use crate::prelude::*;
 use crate::store::{Fault, Store};
 
 /// How long before the end of its time a tick begins to park, in milliseconds: a usual store needs

@@ -1,12 +1,11 @@
 //! The pending timers of a host, by which a single clock gives itself away (S11): held at the due time of the
 //! earliest one until that has fired, or stepped back when one fires before its time.
 
-use alloc::rc::Rc;
-use core::cell::RefCell;
+use std::rc::Rc;
+use std::cell::RefCell;
 
 use crate::clock::Now;
 use crate::config::HostClock;
-use crate::prelude::*;
 
 /// What a timer's own rounding may take off, in milliseconds.
 const ROUNDING_MS: u64 = 2;

@@ -3,7 +3,6 @@
 use crate::config::{Config, ConfigError, Settings};
 use crate::json::{self, Object, Writer, first, quoted, visible};
 use crate::lease::Format;
-use crate::prelude::*;
 
 #[derive(Clone, Copy)]
 enum Kind {
@@ -60,10 +59,8 @@ const AWS_VARS: [&str; 7] = [
 const FORMAT: &str = "EDGELECT_FORMAT";
 
 /// The rule of that variable and of the option.
-pub(crate) const FORMATS: &str = match cfg!(feature = "kubernetes") {
-    true => "must be native or kubernetes, the same for every member of the group",
-    false => "must be native here; kubernetes is in edgelect/aws",
-};
+pub(crate) const FORMATS: &str =
+    "must be native or kubernetes, the same for every member of the group";
 
 /// The binding to an R2 bucket, told by `true` where there is one.
 const R2: &str = "EDGELECT_R2";

@@ -2,11 +2,11 @@
 //! settled by that number: no promise and no closure crosses the boundary, so a trap never surfaces in
 //! somebody else's event loop, and nothing on either side holds on to the other.
 
-use alloc::rc::Rc;
-use core::cell::RefCell;
-use core::future::Future;
-use core::pin::Pin;
-use core::task::{Context, Poll, Waker};
+use std::rc::Rc;
+use std::cell::RefCell;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
 
 use wasm_bindgen::prelude::*;
 
@@ -14,7 +14,6 @@ use crate::clock::Now;
 use crate::config::HostClock;
 use crate::driver::Host;
 use crate::json::{self, Object, Writer};
-use crate::prelude::*;
 use crate::request::{Body, Request, Response};
 use crate::store::s3::ANSWER_HEADERS;
 use crate::timers::{Due, Timers};
@@ -105,7 +104,7 @@ impl Link {
         let mut open = self.open.borrow_mut();
         let Some((_, operation)) = open.iter_mut().find(|(other, _)| *other == id) else { return };
         if let Operation::Running(waker) =
-            core::mem::replace(operation, Operation::Settled(settled))
+            std::mem::replace(operation, Operation::Settled(settled))
         {
             drop(open);
             if let Some(waker) = waker {
@@ -146,7 +145,7 @@ impl Future for Begun {
                 Poll::Pending
             }
             Operation::Settled(settled) => {
-                let settled = core::mem::take(settled);
+                let settled = std::mem::take(settled);
                 open.swap_remove(at);
                 Poll::Ready(settled)
             }

@@ -10,7 +10,7 @@
 
 mod slot;
 
-use alloc::rc::Rc;
+use std::rc::Rc;
 
 use wasm_bindgen::prelude::*;
 
@@ -22,7 +22,6 @@ use crate::isolate::Isolate;
 use crate::job::{self, JobTarget};
 use crate::json::{self, Object, Writer};
 use crate::peer::{self, HealthAnswer};
-use crate::prelude::*;
 use crate::remote::S3Store;
 use crate::request::Parts;
 use crate::sigv4::Credentials;

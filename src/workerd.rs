@@ -35,7 +35,6 @@ pub use host::Workerd;
 pub use r2::R2Store;
 
 use crate::config::{Config, ConfigError, HostClock};
-use crate::prelude::*;
 use crate::remote::S3Store;
 use crate::store::{Answer, Operation, Store};
 use crate::vars;

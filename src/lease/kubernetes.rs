@@ -14,7 +14,6 @@
 
 use crate::calendar::{self, Instant};
 use crate::json::{self, Object, Writer};
-use crate::prelude::*;
 
 use super::{
     FOREIGN, Flaw, Lease, MAX_FOREIGN_LEASE_MS, MAX_LEASE_MS, MIN_LEASE_MS, OWN_FIELDS, Reading,

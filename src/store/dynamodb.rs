@@ -22,7 +22,7 @@
 //! <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html>,
 //! <https://pkg.go.dev/github.com/gurre/shardcoordinator/dynamolock>.
 
-use core::cell::RefCell;
+use std::cell::RefCell;
 
 use percent_encoding::percent_decode_str;
 use sha2::{Digest, Sha256};
@@ -33,7 +33,6 @@ use crate::lease::{
     self, Flaw, Lease, MAX_LEASE_MS, MAX_NAME_BYTES, MAX_RECORD_BYTES, MIN_LEASE_MS, Reading,
     Remains, Stamp,
 };
-use crate::prelude::*;
 use crate::protocol::{Next, Protocol};
 use crate::request::{Request, Response};
 use crate::sigv4::{Credentials, percent_encoded};
@@ -275,7 +274,7 @@ impl DynamoDb {
         let Reading::Lease(lease) = lease::read(body) else {
             return Err(unfit("this store keeps lease records and nothing else"));
         };
-        let text = core::str::from_utf8(body).map_err(|_| unfit("the record is not UTF-8"))?;
+        let text = std::str::from_utf8(body).map_err(|_| unfit("the record is not UTF-8"))?;
         let ttl_s = self.ttl_s(&lease);
         let held = Held {
             ttl: Some(attribute("N", &ttl_s.to_string())),

@@ -43,7 +43,7 @@
 
 mod listing;
 
-use core::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell};
 
 use self::listing::{BEGINNING, Epoch, LAST, Listing};
 use crate::config::ConfigError;
@@ -53,7 +53,6 @@ use crate::lease::{
     MAX_TERM, MIN_LEASE_MS, Reading, Remains, Stamp,
 };
 use crate::planted::planted;
-use crate::prelude::*;
 use crate::protocol::{Next, Protocol};
 use crate::request::{Body, Request, Response};
 use crate::sigv4::{Credentials, percent_encoded};
@@ -167,7 +166,7 @@ impl Epochs {
     pub fn new(mut config: S3Config) -> Result<Self, ConfigError> {
         let folder = [&config.key, "/"].concat();
         // Bodies are made here, beside what the layout adds to them.
-        let format = core::mem::take(&mut config.format);
+        let format = std::mem::take(&mut config.format);
         s3::address::check_key(&[&folder, &*Epoch::FIRST.name()].concat())?;
         Ok(Self {
             s3: S3::new(config)?,

@@ -1,13 +1,12 @@
 //! A store in this process's memory: for tests, for trying things out, and as the plainest reading of what a
 //! store owes the election.
 
-use alloc::rc::Rc;
-use core::cell::RefCell;
+use std::rc::Rc;
+use std::cell::RefCell;
 
 use sha2::{Digest, Sha256};
 
 use crate::lease::Format;
-use crate::prelude::*;
 use crate::store::{Answer, Condition, Facts, Operation, Outcome, Store, Version};
 
 /// One record in memory. Clones share it. Versions are hashes of the content, as S3's ETags are: equal bodies

@@ -38,14 +38,13 @@
 mod record;
 mod xml;
 
-use core::cell::RefCell;
+use std::cell::RefCell;
 
 use self::record::Content;
 use self::xml::{Document, RecordSet, Values};
 use crate::config::ConfigError;
 use crate::json::{first, quoted};
 use crate::lease::{self, Flaw, Lease, MAX_LEASE_MS, MIN_LEASE_MS, Reading, Remains, Stamp};
-use crate::prelude::*;
 use crate::protocol::{Next, Protocol};
 use crate::request::{Request, Response};
 use crate::sigv4::Credentials;

@@ -20,7 +20,7 @@
 pub(in crate::store) mod address;
 pub(in crate::store) mod document;
 
-use core::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell};
 
 use self::address::Address;
 pub use self::address::S3Config;
@@ -30,7 +30,6 @@ use crate::config::ConfigError;
 use crate::json::{first, quoted};
 use crate::lease::{Flaw, Format, MAX_RECORD_BYTES, Reading, Remains};
 use crate::planted::planted;
-use crate::prelude::*;
 pub use crate::protocol::Next;
 use crate::protocol::Protocol;
 use crate::request::Request;
@@ -154,7 +153,6 @@ struct Learned {
 #[derive(Debug)]
 pub struct Exchange {
     operation: Operation,
-    #[cfg(feature = "epochs")]
     target: Option<Target>,
     /// Where a temporary redirect sends this operation alone, and with which region.
     detour: Option<(Address, String)>,
@@ -165,7 +163,6 @@ pub struct Exchange {
 }
 
 /// What an exchange of the epoch layout asks for beside the store's own key.
-#[cfg(feature = "epochs")]
 #[derive(Clone, Debug)]
 pub(in crate::store) struct Target {
     /// The key, or the beginning of keys, for people.
@@ -249,7 +246,6 @@ impl S3 {
     pub fn begin(&self, operation: Operation) -> Exchange {
         Exchange {
             operation,
-            #[cfg(feature = "epochs")]
             target: None,
             detour: None,
             hops: 0,
@@ -260,7 +256,6 @@ impl S3 {
     }
 
     /// Begins an operation on something else in the same bucket.
-    #[cfg(feature = "epochs")]
     pub(in crate::store) fn begin_at(&self, operation: Operation, target: Target) -> Exchange {
         Exchange { target: Some(target), ..self.begin(operation) }
     }
@@ -405,28 +400,15 @@ impl Exchange {
         Ok(request)
     }
 
-    #[cfg(not(feature = "epochs"))]
-    fn encoded_key<'a>(&'a self, s3: &'a S3) -> &'a str {
-        &s3.encoded_key
-    }
-
-    #[cfg(feature = "epochs")]
     fn encoded_key<'a>(&'a self, s3: &'a S3) -> &'a str {
         self.target.as_ref().map_or(&s3.encoded_key, |target| &target.encoded)
     }
 
-    #[cfg(not(feature = "epochs"))]
-    fn key<'a>(&'a self, s3: &'a S3) -> &'a str {
-        &s3.key
-    }
-
-    #[cfg(feature = "epochs")]
     fn key<'a>(&'a self, s3: &'a S3) -> &'a str {
         self.target.as_ref().map_or(&s3.key, |target| &target.key)
     }
 
     fn method(&self, usual: &'static str) -> &'static str {
-        #[cfg(feature = "epochs")]
         if let Some(method) = self.target.as_ref().and_then(|target| target.method) {
             return method;
         }
@@ -435,7 +417,6 @@ impl Exchange {
 
     /// Whether an update goes out on no condition: by the creator of an epoch, or by a planted bug.
     fn unconditional(&self, body: &[u8]) -> bool {
-        #[cfg(feature = "epochs")]
         if let Some(target) = &self.target {
             return target.unconditional;
         }

@@ -5,11 +5,10 @@
 //! <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html>,
 //! <https://docs.aws.amazon.com/Route53/latest/APIReference/CommonErrors.html>.
 
-use core::cell::RefCell;
+use std::cell::RefCell;
 
 use crate::config::ConfigError;
 use crate::lease::{MAX_FOREIGN_LEASE_MS, MAX_LEASE_MS, Remains};
-use crate::prelude::*;
 use crate::protocol::Next;
 use crate::request::{Request, Response};
 use crate::sigv4::{self, Coverage, Credentials, KeyCache, SignError};

@@ -1,6 +1,6 @@
 //! One slot of the deployed Worker: its job, called under the lease.
 
-use core::cell::RefCell;
+use std::cell::RefCell;
 
 use crate::config::Config;
 use crate::driver::{Handle, Host};
@@ -8,7 +8,6 @@ use crate::election::SlotsOver;
 use crate::job::{self, JobTarget};
 use crate::json::{self, first, quoted};
 use crate::lead::Term;
-use crate::prelude::*;
 use crate::scheduled::{Report, RunEnd, SlotOutcome, run_with_word};
 use crate::slots::recorded_cron;
 use crate::status;

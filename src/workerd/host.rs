@@ -1,10 +1,10 @@
 //! A Worker's globals as a host.
 
-use alloc::rc::Rc;
-use core::cell::{Cell, RefCell};
-use core::future::Future;
-use core::pin::Pin;
-use core::task::{Context, Poll, Waker};
+use std::rc::Rc;
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
 
 use js_sys::Uint8Array;
 use js_sys::futures::JsFuture;
@@ -17,7 +17,6 @@ use super::problem;
 use crate::clock::Now;
 use crate::config::HostClock;
 use crate::driver::Host;
-use crate::prelude::*;
 use crate::request::{Body, Request, Response};
 use crate::store::s3::ANSWER_HEADERS;
 use crate::timers::{Due, Timers};

@@ -10,7 +10,6 @@ use super::problem;
 use crate::config::{ConfigError, is_key};
 use crate::json::quoted;
 use crate::lease::{Flaw, Format, MAX_RECORD_BYTES, Reading, Remains};
-use crate::prelude::*;
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Store, Version,
 };

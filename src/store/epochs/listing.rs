@@ -13,7 +13,6 @@ use quick_xml::events::Event;
 
 use crate::calendar;
 use crate::planted::planted;
-use crate::prelude::*;
 
 /// The highest number of ten digits; no epoch follows it.
 pub(super) const LAST: u64 = 9_999_999_999;
@@ -165,7 +164,7 @@ pub(super) fn read_page(
                     ["IsTruncated"] => more = truth(text),
                     ["NextContinuationToken"] => token = Some(text.to_owned()),
                     // A key may begin or end with a space; only the exact one counts.
-                    ["Contents", "Key"] => key = Some(core::mem::take(&mut value)),
+                    ["Contents", "Key"] => key = Some(std::mem::take(&mut value)),
                     ["Contents", "LastModified"] => modified_s = seconds(text),
                     ["Contents", "ETag"] => etag = Some(text.to_owned()),
                     ["Contents"] => {

@@ -15,7 +15,6 @@
 
 use crate::json::Object;
 use crate::lease::{self, Flaw, Lease, Reading, Remains, Stamp};
-use crate::prelude::*;
 use crate::store::Version;
 
 /// The TTL that is written, in seconds; shardcoordinator deletes with this one and no other.
@@ -113,7 +112,7 @@ pub(super) fn read(values: &[String]) -> Option<Content> {
     };
     let held = strings(held)?;
     let [held] = &held[..] else { return None };
-    let (owner, epoch) = core::str::from_utf8(held).ok()?.split_once(' ')?;
+    let (owner, epoch) = std::str::from_utf8(held).ok()?.split_once(' ')?;
     let plain = !epoch.is_empty() && epoch.bytes().all(|byte| byte.is_ascii_digit());
     let epoch = epoch.parse::<u64>().ok().filter(|_| plain)?;
     let Some(native) = native else {

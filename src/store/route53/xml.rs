@@ -8,7 +8,6 @@ use quick_xml::escape::{escape, resolve_predefined_entity};
 use quick_xml::events::Event;
 
 use crate::json::first;
-use crate::prelude::*;
 
 /// How deep an answer may be nested; Route 53's have seven levels.
 const MAX_DEPTH: usize = 16;
@@ -52,7 +51,7 @@ pub(super) struct RecordSet {
 
 /// Reads an answer whole; `None` if it is none of the three, or no XML.
 pub(super) fn read(body: &[u8]) -> Option<Document> {
-    let text = core::str::from_utf8(body).ok()?;
+    let text = std::str::from_utf8(body).ok()?;
     let mut reader = Reader::from_str(text);
     reader.config_mut().expand_empty_elements = true;
     let mut found = Found::default();
@@ -69,7 +68,7 @@ pub(super) fn read(body: &[u8]) -> Option<Document> {
                 found.open(&path)?;
             }
             Event::End(_) => {
-                found.leaf(&path, core::mem::take(&mut leaf))?;
+                found.leaf(&path, std::mem::take(&mut leaf))?;
                 path.pop();
             }
             Event::Text(text) => leaf.push_str(&text.xml10_content()),

@@ -7,7 +7,6 @@ use crate::config::ConfigError;
 use crate::host::Host;
 use crate::json::{first, quoted};
 use crate::lease::Format;
-use crate::prelude::*;
 use crate::request::Parts;
 use crate::sigv4::percent_encoded;
 
@@ -172,13 +171,11 @@ impl Address {
     }
 
     /// The URL of a path with its leading slash, and query, below this address; no bucket is in it.
-    #[cfg(any(feature = "dynamodb", feature = "route53"))]
     pub fn below(&self, path: &str) -> String {
         [&self.origin(""), &self.prefix, path].concat()
     }
 
     /// One of AWS's services by its own host.
-    #[cfg(any(feature = "dynamodb", feature = "route53"))]
     pub fn service(host: String) -> Self {
         let (prefix, port) = (String::new(), None);
         Self { secure: true, host, port, prefix, bucket_in_host: false }

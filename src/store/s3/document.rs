@@ -11,7 +11,6 @@
 //!
 //! Source of the format: <https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html>.
 
-use crate::prelude::*;
 
 /// How much of a body is looked at, in bytes; AWS's longest, to a wrong signature, has about 3 KB.
 const MAX_DOCUMENT_BYTES: usize = 16 * 1024;
@@ -35,9 +34,9 @@ pub(super) struct ErrorDocument {
 /// Reads an error document; `None` for every other body, and for one without a usable code.
 pub(super) fn read(body: &[u8]) -> Option<ErrorDocument> {
     let bounded = &body[..body.len().min(MAX_DOCUMENT_BYTES)];
-    let text = match core::str::from_utf8(bounded) {
+    let text = match std::str::from_utf8(bounded) {
         Ok(text) => text,
-        Err(error) => core::str::from_utf8(&bounded[..error.valid_up_to()]).unwrap_or_default(),
+        Err(error) => std::str::from_utf8(&bounded[..error.valid_up_to()]).unwrap_or_default(),
     };
     let text = text.trim_start_matches('\u{feff}').trim_start();
     if !text.starts_with('<') {
