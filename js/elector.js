@@ -11,7 +11,7 @@ import { S3Storage } from './storage.js';
 
 export { celeriant } from './celeriant.js';
 export { EdgelectError } from './errors.js';
-export { MemoryStorage, R2Storage, S3Storage } from './storage.js';
+export { DynamoDBStorage, EpochStorage, MemoryStorage, R2Storage, Route53Storage, S3Storage } from './storage.js';
 
 const CALLBACKS = ['onAcquireLeadership', 'onLoseLeadership', 'onNewLeader'];
 // One race alone finds a store that looks before it writes most of the time; docs/doctor.md has the figures.

@@ -3,22 +3,21 @@ import { EdgelectError, checkFormat, toJson } from './errors.js';
 import { Host } from './host.js';
 import { Wasm, endLater, trapError } from './wasm.js';
 
-/** The wasm of package `edgelect` itself; a storage of a subpath brings one of its own. */
+/** The one wasm, and every elector's. */
 export const ownWasm = new Wasm(glue);
 
 /** The settings in force, or the EdgelectError that names what is wrong with them. */
-export const checked = (settings, { wasm = ownWasm, json, credentials } = {}) =>
-  JSON.parse(wasm.call(({ check }) => check(settings, json, credentials, new Host())));
+export const checked = (settings, { json, credentials } = {}) =>
+  JSON.parse(ownWasm.call(({ check }) => check(settings, json, credentials, new Host())));
 
-/** Settings, bucket and credentials out of an object of variables, in the formats that this wasm knows. */
-export const readVariables = (variables, wasm = ownWasm) => {
+/** Settings, bucket and credentials out of an object of variables. */
+export const readVariables = (variables) => {
   const json = toJson(variables);
-  return JSON.parse(wasm.call(({ fromVariables }) => fromVariables(json)));
+  return JSON.parse(ownWasm.call(({ fromVariables }) => fromVariables(json)));
 };
 
-/** One session: an election inside the wasm of its storage and the operations that it has begun outside. */
+/** One session: an election inside the wasm and the operations that it has begun outside. */
 export class Engine {
-  #wasm;
   #raw;
   #host;
   #onEvent;
@@ -38,18 +37,17 @@ export class Engine {
     checkFormat(format);
     const settle = (id, ok, head, body) => this.#tell((raw) => raw.settle(id, ok, head, body));
     this.#host = new Host({ settle, storage, credentials: bucket?.provider, unref, onAnswer, staleWritesFail });
-    const { wasm = ownWasm, json, credentials } = bucket ?? {};
-    this.#wasm = wasm;
-    this.#raw = wasm.call(({ RawElector }) => new RawElector(settings, json, credentials, schedule, format, this.#host));
-    this.#instance = wasm.instance;
+    const { json, credentials } = bucket ?? {};
+    this.#raw = ownWasm.call(({ RawElector }) => new RawElector(settings, json, credentials, schedule, format, this.#host));
+    this.#instance = ownWasm.instance;
     this.#onEvent = onEvent;
     this.#mayMove = mayMove;
-    wasm.engines.add(this.#breakDown);
+    ownWasm.engines.add(this.#breakDown);
   }
 
   /** False as soon as nothing can be asked any more, which may be a moment before `finished` is told. */
   get alive() {
-    return !this.#ended && !this.#wasm.broken && this.#instance === this.#wasm.instance;
+    return !this.#ended && !ownWasm.broken && this.#instance === ownWasm.instance;
   }
 
   run() {
@@ -126,23 +124,23 @@ export class Engine {
   close() {
     if (this.#ended) return;
     this.#ended = true;
-    this.#wasm.engines.delete(this.#breakDown);
+    ownWasm.engines.delete(this.#breakDown);
     this.#host.close();
     // Looked at only now: the listeners of what was aborted may have broken it.
-    if (!this.#wasm.broken && this.#instance === this.#wasm.instance) this.#attempt((raw) => raw.free());
+    if (!ownWasm.broken && this.#instance === ownWasm.instance) this.#attempt((raw) => raw.free());
     // What a trap left half-changed goes with its instance; the garbage collector must not touch it.
     else this.#raw.__destroy_into_raw();
   }
 
   #ask(what) {
     if (!this.alive) throw trapError();
-    return this.#wasm.call(() => what(this.#raw));
+    return ownWasm.call(() => what(this.#raw));
   }
 
   /** Nobody waits for what goes wrong here: a trap tells everybody by itself. */
   #attempt(what) {
     try {
-      return this.#wasm.call(() => what(this.#raw));
+      return ownWasm.call(() => what(this.#raw));
     } catch {
       return undefined;
     }

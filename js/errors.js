@@ -15,7 +15,7 @@ export const wrongOption = (field, value, rule) =>
 /** How a storage says that it keeps records: a text or nothing. Anything else would break the wasm's glue. */
 export const checkFormat = (format) => {
   if (format === undefined || format === null || typeof format === 'string') return format;
-  throw wrongOption('format', format, 'must be a text: native, or kubernetes in edgelect/aws');
+  throw wrongOption('format', format, 'must be native or kubernetes');
 };
 
 /** Options as an object: those that were given, none where they were left out. */

@@ -7,6 +7,12 @@ export declare const S3Storage: typeof edgelect.S3Storage;
 export type S3Storage = edgelect.S3Storage;
 export declare const R2Storage: typeof edgelect.R2Storage;
 export type R2Storage = edgelect.R2Storage;
+export declare const EpochStorage: typeof edgelect.EpochStorage;
+export type EpochStorage = edgelect.EpochStorage;
+export declare const DynamoDBStorage: typeof edgelect.DynamoDBStorage;
+export type DynamoDBStorage = edgelect.DynamoDBStorage;
+export declare const Route53Storage: typeof edgelect.Route53Storage;
+export type Route53Storage = edgelect.Route53Storage;
 export declare const MemoryStorage: typeof edgelect.MemoryStorage;
 export type MemoryStorage = edgelect.MemoryStorage;
 export declare const celeriant: typeof edgelect.celeriant;
@@ -26,6 +32,7 @@ export type {
   R2BucketBinding,
   ScheduledOptions,
   ScheduledResult,
+  ServiceOptions,
   SlotRun,
   SlotTerm,
   Status,

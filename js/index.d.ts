@@ -6,8 +6,6 @@
  * `term.token` to whatever you change, and let it refuse lower tokens.
  */
 
-import type { DynamoDBStorage, EpochStorage, Route53Storage, S3Storage as AwsS3Storage } from './aws.js';
-
 /** One unbroken leadership. */
 export interface Term {
   /** The fencing token: higher than that of every earlier term of the group. A safe integer. */
@@ -174,7 +172,6 @@ export interface TimingOptions {
 /** The storages over which terms have fencing tokens. */
 export type FencedStorage =
   | S3Storage
-  | AwsS3Storage
   | R2Storage
   | MemoryStorage
   | DynamoDBStorage
@@ -370,7 +367,7 @@ export interface Credentials {
 }
 
 /** `native`: S3lect's document with more fields. `kubernetes`: `holderIdentity`, `leaseDuration`, `acquireTime`, `renewTime`,
- * `leaderTransitions`, and ours beside them; only in `edgelect/aws`, and on the deployed Worker. */
+ * `leaderTransitions`, and ours beside them. */
 export type Format = 'native' | 'kubernetes';
 
 export class S3Storage {
@@ -389,6 +386,61 @@ export class S3Storage {
     /** How the lease is written down, the same for all members. Default `native`. */
     format?: Format;
   });
+}
+
+/** Where a service is asked, and as whom. */
+export interface ServiceOptions {
+  /** `https://…`; `http://` on loopback only. Default: AWS. */
+  endpoint?: string;
+  credentials: Credentials | (() => Credentials | Promise<Credentials>);
+}
+
+/** An item in a DynamoDB table, on shardcoordinator's layout (`pk = SHARD#{lockfilePath}`, `sk = LOCK`), beside whose members
+ * it can run. The IAM policy allows `dynamodb:GetItem` and `dynamodb:PutItem` on the table. */
+export class DynamoDBStorage {
+  #private;
+  constructor(
+    options: ServiceOptions & {
+      /** Its keys are `pk` and `sk`, both texts. */
+      table: string;
+      /** Default `us-east-1`. */
+      region?: string;
+    },
+  );
+}
+
+/** A TXT record in a Route 53 zone, on shardcoordinator's layout (`{recordPrefix}.{lockfilePath}.{domainName}`). A zone takes
+ * five changes a second, so leases are long and members few. The IAM policy allows `route53:ChangeResourceRecordSets` and
+ * `route53:ListResourceRecordSets` on the zone. */
+export class Route53Storage {
+  #private;
+  constructor(
+    options: ServiceOptions & {
+      /** Such as `Z1234567890ABC`. */
+      hostedZoneId: string;
+      /** What the record's name begins with, such as `lock`. */
+      recordPrefix: string;
+      /** What the record's name ends with: the zone's domain, or one below it. */
+      domainName: string;
+    },
+  );
+}
+
+/** One object for each epoch in an S3-compatible bucket, for stores that know `If-None-Match: *` and not `If-Match`.
+ * `lockfilePath` is what all their keys begin with. */
+export class EpochStorage {
+  #private;
+  constructor(
+    options: ServiceOptions & {
+      bucket: string;
+      /** Default `us-east-1`. */
+      region?: string;
+      /** `endpoint/bucket/key` instead of `bucket.endpoint/key`. Default: true except on AWS. */
+      pathStyle?: boolean;
+      /** How a record is written down. Default `native`. */
+      format?: Format;
+    },
+  );
 }
 
 /** What is used of an R2 bucket binding: `R2Bucket` of @cloudflare/workers-types fits. */

@@ -2,7 +2,6 @@
  * For those who come from an `ObjectStoreBasedLock`: its five calls over a storage, and its options as those of `new Elector`.
  * docs/object-store-lock.md has both beside each other.
  */
-import type { S3Storage as AwsS3Storage } from './aws.js';
 import type { ElectorOptions, LostLeadership, S3Storage, Storage, Term } from './index.js';
 
 /** The record, as it is in the store. What others wrote beside is kept if it is written back. */
@@ -36,7 +35,7 @@ export interface ObjectStoreLock {
  * needs none of it. Records pass as they are, whatever the storage's `format`.
  * @throws EdgelectError `EDGELECT_CONFIG` for an option that breaks a rule, and for a storage whose records are no objects. */
 export function objectStoreLock(options: {
-  storage: Storage | S3Storage | AwsS3Storage;
+  storage: Storage | S3Storage;
   key: string;
   identity: string;
 }): ObjectStoreLock;

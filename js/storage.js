@@ -1,11 +1,29 @@
 import { keepBucket } from './bucket.js';
-import { ownWasm } from './engine.js';
 
 export { R2Storage } from './r2.js';
 
 export class S3Storage {
   constructor(options) {
-    keepBucket(this, ownWasm, options, { takes: 'an S3Storage takes an object with bucket and credentials' });
+    keepBucket(this, options, { takes: 'an S3Storage takes an object with bucket and credentials' });
+  }
+}
+
+export class EpochStorage {
+  constructor(options) {
+    keepBucket(this, options, { kind: 'epochs', takes: 'an EpochStorage takes an object with bucket and credentials' });
+  }
+}
+
+export class DynamoDBStorage {
+  constructor(options) {
+    keepBucket(this, options, { kind: 'dynamodb', takes: 'a DynamoDBStorage takes an object with table and credentials' });
+  }
+}
+
+export class Route53Storage {
+  constructor(options) {
+    const takes = 'a Route53Storage takes an object with hostedZoneId, recordPrefix, domainName and credentials';
+    keepBucket(this, options, { kind: 'route53', takes });
   }
 }
 

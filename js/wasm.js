@@ -1,4 +1,4 @@
-// One wasm, and what became of it. Each has instances of its own, and a trap in one is nothing to another.
+// The wasm, and what became of it.
 import { EdgelectError } from './errors.js';
 
 export const trapError = (cause) =>

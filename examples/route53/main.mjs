@@ -2,8 +2,7 @@
 import os from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { Elector } from 'edgelect';
-import { Route53Storage } from 'edgelect/aws';
+import { Elector, Route53Storage } from 'edgelect';
 
 const HELP = `node examples/route53/main.mjs --zone ID --domain NAME [options]
 

@@ -2,7 +2,7 @@
 import os from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { Elector } from 'edgelect';
+import { DynamoDBStorage, Elector } from 'edgelect';
 
 const HELP = `node examples/shards/main.mjs [options]
 
@@ -54,10 +54,8 @@ const credentials = ({ env }) => {
 };
 
 /** One storage for all shards: a table, or what the variables name. */
-const storageOf = async (table) => {
+const storageOf = (table) => {
   if (table === undefined) return undefined;
-  // Only here, because it brings a wasm of its own.
-  const { DynamoDBStorage } = await import('edgelect/aws');
   const { EDGELECT_ENDPOINT: endpoint, EDGELECT_REGION, AWS_REGION, AWS_DEFAULT_REGION } = process.env;
   const region = EDGELECT_REGION || AWS_REGION || AWS_DEFAULT_REGION || undefined;
   return new DynamoDBStorage({ table, endpoint: endpoint || undefined, region, credentials: credentials(process) });

@@ -74,10 +74,8 @@ export const electorOptions = async ({ store, ...flags }, variables = process.en
 
 const inBucket = async (store, flags, variables) => {
   for (const [flag, variable] of Object.entries(VARIABLES)) if (flags[flag] !== undefined) variables[variable] = String(flags[flag]);
-  // The wasm of the package itself knows this one format, and no epochs.
-  const own = store === 's3' && ['', 'native'].includes(variables.EDGELECT_FORMAT ?? '');
-  const { S3Storage, EpochStorage } = await import(own ? 'edgelect' : 'edgelect/aws');
-  const { settings, bucket, credentials } = await read(variables, own);
+  const { S3Storage, EpochStorage } = await import('edgelect');
+  const { settings, bucket, credentials } = await read(variables);
   return { ...settings, storage: new (store === 's3' ? S3Storage : EpochStorage)({ ...bucket, credentials }) };
 };
 
@@ -86,9 +84,9 @@ const inService = async (store, flags, variables, refused) => {
     if (!variables[name]) throw refused(`${name} = (not set): --store ${store} takes the credentials from AWS_…`);
   }
   const others = Object.fromEntries(Object.entries(variables).filter(([name]) => !OF_A_BUCKET.test(name)));
-  const { DynamoDBStorage, Route53Storage } = await import('edgelect/aws');
+  const { DynamoDBStorage, Route53Storage } = await import('edgelect');
   // There is no bucket, but variables are read with the one that they name.
-  const { settings, credentials } = await read({ ...others, EDGELECT_BUCKET: 'none' }, false);
+  const { settings, credentials } = await read({ ...others, EDGELECT_BUCKET: 'none' });
   const options = { endpoint: flags.endpoint || variables[STORES[store].endpoint] || variables.AWS_ENDPOINT_URL || undefined, credentials };
   if (store === 'dynamodb') {
     const region = flags.region || variables.AWS_REGION || variables.AWS_DEFAULT_REGION || undefined;
@@ -98,10 +96,8 @@ const inService = async (store, flags, variables, refused) => {
   return { ...settings, storage: new Route53Storage({ ...options, hostedZoneId, domainName, recordPrefix }) };
 };
 
-// By computed addresses, so that the bundle shares these modules with the package; both files stand as deep in it.
-const read = async (variables, own) => {
+// By a computed address, so that the bundle shares this module with the package; both files stand as deep in it.
+const read = async (variables) => {
   const { readVariables } = await import(new URL('../engine.js', import.meta.url).href);
-  if (own) return readVariables(variables);
-  const { awsWasm } = await import(new URL('../aws-wasm.js', import.meta.url).href);
-  return readVariables(variables, awsWasm);
+  return readVariables(variables);
 };

@@ -13,7 +13,6 @@ export async function measure() {
   await build(['npm', 'worker']);
   const compressed = (file) => gzipSync(fs.readFileSync(file), { level: 9 }).length;
   const npmWasm = compressed(inRoot('js/dist/edgelect_bg.wasm'));
-  const awsWasm = compressed(inRoot('js/dist/aws/edgelect_bg.wasm'));
   const workerWasm = compressed(inRoot('build/worker/edgelect_bg.wasm'));
   const bundle = await withBundle((_, files) => files.map((file) => ({ name: path.basename(file), bytes: compressed(file) })));
   const workerBundle = bundle.reduce((sum, { bytes }) => sum + bytes, 0);
@@ -24,7 +23,6 @@ export async function measure() {
     title: 'bytes after gzip -9',
     lines: [
       row('npm package, its wasm', npmWasm, BUDGETS.npm, '', true),
-      row('`edgelect/aws`, its wasm', awsWasm, BUDGETS.aws, '', true),
       row('Worker, its wasm', workerWasm, undefined, '', false),
       row('Worker, the whole bundle', workerBundle, BUDGETS.worker, "AWS SDK's S3 client alone 85.5 KB", true),
     ],

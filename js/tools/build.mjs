@@ -1,4 +1,4 @@
-// Builds the npm package's two wasms and its command line into js/dist/, and the Worker's wasm into build/worker/.
+// Builds the npm package's wasm and its command line into js/dist/, and the Worker's wasm into build/worker/.
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -14,8 +14,6 @@ const TOOLS = ['package-lock.json', 'js/tools/build.mjs', 'js/tools/bindgen/Carg
 const PACKAGED = ['edgelect.js', 'edgelect.d.ts', 'edgelect_bg.wasm', 'bytes.js'];
 const TARGETS = {
   npm: { folder: inRoot('js/dist'), files: PACKAGED, inputs: [...RUST, ...TOOLS], make: bindAndShrink },
-  // The less common stores, as `edgelect/aws`.
-  aws: { folder: inRoot('js/dist/aws'), files: PACKAGED, inputs: [...RUST, ...TOOLS], make: bindAndShrink, withNpm: true },
   cli: {
     folder: inRoot('js/dist'), files: ['cli.js', 'main.js', 'demo-member.js'], inputs: ['js/cli', 'js/demo/rules.mjs', ...TOOLS],
     make: bundleCli, withNpm: true,
@@ -109,8 +107,7 @@ async function compile(name, { patient }) {
   await ensure(['rust']);
   await run(`Compiling the ${name} wasm (usually 20 s, 1 min the first time)`, 'cargo',
     // The cdylib alone: beside an rlib, cargo leaves link-time optimisation out without a word.
-    ['rustc', '--locked', '--release', '--lib', '--crate-type', 'cdylib', '--target', 'wasm32-unknown-unknown',
-      '--no-default-features', '--features', name],
+    ['rustc', '--locked', '--release', '--lib', '--crate-type', 'cdylib', '--target', 'wasm32-unknown-unknown', '--features', name],
     { env: { ...process.env, CARGO_TARGET_DIR: inRoot('target') }, patient });
   const wasm = inRoot(`build/${name}.wasm`);
   fs.copyFileSync(ARTIFACT, wasm);
@@ -127,9 +124,7 @@ async function bindAndShrink({ name, wasm: compiled, options }) {
   const wasm = path.join(partial, 'edgelect_bg.wasm');
   await ensure(['packages']);
   await run(`Shrinking the ${name} wasm (usually 10 s)`, NODE_24, [
-    // Twice, with the control flow made anew between: 0.5 KB less after gzip -9 than once. The lowest kilobyte is the far
-    // end of the stack, and whoever gets there traps the sooner for it: 0.4 KB less.
-    inRoot('node_modules/binaryen/bin/wasm-opt'), '--low-memory-unused', '-Oz', '--flatten', '--rereloop', '-Oz',
+    inRoot('node_modules/binaryen/bin/wasm-opt'), '-Oz',
     '--strip-debug', '--strip-producers', '--strip-target-features',
     ...WASM_FEATURES.map((feature) => `--enable-${feature}`), wasm, '-o', wasm,
   ], options);

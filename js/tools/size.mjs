@@ -6,9 +6,8 @@ import { inRoot } from './paths.mjs';
 import { PlainError } from './run.mjs';
 import { withBundle } from './wrangler.mjs';
 
-/** Bytes after gzip -9. The Worker's holds for everything that is uploaded: wasm and JavaScript together. `aws` carries the
- * election once more, beside its stores and what of std an XML parser needs. */
-export const BUDGETS = { npm: 200_000, aws: 200_000, worker: 220_000 };
+/** Bytes after gzip -9. The Worker's holds for everything that is uploaded: wasm and JavaScript together. */
+export const BUDGETS = { npm: 200_000, worker: 220_000 };
 
 const gzipped = (file) => gzipSync(fs.readFileSync(file), { level: 9 }).length;
 const kilobytes = (bytes) => `${(bytes / 1000).toFixed(1)} KB`;
@@ -22,7 +21,6 @@ export const sizeLine = (name, file) => {
 /** Weighs the npm package's wasms and the Worker's whole upload; throws if one exceeds its budget. */
 export async function checkSizes() {
   judge('npm', [inRoot('js/dist/edgelect_bg.wasm')]);
-  judge('aws', [inRoot('js/dist/aws/edgelect_bg.wasm')]);
   await withBundle((_, files) => judge('worker', files));
 }
 

@@ -94,10 +94,9 @@ async function fmt() {
 async function clippy() {
   await cargo(['clippy', '--locked', '--all-targets', '--', '-D', 'warnings']);
   await cargo(['clippy', '--locked', '--manifest-path', BESIDE[0], '--', '-D', 'warnings'], { CARGO_TARGET_DIR: inRoot('target/native') });
-  for (const feature of ['npm', 'worker', 'figures', 'aws']) {
-    await cargo(['clippy', '--locked', ...WASM, '--no-default-features', '--features', feature, '--', '-D', 'warnings']);
+  for (const feature of ['npm', 'worker', 'figures', 'workerd']) {
+    await cargo(['clippy', '--locked', ...WASM, '--features', feature, '--', '-D', 'warnings']);
   }
-  await cargo(['clippy', '--locked', ...WASM, '--features', 'workerd', '--', '-D', 'warnings']);
 }
 
 async function compile() {
