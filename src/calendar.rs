@@ -5,7 +5,6 @@
 
 use time::{Date, Month};
 
-
 const DAY_MS: i64 = 86_400_000;
 
 /// The julian day of 1970-01-01.

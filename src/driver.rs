@@ -3,14 +3,16 @@
 //! [`run`] carries out the steps of an [`Election`] one after the other. While a request is under way it still
 //! watches the fence, so that the end of an authority is told when it happens, not when the answer comes.
 
-use std::collections::VecDeque;
-use std::rc::Rc;
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::{Pin, pin};
+use std::rc::Rc;
 use std::task::{Poll, Waker};
 
 use futures::future::{Either, select};
+
+use http::Method;
 
 use crate::clock::Now;
 use crate::config::Config;
@@ -18,7 +20,7 @@ use crate::election::{Authority, Election, Event, Input, PeerAnswer, Standing, S
 use crate::json::Object;
 use crate::lease::{self, Lease, Stamp};
 use crate::peer;
-use crate::request::{Request, Response};
+use crate::request::{self, Request, Response};
 use crate::slots::Schedule;
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Store, Version,
@@ -279,9 +281,13 @@ async fn carry_out<S: Store, H: Host>(store: &S, host: &H, step: Step, config: C
 
 async fn ask_peer<H: Host>(host: &H, addr: &str, config: &Config) -> PeerAnswer {
     let Some(url) = peer::url(addr, &config.server_addr) else { return PeerAnswer::Silent };
-    let request = Request::new("GET", url);
+    let Ok(request) = request::new(Method::GET, &url, Vec::new()) else {
+        return PeerAnswer::Silent;
+    };
     match host.fetch(request, peer::MAX_ANSWER_BYTES + 1).await {
-        Ok(answer) => peer::judge(answer.status, &answer.body.bytes, &config.lockfile_path),
+        Ok(answer) => {
+            peer::judge(answer.status().as_u16(), &answer.body().bytes, &config.lockfile_path)
+        }
         Err(_) => PeerAnswer::Silent,
     }
 }

@@ -11,8 +11,8 @@
 //!
 //! Nothing here is a stored "is leader": [`Election::authority`] computes from the reading it is given.
 
-use std::collections::VecDeque;
 use std::cell::Cell;
+use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
 
 use crate::age::Observation;

@@ -5,6 +5,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 use wasm_bindgen::prelude::*;
 
+use crate::request;
 use crate::sigv4::Credentials;
 use crate::store::s3::{S3, S3Config};
 use crate::store::{Condition, Operation, Version};
@@ -53,8 +54,8 @@ impl FiguresSigner {
             .begin(operation)
             .request(&self.s3, &self.credentials, wall_ms as u64)
             .map_err(|fault| fault.message)?;
-        let found = request.headers.into_iter().find(|(name, _)| name == "authorization");
-        Ok(found.map(|(_, value)| value).unwrap_or_default())
+        let found = request::text(request.headers(), "authorization");
+        Ok(found.unwrap_or_default().to_owned())
     }
 }
 

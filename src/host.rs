@@ -3,7 +3,6 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-
 /// A host without port, as it stands in a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host(String);

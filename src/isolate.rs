@@ -1,9 +1,9 @@
 //! What one isolate of a Worker knows from one event to the next, which is no more than it takes to answer
 //! `GET /health/leadership`: no authority ever comes from here.
 
-use std::rc::Rc;
 use std::cell::{Cell, RefCell};
 use std::pin::pin;
+use std::rc::Rc;
 
 use futures::future::{Either, select};
 

@@ -4,10 +4,11 @@
 //! as Standard Webhooks does it, so that a receiver in any language has a library that checks it
 //! (<https://www.standardwebhooks.com>). `js/job.js` sends it.
 
+use http::Uri;
+
 use crate::config::{Config, ConfigError};
 use crate::host::Host;
 use crate::json::{self, Object, Writer, first, quoted};
-use crate::request::Parts;
 use crate::slots::{Schedule, ScheduleSettings};
 use crate::vars;
 
@@ -236,19 +237,22 @@ fn check_url(url: &str) -> Result<(), ConfigError> {
         Err(ConfigError::new("EDGELECT_JOB_URL", "(not shown)", &[rule]))
     };
     let plain = url.bytes().all(|byte| byte.is_ascii_graphic());
-    let Some(parts) = Parts::of(url).filter(|_| plain && !url.contains(['#', '\\'])) else {
+    let uri = url.parse::<Uri>().ok().filter(|_| plain && !url.contains(['#', '\\']));
+    let Some((scheme, authority)) =
+        uri.as_ref().and_then(|uri| Some((uri.scheme_str()?, uri.authority()?.as_str())))
+    else {
         return refuse(
             "must be a URL such as https://jobs.example.com/run: ASCII (a host of other letters as xn--…), without \
              spaces, `#` and backslashes",
         );
     };
-    if parts.authority.contains('@') {
+    if authority.contains('@') {
         return refuse("must have no user and password; EDGELECT_JOB_SECRET signs the call");
     }
-    let Some((host, _)) = Host::parse_with_port(parts.authority) else {
+    let Some((host, _)) = Host::parse_with_port(authority) else {
         return refuse("must name a host, such as https://jobs.example.com/run");
     };
-    match &*parts.scheme.to_ascii_lowercase() {
+    match &*scheme.to_ascii_lowercase() {
         "https" => Ok(()),
         "http" if host.is_loopback() => Ok(()),
         _ => refuse("must begin with https://; http:// is for loopback addresses only"),

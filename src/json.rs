@@ -6,7 +6,6 @@
 
 use serde::de::IgnoredAny;
 
-
 /// How deep values may be nested.
 const MAX_DEPTH: usize = 127;
 

@@ -1,12 +1,11 @@
 //! A future that JavaScript moves: it goes on only while [`Task::poll`] runs.
 
-use std::sync::Arc;
-use std::task::Wake;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Wake;
 use std::task::{Context, Poll, Waker};
-
 
 /// What is under way, if anything is.
 #[derive(Default)]

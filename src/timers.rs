@@ -1,8 +1,8 @@
 //! The pending timers of a host, by which a single clock gives itself away (S11): held at the due time of the
 //! earliest one until that has fired, or stepped back when one fires before its time.
 
-use std::rc::Rc;
 use std::cell::RefCell;
+use std::rc::Rc;
 
 use crate::clock::Now;
 use crate::config::HostClock;

@@ -2,19 +2,20 @@
 //! settled by that number: no promise and no closure crosses the boundary, so a trap never surfaces in
 //! somebody else's event loop, and nothing on either side holds on to the other.
 
-use std::rc::Rc;
 use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
+use http::StatusCode;
 use wasm_bindgen::prelude::*;
 
 use crate::clock::Now;
 use crate::config::HostClock;
 use crate::driver::Host;
 use crate::json::{self, Object, Writer};
-use crate::request::{Body, Request, Response};
+use crate::request::{self, Body, Request, Response};
 use crate::store::s3::ANSWER_HEADERS;
 use crate::timers::{Due, Timers};
 
@@ -103,8 +104,7 @@ impl Link {
     pub fn settle(&self, id: u32, settled: Settled) {
         let mut open = self.open.borrow_mut();
         let Some((_, operation)) = open.iter_mut().find(|(other, _)| *other == id) else { return };
-        if let Operation::Running(waker) =
-            std::mem::replace(operation, Operation::Settled(settled))
+        if let Operation::Running(waker) = std::mem::replace(operation, Operation::Settled(settled))
         {
             drop(open);
             if let Some(waker) = waker {
@@ -222,11 +222,11 @@ fn mono_ms(clock: HostClock) -> u64 {
 /// Method, URL and headers as JSON.
 fn request_head(request: &Request) -> String {
     let mut headers = Writer::new();
-    for (name, value) in &request.headers {
-        headers.text(name, value);
+    for (name, value) in request.headers() {
+        headers.text(name.as_str(), value.to_str().unwrap_or_default());
     }
     let mut head = Writer::new();
-    head.text("method", &request.method).text("url", &request.url);
+    head.text("method", request.method().as_str()).text("url", &request.uri().to_string());
     head.raw("headers", &headers.end()).end()
 }
 
@@ -248,7 +248,7 @@ impl Host for Web {
     async fn fetch(&self, request: Request, limit: usize) -> Result<Response, String> {
         let head = request_head(&request);
         let limit = u32::try_from(limit).unwrap_or(u32::MAX);
-        let begin = |host: &JsHost, id| host.fetch(id, &head, request.body, limit);
+        let begin = |host: &JsHost, id| host.fetch(id, &head, request.into_body(), limit);
         let settled = self.link.begin(begin).await;
         if !settled.ok {
             return Err(settled.head);
@@ -257,14 +257,16 @@ impl Host for Web {
         let fields = settled.fields().ok_or_else(strange)?;
         let status = fields.get("status").and_then(json::whole);
         let status = status.and_then(|status| u16::try_from(status).ok()).ok_or_else(strange)?;
-        let headers = ANSWER_HEADERS.iter().filter_map(|name| {
-            let value = fields.get(name).and_then(json::text)?;
-            Some(((*name).to_owned(), value))
-        });
-        let headers = headers.collect();
         let truncated = fields.get("truncated").and_then(json::flag) == Some(true);
         let body = Body { bytes: settled.body, truncated };
-        Ok(Response { status, headers, body })
+        let mut answer = Response::new(body);
+        *answer.status_mut() = StatusCode::from_u16(status).map_err(|_| strange())?;
+        for name in ANSWER_HEADERS {
+            if let Some(value) = fields.get(name).and_then(json::text) {
+                request::append(answer.headers_mut(), name, &value);
+            }
+        }
+        Ok(answer)
     }
 }
 

@@ -12,6 +12,7 @@ mod slot;
 
 use std::rc::Rc;
 
+use http::Uri;
 use wasm_bindgen::prelude::*;
 
 use crate::config::{Config, ConfigError, HostClock};
@@ -23,7 +24,6 @@ use crate::job::{self, JobTarget};
 use crate::json::{self, Object, Writer};
 use crate::peer::{self, HealthAnswer};
 use crate::remote::S3Store;
-use crate::request::Parts;
 use crate::sigv4::Credentials;
 use crate::slots::{Cron, Missed, Policy, Schedule};
 use crate::task::Task;
@@ -230,7 +230,7 @@ async fn answer(
     variables: &str,
     web: Web,
 ) -> Result<HealthAnswer, ConfigError> {
-    if Parts::of(url).is_none_or(|parts| parts.path != peer::PATH) {
+    if !url.parse::<Uri>().is_ok_and(|uri| uri.path() == peer::PATH) {
         let body = r#"{"error":"not found"}"#.to_owned();
         return Ok(HealthAnswer { status: 404, etag: None, body });
     }

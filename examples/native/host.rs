@@ -4,7 +4,6 @@
 //! ```toml
 //! edgelect = "0.1"
 //! getrandom = "0.4"
-//! http = "1"
 //! reqwest = { version = "0.13", default-features = false, features = ["rustls-no-provider"] }
 //! rustls = { version = "0.23", default-features = false, features = ["ring", "std", "tls12"] }
 //! tokio = { version = "1", default-features = false, features = ["macros", "rt", "time"] }
@@ -45,11 +44,7 @@ impl Native {
         Ok(Self { client, started: Instant::now() })
     }
 
-    async fn send(
-        &self,
-        request: http::Request<Vec<u8>>,
-        limit: usize,
-    ) -> Result<Response, reqwest::Error> {
+    async fn send(&self, request: Request, limit: usize) -> Result<Response, reqwest::Error> {
         let mut answer = self.client.execute(request.try_into()?).await?;
         let mut body = Body::default();
         while let Some(chunk) = answer.chunk().await? {
@@ -60,10 +55,10 @@ impl Native {
                 break;
             }
         }
-        let mut response = http::Response::new(body);
+        let mut response = Response::new(body);
         *response.status_mut() = answer.status();
         *response.headers_mut() = std::mem::take(answer.headers_mut());
-        Ok(response.into())
+        Ok(response)
     }
 }
 
@@ -86,7 +81,6 @@ impl Host for Native {
     }
 
     async fn fetch(&self, request: Request, limit: usize) -> Result<Response, String> {
-        let request = request.try_into().map_err(|error: http::Error| error.to_string())?;
         self.send(request, limit).await.map_err(innermost)
     }
 }

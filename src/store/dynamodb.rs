@@ -24,7 +24,9 @@
 
 use std::cell::RefCell;
 
+use http::Method;
 use percent_encoding::percent_decode_str;
+use percent_encoding::utf8_percent_encode;
 use sha2::{Digest, Sha256};
 
 use crate::config::ConfigError;
@@ -34,8 +36,8 @@ use crate::lease::{
     Remains, Stamp,
 };
 use crate::protocol::{Next, Protocol};
-use crate::request::{Request, Response};
-use crate::sigv4::{Credentials, percent_encoded};
+use crate::request::{self, Request, Response};
+use crate::sigv4::{Credentials, RESERVED};
 use crate::store::s3::EXPIRED;
 use crate::store::service::{self, Service, Tried};
 use crate::store::{
@@ -196,12 +198,12 @@ impl Protocol for DynamoDb {
                 body
             }
         };
-        let mut request = Request::new("POST", self.service.url("/"));
-        let target = ["DynamoDB_20120810.", verb(&exchange.operation)].concat();
-        request.set("content-type", "application/x-amz-json-1.0".to_owned());
-        request.set("x-amz-target", target);
-        request.body = body.into_bytes();
-        self.service.sign(&mut request, credentials, wall_ms, &self.describe())?;
+        let target = format!("DynamoDB_20120810.{}", verb(&exchange.operation));
+        let headers =
+            [("content-type", "application/x-amz-json-1.0"), ("x-amz-target", target.as_str())];
+        let who = self.describe();
+        let mut request = self.service.request(Method::POST, "/", &headers, body, &who)?;
+        self.service.sign(&mut request, credentials, wall_ms, &who)?;
         Ok(request)
     }
 
@@ -216,7 +218,9 @@ impl Protocol for DynamoDb {
         }
         let outcome = match &exchange.operation {
             Operation::Read { unless } => {
-                if heard.response.status == 200 && heard.response.body.truncated && !exchange.large
+                if heard.response.status().as_u16() == 200
+                    && heard.response.body().truncated
+                    && !exchange.large
                 {
                     exchange.large = true;
                     return Next::Again;
@@ -330,10 +334,10 @@ impl DynamoDb {
         let nonsense = |advice: &str| {
             Outcome::Rejected(self.fault(exchange, heard, FaultKind::Nonsense, advice))
         };
-        if heard.response.status != 200 {
+        if heard.response.status().as_u16() != 200 {
             return self.judge_failure(exchange, heard, facts);
         }
-        if heard.response.body.truncated {
+        if heard.response.body().truncated {
             return nonsense(TOO_LARGE);
         }
         let Some(fields) = heard.fields.as_ref().filter(|fields| fields.get("__type").is_none())
@@ -427,13 +431,13 @@ impl DynamoDb {
 
     fn judge_write(&self, exchange: &Exchange, heard: &Heard, facts: &Facts) -> Outcome {
         let fields = heard.fields.as_ref();
-        match heard.response.status {
+        match heard.response.status().as_u16() {
             200 => {
                 // Nothing was asked for; whoever says more is not DynamoDB alone.
                 let bare = fields.is_some_and(|fields| {
                     fields.iter().all(|(name, _)| name == "ConsumedCapacity")
                 });
-                if bare && !heard.response.body.truncated {
+                if bare && !heard.response.body().truncated {
                     return Outcome::Written { version: exchange.made.clone() };
                 }
                 self.unknown(exchange, heard, facts, FaultKind::Nonsense, "the item is read back")
@@ -450,7 +454,7 @@ impl DynamoDb {
         let reject =
             |kind, advice: &str| Outcome::Rejected(self.fault(exchange, heard, kind, advice));
         let unknown = |kind, advice: &str| self.unknown(exchange, heard, facts, kind, advice);
-        let refused = (400..500).contains(&heard.response.status);
+        let refused = (400..500).contains(&heard.response.status().as_u16());
         if PASSING.contains(&code) {
             return unknown(FaultKind::Unavailable, "it is tried again");
         }
@@ -467,7 +471,7 @@ impl DynamoDb {
             };
             return reject(FaultKind::Misconfigured, advice);
         }
-        match heard.response.status {
+        match heard.response.status().as_u16() {
             408 | 409 | 429 | 500..=599 => unknown(FaultKind::Unavailable, "it is tried again"),
             // It may be a gateway that judges answers too, or a code of later.
             _ if writes => unknown(FaultKind::Nonsense, "the item is read back"),
@@ -491,7 +495,7 @@ impl DynamoDb {
 
     /// A fault of this exchange: store, operation, status, the service's code, what to do.
     fn fault(&self, exchange: &Exchange, heard: &Heard, kind: FaultKind, advice: &str) -> Fault {
-        let (code, status) = (heard.code.as_str(), heard.response.status);
+        let (code, status) = (heard.code.as_str(), heard.response.status().as_u16());
         let message = [
             self.describe().as_str(),
             ": ",
@@ -540,9 +544,9 @@ const TOO_LARGE: &str = "the item is larger than any that is written here, and n
 impl Heard {
     fn new(response: Response) -> Self {
         // Every answer of DynamoDB says so; a page or a gateway's JSON does not.
-        let kind = response.header("content-type").unwrap_or_default();
-        let own = kind.starts_with("application/x-amz-json-") && !response.body.truncated;
-        let fields = Some(&response.body.bytes).filter(|_| own);
+        let kind = request::text(response.headers(), "content-type").unwrap_or_default();
+        let own = kind.starts_with("application/x-amz-json-") && !response.body().truncated;
+        let fields = Some(&response.body().bytes).filter(|_| own);
         let fields = fields.and_then(|bytes| Object::read(bytes));
         let code = fields.as_ref().and_then(|fields| json::text(fields.get("__type")?));
         let code = code.as_deref().map(word).unwrap_or_default().to_owned();
@@ -698,7 +702,7 @@ fn encode(value: Option<&str>) -> String {
     let Some(json) = value else { return "-".to_owned() };
     let text = |kind| scalar(kind, json).map(|text| (kind, text));
     let (kind, text) = text("S").or_else(|| text("N")).unwrap_or_else(|| ("J", json.to_owned()));
-    [kind, ":", &percent_encoded(text.as_bytes(), b"")].concat()
+    format!("{kind}:{}", utf8_percent_encode(&text, RESERVED))
 }
 
 /// What [`encode`] wrote.

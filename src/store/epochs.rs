@@ -45,6 +45,9 @@ mod listing;
 
 use std::cell::{Cell, RefCell};
 
+use http::Method;
+use percent_encoding::utf8_percent_encode;
+
 use self::listing::{BEGINNING, Epoch, LAST, Listing};
 use crate::config::ConfigError;
 use crate::json::{self, Object, quoted};
@@ -55,7 +58,7 @@ use crate::lease::{
 use crate::planted::planted;
 use crate::protocol::{Next, Protocol};
 use crate::request::{Body, Request, Response};
-use crate::sigv4::{Credentials, percent_encoded};
+use crate::sigv4::{Credentials, RESERVED};
 use crate::store::s3::{self, S3, S3Config, Target};
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Version, heard, is_probe,
@@ -206,7 +209,7 @@ impl Epochs {
     }
 
     fn list(&self, token: &str) -> s3::Exchange {
-        let encode = |text: &str| percent_encoded(text.as_bytes(), b"");
+        let encode = |text: &str| utf8_percent_encode(text, RESERVED).to_string();
         let prefix = [&*self.folder, BEGINNING].concat();
         let mut encoded = "?".to_owned();
         if !token.is_empty() {
@@ -240,7 +243,7 @@ impl Epochs {
     }
 
     fn delete(&self, epoch: Epoch) -> s3::Exchange {
-        let target = Target { method: Some("DELETE"), ..self.target(epoch) };
+        let target = Target { method: Some(Method::DELETE), ..self.target(epoch) };
         self.s3.begin_at(Operation::Read { unless: None }, target)
     }
 
@@ -564,7 +567,7 @@ impl Protocol for Epochs {
             Stage::Put => exchange.on_put(self, response, wall_ms),
             Stage::Clean(answer) => exchange.on_cleaned(self, answer, response, wall_ms),
             Stage::Retire(epoch) => {
-                let gone = matches!(response.status, 200..=299 | 404);
+                let gone = matches!(response.status().as_u16(), 200..=299 | 404);
                 exchange.retire(self, epoch.next().filter(|_| gone))
             }
         }
@@ -642,15 +645,15 @@ impl Exchange {
             relayed: facts.relayed || self.listed.relayed,
             cached: facts.cached || self.listed.cached,
         };
-        if response.status != 200 {
+        if response.status().as_u16() != 200 {
             return match self.inner.answer(&epochs.s3, response, wall_ms) {
                 Next::Done(answer) => self.not_listed(epochs, answer),
                 next => next,
             };
         }
-        let page = match response.body.truncated {
+        let page = match response.body().truncated {
             true => Err("a page of the listing is longer than what is read of it"),
-            false => listing::read_page(&response.body.bytes, &epochs.folder, &mut self.listing),
+            false => listing::read_page(&response.body().bytes, &epochs.folder, &mut self.listing),
         };
         let (kind, why) = match page {
             Ok(None) => return self.on_listing(epochs),
@@ -740,7 +743,7 @@ impl Exchange {
 
     /// The newest epoch's body came, or its error.
     fn on_body(&mut self, epochs: &Epochs, epoch: Epoch, response: Response, wall_ms: u64) -> Next {
-        let body = response.body.clone();
+        let body = response.body().clone();
         let Answer { outcome, facts } = match self.inner.answer(&epochs.s3, response, wall_ms) {
             Next::Done(answer) => answer,
             next => return next,
@@ -884,7 +887,7 @@ impl Exchange {
         response: Response,
         wall_ms: u64,
     ) -> Next {
-        let gone = matches!(response.status, 200..=299 | 404);
+        let gone = matches!(response.status().as_u16(), 200..=299 | 404);
         let fault = match self.inner.answer(&epochs.s3, response, wall_ms) {
             _ if gone => None,
             Next::Done(Answer {

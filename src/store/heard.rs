@@ -2,7 +2,7 @@
 
 use crate::calendar;
 use crate::planted::planted;
-use crate::request::Response;
+use crate::request::{self, Response};
 use crate::store::Facts;
 
 /// The longest pause that a store may ask for, in milliseconds (five minutes).
@@ -13,22 +13,25 @@ pub(super) fn facts(response: &Response) -> Facts {
     Facts {
         date_ms: only_time_ms(response, "date"),
         last_modified_ms: only_time_ms(response, "last-modified"),
-        relayed: response.count("age") + response.count("via") > 0 && !planted!(ViaIgnored),
+        relayed: ["age", "via"].iter().any(|name| response.headers().contains_key(*name))
+            && !planted!(ViaIgnored),
         // A relay that fetched the answer for us may say so with a zero.
-        cached: response.count("age") > usize::from(response.header("age") == Some("0")),
+        cached: request::count(response.headers(), "age")
+            > usize::from(request::text(response.headers(), "age") == Some("0")),
     }
 }
 
 /// The time in a header that an answer has exactly once: of two, nobody knows which one the store wrote. JavaScript's
 /// `fetch` joins them with a comma, which makes them no time.
 fn only_time_ms(response: &Response, name: &str) -> Option<u64> {
-    let text = response.header(name).filter(|_| response.count(name) == 1)?;
+    let headers = response.headers();
+    let text = request::text(headers, name).filter(|_| request::count(headers, name) == 1)?;
     calendar::read_http_date(text)
 }
 
 /// `Retry-After` in seconds, or as a date beside the answer's own `Date`: no clock of ours is compared.
 pub(super) fn retry_after_ms(response: &Response, facts: &Facts) -> Option<u64> {
-    let text = response.header("retry-after")?.trim();
+    let text = request::text(response.headers(), "retry-after")?.trim();
     let asked_ms = match text.parse::<u64>() {
         Ok(seconds) => seconds.saturating_mul(1_000),
         Err(_) => calendar::read_http_date(text)?.saturating_sub(facts.date_ms?),
@@ -39,13 +42,17 @@ pub(super) fn retry_after_ms(response: &Response, facts: &Facts) -> Option<u64> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::Body;
 
     const EARLY: &str = "Sun, 22 Nov 2026 17:00:00 GMT";
     const LATE: &str = "Sun, 22 Nov 2026 17:00:30 GMT";
 
     fn heard(headers: &[(&str, &str)]) -> Facts {
-        let headers = headers.iter().map(|(name, value)| ((*name).into(), (*value).into()));
-        facts(&Response { status: 200, headers: headers.collect(), ..Response::default() })
+        let mut answer = http::Response::builder();
+        for (name, value) in headers {
+            answer = answer.header(*name, *value);
+        }
+        facts(&answer.body(Body::default()).unwrap())
     }
 
     #[test]

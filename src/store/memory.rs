@@ -1,8 +1,8 @@
 //! A store in this process's memory: for tests, for trying things out, and as the plainest reading of what a
 //! store owes the election.
 
-use std::rc::Rc;
 use std::cell::RefCell;
+use std::rc::Rc;
 
 use sha2::{Digest, Sha256};
 

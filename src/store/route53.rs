@@ -40,6 +40,8 @@ mod xml;
 
 use std::cell::RefCell;
 
+use http::Method;
+
 use self::record::Content;
 use self::xml::{Document, RecordSet, Values};
 use crate::config::ConfigError;
@@ -282,11 +284,12 @@ impl Protocol for Route53 {
         credentials: &Credentials,
         wall_ms: u64,
     ) -> Result<Request, Fault> {
-        let zone = ["/2013-04-01/hostedzone/", &self.zone, "/rrset"].concat();
+        let zone = format!("/2013-04-01/hostedzone/{}/rrset", self.zone);
+        let who = self.describe();
         let mut request = match &exchange.operation {
             Operation::Read { .. } => {
-                let query = ["?maxitems=1&name=", &self.name, ".&type=TXT"].concat();
-                Request::new("GET", self.service.url(&[zone, query].concat()))
+                let query = format!("?maxitems=1&name={}.&type=TXT", self.name);
+                self.service.request(Method::GET, &(zone + &query), &[], String::new(), &who)?
             }
             Operation::Write { body, condition } => {
                 let unfit = |kind, why: &str| {
@@ -305,23 +308,21 @@ impl Protocol for Route53 {
                 let (version, lease) =
                     self.compose(body).map_err(|why| unfit(FaultKind::Misconfigured, &why))?;
                 let (ttl, values) = record::of_version(&version).expect("it was just made");
-                let mut request = Request::new("POST", self.service.url(&[&zone, "/"].concat()));
-                request.set("content-type", "text/xml".to_owned());
-                request.body =
-                    xml::batch(&self.name, old.as_ref(), &Values { ttl, values }).into_bytes();
+                let batch = xml::batch(&self.name, old.as_ref(), &Values { ttl, values });
                 exchange.writes = Some((version, lease));
-                request
+                let headers = [("content-type", "text/xml")];
+                self.service.request(Method::POST, &(zone + "/"), &headers, batch, &who)?
             }
         };
-        self.service.sign(&mut request, credentials, wall_ms, &self.describe())?;
+        self.service.sign(&mut request, credentials, wall_ms, &who)?;
         Ok(request)
     }
 
     fn answer(&self, exchange: &mut Exchange, response: Response, wall_ms: u64) -> Next {
         // It would be of another object: no record set of Route 53 has one.
         let facts = Facts { last_modified_ms: None, ..heard::facts(&response) };
-        let whole = !response.body.truncated;
-        let document = if whole { xml::read(&response.body.bytes) } else { None };
+        let whole = !response.body().truncated;
+        let document = if whole { xml::read(&response.body().bytes) } else { None };
         let (code, message) = match &document {
             Some(Document::Error { code, message }) => (code.as_str(), message.as_str()),
             _ => ("", ""),
@@ -329,7 +330,8 @@ impl Protocol for Route53 {
         if let Some(next) = self.service.recover(&mut exchange.tried, code, &response, wall_ms) {
             return next;
         }
-        let heard = Heard { status: response.status, code, message, response: &response, facts };
+        let heard =
+            Heard { status: response.status().as_u16(), code, message, response: &response, facts };
         let outcome = match (&exchange.operation, &document) {
             (Operation::Read { unless }, Some(Document::Listing(sets))) if heard.status == 200 => {
                 self.judge_listing(exchange, &heard, sets, unless.as_ref(), wall_ms)

@@ -22,6 +22,8 @@ pub(in crate::store) mod document;
 
 use std::cell::{Cell, RefCell};
 
+use http::Method;
+
 use self::address::Address;
 pub use self::address::S3Config;
 use self::document::ErrorDocument;
@@ -32,9 +34,8 @@ use crate::lease::{Flaw, Format, MAX_RECORD_BYTES, Reading, Remains};
 use crate::planted::planted;
 pub use crate::protocol::Next;
 use crate::protocol::Protocol;
-use crate::request::Request;
-pub use crate::request::{Body, Response};
-use crate::sigv4::{self, Credentials, KeyCache, SignError};
+use crate::request::{self, Body, Request, Response};
+use crate::sigv4::{self, Coverage, Credentials, SignError};
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Version, heard, is_probe,
 };
@@ -145,7 +146,6 @@ struct Learned {
     region: String,
     /// What to add to the own wall clock for signing, in milliseconds. For nothing else: no lease knows it.
     clock_offset_ms: i64,
-    keys: KeyCache,
     reasked: Reasked,
 }
 
@@ -170,7 +170,7 @@ pub(in crate::store) struct Target {
     /// What follows the bucket in the URL, encoded.
     pub encoded: String,
     /// Another method than the operation's.
-    pub method: Option<&'static str>,
+    pub method: Option<Method>,
     /// An epoch is overwritten by its creator, on no condition.
     pub unconditional: bool,
 }
@@ -188,7 +188,7 @@ impl Heard {
     }
 
     fn header(&self, name: &str) -> Option<&str> {
-        self.response.header(name)
+        request::text(self.response.headers(), name)
     }
 }
 
@@ -211,7 +211,6 @@ impl S3 {
                 address: checked.address,
                 region: checked.region,
                 clock_offset_ms: 0,
-                keys: KeyCache::default(),
                 reasked: Reasked::default(),
             }),
         })
@@ -236,7 +235,6 @@ impl S3 {
                 address: learned.address.clone(),
                 region: learned.region.clone(),
                 clock_offset_ms: learned.clock_offset_ms,
-                keys: KeyCache::default(),
                 reasked: Reasked::default(),
             }),
         })
@@ -351,19 +349,19 @@ impl Exchange {
         let url = address.url(&s3.bucket, self.encoded_key(s3));
         // The condition's name, and the version that it names; without one it is `*`.
         let (method, condition) = match &self.operation {
-            Operation::Read { .. } if s3.retired.get() => ("DELETE", None),
-            Operation::Read { unless: None } => ("GET", None),
+            Operation::Read { .. } if s3.retired.get() => (Method::DELETE, None),
+            Operation::Read { unless: None } => (Method::GET, None),
             Operation::Read { unless: Some(known) } => {
-                ("GET", Some(("if-none-match", Some(known))))
+                (Method::GET, Some(("if-none-match", Some(known))))
             }
             Operation::Write { condition: Condition::Absent, .. } => {
-                ("PUT", Some(("if-none-match", None)))
+                (Method::PUT, Some(("if-none-match", None)))
             }
-            Operation::Write { body, .. } if self.unconditional(body) => ("PUT", None),
+            Operation::Write { body, .. } if self.unconditional(body) => (Method::PUT, None),
             Operation::Write { condition: Condition::Match(held), .. } => {
                 let copied = planted!(CopySourceCondition);
                 let name = if copied { "x-amz-copy-source-if-match" } else { "if-match" };
-                ("PUT", Some((name, Some(held))))
+                (Method::PUT, Some((name, Some(held))))
             }
         };
         let unfit = |kind, why: &str| {
@@ -371,16 +369,18 @@ impl Exchange {
             let text = [&named(&s3.bucket, &origin), ": nothing was sent: ", why].concat();
             Fault::new(kind, text)
         };
-        let mut request = Request::new(self.method(method), url);
-        if let Operation::Write { body, .. } = &self.operation {
-            request.body = s3.format.stored(body);
-        }
+        let body = match &self.operation {
+            Operation::Write { body, .. } => s3.format.stored(body),
+            Operation::Read { .. } => Vec::new(),
+        };
+        let mut request = request::new(self.method(method), &url, body)
+            .map_err(|_| unfit(FaultKind::Misconfigured, "the address is no URL"))?;
         match condition {
             None => {}
             Some((_, Some(version))) if planted!(NoEtagNoCondition) && version.0.is_empty() => {}
-            Some((name, None)) => request.set(name, "*".to_owned()),
+            Some((name, None)) => request::append(request.headers_mut(), name, "*"),
             Some((name, Some(version))) if is_version(&version.0) => {
-                request.set(name, version.0.clone());
+                request::append(request.headers_mut(), name, &version.0);
             }
             // A condition such as `*` would let every write pass (S3).
             Some(_) => {
@@ -388,15 +388,17 @@ impl Exchange {
             }
         }
         let signing_ms = wall_ms.saturating_add_signed(learned.clock_offset_ms);
-        sigv4::sign(&mut request, credentials, region, "s3", signing_ms, &mut learned.keys)
-            .map_err(|error| match error {
+        let coverage = &Coverage::CONDITIONAL;
+        sigv4::sign(&mut request, credentials, region, "s3", signing_ms, coverage).map_err(
+            |error| match error {
                 SignError::NoCredentials | SignError::BadCredentials => {
                     unfit(FaultKind::Denied, &[error.text(), "; check the credentials"].concat())
                 }
                 SignError::NoHost | SignError::RawPath => {
                     unfit(FaultKind::Misconfigured, error.text())
                 }
-            })?;
+            },
+        )?;
         Ok(request)
     }
 
@@ -408,11 +410,8 @@ impl Exchange {
         self.target.as_ref().map_or(&s3.key, |target| &target.key)
     }
 
-    fn method(&self, usual: &'static str) -> &'static str {
-        if let Some(method) = self.target.as_ref().and_then(|target| target.method) {
-            return method;
-        }
-        usual
+    fn method(&self, usual: Method) -> Method {
+        self.target.as_ref().and_then(|target| target.method.clone()).unwrap_or(usual)
     }
 
     /// Whether an update goes out on no condition: by the creator of an epoch, or by a planted bug.
@@ -433,9 +432,8 @@ impl Exchange {
 /// Answers.
 impl Exchange {
     /// What an answer means. `wall_ms` is the own wall clock when it came.
-    pub fn answer(&mut self, s3: &S3, response: impl Into<Response>, wall_ms: u64) -> Next {
-        let response = response.into();
-        let document = document::read(&response.body.bytes);
+    pub fn answer(&mut self, s3: &S3, response: Response, wall_ms: u64) -> Next {
+        let document = document::read(&response.body().bytes);
         self.judge(s3, &Heard { response, document }, wall_ms)
     }
 
@@ -445,7 +443,7 @@ impl Exchange {
         }
         // A store that says so of the clock has just taught a better one.
         let skewed = heard.code() == "RequestTimeTooSkewed";
-        if matches!(heard.response.status, 400 | 401 | 403) && !skewed {
+        if matches!(heard.response.status().as_u16(), 400 | 401 | 403) && !skewed {
             s3.unlearn();
         }
         let facts = heard::facts(&heard.response);
@@ -463,7 +461,7 @@ impl Exchange {
 
     /// The answers after which the same request, signed otherwise, may do.
     fn recover(&mut self, s3: &S3, heard: &Heard, wall_ms: u64) -> Option<Next> {
-        if !(300..500).contains(&heard.response.status) {
+        if !(300..500).contains(&heard.response.status().as_u16()) {
             // Whatever the document says, the request may have been carried out.
             return None;
         }
@@ -480,7 +478,7 @@ impl Exchange {
             self.refreshed = true;
             return Some(Next::Refresh);
         }
-        let recovered = match heard.response.status {
+        let recovered = match heard.response.status().as_u16() {
             301 | 307 | 308 => self.follow(s3, heard),
             400 => self.learn_region(s3, heard),
             _ => false,
@@ -509,7 +507,7 @@ impl Exchange {
             return false;
         }
         self.hops += 1;
-        if heard.response.status == 307 {
+        if heard.response.status().as_u16() == 307 {
             // AWS: a temporary redirect's endpoint is not to be used again.
             self.detour = Some(next);
         } else {
@@ -545,11 +543,11 @@ impl Exchange {
     ) -> Outcome {
         let reject = |kind, advice: &str| Outcome::Rejected(self.fault(s3, heard, kind, advice));
         let version = version(&heard.response);
-        let kind = heard.response.header("content-type");
+        let kind = heard.header("content-type");
         // With it the store itself shows what somebody put there, which is healed like any other body (S7). R2 has none.
         let strange = heard.header("x-amz-request-id").is_none();
         let page = strange && kind.is_some_and(|kind| begins(kind, "text/html"));
-        match (heard.response.status, unless) {
+        match (heard.response.status().as_u16(), unless) {
             // Even with an ETag: web servers give their pages one, and this must not be healed as a record.
             (200 | 401 | 403, _) if page => reject(
                 FaultKind::Nonsense,
@@ -561,11 +559,11 @@ impl Exchange {
             }
             (200, _) => match version {
                 Some(version) => {
-                    Outcome::Found { version, reading: s3.judge_body(&heard.response.body) }
+                    Outcome::Found { version, reading: s3.judge_body(heard.response.body()) }
                 }
                 None if planted!(NoEtagNoCondition) => Outcome::Found {
                     version: Version(String::new()),
-                    reading: s3.judge_body(&heard.response.body),
+                    reading: s3.judge_body(heard.response.body()),
                 },
                 None => reject(
                     FaultKind::Nonsense,
@@ -600,11 +598,11 @@ impl Exchange {
             retry_after_ms: heard::retry_after_ms(&heard.response, facts),
             cause: self.fault(s3, heard, FaultKind::Nonsense, advice),
         };
-        match heard.response.status {
+        match heard.response.status().as_u16() {
             200 | 201 | 204 if heard.document.is_some() => unknown(FRIENDLY_ERROR),
             // S3 has nothing to say about a success; whoever says something is not S3 alone.
             200 | 201 | 204
-                if !heard.response.body.bytes.is_empty() || heard.response.body.truncated =>
+                if !heard.response.body().bytes.is_empty() || heard.response.body().truncated =>
             {
                 Outcome::Written { version: None }
             }
@@ -639,11 +637,11 @@ impl Exchange {
         if PASSING.contains(&code) {
             return unknown(FaultKind::Unavailable, "it is tried again");
         }
-        let refused = (400..500).contains(&heard.response.status);
+        let refused = (400..500).contains(&heard.response.status().as_u16());
         if refused && (EXPIRED.contains(&code) || DENIED.contains(&code)) {
             return reject(FaultKind::Denied, &self.denial(code));
         }
-        match heard.response.status {
+        match heard.response.status().as_u16() {
             408 | 409 | 429 => unknown(FaultKind::Unavailable, "it is tried again"),
             501 if writes && (from_store || planted!(GatewayIsTheStore)) => {
                 reject(FaultKind::Misconfigured, NO_CONDITIONS)
@@ -689,7 +687,7 @@ impl Exchange {
             (code, _) if EXPIRED.contains(&code) => {
                 "the credentials have expired, and no fresh ones came; check the credentials provider"
             }
-            (_, Operation::Read { .. }) if self.method("GET") == "DELETE" => {
+            (_, Operation::Read { .. }) if self.method(Method::GET) == Method::DELETE => {
                 "the credentials need s3:DeleteObject on the keys below lockfilePath: until they have it old epochs \
                  pile up, and more than 16,000 are an error"
             }
@@ -705,14 +703,14 @@ impl Exchange {
     /// A fault of this exchange: store, operation, status, the store's code, what to do.
     fn fault(&self, s3: &S3, heard: &Heard, kind: FaultKind, advice: &str) -> Fault {
         let method = self.method(match self.operation {
-            Operation::Read { .. } => "GET",
-            Operation::Write { .. } => "PUT",
+            Operation::Read { .. } => Method::GET,
+            Operation::Write { .. } => Method::PUT,
         });
-        let (code, status) = (heard.code(), heard.response.status);
+        let (code, status) = (heard.code(), heard.response.status().as_u16());
         let message = [
             s3.describe().as_str(),
             ": ",
-            method,
+            method.as_str(),
             " ",
             &quoted(self.key(s3)),
             " was answered ",
@@ -773,8 +771,9 @@ fn store_time_ms(heard: &Heard) -> Option<u64> {
 
 /// The one ETag of an answer, byte for byte, if it can serve as a condition.
 fn version(response: &Response) -> Option<Version> {
-    let text = response.header("etag")?;
-    (response.count("etag") == 1 && is_version(text)).then(|| Version(text.to_owned()))
+    let text = request::text(response.headers(), "etag")?;
+    (request::count(response.headers(), "etag") == 1 && is_version(text))
+        .then(|| Version(text.to_owned()))
 }
 
 /// Whether a text is one strong ETag. Some stores leave the quotes out. Weak ones never match an `If-Match`, and

@@ -7,11 +7,13 @@
 
 use std::cell::RefCell;
 
+use http::Method;
+
 use crate::config::ConfigError;
 use crate::lease::{MAX_FOREIGN_LEASE_MS, MAX_LEASE_MS, Remains};
 use crate::protocol::Next;
-use crate::request::{Request, Response};
-use crate::sigv4::{self, Coverage, Credentials, KeyCache, SignError};
+use crate::request::{self, Request, Response};
+use crate::sigv4::{self, Coverage, Credentials, SignError};
 use crate::store::heard;
 use crate::store::s3::address::{self, Address};
 use crate::store::s3::{EXPIRED, Reasked};
@@ -66,9 +68,11 @@ pub struct Service {
 struct Learned {
     /// What to add to the own wall clock for signing, in milliseconds. For nothing else: no lease knows it.
     clock_offset_ms: i64,
-    keys: KeyCache,
     reasked: Reasked,
 }
+
+/// Why a request could not even be made.
+pub(super) const NO_URL: &str = "nothing was sent: the address is no URL";
 
 /// What one exchange has tried already.
 #[derive(Clone, Copy, Debug, Default)]
@@ -96,9 +100,25 @@ impl Service {
         Ok(Self { name, address, region, learned: RefCell::default() })
     }
 
-    /// The URL of a path with its leading slash, and query.
-    pub fn url(&self, path: &str) -> String {
-        self.address.below(path)
+    /// A request to a path with its leading slash, and query. `who` is the store's name for errors.
+    ///
+    /// # Errors
+    /// The address is no URL.
+    pub fn request(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&'static str, &str)],
+        body: String,
+        who: &str,
+    ) -> Result<Request, Fault> {
+        let unfit = |_| Fault::new(FaultKind::Misconfigured, format!("{who}: {NO_URL}"));
+        let mut request =
+            request::new(method, &self.address.below(path), body.into_bytes()).map_err(unfit)?;
+        for (name, value) in headers {
+            request::append(request.headers_mut(), name, value);
+        }
+        Ok(request)
     }
 
     /// Scheme, host and port, for people.
@@ -118,20 +138,12 @@ impl Service {
         wall_ms: u64,
         who: &str,
     ) -> Result<(), Fault> {
-        let coverage =
-            Coverage { content_sha256: false, covers: |name| name.starts_with("x-amz-") };
-        let learned = &mut *self.learned.borrow_mut();
-        let signing_ms = wall_ms.saturating_add_signed(learned.clock_offset_ms);
-        sigv4::sign_covering(
-            request,
-            credentials,
-            &self.region,
-            self.name,
-            signing_ms,
-            &mut learned.keys,
-            &coverage,
-        )
-        .map_err(|error| {
+        let offset_ms = self.learned.borrow().clock_offset_ms;
+        let signing_ms = wall_ms.saturating_add_signed(offset_ms);
+        let (region, service) = (&self.region, self.name);
+        let signed =
+            sigv4::sign(request, credentials, region, service, signing_ms, &Coverage::SERVICE);
+        signed.map_err(|error| {
             let (kind, advice) = match error {
                 SignError::NoCredentials | SignError::BadCredentials => {
                     (FaultKind::Denied, "; check the credentials")
@@ -151,7 +163,7 @@ impl Service {
         response: &Response,
         wall_ms: u64,
     ) -> Option<Next> {
-        if !(400..500).contains(&response.status) {
+        if !(400..500).contains(&response.status().as_u16()) {
             return None;
         }
         if WRONG_CLOCK.contains(&code) && !tried.clock {

@@ -1,11 +1,12 @@
 //! A Worker's globals as a host.
 
-use std::rc::Rc;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
+use http::StatusCode;
 use js_sys::Uint8Array;
 use js_sys::futures::JsFuture;
 use wasm_bindgen::prelude::*;
@@ -17,7 +18,7 @@ use super::problem;
 use crate::clock::Now;
 use crate::config::HostClock;
 use crate::driver::Host;
-use crate::request::{Body, Request, Response};
+use crate::request::{self, Body, Request, Response};
 use crate::store::s3::ANSWER_HEADERS;
 use crate::timers::{Due, Timers};
 
@@ -150,31 +151,33 @@ impl Drop for UnderWay {
 async fn exchange(request: Request, limit: usize) -> Result<Response, JsValue> {
     let under_way = UnderWay(AbortController::new()?);
     let headers = Headers::new()?;
-    for (name, value) in &request.headers {
-        headers.append(name, value)?;
+    for (name, value) in request.headers() {
+        headers.append(name.as_str(), value.to_str().unwrap_or_default())?;
     }
     let init = RequestInit::new();
-    init.set_method(&request.method);
+    init.set_method(request.method().as_str());
     init.set_headers(&headers);
     init.set_redirect(RequestRedirect::Manual);
     init.set_signal(Some(&under_way.0.signal()));
-    if !request.body.is_empty() {
+    if !request.body().is_empty() {
         // Bytes, because a text would grow a content type.
-        init.set_body(&Uint8Array::from(request.body.as_slice()));
+        init.set_body(&Uint8Array::from(request.body().as_slice()));
     }
-    let answer = JsFuture::from(global_fetch(&request.url, &init)?).await?;
+    let answer = JsFuture::from(global_fetch(&request.uri().to_string(), &init)?).await?;
     let answer = answer.unchecked_into::<web_sys::Response>();
-    let mut headers = Vec::new();
-    for name in ANSWER_HEADERS {
-        if let Some(value) = answer.headers().get(name)? {
-            headers.push((name.to_owned(), value));
-        }
-    }
     let body = match answer.body() {
         Some(stream) => read_body(&stream.get_reader().unchecked_into(), limit).await?,
         None => Body::default(),
     };
-    Ok(Response { status: answer.status(), headers, body })
+    let mut response = Response::new(body);
+    *response.status_mut() = StatusCode::from_u16(answer.status())
+        .map_err(|_| JsValue::from_str("an answer with a status that is none"))?;
+    for name in ANSWER_HEADERS {
+        if let Some(value) = answer.headers().get(name)? {
+            request::append(response.headers_mut(), name, &value);
+        }
+    }
+    Ok(response)
 }
 
 async fn read_body(reader: &ReadableStreamDefaultReader, limit: usize) -> Result<Body, JsValue> {

@@ -1,14 +1,15 @@
 //! Where a bucket is: the configuration, checked, and the address of a key; which redirects are followed.
 //!
-//! Parsed by hand: crate `url` brings 65 KB of tables for international names. What is
-//! accepted here is what every runtime's own URL parser leaves as it is, because the signature covers it.
+//! What is accepted here is what every runtime's own URL parser leaves as it is, because the signature covers it.
+
+use http::Uri;
+use percent_encoding::{AsciiSet, utf8_percent_encode};
 
 use crate::config::ConfigError;
 use crate::host::Host;
 use crate::json::{first, quoted};
 use crate::lease::Format;
-use crate::request::Parts;
-use crate::sigv4::percent_encoded;
+use crate::sigv4::RESERVED;
 
 /// Where the lease object is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -124,29 +125,23 @@ impl Address {
         if text.contains(['?', '#']) {
             return Err("has no query and no fragment");
         }
-        let parts = Parts::of(text).ok_or("is an address such as https://s3.example.com")?;
-        let secure = parts.scheme.eq_ignore_ascii_case("https");
-        if !secure && !parts.scheme.eq_ignore_ascii_case("http") {
+        const RULE: &str = "is an address such as https://s3.example.com";
+        let uri: Uri = text.parse().map_err(|_| RULE)?;
+        let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
+            return Err(RULE);
+        };
+        let secure = scheme.eq_ignore_ascii_case("https");
+        if !secure && !scheme.eq_ignore_ascii_case("http") {
             return Err("must begin with https://");
         }
-        if parts.authority.is_empty() {
-            return Err("names a host");
-        }
-        if parts.authority.contains('@') {
+        if authority.as_str().contains('@') {
             return Err("has no user name and no password: credentials are an option of their own");
         }
-        let (host, port) = parts.host_and_port();
-        let host = check_host(host)?;
-        let port = match port {
-            None | Some("") => None,
-            Some(digits) => {
-                let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
-                let number = digits.parse::<u16>().ok().filter(|port| plain && *port > 0);
-                Some(number.ok_or("has a port from 1 to 65535")?)
-            }
-        };
+        let host = check_host(authority.host())?;
+        let (_, port) =
+            Host::parse_with_port(authority.as_str()).ok_or("has a port from 1 to 65535")?;
         let default_port = if secure { 443 } else { 80 };
-        let prefix = parts.path.trim_end_matches('/');
+        let prefix = uri.path().trim_end_matches('/');
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
         let segments_ok = prefix.split('/').skip(1).all(|part| !matches!(part, "" | "." | ".."));
         if !prefix.bytes().all(plain) || !segments_ok {
@@ -198,14 +193,13 @@ impl Address {
     /// redirect is not used. `target` is a URL or, from an error body, a bare host.
     pub fn redirected(&self, target: &str, bucket: &str) -> Option<(Self, Option<String>)> {
         let scheme = if self.secure { "https" } else { "http" };
-        let mut url = target.to_owned();
-        if !target.contains("://") {
-            url.insert_str(0, "://");
-            url.insert_str(0, scheme);
-        }
-        let parts = Parts::of(&url)?;
+        let url = match target.contains("://") {
+            true => target.to_owned(),
+            false => format!("{scheme}://{target}"),
+        };
+        let url: Uri = url.parse().ok()?;
         // Only the origin counts, so that a path that parse would refuse does no harm.
-        let origin = [parts.scheme, "://", parts.authority].concat();
+        let origin = format!("{}://{}", url.scheme_str()?, url.authority()?);
         let mut next = Self::parse(&origin).ok()?;
         let in_host = next.host.strip_prefix(bucket).and_then(|rest| rest.strip_prefix('.'));
         if let Some(host) = in_host {
@@ -304,7 +298,8 @@ pub(in crate::store) fn is_region(text: &str) -> bool {
 
 /// A key as it stands in a URL: unreserved characters and slashes as they are, the rest percent-encoded.
 pub(in crate::store) fn encode_key(key: &str) -> String {
-    percent_encoded(key.as_bytes(), b"/")
+    const IN_PATH: &AsciiSet = &RESERVED.remove(b'/');
+    utf8_percent_encode(key, IN_PATH).to_string()
 }
 
 fn check_host(host: &str) -> Result<String, &'static str> {

@@ -11,7 +11,6 @@
 //!
 //! Source of the format: <https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html>.
 
-
 /// How much of a body is looked at, in bytes; AWS's longest, to a wrong signature, has about 3 KB.
 const MAX_DOCUMENT_BYTES: usize = 16 * 1024;
 
