@@ -178,25 +178,10 @@ pub(super) fn write_with(lease: &Lease, add: impl Fn(&mut Writer)) -> String {
         // Never less than the lease: whoever goes by it must not take over early.
         own.text(DURATION, &[&lease_ms.div_ceil(1_000).to_string(), "s"].concat());
     }
-    own.text(ACQUIRED, &time(lease.acquired.unwrap_or(updated_ms)));
-    own.text(RENEWED, &time(updated_ms));
+    own.text(ACQUIRED, &calendar::rfc3339_with_ms(lease.acquired.unwrap_or(updated_ms)));
+    own.text(RENEWED, &calendar::rfc3339_with_ms(updated_ms));
     own.number(TRANSITIONS, lease.transitions);
     own.text(SERVER_ID, &lease.leader_id);
     super::write_common(&mut own, lease, false);
     super::end_with(own, lease, [&OWN_FIELDS, &FIELDS], add)
-}
-
-/// A time with three digits after the point, as in the document that this format comes from: readers with a fixed
-/// pattern take no other.
-fn time(unix_ms: i64) -> String {
-    let mut text = calendar::rfc3339(unix_ms);
-    text.pop();
-    if !text.contains('.') {
-        text.push('.');
-    }
-    while text.len() < "2024-02-02T10:15:30.000".len() {
-        text.push('0');
-    }
-    text.push('Z');
-    text
 }

@@ -35,7 +35,7 @@ use crate::planted::planted;
 pub use crate::protocol::Next;
 use crate::protocol::Protocol;
 use crate::request::{self, Body, Request, Response};
-use crate::sigv4::{self, Coverage, Credentials, SignError};
+use crate::sigv4::{self, Coverage, Credentials, KeyCache, SignError};
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Version, heard, is_probe,
 };
@@ -146,6 +146,7 @@ struct Learned {
     region: String,
     /// What to add to the own wall clock for signing, in milliseconds. For nothing else: no lease knows it.
     clock_offset_ms: i64,
+    keys: KeyCache,
     reasked: Reasked,
 }
 
@@ -211,6 +212,7 @@ impl S3 {
                 address: checked.address,
                 region: checked.region,
                 clock_offset_ms: 0,
+                keys: KeyCache::default(),
                 reasked: Reasked::default(),
             }),
         })
@@ -235,6 +237,7 @@ impl S3 {
                 address: learned.address.clone(),
                 region: learned.region.clone(),
                 clock_offset_ms: learned.clock_offset_ms,
+                keys: KeyCache::default(),
                 reasked: Reasked::default(),
             }),
         })
@@ -389,16 +392,20 @@ impl Exchange {
         }
         let signing_ms = wall_ms.saturating_add_signed(learned.clock_offset_ms);
         let coverage = &Coverage::CONDITIONAL;
-        sigv4::sign(&mut request, credentials, region, "s3", signing_ms, coverage).map_err(
-            |error| match error {
-                SignError::NoCredentials | SignError::BadCredentials => {
-                    unfit(FaultKind::Denied, &[error.text(), "; check the credentials"].concat())
-                }
-                SignError::NoHost | SignError::RawPath => {
-                    unfit(FaultKind::Misconfigured, error.text())
-                }
-            },
-        )?;
+        sigv4::sign(
+            &mut request,
+            credentials,
+            [region, "s3"],
+            signing_ms,
+            &mut learned.keys,
+            coverage,
+        )
+        .map_err(|error| match error {
+            SignError::NoCredentials | SignError::BadCredentials => {
+                unfit(FaultKind::Denied, &[error.text(), "; check the credentials"].concat())
+            }
+            SignError::NoHost | SignError::RawPath => unfit(FaultKind::Misconfigured, error.text()),
+        })?;
         Ok(request)
     }
 

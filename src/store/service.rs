@@ -13,7 +13,7 @@ use crate::config::ConfigError;
 use crate::lease::{MAX_FOREIGN_LEASE_MS, MAX_LEASE_MS, Remains};
 use crate::protocol::Next;
 use crate::request::{self, Request, Response};
-use crate::sigv4::{self, Coverage, Credentials, SignError};
+use crate::sigv4::{self, Coverage, Credentials, KeyCache, SignError};
 use crate::store::heard;
 use crate::store::s3::address::{self, Address};
 use crate::store::s3::{EXPIRED, Reasked};
@@ -68,6 +68,7 @@ pub struct Service {
 struct Learned {
     /// What to add to the own wall clock for signing, in milliseconds. For nothing else: no lease knows it.
     clock_offset_ms: i64,
+    keys: KeyCache,
     reasked: Reasked,
 }
 
@@ -138,11 +139,11 @@ impl Service {
         wall_ms: u64,
         who: &str,
     ) -> Result<(), Fault> {
-        let offset_ms = self.learned.borrow().clock_offset_ms;
-        let signing_ms = wall_ms.saturating_add_signed(offset_ms);
-        let (region, service) = (&self.region, self.name);
-        let signed =
-            sigv4::sign(request, credentials, region, service, signing_ms, &Coverage::SERVICE);
+        let Learned { clock_offset_ms, keys, .. } = &mut *self.learned.borrow_mut();
+        let signing_ms = wall_ms.saturating_add_signed(*clock_offset_ms);
+        let scope = [self.region.as_str(), self.name];
+        let coverage = &Coverage::SERVICE;
+        let signed = sigv4::sign(request, credentials, scope, signing_ms, keys, coverage);
         signed.map_err(|error| {
             let (kind, advice) = match error {
                 SignError::NoCredentials | SignError::BadCredentials => {
