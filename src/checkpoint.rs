@@ -18,9 +18,10 @@ use crate::config::{self, Config, ConfigError};
 use crate::driver::{Handle, Host, perform_within};
 #[cfg(all(target_arch = "wasm32", feature = "npm"))]
 use crate::json::Writer;
-use crate::json::{self, Object, first, quoted};
+use crate::json::{self, Object};
 use crate::lease::{self, Closed, Flaw, Lease, MAX_NAME_BYTES, MAX_RECORD_BYTES, Reading, Stamp};
 use crate::store::{Condition, Fault, Operation, Outcome, Store, Version};
+use crate::text::{first, quoted};
 
 /// The longest value, in bytes of JSON. The rest of the record is kept free, so that whoever leads next can open it,
 /// whatever their name.
@@ -166,7 +167,7 @@ impl<'a, S: Store, H: Host> Checkpoint<'a, S, H> {
     pub async fn open(store: &'a S, host: &'a H, owner: Owner) -> Result<Self, CheckpointError> {
         let random =
             host.random().map_err(|message| CheckpointError { kind: Refusal::Store, message })?;
-        let id = quoted(&hex::encode(&random[..8]));
+        let id = json::of(&hex::encode(&random[..8]));
         if !store.condition_covers_version() || !store.keeps_any_body() {
             let message = [&store.describe(), KEEPS_LEASES_ONLY].concat();
             return Err(CheckpointError { kind: Refusal::Store, message });

@@ -4,9 +4,10 @@
 //! and complete. The names and defaults are S3lect's. All durations are milliseconds.
 
 use crate::host::Host;
-use crate::json::{self, Object, Writer, first, quoted, visible};
+use crate::json::{self, Object, Writer};
 use crate::lease::{MAX_LEASE_MS, MAX_NAME_BYTES, MAX_TERM};
 use crate::planted::planted;
+use crate::text::{first, quoted, visible};
 
 /// The widest window over which claimants of one lease spread, in milliseconds.
 pub const SPREAD_MS: u64 = 500;

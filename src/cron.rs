@@ -5,8 +5,8 @@
 //! Worker's wasm 1.6 KB larger after gzip -9, and a library would also know what is not asked here.
 
 use crate::config::{Config, ConfigError};
-use crate::json::{first, quoted};
 use crate::slots::{Missed, Schedule};
+use crate::text::{first, quoted};
 
 const MINUTE_MS: u64 = 60_000;
 const DAY_MINUTES: u64 = 1_440;

@@ -1,7 +1,7 @@
 //! A storage that lives in JavaScript (an application's own, a bucket that the platform binds), and the choice between
 //! that and the stores over HTTP.
 
-use crate::json::{self, quoted};
+use crate::json;
 use crate::lease::{self, Format};
 use crate::remote::DynamoDbStore;
 use crate::remote::EpochStore;
@@ -10,6 +10,7 @@ use crate::remote::{Provide, S3Store};
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Store, Version,
 };
+use crate::text::quoted;
 use crate::web::Web;
 
 /// The store of an elector, whichever kind it is.

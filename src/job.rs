@@ -8,8 +8,9 @@ use http::Uri;
 
 use crate::config::{Config, ConfigError};
 use crate::host::Host;
-use crate::json::{self, Object, Writer, first, quoted};
+use crate::json::{self, Object, Writer};
 use crate::slots::{Schedule, ScheduleSettings};
+use crate::text::{first, quoted};
 use crate::vars;
 
 /// How long a job may take where nothing else is set and the trigger's requests suffice, in milliseconds.
@@ -196,7 +197,7 @@ pub fn schedule(
     for (var, option) in SCHEDULE_VARS {
         let Some(text) = get(var).filter(|text| !text.is_empty()) else { continue };
         let json = match option {
-            "policy" | "missed" => quoted(&text),
+            "policy" | "missed" => json::of(&text),
             _ => vars::whole(var, &text)?,
         };
         options.set(option, json);

@@ -15,12 +15,13 @@ use crate::config::{Config, ConfigError, HostClock, Settings};
 use crate::custom::{AnyStore, CustomStore};
 use crate::driver::{self, Handle, Host};
 use crate::election::{Election, Event, Input, SlotsOver, Standing};
-use crate::json::{self, Object, Writer, quoted};
+use crate::json::{self, Object, Writer};
 use crate::lease::{Format, Reading};
 use crate::scheduled::{SlotOutcome, says_nothing};
 use crate::slots::{Schedule, ScheduleSettings, SlotEnd};
 use crate::store::{Answer, Condition, FaultKind, Operation, Outcome, Store, Version};
 use crate::task::Task;
+use crate::text::quoted;
 use crate::web::{JsHost, Link, Settled, Web};
 use crate::{peer, status, vars};
 
@@ -340,7 +341,7 @@ fn error_json(code: &str, message: &str) -> Writer {
 
 fn answer_json(Answer { outcome, facts }: &Answer, store: &str, near: &[Version]) -> String {
     let mut json = Writer::new();
-    let near: Vec<String> = near.iter().map(|version| json::quoted(&version.0)).collect();
+    let near: Vec<String> = near.iter().map(|version| json::of(&version.0)).collect();
     json.raw("near", &["[", &near.join(","), "]"].concat());
     json.text("type", "answered").text("store", store);
     let (name, cause) = match outcome {
@@ -427,7 +428,7 @@ impl RawElector {
             let token = order.get("token").and_then(json::whole).unwrap_or_default();
             let owner = Owner::unchecked(config, &session, token, key);
             // The session of an election that nobody runs is random, and nobody else's.
-            Opening::new(owner, quoted(election.session()), &self.store.describe())
+            Opening::new(owner, json::of(election.session()), &self.store.describe())
         });
         if let Some(value) = order.get("value") {
             opening.resume(&order);

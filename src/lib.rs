@@ -86,6 +86,7 @@ pub mod sigv4;
 pub mod slots;
 pub mod status;
 pub mod store;
+mod text;
 pub mod tick;
 pub mod timers;
 pub mod vars;

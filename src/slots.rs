@@ -5,9 +5,10 @@
 //! number of triggers for one slot one wins, whenever and wherever they fire.
 
 use crate::config::{Config, ConfigError, HostClock};
-use crate::json::{self, Object, quoted};
+use crate::json::{self, Object};
 use crate::lease::Lease;
 use crate::planted::planted;
+use crate::text::{first, quoted, visible};
 
 /// The most slots that nobody claimed which one trigger makes up for; older ones are counted and left out.
 pub const MAX_MISSED: u64 = 100;
@@ -104,7 +105,7 @@ impl Cron {
     /// Says in a record whose slots are claimed from here on.
     pub(crate) fn record(&self, lease: &mut Lease) {
         if self.periodic {
-            lease.extra.set(CRON_FIELD, quoted(&self.text));
+            lease.extra.set(CRON_FIELD, json::of(&self.text));
         } else if self.named {
             lease.extra.remove(CRON_FIELD);
         }
@@ -390,7 +391,7 @@ impl ScheduleSettings {
             "budget" => &mut self.budget_ms,
             _ => {
                 let rule = "no such option; runScheduled knows period, policy, missed, attempts, budget, subrequests and signal";
-                return known(false, &json::visible(json::first(name, 60)), "", rule);
+                return known(false, &visible(first(name, 60)), "", rule);
             }
         };
         *place = crate::config::exact(value);

@@ -1,8 +1,9 @@
 //! Configuration from variables: `EDGELECT_*` first, AWS's own names where they mean the same.
 
 use crate::config::{Config, ConfigError, Settings};
-use crate::json::{self, Object, Writer, first, quoted, visible};
+use crate::json::{self, Object, Writer};
 use crate::lease::Format;
+use crate::text::{first, quoted, visible};
 
 #[derive(Clone, Copy)]
 enum Kind {
@@ -307,7 +308,7 @@ pub(crate) fn whole(var: &str, text: &str) -> Result<String, ConfigError> {
 /// The JSON of a variable's text.
 fn value(var: &str, text: &str, kind: Kind) -> Result<String, ConfigError> {
     let (json, rule) = match kind {
-        Kind::Text => (Some(quoted(text)), ""),
+        Kind::Text => (Some(json::of(text)), ""),
         Kind::Number => (
             digits(text).map(|number| number.to_string()),
             "must be a whole number, durations in milliseconds",

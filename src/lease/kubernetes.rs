@@ -79,7 +79,7 @@ fn translate(fields: &mut Object) -> Result<Translated, Reading> {
     fields.remove("transitions");
     set(fields, "transitions", transitions);
     if holder.is_empty() {
-        fields.set("lastUpdated", json::quoted(&calendar::rfc3339(calendar::YEAR_1_MS)));
+        fields.set("lastUpdated", json::of(&calendar::rfc3339(calendar::YEAR_1_MS)));
         return Ok((writer.filter(|_| ours).unwrap_or_default(), longer_ms));
     }
     // The holder alone says whether a lease was released.
@@ -126,7 +126,7 @@ fn as_text(json: String) -> String {
         100_000_000_000_000..100_000_000_000_000_000 => number / 1_000,
         _ => number / 1_000_000,
     };
-    json::quoted(&calendar::rfc3339(i64::try_from(unix_ms).unwrap_or(i64::MAX)))
+    json::of(&calendar::rfc3339(i64::try_from(unix_ms).unwrap_or(i64::MAX)))
 }
 
 /// From here on a number without a unit counts nanoseconds, as Go writes its `time.Duration`: in seconds it would be 31

@@ -30,7 +30,7 @@ use percent_encoding::utf8_percent_encode;
 use sha2::{Digest, Sha256};
 
 use crate::config::ConfigError;
-use crate::json::{self, Object, Writer, first, quoted};
+use crate::json::{self, Object, Writer};
 use crate::lease::{
     self, Flaw, Lease, MAX_LEASE_MS, MAX_NAME_BYTES, MAX_RECORD_BYTES, MIN_LEASE_MS, Reading,
     Remains, Stamp,
@@ -43,6 +43,7 @@ use crate::store::service::{self, Service, Tried};
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Version, heard,
 };
+use crate::text::{first, quoted};
 
 /// The longest that `ttl`, `ownerId` and `revision` may be together for a condition to name them, in bytes.
 const MAX_HELD_BYTES: usize = 8 * 1024;
@@ -668,7 +669,7 @@ fn foreign(kept: Option<Lease>, owner: String, lease_ms: Option<u64>) -> Lease {
 }
 
 fn revision(ttl_s: u64, owner: &str, text: &str) -> String {
-    digest(&[&ttl_s.to_string(), &quoted(owner), text])
+    digest(&[&ttl_s.to_string(), &json::of(owner), text])
 }
 
 /// Thirty-two digits of a hash of the parts, none of which but the last may hold a line break.

@@ -50,7 +50,7 @@ use percent_encoding::utf8_percent_encode;
 
 use self::listing::{BEGINNING, Epoch, LAST, Listing};
 use crate::config::ConfigError;
-use crate::json::{self, Object, quoted};
+use crate::json::{self, Object};
 use crate::lease::{
     self, Closed, Flaw, Format, Lease, MAX_FOREIGN_LEASE_MS, MAX_LEASE_MS, MAX_RECORD_BYTES,
     MAX_TERM, MIN_LEASE_MS, Reading, Remains, Stamp,
@@ -63,6 +63,7 @@ use crate::store::s3::{self, S3, S3Config, Target};
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Version, heard, is_probe,
 };
+use crate::text::quoted;
 
 /// How many pages of a listing are read before it is given up.
 const MAX_PAGES: u32 = 16;

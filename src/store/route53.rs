@@ -45,7 +45,6 @@ use http::Method;
 use self::record::Content;
 use self::xml::{Document, RecordSet, Values};
 use crate::config::ConfigError;
-use crate::json::{first, quoted};
 use crate::lease::{self, Flaw, Lease, MAX_LEASE_MS, MIN_LEASE_MS, Reading, Remains, Stamp};
 use crate::protocol::{Next, Protocol};
 use crate::request::{Request, Response};
@@ -54,6 +53,7 @@ use crate::store::service::{self, Service, Tried};
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Version, heard,
 };
+use crate::text::{first, quoted};
 
 /// Where Route 53 is, and the only region that its signatures name.
 const HOST: &str = "route53.amazonaws.com";

@@ -29,7 +29,6 @@ pub use self::address::S3Config;
 use self::document::ErrorDocument;
 use crate::calendar;
 use crate::config::ConfigError;
-use crate::json::{first, quoted};
 use crate::lease::{Flaw, Format, MAX_RECORD_BYTES, Reading, Remains};
 use crate::planted::planted;
 pub use crate::protocol::Next;
@@ -39,6 +38,7 @@ use crate::sigv4::{self, Coverage, Credentials, KeyCache, SignError};
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Version, heard, is_probe,
 };
+use crate::text::{first, quoted};
 
 /// How many redirects one exchange follows.
 const MAX_HOPS: u8 = 2;

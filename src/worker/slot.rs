@@ -6,12 +6,13 @@ use crate::config::Config;
 use crate::driver::{Handle, Host};
 use crate::election::SlotsOver;
 use crate::job::{self, JobTarget};
-use crate::json::{self, first, quoted};
+
 use crate::lead::Term;
 use crate::scheduled::{Report, RunEnd, SlotOutcome, run_with_word};
 use crate::slots::recorded_cron;
 use crate::status;
 use crate::store::Store;
+use crate::text::{first, quoted, visible};
 use crate::web::Web;
 
 /// Runs the slots of this session's schedule; says how it went, as `Err` where somebody should look.
@@ -55,7 +56,7 @@ pub async fn run_slot<S: Store>(
 /// What to do about a second cron.
 fn other_cron(handle: &Handle) -> String {
     let of = handle.with(|election| election.record().and_then(|(_, lease)| recorded_cron(lease)));
-    let of = of.map_or_else(String::new, |text| json::visible(first(&text, 60)));
+    let of = of.map_or_else(String::new, |text| visible(first(&text, 60)));
     let rule = "so that nobody knows which slots were missed: give each trigger a group of its own, or set EDGELECT_CRON \
                 to the one that is meant; EDGELECT_MISSED=skip makes up for none";
     [

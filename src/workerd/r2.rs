@@ -8,11 +8,11 @@ use web_sys::Headers;
 
 use super::problem;
 use crate::config::{ConfigError, is_key};
-use crate::json::quoted;
 use crate::lease::{Flaw, Format, MAX_RECORD_BYTES, Reading, Remains};
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Store, Version,
 };
+use crate::text::quoted;
 
 #[wasm_bindgen]
 extern "C" {

@@ -293,7 +293,7 @@ mod tests {
     use super::*;
 
     fn lease(id: &str) -> Lease {
-        let id = crate::json::quoted(id);
+        let id = crate::json::of(id);
         let text =
             format!(r#"{{"leaderID":{id},"session":"s","sequence":3,"term":7,"leaseMs":15000}}"#);
         match lease::read(text.as_bytes()) {

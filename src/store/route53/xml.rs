@@ -7,7 +7,7 @@ use quick_xml::Reader;
 use quick_xml::escape::{escape, resolve_predefined_entity};
 use quick_xml::events::Event;
 
-use crate::json::first;
+use crate::text::first;
 
 /// How deep an answer may be nested; Route 53's have seven levels.
 const MAX_DEPTH: usize = 16;

@@ -7,9 +7,9 @@ use percent_encoding::{AsciiSet, utf8_percent_encode};
 
 use crate::config::ConfigError;
 use crate::host::Host;
-use crate::json::{first, quoted};
 use crate::lease::Format;
 use crate::sigv4::RESERVED;
+use crate::text::{first, quoted};
 
 /// Where the lease object is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
