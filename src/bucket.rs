@@ -44,7 +44,7 @@ pub fn read_credentials(given: &Object) -> Result<Credentials, ConfigError> {
     // The value is never shown: somebody may have put a secret into the wrong field.
     let needed = |name: &str| {
         let rule = "credentials are { accessKeyId, secretAccessKey, sessionToken? } or a function that gives them";
-        text(name).ok_or_else(|| wrong(&["credentials.", name].concat(), "(not a text)", rule))
+        text(name).ok_or_else(|| wrong(&format!("credentials.{name}"), "(not a text)", rule))
     };
     Ok(Credentials {
         access_key_id: needed("accessKeyId")?,

@@ -196,7 +196,7 @@ impl<'a, S: Store, H: Host> Checkpoint<'a, S, H> {
     pub async fn write(&mut self, value: &str) -> Result<(), CheckpointError> {
         let value = value.trim_ascii();
         // One value and no more: what follows it would be fields of the record.
-        let record = Object::read([r#"{"value":"#, value, "}"].concat().as_bytes());
+        let record = Object::read(format!("{}{value}}}", r#"{"value":"#).as_bytes());
         if record.is_none_or(|record| record.get(VALUE) != Some(value)) {
             let rule = "value = (not shown): must be JSON, nested no deeper than 126 levels";
             return Err(CheckpointError { kind: Refusal::Value, message: rule.to_owned() });
@@ -253,7 +253,7 @@ impl Opening {
     /// describes where it is.
     pub(crate) fn new(owner: Owner, id: String, store: &str) -> Self {
         Self {
-            place: ["checkpoint ", &quoted(&owner.key), " (", store, "): "].concat(),
+            place: format!("checkpoint {} ({store}): ", quoted(&owner.key)),
             owner,
             id,
             held: None,

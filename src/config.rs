@@ -138,7 +138,7 @@ impl ConfigError {
 
     /// What to tell people.
     pub fn message(&self) -> String {
-        [&self.field, " = ", &self.value, ": ", &self.rule].concat()
+        format!("{} = {}: {}", self.field, self.value, self.rule)
     }
 }
 
@@ -229,7 +229,7 @@ impl Config {
         check("storeSkew", self.store_skew_ms, 0..=600_000, &["must be at most 10 minutes"])?;
         let [first_ms, second_ms] = self.retry_delays_ms;
         if first_ms.min(second_ms) == 0 || first_ms.max(second_ms) > lease_ms {
-            let value = ["[", &first_ms.to_string(), ", ", &second_ms.to_string(), "]"].concat();
+            let value = format!("[{first_ms}, {second_ms}]");
             return refuse("retryDelays", &value, &["each pause lasts from 1 ms to the lease"]);
         }
         let rule = "must be at most 2^51: terms end at 2^52 (S2) and need room to grow";
@@ -306,7 +306,7 @@ impl Config {
     /// The configuration as the JSON object that `Elector.config` shows.
     pub fn to_json(&self) -> String {
         let [first_ms, second_ms] = self.retry_delays_ms;
-        let delays = ["[", &first_ms.to_string(), ",", &second_ms.to_string(), "]"].concat();
+        let delays = format!("[{first_ms},{second_ms}]");
         Writer::new()
             .text("lockfilePath", &self.lockfile_path)
             .text("serverId", &self.server_id)

@@ -166,7 +166,7 @@ impl Store for CustomStore {
     }
 
     fn describe(&self) -> String {
-        [self.name, ", key ", &quoted(&self.key)].concat()
+        format!("{}, key {}", self.name, quoted(&self.key))
     }
 }
 
@@ -182,6 +182,6 @@ impl CustomStore {
     }
 
     fn fault(&self, kind: FaultKind, what: &str) -> Fault {
-        Fault::new(kind, [&self.describe(), ": ", what].concat())
+        Fault::new(kind, format!("{}: {what}", self.describe()))
     }
 }

@@ -1530,7 +1530,7 @@ impl Election {
             Outcome::Written { version: None } => self.plan_look(now, 0),
             Outcome::Refused if planted!(RefusedIsSuccess) => {
                 let attempt = self.unresolved.swap_remove(index);
-                let version = Version(["\"", &sequence.to_string(), "\""].concat());
+                let version = Version(format!("\"{sequence}\""));
                 self.on_landed(now, attempt, version);
             }
             Outcome::Refused => {

@@ -129,7 +129,7 @@ impl<H: Host + Clone> Isolate<H> {
     /// The record as the store has it and when it was asked for.
     async fn read<S: Store>(&self, config: &Config, store: &S, host: &H) -> (u64, Answer) {
         let now_ms = host.now().wall_ms;
-        let seen = self.seen([&store.describe(), " ", &config.lockfile_path].concat());
+        let seen = self.seen(format!("{} {}", store.describe(), config.lockfile_path));
         let nothing = || (now_ms, Answer { outcome: Outcome::Missing, facts: Facts::default() });
         let within =
             |since_ms: u64, ms: u64| now_ms.checked_sub(since_ms).is_some_and(|age_ms| age_ms < ms);

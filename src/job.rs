@@ -117,7 +117,7 @@ impl JobTarget {
             .end();
         // Unique for each run, so that a receiver may drop what it has had; without a dot, which the signature's text
         // is split at.
-        let id = ["slot_", &slot_ms.to_string(), "_", &term.to_string()].concat();
+        let id = format!("slot_{slot_ms}_{term}");
         Writer::new()
             .maybe_text("url", self.url.as_deref())
             .maybe_text("secret", self.secret.as_deref())
@@ -224,9 +224,9 @@ pub fn judge(ok: bool, head: &str) -> Result<String, String> {
         .and_then(|fields| fields.get("status").and_then(json::whole))
         .filter(|_| ok);
     match status {
-        Some(status @ 200..=299) => Ok(["ok ", &status.to_string()].concat()),
-        Some(status @ 300..=399) => Err(["failed ", &status.to_string(), " redirect"].concat()),
-        Some(status) => Err(["failed ", &status.to_string()].concat()),
+        Some(status @ 200..=299) => Ok(format!("ok {status}")),
+        Some(status @ 300..=399) => Err(format!("failed {status} redirect")),
+        Some(status) => Err(format!("failed {status}")),
         None if head == "timeout" => Err("unknown: no answer in time".to_owned()),
         None => Err("unknown: no answer".to_owned()),
     }

@@ -75,7 +75,7 @@ impl RawElector {
             None => driver::new_election(&web, config),
         };
         let election = election.map_err(|message| {
-            thrown("EDGELECT_RANDOMNESS", &["no randomness here: ", &message].concat())
+            thrown("EDGELECT_RANDOMNESS", &format!("no randomness here: {message}"))
         })?;
         Ok(Self {
             handle: Handle::new(election),
@@ -159,7 +159,7 @@ impl RawElector {
         if let Some(end) = self.task.poll() {
             self.events.borrow_mut().push(end);
         }
-        ["[", &self.events.take().join(","), "]"].concat()
+        format!("[{}]", self.events.take().join(","))
     }
 
     /// How an operation that the host began has ended.
@@ -342,7 +342,7 @@ fn error_json(code: &str, message: &str) -> Writer {
 fn answer_json(Answer { outcome, facts }: &Answer, store: &str, near: &[Version]) -> String {
     let mut json = Writer::new();
     let near: Vec<String> = near.iter().map(|version| json::of(&version.0)).collect();
-    json.raw("near", &["[", &near.join(","), "]"].concat());
+    json.raw("near", &format!("[{}]", near.join(",")));
     json.text("type", "answered").text("store", store);
     let (name, cause) = match outcome {
         Outcome::Found { version, reading } => {

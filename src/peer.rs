@@ -113,8 +113,8 @@ pub fn url(addr: &str, own_addr: &str) -> Option<String> {
         (true, Some((own, _))) if own.is_loopback() => "http",
         (true, _) => return None,
     };
-    let port = port.map_or_else(String::new, |port| [":", &port.to_string()].concat());
-    Some([scheme, "://", host.as_str(), &port, PATH].concat())
+    let port = port.map_or_else(String::new, |port| format!(":{port}"));
+    Some(format!("{scheme}://{}{port}{PATH}", host.as_str()))
 }
 
 #[cfg(test)]

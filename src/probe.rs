@@ -664,5 +664,5 @@ fn nothing_carried_out(step: Step, outcome: &Outcome) -> Finding {
 
 fn violated(what: &str) -> Finding {
     let rest = ", so two could lead; leases need a store that keeps conditional writes";
-    Finding::Violated(["it ", what, rest].concat())
+    Finding::Violated(format!("it {what}{rest}"))
 }

@@ -197,7 +197,7 @@ pub async fn perform<W: Protocol, H: Host, P: Provide>(
     operation: Operation,
 ) -> Answer {
     let fault = |kind, pieces: [&str; 3]| {
-        Fault::new(kind, [&protocol.describe(), ": ", &pieces.concat()].concat())
+        Fault::new(kind, format!("{}: {}", protocol.describe(), pieces.concat()))
     };
     let mut exchange = protocol.begin(operation);
     let mut fresh = false;

@@ -44,13 +44,10 @@ pub fn status(election: &Election, now: Now, requests: Requests) -> String {
 pub fn problem_text(problem: &Problem) -> String {
     match problem {
         Problem::Store(fault) => fault.message.clone(),
-        Problem::NewerFormat(format) => [
-            "the lease object has format ",
-            &format.map_or_else(|| "(no number)".to_owned(), |number| number.to_string()),
-            ", which a newer edgelect wrote; nothing is claimed. Upgrade this member; or, to go back, stop \
-             all members, delete the object, and wait for the longest lease",
-        ]
-        .concat(),
+        Problem::NewerFormat(format) => format!(
+            "the lease object has format {}, which a newer edgelect wrote; nothing is claimed. \
+             Upgrade this member; or, to go back, stop all members, delete the object, and wait \
+             for the longest lease", format.map_or_else(|| "(no number)".to_owned(), |number| number.to_string())),
         Problem::TermTooHigh => "the lease object's term is above 2^52, so no higher token can be given out; \
              nothing is claimed. Stop all members, delete the object, wait for the longest lease, and start \
              with a termFloor that your fenced resources accept"
@@ -71,36 +68,24 @@ pub fn problem_text(problem: &Problem) -> String {
              has not changed, and a dead leader is not succeeded: does something between here and there make ETags of \
              its own? Run `npx edgelect doctor`"
             .to_owned(),
-        Problem::WorkGoesOn { term } => [
-            "the authority of term ",
-            &term.to_string(),
-            " has ended and its work goes on: this member claims nothing until the work has stopped, which is what its \
-             signal asks for; work that waits for the next term waits for itself",
-        ]
-        .concat(),
-        Problem::LeaseTooLong { lease_ms, max_lease_ms } => [
-            "a member has a lease of ",
-            &lease_ms.to_string(),
-            " ms, longer than maxLease (",
-            &max_lease_ms.to_string(),
-            " ms) here, which is waited out: set the same maxLease for every member of the group (S7). If a member of \
-             another make wrote it, its clock and this machine's may be apart",
-        ]
-        .concat(),
-        Problem::SharedName(server_id) => [
-            "a member of another make writes this lease as \"",
-            server_id,
-            "\", our own serverId: it takes our record for its own and leads beside us until the next renewal. If it still \
-             runs, give this member a serverId that no other has",
-        ]
-        .concat(),
-        Problem::DateAhead { ahead_ms } => [
-            "the `Date` of the store's answers is ",
-            &ahead_ms.to_string(),
-            " ms ahead of its `Last-Modified`, more than storeSkew allows, so a dead leader's lease is watched for as \
-             long as it lasts: a proxy on the way sets `Date` by a clock of its own, which has to be put right",
-        ]
-        .concat(),
+        Problem::WorkGoesOn { term } => format!(
+            "the authority of term {term} has ended and its work goes on: this member claims \
+             nothing until the work has stopped, which is what its signal asks for; work that \
+             waits for the next term waits for itself"),
+        Problem::LeaseTooLong { lease_ms, max_lease_ms } => format!(
+            "a member has a lease of {lease_ms} ms, longer than maxLease ({max_lease_ms} ms) \
+             here, which is waited out: set the same maxLease for every member of the group \
+             (S7). If a member of another make wrote it, its clock and this machine's may be \
+             apart"),
+        Problem::SharedName(server_id) => format!(
+            "a member of another make writes this lease as \"{server_id}\", our own serverId: \
+             it takes our record for its own and leads beside us until the next renewal. If it \
+             still runs, give this member a serverId that no other has"),
+        Problem::DateAhead { ahead_ms } => format!(
+            "the `Date` of the store's answers is {ahead_ms} ms ahead of its `Last-Modified`, \
+             more than storeSkew allows, so a dead leader's lease is watched for as long as it \
+             lasts: a proxy on the way sets `Date` by a clock of its own, which has to be put \
+             right"),
     }
 }
 
@@ -117,11 +102,8 @@ fn flaw_text(flaw: Flaw) -> String {
             "has a leaseMs that is not between a second and an hour, or another duration under a second"
         }
     };
-    [
-        "the lease object ",
-        what,
-        "; it will be replaced once it has not changed for the grace and for the lease that can be read of it. \
-         Does something else write to this lockfilePath?",
-    ]
-    .concat()
+    format!(
+        "the lease object {what}; it will be replaced once it has not changed for the grace and \
+         for the lease that can be read of it. Does something else write to this lockfilePath?"
+    )
 }

@@ -258,13 +258,13 @@ pub fn secrets(get: impl Fn(&str) -> Option<String>) -> Result<SecretVars, Confi
     let prefix = ["EDGELECT", "AWS"].into_iter().find(|prefix| {
         ["ACCESS_KEY_ID", "SECRET_ACCESS_KEY"]
             .iter()
-            .any(|name| first_set(&get, &[&[prefix, "_", name].concat()]).is_some())
+            .any(|name| first_set(&get, &[&format!("{prefix}_{name}")]).is_some())
     });
     let prefix = prefix.unwrap_or("EDGELECT");
-    let one = |name: &str| first_set(&get, &[&[prefix, "_", name].concat()]);
+    let one = |name: &str| first_set(&get, &[&format!("{prefix}_{name}")]);
     let needed = |name: &str| {
         one(name).ok_or_else(|| {
-            let var = [prefix, "_", name].concat();
+            let var = format!("{prefix}_{name}");
             missing(&var, "set it; on Workers: wrangler secret put NAME")
         })
     };
@@ -280,7 +280,7 @@ pub fn secrets(get: impl Fn(&str) -> Option<String>) -> Result<SecretVars, Confi
         ("SESSION_TOKEN", token),
     ] {
         if text.chars().any(char::is_control) {
-            let var = [prefix, "_", name].concat();
+            let var = format!("{prefix}_{name}");
             return Err(ConfigError::new(&var, "(not shown)", &["must be a text of one line"]));
         }
     }
@@ -327,7 +327,7 @@ fn value(var: &str, text: &str, kind: Kind) -> Result<String, ConfigError> {
                 let comma = if list.is_empty() { "" } else { "," };
                 number.map(|number| [&list, comma, &number.to_string()].concat())
             });
-            let list = list.map(|list| ["[", &list, "]"].concat());
+            let list = list.map(|list| format!("[{list}]"));
             (list, "must be two whole numbers of milliseconds, such as 100,1000")
         }
     };
@@ -347,7 +347,7 @@ pub fn by_variable(error: ConfigError) -> ConfigError {
         (None, _) => error.field,
     };
     let shown = first(&error.value, 60);
-    let value = if shown == error.value { error.value } else { [shown, "…"].concat() };
+    let value = if shown == error.value { error.value } else { format!("{shown}…") };
     ConfigError { field, value, ..error }
 }
 

@@ -219,7 +219,7 @@ async fn scheduled(
     let outcome = if led.is_some() { "led" } else { "followed" };
     let term = led.map_or_else(|| "none".to_owned(), |term| term.to_string());
     let requests = (requests.read + requests.write).to_string();
-    Ok(["outcome=", outcome, " term=", &term, " requests=", &requests].concat())
+    Ok(format!("outcome={outcome} term={term} requests={requests}"))
 }
 
 /// Answers a request.

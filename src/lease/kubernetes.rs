@@ -176,7 +176,7 @@ pub(super) fn write_with(lease: &Lease, add: impl Fn(&mut Writer)) -> String {
     own.text(HOLDER, if lease.released() { "" } else { &lease.leader_id });
     if let Some(lease_ms) = lease.lease_ms {
         // Never less than the lease: whoever goes by it must not take over early.
-        own.text(DURATION, &[&lease_ms.div_ceil(1_000).to_string(), "s"].concat());
+        own.text(DURATION, &format!("{}s", lease_ms.div_ceil(1_000)));
     }
     own.text(ACQUIRED, &calendar::rfc3339_with_ms(lease.acquired.unwrap_or(updated_ms)));
     own.text(RENEWED, &calendar::rfc3339_with_ms(updated_ms));

@@ -163,12 +163,12 @@ impl DynamoDb {
         }
         let host = |region: &str| {
             let suffix = if region.starts_with("cn-") { ".cn" } else { "" };
-            ["dynamodb.", region, ".amazonaws.com", suffix].concat()
+            format!("dynamodb.{region}.amazonaws.com{suffix}")
         };
         Ok(Self {
             service: Service::new("dynamodb", endpoint.as_deref(), region.as_deref(), host)?,
             table,
-            partition: ["SHARD#", &shard_id].concat(),
+            partition: format!("SHARD#{shard_id}"),
             lease_ms,
             first_sight: RefCell::default(),
         })
@@ -243,7 +243,7 @@ impl Protocol for DynamoDb {
     }
 
     fn describe(&self) -> String {
-        ["DynamoDB table ", &quoted(&self.table), " at ", &self.service.origin()].concat()
+        format!("DynamoDB table {} at {}", quoted(&self.table), self.service.origin())
     }
 }
 
@@ -497,30 +497,23 @@ impl DynamoDb {
     /// A fault of this exchange: store, operation, status, the service's code, what to do.
     fn fault(&self, exchange: &Exchange, heard: &Heard, kind: FaultKind, advice: &str) -> Fault {
         let (code, status) = (heard.code.as_str(), heard.response.status().as_u16());
-        let message = [
-            self.describe().as_str(),
-            ": ",
+        let message = format!(
+            "{}: {} of {} was answered {status}{}{code}: {advice}",
+            self.describe(),
             verb(&exchange.operation),
-            " of ",
-            &quoted(&self.partition),
-            " was answered ",
-            &status.to_string(),
-            if code.is_empty() { "" } else { " " },
-            code,
-            ": ",
-            advice,
-        ]
-        .concat();
+            quoted(&self.partition),
+            if code.is_empty() { "" } else { " " }
+        );
         let code = Some(heard.code.clone()).filter(|code| !code.is_empty());
         Fault { kind, status: Some(status), code, message }
     }
 }
 
 fn denial(exchange: &Exchange, heard: &Heard) -> String {
-    let action = ["dynamodb:", verb(&exchange.operation)].concat();
+    let action = format!("dynamodb:{}", verb(&exchange.operation));
     match heard.code.as_str() {
         "AccessDenied" | "AccessDeniedException" => {
-            ["the credentials need ", &action, " on the table"].concat()
+            format!("the credentials need {action} on the table")
         }
         "UnrecognizedClientException" => {
             "check the access key id and the session token, and that the account uses this region".to_owned()
@@ -609,9 +602,9 @@ impl Held {
         let mut expression = "attribute_exists(pk)".to_owned();
         for ((_, value), [name, given]) in self.named().into_iter().zip(PLACEHOLDERS) {
             match value {
-                Some(_) => expression.push_str(&[" AND ", name, " = ", given].concat()),
+                Some(_) => expression.push_str(&format!(" AND {name} = {given}")),
                 None => {
-                    expression.push_str(&[" AND attribute_not_exists(", name, ")"].concat());
+                    expression.push_str(&format!(" AND attribute_not_exists({name})"));
                 }
             }
         }

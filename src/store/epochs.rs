@@ -168,7 +168,7 @@ impl Epochs {
     /// # Errors
     /// The option that cannot be used, its value (without what may be a secret) and the rule.
     pub fn new(mut config: S3Config) -> Result<Self, ConfigError> {
-        let folder = [&config.key, "/"].concat();
+        let folder = format!("{}/", config.key);
         // Bodies are made here, beside what the layout adds to them.
         let format = std::mem::take(&mut config.format);
         s3::address::check_key(&[&folder, &*Epoch::FIRST.name()].concat())?;
@@ -214,10 +214,10 @@ impl Epochs {
         let prefix = [&*self.folder, BEGINNING].concat();
         let mut encoded = "?".to_owned();
         if !token.is_empty() {
-            encoded.push_str(&["continuation-token=", &encode(token), "&"].concat());
+            encoded.push_str(&format!("continuation-token={}&", encode(token)));
         }
         let keys = self.keys_per_page.to_string();
-        encoded.push_str(&["list-type=2&max-keys=", &keys, "&prefix=", &encode(&prefix)].concat());
+        encoded.push_str(&format!("list-type=2&max-keys={keys}&prefix={}", encode(&prefix)));
         let read = Operation::Read { unless: None };
         let target = Target { key: prefix, encoded, method: None, unconditional: false };
         self.s3.begin_at(read, target)
@@ -249,7 +249,7 @@ impl Epochs {
     }
 
     fn fault(&self, kind: FaultKind, pieces: [&str; 3]) -> Fault {
-        Fault::new(kind, [&self.s3.describe(), ": ", &pieces.concat()].concat())
+        Fault::new(kind, format!("{}: {}", self.s3.describe(), pieces.concat()))
     }
 
     /// Takes note of a read that proves no age, for people: nobody succeeds a leader that dies by such reads.
@@ -510,7 +510,7 @@ fn remember<T: PartialEq>(known: &mut Vec<T>, new: T) {
 /// body it has. No key has a name with a space before its end, and no ETag begins with one.
 fn version_of(epoch: Epoch, modified_s: u64, etag: &Version) -> Version {
     let modified = if planted!(EpochTouchUnseen) { 0 } else { modified_s };
-    Version([&epoch.name(), " ", &modified.to_string(), " ", &etag.0].concat())
+    Version(format!("{} {modified} {}", epoch.name(), etag.0))
 }
 
 fn epoch_of(version: &Version) -> Option<Epoch> {
@@ -594,7 +594,7 @@ impl Protocol for Epochs {
     }
 
     fn beside(&self, key: &str) -> Option<Self> {
-        let folder = [key, "/"].concat();
+        let folder = format!("{key}/");
         let s3 = self.s3.at(&[&folder, &*Epoch::FIRST.name()].concat()).ok()?;
         let (format, keys_per_page) = (Format::Native, self.keys_per_page);
         Some(Self {
@@ -671,7 +671,7 @@ impl Exchange {
             Err(why) => (FaultKind::Nonsense, why),
         };
         let prefix = quoted(&[&*epochs.folder, BEGINNING].concat());
-        let fault = epochs.fault(kind, ["LIST ", &prefix, &[": ", why].concat()]);
+        let fault = epochs.fault(kind, ["LIST ", &prefix, &format!(": {why}")]);
         let answer = Answer { outcome: Outcome::Rejected(fault), facts: self.listed };
         self.not_listed(epochs, answer)
     }
@@ -814,7 +814,7 @@ impl Exchange {
             return Next::Again;
         };
         let state = version.0.split_once(' ').map_or("", |(_, state)| state);
-        let both = Version([&first.0, " ", state].concat());
+        let both = Version(format!("{} {state}", first.0));
         let facts = Facts {
             date_ms: facts.date_ms,
             last_modified_ms: facts.last_modified_ms.max(first_facts.last_modified_ms),

@@ -117,7 +117,7 @@ impl Store for Memory {
 
 fn version_of(body: &[u8]) -> Version {
     // As long as S3's MD5.
-    Version(["\"", &hex::encode(&Sha256::digest(body)[..16]), "\""].concat())
+    Version(format!("\"{}\"", hex::encode(&Sha256::digest(body)[..16])))
 }
 
 fn whole_seconds_ms(ms: u64) -> u64 {

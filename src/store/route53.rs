@@ -293,7 +293,7 @@ impl Protocol for Route53 {
             }
             Operation::Write { body, condition } => {
                 let unfit = |kind, why: &str| {
-                    Fault::new(kind, [&self.describe(), ": nothing was sent: ", why].concat())
+                    Fault::new(kind, format!("{}: nothing was sent: {why}", self.describe()))
                 };
                 let old = match condition {
                     Condition::Absent => None,
@@ -349,15 +349,12 @@ impl Protocol for Route53 {
     }
 
     fn describe(&self) -> String {
-        [
-            "Route 53 record ",
-            &quoted(&self.name),
-            " in zone ",
-            &self.zone,
-            " at ",
-            &self.service.origin(),
-        ]
-        .concat()
+        format!(
+            "Route 53 record {} in zone {} at {}",
+            quoted(&self.name),
+            self.zone,
+            self.service.origin()
+        )
     }
 }
 
@@ -532,7 +529,7 @@ impl Route53 {
         } else {
             (FaultKind::Nonsense, "Route 53 did not carry out the batch")
         };
-        let said = [advice, "; it said ", &quoted(first(heard.message.trim(), 300))].concat();
+        let said = format!("{advice}; it said {}", quoted(first(heard.message.trim(), 300)));
         Outcome::Rejected(self.fault(exchange, heard, kind, &said))
     }
 
@@ -550,7 +547,7 @@ impl Route53 {
         };
         let blank = if heard.code.is_empty() { "" } else { " " };
         let status = heard.status.to_string();
-        let message = [&self.describe(), action, &status, blank, heard.code, ": ", advice].concat();
+        let message = format!("{}{action}{status}{blank}{}: {advice}", self.describe(), heard.code);
         let code = Some(heard.code.to_owned()).filter(|code| !code.is_empty());
         Fault { kind, status: Some(heard.status), code, message }
     }

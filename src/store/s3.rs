@@ -328,7 +328,7 @@ impl Protocol for S3 {
 }
 
 fn named(bucket: &str, origin: &str) -> String {
-    ["S3 bucket ", &quoted(bucket), " at ", origin].concat()
+    format!("S3 bucket {} at {origin}", quoted(bucket))
 }
 
 /// Requests.
@@ -369,7 +369,7 @@ impl Exchange {
         };
         let unfit = |kind, why: &str| {
             let origin = address.origin(&s3.bucket);
-            let text = [&named(&s3.bucket, &origin), ": nothing was sent: ", why].concat();
+            let text = format!("{}: nothing was sent: {why}", named(&s3.bucket, &origin));
             Fault::new(kind, text)
         };
         let body = match &self.operation {
@@ -402,7 +402,7 @@ impl Exchange {
         )
         .map_err(|error| match error {
             SignError::NoCredentials | SignError::BadCredentials => {
-                unfit(FaultKind::Denied, &[error.text(), "; check the credentials"].concat())
+                unfit(FaultKind::Denied, &format!("{}; check the credentials", error.text()))
             }
             SignError::NoHost | SignError::RawPath => unfit(FaultKind::Misconfigured, error.text()),
         })?;
@@ -714,20 +714,12 @@ impl Exchange {
             Operation::Write { .. } => Method::PUT,
         });
         let (code, status) = (heard.code(), heard.response.status().as_u16());
-        let message = [
-            s3.describe().as_str(),
-            ": ",
-            method.as_str(),
-            " ",
-            &quoted(self.key(s3)),
-            " was answered ",
-            &status.to_string(),
-            if code.is_empty() { "" } else { " " },
-            code,
-            ": ",
-            advice,
-        ]
-        .concat();
+        let message = format!(
+            "{}: {method} {} was answered {status}{}{code}: {advice}",
+            s3.describe(),
+            quoted(self.key(s3)),
+            if code.is_empty() { "" } else { " " }
+        );
         let code = Some(code.to_owned()).filter(|code| !code.is_empty());
         Fault { kind, status: Some(status), code, message }
     }
@@ -752,12 +744,11 @@ fn redirect_advice(heard: &Heard) -> String {
     let after_scheme = target.split_once("://").map_or(target, |(_, rest)| rest);
     let authority = after_scheme.split(['/', '?', '#', '\\']).next().unwrap_or_default();
     let host = authority.rsplit('@').next().unwrap_or_default();
-    [
-        "the redirect to ",
-        &quoted(first(host, 100)),
-        " is not followed; if that is where the bucket is, set endpoint and region to it",
-    ]
-    .concat()
+    format!(
+        "the redirect to {} is not followed; if that is where the bucket is, set endpoint and \
+         region to it",
+        quoted(first(host, 100))
+    )
 }
 
 /// The region that an answer names, in its header or its document.

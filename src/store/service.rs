@@ -151,7 +151,7 @@ impl Service {
                 }
                 SignError::NoHost | SignError::RawPath => (FaultKind::Misconfigured, ""),
             };
-            Fault::new(kind, [who, ": nothing was sent: ", error.text(), advice].concat())
+            Fault::new(kind, format!("{who}: nothing was sent: {}{advice}", error.text()))
         })
     }
 

@@ -44,7 +44,7 @@ pub async fn run_slot<S: Store>(
     let mut line = line(handle, &config, &report);
     // Why the job could not be called, as the runtime says it; it quotes no header and no address.
     if let Some(cause) = cause.take() {
-        line = [&line, " cause=", &quoted(first(&cause, 120))].concat();
+        line = format!("{line} cause={}", quoted(first(&cause, 120)));
     }
     let fine = report.runs.iter().all(|run| matches!(run.end, RunEnd::Done(_)));
     match report.outcome {
@@ -59,24 +59,23 @@ fn other_cron(handle: &Handle) -> String {
     let of = of.map_or_else(String::new, |text| visible(first(&text, 60)));
     let rule = "so that nobody knows which slots were missed: give each trigger a group of its own, or set EDGELECT_CRON \
                 to the one that is meant; EDGELECT_MISSED=skip makes up for none";
-    [
-        "conflict=",
-        &quoted(&["the group's slots are those of the trigger ", &of, ", ", rule].concat()),
-    ]
-    .concat()
+    format!(
+        "conflict={}",
+        quoted(&format!("the group's slots are those of the trigger {of}, {rule}"))
+    )
 }
 
 /// What the log says of one trigger, on one line.
 fn line(handle: &Handle, config: &Config, report: &Report<String, String>) -> String {
-    let mut pieces = Vec::from([["outcome=", report.outcome.name()].concat()]);
+    let mut pieces = Vec::from([format!("outcome={}", report.outcome.name())]);
     if let SlotOutcome::Skipped(why) = report.outcome {
-        pieces.push(["why=", why.name()].concat());
+        pieces.push(format!("why={}", why.name()));
         if why == SlotsOver::OtherCron {
             pieces.push(other_cron(handle));
         }
     }
     if let Some(slot_ms) = report.slot_ms {
-        pieces.push(["slot=", &slot_ms.to_string()].concat());
+        pieces.push(format!("slot={slot_ms}"));
     }
     for run in &report.runs {
         let word = match &run.end {
@@ -90,17 +89,15 @@ fn line(handle: &Handle, config: &Config, report: &Report<String, String>) -> St
         pieces.push(run.concat());
     }
     if report.left_out > 0 {
-        pieces.push(["leftOut=", &report.left_out.to_string()].concat());
+        pieces.push(format!("leftOut={}", report.left_out));
     }
     let requests = handle.requests();
-    pieces.push(
-        ["requests=", &(requests.read + requests.write + report.runs.len() as u64).to_string()]
-            .concat(),
-    );
+    pieces
+        .push(format!("requests={}", (requests.read + requests.write + report.runs.len() as u64)));
     let problem = handle.with(|election| election.problem().map(status::problem_text));
     if let Some(problem) = problem.filter(|_| report.outcome != SlotOutcome::Done) {
-        pieces.push(["problem=\"", &problem, "\""].concat());
+        pieces.push(format!("problem=\"{problem}\""));
     }
-    pieces.push(["group=", &config.lockfile_path].concat());
+    pieces.push(format!("group={}", config.lockfile_path));
     pieces.join(" ")
 }

@@ -157,7 +157,7 @@ impl R2Store {
     }
 
     fn fault(&self, kind: FaultKind, what: &str) -> Fault {
-        Fault::new(kind, [&self.describe(), ": ", what].concat())
+        Fault::new(kind, format!("{}: {what}", self.describe()))
     }
 }
 
@@ -184,7 +184,7 @@ impl Store for R2Store {
     }
 
     fn describe(&self) -> String {
-        ["R2 binding, key ", &quoted(&self.key)].concat()
+        format!("R2 binding, key {}", quoted(&self.key))
     }
 }
 

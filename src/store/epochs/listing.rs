@@ -41,7 +41,7 @@ impl Epoch {
         let digits = self.number.to_string();
         let zeros = "0000000000".get(digits.len()..).unwrap_or_default();
         let separator = if self.dashed { "-" } else { "_" };
-        [BEGINNING, separator, zeros, &digits, ".json"].concat()
+        format!("{}{separator}{zeros}{digits}.json", BEGINNING)
     }
 
     /// The epoch that a name names; nothing for every other name.

@@ -85,8 +85,8 @@ pub(super) fn owner_flaw(owner: &str) -> Option<&'static str> {
 /// The values of a lease that holds until `epoch` (seconds since the Unix epoch), sorted; without what is others'
 /// where that does not fit. `None` if it does not fit without.
 pub(super) fn write(lease: &Lease, epoch: u64) -> Option<[String; 2]> {
-    let held = [&escaped(lease.leader_id.as_bytes()), " ", &epoch.to_string()].concat();
-    let first = ["\"", &held, "\""].concat();
+    let held = format!("{} {epoch}", escaped(lease.leader_id.as_bytes()));
+    let first = format!("\"{held}\"");
     let mut lease = lease.clone();
     let shortened: [fn(&mut Lease); 3] =
         [|_| {}, |lease| lease.extra = Object::new(), |lease| lease.slot_result = None];
@@ -169,7 +169,7 @@ pub(super) fn version(ttl: u32, values: &[String]) -> Option<Version> {
         return None;
     }
     let values = sorted.join("\n");
-    let text = if ttl == TTL { values } else { [&ttl.to_string(), "\n", &values].concat() };
+    let text = if ttl == TTL { values } else { format!("{ttl}\n{values}") };
     (text.len() <= MAX_VALUES).then_some(Version(text))
 }
 

@@ -186,7 +186,7 @@ pub(super) fn batch(name: &str, old: Option<&Values<'_>>, new: &Values<'_>) -> S
         text.push_str(&head.concat());
         for value in &set.values {
             let value =
-                ["<ResourceRecord><Value>", &escape(*value), "</Value></ResourceRecord>"].concat();
+                format!("<ResourceRecord><Value>{}</Value></ResourceRecord>", escape(*value));
             text.push_str(&value);
         }
         text.push_str("</ResourceRecords></ResourceRecordSet></Change>");
@@ -201,9 +201,8 @@ mod tests {
 
     fn listing(inside: &str) -> String {
         format!(
-            "<?xml version=\"1.0\"?>\n<ListResourceRecordSetsResponse xmlns=\"https://route53.amazonaws.com/doc/2013-04-01/\">\
-                 <ResourceRecordSets>{inside}</ResourceRecordSets><IsTruncated>false</IsTruncated>\
-                 </ListResourceRecordSetsResponse>\n"
+            "<?xml version=\"1.0\"?>\n<ListResourceRecordSetsResponse \
+             xmlns=\"https://route53.amazonaws.com/doc/2013-04-01/\"><ResourceRecordSets>{inside}</ResourceRecordSets><IsTruncated>false</IsTruncated></ListResourceRecordSetsResponse>\n"
         )
     }
 

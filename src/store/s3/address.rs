@@ -162,7 +162,7 @@ impl Address {
     /// The URL of a percent-encoded key.
     pub fn url(&self, bucket: &str, encoded_key: &str) -> String {
         let in_path = if self.bucket_in_host { ["", ""] } else { ["/", bucket] };
-        [&self.origin(bucket), &self.prefix, in_path[0], in_path[1], "/", encoded_key].concat()
+        format!("{}{}{}{}/{encoded_key}", self.origin(bucket), self.prefix, in_path[0], in_path[1])
     }
 
     /// The URL of a path with its leading slash, and query, below this address; no bucket is in it.
@@ -180,7 +180,7 @@ impl Address {
     pub fn origin(&self, bucket: &str) -> String {
         let scheme = if self.secure { "https" } else { "http" };
         let in_host = if self.bucket_in_host { [bucket, "."] } else { ["", ""] };
-        let mut origin = [scheme, "://", in_host[0], in_host[1], &self.host].concat();
+        let mut origin = format!("{scheme}://{}{}{}", in_host[0], in_host[1], self.host);
         if let Some(port) = self.port {
             origin.push(':');
             origin.push_str(&port.to_string());
@@ -257,7 +257,7 @@ impl Kind {
         let fips = if self.fips { "-fips" } else { "" };
         let dual_stack = if self.dual_stack { ".dualstack" } else { "" };
         let suffix = if region.starts_with("cn-") { ".cn" } else { "" };
-        ["s3", fips, dual_stack, ".", region, ".amazonaws.com", suffix].concat()
+        format!("s3{fips}{dual_stack}.{region}.amazonaws.com{suffix}")
     }
 }
 

@@ -60,7 +60,7 @@ pub(super) fn read(body: &[u8]) -> Option<ErrorDocument> {
 
 /// The text between the first `<tag>` and what ends it.
 fn value<'a>(text: &'a str, tag: &str) -> Option<&'a str> {
-    let open = ["<", tag, ">"].concat();
+    let open = format!("<{tag}>");
     let begin = text.find(&open)? + open.len();
     let rest = &text[begin..];
     let end = rest.find('<')?;
