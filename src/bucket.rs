@@ -183,7 +183,7 @@ impl Given {
         match self.0.iter().find(|(_, value)| !json::is_null(value)) {
             None => Ok(()),
             Some((name, _)) => {
-                Err(ConfigError::new(name, "(not shown)", &["no such option; ", known]))
+                Err(ConfigError::new(name, "(not shown)", format!("no such option; {known}")))
             }
         }
     }
@@ -199,5 +199,5 @@ pub fn read_format(field: &str, name: Option<String>) -> Result<Format, ConfigEr
 }
 
 fn wrong(field: &str, value: &str, rule: &str) -> ConfigError {
-    ConfigError::new(field, value, &[rule])
+    ConfigError::new(field, value, rule)
 }

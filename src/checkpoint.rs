@@ -56,7 +56,7 @@ impl Owner {
     /// # Errors
     /// The key is the lease's own, or none that a store would take; the session is none.
     pub fn new(config: &Config, session: &str, token: u64, key: &str) -> Result<Self, ConfigError> {
-        let refuse = |rule: &str| Err(ConfigError::new("key", quoted(key), &[rule]));
+        let refuse = |rule: &str| Err(ConfigError::new("key", quoted(key), rule));
         if !config::is_key(key) {
             return refuse(
                 "is the key of the checkpoint's object: 1 to 1024 bytes, without a leading slash, empty or dot \

@@ -131,9 +131,9 @@ impl std::fmt::Display for ConfigError {
 }
 
 impl ConfigError {
-    /// A value that `field` can't have; the rule in pieces.
-    pub fn new(field: &str, value: impl Into<String>, rule: &[&str]) -> Self {
-        Self { field: field.to_owned(), value: value.into(), rule: rule.concat() }
+    /// A value that `field` can't have.
+    pub fn new(field: &str, value: impl Into<String>, rule: impl Into<String>) -> Self {
+        Self { field: field.to_owned(), value: value.into(), rule: rule.into() }
     }
 
     /// What to tell people.
@@ -144,7 +144,7 @@ impl ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-fn refuse<T>(field: &str, value: &str, rule: &[&str]) -> Result<T, ConfigError> {
+fn refuse<T>(field: &str, value: &str, rule: impl Into<String>) -> Result<T, ConfigError> {
     Err(ConfigError::new(field, value, rule))
 }
 
@@ -153,7 +153,7 @@ fn check(
     field: &str,
     number: u64,
     range: std::ops::RangeInclusive<u64>,
-    rule: &[&str],
+    rule: impl Into<String>,
 ) -> Result<(), ConfigError> {
     if range.contains(&number) { Ok(()) } else { refuse(field, &number.to_string(), rule) }
 }
@@ -166,14 +166,14 @@ impl Config {
     pub fn new(settings: &Settings) -> Result<Self, ConfigError> {
         let lease_ms = settings.leader_timeout_ms.unwrap_or(15_000);
         let rule = "a lease lasts from 1000 ms to one hour";
-        check("leaderTimeout", lease_ms, 1_000..=MAX_LEASE_MS, &[rule])?;
+        check("leaderTimeout", lease_ms, 1_000..=MAX_LEASE_MS, rule)?;
         let frequent_ms = settings.frequent_interval_ms.unwrap_or(5_000.min(lease_ms / 3));
         let infrequent_ms = settings.infrequent_interval_ms.unwrap_or(30_000.max(frequent_ms));
         check(
             "infrequentInterval",
             infrequent_ms,
             frequent_ms..=24 * MAX_LEASE_MS,
-            &["must be from frequentInterval (", &frequent_ms.to_string(), " ms) to a day"],
+            format!("must be from frequentInterval ({frequent_ms} ms) to a day"),
         )?;
         let config = Self {
             lockfile_path: check_path(settings.lockfile_path.as_deref())?,
@@ -205,35 +205,34 @@ impl Config {
             "frequentInterval",
             self.frequent_interval_ms,
             50..=lease_ms - 1,
-            &["must be from 50 ms to less than leaderTimeout (", &lease, " ms)"],
+            format!("must be from 50 ms to less than leaderTimeout ({lease} ms)"),
         )?;
         // Two readings in whole milliseconds may be wrong by two of them.
         check(
             "margin",
             self.margin_ms,
             10..=lease_ms / 2,
-            &["must be from 10 ms to half of leaderTimeout (", &lease, " ms)"],
+            format!("must be from 10 ms to half of leaderTimeout ({lease} ms)"),
         )?;
         check(
             "maxLease",
             self.max_lease_ms,
             lease_ms..=MAX_LEASE_MS,
-            &[
-                "is the longest lease of the whole group, so from the own leaderTimeout (",
-                &lease,
-                " ms) to one hour",
-            ],
+            format!(
+                "is the longest lease of the whole group, so from the own leaderTimeout \
+                 ({lease} ms) to one hour"
+            ),
         )?;
         let rule = "must be from 50 ms to 10 minutes";
-        check("peerTimeout", self.peer_timeout_ms, 50..=600_000, &[rule])?;
-        check("storeSkew", self.store_skew_ms, 0..=600_000, &["must be at most 10 minutes"])?;
+        check("peerTimeout", self.peer_timeout_ms, 50..=600_000, rule)?;
+        check("storeSkew", self.store_skew_ms, 0..=600_000, "must be at most 10 minutes")?;
         let [first_ms, second_ms] = self.retry_delays_ms;
         if first_ms.min(second_ms) == 0 || first_ms.max(second_ms) > lease_ms {
             let value = format!("[{first_ms}, {second_ms}]");
-            return refuse("retryDelays", &value, &["each pause lasts from 1 ms to the lease"]);
+            return refuse("retryDelays", &value, "each pause lasts from 1 ms to the lease");
         }
         let rule = "must be at most 2^51: terms end at 2^52 (S2) and need room to grow";
-        check("termFloor", self.term_floor, 0..=MAX_TERM / 2, &[rule])
+        check("termFloor", self.term_floor, 0..=MAX_TERM / 2, rule)
     }
 
     fn with_request_timeout(mut self, asked_ms: Option<u64>) -> Result<Self, ConfigError> {
@@ -244,40 +243,35 @@ impl Config {
         let fits_ms = budget_ms / 4;
         // By default every one of the four requests may be some milliseconds late besides.
         self.request_timeout_ms = asked_ms.unwrap_or(fits_ms.saturating_sub(10).min(1_800));
-        let rule = [
-            "S8: frequentInterval (",
-            &self.frequent_interval_ms.to_string(),
-            ") + 4 * requestTimeout + retryDelays (",
-            &delays_ms.to_string(),
-            ") must not exceed leaderTimeout - margin (",
-            &(self.leader_timeout_ms - self.margin_ms).to_string(),
-            "), so that three attempts and a read-back fit before the fence; lower frequentInterval or raise \
-             leaderTimeout",
-        ];
+        let rule = format!(
+            "S8: frequentInterval ({}) + 4 * requestTimeout + retryDelays ({delays_ms}) must \
+             not exceed leaderTimeout - margin ({}), so that three attempts and a read-back fit \
+             before the fence; lower frequentInterval or raise leaderTimeout",
+            self.frequent_interval_ms,
+            (self.leader_timeout_ms - self.margin_ms)
+        );
         match asked_ms {
             Some(ms) => {
-                let least = &["must be at least 50 ms"];
+                let least = "must be at least 50 ms";
                 check("requestTimeout", ms, SHORTEST_MS..=u64::MAX, least)?;
-                check("requestTimeout", ms, 0..=fits_ms, &rule)?;
+                check("requestTimeout", ms, 0..=fits_ms, rule)?;
             }
             None if self.request_timeout_ms < SHORTEST_MS => {
-                return refuse("frequentInterval", &self.frequent_interval_ms.to_string(), &rule);
+                return refuse("frequentInterval", &self.frequent_interval_ms.to_string(), rule);
             }
             None => {}
         }
         if let Some(sustain_ms) = self.sustain_ms {
             let grace_ms = self.grace_ms(0);
             let least_ms = self.take_over_ms();
-            let rule = [
-                "a tick must outlast the grace (",
-                &grace_ms.to_string(),
-                " ms: leaderTimeout, maxLease or storeSkew + 2 s) + storeSkew + 4 * requestTimeout + 1.5 s, ",
-                &least_ms.to_string(),
-                " ms in all, or it could never take over a dead leader's lease",
-            ];
-            check("sustain", sustain_ms, least_ms..=u64::MAX, &rule)?;
+            let rule = format!(
+                "a tick must outlast the grace ({grace_ms} ms: leaderTimeout, maxLease or \
+                 storeSkew + 2 s) + storeSkew + 4 * requestTimeout + 1.5 s, {least_ms} ms in \
+                 all, or it could never take over a dead leader's lease"
+            );
+            check("sustain", sustain_ms, least_ms..=u64::MAX, rule)?;
             let rule = "a cron tick ends after 15 minutes at most";
-            check("sustain", sustain_ms, 0..=900_000, &[rule])?;
+            check("sustain", sustain_ms, 0..=900_000, rule)?;
         }
         Ok(self)
     }
@@ -378,11 +372,7 @@ impl Settings {
             // Its value is not shown: it may be a secret that was put into the wrong place.
             _ => {
                 let name = visible(first(name, 60));
-                return refuse(
-                    &name,
-                    "(not shown)",
-                    &["no such option; docs/options.md lists them"],
-                );
+                return refuse(&name, "(not shown)", "no such option; docs/options.md lists them");
             }
         };
         put(number, name, value, MILLISECONDS)
@@ -412,7 +402,7 @@ fn put<T>(
     (read, rule): Kind<T>,
 ) -> Result<(), ConfigError> {
     *place = read(value);
-    if place.is_some() { Ok(()) } else { refuse(name, &shown(value), &[rule]) }
+    if place.is_some() { Ok(()) } else { refuse(name, &shown(value), rule) }
 }
 
 /// A number that JavaScript knows exactly.
@@ -446,12 +436,12 @@ fn check_path(path: Option<&str>) -> Result<String, ConfigError> {
     let rule = "is the key of the lease object: 1 to 1024 bytes, without a leading slash, empty or dot \
                 segments, or control characters, such as \"leader/my-group.json\"";
     let Some(path) = path else {
-        return refuse("lockfilePath", "(not set)", &[rule]);
+        return refuse("lockfilePath", "(not set)", rule);
     };
     if is_key(path) {
         return Ok(path.to_owned());
     }
-    refuse("lockfilePath", &quoted(path), &[rule])
+    refuse("lockfilePath", &quoted(path), rule)
 }
 
 /// Whether every store takes a text for the key of an object.
@@ -470,7 +460,7 @@ fn check_name(field: &str, name: Option<&str>) -> Result<String, ConfigError> {
                 || name.chars().any(char::is_control) =>
         {
             let rule = "must be 1 to 1024 bytes without control characters";
-            refuse(field, &quoted(name), &[rule])
+            refuse(field, &quoted(name), rule)
         }
         Some(name) => Ok(name.to_owned()),
     }
@@ -484,7 +474,7 @@ fn check_addr(addr: Option<&str>) -> Result<String, ConfigError> {
             // Before an @ stands a user and maybe a password.
             let shown = if addr.contains('@') { "(not shown)".to_owned() } else { quoted(addr) };
             let rule = "must be a host or host:port, without scheme, path or user";
-            refuse("serverAddr", &shown, &[rule])
+            refuse("serverAddr", &shown, rule)
         }
     }
 }

@@ -76,7 +76,7 @@ pub fn check_text(cron: &str) -> Result<(), ConfigError> {
     }
     let rule = "must be one of the triggers in `crons` of wrangler.toml, such as \"*/5 * * * *\": five fields with \
                 spaces between";
-    Err(ConfigError::new("EDGELECT_CRON", quoted(first(cron, 60)), &[rule]))
+    Err(ConfigError::new("EDGELECT_CRON", quoted(first(cron, 60)), rule))
 }
 
 /// Refuses a lease that outlasts the trigger's step, and a period of slots that the trigger does not have.
@@ -86,39 +86,29 @@ pub fn check_text(cron: &str) -> Result<(), ConfigError> {
 pub fn check(cron: &str, config: &Config, schedule: &Schedule) -> Result<(), ConfigError> {
     let Some(Steps { least_ms, even }) = steps(cron) else { return Ok(()) };
     let (shown, least) = (quoted(first(cron, 60)), least_ms.to_string());
-    let refuse = |variable: &str, ms: u64, rule: &[&str]| {
-        Err(ConfigError::new(variable, ms.to_string(), rule))
-    };
+    let refuse =
+        |variable: &str, ms: u64, rule: &str| Err(ConfigError::new(variable, ms.to_string(), rule));
     if config.leader_timeout_ms > least_ms {
-        let rule = [
-            "the trigger ",
-            &shown,
-            " comes every ",
-            &least,
-            " ms, and a cron finer than the lease could not take over what died before the next one is due; lower \
-             this or the frequency",
-        ];
+        let rule = format!(
+            "the trigger {shown} comes every {least} ms, and a cron finer than the lease could \
+             not take over what died before the next one is due; lower this or the frequency"
+        );
         return refuse("EDGELECT_LEADER_TIMEOUT", config.leader_timeout_ms, &rule);
     }
     let Some(period_ms) = schedule.period_ms else { return Ok(()) };
     if period_ms < least_ms || (even && !period_ms.is_multiple_of(least_ms)) {
-        let rule = [
-            "the trigger ",
-            &shown,
-            " has a slot every ",
-            &least,
-            " ms: set that, or a multiple, or jobs would run for slots that nobody scheduled; with several triggers set \
-             EDGELECT_CRON to the one that is meant",
-        ];
+        let rule = format!(
+            "the trigger {shown} has a slot every {least} ms: set that, or a multiple, or jobs \
+             would run for slots that nobody scheduled; with several triggers set EDGELECT_CRON \
+             to the one that is meant"
+        );
         return refuse("EDGELECT_PERIOD", period_ms, &rule);
     }
     if !even && schedule.missed != Missed::Skip {
-        let rule = [
-            "the trigger ",
-            &shown,
-            " has no one period, so that slots which nobody scheduled would be made up for; leave this variable out, or \
-             set EDGELECT_MISSED to skip",
-        ];
+        let rule = format!(
+            "the trigger {shown} has no one period, so that slots which nobody scheduled would \
+             be made up for; leave this variable out, or set EDGELECT_MISSED to skip"
+        );
         return refuse("EDGELECT_PERIOD", period_ms, &rule);
     }
     Ok(())

@@ -75,7 +75,7 @@ impl JobTarget {
         {
             let rule = "must be Base64 of 24 to 64 random bytes, such as `openssl rand -base64 32` prints, after \
                         whsec_ or alone";
-            return Err(ConfigError::new("EDGELECT_JOB_SECRET", "(not shown)", &[rule]));
+            return Err(ConfigError::new("EDGELECT_JOB_SECRET", "(not shown)", rule));
         }
         if url.is_none() && !bound {
             let own = ["EDGELECT_JOB_SECRET", "EDGELECT_JOB_TIMEOUT"];
@@ -84,7 +84,7 @@ impl JobTarget {
             let jobs = |var: &&str| *var != "EDGELECT_SUBREQUESTS" && given(var).is_some();
             if let Some(var) = set.find(jobs) {
                 let rule = "is for a job, and there is none: bind a service as JOB, or set EDGELECT_JOB_URL";
-                return Err(ConfigError::new(var, "(not shown)", &[rule]));
+                return Err(ConfigError::new(var, "(not shown)", rule));
             }
             return Ok(None);
         }
@@ -144,44 +144,35 @@ fn timeout_ms(
     let longest_ms = by_requests_ms.min(by_time_ms).min(MAX_TIMEOUT_MS);
     let (longest, each) = (longest_ms.to_string(), interval_ms.to_string());
     if longest_ms < MIN_TIMEOUT_MS && by_time_ms >= MIN_TIMEOUT_MS {
-        let rule = [
-            "a trigger of this group looks at the lease up to ",
-            &looks.to_string(),
-            " times in its budget and needs 9 requests for claim, call, closing write and retries, which leaves none \
-             for renewals; lower EDGELECT_BUDGET, give groups triggers of their own (EDGELECT_CRON), or on the paid \
-             plan set this to 10000",
-        ];
+        let rule = format!(
+            "a trigger of this group looks at the lease up to {looks} times in its budget and \
+             needs 9 requests for claim, call, closing write and retries, which leaves none for \
+             renewals; lower EDGELECT_BUDGET, give groups triggers of their own \
+             (EDGELECT_CRON), or on the paid plan set this to 10000"
+        );
         return Err(ConfigError::new("EDGELECT_SUBREQUESTS", most.to_string(), &rule));
     }
     if longest_ms < MIN_TIMEOUT_MS {
         let rule = "leaves a job no time within the 15 minutes of a cron trigger";
-        return Err(ConfigError::new("EDGELECT_BUDGET", schedule.budget_ms.to_string(), &[rule]));
+        return Err(ConfigError::new("EDGELECT_BUDGET", schedule.budget_ms.to_string(), rule));
     }
     let Some(text) = given else { return Ok(TIMEOUT_MS.min(longest_ms)) };
-    let refuse = |rule: &[&str]| {
-        Err(ConfigError::new("EDGELECT_JOB_TIMEOUT", quoted(first(text, 60)), rule))
-    };
+    let refuse =
+        |rule: &str| Err(ConfigError::new("EDGELECT_JOB_TIMEOUT", quoted(first(text, 60)), rule));
     let ms = vars::digits(text).filter(|ms| (MIN_TIMEOUT_MS..=MAX_TIMEOUT_MS).contains(ms));
     match ms {
-        None => refuse(&["must be a whole number of milliseconds from 1000 to 840000"]),
+        None => refuse("must be a whole number of milliseconds from 1000 to 840000"),
         Some(ms) if ms <= longest_ms => Ok(ms),
-        Some(_) if by_time_ms <= by_requests_ms => refuse(&[
-            "must be at most ",
-            &longest,
-            ": EDGELECT_BUDGET, the job, its claim and its closing write end within the 15 minutes of a cron trigger",
-        ]),
-        Some(_) => refuse(&[
-            "must be at most ",
-            &longest,
-            ": a trigger of this group may make ",
-            &most.to_string(),
-            " requests (EDGELECT_SUBREQUESTS), which are ",
-            &looks.to_string(),
-            " looks in EDGELECT_BUDGET, a renewal each ",
-            &each,
-            " ms of the job (EDGELECT_FREQUENT_INTERVAL), and 9 for claim, call, closing write and retries; on the paid \
-             plan set EDGELECT_SUBREQUESTS to 10000",
-        ]),
+        Some(_) if by_time_ms <= by_requests_ms => refuse(&format!(
+            "must be at most {longest}: EDGELECT_BUDGET, the job, its claim and its closing \
+             write end within the 15 minutes of a cron trigger"
+        )),
+        Some(_) => refuse(&format!(
+            "must be at most {longest}: a trigger of this group may make {most} requests \
+             (EDGELECT_SUBREQUESTS), which are {looks} looks in EDGELECT_BUDGET, a renewal each \
+             {each} ms of the job (EDGELECT_FREQUENT_INTERVAL), and 9 for claim, call, closing \
+             write and retries; on the paid plan set EDGELECT_SUBREQUESTS to 10000"
+        )),
     }
 }
 
@@ -235,7 +226,7 @@ pub fn judge(ok: bool, head: &str) -> Result<String, String> {
 fn check_url(url: &str) -> Result<(), ConfigError> {
     let refuse = |rule: &str| {
         // User, path and query may be secrets.
-        Err(ConfigError::new("EDGELECT_JOB_URL", "(not shown)", &[rule]))
+        Err(ConfigError::new("EDGELECT_JOB_URL", "(not shown)", rule))
     };
     let plain = url.bytes().all(|byte| byte.is_ascii_graphic());
     let uri = url.parse::<Uri>().ok().filter(|_| plain && !url.contains(['#', '\\']));

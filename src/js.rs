@@ -211,7 +211,7 @@ impl RawElector {
         ] {
             if was != is {
                 let rule = "can't change while the elector runs; stop it and make a new one";
-                return Err(config_error(ConfigError::new(field, quoted(is), &[rule])));
+                return Err(config_error(ConfigError::new(field, quoted(is), rule)));
             }
         }
         self.handle.tell(Input::Configure(Box::new(config)));

@@ -406,7 +406,7 @@ impl ScheduleSettings {
 }
 
 fn known(ok: bool, name: &str, value: &str, rule: &str) -> Result<(), ConfigError> {
-    if ok { Ok(()) } else { Err(ConfigError::new(name, crate::config::shown(value), &[rule])) }
+    if ok { Ok(()) } else { Err(ConfigError::new(name, crate::config::shown(value), rule)) }
 }
 
 impl Schedule {
@@ -441,50 +441,47 @@ impl Schedule {
 
     fn check(&self, lease_ms: u64, least_ms: u64) -> Result<(), ConfigError> {
         let refuse =
-            |field: &str, value: String, rule: &[&str]| Err(ConfigError::new(field, value, rule));
+            |field: &str, value: String, rule: &str| Err(ConfigError::new(field, value, rule));
         if let Some(period_ms) = self.period_ms
             && !(lease_ms..=MAX_PERIOD_MS).contains(&period_ms)
         {
-            let rule = [
-                "must be from leaderTimeout (",
-                &lease_ms.to_string(),
-                " ms) to 366 days: a cron finer than the lease could not take over a slot that died before the next \
-                 one is due; lower leaderTimeout",
-            ];
+            let rule = format!(
+                "must be from leaderTimeout ({lease_ms} ms) to 366 days: a cron finer than the \
+                 lease could not take over a slot that died before the next one is due; lower \
+                 leaderTimeout"
+            );
             return refuse("period", period_ms.to_string(), &rule);
         }
         match self.slot_ms {
             Some(slot_ms) if slot_ms == 0 || slot_ms > crate::lease::MAX_TERM => {
                 let rule = "is the scheduled time: a Date, or milliseconds since 1970";
-                return refuse("slot", slot_ms.to_string(), &[rule]);
+                return refuse("slot", slot_ms.to_string(), rule);
             }
             None if self.period_ms.is_none() => {
                 let rule = "a timer without a scheduled time needs period, so that all members mean the same slot";
-                return refuse("slot", "(not set)".to_owned(), &[rule]);
+                return refuse("slot", "(not set)".to_owned(), rule);
             }
             _ => {}
         }
         if self.missed != Missed::Skip && self.period_ms.is_none() {
             let rule = "which slots were missed is known only by the period; set it";
-            return refuse("missed", quoted(self.missed.name()), &[rule]);
+            return refuse("missed", quoted(self.missed.name()), rule);
         }
         if !(1..=100).contains(&self.attempts) {
-            return refuse("attempts", self.attempts.to_string(), &["must be from 1 to 100"]);
+            return refuse("attempts", self.attempts.to_string(), "must be from 1 to 100");
         }
         if let Some(most) = self.subrequests
             && !(10..=100_000).contains(&most)
         {
             let rule =
                 "must be from 10 to 100000: 50 on Cloudflare's free plan, 10000 on the paid one";
-            return refuse("subrequests", most.to_string(), &[rule]);
+            return refuse("subrequests", most.to_string(), rule);
         }
         if !(least_ms..=MAX_BUDGET_MS.max(least_ms)).contains(&self.budget_ms) {
-            let rule = [
-                "must be from ",
-                &least_ms.to_string(),
-                " ms (the grace + storeSkew + 4 * requestTimeout + 1.5 s, or a trigger could never take over a dead \
-                 runner's lease) to 15 minutes",
-            ];
+            let rule = format!(
+                "must be from {least_ms} ms (the grace + storeSkew + 4 * requestTimeout + 1.5 \
+                 s, or a trigger could never take over a dead runner's lease) to 15 minutes"
+            );
             return refuse("budget", self.budget_ms.to_string(), &rule);
         }
         Ok(())

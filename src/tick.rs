@@ -34,13 +34,12 @@ pub fn check_tick(config: &Config, sustain_ms: u64, most: u64) -> Result<(), Con
     if made <= most {
         return Ok(());
     }
-    let rule = [
-        "a tick of this group makes ",
-        &made.to_string(),
-        " requests, and the groups of one trigger share what it may make; give groups triggers of their own \
-         (EDGELECT_CRON), renew less often (EDGELECT_FREQUENT_INTERVAL), or on the paid plan set this to 10000",
-    ];
-    Err(ConfigError::new("EDGELECT_SUBREQUESTS", most.to_string(), &rule))
+    let rule = format!(
+        "a tick of this group makes {made} requests, and the groups of one trigger share what \
+         it may make; give groups triggers of their own (EDGELECT_CRON), renew less often \
+         (EDGELECT_FREQUENT_INTERVAL), or on the paid plan set this to 10000"
+    );
+    Err(ConfigError::new("EDGELECT_SUBREQUESTS", most.to_string(), rule))
 }
 
 /// Drives an election for so long and then parks; gives the last term that it led, if any.

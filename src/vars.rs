@@ -124,15 +124,15 @@ pub fn check_names(variables: &Object) -> Result<(), ConfigError> {
         let known = settings().chain(&BUCKET_VARS).chain(&WORKER_VARS).any(|var| *var == name);
         if !known && name.starts_with("EDGELECT_") {
             let rule = "no such variable; docs/options.md lists them";
-            return Err(ConfigError::new(&visible(first(name, 60)), "(not shown)", &[rule]));
+            return Err(ConfigError::new(&visible(first(name, 60)), "(not shown)", rule));
         }
         if name == "JOB" && json::is_null(value) {
             let rule = "must be a service binding, or not set";
-            return Err(ConfigError::new(name, "(no binding)", &[rule]));
+            return Err(ConfigError::new(name, "(no binding)", rule));
         }
         if (known || AWS_VARS.contains(&name)) && name != R2 && json::is_null(value) {
             let rule = "must be a text, a number or a flag";
-            return Err(ConfigError::new(name, "(no text)", &[rule]));
+            return Err(ConfigError::new(name, "(no text)", rule));
         }
     }
     Ok(())
@@ -150,7 +150,7 @@ pub fn binds_r2(variables: &Object) -> Result<bool, ConfigError> {
         Some(given) if json::text(given).is_some_and(|text| text.is_empty()) => false,
         Some(_) => {
             let rule = "must be the binding of an R2 bucket: [[r2_buckets]] in wrangler.toml";
-            return Err(ConfigError::new(R2, "(no bucket)", &[rule]));
+            return Err(ConfigError::new(R2, "(no bucket)", rule));
         }
     };
     if first_set(&get, &["EDGELECT_ENDPOINT"]).is_some() {
@@ -162,7 +162,7 @@ pub fn binds_r2(variables: &Object) -> Result<bool, ConfigError> {
             let rule = "this is one store and the R2 binding EDGELECT_R2 another, and two stores make two leaders: \
                         remove this variable to use the binding, or the binding from wrangler.toml to use this";
             // An address may have a password or a signature in it.
-            Err(ConfigError::new(var, "(not shown)", &[rule]))
+            Err(ConfigError::new(var, "(not shown)", rule))
         }
         None if !bound => {
             let rule = "name the bucket that keeps the lease, or bind an R2 bucket as EDGELECT_R2: [[r2_buckets]] in \
@@ -246,7 +246,7 @@ pub fn format(get: impl Fn(&str) -> Option<String>) -> Result<Format, ConfigErro
     match first_set(&get, &[FORMAT]) {
         None => Ok(Format::default()),
         Some(name) => Format::named(&name)
-            .ok_or_else(|| ConfigError::new(FORMAT, quoted(first(&name, 60)), &[FORMATS])),
+            .ok_or_else(|| ConfigError::new(FORMAT, quoted(first(&name, 60)), FORMATS)),
     }
 }
 
@@ -281,7 +281,7 @@ pub fn secrets(get: impl Fn(&str) -> Option<String>) -> Result<SecretVars, Confi
     ] {
         if text.chars().any(char::is_control) {
             let var = format!("{prefix}_{name}");
-            return Err(ConfigError::new(&var, "(not shown)", &["must be a text of one line"]));
+            return Err(ConfigError::new(&var, "(not shown)", "must be a text of one line"));
         }
     }
     Ok(secrets)
@@ -292,7 +292,7 @@ fn first_set(get: &dyn Fn(&str) -> Option<String>, names: &[&str]) -> Option<Str
 }
 
 fn missing(var: &str, rule: &str) -> ConfigError {
-    ConfigError::new(var, "(not set)", &[&rule.replace("NAME", var)])
+    ConfigError::new(var, "(not set)", &rule.replace("NAME", var))
 }
 
 /// A whole number of digits alone; `parse` takes a plus sign too.
@@ -331,7 +331,7 @@ fn value(var: &str, text: &str, kind: Kind) -> Result<String, ConfigError> {
             (list, "must be two whole numbers of milliseconds, such as 100,1000")
         }
     };
-    json.ok_or_else(|| ConfigError::new(var, quoted(first(text, 60)), &[rule]))
+    json.ok_or_else(|| ConfigError::new(var, quoted(first(text, 60)), rule))
 }
 
 /// Says a setting's error by the name of its variable, which is what the reader has before them, and no more of its value

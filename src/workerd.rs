@@ -104,12 +104,12 @@ impl AnyStore {
         if !is_bound {
             let rule = "bind an R2 bucket by this name ([[r2_buckets]] in wrangler.toml), or name a bucket of \
                         any provider by EDGELECT_BUCKET and EDGELECT_ENDPOINT";
-            return Err(ConfigError::new(BINDING, "(not bound)", &[rule]));
+            return Err(ConfigError::new(BINDING, "(not bound)", rule));
         }
         if let Some(other) = OTHER_STORE.iter().find(|name| set(name)) {
             let rule = "names one store and the binding EDGELECT_R2 another, and two stores make two leaders: \
                         remove one of them";
-            return Err(ConfigError::new(other, "(not shown)", &[rule]));
+            return Err(ConfigError::new(other, "(not shown)", rule));
         }
         let named = |error| ConfigError { field: BINDING.to_owned(), ..error };
         let store = R2Store::new(bound, key).map_err(named)?;

@@ -155,11 +155,11 @@ impl DynamoDb {
         check_shard(&shard_id)?;
         if !(MIN_LEASE_MS..=MAX_LEASE_MS).contains(&lease_ms) {
             let rule = "a lease lasts from 1000 ms to one hour";
-            return Err(ConfigError::new("leaderTimeout", lease_ms.to_string(), &[rule]));
+            return Err(ConfigError::new("leaderTimeout", lease_ms.to_string(), rule));
         }
         if endpoint.is_none() && region.as_deref() == Some("auto") {
             let rule = "needs an endpoint, because AWS has no such region";
-            return Err(ConfigError::new("region", quoted("auto"), &[rule]));
+            return Err(ConfigError::new("region", quoted("auto"), rule));
         }
         let host = |region: &str| {
             let suffix = if region.starts_with("cn-") { ".cn" } else { "" };
@@ -728,7 +728,7 @@ fn check_table(table: &str) -> Result<(), ConfigError> {
         return Ok(());
     }
     let rule = "is a table's name: 3 to 255 letters, digits, dashes, dots and underscores";
-    Err(ConfigError::new("table", quoted(first(table, 200)), &[rule]))
+    Err(ConfigError::new("table", quoted(first(table, 200)), rule))
 }
 
 fn check_shard(id: &str) -> Result<(), ConfigError> {
@@ -736,7 +736,7 @@ fn check_shard(id: &str) -> Result<(), ConfigError> {
         return Ok(());
     }
     let rule = "is the shard's id: 1 to 1024 bytes without control characters, such as \"batch-processor\"";
-    Err(ConfigError::new("lockfilePath", quoted(first(id, 200)), &[rule]))
+    Err(ConfigError::new("lockfilePath", quoted(first(id, 200)), rule))
 }
 
 #[cfg(test)]

@@ -166,7 +166,7 @@ struct Heard<'a> {
 /// The rule.
 pub fn check_owner(owner: &str) -> Result<(), ConfigError> {
     match record::owner_flaw(owner) {
-        Some(rule) => Err(ConfigError::new("serverId", quoted(first(owner, 100)), &[rule])),
+        Some(rule) => Err(ConfigError::new("serverId", quoted(first(owner, 100)), rule)),
         None => Ok(()),
     }
 }
@@ -174,7 +174,7 @@ pub fn check_owner(owner: &str) -> Result<(), ConfigError> {
 impl Route53Config {
     fn check(&self) -> Result<(String, String), ConfigError> {
         let refuse = |field, value: &str, rule| {
-            Err(ConfigError::new(field, quoted(first(value, 300)), &[rule]))
+            Err(ConfigError::new(field, quoted(first(value, 300)), rule))
         };
         let zone = self.hosted_zone_id.trim_start_matches('/');
         let zone = zone.strip_prefix("hostedzone/").unwrap_or(zone);

@@ -70,7 +70,7 @@ impl R2Store {
         });
         if !is_bucket {
             let rule = "must be an R2 bucket, bound by [[r2_buckets]] in wrangler.toml";
-            return Err(ConfigError::new("bucket", "(no bucket)", &[rule]));
+            return Err(ConfigError::new("bucket", "(no bucket)", rule));
         }
         Ok(Self { bucket: bucket.unchecked_into(), key: key.to_owned(), format: Format::default() })
     }
@@ -87,7 +87,7 @@ impl R2Store {
     pub fn at(&self, key: &str) -> Result<Self, ConfigError> {
         if !is_key(key) {
             let rule = "is an object's key: 1 to 1024 bytes, without empty or dot segments or control characters";
-            return Err(ConfigError::new("key", quoted(key), &[rule]));
+            return Err(ConfigError::new("key", quoted(key), rule));
         }
         let bucket: &JsValue = self.bucket.as_ref();
         let bucket = bucket.clone().unchecked_into();

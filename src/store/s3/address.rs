@@ -343,5 +343,5 @@ fn without_secrets(endpoint: &str) -> String {
 }
 
 fn refuse(field: &str, value: &str, rule: &str) -> ConfigError {
-    ConfigError::new(field, quoted(first(value, 200)), &[rule])
+    ConfigError::new(field, quoted(first(value, 200)), rule)
 }
