@@ -16,8 +16,6 @@ use std::cmp::Ordering;
 
 use crate::config::{self, Config, ConfigError};
 use crate::driver::{Handle, Host, perform_within};
-#[cfg(all(target_arch = "wasm32", feature = "npm"))]
-use crate::json::Writer;
 use crate::json::{self, Object};
 use crate::lease::{self, Closed, Flaw, Lease, MAX_NAME_BYTES, MAX_RECORD_BYTES, Reading, Stamp};
 use crate::store::{Condition, Fault, Operation, Outcome, Store, Version};
@@ -534,15 +532,18 @@ impl Opening {
 impl Opening {
     /// What is held, as an event.
     pub(crate) fn suspend(&self) -> String {
-        let mut text = Writer::new();
-        text.text("type", "held").number("issued", self.issued).raw(OPENING, &self.id);
+        let mut told = Object::new();
+        told.set("type", json::of("held"));
+        told.set("issued", json::of(&self.issued));
+        told.set(OPENING, self.id.as_str());
         if let Some(Held { version, settled, value }) = &self.held {
-            text.text("version", &version.0).number("settled", *settled);
+            told.set("version", json::of(&version.0));
+            told.set("settled", json::of(settled));
             if let Some(value) = value {
-                text.raw(VALUE, value);
+                told.set(VALUE, value.as_str());
             }
         }
-        text.end()
+        told.to_json()
     }
 
     /// Takes what an earlier one held, once: two that go on with the same would make equal bodies (S4).

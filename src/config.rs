@@ -4,7 +4,9 @@
 //! and complete. The names and defaults are S3lect's. All durations are milliseconds.
 
 use crate::host::Host;
-use crate::json::{self, Object, Writer};
+use serde::Serialize;
+
+use crate::json::{self, Object};
 use crate::lease::{MAX_LEASE_MS, MAX_NAME_BYTES, MAX_TERM};
 use crate::planted::planted;
 use crate::text::{first, quoted, visible};
@@ -13,7 +15,8 @@ use crate::text::{first, quoted, visible};
 pub const SPREAD_MS: u64 = 500;
 
 /// How closely a follower watches a stable leader.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Follow {
     /// Looks just after each renewal that it expects: one GET per `frequentInterval`.
     Tight,
@@ -75,7 +78,8 @@ pub struct Settings {
 }
 
 /// Checked settings.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Config {
     /// The key of the lease record.
     pub lockfile_path: String,
@@ -84,32 +88,43 @@ pub struct Config {
     /// `host` or `host:port` for peers; empty without one.
     pub server_addr: String,
     /// How often a leader renews and an unstable follower looks.
+    #[serde(rename = "frequentInterval")]
     pub frequent_interval_ms: u64,
     /// How often a frugal follower looks.
+    #[serde(rename = "infrequentInterval")]
     pub infrequent_interval_ms: u64,
     /// The lease.
+    #[serde(rename = "leaderTimeout")]
     pub leader_timeout_ms: u64,
     /// Whether followers ask the leader before the store.
     pub peer_mode: bool,
     /// How long a peer may take to answer.
+    #[serde(rename = "peerTimeout")]
     pub peer_timeout_ms: u64,
     /// How closely a stable leader is watched.
     pub follow: Follow,
     /// What authority ends before the lease does.
+    #[serde(rename = "margin")]
     pub margin_ms: u64,
     /// How far the store's own clocks may be apart.
+    #[serde(rename = "storeSkew")]
     pub store_skew_ms: u64,
     /// The longest lease of any member.
+    #[serde(rename = "maxLease")]
     pub max_lease_ms: u64,
     /// How long one request may take.
+    #[serde(rename = "requestTimeout")]
     pub request_timeout_ms: u64,
     /// The pauses before the second and third attempt of a write.
+    #[serde(rename = "retryDelays")]
     pub retry_delays_ms: [u64; 2],
     /// No new term is lower than this.
     pub term_floor: u64,
     /// How long one cron tick may take.
+    #[serde(rename = "sustain")]
     pub sustain_ms: Option<u64>,
     /// Which clocks the host has.
+    #[serde(skip)]
     pub clock: HostClock,
 }
 
@@ -299,26 +314,7 @@ impl Config {
 
     /// The configuration as the JSON object that `Elector.config` shows.
     pub fn to_json(&self) -> String {
-        let [first_ms, second_ms] = self.retry_delays_ms;
-        let delays = format!("[{first_ms},{second_ms}]");
-        Writer::new()
-            .text("lockfilePath", &self.lockfile_path)
-            .text("serverId", &self.server_id)
-            .text("serverAddr", &self.server_addr)
-            .number("frequentInterval", self.frequent_interval_ms)
-            .number("infrequentInterval", self.infrequent_interval_ms)
-            .number("leaderTimeout", self.leader_timeout_ms)
-            .flag("peerMode", self.peer_mode)
-            .number("peerTimeout", self.peer_timeout_ms)
-            .text("follow", self.follow.name())
-            .number("margin", self.margin_ms)
-            .number("storeSkew", self.store_skew_ms)
-            .number("maxLease", self.max_lease_ms)
-            .number("requestTimeout", self.request_timeout_ms)
-            .raw("retryDelays", &delays)
-            .number("termFloor", self.term_floor)
-            .maybe_number("sustain", self.sustain_ms)
-            .end()
+        json::of(self)
     }
 }
 

@@ -13,6 +13,7 @@ use std::task::{Poll, Waker};
 use futures::future::{Either, select};
 
 use http::Method;
+use serde::Serialize;
 
 use crate::clock::Now;
 use crate::config::Config;
@@ -95,7 +96,7 @@ impl<H: Host> Host for &H {
 }
 
 /// How many requests an elector has made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Requests {
     /// Reads of the store.
     pub read: u64,

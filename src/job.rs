@@ -5,10 +5,11 @@
 //! (<https://www.standardwebhooks.com>). `js/job.js` sends it.
 
 use http::Uri;
+use serde::Serialize;
 
 use crate::config::{Config, ConfigError};
 use crate::host::Host;
-use crate::json::{self, Object, Writer};
+use crate::json::{self, Object};
 use crate::slots::{Schedule, ScheduleSettings};
 use crate::text::{first, quoted};
 use crate::vars;
@@ -109,24 +110,39 @@ impl JobTarget {
 
     /// What `js/job.js` needs to send it, as JSON.
     pub fn order(&self, group: &str, slot_ms: u64, term: u64, server_id: &str) -> String {
-        let body = Writer::new()
-            .text("group", group)
-            .number("slot", slot_ms)
-            .number("term", term)
-            .text("serverId", server_id)
-            .end();
+        let body = json::of(&Call { group, slot: slot_ms, term, server_id });
         // Unique for each run, so that a receiver may drop what it has had; without a dot, which the signature's text
         // is split at.
         let id = format!("slot_{slot_ms}_{term}");
-        Writer::new()
-            .maybe_text("url", self.url.as_deref())
-            .maybe_text("secret", self.secret.as_deref())
-            .number("timeout", self.timeout_ms)
-            .text("id", &id)
-            .text("token", &term.to_string())
-            .text("body", &body)
-            .end()
+        json::of(&Order {
+            url: self.url.as_deref(),
+            secret: self.secret.as_deref(),
+            timeout: self.timeout_ms,
+            id: &id,
+            token: term.to_string(),
+            body,
+        })
     }
+}
+
+/// What a job is told.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Call<'a> {
+    group: &'a str,
+    slot: u64,
+    term: u64,
+    server_id: &'a str,
+}
+
+#[derive(Serialize)]
+struct Order<'a> {
+    url: Option<&'a str>,
+    secret: Option<&'a str>,
+    timeout: u64,
+    id: &'a str,
+    token: String,
+    body: String,
 }
 
 /// How long a job may take: what the variable says, or the default or what fits of it.

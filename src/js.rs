@@ -7,6 +7,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use serde_json::{Value, json};
 use wasm_bindgen::prelude::*;
 
 use crate::bucket::{self, CredentialSource, Group, read_credentials};
@@ -15,7 +16,7 @@ use crate::config::{Config, ConfigError, HostClock, Settings};
 use crate::custom::{AnyStore, CustomStore};
 use crate::driver::{self, Handle, Host};
 use crate::election::{Election, Event, Input, SlotsOver, Standing};
-use crate::json::{self, Object, Writer};
+use crate::json::{self, Object};
 use crate::lease::{Format, Reading};
 use crate::scheduled::{SlotOutcome, says_nothing};
 use crate::slots::{Schedule, ScheduleSettings, SlotEnd};
@@ -97,7 +98,7 @@ impl RawElector {
                 events.borrow_mut().push(json);
             })
             .await;
-            Writer::new().text("type", "finished").end()
+            json!({ "type": "finished" }).to_string()
         });
     }
 
@@ -131,7 +132,7 @@ impl RawElector {
                 };
                 events.borrow_mut().push(answer_json(&answer, &store.describe(), &near));
             }
-            Writer::new().text("type", "finished").end()
+            json!({ "type": "finished" }).to_string()
         });
     }
 
@@ -140,16 +141,15 @@ impl RawElector {
         let (handle, store, web) = (self.handle.clone(), Rc::clone(&self.store), self.web.clone());
         self.task = Task::new(async move {
             let config = handle.with(|election| election.config().clone());
-            let mut end = Writer::new();
-            end.text("type", "finished");
+            let mut end = json!({ "type": "finished" });
             if let Err(error) = driver::init(&*store, &web, &config).await {
                 let code = match &error {
                     driver::InitError::Exists => "EDGELECT_EXISTS",
                     driver::InitError::Store(_) => "EDGELECT_STORE",
                 };
-                end.raw("error", &thrown(code, error.message()));
+                end["error"] = error_json(code, error.message());
             }
-            end.end()
+            end.to_string()
         });
     }
 
@@ -239,12 +239,7 @@ impl RawElector {
     pub fn health(&self) -> String {
         let now = self.web.now();
         let answer = self.handle.with(|election| peer::answer(election, now));
-        let etag = answer.etag.map(|version| version.0);
-        Writer::new()
-            .number("status", answer.status.into())
-            .maybe_text("etag", etag.as_deref())
-            .text("body", &answer.body)
-            .end()
+        json::of(&answer)
     }
 }
 
@@ -281,16 +276,7 @@ pub fn from_variables(variables: &str) -> Result<String, String> {
     let settings = vars::settings_json(get).map_err(config_error)?;
     let bucket = vars::bucket(get).map_err(config_error)?;
     let secrets = vars::secrets(get).map_err(config_error)?;
-    let credentials = Writer::new()
-        .text("accessKeyId", &secrets.access_key_id)
-        .text("secretAccessKey", &secrets.secret_access_key)
-        .maybe_text("sessionToken", secrets.session_token.as_deref())
-        .end();
-    Ok(Writer::new()
-        .raw("settings", &settings.to_json())
-        .raw("bucket", &bucket.to_json())
-        .raw("credentials", &credentials)
-        .end())
+    Ok(json!({ "settings": settings, "bucket": bucket, "credentials": secrets }).to_string())
 }
 
 fn open_bucket(
@@ -325,37 +311,41 @@ fn object(text: &str) -> Result<Object, String> {
 }
 
 fn config_error(error: ConfigError) -> String {
-    let mut json = error_json("EDGELECT_CONFIG", &error.message());
-    json.text("field", &error.field).end()
+    let mut told = error_json("EDGELECT_CONFIG", &error.message());
+    told["field"] = error.field.into();
+    told.to_string()
 }
 
 fn thrown(code: &str, message: &str) -> String {
-    error_json(code, message).end()
+    error_json(code, message).to_string()
 }
 
-fn error_json(code: &str, message: &str) -> Writer {
-    let mut json = Writer::new();
-    json.text("code", code).text("message", message);
-    json
+fn error_json(code: &str, message: &str) -> Value {
+    // The code comes first: by it the JavaScript side tells our texts from others'.
+    json!({ "code": code, "message": message })
 }
 
 fn answer_json(Answer { outcome, facts }: &Answer, store: &str, near: &[Version]) -> String {
-    let mut json = Writer::new();
-    let near: Vec<String> = near.iter().map(|version| json::of(&version.0)).collect();
-    json.raw("near", &format!("[{}]", near.join(",")));
-    json.text("type", "answered").text("store", store);
+    let near: Vec<&str> = near.iter().map(|version| version.0.as_str()).collect();
+    let mut told = json!({
+        "type": "answered",
+        "store": store,
+        "near": near,
+        "date": facts.date_ms.filter(|_| !facts.cached),
+        "lastModified": facts.last_modified_ms.filter(|_| !facts.relayed),
+    });
     let (name, cause) = match outcome {
         Outcome::Found { version, reading } => {
             if let Reading::Lease(lease) = reading {
-                json.maybe_text("session", lease.session.as_deref());
-                json.number("sequence", lease.sequence);
+                told["session"] = lease.session.as_deref().into();
+                told["sequence"] = lease.sequence.into();
             }
-            json.text("version", &version.0);
+            told["version"] = version.0.as_str().into();
             ("found", None)
         }
         Outcome::Missing => ("missing", None),
         Outcome::Written { version: Some(version) } => {
-            json.text("version", &version.0);
+            told["version"] = version.0.as_str().into();
             ("written", None)
         }
         // A success that no store has to say alone, such as a web page's: what is stored tells.
@@ -368,27 +358,23 @@ fn answer_json(Answer { outcome, facts }: &Answer, store: &str, near: &[Version]
         Outcome::Unknown { cause, .. } => ("unknown", Some(cause)),
         Outcome::Rejected(cause) => ("rejected", Some(cause)),
     };
-    json.text("outcome", name).maybe_text("message", cause.map(|cause| cause.message.as_str()));
-    json.maybe_number("date", facts.date_ms.filter(|_| !facts.cached));
-    json.maybe_number("lastModified", facts.last_modified_ms.filter(|_| !facts.relayed)).end()
+    told["outcome"] = name.into();
+    told["message"] = cause.map(|cause| cause.message.as_str()).into();
+    told.to_string()
 }
 
 fn event_json(event: &Event, election: &Election) -> String {
-    let mut json = Writer::new();
-    match event {
-        Event::Acquired { term } => json
-            .text("type", "acquired")
-            .number("term", *term)
-            .maybe_number("slot", election.slot_ms()),
+    let told = match event {
+        Event::Acquired { term } => {
+            json!({ "type": "acquired", "term": term, "slot": election.slot_ms() })
+        }
         Event::Lost { term, reason } => {
-            json.text("type", "lost").number("term", *term).text("reason", reason.name())
+            json!({ "type": "lost", "term": term, "reason": reason.name() })
         }
-        Event::NewLeader { leader_id } => {
-            json.text("type", "newLeader").maybe_text("leaderId", leader_id.as_deref())
-        }
-        Event::GivenUp => json.text("type", "givenUp"),
+        Event::NewLeader { leader_id } => json!({ "type": "newLeader", "leaderId": leader_id }),
+        Event::GivenUp => json!({ "type": "givenUp" }),
         Event::SlotClosed { term, recorded } => {
-            json.text("type", "slotClosed").number("term", *term).flag("recorded", *recorded)
+            json!({ "type": "slotClosed", "term": term, "recorded": recorded })
         }
         Event::SlotsOver(why) => {
             let (slot_ms, left_out) = election.own_slot_ms().unzip();
@@ -396,23 +382,25 @@ fn event_json(event: &Event, election: &Election) -> String {
                 SlotsOver::Ahead { by_ms } => Some(*by_ms),
                 _ => None,
             };
-            let problem = election.problem().map(status::problem_text);
-            json.text("type", "slotsOver")
-                .text("why", why.name())
-                .text("outcome", SlotOutcome::unrun(Some(*why)).name())
-                .flag("saysNothing", says_nothing(Some(*why)))
-                .maybe_number("slot", slot_ms)
-                .number("leftOut", left_out.unwrap_or(0))
-                .maybe_number("aheadMs", ahead_ms)
-                .maybe_text("problem", problem.as_deref())
+            json!({
+                "type": "slotsOver",
+                "why": why.name(),
+                "outcome": SlotOutcome::unrun(Some(*why)).name(),
+                "saysNothing": says_nothing(Some(*why)),
+                "slot": slot_ms,
+                "leftOut": left_out.unwrap_or(0),
+                "aheadMs": ahead_ms,
+                "problem": election.problem().map(status::problem_text),
+            })
         }
-        Event::Failed(fault) => json
-            .text("type", "failed")
-            .text("message", &fault.message)
-            .maybe_number("status", fault.status.map(u64::from))
-            .maybe_text("storeCode", fault.code.as_deref()),
-    }
-    .end()
+        Event::Failed(fault) => json!({
+            "type": "failed",
+            "message": fault.message,
+            "status": fault.status,
+            "storeCode": fault.code,
+        }),
+    };
+    told.to_string()
 }
 
 /// A checkpoint has the same needs as an election: settings, a store, a host, and somebody who moves it.
@@ -432,30 +420,29 @@ impl RawElector {
         });
         if let Some(value) = order.get("value") {
             opening.resume(&order);
-            opening.begin(value).map_err(|error| checkpoint_error(&error))?;
+            opening.begin(value).map_err(|error| checkpoint_error(&error).to_string())?;
         }
         let (store, web) = (Rc::clone(&self.store), self.web.clone());
         let events = Rc::clone(&self.events);
         self.task = Task::new(async move {
             let ended = opening.carry_out(&*store, &web).await;
             events.borrow_mut().push(opening.suspend());
-            let mut end = Writer::new();
-            end.text("type", "finished");
+            let mut end = json!({ "type": "finished" });
             if let Err(error) = ended {
-                end.raw("error", &checkpoint_error(&error));
+                end["error"] = checkpoint_error(&error);
             }
-            end.end()
+            end.to_string()
         });
         Ok(())
     }
 }
 
-fn checkpoint_error(error: &CheckpointError) -> String {
+fn checkpoint_error(error: &CheckpointError) -> Value {
     let code = match error.kind {
         Refusal::Value => "EDGELECT_CONFIG",
         Refusal::Fenced => "EDGELECT_FENCED",
         Refusal::Unknown => "EDGELECT_UNKNOWN",
         Refusal::Unusable | Refusal::Store => "EDGELECT_STORE",
     };
-    thrown(code, &error.message)
+    error_json(code, &error.message)
 }

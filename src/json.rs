@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 
 use serde::de::DeserializeOwned;
+use serde::de::value::MapDeserializer;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -38,6 +39,19 @@ impl Object {
     pub fn set(&mut self, name: &str, json: impl Into<String>) {
         let json = RawValue::from_string(json.into()).expect("it is JSON already");
         self.0.insert(name.to_owned(), json);
+    }
+
+    /// The fields of these names as a structure that has them; `None` if one is of another type. They are taken out.
+    pub fn take<T: DeserializeOwned>(&mut self, names: &[&str]) -> Option<T> {
+        let fields = self.0.iter().map(|(name, json)| (name.as_str(), &**json));
+        let taken = T::deserialize(MapDeserializer::new(fields)).ok();
+        self.retain(|name| !names.contains(&name));
+        taken
+    }
+
+    /// Keeps the fields whose names are wanted.
+    pub fn retain(&mut self, wanted: impl Fn(&str) -> bool) {
+        self.0.retain(|name, _| wanted(name));
     }
 
     /// The fields: names, and the JSON text of the values.
@@ -121,96 +135,4 @@ pub fn rounded_up(json: &str) -> Option<u64> {
 /// Whether a value is a number of at least this, also one beyond every number of Rust.
 pub fn is_at_least(json: &str, least: u64) -> bool {
     json.parse::<f64>().is_ok_and(|number| number >= least as f64)
-}
-
-/// Writes an object, field by field.
-pub struct Writer(String);
-
-impl Default for Writer {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Writer {
-    /// Begins.
-    pub fn new() -> Self {
-        Self("{".to_owned())
-    }
-
-    /// A field whose value is JSON already.
-    pub fn raw(&mut self, name: &str, json: &str) -> &mut Self {
-        if self.0.len() > 1 {
-            self.0.push(',');
-        }
-        self.0.push_str(&of(name));
-        self.0.push(':');
-        self.0.push_str(json);
-        self
-    }
-
-    /// A text.
-    pub fn text(&mut self, name: &str, text: &str) -> &mut Self {
-        self.raw(name, &of(text))
-    }
-
-    /// A text, or `null`.
-    pub fn maybe_text(&mut self, name: &str, text: Option<&str>) -> &mut Self {
-        match text {
-            Some(text) => self.text(name, text),
-            None => self.raw(name, "null"),
-        }
-    }
-
-    /// A whole number.
-    pub fn number(&mut self, name: &str, number: u64) -> &mut Self {
-        self.raw(name, &number.to_string())
-    }
-
-    /// A whole number, or no field.
-    pub fn given_number(&mut self, name: &str, number: Option<u64>) -> &mut Self {
-        match number {
-            Some(number) => self.number(name, number),
-            None => self,
-        }
-    }
-
-    /// A whole number, or `null`.
-    pub fn maybe_number(&mut self, name: &str, number: Option<u64>) -> &mut Self {
-        match number {
-            Some(number) => self.number(name, number),
-            None => self.raw(name, "null"),
-        }
-    }
-
-    /// A flag.
-    pub fn flag(&mut self, name: &str, flag: bool) -> &mut Self {
-        self.raw(name, if flag { "true" } else { "false" })
-    }
-
-    /// A flag, or `null`.
-    pub fn maybe_flag(&mut self, name: &str, flag: Option<bool>) -> &mut Self {
-        match flag {
-            Some(flag) => self.flag(name, flag),
-            None => self.raw(name, "null"),
-        }
-    }
-
-    /// How many bytes were written.
-    #[allow(clippy::len_without_is_empty)] // It is never empty.
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Takes back what was written after this many bytes.
-    pub fn truncate(&mut self, len: usize) {
-        self.0.truncate(len);
-    }
-
-    /// Ends, and gives the text.
-    pub fn end(&mut self) -> String {
-        let mut text = std::mem::take(&mut self.0);
-        text.push('}');
-        text
-    }
 }

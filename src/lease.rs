@@ -8,7 +8,9 @@
 mod kubernetes;
 
 use crate::calendar::{self, Instant};
-use crate::json::{self, Object, Writer};
+use serde::{Deserialize, Serialize};
+
+use crate::json::{self, Object};
 
 /// The largest record that is read, in bytes; a longer body is [`Flaw::TooLarge`].
 pub const MAX_RECORD_BYTES: usize = 64 * 1024;
@@ -172,7 +174,8 @@ impl Lease {
 }
 
 /// How a record is written down where it is a JSON document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Format {
     /// S3lect's document with more fields.
@@ -201,7 +204,7 @@ impl Format {
         if self != Self::Native
             && let Reading::Lease(lease) = read(body)
         {
-            return self.write_with(&lease, |_| {}).into_bytes();
+            return self.write_with(&lease, &Object::new()).into_bytes();
         }
         body.to_vec()
     }
@@ -214,11 +217,11 @@ impl Format {
         }
     }
 
-    /// Writes a record, with further fields, which `add` writes.
-    pub fn write_with(self, lease: &Lease, add: impl Fn(&mut Writer)) -> String {
+    /// Writes a record with further fields.
+    pub fn write_with(self, lease: &Lease, more: &impl Serialize) -> String {
         match self {
-            Self::Native => write_with(lease, add),
-            Self::Kubernetes => kubernetes::write_with(lease, add),
+            Self::Native => write_with(lease, more),
+            Self::Kubernetes => kubernetes::write_with(lease, more),
         }
     }
 }
@@ -229,7 +232,7 @@ pub fn read(body: &[u8]) -> Reading {
         if fields.get("leaderID").is_none() && fields.get("holderIdentity").is_some() {
             return Err(Reading::Unreadable(Flaw::OtherFormat, Remains::NONE));
         }
-        let leader_id = take_text(fields, "leaderID")?.filter(|id| !id.is_empty());
+        let leader_id = fields.get("leaderID").and_then(json::text).filter(|id| !id.is_empty());
         Ok((leader_id.ok_or(FOREIGN)?, None))
     })
 }
@@ -260,7 +263,6 @@ fn read_as(body: &[u8], translate: fn(&mut Object) -> Result<Translated, Reading
     });
     match lease {
         Ok(mut lease) => {
-            fields.remove("format");
             lease.extra = fields;
             Reading::Lease(Box::new(lease))
         }
@@ -271,51 +273,97 @@ fn read_as(body: &[u8], translate: fn(&mut Object) -> Result<Translated, Reading
 
 const FOREIGN: Reading = Reading::Unreadable(Flaw::Foreign, Remains::NONE);
 
+/// The fields that records of every format have, as they stand in JSON; `null` counts as left out.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Fields {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    leader_addr: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_updated: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    term: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sequence: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lease_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    acquired: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transitions: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parked: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    slot: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    slot_done: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    slot_result: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    slot_took_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    slot_failures: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<u64>,
+}
+
 fn lease_ms(json: &str) -> Option<u64> {
     json::whole(json).filter(|ms| (MIN_LEASE_MS..=MAX_LEASE_MS).contains(ms))
 }
 
-fn take_lease(leader_id: String, fields: &mut Object) -> Result<Lease, Reading> {
-    let term = match take(fields, "term") {
-        None => None,
-        Some(json) => match json::whole(&json) {
-            Some(term) if term <= MAX_TERM => Some(term),
-            None if !json::is_at_least(&json, MAX_TERM) => return Err(FOREIGN),
+/// A term or a duration that no lease of ours has says more than that it is no number of ours (S2, S7).
+fn check_numbers(object: &Object) -> Result<(), Reading> {
+    let given = |name| object.get(name).filter(|json| !json::is_null(json));
+    if let Some(json) = given("term") {
+        match json::whole(json) {
+            Some(term) if term <= MAX_TERM => {}
+            None if !json::is_at_least(json, MAX_TERM) => return Err(FOREIGN),
             _ => return Err(Reading::Closed(Closed::TermTooHigh)),
-        },
-    };
-    let lease_ms = match take(fields, "leaseMs") {
-        None => None,
-        Some(json) if !json::is_number(&json) => return Err(FOREIGN),
-        Some(json) => match lease_ms(&json) {
-            None => return Err(Reading::Unreadable(Flaw::Absurd, Remains::NONE)),
-            told => told,
-        },
-    };
-    let last_updated = match take_time(fields, "lastUpdated")? {
+        }
+    }
+    match given("leaseMs") {
+        Some(json) if !json::is_number(json) => Err(FOREIGN),
+        Some(json) if lease_ms(json).is_none() => {
+            Err(Reading::Unreadable(Flaw::Absurd, Remains::NONE))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn take_lease(leader_id: String, object: &mut Object) -> Result<Lease, Reading> {
+    check_numbers(object)?;
+    let fields: Fields = object.take(&OWN_FIELDS).ok_or(FOREIGN)?;
+    let last_updated = match time(fields.last_updated)? {
         Some(Instant { unix_ms: ZERO_TIME_MS, exact: true }) => Stamp::Released,
         Some(instant) => Stamp::At(instant.unix_ms),
         None => Stamp::At(0),
     };
     Ok(Lease {
         leader_id,
-        leader_addr: take_text(fields, "leaderAddr")?.unwrap_or_default(),
+        leader_addr: fields.leader_addr.unwrap_or_default(),
         last_updated,
-        term,
-        session: take_text(fields, "session")?,
-        sequence: take_count(fields, "sequence")?.unwrap_or(0),
-        lease_ms,
-        acquired: take_time(fields, "acquired")?.map(|instant| instant.unix_ms),
-        transitions: take_count(fields, "transitions")?.unwrap_or(0),
-        parked: take_flag(fields, "parked")?.unwrap_or(false),
-        slot: take_count(fields, "slot")?,
-        slot_done: take_flag(fields, "slotDone")?,
+        term: fields.term,
+        session: fields.session,
+        sequence: fields.sequence.unwrap_or(0),
+        lease_ms: fields.lease_ms,
+        acquired: time(fields.acquired)?.map(|instant| instant.unix_ms),
+        transitions: fields.transitions.unwrap_or(0),
+        parked: fields.parked.unwrap_or(false),
+        slot: fields.slot,
+        slot_done: fields.slot_done,
         // Kept by whoever claims next, so a long one is not.
-        slot_result: take_text(fields, "slotResult")?.filter(|text| text.len() <= MAX_RESULT_BYTES),
-        slot_took_ms: take_count(fields, "slotTookMs")?,
-        slot_failures: take_count(fields, "slotFailures")?,
+        slot_result: fields.slot_result.filter(|text| text.len() <= MAX_RESULT_BYTES),
+        slot_took_ms: fields.slot_took_ms,
+        slot_failures: fields.slot_failures,
         extra: Object::new(),
     })
+}
+
+fn time(text: Option<String>) -> Result<Option<Instant>, Reading> {
+    let Some(text) = text else { return Ok(None) };
+    calendar::read_rfc3339(&text).map(Some).ok_or(FOREIGN)
 }
 
 /// Every field that [`write()`] may write; others' fields of these names are not kept.
@@ -338,40 +386,50 @@ const OWN_FIELDS: [&str; 16] = [
     "format",
 ];
 
+#[derive(Serialize)]
+struct Native<'a> {
+    #[serde(rename = "leaderID")]
+    leader_id: &'a str,
+    #[serde(flatten)]
+    fields: Fields,
+}
+
+/// A record with the fields of others that are none of its own, and with those that a store or an answer adds.
+#[derive(Serialize)]
+struct Whole<'a, R, M> {
+    #[serde(flatten)]
+    record: &'a R,
+    #[serde(flatten)]
+    others: Object,
+    #[serde(flatten)]
+    more: &'a M,
+}
+
 /// Writes a record in the native format.
 pub fn write(lease: &Lease) -> Vec<u8> {
-    write_with(lease, |_| {}).into_bytes()
+    write_with(lease, &Object::new()).into_bytes()
 }
 
-/// The same with further fields, which `add` writes.
-pub fn write_with(lease: &Lease, add: impl Fn(&mut Writer)) -> String {
-    let mut own = Writer::new();
-    own.text("leaderID", &lease.leader_id);
-    write_common(&mut own, lease, true);
-    end_with(own, lease, [&OWN_FIELDS, &[]], add)
+/// The same with further fields.
+pub fn write_with(lease: &Lease, more: &impl Serialize) -> String {
+    let record = Native { leader_id: &lease.leader_id, fields: fields_of(lease) };
+    written(&record, lease, [&OWN_FIELDS, &[]], more)
 }
 
-/// Ends a record with the fields of others that are none of its own, and with those that `add` writes.
-fn end_with(
-    mut own: Writer,
+/// Others' fields are kept as long as the record stays readable with them, and with what is added.
+fn written(
+    record: &impl Serialize,
     lease: &Lease,
     own_names: [&[&str]; 2],
-    add: impl Fn(&mut Writer),
+    more: &impl Serialize,
 ) -> String {
-    let without = own.len();
-    for (name, value) in lease.extra.iter() {
-        let own_name = |names: &[&str]| names.iter().any(|known| is_read_as(known, name));
-        if !own_name(own_names[0]) && !own_name(own_names[1]) {
-            own.raw(name, value);
-        }
+    let mut others = lease.extra.clone();
+    others.retain(|name| !own_names.concat().iter().any(|known| is_read_as(known, name)));
+    let whole = json::of(&Whole { record, others, more });
+    if whole.len() < MAX_RECORD_BYTES {
+        return whole;
     }
-    add(&mut own);
-    // Others' fields are kept as long as the record stays readable with them, and with what is added.
-    if own.len() >= MAX_RECORD_BYTES {
-        own.truncate(without);
-        add(&mut own);
-    }
-    own.end()
+    json::of(&Whole { record, others: Object::new(), more })
 }
 
 /// Whether Go takes a field of this name for a known one, the last of which counts: it folds names as Unicode does,
@@ -394,67 +452,25 @@ fn written_ms(stamp: Stamp) -> i64 {
     }
 }
 
-/// The fields that every format has, but the names of the leader; not each has `transitions`.
-fn write_common(own: &mut Writer, lease: &Lease, transitions: bool) {
-    own.text("leaderAddr", &lease.leader_addr);
-    own.text("lastUpdated", &calendar::rfc3339(written_ms(lease.last_updated)));
-    own.given_number("term", lease.term);
-    if let Some(session) = &lease.session {
-        own.text("session", session);
+/// The fields that every format has, but the names of the leader.
+fn fields_of(lease: &Lease) -> Fields {
+    Fields {
+        leader_addr: Some(lease.leader_addr.clone()),
+        last_updated: Some(calendar::rfc3339(written_ms(lease.last_updated))),
+        term: lease.term,
+        session: lease.session.clone(),
+        sequence: Some(lease.sequence),
+        lease_ms: lease.lease_ms,
+        acquired: lease.acquired.map(calendar::rfc3339),
+        transitions: Some(lease.transitions),
+        parked: Some(lease.parked),
+        slot: lease.slot,
+        slot_done: lease.slot_done,
+        slot_result: lease.slot_result.clone(),
+        slot_took_ms: lease.slot_took_ms,
+        slot_failures: lease.slot_failures,
+        format: Some(FORMAT),
     }
-    own.number("sequence", lease.sequence);
-    own.given_number("leaseMs", lease.lease_ms);
-    if let Some(acquired) = lease.acquired {
-        own.text("acquired", &calendar::rfc3339(acquired));
-    }
-    if transitions {
-        own.number("transitions", lease.transitions);
-    }
-    own.flag("parked", lease.parked);
-    own.given_number("slot", lease.slot);
-    if let Some(done) = lease.slot_done {
-        own.flag("slotDone", done);
-    }
-    if let Some(result) = &lease.slot_result {
-        own.text("slotResult", result);
-    }
-    own.given_number("slotTookMs", lease.slot_took_ms);
-    own.given_number("slotFailures", lease.slot_failures);
-    own.number("format", FORMAT);
-}
-
-/// A field's JSON; `null` counts as not there.
-fn take(fields: &mut Object, name: &str) -> Option<String> {
-    fields.remove(name).filter(|json| !json::is_null(json))
-}
-
-/// A field's value as `read` reads it.
-fn take_as<T>(
-    fields: &mut Object,
-    name: &str,
-    read: fn(&str) -> Option<T>,
-) -> Result<Option<T>, Reading> {
-    match take(fields, name) {
-        None => Ok(None),
-        Some(json) => read(&json).map(Some).ok_or(FOREIGN),
-    }
-}
-
-fn take_text(fields: &mut Object, name: &str) -> Result<Option<String>, Reading> {
-    take_as(fields, name, json::text)
-}
-
-fn take_count(fields: &mut Object, name: &str) -> Result<Option<u64>, Reading> {
-    take_as(fields, name, json::whole)
-}
-
-fn take_flag(fields: &mut Object, name: &str) -> Result<Option<bool>, Reading> {
-    take_as(fields, name, json::flag)
-}
-
-fn take_time(fields: &mut Object, name: &str) -> Result<Option<Instant>, Reading> {
-    let Some(text) = take_text(fields, name)? else { return Ok(None) };
-    calendar::read_rfc3339(&text).map(Some).ok_or(FOREIGN)
 }
 
 #[cfg(test)]

@@ -2,10 +2,12 @@
 //!
 //! An answer saves a read of the store; it never grants or extends anything.
 
+use serde::Serialize;
+
 use crate::clock::Now;
 use crate::election::{Election, PeerAnswer};
 use crate::host::Host;
-use crate::json::{self, Object, Writer};
+use crate::json::{self, Object};
 use crate::lease::{self, Lease, Reading};
 use crate::planted::planted;
 use crate::store::Version;
@@ -17,7 +19,7 @@ pub const PATH: &str = "/health/leadership";
 pub const MAX_ANSWER_BYTES: usize = lease::MAX_RECORD_BYTES + 1024;
 
 /// An HTTP answer, for whichever server gives it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HealthAnswer {
     /// 200, 404 or 405.
     pub status: u16,
@@ -25,6 +27,19 @@ pub struct HealthAnswer {
     pub etag: Option<Version>,
     /// JSON.
     pub body: String,
+}
+
+/// What an answer says beside the record.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Beside<'a> {
+    group: &'a str,
+    /// The authority that is left, where the session itself answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remaining_ms: Option<u64>,
+    /// `store` where the answer is of the stored record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<&'static str>,
 }
 
 impl HealthAnswer {
@@ -40,10 +55,10 @@ impl HealthAnswer {
 
     /// Anybody may ask: the answer shows who leads and that it renews, and neither the session nor the word of a job nor
     /// fields of others.
-    fn leading(version: &Version, lease: &Lease, add: impl Fn(&mut Writer)) -> Self {
+    fn leading(version: &Version, lease: &Lease, beside: &Beside<'_>) -> Self {
         let lease =
             Lease { session: None, slot_result: None, extra: Object::new(), ..lease.clone() };
-        let body = lease::write_with(&lease, add);
+        let body = lease::write_with(&lease, beside);
         Self { status: 200, etag: Some(version.clone()), body }
     }
 }
@@ -58,9 +73,8 @@ pub fn answer(election: &Election, now: Now) -> HealthAnswer {
     match (left_ms, election.record()) {
         (Some(left_ms), Some((version, lease))) => {
             let group = election.config().lockfile_path.as_str();
-            HealthAnswer::leading(version, lease, |answer| {
-                answer.text("group", group).number("remainingMs", left_ms);
-            })
+            let beside = Beside { group, remaining_ms: Some(left_ms), source: None };
+            HealthAnswer::leading(version, lease, &beside)
         }
         _ => HealthAnswer::not_leading(),
     }
@@ -81,9 +95,8 @@ pub fn answer_from_store(
     if lease.leader_id != server_id || lease.released() || lease.in_grace() || !alive {
         return HealthAnswer::not_leading();
     }
-    HealthAnswer::leading(version, lease, |answer| {
-        answer.text("group", group).text("source", "store");
-    })
+    let beside = Beside { group, remaining_ms: None, source: Some("store") };
+    HealthAnswer::leading(version, lease, &beside)
 }
 
 /// What an answer to our question means: alive only if it is a 200 with a lease of this group.

@@ -13,9 +13,11 @@ use std::task::Poll;
 
 use futures::future::{Either, select};
 
+use serde::Serialize;
+
 use crate::config::{Config, HostClock};
 use crate::driver::{Handle, Host, perform_within};
-use crate::json::Writer;
+use crate::json;
 use crate::lease::Reading;
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, PROBE_MARK, Store, Version,
@@ -339,6 +341,19 @@ struct Probe<'a, S, H> {
     patient: bool,
 }
 
+/// What a probe writes. To everybody else it is a released lease: nobody ever waits for a probe.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Body<'a> {
+    #[serde(rename = "leaderID")]
+    leader_id: &'a str,
+    last_updated: &'a str,
+    session: &'a str,
+    sequence: u64,
+    /// Each write is somebody else's: an epoch's creator may overwrite it on no condition.
+    term: u64,
+}
+
 type Asked<'a> = (u64, Pin<Box<dyn Future<Output = Answer> + 'a>>);
 
 impl<S: Store, H: Host> Probe<'_, S, H> {
@@ -447,13 +462,14 @@ impl<S: Store, H: Host> Probe<'_, S, H> {
     /// A write, and its number.
     fn write(&mut self, condition: Condition) -> (u64, Operation) {
         self.sequence += 1;
-        let mut text = Writer::new();
-        // To everybody else it is a released lease: nobody ever waits for a probe.
-        text.text("leaderID", "probe").text("lastUpdated", "0001-01-01T00:00:00Z");
-        text.text("session", &self.session).number("sequence", self.sequence);
-        // Each write is somebody else's: an epoch's creator may overwrite it on no condition.
-        text.number("term", self.sequence);
-        (self.sequence, Operation::Write { body: text.end().into_bytes(), condition })
+        let body = json::of(&Body {
+            leader_id: "probe",
+            last_updated: "0001-01-01T00:00:00Z",
+            session: &self.session,
+            sequence: self.sequence,
+            term: self.sequence,
+        });
+        (self.sequence, Operation::Write { body: body.into_bytes(), condition })
     }
 
     /// Performs all at once.

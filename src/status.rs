@@ -1,10 +1,29 @@
 //! What an elector says about itself, as JSON for people and monitors. Never a secret.
 
+use serde::Serialize;
+
 use crate::clock::Now;
 use crate::driver::Requests;
 use crate::election::{Election, Problem};
-use crate::json::Writer;
+use crate::json;
 use crate::lease::Flaw;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Status<'a> {
+    role: &'static str,
+    server_id: &'a str,
+    session: &'a str,
+    group: &'a str,
+    leader_id: Option<&'a str>,
+    leader_addr: Option<&'a str>,
+    term: Option<u64>,
+    remaining_ms: Option<u64>,
+    transitions: Option<u64>,
+    parked: Option<bool>,
+    requests: Requests,
+    error: Option<String>,
+}
 
 /// The status of one elector at one reading of the clocks, as a JSON object. `role` is `leader` with authority, `candidate`
 /// while no leader is known, `follower` otherwise; `remainingMs` is the authority that is left.
@@ -17,27 +36,22 @@ pub fn status(election: &Election, now: Now, requests: Requests) -> String {
         (None, Some(_)) => "follower",
         (None, None) => "candidate",
     };
-    let mut requested = Writer::new();
-    let Requests { read, write, peer } = requests;
-    requested.number("read", read).number("write", write).number("peer", peer);
     let leader_addr =
         record.map(|lease| lease.leader_addr.as_str()).filter(|addr| !addr.is_empty());
-    let term = authority.map(|authority| authority.term).or(record.and_then(|lease| lease.term));
-    let error = election.problem().map(problem_text);
-    Writer::new()
-        .text("role", role)
-        .text("serverId", election.server_id())
-        .text("session", election.session())
-        .text("group", &election.config().lockfile_path)
-        .maybe_text("leaderId", leader_id)
-        .maybe_text("leaderAddr", leader_addr)
-        .maybe_number("term", term)
-        .maybe_number("remainingMs", authority.map(|authority| authority.remaining_ms))
-        .maybe_number("transitions", record.map(|lease| lease.transitions))
-        .maybe_flag("parked", record.map(|lease| lease.parked))
-        .raw("requests", &requested.end())
-        .maybe_text("error", error.as_deref())
-        .end()
+    json::of(&Status {
+        role,
+        server_id: election.server_id(),
+        session: election.session(),
+        group: &election.config().lockfile_path,
+        leader_id,
+        leader_addr,
+        term: authority.map(|authority| authority.term).or(record.and_then(|lease| lease.term)),
+        remaining_ms: authority.map(|authority| authority.remaining_ms),
+        transitions: record.map(|lease| lease.transitions),
+        parked: record.map(|lease| lease.parked),
+        requests,
+        error: election.problem().map(problem_text),
+    })
 }
 
 /// A problem as a sentence that says what to do.

@@ -11,10 +11,12 @@ pub mod route53;
 pub mod s3;
 pub mod service;
 
+use serde::Serialize;
+
 use crate::lease::Reading;
 
 /// The store's name for one state of the record: for S3 the ETag, quotes included. Opaque.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Version(pub String);
 
 /// On what a write is conditional. There is no unconditional write (S3).

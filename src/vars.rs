@@ -1,7 +1,9 @@
 //! Configuration from variables: `EDGELECT_*` first, AWS's own names where they mean the same.
 
 use crate::config::{Config, ConfigError, Settings};
-use crate::json::{self, Object, Writer};
+use serde::Serialize;
+
+use crate::json::{self, Object};
 use crate::lease::Format;
 use crate::text::{first, quoted, visible};
 
@@ -83,7 +85,8 @@ const WORKER_VARS: [&str; 12] = [
 ];
 
 /// The bucket that the variables name. Secrets are not in here, so that it may be shown.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct BucketVars {
     /// `EDGELECT_ENDPOINT`, or `AWS_ENDPOINT_URL_S3`, or `AWS_ENDPOINT_URL`.
     pub endpoint: Option<String>,
@@ -98,7 +101,8 @@ pub struct BucketVars {
 }
 
 /// The credentials that the variables name.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct SecretVars {
     /// `EDGELECT_ACCESS_KEY_ID`, or `AWS_ACCESS_KEY_ID`.
     pub access_key_id: String,
@@ -199,13 +203,7 @@ pub fn settings_json(get: impl Fn(&str) -> Option<String>) -> Result<Object, Con
 impl BucketVars {
     /// The options of `new S3Storage`.
     pub fn to_json(&self) -> String {
-        Writer::new()
-            .maybe_text("endpoint", self.endpoint.as_deref())
-            .text("bucket", &self.bucket)
-            .maybe_text("region", self.region.as_deref())
-            .maybe_flag("pathStyle", self.path_style)
-            .text("format", self.format.name())
-            .end()
+        json::of(self)
     }
 }
 

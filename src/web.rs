@@ -3,6 +3,7 @@
 //! somebody else's event loop, and nothing on either side holds on to the other.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -14,7 +15,7 @@ use wasm_bindgen::prelude::*;
 use crate::clock::Now;
 use crate::config::HostClock;
 use crate::driver::Host;
-use crate::json::{self, Object, Writer};
+use crate::json::{self, Object};
 use crate::request::{self, Body, Request, Response};
 use crate::store::s3::ANSWER_HEADERS;
 use crate::timers::{Due, Timers};
@@ -221,13 +222,11 @@ fn mono_ms(clock: HostClock) -> u64 {
 
 /// Method, URL and headers as JSON.
 fn request_head(request: &Request) -> String {
-    let mut headers = Writer::new();
-    for (name, value) in request.headers() {
-        headers.text(name.as_str(), value.to_str().unwrap_or_default());
-    }
-    let mut head = Writer::new();
-    head.text("method", request.method().as_str()).text("url", &request.uri().to_string());
-    head.raw("headers", &headers.end()).end()
+    let headers = request.headers().iter();
+    let headers: BTreeMap<&str, &str> =
+        headers.map(|(name, value)| (name.as_str(), value.to_str().unwrap_or_default())).collect();
+    let (method, url) = (request.method().as_str(), request.uri().to_string());
+    serde_json::json!({ "method": method, "url": url, "headers": headers }).to_string()
 }
 
 impl Host for Web {

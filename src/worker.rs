@@ -13,6 +13,7 @@ mod slot;
 use std::rc::Rc;
 
 use http::Uri;
+use serde_json::json;
 use wasm_bindgen::prelude::*;
 
 use crate::config::{Config, ConfigError, HostClock};
@@ -21,7 +22,7 @@ use crate::custom::{AnyStore, CustomStore};
 use crate::driver::{self, Handle, Host};
 use crate::isolate::Isolate;
 use crate::job::{self, JobTarget};
-use crate::json::{self, Object, Writer};
+use crate::json::{self, Object};
 use crate::peer::{self, HealthAnswer};
 use crate::remote::S3Store;
 use crate::sigv4::Credentials;
@@ -79,8 +80,8 @@ impl RawWorker {
         let web = Web::new(Rc::clone(&link));
         let task = Task::new(async move {
             match scheduled(&isolate, scheduled_ms as u64, &variables, web).await {
-                Ok(line) => Writer::new().text("line", &line).end(),
-                Err(problem) => told(&mut Writer::new(), &problem).end(),
+                Ok(line) => json!({ "line": line }).to_string(),
+                Err(problem) => told(&problem),
             }
         });
         RawEvent { link, task }
@@ -93,20 +94,16 @@ impl RawWorker {
         let web = Web::new(Rc::clone(&link));
         let task = Task::new(async move {
             match answer(&isolate, &method, &url, &variables, web).await.map_err(Problem::from) {
-                Ok(answer) => Writer::new()
-                    .number("status", answer.status.into())
-                    .maybe_text("etag", answer.etag.as_ref().map(|version| version.0.as_str()))
-                    .text("body", &answer.body)
-                    .end(),
-                Err(problem) => told(&mut Writer::new(), &problem).end(),
+                Ok(answer) => json::of(&answer),
+                Err(problem) => told(&problem),
             }
         });
         RawEvent { link, task }
     }
 }
 
-fn told<'a>(end: &'a mut Writer, problem: &Problem) -> &'a mut Writer {
-    end.text("problem", &problem.message).maybe_text("variable", problem.variable.as_deref())
+fn told(problem: &Problem) -> String {
+    json!({ "problem": problem.message, "variable": problem.variable }).to_string()
 }
 
 /// One event on its way.

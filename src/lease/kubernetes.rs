@@ -12,12 +12,14 @@
 //! otherwise pass on our session, our sequence and our parked lease as its own. What it keeps of `term` and `slot` still
 //! counts, because those only grow (S2).
 
+use serde::Serialize;
+
 use crate::calendar::{self, Instant};
-use crate::json::{self, Object, Writer};
+use crate::json::{self, Object};
 
 use super::{
-    FOREIGN, Flaw, Lease, MAX_FOREIGN_LEASE_MS, MAX_LEASE_MS, MIN_LEASE_MS, OWN_FIELDS, Reading,
-    Remains, Translated,
+    FOREIGN, Fields, Flaw, Lease, MAX_FOREIGN_LEASE_MS, MAX_LEASE_MS, MIN_LEASE_MS, OWN_FIELDS,
+    Reading, Remains, Translated,
 };
 
 const HOLDER: &str = "holderIdentity";
@@ -48,7 +50,7 @@ fn translate(fields: &mut Object) -> Result<Translated, Reading> {
     if FIELDS[..6].iter().all(|name| fields.get(name).is_none()) {
         return Err(FOREIGN);
     }
-    let mut take = |name| super::take(fields, name);
+    let mut take = |name| fields.remove(name).filter(|json| !json::is_null(json));
     let durations = [DURATION, SECONDS].map(&mut take);
     let [acquired, renewed] = [ACQUIRED, RENEWED].map(|name| take(name).map(as_text));
     let [holder, transitions] = [HOLDER, TRANSITIONS].map(&mut take);
@@ -169,19 +171,32 @@ fn duration_ms(json: &str) -> Option<u64> {
     }
 }
 
-/// Writes a record, with further fields, which `add` writes.
-pub(super) fn write_with(lease: &Lease, add: impl Fn(&mut Writer)) -> String {
-    let mut own = Writer::new();
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Record<'a> {
+    holder_identity: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lease_duration: Option<String>,
+    acquire_time: String,
+    renew_time: String,
+    leader_transitions: u64,
+    server_id: &'a str,
+    #[serde(flatten)]
+    fields: Fields,
+}
+
+/// Writes a record with further fields.
+pub(super) fn write_with(lease: &Lease, more: &impl Serialize) -> String {
     let updated_ms = super::written_ms(lease.last_updated);
-    own.text(HOLDER, if lease.released() { "" } else { &lease.leader_id });
-    if let Some(lease_ms) = lease.lease_ms {
+    let record = Record {
+        holder_identity: if lease.released() { "" } else { &lease.leader_id },
         // Never less than the lease: whoever goes by it must not take over early.
-        own.text(DURATION, &format!("{}s", lease_ms.div_ceil(1_000)));
-    }
-    own.text(ACQUIRED, &calendar::rfc3339_with_ms(lease.acquired.unwrap_or(updated_ms)));
-    own.text(RENEWED, &calendar::rfc3339_with_ms(updated_ms));
-    own.number(TRANSITIONS, lease.transitions);
-    own.text(SERVER_ID, &lease.leader_id);
-    super::write_common(&mut own, lease, false);
-    super::end_with(own, lease, [&OWN_FIELDS, &FIELDS], add)
+        lease_duration: lease.lease_ms.map(|ms| format!("{}s", ms.div_ceil(1_000))),
+        acquire_time: calendar::rfc3339_with_ms(lease.acquired.unwrap_or(updated_ms)),
+        renew_time: calendar::rfc3339_with_ms(updated_ms),
+        leader_transitions: lease.transitions,
+        server_id: &lease.leader_id,
+        fields: Fields { transitions: None, ..super::fields_of(lease) },
+    };
+    super::written(&record, lease, [&OWN_FIELDS, &FIELDS], more)
 }

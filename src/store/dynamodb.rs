@@ -23,14 +23,16 @@
 //! <https://pkg.go.dev/github.com/gurre/shardcoordinator/dynamolock>.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 
 use http::Method;
 use percent_encoding::percent_decode_str;
 use percent_encoding::utf8_percent_encode;
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::config::ConfigError;
-use crate::json::{self, Object, Writer};
+use crate::json::{self, Object};
 use crate::lease::{
     self, Flaw, Lease, MAX_LEASE_MS, MAX_NAME_BYTES, MAX_RECORD_BYTES, MIN_LEASE_MS, Reading,
     Remains, Stamp,
@@ -249,32 +251,33 @@ impl Protocol for DynamoDb {
 
 /// Requests.
 impl DynamoDb {
-    fn key(&self) -> Writer {
-        let mut key = Writer::new();
-        key.raw("pk", &attribute("S", &self.partition)).raw("sk", &attribute("S", "LOCK"));
+    fn key(&self) -> Object {
+        let mut key = Object::new();
+        key.set("pk", attribute("S", &self.partition));
+        key.set("sk", attribute("S", "LOCK"));
         key
     }
 
     fn get_item(&self, large: bool) -> String {
-        let mut names = names();
-        names.text("#p", "pk");
-        let mut projection = "#p,#t,#o,#r".to_owned();
+        let mut names = BTreeMap::from(NAMES);
+        names.insert("#p", "pk");
         if !large {
-            names.text("#l", "lease");
-            projection.push_str(",#l");
+            names.insert("#l", "lease");
         }
-        let mut get = Writer::new();
-        get.text("TableName", &self.table).raw("Key", &self.key().end());
-        get.flag("ConsistentRead", true).text("ProjectionExpression", &projection);
-        get.raw("ExpressionAttributeNames", &names.end());
-        get.end()
+        json::of(&GetItem {
+            table_name: &self.table,
+            key: self.key(),
+            consistent_read: true,
+            projection_expression: names.keys().copied().collect::<Vec<_>>().join(","),
+            expression_attribute_names: names,
+        })
     }
 
     /// The version that a write makes, and its request.
     fn put_item(&self, body: &[u8], condition: &Condition) -> Result<(Version, String), Fault> {
         let unfit = |what: &str| {
-            let pieces = [&self.describe(), ": PutItem: nothing was sent: ", what];
-            Fault::new(FaultKind::Nonsense, pieces.concat())
+            let text = format!("{}: PutItem: nothing was sent: {what}", self.describe());
+            Fault::new(FaultKind::Nonsense, text)
         };
         let Reading::Lease(lease) = lease::read(body) else {
             return Err(unfit("this store keeps lease records and nothing else"));
@@ -288,25 +291,24 @@ impl DynamoDb {
         };
         let mut item = self.key();
         for (name, value) in held.named() {
-            item.raw(name, value.as_deref().unwrap_or("null"));
+            item.set(name, value.as_deref().unwrap_or("null"));
         }
-        item.raw("lease", &attribute("S", text));
-        let mut put = Writer::new();
-        put.text("TableName", &self.table).raw("Item", &item.end());
-        match condition {
-            Condition::Absent => {
-                put.text("ConditionExpression", "attribute_not_exists(pk)");
-            }
-            Condition::Match(version) => {
-                let seen = Held::of(version);
-                put.text("ConditionExpression", &seen.expression());
-                put.raw("ExpressionAttributeNames", &names().end());
-                if let Some(values) = seen.values() {
-                    put.raw("ExpressionAttributeValues", &values);
-                }
-            }
-        }
-        Ok((held.version(None), put.end()))
+        item.set("lease", attribute("S", text));
+        let seen = match condition {
+            Condition::Absent => None,
+            Condition::Match(version) => Some(Held::of(version)),
+        };
+        let put = json::of(&PutItem {
+            table_name: &self.table,
+            item,
+            condition_expression: match &seen {
+                None => "attribute_not_exists(pk)".to_owned(),
+                Some(seen) => seen.expression(),
+            },
+            expression_attribute_names: seen.is_some().then(|| BTreeMap::from(NAMES)),
+            expression_attribute_values: seen.and_then(|seen| seen.values()),
+        });
+        Ok((held.version(None), put))
     }
 
     /// Until when members of shardcoordinator leave a record alone, in seconds since the Unix epoch. `lastUpdated` is
@@ -611,25 +613,42 @@ impl Held {
         expression
     }
 
-    fn values(&self) -> Option<String> {
-        let mut values = Writer::new();
-        let empty = values.len();
+    fn values(&self) -> Option<Object> {
+        let mut values = Object::new();
         for ((_, value), [_, given]) in self.named().into_iter().zip(PLACEHOLDERS) {
             if let Some(value) = value {
-                values.raw(given, value);
+                values.set(given, value.as_str());
             }
         }
-        (values.len() > empty).then(|| values.end())
+        Some(values).filter(|values| *values != Object::new())
     }
 }
 
 /// How expressions name the three; `ttl` is a reserved word.
 const PLACEHOLDERS: [[&str; 2]; 3] = [["#t", ":t"], ["#o", ":o"], ["#r", ":r"]];
 
-fn names() -> Writer {
-    let mut names = Writer::new();
-    names.text("#t", "ttl").text("#o", "ownerId").text("#r", "revision");
-    names
+const NAMES: [(&str, &str); 3] = [("#t", "ttl"), ("#o", "ownerId"), ("#r", "revision")];
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct GetItem<'a> {
+    table_name: &'a str,
+    key: Object,
+    consistent_read: bool,
+    projection_expression: String,
+    expression_attribute_names: BTreeMap<&'static str, &'static str>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct PutItem<'a> {
+    table_name: &'a str,
+    item: Object,
+    condition_expression: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expression_attribute_names: Option<BTreeMap<&'static str, &'static str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expression_attribute_values: Option<Object>,
 }
 
 /// A foreign item as a record: who, how long, and what our own attributes beside them still tell, so that tokens and
@@ -674,9 +693,7 @@ fn digest(parts: &[&str]) -> String {
 
 /// A value with its type, as the service writes it.
 fn attribute(kind: &str, text: &str) -> String {
-    let mut value = Writer::new();
-    value.text(kind, text);
-    value.end()
+    json::of(&BTreeMap::from([(kind, text)]))
 }
 
 /// The text of a value of this type.

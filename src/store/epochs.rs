@@ -47,6 +47,7 @@ use std::cell::{Cell, RefCell};
 
 use http::Method;
 use percent_encoding::utf8_percent_encode;
+use serde::Serialize;
 
 use self::listing::{BEGINNING, Epoch, LAST, Listing};
 use crate::config::ConfigError;
@@ -301,11 +302,8 @@ impl Epochs {
 
     /// A record as its epoch's body.
     fn written(&self, lease: &Lease) -> Vec<u8> {
-        let add = |writer: &mut json::Writer| {
-            writer.given_number(VALIDITY, lease.lease_ms);
-            writer.flag(EXPIRED, lease.released());
-        };
-        self.format.write_with(lease, add).into_bytes()
+        let lock = Lock { validity_ms: lease.lease_ms, expired: lease.released() };
+        self.format.write_with(lease, &lock).into_bytes()
     }
 
     fn judge(&self, epoch: Epoch, body: &[u8], modified_ms: u64) -> Reading {
@@ -329,6 +327,14 @@ impl Epochs {
             closed => closed,
         }
     }
+}
+
+/// What a record says to those who know these two fields alone.
+#[derive(Serialize)]
+struct Lock {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    validity_ms: Option<u64>,
+    expired: bool,
 }
 
 const VALIDITY: &str = "validity_ms";
