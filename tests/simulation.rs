@@ -39,7 +39,7 @@ fn hold(range: Range) -> Summary {
         tally.busiest,
         tally.slowest_per_mille as f64 / 10.0
     );
-    print!("{}", tally.lines());
+    print!("{}", tally.told());
     for (seed, violation) in summary.broken.iter().take(100) {
         println!("seed {seed}: {}: {}", violation.check, violation.text);
     }

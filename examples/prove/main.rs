@@ -68,7 +68,7 @@ fn prove(arguments: &Arguments) -> Result<bool, String> {
         run_depth(&mut record, depth)?;
     }
     print!("{}", summary::markdown(&record, canary));
-    let failed = record.failures();
+    let failed = &record.failures;
     if let Some((seed, _)) = failed.first() {
         println!("\n{}", retell(*seed));
         println!(
@@ -98,7 +98,7 @@ fn run_depth(record: &mut Record, depth: Depth) -> Result<(), String> {
     bar.set_position(record.done(depth));
     let mut spoken = stopwatch();
     while record.done(depth) < wanted {
-        let first = record.first() + record.done(depth);
+        let first = record.first + record.done(depth);
         let count = CHUNK.min(wanted - record.done(depth));
         let measured = stopwatch();
         let part = run_many(

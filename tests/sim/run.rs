@@ -110,9 +110,8 @@ fn check_liveness(schedule: &mut Schedule, settled: bool) {
     let world = &mut schedule.world;
     let late = settled && !schedule.wild && world.slots.is_none() && world.leaderless_ms > bound_ms;
     let waited_ms = world.leaderless_ms;
-    world.oracle.broke_unless(!late, world.now_ms, "I5 a leader after healing", || {
-        format!("nobody led for {waited_ms} ms after healing; the bound is {bound_ms} ms")
-    });
+    require!(world.oracle, !late, "I5 a leader after healing";
+        "nobody led for {waited_ms} ms after healing; the bound is {bound_ms} ms");
 }
 
 /// Every slot that a trigger had asked for when the faults were over is run by the end, or its
@@ -126,9 +125,8 @@ fn check_slots(schedule: &mut Schedule, asked_ms: u64) {
         false => vec![asked_ms],
     };
     world.tally.fault(Kind::SlotOwed);
-    world.oracle.broke_unless(owed.is_empty(), world.now_ms, "slot: none is lost", || {
-        format!("nobody ran {owed:?}, asked for until {asked_ms}")
-    });
+    require!(world.oracle, owed.is_empty(), "slot: none is lost";
+        "nobody ran {owed:?}, asked for until {asked_ms}");
 }
 
 /// What an election remembers is bounded, whatever it went through.
@@ -140,16 +138,14 @@ fn check_memory(schedule: &mut Schedule) {
             continue;
         }
         let bytes = format!("{:?}", world.sessions[session].election).len();
-        world.oracle.broke_unless(bytes <= MOST_BYTES, world.now_ms, "bounded memory", || {
-            format!("s{session} needs {bytes} bytes to be told")
-        });
+        require!(world.oracle, bytes <= MOST_BYTES, "bounded memory";
+            "s{session} needs {bytes} bytes to be told");
     }
 }
 
 fn finish(seed: Seed, schedule: Schedule) -> Ended {
     let Schedule { mut world, bound_ms, lease_ms, .. } = schedule;
     world.tally.simulated_ms = world.now_ms;
-    world.tally.leaderless_ms = world.leaderless_ms;
     // Between two slots nobody has to lead.
     if world.slots.is_none() {
         world.tally.slowest_per_mille = world.leaderless_ms * 1_000 / bound_ms;

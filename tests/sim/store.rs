@@ -114,6 +114,7 @@ pub struct Effect {
     pub bytes: Option<Rc<[u8]>>,
 }
 
+#[derive(Default)]
 pub struct ModelStore {
     pub object: Option<Object>,
     pub manners: Manners,
@@ -133,9 +134,7 @@ const MOST_PAST: usize = 6;
 impl ModelStore {
     pub fn new(manners: Manners) -> Self {
         let keeps_past = manners.stale_per_mille > 0;
-        let born_ms = HashMap::default();
-        let (garbage, again) = (None, None);
-        Self { object: None, manners, garbage, again, past: Vec::new(), keeps_past, born_ms }
+        Self { manners, keeps_past, ..Self::default() }
     }
 
     /// The ETag of a body: S3's are hashes of the content, so equal bodies have equal ones.
