@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::arguments::Arguments;
-use crate::sim::hash::Fingerprint;
 use crate::sim::report::Tally;
 use crate::sim::run::{Seed, Summary};
 use crate::sim::world::Depth;
@@ -153,9 +153,9 @@ impl Record {
 fn build() -> Result<String, String> {
     let bytes = std::env::current_exe().and_then(fs::read);
     let bytes = bytes.map_err(|error| format!("cannot read this program: {error}"))?;
-    let mut print = Fingerprint::default();
-    print.bytes(&bytes);
-    Ok(print.text(""))
+    let mut hasher = DefaultHasher::new();
+    hasher.write(&bytes);
+    Ok(format!("{:016x}", hasher.finish()))
 }
 
 /// A part as the record keeps it: counts, schedules by their length, the tally, and how long it took.

@@ -35,7 +35,6 @@ pub mod chance;
 pub mod chaos;
 pub mod clocks;
 pub mod evidence;
-pub mod hash;
 pub mod ledger;
 pub mod member;
 pub mod network;

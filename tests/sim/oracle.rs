@@ -4,7 +4,6 @@
 //! What a session may know is kept in its [`View`]; what is true is in the book of [`Deed`]s.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::hash::BuildHasherDefault;
 use std::rc::Rc;
 
 use edgelect::clock::Now;
@@ -13,7 +12,6 @@ use edgelect::election::{Authority, LostReason};
 use edgelect::lease::{Lease, Reading};
 use edgelect::store::{Answer, Condition, Facts, FaultKind, Outcome, Version};
 
-use super::hash::Quick;
 use super::ledger::Ledger;
 use super::report::Ground;
 use super::store::Shown;
@@ -217,7 +215,7 @@ pub struct Oracle {
     pub violation: Option<Violation>,
     pub slots: Ledger,
     /// Which write made which version; looked up only, never walked.
-    made: HashMap<Version, usize, BuildHasherDefault<Quick>>,
+    made: HashMap<Version, usize>,
     stored: Option<(u64, usize)>,
     highest_token: Option<u64>,
     tokens_hold: bool,

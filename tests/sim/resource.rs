@@ -2,9 +2,7 @@
 //! refuses each that is lower than the highest it has seen.
 
 use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
 
-use super::hash::Quick;
 use super::oracle::Oracle;
 
 /// Who was handed a token, and when the claim of its term took effect: a host that slept may hear
@@ -20,7 +18,7 @@ pub struct Resource {
     highest_token: u64,
     /// When the latest term began of which a write was taken.
     latest_ms: u64,
-    holders: HashMap<u64, Holder, BuildHasherDefault<Quick>>,
+    holders: HashMap<u64, Holder>,
 }
 
 impl Resource {

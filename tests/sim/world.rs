@@ -425,16 +425,20 @@ impl World {
         self.after(last_ms, Event::Vanish { session });
     }
 
-    fn on_wake(&mut self, session: usize, wakes: u64) {
-        let Session { alive, wakes: newest, wake, machine, .. } = &self.sessions[session];
-        let Some(due) = wake.filter(|_| *alive && *newest == wakes) else { return };
-        let clocks = &self.machines[*machine].clocks;
-        if clocks.single && due.true_ms > self.now_ms {
-            return self.at(due.true_ms, Event::Wake { session, wakes });
+    /// When a timer fires whose host slept meanwhile: it counts on a clock that stood still.
+    fn not_before(&self, session: usize, due: Due) -> Option<u64> {
+        let clocks = &self.machines[self.sessions[session].machine].clocks;
+        if clocks.single {
+            return (due.true_ms > self.now_ms).then_some(due.true_ms);
         }
-        // Suspended meanwhile: the timer counts on a clock that stood still.
-        if clocks.mono_ms(self.now_ms) < due.mono_ms && !clocks.single {
-            let at_ms = clocks.true_when(self.now_ms, due.mono_ms);
+        let early = clocks.mono_ms(self.now_ms) < due.mono_ms;
+        early.then(|| clocks.true_when(self.now_ms, due.mono_ms))
+    }
+
+    fn on_wake(&mut self, session: usize, wakes: u64) {
+        let Session { alive, wakes: newest, wake, .. } = &self.sessions[session];
+        let Some(due) = wake.filter(|_| *alive && *newest == wakes) else { return };
+        if let Some(at_ms) = self.not_before(session, due) {
             return self.at(at_ms, Event::Wake { session, wakes });
         }
         self.sessions[session].wake = None;
@@ -448,17 +452,12 @@ impl World {
     }
 
     fn on_timeout(&mut self, session: usize, operation: usize) {
-        let Session { alive, flight, machine, .. } = &self.sessions[session];
+        let Session { alive, flight, .. } = &self.sessions[session];
         let flight = flight.as_ref().filter(|flight| *alive && flight.operation == operation);
         let Some((due, request)) = flight.map(|flight| (flight.due, flight.awaited)) else {
             return;
         };
-        let clocks = &self.machines[*machine].clocks;
-        if clocks.single && due.true_ms > self.now_ms {
-            return self.at(due.true_ms, Event::Timeout { session, operation });
-        }
-        if clocks.mono_ms(self.now_ms) < due.mono_ms && !clocks.single {
-            let at_ms = clocks.true_when(self.now_ms, due.mono_ms);
+        if let Some(at_ms) = self.not_before(session, due) {
             return self.at(at_ms, Event::Timeout { session, operation });
         }
         self.fired(session, due);
