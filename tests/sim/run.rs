@@ -63,6 +63,16 @@ pub fn run(seed: Seed, keep: bool) -> Ended {
     run_at_rate(seed, keep, WITHIN_CONTRACT)
 }
 
+/// After how many schedules clocks whose rates break the contract show themselves as two leaders.
+pub fn canary() -> Option<u64> {
+    const BEYOND_PER_MILLE: u64 = 1_250;
+    (0..3_000).find(|number| {
+        let seed = Seed { depth: Depth::Core, number: *number };
+        let violation = run_at_rate(seed, false, BEYOND_PER_MILLE).violation;
+        violation.is_some_and(|violation| violation.check == "I1 one authority")
+    })
+}
+
 /// What all events of so many schedules of each depth come to.
 pub fn trace(count: u64) -> u64 {
     let both = [Depth::Core, Depth::Store].into_iter();
@@ -71,7 +81,7 @@ pub fn trace(count: u64) -> u64 {
 }
 
 /// The same with clock rates at so many thousandths of the contract.
-pub fn run_at_rate(seed: Seed, keep: bool, rate_per_mille: u64) -> Ended {
+fn run_at_rate(seed: Seed, keep: bool, rate_per_mille: u64) -> Ended {
     let mut schedule = Schedule::draw(seed.number, seed.depth, rate_per_mille);
     schedule.world.history.keep = keep;
     let mut end_ms = u64::MAX;
