@@ -20,6 +20,11 @@ impl Object {
         Self(BTreeMap::new())
     }
 
+    /// The object that a structure is as JSON.
+    pub fn of(structure: &impl Serialize) -> Self {
+        Self::read(of(structure).as_bytes()).expect("a structure is an object")
+    }
+
     /// Reads one JSON object and nothing after it.
     pub fn read(text: &[u8]) -> Option<Self> {
         serde_json::from_slice(text).ok()
@@ -52,6 +57,11 @@ impl Object {
     /// Keeps the fields whose names are wanted.
     pub fn retain(&mut self, wanted: impl Fn(&str) -> bool) {
         self.0.retain(|name, _| wanted(name));
+    }
+
+    /// Adds the fields of another object, which count if both have one.
+    pub fn extend(&mut self, other: &Self) {
+        self.0.extend(other.0.clone());
     }
 
     /// The fields: names, and the JSON text of the values.

@@ -218,7 +218,7 @@ impl Format {
     }
 
     /// Writes a record with further fields.
-    pub fn write_with(self, lease: &Lease, more: &impl Serialize) -> String {
+    pub fn write_with(self, lease: &Lease, more: &Object) -> String {
         match self {
             Self::Native => write_with(lease, more),
             Self::Kubernetes => kubernetes::write_with(lease, more),
@@ -386,50 +386,27 @@ const OWN_FIELDS: [&str; 16] = [
     "format",
 ];
 
-#[derive(Serialize)]
-struct Native<'a> {
-    #[serde(rename = "leaderID")]
-    leader_id: &'a str,
-    #[serde(flatten)]
-    fields: Fields,
-}
-
-/// A record with the fields of others that are none of its own, and with those that a store or an answer adds.
-#[derive(Serialize)]
-struct Whole<'a, R, M> {
-    #[serde(flatten)]
-    record: &'a R,
-    #[serde(flatten)]
-    others: Object,
-    #[serde(flatten)]
-    more: &'a M,
-}
-
 /// Writes a record in the native format.
 pub fn write(lease: &Lease) -> Vec<u8> {
     write_with(lease, &Object::new()).into_bytes()
 }
 
 /// The same with further fields.
-pub fn write_with(lease: &Lease, more: &impl Serialize) -> String {
-    let record = Native { leader_id: &lease.leader_id, fields: fields_of(lease) };
-    written(&record, lease, [&OWN_FIELDS, &[]], more)
+pub fn write_with(lease: &Lease, more: &Object) -> String {
+    let mut own = Object::of(&fields_of(lease));
+    own.set("leaderID", json::of(&lease.leader_id));
+    written(own, lease, [&OWN_FIELDS, &[]], more)
 }
 
-/// Others' fields are kept as long as the record stays readable with them, and with what is added.
-fn written(
-    record: &impl Serialize,
-    lease: &Lease,
-    own_names: [&[&str]; 2],
-    more: &impl Serialize,
-) -> String {
-    let mut others = lease.extra.clone();
-    others.retain(|name| !own_names.concat().iter().any(|known| is_read_as(known, name)));
-    let whole = json::of(&Whole { record, others, more });
-    if whole.len() < MAX_RECORD_BYTES {
-        return whole;
-    }
-    json::of(&Whole { record, others: Object::new(), more })
+/// A record with the fields of others that are none of its own, and with further ones. Others' are kept as long as the
+/// record stays readable with them.
+fn written(mut own: Object, lease: &Lease, own_names: [&[&str]; 2], more: &Object) -> String {
+    own.extend(more);
+    let mut whole = lease.extra.clone();
+    whole.retain(|name| !own_names.concat().iter().any(|known| is_read_as(known, name)));
+    whole.extend(&own);
+    let text = whole.to_json();
+    if text.len() <= MAX_RECORD_BYTES { text } else { own.to_json() }
 }
 
 /// Whether Go takes a field of this name for a known one, the last of which counts: it folds names as Unicode does,

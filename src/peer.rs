@@ -58,7 +58,7 @@ impl HealthAnswer {
     fn leading(version: &Version, lease: &Lease, beside: &Beside<'_>) -> Self {
         let lease =
             Lease { session: None, slot_result: None, extra: Object::new(), ..lease.clone() };
-        let body = lease::write_with(&lease, beside);
+        let body = lease::write_with(&lease, &Object::of(beside));
         Self { status: 200, etag: Some(version.clone()), body }
     }
 }

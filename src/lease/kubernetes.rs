@@ -181,12 +181,10 @@ struct Record<'a> {
     renew_time: String,
     leader_transitions: u64,
     server_id: &'a str,
-    #[serde(flatten)]
-    fields: Fields,
 }
 
 /// Writes a record with further fields.
-pub(super) fn write_with(lease: &Lease, more: &impl Serialize) -> String {
+pub(super) fn write_with(lease: &Lease, more: &Object) -> String {
     let updated_ms = super::written_ms(lease.last_updated);
     let record = Record {
         holder_identity: if lease.released() { "" } else { &lease.leader_id },
@@ -196,7 +194,8 @@ pub(super) fn write_with(lease: &Lease, more: &impl Serialize) -> String {
         renew_time: calendar::rfc3339_with_ms(updated_ms),
         leader_transitions: lease.transitions,
         server_id: &lease.leader_id,
-        fields: Fields { transitions: None, ..super::fields_of(lease) },
     };
-    super::written(&record, lease, [&OWN_FIELDS, &FIELDS], more)
+    let mut own = Object::of(&Fields { transitions: None, ..super::fields_of(lease) });
+    own.extend(&Object::of(&record));
+    super::written(own, lease, [&OWN_FIELDS, &FIELDS], more)
 }

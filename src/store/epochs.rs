@@ -303,7 +303,7 @@ impl Epochs {
     /// A record as its epoch's body.
     fn written(&self, lease: &Lease) -> Vec<u8> {
         let lock = Lock { validity_ms: lease.lease_ms, expired: lease.released() };
-        self.format.write_with(lease, &lock).into_bytes()
+        self.format.write_with(lease, &Object::of(&lock)).into_bytes()
     }
 
     fn judge(&self, epoch: Epoch, body: &[u8], modified_ms: u64) -> Reading {
