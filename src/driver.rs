@@ -282,7 +282,7 @@ async fn carry_out<S: Store, H: Host>(store: &S, host: &H, step: Step, config: C
 
 async fn ask_peer<H: Host>(host: &H, addr: &str, config: &Config) -> PeerAnswer {
     let Some(url) = peer::url(addr, &config.server_addr) else { return PeerAnswer::Silent };
-    let Ok(request) = request::new(Method::GET, &url, Vec::new()) else {
+    let Ok(request) = request::new(Method::GET, &url, &[], Vec::new()) else {
         return PeerAnswer::Silent;
     };
     match host.fetch(request, peer::MAX_ANSWER_BYTES + 1).await {

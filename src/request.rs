@@ -24,12 +24,40 @@ impl From<&[u8]> for Body {
     }
 }
 
-/// A request without headers.
+/// A request of these parts.
 ///
 /// # Errors
-/// The URL is none.
-pub fn new(method: Method, url: &str, body: Vec<u8>) -> Result<Request, http::Error> {
-    http::Request::builder().method(method).uri(url).body(body)
+/// The URL is none, or a header's value cannot be sent.
+pub fn new(
+    method: Method,
+    url: &str,
+    headers: &[(&str, &str)],
+    body: Vec<u8>,
+) -> Result<Request, http::Error> {
+    let mut request = http::Request::builder().method(method).uri(url);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    request.body(body)
+}
+
+/// An answer of these parts. A header's value that no header can have is kept as one that is no text: that there was one may
+/// count.
+///
+/// # Errors
+/// The status is none, or a header's name.
+pub fn answer<'a>(
+    status: u16,
+    headers: impl IntoIterator<Item = (&'a str, &'a str)>,
+    body: Body,
+) -> Result<Response, http::Error> {
+    let unusable = || HeaderValue::from_bytes(&[0xff]).expect("a byte above ASCII is allowed");
+    let mut answer = http::Response::builder().status(status);
+    for (name, value) in headers {
+        let value = HeaderValue::from_str(value).unwrap_or_else(|_| unusable());
+        answer = answer.header(name, value);
+    }
+    answer.body(body)
 }
 
 /// The first value of a header, if it is plain ASCII.
@@ -40,10 +68,4 @@ pub fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 /// How many headers of a name there are.
 pub fn count(headers: &HeaderMap, name: &str) -> usize {
     headers.get_all(name).iter().count()
-}
-
-/// Adds a header of an answer. A value that no header can have is kept as one that is no text: that there was one may count.
-pub fn append(headers: &mut HeaderMap, name: &'static str, value: &str) {
-    let unusable = || HeaderValue::from_bytes(&[0xff]).expect("a byte above ASCII is allowed");
-    headers.append(name, HeaderValue::from_str(value).unwrap_or_else(|_| unusable()));
 }

@@ -9,7 +9,6 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use http::StatusCode;
 use wasm_bindgen::prelude::*;
 
 use crate::clock::Now;
@@ -258,14 +257,12 @@ impl Host for Web {
         let status = status.and_then(|status| u16::try_from(status).ok()).ok_or_else(strange)?;
         let truncated = fields.get("truncated").and_then(json::flag) == Some(true);
         let body = Body { bytes: settled.body, truncated };
-        let mut answer = Response::new(body);
-        *answer.status_mut() = StatusCode::from_u16(status).map_err(|_| strange())?;
-        for name in ANSWER_HEADERS {
-            if let Some(value) = fields.get(name).and_then(json::text) {
-                request::append(answer.headers_mut(), name, &value);
-            }
-        }
-        Ok(answer)
+        let headers: Vec<_> = ANSWER_HEADERS
+            .iter()
+            .filter_map(|name| Some((*name, fields.get(name).and_then(json::text)?)))
+            .collect();
+        let headers = headers.iter().map(|(name, value)| (*name, value.as_str()));
+        request::answer(status, headers, body).map_err(|_| strange())
     }
 }
 

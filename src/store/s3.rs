@@ -376,20 +376,20 @@ impl Exchange {
             Operation::Write { body, .. } => s3.format.stored(body),
             Operation::Read { .. } => Vec::new(),
         };
-        let mut request = request::new(self.method(method), &url, body)
-            .map_err(|_| unfit(FaultKind::Misconfigured, "the address is no URL"))?;
-        match condition {
-            None => {}
-            Some((_, Some(version))) if planted!(NoEtagNoCondition) && version.0.is_empty() => {}
-            Some((name, None)) => request::append(request.headers_mut(), name, "*"),
+        let header = match condition {
+            None => None,
+            Some((_, Some(version))) if planted!(NoEtagNoCondition) && version.0.is_empty() => None,
+            Some((name, None)) => Some((name, "*")),
             Some((name, Some(version))) if is_version(&version.0) => {
-                request::append(request.headers_mut(), name, &version.0);
+                Some((name, version.0.as_str()))
             }
             // A condition such as `*` would let every write pass (S3).
             Some(_) => {
                 return Err(unfit(FaultKind::Nonsense, "the version is not one that S3 gives"));
             }
-        }
+        };
+        let mut request = request::new(self.method(method), &url, header.as_slice(), body)
+            .map_err(|_| unfit(FaultKind::Misconfigured, "the address is no URL"))?;
         let signing_ms = wall_ms.saturating_add_signed(learned.clock_offset_ms);
         let coverage = &Coverage::CONDITIONAL;
         sigv4::sign(

@@ -109,17 +109,12 @@ impl Service {
         &self,
         method: Method,
         path: &str,
-        headers: &[(&'static str, &str)],
+        headers: &[(&str, &str)],
         body: String,
         who: &str,
     ) -> Result<Request, Fault> {
         let unfit = |_| Fault::new(FaultKind::Misconfigured, format!("{who}: {NO_URL}"));
-        let mut request =
-            request::new(method, &self.address.below(path), body.into_bytes()).map_err(unfit)?;
-        for (name, value) in headers {
-            request::append(request.headers_mut(), name, value);
-        }
-        Ok(request)
+        request::new(method, &self.address.below(path), headers, body.into_bytes()).map_err(unfit)
     }
 
     /// Scheme, host and port, for people.

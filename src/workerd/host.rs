@@ -6,7 +6,6 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use http::StatusCode;
 use js_sys::Uint8Array;
 use js_sys::futures::JsFuture;
 use wasm_bindgen::prelude::*;
@@ -169,15 +168,15 @@ async fn exchange(request: Request, limit: usize) -> Result<Response, JsValue> {
         Some(stream) => read_body(&stream.get_reader().unchecked_into(), limit).await?,
         None => Body::default(),
     };
-    let mut response = Response::new(body);
-    *response.status_mut() = StatusCode::from_u16(answer.status())
-        .map_err(|_| JsValue::from_str("an answer with a status that is none"))?;
+    let mut headers = Vec::new();
     for name in ANSWER_HEADERS {
         if let Some(value) = answer.headers().get(name)? {
-            request::append(response.headers_mut(), name, &value);
+            headers.push((name, value));
         }
     }
-    Ok(response)
+    let headers = headers.iter().map(|(name, value)| (*name, value.as_str()));
+    request::answer(answer.status(), headers, body)
+        .map_err(|_| JsValue::from_str("an answer that is none"))
 }
 
 async fn read_body(reader: &ReadableStreamDefaultReader, limit: usize) -> Result<Body, JsValue> {

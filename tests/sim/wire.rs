@@ -12,10 +12,12 @@ use edgelect::calendar;
 use edgelect::clock::Now;
 use edgelect::driver::Host;
 use edgelect::remote::{Provide, perform};
-use edgelect::request::{Body, Request, Response};
+use edgelect::request::{self, Body, Request, Response};
 use edgelect::sigv4::Credentials;
 use edgelect::store::s3::{S3, S3Config};
 use edgelect::store::{Answer, Condition, Facts, Operation, Outcome, Version};
+
+use http::{HeaderValue, StatusCode};
 
 use super::clocks::EPOCH_MS;
 use super::network::{Mangle, Trouble};
@@ -62,8 +64,9 @@ impl Host for PortHost {
             None => Poll::Pending,
         });
         answer.await.map(|mut response| {
-            response.body.truncated = response.body.bytes.len() > limit;
-            response.body.bytes.truncate(limit);
+            let body = response.body_mut();
+            body.truncated = body.bytes.len() > limit;
+            body.bytes.truncate(limit);
             response
         })
     }
@@ -173,8 +176,8 @@ pub struct Received {
 /// Reads a request as the store does, by its headers alone, and holds it against what was asked.
 pub fn receive(request: &Request, asked: &Asked) -> Received {
     let header = |name: &str| {
-        let mut values = request.headers.iter().filter(|(other, _)| other == name);
-        let value = values.next().map(|(_, value)| value.as_str());
+        let mut values = request.headers().get_all(name).iter();
+        let value = values.next().and_then(|value| value.to_str().ok());
         value.filter(|_| values.next().is_none())
     };
     let none_match = header("if-none-match");
@@ -184,16 +187,16 @@ pub fn receive(request: &Request, asked: &Asked) -> Received {
         (None, Some("*")) => Some(Condition::Absent),
         _ => None,
     };
-    let host = HOSTS.iter().position(|url| *url == request.url);
+    let host = HOSTS.iter().position(|url| request.uri() == *url);
     let faithful = match asked {
         Asked::Read { unless } => {
             let known = unless.as_ref().map(|version| version.0.as_str());
-            request.method == "GET" && none_match == known && matches.is_none()
+            request.method() == "GET" && none_match == known && matches.is_none()
         }
         Asked::Write { bytes, condition: asked, .. } => {
-            request.method == "PUT"
+            request.method() == "PUT"
                 && condition.as_ref() == Some(asked)
-                && Some(&request.body[..]) == bytes.as_deref()
+                && Some(&request.body()[..]) == bytes.as_deref()
         }
     };
     let signed = header("authorization").is_some_and(|value| value.starts_with("AWS4-HMAC-SHA256"));
@@ -251,20 +254,16 @@ impl Received {
 
 /// An answer with a status and what each carries.
 fn response(status: u16, facts: &Facts, body: Vec<u8>) -> Response {
-    let mut headers = Vec::new();
-    if let Some(date_ms) = facts.date_ms {
-        headers.push(("date".to_owned(), http_date(date_ms)));
-    }
-    if let Some(modified_ms) = facts.last_modified_ms {
-        headers.push(("last-modified".to_owned(), http_date(modified_ms)));
-    }
-    if facts.relayed {
-        headers.push(("via".to_owned(), "1.1 relay".to_owned()));
-    }
-    if facts.cached {
-        headers.push(("age".to_owned(), "1".to_owned()));
-    }
-    Response { status, headers, body: Body { bytes: body, truncated: false } }
+    let date = facts.date_ms.map(http_date);
+    let modified = facts.last_modified_ms.map(http_date);
+    let headers = [
+        date.as_deref().map(|date| ("date", date)),
+        modified.as_deref().map(|modified| ("last-modified", modified)),
+        facts.relayed.then_some(("via", "1.1 relay")),
+        facts.cached.then_some(("age", "1")),
+    ];
+    let body = Body { bytes: body, truncated: false };
+    request::answer(status, headers.into_iter().flatten(), body).expect("it is an answer")
 }
 
 fn http_date(unix_ms: u64) -> String {
@@ -285,7 +284,7 @@ pub fn turn_away(turned: Turned, now_ms: u64, facts: &Facts) -> Response {
     match turned {
         Turned::Redirected => {
             let mut answer = error(307, "TemporaryRedirect", "", facts);
-            answer.headers.push(("location".to_owned(), HOSTS[2].to_owned()));
+            answer.headers_mut().append("location", HeaderValue::from_static(HOSTS[2]));
             answer
         }
         Turned::Skewed => {
@@ -315,7 +314,7 @@ pub fn trouble(
         Trouble::Gateway => response(501, facts, b"<html>Not Implemented</html>".to_vec()),
     };
     if let Some(ms) = retry_after_ms {
-        answer.headers.push(("retry-after".to_owned(), (ms / 1_000).to_string()));
+        answer.headers_mut().append("retry-after", (ms / 1_000).into());
     }
     Ok(answer)
 }
@@ -347,18 +346,21 @@ pub fn honest(effect: &Effect, known: Option<&Version>, mangle: Option<Mangle>) 
         Some(Mangle::StarEtag) => Some("*".to_owned()),
         _ => Some(version.0.clone()),
     };
-    answer.headers.extend(etag.map(|etag| ("etag".to_owned(), etag)));
-    if answer.status == 304 {
+    if let Some(etag) = etag {
+        let etag = HeaderValue::from_str(&etag).expect("versions here are ASCII");
+        answer.headers_mut().append("etag", etag);
+    }
+    if answer.status() == StatusCode::NOT_MODIFIED {
         return answer;
     }
     match mangle {
         Some(Mangle::CutShort) => {
-            let keep = answer.body.bytes.len().saturating_sub(1).min(20);
-            answer.body.bytes.truncate(keep);
+            let keep = answer.body_mut().bytes.len().saturating_sub(1).min(20);
+            answer.body_mut().bytes.truncate(keep);
         }
-        Some(Mangle::Oversized) => answer.body.bytes.resize(80 * 1024, b' '),
+        Some(Mangle::Oversized) => answer.body_mut().bytes.resize(80 * 1024, b' '),
         Some(Mangle::ErrorDocument) => {
-            answer.body.bytes = error(200, "InternalError", "", facts).body.bytes;
+            answer.body_mut().bytes = error(200, "InternalError", "", facts).into_body().bytes;
         }
         _ => {}
     }
