@@ -1,0 +1,350 @@
+//! When to look next, and whom to ask.
+
+use super::{
+    Action, Election, Event, LEASES_BY_PEER, MAX_RETRY_AFTER_MS, Outstanding, PeerAnswer, Plan,
+    Problem, Seen, Step,
+};
+use crate::clock::Now;
+use crate::config::{Follow, SPREAD_MS, is_peer_addr};
+use crate::lease::{MAX_LEASE_MS, Reading};
+use crate::planted::planted;
+
+impl Election {
+    pub(super) fn wake_ms(&self, now: Now, plan_ms: u64) -> u64 {
+        let mut wake_ms = plan_ms;
+        if let Some(authority) = self.lease_left(now) {
+            wake_ms = wake_ms.min(now.mono_ms.saturating_add(authority.remaining_ms));
+        } else if let Some(left_ms) =
+            self.term.as_ref().and_then(|term| term.anchor.remaining_ms(now))
+        {
+            wake_ms = wake_ms.min(now.mono_ms.saturating_add(left_ms));
+        }
+        if let Some(until_ms) = self.wind_down.and_then(|wind_down| wind_down.until_ms) {
+            wake_ms = wake_ms.min(until_ms);
+        }
+        wake_ms.max(now.mono_ms + 1)
+    }
+
+    pub(super) fn look(&mut self, now: Now) -> Step {
+        self.outstanding = Some(Outstanding::Read { sent: now });
+        let unless = match (&self.term, &self.seen) {
+            // Something between here and the store may answer "unchanged" of an old version for ever.
+            _ if self.contradicted && !planted!(RefusedReadConditional) => None,
+            (Some(term), _) => Some(term.version.clone()),
+            // A held-up copy of its creation can bring such a record back after a deletion, with the same bytes:
+            // only the `Last-Modified` of a whole answer shows it.
+            (None, Seen::Record { reading, .. }) if reading.may_come_back() => None,
+            // Nothing is written over it, so that no refusal would ever show that it is gone.
+            (None, Seen::Record { reading: Reading::Closed(_), .. }) => None,
+            // Nor has anything else the two times of one answer.
+            (None, _) if self.unproven.is_some() => None,
+            (None, Seen::Record { observation, .. }) => Some(observation.version.clone()),
+            _ => None,
+        };
+        Step::Read { unless, timeout_ms: self.config.request_timeout_ms }
+    }
+
+    pub(super) fn ask(&mut self, now: Now) -> Step {
+        match self.peer_to_ask(now) {
+            Some(addr) => {
+                self.outstanding = Some(Outstanding::Peer);
+                // A peer that hangs must not blind us for longer than a lease.
+                let timeout_ms = self.config.peer_timeout_ms.min(self.config.leader_timeout_ms);
+                Step::AskPeer { addr, timeout_ms }
+            }
+            None => self.look(now),
+        }
+    }
+
+    /// Honours `Retry-After`, even where that costs the term: the fence holds all the same (scenario 12).
+    pub(super) fn leave_alone(&mut self, now: Now, retry_after_ms: Option<u64>) {
+        let asked_ms = retry_after_ms.unwrap_or(0).min(MAX_RETRY_AFTER_MS);
+        self.not_before_ms = now.mono_ms.saturating_add(asked_ms);
+    }
+
+    pub(super) fn on_peer(&mut self, now: Now, answer: PeerAnswer) {
+        if !matches!(self.outstanding, Some(Outstanding::Peer)) {
+            return;
+        }
+        self.outstanding = None;
+        match answer {
+            PeerAnswer::Alive { leader_id, term, sequence }
+                if self.peer_moves(now, &leader_id, term, sequence) =>
+            {
+                if let Seen::Record { observation, .. } = &mut self.seen
+                    && planted!(PeerExtendsLease)
+                {
+                    observation.restart(&self.clocks, now);
+                }
+                let at_ms = now.mono_ms + self.peer_interval_ms();
+                self.plan = Plan { at_ms, action: Action::Ask };
+            }
+            _ => self.on_silent_peer(now),
+        }
+    }
+
+    /// Whether an answer is of the leader and the term that the record names, and of a leader that renews: one whose
+    /// sequence has not grown for a lease is somebody's who repeats an old answer.
+    pub(super) fn peer_moves(
+        &mut self,
+        now: Now,
+        leader_id: &str,
+        term: Option<u64>,
+        sequence: u64,
+    ) -> bool {
+        let Seen::Record { reading: Reading::Lease(lease), .. } = &self.seen else { return false };
+        if lease.leader_id != leader_id || lease.term != term {
+            return false;
+        }
+        let grown = |(before, at, _): &(Option<u64>, u64, u64)| *before != term || sequence > *at;
+        if self.peer_moved.as_ref().is_none_or(grown) {
+            self.peer_moved = Some((term, sequence, now.mono_ms));
+            return true;
+        }
+        let since_ms = self.peer_moved.map_or(now.mono_ms, |(_, _, since_ms)| since_ms);
+        let still_ms = now.mono_ms.saturating_sub(since_ms);
+        still_ms < self.lease_to_wait_ms(lease) || planted!(PeerReplayBelieved)
+    }
+
+    pub(super) fn on_silent_peer(&mut self, now: Now) {
+        self.peer_silent_until_ms = now.mono_ms + self.config.leader_timeout_ms;
+        self.plan_look(now, 0);
+    }
+
+    pub(super) fn plan_look(&mut self, now: Now, pause_ms: u64) {
+        self.plan = Plan { at_ms: now.mono_ms.saturating_add(pause_ms), action: Action::Look };
+    }
+
+    pub(super) fn plan_renewal(&mut self, now: Now, after: Now) {
+        let Some(term) = &self.term else { return };
+        let span_ms = term.anchor.lease_ms.saturating_sub(term.anchor.margin_ms);
+        // The settings may be newer than the lease that was written: three attempts have to fit into that, or a third.
+        let fits_ms = span_ms.saturating_sub(self.config.attempts_ms()).max(span_ms / 3);
+        let pause_ms = self.config.frequent_interval_ms.min(fits_ms);
+        let at_ms = after.mono_ms.saturating_add(pause_ms);
+        self.plan = Plan { at_ms: at_ms.max(now.mono_ms), action: Action::Attempt };
+    }
+
+    /// After a request without a usable answer: two quick retries, then a capped back-off (scenario 64).
+    pub(super) fn plan_after_failure(&mut self, now: Now) {
+        self.failures = self.failures.saturating_add(1);
+        let [first_ms, second_ms] = self.config.retry_delays_ms;
+        let frequent_ms = self.config.frequent_interval_ms;
+        // A trigger has a budget: it waits for the store as often as for somebody else's lease.
+        let cap_ms = match self.errand {
+            Some(_) => frequent_ms,
+            None => self.config.infrequent_interval_ms.max(self.config.leader_timeout_ms),
+        };
+        let urgent = self.term.is_some() || self.in_doubt();
+        if urgent {
+            // The back-off begins when the urgency is over: an outage just longer than a lease must not cost more.
+            self.failures = self.failures.min(3);
+        }
+        let pause_ms = match self.failures {
+            1 => first_ms,
+            2 => second_ms,
+            _ if urgent => second_ms.min(frequent_ms),
+            many => {
+                let doubled_ms = frequent_ms.saturating_mul(1 << (many - 3).min(16)).min(cap_ms);
+                doubled_ms / 2 + self.random_below(doubled_ms / 2 + 1)
+            }
+        };
+        self.plan_look(now, pause_ms);
+    }
+
+    /// Whether a write may have landed without anybody having said that it did not.
+    pub(super) fn in_doubt(&self) -> bool {
+        self.unproven.is_some() || self.unresolved.iter().any(|attempt| !attempt.rejected)
+    }
+
+    pub(super) fn growing_pause_ms(&mut self, times: u32) -> u64 {
+        let [first_ms, _] = self.config.retry_delays_ms;
+        let cap_ms = self.config.frequent_interval_ms;
+        let pause_ms = first_ms.saturating_mul(1 << (times.saturating_sub(1)).min(16)).min(cap_ms);
+        pause_ms + self.random_below(pause_ms / 2 + 1)
+    }
+
+    /// When a follower looks next (design section 3, timing).
+    pub(super) fn plan_follow(&mut self, now: Now) {
+        let frequent_ms = self.config.frequent_interval_ms;
+        let spread_ms = self.spread_ms();
+        let jitter_ms = self.random_below(frequent_ms / 10 + 1);
+        let soon_ms = now.mono_ms + frequent_ms + jitter_ms;
+        let (at_ms, action) = match &self.seen {
+            Seen::Record { observation, reading: Reading::Lease(lease) } => {
+                let own = lease.session.as_deref() == Some(&self.session);
+                let lease_ms = self.lease_to_wait_ms(lease);
+                let proof_ms =
+                    observation.proven_at_ms(&self.clocks, now, lease_ms).saturating_add(spread_ms);
+                let grace_left_ms = self.grace.as_ref().filter(|_| own).map_or(0, |grace| {
+                    grace.length_ms.saturating_sub(self.clocks.passed_ms(now, grace.since))
+                });
+                match grace_left_ms {
+                    // Looked at once meanwhile, to know when it was made.
+                    left_ms if left_ms > 0 && !observation.has_latest() => {
+                        (soon_ms.min(now.mono_ms + left_ms), Action::Look)
+                    }
+                    left_ms if left_ms > 0 => (now.mono_ms + left_ms, Action::Look),
+                    _ if own
+                        || lease.released()
+                        || self.age_to_claim_ms(observation, now) >= lease_ms =>
+                    {
+                        let ahead_ms = match lease.term {
+                            None => self.foreign_term_ahead_ms(now),
+                            Some(_) => 0,
+                        };
+                        let reached_ms = now.mono_ms + ahead_ms.max(1_000) + spread_ms;
+                        let at_ms = if ahead_ms > 0 { soon_ms.min(reached_ms) } else { soon_ms };
+                        (at_ms, Action::Look)
+                    }
+                    _ if self.peer_to_ask(now).is_some() => {
+                        (now.mono_ms + self.peer_interval_ms(), Action::Ask)
+                    }
+                    _ => (self.stable_look_ms(now, proof_ms, jitter_ms), Action::Look),
+                }
+            }
+            Seen::Record { observation, reading: Reading::Unreadable(..) } => {
+                let wait_ms = self.config.grace_ms(self.longest_lease_ms);
+                let proof_ms = observation.proven_at_ms(&self.clocks, now, wait_ms);
+                let proven = proof_ms <= now.mono_ms;
+                let at_ms = if proven { soon_ms } else { soon_ms.min(proof_ms + spread_ms) };
+                (at_ms, Action::Look)
+            }
+            _ => (soon_ms, Action::Look),
+        };
+        self.note_wait(now);
+        self.misses = self.misses.saturating_add(1);
+        self.refusals = 0;
+        // A single clock learns of a second only by the store's `Date`: no reading over and over meanwhile.
+        let least_ms = self.config.retry_delays_ms[0].min(100);
+        self.plan = Plan { at_ms: at_ms.max(now.mono_ms + least_ms), action };
+    }
+
+    /// Whoever looks at the elector is told why nobody leads for long.
+    pub(super) fn note_wait(&mut self, now: Now) {
+        let Seen::Record { observation, reading } = &self.seen else { return };
+        let lease_ms = match reading {
+            Reading::Lease(lease) => self.lease_to_wait_ms(lease).min(MAX_LEASE_MS),
+            _ => self.config.grace_ms(self.longest_lease_ms),
+        };
+        // A grace may be longer than it should be; a lease of somebody else's may not be watched for longer.
+        let usual_ms = match reading {
+            Reading::Lease(lease) if lease.in_grace() => self.config.grace_ms(0),
+            _ => lease_ms,
+        };
+        let long_ms = usual_ms.saturating_mul(2).saturating_add(self.config.store_skew_ms);
+        if observation.shown_for_ms(now) > long_ms.saturating_add(self.config.attempts_ms()) {
+            self.problem.get_or_insert(Problem::LongWait);
+        }
+    }
+
+    pub(super) fn stable_look_ms(&mut self, now: Now, proof_ms: u64, jitter_ms: u64) -> u64 {
+        let frequent_ms = self.config.frequent_interval_ms;
+        let Seen::Record { observation, reading: Reading::Lease(lease) } = &self.seen else {
+            return now.mono_ms + frequent_ms;
+        };
+        // Another session of our own name may park at any moment (design, Crons), and so may a job end; a silent peer
+        // is a sign.
+        let own_name = lease.leader_id == self.config.server_id || self.errand.is_some();
+        if own_name || now.mono_ms < self.peer_silent_until_ms {
+            return proof_ms.min(now.mono_ms + frequent_ms + jitter_ms);
+        }
+        let fresh = observation.is_new(now);
+        // Members of other makes have no terms, but names.
+        let (leader_id, term) = (lease.leader_id.clone(), lease.term);
+        let early_ms = match &self.early {
+            // The interval may have become shorter since.
+            Some((early_ms, of, at)) if (of, *at) == (&leader_id, term) => {
+                (*early_ms).min(frequent_ms / 4)
+            }
+            _ => frequent_ms / 4,
+        };
+        match self.config.follow {
+            // A tick ends before the look of the next interval: it would never see a lease run out.
+            Follow::Frugal if self.config.sustain_ms.is_none() => {
+                let late = observation.age_ms(&self.clocks, now) > frequent_ms;
+                let usual_ms = now.mono_ms + self.config.infrequent_interval_ms + jitter_ms;
+                if fresh && !late { usual_ms } else { usual_ms.min(proof_ms) }
+            }
+            Follow::Balanced | Follow::Frugal if observation.has_store_clock(&self.clocks) => {
+                proof_ms
+            }
+            // Earlier than the next renewal after one was seen, a little later until one is, and less early from
+            // then on: so the look settles just behind the renewals within a few of them, for one GET per
+            // interval and a few more.
+            _ if fresh => {
+                self.early = Some((early_ms, leader_id, term));
+                // From when the read left, as the leader counts: a slow store must not carry the look away.
+                // A single clock may have stepped back since.
+                self.seen_sent_ms.min(now.mono_ms) + frequent_ms - early_ms
+            }
+            _ => {
+                if self.misses <= 1 {
+                    let early_ms = (early_ms / 4).max(frequent_ms / 500);
+                    self.early = Some((early_ms, leader_id, term));
+                }
+                let late_ms =
+                    (frequent_ms / 25).max(1) << self.misses.clamp(1, 6).saturating_sub(1);
+                proof_ms.min(now.mono_ms + late_ms.min(frequent_ms))
+            }
+        }
+    }
+
+    pub(super) fn peer_interval_ms(&self) -> u64 {
+        match self.config.follow {
+            Follow::Tight => self.config.frequent_interval_ms,
+            Follow::Balanced => self.config.leader_timeout_ms,
+            Follow::Frugal => self.config.infrequent_interval_ms,
+        }
+    }
+
+    /// The address to ask instead of the store, if peers are on and the record names a usable one.
+    pub(super) fn peer_to_ask(&self, now: Now) -> Option<String> {
+        let Seen::Record { reading: Reading::Lease(lease), .. } = &self.seen else { return None };
+        let own = lease.session.as_deref() == Some(&self.session)
+            || lease.leader_addr == self.config.server_addr;
+        // No peer blinds a follower: some time the store is read whatever the peer says.
+        let unread_ms = now.mono_ms.saturating_sub(self.seen_sent_ms);
+        let read = unread_ms < LEASES_BY_PEER.saturating_mul(self.lease_to_wait_ms(lease))
+            || planted!(PeerBelievedForEver);
+        let usable = self.config.peer_mode
+            && read
+            && !own
+            && !lease.parked
+            && !lease.released()
+            && now.mono_ms >= self.peer_silent_until_ms
+            && is_peer_addr(&lease.leader_addr);
+        usable.then(|| lease.leader_addr.clone())
+    }
+
+    pub(super) fn name_leader(&mut self, leader_id: Option<String>) {
+        if self.known_leader != leader_id {
+            self.known_leader.clone_from(&leader_id);
+            self.events.push_back(Event::NewLeader { leader_id });
+        }
+    }
+
+    /// How long after a lease ran out this follower looks. Most followers draw a time near the end and few an
+    /// early one, so that whatever their number only a handful act before the first of them is seen: the
+    /// truncated exponential distribution of feedback suppression in multicast (Nonnenmacher and Biersack).
+    pub(super) fn spread_ms(&mut self) -> u64 {
+        const SLOTS: u64 = 14;
+        let window_ms = (self.config.leader_timeout_ms / 30).min(SPREAD_MS);
+        let from_end = u64::from(self.random().leading_zeros()).min(SLOTS - 1);
+        let within_ms = self.random_below(window_ms / SLOTS + 1);
+        window_ms * (SLOTS - 1 - from_end) / SLOTS + within_ms
+    }
+
+    /// SplitMix64: small, seeded by the host, and never used for anything that has to be secret.
+    pub(super) fn random(&mut self) -> u64 {
+        self.chance = self.chance.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.chance;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub(super) fn random_below(&mut self, bound: u64) -> u64 {
+        if bound == 0 { 0 } else { self.random() % bound }
+    }
+}

@@ -1,0 +1,680 @@
+//! The election: a state machine without I/O, without a clock, without async.
+//!
+//! It is told the time and what happened ([`Election::handle`]) and answers what to do next
+//! ([`Election::poll`]). Whoever drives it keeps to one order:
+//!
+//! 1. read the clocks, call [`Election::poll`], and carry out the [`Step`] at once: the reading given to
+//!    `poll` is the anchor of the request that the step asks for (S5);
+//! 2. at most one request is under way; its end goes to [`Election::handle`] with a new reading. While it is
+//!    under way `poll` answers [`Step::Wait`], so that the fence is met even if no answer comes;
+//! 3. after every call, drain [`Election::next_event`].
+//!
+//! Nothing here is a stored "is leader": [`Election::authority`] computes from the reading it is given.
+
+mod claim;
+mod event;
+mod follow;
+mod observe;
+mod release;
+mod slots;
+mod write;
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::hash::{Hash, Hasher};
+
+use crate::age::Observation;
+use crate::clock::{Clocks, Now, Since};
+use crate::config::Config;
+use crate::lease::{Lease, Reading};
+use crate::planted::planted;
+use crate::slots::{Schedule, SlotEnd};
+use crate::store::{Answer, Condition, Version};
+
+pub use self::event::{Event, LostReason, Problem, SlotsOver};
+
+/// How many unresolved writes are remembered. Each is pruned when its own fence has passed, so that more
+/// than this need a `requestTimeout` far below what the config accepts.
+const MAX_UNRESOLVED: usize = 64;
+
+/// The longest `Retry-After` that is honoured, in milliseconds.
+const MAX_RETRY_AFTER_MS: u64 = 300_000;
+
+/// After how many looks for one renewal a tight follower takes itself for out of step.
+const LOST_AFTER: u32 = 4;
+
+/// For how many leases peers are believed before the store is read all the same.
+const LEASES_BY_PEER: u64 = 10;
+
+/// After how many new versions of one write in a row somebody is told: a copy that is put by hand makes one.
+const VERSIONS_MOVED: u32 = 3;
+
+/// The number of attempts of one write before it is read back (S8).
+const ATTEMPTS: usize = 3;
+
+/// The right to act, as it is at one reading of the clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Authority {
+    /// The term: the fencing token.
+    pub term: u64,
+    /// How much longer it lasts if nothing happens, in milliseconds; never zero.
+    pub remaining_ms: u64,
+}
+
+/// What one reading of the clocks says of the own term.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// There is authority.
+    Leads(Authority),
+    /// A single clock proves nothing at this reading (S11): there is no authority now, but the term goes on. This much
+    /// would be left if the reading were right.
+    Unproven(Authority),
+    /// The term is over, or there was none.
+    Over,
+}
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Read the record.
+    Read {
+        /// The version that is known, to be answered by [`Outcome::Unchanged`].
+        unless: Option<Version>,
+        /// After how many milliseconds the request is cut off and counts as [`Outcome::Unknown`].
+        timeout_ms: u64,
+    },
+    /// Write a record that takes the leadership, or creates it from absence.
+    Claim {
+        /// The new record.
+        lease: Box<Lease>,
+        /// What was seen, and must still be so.
+        seen: Condition,
+        /// As for a read.
+        timeout_ms: u64,
+    },
+    /// Write a record over our own: a renewal, a tombstone, a parked lease.
+    Renew {
+        /// The new record.
+        lease: Box<Lease>,
+        /// The version that we hold.
+        held: Version,
+        /// As for a read.
+        timeout_ms: u64,
+    },
+    /// Ask the leader (`GET /health/leadership`).
+    AskPeer {
+        /// `host` or `host:port`, checked.
+        addr: String,
+        /// After how many milliseconds to give up.
+        timeout_ms: u64,
+    },
+    /// Call again at this monotonic reading, or when something happens.
+    Wait {
+        /// The reading, in milliseconds.
+        until_ms: u64,
+    },
+    /// The elector has stopped; nothing more will happen.
+    Finished,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// The request of the last `Read`, `Claim` or `Renew` ended.
+    Answer(Answer),
+    /// The question of the last `AskPeer` ended.
+    Peer(PeerAnswer),
+    /// Give the leadership up and sit out for a while.
+    Resign,
+    /// Give the leadership up and finish. With `park`, the lease is kept for this `serverId`.
+    Stop {
+        /// Whether to park the lease instead of releasing it.
+        park: bool,
+    },
+    /// The work of a term that was lost or resigned has ended. Until then this session claims nothing.
+    WorkEnded {
+        /// The fencing token of that term: work of an earlier term may end late.
+        term: u64,
+    },
+    /// The job of the slot that this term claimed has ended, and nothing of it goes on.
+    SlotEnded {
+        /// The fencing token of that term.
+        term: u64,
+        /// How it ended.
+        end: SlotEnd,
+    },
+    /// New settings; they count from the next write on.
+    Configure(Box<Config>),
+    /// Nothing but time: somebody saw that the authority may have ended.
+    Tick,
+}
+
+/// What a peer said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PeerAnswer {
+    /// 200 with the lease of this leader.
+    Alive {
+        /// Its `leaderID`.
+        leader_id: String,
+        /// Its `term`; `None` where the answer names none.
+        term: Option<u64>,
+        /// Its `sequence`, which grows with each renewal.
+        sequence: u64,
+    },
+    /// Anything else, or nothing.
+    Silent,
+}
+
+/// When a request left and what it may grant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Anchor {
+    sent: Now,
+    lease_ms: u64,
+    margin_ms: u64,
+}
+
+impl Anchor {
+    /// What is left until `sent + lease - margin`, in milliseconds; `None` from there on (S5).
+    fn remaining_ms(&self, now: Now) -> Option<u64> {
+        let span_ms = self.lease_ms.saturating_sub(self.margin_ms);
+        span_ms.checked_sub(now.since_pessimistic_ms(self.sent)).filter(|left_ms| *left_ms > 0)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Purpose {
+    Create,
+    /// Takes what may come back byte for byte, without authority; the term comes by a claim over this. Or writes a
+    /// tombstone that says which slots count as claimed.
+    Reserve,
+    Claim,
+    Renew,
+    Release,
+    Park,
+}
+
+/// One write that left and of which we do not know yet whether it landed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Attempt {
+    purpose: Purpose,
+    anchor: Anchor,
+    lease: Lease,
+    /// The answer says that it was not done. Something on the way may have said so instead, so that its fence
+    /// binds all the same and it may be recognised; but nobody hurries to find out.
+    rejected: bool,
+}
+
+/// Up to three attempts of one change, all on the same condition (S8).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Round {
+    purpose: Purpose,
+    condition: Condition,
+    lease: Lease,
+    attempts: usize,
+}
+
+/// A leadership of this session.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Term {
+    number: u64,
+    version: Version,
+    lease: Lease,
+    anchor: Anchor,
+    /// Authority was given up; the record is kept only to be released or parked.
+    ended: bool,
+}
+
+/// A record of ours that grants nothing yet: created from absence (S7), or a reservation.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Grace {
+    version: Version,
+    since: Since,
+    length_ms: u64,
+    reserved: bool,
+}
+
+/// What the newest answer showed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Seen {
+    Nothing,
+    Absent,
+    Record { observation: Box<Observation>, reading: Reading },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Action {
+    Look,
+    Ask,
+    Attempt,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Plan {
+    at_ms: u64,
+    action: Action,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Outstanding {
+    Read { sent: Now },
+    Write { sequence: u64 },
+    Peer,
+}
+
+/// Giving the leadership up (S12).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct WindDown {
+    park: bool,
+    finish: bool,
+    work_ended: bool,
+    /// When to give up on the store, on the monotonic clock; set once the work has ended.
+    until_ms: Option<u64>,
+    /// The one read-back that a refused tombstone gets was used.
+    read_back: bool,
+}
+
+/// The slots that this session is to run, and how far it is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Errand {
+    schedule: Schedule,
+    /// The trigger's own slot, once it is known.
+    slot_ms: Option<u64>,
+    /// Until when to wait for somebody else's lease; set at the first turn.
+    until_ms: Option<u64>,
+    /// Whether it waits longer, for what becomes of a claim.
+    extended: bool,
+    /// When it began, on the monotonic clock, and how many requests it has made.
+    began_ms: u64,
+    requests: u64,
+    /// The slots that this session began to run.
+    begun: Vec<u64>,
+    /// How the job of the term that is being closed has ended, and whether the record is known to say so.
+    end: Option<(u64, SlotEnd)>,
+    recorded: bool,
+    /// The jobs of this session that ended well, also where the record may not say so.
+    done: Vec<u64>,
+    /// What a claim that left was conditional on, until an answer shows what became of it: it may still land.
+    unheard: Option<Condition>,
+    /// The term of the record that this claim is to succeed, where it names one.
+    succeeds: Option<u64>,
+    /// The slot of a claim that may have landed and whose job was not begun, and when the first of its attempts left,
+    /// on the monotonic clock.
+    doubted: Option<(u64, u64)>,
+    /// A slot that was claimed after a stop, so that its job never begins.
+    dropped: Option<u64>,
+    /// How many missed slots nobody will run once the claim that left has landed, and since one has.
+    leaves_out: Option<u64>,
+    left_out: Option<u64>,
+}
+
+/// A flag that a reader may raise.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Flag(Cell<bool>);
+
+impl Hash for Flag {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.0.get().hash(hasher);
+    }
+}
+
+/// One participant of one group. See the module for the order of calls. Two that are equal have the same
+/// future, given the same inputs.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Election {
+    config: Config,
+    session: String,
+    chance: u64,
+    clocks: Clocks,
+    sequence: u64,
+    highest_term: u64,
+    longest_lease_ms: u64,
+    seen: Seen,
+    /// When the read left whose answer last showed the record or its absence.
+    seen_sent_ms: u64,
+    grace: Option<Grace>,
+    term: Option<Term>,
+    unresolved: Vec<Attempt>,
+    /// The shortest fence among the renewals that had to be forgotten; it still binds the term (S5).
+    forgotten: Option<Anchor>,
+    /// Authority was seen to have ended at a reading that was not given to `poll` or `handle`: it stays
+    /// ended, even if the wall clock is put right before the next of them (S9).
+    lapsed: Flag,
+    round: Option<Round>,
+    outstanding: Option<Outstanding>,
+    plan: Plan,
+    wind_down: Option<WindDown>,
+    failed: bool,
+    finished: bool,
+    /// Whether the store is known to work: it answered a read, and it took a conditional write of ours or a probe held.
+    answered: bool,
+    accepted: bool,
+    /// A write was refused since the last body was read: the version that we know may be an old one.
+    contradicted: bool,
+    compete_after_ms: u64,
+    /// Until when the store asked to be left alone (`Retry-After`).
+    not_before_ms: u64,
+    failures: u32,
+    /// How many writes in a row were rejected.
+    rejections: u32,
+    /// Whether work of the last term, which goes on, has kept this session from claiming.
+    held_back: bool,
+    misses: u32,
+    /// How often in a row one write of a member's was shown under another version.
+    versions_moved: u32,
+    /// How many claims in a row came to nothing.
+    refusals: u32,
+    /// How much earlier than one interval after the last a tight follower looks, in milliseconds, and at which
+    /// leader, of which term: larger until it is in step with that leader's renewals.
+    early: Option<(u64, String, Option<u64>)>,
+    peer_silent_until_ms: u64,
+    /// The newest term and sequence that a peer has answered with, and when it first did, on the monotonic clock.
+    peer_moved: Option<(Option<u64>, u64, u64)>,
+    announced: Option<u64>,
+    /// The lost term whose work is not known to have stopped: nothing is claimed under it.
+    working: Option<u64>,
+    known_leader: Option<String>,
+    events: VecDeque<Event>,
+    problem: Option<Problem>,
+    /// The problem is of a write that has not landed: a read alone does not solve it.
+    unwritten: bool,
+    errand: Option<Box<Errand>>,
+    /// A problem that no single answer shows to be over, and that costs no term.
+    warning: Option<Problem>,
+    /// When a member of another make was last seen under our name, on the monotonic clock.
+    shared_ms: u64,
+    /// A write that is held up takes no effect once a later one was accepted.
+    stale_writes_fail: bool,
+    /// How long the newest claim waits once it has landed, in milliseconds, unless the own write shows that the store's
+    /// clock, on which alone it rests, is right (S6 (b)).
+    unproven_wait_ms: Option<u64>,
+    /// A claim that has landed and waits for an answer which shows that.
+    unproven: Option<Attempt>,
+    /// Since when and for how many milliseconds no record of this session grants anything, because such a claim may have
+    /// met a leader.
+    owed: Option<(Since, u64)>,
+}
+
+impl Election {
+    /// A new participant. `session` is random and never used again; `seed` is where jitter comes from.
+    pub fn new(config: Config, session: String, seed: u64) -> Self {
+        let clocks = Clocks::new(config.clock, config.store_skew_ms);
+        Self {
+            config,
+            session,
+            chance: seed,
+            clocks,
+            sequence: 0,
+            highest_term: 0,
+            longest_lease_ms: 0,
+            seen: Seen::Nothing,
+            seen_sent_ms: 0,
+            grace: None,
+            term: None,
+            unresolved: Vec::new(),
+            forgotten: None,
+            lapsed: Flag::default(),
+            round: None,
+            outstanding: None,
+            plan: Plan { at_ms: 0, action: Action::Look },
+            wind_down: None,
+            failed: false,
+            finished: false,
+            answered: false,
+            accepted: false,
+            contradicted: false,
+            compete_after_ms: 0,
+            not_before_ms: 0,
+            failures: 0,
+            rejections: 0,
+            held_back: false,
+            misses: 0,
+            versions_moved: 0,
+            refusals: 0,
+            early: None,
+            peer_silent_until_ms: 0,
+            peer_moved: None,
+            announced: None,
+            working: None,
+            known_leader: None,
+            events: VecDeque::new(),
+            problem: None,
+            unwritten: false,
+            errand: None,
+            warning: None,
+            shared_ms: 0,
+            stale_writes_fail: true,
+            unproven_wait_ms: None,
+            unproven: None,
+            owed: None,
+        }
+    }
+
+    /// A new participant that runs the slots of a schedule, each in a term of its own, and finishes.
+    pub fn for_schedule(config: Config, session: String, seed: u64, schedule: Schedule) -> Self {
+        let slot_ms = schedule.slot_ms;
+        // What a peer says of its lease tells nothing of slots.
+        let config = Config { peer_mode: false, ..config };
+        let errand = Errand {
+            schedule,
+            slot_ms,
+            until_ms: None,
+            extended: false,
+            began_ms: 0,
+            requests: 0,
+            begun: Vec::new(),
+            end: None,
+            recorded: false,
+            done: Vec::new(),
+            unheard: None,
+            succeeds: None,
+            doubted: None,
+            dropped: None,
+            leaves_out: None,
+            left_out: None,
+        };
+        Self { errand: Some(Box::new(errand)), ..Self::new(config, session, seed) }
+    }
+
+    /// Before the first poll: whether the store's conditions cover the version that they name; see
+    /// [`Store::condition_covers_version`](crate::store::Store::condition_covers_version).
+    pub fn condition_covers_version(&mut self, covers: bool) {
+        self.clocks.set_covered(covers);
+    }
+
+    /// Before the first poll: a probe has shown that the store keeps its conditions, so that no single answer ends this
+    /// session for good (S8).
+    pub fn store_held(&mut self) {
+        self.accepted = true;
+    }
+
+    /// Before the first poll: whether a held-up write fails once a later one was accepted; see
+    /// [`Store::stale_writes_fail`](crate::store::Store::stale_writes_fail).
+    pub fn stale_writes_fail(&mut self, fail: bool) {
+        self.stale_writes_fail = fail;
+    }
+
+    /// The right to act at this reading, or none (S5, S9, S11).
+    pub fn authority(&self, now: Now) -> Option<Authority> {
+        if !self.clocks.trusted(now) {
+            return None;
+        }
+        let authority = self.lease_left(now);
+        if authority.is_none() && !planted!(LapseForgotten) {
+            self.lapsed.0.set(true);
+        }
+        authority
+    }
+
+    /// What this reading says of the term. To ask changes nothing of a term that goes on; one that is seen here to be over
+    /// stays so, and [`Election::handle`] tells of it at the next call.
+    pub fn standing(&self, now: Now) -> Standing {
+        if let Some(authority) = self.authority(now) {
+            return Standing::Leads(authority);
+        }
+        match self.lease_left(now) {
+            Some(left) if !self.clocks.stepped_back(now) => Standing::Unproven(left),
+            _ => {
+                self.lapsed.0.set(true);
+                Standing::Over
+            }
+        }
+    }
+
+    /// What happened, given the time at which it is processed.
+    pub fn handle(&mut self, now: Now, input: Input) {
+        self.observe(now);
+        match input {
+            Input::Answer(answer) => self.on_answer(now, answer),
+            Input::Peer(answer) => self.on_peer(now, answer),
+            Input::Tick => {}
+            // A session that runs slots has nothing to wait for afterwards.
+            Input::Resign => self.begin_wind_down(now, false, self.errand.is_some()),
+            Input::Stop { park } => self.begin_wind_down(now, park, true),
+            Input::WorkEnded { term } => self.on_work_ended(now, term),
+            Input::SlotEnded { term, end } => self.on_slot_ended(term, end),
+            Input::Configure(config) => {
+                self.config = *config;
+                self.config.peer_mode &= self.errand.is_none();
+                self.clocks.set_store_skew_ms(self.config.store_skew_ms);
+                if self.term.is_none() && self.outstanding.is_none() && self.round.is_some() {
+                    // A claim that has not left yet is judged again, by the new settings.
+                    self.round = None;
+                    self.plan_look(now, 0);
+                }
+            }
+        }
+    }
+
+    /// What to do next. The reading is the anchor of the request that the step asks for.
+    pub fn poll(&mut self, now: Now) -> Step {
+        self.observe(now);
+        self.advance_wind_down(now);
+        let active = self.term.as_ref().is_some_and(|term| !term.ended);
+        if self.finished || (self.failed && !active) {
+            if self.failed {
+                self.errand_over(SlotsOver::Store);
+            }
+            if self.wind_down.take().is_some() {
+                self.events.push_back(Event::GivenUp);
+            }
+            self.finished = true;
+            return Step::Finished;
+        }
+        if self.errand_waited(now) {
+            return Step::Finished;
+        }
+        if self.outstanding.is_some() || self.failed || self.awaiting_work() {
+            return Step::Wait { until_ms: self.wake_ms(now, u64::MAX) };
+        }
+        let asks_store = self.plan.action != Action::Ask;
+        let not_before_ms = if asks_store { self.not_before_ms } else { 0 };
+        let waits_until_ms =
+            self.errand_until_ms().filter(|_| !planted!(BudgetForgotten)).unwrap_or(u64::MAX);
+        let at_ms = self.plan.at_ms.max(not_before_ms).min(waits_until_ms);
+        if now.mono_ms < at_ms {
+            return Step::Wait { until_ms: self.wake_ms(now, at_ms) };
+        }
+        if let Some(errand) = &mut self.errand {
+            // Where no condition covers the version, a step is up to three requests: a write, its listing, a cleaning.
+            errand.requests += if self.clocks.covered() { 1 } else { 3 };
+        }
+        match self.plan.action {
+            Action::Look => self.look(now),
+            Action::Ask => self.ask(now),
+            Action::Attempt => self.attempt(now),
+        }
+    }
+
+    /// The next thing that the application has to be told.
+    pub fn next_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Draws jitter from here on as a new election with this seed does. For whoever explores every course of
+    /// events: elections that differ only in what they have drawn become equal.
+    pub fn reseed(&mut self, seed: u64) {
+        self.chance = seed;
+    }
+
+    /// The settings in force.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The random id of this instance.
+    pub fn session(&self) -> &str {
+        &self.session
+    }
+
+    /// The name of this participant: `serverId`, or the session's id where none was set.
+    pub fn server_id(&self) -> &str {
+        if self.config.server_id.is_empty() { &self.session } else { &self.config.server_id }
+    }
+
+    /// What somebody should know about, if anything.
+    pub fn problem(&self) -> Option<&Problem> {
+        self.problem.as_ref().or(self.warning.as_ref())
+    }
+
+    /// The newest record and its version, as last read or written by this session.
+    pub fn record(&self) -> Option<(&Version, &Lease)> {
+        if let Some(term) = &self.term {
+            return Some((&term.version, &term.lease));
+        }
+        match &self.seen {
+            Seen::Record { observation, reading: Reading::Lease(lease) } => {
+                Some((&observation.version, lease))
+            }
+            _ => None,
+        }
+    }
+
+    /// The `serverId` that leads as far as this session knows: its own only with authority.
+    pub fn leader_id(&self, now: Now) -> Option<&str> {
+        if self.authority(now).is_some() {
+            return Some(self.server_id());
+        }
+        let own =
+            self.record().is_some_and(|(_, lease)| lease.session.as_ref() == Some(&self.session));
+        self.known_leader.as_deref().filter(|_| !own)
+    }
+
+    /// Whether this session runs slots.
+    pub fn has_schedule(&self) -> bool {
+        self.errand.is_some()
+    }
+
+    /// Whether this session has ended for good.
+    pub fn has_finished(&self) -> bool {
+        self.finished
+    }
+
+    /// The slot that this session claimed last, in milliseconds since the Unix epoch.
+    pub fn slot_ms(&self) -> Option<u64> {
+        self.errand.as_ref()?.begun.last().copied()
+    }
+
+    /// The slot of the trigger itself, once it is known, and how many missed ones nobody will run.
+    pub fn own_slot_ms(&self) -> Option<(u64, u64)> {
+        let errand = self.errand.as_ref()?;
+        Some((errand.slot_ms?, errand.left_out.unwrap_or(0)))
+    }
+
+    fn lease_left(&self, now: Now) -> Option<Authority> {
+        let term = self.term.as_ref().filter(|term| !term.ended)?;
+        if planted!(AuthorityIsAFlag) {
+            return Some(Authority { term: term.number, remaining_ms: 1 });
+        }
+        if self.lapsed.0.get() {
+            return None;
+        }
+        let mut remaining_ms = term.anchor.remaining_ms(now)?;
+        let renewals = self.unresolved.iter().filter(|attempt| {
+            attempt.purpose == Purpose::Renew && !planted!(ShortenedLeaseKeepsFence)
+        });
+        for anchor in renewals.map(|attempt| &attempt.anchor).chain(&self.forgotten) {
+            remaining_ms = remaining_ms.min(anchor.remaining_ms(now)?);
+        }
+        Some(Authority { term: term.number, remaining_ms })
+    }
+}

@@ -1,0 +1,477 @@
+//! Reads: what an answer shows of the record, of time and of others.
+
+use super::{
+    Action, Anchor, Attempt, Election, LOST_AFTER, LostReason, Outstanding, Plan, Problem, Purpose,
+    Round, Seen, VERSIONS_MOVED,
+};
+use crate::age::Observation;
+use crate::clock::{Drift, Now};
+use crate::lease::{Closed, MAX_LEASE_MS, Reading, Stamp};
+use crate::planted::planted;
+use crate::store::{Answer, Condition, Facts, Outcome, Version};
+
+impl Election {
+    /// Takes note of the time: a lapsed term ends here and nowhere else.
+    pub(super) fn observe(&mut self, now: Now) {
+        if self.clocks.read(now) {
+            self.restart_measures(now);
+            if !planted!(StepBackKeepsTerm) {
+                self.void_anchors();
+                self.end_term(LostReason::Clock);
+            }
+            self.plan_look(now, 0);
+        }
+        let active = self.term.as_ref().is_some_and(|term| !term.ended);
+        if active && self.lease_left(now).is_none() {
+            self.end_term(LostReason::Expired);
+            self.plan = Plan { at_ms: now.mono_ms, action: Action::Look };
+        }
+        let outstanding = match &self.outstanding {
+            Some(Outstanding::Write { sequence }) => Some(*sequence),
+            _ => None,
+        };
+        self.unresolved.retain(|attempt| {
+            attempt.anchor.remaining_ms(now).is_some()
+                || outstanding == Some(attempt.lease.sequence)
+        });
+    }
+
+    /// A single clock stepped: what began before is measured anew from here, and what was judged by it is
+    /// not acted on (S11).
+    pub(super) fn restart_measures(&mut self, now: Now) {
+        if let Seen::Record { observation, .. } = &mut self.seen
+            && !planted!(StepBackKeepsAge)
+        {
+            observation.restart(&self.clocks, now);
+        }
+        if !self.clocks.covered() {
+            // By the clock as it was, the read may seem to have left after what is measured from here on.
+            self.seen_sent_ms = self.seen_sent_ms.min(now.mono_ms);
+        }
+        if let Some(grace) = &mut self.grace {
+            grace.since = self.clocks.begin(now);
+        }
+        if let Some((since, _)) = &mut self.owed {
+            *since = self.clocks.begin(now);
+        }
+        if let Some(until_ms) = self.wind_down.as_mut().and_then(|down| down.until_ms.as_mut()) {
+            *until_ms = (*until_ms).min(now.mono_ms + self.config.attempts_ms());
+        }
+        if self.term.is_none() {
+            self.round = None;
+            self.plan_look(now, 0);
+        }
+        if let Some(errand) = &mut self.errand {
+            let latest_ms = now.mono_ms.saturating_add(errand.schedule.budget_ms);
+            errand.until_ms = errand.until_ms.map(|until_ms| until_ms.min(latest_ms));
+        }
+        self.peer_silent_until_ms = 0;
+        self.peer_moved = None;
+        self.compete_after_ms = self.compete_after_ms.min(now.mono_ms + self.sit_out_ms());
+        self.not_before_ms = 0;
+    }
+
+    /// Nobody knows how long ago these writes left: they may be recognised, but grant nothing (S11).
+    pub(super) fn void_anchors(&mut self) {
+        for attempt in &mut self.unresolved {
+            attempt.anchor.lease_ms = 0;
+        }
+        self.unproven = None;
+        self.forgotten = None;
+    }
+
+    pub(super) fn on_answer(&mut self, now: Now, answer: Answer) {
+        let Some(outstanding) = self.outstanding.take() else { return };
+        let Answer { outcome, facts } = answer;
+        let heard = !matches!(outcome, Outcome::Unknown { .. } | Outcome::Rejected(_));
+        let sent = match outstanding {
+            Outstanding::Read { sent } => Some(sent),
+            Outstanding::Write { sequence } => {
+                let own = |attempt: &&Attempt| attempt.lease.sequence == sequence;
+                self.unresolved.iter().find(own).map(|attempt| attempt.anchor.sent)
+            }
+            Outstanding::Peer => None,
+        };
+        let drift = match outcome {
+            Outcome::Unknown { .. } => Drift::Unproven,
+            Outcome::Rejected(_) => self.clocks.turned_away(now, &facts),
+            _ => self.clocks.answer(now, sent.unwrap_or(now), &facts),
+        };
+        if let (Seen::Record { observation, .. }, Drift::StoreAhead | Drift::OwnAhead) =
+            (&mut self.seen, drift)
+        {
+            observation.distrust_store_clock();
+        }
+        if heard {
+            if let Seen::Record { observation, .. } = &mut self.seen {
+                observation.rebase(&self.clocks, now);
+            }
+            if let Some(grace) = &mut self.grace {
+                grace.since = self.clocks.rebased(now, grace.since);
+            }
+            if let Some((since, _)) = &mut self.owed {
+                *since = self.clocks.rebased(now, *since);
+            }
+        }
+        // The single clock lost time. That it gained some needs nothing here: a wait ends no sooner than
+        // the store's clock says.
+        if self.clocks.single() && drift == Drift::StoreAhead && !planted!(DateAheadIgnored) {
+            self.void_anchors();
+            if self.term.as_ref().is_some_and(|term| !term.ended) {
+                self.end_term(LostReason::Clock);
+                self.plan_look(now, 0);
+            }
+        }
+        if heard && matches!(self.problem, Some(Problem::Store(_))) && !self.unwritten {
+            self.problem = None;
+        }
+        match outstanding {
+            Outstanding::Read { sent } => self.on_read(now, sent, outcome, &facts, drift),
+            Outstanding::Write { sequence } => self.on_write(now, sequence, outcome),
+            Outstanding::Peer => self.on_silent_peer(now),
+        }
+    }
+
+    pub(super) fn on_read(
+        &mut self,
+        now: Now,
+        sent: Now,
+        outcome: Outcome,
+        facts: &Facts,
+        drift: Drift,
+    ) {
+        match outcome {
+            Outcome::Found { version, reading } => {
+                (self.failures, self.answered, self.contradicted) = (0, true, false);
+                self.on_found(now, sent, version, reading, facts, drift);
+            }
+            Outcome::Unchanged => {
+                (self.failures, self.answered) = (0, true);
+                self.on_unchanged(now, sent, facts, drift);
+            }
+            Outcome::Missing => {
+                (self.failures, self.answered, self.contradicted) = (0, true, false);
+                self.on_missing(now, sent);
+            }
+            Outcome::Rejected(fault) => {
+                self.unwritten = false;
+                if !self.on_rejected(fault, self.answered) {
+                    self.failures = self.failures.max(2);
+                    self.plan_after_failure(now);
+                }
+            }
+            Outcome::Unknown { retry_after_ms, cause } => {
+                (self.problem, self.unwritten) = (Some(Problem::Store(cause)), false);
+                self.leave_alone(now, retry_after_ms);
+                self.plan_after_failure(now);
+            }
+            // No store answers a read like this; nothing may be concluded from it.
+            Outcome::Written { .. } | Outcome::Refused => self.plan_after_failure(now),
+        }
+    }
+
+    pub(super) fn on_found(
+        &mut self,
+        now: Now,
+        sent: Now,
+        version: Version,
+        reading: Reading,
+        facts: &Facts,
+        drift: Drift,
+    ) {
+        let known = match (&self.term, &self.seen) {
+            (Some(term), _) => Some(&term.version),
+            (None, Seen::Record { observation, .. }) => Some(&observation.version),
+            _ => None,
+        };
+        self.unwritten &= known == Some(&version);
+        if let Reading::Lease(lease) = &reading {
+            // What names this session was a conditional write of its own; and what another has changed since, of its.
+            let moved = known.is_some_and(|known| *known != version) && lease.session.is_some();
+            self.accepted |= moved || lease.session.as_ref() == Some(&self.session);
+        }
+        self.note_reading(&reading);
+        self.note_name(now, &reading);
+        self.note_claim(now, Some((&version, &reading)));
+        if planted!(ReleaseRereadVersion)
+            && let Some(round) = self.round.as_mut().filter(|round| {
+                round.attempts == 0 && matches!(round.purpose, Purpose::Release | Purpose::Park)
+            })
+        {
+            round.condition = Condition::Match(version);
+            self.plan = Plan { at_ms: now.mono_ms, action: Action::Attempt };
+            return;
+        }
+        let held = self.term.as_ref().map(|term| &term.version);
+        if held == Some(&version) {
+            return self.on_not_landed(now);
+        }
+        if let Some(attempt) = self.landed_attempt(&reading) {
+            self.compare_clocks(now, &attempt.anchor, facts);
+            return self.on_landed(now, attempt, version);
+        }
+        if planted!(RenewalOverAnything)
+            && let Some(term) = &mut self.term
+        {
+            term.version = version;
+            return self.on_not_landed(now);
+        }
+        if let Some(attempt) = self.proven_claim(now, &version, facts, drift) {
+            return self.on_landed(now, attempt, version);
+        }
+        self.end_term(LostReason::Overtaken);
+        let same = matches!(&self.seen, Seen::Record { observation, .. } if observation.version == version);
+        self.observe_version(now, sent, version, reading, facts, drift);
+        self.unresolved.retain(|attempt| same || attempt.purpose == Purpose::Create);
+        let refused = self.round.take().is_some();
+        if !(same && refused) {
+            self.judge(now);
+        }
+        // A store that shows other records in turn, each of which may be claimed, is not to be asked without
+        // pause either.
+        if refused && (same || self.round.is_some()) {
+            self.pause_claim(now);
+        }
+    }
+
+    /// A record of ours shows whether `Date` and `Last-Modified` are of one clock (S6 (b)).
+    pub(super) fn compare_clocks(&mut self, now: Now, anchor: &Anchor, facts: &Facts) {
+        self.clocks.compare(facts, now.since_pessimistic_ms(anchor.sent), anchor.margin_ms);
+        match self.clocks.date_ahead_ms() {
+            Some(ahead_ms) => self.warning = Some(Problem::DateAhead { ahead_ms }),
+            None => {
+                self.warning.take_if(|known| matches!(known, Problem::DateAhead { .. }));
+            }
+        }
+    }
+
+    /// The write of ours that a record shows to have landed, if it is one that we may still adopt (S8).
+    pub(super) fn landed_attempt(&self, reading: &Reading) -> Option<Attempt> {
+        let Reading::Lease(lease) = reading else { return None };
+        let named = planted!(OwnNameIsOwnWrite) && lease.leader_id == self.server_id();
+        if lease.session.as_deref() != Some(&self.session) && !named {
+            return None;
+        }
+        let ours = |attempt: &&Attempt| {
+            let sent = &attempt.lease;
+            // A foreign hand that keeps what it does not know may have released or taken our record since.
+            let kept = sent.released() == lease.released() && sent.leader_id == lease.leader_id;
+            sent.sequence == lease.sequence && (kept || named)
+        };
+        self.unresolved.iter().find(ours).cloned()
+    }
+
+    pub(super) fn on_unchanged(&mut self, now: Now, sent: Now, facts: &Facts, drift: Drift) {
+        if self.term.is_some() {
+            return self.on_not_landed(now);
+        }
+        let Seen::Record { observation, .. } = &mut self.seen else {
+            // Nobody asked for this: a 304 without a version of ours proves nothing.
+            return self.plan_after_failure(now);
+        };
+        // A 304 adds its `Date` to the 200's `Last-Modified` (S6 (b)).
+        let facts = Facts { last_modified_ms: None, ..*facts };
+        observation.shown(&self.clocks, now, &facts, drift, None);
+        if self.clocks.shows_present(&facts) {
+            self.seen_sent_ms = sent.mono_ms;
+        }
+        if self.round.is_some() {
+            return self.pause_claim(now);
+        }
+        self.judge(now);
+    }
+
+    /// The record still has the version that we hold: an unresolved write has not landed, yet.
+    pub(super) fn on_not_landed(&mut self, now: Now) {
+        if planted!(ReleaseRereadVersion) && self.round.as_ref().is_some_and(|r| r.attempts == 0) {
+            self.plan = Plan { at_ms: now.mono_ms, action: Action::Attempt };
+            return;
+        }
+        self.round = None;
+        if let Some(wind_down) = self.wind_down {
+            if wind_down.until_ms.is_some() {
+                self.finish_wind_down(now);
+            }
+            return;
+        }
+        self.misses = self.misses.saturating_add(1);
+        let pause_ms = self.growing_pause_ms(self.misses);
+        self.plan = Plan { at_ms: now.mono_ms + pause_ms, action: Action::Attempt };
+    }
+
+    pub(super) fn on_missing(&mut self, now: Now, sent: Now) {
+        if planted!(DeletedIsRecreated)
+            && let Some(lease) = self.term.as_ref().map(|term| term.lease.clone())
+        {
+            let (purpose, condition) = (Purpose::Create, Condition::Absent);
+            self.round = Some(Round { purpose, condition, lease, attempts: 0 });
+            self.plan = Plan { at_ms: now.mono_ms, action: Action::Attempt };
+            return;
+        }
+        self.note_claim(now, None);
+        self.end_term(LostReason::Deleted);
+        self.unresolved.retain(|attempt| attempt.purpose == Purpose::Create);
+        let creating = self.round.take().is_some_and(|round| round.purpose == Purpose::Create);
+        self.grace = None;
+        self.unproven = None;
+        self.seen = Seen::Absent;
+        self.seen_sent_ms = sent.mono_ms;
+        if !(self.unwritten && creating) {
+            (self.problem, self.unwritten) = (None, false);
+        }
+        self.name_leader(None);
+        if creating {
+            return self.pause_claim(now);
+        }
+        self.judge(now);
+    }
+
+    pub(super) fn note_reading(&mut self, reading: &Reading) {
+        if !self.unwritten {
+            self.problem = None;
+        }
+        match reading {
+            Reading::Lease(lease) => {
+                self.highest_term = self.highest_term.max(lease.term.unwrap_or(0));
+                let lease_ms = lease.lease_ms.unwrap_or(0);
+                // A longer one, of another make, is waited out where it is read; a grace is a lease of ours.
+                self.longest_lease_ms = self.longest_lease_ms.max(lease_ms.min(MAX_LEASE_MS));
+                let max_lease_ms = self.config.max_lease_ms;
+                // What is in its grace carries that, and what it says of a lease may have been read of damage.
+                if lease_ms > max_lease_ms.max(self.config.grace_ms(0)) && !lease.in_grace() {
+                    self.problem = Some(Problem::LeaseTooLong { lease_ms, max_lease_ms });
+                }
+            }
+            Reading::Unreadable(flaw, told) => {
+                if !planted!(DamagedTermForgotten) {
+                    self.highest_term = self.highest_term.max(told.term.unwrap_or(0));
+                }
+                if !planted!(DamagedLeaseForgotten) {
+                    self.longest_lease_ms = self.longest_lease_ms.max(told.lease_ms.unwrap_or(0));
+                }
+                self.problem = Some(Problem::Unreadable(*flaw));
+            }
+            Reading::Closed(Closed::NewerFormat(format)) => {
+                self.problem = Some(Problem::NewerFormat(*format));
+            }
+            Reading::Closed(Closed::TermTooHigh) => self.problem = Some(Problem::TermTooHigh),
+        }
+    }
+
+    /// Records of other makes have no session: a living one of our name is of somebody who takes our record at once.
+    pub(super) fn note_name(&mut self, now: Now, reading: &Reading) {
+        let Reading::Lease(lease) = reading else { return };
+        let named = !self.config.server_id.is_empty() && lease.leader_id == self.config.server_id;
+        if named && lease.session.is_none() && !lease.released() {
+            self.warning = Some(Problem::SharedName(self.config.server_id.clone()));
+            self.shared_ms = now.mono_ms;
+        }
+    }
+
+    /// Counts under how many new versions in a row one write of a member's was shown.
+    pub(super) fn note_versions(&mut self, before: &Seen, version: &Version, reading: &Reading) {
+        self.versions_moved = match before {
+            // Every body that a member writes has another sequence (S4).
+            Seen::Record { observation, reading: Reading::Lease(before) }
+                if observation.version != *version =>
+            {
+                let again = matches!(reading, Reading::Lease(lease) if before.session.is_some()
+                    && (&before.session, before.sequence, before.term)
+                        == (&lease.session, lease.sequence, lease.term));
+                if again { self.versions_moved.saturating_add(1) } else { 0 }
+            }
+            Seen::Record { .. } => self.versions_moved,
+            _ => 0,
+        };
+    }
+
+    pub(super) fn observe_version(
+        &mut self,
+        now: Now,
+        sent: Now,
+        version: Version,
+        mut reading: Reading,
+        facts: &Facts,
+        drift: Drift,
+    ) {
+        let before = std::mem::replace(&mut self.seen, Seen::Nothing);
+        self.note_versions(&before, &version, &reading);
+        let (mut observation, oldest_ms) = match before {
+            Seen::Record { observation, reading: before } if observation.version == version => {
+                // The same version is the same body: what could be read of it once was not damaged but on the way.
+                reading = match (before, reading) {
+                    (Reading::Unreadable(flaw, once), Reading::Unreadable(_, again)) => {
+                        Reading::Unreadable(flaw, once.and(again))
+                    }
+                    (before, Reading::Unreadable(..)) if !planted!(DamageOnTheWayCounts) => before,
+                    (_, reading) => reading,
+                };
+                if reading.may_come_back()
+                    && observation.made_anew(facts)
+                    && !planted!(RevivalUnseen)
+                {
+                    self.grace = None;
+                    (observation.anew(&self.clocks, now), None)
+                } else {
+                    (*observation, None)
+                }
+            }
+            Seen::Record { mut observation, .. } if planted!(ObservationOverVersions) => {
+                observation.version = version;
+                (*observation, None)
+            }
+            Seen::Nothing => (Observation::first(version, &self.clocks, now), None),
+            _ => {
+                // Once in step, a renewal found only after many looks has another phase than the one that was learned.
+                let in_step_ms = self.config.frequent_interval_ms / 100;
+                let in_step = self.early.as_ref().is_some_and(|(ms, ..)| *ms <= in_step_ms);
+                if in_step && self.misses >= LOST_AFTER {
+                    self.early = None;
+                }
+                self.misses = 0;
+                let oldest_ms = now.mono_ms.saturating_sub(self.seen_sent_ms);
+                (Observation::first(version, &self.clocks, now), Some(oldest_ms))
+            }
+        };
+        if planted!(AgeFromSending) && observation.is_new(now) {
+            observation.restart(&self.clocks, sent);
+        }
+        observation.shown(&self.clocks, now, facts, drift, oldest_ms);
+        if reading.may_come_back() && observation.moved() && !observation.moves_always() {
+            self.problem.get_or_insert(Problem::MovingTimes);
+        }
+        if self.versions_moved >= VERSIONS_MOVED {
+            self.problem.get_or_insert(Problem::MovingVersions);
+        }
+        if self.stamped_ahead(&reading, facts) {
+            observation.distrust_store_clock();
+        }
+        if self.clocks.shows_present(facts) {
+            self.seen_sent_ms = sent.mono_ms;
+        }
+        self.grace = self.grace.take().filter(|grace| grace.version == observation.version);
+        if let Reading::Lease(lease) = &reading {
+            let own = lease.session.as_deref() == Some(&self.session);
+            let late = own && lease.in_grace() && self.grace.is_none();
+            if late && !planted!(LateCreationHasNoGrace) {
+                // A create of ours that landed after we had given it up, or a reservation, over unusable bytes that may
+                // have been put again under a leader: known by this read-back only (S7).
+                self.grace = Some(self.grace_from(now, observation.version.clone(), lease));
+            }
+            let leads = !lease.released() && !lease.in_grace();
+            self.name_leader(leads.then(|| lease.leader_id.clone()));
+        }
+        self.seen = Seen::Record { observation: Box::new(observation), reading };
+    }
+
+    /// Whether a record shows that its writer goes by another clock than the store's, as we may.
+    pub(super) fn stamped_ahead(&self, reading: &Reading, facts: &Facts) -> bool {
+        let (Reading::Lease(lease), Some(modified_ms)) = (reading, facts.last_modified_ms) else {
+            return false;
+        };
+        let (Some(_), Stamp::At(stamp_ms)) = (&lease.session, lease.last_updated) else {
+            return false;
+        };
+        self.clocks.stamped_ahead(stamp_ms, modified_ms, self.config.request_timeout_ms)
+    }
+}
