@@ -23,7 +23,7 @@ pub enum Event {
         /// Its `leaderID`; `None` once it has released the lease or its record is gone.
         leader_id: Option<String>,
     },
-    /// Giving the leadership up after [`Input::Resign`] is over: the record says so, or it will run out.
+    /// Giving the leadership up after [`Input::Resign`](super::Input::Resign) is over: the record says so, or it will run out.
     GivenUp,
     /// The closing write of a slot is over.
     SlotClosed {
@@ -101,11 +101,11 @@ pub enum LostReason {
     Deleted,
     /// A single clock stepped or stood still, so that nobody knows how long the lease has lasted (S11).
     Clock,
-    /// [`Input::Resign`].
+    /// [`Input::Resign`](super::Input::Resign).
     Resigned,
-    /// [`Input::Stop`].
+    /// [`Input::Stop`](super::Input::Stop).
     Stopped,
-    /// [`Input::SlotEnded`].
+    /// [`Input::SlotEnded`](super::Input::SlotEnded).
     Done,
 }
 

@@ -78,9 +78,9 @@ pub enum Standing {
 pub enum Step {
     /// Read the record.
     Read {
-        /// The version that is known, to be answered by [`Outcome::Unchanged`].
+        /// The version that is known, to be answered by [`Outcome::Unchanged`](crate::store::Outcome::Unchanged).
         unless: Option<Version>,
-        /// After how many milliseconds the request is cut off and counts as [`Outcome::Unknown`].
+        /// After how many milliseconds the request is cut off and counts as [`Outcome::Unknown`](crate::store::Outcome::Unknown).
         timeout_ms: u64,
     },
     /// Write a record that takes the leadership, or creates it from absence.
