@@ -1,5 +1,6 @@
 //! The driver on a host whose time is virtual: what the application is told, and exactly when.
 
+#[allow(dead_code)] // Each suite uses a part of it.
 mod virtual_time;
 
 use std::cell::{Cell, RefCell};

@@ -1,5 +1,6 @@
 //! Work that runs while its process leads, on virtual time: when it runs, and that it never runs without authority.
 
+#[allow(dead_code)] // Each suite uses a part of it.
 mod virtual_time;
 
 use std::cell::{Cell, RefCell};
