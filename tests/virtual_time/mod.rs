@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use edgelect::clock::Now;
 use edgelect::request::{Request, Response};
 use edgelect::store::memory::Memory;
-use edgelect::store::{Answer, Fault, FaultKind, Operation, Store};
+use edgelect::store::{Answer, Facts, Fault, FaultKind, Operation, Outcome, Store};
 use edgelect::{Config, Host, Settings, driver};
 use futures::executor::{LocalPool, block_on};
 use futures::future::{AbortHandle, FutureExt, abortable};
@@ -188,6 +188,28 @@ impl Store for Hanging {
 
     fn describe(&self) -> String {
         "a store that can hang".to_owned()
+    }
+}
+
+/// A store that says the same to everybody.
+pub struct Answers {
+    pub reads: Outcome,
+    pub writes: Outcome,
+}
+
+impl Store for Answers {
+    async fn perform(&self, operation: Operation) -> Answer {
+        let read = matches!(operation, Operation::Read { .. });
+        let outcome = if read { &self.reads } else { &self.writes };
+        Answer { outcome: outcome.clone(), facts: Facts::default() }
+    }
+
+    fn condition_covers_version(&self) -> bool {
+        true
+    }
+
+    fn describe(&self) -> String {
+        "a web page".to_owned()
     }
 }
 

@@ -1,17 +1,10 @@
 //! Cron ticks on virtual time, as a seed draws them: late, doubled, on isolates that vanish, beside
 //! members that would like to lead as well. The real tick, the default settings, one clock.
 
-#[allow(dead_code)]
-#[path = "sim/chance.rs"]
-mod chance;
-#[allow(dead_code)]
-mod virtual_time;
-
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use chance::Chance;
 use edgelect::clock::Now;
 use edgelect::config::HostClock;
 use edgelect::driver::Requests;
@@ -25,12 +18,12 @@ use edgelect::{
     Config, Follow, Handle, Host, Schedule, Settings, SlotOutcome, init, new_election,
     new_schedule, run, run_scheduled,
 };
-use futures::executor::{LocalPool, block_on};
-use futures::future::{AbortHandle, FutureExt, abortable};
-use futures::task::LocalSpawnExt;
-use virtual_time::Virtual;
+use futures::executor::block_on;
+use futures::future::AbortHandle;
 
-const EPOCH_MS: u64 = 1_795_000_000_000;
+use crate::chance::Chance;
+use crate::virtual_time::{EPOCH_MS, Machine, Virtual, config_of};
+
 const PERIOD_MS: u64 = 60_000;
 const SUSTAIN_MS: u64 = 57_000;
 const LEASE_MS: u64 = 15_000;
@@ -167,8 +160,7 @@ struct Living {
 }
 
 struct World {
-    time: Virtual,
-    pool: LocalPool,
+    machine: Machine,
     wire: Wire,
     chance: Shared<Chance>,
     living: Shared<Vec<Living>>,
@@ -189,55 +181,41 @@ struct Worst {
 }
 
 fn config(name: &str, cron: bool, follow: Follow) -> Config {
-    let settings = Settings {
-        lockfile_path: Some("leader/ticks.json".to_owned()),
+    config_of(Settings {
         server_id: Some(name.to_owned()),
         clock: if cron { HostClock::One } else { HostClock::Two },
         sustain_ms: cron.then_some(SUSTAIN_MS),
         follow: Some(follow),
         ..Settings::default()
-    };
-    Config::new(&settings).expect("the defaults are fine")
+    })
 }
 
 impl World {
     fn new(seed: u64, course: Course) -> Self {
-        let time = Virtual::default();
+        let machine = Machine::default();
         let chance = Rc::new(RefCell::new(Chance::new(seed)));
         let dated = chance.borrow_mut().one_in(2);
-        let clock = time.clone();
+        let clock = machine.host.clone();
         let memory = match dated {
-            true => Memory::new(move || EPOCH_MS + clock.now_ms.get()),
+            true => Memory::new(move || clock.wall_ms()),
             false => Memory::default(),
         };
-        let written = Shared::default();
         let wire = Wire {
-            time: time.clone(),
-            memory: memory.clone(),
+            time: machine.host.clone(),
+            memory,
             chance: Rc::clone(&chance),
-            written,
+            written: Shared::default(),
             failing_per_mille: course.failing_per_mille,
         };
-        let mut world = Self {
-            time,
-            pool: LocalPool::new(),
-            wire,
-            chance,
-            living: Rc::default(),
-            requests: Rc::default(),
-            dated,
-            course,
-            seed,
-        };
-        let place = world.place(false);
+        let (living, requests) = (Shared::default(), Shared::default());
+        let world = Self { machine, wire, chance, living, requests, dated, course, seed };
         let config = config("init", false, Follow::Balanced);
-        block_on(init(&memory, &place, &config)).expect("a new group");
-        world.pool.run_until_stalled();
+        block_on(init(&world.wire.memory, &world.place(false), &config)).expect("a new group");
         world
     }
 
     fn place(&self, single: bool) -> Place {
-        let (time, chance) = (self.time.clone(), Rc::clone(&self.chance));
+        let (time, chance) = (self.machine.host.clone(), Rc::clone(&self.chance));
         Place { time, single, due_ms: Rc::default(), chance }
     }
 
@@ -252,21 +230,16 @@ impl World {
         let election = new_election(&place, config(name, cron, follow)).expect("it has chance");
         let handle = Handle::new(election);
         let (wire, requests) = (self.wire.clone(), Rc::clone(&self.requests));
-        let work = {
-            let (handle, place) = (handle.clone(), place.clone());
-            async move {
-                match leads_for_ms.filter(|_| cron) {
-                    Some(ms) => {
-                        tick(&handle, &wire, &place, ms).await.expect("the store can be used");
-                        requests.borrow_mut().push(handle.requests());
-                    }
-                    None => run(&handle, &wire, &place, |_| {}).await,
+        let (running, host) = (handle.clone(), place.clone());
+        let end = self.machine.run(async move {
+            match leads_for_ms.filter(|_| cron) {
+                Some(ms) => {
+                    tick(&running, &wire, &host, ms).await.expect("the store can be used");
+                    requests.borrow_mut().push(running.requests());
                 }
+                None => run(&running, &wire, &host, |_| {}).await,
             }
-        };
-        let (work, end) = abortable(work);
-        let work = work.map(|_| ());
-        self.pool.spawner().spawn_local(work).expect("the pool is alive");
+        });
         self.living.borrow_mut().push(Living { name, handle, place, end });
     }
 
@@ -333,7 +306,7 @@ impl World {
                 self.begin("server", false, 0);
                 server = false;
             }
-            self.time.pass(&mut self.pool, STEP_MS);
+            self.machine.pass(STEP_MS);
             self.living.borrow_mut().retain(|one| !one.end.is_aborted());
             if self.course.vanishing && now_ms >= calm_ms && self.draws_once_a_minute() {
                 self.vanish();
@@ -481,14 +454,8 @@ impl World {
             let made = read + write + report.runs.len() as u64;
             *found.borrow_mut() = Some((report.outcome, report.runs.len(), made));
         };
-        self.pool.spawner().spawn_local(work).expect("the pool is alive");
+        self.machine.run(work);
         told
-    }
-
-    fn pass(&mut self, ms: u64) {
-        for _ in 0..ms / STEP_MS {
-            self.time.pass(&mut self.pool, STEP_MS);
-        }
     }
 }
 
@@ -497,11 +464,11 @@ fn c54_a_trigger_that_waits_for_its_lease_and_runs_its_longest_job_stays_under_i
     let mut worst = [0; 2];
     for seed in 0..SEEDS {
         let mut world = World::new(seed, Course::default());
-        world.pass(PERIOD_MS);
+        world.machine.pass(PERIOD_MS);
         world.fire("another", 1, &[], |_| PERIOD_MS + SUSTAIN_MS - 5_000);
-        world.pass(PERIOD_MS);
+        world.machine.pass(PERIOD_MS);
         let waited = world.fire("worker", 2, &[], |_| u64::MAX);
-        world.pass(5 * PERIOD_MS);
+        world.machine.pass(5 * PERIOD_MS);
         let (outcome, runs, made) = waited.take().expect("it has ended");
         // The last look in the budget may come just before the lease is free.
         assert_eq!(runs, usize::from(outcome == SlotOutcome::Done), "seed {seed}: {outcome:?}");
@@ -519,12 +486,12 @@ fn c54_a_trigger_that_catches_up_leaves_the_requests_of_a_job_that_takes_all_its
     let mut worst = 0;
     for (seed, long) in (0..SEEDS).flat_map(|seed| (0..12).map(move |long| (seed, long))) {
         let mut world = World::new(seed, Course::default());
-        world.pass(PERIOD_MS);
+        world.machine.pass(PERIOD_MS);
         world.fire("worker", 1, VARS, |_| 0);
-        world.pass(19 * PERIOD_MS);
+        world.machine.pass(19 * PERIOD_MS);
         let late =
             world.fire("worker", 20, VARS, move |run| if run == long { u64::MAX } else { 0 });
-        world.pass(5 * PERIOD_MS);
+        world.machine.pass(5 * PERIOD_MS);
         let (_, runs, made) = late.take().expect("it has ended");
         assert!(runs > long.min(5), "seed {seed}: {runs} slots made up for");
         worst = made.max(worst);
