@@ -19,10 +19,10 @@ use edgelect::driver::{self, Host, InitError};
 use edgelect::election::{Election, Event, Input, LostReason};
 use edgelect::peer::{self, HealthAnswer};
 use edgelect::status::status;
-use edgelect::store::Outcome;
+use edgelect::store::{Operation, Outcome};
 use edgelect::{Handle, run};
 use futures::executor::block_on;
-use virtual_time::{Answers, Hanging, Machine, config};
+use virtual_time::{Hanging, Machine, Through, config, undated};
 
 /// One elector over a new group.
 struct World {
@@ -230,8 +230,11 @@ fn init_makes_a_group_once() {
 
 #[test]
 fn init_believes_no_success_that_names_no_version_and_shows_no_object() {
-    let forgets = Answers { reads: Outcome::Missing, writes: Outcome::Written { version: None } };
+    let forgets = Through(async |operation| match operation {
+        Operation::Read { .. } => undated(Outcome::Missing),
+        _ => undated(Outcome::Written { version: None }),
+    });
     let told = block_on(driver::init(&forgets, &Machine::default().host, &config()));
     let Err(InitError::Store(fault)) = told else { panic!("{told:?}") };
-    assert_eq!(fault.message, "a web page: says created, and shows no such object");
+    assert_eq!(fault.message, "the store: says created, and shows no such object");
 }

@@ -6,12 +6,12 @@ use std::pin::pin;
 use std::rc::Rc;
 
 use edgelect::config::HostClock;
-use edgelect::store::{Answer, Facts, Fault, FaultKind, Operation, Outcome, Store, is_probe};
+use edgelect::store::{Answer, Fault, FaultKind, Operation, Outcome, Store, is_probe};
 use edgelect::{Config, Handle, Host, Input, Settings, Term, lead, new_election};
 use futures::executor::block_on;
 use futures::future::select;
 
-use crate::virtual_time::{Answers, Hanging, Machine, Virtual, config, config_of};
+use crate::virtual_time::{Hanging, Machine, Through, Virtual, config, config_of, undated};
 
 /// When `lead` gave something back, and what.
 type Led = (u64, Result<Option<u64>, Fault>);
@@ -289,7 +289,7 @@ fn a_store_that_cannot_be_used_is_an_error() {
     let mut machine = Machine::default();
     let fault = Fault::new(FaultKind::Misconfigured, "no such bucket");
     let rejected = Outcome::Rejected(fault.clone());
-    let store = Answers { reads: rejected.clone(), writes: rejected };
+    let store = Through(async move |_| undated(rejected.clone()));
     let (_, ended) = begin(&machine, store, config(), async |_| unreachable!("nobody leads"));
     machine.pass(1_000);
     assert_eq!(ended.take(), Some((0, Err(fault))));
@@ -305,29 +305,18 @@ struct Bucket {
     asked: Rc<Cell<u32>>,
 }
 
-struct Object<'a>(&'a Bucket);
-
-impl Store for Object<'_> {
-    async fn perform(&self, operation: Operation) -> Answer {
-        let object = &self.0.object;
+impl Bucket {
+    async fn perform_beside(&self, operation: Operation) -> Answer {
         let body = match &operation {
-            Operation::Write { body, .. } if self.0.lies => body.clone(),
-            _ => return object.perform(operation).await,
+            Operation::Write { body, .. } if self.lies => body.clone(),
+            _ => return self.object.perform(operation).await,
         };
-        object.memory.overwrite(Some(body));
-        let version = match object.perform(Operation::Read { unless: None }).await.outcome {
+        self.object.memory.overwrite(Some(body));
+        let version = match self.object.perform(Operation::Read { unless: None }).await.outcome {
             Outcome::Found { version, .. } => Some(version),
             _ => None,
         };
-        Answer { outcome: Outcome::Written { version }, facts: Facts::default() }
-    }
-
-    fn condition_covers_version(&self) -> bool {
-        true
-    }
-
-    fn describe(&self) -> String {
-        "the bucket".to_owned()
+        undated(Outcome::Written { version })
     }
 }
 
@@ -339,7 +328,7 @@ impl Store for Bucket {
 
     fn beside(&self, key: &str) -> Option<impl Store> {
         assert!(is_probe(key) && key.starts_with("leader/test.json"), "{key}");
-        Some(Object(self))
+        Some(Through(async |operation| self.perform_beside(operation).await))
     }
 
     fn condition_covers_version(&self) -> bool {
@@ -382,7 +371,7 @@ fn c09_lead_judges_a_bucket_first_and_a_violation_is_an_error_that_names_the_ste
     let (ended, asked) = led(Probe::Fails, config(), None);
     let (_, value) = ended.expect("it has ended");
     let message = value.expect_err("it lets two lead").message;
-    let named = "the bucket: probe step \"update of an absent object\": it took a write";
+    let named = "the store: probe step \"update of an absent object\": it took a write";
     assert!(message.starts_with(named), "{message}");
     assert_eq!(asked, 0, "nothing is asked of the lease");
 }

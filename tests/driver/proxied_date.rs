@@ -11,7 +11,7 @@ use edgelect::{Config, Follow, Handle, Host, Input, Settings, run};
 use futures::executor::block_on;
 use futures::future::AbortHandle;
 
-use crate::virtual_time::{Machine, Virtual, config_of};
+use crate::virtual_time::{Machine, Through, Virtual, config_of};
 
 const LEASE_MS: u64 = 15_000;
 const LOOK_MS: u64 = 50;
@@ -40,7 +40,7 @@ enum Bent {
     Absent(u32),
 }
 
-impl Store for Way {
+impl Way {
     async fn perform(&self, operation: Operation) -> Answer {
         self.time.sleep(WAY_MS).await;
         if self.bent.get() == Bent::Cut {
@@ -62,14 +62,6 @@ impl Store for Way {
         }
         self.time.sleep(WAY_MS).await;
         answer
-    }
-
-    fn condition_covers_version(&self) -> bool {
-        true
-    }
-
-    fn describe(&self) -> String {
-        "a store behind a proxy".to_owned()
     }
 }
 
@@ -118,7 +110,8 @@ impl World {
                     losses.set(losses.get() + 1);
                 }
             };
-            run(&running, &way, &way.time, note).await;
+            let store = Through(async |operation| way.perform(operation).await);
+            run(&running, &store, &way.time, note).await;
         });
         self.members.push(Member { handle, ahead_ms, bent, end });
         self.members.len() - 1

@@ -22,7 +22,7 @@ use futures::executor::block_on;
 use futures::future::AbortHandle;
 
 use crate::chance::Chance;
-use crate::virtual_time::{EPOCH_MS, Machine, Virtual, config_of};
+use crate::virtual_time::{EPOCH_MS, Machine, Through, Virtual, config_of};
 
 const PERIOD_MS: u64 = 60_000;
 const SUSTAIN_MS: u64 = 57_000;
@@ -96,13 +96,15 @@ struct Wire {
 }
 
 impl Wire {
+    fn store(self) -> impl Store {
+        Through(async move |operation| self.perform(operation).await)
+    }
+
     async fn way(&self) {
         let ms = self.chance.borrow_mut().between(1, WAY_MS);
         self.time.sleep(ms).await;
     }
-}
 
-impl Store for Wire {
     async fn perform(&self, operation: Operation) -> Answer {
         self.way().await;
         let (fails, applied, slow) = {
@@ -132,14 +134,6 @@ impl Store for Wire {
             answer = Answer { outcome, facts: Facts::default() };
         }
         answer
-    }
-
-    fn condition_covers_version(&self) -> bool {
-        true
-    }
-
-    fn describe(&self) -> String {
-        "a store far away".to_owned()
     }
 }
 
@@ -229,7 +223,7 @@ impl World {
         let follow = if cron { Follow::Balanced } else { self.chance.borrow_mut().pick(&follow) };
         let election = new_election(&place, config(name, cron, follow)).expect("it has chance");
         let handle = Handle::new(election);
-        let (wire, requests) = (self.wire.clone(), Rc::clone(&self.requests));
+        let (wire, requests) = (self.wire.clone().store(), Rc::clone(&self.requests));
         let (running, host) = (handle.clone(), place.clone());
         let end = self.machine.run(async move {
             match leads_for_ms.filter(|_| cron) {
@@ -437,7 +431,7 @@ impl World {
         let target = JobTarget::from_vars(get, true, &config, &schedule).expect("it fits");
         let target = target.expect("it is bound");
         target.reserve(&config, &mut schedule);
-        let (place, wire, told) = (self.place(true), self.wire.clone(), Shared::default());
+        let (place, wire, told) = (self.place(true), self.wire.clone().store(), Shared::default());
         let found = Rc::clone(&told);
         let work = async move {
             let election = new_schedule(&place, config, schedule).expect("it has chance");

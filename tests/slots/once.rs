@@ -24,13 +24,6 @@ fn c54_of_triggers_for_one_slot_one_runs_whether_doubled_late_or_again() {
 }
 
 #[test]
-fn c54_a_trigger_that_comes_after_a_later_slots_is_taken() {
-    let mut world = World::with_init(Dates::Both);
-    assert_eq!([world.runs(1, &once()), world.runs(0, &once())], [Done, Taken]);
-    assert_eq!(world.ran(), [1]);
-}
-
-#[test]
 fn c54_minutes_of_doubled_and_late_triggers_run_each_slot_once_and_tokens_grow() {
     let mut world = World::with_init(Dates::Both);
     let mut triggers = Vec::new();

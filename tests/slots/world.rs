@@ -6,7 +6,7 @@ use std::rc::Rc;
 use edgelect::election::{Event, SlotsOver};
 use edgelect::lease::{self, Lease, Reading};
 use edgelect::store::memory::Memory;
-use edgelect::store::{Answer, Facts, Fault, FaultKind, Operation, Outcome, Store};
+use edgelect::store::{Answer, Fault, FaultKind, Operation, Outcome, Store};
 use edgelect::{
     Config, Election, Handle, Host, Input, Missed, Policy, Report, Schedule, ScheduleSettings,
     SlotOutcome, Term, driver, run_scheduled,
@@ -15,7 +15,7 @@ use futures::channel::oneshot;
 use futures::executor::block_on;
 use futures::future::AbortHandle;
 
-use crate::virtual_time::{EPOCH_MS, Machine, Virtual, config};
+use crate::virtual_time::{EPOCH_MS, Machine, Through, Virtual, config, undated};
 
 pub const MINUTE_MS: u64 = 60_000;
 /// The first whole minute after the hosts' clocks begin.
@@ -119,16 +119,14 @@ impl Odd {
             outcome => outcome,
         }
     }
-}
 
-impl Store for Odd {
     async fn perform(&self, operation: Operation) -> Answer {
         if self.hangs.get() {
             return std::future::pending().await;
         }
         if self.misconfigured.get() {
             let fault = Fault::new(FaultKind::Misconfigured, "no such bucket");
-            return Answer { outcome: Outcome::Rejected(fault), facts: Facts::default() };
+            return undated(Outcome::Rejected(fault));
         }
         let written = match &operation {
             Operation::Write { body, .. } => Some(body.clone()),
@@ -153,14 +151,6 @@ impl Store for Odd {
             }
         }
         Answer { outcome, facts }
-    }
-
-    fn condition_covers_version(&self) -> bool {
-        true
-    }
-
-    fn describe(&self) -> String {
-        "odd".to_owned()
     }
 }
 
@@ -233,7 +223,13 @@ impl World {
     }
 
     pub fn init(&self) {
-        block_on(driver::init(&*self.store, &self.machine.host, &config())).expect("a new group");
+        block_on(driver::init(&self.wire(), &self.machine.host, &config())).expect("a new group");
+    }
+
+    /// The way of one member to the store.
+    pub fn wire(&self) -> impl Store + 'static {
+        let store = Rc::clone(&self.store);
+        Through(async move |operation| store.perform(operation).await)
     }
 
     pub fn now_ms(&self) -> u64 {
@@ -270,10 +266,10 @@ impl World {
         let handle =
             Handle::new(Election::for_schedule(config, format!("s{seed}"), seed, schedule));
         let report = Rc::new(RefCell::new(None));
-        let (host, store, begun) = (host.clone(), Rc::clone(&self.store), Rc::clone(&self.begun));
+        let (host, store, begun) = (host.clone(), self.wire(), Rc::clone(&self.begun));
         let (running, told) = (handle.clone(), Rc::clone(&report));
         let kill = self.machine.run(async move {
-            let ran = run_scheduled(&running, &*store, &host, async |term: Term<'_, Virtual>| {
+            let ran = run_scheduled(&running, &store, &host, async |term: Term<'_, Virtual>| {
                 let slot_ms = term.slot_ms.expect("a slot is run");
                 begun.borrow_mut().push((slot_ms, term.token));
                 match job {
@@ -350,15 +346,14 @@ impl World {
     pub fn lead(&mut self, ms: u64) {
         let config = Config { server_id: "L".to_owned(), ..config() };
         let handle = Handle::new(Election::new(config, "lead".to_owned(), 3));
-        let (store, host, running) =
-            (Rc::clone(&self.store), self.machine.host.clone(), handle.clone());
+        let (store, host, running) = (self.wire(), self.machine.host.clone(), handle.clone());
         self.machine.run(async move {
             let told = |event| {
                 if let Event::Lost { term, .. } = event {
                     running.tell(Input::WorkEnded { term });
                 }
             };
-            driver::run(&running, &*store, &host, told).await;
+            driver::run(&running, &store, &host, told).await;
         });
         self.pass(ms);
         handle.tell(Input::Stop { park: false });
