@@ -34,6 +34,7 @@ fn in_grace(whose: &str) -> (Alone, String) {
 
 #[test]
 fn c33_s7_what_came_back_after_a_deletion_begins_its_grace_anew() {
+    let mut wrong = Vec::new();
     for (whose, back_after_ms) in [
         ("own creation", None),
         ("own creation", Some(14_000)),
@@ -48,11 +49,11 @@ fn c33_s7_what_came_back_after_a_deletion_begins_its_grace_anew() {
             Facts { last_modified_ms: Some(AT_MS + modified_ms), ..alone.facts() }
         });
         let waited_ms = alone.ms - back_ms;
-        assert!(
-            (GRACE_MS..2 * GRACE_MS).contains(&waited_ms),
-            "{whose}, back after {back_after_ms:?}: claimed {waited_ms} ms later"
-        );
+        if !(GRACE_MS..2 * GRACE_MS).contains(&waited_ms) {
+            wrong.push((whose, back_after_ms, waited_ms));
+        }
     }
+    assert!(wrong.is_empty(), "whose, back after how long, claimed so much later: {wrong:?}");
 }
 
 /// A proxy that makes an ETag of its own for each answer: the watch begins anew with each look, and somebody has to say so.

@@ -32,6 +32,7 @@ fn c38_c43_a_step_is_not_an_age_whatever_the_answers_say_of_time() {
         ("the first date was an old one from a cache", cached(60_000, 0), dated),
         ("a cache gives every date", cached(60_000, 0), |ms| cached(0, ms)),
     ];
+    let mut claimed = Vec::new();
     for (name, first, later) in rows {
         let mut alone = Alone::with_one_clock();
         alone.reads();
@@ -40,9 +41,11 @@ fn c38_c43_a_step_is_not_an_age_whatever_the_answers_say_of_time() {
         alone.reads();
         let facts = later(alone.ms - STEP_MS);
         alone.answer_with(Outcome::Unchanged, |_| facts);
-        let step = alone.election.poll(alone.now());
-        assert!(!matches!(step, Step::Claim { .. }), "{name}: {step:?}");
+        if let Step::Claim { .. } = alone.election.poll(alone.now()) {
+            claimed.push(name);
+        }
     }
+    assert!(claimed.is_empty(), "{claimed:?}");
 }
 
 #[test]

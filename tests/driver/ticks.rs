@@ -157,7 +157,7 @@ struct World {
     machine: Machine,
     wire: Wire,
     chance: Shared<Chance>,
-    living: Shared<Vec<Living>>,
+    living: Vec<Living>,
     requests: Shared<Vec<Requests>>,
     dated: bool,
     course: Course,
@@ -169,7 +169,6 @@ struct World {
 struct Worst {
     gap_ms: u64,
     requests: u64,
-    ticks: usize,
     terms: usize,
     leaders: BTreeSet<&'static str>,
 }
@@ -201,7 +200,7 @@ impl World {
             written: Shared::default(),
             failing_per_mille: course.failing_per_mille,
         };
-        let (living, requests) = (Shared::default(), Shared::default());
+        let (living, requests) = (Vec::new(), Shared::default());
         let world = Self { machine, wire, chance, living, requests, dated, course, seed };
         let config = config("init", false, Follow::Balanced);
         block_on(init(&world.wire.memory, &world.place(false), &config)).expect("a new group");
@@ -234,28 +233,26 @@ impl World {
                 None => run(&running, &wire, &host, |_| {}).await,
             }
         });
-        self.living.borrow_mut().push(Living { name, handle, place, end });
+        self.living.push(Living { name, handle, place, end });
     }
 
     /// The one that has authority now; never more than one.
     fn leader(&self) -> Option<&'static str> {
-        let living = self.living.borrow();
         let leads = |one: &&Living| one.handle.authority(one.place.now()).is_some();
-        let leaders: Vec<_> = living.iter().filter(leads).map(|one| one.name).collect();
+        let leaders: Vec<_> = self.living.iter().filter(leads).map(|one| one.name).collect();
         assert!(leaders.len() <= 1, "seed {}: {leaders:?} at once", self.seed);
         leaders.first().copied()
     }
 
     /// Ends an isolate without any notice.
     fn vanish(&mut self) {
-        let mut living = self.living.borrow_mut();
-        let isolates: Vec<usize> =
-            (0..living.len()).filter(|at| living[*at].place.single).collect();
+        let single = |at: &usize| self.living[*at].place.single;
+        let isolates: Vec<usize> = (0..self.living.len()).filter(single).collect();
         if isolates.is_empty() {
             return;
         }
         let at = self.chance.borrow_mut().pick(&isolates);
-        let gone = living.swap_remove(at);
+        let gone = self.living.swap_remove(at);
         self.requests.borrow_mut().push(gone.handle.requests());
         gone.end.abort();
     }
@@ -269,9 +266,8 @@ impl World {
         let mut chance = self.chance.borrow_mut();
         let mut triggers = Vec::new();
         let names = if self.course.others { &["worker", "another"][..] } else { &["worker"] };
-        for (minute, name) in
-            (0..MINUTES).flat_map(|minute| names.iter().map(move |name| (minute, *name)))
-        {
+        let names = |minute| names.iter().map(move |name| (minute, *name));
+        for (minute, name) in (0..MINUTES).flat_map(names) {
             let scheduled_ms = minute * PERIOD_MS;
             let late_ms = if chance.one_in(3) { chance.between(0, MOST_LATE_MS) } else { 0 };
             // The first tick of all begins the group.
@@ -286,8 +282,7 @@ impl World {
         triggers
     }
 
-    fn play(mut self) -> Worst {
-        let mut worst = Worst::default();
+    fn play(mut self, worst: &mut Worst) {
         let mut triggers = self.triggers().into_iter().peekable();
         let (mut led_ms, mut calm_ms) = (None, 0);
         let mut server = self.course.others;
@@ -301,7 +296,6 @@ impl World {
                 server = false;
             }
             self.machine.pass(STEP_MS);
-            self.living.borrow_mut().retain(|one| !one.end.is_aborted());
             if self.course.vanishing && now_ms >= calm_ms && self.draws_once_a_minute() {
                 self.vanish();
                 // Time for the next to lead, so that one loss is measured and not a row of them.
@@ -313,8 +307,7 @@ impl World {
                 worst.gap_ms = worst.gap_ms.max(since_ms);
             }
         }
-        self.judge(&mut worst);
-        worst
+        self.judge(worst);
     }
 
     /// Holds the records that the store took against the rules.
@@ -338,9 +331,8 @@ impl World {
             );
         }
         let requests = self.requests.borrow();
-        worst.ticks = requests.len();
-        worst.requests =
-            requests.iter().map(|requests| requests.read + requests.write).max().unwrap_or(0);
+        let most = requests.iter().map(|requests| requests.read + requests.write).max();
+        worst.requests = worst.requests.max(most.unwrap_or(0));
     }
 }
 
@@ -350,13 +342,8 @@ fn play(course: Course) -> [Worst; 2] {
     let mut worst = [Worst::default(), Worst::default()];
     for seed in 0..SEEDS {
         let world = World::new(seed, course);
-        let found = &mut worst[usize::from(!world.dated)];
-        let Worst { gap_ms, requests, ticks, terms, leaders } = world.play();
-        found.gap_ms = found.gap_ms.max(gap_ms);
-        found.requests = found.requests.max(requests);
-        found.ticks += ticks;
-        found.terms += terms;
-        found.leaders.extend(leaders);
+        let undated = usize::from(!world.dated);
+        world.play(&mut worst[undated]);
     }
     println!("with a Date {:?}\nwithout one {:?}", worst[0], worst[1]);
     worst

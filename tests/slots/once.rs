@@ -12,15 +12,19 @@ use crate::world::{
 
 #[test]
 fn c54_of_triggers_for_one_slot_one_runs_whether_doubled_late_or_again() {
-    let mut world = World::with_init(Dates::Both);
-    let trigger = |world: &World| world.trigger(FIRST_MS, &once(), Job::Takes(3_000));
-    let mut triggers: Vec<Trigger> = (0..5).map(|_| trigger(&world)).collect();
-    world.pass(1_000);
-    triggers.push(trigger(&world));
-    world.pass(10_000);
-    assert_eq!(world.runs(0, &again()), Taken);
-    let of = |which| triggers.iter().filter(|trigger| trigger.outcome() == which).count();
-    assert_eq!((of(Done), of(Taken), world.ran()), (1, 5, vec![0]));
+    for settings in [once(), again()] {
+        let mut world = World::with_init(Dates::Both);
+        let trigger = |world: &World| world.trigger(FIRST_MS, &settings, Job::Takes(3_000));
+        let mut triggers: Vec<Trigger> = (0..5).map(|_| trigger(&world)).collect();
+        world.pass(1_000);
+        triggers.push(trigger(&world));
+        world.pass(1_000);
+        assert!(triggers[5].ended(), "it does not wait for the one that runs: {settings:?}");
+        world.pass(10_000);
+        assert_eq!(world.runs(0, &again()), Taken);
+        let of = |which| triggers.iter().filter(|trigger| trigger.outcome() == which).count();
+        assert_eq!((of(Done), of(Taken), world.ran()), (1, 5, vec![0]), "{settings:?}");
+    }
 }
 
 #[test]
