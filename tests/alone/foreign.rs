@@ -81,7 +81,7 @@ fn s2_s4_what_may_be_put_again_is_taken_without_a_term_first() {
         assert!(claim.acquired.is_some() && claim.term > term.max(Some(AT_MS)), "{claim:?}");
         assert!(alone.ms <= 26_000, "there is no second grace: {} ms", alone.ms);
         alone.written("\"2\"");
-        assert!(alone.leads());
+        assert!(alone.leads(), "over {body:?}");
     }
 }
 
@@ -110,7 +110,7 @@ fn s2_a_reservation_is_completed_where_store_skew_is_longer_than_the_lease() {
         let (claim, _) = alone.until_written("\"1\"", &text(&lease));
         assert!(claim.term <= Some(alone.store_ms() + 999), "{claim:?} at {}", alone.store_ms());
         alone.written("\"2\"");
-        assert!(alone.leads());
+        assert!(alone.leads(), "{clock:?}");
     }
 }
 
@@ -135,7 +135,7 @@ fn s12_nothing_of_a_round_leaves_after_the_session_has_given_up() {
                 other => assert!(alone.ms >= sits_out_ms, "absent {absent}: {other:?}"),
             }
         }
-        assert!(alone.events().contains(&Event::GivenUp));
+        assert!(alone.events().contains(&Event::GivenUp), "absent {absent}");
     }
 }
 
@@ -179,7 +179,8 @@ fn s7_a_reservation_that_keeps_a_term_is_left_to_run_out() {
             alone.reads();
             alone.found("\"1\"", &text(&lease));
         }
-        assert_eq!(alone.step(), Step::Finished, "whoever comes next would wait for nothing");
+        // Whoever comes next would wait for nothing.
+        assert_eq!(alone.step(), Step::Finished, "landed {landed}, parks {park}");
     }
 }
 

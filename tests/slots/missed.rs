@@ -189,6 +189,6 @@ fn triggers_whose_missed_slots_nobody_makes_up_for_may_share_a_group() {
         world.at(minute(number));
         let trigger = world.trigger_as(of_cron(number, cron, None, false), Job::Takes(10));
         world.pass(5_000);
-        assert_eq!(trigger.outcome(), Done);
+        assert_eq!(trigger.outcome(), Done, "{cron}");
     }
 }

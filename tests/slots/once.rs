@@ -93,8 +93,8 @@ fn c56_a_deleted_record_runs_nothing_twice() {
         world.store.memory.overwrite(None);
         assert_eq!(world.runs_within(40_000, 0, &settings), NEW_GROUP);
         assert_eq!(world.runs(0, &settings).name(), "skipped");
-        assert_eq!(world.runs(2, &settings), Done);
-        assert_eq!(world.ran(), [0, 2]);
+        assert_eq!(world.runs(2, &settings), Done, "{settings:?}");
+        assert_eq!(world.ran(), [0, 2], "{settings:?}");
     }
 }
 
@@ -135,7 +135,7 @@ fn c56_a_slot_over_a_tombstone_without_a_term_is_run_once() {
             lease.last_updated = Stamp::Released;
         });
         let outcomes = [(); 2].map(|()| world.runs_within(12_000, 1, &settings));
-        assert_eq!((outcomes, world.ran()), ([Done, Taken], vec![1]));
+        assert_eq!((outcomes, world.ran()), ([Done, Taken], vec![1]), "{settings:?}");
     }
 }
 

@@ -94,7 +94,8 @@ fn a_lost_answer_to_what_counts_slots_as_claimed_is_read_back_or_told_as_unknown
         open.send(()).expect("the write is under way");
         world.pass(80_000);
         assert!(world.lease().released() && world.lease().slot >= Some(FIRST_MS), "it landed");
-        assert_eq!((trigger.outcome(), world.ran()), (outcome, vec![]));
+        let told = (trigger.outcome(), world.ran());
+        assert_eq!(told, (outcome, vec![]), "the store answers again: {answers_again}");
     }
 }
 
@@ -135,7 +136,7 @@ fn the_first_slot_of_a_group_without_init_is_skipped_and_the_next_one_runs() {
 fn the_first_slot_after_init_is_run_whatever_the_store_says_of_time() {
     for dates in EVERY_DATES {
         let mut world = World::with_init(dates);
-        assert_eq!(world.lease().acquired.is_some(), world.lease().sequence == 2);
+        assert_eq!(world.lease().acquired.is_some(), world.lease().sequence == 2, "{dates:?}");
         assert_eq!(world.runs_within(1_000, 0, &once()), Done, "{dates:?}");
     }
 }
