@@ -87,17 +87,6 @@ fn a_new_checkpoint_is_created_and_keeps_what_is_written_for_the_next_term() {
 }
 
 #[test]
-fn a_seal_without_a_write_fences_as_well() {
-    let desk = Desk::default();
-    let (first, next) = (member(1), member(2));
-    let mut state = at_once(Checkpoint::open(&desk, first, owner(7))).expect("it opens");
-    at_once(state.write("1")).expect("it is written");
-    at_once(Checkpoint::open(&desk, next, owner(8))).expect("it opens");
-    assert_eq!(kind(at_once(state.write("2"))), Refusal::Fenced);
-    assert_eq!(desk.record().extra.get("value"), Some("1"));
-}
-
-#[test]
 fn of_two_openings_in_one_term_the_later_one_holds() {
     let desk = Desk::default();
     let mut first = at_once(Checkpoint::open(&desk, member(1), owner(7))).expect("opens");

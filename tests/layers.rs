@@ -4,65 +4,29 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Each module and the layer it lives on; a module may use its own layer's contracts and everything below.
-const LAYERS: [(&str, u32); 56] = [
-    ("prelude", 0),
-    ("lean", 0),
-    ("planted", 0),
-    ("planted/bugs", 0),
-    ("calendar", 1),
-    ("task", 1),
-    ("json", 1),
-    ("request", 1),
-    ("host", 1),
-    ("lease", 2),
-    ("lease/kubernetes", 2),
-    ("clock", 3),
-    ("config", 3),
-    ("store", 3),
-    ("sigv4", 3),
-    ("age", 4),
-    ("timers", 4),
-    ("vars", 4),
-    ("slots", 4),
-    ("cron", 5),
-    ("job", 5),
-    ("protocol", 4),
-    ("store/heard", 4),
-    ("store/memory", 4),
-    ("store/s3/address", 4),
-    ("store/s3/document", 4),
-    ("store/s3", 5),
-    ("store/service", 6),
-    ("store/dynamodb", 7),
-    ("store/route53/xml", 2),
-    ("store/route53/record", 4),
-    ("store/route53", 7),
-    ("store/epochs/listing", 6),
-    ("store/epochs", 6),
-    ("election", 5),
-    ("peer", 6),
-    ("driver", 7),
-    ("checkpoint", 8),
-    ("isolate", 8),
-    ("lead", 9),
-    ("probe", 8),
-    ("scheduled", 10),
-    ("remote", 8),
-    ("status", 8),
-    ("tick", 8),
-    ("web", 8),
-    ("workerd/host", 8),
-    ("workerd/r2", 8),
-    ("custom", 9),
-    ("bucket", 10),
-    ("workerd", 9),
-    ("figures", 10),
-    ("js", 11),
-    ("worker/slot", 11),
-    ("worker", 12),
-    ("lib", 13),
-];
+/// Each module of the sources and its text.
+fn found() -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    sources(Path::new("src"), "", &mut found);
+    found
+}
+
+/// The layer of each module: every one stands in the table of ARCHITECTURE.md, once. A module may use its own
+/// layer's contracts and everything below.
+fn layers(found: &BTreeMap<String, String>) -> BTreeMap<&str, u32> {
+    let page = fs::read_to_string("ARCHITECTURE.md").expect("the page is there");
+    let rooms: Vec<_> =
+        page.lines().filter(|line| line.starts_with("| `")).flat_map(room).collect();
+    let layer = |module: &String| {
+        let file = ["src/", module, ".rs"].concat();
+        // After the first of a row a file may be named by the end of its path.
+        let named = |name: &str| file == name || file.ends_with(&["/", name].concat());
+        let of_file: Vec<_> = rooms.iter().filter(|(name, _)| named(name)).collect();
+        let [(_, layer)] = of_file[..] else { panic!("{file} is in these rows: {of_file:?}") };
+        layer.parse().unwrap_or_else(|_| panic!("{file} is on layer {layer:?}"))
+    };
+    found.keys().map(|module| (module.as_str(), layer(module))).collect()
+}
 
 fn sources(folder: &Path, prefix: &str, found: &mut BTreeMap<String, String>) {
     for entry in fs::read_dir(folder).expect("the source folder can be listed") {
@@ -78,7 +42,7 @@ fn sources(folder: &Path, prefix: &str, found: &mut BTreeMap<String, String>) {
 }
 
 /// The modules that a source names after `crate::`, outside its tests.
-fn imports(text: &str) -> Vec<String> {
+fn imports(text: &str, known: &BTreeMap<String, String>) -> Vec<String> {
     let shipped = text.split("#[cfg(test)]").next().unwrap_or(text);
     let mut named = Vec::new();
     for rest in shipped.split("crate::").skip(1) {
@@ -97,8 +61,7 @@ fn imports(text: &str) -> Vec<String> {
             let first = word(path[0]);
             let second = path.get(1).map(|second| word(second)).unwrap_or_default();
             let nested = format!("{first}/{second}");
-            let known = LAYERS.iter().any(|(name, _)| *name == nested);
-            named.push(if known { nested } else { first });
+            named.push(if known.contains_key(&nested) { nested } else { first });
         }
     }
     named
@@ -106,15 +69,13 @@ fn imports(text: &str) -> Vec<String> {
 
 #[test]
 fn imports_point_down_only() {
-    let layers: BTreeMap<&str, u32> = LAYERS.into_iter().collect();
-    let mut found = BTreeMap::new();
-    sources(Path::new("src"), "", &mut found);
-    assert_eq!(found.len(), layers.len(), "a module is missing in the table: {:?}", found.keys());
+    let found = found();
+    let layers = layers(&found);
     for (module, text) in &found {
         let own = layers[module.as_str()];
-        for import in imports(text).iter().filter(|import| *import != module) {
+        for import in imports(text, &found).iter().filter(|import| *import != module) {
             let Some(layer) = layers.get(import.as_str()) else {
-                panic!("{module} names crate::{import}, which is not in the table");
+                panic!("{module} names crate::{import}, which is no module");
             };
             // Contracts of one layer may know each other: a store's outcomes carry a record's reading.
             let contract = own == 3 && *layer == 3;
@@ -125,10 +86,9 @@ fn imports_point_down_only() {
 
 #[test]
 fn stores_and_the_election_do_not_know_each_other_and_nobody_below_the_faces_knows_a_host() {
-    let mut found = BTreeMap::new();
-    sources(Path::new("src"), "", &mut found);
+    let found = found();
     for (module, text) in &found {
-        let named = imports(text);
+        let named = imports(text, &found);
         if module.starts_with("store/") || module == "sigv4" {
             assert!(!named.contains(&"election".to_owned()), "{module} knows the election");
         }
@@ -154,28 +114,10 @@ fn room(row: &str) -> Vec<(&str, &str)> {
     files.iter().enumerate().map(|(at, file)| (*file, layer(at))).collect()
 }
 
-#[test]
-fn the_page_names_every_module_on_its_layer() {
-    let page = fs::read_to_string("ARCHITECTURE.md").expect("the page is there");
-    let rooms: Vec<_> =
-        page.lines().filter(|line| line.starts_with("| `")).flat_map(room).collect();
-    for (module, layer) in LAYERS {
-        let file = ["src/", module, ".rs"].concat();
-        // After the first of a row a file may be named by the end of its path.
-        let named = |name: &str| file == name || file.ends_with(&["/", name].concat());
-        let layer = layer.to_string();
-        assert!(
-            rooms.iter().any(|(name, on)| named(name) && *on == layer),
-            "{file} on layer {layer}"
-        );
-    }
-}
-
 /// The simulator runs what ships: every planted bug is one `false` there.
 #[test]
 fn nothing_but_the_planted_bugs_differs_between_what_is_tested_and_what_ships() {
-    let mut found = BTreeMap::new();
-    sources(Path::new("src"), "", &mut found);
+    let found = found();
     let knowing: Vec<&String> = found
         .iter()
         .filter(|(_, text)| text.contains("feature = \"planted\""))

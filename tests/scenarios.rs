@@ -7,12 +7,11 @@ mod sim;
 use edgelect::clock::Now;
 use edgelect::config::{Follow, HostClock, Settings};
 use edgelect::election::{Event as Told, Input, LostReason, Problem};
-use edgelect::lease::{self, Lease, Stamp};
+use edgelect::lease::{Lease, Stamp};
 use edgelect::slots::{Policy, ScheduleSettings};
 use edgelect::store::{Answer, Facts, FaultKind, Outcome};
 
 use sim::clocks::Clocks;
-use sim::member::Cut;
 use sim::network::{Fate, Mangle, Trouble};
 use sim::schedule::foreign_record;
 use sim::slots::Ended;
@@ -49,15 +48,14 @@ fn c01_two_create_at_once_and_one_leads_after_the_grace() {
     stage.run(LEASE_MS);
     let leader = stage.leader().expect("the grace is over");
     assert_eq!(stage.acquired(0) + stage.acquired(1), 1);
-    let loser = &stage.world.sessions[stage.session(1 - leader)].election;
-    let read = loser.record().map(|(_, lease)| lease.leader_id.clone());
+    let read = stage.election(1 - leader).record().map(|(_, lease)| lease.leader_id.clone());
     assert_eq!(read, Some(format!("m{leader}")), "the other has read who won");
 }
 
 #[test]
 fn c02_a_refused_renewal_after_a_legal_takeover_is_a_loss() {
     let mut stage = Stage::led(2);
-    stage.cut(0, true, true, 40_000);
+    stage.cut_off(0, 40_000);
     let took_ms = stage.run_until_led_by_other(0, 2 * LEASE_MS);
     assert!(took_ms <= LEASE_MS + 1_000, "{took_ms}");
     stage.run(40_000);
@@ -83,7 +81,7 @@ fn c04_overwritten_before_the_read_back_is_a_loss() {
     stage.script(0, true, 1, lost_answer());
     stage.script(0, true, 1, before(Trouble::Conflict));
     stage.run(1_500);
-    stage.world.store.put(stage.world.now_ms, &foreign_record(9, "stranger", None, false));
+    stage.put(&foreign_record(9, "stranger", None, false));
     stage.run(INTERVAL_MS);
     assert_eq!(stage.lost(0), [LostReason::Overtaken]);
 }
@@ -103,7 +101,7 @@ fn c06_a_renewal_that_lands_after_the_takeover_changes_nothing() {
     let mut stage = Stage::led(2);
     stage.script(0, true, 3, Fate::calm(40_000, 5));
     stage.run(INTERVAL_MS);
-    stage.cut(0, true, true, 60_000);
+    stage.cut_off(0, 60_000);
     stage.run_until_led_by_other(0, 2 * LEASE_MS);
     let term = stage.term();
     stage.run(60_000);
@@ -162,17 +160,12 @@ fn c13_twenty_candidates_do_not_starve_the_leader() {
 
 #[test]
 fn c13_twenty_candidates_that_see_a_lease_run_out_at_once_spread_their_claims() {
-    let balanced = |machine| edgelect::config::Settings {
-        follow: Some(Follow::Balanced),
-        ..settings(machine)
-    };
+    let balanced = |machine| Settings { follow: Some(Follow::Balanced), ..settings(machine) };
     let mut claims = 0;
     for rounds in 1..=8 {
-        let mut stage = Stage::of(&(0..21).map(balanced).collect::<Vec<_>>(), false);
-        stage.world.store.put(0, &foreign_record(0, "old", Some(TERM), true));
-        stage.start_all();
+        let mut stage = Stage::led_by(&(0..21).map(balanced).collect::<Vec<_>>());
         stage.run(rounds * LEASE_MS);
-        stage.cut(0, true, true, 60_000);
+        stage.cut_off(0, 60_000);
         let writes = stage.world.oracle.deeds.len();
         stage.run_until_led_by_other(0, 2 * LEASE_MS);
         let claimed = stage.world.oracle.deeds[writes..].iter().filter(|deed| deed.session != 0);
@@ -188,8 +181,7 @@ fn c14_a_store_without_conditional_writes_ends_the_elector() {
     stage.world.start(0);
     stage.run(2 * LEASE_MS);
     assert_eq!((stage.failed(0), stage.acquired(0)), (1, 0));
-    let session = stage.session(0);
-    assert!(!stage.world.sessions[session].alive, "nothing is tried again");
+    assert!(!stage.alive(0), "nothing is tried again");
 }
 
 #[test]
@@ -205,9 +197,7 @@ fn c14_one_answer_ends_nobody_whose_write_the_store_has_taken() {
     let spent = stage.world.tally.requests - requests;
     assert!(spent <= 60, "it backs off: {spent} requests in ten leases");
     assert_eq!((stage.failed(0), stage.lost(0)), (0, vec![LostReason::Expired]));
-    let session = stage.session(0);
-    let told = |problem: &Problem| matches!(problem, Problem::Store(fault) if fault.kind == FaultKind::Misconfigured);
-    assert!(stage.world.sessions[session].election.problem().is_some_and(told), "it says why");
+    assert_eq!(stage.store_problem(0), Some(FaultKind::Misconfigured), "it says why");
     stage.world.script.clear();
     stage.run(4 * LEASE_MS);
     assert_eq!(stage.leader(), Some(0), "and goes on");
@@ -219,33 +209,8 @@ fn c14_one_answer_ends_no_follower_who_has_read_the_record() {
     stage.script(1, false, 1, before(Trouble::Misconfigured));
     stage.run(2 * LEASE_MS);
     assert_eq!(stage.failed(1), 0);
-    stage.cut(0, true, true, 10 * LEASE_MS);
+    stage.cut_off(0, 10 * LEASE_MS);
     stage.run_until_led_by_other(0, 2 * LEASE_MS);
-}
-
-#[test]
-fn a_gateway_that_answers_for_the_store_ends_nobody() {
-    let mut stage = Stage::led(2);
-    let until_ms = stage.world.now_ms + 8_000;
-    let says = Some(Trouble::Gateway);
-    stage.world.outage = Cut { until_ms, requests: true, says, writes: true, ..Cut::default() };
-    stage.run(8_000);
-    assert_eq!((stage.failed(0), stage.failed(1)), (0, 0));
-    stage.run(3 * LEASE_MS);
-    assert!(stage.leader().is_some());
-}
-
-#[test]
-fn behind_a_cache_that_calls_every_version_unchanged_a_crash_is_taken_over() {
-    let mut stage = Stage::led(2);
-    stage.run(2 * LEASE_MS);
-    stage.world.store.manners.unchanged = true;
-    stage.run(2 * LEASE_MS);
-    stage.cut(0, true, true, 100 * LEASE_MS);
-    let writes = stage.world.oracle.deeds.len();
-    stage.run_until_led_by_other(0, 3 * LEASE_MS);
-    let claims = stage.world.oracle.deeds[writes..].iter().filter(|deed| deed.session != 0).count();
-    assert!(claims <= 5, "{claims} claims for one failover");
 }
 
 #[test]
@@ -254,13 +219,11 @@ fn a_store_that_refuses_each_write_on_what_it_shows_is_told_in_the_status() {
     stage.script(0, true, u64::MAX, before(Trouble::Conflict));
     stage.world.start(0);
     stage.run(2 * LEASE_MS);
-    let session = stage.session(0);
-    let problem = stage.world.sessions[session].election.problem();
-    assert_eq!(problem, Some(&Problem::Contradicted));
+    assert_eq!(stage.election(0).problem(), Some(&Problem::Contradicted));
     stage.world.script.clear();
     stage.run(LEASE_MS);
     assert_eq!(stage.leader(), Some(0));
-    assert_eq!(stage.world.sessions[session].election.problem(), None);
+    assert_eq!(stage.election(0).problem(), None);
 }
 
 #[test]
@@ -271,8 +234,8 @@ fn a_last_modified_that_moves_with_each_answer_does_not_begin_the_grace_for_ever
     stage.world.start(0);
     stage.run(3 * LEASE_MS);
     assert_eq!(stage.leader(), None, "a record that is made anew would look the same");
-    let election = &stage.world.sessions[stage.session(0)].election;
-    assert_eq!(election.problem(), Some(&Problem::MovingTimes), "it says why nobody leads");
+    let problem = stage.election(0).problem();
+    assert_eq!(problem, Some(&Problem::MovingTimes), "it says why nobody leads");
     stage.run(3 * LEASE_MS);
     assert_eq!(stage.leader(), Some(0));
 }
@@ -284,9 +247,7 @@ fn peers() -> Stage {
         server_addr: Some(format!("m{machine}:80")),
         ..settings(machine)
     };
-    let mut stage = Stage::of(&[asks(0), asks(1)], false);
-    stage.world.store.put(0, &foreign_record(0, "old", Some(TERM), true));
-    stage.start_all();
+    let mut stage = Stage::led_by(&[asks(0), asks(1)]);
     stage.run(2 * LEASE_MS);
     stage
 }
@@ -296,7 +257,7 @@ fn c66_a_peer_that_repeats_one_answer_blinds_nobody() {
     let mut stage = peers();
     stage.world.peer_repeats = true;
     stage.run(LEASE_MS);
-    stage.cut(0, true, true, 100 * LEASE_MS);
+    stage.cut_off(0, 100 * LEASE_MS);
     stage.run_until_led_by_other(0, 4 * LEASE_MS);
 }
 
@@ -323,9 +284,7 @@ fn c15_access_denied_in_mid_lease_ends_at_the_fence_without_spinning() {
     let requests = stage.world.tally.requests;
     let left_ms = stage.run_until_without(0, 2 * LEASE_MS);
     assert!((FENCE_MS - 2_500..=FENCE_MS).contains(&left_ms), "{left_ms}");
-    let session = stage.session(0);
-    let denied = |problem: &Problem| matches!(problem, Problem::Store(fault) if fault.kind == FaultKind::Denied);
-    assert!(stage.world.sessions[session].election.problem().is_some_and(denied), "it says why");
+    assert_eq!(stage.store_problem(0), Some(FaultKind::Denied), "it says why");
     stage.run(10 * LEASE_MS);
     let spent = stage.world.tally.requests - requests;
     assert!(spent <= 30, "{spent} requests in 150 s of denial");
@@ -335,8 +294,7 @@ fn c15_access_denied_in_mid_lease_ends_at_the_fence_without_spinning() {
 fn c22_resign_and_acquire_again_never_writes_the_same_bytes() {
     let mut stage = Stage::led(1);
     for _ in 0..4 {
-        let session = stage.session(0);
-        stage.world.tell(session, Input::Resign);
+        stage.tell(0, Input::Resign);
         stage.world.step_wall(0, -3_600_000);
         stage.run(3 * LEASE_MS);
         assert_eq!(stage.leader(), Some(0));
@@ -348,7 +306,7 @@ fn c22_resign_and_acquire_again_never_writes_the_same_bytes() {
 fn c27_garbage_is_healed_after_the_grace_and_not_before() {
     for body in [&b""[..], b"{\"leaderID\":", &[0xFF; 300], &[b'x'; 10 << 20]] {
         let mut stage = Stage::led(2);
-        stage.world.store.put(stage.world.now_ms, body);
+        stage.put(body);
         stage.run(LEASE_MS - 1_000);
         assert_eq!(stage.lost(0), [LostReason::Overtaken]);
         assert!(stage.record().is_none() && stage.leader().is_none(), "nothing is written yet");
@@ -360,11 +318,11 @@ fn c27_garbage_is_healed_after_the_grace_and_not_before() {
 #[test]
 fn c28_a_higher_format_is_never_claimed() {
     let mut stage = Stage::led(2);
-    stage.world.store.put(stage.world.now_ms, br#"{"leaderID":"x","format":2}"#);
+    stage.put(br#"{"leaderID":"x","format":2}"#);
     stage.run(20 * LEASE_MS);
     assert_eq!(stage.leader(), None);
-    let problem = |machine| stage.world.sessions[stage.session(machine)].election.problem();
-    assert_eq!(problem(0), Some(&Problem::NewerFormat(Some(2))), "it says why");
+    let problem = stage.election(0).problem();
+    assert_eq!(problem, Some(&Problem::NewerFormat(Some(2))), "it says why");
     stage.world.store.delete();
     stage.run(3 * LEASE_MS);
     assert!(stage.leader().is_some(), "the way out: stop all, delete, wait");
@@ -381,29 +339,28 @@ fn c29_unknown_fields_survive_a_takeover_and_missing_ones_have_defaults() {
     assert_eq!(theirs.as_deref(), Some(r#"{"a":[1]}"#));
 }
 
+/// What lies there when the only member starts is claimed after a lease, and not before.
+fn is_waited_out(body: &str, soon_ms: u64) {
+    let mut stage = Stage::absent(1);
+    stage.put(body.as_bytes());
+    stage.world.start(0);
+    stage.run(LEASE_MS - 1_000);
+    assert_eq!(stage.leader(), None, "{body}");
+    stage.run(soon_ms);
+    assert_eq!(stage.leader(), Some(0), "{body}");
+}
+
 #[test]
 fn c30_absurd_values_are_never_a_shorter_wait() {
     for field in ["\"leaseMs\":0", "\"leaseMs\":-5", "\"leaseMs\":9e18", "\"sequence\":\"many\""] {
-        let mut stage = Stage::absent(1);
-        stage.world.store.put(0, format!("{{\"leaderID\":\"x\",{field}}}").as_bytes());
-        stage.world.start(0);
-        stage.run(LEASE_MS - 1_000);
-        assert_eq!(stage.leader(), None, "{field}");
-        stage.run(2 * INTERVAL_MS);
-        assert_eq!(stage.leader(), Some(0), "{field}");
+        is_waited_out(&format!("{{\"leaderID\":\"x\",{field}}}"), 2 * INTERVAL_MS);
     }
 }
 
 #[test]
 fn c31_a_record_dated_in_the_future_is_waited_out_like_any_other() {
-    let mut stage = Stage::absent(1);
-    let body = br#"{"leaderID":"x","lastUpdated":"9999-12-31T23:59:59Z","term":5,"leaseMs":15000}"#;
-    stage.world.store.put(0, body);
-    stage.world.start(0);
-    stage.run(LEASE_MS - 1_000);
-    assert_eq!(stage.leader(), None);
-    stage.run(INTERVAL_MS);
-    assert_eq!(stage.leader(), Some(0));
+    let future = r#""lastUpdated":"9999-12-31T23:59:59Z","term":5,"leaseMs":15000"#;
+    is_waited_out(&format!("{{\"leaderID\":\"x\",{future}}}"), INTERVAL_MS);
 }
 
 #[test]
@@ -439,10 +396,9 @@ fn c33_a_record_in_its_grace_is_neither_parked_nor_released() {
         stage.world.start(0);
         stage.run(3_000);
         assert!(stage.record().is_some_and(Lease::in_grace));
-        let session = stage.session(0);
-        stage.world.tell(session, Input::Stop { park });
+        stage.stop(0, park);
         stage.run(3_000);
-        assert!(!stage.world.sessions[session].alive, "a stop does not wait for the grace");
+        assert!(!stage.alive(0), "a stop does not wait for the grace");
         assert!(stage.record().is_some_and(|lease| lease.in_grace() && !lease.parked));
         stage.world.start(1);
         let took_ms = stage.run_until_led_by_other(0, 2 * LEASE_MS);
@@ -467,15 +423,13 @@ fn c33_the_token_grows_though_the_new_term_begins_within_the_second_of_the_old_o
 
 #[test]
 fn c34_the_records_own_lease_counts() {
-    let long = |machine: usize, lease_ms: u64| edgelect::config::Settings {
+    let long = |machine: usize, lease_ms: u64| Settings {
         leader_timeout_ms: Some(lease_ms),
         frequent_interval_ms: Some(lease_ms / 3),
         max_lease_ms: Some(30_000),
         ..settings(machine)
     };
-    let mut stage = Stage::of(&[long(0, 30_000), long(1, 6_000)], false);
-    stage.world.store.put(0, &foreign_record(0, "old", Some(TERM), true));
-    stage.start_all();
+    let mut stage = Stage::led_by(&[long(0, 30_000), long(1, 6_000)]);
     stage.world.crash(0, 3_600_000);
     let took_ms = stage.run_until_led_by_other(0, 60_000);
     assert!((27_000..32_500).contains(&took_ms), "{took_ms}");
@@ -483,9 +437,7 @@ fn c34_the_records_own_lease_counts() {
 
 #[test]
 fn c35_two_processes_with_one_server_id_are_told_apart_by_their_sessions() {
-    let mut stage = Stage::of(&[settings(0), settings(0)], false);
-    stage.world.store.put(0, &foreign_record(0, "old", Some(TERM), true));
-    stage.start_all();
+    let mut stage = Stage::led_by(&[settings(0), settings(0)]);
     stage.run(20 * LEASE_MS);
     assert_eq!((stage.acquired(0), stage.acquired(1)), (1, 0));
 }
@@ -523,7 +475,7 @@ fn c39_rates_within_the_margin_never_give_two_leaders() {
         stage.world.machines[0].clocks = Clocks::new(false, -rate_ppm, 0, 0);
         stage.world.machines[1].clocks = Clocks::new(false, rate_ppm, 0, 0);
         stage.start_all();
-        stage.cut(0, true, true, 60_000);
+        stage.cut_off(0, 60_000);
         let took_ms = stage.run_until_led_by_other(0, 2 * LEASE_MS);
         assert!(took_ms > LEASE_MS / 2, "{took_ms}");
     }
@@ -540,10 +492,8 @@ fn c40_after_a_suspend_the_first_look_shows_no_authority() {
 
 #[test]
 fn c41_a_clock_that_is_held_gives_no_authority_before_the_next_answer() {
-    let one = edgelect::config::Settings { clock: HostClock::One, ..settings(0) };
-    let mut stage = Stage::of(&[one], false);
-    stage.world.store.put(0, &foreign_record(0, "old", Some(TERM), true));
-    stage.start_all();
+    let one = Settings { clock: HostClock::One, ..settings(0) };
+    let mut stage = Stage::led_by(&[one]);
     // Long computing past the due time of the next renewal: the clock stands at it.
     stage.world.pause(0, 6_000);
     stage.run(5_500);
@@ -552,17 +502,21 @@ fn c41_a_clock_that_is_held_gives_no_authority_before_the_next_answer() {
     assert_eq!((stage.leader(), stage.lost(0).len()), (Some(0), 0), "it was never lost");
 }
 
-#[test]
-fn c42_a_shorter_lease_binds_from_the_moment_its_renewal_leaves() {
-    let mut stage = Stage::led(1);
-    let short = edgelect::config::Settings {
+/// Machine 0 gets a lease of 6 s in mid-term.
+fn shorten(stage: &mut Stage) {
+    let short = Settings {
         leader_timeout_ms: Some(6_000),
         frequent_interval_ms: Some(1_000),
         max_lease_ms: Some(LEASE_MS),
         ..settings(0)
     };
-    let session = stage.session(0);
-    stage.world.tell(session, Input::Configure(Box::new(config(&short))));
+    stage.tell(0, Input::Configure(Box::new(config(&short))));
+}
+
+#[test]
+fn c42_a_shorter_lease_binds_from_the_moment_its_renewal_leaves() {
+    let mut stage = Stage::led(1);
+    shorten(&mut stage);
     stage.run(3_000);
     stage.script(0, true, u64::MAX, lost_answer());
     stage.cut(0, false, true, 60_000);
@@ -580,7 +534,7 @@ fn c42_a_slow_write_counts_from_before_it_left() {
             stage.run(20);
         }
         let sent_ms = stage.world.oracle.deeds.last().expect("m0 claims").sent_ms;
-        stage.cut(0, true, true, 60_000);
+        stage.cut_off(0, 60_000);
         stage.run_until_without(0, LEASE_MS);
         let span_ms = stage.world.now_ms - sent_ms;
         assert!((FENCE_MS - 10..FENCE_MS + 30).contains(&span_ms), "{span_ms}");
@@ -613,17 +567,10 @@ fn c42_an_answer_that_is_processed_after_the_deadline_grants_nothing() {
 #[test]
 fn c42_a_shorter_lease_binds_also_where_a_403_came_after_its_renewal_had_landed() {
     let mut stage = Stage::led(1);
-    let short = edgelect::config::Settings {
-        leader_timeout_ms: Some(6_000),
-        frequent_interval_ms: Some(1_000),
-        max_lease_ms: Some(LEASE_MS),
-        ..settings(0)
-    };
-    let session = stage.session(0);
-    stage.world.tell(session, Input::Configure(Box::new(config(&short))));
+    shorten(&mut stage);
     stage.script(0, true, 1, after(Trouble::Denied));
     stage.run(3_500);
-    stage.cut(0, true, true, 60_000);
+    stage.cut_off(0, 60_000);
     let left_ms = stage.run_until_without(0, LEASE_MS);
     assert!(left_ms <= 6_000, "the shorter fence holds: {left_ms}");
 }
@@ -710,8 +657,7 @@ fn c47_a_crash_loop_faster_than_the_lease_does_not_churn() {
 fn c48_a_stop_ends_the_work_then_writes_a_tombstone() {
     let mut stage = Stage::led(2);
     stage.world.machines[0].work_end_ms = 400;
-    let session = stage.session(0);
-    stage.world.tell(session, Input::Stop { park: false });
+    stage.stop(0, false);
     assert_eq!(stage.leader(), None, "authority ends before anything leaves");
     let took_ms = stage.run_until_led_by_other(0, LEASE_MS);
     assert!(took_ms <= INTERVAL_MS + 1_000, "{took_ms}");
@@ -721,11 +667,10 @@ fn c48_a_stop_ends_the_work_then_writes_a_tombstone() {
 #[test]
 fn c48_a_refused_tombstone_is_left_alone() {
     let mut stage = Stage::led(1);
-    stage.world.store.put(stage.world.now_ms, &foreign_record(3, "stranger", None, false));
-    let session = stage.session(0);
-    stage.world.tell(session, Input::Stop { park: false });
+    stage.put(&foreign_record(3, "stranger", None, false));
+    stage.stop(0, false);
     stage.run(3_000);
-    assert!(!stage.world.sessions[session].alive, "bounded");
+    assert!(!stage.alive(0), "bounded");
     assert_eq!(stage.record().map(|lease| lease.leader_id.as_str()), Some("stranger"));
 }
 
@@ -734,8 +679,7 @@ fn c48_a_stop_during_a_renewal_in_flight_releases_what_landed() {
     let mut stage = Stage::led(1);
     stage.script(0, true, 1, Fate::calm(100, 900));
     run_until_a_write_leaves(&mut stage);
-    let session = stage.session(0);
-    stage.world.tell(session, Input::Stop { park: false });
+    stage.stop(0, false);
     stage.run(2_500);
     assert_eq!(stage.record().map(|lease| lease.last_updated), Some(Stamp::Released));
 }
@@ -745,20 +689,18 @@ fn c49_a_stop_without_a_record_ends_and_writes_nothing() {
     for park in [true, false] {
         let mut stage = Stage::led(1);
         stage.world.store.delete();
-        let session = stage.session(0);
-        stage.world.tell(session, Input::Stop { park });
+        stage.stop(0, park);
         stage.run(3_000);
-        assert!(!stage.world.sessions[session].alive, "a leader whose record is gone");
+        assert!(!stage.alive(0), "a leader whose record is gone");
         assert!(stage.world.store.object.is_none());
     }
     let mut stage = Stage::absent(1);
     stage.outage(true, 60_000);
     stage.world.start(0);
     stage.run(1_000);
-    let session = stage.session(0);
-    stage.world.tell(session, Input::Stop { park: false });
+    stage.stop(0, false);
     stage.run(3_000);
-    assert!(!stage.world.sessions[session].alive, "a candidate that never saw one");
+    assert!(!stage.alive(0), "a candidate that never saw one");
     assert!(stage.world.store.object.is_none());
 }
 
@@ -768,8 +710,7 @@ fn c55_a_parked_lease_goes_on_at_once_for_its_own_name_only() {
     stage.world.store.put(0, &foreign_record(0, "old", Some(TERM), true));
     stage.world.start(0);
     stage.run(1_000);
-    let session = stage.session(0);
-    stage.world.tell(session, Input::Stop { park: true });
+    stage.stop(0, true);
     stage.run(200);
     assert!(stage.record().is_some_and(|lease| lease.parked));
     stage.world.start(2);
@@ -783,12 +724,12 @@ fn c55_a_parked_lease_goes_on_at_once_for_its_own_name_only() {
 #[test]
 fn c57_a_leader_that_is_cut_off_stops_at_its_fence_and_not_before() {
     let mut stage = Stage::led(2);
-    stage.cut(0, true, true, 3_000);
+    stage.cut_off(0, 3_000);
     stage.run(3 * LEASE_MS);
     assert_eq!(stage.lost(0).len(), 0, "a blip shorter than the budget");
     let sent_ms = stage.world.oracle.deeds.last().expect("m0 renews").sent_ms;
     let gone_ms = stage.world.now_ms - sent_ms;
-    stage.cut(0, true, true, 60_000);
+    stage.cut_off(0, 60_000);
     let left_ms = stage.run_until_without(0, 2 * LEASE_MS);
     let span_ms = left_ms + gone_ms;
     assert!((FENCE_MS - 10..FENCE_MS + 30).contains(&span_ms), "{span_ms}");
@@ -797,7 +738,7 @@ fn c57_a_leader_that_is_cut_off_stops_at_its_fence_and_not_before() {
 #[test]
 fn c58_a_follower_that_is_cut_off_takes_nothing_over() {
     let mut stage = Stage::led(2);
-    stage.cut(1, true, true, 20 * LEASE_MS);
+    stage.cut_off(1, 20 * LEASE_MS);
     stage.run(25 * LEASE_MS);
     assert_eq!((stage.leader(), stage.acquired(1), stage.lost(0).len()), (Some(0), 0, 0));
 }
@@ -816,7 +757,7 @@ fn c59_with_requests_through_and_answers_lost_it_fences_and_finds_its_own_record
 fn c60_a_link_that_flaps_every_second_bounds_the_changes_of_leader() {
     let mut stage = Stage::led(3);
     for _ in 0..120 {
-        stage.cut(0, true, true, 1_000);
+        stage.cut_off(0, 1_000);
         stage.run(2_000);
     }
     assert!(stage.world.tally.terms <= 3, "{} terms in 16 leases", stage.world.tally.terms);
@@ -825,16 +766,12 @@ fn c60_a_link_that_flaps_every_second_bounds_the_changes_of_leader() {
 #[test]
 fn c61_two_hung_requests_do_not_cost_the_term() {
     for lease_ms in [1_000, 2_000, 10_000, 15_000, 45_000] {
-        let mut stage = Stage::of(
-            &[edgelect::config::Settings {
-                leader_timeout_ms: Some(lease_ms),
-                frequent_interval_ms: None,
-                ..settings(0)
-            }],
-            false,
-        );
-        stage.world.store.put(0, &foreign_record(0, "old", Some(TERM), true));
-        stage.start_all();
+        let lasting = Settings {
+            leader_timeout_ms: Some(lease_ms),
+            frequent_interval_ms: None,
+            ..settings(0)
+        };
+        let mut stage = Stage::led_by(&[lasting]);
         stage.script(0, true, 2, Fate { request_ms: None, ..Fate::calm(0, 0) });
         stage.run(4 * lease_ms);
         assert_eq!(stage.lost(0).len(), 0, "three attempts fit before the fence of {lease_ms} ms");
@@ -855,14 +792,12 @@ fn c62_latency_that_climbs_to_the_lease_fails_closed() {
 
 #[test]
 fn c63_an_outage_shorter_than_the_lease_changes_nothing() {
-    let long = edgelect::config::Settings {
+    let long = Settings {
         leader_timeout_ms: Some(60_000),
         frequent_interval_ms: Some(10_000),
         ..settings(0)
     };
-    let mut stage = Stage::of(&[long.clone(), long], false);
-    stage.world.store.put(0, &foreign_record(0, "old", Some(TERM), true));
-    stage.start_all();
+    let mut stage = Stage::led_by(&[long.clone(), long]);
     stage.outage(true, 30_000);
     stage.run(300_000);
     assert_eq!((stage.leader(), stage.lost(0).len(), stage.acquired(1)), (Some(0), 0, 0));
@@ -919,10 +854,8 @@ fn c65_an_outage_that_begins_inside_a_takeover_grants_nothing_until_the_read_bac
 #[test]
 fn frugal_and_balanced_followers_take_over_within_their_intervals() {
     for (follow, most_ms) in [(Follow::Balanced, LEASE_MS + 4_500), (Follow::Frugal, 46_000)] {
-        let follower = edgelect::config::Settings { follow: Some(follow), ..settings(1) };
-        let mut stage = Stage::of(&[settings(0), follower], false);
-        stage.world.store.put(0, &foreign_record(0, "old", Some(TERM), true));
-        stage.start_all();
+        let follower = Settings { follow: Some(follow), ..settings(1) };
+        let mut stage = Stage::led_by(&[settings(0), follower]);
         stage.run(4 * LEASE_MS);
         stage.world.crash(0, 600_000);
         let took_ms = stage.run_until_led_by_other(0, 60_000);
@@ -951,13 +884,6 @@ fn a_tight_follower_is_soon_in_step_with_its_leader_wherever_it_starts() {
         let took_ms = stage.run_until_led_by_other(0, 60_000);
         assert!(took_ms <= LEASE_MS + 1_000, "from {phase_ms} ms: took {took_ms} ms");
     }
-}
-
-#[test]
-fn a_record_that_is_read_back_is_what_was_written() {
-    let stage = Stage::led(1);
-    let lease = stage.record().expect("m0 has written").clone();
-    assert_eq!(lease::read(&lease::write(&lease)), lease::Reading::Lease(Box::new(lease)));
 }
 
 fn slots(policy: Policy) -> ScheduleSettings {
@@ -1004,7 +930,7 @@ fn c54_a_claim_that_may_have_landed_is_never_reported_as_skipped() {
         run_until_a_write_leaves(&mut stage);
         stage.run(10);
         assert_eq!(stage.record().and_then(|lease| lease.slot_done), Some(false), "{fate:?}");
-        stage.cut(0, true, true, 3_600_000);
+        stage.cut_off(0, 3_600_000);
         stage.run(70_000);
         assert_eq!((stage.outcome(trigger), stage.runs(trigger).len()), ("unknown", 0), "{fate:?}");
     }

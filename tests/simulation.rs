@@ -5,7 +5,7 @@ mod sim;
 use std::time::Duration;
 
 use sim::report::Kind;
-use sim::run::{Range, Seed, Summary, failed_before, retell, run, run_at_rate, run_many, trace};
+use sim::run::{Range, Summary, canary, failed_before, retell, run, run_many, trace};
 use sim::world::Depth;
 
 fn from_env(name: &str) -> Option<u64> {
@@ -39,7 +39,7 @@ fn hold(range: Range) -> Summary {
         tally.busiest,
         tally.slowest_per_mille as f64 / 10.0
     );
-    print!("{}", tally.lines());
+    print!("{}", tally.told());
     for (seed, violation) in summary.broken.iter().take(100) {
         println!("seed {seed}: {}: {}", violation.check, violation.text);
     }
@@ -100,11 +100,5 @@ fn fifty_seeds_run_twice_give_one_trace() {
 
 #[test]
 fn c39_beyond_the_contract_the_oracle_fails() {
-    let beyond = 1_250;
-    let broken = (0..3_000).any(|number| {
-        let seed = Seed { depth: Depth::Core, number };
-        let violation = run_at_rate(seed, false, beyond).violation;
-        violation.is_some_and(|violation| violation.check == "I1 one authority")
-    });
-    assert!(broken, "two leaders went unseen although the clocks broke the contract");
+    assert!(canary().is_some(), "two leaders went unseen although the clocks broke the contract");
 }

@@ -20,7 +20,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use arguments::{Arguments, Task};
 use record::Record;
-use sim::run::{Range, Seed, failed_before, remember_failure, retell, run, run_at_rate, run_many};
+use sim::run::{Range, Seed, canary, failed_before, remember_failure, retell, run, run_many};
 use sim::world::Depth;
 
 /// How many schedules run between two writes of the record.
@@ -68,7 +68,7 @@ fn prove(arguments: &Arguments) -> Result<bool, String> {
         run_depth(&mut record, depth)?;
     }
     print!("{}", summary::markdown(&record, canary));
-    let failed = record.failures();
+    let failed = &record.failures;
     if let Some((seed, _)) = failed.first() {
         println!("\n{}", retell(*seed));
         println!(
@@ -80,16 +80,6 @@ fn prove(arguments: &Arguments) -> Result<bool, String> {
     Ok(failed.is_empty())
 }
 
-/// After how many schedules a clock beyond the contract shows itself as two leaders.
-fn canary() -> Option<u64> {
-    const BEYOND_PER_MILLE: u64 = 1_250;
-    (0..3_000).find(|number| {
-        let seed = Seed { depth: Depth::Core, number: *number };
-        let violation = run_at_rate(seed, false, BEYOND_PER_MILLE).violation;
-        violation.is_some_and(|violation| violation.check == "I1 one authority")
-    })
-}
-
 /// The rest of the schedules of one depth.
 fn run_depth(record: &mut Record, depth: Depth) -> Result<(), String> {
     let wanted = record.wanted(depth);
@@ -98,7 +88,7 @@ fn run_depth(record: &mut Record, depth: Depth) -> Result<(), String> {
     bar.set_position(record.done(depth));
     let mut spoken = stopwatch();
     while record.done(depth) < wanted {
-        let first = record.first() + record.done(depth);
+        let first = record.first + record.done(depth);
         let count = CHUNK.min(wanted - record.done(depth));
         let measured = stopwatch();
         let part = run_many(

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::arguments::Arguments;
-use crate::sim::hash::Fingerprint;
 use crate::sim::report::Tally;
 use crate::sim::run::{Seed, Summary};
 use crate::sim::world::Depth;
@@ -24,10 +24,10 @@ pub struct Part {
 pub struct Record {
     path: PathBuf,
     build: String,
-    first: u64,
+    pub first: u64,
     pub core: Part,
     pub store: Part,
-    failures: Vec<(Seed, String)>,
+    pub failures: Vec<(Seed, String)>,
 }
 
 impl Record {
@@ -81,10 +81,6 @@ impl Record {
         Ok(())
     }
 
-    pub fn first(&self) -> u64 {
-        self.first
-    }
-
     pub fn part(&self, depth: Depth) -> &Part {
         match depth {
             Depth::Core => &self.core,
@@ -98,10 +94,6 @@ impl Record {
 
     pub fn done(&self, depth: Depth) -> u64 {
         self.part(depth).summary.schedules
-    }
-
-    pub fn failures(&self) -> Vec<(Seed, String)> {
-        self.failures.clone()
     }
 
     /// Adds what a few more schedules gave, and writes it down.
@@ -161,40 +153,23 @@ impl Record {
 fn build() -> Result<String, String> {
     let bytes = std::env::current_exe().and_then(fs::read);
     let bytes = bytes.map_err(|error| format!("cannot read this program: {error}"))?;
-    let mut print = Fingerprint::default();
-    print.bytes(&bytes);
-    Ok(print.text(""))
+    let mut hasher = DefaultHasher::new();
+    hasher.write(&bytes);
+    Ok(format!("{:016x}", hasher.finish()))
 }
+
+/// A part as the record keeps it: counts, schedules by their length, the tally, and how long it took.
+type Kept = (u64, u64, BTreeMap<u64, u64>, [Vec<u64>; 3], u64);
 
 fn write_part(part: &Part) -> Value {
     let Summary { tally, schedules, with_failover, leases, .. } = &part.summary;
-    let numbers: Map<String, Value> =
-        tally.numbers().into_iter().map(|(name, number)| (name, json!(number))).collect();
-    json!({
-        "schedules": schedules,
-        "withFailover": with_failover,
-        "leases": leases,
-        "tally": numbers,
-        "tookMs": part.took.as_millis() as u64,
-    })
+    json!([schedules, with_failover, leases, tally.numbers(), part.took.as_millis() as u64])
 }
 
 fn read_part(value: &Value, wanted: u64) -> Option<Part> {
-    let mut tally = Tally::default();
-    for (name, number) in value["tally"].as_object()? {
-        tally.set_number(name, number.as_u64()?)?;
-    }
-    let mut leases = BTreeMap::new();
-    for (name, number) in value["leases"].as_object()? {
-        leases.insert(name.parse().ok()?, number.as_u64()?);
-    }
-    let summary = Summary {
-        tally,
-        schedules: value["schedules"].as_u64()?,
-        with_failover: value["withFailover"].as_u64()?,
-        leases,
-        broken: Vec::new(),
-    };
-    let took = Duration::from_millis(value["tookMs"].as_u64()?);
-    Some(Part { wanted, summary, took })
+    let kept: Kept = serde_json::from_value(value.clone()).ok()?;
+    let (schedules, with_failover, leases, numbers, took_ms) = kept;
+    let tally = Tally::of_numbers(numbers)?;
+    let summary = Summary { tally, schedules, with_failover, leases, broken: Vec::new() };
+    Some(Part { wanted, summary, took: Duration::from_millis(took_ms) })
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::record::{Part, Record};
-use crate::sim::report::{Ground, Kind, Tally};
+use crate::sim::report::{Kind, Tally, grouped};
 use crate::sim::world::Depth;
 
 /// The summary as Markdown.
@@ -33,7 +33,7 @@ pub fn markdown(record: &Record, canary: u64) -> String {
         format!("{:.0} %", part.summary.tally.slowest_per_mille as f64 / 10.0)
     });
     row("most requests of one session in one lease", &tally(|tally| tally.busiest));
-    let failures = record.failures();
+    let failures = &record.failures;
     let broken = |depth| {
         let of_depth = failures.iter().filter(|(seed, _)| seed.depth == depth);
         grouped(of_depth.count() as u64)
@@ -42,36 +42,12 @@ pub fn markdown(record: &Record, canary: u64) -> String {
     writeln!(text, "| violations | {core} | {store} |").expect("a String takes all");
     let head = "\n| | modelled store | real store code over HTTP |\n";
     let body: String = text.lines().skip(1).map(|line| format!("{line}\n")).collect();
-    let faults = counts(record, |tally| {
-        Kind::ALL.map(|kind| (format!("{kind:?}"), tally.faults(kind))).into()
-    });
-    let claims = counts(record, |tally| {
-        Ground::ALL.map(|ground| (format!("{ground:?}"), tally.claims(ground))).into()
-    });
+    let mut both = record.core.summary.tally.clone();
+    both.add(&record.store.summary.tally);
+    let told = both.told();
     format!(
-        "{head}{body}\nFaults, both depths together: {faults}.\n\nClaims, by what justified them: \
-         {claims}.\n\nThe canary, with clock rates beyond the contract, showed two leaders after {} \
+        "{head}{body}\nBoth depths together. {told}\nThe canary, with clock rates beyond the contract, showed two leaders after {} \
          schedules.\n",
         canary + 1
     )
-}
-
-fn counts(record: &Record, of: impl Fn(&Tally) -> Vec<(String, u64)>) -> String {
-    let (core, store) = (of(&record.core.summary.tally), of(&record.store.summary.tally));
-    let both = core.into_iter().zip(store);
-    let words = both.map(|((name, one), (_, other))| format!("{name} {}", grouped(one + other)));
-    words.collect::<Vec<_>>().join(", ")
-}
-
-/// 1234567 as `1,234,567`.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }

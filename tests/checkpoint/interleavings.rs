@@ -3,17 +3,16 @@
 //! Each operation is a step: somebody chooses whose is next and what becomes of it, and all choices are gone through.
 
 use std::cell::RefCell;
-use std::future::Future;
-use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
 
 use edgelect::clock::Now;
 use edgelect::request::{Request, Response};
 use edgelect::store::memory::Memory;
 use edgelect::store::{Answer, Facts, Operation, Outcome, Store};
 use edgelect::{Checkpoint, Host, Refusal};
-use futures::executor::block_on;
+use futures::channel::oneshot;
+use futures::executor::{LocalPool, block_on};
+use futures::task::LocalSpawnExt;
 
 use super::desk::{owner, record_of, unknown};
 use crate::virtual_time::config;
@@ -51,29 +50,17 @@ impl Choices {
     }
 }
 
-/// One term's way to the store: the operation that waits for its turn, and the answer to it.
-#[derive(Default)]
-struct Window {
-    asked: Option<Operation>,
-    answer: Option<Outcome>,
-}
+/// One term's operation that waits for its turn, and where its answer goes.
+type Window = Rc<RefCell<Option<(Operation, oneshot::Sender<Outcome>)>>>;
 
-struct Queue(Rc<RefCell<Window>>);
-
-struct Turn<'a>(&'a Queue);
-
-impl Future for Turn<'_> {
-    type Output = Outcome;
-
-    fn poll(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<Outcome> {
-        self.0.0.borrow_mut().answer.take().map_or(Poll::Pending, Poll::Ready)
-    }
-}
+struct Queue(Window);
 
 impl Store for Queue {
     async fn perform(&self, operation: Operation) -> Answer {
-        self.0.borrow_mut().asked = Some(operation);
-        Answer { outcome: Turn(self).await, facts: Facts::default() }
+        let (answers, answer) = oneshot::channel();
+        *self.0.borrow_mut() = Some((operation, answers));
+        let outcome = answer.await.expect("every operation is answered");
+        Answer { outcome, facts: Facts::default() }
     }
 
     fn condition_covers_version(&self) -> bool {
@@ -211,34 +198,26 @@ impl Run {
 fn run(choices: &mut Choices, writes: [usize; 2], faults: usize) -> (Run, [Vec<Told>; 2]) {
     let (memory, accepted, late) = (Memory::default(), Vec::new(), Vec::new());
     let mut run = Run { memory, accepted, late, faults_left: faults };
-    let windows: [Rc<RefCell<Window>>; 2] = Default::default();
+    let windows: [Window; 2] = Default::default();
     let diaries: [Diary; 2] = Default::default();
-    let mut tasks: Vec<Option<Pin<Box<dyn Future<Output = ()>>>>> = (0..2)
-        .map(|who| {
-            let (queue, host) = (Queue(Rc::clone(&windows[who])), Still(who as u8));
-            let diary = Rc::clone(&diaries[who]);
-            Some(Box::pin(work(queue, host, TERMS[who], writes[who], diary)) as Pin<Box<_>>)
-        })
-        .collect();
-    let mut context = Context::from_waker(Waker::noop());
+    let mut pool = LocalPool::new();
+    for who in 0..2 {
+        let (queue, host) = (Queue(Rc::clone(&windows[who])), Still(who as u8));
+        let task = work(queue, host, TERMS[who], writes[who], Rc::clone(&diaries[who]));
+        pool.spawner().spawn_local(task).expect("the pool is alive");
+    }
     loop {
-        for task in &mut tasks {
-            if task.as_mut().is_some_and(|task| task.as_mut().poll(&mut context).is_ready()) {
-                *task = None;
-            }
-        }
-        let asking: Vec<usize> =
-            (0..2).filter(|who| windows[*who].borrow().asked.is_some()).collect();
+        pool.run_until_stalled();
+        let asking: Vec<_> = windows.iter().filter(|window| window.borrow().is_some()).collect();
         let steps = asking.len() + run.late.len();
         if steps == 0 {
             return (run, diaries.map(|diary| diary.take()));
         }
         let chosen = choices.choose(steps);
         match asking.get(chosen) {
-            Some(who) => {
-                let operation = windows[*who].borrow_mut().asked.take().expect("it asks");
-                let outcome = run.serve(operation, choices);
-                windows[*who].borrow_mut().answer = Some(outcome);
+            Some(window) => {
+                let (operation, answers) = window.borrow_mut().take().expect("it asks");
+                answers.send(run.serve(operation, choices)).expect("the term waits for it");
             }
             None => {
                 let operation = run.late.remove(chosen - asking.len());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use edgelect::election::Input;
-use edgelect::lease::{Lease, Stamp};
+use edgelect::lease::{self, Lease, Reading};
 use edgelect::store::{Answer, Condition, Facts, Fault, FaultKind, Outcome};
 
 use super::bounds::{Begin, Bounds, Budget};
@@ -365,22 +365,12 @@ impl World {
 
 /// What `init` leaves behind.
 fn tombstone(lease_ms: u64) -> Lease {
-    Lease {
-        leader_id: "init".to_owned(),
-        leader_addr: String::new(),
-        last_updated: Stamp::Released,
-        term: Some(1),
-        session: Some("init".to_owned()),
-        sequence: 1,
-        lease_ms: Some(lease_ms),
-        acquired: None,
-        transitions: 0,
-        parked: false,
-        slot: None,
-        slot_done: None,
-        slot_result: None,
-        slot_took_ms: None,
-        slot_failures: None,
-        extra: edgelect::json::Object::new(),
+    let released = r#""lastUpdated":"0001-01-01T00:00:00Z""#;
+    let body = format!(
+        r#"{{"leaderID":"init",{released},"term":1,"session":"init","sequence":1,"leaseMs":{lease_ms}}}"#
+    );
+    match lease::read(body.as_bytes()) {
+        Reading::Lease(lease) => *lease,
+        other => panic!("{body} reads as {other:?}"),
     }
 }

@@ -2,6 +2,7 @@
 //! every step to it.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
 
@@ -11,6 +12,7 @@ use proptest::test_runner::{
 };
 
 thread_local! {
+    static SEEN: RefCell<BTreeMap<&'static str, u32>> = RefCell::default();
     static QUIET: Cell<bool> = const { Cell::new(false) };
     static TOLD: RefCell<String> = const { RefCell::new(String::new()) };
 }
@@ -26,6 +28,7 @@ pub fn hold<S: Strategy>(regressions: &'static str, cases: u32, drawn: S, rule: 
         ..asked
     };
     let seed = config.rng_seed;
+    SEEN.take();
     match TestRunner::new(config).run(&drawn, |case| quietly(|| rule(case))) {
         Ok(()) => {}
         Err(TestError::Fail(reason, case)) => panic!(
@@ -40,12 +43,18 @@ fn given(name: &str) -> bool {
     std::env::var_os(name).is_some()
 }
 
-/// Holds that a property drew enough of what it is about, in the run that draws the same cases each
-/// time.
-pub fn drew<const N: usize>(numbers: [u32; N], least: u32) {
+/// Counts a case of this kind, if it really is one.
+pub fn saw(kind: &'static str, really: bool) {
+    SEEN.with_borrow_mut(|seen| *seen.entry(kind).or_default() += u32::from(really));
+}
+
+/// Holds that a property drew enough of each kind that it is about, in the run that draws the same
+/// cases each time.
+pub fn drew<const N: usize>(kinds: [&str; N], least: u32) {
     let usual = !given("PROPTEST_CASES") && !given("PROPTEST_RNG_SEED");
-    let enough = numbers.iter().all(|number| *number >= least);
-    assert!(!usual || enough, "too few of a kind, {least} are needed: {numbers:?}");
+    let seen = SEEN.with_borrow(BTreeMap::clone);
+    let enough = kinds.iter().all(|kind| seen.get(kind).is_some_and(|number| *number >= least));
+    assert!(!usual || enough, "too few of a kind, {least} are needed of {kinds:?}: {seen:?}");
 }
 
 fn quietly(work: impl FnOnce()) -> Result<(), TestCaseError> {

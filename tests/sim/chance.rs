@@ -1,6 +1,7 @@
 //! The one source of chance of a schedule: SplitMix64, so that a seed is a schedule.
 
 /// A stream of pseudo-random numbers.
+#[derive(Default)]
 pub struct Chance(u64);
 
 impl Chance {

@@ -57,7 +57,7 @@ impl Oracle {
 
     /// I4: the condition is what was shown together with the body that was judged.
     fn check_pair(&mut self, writer: &Writer, condition: &Condition) {
-        let Look { session, true_ms, .. } = writer.look;
+        let session = writer.look.session;
         let view = &self.views[session];
         let paired = match condition {
             Condition::Absent => view.absent,
@@ -65,9 +65,8 @@ impl Oracle {
                 view.sight.as_ref().is_some_and(|sight| sight.version == *version)
             }
         };
-        self.broke_unless(paired, true_ms, "I4 version and body together", || {
-            format!("{condition:?} is not what the newest answer showed")
-        });
+        require!(self, paired, "I4 version and body together";
+            "{condition:?} is not what the newest answer showed");
     }
 
     /// The grace of S7 by what this session knows.
@@ -89,52 +88,47 @@ impl Oracle {
 
     /// S7: absence allows a record as long as the grace, and no authority.
     fn check_creation(&mut self, writer: &Writer, lease: &Lease) -> Option<Ground> {
-        let at_ms = writer.look.true_ms;
         let grace_ms = self.grace_ms(writer);
         let long = lease.lease_ms >= Some(grace_ms) && !lease.parked && !lease.released();
-        self.broke_unless(long, at_ms, "S7 creation", || {
-            format!("leaseMs {:?} of a creation, the grace is {grace_ms}", lease.lease_ms)
-        });
+        require!(self, long, "S7 creation";
+            "leaseMs {:?} of a creation, the grace is {grace_ms}", lease.lease_ms);
         self.check_new_term(writer, lease, 0);
         Some(Ground::Absent)
     }
 
     fn check_new_term(&mut self, writer: &Writer, lease: &Lease, before: u64) {
-        let Look { session, true_ms, .. } = writer.look;
+        let session = writer.look.session;
         let view = &self.views[session];
         let term = lease.term.unwrap_or(0);
         let least = (before + 1)
             .max(view.highest_term + 1)
             .max(writer.config.term_floor)
             .max(view.storage_ms());
-        self.broke_unless(term >= least, true_ms, "S2 a new term", || {
-            format!("term {term} where at least {least} was due")
-        });
+        require!(self, term >= least, "S2 a new term";
+            "term {term} where at least {least} was due");
         let none = writer.authority.is_none();
-        self.broke_unless(none, true_ms, "S9 a claim under authority", || {
-            format!("term {term} is claimed while {:?} has authority", writer.authority)
-        });
+        require!(self, none, "S9 a claim under authority";
+            "term {term} is claimed while {:?} has authority", writer.authority);
     }
 
     /// A token over a record without a term is not ahead of what any front end says, so that a deletion
     /// can't lower it.
     fn check_not_ahead(&mut self, writer: &Writer, lease: &Lease) {
-        let Look { session, true_ms, .. } = writer.look;
+        let session = writer.look.session;
         let skew_ms = writer.config.store_skew_ms;
         // Where a proxy makes up the time of a change, only the `Date`s of two front ends bound it.
         let doubt_ms = if self.contract.changes_made_up { skew_ms + 1_000 } else { 0 };
-        let latest_ms = EPOCH_MS + true_ms + skew_ms + 2_000 + doubt_ms;
+        let latest_ms = EPOCH_MS + self.true_ms + skew_ms + 2_000 + doubt_ms;
         let View { highest_term, sent_term, .. } = self.views[session];
         let most = latest_ms.max(highest_term.max(sent_term) + 1);
         let holds = lease.term <= Some(most.max(writer.config.term_floor));
         let judged = self.contract.always_dated && self.contract.clocks;
-        self.broke_unless(holds || !judged, true_ms, "S2 no token ahead of storage time", || {
-            format!("term {:?}, at most {most}", lease.term)
-        });
+        require!(self, holds || !judged, "S2 no token ahead of storage time";
+            "term {:?}, at most {most}", lease.term);
     }
 
     fn check_claim(&mut self, writer: &Writer, lease: &Lease, version: &Version) -> Option<Ground> {
-        let Look { session, true_ms, .. } = writer.look;
+        let session = writer.look.session;
         let shown = match &self.views[session].sight {
             Some(sight) if sight.version == *version => sight.shown.clone(),
             _ => return None,
@@ -163,13 +157,11 @@ impl Oracle {
         // Nobody waits for the lease of a tombstone, which may be that of earlier settings.
         let own_lease = own_lease || (covers && lease.released());
         let plain = own_lease && !lease.parked && (!lease.released() || covers);
-        self.broke_unless(plain, true_ms, "S5 a claim's own lease", || {
-            format!("leaseMs {:?}, parked {}", lease.lease_ms, lease.parked)
-        });
+        require!(self, plain, "S5 a claim's own lease";
+            "leaseMs {:?}, parked {}", lease.lease_ms, lease.parked);
         match shown {
             Shown::Other(Reading::Closed(closed)) => {
-                let text = format!("a claim over {closed:?}");
-                self.broke(true_ms, "S7 a closed record is never claimed", text);
+                self.broke("S7 a closed record is never claimed", format!("over {closed:?}"));
                 None
             }
             Shown::Other(reading) => {
@@ -183,9 +175,7 @@ impl Oracle {
                 }
                 // The same may be put there again, and what takes it may be long under way (S4).
                 let due = writer.errand.is_none();
-                self.broke_unless(reserved || !due, true_ms, "S2 a reservation", || {
-                    format!("{read:?} became {lease:?}")
-                });
+                require!(self, reserved || !due, "S2 a reservation"; "{read:?} became {lease:?}");
                 self.check_age(writer, self.grace_ms(writer), true);
                 Some(Ground::Healed)
             }
@@ -197,14 +187,11 @@ impl Oracle {
                     }
                 } else {
                     let bare = before.released() && before.term.is_none() && lease.in_grace();
-                    self.broke_unless(bare, true_ms, "S2 a reservation", || {
-                        format!("{before:?} became {lease:?}")
-                    });
+                    require!(self, bare, "S2 a reservation"; "{before:?} became {lease:?}");
                 }
                 let kept = before.extra == lease.extra;
-                self.broke_unless(kept, true_ms, "S12 unknown fields are kept", || {
-                    format!("{:?} became {:?}", before.extra, lease.extra)
-                });
+                require!(self, kept, "S12 unknown fields are kept";
+                    "{:?} became {:?}", before.extra, lease.extra);
                 Some(self.check_succession(writer, &before))
             }
         }
@@ -212,7 +199,7 @@ impl Oracle {
 
     /// S6: one of the grounds on which a readable record may be succeeded.
     fn check_succession(&mut self, writer: &Writer, before: &Lease) -> Ground {
-        let Look { session, now, true_ms } = writer.look;
+        let Look { session, now } = writer.look;
         let view = &self.views[session];
         if before.session.as_deref() == Some(view.name.as_str()) {
             let Some(since) = view.grace.as_ref().map(|grace| grace.since) else {
@@ -221,13 +208,12 @@ impl Oracle {
             let passed_ms = now.mono_ms.saturating_sub(since.mono_ms);
             let grace_ms = self.grace_ms(writer);
             let due_ms = grace_ms + self.slack_ms(writer);
-            self.broke_unless(passed_ms >= due_ms, true_ms, "S7 the grace", || {
-                format!("claimed after {passed_ms} of {due_ms} ms")
-            });
-            self.check_truth((session, true_ms), since.true_ms, grace_ms, "S7 the grace in truth");
+            require!(self, passed_ms >= due_ms, "S7 the grace";
+                "claimed after {passed_ms} of {due_ms} ms");
+            self.check_truth(session, since.true_ms, grace_ms, "S7 the grace in truth");
             if let Some(born_ms) = writer.born_ms.filter(|_| !writer.stale) {
                 let due_ms = grace_ms.saturating_sub(soon_ms(writer));
-                self.check_truth((session, true_ms), born_ms, due_ms, "S7 the grace in truth");
+                self.check_truth(session, born_ms, due_ms, "S7 the grace in truth");
             }
             return Ground::GraceOver;
         }
@@ -245,60 +231,47 @@ impl Oracle {
     /// The age is proven by the answers (a) or (b), and is true; `came_back` for a record that a copy
     /// of its creation can have brought back.
     fn check_age(&mut self, writer: &Writer, age_ms: u64, came_back: bool) -> Ground {
-        let Look { session, now, true_ms } = writer.look;
+        let Look { session, now } = writer.look;
         let Some(sight) = &self.views[session].sight else { return Ground::Watched };
         let proven_ms = i128::from(now.mono_ms) - sight.origin_ms;
         let ground = sight.ground(now, age_ms);
         let due_ms = age_ms + self.slack_ms(writer);
         let blind = sight.cached && self.views[session].single;
         let measured = !blind || sight.by_store_ms >= age_ms;
-        self.broke_unless(measured, true_ms, "S11 a cache measures no wait", || {
-            "a single clock claims by an age that only a cache has shown".to_owned()
-        });
-        self.broke_unless(
-            proven_ms >= i128::from(due_ms),
-            true_ms,
-            "S6 age by the answers",
-            || format!("the answers prove {proven_ms} of {due_ms} ms"),
-        );
+        require!(self, measured, "S11 a cache measures no wait";
+            "a single clock claims by an age that only a cache has shown");
+        require!(self, proven_ms >= i128::from(due_ms), "S6 age by the answers";
+            "the answers prove {proven_ms} of {due_ms} ms");
         if let Some(born_ms) = writer.born_ms.filter(|_| !came_back || !writer.stale) {
             let soon_ms = if came_back { soon_ms(writer) } else { 0 };
             let due_ms = age_ms.saturating_sub(soon_ms);
-            self.check_truth((session, true_ms), born_ms, due_ms, "S6 age in truth");
+            self.check_truth(session, born_ms, due_ms, "S6 age in truth");
         }
         ground
     }
 
     /// A wait was long enough by true time, for any clock within the contract.
-    fn check_truth(
-        &mut self,
-        (session, true_ms): (usize, u64),
-        since_ms: u64,
-        due_ms: u64,
-        check: &'static str,
-    ) {
+    fn check_truth(&mut self, session: usize, since_ms: u64, due_ms: u64, check: &'static str) {
         if !self.contract.clocks || self.retries_revived(session) {
             return;
         }
-        let passed_ms = true_ms - since_ms;
+        let passed_ms = self.true_ms - since_ms;
         let stretched_ms = passed_ms * (1_000_000 + self.contract.worst_ppm) / 1_000_000;
-        self.broke_unless(stretched_ms + ROUNDING_MS >= due_ms, true_ms, check, || {
-            format!("{passed_ms} ms had passed, {due_ms} were due")
-        });
+        require!(self, stretched_ms + ROUNDING_MS >= due_ms, check;
+            "{passed_ms} ms had passed, {due_ms} were due");
     }
 
     /// A renewal, a tombstone, a parked lease: over our own newest record and nothing else.
     fn check_own_write(&mut self, writer: &Writer, lease: &Lease, version: &Version, aim: Aim) {
-        let Look { session, true_ms, .. } = writer.look;
+        let session = writer.look.session;
         let Some(held) = self.own_deed(session, version) else {
             let text = format!("{aim:?} over {}, which it did not write", version.0);
-            return self.broke(true_ms, "S12 only over the own version", text);
+            return self.broke("S12 only over the own version", text);
         };
         let term = lease.term.unwrap_or(0);
         let (held, graced) = (self.deeds[held].lease.clone(), self.deeds[held].aim == Aim::Create);
-        self.broke_unless(!graced, true_ms, "S7 nothing in the grace", || {
-            format!("{aim:?} over a record created from absence")
-        });
+        require!(self, !graced, "S7 nothing in the grace";
+            "{aim:?} over a record created from absence");
         let renews = aim == Aim::Renew;
         // A parked lease lasts as long as the group's longest: a late trigger loses less (design, Crons).
         let lease_ms = match aim {
@@ -311,23 +284,19 @@ impl Oracle {
                 == (&lease.leader_id, lease.term, &lease.session)
             && (held.acquired, held.transitions) == (lease.acquired, lease.transitions)
             && held.extra == lease.extra;
-        self.broke_unless(kept, true_ms, "S12 every other field kept", || {
-            format!("{held:?} became {lease:?}")
-        });
+        require!(self, kept, "S12 every other field kept"; "{held:?} became {lease:?}");
         self.check_slot(writer, Some(&held), lease, aim);
         if aim == Aim::Renew {
             // A held clock hides the authority for a moment; its earlier anchor only shortens the
             // lease.
             let hidden = self.views[session].single && self.views[session].announced == Some(term);
             let held = hidden || writer.authority == Some(term);
-            self.broke_unless(held, true_ms, "S9 a renewal without authority", || {
-                format!("term {term} is renewed with authority {:?}", writer.authority)
-            });
+            require!(self, held, "S9 a renewal without authority";
+                "term {term} is renewed with authority {:?}", writer.authority);
         } else {
             let quiet = writer.authority.is_none() && !writer.working;
-            self.broke_unless(quiet, true_ms, "S12 work ends before the release", || {
-                format!("authority {:?}, working {}", writer.authority, writer.working)
-            });
+            require!(self, quiet, "S12 work ends before the release";
+                "authority {:?}, working {}", writer.authority, writer.working);
         }
     }
 }

@@ -94,7 +94,6 @@ fn stored<'a>(before: Option<&'a Lease>, true_ms: u64, skew_ms: u64) -> Stored<'
 impl Oracle {
     /// One write of a record's slot, before it leaves.
     pub fn check_slot(&mut self, writer: &Writer, before: Option<&Lease>, lease: &Lease, aim: Aim) {
-        let at_ms = writer.look.true_ms;
         match (writer.errand, aim) {
             (_, Aim::Create) | (Some(_), Aim::Reserve) => {}
             (Some(errand), Aim::Claim) => self.check_slot_claim(writer, errand, before, lease),
@@ -105,14 +104,13 @@ impl Oracle {
                         == (Some(true), &None, None, None);
                 let blind = !self.contract.changes_told && before.is_none_or(|b| !says_slot(b));
                 let blind = blind || !self.contract.always_dated;
-                self.broke_unless(bare && blind, at_ms, "slot: what is covered", || {
-                    format!("{before:?} became {lease:?}")
-                });
+                require!(self, bare && blind, "slot: what is covered";
+                    "{before:?} became {lease:?}");
             }
             (Some(errand), Aim::Release | Aim::Park)
                 if errand.told.as_ref().is_some_and(|(term, _)| lease.term == Some(*term)) =>
             {
-                self.check_closing(writer, errand, before, lease);
+                self.check_closing(errand, before, lease);
             }
             _ => {
                 let fields = |lease: &Lease| {
@@ -128,9 +126,7 @@ impl Oracle {
                 };
                 let kept =
                     before.is_none_or(|before| fields(before) == fields(lease) || covers(before));
-                self.broke_unless(kept, at_ms, "slot: kept by who runs none", || {
-                    format!("{before:?} became {lease:?}")
-                });
+                require!(self, kept, "slot: kept by who runs none"; "{before:?} became {lease:?}");
             }
         }
     }
@@ -142,21 +138,19 @@ impl Oracle {
         before: Option<&Lease>,
         lease: &Lease,
     ) {
-        let Look { true_ms, session, .. } = writer.look;
+        let session = writer.look.session;
         let slot_ms = lease.slot.unwrap_or(0);
         let fresh = lease.slot.is_some()
             && (lease.slot_done, &lease.slot_result, lease.slot_took_ms)
                 == (Some(false), &None, None);
-        self.broke_unless(fresh, true_ms, "slot: a claim begins anew", || {
-            format!("{:?}, done {:?}", lease.slot, lease.slot_done)
-        });
+        require!(self, fresh, "slot: a claim begins anew";
+            "{:?}, done {:?}", lease.slot, lease.slot_done);
         let skew_ms = writer.config.store_skew_ms;
-        let latest_ms = EPOCH_MS + true_ms + 3 * skew_ms + 2_000;
+        let latest_ms = EPOCH_MS + self.true_ms + 3 * skew_ms + 2_000;
         let early = slot_ms > latest_ms && self.contract.always_dated;
-        self.broke_unless(!early, true_ms, "slot: no slot ahead of its time", || {
-            format!("slot {slot_ms} is claimed {} ms ahead", slot_ms - EPOCH_MS - true_ms)
-        });
-        let Stored::Slot(stored_ms, before) = stored(before, true_ms, skew_ms) else {
+        require!(self, !early, "slot: no slot ahead of its time";
+            "slot {slot_ms} is claimed {} ms ahead", slot_ms - EPOCH_MS - self.true_ms);
+        let Stored::Slot(stored_ms, before) = stored(before, self.true_ms, skew_ms) else {
             return;
         };
         if before.in_grace() {
@@ -177,21 +171,19 @@ impl Oracle {
         } else {
             slot_ms > stored_ms
         };
-        self.broke_unless(right, true_ms, "slot: grows, and reruns come first", || {
-            let (done, failures) = (before.slot_done, before.slot_failures);
-            format!("{slot_ms} is claimed over {stored_ms}, done {done:?}, failures {failures:?}")
-        });
+        require!(self, right, "slot: grows, and reruns come first";
+            "{slot_ms} is claimed over {stored_ms}, done {:?}, failures {:?}",
+            before.slot_done, before.slot_failures);
         let counted = lease.slot_failures == before.slot_failures.filter(|_| again);
-        self.broke_unless(counted, true_ms, "slot: failures are kept", || {
-            format!("{:?} became {:?}", before.slot_failures, lease.slot_failures)
-        });
+        require!(self, counted, "slot: failures are kept";
+            "{:?} became {:?}", before.slot_failures, lease.slot_failures);
         if let Some((own_ms, _)) = writer.own_slot.filter(|_| !again) {
-            self.check_missed(true_ms, errand, (stored_ms, slot_ms, own_ms));
+            self.check_missed(errand, (stored_ms, slot_ms, own_ms));
         }
     }
 
     /// Which of the slots that nobody claimed comes next.
-    fn check_missed(&mut self, at_ms: u64, errand: &Errand, of: (u64, u64, u64)) {
+    fn check_missed(&mut self, errand: &Errand, of: (u64, u64, u64)) {
         const MOST: u64 = edgelect::slots::MAX_MISSED;
         let (stored_ms, slot_ms, own_ms) = of;
         let period_ms = errand.schedule.period_ms.unwrap_or(0);
@@ -202,21 +194,13 @@ impl Oracle {
             Missed::Latest => back_ms == period_ms || (back_ms == 0 && first),
             Missed::All => first || back_ms == MOST * period_ms,
         };
-        self.broke_unless(right && own_ms >= slot_ms, at_ms, "slot: missed ones, in order", || {
-            let missed = errand.schedule.missed;
-            format!("{slot_ms} after {stored_ms} for {own_ms} with {missed:?} and {period_ms}")
-        });
+        require!(self, right && own_ms >= slot_ms, "slot: missed ones, in order";
+            "{slot_ms} after {stored_ms} for {own_ms} with {:?} and {period_ms}",
+            errand.schedule.missed);
     }
 
     /// The closing write says how the job ended, and nothing else changes (S12).
-    fn check_closing(
-        &mut self,
-        writer: &Writer,
-        errand: &Errand,
-        before: Option<&Lease>,
-        lease: &Lease,
-    ) {
-        let Look { true_ms, .. } = writer.look;
+    fn check_closing(&mut self, errand: &Errand, before: Option<&Lease>, lease: &Lease) {
         let Some((term, end)) = &errand.told else { return };
         let failures = before.and_then(|before| before.slot_failures);
         let failures = match end.failed {
@@ -229,9 +213,8 @@ impl Oracle {
             && lease.slot_result.as_deref() == Some(end.result.as_str())
             && lease.slot_took_ms == Some(end.took_ms)
             && lease.slot_failures == failures;
-        self.broke_unless(right, true_ms, "slot: the closing write says how it ended", || {
-            format!("{lease:?} for {end:?} of term {term}")
-        });
+        require!(self, right, "slot: the closing write says how it ended";
+            "{lease:?} for {end:?} of term {term}");
     }
 
     /// A claim of a slot has left.
@@ -249,7 +232,7 @@ impl Oracle {
     }
 
     /// A write took effect.
-    pub fn slot_lands(&mut self, true_ms: u64, deed: usize) {
+    pub fn slot_lands(&mut self, deed: usize) {
         let Deed { aim, lease, .. } = &self.deeds[deed];
         let (aim, lease) = (*aim, lease.clone());
         let Some(slot_ms) = lease.slot else { return };
@@ -263,20 +246,15 @@ impl Oracle {
             if blind {
                 self.slots.covered_ms = self.slots.covered_ms.max(slot_ms - 1);
             }
-            self.broke_unless(holds, true_ms, "slot: claims only grow", || {
-                format!("{slot_ms} was claimed after {newest_ms}")
-            });
+            require!(self, holds, "slot: claims only grow";
+                "{slot_ms} was claimed after {newest_ms}");
         }
         if aim == Aim::Cover {
             self.slots.forgotten |= self.outlived(deed) || !self.contract.always_dated;
             let Ledger { newest_ms, forgotten, .. } = self.slots;
             self.slots.covered_ms = self.slots.covered_ms.max(slot_ms);
-            self.broke_unless(
-                slot_ms >= newest_ms || forgotten,
-                true_ms,
-                "slot: what was claimed is covered",
-                || format!("all up to {slot_ms} count as claimed after {newest_ms} was"),
-            );
+            require!(self, slot_ms >= newest_ms || forgotten, "slot: what was claimed is covered";
+                "all up to {slot_ms} count as claimed after {newest_ms} was");
         }
         if matches!(aim, Aim::Release | Aim::Park) {
             if lease.slot_done == Some(true) {
@@ -291,7 +269,6 @@ impl Oracle {
     /// The job of a slot begins; whether it is a rerun.
     pub fn slot_begins(
         &mut self,
-        at_ms: u64,
         session: usize,
         (slot_ms, term): (u64, u64),
         errand: &Errand,
@@ -300,13 +277,10 @@ impl Oracle {
         let right = claimed.is_some_and(|lease| {
             (lease.slot, lease.slot_done, lease.term) == (Some(slot_ms), Some(false), Some(term))
         });
-        self.broke_unless(right, at_ms, "slot: a job begins by its claim", || {
-            format!("slot {slot_ms} begins in term {term}")
-        });
+        require!(self, right, "slot: a job begins by its claim";
+            "slot {slot_ms} begins in term {term}");
         let twice = errand.began(slot_ms);
-        self.broke_unless(!twice, at_ms, "slot: once in a session", || {
-            format!("s{session} begins slot {slot_ms} again")
-        });
+        require!(self, !twice, "slot: once in a session"; "s{session} begins slot {slot_ms} again");
         let Ledger { begun, done, failures, forgotten, .. } = &mut self.slots;
         let runs = begun.entry(slot_ms).or_default();
         runs.push((session, term));
@@ -321,13 +295,9 @@ impl Oracle {
                 (!done && failed < errand.schedule.attempts) || self.views[session].single
             }
         };
-        self.broke_unless(times == 1 || again || forgotten, at_ms, "slot: at most once", || {
-            format!(
-                "slot {slot_ms} begins for the {times}. time, first in term {} of s{}; {policy:?}, \
-                 done {done}, failed {failed} times",
-                first.1, first.0
-            )
-        });
+        require!(self, times == 1 || again || forgotten, "slot: at most once";
+            "slot {slot_ms} begins for the {times}. time, first in term {} of s{}; {policy:?}, \
+                 done {done}, failed {failed} times", first.1, first.0);
         times > 1
     }
 
@@ -344,11 +314,9 @@ impl Oracle {
     /// A schedule says why it needs nothing more.
     pub fn told_over(&mut self, look: Look, errand: &Errand, end: &End) {
         let End { why, own_ms, stale, .. } = *end;
-        let Look { session, true_ms, now } = look;
+        let Look { session, now } = look;
         let first = errand.over.is_none();
-        self.broke_unless(first, true_ms, "slot: one end", || {
-            format!("s{session} says {why:?} after {:?}", errand.over)
-        });
+        require!(self, first, "slot: one end"; "s{session} says {why:?} after {:?}", errand.over);
         let slot_ms = own_ms.unwrap_or(0);
         let waited_ms = now.mono_ms.saturating_sub(errand.began_mono_ms);
         let steady = !self.views[session].single;
@@ -379,9 +347,8 @@ impl Oracle {
                 waited_ms + 2 >= errand.schedule.budget_ms || !steady || errand.stopped
             }
         };
-        self.broke_unless(right, true_ms, "slot: the end that is told", || {
-            format!("s{session} says {why:?} of slot {slot_ms} after {waited_ms} ms")
-        });
+        require!(self, right, "slot: the end that is told";
+            "s{session} says {why:?} of slot {slot_ms} after {waited_ms} ms");
     }
 
     fn shown_lease(&self, session: usize) -> Option<&Lease> {
@@ -390,7 +357,7 @@ impl Oracle {
 
     /// Whether the newest record says that the slot, or a later one, was claimed.
     fn taken(&self, look: Look, errand: &Errand, end: &End) -> bool {
-        let Look { session, true_ms, .. } = look;
+        let session = look.session;
         let End { own_ms, through_ms, healable, .. } = *end;
         let slot_ms = own_ms.unwrap_or(0);
         let Some(sight) = &self.views[session].sight else { return false };
@@ -404,7 +371,7 @@ impl Oracle {
             Shown::Other(_) => return false,
         };
         let mine = lease.session.as_deref() == Some(self.views[session].name.as_str());
-        match stored(Some(lease), true_ms, 0) {
+        match stored(Some(lease), self.true_ms, 0) {
             Stored::Slot(stored_ms, lease) => {
                 let own = mine && lease.slot_done != Some(true) && !errand.began(stored_ms);
                 slot_ms <= stored_ms && !own

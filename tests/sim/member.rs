@@ -77,7 +77,6 @@ pub struct Due {
 /// One elector instance and the driver's memory beside it.
 pub struct Session {
     pub machine: usize,
-    pub name: String,
     pub election: Election,
     /// Between the election and the store, where the requests are HTTP.
     pub client: Option<Client>,
@@ -109,27 +108,24 @@ impl Session {
         client: Option<Client>,
         schedule: Option<Schedule>,
     ) -> Self {
-        let (config, session) = (config.clone(), name.clone());
+        let config = config.clone();
         let errand = schedule.clone().map(Errand::new);
         let election = match schedule {
-            Some(schedule) => Election::for_schedule(config, session, seed, schedule),
-            None => Election::new(config, session, seed),
+            Some(schedule) => Election::for_schedule(config, name, seed, schedule),
+            None => Election::new(config, name, seed),
         };
-        let (alive, flight, wake, wakes, works) = (true, None, None, 0, Vec::new());
-        let (early_timers, stopping_ms) = (0, None);
         Self {
             machine,
-            name,
             election,
             client,
-            alive,
-            flight,
-            early_timers,
-            wake,
-            wakes,
+            alive: true,
+            flight: None,
+            early_timers: 0,
+            wake: None,
+            wakes: 0,
             stopped: false,
-            stopping_ms,
-            works,
+            stopping_ms: None,
+            works: Vec::new(),
             vigil: Vigil::default(),
             errand,
         }

@@ -5,12 +5,36 @@
 // Each test binary uses a part of it.
 #![allow(dead_code)]
 
+/// An enum and the list of all that it has.
+macro_rules! listed {
+    ($(#[$about:meta])* $name:ident { $($each:ident),+ $(,)? }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum $name {
+            $($each),+
+        }
+
+        impl $name {
+            pub const ALL: [$name; [$($name::$each),+].len()] = [$($name::$each),+];
+        }
+    };
+}
+
+/// Like `assert!`, but the schedule goes on: the oracle takes down which check failed, and how.
+macro_rules! require {
+    ($oracle:expr, $holds:expr, $check:expr; $($told:tt)+) => {
+        if !$holds {
+            let told = format!($($told)+);
+            $oracle.broke($check, told);
+        }
+    };
+}
+
 pub mod between;
 pub mod chance;
 pub mod chaos;
 pub mod clocks;
 pub mod evidence;
-pub mod hash;
 pub mod ledger;
 pub mod member;
 pub mod network;

@@ -43,7 +43,7 @@ pub enum Mangle {
 }
 
 /// The way of one request. Durations are true time.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Fate {
     /// How long it travels; `None` if it is lost.
     pub request_ms: Option<u64>,
@@ -67,17 +67,7 @@ pub struct Fate {
 impl Fate {
     /// Arrives and is answered.
     pub fn calm(request_ms: u64, answer_ms: u64) -> Self {
-        Self {
-            request_ms: Some(request_ms),
-            answer_ms: Some(answer_ms),
-            before: None,
-            after: None,
-            mangle: None,
-            retry_after_ms: None,
-            again_ms: None,
-            again_answers: false,
-            redirect: false,
-        }
+        Self { request_ms: Some(request_ms), answer_ms: Some(answer_ms), ..Self::default() }
     }
 }
 

@@ -4,7 +4,6 @@
 //! What a session may know is kept in its [`View`]; what is true is in the book of [`Deed`]s.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::hash::BuildHasherDefault;
 use std::rc::Rc;
 
 use edgelect::clock::Now;
@@ -13,7 +12,6 @@ use edgelect::election::{Authority, LostReason};
 use edgelect::lease::{Lease, Reading};
 use edgelect::store::{Answer, Condition, Facts, FaultKind, Outcome, Version};
 
-use super::hash::Quick;
 use super::ledger::Ledger;
 use super::report::Ground;
 use super::store::Shown;
@@ -86,6 +84,7 @@ pub struct Grace {
 }
 
 /// What one session was told and has said so far.
+#[derive(Default)]
 pub struct View {
     pub name: String,
     pub rate_ppm: i64,
@@ -152,7 +151,7 @@ pub struct View {
 }
 
 /// Which rules hold in this schedule.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Contract {
     /// How far any clock's rate is from the truth at most.
     pub worst_ppm: u64,
@@ -206,14 +205,17 @@ pub struct Violation {
     pub text: String,
 }
 
+#[derive(Default)]
 pub struct Oracle {
     pub contract: Contract,
     pub deeds: Vec<Deed>,
     pub views: Vec<View>,
+    /// The instant at which everything is judged now.
+    pub true_ms: u64,
     pub violation: Option<Violation>,
     pub slots: Ledger,
     /// Which write made which version; looked up only, never walked.
-    made: HashMap<Version, usize, BuildHasherDefault<Quick>>,
+    made: HashMap<Version, usize>,
     stored: Option<(u64, usize)>,
     highest_token: Option<u64>,
     tokens_hold: bool,
@@ -226,101 +228,31 @@ pub struct Oracle {
     beyond: bool,
 }
 
-/// One look at a session: who, when in truth, and by its own clocks.
+/// One look at a session: who, and when by its own clocks.
 #[derive(Clone, Copy)]
 pub struct Look {
     pub session: usize,
-    pub true_ms: u64,
     pub now: Now,
 }
 
 impl Oracle {
     pub fn new(contract: Contract) -> Self {
-        Self {
-            contract,
-            deeds: Vec::new(),
-            views: Vec::new(),
-            violation: None,
-            slots: Ledger::default(),
-            made: HashMap::default(),
-            stored: None,
-            highest_token: None,
-            tokens_hold: true,
-            revived: false,
-            revived_ms: 0,
-            revived_deed: None,
-            beyond: false,
-        }
+        Self { contract, tokens_hold: true, ..Self::default() }
     }
 
     pub fn join(&mut self, name: String, rate_ppm: i64, single: bool) {
-        self.views.push(View {
-            name,
-            rate_ppm,
-            single,
-            sight: None,
-            absent: false,
-            absent_at: Instant::default(),
-            asked_ms: 0,
-            shown_sent_ms: 0,
-            first_looks: BTreeMap::new(),
-            grace: None,
-            grant: None,
-            open: Vec::new(),
-            announced: None,
-            acquired: None,
-            current: None,
-            lapsed: None,
-            highest_term: 0,
-            sent_term: 0,
-            longest_lease_ms: 0,
-            sequence: 0,
-            date_ms: None,
-            latest_date_ms: None,
-            heard: Now::default(),
-            sample: None,
-            stepped_back_ms: None,
-            newest_cached: false,
-            read: Now::default(),
-            held: false,
-            in_doubt: 0,
-            aim: None,
-            not_before_ms: 0,
-            sits_out_ms: 0,
-            unusable: false,
-            answered: false,
-            accepted: false,
-            refused: false,
-            latest_modified_ms: None,
-            peer: None,
-            peer_stale: false,
-            leader: None,
-            recent: VecDeque::new(),
-            pace_ms: (0, 0),
-        });
+        self.views.push(View { name, rate_ppm, single, ..View::default() });
     }
 
     /// Takes down the first broken rule; later ones may only be its echo.
-    pub fn broke(&mut self, at_ms: u64, check: &'static str, text: String) {
+    pub fn broke(&mut self, check: &'static str, text: String) {
         if self.beyond {
             return;
         }
         if self.contract.wild && !TIMELESS.iter().any(|timeless| check.starts_with(timeless)) {
             return;
         }
-        self.violation.get_or_insert(Violation { at_ms, check, text });
-    }
-
-    pub fn broke_unless(
-        &mut self,
-        holds: bool,
-        at_ms: u64,
-        check: &'static str,
-        text: impl FnOnce() -> String,
-    ) {
-        if !holds {
-            self.broke(at_ms, check, text());
-        }
+        self.violation.get_or_insert(Violation { at_ms: self.true_ms, check, text });
     }
 
     /// A single clock was stepped. After a step back its measures are put right here, and what it
@@ -365,40 +297,36 @@ impl Oracle {
     }
 
     /// I1: two sessions have authority at this instant.
-    pub fn leaders(&mut self, true_ms: u64, first: (usize, u64), second: (usize, u64)) {
+    pub fn leaders(&mut self, first: (usize, u64), second: (usize, u64)) {
         if self.excused(first.0) || self.excused(second.0) {
             return;
         }
-        let text = format!(
-            "{} has term {} while {} has term {}",
-            self.views[first.0].name, first.1, self.views[second.0].name, second.1
-        );
-        self.broke(true_ms, "I1 one authority", text);
+        let names = [first.0, second.0].map(|session| self.views[session].name.clone());
+        require!(self, false, "I1 one authority";
+            "{} has term {} while {} has term {}", names[0], first.1, names[1], second.1);
     }
 
     /// A body was accepted by the store (I2). A record in its grace carries no token yet: its
     /// number may be older than a deleted one's where its creation was held up on the way.
-    pub fn accepted(&mut self, true_ms: u64, deed: usize) {
+    pub fn accepted(&mut self, deed: usize) {
         let Deed { term, session, landed_ms, .. } = self.deeds[deed];
-        self.deeds[deed].landed_ms.get_or_insert(true_ms);
+        self.deeds[deed].landed_ms.get_or_insert(self.true_ms);
         // A held-up duplicate that lands on absence brings a deleted version back, and with it whatever
         // waits for that version; what is handed out is still held against every earlier token.
         // What left before a deleted version came back, or a second copy on top of the one that brought it back.
         let outlived = self.outlived(deed) || landed_ms.is_some();
         self.beyond |= outlived && self.deeds[deed].aim != Aim::Create;
         if landed_ms.is_some() {
-            (self.revived, self.revived_ms) = (true, true_ms);
+            (self.revived, self.revived_ms) = (true, self.true_ms);
             self.revived_deed = Some(deed);
         }
-        self.slot_lands(true_ms, deed);
+        self.slot_lands(deed);
         if self.deeds[deed].lease.acquired.is_none() || self.revived {
             return;
         }
         if let Some((before, author)) = self.stored.filter(|_| self.tokens_hold) {
             let grows = term > before || (term == before && session == author);
-            self.broke_unless(grows, true_ms, "I2 stored terms grow", || {
-                format!("term {term} was stored after {before}")
-            });
+            require!(self, grows, "I2 stored terms grow"; "term {term} was stored after {before}");
         }
         self.stored = Some((term, session));
     }
@@ -461,7 +389,7 @@ impl Oracle {
 
     /// One look at a session's authority, before or after it was told something.
     pub fn looked(&mut self, look: Look, authority: Option<Authority>, polled: bool) {
-        let Look { session, true_ms, now } = look;
+        let Look { session, now } = look;
         if polled {
             self.views[session].read(now);
         }
@@ -472,46 +400,39 @@ impl Oracle {
                 view.current = None;
             }
             let late = polled && view.announced.is_some() && !view.single;
-            return self.broke_unless(!late, true_ms, "S10 lost is told", || {
-                "authority is gone after a poll and no Lost was told".to_owned()
-            });
+            return require!(self, !late, "S10 lost is told";
+                "authority is gone after a poll and no Lost was told");
         };
         view.current = Some(term);
         let (lapsed, announced) = (view.lapsed, view.announced);
-        self.broke_unless(lapsed < Some(term), true_ms, "S9 no term resumes", || {
-            format!("term {term} has authority again")
-        });
-        self.broke_unless(announced == Some(term), true_ms, "S10 authority is told", || {
-            format!("authority of term {term} while {announced:?} is told")
-        });
+        require!(self, lapsed < Some(term), "S9 no term resumes";
+            "term {term} has authority again");
+        require!(self, announced == Some(term), "S10 authority is told";
+            "authority of term {term} while {announced:?} is told");
         let hidden = self.views[session].held;
-        self.broke_unless(!hidden, true_ms, "S11 a held clock", || {
-            format!("authority of term {term} before the answer after a held reading")
-        });
-        self.broke_unless(remaining_ms > 0, true_ms, "S5 fence", || "nothing remains".to_owned());
-        self.check_fence(true_ms, now, session, term, remaining_ms);
+        require!(self, !hidden, "S11 a held clock";
+            "authority of term {term} before the answer after a held reading");
+        require!(self, remaining_ms > 0, "S5 fence"; "nothing remains");
+        self.check_fence(now, session, term, remaining_ms);
     }
 
     /// S5: authority ends at `sent + lease - margin` of a write that landed, and of every one in
     /// doubt.
-    fn check_fence(&mut self, true_ms: u64, now: Now, session: usize, term: u64, left_ms: u64) {
+    fn check_fence(&mut self, now: Now, session: usize, term: u64, left_ms: u64) {
         let view = &self.views[session];
         let granted = view.grant.map(|grant| &self.deeds[grant]).filter(|deed| {
             deed.term == term && deed.aim != Aim::Create && deed.landed_ms.is_some()
         });
         let Some(granted) = granted else {
-            return self.broke(
-                true_ms,
-                "S5 authority without a landed write",
-                format!("term {term} at {now:?}"),
-            );
+            return self
+                .broke("S5 authority without a landed write", format!("term {term} at {now:?}"));
         };
         if self.excused(session) {
             return;
         }
         let rate = 1_000_000 + view.rate_ppm;
         let over = |deed: &Deed| {
-            let passed_ms = (true_ms - deed.sent_ms) as i64 * rate / 1_000_000;
+            let passed_ms = (self.true_ms - deed.sent_ms) as i64 * rate / 1_000_000;
             let span_ms = deed.lease.lease_ms.unwrap_or(0) as i64 - deed.margin_ms as i64;
             passed_ms + left_ms as i64 - span_ms
         };
@@ -522,28 +443,23 @@ impl Oracle {
                 worst_ms = worst_ms.max(over(deed));
             }
         }
-        self.broke_unless(worst_ms <= ROUNDING_MS as i64, true_ms, "S5 fence", || {
-            format!("authority of term {term} lasts {worst_ms} ms beyond its fence")
-        });
+        require!(self, worst_ms <= ROUNDING_MS as i64, "S5 fence";
+            "authority of term {term} lasts {worst_ms} ms beyond its fence");
     }
 
-    pub fn told_acquired(&mut self, true_ms: u64, session: usize, term: u64, holds: bool) {
+    pub fn told_acquired(&mut self, session: usize, term: u64, holds: bool) {
         let view = &mut self.views[session];
         let in_order = view.announced.is_none() && view.acquired < Some(term);
         view.announced = Some(term);
         view.acquired = Some(term);
-        self.broke_unless(in_order, true_ms, "S10 once and in order", || {
-            format!("Acquired({term}) out of order")
-        });
-        self.broke_unless(holds, true_ms, "S10 acquired without authority", || {
-            format!("Acquired({term}) without authority")
-        });
+        require!(self, in_order, "S10 once and in order"; "Acquired({term}) out of order");
+        require!(self, holds, "S10 acquired without authority";
+            "Acquired({term}) without authority");
         // A host that slept hears of an old claim: only the resource can tell (S11).
         let asleep = self.excused(session);
         if let Some(highest) = self.highest_token.filter(|_| self.tokens_hold && !asleep) {
-            self.broke_unless(term > highest, true_ms, "I2 tokens grow", || {
-                format!("token {term} was handed out after {highest}")
-            });
+            require!(self, term > highest, "I2 tokens grow";
+                "token {term} was handed out after {highest}");
         }
         self.highest_token = self.highest_token.max(Some(term));
     }
@@ -551,7 +467,6 @@ impl Oracle {
     /// `own` is the term of the stored record, where this very session wrote it.
     pub fn told_lost(
         &mut self,
-        true_ms: u64,
         session: usize,
         (term, reason): (u64, LostReason),
         own: Option<u64>,
@@ -560,20 +475,14 @@ impl Oracle {
         let in_order = view.announced.take() == Some(term);
         view.lapsed = view.lapsed.max(Some(term));
         view.current = None;
-        self.broke_unless(in_order, true_ms, "S10 once and in order", || {
-            format!("Lost({term}) out of order")
-        });
+        require!(self, in_order, "S10 once and in order"; "Lost({term}) out of order");
         // A body that was cut short on the way says nothing of whose it is.
         let blurred = |sight: &Sight| sight.shown.lease().is_none();
         let blurred = self.views[session].sight.as_ref().is_some_and(blurred);
         let taken = matches!(reason, LostReason::Overtaken | LostReason::Deleted) && !blurred;
-        self.broke_unless(
-            // A second held-up copy may have brought back the own version as well (docs/proof.md).
-            !taken || own != Some(term) || self.revived,
-            true_ms,
-            "S8 own write taken as lost",
-            || format!("Lost({term}, {reason:?}) while the record is that term's own write"),
-        );
+        // A second held-up copy may have brought back the own version as well (docs/proof.md).
+        require!(self, !taken || own != Some(term) || self.revived, "S8 own write taken as lost";
+            "Lost({term}, {reason:?}) while the record is that term's own write");
     }
 
     /// What a write is, by its bytes and condition.
@@ -599,19 +508,16 @@ impl Oracle {
         aim: Aim,
         config: &Config,
     ) -> usize {
-        let Look { session, true_ms, .. } = look;
+        let session = look.session;
         let fresh = self.made.insert(version.clone(), self.deeds.len()).is_none();
-        self.broke_unless(fresh, true_ms, "S4 every body is new", || {
-            format!("{} was written before", version.0)
-        });
+        require!(self, fresh, "S4 every body is new"; "{} was written before", version.0);
         let view = &mut self.views[session];
         let grows = lease.sequence > view.sequence;
         view.sequence = view.sequence.max(lease.sequence);
         view.sent_term = view.sent_term.max(lease.term.unwrap_or(0));
         let own = lease.session.as_deref() == Some(view.name.as_str());
-        self.broke_unless(grows && own, true_ms, "S4 session and sequence", || {
-            format!("sequence {} of session {:?}", lease.sequence, lease.session)
-        });
+        require!(self, grows && own, "S4 session and sequence";
+            "sequence {} of session {:?}", lease.sequence, lease.session);
         let term = lease.term.unwrap_or(0);
         self.deeds.push(Deed {
             session,
@@ -619,7 +525,7 @@ impl Oracle {
             term,
             lease,
             margin_ms: config.margin_ms,
-            sent_ms: true_ms,
+            sent_ms: self.true_ms,
             version,
             landed_ms: None,
             under_way: 0,
@@ -647,7 +553,7 @@ impl Oracle {
 
     /// What holds for every request to the store: patience, and a look after three attempts.
     pub fn asks(&mut self, look: Look, aim: Option<Aim>) {
-        let Look { session, true_ms, now } = look;
+        let Look { session, now } = look;
         let view = &mut self.views[session];
         let (not_before_ms, unusable) = (view.not_before_ms, view.unusable);
         let competes = aim.is_some_and(Aim::takes);
@@ -656,45 +562,38 @@ impl Oracle {
             (view.aim, view.in_doubt) = (aim, 0);
         }
         let in_doubt = view.in_doubt;
-        self.broke_unless(in_doubt < 3, true_ms, "S8 three attempts", || {
-            format!("a write after {in_doubt} of which nobody knows the end, and no look between")
-        });
-        self.broke_unless(now.mono_ms >= not_before_ms, true_ms, "Retry-After", || {
-            format!("a request at {} before {not_before_ms}", now.mono_ms)
-        });
-        self.broke_unless(!early, true_ms, "who resigned sits out", || {
-            format!("{aim:?} at {}, too soon after it resigned", now.mono_ms)
-        });
-        self.broke_unless(!unusable, true_ms, "an unusable store is left alone", || {
-            "a request after the store said that it is set up wrongly".to_owned()
-        });
+        require!(self, in_doubt < 3, "S8 three attempts";
+            "a write after {in_doubt} of which nobody knows the end, and no look between");
+        require!(self, now.mono_ms >= not_before_ms, "Retry-After";
+            "a request at {} before {not_before_ms}", now.mono_ms);
+        require!(self, !early, "who resigned sits out";
+            "{aim:?} at {}, too soon after it resigned", now.mono_ms);
+        require!(self, !unusable, "an unusable store is left alone";
+            "a request after the store said that it is set up wrongly");
     }
 
     /// What a refused write contradicts is read whole: something between may call it unchanged for ever (S8).
     pub fn reads(&mut self, look: Look, conditional: bool) {
         let refused = self.views[look.session].refused;
-        self.broke_unless(!(refused && conditional), look.true_ms, "S8 a whole read-back", || {
-            "a refused write is read back by a conditional read".to_owned()
-        });
+        require!(self, !(refused && conditional), "S8 a whole read-back";
+            "a refused write is read back by a conditional read");
     }
 
     /// What has worked is not given up for one answer (S8).
-    pub fn gave_up(&mut self, true_ms: u64, session: usize) {
+    pub fn gave_up(&mut self, session: usize) {
         let unusable = self.views[session].unusable;
-        self.broke_unless(unusable, true_ms, "S8 one answer is not final", || {
-            format!("s{session} gave up a store that has worked")
-        });
+        require!(self, unusable, "S8 one answer is not final";
+            "s{session} gave up a store that has worked");
     }
 
     /// No peer blinds a follower: the store is read some time, and one who repeats itself is silence.
     pub fn asks_peer(&mut self, look: Look, lease_ms: u64, infrequent_ms: u64) {
         let view = &self.views[look.session];
         let longest_ms = lease_ms.max(view.longest_lease_ms);
-        let (stale, unread_ms) = (view.peer_stale, look.true_ms.saturating_sub(view.shown_sent_ms));
+        let (stale, unread_ms) = (view.peer_stale, self.true_ms.saturating_sub(view.shown_sent_ms));
         let often = unread_ms < 14 * longest_ms + 2 * infrequent_ms;
-        self.broke_unless(often && !stale, look.true_ms, "a peer blinds nobody", || {
-            format!("asked {unread_ms} ms after the store, though it repeats itself: {stale}")
-        });
+        require!(self, often && !stale, "a peer blinds nobody";
+            "asked {unread_ms} ms after the store, though it repeats itself: {stale}");
     }
 
     /// A peer's answer reaches a session: of the leader and the term that the record names, with this sequence.
@@ -720,12 +619,10 @@ impl Oracle {
     }
 
     /// The record names another leader than before, or the session says so.
-    pub fn told_leader(&mut self, true_ms: u64, session: usize, leader: Option<String>) {
+    pub fn told_leader(&mut self, session: usize, leader: Option<String>) {
         let before = std::mem::replace(&mut self.views[session].leader, leader);
         let another = before != self.views[session].leader;
-        self.broke_unless(another, true_ms, "a new leader is told once", || {
-            format!("NewLeader({before:?}) again")
-        });
+        require!(self, another, "a new leader is told once"; "NewLeader({before:?}) again");
     }
 
     /// What an answer tells the session that gets it now.
@@ -775,7 +672,7 @@ impl Oracle {
                 view.sight = None;
                 view.grace = None;
                 view.absent = true;
-                view.absent_at = Instant { mono_ms: now.mono_ms, true_ms: look.true_ms };
+                view.absent_at = Instant { mono_ms: now.mono_ms, true_ms: self.true_ms };
             }
             (Outcome::Written { version: Some(_) }, Some(deed)) => self.landed(look, deed, true),
             _ => {}
@@ -888,7 +785,7 @@ impl Oracle {
         let known = view.grace.as_ref().is_some_and(|grace| grace.version == *version);
         match aim {
             Aim::Create if !known => {
-                let here = Instant { mono_ms: now.mono_ms, true_ms: look.true_ms };
+                let here = Instant { mono_ms: now.mono_ms, true_ms: self.true_ms };
                 let since = if answered { view.absent_at } else { here };
                 view.grace = Some(Grace { version: version.clone(), since });
             }

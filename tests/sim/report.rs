@@ -1,110 +1,22 @@
 //! What a run counts, and the history that a failing schedule prints.
 
-use std::fmt::Write;
-
-/// An enum and the list of all that it has.
-macro_rules! listed {
-    ($(#[$about:meta])* $name:ident { $($each:ident),+ $(,)? }) => {
-        $(#[$about])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum $name {
-            $($each),+
-        }
-
-        impl $name {
-            pub const ALL: [$name; [$($name::$each),+].len()] = [$($name::$each),+];
-        }
-    };
-}
+use std::collections::BTreeMap;
 
 listed! {
     /// What can befall a schedule; each kind has to fire often enough in a run.
     Kind {
-        RequestLost,
-        AnswerLost,
-        RequestDelayed,
-        AnswerDelayed,
-        Duplicate,
-        DuplicateAnswered,
-        Reset,
-        ErrorBefore,
-        ErrorAfter,
-        TooManyRequests,
-        TooManyAfter,
-        Conflict,
-        ConflictAfter,
-        Denied,
-        DeniedAfter,
-        Misconfigured,
-        MisconfiguredAfter,
-        NotFound,
-        Gateway,
-        EtagMissing,
-        EtagWeak,
-        EtagStar,
-        EtagUnquoted,
-        CutShort,
-        Oversized,
-        ErrorDocument,
-        LateAnswer,
-        OwnWriteRefused,
-        MatchOnAbsent,
-        StaleRead,
-        StaleUnchanged,
-        MovingTime,
-        Relayed,
-        CachedDate,
-        Undated,
-        Redirected,
-        SignedAnew,
-        KeysExpired,
-        CutRequests,
-        CutAnswers,
-        Outage,
-        Deleted,
-        RolledBack,
-        Garbage,
-        ForeignRecord,
-        NewerFormat,
-        Crash,
-        Restart,
-        Pause,
-        Suspend,
-        StepBack,
-        StepForward,
-        HeldClock,
-        WildClocks,
-        Resign,
-        Stop,
-        Configure,
-        CronTick,
-        DoubledTick,
-        LateTick,
-        VanishedIsolate,
-        TwinIdentity,
-        SlotTrigger,
-        SlotSkipped,
-        SlotDoubled,
-        SlotLate,
-        SlotEarly,
-        SlotRun,
-        SlotMissed,
-        SlotRerun,
-        SlotDone,
-        SlotFailed,
-        SlotStopped,
-        SlotRecorded,
-        SlotReported,
-        SlotTaken,
-        SlotCovered,
-        SlotWaited,
-        SlotLost,
-        SlotUnknown,
-        SlotOwed,
-        PeerSilent,
-        PeerLies,
-        PeerRepeats,
-        ZombieRefused,
+        RequestLost, AnswerLost, RequestDelayed, AnswerDelayed, Duplicate, DuplicateAnswered,
+        Reset, ErrorBefore, ErrorAfter, TooManyRequests, TooManyAfter, Conflict, ConflictAfter,
+        Denied, DeniedAfter, Misconfigured, MisconfiguredAfter, NotFound, Gateway, EtagMissing,
+        EtagWeak, EtagStar, EtagUnquoted, CutShort, Oversized, ErrorDocument, LateAnswer,
+        OwnWriteRefused, MatchOnAbsent, StaleRead, StaleUnchanged, MovingTime, Relayed,
+        CachedDate, Undated, Redirected, SignedAnew, KeysExpired, CutRequests, CutAnswers, Outage,
+        Deleted, RolledBack, Garbage, ForeignRecord, NewerFormat, Crash, Restart, Pause, Suspend,
+        StepBack, StepForward, HeldClock, WildClocks, Resign, Stop, Configure, CronTick,
+        DoubledTick, LateTick, VanishedIsolate, TwinIdentity, SlotTrigger, SlotSkipped,
+        SlotDoubled, SlotLate, SlotEarly, SlotRun, SlotMissed, SlotRerun, SlotDone, SlotFailed,
+        SlotStopped, SlotRecorded, SlotReported, SlotTaken, SlotCovered, SlotWaited, SlotLost,
+        SlotUnknown, SlotOwed, PeerSilent, PeerLies, PeerRepeats, ZombieRefused,
     }
 }
 
@@ -119,7 +31,7 @@ listed! {
 }
 
 /// The counts of one schedule, or of many.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Tally {
     pub steps: u64,
     pub simulated_ms: u64,
@@ -130,44 +42,21 @@ pub struct Tally {
     pub busiest: u64,
     /// The longest time after healing until somebody led, in thousandths of the stated bound.
     pub slowest_per_mille: u64,
-    /// How long nobody led at most, in milliseconds.
-    pub leaderless_ms: u64,
-    faults: [u64; Kind::ALL.len()],
-    claims: [u64; Ground::ALL.len()],
-}
-
-impl Default for Tally {
-    fn default() -> Self {
-        Self {
-            steps: 0,
-            simulated_ms: 0,
-            requests: 0,
-            terms: 0,
-            failovers: 0,
-            busiest: 0,
-            slowest_per_mille: 0,
-            leaderless_ms: 0,
-            faults: [0; Kind::ALL.len()],
-            claims: [0; Ground::ALL.len()],
-        }
-    }
+    faults: BTreeMap<Kind, u64>,
+    claims: BTreeMap<Ground, u64>,
 }
 
 impl Tally {
     pub fn fault(&mut self, kind: Kind) {
-        self.faults[kind as usize] += 1;
+        *self.faults.entry(kind).or_default() += 1;
     }
 
     pub fn claim(&mut self, ground: Ground) {
-        self.claims[ground as usize] += 1;
+        *self.claims.entry(ground).or_default() += 1;
     }
 
     pub fn faults(&self, kind: Kind) -> u64 {
-        self.faults[kind as usize]
-    }
-
-    pub fn claims(&self, ground: Ground) -> u64 {
-        self.claims[ground as usize]
+        self.faults.get(&kind).copied().unwrap_or(0)
     }
 
     pub fn add(&mut self, other: &Self) {
@@ -178,61 +67,72 @@ impl Tally {
         self.failovers += other.failovers;
         self.busiest = self.busiest.max(other.busiest);
         self.slowest_per_mille = self.slowest_per_mille.max(other.slowest_per_mille);
-        self.leaderless_ms = self.leaderless_ms.max(other.leaderless_ms);
-        for kind in Kind::ALL {
-            self.faults[kind as usize] += other.faults(kind);
+        for (kind, count) in &other.faults {
+            *self.faults.entry(*kind).or_default() += count;
         }
-        for ground in Ground::ALL {
-            self.claims[ground as usize] += other.claims(ground);
+        for (ground, count) in &other.claims {
+            *self.claims.entry(*ground).or_default() += count;
         }
     }
 
-    /// Every number and its name.
-    pub fn numbers(&self) -> Vec<(String, u64)> {
-        let mut copy = self.clone();
-        let slots = copy.slots();
-        slots.into_iter().map(|(name, number)| (name, *number)).collect()
+    /// All numbers, for the record of a run that may be interrupted.
+    pub fn numbers(&self) -> [Vec<u64>; 3] {
+        let Self { steps, simulated_ms, requests, terms, failovers, .. } = *self;
+        let (busiest, slowest) = (self.busiest, self.slowest_per_mille);
+        let faults = Kind::ALL.map(|kind| self.faults(kind));
+        let claims = Ground::ALL.map(|ground| self.claims.get(&ground).copied().unwrap_or(0));
+        let sums = vec![steps, simulated_ms, requests, terms, failovers, busiest, slowest];
+        [sums, faults.into(), claims.into()]
     }
 
-    /// Sets the number of this name; `None` if there is no such name.
-    pub fn set_number(&mut self, name: &str, number: u64) -> Option<()> {
-        let (_, slot) = self.slots().into_iter().find(|(slot, _)| slot == name)?;
-        *slot = number;
-        Some(())
+    /// The tally that these are the numbers of.
+    pub fn of_numbers([sums, faults, claims]: [Vec<u64>; 3]) -> Option<Self> {
+        let [steps, simulated_ms, requests, terms, failovers, busiest, slowest_per_mille] =
+            sums[..]
+        else {
+            return None;
+        };
+        let faults = Kind::ALL.into_iter().zip(faults).collect();
+        let claims = Ground::ALL.into_iter().zip(claims).collect();
+        Some(Self {
+            steps,
+            simulated_ms,
+            requests,
+            terms,
+            failovers,
+            busiest,
+            slowest_per_mille,
+            faults,
+            claims,
+        })
     }
 
-    fn slots(&mut self) -> Vec<(String, &mut u64)> {
-        let mut slots = vec![
-            ("steps".to_owned(), &mut self.steps),
-            ("simulatedMs".to_owned(), &mut self.simulated_ms),
-            ("requests".to_owned(), &mut self.requests),
-            ("terms".to_owned(), &mut self.terms),
-            ("failovers".to_owned(), &mut self.failovers),
-            ("busiest".to_owned(), &mut self.busiest),
-            ("slowestPerMille".to_owned(), &mut self.slowest_per_mille),
-            ("leaderlessMs".to_owned(), &mut self.leaderless_ms),
-        ];
-        let faults = Kind::ALL.iter().map(|kind| format!("{kind:?}"));
-        slots.extend(faults.zip(&mut self.faults));
-        let claims = Ground::ALL.iter().map(|ground| format!("claim{ground:?}"));
-        slots.extend(claims.zip(&mut self.claims));
-        slots
+    /// What befell the schedules, and what justified their claims, as two paragraphs.
+    pub fn told(&self) -> String {
+        let [_, faults, claims] = self.numbers();
+        let named = |name: String, count: u64| format!("{name} {}", grouped(count));
+        let faults = Kind::ALL.iter().zip(faults).map(|(kind, n)| named(format!("{kind:?}"), n));
+        let claims = Ground::ALL.iter().zip(claims).map(|(why, n)| named(format!("{why:?}"), n));
+        let (faults, claims): (Vec<_>, Vec<_>) = (faults.collect(), claims.collect());
+        format!(
+            "Faults: {}.\n\nClaims, by what justified them: {}.\n",
+            faults.join(", "),
+            claims.join(", ")
+        )
     }
+}
 
-    /// The counts by kind, a few to a line.
-    pub fn lines(&self) -> String {
-        let mut text = String::new();
-        let faults = Kind::ALL.map(|kind| (format!("{kind:?}"), self.faults(kind)));
-        let claims = Ground::ALL.map(|ground| (format!("{ground:?}"), self.claims(ground)));
-        for (title, counts) in [("faults", &faults[..]), ("claims", &claims[..])] {
-            for row in counts.chunks(5) {
-                let cells: Vec<String> =
-                    row.iter().map(|(name, count)| format!("{name} {count}")).collect();
-                writeln!(text, "  {title}: {}", cells.join(", ")).expect("a String takes all");
-            }
+/// 1234567 as `1,234,567`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
         }
-        text
+        text.push(digit);
     }
+    text
 }
 
 /// The story of one schedule: always its hash, its lines only when somebody will read them.

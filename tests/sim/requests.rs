@@ -84,7 +84,7 @@ impl World {
             Move::Sends(request) => Some(request),
             Move::Ends(answer) => {
                 let text = format!("ended without a request: {answer:?}");
-                self.oracle.broke(self.now_ms, "the store code asks the store", text);
+                self.oracle.broke("the store code asks the store", text);
                 None
             }
         }
@@ -109,9 +109,8 @@ impl World {
         let busy = self.oracle.sent(look, config);
         self.tally.requests += 1;
         self.tally.busiest = self.tally.busiest.max(busy);
-        self.oracle.broke_unless(busy <= most, self.now_ms, "no spinning", || {
-            format!("s{} sent {busy} requests within one lease", look.session)
-        });
+        require!(self.oracle, busy <= most, "no spinning";
+            "s{} sent {busy} requests within one lease", look.session);
     }
 
     fn under_way(
@@ -199,20 +198,16 @@ impl World {
             }
             Move::Ends(answer) => *answer,
         };
-        self.oracle.broke_unless(
-            wire::agrees(&answer, &meant),
-            self.now_ms,
-            "the store code says what an answer means",
-            || format!("{answer:?} was made of {meant:?}"),
-        );
+        let agrees = wire::agrees(&answer, &meant);
+        require!(self.oracle, agrees, "the store code says what an answer means";
+            "{answer:?} was made of {meant:?}");
         Some(answer)
     }
 
     /// S8: only an answer that shows that nothing was done lets a request leave once more.
     fn ask_again(&mut self, look: Look, before: usize, next: HttpRequest, turned: Option<Turned>) {
-        self.oracle.broke_unless(turned.is_some(), self.now_ms, "S8 sent once", || {
-            format!("s{} sends {next:?} again by itself", look.session)
-        });
+        require!(self.oracle, turned.is_some(), "S8 sent once";
+            "s{} sends {next:?} again by itself", look.session);
         self.tally.fault(match turned {
             Some(Turned::Redirected) | None => Kind::Redirected,
             Some(Turned::Skewed) => Kind::SignedAnew,
@@ -328,10 +323,9 @@ impl World {
         let received;
         if let Some(http) = &http {
             received = wire::receive(http, &asked);
-            let wrong = received.wrong.as_ref();
-            self.oracle.broke_unless(wrong.is_none(), self.now_ms, "S3 what is sent", || {
-                wrong.cloned().unwrap_or_default()
-            });
+            if let Some(wrong) = &received.wrong {
+                self.oracle.broke("S3 what is sent", wrong.clone());
+            }
             let (manners, keys) = (&self.store.manners, self.newest_keys());
             if let Some(turned) = received.turned(self.now_ms, manners, keys, fate.redirect) {
                 let reply = turned_away(turned, self.now_ms, facts);
@@ -430,7 +424,7 @@ impl World {
             format!("   s{} #{} {:?} {line}", deed.session, deed.lease.sequence, deed.aim)
         });
         if effect.accepted {
-            oracle.accepted(*now_ms, deed);
+            oracle.accepted(deed);
         } else if effect.outcome == Outcome::Refused {
             if oracle.deeds[deed].landed_ms.is_some() {
                 tally.fault(Kind::OwnWriteRefused);
@@ -525,9 +519,8 @@ impl World {
         let (answer, authority) = (peer::answer(election, look.now), election.authority(look.now));
         self.oracle.looked(look, authority, false);
         let honest = (answer.status == 200) == authority.is_some();
-        self.oracle.broke_unless(honest, self.now_ms, "a peer answers by its authority", || {
-            format!("s{peer} answers {} with authority {authority:?}", answer.status)
-        });
+        require!(self.oracle, honest, "a peer answers by its authority";
+            "s{peer} answers {} with authority {authority:?}", answer.status);
         answer
     }
 
@@ -547,12 +540,8 @@ impl World {
         let answer = peer::judge(200, body.as_bytes(), group);
         let foreign = named != group || !padding.is_empty();
         let believed = answer != PeerAnswer::Silent;
-        self.oracle.broke_unless(
-            !(foreign && believed),
-            self.now_ms,
-            "a peer of the group",
-            || format!("an answer of {} bytes for {named} is believed", body.len()),
-        );
+        require!(self.oracle, !(foreign && believed), "a peer of the group";
+            "an answer of {} bytes for {named} is believed", body.len());
         answer
     }
 }

@@ -63,6 +63,16 @@ pub fn run(seed: Seed, keep: bool) -> Ended {
     run_at_rate(seed, keep, WITHIN_CONTRACT)
 }
 
+/// After how many schedules clocks whose rates break the contract show themselves as two leaders.
+pub fn canary() -> Option<u64> {
+    const BEYOND_PER_MILLE: u64 = 1_250;
+    (0..3_000).find(|number| {
+        let seed = Seed { depth: Depth::Core, number: *number };
+        let violation = run_at_rate(seed, false, BEYOND_PER_MILLE).violation;
+        violation.is_some_and(|violation| violation.check == "I1 one authority")
+    })
+}
+
 /// What all events of so many schedules of each depth come to.
 pub fn trace(count: u64) -> u64 {
     let both = [Depth::Core, Depth::Store].into_iter();
@@ -71,7 +81,7 @@ pub fn trace(count: u64) -> u64 {
 }
 
 /// The same with clock rates at so many thousandths of the contract.
-pub fn run_at_rate(seed: Seed, keep: bool, rate_per_mille: u64) -> Ended {
+fn run_at_rate(seed: Seed, keep: bool, rate_per_mille: u64) -> Ended {
     let mut schedule = Schedule::draw(seed.number, seed.depth, rate_per_mille);
     schedule.world.history.keep = keep;
     let mut end_ms = u64::MAX;
@@ -110,9 +120,8 @@ fn check_liveness(schedule: &mut Schedule, settled: bool) {
     let world = &mut schedule.world;
     let late = settled && !schedule.wild && world.slots.is_none() && world.leaderless_ms > bound_ms;
     let waited_ms = world.leaderless_ms;
-    world.oracle.broke_unless(!late, world.now_ms, "I5 a leader after healing", || {
-        format!("nobody led for {waited_ms} ms after healing; the bound is {bound_ms} ms")
-    });
+    require!(world.oracle, !late, "I5 a leader after healing";
+        "nobody led for {waited_ms} ms after healing; the bound is {bound_ms} ms");
 }
 
 /// Every slot that a trigger had asked for when the faults were over is run by the end, or its
@@ -126,9 +135,8 @@ fn check_slots(schedule: &mut Schedule, asked_ms: u64) {
         false => vec![asked_ms],
     };
     world.tally.fault(Kind::SlotOwed);
-    world.oracle.broke_unless(owed.is_empty(), world.now_ms, "slot: none is lost", || {
-        format!("nobody ran {owed:?}, asked for until {asked_ms}")
-    });
+    require!(world.oracle, owed.is_empty(), "slot: none is lost";
+        "nobody ran {owed:?}, asked for until {asked_ms}");
 }
 
 /// What an election remembers is bounded, whatever it went through.
@@ -140,16 +148,14 @@ fn check_memory(schedule: &mut Schedule) {
             continue;
         }
         let bytes = format!("{:?}", world.sessions[session].election).len();
-        world.oracle.broke_unless(bytes <= MOST_BYTES, world.now_ms, "bounded memory", || {
-            format!("s{session} needs {bytes} bytes to be told")
-        });
+        require!(world.oracle, bytes <= MOST_BYTES, "bounded memory";
+            "s{session} needs {bytes} bytes to be told");
     }
 }
 
 fn finish(seed: Seed, schedule: Schedule) -> Ended {
     let Schedule { mut world, bound_ms, lease_ms, .. } = schedule;
     world.tally.simulated_ms = world.now_ms;
-    world.tally.leaderless_ms = world.leaderless_ms;
     // Between two slots nobody has to lead.
     if world.slots.is_none() {
         world.tally.slowest_per_mille = world.leaderless_ms * 1_000 / bound_ms;

@@ -17,47 +17,14 @@ use super::slots::{self, Plan};
 use super::store::Manners;
 use super::world::{Depth, Event, World};
 
-/// What the environment does to a schedule between requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Blow {
-    Crash,
-    CrashLoop,
-    Pause,
-    /// Long computing between two answers.
-    Busy,
-    Suspend,
-    StepBack,
-    StepForward,
-    Resign,
-    Stop,
-    Configure,
-    CutMember,
-    Outage,
-    Delete,
-    Garbage,
-    Foreign,
-    NewerFormat,
-    RollBack,
+listed! {
+    /// What the environment does to a schedule between requests. `Busy` is long computing between
+    /// two answers.
+    Blow {
+        Crash, CrashLoop, Pause, Busy, Suspend, StepBack, StepForward, Resign, Stop, Configure,
+        CutMember, Outage, Delete, Garbage, Foreign, NewerFormat, RollBack,
+    }
 }
-
-const BLOWS: [Blow; 16] = [
-    Blow::Crash,
-    Blow::CrashLoop,
-    Blow::Pause,
-    Blow::Busy,
-    Blow::Suspend,
-    Blow::StepBack,
-    Blow::StepForward,
-    Blow::Resign,
-    Blow::Stop,
-    Blow::Configure,
-    Blow::CutMember,
-    Blow::Outage,
-    Blow::Delete,
-    Blow::Garbage,
-    Blow::Foreign,
-    Blow::NewerFormat,
-];
 
 /// How one schedule was drawn.
 pub struct Schedule {
@@ -88,8 +55,6 @@ struct Group {
     margin_parts: u64,
     peers: bool,
     worst_ppm: u64,
-    /// Clocks run as they like: rates, steps, all at once.
-    wild: bool,
     /// The canary's clock rates.
     beyond: bool,
 }
@@ -238,7 +203,8 @@ impl Schedule {
     }
 
     fn draw_blows(&mut self, chance: &mut Chance) {
-        for blow in BLOWS {
+        let drawn = Blow::ALL.into_iter().filter(|blow| *blow != Blow::RollBack);
+        for blow in drawn {
             if chance.per_mille(400) {
                 self.blows.push(blow);
             }
@@ -343,7 +309,6 @@ impl Group {
             margin_parts,
             peers: chance.one_in(3),
             worst_ppm: if wild { 300_000 } else { contract_ppm * rate_per_mille / 1_000 },
-            wild,
             beyond: rate_per_mille > WITHIN_CONTRACT,
         }
     }

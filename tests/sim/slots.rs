@@ -298,7 +298,7 @@ impl World {
         let slot_ms = self.sessions[session].election.slot_ms();
         let Some(errand) = &mut self.sessions[session].errand else { return };
         let slot_ms = slot_ms.unwrap_or(0);
-        let again = self.oracle.slot_begins(self.now_ms, session, (slot_ms, term), errand);
+        let again = self.oracle.slot_begins(session, (slot_ms, term), errand);
         errand.claims.clear();
         errand.runs.push(Ran { slot_ms, term, ended: None });
         self.history.note(self.now_ms, || {
@@ -397,12 +397,8 @@ impl World {
             errand.closed_mono_ms = Some(look.now.mono_ms);
         }
         let written = self.oracle.closed(session, term);
-        self.oracle.broke_unless(
-            written || !recorded,
-            self.now_ms,
-            "slot: what is recorded is in the store",
-            || format!("s{session} says that the end of term {term} is recorded"),
-        );
+        require!(self.oracle, written || !recorded, "slot: what is recorded is in the store";
+            "s{session} says that the end of term {term} is recorded");
         if recorded {
             self.tally.fault(Kind::SlotRecorded);
         }
@@ -459,16 +455,8 @@ impl World {
             "skipped" => Kind::SlotWaited,
             _ => Kind::SlotReported,
         });
-        self.oracle.broke_unless(
-            claim.is_none() || !silent,
-            self.now_ms,
-            "slot: unknown is told",
-            || {
-                format!(
-                    "s{session} reports {outcome}, while its claim {claim:?} landed or may land"
-                )
-            },
-        );
+        require!(self.oracle, claim.is_none() || !silent, "slot: unknown is told";
+            "s{session} reports {outcome}, while its claim {claim:?} landed or may land");
     }
 
     /// A trigger ends within its budget, what its last claim may take, and a request once it leads nothing.
@@ -488,11 +476,7 @@ impl World {
             + config.request_timeout_ms
             + errand.forgiven_ms
             + 100;
-        self.oracle.broke_unless(
-            look.now.mono_ms <= most_ms,
-            self.now_ms,
-            "slot: the budget",
-            || format!("s{} waits at {}, due by {most_ms}", look.session, look.now.mono_ms),
-        );
+        require!(self.oracle, look.now.mono_ms <= most_ms, "slot: the budget";
+            "s{} waits at {}, due by {most_ms}", look.session, look.now.mono_ms);
     }
 }

@@ -1,9 +1,10 @@
 //! A small stage for one named scenario: a few machines, a calm network, one thing that goes wrong.
 
 use edgelect::config::{Config, Follow, HostClock, Settings};
-use edgelect::election::{Event as Told, LostReason};
+use edgelect::election::{Election, Event as Told, Input, LostReason, Problem};
 use edgelect::lease::Lease;
 use edgelect::slots::{Schedule, ScheduleSettings};
+use edgelect::store::FaultKind;
 
 use super::clocks::{Clocks, EPOCH_MS};
 use super::member::{Cut, Machine, Session};
@@ -43,7 +44,7 @@ impl Stage {
     /// A group of so many machines whose last leader has released the lease.
     pub fn released(machines: usize) -> Self {
         let mut stage = Self::absent(machines);
-        stage.world.store.put(0, &foreign_record(0, "old", Some(TERM), true));
+        stage.put(&foreign_record(0, "old", Some(TERM), true));
         stage
     }
 
@@ -81,6 +82,14 @@ impl Stage {
     /// A released group in which machine 0 leads and the others follow.
     pub fn led(machines: usize) -> Self {
         let mut stage = Self::released(machines);
+        stage.start_all();
+        stage
+    }
+
+    /// The same of members with these settings.
+    pub fn led_by(settings: &[Settings]) -> Self {
+        let mut stage = Self::of(settings, false);
+        stage.put(&foreign_record(0, "old", Some(TERM), true));
         stage.start_all();
         stage
     }
@@ -141,6 +150,36 @@ impl Stage {
         (0..self.world.sessions.len()).rfind(of_machine).expect("the machine was started")
     }
 
+    pub fn election(&self, machine: usize) -> &Election {
+        &self.world.sessions[self.session(machine)].election
+    }
+
+    pub fn alive(&self, machine: usize) -> bool {
+        self.world.sessions[self.session(machine)].alive
+    }
+
+    /// What of the store a machine says in its status.
+    pub fn store_problem(&self, machine: usize) -> Option<FaultKind> {
+        match self.election(machine).problem() {
+            Some(Problem::Store(fault)) => Some(fault.kind),
+            _ => None,
+        }
+    }
+
+    /// Tells the newest session of a machine.
+    pub fn tell(&mut self, machine: usize, input: Input) {
+        self.world.tell(self.session(machine), input);
+    }
+
+    pub fn stop(&mut self, machine: usize, park: bool) {
+        self.tell(machine, Input::Stop { park });
+    }
+
+    /// A hand from outside overwrites the record.
+    pub fn put(&mut self, body: &[u8]) {
+        self.world.store.put(self.world.now_ms, body);
+    }
+
     /// How often a machine's sessions were told that they lead.
     pub fn acquired(&self, machine: usize) -> usize {
         self.count(machine, |told| matches!(told, Told::Acquired { .. }))
@@ -184,6 +223,11 @@ impl Stage {
         let until_ms = self.world.now_ms + ms;
         let cut = Cut { until_ms, requests, answers, ..Cut::default() };
         self.world.machines[machine].cut = cut;
+    }
+
+    /// Neither requests nor answers of a machine get through.
+    pub fn cut_off(&mut self, machine: usize, ms: u64) {
+        self.cut(machine, true, true, ms);
     }
 
     pub fn outage(&mut self, refused: bool, ms: u64) {

@@ -2,14 +2,13 @@
 //! effect.
 
 use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
-use edgelect::lease::{self, Lease, Reading, Stamp};
+use edgelect::lease::{self, Lease, Reading};
 use edgelect::store::{Condition, Facts, Outcome, Version};
 
 use super::clocks::EPOCH_MS;
-use super::hash::{Fingerprint, Quick};
 
 /// What a request asks of the store.
 #[derive(Clone, Debug)]
@@ -114,6 +113,7 @@ pub struct Effect {
     pub bytes: Option<Rc<[u8]>>,
 }
 
+#[derive(Default)]
 pub struct ModelStore {
     pub object: Option<Object>,
     pub manners: Manners,
@@ -124,7 +124,7 @@ pub struct ModelStore {
     /// Earlier states, newest last, where something may show or restore them.
     pub past: Vec<Option<Object>>,
     pub keeps_past: bool,
-    born_ms: HashMap<Version, u64, BuildHasherDefault<Quick>>,
+    born_ms: HashMap<Version, u64>,
 }
 
 /// How many earlier states are kept.
@@ -133,50 +133,24 @@ const MOST_PAST: usize = 6;
 impl ModelStore {
     pub fn new(manners: Manners) -> Self {
         let keeps_past = manners.stale_per_mille > 0;
-        let born_ms = HashMap::default();
-        let (garbage, again) = (None, None);
-        Self { object: None, manners, garbage, again, past: Vec::new(), keeps_past, born_ms }
+        Self { manners, keeps_past, ..Self::default() }
     }
 
     /// The ETag of a body: S3's are hashes of the content, so equal bodies have equal ones.
     pub fn etag(&self, body: &[u8]) -> Version {
-        let mut print = Fingerprint::default();
-        print.bytes(body);
-        self.named(print)
+        self.named(body)
     }
 
     /// The same without writing the JSON: equal records have equal bodies.
     pub fn etag_of(&self, lease: &Lease) -> Version {
-        let mut print = Fingerprint::default();
-        let optional = |number: Option<u64>| number.map_or((0, 0), |number| (1, number));
-        print.bytes(lease.leader_id.as_bytes());
-        print.bytes(lease.leader_addr.as_bytes());
-        print.bytes(lease.session.as_deref().unwrap_or_default().as_bytes());
-        let acquired = lease.acquired.map(|at_ms| at_ms as u64);
-        let stamp = match lease.last_updated {
-            Stamp::At(at_ms) => Some(at_ms as u64),
-            Stamp::Released => None,
-        };
-        for (some, number) in
-            [lease.term, lease.lease_ms, lease.slot, acquired, stamp].map(optional)
-        {
-            print.number(some);
-            print.number(number);
-        }
-        print.number(lease.sequence);
-        print.number(lease.transitions);
-        print.number(u64::from(lease.parked));
-        print.number(lease.slot_done.map_or(2, u64::from));
-        print.bytes(lease.slot_result.as_deref().unwrap_or_default().as_bytes());
-        for number in [lease.slot_took_ms, lease.slot_failures].into_iter().flatten() {
-            print.number(number);
-        }
-        print.bytes(lease.extra.to_json().as_bytes());
-        self.named(print)
+        self.named(lease)
     }
 
-    fn named(&self, print: Fingerprint) -> Version {
-        Version(print.text(if self.manners.unquoted { "" } else { "\"" }))
+    fn named(&self, content: impl Hash) -> Version {
+        let mut hasher = DefaultHasher::new();
+        content.hash(&mut hasher);
+        let mark = if self.manners.unquoted { "" } else { "\"" };
+        Version(format!("{mark}{:016x}{mark}", hasher.finish()))
     }
 
     /// When this version last came into being, in true time. A held-up duplicate of a creation can

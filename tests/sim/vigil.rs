@@ -142,13 +142,8 @@ impl World {
     pub fn check_step_back(&mut self, session: usize, now: Now, stepped: bool) {
         if stepped {
             let still = self.sessions[session].election.authority(now);
-            let text = || format!("{still:?} after a step back");
-            self.oracle.broke_unless(
-                still.is_none(),
-                self.now_ms,
-                "S11 a step back ends the term",
-                text,
-            );
+            require!(self.oracle, still.is_none(), "S11 a step back ends the term";
+                "{still:?} after a step back");
         }
     }
 
@@ -161,13 +156,8 @@ impl World {
     pub fn check_heard(&mut self, session: usize, now: Now, lost_time: bool) {
         if lost_time && self.sessions[session].alive {
             let still = self.sessions[session].election.authority(now);
-            let text = || format!("{still:?} after a Date that moved on by 2 s more");
-            self.oracle.broke_unless(
-                still.is_none(),
-                self.now_ms,
-                "S11 a Date ahead ends the term",
-                text,
-            );
+            require!(self.oracle, still.is_none(), "S11 a Date ahead ends the term";
+                "{still:?} after a Date that moved on by 2 s more");
         }
     }
 
@@ -206,8 +196,7 @@ impl World {
         let idle = due_ms.is_some_and(|due_ms| passed_ms >= due_ms) && !writes && !may_rest;
         state.vigil.idle = if idle { state.vigil.idle + 1 } else { 0 };
         let few = state.vigil.idle < 2;
-        self.oracle.broke_unless(few, self.now_ms, "S6 a proven age is used", || {
-            format!("s{session} was shown twice that the lease ran out and claimed nothing")
-        });
+        require!(self.oracle, few, "S6 a proven age is used";
+            "s{session} was shown twice that the lease ran out and claimed nothing");
     }
 }

@@ -13,7 +13,7 @@ use super::wire::Client;
 
 use super::chance::Chance;
 use super::clocks::Clocks;
-use super::member::{Cron, Cut, Due, Machine, Session};
+use super::member::{Cron, Cut, Due, Flight, Machine, Session};
 use super::network::{Fate, Weather};
 use super::oracle::{Aim, Contract, Look, Oracle};
 use super::queue::Queue;
@@ -98,6 +98,7 @@ pub struct Script {
     pub fate: Fate,
 }
 
+#[derive(Default)]
 pub struct World {
     pub now_ms: u64,
     pub chance: Chance,
@@ -146,53 +147,28 @@ pub struct World {
 impl World {
     pub fn new(seed: u64, manners: Manners, contract: Contract) -> Self {
         Self {
-            now_ms: 0,
             chance: Chance::new(seed),
-            depth: Depth::Core,
             store: ModelStore::new(manners),
-            machines: Vec::new(),
-            sessions: Vec::new(),
-            living: Vec::new(),
             weather: Weather::calm(),
-            script: Vec::new(),
-            outage: Cut::default(),
             restarts: true,
-            peer_trouble: 0,
-            peer_repeats: false,
-            repeated: BTreeMap::new(),
             oracle: Oracle::new(contract),
-            tally: Tally::default(),
-            history: History::default(),
-            resource: Resource::default(),
-            operations: 0,
-            late_ticks: false,
-            slots: None,
-            old_dates_until_ms: 0,
-            trouble_until_ms: 0,
-            healed: false,
             leaderless_since_ms: Some(0),
-            leaderless_ms: 0,
-            last_leader: None,
-            told: None,
-            queue: Queue::default(),
-            requests: Vec::new(),
+            ..Self::default()
         }
     }
 
     pub fn add_machine(&mut self, config: Config, clocks: Clocks, cron: Option<Cron>) -> usize {
-        let (paused_until_ms, cut, work_end_ms) = (0, Cut::default(), 50);
-        let careless = false;
         self.machines.push(Machine {
             config,
             clocks,
-            paused_until_ms,
+            paused_until_ms: 0,
             busy_ms: 0,
             frozen_ms: 0,
-            cut,
+            cut: Cut::default(),
             cron,
-            work_end_ms,
-            careless,
             runs_slots: false,
+            work_end_ms: 50,
+            careless: false,
         });
         self.machines.len() - 1
     }
@@ -224,13 +200,13 @@ impl World {
     pub fn step(&mut self, until_ms: u64) -> Option<Turn> {
         let at_ms = self.queue.next_ms().filter(|at_ms| *at_ms <= until_ms)?;
         let event = self.queue.pop()?;
-        self.now_ms = at_ms;
+        self.pass_to(at_ms);
         if self.stale_timer(&event) {
             return Some(Turn::Usual);
         }
         self.tally.steps += 1;
         let few = self.tally.steps < MOST_STEPS;
-        self.oracle.broke_unless(few, at_ms, "no spinning", || "the schedule never ends".into());
+        require!(self.oracle, few, "no spinning"; "the schedule never ends");
         if let Some(resume_ms) = self.held_up(&event) {
             self.at(resume_ms, event);
             return Some(Turn::Usual);
@@ -245,10 +221,14 @@ impl World {
         Some(turn)
     }
 
+    fn pass_to(&mut self, now_ms: u64) {
+        (self.now_ms, self.oracle.true_ms) = (now_ms, now_ms);
+    }
+
     /// Runs a scripted scenario up to this true time.
     pub fn run_until(&mut self, until_ms: u64) {
         while self.oracle.violation.is_none() && self.step(until_ms).is_some() {}
-        self.now_ms = self.now_ms.max(until_ms);
+        self.pass_to(self.now_ms.max(until_ms));
         self.look_around();
     }
 
@@ -320,8 +300,7 @@ impl World {
             Event::WorkEnds { session, term } => self.on_work_ends(session, term),
             Event::Act { session, term } => self.on_act(session, term),
             Event::ActArrives { session, term } => {
-                let Self { resource, oracle, now_ms, .. } = self;
-                if !resource.receives(oracle, *now_ms, session, term) {
+                if !self.resource.receives(&mut self.oracle, session, term) {
                     self.tally.fault(Kind::ZombieRefused);
                 }
             }
@@ -364,7 +343,7 @@ impl World {
             if let Some(authority) = authority {
                 let another = (session, authority.term);
                 if let Some(first) = leader.replace(another) {
-                    self.oracle.leaders(self.now_ms, first, another);
+                    self.oracle.leaders(first, another);
                 }
             }
         }
@@ -381,7 +360,7 @@ impl World {
         let Session { machine, .. } = self.sessions[session];
         let clocks = &self.machines[machine].clocks;
         let now = self.sessions[session].reading(clocks, self.now_ms);
-        Look { session, true_ms: self.now_ms, now }
+        Look { session, now }
     }
 
     /// The term that a session has authority for at this instant.
@@ -446,16 +425,19 @@ impl World {
         self.after(last_ms, Event::Vanish { session });
     }
 
-    fn on_wake(&mut self, session: usize, wakes: u64) {
-        let Session { alive, wakes: newest, wake, machine, .. } = &self.sessions[session];
-        let Some(due) = wake.filter(|_| *alive && *newest == wakes) else { return };
-        let clocks = &self.machines[*machine].clocks;
-        if clocks.single && due.true_ms > self.now_ms {
-            return self.at(due.true_ms, Event::Wake { session, wakes });
+    /// When a timer fires whose host slept meanwhile: it counts on a clock that stood still.
+    fn not_before(&self, session: usize, due: Due) -> Option<u64> {
+        let clocks = &self.machines[self.sessions[session].machine].clocks;
+        if clocks.single {
+            return (due.true_ms > self.now_ms).then_some(due.true_ms);
         }
-        // Suspended meanwhile: the timer counts on a clock that stood still.
-        if clocks.mono_ms(self.now_ms) < due.mono_ms && !clocks.single {
-            let at_ms = clocks.true_when(self.now_ms, due.mono_ms);
+        let early = clocks.mono_ms(self.now_ms) < due.mono_ms;
+        early.then(|| clocks.true_when(self.now_ms, due.mono_ms))
+    }
+
+    fn on_wake(&mut self, session: usize, wakes: u64) {
+        let due = self.sessions[session].wake.expect("a stale timer is dropped before");
+        if let Some(at_ms) = self.not_before(session, due) {
             return self.at(at_ms, Event::Wake { session, wakes });
         }
         self.sessions[session].wake = None;
@@ -469,17 +451,10 @@ impl World {
     }
 
     fn on_timeout(&mut self, session: usize, operation: usize) {
-        let Session { alive, flight, machine, .. } = &self.sessions[session];
-        let flight = flight.as_ref().filter(|flight| *alive && flight.operation == operation);
-        let Some((due, request)) = flight.map(|flight| (flight.due, flight.awaited)) else {
-            return;
-        };
-        let clocks = &self.machines[*machine].clocks;
-        if clocks.single && due.true_ms > self.now_ms {
-            return self.at(due.true_ms, Event::Timeout { session, operation });
-        }
-        if clocks.mono_ms(self.now_ms) < due.mono_ms && !clocks.single {
-            let at_ms = clocks.true_when(self.now_ms, due.mono_ms);
+        let flight = self.sessions[session].flight.as_ref();
+        let Flight { due, awaited: request, .. } =
+            *flight.expect("a stale timer is dropped before");
+        if let Some(at_ms) = self.not_before(session, due) {
             return self.at(at_ms, Event::Timeout { session, operation });
         }
         self.fired(session, due);
@@ -508,9 +483,8 @@ impl World {
         let deed = flight.and_then(|flight| self.requests[flight.awaited].deed);
         let aim = deed.map(|deed| self.oracle.deeds[deed].aim);
         let takes = matches!(aim, Some(Aim::Claim | Aim::Reserve));
-        self.oracle.broke_unless(!takes, self.now_ms, "S12 all is over", || {
-            format!("s{session} says so while its {aim:?} {deed:?} is under way")
-        });
+        require!(self.oracle, !takes, "S12 all is over";
+            "s{session} says so while its {aim:?} {deed:?} is under way");
     }
 
     fn on_deliver(&mut self, session: usize, request: usize, reply: Reply) {
@@ -634,22 +608,20 @@ impl World {
                 step => self.send(look, step),
             }
         }
-        self.oracle.broke(self.now_ms, "no spinning", format!("s{session} never waits"));
+        self.oracle.broke("no spinning", format!("s{session} never waits"));
     }
 
     fn wait(&mut self, session: usize, look: Look, until_ms: u64) {
         let ahead = until_ms > look.now.mono_ms;
-        self.oracle.broke_unless(ahead, self.now_ms, "no spinning", || {
-            format!("s{session} waits until {until_ms} at {}", look.now.mono_ms)
-        });
+        require!(self.oracle, ahead, "no spinning";
+            "s{session} waits until {until_ms} at {}", look.now.mono_ms);
         if self.sessions[session].stopping_ms.is_some() {
             self.check_stop(look);
         }
         self.check_budget(look);
         let over = self.sessions[session].stopped && self.sessions[session].stopping_ms.is_none();
-        self.oracle.broke_unless(!over, self.now_ms, "S12 a stop ends", || {
-            format!("s{session} has given up and does not finish")
-        });
+        require!(self.oracle, !over, "S12 a stop ends";
+            "s{session} has given up and does not finish");
         let due = self.due(look, until_ms.min(look.now.mono_ms + LONGEST_SLEEP_MS));
         let state = &mut self.sessions[session];
         state.wakes += 1;
@@ -670,12 +642,8 @@ impl World {
         let most_ms = config.max_lease_ms + request_ms + config.attempts_ms() + 1_000;
         let since_ms = state.stopping_ms.unwrap_or(look.now.mono_ms);
         let passed_ms = look.now.mono_ms.saturating_sub(since_ms);
-        self.oracle.broke_unless(
-            passed_ms <= most_ms,
-            self.now_ms,
-            "S12 a stop is bounded",
-            || format!("s{} waits {passed_ms} ms after it was stopped", look.session),
-        );
+        require!(self.oracle, passed_ms <= most_ms, "S12 a stop is bounded";
+            "s{} waits {passed_ms} ms after it was stopped", look.session);
     }
 
     pub fn due(&self, look: Look, mono_ms: u64) -> Due {
@@ -686,17 +654,14 @@ impl World {
     fn finish(&mut self, session: usize) {
         let machine = self.sessions[session].machine;
         let leads = self.authority(session).is_some();
-        self.oracle.broke_unless(!leads, self.now_ms, "S12 finished without authority", || {
-            format!("s{session} finished and still leads")
-        });
+        require!(self.oracle, !leads, "S12 finished without authority";
+            "s{session} finished and still leads");
         let told = self.oracle.views[session].announced;
-        self.oracle.broke_unless(told.is_none(), self.now_ms, "S10 lost is told", || {
-            format!("s{session} finished and Lost({told:?}) was never told")
-        });
+        require!(self.oracle, told.is_none(), "S10 lost is told";
+            "s{session} finished and Lost({told:?}) was never told");
         let owed = self.sessions[session].stopping_ms.is_some();
-        self.oracle.broke_unless(!owed, self.now_ms, "S12 given up once", || {
-            format!("s{session} finished and GivenUp was never told")
-        });
+        require!(self.oracle, !owed, "S12 given up once";
+            "s{session} finished and GivenUp was never told");
         self.kill(session);
         self.errand_ends(session);
         if self.machines[machine].runs_for_long() && self.restarts {
@@ -728,7 +693,7 @@ impl World {
                         let deed = &self.oracle.deeds[write];
                         (deed.session == session).then_some(deed.term)
                     });
-                    self.oracle.told_lost(self.now_ms, session, (term, reason), own);
+                    self.oracle.told_lost(session, (term, reason), own);
                     if let Some(errand) = &mut self.sessions[session].errand {
                         errand.lost = true;
                         if reason == LostReason::Done {
@@ -740,7 +705,7 @@ impl World {
                     self.after(end_ms, Event::WorkEnds { session, term });
                 }
                 Told::NewLeader { leader_id } => {
-                    self.oracle.told_leader(self.now_ms, session, leader_id);
+                    self.oracle.told_leader(session, leader_id);
                 }
                 Told::GivenUp => {
                     self.sessions[session].vigil.gave_up();
@@ -748,55 +713,50 @@ impl World {
                     // A store that fails ends the closing write of a slot as well.
                     let ends = errand.is_some_and(|errand| errand.failed || errand.stopped);
                     let asked = self.sessions[session].stopping_ms.take().is_some() || ends;
-                    self.oracle.broke_unless(asked, self.now_ms, "S12 given up once", || {
-                        format!("s{session} was not asked to give up")
-                    });
+                    require!(self.oracle, asked, "S12 given up once";
+                        "s{session} was not asked to give up");
                     self.check_all_is_over(session);
                 }
                 Told::SlotClosed { term, recorded } => {
-                    let look = Look { session, true_ms: self.now_ms, now };
+                    let look = Look { session, now };
                     self.slot_closed(look, term, recorded);
                     // The end of a slot is also the end of a stop under its job.
                     self.sessions[session].vigil.gave_up();
                     self.sessions[session].stopping_ms = None;
                 }
                 Told::SlotsOver(why) => {
-                    self.slots_over(Look { session, true_ms: self.now_ms, now }, why);
+                    self.slots_over(Look { session, now }, why);
                     self.sessions[session].stopping_ms = None;
                 }
                 Told::Failed(_) => {
-                    self.oracle.gave_up(self.now_ms, session);
+                    self.oracle.gave_up(session);
                     if let Some(errand) = &mut self.sessions[session].errand {
                         errand.failed = true;
                     }
                 }
             }
         }
-        self.oracle.broke_unless(drained <= 8, self.now_ms, "bounded memory", || {
-            format!("{drained} events at once")
-        });
+        require!(self.oracle, drained <= 8, "bounded memory"; "{drained} events at once");
     }
 
     fn check_begins(&mut self, session: usize, now: Now, term: u64) {
         let single = self.machines[self.sessions[session].machine].clocks.single;
         let rests = self.sessions[session].vigil.rests(single, now);
-        self.oracle.broke_unless(!rests, self.now_ms, "S12 it sits out", || {
-            format!("Acquired({term}) although it gave the leadership up")
-        });
+        require!(self.oracle, !rests, "S12 it sits out";
+            "Acquired({term}) although it gave the leadership up");
         // A session that runs slots lets its next job begin beside one that lingers.
         let idle =
             self.sessions[session].works.is_empty() || self.sessions[session].errand.is_some();
-        self.oracle.broke_unless(idle, self.now_ms, "S10 old work has stopped", || {
-            format!("Acquired({term}) while the work of an earlier term goes on")
-        });
+        require!(self.oracle, idle, "S10 old work has stopped";
+            "Acquired({term}) while the work of an earlier term goes on");
     }
 
     fn acquired(&mut self, session: usize, now: Now, term: u64) {
         let authority = self.sessions[session].election.authority(now);
         let holds = authority.is_some_and(|authority| authority.term == term);
-        self.oracle.told_acquired(self.now_ms, session, term, holds);
+        self.oracle.told_acquired(session, term, holds);
         self.sessions[session].works.push(term);
-        self.resource.begins(&mut self.oracle, self.now_ms, session, term);
+        self.resource.begins(&mut self.oracle, session, term);
         self.after(1, Event::Act { session, term });
         self.tally.terms += 1;
         let another = |last: usize| match self.slots {

@@ -4,11 +4,6 @@
 
 use edgelect::store::s3::S3Config;
 use libfuzzer_sys::fuzz_target;
-
-#[allow(dead_code)] // Each target holds some of the rules.
-#[path = "../../properties/rules/mod.rs"]
-mod rules;
-
 use rules::addresses;
 
 fuzz_target!(|text: &str| {
@@ -22,5 +17,6 @@ fuzz_target!(|text: &str| {
         region: given(line()),
         key: line().to_owned(),
         path_style: line().parse().ok(),
+        ..S3Config::default()
     });
 });

@@ -5,11 +5,6 @@
 
 use edgelect::request::{Body, Response};
 use libfuzzer_sys::fuzz_target;
-
-#[allow(dead_code)] // Each target holds some of the rules.
-#[path = "../../properties/rules/mod.rs"]
-mod rules;
-
 use rules::answers;
 
 const WALL_MS: u64 = 1_763_719_200_000;

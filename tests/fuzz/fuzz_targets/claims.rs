@@ -3,11 +3,6 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-
-#[allow(dead_code)] // Each target holds some of the rules.
-#[path = "../../properties/rules/mod.rs"]
-mod rules;
-
 use rules::claims;
 
 const LEASE_MS: u64 = 15_000;

@@ -3,8 +3,4 @@
 
 use libfuzzer_sys::fuzz_target;
 
-#[allow(dead_code)] // Each target holds some of the rules.
-#[path = "../../properties/rules/mod.rs"]
-mod rules;
-
 fuzz_target!(|text: &[u8]| rules::objects::bytes(text));

@@ -4,11 +4,6 @@
 
 use edgelect::lease::{self, Reading};
 use libfuzzer_sys::fuzz_target;
-
-#[allow(dead_code)] // Each target holds some of the rules.
-#[path = "../../properties/rules/mod.rs"]
-mod rules;
-
 use rules::peers;
 
 const GROUP: &str = "jobs";

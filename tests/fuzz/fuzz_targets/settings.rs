@@ -2,11 +2,6 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-
-#[allow(dead_code)] // Each target holds some of the rules.
-#[path = "../../properties/rules/mod.rs"]
-mod rules;
-
 use rules::settings;
 
 fuzz_target!(|text: &str| {

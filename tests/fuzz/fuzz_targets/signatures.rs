@@ -6,11 +6,6 @@
 use edgelect::request::Request;
 use edgelect::sigv4::Credentials;
 use libfuzzer_sys::fuzz_target;
-
-#[allow(dead_code)] // Each target holds some of the rules.
-#[path = "../../properties/rules/mod.rs"]
-mod rules;
-
 use rules::signatures::{self, Signer};
 
 fuzz_target!(|text: &str| {

@@ -4,8 +4,8 @@
 use edgelect::calendar::{YEAR_1_MS, YEAR_9999_MS};
 use edgelect::json::{self, Object};
 use edgelect::lease::{
-    self, Closed, Flaw, Format, Lease, MAX_LEASE_MS, MAX_RECORD_BYTES, MAX_TERM, MIN_LEASE_MS,
-    Reading, Remains, Stamp,
+    self, Closed, Flaw, Format, Lease, MAX_FOREIGN_LEASE_MS, MAX_LEASE_MS, MAX_RECORD_BYTES,
+    MAX_TERM, MIN_LEASE_MS, Reading, Remains, Stamp,
 };
 
 use super::{objects, times};
@@ -30,23 +30,60 @@ pub const OWN_FIELDS: [&str; 16] = [
     "format",
 ];
 
-/// Any body as a record for Kubernetes members: what can be read can be written, and says the same.
+/// Any body as a record for Kubernetes members: it is read for no more than it says, and what can be
+/// read can be written, and says the same.
 pub fn kubernetes(body: &[u8]) {
-    let format = Format::Kubernetes;
-    let Reading::Lease(mut lease) = format.read(body) else { return };
+    let reading = Format::Kubernetes.read(body);
+    let Some(fields) = Object::read(body).filter(|_| body.len() <= MAX_RECORD_BYTES) else {
+        assert!(matches!(reading, Reading::Unreadable(_, Remains::NONE)), "{reading:?}");
+        return;
+    };
+    let Reading::Lease(mut lease) = reading else { return };
+    assert!(fields.get("leaderID").is_none(), "a native record is none of these");
+    let holder = given(&fields, "holderIdentity").and_then(text).unwrap_or_default();
+    assert_eq!(lease.released(), holder.is_empty(), "{holder}");
+    if !lease.released() {
+        assert_eq!(lease.leader_id, holder);
+    }
+    if lease.session.is_some() {
+        assert_eq!(Some(&lease.leader_id), given(&fields, "serverId").and_then(text).as_ref());
+    }
+    let told_ms = lease.lease_ms.unwrap_or(MIN_LEASE_MS);
+    assert!((MIN_LEASE_MS..=MAX_FOREIGN_LEASE_MS).contains(&told_ms), "{told_ms}");
     // One of another make may be longer than those that are written here.
     lease.lease_ms = lease.lease_ms.map(|ms| ms.min(MAX_LEASE_MS));
-    let written = format.write_with(&lease, |_| {});
+    kubernetes_written(&lease);
+}
+
+/// Any record that is written for Kubernetes members reads back, and tells them no less than its lease.
+pub fn kubernetes_written(lease: &Lease) {
+    let written = Format::Kubernetes.write_with(lease, |_| {});
     if written.len() > MAX_RECORD_BYTES {
         return;
     }
-    let Reading::Lease(again) = format.read(written.as_bytes()) else {
+    let Reading::Lease(again) = Format::Kubernetes.read(written.as_bytes()) else {
         panic!("{written} reads as no lease")
     };
-    let said = |lease: &Lease| (lease.released(), lease.term, lease.session.clone(), lease.slot);
-    assert_eq!(said(&again), said(&lease));
-    assert_eq!(again.leader_id, lease.leader_id);
-    assert!(again.lease_ms >= lease.lease_ms, "nobody is made to wait for less");
+    let kept = in_calendar(lease, &again);
+    // Only a record of our own can have been acquired by nobody, and theirs are of whole seconds.
+    let foreign = lease.leader_id.is_empty();
+    let updated_ms = match kept.last_updated {
+        Stamp::At(ms) => ms,
+        Stamp::Released => YEAR_1_MS,
+    };
+    let whole_ms = kept.lease_ms.map(|ms| ms.next_multiple_of(1_000));
+    let acquired = kept.acquired.or(foreign.then_some(updated_ms));
+    let lease_ms = if foreign { whole_ms } else { kept.lease_ms };
+    assert_eq!(*again, Lease { acquired, lease_ms, ..kept });
+    let body = Object::read(written.as_bytes()).expect("an object");
+    let told = |name| given(&body, name).and_then(text);
+    assert_eq!(told("holderIdentity").is_some_and(|id| id.is_empty()), lease.released());
+    let seconds = told("leaseDuration").and_then(|text| text.strip_suffix('s')?.parse().ok());
+    assert_eq!(seconds, whole_ms.map(|ms| ms / 1_000));
+    for name in ["acquireTime", "renewTime"] {
+        let time = told(name).expect("always there");
+        assert_eq!(time.len(), "2024-02-02T10:15:30.000Z".len(), "{time}");
+    }
 }
 
 /// Any body.
@@ -178,16 +215,15 @@ pub fn written(lease: &Lease, read_bytes: usize) {
     } else {
         assert!(again.extra.iter().eq(others()), "others' fields are written to the byte");
     }
-    let in_calendar = |ms: i64| ms.clamp(YEAR_1_MS, YEAR_9999_MS);
+    assert_eq!(*again, in_calendar(lease, &again));
+}
+
+/// What any form keeps of a record but for the fields of others, which are judged apart.
+fn in_calendar(lease: &Lease, again: &Lease) -> Lease {
     let last_updated = match lease.last_updated {
         Stamp::At(ms) => Stamp::At(ms.clamp(YEAR_1_MS + 1, YEAR_9999_MS)),
         Stamp::Released => Stamp::Released,
     };
-    let expected = Lease {
-        acquired: lease.acquired.map(in_calendar),
-        last_updated,
-        extra: again.extra.clone(),
-        ..lease.clone()
-    };
-    assert_eq!(*again, expected);
+    let acquired = lease.acquired.map(|ms| ms.clamp(YEAR_1_MS, YEAR_9999_MS));
+    Lease { acquired, last_updated, extra: again.extra.clone(), ..lease.clone() }
 }
