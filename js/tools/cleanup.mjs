@@ -54,6 +54,14 @@ export function killGroup(pid, signal = 'SIGKILL') {
   }
 }
 
+/** Resolves to what a process ended with, an exit code or a signal; rejects where it did not start. */
+export function endOf(child) {
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (code, signal) => resolve(signal ?? code));
+  });
+}
+
 /** Ends a kept process: politely first where a grace is given, then for certain. */
 export async function endProcess(child, graceMs = 0) {
   if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
@@ -66,6 +74,26 @@ export async function endProcess(child, graceMs = 0) {
   }
   killGroup(child.pid);
   await exited;
+}
+
+/** Runs a command to its end, within a bound, and tells how it ended, what it wrote, and whether it was too late and so ended
+ * by us: within a grace where one is given. */
+export async function runBounded(program, args, { limitMs, graceMs = 0, onText = () => {}, stdio = ['ignore', 'pipe', 'pipe'], ...options }) {
+  const child = spawnKept(program, args, { ...options, stdio });
+  const ended = { output: '', errors: '', late: false };
+  const keep = (stream, kept) => stream?.setEncoding('utf8').on('data', (text) => {
+    ended[kept] += text;
+    onText(text);
+  });
+  keep(child.stdout, 'output');
+  keep(child.stderr, 'errors');
+  const timer = setTimeout(() => {
+    ended.late = true;
+    void endProcess(child, graceMs);
+  }, limitMs);
+  const code = await endOf(child).catch(({ message }) => message);
+  clearTimeout(timer);
+  return { ...ended, code };
 }
 
 function watch() {

@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import http from 'node:http';
 import os from 'node:os';
 import path from 'node:path';
-import { keepPath, killGroup, removePath, spawnKept } from './cleanup.mjs';
+import { keepPath, removePath, runBounded } from './cleanup.mjs';
 import { inRoot } from './paths.mjs';
 import { PlainError } from './run.mjs';
 
@@ -12,22 +12,7 @@ import { PlainError } from './run.mjs';
 export const cleanEnv = () => Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(npm|NODE_OPTIONS|EDGELECT|AWS)_?/i.test(name)));
 
 /** Runs a command to its end, within a bound, and tells how it ended and what it wrote. */
-export async function runTool(program, args, { cwd, env = cleanEnv(), limitMs = 120_000 } = {}) {
-  const child = spawnKept(program, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
-  let [output, errors] = ['', ''];
-  child.stdout.on('data', (text) => (output += text));
-  child.stderr.on('data', (text) => (errors += text));
-  let late = false;
-  const timer = setTimeout(() => {
-    late = true;
-    killGroup(child.pid);
-  }, limitMs);
-  const code = await new Promise((resolve) => {
-    child.once('error', (error) => resolve(error.message)).once('close', (number, signal) => resolve(number ?? signal));
-  });
-  clearTimeout(timer);
-  return { code, output, errors, late };
-}
+export const runTool = (program, args, { cwd, env = cleanEnv(), limitMs = 120_000 } = {}) => runBounded(program, args, { cwd, env, limitMs });
 
 /** As `runTool`, for a command that must end well; gives what it wrote to its output. */
 export async function runWell(program, args, options) {
