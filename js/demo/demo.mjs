@@ -2,6 +2,7 @@
 import { Elector, S3Storage } from 'edgelect';
 import { handleSignals } from '../tools/cleanup.mjs';
 import { PlainError, showOn } from '../tools/run.mjs';
+import { bucketOf, variablesOf } from '../tools/variables.mjs';
 import { fleet } from './fleet.mjs';
 import { ProcessMember } from './process-member.mjs';
 import { Rules } from './rules.mjs';
@@ -112,26 +113,10 @@ class Show {
   async #open({ store, worker, descriptions }) {
     this.screen.draw();
     this.#store = await store;
-    const { endpoint, bucket, accessKeyId, secretAccessKey } = this.#store;
-    await new Elector({
-      ...TIMING,
-      storage: new S3Storage({ endpoint, bucket, region: 'us-east-1', credentials: { accessKeyId, secretAccessKey }, pathStyle: true }),
-      lockfilePath: LOCKFILE_PATH,
-    }).init();
+    const { endpoint } = this.#store;
+    await new Elector({ ...TIMING, storage: new S3Storage(bucketOf(this.#store)), lockfilePath: LOCKFILE_PATH }).init();
     this.say(`SeaweedFS on ${endpoint}, a new group at ${LOCKFILE_PATH}`);
-    const env = {
-      EDGELECT_ENDPOINT: endpoint,
-      EDGELECT_BUCKET: bucket,
-      EDGELECT_REGION: 'us-east-1',
-      EDGELECT_ACCESS_KEY_ID: accessKeyId,
-      EDGELECT_SECRET_ACCESS_KEY: secretAccessKey,
-      EDGELECT_PATH_STYLE: 'true',
-      EDGELECT_LOCKFILE_PATH: LOCKFILE_PATH,
-      EDGELECT_LEADER_TIMEOUT: String(TIMING.leaderTimeout),
-      EDGELECT_FREQUENT_INTERVAL: String(TIMING.frequentInterval),
-      EDGELECT_INFREQUENT_INTERVAL: String(TIMING.infrequentInterval),
-      EDGELECT_FOLLOW: TIMING.follow,
-    };
+    const env = variablesOf(this.#store, LOCKFILE_PATH, TIMING);
     const { rules, say } = this;
     this.processes = descriptions.map((member) => new ProcessMember({ ...member, env: { ...env, ...member.env }, rules, say }));
     // Renewals each second are more than Cloudflare's free plan allows; here nobody counts them.

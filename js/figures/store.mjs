@@ -3,8 +3,7 @@ import { randomUUID } from 'node:crypto';
 import http from 'node:http';
 import { Elector, S3Storage } from 'edgelect';
 import { startSeaweed } from '../tools/seaweed.mjs';
-
-const REGION = 'us-east-1';
+import { bucketOf } from '../tools/variables.mjs';
 
 /** Runs work with a store and ends it. */
 export async function withStore(work) {
@@ -17,22 +16,7 @@ export async function withStore(work) {
 }
 
 /** The store as one member sees it, by its own or another endpoint. */
-export function storageOf({ endpoint, bucket, accessKeyId, secretAccessKey }, through = endpoint) {
-  return new S3Storage({ endpoint: through, bucket, region: REGION, pathStyle: true, credentials: { accessKeyId, secretAccessKey } });
-}
-
-/** The same for a member that is set up by variables. */
-export function variablesOf({ endpoint, bucket, accessKeyId, secretAccessKey }, lockfilePath) {
-  return {
-    EDGELECT_ENDPOINT: endpoint,
-    EDGELECT_BUCKET: bucket,
-    EDGELECT_REGION: REGION,
-    EDGELECT_PATH_STYLE: 'true',
-    EDGELECT_ACCESS_KEY_ID: accessKeyId,
-    EDGELECT_SECRET_ACCESS_KEY: secretAccessKey,
-    EDGELECT_LOCKFILE_PATH: lockfilePath,
-  };
-}
+export const storageOf = (store, through) => new S3Storage(bucketOf(store, through));
 
 /** A new group that waits for its first leader; gives the key of its lease. */
 export async function newGroup(store, name) {

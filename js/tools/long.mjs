@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { endOf, keepPath, removePath, spawnKept } from './cleanup.mjs';
+import { endOf, newFolder, removePath, spawnKept } from './cleanup.mjs';
 import { parsed, say } from './command.mjs';
 import { ROOT, inRoot } from './paths.mjs';
 import { PlainError, ask, fail, lineReader, seconds, step } from './run.mjs';
@@ -136,8 +136,7 @@ async function told(program, args, options, onLine) {
 
 /** A clone of what is committed, with the installed tools, and without anything that was built. */
 function newClone() {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-alone-'));
-  keepPath(folder);
+  const folder = newFolder('alone');
   const clone = path.join(folder, 'edgelect');
   if (ask('git', ['clone', '--quiet', ROOT, clone]) === undefined) throw new PlainError(`git cannot clone ${ROOT}`);
   for (const name of ['.tools', 'node_modules']) fs.cpSync(inRoot(name), path.join(clone, name), { recursive: true, verbatimSymlinks: true });

@@ -2,11 +2,10 @@
 // running just these. A test that was skipped, ignored or never started has not passed.
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
-import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from './build.mjs';
-import { keepPath, removePath, runBounded } from './cleanup.mjs';
+import { newFolder, removePath, runBounded } from './cleanup.mjs';
 import { withJsStores } from './js-stores.mjs';
 import { withMinistack } from './ministack.mjs';
 import { HOST_NODE, NODE_24, ROOT, inRoot } from './paths.mjs';
@@ -76,8 +75,7 @@ export async function recordNode(command, node, files, { atOnce, env }) {
 }
 
 function destination() {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-outcomes-'));
-  keepPath(folder);
+  const folder = newFolder('outcomes');
   return { file: path.join(folder, 'outcomes.jsonl'), remove: () => removePath(folder) };
 }
 

@@ -2,11 +2,11 @@
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import http from 'node:http';
-import os from 'node:os';
 import path from 'node:path';
-import { keepPath, removePath, runBounded } from './cleanup.mjs';
-import { inRoot } from './paths.mjs';
+import { newFolder, removePath, runBounded } from './cleanup.mjs';
+import { NODE_24, inRoot } from './paths.mjs';
 import { PlainError } from './run.mjs';
+import { QUIET_AND_OFFLINE, WRANGLER } from './wrangler.mjs';
 
 /** The settings of the npm that runs us must not reach the one that we run. */
 export const cleanEnv = () => Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(npm|NODE_OPTIONS|EDGELECT|AWS)_?/i.test(name)));
@@ -22,15 +22,46 @@ export async function runWell(program, args, options) {
   throw new PlainError(`\`${shown}\` ${late ? 'took too long' : `ended with ${code}`}\n${output}${errors}`);
 }
 
-/** A folder for one command; it goes when the command ends. */
-export function newFolder() {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-package-'));
-  keepPath(folder);
-  return { folder, remove: () => removePath(folder) };
+/** Packs the package, installs it into an empty folder and serves it; `work({ folder, users, tarball, registry })` finds it in
+ * `users`, and Deno by the registry. All of it goes when the work ends. */
+export async function withPacked(work) {
+  const folder = newFolder('package');
+  const tarball = await pack(folder);
+  const registry = await startRegistry(tarball);
+  try {
+    const users = path.join(folder, 'users');
+    await install(tarball, users);
+    return await work({ folder, users, tarball, registry });
+  } finally {
+    await registry.close();
+    removePath(folder);
+  }
 }
 
-/** Packs the package into a folder and gives the tarball's path. */
-export async function pack(folder) {
+/** A folder beside the one that has the package, where nothing can be imported but what is put there. */
+export function emptyFolder({ folder }, name) {
+  const empty = path.join(folder, name);
+  fs.mkdirSync(empty);
+  return empty;
+}
+
+/** What Deno needs to take the package from the registry, and nothing from anywhere else. */
+export const denoVariables = ({ folder, registry }) => ({
+  NPM_CONFIG_REGISTRY: registry.url, DENO_DIR: path.join(folder, 'deno-dir'), NO_COLOR: '1', DENO_NO_UPDATE_CHECK: '1',
+});
+
+/** What `wrangler deploy` would upload of a Worker: bundles it and gives the folder. Without `main`, as its own wrangler.toml says. */
+export async function uploadOf(cwd, { main, env = { HOME: cwd } }) {
+  if (main !== undefined) {
+    fs.writeFileSync(path.join(cwd, 'wrangler.toml'), `name = "tested"\nmain = "${main}"\ncompatibility_date = "2026-11-01"\n`);
+  }
+  await runWell(NODE_24, [WRANGLER, 'deploy', '--dry-run', '--outdir', 'uploaded'], { cwd, env: { ...cleanEnv(), ...QUIET_AND_OFFLINE, ...env } });
+  const out = path.join(cwd, 'uploaded');
+  importsWasm(out);
+  return out;
+}
+
+async function pack(folder) {
   const output = await runWell('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', folder], { cwd: inRoot() });
   // A name for each package since npm 12, a list before.
   const [{ filename }] = Object.values(JSON.parse(output));
@@ -38,7 +69,7 @@ export async function pack(folder) {
 }
 
 /** Installs the tarball into a new empty folder, without any registry. */
-export async function install(tarball, folder) {
+async function install(tarball, folder) {
   fs.mkdirSync(folder);
   fs.writeFileSync(path.join(folder, 'package.json'), '{ "private": true, "type": "module" }\n');
   const args = ['install', '--offline', '--ignore-scripts', '--no-audit', '--no-fund', '--cache', path.join(folder, '../npm-cache'), tarball];
@@ -56,7 +87,7 @@ export function importsWasm(folder) {
 }
 
 /** A registry on loopback with this one package in it: `npm:edgelect` needs one. */
-export async function startRegistry(tarball) {
+async function startRegistry(tarball) {
   const bytes = fs.readFileSync(tarball);
   const manifest = JSON.parse(fs.readFileSync(inRoot('package.json'), 'utf8'));
   const { name, version } = manifest;

@@ -1,10 +1,7 @@
 // A server of our own on loopback, a process in a folder of its own that goes with it: another port at each start.
 import { randomInt } from 'node:crypto';
-import fs from 'node:fs';
 import net from 'node:net';
-import os from 'node:os';
-import path from 'node:path';
-import { endProcess, keepPath, removePath, spawnKept } from './cleanup.mjs';
+import { endProcess, keepPath, newFolder, removePath, spawnKept } from './cleanup.mjs';
 import { PlainError, keepTail, lineReader } from './run.mjs';
 
 export const HOST = '127.0.0.1';
@@ -34,8 +31,7 @@ export async function startServer({ name, portCount = 1, readyMs, describe }) {
 
 async function startOnce({ name, portCount, readyMs, describe }) {
   const ports = await freePorts(portCount);
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), `edgelect-${name.toLowerCase()}-`));
-  keepPath(folder);
+  const folder = newFolder(name.toLowerCase());
   const { command, args, env, given, isReady, left = [], masked } = describe({ folder, ports });
   for (const one of left) keepPath(one);
   // A bare environment: settings of somebody else's store must not reach this one.

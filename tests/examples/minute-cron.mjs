@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { inRoot } from '../../js/tools/paths.mjs';
-import { runTool } from '../../js/tools/pack.mjs';
+import { denoVariables, runTool } from '../../js/tools/pack.mjs';
 import { until } from '../js/until.mjs';
 import { newGroup, variables } from './group.mjs';
 import { shown, startExample } from './process.mjs';
@@ -21,9 +21,7 @@ export const minuteCron = (place) => {
     folder: 'deno-cron',
     cwd: path.join(place.folder, 'deno-cron'),
     command: [DENO, 'run', ...QUIET, ...more],
-    env: {
-      NPM_CONFIG_REGISTRY: place.registry.url, DENO_DIR: path.join(place.folder, 'deno-dir'), DENO_NO_UPDATE_CHECK: '1',
-    },
+    env: denoVariables(place),
   });
   const bun = { folder: 'bun-cron', cwd: path.join(place.users, 'bun-cron'), command: [BUN, 'main.js'] };
   return [
