@@ -4,9 +4,11 @@ import { spawnSync } from 'node:child_process';
 import http from 'node:http';
 import { after, describe, test } from 'node:test';
 import { Elector, S3Storage } from 'edgelect';
-import { endProcess, spawnKept } from '../../js/tools/cleanup.mjs';
+import { endProcess } from '../../js/tools/cleanup.mjs';
 import { NATIVE as PROGRAMS, inRoot } from '../../js/tools/paths.mjs';
-import { lineReader } from '../../js/tools/run.mjs';
+import { keepTail } from '../../js/tools/run.mjs';
+import { startSpeaking } from '../../js/tools/speaking.mjs';
+import { variablesOf } from '../../js/tools/variables.mjs';
 import { bucketOptions, credentials, freshKey, getLease, until } from '../js/bucket.mjs';
 import { startDropping } from '../js/dropping.mjs';
 import { startProxy } from '../js/proxy.mjs';
@@ -21,37 +23,26 @@ after(async () => {
   for (const close of closing.reverse()) await close();
 });
 
-const start = (key, serverId, [program, ...args], changes = {}) => {
-  const env = {
-    EDGELECT_ENDPOINT: bucketOptions.endpoint,
-    EDGELECT_BUCKET: bucketOptions.bucket,
-    EDGELECT_REGION: bucketOptions.region,
-    EDGELECT_PATH_STYLE: 'true',
-    EDGELECT_ACCESS_KEY_ID: credentials.accessKeyId,
-    EDGELECT_SECRET_ACCESS_KEY: credentials.secretAccessKey,
-    EDGELECT_LOCKFILE_PATH: key,
-    EDGELECT_SERVER_ID: serverId,
-    EDGELECT_LEADER_TIMEOUT: String(LEASE_MS),
-    EDGELECT_FREQUENT_INTERVAL: String(FREQUENT_MS),
-    EDGELECT_FOLLOW: 'tight',
-    ...changes,
-  };
-  const child = spawnKept(program, args, { env, stdio: ['pipe', 'pipe', 'pipe'] });
-  child.stdin.on('error', () => {});
+const TIMING = { leaderTimeout: LEASE_MS, frequentInterval: FREQUENT_MS, follow: 'tight' };
+
+const start = (key, serverId, [command, ...args], changes = {}) => {
+  const env = { ...variablesOf({ ...bucketOptions, ...credentials }, key, { ...TIMING, serverId }), ...changes };
   const heard = [];
-  const errors = [];
-  child.stdout.on('data', lineReader((line) => heard.push(JSON.parse(line))));
-  child.stderr.on('data', lineReader((line) => errors.push(line)));
+  const tail = keepTail(100);
+  let child;
+  const ended = new Promise((onEnd) => {
+    child = startSpeaking({ command, args, env }, { onLine: (line) => heard.push(JSON.parse(line)), onEnd, tail });
+  });
   closing.push(() => endProcess(child));
   const all = (event) => heard.filter((one) => one.event === event);
   return {
     heard,
-    errors,
+    errors: tail.lines,
     all,
     say: (line) => child.stdin.write(`${line}\n`),
     leave: () => child.stdin.end(),
     kill: () => endProcess(child),
-    ended: new Promise((resolve) => child.once('close', (code, signal) => resolve(code ?? signal))),
+    ended,
     status: () => all('status').at(-1),
     acquired: async (count = 1) => (await until(() => all('acquired').at(count - 1))).term,
   };
@@ -76,9 +67,7 @@ const nodePeer = async (lockfilePath) => {
     lockfilePath,
     serverId: 'node',
     serverAddr: `127.0.0.1:${server.address().port}`,
-    leaderTimeout: LEASE_MS,
-    frequentInterval: FREQUENT_MS,
-    follow: 'tight',
+    ...TIMING,
     peerMode: true,
   });
   closing.push(async () => {
@@ -88,12 +77,6 @@ const nodePeer = async (lockfilePath) => {
   });
   await elector.start();
   return elector;
-};
-
-const proxied = async () => {
-  const proxy = await startProxy(bucketOptions.endpoint);
-  closing.push(proxy.close);
-  return proxy;
 };
 
 // Most of what they do is waiting for leases.
@@ -225,7 +208,8 @@ test('--help names the variables and an unknown argument is refused', async () =
 
 test('a native leader gives up requests that hang, tries again in time, and fences itself when none is answered', async () => {
   const key = await newGroup('native-hang');
-  const proxy = await proxied();
+  const proxy = await startProxy(bucketOptions.endpoint);
+  closing.push(proxy.close);
   const changes = { EDGELECT_ENDPOINT: proxy.endpoint, EDGELECT_REQUEST_TIMEOUT: '300' };
   const member = start(key, 'a', NATIVE, changes);
   const term = await member.acquired();
