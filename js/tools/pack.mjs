@@ -1,11 +1,11 @@
 // The package as its users get it: packed, installed into an empty folder, and served by a registry of our own.
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
-import http from 'node:http';
 import path from 'node:path';
 import { newFolder, removePath, runBounded } from './cleanup.mjs';
 import { NODE_24, inRoot } from './paths.mjs';
 import { PlainError } from './run.mjs';
+import { serve } from './serve.mjs';
 import { QUIET_AND_OFFLINE, WRANGLER } from './wrangler.mjs';
 
 /** The settings of the npm that runs us must not reach the one that we run. */
@@ -91,7 +91,7 @@ async function startRegistry(tarball) {
   const bytes = fs.readFileSync(tarball);
   const manifest = JSON.parse(fs.readFileSync(inRoot('package.json'), 'utf8'));
   const { name, version } = manifest;
-  const server = http.createServer((request, response) => {
+  const { url, close } = await serve((request, response) => {
     if (request.url === `/${name}.tgz`) return response.end(bytes);
     if (request.url !== `/${name}`) return response.writeHead(404).end('{}');
     const integrity = `sha512-${createHash('sha512').update(bytes).digest('base64')}`;
@@ -99,10 +99,5 @@ async function startRegistry(tarball) {
     const shown = { name, 'dist-tags': { latest: version }, versions: { [version]: { ...manifest, dist } } };
     return response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(shown));
   });
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const close = () => {
-    server.closeAllConnections();
-    return new Promise((resolve) => server.close(resolve));
-  };
-  return { url: `http://127.0.0.1:${server.address().port}/`, version, close };
+  return { url: `${url}/`, version, close };
 }

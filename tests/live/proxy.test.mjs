@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import http from 'node:http';
 import { after, test } from 'node:test';
+import { readAll, serve } from '../../js/tools/serve.mjs';
 import { startProxy } from './proxy.mjs';
 import { until } from '../js/until.mjs';
 
@@ -12,30 +13,24 @@ after(async () => {
   for (const close of closing.reverse()) await close();
 });
 
-const textOf = async (stream) => {
-  const chunks = [];
-  for await (const chunk of stream) chunks.push(chunk);
-  return String(Buffer.concat(chunks));
-};
+const textOf = async (stream) => String(await readAll(stream));
 
 /** A store that keeps what came, behind a proxy with one lane. */
 const rig = async (chance = () => 0.5) => {
   const came = [];
-  const store = http.createServer(async (request, response) => {
+  const store = await serve(async (request, response) => {
     came.push({ method: request.method, url: request.url, rawHeaders: request.rawHeaders, body: await textOf(request) });
     if (request.url === '/large') return response.end(Buffer.alloc(1 << 20));
     if (request.url === '/broken') return response.destroy();
     response.writeHead(request.url === '/refused' ? 412 : 200, { etag: '"1"', date: 'Sat, 21 Nov 2026 06:58:12 GMT', 'X-Twice': ['a', 'b'] });
     response.end(request.method === 'HEAD' ? undefined : 'answer');
   });
-  await new Promise((resolve) => store.listen(0, '127.0.0.1', resolve));
-  const proxy = startProxy(`http://127.0.0.1:${store.address().port}`, chance, TIMING);
+  const proxy = startProxy(store.url, chance, TIMING);
   const landed = [];
   const lane = await proxy.openLane({ onLanded: (write) => landed.push(write) });
   closing.push(async () => {
     await proxy.close();
-    store.closeAllConnections();
-    store.close();
+    await store.close();
   });
   return { came, proxy, lane, landed };
 };
