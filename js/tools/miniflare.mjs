@@ -15,14 +15,15 @@ export function modulesOf(files) {
 /** The modules of a bundle that lies in this folder. */
 export const bundleIn = (folder) => ({ modules: modulesOf(readdirSync(folder).sort().map((name) => path.join(folder, name))), modulesRoot: folder });
 
-/** A workerd with one Worker in it; `onLog` hears what it writes to its console. */
-export function startWorkerd({ onLog = () => {}, ...worker }) {
+/** A workerd with a Worker, or with `workers`, in it; `onLog` hears what they write to their consoles. */
+export function startWorkerd({ onLog = () => {}, ...options }) {
   const handleStructuredLogs = ({ message }) => onLog(message);
-  return new Miniflare(convertV4MiniflareOptions({ compatibilityDate: COMPATIBILITY_DATE, handleStructuredLogs, ...worker }));
+  const date = options.workers === undefined ? { compatibilityDate: COMPATIBILITY_DATE } : {};
+  return new Miniflare(convertV4MiniflareOptions({ ...date, handleStructuredLogs, ...options }));
 }
 
-/** Fires its cron once; gives how that ended. */
-export async function fireCron(workerd, scheduledTime = new Date()) {
-  const worker = await workerd.getWorker();
+/** Fires the cron of a Worker once, of the only one unless named; gives how that ended. */
+export async function fireCron(workerd, scheduledTime = new Date(), name) {
+  const worker = await workerd.getWorker(name);
   return (await worker.scheduled({ cron: '* * * * *', scheduledTime })).outcome;
 }
