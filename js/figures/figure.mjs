@@ -4,7 +4,7 @@ import os from 'node:os';
 import path from 'node:path';
 import Table from 'cli-table3';
 import { inRoot } from '../tools/paths.mjs';
-import { PlainError } from '../tools/run.mjs';
+import { mustFind } from '../tools/wait.mjs';
 
 const FOLDER = inRoot('build/figures');
 const NO_LINES = Object.fromEntries([
@@ -116,15 +116,7 @@ export const median = (values) => {
 };
 
 /** Resolves to what comes to be found, and looks often: what is measured is when. */
-export async function eventually(find, limitMs, what) {
-  const endMs = performance.now() + limitMs;
-  while (performance.now() < endMs) {
-    const found = find();
-    if (found) return found;
-    await sleep(1);
-  }
-  throw new PlainError(`the Worker did not come to ${what} within ${limitMs / 1000} s`);
-}
+export const eventually = (find, limitMs, what) => mustFind(limitMs, find, what, { lookMs: 1 });
 
 /** The version of a package that is installed here. */
 export const versionOf = (name) => JSON.parse(fs.readFileSync(inRoot(`node_modules/${name}/package.json`), 'utf8')).version;
@@ -138,4 +130,4 @@ export function readIfAny(file) {
   }
 }
 
-export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+export { pause as sleep } from '../tools/wait.mjs';

@@ -5,7 +5,7 @@ import { inRoot } from '../../js/tools/paths.mjs';
 import { denoVariables, runTool } from '../../js/tools/pack.mjs';
 import { until } from '../js/until.mjs';
 import { newGroup, variables } from './group.mjs';
-import { shown, startExample } from './process.mjs';
+import { startExample, withProcesses } from './process.mjs';
 
 const MINUTE_MS = 60_000;
 /** From a group's making: its first seconds count as claimed, and the runtimes need some to start. */
@@ -63,15 +63,7 @@ async function fired(place, runtime, count, work) {
   const members = Array.from({ length: count }, (_member, index) => startExample(runtime.command, {
     cwd: runtime.cwd, env: { ...env, EDGELECT_SERVER_ID: `${runtime.folder}-${index}` },
   }));
-  try {
-    await work(members, slot);
-    for (const member of members) assert.equal(member.errors(), '');
-  } catch (error) {
-    for (const member of members) error.message += `\n\n${shown(member)}`;
-    throw error;
-  } finally {
-    await Promise.all(members.map((member) => member.kill()));
-  }
+  await withProcesses(members, () => work(members, slot));
 }
 
 async function missing({ store }, deno, args) {

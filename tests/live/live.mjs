@@ -8,12 +8,13 @@ import { newFolder, removePath } from '../../js/tools/cleanup.mjs';
 import { ROOT, inRoot } from '../../js/tools/paths.mjs';
 import { startSeaweed } from '../../js/tools/seaweed.mjs';
 import { bucketOf, variablesOf } from '../../js/tools/variables.mjs';
+import { findWithin, mustFind, pause } from '../../js/tools/wait.mjs';
 import { check } from './checker.mjs';
 import { chance, networkPhases, processPhases } from './plan.mjs';
 import { FAULTS, startProxy } from './proxy.mjs';
 import { startResource } from './resource.mjs';
 import { COMPLETE_FROM_S, report } from './report.mjs';
-import { START_LIMIT_MS, bundled, holdsWithin, inWorkerd, mustHold, pause, playThrough } from './run.mjs';
+import { START_LIMIT_MS, bundled, inWorkerd, playThrough } from './run.mjs';
 
 const LEASE_MS = 2_500;
 const TIMING = { leaderTimeout: LEASE_MS, frequentInterval: 500, infrequentInterval: LEASE_MS, follow: 'tight' };
@@ -87,7 +88,7 @@ class Run {
     this.#opened.push(() => this.#members.forEach((member) => member.alive && member.kill()));
     for (const member of this.#members) member.start();
     await this.#allUp();
-    await mustHold(START_LIMIT_MS, () => this.#newest, 'a first act');
+    await mustFind(START_LIMIT_MS, () => this.#newest, 'a first act');
   }
 
   async play() {
@@ -188,12 +189,12 @@ class Run {
       const before = this.#proxy.fired[kind];
       const fired = () => this.#proxy.fired[kind] > before;
       this.#fail(kind, this.#victims(victims, share));
-      await holdsWithin(lastsMs, () => {
+      await findWithin(lastsMs, () => {
         if (victims === 'leader') this.#follow(kind);
         return this.#over();
       });
       if (!fired()) this.#fail(kind, [...this.#lanes.keys()]);
-      await holdsWithin(PROLONGED_MS, () => fired() || this.#over());
+      await findWithin(PROLONGED_MS, () => fired() || this.#over());
       this.#fail(undefined, [...this.#lanes.keys()]);
     }
   }
@@ -220,7 +221,7 @@ class Run {
   async #failProcesses() {
     for (const { kind, calmMs, lastsMs } of processPhases(this.#seed, LEASE_MS)) {
       await this.#pause(calmMs);
-      await holdsWithin(Infinity, () => this.#leader() !== undefined || this.#over());
+      await findWithin(Infinity, () => this.#leader() !== undefined || this.#over());
       if (this.#over()) return;
       const leader = this.#leader();
       await (kind === 'kill' ? this.#kill(leader) : this.#hold(leader, lastsMs));
@@ -234,7 +235,7 @@ class Run {
     for (const member of killed) member.kill();
     this.#killed += killed.length;
     const { token } = this.#newest;
-    await holdsWithin(Infinity, () => this.#newest.token > token || this.#over());
+    await findWithin(Infinity, () => this.#newest.token > token || this.#over());
   }
 
   async #hold(leader, ms) {
@@ -244,7 +245,7 @@ class Run {
     const { token } = this.#newest;
     await this.#pause(ms);
     // Somebody else acts before it goes on, so that it goes on as a zombie.
-    await holdsWithin(2 * LEASE_MS, () => this.#newest.token > token || this.#over());
+    await findWithin(2 * LEASE_MS, () => this.#newest.token > token || this.#over());
     leader.signal('SIGCONT');
     this.#held.delete(leader);
     this.#stopped += 1;
@@ -268,7 +269,7 @@ class Run {
     await pause(1.5 * LEASE_MS);
     this.#fail(undefined, [...this.#lanes.keys()]);
     const healedMs = Date.now();
-    await holdsWithin(2 * HEALED_LEASES * LEASE_MS, () => this.#newest.atMs > healedMs);
+    await findWithin(2 * HEALED_LEASES * LEASE_MS, () => this.#newest.atMs > healedMs);
     if (this.#newest.atMs > healedMs) this.#healedMs = this.#newest.atMs - healedMs;
   }
 
@@ -292,10 +293,10 @@ class Run {
   }
 
   #allUp() {
-    return mustHold(START_LIMIT_MS, () => this.#members.every(({ role }) => role !== 'starting'), 'every member to be up');
+    return mustFind(START_LIMIT_MS, () => this.#members.every(({ role }) => role !== 'starting'), 'every member to be up');
   }
 
   #pause(ms) {
-    return holdsWithin(ms, () => this.#over());
+    return findWithin(ms, () => this.#over());
   }
 }

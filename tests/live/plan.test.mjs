@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { networkPhases, processPhases } from './plan.mjs';
-import { FAULTS, MORE_FAULTS } from './proxy.mjs';
+import { FAULTS } from './proxy.mjs';
 import { FATES, MEMBERS, fates, jobOf, requestFaults, triggersOf, weather } from './slots-plan.mjs';
 
 const LEASE_MS = 2_500;
@@ -10,39 +10,32 @@ const TIMES = { leaseMs: 1_000, timeoutMs: 2_000 };
 const SLOTS = Array.from({ length: 1_000 }, (_, index) => index + 1);
 const first = (source, count) => Array.from({ length: count }, () => source.next().value);
 
-/** What each seed gives again, and another seed does not. */
-const DRAWN = {
-  network: (seed) => first(networkPhases(seed, LEASE_MS), 30),
-  processes: (seed) => first(processPhases(seed, LEASE_MS), 30),
-  triggers: (seed) => SLOTS.slice(0, 20).map((slot) => triggersOf(seed, slot)),
-  jobs: (seed) => SLOTS.slice(0, 20).map((slot) => jobOf(seed, slot, 0, TIMES)),
-  fates: (seed) => first(fates(seed), 20),
-  weather: (seed) => first(weather(seed), 20),
-  requests: (seed) => first(requestFaults(seed, 'a'), 20).map((draw) => draw('GET', 0.5)),
-};
-for (const [name, draw] of Object.entries(DRAWN)) {
-  test(`a seed gives its ${name} again, another one gives others`, () => {
-    assert.deepEqual(draw(7), draw(7));
-    assert.notDeepEqual(draw(7), draw(8));
+test('a seed gives its plan again, another one gives another', () => {
+  const plan = (seed) => ({
+    network: first(networkPhases(seed, LEASE_MS), 30),
+    processes: first(processPhases(seed, LEASE_MS), 30),
+    triggers: SLOTS.slice(0, 20).map((slot) => triggersOf(seed, slot)),
+    jobs: SLOTS.slice(0, 20).map((slot) => jobOf(seed, slot, 0, TIMES)),
+    fates: first(fates(seed), 20),
+    weather: first(weather(seed), 20),
+    requests: first(requestFaults(seed, 'a'), 20).map((draw) => draw('GET', 0.5)),
   });
-}
+  assert.deepEqual(plan(7), plan(7));
+  for (const [name, drawn] of Object.entries(plan(7))) assert.notDeepEqual(drawn, plan(8)[name], name);
+});
 
-test('each kind comes once before any comes again, and every sort of victim comes', () => {
+// A run that is long enough fails where a kind never comes; this is that a short one has them in turn.
+test('each kind comes once before any comes again, and one minute has room for every kind of the network', () => {
   const nameOf = ({ kind, at = '' }) => `${kind}${at}`;
   for (const [source, kinds] of [
     [networkPhases(3, LEASE_MS), Object.keys(FAULTS)], [processPhases(3, LEASE_MS), ['kill', 'stop']], [fates(7), FATES.map(nameOf)],
   ]) {
     for (let round = 0; round < 20; round += 1) assert.deepEqual(first(source, kinds.length).map(nameOf).sort(), [...kinds].sort());
   }
-  const victims = new Set(first(networkPhases(3, LEASE_MS), 100).map((phase) => phase.victims));
-  assert.deepEqual([...victims].sort(), ['everyone', 'leader', 'some']);
-});
-
-test('one minute has room for every kind of the network, and a stop outlasts the lease', () => {
   for (let seed = 0; seed < 100; seed += 1) {
     const takesMs = first(networkPhases(seed, LEASE_MS), Object.keys(FAULTS).length).reduce((sum, { calmMs, lastsMs }) => sum + calmMs + lastsMs, 0);
     assert.ok(takesMs < 50_000, `seed ${seed}: ${takesMs} ms`);
-    for (const { lastsMs } of first(processPhases(seed, LEASE_MS), 20)) assert.ok(lastsMs > LEASE_MS);
+    for (const { lastsMs } of first(processPhases(seed, LEASE_MS), 20)) assert.ok(lastsMs > LEASE_MS, 'a stop outlasts the lease');
   }
 });
 
@@ -70,15 +63,4 @@ test('jobs end well, fail once, fail always, outlast the lease, and answer too l
   some((all) => all.every(({ status }) => status === 500));
   some(([one]) => one.ms > TIMES.leaseMs && one.ms < TIMES.timeoutMs);
   some(([one]) => one.ms > TIMES.timeoutMs);
-});
-
-test('the weather changes between calm, bad and none, and bad weather has every fault, most often of writes', () => {
-  const phases = first(weather(7), 6);
-  assert.deepEqual(phases.map(({ kind }) => kind), ['calm', 'bad', 'calm', 'bad', 'calm', 'out']);
-  for (const { kind, share } of phases) assert.equal(share > 0, kind !== 'calm');
-  const drawn = first(requestFaults(7, 'a'), 500);
-  assert.deepEqual(new Set(drawn.map((draw) => draw('GET', 1))), new Set(Object.keys({ ...FAULTS, ...MORE_FAULTS })));
-  assert.deepEqual(new Set(drawn.map((draw) => draw('PUT', 0))), new Set([undefined]));
-  const failed = (method) => drawn.filter((draw) => draw(method, 0.2) !== undefined).length;
-  assert.ok(failed('PUT') > failed('GET') && failed('GET') > 50);
 });

@@ -1,32 +1,13 @@
-// What both runs stand on: how they are played, how they wait, and how a Worker becomes a member.
+// What both runs stand on: how they are played, and how a Worker becomes a member.
 import path from 'node:path';
 import { build } from 'esbuild';
 import { NODE_24, ROOT, inRoot } from '../../js/tools/paths.mjs';
-import { PlainError, seconds } from '../../js/tools/run.mjs';
+import { PlainError } from '../../js/tools/run.mjs';
 import { QUIET_AND_OFFLINE } from '../../js/tools/wrangler.mjs';
 import { Progress } from './progress.mjs';
 
 /** A process that starts on a busy machine takes its time; nothing is measured meanwhile. */
 export const START_LIMIT_MS = 60_000;
-const LOOK_MS = 10;
-
-export const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-
-/** Whether it came to hold within this time. */
-export async function holdsWithin(limitMs, holds) {
-  const endMs = Date.now() + limitMs;
-  while (!holds()) {
-    if (Date.now() >= endMs) return false;
-    await pause(LOOK_MS);
-  }
-  return true;
-}
-
-/** Fails where it does not come to hold; `broken` are sentences that may say why. */
-export async function mustHold(limitMs, holds, what, broken = []) {
-  if (await holdsWithin(limitMs, holds)) return;
-  throw new PlainError([`waited ${seconds(limitMs)} for ${what}`, ...broken].join('\n'));
-}
 
 /** Opens a run, plays it and closes it, whatever happens, and gives its outcome. */
 export async function playThrough(run, progressMs) {

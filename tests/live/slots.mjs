@@ -9,9 +9,10 @@ import { inRoot } from '../../js/tools/paths.mjs';
 import { PlainError, seconds as inSeconds } from '../../js/tools/run.mjs';
 import { startSeaweed } from '../../js/tools/seaweed.mjs';
 import { bucketOf, variablesOf } from '../../js/tools/variables.mjs';
+import { findWithin, mustFind, pause } from '../../js/tools/wait.mjs';
 import { chance } from './plan.mjs';
 import { startProxy } from './proxy.mjs';
-import { START_LIMIT_MS, bundled, holdsWithin, inWorkerd, mustHold, pause, playThrough } from './run.mjs';
+import { START_LIMIT_MS, bundled, inWorkerd, playThrough } from './run.mjs';
 import { checkSlots } from './slots-checker.mjs';
 import { startEndpoint } from './slots-endpoint.mjs';
 import { SlotMember } from './slots-members.mjs';
@@ -231,7 +232,7 @@ class Leg {
     this.#tell({ event: 'fault', kind: 'stop', at, on: member.name, slot: this.#newest.slot, atMs: Date.now() });
     await pause((1.3 + 0.7 * share) * LEASE_MS);
     // Somebody else is called before it goes on, so that it goes on as a zombie.
-    await holdsWithin(2 * LEASE_MS, () => this.#endpoint.highest > term);
+    await findWithin(2 * LEASE_MS, () => this.#endpoint.highest > term);
     if (this.#closed) return;
     member.goOn();
     this.#tell({ event: 'fault', kind: 'go on', on: member.name, slot: this.#newest.slot, atMs: Date.now() });
@@ -255,7 +256,7 @@ class Leg {
       const now = this.#late.filter(({ at }) => at <= slot);
       this.#late = this.#late.filter(({ at }) => at > slot);
       for (const trigger of now) setTimeout(() => this.#fire(trigger), trigger.afterMs);
-      await holdsWithin(patienceMs, () => this.#isReady(slot, haste));
+      await findWithin(patienceMs, () => this.#isReady(slot, haste));
       await this.#within(BEHIND_LIMIT_MS, () => this.#waiting() < MOST_WAITING && this.#newest.slot > slot - MOST_BEHIND, 'the members to keep up');
     }
     this.#due = this.#count;
@@ -301,9 +302,9 @@ class Leg {
     const endMs = Date.now() + HEALED_LIMIT_MS;
     for (let turn = 0; !this.#isSettled() && Date.now() < endMs; turn += 1) {
       this.#fire({ member: MEMBERS[turn % MEMBERS.length], slot: this.#count });
-      await holdsWithin(LEASE_MS / 2, () => this.#isSettled());
+      await findWithin(LEASE_MS / 2, () => this.#isSettled());
     }
-    await holdsWithin(TOLD_LIMIT_MS, () => this.#waiting() === 0);
+    await findWithin(TOLD_LIMIT_MS, () => this.#waiting() === 0);
   }
 
   #isSettled() {
@@ -320,7 +321,7 @@ class Leg {
   }
 
   #within(limitMs, holds, what) {
-    return mustHold(limitMs, holds, what, this.#broken);
+    return mustFind(limitMs, holds, what, { broken: this.#broken });
   }
 }
 
