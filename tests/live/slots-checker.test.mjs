@@ -102,6 +102,7 @@ const CASES = [
   ['a job with the token of somebody else', MOST, story().claim('a1', 101, 1).job('b', 101, 1).close('a1', 101, 1), ['unclaimed']],
   ['done, of a job that ended well', MOST, answered({}), []],
   ['done, of a job that failed', MOST, answered({ status: 500 }), ['done']],
+  ['done, of a job that failed and is not run again', LEAST, answered({ status: 500 }), ['done', 'lost']],
   ['done, of a job that never came', MOST, story().claim('a1', 101, 1).close('a1', 101, 1), ['done']],
   ['done, in the claim itself', MOST, story().claim('a1', 101, 1, { done: true }).job('a', 101, 1), ['done']],
   ['a slot that never ends well', LEAST, failed(500, 1), ['lost']],

@@ -235,18 +235,6 @@ const election = {
     });
   },
 
-  async 'config, updateConfig and enablePeerMode'() {
-    const elector = overMemory({ maxLease: 4000 });
-    equal([elector.config.leaderTimeout, elector.config.margin, elector.config.follow], [1000, 100, 'tight']);
-    elector.updateConfig({ leaderTimeout: 2000 });
-    elector.enablePeerMode({ peerTimeout: 500 });
-    equal([elector.config.leaderTimeout, elector.config.peerMode, elector.config.peerTimeout], [2000, true, 500]);
-    const error = await caught(() => elector.updateConfig({ leaderTimeout: 5000 }));
-    ok(error instanceof EdgelectError);
-    equal([error.name, error.code, error.field], ['EdgelectError', 'EDGELECT_CONFIG', 'maxLease']);
-    equal(elector.config.leaderTimeout, 2000);
-  },
-
   async 'errors are of one class, with a name, a code and a cause'() {
     const circular = {};
     circular.self = circular;
