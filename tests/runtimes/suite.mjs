@@ -294,15 +294,6 @@ const fetching = {
     equal(await elsewhere.seen(), []);
   },
 
-  async 'a redirect to the same place is followed twice at most'(context) {
-    const lane = await openLane(context);
-    await lane.answer({ status: 307, headers: { location: `${lane.endpoint}/again`, 'x-amz-bucket-region': 'eu-central-1' } });
-    await caught(() => member(context, freshKey('loop'), {}, { endpoint: lane.endpoint }).init());
-    const seen = await lane.seen();
-    ok(seen.length <= 3, `${seen.length} requests`);
-    ok(seen.every(({ url }) => !url.startsWith('/again')), 'the path of a redirect is not used');
-  },
-
   async 'requests go out as they were signed: host, no content type, nothing signed that a runtime rewrites'(context) {
     const lane = await openLane(context);
     const lockfilePath = await newGroup(context, 'headers');
@@ -467,14 +458,6 @@ const fetching = {
     await a.init();
     const first = await a.lead((term) => term.token);
     ok((await b.lead((term) => term.token)) > first);
-  },
-
-  async 'a region that the store names is taken'(context) {
-    const body = '<Error><Code>AuthorizationHeaderMalformed</Code><Region>eu-central-1</Region></Error>';
-    const lane = await openLane(context, { rules: [{ status: 400, body, times: 1 }] });
-    await member(context, freshKey('region'), {}, { endpoint: lane.endpoint }).init();
-    const scopes = (await lane.seen()).map((one) => header(one, 'authorization').split('/')[2]);
-    equal([...new Set(scopes)], ['us-east-1', 'eu-central-1']);
   },
 };
 
