@@ -2,6 +2,8 @@
 import { Elector, S3Storage } from 'edgelect';
 import { handleSignals } from '../tools/cleanup.mjs';
 import { PlainError, showOn } from '../tools/run.mjs';
+import { bucketOf, variablesOf } from '../tools/variables.mjs';
+import { mustFind, pause } from '../tools/wait.mjs';
 import { fleet } from './fleet.mjs';
 import { ProcessMember } from './process-member.mjs';
 import { Rules } from './rules.mjs';
@@ -84,9 +86,9 @@ class Show {
     // It is waited for when its turn comes.
     this.#workerReady.catch(() => {});
     await this.#until(() => this.processes.every(({ role }) => role !== 'starting'), 'every process to be up');
-    await this.#pause();
+    await pause(PAUSE_MS);
     const killed = await this.#crash();
-    await this.#pause();
+    await pause(PAUSE_MS);
     this.say(`${killed.title} is started again`);
     killed.start();
     await this.#until(() => killed.role !== 'starting', `${killed.title} to be back`);
@@ -112,26 +114,10 @@ class Show {
   async #open({ store, worker, descriptions }) {
     this.screen.draw();
     this.#store = await store;
-    const { endpoint, bucket, accessKeyId, secretAccessKey } = this.#store;
-    await new Elector({
-      ...TIMING,
-      storage: new S3Storage({ endpoint, bucket, region: 'us-east-1', credentials: { accessKeyId, secretAccessKey }, pathStyle: true }),
-      lockfilePath: LOCKFILE_PATH,
-    }).init();
+    const { endpoint } = this.#store;
+    await new Elector({ ...TIMING, storage: new S3Storage(bucketOf(this.#store)), lockfilePath: LOCKFILE_PATH }).init();
     this.say(`SeaweedFS on ${endpoint}, a new group at ${LOCKFILE_PATH}`);
-    const env = {
-      EDGELECT_ENDPOINT: endpoint,
-      EDGELECT_BUCKET: bucket,
-      EDGELECT_REGION: 'us-east-1',
-      EDGELECT_ACCESS_KEY_ID: accessKeyId,
-      EDGELECT_SECRET_ACCESS_KEY: secretAccessKey,
-      EDGELECT_PATH_STYLE: 'true',
-      EDGELECT_LOCKFILE_PATH: LOCKFILE_PATH,
-      EDGELECT_LEADER_TIMEOUT: String(TIMING.leaderTimeout),
-      EDGELECT_FREQUENT_INTERVAL: String(TIMING.frequentInterval),
-      EDGELECT_INFREQUENT_INTERVAL: String(TIMING.infrequentInterval),
-      EDGELECT_FOLLOW: TIMING.follow,
-    };
+    const env = variablesOf(this.#store, LOCKFILE_PATH, TIMING);
     const { rules, say } = this;
     this.processes = descriptions.map((member) => new ProcessMember({ ...member, env: { ...env, ...member.env }, rules, say }));
     // Renewals each second are more than Cloudflare's free plan allows; here nobody counts them.
@@ -169,7 +155,7 @@ class Show {
       const leader = await this.#until(() => this.#leader(), 'a process to lead');
       const others = this.processes.filter((member) => member.alive && member !== leader);
       await Promise.all(others.filter((member) => this.#hasLed(member)).map((member) => this.#stop(member)));
-      await this.#pause();
+      await pause(PAUSE_MS);
       // On a slow machine the lease may have changed hands meanwhile.
       if (!leader.leads) continue;
       if (!others.some(({ alive }) => alive)) return;
@@ -221,17 +207,7 @@ class Show {
     this.say(`${title} took over ${(tookMs / 1000).toFixed(1)} s after ${what}, with term ${next.term}`);
   }
 
-  #pause() {
-    return new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
-  }
-
-  async #until(condition, what, limitMs = STEP_LIMIT_MS) {
-    const deadlineMs = Date.now() + limitMs;
-    while (Date.now() < deadlineMs) {
-      const found = condition();
-      if (found) return found;
-      await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
-    }
-    throw new PlainError(`waited ${limitMs / 1000} s for ${what}`);
+  #until(condition, what, limitMs = STEP_LIMIT_MS) {
+    return mustFind(limitMs, condition, what, { lookMs: LOOK_MS });
   }
 }

@@ -1,5 +1,6 @@
-import { endProcess, killGroup, spawnKept } from '../tools/cleanup.mjs';
-import { lineReader } from '../tools/run.mjs';
+import { endProcess, killGroup } from '../tools/cleanup.mjs';
+import { keepTail } from '../tools/run.mjs';
+import { startSpeaking } from '../tools/speaking.mjs';
 
 const TAIL_LINES = 10;
 // A stop is bounded by the lease and a few requests.
@@ -14,10 +15,8 @@ export class ProcessMember {
   #requestsBefore = 0;
   #requests = 0;
   #child;
-  #tail = [];
-  #command;
-  #args;
-  #env;
+  #tail = keepTail(TAIL_LINES);
+  #description;
   #rules;
   #say;
 
@@ -26,9 +25,7 @@ export class ProcessMember {
     this.ready = ready;
     this.name = name;
     this.runtime = runtime;
-    this.#command = command;
-    this.#args = args;
-    this.#env = { ...env, EDGELECT_SERVER_ID: name };
+    this.#description = { command, args, env: { ...env, EDGELECT_SERVER_ID: name } };
     this.#rules = rules;
     this.#say = say;
   }
@@ -51,24 +48,15 @@ export class ProcessMember {
 
   /** The last lines of its stderr. */
   get tail() {
-    return [...this.#tail];
+    return [...this.#tail.lines];
   }
 
   start() {
     this.role = 'starting';
-    // A bare environment: whatever AWS_* or EDGELECT_* the user has set is about another store.
-    const env = { PATH: process.env.PATH, NO_COLOR: '1', ...this.#env };
-    const child = spawnKept(this.#command, this.#args, { env, stdio: ['pipe', 'pipe', 'pipe'] });
+    const child = startSpeaking(this.#description, {
+      onLine: (line) => this.#hear(child, line), onEnd: (how) => this.#closed(child, how), tail: this.#tail,
+    });
     this.#child = child;
-    child.stdin.on('error', () => {});
-    // 'close' follows, and says so.
-    child.once('error', (error) => this.#tail.push(error.message));
-    child.stdout.on('data', lineReader((line) => this.#hear(child, line)));
-    child.stderr.on('data', lineReader((line) => {
-      this.#tail.push(line);
-      if (this.#tail.length > TAIL_LINES) this.#tail.shift();
-    }));
-    child.once('close', (code, signal) => this.#closed(child, code, signal));
   }
 
   resign() {
@@ -112,12 +100,12 @@ export class ProcessMember {
     this.#requests = 0;
   }
 
-  #closed(child, code, signal) {
+  #closed(child, how) {
     if (this.#child !== child) return;
     this.#gone('stopped');
     this.#rules.ended(this.name, Date.now());
-    if (code === 0) return;
-    this.error = [`${this.title} ended with ${signal ?? code}`, ...this.#tail].join('\n  ');
+    if (how === 0) return;
+    this.error = [`${this.title} ended with ${how}`, ...this.#tail.lines].join('\n  ');
     this.#rules.broken.push(this.error);
     this.#say(this.error);
   }

@@ -1,9 +1,8 @@
 import fs from 'node:fs';
-import os from 'node:os';
 import path from 'node:path';
-import { endProcess, keepPath, removePath, spawnKept } from '../tools/cleanup.mjs';
+import { endProcess, newFolder, removePath, spawnKept } from '../tools/cleanup.mjs';
 import { NODE_24, ROOT } from '../tools/paths.mjs';
-import { PlainError, lineReader } from '../tools/run.mjs';
+import { PlainError, keepTail, lineReader } from '../tools/run.mjs';
 import { freePorts } from '../tools/seaweed.mjs';
 import { QUIET_AND_OFFLINE, WRANGLER } from '../tools/wrangler.mjs';
 
@@ -27,7 +26,7 @@ export class WorkerMember {
   #folder;
   #timers = [];
   #origin;
-  #tail = [];
+  #tail = keepTail(TAIL_LINES);
   #env;
   #rules;
   #say;
@@ -62,8 +61,7 @@ export class WorkerMember {
     if (this.#stopping) return;
     const [port, inspectorPort] = await freePorts(2);
     this.#origin = `http://127.0.0.1:${port}`;
-    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-worker-'));
-    keepPath(folder);
+    const folder = newFolder('worker');
     // A file, because a command line can be read by every user of the machine.
     const envFile = path.join(folder, 'vars.env');
     const vars = { ...this.#env, EDGELECT_SERVER_ADDR: `127.0.0.1:${port}` };
@@ -114,7 +112,7 @@ export class WorkerMember {
       if (response !== undefined) last = `HTTP ${response.status}`;
       await new Promise((resolve) => setTimeout(resolve, 200));
     }
-    throw new PlainError(`the Worker did not start within ${READY_MS / 1000} s (${last}); wrangler said:\n${this.#tail.map((line) => `  ${line}`).join('\n')}`);
+    throw new PlainError(`the Worker did not start within ${READY_MS / 1000} s (${last}); wrangler said:\n${this.#tail.shown()}`);
   }
 
   async #get(where) {
@@ -144,7 +142,6 @@ export class WorkerMember {
 
   #hear(line) {
     this.#tail.push(line);
-    if (this.#tail.length > TAIL_LINES) this.#tail.shift();
     const tick = /edgelect tick: outcome=(\S+).*\brequests=(\d+)/.exec(line);
     if (tick === null) {
       if (/^edgelect\b|\berror\b/i.test(line)) this.#say(`worker: ${line.trim()}`);

@@ -9,8 +9,9 @@ import { build } from '../tools/build.mjs';
 import { endProcess, spawnKept } from '../tools/cleanup.mjs';
 import { SEAWEED_VERSION } from '../tools/paths.mjs';
 import { PlainError, lineReader, step } from '../tools/run.mjs';
+import { variablesOf } from '../tools/variables.mjs';
 import { line, median, quantile, sleep, watchCpu } from './figure.mjs';
-import { newGroup, storageOf, variablesOf, withStore } from './store.mjs';
+import { newGroup, storageOf, withStore } from './store.mjs';
 
 const MEMBER = fileURLToPath(new URL('../demo/member.mjs', import.meta.url));
 const ROUNDS = 20;
@@ -86,19 +87,8 @@ class Group {
   /** Starts the first leader in its own process. */
   async start() {
     this.#lockfilePath = await newGroup(this.#store, 'failover');
-    const { leaderTimeout, frequentInterval, infrequentInterval, follow } = this.#options;
-    const child = spawnKept(process.execPath, [MEMBER], {
-      env: {
-        PATH: process.env.PATH,
-        ...variablesOf(this.#store, this.#lockfilePath),
-        EDGELECT_SERVER_ID: 'first',
-        EDGELECT_LEADER_TIMEOUT: String(leaderTimeout),
-        EDGELECT_FREQUENT_INTERVAL: String(frequentInterval),
-        EDGELECT_INFREQUENT_INTERVAL: String(infrequentInterval),
-        EDGELECT_FOLLOW: follow,
-      },
-      stdio: ['pipe', 'pipe', 'inherit'],
-    });
+    const variables = variablesOf(this.#store, this.#lockfilePath, { ...this.#options, serverId: 'first' });
+    const child = spawnKept(process.execPath, [MEMBER], { env: { PATH: process.env.PATH, ...variables }, stdio: ['pipe', 'pipe', 'inherit'] });
     this.#first = child;
     this.#kept.push(() => endProcess(child));
     await heard(child, 'acquired');

@@ -4,6 +4,7 @@ import os from 'node:os';
 import path from 'node:path';
 import Table from 'cli-table3';
 import { inRoot } from '../tools/paths.mjs';
+import { mustFind } from '../tools/wait.mjs';
 
 const FOLDER = inRoot('build/figures');
 const NO_LINES = Object.fromEntries([
@@ -102,14 +103,6 @@ export function markdown(names) {
 const fileOf = (name) => path.join(FOLDER, `${name}.json`);
 const cell = (text) => String(text).replaceAll('|', '\\|');
 
-function readIfAny(file) {
-  try {
-    return fs.readFileSync(file, 'utf8');
-  } catch {
-    return undefined;
-  }
-}
-
 /** The value below which this share of all lies; of a few values the greatest is as good as the 99th of a hundred. */
 export function quantile(values, share) {
   const sorted = [...values].sort((a, b) => a - b);
@@ -122,6 +115,19 @@ export const median = (values) => {
   return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 };
 
-export const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
+/** Resolves to what comes to be found, and looks often: what is measured is when. */
+export const eventually = (find, limitMs, what) => mustFind(limitMs, find, what, { lookMs: 1 });
 
-export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+/** The version of a package that is installed here. */
+export const versionOf = (name) => JSON.parse(fs.readFileSync(inRoot(`node_modules/${name}/package.json`), 'utf8')).version;
+
+/** A file's text, where there is such a file. */
+export function readIfAny(file) {
+  try {
+    return fs.readFileSync(file, 'utf8');
+  } catch {
+    return undefined;
+  }
+}
+
+export { pause as sleep } from '../tools/wait.mjs';

@@ -1,18 +1,17 @@
 // The first cron tick of a fresh isolate: each one in a workerd process of its own, on a lease parked for it.
-import fs from 'node:fs';
 import path from 'node:path';
-import { Miniflare, convertV4MiniflareOptions } from 'miniflare';
 import { Elector } from 'edgelect';
 import { build } from '../tools/build.mjs';
+import { bundleIn, startWorkerd } from '../tools/miniflare.mjs';
 import { PlainError, ask, step } from '../tools/run.mjs';
 import { NODE_24, ROOT, SEAWEED_VERSION, inRoot } from '../tools/paths.mjs';
 import { withBundle } from '../tools/wrangler.mjs';
-import { line, median } from './figure.mjs';
-import { newGroup, startCounter, storageOf, variablesOf, withStore } from './store.mjs';
+import { variablesOf } from '../tools/variables.mjs';
+import { eventually, line, median, versionOf } from './figure.mjs';
+import { newGroup, startCounter, storageOf, withStore } from './store.mjs';
 
 const ISOLATES = { full: 10, quick: 3 };
 const SERVER_ID = 'worker';
-const COMPATIBILITY_DATE = '2026-11-01';
 // A start of the isolate's code and two round trips, with room for a busy machine; without parking it were a lease.
 const MOST_MS = 500;
 const LEASE_MS = 15_000;
@@ -32,24 +31,22 @@ const IDLE_WORKER = `export default {
 export async function measure({ quick }) {
   await build(['npm', 'worker']);
   const isolates = quick ? ISOLATES.quick : ISOLATES.full;
-  const found = await withBundle((root, files) => withStore((store) => step(`Waking ${isolates} fresh isolates`, async () => {
+  const found = await withBundle((root) => withStore((store) => step(`Waking ${isolates} fresh isolates`, async () => {
     const counter = await startCounter(store);
     const [ours, idle] = [[], []];
     for (let round = 0; round < isolates; round += 1) {
       const nothing = { modulesRoot: ROOT, modules: [{ type: 'ESModule', path: inRoot('idle.js'), contents: IDLE_WORKER }] };
       idle.push(await wake(counter, nothing, { EDGELECT_ENDPOINT: counter.endpoint }));
       const lockfilePath = await parked(store);
-      ours.push(await wake(counter, modulesOf(root, files), {
-        ...variablesOf({ ...store, endpoint: counter.endpoint }, lockfilePath),
-        EDGELECT_SERVER_ID: SERVER_ID,
-      }));
+      const variables = variablesOf({ ...store, endpoint: counter.endpoint }, lockfilePath, { serverId: SERVER_ID });
+      ours.push(await wake(counter, bundleIn(root), variables));
     }
     await counter.close();
     return { ours, idle };
   })));
   const starts = await step('Starting the wasm in Node, Deno and Bun', async () =>
     Object.fromEntries(Object.keys(RUNTIMES).map((name) => [name, startTimes(name)])));
-  return { ...report(found, starts, isolates), extra: { SeaweedFS: SEAWEED_VERSION, ...versions() } };
+  return { ...report(found, starts, isolates), extra: { SeaweedFS: SEAWEED_VERSION, workerd: versionOf('workerd'), Deno: versionOf('deno'), Bun: versionOf('bun') } };
 }
 
 /** A group whose lease waits for the Worker, as the tick before leaves it. */
@@ -62,20 +59,10 @@ async function parked(store) {
   return lockfilePath;
 }
 
-// Miniflare enters by the first module.
-const modulesOf = (modulesRoot, files) => ({
-  modulesRoot,
-  modules: files
-    .map((file) => ({ type: file.endsWith('.wasm') ? 'CompiledWasm' : 'ESModule', path: file }))
-    .sort((one, other) => Number(one.type === 'CompiledWasm') - Number(other.type === 'CompiledWasm')),
-});
-
 /** Starts one workerd and fires one cron event in it; gives milliseconds. */
 async function wake(counter, worker, bindings) {
   const bornMs = performance.now();
-  const isolate = new Miniflare(convertV4MiniflareOptions({
-    ...worker, compatibilityDate: COMPATIBILITY_DATE, bindings, handleStructuredLogs: () => {},
-  }));
+  const isolate = startWorkerd({ ...worker, bindings });
   try {
     await isolate.ready;
     const handle = await isolate.getWorker();
@@ -83,25 +70,15 @@ async function wake(counter, worker, bindings) {
     const before = counter.seen.length;
     // A tick lasts for its sustain; it is cut short once it leads.
     handle.scheduled({ cron: '* * * * *', scheduledTime: new Date() }).catch(() => {});
-    const first = await eventually(() => counter.seen[before], 'a first request');
+    const first = await eventually(() => counter.seen[before], LEASE_MS, 'a first request');
     const claimed = ({ method, status, answeredMs }) => method === 'PUT' && status === 200 && answeredMs;
     const claim = bindings.EDGELECT_SERVER_ID === undefined ? first
-      : await eventually(() => counter.seen.slice(before).find(claimed), 'leadership');
+      : await eventually(() => counter.seen.slice(before).find(claimed), LEASE_MS, 'leadership');
     const requests = claim === first ? 1 : counter.seen.indexOf(claim) - before + 1;
     return { startMs: firedMs - bornMs, firstMs: first.atMs - firedMs, leadsMs: claim.answeredMs - firedMs, requests };
   } finally {
     await isolate.dispose();
   }
-}
-
-async function eventually(find, what) {
-  const endMs = performance.now() + LEASE_MS;
-  while (performance.now() < endMs) {
-    const found = find();
-    if (found) return found;
-    await new Promise((resolve) => setTimeout(resolve, 1));
-  }
-  throw new PlainError(`a fresh isolate did not come to ${what} within ${LEASE_MS / 1000} s`);
 }
 
 // Each start in a process of its own: the second one in a process finds the code compiled.
@@ -112,11 +89,6 @@ function startTimes(name) {
     throw new PlainError(`the wasm did not start: run \`${path.relative(ROOT, program)} ${args.join(' ')} js/figures/start-wasm.mjs\``);
   }
   return median(printed.map(Number));
-}
-
-function versions() {
-  const of = (name) => JSON.parse(fs.readFileSync(inRoot(`node_modules/${name}/package.json`), 'utf8')).version;
-  return { workerd: of('workerd'), Deno: of('deno'), Bun: of('bun') };
 }
 
 function report({ ours, idle }, starts, isolates) {

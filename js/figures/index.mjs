@@ -1,5 +1,5 @@
 // `npm run figures`: the numbers that the README prints, each measured by one command.
-import { parseArgs } from 'node:util';
+import { parsed, say } from '../tools/command.mjs';
 import { PlainError, fail } from '../tools/run.mjs';
 import { ensure } from '../tools/setup.mjs';
 
@@ -29,7 +29,7 @@ const OPTIONS = {
 };
 
 async function main(args) {
-  const { values, positionals } = read(args);
+  const { values, positionals } = parsed(args, OPTIONS, HELP, { allowPositionals: true });
   if (values.help) return say(HELP);
   if (values.list) return say(Object.entries(FIGURES).map(([name, what]) => `${name.padEnd(12)}${what}`).join('\n'));
   const unknown = positionals.find((name) => !Object.hasOwn(FIGURES, name));
@@ -52,19 +52,6 @@ async function main(args) {
   const lanes = [names.filter((name) => name === BESIDE), names.filter((name) => name !== BESIDE)];
   await Promise.all((values.quick ? lanes : [names]).map(oneByOne));
   if (broken.length > 0) throw new PlainError(`beyond the limit: ${broken.join(', ')}`);
-  return 0;
-}
-
-function read(args) {
-  try {
-    return parseArgs({ args, options: OPTIONS, allowPositionals: true });
-  } catch (error) {
-    throw new PlainError(`${error.message}\n${HELP}`);
-  }
-}
-
-function say(text) {
-  console.log(text);
   return 0;
 }
 

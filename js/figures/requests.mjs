@@ -1,8 +1,8 @@
 // How many requests a leader and its followers cost: each member reaches the store through a counter of its own.
-import http from 'node:http';
 import { Elector } from 'edgelect';
 import { build } from '../tools/build.mjs';
 import { step } from '../tools/run.mjs';
+import { answerBy, serve } from '../tools/serve.mjs';
 import { SEAWEED_VERSION } from '../tools/paths.mjs';
 import { line, sleep, watchCpu } from './figure.mjs';
 import { newGroup, startCounter, storageOf, withStore } from './store.mjs';
@@ -66,26 +66,17 @@ async function startMember(store, options) {
   const counter = await startCounter(store);
   let elector;
   const questions = [];
-  const server = http.createServer((incoming, outgoing) => {
+  const { host, close } = await serve((incoming, outgoing) => {
     questions.push({ atMs: performance.now() });
-    answer(elector, incoming, outgoing);
+    void answerBy((request) => elector.handleRequest(request), incoming, outgoing);
   });
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const serverAddr = `127.0.0.1:${server.address().port}`;
-  elector = new Elector({ ...options, serverAddr, storage: storageOf(store, counter.endpoint) });
+  elector = new Elector({ ...options, serverAddr: host, storage: storageOf(store, counter.endpoint) });
   await elector.start();
   const stop = async () => {
     await elector.stop();
-    server.closeAllConnections();
-    await Promise.all([new Promise((resolve) => server.close(resolve)), counter.close()]);
+    await Promise.all([close(), counter.close()]);
   };
   return { elector, counter, questions, stop };
-}
-
-async function answer(elector, incoming, outgoing) {
-  const response = await elector.handleRequest(new Request(`http://${incoming.headers.host}${incoming.url}`));
-  outgoing.writeHead(response.status, Object.fromEntries(response.headers));
-  outgoing.end(await response.text());
 }
 
 const within = (all, { fromMs, toMs }) => all.filter(({ atMs }) => atMs >= fromMs && atMs < toMs);

@@ -1,20 +1,17 @@
 // What has to be uploaded and loaded, compressed as gzip -9 does it.
-import fs from 'node:fs';
 import path from 'node:path';
-import { gzipSync } from 'node:zlib';
 import { build } from '../tools/build.mjs';
 import { inRoot } from '../tools/paths.mjs';
-import { BUDGETS } from '../tools/size.mjs';
+import { BUDGETS, gzipped, kilobytes } from '../tools/size.mjs';
 import { withBundle } from '../tools/wrangler.mjs';
 import { line } from './figure.mjs';
 
 /** Measures what the build made; the limits are the same for a quick run. */
 export async function measure() {
   await build(['npm', 'worker']);
-  const compressed = (file) => gzipSync(fs.readFileSync(file), { level: 9 }).length;
-  const npmWasm = compressed(inRoot('js/dist/edgelect_bg.wasm'));
-  const workerWasm = compressed(inRoot('build/worker/edgelect_bg.wasm'));
-  const bundle = await withBundle((_, files) => files.map((file) => ({ name: path.basename(file), bytes: compressed(file) })));
+  const npmWasm = gzipped(inRoot('js/dist/edgelect_bg.wasm'));
+  const workerWasm = gzipped(inRoot('build/worker/edgelect_bg.wasm'));
+  const bundle = await withBundle((_, files) => files.map((file) => ({ name: path.basename(file), bytes: gzipped(file) })));
   const workerBundle = bundle.reduce((sum, { bytes }) => sum + bytes, 0);
   const row = (what, bytes, most, against, readme) => line({
     what, value: bytes, shown: kilobytes(bytes), most, limit: most === undefined ? '' : kilobytes(most), against, readme,
@@ -29,5 +26,3 @@ export async function measure() {
     notes: [`The bundle is what \`wrangler deploy\` uploads: ${bundle.map(({ name, bytes }) => `${name} ${kilobytes(bytes)}`).join(', ')}.`],
   };
 }
-
-const kilobytes = (bytes) => `${(bytes / 1000).toFixed(1)} KB`;

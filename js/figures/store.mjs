@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto';
 import http from 'node:http';
 import { Elector, S3Storage } from 'edgelect';
 import { startSeaweed } from '../tools/seaweed.mjs';
-
-const REGION = 'us-east-1';
+import { forward, readAll, serve } from '../tools/serve.mjs';
+import { bucketOf } from '../tools/variables.mjs';
 
 /** Runs work with a store and ends it. */
 export async function withStore(work) {
@@ -17,22 +17,7 @@ export async function withStore(work) {
 }
 
 /** The store as one member sees it, by its own or another endpoint. */
-export function storageOf({ endpoint, bucket, accessKeyId, secretAccessKey }, through = endpoint) {
-  return new S3Storage({ endpoint: through, bucket, region: REGION, pathStyle: true, credentials: { accessKeyId, secretAccessKey } });
-}
-
-/** The same for a member that is set up by variables. */
-export function variablesOf({ endpoint, bucket, accessKeyId, secretAccessKey }, lockfilePath) {
-  return {
-    EDGELECT_ENDPOINT: endpoint,
-    EDGELECT_BUCKET: bucket,
-    EDGELECT_REGION: REGION,
-    EDGELECT_PATH_STYLE: 'true',
-    EDGELECT_ACCESS_KEY_ID: accessKeyId,
-    EDGELECT_SECRET_ACCESS_KEY: secretAccessKey,
-    EDGELECT_LOCKFILE_PATH: lockfilePath,
-  };
-}
+export const storageOf = (store, through) => new S3Storage(bucketOf(store, through));
 
 /** A new group that waits for its first leader; gives the key of its lease. */
 export async function newGroup(store, name) {
@@ -43,34 +28,29 @@ export async function newGroup(store, name) {
 
 /** A way to the store on a port of its own: notes each request when it came, how it was answered, and what it wrote. */
 export async function startCounter(store) {
-  const { hostname, port } = new URL(store.endpoint);
   const agent = new http.Agent({ keepAlive: true });
   const seen = [];
-  const server = http.createServer((request, response) => {
-    const { method, url, headers } = request;
+  const { url: endpoint, close } = await serve(async (request, response) => {
+    const { method, url } = request;
     const entry = { method, url, atMs: performance.now(), status: undefined, answeredMs: undefined, written: undefined };
     seen.push(entry);
-    const body = [];
-    request.on('data', (chunk) => body.push(chunk));
-    // The Host header stays what was signed.
-    const onward = http.request({ agent, hostname, port, method, path: url, headers }, (answer) => {
-      entry.status = answer.statusCode;
-      response.writeHead(answer.statusCode, answer.headers);
-      answer.pipe(response);
-      if (method === 'PUT' && answer.statusCode === 200) entry.written = Buffer.concat(body).toString();
-    });
     response.once('finish', () => (entry.answeredMs = performance.now()));
-    onward.on('error', () => response.destroy());
-    request.pipe(onward);
+    try {
+      const body = await readAll(request);
+      const { status, headers, bytes } = await forward(store.endpoint, request, body, agent);
+      entry.status = status;
+      if (method === 'PUT' && status === 200) entry.written = String(body);
+      response.writeHead(status, headers).end(bytes);
+    } catch {
+      response.destroy();
+    }
   });
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
-    endpoint: `http://127.0.0.1:${server.address().port}`,
+    endpoint,
     seen,
     close: () => {
       agent.destroy();
-      server.closeAllConnections();
-      return new Promise((resolve) => server.close(resolve));
+      return close();
     },
   };
 }

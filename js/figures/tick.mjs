@@ -1,18 +1,18 @@
 // One cron trigger a minute at the default settings, each in a fresh isolate: how long nobody may act between two ticks,
 // whether anybody else takes the lease meanwhile, and what a tick asks of the store and of the processor.
 import fs from 'node:fs';
-import { Miniflare, convertV4MiniflareOptions } from 'miniflare';
 import { Elector } from 'edgelect';
 import { build } from '../tools/build.mjs';
 import { ROOT, SEAWEED_VERSION, inRoot } from '../tools/paths.mjs';
-import { PlainError, step } from '../tools/run.mjs';
-import { line, median, sleep } from './figure.mjs';
-import { newGroup, startCounter, storageOf, variablesOf, withStore } from './store.mjs';
+import { fireCron, modulesOf, startWorkerd } from '../tools/miniflare.mjs';
+import { step } from '../tools/run.mjs';
+import { variablesOf } from '../tools/variables.mjs';
+import { eventually, line, median, readIfAny, sleep, versionOf } from './figure.mjs';
+import { newGroup, startCounter, storageOf, withStore } from './store.mjs';
 
 const MINUTES = { full: 5, quick: 1 };
 const PERIOD_MS = 60_000;
 const SERVER_ID = 'worker';
-const COMPATIBILITY_DATE = '2026-11-01';
 // Cloudflare's free plan, per event: https://developers.cloudflare.com/workers/platform/limits/
 const FREE_SUBREQUESTS = 50;
 const FREE_CPU_MS = 10;
@@ -56,7 +56,6 @@ export async function measure({ quick }) {
   return withStore(async (store) => {
     const minutes = await step(`Ticking for ${count} min and the start of the next`, () => tickFor(store, count));
     const late = quick ? [] : await step('Coming late', () => comeLate(store));
-    const versionOf = (name) => JSON.parse(fs.readFileSync(inRoot(`node_modules/${name}/package.json`), 'utf8')).version;
     return { ...report(minutes, late, count), extra: { SeaweedFS: SEAWEED_VERSION, workerd: versionOf('workerd') } };
   });
 }
@@ -91,7 +90,7 @@ async function tickFor(store, count) {
     const ends = Object.entries(isolates).map(async ([kind, isolate]) => [kind, await isolate.tick()]);
     // The last one is cut short, which is no error.
     const settled = Promise.allSettled(ends);
-    const claim = await eventually(() => writesOf(counter, from)[0], 'leadership');
+    const claim = await eventually(() => writesOf(counter, from)[0], PERIOD_MS, 'leadership');
     ticks.push({ claim });
     // Not before the Worker leads: the record of a new group is free for everybody.
     if (round === 0) watchers = await Promise.all(WAYS.map((follow) => watch(store, lockfilePath, { follow })));
@@ -116,8 +115,8 @@ async function tickFor(store, count) {
 const writesOf = ({ seen }, from = 0) =>
   seen.slice(from).filter(({ written, answeredMs }) => written && answeredMs).map((one) => ({ ...one, record: JSON.parse(one.written) }));
 
-const variablesOfWorker = (store, { endpoint }, lockfilePath) =>
-  ({ ...variablesOf({ ...store, endpoint }, lockfilePath), EDGELECT_SERVER_ID: SERVER_ID });
+const variablesOfWorker = (store, { endpoint }, lockfilePath, more = {}) =>
+  variablesOf({ ...store, endpoint }, lockfilePath, { ...more, serverId: SERVER_ID });
 
 /** Another member of the group, on a way of its own to the store. */
 async function watch(store, lockfilePath, options) {
@@ -134,7 +133,7 @@ async function comeLate(store) {
   const isolates = [];
   for (const one of cases) {
     const [counter, lockfilePath] = [await startCounter(store), await newGroup(store, 'late')];
-    const variables = { ...variablesOfWorker(store, counter, lockfilePath), EDGELECT_MAX_LEASE: String(one.maxLease) };
+    const variables = variablesOfWorker(store, counter, lockfilePath, { maxLease: one.maxLease });
     isolates.push({ ...one, counter, lockfilePath, isolate: await fresh(workerModules(), variables) });
   }
   return Promise.all(isolates.map((one) => comeLateOnce(store, one)));
@@ -152,7 +151,7 @@ async function comeLateOnce(store, { maxLease, lateMs, counter, lockfilePath, is
   await sleep(PERIOD_MS - PARKED_AT_MS + lateMs);
   const tick = isolate.tick().catch(() => {});
   const claims = () => [counter, ...watchers.map((one) => one.counter)].flatMap((one) => writesOf(one));
-  await eventually(() => claims().length > 0, 'a next leader');
+  await eventually(() => claims().length > 0, PERIOD_MS, 'a next leader');
   const [first] = claims().sort((one, other) => one.answeredMs - other.answeredMs);
   await Promise.all([isolate.end(), ...watchers.map(({ end }) => end())]);
   await tick;
@@ -165,25 +164,22 @@ const oneModule = (name, contents) => [{ type: 'ESModule', path: inRoot(`${name}
 /** The Worker's modules; Miniflare enters by the first. */
 const workerModules = () => {
   const built = fs.readdirSync(inRoot('build/worker'), { recursive: true }).map((name) => `build/worker/${name}`);
-  const names = [...['worker', 'groups', 'host', 'job', 'r2', 'errors'].map((name) => `js/${name}.js`), ...built.filter((name) => /\.(js|wasm)$/.test(name))];
-  return names.map((name) => ({ type: name.endsWith('.wasm') ? 'CompiledWasm' : 'ESModule', path: inRoot(name) }));
+  const names = [...['worker', 'groups', 'host', 'job', 'r2', 'errors'].map((name) => `js/${name}.js`), ...built];
+  return modulesOf(names.map((name) => inRoot(name)));
 };
 
 /** A workerd of its own with one isolate in it, ready to be woken. */
 async function fresh(modules, bindings) {
   const others = new Set(workerds());
-  const miniflare = new Miniflare(convertV4MiniflareOptions({
-    modules, modulesRoot: ROOT, compatibilityDate: COMPATIBILITY_DATE, bindings, handleStructuredLogs: () => {},
-  }));
+  const miniflare = startWorkerd({ modules, modulesRoot: ROOT, bindings });
   await miniflare.ready;
-  const worker = await miniflare.getWorker();
   const pid = workerds().find((one) => !others.has(one));
   let startMs;
   return {
     /** Fires one cron event; gives the processor's time until its end in milliseconds. */
     tick: async () => {
       startMs = cpuMs(pid);
-      await worker.scheduled({ cron: '* * * * *', scheduledTime: new Date() });
+      await fireCron(miniflare);
       return cpuMs(pid) - startMs;
     },
     /** The same until now. */
@@ -203,24 +199,6 @@ function cpuMs(pid) {
   const threads = pid === undefined ? [] : fs.readdirSync(`/proc/${pid}/task`);
   const of = (thread) => Number(readIfAny(`/proc/${pid}/task/${thread}/schedstat`)?.split(' ')[0] ?? 0);
   return threads.length === 0 ? NaN : threads.reduce((sum, thread) => sum + of(thread), 0) / 1e6;
-}
-
-function readIfAny(file) {
-  try {
-    return fs.readFileSync(file, 'utf8');
-  } catch {
-    return undefined;
-  }
-}
-
-async function eventually(find, what) {
-  const endMs = performance.now() + PERIOD_MS;
-  while (performance.now() < endMs) {
-    const found = find();
-    if (found) return found;
-    await sleep(1);
-  }
-  throw new PlainError(`the Worker did not come to ${what} within ${PERIOD_MS / 1000} s`);
 }
 
 function report({ ticks, tried, changed }, late, count) {

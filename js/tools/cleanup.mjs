@@ -1,6 +1,8 @@
 // Whatever we start ends with us: on return, on a signal, on a crash, and by the guard even on SIGKILL.
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const GUARD = fileURLToPath(new URL('guard.mjs', import.meta.url));
@@ -33,17 +35,24 @@ export function spawnKept(command, args, options = {}) {
   return child;
 }
 
+/** A folder among the temporary ones, which goes when this process ends, however it ends. */
+export function newFolder(name) {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), `edgelect-${name}-`));
+  keepPath(folder);
+  return folder;
+}
+
 /** Removes the path when this process ends, however it ends. */
-export function keepPath(path) {
+export function keepPath(kept) {
   watch();
-  paths.add(path);
-  tellGuard({ path });
+  paths.add(kept);
+  tellGuard({ path: kept });
 }
 
 /** Removes a kept path now. */
-export function removePath(path) {
-  removeQuietly(path);
-  paths.delete(path);
+export function removePath(kept) {
+  removeQuietly(kept);
+  paths.delete(kept);
 }
 
 export function killGroup(pid, signal = 'SIGKILL') {
@@ -52,6 +61,14 @@ export function killGroup(pid, signal = 'SIGKILL') {
   } catch {
     // The group is gone already.
   }
+}
+
+/** Resolves to what a process ended with, an exit code or a signal; rejects where it did not start. */
+export function endOf(child) {
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (code, signal) => resolve(signal ?? code));
+  });
 }
 
 /** Ends a kept process: politely first where a grace is given, then for certain. */
@@ -66,6 +83,26 @@ export async function endProcess(child, graceMs = 0) {
   }
   killGroup(child.pid);
   await exited;
+}
+
+/** Runs a command to its end, within a bound, and tells how it ended, what it wrote, and whether it was too late and so ended
+ * by us: within a grace where one is given. */
+export async function runBounded(program, args, { limitMs, graceMs = 0, onText = () => {}, stdio = ['ignore', 'pipe', 'pipe'], ...options }) {
+  const child = spawnKept(program, args, { ...options, stdio });
+  const ended = { output: '', errors: '', late: false };
+  const keep = (stream, kept) => stream?.setEncoding('utf8').on('data', (text) => {
+    ended[kept] += text;
+    onText(text);
+  });
+  keep(child.stdout, 'output');
+  keep(child.stderr, 'errors');
+  const timer = setTimeout(() => {
+    ended.late = true;
+    void endProcess(child, graceMs);
+  }, limitMs);
+  const code = await endOf(child).catch(({ message }) => message);
+  clearTimeout(timer);
+  return { ...ended, code };
 }
 
 function watch() {
@@ -86,13 +123,13 @@ function tellGuard(message) {
 
 function endAll() {
   for (const pid of pids) killGroup(pid);
-  for (const path of paths) removeQuietly(path);
+  for (const kept of paths) removeQuietly(kept);
 }
 
-function removeQuietly(path) {
+function removeQuietly(kept) {
   try {
     // Retried, because a process killed a moment ago may still be writing there.
-    fs.rmSync(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
+    fs.rmSync(kept, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
   } catch {
     // The guard tries once more.
   }

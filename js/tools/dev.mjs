@@ -19,15 +19,13 @@ async function main(args) {
   }
   await ensure(['bindgen', 'packages'], async () => (await import('./build.mjs')).build(['worker']));
   const { QUIET_AND_OFFLINE, WRANGLER } = await import('./wrangler.mjs');
-  const { spawnKept } = await import('./cleanup.mjs');
+  const { endOf, spawnKept } = await import('./cleanup.mjs');
   console.log(linesFor(args.includes('--port') ? args[args.indexOf('--port') + 1] : 8787));
   const child = spawnKept(NODE_24, [WRANGLER, 'dev', '--test-scheduled', '--ip', '127.0.0.1', ...args], {
     cwd: ROOT, env: { ...process.env, ...QUIET_AND_OFFLINE }, stdio: ['ignore', 'inherit', 'inherit'],
   });
-  return new Promise((resolve, reject) => {
-    child.once('error', reject);
-    child.once('close', (code) => resolve(code ?? 1));
-  });
+  const code = await endOf(child);
+  return Number.isInteger(code) ? code : 1;
 }
 
 main(process.argv.slice(2)).then((code) => process.exit(code), fail);

@@ -2,9 +2,9 @@
 // needs a nightly toolchain, and what it finds is a matter of luck.
 import fs from 'node:fs';
 import path from 'node:path';
-import { spawnKept } from './cleanup.mjs';
+import { endOf, spawnKept } from './cleanup.mjs';
 import { ROOT, inRoot } from './paths.mjs';
-import { PlainError, ask, fail, lineReader, run, seconds, step } from './run.mjs';
+import { PlainError, ask, fail, keepTail, lineReader, run, seconds, step } from './run.mjs';
 
 const CARGO_FUZZ_VERSION = '0.13.2';
 const CARGO_FUZZ = inRoot(`.tools/cargo-fuzz-${CARGO_FUZZ_VERSION}/bin/cargo-fuzz`);
@@ -158,37 +158,33 @@ async function repeat({ target, full }) {
 }
 
 /** Runs libFuzzer and resolves to what it said: its counters, the file of a finding, its last lines. */
-function watch(args, note) {
-  return new Promise((resolve, reject) => {
-    const stats = {};
-    // The last lines; of a panic its message and nothing behind it.
-    const tail = [];
-    let [panicked, told] = [false, false];
-    let artifact;
-    const child = spawnKept(CARGO_FUZZ, args, { cwd: ROOT, env: env(), stdio: ['ignore', 'pipe', 'pipe'] });
-    const read = lineReader((line) => {
-      const counters = /^#\d+\s.*cov: (\d+) ft: (\d+) corp: (\d+)\/.*exec\/s: (\d+)/.exec(line);
-      if (counters !== null) {
-        [, stats.edges, stats.features, stats.corpus] = counters;
-        return note(line.replaceAll('\t', ' '));
-      }
-      const stat = /^stat::(\w+):\s+(\d+)/.exec(line);
-      if (stat?.[1] === 'number_of_executed_units') stats.executions = stat[2];
-      if (stat?.[1] === 'average_exec_per_sec') stats.perSecond = stat[2];
-      const written = /Test unit written to (.+)$/.exec(line);
-      if (written !== null) artifact = path.relative(ROOT, path.resolve(ROOT, written[1]));
-      if (/^==\d+== ERROR/.test(line)) told ||= panicked;
-      panicked ||= / panicked at /.test(line);
-      if (told) return;
-      if (/ panicked at /.test(line)) tail.length = 0;
-      tail.push(line);
-      if (tail.length > TAIL_LINES) tail.shift();
-    });
-    child.stdout.on('data', read);
-    child.stderr.on('data', read);
-    child.once('error', (error) => reject(new PlainError(`cannot start ${CARGO_FUZZ}: ${error.message}`)));
-    child.once('close', (code, signal) => resolve({ code: signal ?? code, stats, artifact, tail }));
+async function watch(args, note) {
+  const stats = {};
+  // The last lines; of a panic its message and nothing behind it.
+  const { lines: tail, push } = keepTail(TAIL_LINES);
+  let [panicked, told] = [false, false];
+  let artifact;
+  const child = spawnKept(CARGO_FUZZ, args, { cwd: ROOT, env: env(), stdio: ['ignore', 'pipe', 'pipe'] });
+  const read = lineReader((line) => {
+    const counters = /^#\d+\s.*cov: (\d+) ft: (\d+) corp: (\d+)\/.*exec\/s: (\d+)/.exec(line);
+    if (counters !== null) {
+      [, stats.edges, stats.features, stats.corpus] = counters;
+      return note(line.replaceAll('\t', ' '));
+    }
+    const stat = /^stat::(\w+):\s+(\d+)/.exec(line);
+    if (stat?.[1] === 'number_of_executed_units') stats.executions = stat[2];
+    if (stat?.[1] === 'average_exec_per_sec') stats.perSecond = stat[2];
+    const written = /Test unit written to (.+)$/.exec(line);
+    if (written !== null) artifact = path.relative(ROOT, path.resolve(ROOT, written[1]));
+    if (/^==\d+== ERROR/.test(line)) told ||= panicked;
+    panicked ||= / panicked at /.test(line);
+    if (told) return;
+    if (/ panicked at /.test(line)) tail.length = 0;
+    push(line);
   });
+  child.stdout.on('data', read);
+  child.stderr.on('data', read);
+  return { code: await endOf(child), stats, artifact, tail };
 }
 
 main().then((code) => process.exit(code), fail);

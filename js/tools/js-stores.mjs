@@ -1,9 +1,7 @@
 // Stores that JavaScript runs: Wrangler's local R2, and storages behind an S3 endpoint of the tests'.
 import { randomBytes } from 'node:crypto';
-import fs from 'node:fs';
-import os from 'node:os';
 import path from 'node:path';
-import { endProcess, keepPath, removePath, spawnKept } from './cleanup.mjs';
+import { endProcess, newFolder, removePath, spawnKept } from './cleanup.mjs';
 import { NODE_24, ROOT } from './paths.mjs';
 import { PlainError, lineReader } from './run.mjs';
 
@@ -12,8 +10,7 @@ const READY_MS = 60_000;
 
 /** Runs the work beside them, given to it as the variables that the tests read. Two processes share the SQLite file. */
 export async function withJsStores(work) {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-js-stores-'));
-  keepPath(folder);
+  const folder = newFolder('js-stores');
   const file = path.join(folder, 'shared.sqlite');
   const keys = [randomBytes(8).toString('hex'), randomBytes(20).toString('hex')];
   const started = [];

@@ -3,7 +3,7 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { endProcess, spawnKept } from './cleanup.mjs';
+import { endOf, endProcess, spawnKept } from './cleanup.mjs';
 import { ROOT, inRoot } from './paths.mjs';
 import { lineReader, seconds, step } from './run.mjs';
 
@@ -75,7 +75,7 @@ class Lanes {
     const startMs = Date.now();
     try {
       if (lane === 'computes') os.setPriority(child.pid, GIVES_WAY);
-      await step(`${name}: ${what}`, (note) => new Promise((resolve, reject) => {
+      await step(`${name}: ${what}`, async (note) => {
         const read = lineReader(note);
         for (const stream of [child.stdout, child.stderr]) {
           stream.on('data', (chunk) => {
@@ -83,9 +83,9 @@ class Lanes {
             read(chunk.toString());
           });
         }
-        child.once('error', reject);
-        child.once('close', (code, signal) => (code === 0 ? resolve() : reject(new Error(String(signal ?? code)))));
-      }));
+        const code = await endOf(child);
+        if (code !== 0) throw new Error(String(code));
+      });
       this.results.set(name, { passed: true, tookMs: Date.now() - startMs });
     } catch {
       // Whatever was ended because another step failed has not failed itself.

@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { parseArgs } from 'node:util';
-import { keepPath, removePath, spawnKept } from './cleanup.mjs';
+import { endOf, newFolder, removePath, spawnKept } from './cleanup.mjs';
+import { parsed, say } from './command.mjs';
 import { ROOT, inRoot } from './paths.mjs';
 import { PlainError, ask, fail, lineReader, seconds, step } from './run.mjs';
 import { EVERYTHING, ensure } from './setup.mjs';
@@ -44,7 +44,7 @@ const PARTS = [
 ];
 
 async function main(args) {
-  const values = read(args);
+  const { values } = parsed(args, OPTIONS, HELP);
   if (values.help) return say(HELP);
   if (values.list) return say(PARTS.map(({ name, what }) => `${name.padEnd(12)}${what}`).join('\n'));
   const wrong = values.only?.find((name) => !PARTS.some((part) => part.name === name));
@@ -127,19 +127,16 @@ async function runPart({ name, what, commands, env = {}, clone = false, needs = 
   }
 }
 
-function told(program, args, options, onLine) {
-  return new Promise((resolve, reject) => {
-    const child = spawnKept(program, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
-    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', lineReader(onLine));
-    child.once('error', reject);
-    child.once('close', (code, signal) => (code === 0 ? resolve() : reject(new Error(`${program} ended with ${signal ?? code}`))));
-  });
+async function told(program, args, options, onLine) {
+  const child = spawnKept(program, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', lineReader(onLine));
+  const code = await endOf(child);
+  if (code !== 0) throw new Error(`${program} ended with ${code}`);
 }
 
 /** A clone of what is committed, with the installed tools, and without anything that was built. */
 function newClone() {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-alone-'));
-  keepPath(folder);
+  const folder = newFolder('alone');
   const clone = path.join(folder, 'edgelect');
   if (ask('git', ['clone', '--quiet', ROOT, clone]) === undefined) throw new PlainError(`git cannot clone ${ROOT}`);
   for (const name of ['.tools', 'node_modules']) fs.cpSync(inRoot(name), path.join(clone, name), { recursive: true, verbatimSymlinks: true });
@@ -152,19 +149,6 @@ function summaryOf(parts, done) {
   const details = told.filter(({ rows }) => rows.length > 0).map(({ name, rows }) => `\n## ${name}\n\n${rows.join('\n')}`);
   const commit = (ask('git', ['rev-parse', '--short', 'HEAD']) ?? '').trim();
   return [`# The long run of ${commit}, ${os.cpus().length} cores`, '', '| part | what | outcome | took |', '| --- | --- | --- | ---: |', ...table, ...details, ''].join('\n');
-}
-
-function read(args) {
-  try {
-    return parseArgs({ args, options: OPTIONS }).values;
-  } catch (error) {
-    throw new PlainError(`${error.message}\n${HELP}`);
-  }
-}
-
-function say(text) {
-  console.log(text);
-  return 0;
 }
 
 main(process.argv.slice(2)).then((code) => process.exit(code), fail);

@@ -2,11 +2,10 @@
 // running just these. A test that was skipped, ignored or never started has not passed.
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
-import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from './build.mjs';
-import { endProcess, keepPath, removePath, spawnKept } from './cleanup.mjs';
+import { newFolder, removePath, runBounded } from './cleanup.mjs';
 import { withJsStores } from './js-stores.mjs';
 import { withMinistack } from './ministack.mjs';
 import { HOST_NODE, NODE_24, ROOT, inRoot } from './paths.mjs';
@@ -76,8 +75,7 @@ export async function recordNode(command, node, files, { atOnce, env }) {
 }
 
 function destination() {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-outcomes-'));
-  keepPath(folder);
+  const folder = newFolder('outcomes');
   return { file: path.join(folder, 'outcomes.jsonl'), remove: () => removePath(folder) };
 }
 
@@ -225,26 +223,10 @@ async function runFile(file, tests, env) {
 
 /** Runs a command quietly under a label, whatever it ends with. */
 function captured(label, program, args, env) {
-  return step(label, (note) => new Promise((resolve, reject) => {
-    const child = spawnKept(program, args, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'] });
-    const pieces = { stdout: '', stderr: '' };
-    const read = lineReader(note);
-    for (const stream of ['stdout', 'stderr']) {
-      child[stream].setEncoding('utf8').on('data', (text) => {
-        pieces[stream] += text;
-        read(text);
-      });
-    }
-    let late = false;
-    const timer = setTimeout(() => {
-      late = true;
-      endProcess(child, 5_000);
-    }, SUITE_LIMIT_MS);
-    child.once('error', (error) => reject(new PlainError(`cannot start ${program}: ${error.message}`)));
-    child.once('close', (code, signal) => {
-      clearTimeout(timer);
-      if (late) return reject(new PlainError(`${label} was ended after ${seconds(SUITE_LIMIT_MS)}:\n${pieces.stderr}${pieces.stdout}`));
-      resolve({ code: signal ?? code, output: pieces.stdout, errors: pieces.stderr });
-    });
-  }));
+  return step(label, async (note) => {
+    const options = { cwd: ROOT, env, limitMs: SUITE_LIMIT_MS, graceMs: 5_000, onText: lineReader(note) };
+    const { code, output, errors, late } = await runBounded(program, args, options);
+    if (late) throw new PlainError(`${label} was ended after ${seconds(SUITE_LIMIT_MS)}:\n${errors}${output}`);
+    return { code, output, errors };
+  });
 }

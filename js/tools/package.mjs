@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { endProcess, spawnKept } from './cleanup.mjs';
-import { cleanEnv, importsWasm, install, newFolder, pack, runTool, runWell, startRegistry } from './pack.mjs';
+import { cleanEnv, denoVariables, emptyFolder, importsWasm, runTool, runWell, withPacked } from './pack.mjs';
 import { HOST_NODE, NODE_24, inRoot } from './paths.mjs';
 import { PlainError, step } from './run.mjs';
 
@@ -16,30 +16,22 @@ const ENDS_MS = 60_000;
 
 /** Each check is a line of the output; the first that fails ends the step. */
 export async function packageChecks(store) {
-  const { folder, remove } = newFolder();
-  const tarball = await pack(folder);
-  const registry = await startRegistry(tarball);
-  try {
-    const users = path.join(folder, 'users');
-    await install(tarball, users);
-    for (const name of fs.readdirSync(inRoot('tests/package'))) fs.copyFileSync(inRoot('tests/package', name), path.join(users, name));
-    const place = { folder, users, tarball, registry, store, runtimes: await runtimesOf(users) };
+  await withPacked(async (packed) => {
+    fs.cpSync(inRoot('tests/package'), packed.users, { recursive: true });
+    const place = { ...packed, store, runtimes: await runtimesOf(packed) };
     for (const [what, check] of [...linted(place), ...imported(place), ...bundled(place), ...unreffed(place), ...provided(place)]) {
       await step(what, check);
       console.log(`ok  ${what}`);
     }
-  } finally {
-    await registry.close();
-    remove();
-  }
+  });
 }
 
 /** The runtimes that have processes, each with its command up to the file. */
-const runtimesOf = async (users) => [
+const runtimesOf = async (packed) => [
   { name: `Node ${await versionOf(HOST_NODE)}`, node: true, command: [HOST_NODE] },
   { name: `Node ${await versionOf(NODE_24)}`, node: true, command: [NODE_24] },
   // The installed folder as it is, without a registry.
-  { name: `Deno ${await versionOf(DENO)}`, command: [DENO, 'run', '--quiet', '--no-prompt', '--node-modules-dir=manual', '-A'], env: { DENO_DIR: path.join(users, '../deno-dir'), NO_COLOR: '1' } },
+  { name: `Deno ${await versionOf(DENO)}`, command: [DENO, 'run', '--quiet', '--no-prompt', '--node-modules-dir=manual', '-A'], env: denoVariables(packed) },
   { name: `Bun ${await versionOf(BUN)}`, command: [BUN] },
 ];
 
@@ -85,45 +77,36 @@ function linksLead(folder) {
   }
 }
 
+/** Each file of tests/package that a runtime runs as it is, and what it shows. */
+const FILES = {
+  'lead.mjs': 'imported', 'lead.cjs': 'required, with the classes that import gives',
+  'aws.mjs': 'the subpath for AWS imported beside it', 'aws.cjs': 'the subpath for AWS required beside it',
+  'raw.mjs': 'the glue and the wasm by themselves',
+};
+
 const imported = (place) => [
-  ...place.runtimes.map((runtime) => [`imported by ${runtime.name}`, async () => led(await inRuntime(place, runtime, 'lead.mjs'))]),
-  ...place.runtimes.map((runtime) => [`required by ${runtime.name}, with the classes that import gives`, async () => led(await inRuntime(place, runtime, 'lead.cjs'))]),
-  ...place.runtimes.flatMap((runtime) => ['aws.mjs', 'aws.cjs'].map((file) =>
-    [`the subpath for AWS beside it in ${runtime.name} (${file})`, async () => led(await inRuntime(place, runtime, file))])),
-  ...place.runtimes.map((runtime) => [`the glue and the wasm by themselves in ${runtime.name}`, async () => led(await inRuntime(place, runtime, 'raw.mjs'))]),
+  ...Object.entries(FILES).flatMap(([file, what]) =>
+    place.runtimes.map((runtime) => [`${what}, in ${runtime.name}`, async () => led(await inRuntime(place, runtime, file))])),
   ['imported by Deno as npm:edgelect, with no permission at all', async () => {
     const lines = fs.readFileSync(path.join(place.users, 'lead.mjs'), 'utf8').replace("'edgelect'", "'npm:edgelect'");
     const alone = emptyFolder(place, 'deno-npm');
     fs.writeFileSync(path.join(alone, 'lead.mjs'), lines);
-    const env = { ...cleanEnv(), NPM_CONFIG_REGISTRY: place.registry.url, DENO_DIR: path.join(alone, 'dir') };
-    led(await runWell(DENO, ['run', '--quiet', '--no-prompt', 'lead.mjs'], { cwd: alone, env }));
+    led(await runWell(DENO, ['run', '--quiet', '--no-prompt', 'lead.mjs'], { cwd: alone, env: { ...cleanEnv(), ...denoVariables(place) } }));
   }],
 ];
 
-/** Where nothing can be imported but what is in the file. */
-const emptyFolder = ({ folder }, name) => {
-  const empty = path.join(folder, name);
-  fs.mkdirSync(empty);
-  return empty;
-};
-
 const bundled = (place) => [
-  ...place.runtimes.map((runtime, index) => [`bundled for ${runtime.name}`, async () => {
+  ...[
+    ...place.runtimes.map((runtime) => ['lead.mjs', 'esm', runtime]),
+    // As an old bundler makes it, and with the subpath's wasm beside the package's.
+    ['lead.cjs', 'cjs', place.runtimes[0]], ['aws.mjs', 'esm', place.runtimes[0]],
+  ].map(([file, format, runtime], index) => [`${file} bundled as ${format} for ${runtime.name}`, async () => {
     const alone = emptyFolder(place, `bundle-${index}`);
+    const bundle = `bundle.${format === 'cjs' ? 'cjs' : 'mjs'}`;
     const platform = runtime.node ? 'node' : 'neutral';
-    await esbuild(place, 'lead.mjs', [`--platform=${platform}`, '--format=esm', `--outfile=${path.join(alone, 'bundle.mjs')}`]);
-    led(await inRuntime({ users: alone }, runtime, 'bundle.mjs'));
+    await esbuild(place, file, [`--platform=${platform}`, `--format=${format}`, '--external:node:*', `--outfile=${path.join(alone, bundle)}`]);
+    led(await inRuntime({ users: alone }, runtime, bundle));
   }]),
-  ['bundled for Node as CommonJS', async () => {
-    const alone = emptyFolder(place, 'bundle-cjs');
-    await esbuild(place, 'lead.cjs', ['--platform=node', '--format=cjs', '--external:node:*', `--outfile=${path.join(alone, 'bundle.cjs')}`]);
-    led(await runWell(HOST_NODE, ['bundle.cjs'], { cwd: alone }));
-  }],
-  ['bundled with the subpath for AWS for Node', async () => {
-    const alone = emptyFolder(place, 'bundle-aws');
-    await esbuild(place, 'aws.mjs', ['--platform=node', '--format=esm', `--outfile=${path.join(alone, 'bundle.mjs')}`]);
-    led(await runWell(HOST_NODE, ['bundle.mjs'], { cwd: alone }));
-  }],
   // By itself it must not bring the subpath's.
   ...[['lead-worker.mjs', 1], ['aws-worker.mjs', 2]].map(([file, wasms]) => [`bundled for workerd, with ${wasms} wasm (${file})`, async () => {
     const alone = emptyFolder(place, `bundle-${file}`);

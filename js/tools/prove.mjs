@@ -1,6 +1,6 @@
 // `npm run prove`: the long run of the simulator, the table of planted bugs, the model checker. Everything but the
 // compiler's flags is in examples/prove and tests/model.
-import { spawnKept } from './cleanup.mjs';
+import { endOf, spawnKept } from './cleanup.mjs';
 import { ROOT, inRoot } from './paths.mjs';
 import { fail } from './run.mjs';
 import { ensure } from './setup.mjs';
@@ -17,12 +17,8 @@ async function main(args) {
 
 async function cargo(args, more) {
   const env = { ...process.env, CARGO_TARGET_DIR: inRoot('target'), ...more };
-  const child = spawnKept('cargo', args, { cwd: ROOT, env, stdio: 'inherit' });
-  const [code] = await new Promise((resolve, reject) => {
-    child.once('error', reject);
-    child.once('close', (...end) => resolve(end));
-  });
-  return code ?? 1;
+  const code = await endOf(spawnKept('cargo', args, { cwd: ROOT, env, stdio: 'inherit' }));
+  return Number.isInteger(code) ? code : 1;
 }
 
 main(process.argv.slice(2)).then((code) => process.exit(code), fail);

@@ -78,13 +78,12 @@ export async function step(label, work) {
 /** Runs a command to its end under a label; its output is shown only if it fails. */
 export function run(label, command, args, { cwd = ROOT, env = process.env, patient = false } = {}) {
   return step(label, (note) => new Promise((resolve, reject) => {
-    const tail = [];
+    const tail = keepTail(TAIL_LINES);
     const child = spawnKept(command, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
     // What its children start is as patient.
     if (patient && child.pid !== undefined) os.setPriority(child.pid, os.constants.priority.PRIORITY_LOW);
     const read = lineReader((line) => {
       tail.push(line);
-      if (tail.length > TAIL_LINES) tail.shift();
       note(line);
     });
     child.stdout.on('data', read);
@@ -92,10 +91,9 @@ export function run(label, command, args, { cwd = ROOT, env = process.env, patie
     child.once('error', (error) => reject(new PlainError(`cannot start ${command}: ${error.message}`)));
     child.once('close', (code, signal) => {
       if (code === 0) return resolve();
-      const known = adviceOn(tail) ?? (diskIsFull(cwd) ? { advice: DISK_IS_FULL, line: command } : undefined);
+      const known = adviceOn(tail.lines) ?? (diskIsFull(cwd) ? { advice: DISK_IS_FULL, line: command } : undefined);
       if (known !== undefined) return reject(new AdvisedError(`${label.replace(/ \(usually .*/, '')}: ${known.advice} (${known.line})`));
-      const output = tail.map((line) => `  ${line}`).join('\n');
-      reject(new PlainError(`\`${[command, ...args].join(' ')}\` ended with ${signal ?? code}.\n${output}`));
+      reject(new PlainError(`\`${[command, ...args].join(' ')}\` ended with ${signal ?? code}.\n${tail.shown()}`));
     });
   }));
 }
@@ -107,6 +105,19 @@ export function lineReader(onLine) {
     const lines = (rest + chunk).split(/\r?\n/);
     rest = lines.pop();
     for (const line of lines) onLine(line);
+  };
+}
+
+/** Keeps the last lines that a process says. */
+export function keepTail(count) {
+  const lines = [];
+  return {
+    lines,
+    push(line) {
+      lines.push(line);
+      if (lines.length > count) lines.shift();
+    },
+    shown: () => lines.map((line) => `  ${line}`).join('\n'),
   };
 }
 

@@ -2,10 +2,9 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { startRig } from '../../tests/runtimes/rig.mjs';
-import { cleanEnv, importsWasm, install, newFolder, pack, runTool, runWell, startRegistry } from './pack.mjs';
+import { cleanEnv, denoVariables, emptyFolder, runTool, runWell, uploadOf, withPacked } from './pack.mjs';
 import { HOST_NODE, NODE_24, inRoot } from './paths.mjs';
 import { PlainError, step } from './run.mjs';
-import { QUIET_AND_OFFLINE, WRANGLER } from './wrangler.mjs';
 
 const LIMIT_MS = 300_000;
 const BIN = inRoot('node_modules/.bin');
@@ -13,57 +12,50 @@ const SUITE = ['main.mjs', 'suite.mjs', 'bad-input.mjs', 'harness.mjs', 'using.m
 
 /** Runs everything against the store that the variables name. */
 export async function runtimes(store) {
-  const { folder, remove } = newFolder();
-  const tarball = await pack(folder);
-  const registry = await startRegistry(tarball);
   const rig = await startRig(store.endpoint);
   try {
-    const context = { ...store, rigUrl: rig.url };
-    const runners = await prepare(folder, tarball, registry);
-    const results = await step('The suite in five runtimes', () => Promise.all(runners.map((runner) => runOne(runner, context))));
-    for (const { name, passed } of results) if (passed) console.log(`${name}: ${passed.length} tests passed`);
-    compare(results);
+    await withPacked(async (place) => {
+      const runners = await prepare(place);
+      const context = { ...store, rigUrl: rig.url };
+      const results = await step('The suite in five runtimes', () => Promise.all(runners.map((runner) => runOne(runner, context))));
+      for (const { name, passed } of results) if (passed) console.log(`${name}: ${passed.length} tests passed`);
+      compare(results);
+    });
   } finally {
-    await Promise.all([rig.close(), registry.close()]);
-    remove();
+    await rig.close();
   }
 }
 
 /** Lays out one folder for those who take packages from `node_modules`, one for Deno, and says how each runs. */
-async function prepare(folder, tarball, registry) {
-  const npm = path.join(folder, 'npm');
-  await install(tarball, npm);
-  copy([...SUITE, 'node.mjs', 'bun.mjs', 'workerd.mjs'], npm);
-  const lowered = ['--target=node20', '--log-level=warning', `--outfile=${path.join(npm, 'using.node20.mjs')}`];
-  await runWell(path.join(BIN, 'esbuild'), [path.join(npm, 'using.mjs'), ...lowered]);
-  const deno = path.join(folder, 'deno');
-  fs.mkdirSync(deno);
+async function prepare(place) {
+  const { users, registry } = place;
+  copy([...SUITE, 'node.mjs', 'bun.mjs', 'workerd.mjs'], users);
+  const lowered = ['--target=node20', '--log-level=warning', `--outfile=${path.join(users, 'using.node20.mjs')}`];
+  await runWell(path.join(BIN, 'esbuild'), [path.join(users, 'using.mjs'), ...lowered]);
+  const deno = emptyFolder(place, 'deno');
   copy([...SUITE, 'deno.mjs'], deno);
   const edgelect = `npm:edgelect@${registry.version}`;
   fs.writeFileSync(path.join(deno, 'deno.json'), JSON.stringify({ imports: { edgelect, 'edgelect/aws': `${edgelect}/aws` } }));
-  const worker = await bundleWorker(npm);
-  const installed = fs.realpathSync(path.join(npm, 'node_modules/edgelect/js/default.js'));
-  const denoEnv = { NPM_CONFIG_REGISTRY: registry.url, DENO_DIR: path.join(folder, 'deno-dir'), NO_COLOR: '1', DENO_NO_UPDATE_CHECK: '1' };
+  const worker = await uploadOf(users, { main: 'workerd.mjs' });
+  const installed = fs.realpathSync(path.join(users, 'node_modules/edgelect/js/default.js'));
+  const fetched = `${fs.realpathSync(place.folder)}/deno-dir/npm/`;
   return [
-    { name: 'Node', program: HOST_NODE, args: ['node.mjs'], after: ['./using.node20.mjs'], cwd: npm, from: installed },
-    { name: 'Node', program: NODE_24, args: ['node.mjs'], after: ['./using.mjs'], cwd: npm, from: installed, major: '24' },
-    { name: 'Deno', program: path.join(BIN, 'deno'), args: ['run', '--quiet', '--no-prompt', '--allow-net=127.0.0.1', 'deno.mjs'], cwd: deno, env: denoEnv, from: fs.realpathSync(folder) + '/deno-dir/npm/' },
-    { name: 'Bun', program: path.join(BIN, 'bun'), args: ['bun.mjs'], cwd: npm, from: installed },
-    // It logs each failed handshake by itself.
-    { name: 'workerd', program: NODE_24, args: [inRoot('tests/runtimes/in-workerd.mjs'), worker], cwd: npm, shares: 2, quiet: /^(e = .*: TLS handshake failed: .*|stack: .*workerd@.*)\n/gm },
+    { name: 'Node', program: HOST_NODE, args: ['node.mjs'], after: ['./using.node20.mjs'], cwd: users, from: installed },
+    { name: 'Node', program: NODE_24, args: ['node.mjs'], after: ['./using.mjs'], cwd: users, from: installed, major: '24' },
+    {
+      name: 'Deno', program: path.join(BIN, 'deno'), args: ['run', '--quiet', '--no-prompt', '--allow-net=127.0.0.1', 'deno.mjs'],
+      cwd: deno, env: denoVariables(place), from: fetched,
+    },
+    { name: 'Bun', program: path.join(BIN, 'bun'), args: ['bun.mjs'], cwd: users, from: installed },
+    {
+      name: 'workerd', program: NODE_24, args: [inRoot('tests/runtimes/in-workerd.mjs'), worker], cwd: users, shares: 2,
+      // It logs each failed handshake by itself.
+      quiet: /^(e = .*: TLS handshake failed: .*|stack: .*workerd@.*)\n/gm,
+    },
   ];
 }
 
 const copy = (names, folder) => names.forEach((name) => fs.copyFileSync(inRoot('tests/runtimes', name), path.join(folder, name)));
-
-/** What `wrangler deploy` would upload. */
-async function bundleWorker(folder) {
-  fs.writeFileSync(path.join(folder, 'wrangler.toml'), 'name = "suite"\nmain = "workerd.mjs"\ncompatibility_date = "2026-11-01"\n');
-  const env = { ...cleanEnv(), ...QUIET_AND_OFFLINE, HOME: folder };
-  await runWell(NODE_24, [WRANGLER, 'deploy', '--dry-run', '--outdir', 'uploaded'], { cwd: folder, env });
-  importsWasm(path.join(folder, 'uploaded'));
-  return path.join(folder, 'uploaded');
-}
 
 /** Runs one runtime to its end and takes the last line that it printed for its result; `problems` are beside its tests. */
 async function runOne({ name, program, args, after = [], cwd, env, from, major, shares, quiet = /^$/g }, context) {

@@ -1,7 +1,7 @@
 // `npm run scenarios`: each numbered case, the tests that hold it, and what became of them.
 import fs from 'node:fs';
-import { parseArgs } from 'node:util';
 import { fileURLToPath } from 'node:url';
+import { parsed, say } from './command.mjs';
 import { inRoot } from './paths.mjs';
 import { PlainError, fail } from './run.mjs';
 import { EVERYTHING, ensure } from './setup.mjs';
@@ -97,13 +97,8 @@ async function print(rows) {
 
 async function main(args) {
   const options = { case: { type: 'string', multiple: true }, help: { type: 'boolean', short: 'h' }, list: { type: 'boolean' } };
-  let values;
-  try {
-    ({ values } = parseArgs({ args, options }));
-  } catch (error) {
-    throw new PlainError(`${error.message}\n${HELP}`);
-  }
-  if (values.help) return console.log(HELP);
+  const { values } = parsed(args, options, HELP);
+  if (values.help) return say(HELP);
   if (values.list && values.case) throw new PlainError(`--list takes no --case: it lists all\n${HELP}`);
   chosen(values.case ?? []);
   await ensure(values.list ? ['packages'] : EVERYTHING.filter((name) => name !== 'runner'));

@@ -1,21 +1,15 @@
 // A SeaweedFS of our own on loopback: other ports, another bucket and other credentials at each start.
-import { createHash, createHmac, randomBytes, randomInt } from 'node:crypto';
+import { createHash, createHmac, randomBytes } from 'node:crypto';
 import fs from 'node:fs';
-import net from 'node:net';
-import os from 'node:os';
 import path from 'node:path';
-import { endProcess, keepPath, removePath, spawnKept } from './cleanup.mjs';
 import { SEAWEED } from './paths.mjs';
-import { PlainError, lineReader } from './run.mjs';
+import { PlainError } from './run.mjs';
+import { HOST, startServer } from './server.mjs';
 
-const HOST = '127.0.0.1';
+export { freePorts } from './server.mjs';
+
 const SHARED = 'EDGELECT_SHARED_STORE';
 const READY_MS = 30_000;
-const ATTEMPTS = 3;
-const FIRST_PORT = 10_000;
-const LAST_PORT = 31_999;
-const PORT_TRIES = 1_000;
-const TAIL_LINES = 30;
 const PORT_FLAGS = [
   'master.port', 'master.port.grpc', 'volume.port', 'volume.port.grpc', 'filer.port', 'filer.port.grpc',
   's3.port', 's3.port.grpc', 'admin.port', 'admin.port.grpc',
@@ -23,17 +17,32 @@ const PORT_FLAGS = [
 
 /** Starts a store and resolves once it answers to our own bucket and credentials. `actionsOf` gives, for the bucket, what
  * further identities may do; each has the secret that `secretOf` gives for its name. */
-export async function startSeaweed(actionsOf) {
-  let lastError;
-  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-    try {
-      return await startOnce(actionsOf);
-    } catch (error) {
-      // Most often another process took one of the ports between our look and its start.
-      lastError = error;
-    }
-  }
-  throw lastError;
+export const startSeaweed = (actionsOf) =>
+  startServer({ name: 'SeaweedFS', portCount: PORT_FLAGS.length, readyMs: READY_MS, describe: (place) => describe(place, actionsOf) });
+
+function describe({ folder, ports }, actionsOf) {
+  const store = {
+    endpoint: `http://${HOST}:${ports[PORT_FLAGS.indexOf('s3.port')]}`,
+    bucket: newName(),
+    accessKeyId: `dev${randomBytes(6).toString('hex')}`,
+    secretAccessKey: randomBytes(20).toString('hex'),
+  };
+  const config = actionsOf && writeIdentities(folder, store, actionsOf(store.bucket));
+  return {
+    command: SEAWEED,
+    args: [
+      'mini', `-dir=${folder}`, `-ip=${HOST}`, `-ip.bind=${HOST}`, `-bucket=${store.bucket}`,
+      ...PORT_FLAGS.map((flag, index) => `-${flag}=${ports[index]}`),
+      '-s3.port.iceberg=0', '-s3.port.lance=0', '-webdav=false', '-admin.ui=false', '-master.telemetry=false',
+      ...(config ? [`-s3.config=${config}`] : []),
+    ],
+    env: { AWS_ACCESS_KEY_ID: store.accessKeyId, AWS_SECRET_ACCESS_KEY: store.secretAccessKey },
+    given: { ...store, secretOf: (name) => secretOf(store, name) },
+    // Only the store that we started knows both the random bucket and the random key.
+    isReady: () => ask('HEAD', store, 2_000),
+    left: socketsOf(ports),
+    masked: store.secretAccessKey,
+  };
 }
 
 /** Runs the work beside a store, given to it as the variables that the tests read: a bucket of its own in the store that is
@@ -70,58 +79,14 @@ const newName = () => `edgelect-${randomBytes(6).toString('hex')}`;
 
 async function newBucket(shared) {
   const store = { ...shared, bucket: newName() };
-  const url = new URL(`/${store.bucket}`, store.endpoint);
-  const { status } = await fetch(url, { method: 'PUT', headers: sign('PUT', url, store), signal: AbortSignal.timeout(READY_MS) });
+  const { status } = await ask('PUT', store, READY_MS);
   if (status !== 200) throw new PlainError(`the shared SeaweedFS answered ${status} to a new bucket`);
   return store;
 }
 
-/** Ports that are free now and differ. They lie below those that systems give to outgoing connections, so that none of
- * these takes one before the process that is to listen there. */
-export async function freePorts(count) {
-  const ports = new Set();
-  for (let tries = 0; ports.size < count; tries += 1) {
-    if (tries >= PORT_TRIES) throw new PlainError(`fewer than ${count} ports between ${FIRST_PORT} and ${LAST_PORT} are free on ${HOST}: end what listens there, then run it again`);
-    const port = randomInt(FIRST_PORT, LAST_PORT + 1);
-    if (await isFree(port)) ports.add(port);
-  }
-  return [...ports];
-}
-
-function isFree(port) {
-  return new Promise((resolve) => {
-    const server = net.createServer();
-    server.once('error', () => resolve(false));
-    server.listen(port, HOST, () => server.close(() => resolve(true)));
-  });
-}
-
-async function startOnce(actionsOf) {
-  const ports = await freePorts(PORT_FLAGS.length);
-  const portOf = (flag) => ports[PORT_FLAGS.indexOf(flag)];
-  const store = {
-    endpoint: `http://${HOST}:${portOf('s3.port')}`,
-    bucket: newName(),
-    accessKeyId: `dev${randomBytes(6).toString('hex')}`,
-    secretAccessKey: randomBytes(20).toString('hex'),
-  };
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-seaweed-'));
-  keepPath(folder);
-  for (const socket of socketsOf(ports)) keepPath(socket);
-  const config = actionsOf && writeIdentities(folder, store, actionsOf(store.bucket));
-  const { child, tail } = launch(folder, store, ports, config);
-  const stop = async () => {
-    // The data is thrown away, so there is nothing that a polite end would save.
-    await endProcess(child);
-    for (const left of [folder, ...socketsOf(ports)]) removePath(left);
-  };
-  try {
-    await ready(child, store, tail);
-  } catch (error) {
-    await stop();
-    throw error;
-  }
-  return { ...store, secretOf: (name) => secretOf(store, name), stop };
+function ask(method, store, limitMs) {
+  const url = new URL(`/${store.bucket}`, store.endpoint);
+  return fetch(url, { method, headers: sign(method, url, store), signal: AbortSignal.timeout(limitMs) });
 }
 
 const secretOf = (store, name) => createHash('sha256').update(`${store.secretAccessKey}${name}`).digest('hex');
@@ -132,55 +97,6 @@ function writeIdentities(folder, store, actions) {
   const file = path.join(folder, 's3.json');
   fs.writeFileSync(file, JSON.stringify({ identities: [identity('admin', store.accessKeyId, store.secretAccessKey, ['Admin']), ...identities] }));
   return file;
-}
-
-function launch(folder, store, ports, config) {
-  const args = [
-    'mini', `-dir=${folder}`, `-ip=${HOST}`, `-ip.bind=${HOST}`, `-bucket=${store.bucket}`,
-    ...PORT_FLAGS.map((flag, index) => `-${flag}=${ports[index]}`),
-    '-s3.port.iceberg=0', '-s3.port.lance=0', '-webdav=false', '-admin.ui=false', '-master.telemetry=false',
-    ...(config ? [`-s3.config=${config}`] : []),
-  ];
-  // A bare environment: settings of somebody else's store must not reach this one.
-  const env = {
-    PATH: process.env.PATH, HOME: folder, AWS_ACCESS_KEY_ID: store.accessKeyId, AWS_SECRET_ACCESS_KEY: store.secretAccessKey,
-  };
-  const child = spawnKept(SEAWEED, args, { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] });
-  const tail = [];
-  const read = lineReader((line) => {
-    tail.push(line.replaceAll(store.secretAccessKey, '[secret]'));
-    if (tail.length > TAIL_LINES) tail.shift();
-  });
-  child.stdout.on('data', read);
-  child.stderr.on('data', read);
-  child.once('error', (error) => tail.push(error.message));
-  return { child, tail };
-}
-
-async function ready(child, store, tail) {
-  const deadlineMs = Date.now() + READY_MS;
-  let answer = 'nothing answered';
-  while (Date.now() < deadlineMs) {
-    if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) {
-      throw new PlainError(`SeaweedFS ended while starting:\n${indent(tail)}`);
-    }
-    const status = await headBucket(store);
-    if (status === 200) return;
-    if (status !== undefined) answer = `${store.endpoint} answered ${status} for our bucket`;
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
-  throw new PlainError(`SeaweedFS was not ready within ${READY_MS / 1000} s (${answer}):\n${indent(tail)}`);
-}
-
-// Only the store that we started knows both the random bucket and the random key.
-async function headBucket(store) {
-  const url = new URL(`/${store.bucket}`, store.endpoint);
-  try {
-    const response = await fetch(url, { method: 'HEAD', headers: sign('HEAD', url, store), signal: AbortSignal.timeout(2_000) });
-    return response.status;
-  } catch {
-    return undefined;
-  }
 }
 
 // SigV4 in short, for this one request: the real signer is what is being tested, so it cannot vouch for the store.
@@ -208,8 +124,4 @@ function socketsOf(ports) {
     const name = flag.replace('.port', '').replace('.', '-');
     return `/tmp/seaweedfs-${name}-${ports[index]}.sock`;
   });
-}
-
-function indent(lines) {
-  return lines.map((line) => `  ${line}`).join('\n');
 }

@@ -9,8 +9,8 @@ import { withBundle } from './wrangler.mjs';
 /** Bytes after gzip -9. The Worker's holds for everything that is uploaded: wasm and JavaScript together. */
 export const BUDGETS = { npm: 200_000, worker: 220_000 };
 
-const gzipped = (file) => gzipSync(fs.readFileSync(file), { level: 9 }).length;
-const kilobytes = (bytes) => `${(bytes / 1000).toFixed(1)} KB`;
+export const gzipped = (file) => gzipSync(fs.readFileSync(file), { level: 9 }).length;
+export const kilobytes = (bytes) => `${(bytes / 1000).toFixed(1)} KB`;
 
 /** A file's size, and its size after gzip -9 beside the budget that it counts to, if there is one. */
 export const sizeLine = (name, file) => {

@@ -4,7 +4,7 @@ import { examples } from '../../tests/examples/examples.mjs';
 import { readme } from '../../tests/readme/readme.mjs';
 import { compileNative } from '../demo/fleet.mjs';
 import { build } from './build.mjs';
-import { endProcess, spawnKept } from './cleanup.mjs';
+import { runBounded } from './cleanup.mjs';
 import { withJsStores } from './js-stores.mjs';
 import { withMinistack } from './ministack.mjs';
 import { LIVE, recordNode, recordPassed, suiteFlags } from './outcomes.mjs';
@@ -59,18 +59,10 @@ export const STEPS = [
 
 /** Runs a command with its output shown; it fails after three quarters of an hour, so that nothing hangs for ever. */
 async function command(program, args, more = {}) {
-  const child = spawnKept(program, args, { cwd: ROOT, env: { ...process.env, ...more }, stdio: ['ignore', 'inherit', 'inherit'] });
-  let late = false;
-  const timer = setTimeout(() => {
-    late = true;
-    endProcess(child, 5_000);
-  }, STEP_LIMIT_MS);
-  const [code, signal] = await new Promise((resolve, reject) => {
-    child.once('error', (error) => reject(new PlainError(`cannot start ${program}: ${error.message}`)));
-    child.once('close', (...end) => resolve(end));
-  }).finally(() => clearTimeout(timer));
+  const options = { cwd: ROOT, env: { ...process.env, ...more }, stdio: ['ignore', 'inherit', 'inherit'], limitMs: STEP_LIMIT_MS, graceMs: 5_000 };
+  const { code, late } = await runBounded(program, args, options);
   if (code === 0) return;
-  const why = late ? `was ended after ${seconds(STEP_LIMIT_MS)}` : `ended with ${signal ?? code}`;
+  const why = late ? `was ended after ${seconds(STEP_LIMIT_MS)}` : `ended with ${code}`;
   throw new PlainError(`\`${[path.basename(program), ...args].join(' ')}\` ${why}`);
 }
 

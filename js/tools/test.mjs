@@ -1,5 +1,5 @@
 // `npm test`: all that CI runs, on a machine that may be bare.
-import { parseArgs } from 'node:util';
+import { parsed, say } from './command.mjs';
 import { inRoot } from './paths.mjs';
 import { PlainError, fail } from './run.mjs';
 import { EVERYTHING, ensure } from './setup.mjs';
@@ -20,7 +20,7 @@ const OPTIONS = {
 };
 
 async function main(args) {
-  const values = read(args);
+  const { values } = parsed(args, OPTIONS, HELP);
   if (values.help) return say(HELP);
   const { STEPS } = await import('./steps.mjs');
   if (values.list) return say(STEPS.map(({ name, what }) => `${name.padEnd(18)}${what}`).join('\n'));
@@ -38,19 +38,6 @@ async function main(args) {
   const { withSharedStore } = await import('./seaweed.mjs');
   const steps = STEPS.filter(({ name }) => only.includes(name));
   return withSharedStore((env) => runLanes(steps, { keepGoing: values['keep-going'], env: { ...process.env, ...env } }));
-}
-
-function read(args) {
-  try {
-    return parseArgs({ args, options: OPTIONS }).values;
-  } catch (error) {
-    throw new PlainError(`${error.message}\n${HELP}`);
-  }
-}
-
-function say(text) {
-  console.log(text);
-  return 0;
 }
 
 main(process.argv.slice(2)).then((code) => process.exit(code), fail);

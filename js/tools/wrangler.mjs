@@ -1,7 +1,6 @@
 import fs from 'node:fs';
-import os from 'node:os';
 import path from 'node:path';
-import { keepPath, removePath } from './cleanup.mjs';
+import { newFolder, removePath } from './cleanup.mjs';
 import { NODE_24, inRoot } from './paths.mjs';
 import { run } from './run.mjs';
 
@@ -17,8 +16,7 @@ export const QUIET_AND_OFFLINE = {
 /** Bundles the Worker as `wrangler deploy` would upload it, and hands the folder and its files to the work; they are gone
  * afterwards. */
 export async function withBundle(work) {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-bundle-'));
-  keepPath(folder);
+  const folder = newFolder('bundle');
   try {
     const out = path.join(folder, 'out');
     await run('Bundling the Worker', NODE_24, [WRANGLER, 'deploy', '--dry-run', '--outdir', out],

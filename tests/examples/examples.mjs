@@ -2,38 +2,29 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { inRoot } from '../../js/tools/paths.mjs';
-import { install, newFolder, pack, startRegistry } from '../../js/tools/pack.mjs';
+import { withPacked } from '../../js/tools/pack.mjs';
 import { step } from '../../js/tools/run.mjs';
-import { heldRust } from './rust-snippet.mjs';
 import { jsWorker } from './js-worker.mjs';
 import { minuteCron } from './minute-cron.mjs';
 import { nodeTimer } from './node-timer.mjs';
-import { heldCommands, heldSnippets } from './snippets.mjs';
+import { heldCommands, heldRust, heldSnippets } from './snippets.mjs';
 
 /** Runs everything against a store; the first failure is thrown when all have ended. */
 export async function examples(store) {
   heldSnippets();
   heldCommands();
-  const { folder, remove } = newFolder();
-  const tarball = await pack(folder);
-  const registry = await startRegistry(tarball);
-  try {
-    heldRust();
-    const users = path.join(folder, 'users');
-    await install(tarball, users);
+  heldRust();
+  await withPacked(async (packed) => {
     // Deno takes the package from the registry: it must not find it beside itself.
-    copy('deno-cron', folder);
-    for (const name of ['js-worker', 'bun-cron', 'node-timer']) copy(name, users);
-    const place = { folder, users, registry, store };
+    copy('deno-cron', packed.folder);
+    for (const name of ['js-worker', 'bun-cron', 'node-timer']) copy(name, packed.users);
+    const place = { ...packed, store };
     const checks = [...nodeTimer(place), ...minuteCron(place), ...jsWorker(place)];
     const all = () => Promise.allSettled(checks.map(([what, check]) => checked(what, check)));
     const ends = await step('The examples, over a real minute', all);
     const failed = ends.find(({ status }) => status === 'rejected');
     if (failed) throw failed.reason;
-  } finally {
-    await registry.close();
-    remove();
-  }
+  });
 }
 
 async function checked(what, check) {

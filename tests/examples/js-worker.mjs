@@ -2,23 +2,21 @@
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
-import { cleanEnv, importsWasm, runWell } from '../../js/tools/pack.mjs';
+import { cleanEnv, runWell, uploadOf } from '../../js/tools/pack.mjs';
 import { NODE_24, inRoot } from '../../js/tools/paths.mjs';
-import { QUIET_AND_OFFLINE, WRANGLER } from '../../js/tools/wrangler.mjs';
+import { QUIET_AND_OFFLINE } from '../../js/tools/wrangler.mjs';
 
 const VITEST = inRoot('node_modules/vitest/vitest.mjs');
 
 export const jsWorker = (place) => [
   ['js-worker: its tests in workerd', () => itsTests(place)],
-  ['js-worker: bundled as wrangler deploy would, with the wasm imported', () => bundled(place)],
+  ['js-worker: bundled as wrangler deploy would, with the wasm imported', () => uploadOf(folderOf(place), { env: own(place) })],
   ['js-worker: asks for the versions that are tested here', sameVersions],
 ];
 
 const folderOf = ({ users }) => path.join(users, 'js-worker');
 
-const environment = (place) => ({
-  ...cleanEnv(), ...QUIET_AND_OFFLINE, HOME: place.folder, TMPDIR: place.folder, PWD: folderOf(place),
-});
+const own = (place) => ({ HOME: place.folder, TMPDIR: place.folder, PWD: folderOf(place) });
 
 async function itsTests(place) {
   const cwd = folderOf(place);
@@ -27,15 +25,9 @@ async function itsTests(place) {
   for (const name of ['vitest', '@cloudflare/vitest-plugin']) {
     fs.symlinkSync(inRoot('node_modules', name), path.join(cwd, 'node_modules', name));
   }
-  const output = await runWell(NODE_24, [VITEST, 'run'], { cwd, env: environment(place) });
+  const output = await runWell(NODE_24, [VITEST, 'run'], { cwd, env: { ...cleanEnv(), ...QUIET_AND_OFFLINE, ...own(place) } });
   const count = fs.readFileSync(path.join(cwd, 'test/worker.test.js'), 'utf8').match(/^test\(/gm).length;
   assert.match(output, new RegExp(`^ +Tests +${count} passed \\(${count}\\)$`, 'm'), output);
-}
-
-async function bundled(place) {
-  const cwd = folderOf(place);
-  await runWell(NODE_24, [WRANGLER, 'deploy', '--dry-run', '--outdir', 'out'], { cwd, env: environment(place) });
-  importsWasm(path.join(cwd, 'out'));
 }
 
 function sameVersions() {

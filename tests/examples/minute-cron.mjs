@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { inRoot } from '../../js/tools/paths.mjs';
-import { runTool } from '../../js/tools/pack.mjs';
+import { denoVariables, runTool } from '../../js/tools/pack.mjs';
 import { until } from '../js/until.mjs';
 import { newGroup, variables } from './group.mjs';
-import { shown, startExample } from './process.mjs';
+import { startExample, withProcesses } from './process.mjs';
 
 const MINUTE_MS = 60_000;
 /** From a group's making: its first seconds count as claimed, and the runtimes need some to start. */
@@ -21,9 +21,7 @@ export const minuteCron = (place) => {
     folder: 'deno-cron',
     cwd: path.join(place.folder, 'deno-cron'),
     command: [DENO, 'run', ...QUIET, ...more],
-    env: {
-      NPM_CONFIG_REGISTRY: place.registry.url, DENO_DIR: path.join(place.folder, 'deno-dir'), DENO_NO_UPDATE_CHECK: '1',
-    },
+    env: denoVariables(place),
   });
   const bun = { folder: 'bun-cron', cwd: path.join(place.users, 'bun-cron'), command: [BUN, 'main.js'] };
   return [
@@ -65,15 +63,7 @@ async function fired(place, runtime, count, work) {
   const members = Array.from({ length: count }, (_member, index) => startExample(runtime.command, {
     cwd: runtime.cwd, env: { ...env, EDGELECT_SERVER_ID: `${runtime.folder}-${index}` },
   }));
-  try {
-    await work(members, slot);
-    for (const member of members) assert.equal(member.errors(), '');
-  } catch (error) {
-    for (const member of members) error.message += `\n\n${shown(member)}`;
-    throw error;
-  } finally {
-    await Promise.all(members.map((member) => member.kill()));
-  }
+  await withProcesses(members, () => work(members, slot));
 }
 
 async function missing({ store }, deno, args) {

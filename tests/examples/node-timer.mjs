@@ -5,12 +5,12 @@ import { HOST_NODE } from '../../js/tools/paths.mjs';
 import { runTool } from '../../js/tools/pack.mjs';
 import { until } from '../js/until.mjs';
 import { newGroup, variables } from './group.mjs';
-import { shown, startExample } from './process.mjs';
+import { startExample, withProcesses } from './process.mjs';
 
 // At most once a slot is lost whose claim a busy machine answers late, so the lease has room for that.
 const LEASE_MS = 2_000;
 const PERIOD_MS = 3_000;
-const TIMING = { EDGELECT_LEADER_TIMEOUT: String(LEASE_MS), EDGELECT_FREQUENT_INTERVAL: '500', EDGELECT_FOLLOW: 'tight' };
+const TIMING = { leaderTimeout: LEASE_MS, frequentInterval: 500, follow: 'tight' };
 const LIMIT_MS = 60_000;
 const LINE = /^(\S+Z) (begins|is written) with token (\d+)$/;
 
@@ -24,7 +24,7 @@ export const nodeTimer = (place) => [
 async function threeProcesses(place, policy) {
   const group = { place, policy, key: await newGroup(place, `node-timer-${policy}`, { leaderTimeout: LEASE_MS }), events: [] };
   const members = Object.fromEntries(['a', 'b', 'c'].map((who) => [who, start(group, who)]));
-  try {
+  await withProcesses(members, async () => {
     await writtenSlots(group, 2);
     const killed = await endedUnderTheJob(group, members, (member) => member.kill());
     await writtenSlots(group, 5);
@@ -36,15 +36,9 @@ async function threeProcesses(place, policy) {
     const last = Object.keys(members).find((who) => who !== killed.who && who !== stopped.who);
     assert.equal(await members[last].stop(), 0);
     hold(group, [killed, stopped]);
-    for (const member of Object.values(members)) assert.equal(member.errors(), '');
     const taken = Object.values(members).flatMap(({ lines }) => lines.filter((line) => / taken: .*claimed before/.test(line)));
     assert.ok(taken.length > 0, 'those who come second say so');
-  } catch (error) {
-    for (const [who, member] of Object.entries(members)) error.message += `\n\n${who}:\n${shown(member)}`;
-    throw error;
-  } finally {
-    await Promise.all(Object.values(members).map((member) => member.kill()));
-  }
+  });
 }
 
 function start({ place, policy, key, events }, who) {
@@ -53,7 +47,7 @@ function start({ place, policy, key, events }, who) {
     if (what) events.push({ who, slot: Date.parse(slot), what, token: Number(token) });
   };
   const command = [HOST_NODE, 'main.mjs', '--period', String(PERIOD_MS), '--policy', policy];
-  const env = { ...variables(place.store, key), ...TIMING, EDGELECT_SERVER_ID: who };
+  const env = variables(place.store, key, { ...TIMING, serverId: who });
   return startExample(command, { cwd: path.join(place.users, 'node-timer'), env, onLine });
 }
 
@@ -104,8 +98,8 @@ function hold({ events, policy }, ended) {
 
 async function options({ users, store }) {
   const cwd = path.join(users, 'node-timer');
-  const run = (args, more) => runTool(HOST_NODE, ['main.mjs', ...args], { cwd, env: { ...variables(store, 'unused'), ...more } });
-  const nowhere = { ...TIMING, EDGELECT_BUCKET: 'no-such-bucket' };
+  const run = (args, more = store) => runTool(HOST_NODE, ['main.mjs', ...args], { cwd, env: variables(more, 'unused', more === store ? {} : TIMING) });
+  const nowhere = { ...store, bucket: 'no-such-bucket' };
   const help = await run(['--help']);
   assert.equal(help.code, 0);
   assert.match(help.output, /--period MS .*--policy POLICY .*EDGELECT_BUCKET=jobs/s);

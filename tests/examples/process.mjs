@@ -1,8 +1,10 @@
 // One process of an example, with what it prints, line by line.
-import { endProcess, killGroup, spawnKept } from '../../js/tools/cleanup.mjs';
+import assert from 'node:assert/strict';
+import { endOf, endProcess, killGroup, spawnKept } from '../../js/tools/cleanup.mjs';
 import { lineReader } from '../../js/tools/run.mjs';
 
-const ENDS_MS = 15_000;
+/** Within what a process has to end, on a machine that is busy with the others. */
+const ENDS_MS = 60_000;
 
 /** Starts it; `onLine` hears each line of its output. */
 export function startExample([program, ...args], { cwd, env, onLine }) {
@@ -15,9 +17,7 @@ export function startExample([program, ...args], { cwd, env, onLine }) {
   });
   child.stdout.on('data', read);
   child.stderr.on('data', (text) => (errors += text));
-  const ended = new Promise((resolve) => {
-    child.once('error', (error) => resolve(error.message)).once('close', (code, signal) => resolve(signal ?? code));
-  });
+  const ended = endOf(child).catch(({ message }) => message);
   return {
     lines,
     ended,
@@ -40,5 +40,16 @@ export function startExample([program, ...args], { cwd, env, onLine }) {
   };
 }
 
-/** What a process printed, for the message of a failure. */
-export const shown = ({ lines, errors }) => [...lines, errors()].join('\n');
+/** Hands started processes to the work and kills them after it. None may have written an error; where the work fails, what each
+ * has printed is told. `members` may be changed meanwhile: `{ name: process }`. */
+export async function withProcesses(members, work) {
+  try {
+    await work();
+    for (const [name, member] of Object.entries(members)) assert.equal(member.errors(), '', name);
+  } catch (error) {
+    for (const [name, { lines, errors }] of Object.entries(members)) error.message += `\n\n${name}:\n${[...lines, errors()].join('\n')}`;
+    throw error;
+  } finally {
+    await Promise.all(Object.values(members).map((member) => member.kill()));
+  }
+}

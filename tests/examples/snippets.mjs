@@ -24,6 +24,14 @@ export function heldSnippets() {
   }
 }
 
+/** Fails for a block of Rust in docs/crons.md that is not, word for word, in the Rust Worker, and if there is none. */
+export function heldRust() {
+  const [document, source] = ['docs/crons.md', 'examples/rust-worker/src/lib.rs'].map((file) => fs.readFileSync(inRoot(file), 'utf8'));
+  const blocks = [...document.matchAll(/^```rust\n(.*?)^```$/gms)].map(([, block]) => block);
+  const other = blocks.find((block) => !source.includes(block));
+  if (other || blocks.length === 0) throw new PlainError(`docs/crons.md shows what the Rust Worker has not:\n${other ?? 'nothing'}`);
+}
+
 /** Fails where an example's README starts it otherwise than its own help says. */
 export function heldCommands() {
   for (const name of fs.readdirSync(inRoot('examples')).filter((one) => fs.existsSync(inRoot('examples', one, 'README.md')))) {

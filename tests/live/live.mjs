@@ -1,22 +1,20 @@
 // Real members on four runtimes, a proxy that fails them one by one, a real store; and the log of what the leaders did.
 import fs from 'node:fs';
-import os from 'node:os';
 import path from 'node:path';
 import { Elector, S3Storage } from 'edgelect';
-import { build } from 'esbuild';
 import { scripted } from '../../js/demo/fleet.mjs';
 import { ProcessMember } from '../../js/demo/process-member.mjs';
-import { keepPath, removePath } from '../../js/tools/cleanup.mjs';
-import { NODE_24, ROOT, inRoot } from '../../js/tools/paths.mjs';
-import { PlainError, seconds as inSeconds } from '../../js/tools/run.mjs';
+import { newFolder, removePath } from '../../js/tools/cleanup.mjs';
+import { ROOT, inRoot } from '../../js/tools/paths.mjs';
 import { startSeaweed } from '../../js/tools/seaweed.mjs';
-import { QUIET_AND_OFFLINE } from '../../js/tools/wrangler.mjs';
+import { bucketOf, variablesOf } from '../../js/tools/variables.mjs';
+import { findWithin, mustFind, pause } from '../../js/tools/wait.mjs';
 import { check } from './checker.mjs';
 import { chance, networkPhases, processPhases } from './plan.mjs';
-import { Progress } from './progress.mjs';
 import { FAULTS, startProxy } from './proxy.mjs';
 import { startResource } from './resource.mjs';
 import { COMPLETE_FROM_S, report } from './report.mjs';
+import { START_LIMIT_MS, bundled, inWorkerd, playThrough } from './run.mjs';
 
 const LEASE_MS = 2_500;
 const TIMING = { leaderTimeout: LEASE_MS, frequentInterval: 500, infrequentInterval: LEASE_MS, follow: 'tight' };
@@ -30,33 +28,14 @@ const HEEDLESS = { name: 'node-2', ms: 2 * LEASE_MS };
 const HEALED_LEASES = 4;
 /** How long a fault that hit nobody is kept up, for everyone. */
 const PROLONGED_MS = 4 * LEASE_MS;
-/** A process that starts on a busy machine takes its time; nothing is measured meanwhile. */
-const START_LIMIT_MS = 60_000;
 /** How often each runtime is brought to lead: left to chance, a Worker would lead once in ten minutes. */
 const ROUND_MS = 60_000;
 /** How long a run goes on past its end for what has not happened yet, on a machine that is too busy for it. */
 const MOST_LATE_MS = 2 * ROUND_MS;
-const LOOK_MS = 20;
 const STORY_LINES = 40;
 
 /** Runs for so long and resolves to the exit code. */
-export async function live({ seconds, seed }) {
-  const run = new Run({ seconds, seed });
-  const progress = new Progress(() => run.now());
-  let error;
-  try {
-    progress.start();
-    await run.open();
-    await run.play();
-  } catch (caught) {
-    if (!(caught instanceof PlainError)) throw caught;
-    error = caught.message;
-  } finally {
-    progress.end();
-    await run.close();
-  }
-  return report(run.outcome(error));
-}
+export const live = async ({ seconds, seed }) => report(await playThrough(new Run({ seconds, seed })));
 
 class Run {
   #seconds;
@@ -93,26 +72,23 @@ class Run {
   }
 
   async open() {
-    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-live-'));
-    keepPath(folder);
+    const folder = newFolder('live');
     this.#opened.push(() => removePath(folder));
     const store = this.#store = await this.#kept(startSeaweed(), 'stop');
-    const { endpoint, bucket, accessKeyId, secretAccessKey } = store;
-    const elector = new Elector({
-      ...TIMING, storage: new S3Storage({ endpoint, bucket, credentials: { accessKeyId, secretAccessKey } }), lockfilePath: LOCKFILE_PATH,
-    });
+    const elector = new Elector({ ...TIMING, storage: new S3Storage(bucketOf(store)), lockfilePath: LOCKFILE_PATH });
     await elector.init();
     this.config = elector.config;
     fs.mkdirSync(path.dirname(LOG), { recursive: true });
     this.#resource = await this.#kept(startResource({ file: LOG, onAct: (act) => this.#acted(act) }), 'close');
-    this.#proxy = await this.#kept(startProxy(endpoint, chance(this.#seed, 'requests'), {
+    this.#proxy = await this.#kept(startProxy(store.endpoint, chance(this.#seed, 'requests'), {
       requestTimeoutMs: this.config.requestTimeout, leaseMs: LEASE_MS,
     }), 'close');
-    for (const description of [...scripted(inRoot('tests/live/member.mjs')), await workerd(folder)]) await this.#add(description);
+    const worker = { name: 'worker', runtime: 'workerd', ...inWorkerd('workerd.mjs', await bundled('tests/live/worker.mjs', folder), folder) };
+    for (const description of [...scripted(inRoot('tests/live/member.mjs')), worker]) await this.#add(description);
     this.#opened.push(() => this.#members.forEach((member) => member.alive && member.kill()));
     for (const member of this.#members) member.start();
     await this.#allUp();
-    await this.#within(START_LIMIT_MS, () => this.#newest, 'a first act');
+    await mustFind(START_LIMIT_MS, () => this.#newest, 'a first act');
   }
 
   async play() {
@@ -178,13 +154,9 @@ class Run {
   async #add({ name, env, ...description }) {
     const lane = await this.#proxy.openLane();
     this.#lanes.set(name, lane);
-    const { bucket, accessKeyId, secretAccessKey } = this.#store;
     const variables = {
-      EDGELECT_ENDPOINT: lane.endpoint, EDGELECT_BUCKET: bucket, EDGELECT_REGION: 'us-east-1', EDGELECT_PATH_STYLE: 'true',
-      EDGELECT_ACCESS_KEY_ID: accessKeyId, EDGELECT_SECRET_ACCESS_KEY: secretAccessKey, EDGELECT_LOCKFILE_PATH: LOCKFILE_PATH,
-      EDGELECT_LEADER_TIMEOUT: String(TIMING.leaderTimeout), EDGELECT_FREQUENT_INTERVAL: String(TIMING.frequentInterval),
-      EDGELECT_INFREQUENT_INTERVAL: String(TIMING.infrequentInterval), EDGELECT_FOLLOW: TIMING.follow,
-      EDGELECT_SUSTAIN: String(SUSTAIN_MS), EDGELECT_LIVE_RESOURCE: this.#resource.url,
+      ...variablesOf({ ...this.#store, endpoint: lane.endpoint }, LOCKFILE_PATH, { ...TIMING, sustain: SUSTAIN_MS }),
+      EDGELECT_LIVE_RESOURCE: this.#resource.url,
       ...(name === HEEDLESS.name && { EDGELECT_LIVE_HEEDLESS_MS: String(HEEDLESS.ms) }),
     };
     const say = (text) => this.#tell(text);
@@ -217,12 +189,12 @@ class Run {
       const before = this.#proxy.fired[kind];
       const fired = () => this.#proxy.fired[kind] > before;
       this.#fail(kind, this.#victims(victims, share));
-      await this.#until(lastsMs, () => {
+      await findWithin(lastsMs, () => {
         if (victims === 'leader') this.#follow(kind);
         return this.#over();
       });
       if (!fired()) this.#fail(kind, [...this.#lanes.keys()]);
-      await this.#until(PROLONGED_MS, () => fired() || this.#over());
+      await findWithin(PROLONGED_MS, () => fired() || this.#over());
       this.#fail(undefined, [...this.#lanes.keys()]);
     }
   }
@@ -249,7 +221,7 @@ class Run {
   async #failProcesses() {
     for (const { kind, calmMs, lastsMs } of processPhases(this.#seed, LEASE_MS)) {
       await this.#pause(calmMs);
-      await this.#until(Infinity, () => this.#leader() !== undefined || this.#over());
+      await findWithin(Infinity, () => this.#leader() !== undefined || this.#over());
       if (this.#over()) return;
       const leader = this.#leader();
       await (kind === 'kill' ? this.#kill(leader) : this.#hold(leader, lastsMs));
@@ -263,7 +235,7 @@ class Run {
     for (const member of killed) member.kill();
     this.#killed += killed.length;
     const { token } = this.#newest;
-    await this.#until(Infinity, () => this.#newest.token > token || this.#over());
+    await findWithin(Infinity, () => this.#newest.token > token || this.#over());
   }
 
   async #hold(leader, ms) {
@@ -273,7 +245,7 @@ class Run {
     const { token } = this.#newest;
     await this.#pause(ms);
     // Somebody else acts before it goes on, so that it goes on as a zombie.
-    await this.#until(2 * LEASE_MS, () => this.#newest.token > token || this.#over());
+    await findWithin(2 * LEASE_MS, () => this.#newest.token > token || this.#over());
     leader.signal('SIGCONT');
     this.#held.delete(leader);
     this.#stopped += 1;
@@ -294,10 +266,10 @@ class Run {
     for (const member of this.#members) if (!member.alive) member.start();
     await this.#allUp();
     this.#fail('cut', [...this.#lanes.keys()]);
-    await new Promise((resolve) => setTimeout(resolve, 1.5 * LEASE_MS));
+    await pause(1.5 * LEASE_MS);
     this.#fail(undefined, [...this.#lanes.keys()]);
     const healedMs = Date.now();
-    await this.#until(2 * HEALED_LEASES * LEASE_MS, () => this.#newest.atMs > healedMs);
+    await findWithin(2 * HEALED_LEASES * LEASE_MS, () => this.#newest.atMs > healedMs);
     if (this.#newest.atMs > healedMs) this.#healedMs = this.#newest.atMs - healedMs;
   }
 
@@ -321,41 +293,10 @@ class Run {
   }
 
   #allUp() {
-    return this.#within(START_LIMIT_MS, () => this.#members.every(({ role }) => role !== 'starting'), 'every member to be up');
+    return mustFind(START_LIMIT_MS, () => this.#members.every(({ role }) => role !== 'starting'), 'every member to be up');
   }
 
   #pause(ms) {
-    return this.#until(ms, () => this.#over());
+    return findWithin(ms, () => this.#over());
   }
-
-  async #within(limitMs, holds, what) {
-    if (!(await this.#until(limitMs, holds))) throw new PlainError(`waited ${inSeconds(limitMs)} for ${what}`);
-  }
-
-  /** Whether it came to hold within this time. */
-  async #until(limitMs, holds) {
-    const endMs = Date.now() + limitMs;
-    while (!holds()) {
-      if (Date.now() >= endMs) return false;
-      await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
-    }
-    return true;
-  }
-}
-
-/** The Worker, bundled as its users bundle it, in a workerd of its own; on Node 24, which Miniflare wants. */
-async function workerd(folder) {
-  const outdir = path.join(folder, 'worker');
-  await build({
-    absWorkingDir: ROOT, entryPoints: ['tests/live/worker.mjs'], outdir, bundle: true, conditions: ['workerd'],
-    loader: { '.wasm': 'copy' }, platform: 'neutral', format: 'esm', logLevel: 'warning',
-  });
-  return {
-    name: 'worker',
-    runtime: 'workerd',
-    command: NODE_24,
-    args: [inRoot('tests/live/workerd.mjs'), outdir],
-    // One that is killed leaves its temporary files to us.
-    env: { ...QUIET_AND_OFFLINE, HOME: folder, TMPDIR: folder, XDG_CONFIG_HOME: folder },
-  };
 }

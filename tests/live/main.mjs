@@ -1,8 +1,8 @@
 // `npm run live`: real members, a real store, a network and processes that fail by a seeded plan.
 // Loads the rest only after the set-up: before it there are no packages.
 import { randomInt } from 'node:crypto';
-import { parseArgs } from 'node:util';
 import { build } from '../../js/tools/build.mjs';
+import { parsed, say } from '../../js/tools/command.mjs';
 import { PlainError, fail } from '../../js/tools/run.mjs';
 import { ensure } from '../../js/tools/setup.mjs';
 
@@ -23,11 +23,8 @@ lost at least once, where a token or a slot fell, or where a member reported wha
 const OPTIONS = { seconds: { type: 'string' }, slots: { type: 'string' }, seed: { type: 'string' }, help: { type: 'boolean', short: 'h' } };
 
 async function main(args) {
-  const { values } = read(args);
-  if (values.help) {
-    console.log(HELP);
-    return 0;
-  }
+  const { values } = parsed(args, OPTIONS, HELP);
+  if (values.help) return say(HELP);
   if (values.slots !== undefined && values.seconds !== undefined) throw new PlainError(`--slots and --seconds are two runs\n${HELP}`);
   const seconds = whole('seconds', values.seconds ?? '60', 1, 86_400);
   const seed = whole('seed', values.seed ?? String(randomInt(2 ** 32)), 0, 2 ** 32 - 1);
@@ -42,14 +39,6 @@ async function main(args) {
   console.log(`edgelect live: ${seconds} s with seed ${seed}`);
   const { live } = await import('./live.mjs');
   return live({ seconds, seed });
-}
-
-function read(args) {
-  try {
-    return parseArgs({ args, options: OPTIONS });
-  } catch (error) {
-    throw new PlainError(`${error.message}\n${HELP}`);
-  }
 }
 
 function whole(name, text, least, most) {

@@ -38,6 +38,6 @@ export function* processPhases(seed, leaseMs) {
 
 const between = (least, most, draw) => least + (most - least) * draw();
 
-function shuffled(all, draw) {
+export function shuffled(all, draw) {
   return all.map((one) => [draw(), one]).sort(([one], [other]) => one - other).map(([, one]) => one);
 }

@@ -1,35 +1,66 @@
+// What a seed draws has everything that the runs are to meet.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { networkPhases, processPhases } from './plan.mjs';
 import { FAULTS } from './proxy.mjs';
+import { FATES, MEMBERS, fates, jobOf, requestFaults, triggersOf, weather } from './slots-plan.mjs';
 
-const LEASE_MS = 1_000;
-const first = (phases, count) => Array.from({ length: count }, () => phases.next().value);
+const LEASE_MS = 2_500;
+const TIMES = { leaseMs: 1_000, timeoutMs: 2_000 };
+const SLOTS = Array.from({ length: 1_000 }, (_, index) => index + 1);
+const first = (source, count) => Array.from({ length: count }, () => source.next().value);
 
 test('a seed gives its plan again, another one gives another', () => {
-  const plan = (seed) => [first(networkPhases(seed, LEASE_MS), 30), first(processPhases(seed, LEASE_MS), 30)];
+  const plan = (seed) => ({
+    network: first(networkPhases(seed, LEASE_MS), 30),
+    processes: first(processPhases(seed, LEASE_MS), 30),
+    triggers: SLOTS.slice(0, 20).map((slot) => triggersOf(seed, slot)),
+    jobs: SLOTS.slice(0, 20).map((slot) => jobOf(seed, slot, 0, TIMES)),
+    fates: first(fates(seed), 20),
+    weather: first(weather(seed), 20),
+    requests: first(requestFaults(seed, 'a'), 20).map((draw) => draw('GET', 0.5)),
+  });
   assert.deepEqual(plan(7), plan(7));
-  assert.notDeepEqual(plan(7), plan(8));
+  for (const [name, drawn] of Object.entries(plan(7))) assert.notDeepEqual(drawn, plan(8)[name], name);
 });
 
-test('each kind comes once before any comes again', () => {
-  for (const [phases, kinds] of [[networkPhases, Object.keys(FAULTS)], [processPhases, ['kill', 'stop']]]) {
-    const plan = phases(3, LEASE_MS);
-    for (let round = 0; round < 20; round += 1) {
-      assert.deepEqual(first(plan, kinds.length).map(({ kind }) => kind).sort(), [...kinds].sort());
-    }
+// A run that is long enough fails where a kind never comes; this is that a short one has them in turn.
+test('each kind comes once before any comes again, and one minute has room for every kind of the network', () => {
+  const nameOf = ({ kind, at = '' }) => `${kind}${at}`;
+  for (const [source, kinds] of [
+    [networkPhases(3, LEASE_MS), Object.keys(FAULTS)], [processPhases(3, LEASE_MS), ['kill', 'stop']], [fates(7), FATES.map(nameOf)],
+  ]) {
+    for (let round = 0; round < 20; round += 1) assert.deepEqual(first(source, kinds.length).map(nameOf).sort(), [...kinds].sort());
   }
-});
-
-test('one minute at the lease of the live run has room for every kind of the network, and a stop outlasts the lease', () => {
   for (let seed = 0; seed < 100; seed += 1) {
-    const takesMs = first(networkPhases(seed, 2_500), Object.keys(FAULTS).length).reduce((sum, { calmMs, lastsMs }) => sum + calmMs + lastsMs, 0);
+    const takesMs = first(networkPhases(seed, LEASE_MS), Object.keys(FAULTS).length).reduce((sum, { calmMs, lastsMs }) => sum + calmMs + lastsMs, 0);
     assert.ok(takesMs < 50_000, `seed ${seed}: ${takesMs} ms`);
-    for (const { lastsMs } of first(processPhases(seed, LEASE_MS), 20)) assert.ok(lastsMs > LEASE_MS);
+    for (const { lastsMs } of first(processPhases(seed, LEASE_MS), 20)) assert.ok(lastsMs > LEASE_MS, 'a stop outlasts the lease');
   }
 });
 
-test('every sort of victim comes', () => {
-  const victims = new Set(first(networkPhases(3, LEASE_MS), 100).map((phase) => phase.victims));
-  assert.deepEqual([...victims].sort(), ['everyone', 'leader', 'some']);
+test('each slot has a trigger, and over a run each member is called alone, with others, twice, late', () => {
+  const all = SLOTS.map((slot) => triggersOf(7, slot));
+  for (const { triggers, patienceMs } of all) assert.ok(triggers.length > 0 && patienceMs > 0);
+  const called = {
+    alone: (triggers) => triggers.length === 1,
+    'with others': (triggers) => new Set(triggers.map(({ member }) => member)).size > 2,
+    twice: (triggers, name) => triggers.filter(({ member }) => member === name).length === 2,
+    late: (triggers, name) => triggers.some(({ member, late }) => member === name && late > 0),
+  };
+  for (const name of MEMBERS) {
+    const own = all.map(({ triggers }) => triggers).filter((triggers) => triggers.some(({ member }) => member === name));
+    for (const [how, holds] of Object.entries(called)) assert.ok(own.some((triggers) => holds(triggers, name)), `${name} ${how}`);
+  }
+  assert.deepEqual(new Set(all.map(({ haste }) => haste)), new Set(['done', 'begun', 'now']));
+});
+
+test('jobs end well, fail once, fail always, outlast the lease, and answer too late', () => {
+  const calls = SLOTS.map((slot) => Array.from({ length: 4 }, (_, call) => jobOf(7, slot, call, TIMES)));
+  const some = (holds) => assert.ok(calls.some(holds), String(holds));
+  some(([one]) => one.status === 200 && one.ms < 100);
+  some(([one, other]) => one.status === 500 && other.status === 200);
+  some((all) => all.every(({ status }) => status === 500));
+  some(([one]) => one.ms > TIMES.leaseMs && one.ms < TIMES.timeoutMs);
+  some(([one]) => one.ms > TIMES.timeoutMs);
 });

@@ -67,20 +67,11 @@ class Lane {
   #server;
   #sockets = new Set();
   #closing = new AbortController();
-  #pool;
-  #fired;
-  #chance;
-  #timing;
-  #onWrite;
-  #onLanded;
+  /** What it has in common with the other lanes, and `onLanded`. */
+  #proxy;
 
-  constructor({ pool, fired, chance, timing, onWrite, onLanded }) {
-    this.#pool = pool;
-    this.#fired = fired;
-    this.#chance = chance;
-    this.#timing = timing;
-    this.#onWrite = onWrite;
-    this.#onLanded = onLanded;
+  constructor(proxy) {
+    this.#proxy = proxy;
     // One for each request that is held or under way.
     setMaxListeners(0, this.#closing.signal);
   }
@@ -120,14 +111,14 @@ class Lane {
   }
 
   #cut(socket) {
-    this.#fired.cut += 1;
+    this.#proxy.fired.cut += 1;
     socket.resetAndDestroy();
   }
 
   /** A fault of writes spares half of the reads: a member that cannot read writes nothing. */
   #faultFor(method) {
     if (typeof this.#fault === 'function') return this.#fault(method);
-    const spared = method !== 'PUT' && FAULTS_OF_WRITES.includes(this.#fault) && this.#chance() < 0.5;
+    const spared = method !== 'PUT' && FAULTS_OF_WRITES.includes(this.#fault) && this.#proxy.chance() < 0.5;
     return spared ? undefined : this.#fault;
   }
 
@@ -135,40 +126,40 @@ class Lane {
     // What was in force when it came: a request that is held stays held when the fault is over.
     const fault = this.#faultFor(request.method);
     const isWrite = request.method === 'PUT';
-    if (isWrite) this.#onWrite(request.headers);
+    if (isWrite) this.#proxy.onWrite(request.headers);
     if (fault === 'cut') return this.#cut(request.raw.socket);
-    if (fault === 'deaf') return void (this.#fired.deaf += 1);
+    if (fault === 'deaf') return void (this.#proxy.fired.deaf += 1);
     if (fault === 'refused') return this.#refuse(response);
-    const { leaseMs, requestTimeoutMs } = this.#timing;
-    if (fault === 'late') await this.#pause((0.3 + 0.7 * this.#chance()) * leaseMs);
+    const { leaseMs, requestTimeoutMs } = this.#proxy.timing;
+    if (fault === 'late') await this.#pause((0.3 + 0.7 * this.#proxy.chance()) * leaseMs);
     if (fault === 'slow') await this.#slow(requestTimeoutMs);
     const left = response.destroyed;
     const answer = await this.#carryOut(request, fault === 'twice' && isWrite);
     if (answer === undefined) return void request.raw.socket.resetAndDestroy();
-    if (fault === 'late' && isWrite && left) this.#fired.late += 1;
-    if (isWrite && answer.status < 300 && CARRIED_OUT.includes(fault)) this.#fired[fault] += 1;
+    if (fault === 'late' && isWrite && left) this.#proxy.fired.late += 1;
+    if (isWrite && answer.status < 300 && CARRIED_OUT.includes(fault)) this.#proxy.fired[fault] += 1;
     if (fault === 'lost') return;
     if (fault === 'reset') return void request.raw.socket.resetAndDestroy();
-    if (fault === 'slow') await this.#pause(this.#chance() * 0.7 * requestTimeoutMs);
-    if (fault === 'error') return respond(response, unavailable(this.#chance()));
+    if (fault === 'slow') await this.#pause(this.#proxy.chance() * 0.7 * requestTimeoutMs);
+    if (fault === 'error') return respond(response, unavailable(this.#proxy.chance()));
     respond(response, answer);
   }
 
   #refuse(response) {
-    this.#fired.refused += 1;
-    respond(response, unavailable(this.#chance()));
+    this.#proxy.fired.refused += 1;
+    respond(response, unavailable(this.#proxy.chance()));
   }
 
   async #carryOut(request, twice) {
     const answer = await this.#forward(request.raw, request.body).catch(() => undefined);
     if (!twice || answer === undefined) return answer;
-    if (answer.status < 300) this.#fired.twice += 1;
+    if (answer.status < 300) this.#proxy.fired.twice += 1;
     return this.#forward(request.raw, request.body).catch(() => undefined);
   }
 
   #slow(requestTimeoutMs) {
-    this.#fired.slow += 1;
-    return this.#pause(this.#chance() * 0.7 * requestTimeoutMs);
+    this.#proxy.fired.slow += 1;
+    return this.#pause(this.#proxy.chance() * 0.7 * requestTimeoutMs);
   }
 
   /** Ends at once when the lane closes. */
@@ -179,10 +170,10 @@ class Lane {
   async #forward({ method, url, rawHeaders }, body) {
     const headers = endToEnd(rawHeaders);
     const sentMs = Date.now();
-    const answer = await this.#pool.request({ method, path: url, headers, body, responseHeaders: 'raw', signal: this.#closing.signal });
+    const answer = await this.#proxy.pool.request({ method, path: url, headers, body, responseHeaders: 'raw', signal: this.#closing.signal });
     const given = { status: answer.statusCode, headers: endToEnd(answer.headers.map(String)), body: Buffer.from(await answer.body.arrayBuffer()) };
     if (method === 'PUT' && given.status < 300) {
-      this.#onLanded({ url, condition: valueOf(headers, 'if-match'), body, etag: valueOf(given.headers, 'etag'), sentMs });
+      this.#proxy.onLanded({ url, condition: valueOf(headers, 'if-match'), body, etag: valueOf(given.headers, 'etag'), sentMs });
     }
     return given;
   }

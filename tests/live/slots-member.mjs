@@ -1,12 +1,11 @@
 // A Node member of a run of slots: runs what it is triggered for on stdin, and reports each trigger on stdout, in JSON lines.
-import { createInterface } from 'node:readline';
 import { Elector, S3Storage } from 'edgelect';
+import { obey, report } from './speak.mjs';
 
 /** Between the term and the call, as work that takes its time: a member that is stopped here calls with an old token. */
 const THINK_MS = 100;
 const { env } = process;
 const number = (name) => Number(env[`EDGELECT_${name}`]);
-const report = (event, more = {}) => process.stdout.write(`${JSON.stringify({ event, atMs: Date.now(), ...more })}\n`);
 
 // One for all triggers, which overlap in it.
 const elector = new Elector({
@@ -58,7 +57,4 @@ async function run({ id, slot }) {
 }
 
 report('up');
-createInterface({ input: process.stdin })
-  .on('line', (line) => void run(JSON.parse(line)))
-  // The one who asked for us is gone.
-  .on('close', () => process.exit(0));
+obey((line) => void run(JSON.parse(line)));

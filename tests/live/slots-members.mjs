@@ -1,6 +1,7 @@
 // The members of a run of slots as their starter sees them: processes that take triggers and report them.
-import { endProcess, killGroup, spawnKept } from '../../js/tools/cleanup.mjs';
-import { lineReader } from '../../js/tools/run.mjs';
+import { endProcess, killGroup } from '../../js/tools/cleanup.mjs';
+import { keepTail } from '../../js/tools/run.mjs';
+import { startSpeaking } from '../../js/tools/speaking.mjs';
 
 const TAIL_LINES = 10;
 
@@ -12,7 +13,7 @@ export class SlotMember {
   #child;
   #description;
   #hear;
-  #tail = [];
+  #tail = keepTail(TAIL_LINES);
 
   /** `hear(message)` gets what it says, `broke(sentence)` what it should not have. */
   constructor({ name, command, args, env }, { hear, broke }) {
@@ -27,29 +28,14 @@ export class SlotMember {
     return this.#child !== undefined && this.isUp;
   }
 
-  /** The last lines of its stderr. */
-  get tail() {
-    return [...this.#tail];
-  }
-
   start() {
-    const { command, args, env } = this.#description;
-    // A bare environment: whatever AWS_* or EDGELECT_* the user has set is about another store.
-    const child = spawnKept(command, args, { env: { PATH: process.env.PATH, NO_COLOR: '1', ...env }, stdio: ['pipe', 'pipe', 'pipe'] });
-    this.#child = child;
-    child.stdin.on('error', () => {});
-    // 'close' follows, and says so.
-    child.once('error', (error) => this.#tail.push(error.message));
-    child.stdout.on('data', lineReader((line) => this.#heard(child, line)));
-    child.stderr.on('data', lineReader((line) => {
-      this.#tail.push(line);
-      if (this.#tail.length > TAIL_LINES) this.#tail.shift();
-    }));
-    child.once('close', (code, signal) => {
+    const onEnd = (how) => {
       if (this.#child !== child) return;
       this.#child = undefined;
-      this.broke([`${this.name} ended with ${signal ?? code}`, ...this.#tail].join('\n  '));
-    });
+      this.broke([`${this.name} ended with ${how}`, ...this.#tail.lines].join('\n  '));
+    };
+    const child = startSpeaking(this.#description, { onLine: (line) => this.#heard(child, line), onEnd, tail: this.#tail });
+    this.#child = child;
   }
 
   send(trigger) {

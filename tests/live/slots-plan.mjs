@@ -1,5 +1,5 @@
 // What a seed means for a run of slots: who is triggered when, what fails, who dies, how each job answers.
-import { chance } from './plan.mjs';
+import { chance, shuffled } from './plan.mjs';
 import { FAULTS, MORE_FAULTS } from './proxy.mjs';
 
 export const MEMBERS = ['worker-1', 'worker-2', 'worker-3', 'node-1', 'node-2'];
@@ -70,8 +70,4 @@ export function* requestFaults(seed, lane) {
     const [which] = shuffled(REQUEST_FAULTS, draw);
     yield (method, share) => (fails < (method === 'PUT' ? WRITES_FAIL * share : share) ? which : undefined);
   }
-}
-
-function shuffled(all, draw) {
-  return all.map((one) => [draw(), one]).sort(([one], [other]) => one - other).map(([, one]) => one);
 }

@@ -1,19 +1,18 @@
 // A thousand cron slots over three deployed Workers and two Node members, a proxy that fails them, a real store; and what became
 // of each slot.
 import fs from 'node:fs';
-import os from 'node:os';
 import path from 'node:path';
 import { AwsClient } from 'aws4fetch';
 import { Elector, S3Storage } from 'edgelect';
-import { build } from 'esbuild';
-import { keepPath, removePath } from '../../js/tools/cleanup.mjs';
-import { NODE_24, ROOT, inRoot } from '../../js/tools/paths.mjs';
+import { newFolder, removePath } from '../../js/tools/cleanup.mjs';
+import { inRoot } from '../../js/tools/paths.mjs';
 import { PlainError, seconds as inSeconds } from '../../js/tools/run.mjs';
 import { startSeaweed } from '../../js/tools/seaweed.mjs';
-import { QUIET_AND_OFFLINE } from '../../js/tools/wrangler.mjs';
+import { bucketOf, variablesOf } from '../../js/tools/variables.mjs';
+import { findWithin, mustFind, pause } from '../../js/tools/wait.mjs';
 import { chance } from './plan.mjs';
-import { Progress } from './progress.mjs';
 import { startProxy } from './proxy.mjs';
+import { START_LIMIT_MS, bundled, inWorkerd, playThrough } from './run.mjs';
 import { checkSlots } from './slots-checker.mjs';
 import { startEndpoint } from './slots-endpoint.mjs';
 import { SlotMember } from './slots-members.mjs';
@@ -27,36 +26,26 @@ const ATTEMPTS = 4;
 const PERIOD_MS = 60_000;
 /** Slots are labels: these lie in the past, so that none has to be waited for. */
 const FIRST_MS = Date.UTC(2026, 0, 1);
-const SETTINGS = {
-  EDGELECT_LEADER_TIMEOUT: String(LEASE_MS),
-  EDGELECT_FREQUENT_INTERVAL: '250',
-  EDGELECT_STORE_SKEW: '500',
-  EDGELECT_JOB_TIMEOUT: String(JOB_TIMEOUT_MS),
-  EDGELECT_PERIOD: String(PERIOD_MS),
-  EDGELECT_MISSED: 'all',
-  EDGELECT_ATTEMPTS: String(ATTEMPTS),
-  EDGELECT_BUDGET: '6000',
-};
+const TIMING = { leaderTimeout: LEASE_MS, frequentInterval: 250, storeSkew: 500 };
+const SCHEDULE = { jobTimeout: JOB_TIMEOUT_MS, period: PERIOD_MS, missed: 'all', attempts: ATTEMPTS, budget: 6_000 };
 /** One trigger makes up for at most 100 missed slots; the members are waited for long before. */
 const MOST_BEHIND = 40;
 const MOST_WAITING = 60;
-const START_LIMIT_MS = 60_000;
 const BEHIND_LIMIT_MS = 60_000;
 /** What the last slot takes once nothing fails any more, and the last trigger. */
 const HEALED_LIMIT_MS = 20 * LEASE_MS;
 const TOLD_LIMIT_MS = 40_000;
 const PROGRESS_MS = 2_000;
-const LOOK_MS = 10;
 
 /** Runs so many slots under each policy and resolves to the exit code. */
 export async function slots({ slots: count, seed }) {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-slots-'));
-  keepPath(folder);
+  const folder = newFolder('slots');
   const store = await startSeaweed();
   const outcomes = [];
   try {
-    const bundle = await bundled(folder);
-    for (const policy of POLICIES) outcomes.push(await play(new Leg({ store, folder, bundle, policy, count, seed })));
+    // The deployed Worker, as `wrangler deploy` bundles it.
+    const worker = inWorkerd('slots-workerd.mjs', await bundled('js/worker.js', folder), folder);
+    for (const policy of POLICIES) outcomes.push(await playThrough(new Leg({ store, worker, policy, count, seed }), PROGRESS_MS));
   } finally {
     await store.stop();
     removePath(folder);
@@ -64,38 +53,10 @@ export async function slots({ slots: count, seed }) {
   return reportSlots(outcomes, { slots: count, seed });
 }
 
-async function play(leg) {
-  const progress = new Progress(() => leg.now(), PROGRESS_MS);
-  let error;
-  try {
-    progress.start();
-    await leg.open();
-    await leg.play();
-  } catch (caught) {
-    if (!(caught instanceof PlainError)) throw caught;
-    error = caught.message;
-  } finally {
-    progress.end();
-    await leg.close();
-  }
-  return leg.outcome(error);
-}
-
-/** The deployed Worker, as `wrangler deploy` bundles it. */
-async function bundled(folder) {
-  const outdir = path.join(folder, 'worker');
-  await build({
-    absWorkingDir: ROOT, entryPoints: ['js/worker.js'], outdir, bundle: true, conditions: ['workerd'],
-    loader: { '.wasm': 'copy' }, platform: 'neutral', format: 'esm', logLevel: 'warning',
-  });
-  return outdir;
-}
-
 /** One group under one policy. */
 class Leg {
   #store;
-  #folder;
-  #bundle;
+  #worker;
   #policy;
   #count;
   #seed;
@@ -123,10 +84,9 @@ class Leg {
   #tookMs;
   #closed = false;
 
-  constructor({ store, folder, bundle, policy, count, seed }) {
+  constructor({ store, worker, policy, count, seed }) {
     this.#store = store;
-    this.#folder = folder;
-    this.#bundle = bundle;
+    this.#worker = worker;
     this.#policy = policy;
     this.#count = count;
     this.#seed = `${seed} ${policy}`;
@@ -182,10 +142,7 @@ class Leg {
   /** A new group whose slots up to the first one are done. */
   async #begin() {
     const { endpoint, bucket, accessKeyId, secretAccessKey } = this.#store;
-    const elector = new Elector({
-      storage: new S3Storage({ endpoint, bucket, credentials: { accessKeyId, secretAccessKey } }), lockfilePath: this.#group,
-      leaderTimeout: LEASE_MS, frequentInterval: Number(SETTINGS.EDGELECT_FREQUENT_INTERVAL), storeSkew: Number(SETTINGS.EDGELECT_STORE_SKEW),
-    });
+    const elector = new Elector({ ...TIMING, storage: new S3Storage(bucketOf(this.#store)), lockfilePath: this.#group });
     await elector.init();
     const client = new AwsClient({ accessKeyId, secretAccessKey, service: 's3', region: 'us-east-1', retries: 0 });
     const url = `${endpoint}/${bucket}/${this.#group}`;
@@ -201,18 +158,12 @@ class Leg {
     const draws = requestFaults(this.#seed, name);
     lane.fault = (method) => draws.next().value(method, this.#share);
     this.#lanes.set(name, { lane, fault: lane.fault });
-    const { bucket, accessKeyId, secretAccessKey } = this.#store;
-    const env = {
-      ...SETTINGS, EDGELECT_ENDPOINT: lane.endpoint, EDGELECT_BUCKET: bucket, EDGELECT_ACCESS_KEY_ID: accessKeyId,
-      EDGELECT_SECRET_ACCESS_KEY: secretAccessKey, EDGELECT_LOCKFILE_PATH: this.#group, EDGELECT_SERVER_ID: name,
-      EDGELECT_POLICY: this.#policy, EDGELECT_JOB_URL: this.#endpoint.url,
-    };
-    const description = name.startsWith('worker')
-      // One that is killed leaves its temporary files to us.
-      ? { command: NODE_24, args: [inRoot('tests/live/slots-workerd.mjs'), this.#bundle], env: { ...env, ...QUIET_AND_OFFLINE, ...homeAt(this.#folder) } }
-      : { command: process.execPath, args: [inRoot('tests/live/slots-member.mjs')], env };
+    const settings = { ...TIMING, ...SCHEDULE, serverId: name, policy: this.#policy, jobUrl: this.#endpoint.url };
+    const node = { command: process.execPath, args: [inRoot('tests/live/slots-member.mjs')] };
+    const { env, ...description } = name.startsWith('worker') ? this.#worker : node;
+    const variables = { ...variablesOf({ ...this.#store, endpoint: lane.endpoint }, this.#group, settings), ...env };
     const hear = (message) => this.#heard(name, message);
-    this.#members.set(name, new SlotMember({ name, ...description }, { hear, broke: (sentence) => this.#broken.push(sentence) }));
+    this.#members.set(name, new SlotMember({ name, ...description, env: variables }, { hear, broke: (sentence) => this.#broken.push(sentence) }));
   }
 
   #tell(entry) {
@@ -281,7 +232,7 @@ class Leg {
     this.#tell({ event: 'fault', kind: 'stop', at, on: member.name, slot: this.#newest.slot, atMs: Date.now() });
     await pause((1.3 + 0.7 * share) * LEASE_MS);
     // Somebody else is called before it goes on, so that it goes on as a zombie.
-    await this.#until(2 * LEASE_MS, () => this.#endpoint.highest > term);
+    await findWithin(2 * LEASE_MS, () => this.#endpoint.highest > term);
     if (this.#closed) return;
     member.goOn();
     this.#tell({ event: 'fault', kind: 'go on', on: member.name, slot: this.#newest.slot, atMs: Date.now() });
@@ -305,7 +256,7 @@ class Leg {
       const now = this.#late.filter(({ at }) => at <= slot);
       this.#late = this.#late.filter(({ at }) => at > slot);
       for (const trigger of now) setTimeout(() => this.#fire(trigger), trigger.afterMs);
-      await this.#until(patienceMs, () => this.#isReady(slot, haste));
+      await findWithin(patienceMs, () => this.#isReady(slot, haste));
       await this.#within(BEHIND_LIMIT_MS, () => this.#waiting() < MOST_WAITING && this.#newest.slot > slot - MOST_BEHIND, 'the members to keep up');
     }
     this.#due = this.#count;
@@ -351,9 +302,9 @@ class Leg {
     const endMs = Date.now() + HEALED_LIMIT_MS;
     for (let turn = 0; !this.#isSettled() && Date.now() < endMs; turn += 1) {
       this.#fire({ member: MEMBERS[turn % MEMBERS.length], slot: this.#count });
-      await this.#until(LEASE_MS / 2, () => this.#isSettled());
+      await findWithin(LEASE_MS / 2, () => this.#isSettled());
     }
-    await this.#until(TOLD_LIMIT_MS, () => this.#waiting() === 0);
+    await findWithin(TOLD_LIMIT_MS, () => this.#waiting() === 0);
   }
 
   #isSettled() {
@@ -369,22 +320,10 @@ class Leg {
     return this.#within(START_LIMIT_MS, () => [...this.#members.values()].every(({ alive }) => alive), 'every member to be up');
   }
 
-  async #within(limitMs, holds, what) {
-    if (!(await this.#until(limitMs, holds))) throw new PlainError([`waited ${inSeconds(limitMs)} for ${what}`, ...this.#broken].join('\n'));
-  }
-
-  /** Whether it came to hold within this time. */
-  async #until(limitMs, holds) {
-    const endMs = Date.now() + limitMs;
-    while (!holds()) {
-      if (Date.now() >= endMs) return false;
-      await pause(LOOK_MS);
-    }
-    return true;
+  #within(limitMs, holds, what) {
+    return mustFind(limitMs, holds, what, { broken: this.#broken });
   }
 }
 
-const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const slotMs = (index) => FIRST_MS + index * PERIOD_MS;
 const indexOf = (ms) => (ms - FIRST_MS) / PERIOD_MS;
-const homeAt = (folder) => ({ HOME: folder, TMPDIR: folder, XDG_CONFIG_HOME: folder });

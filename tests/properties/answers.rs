@@ -172,6 +172,11 @@ fn unusual() -> impl Strategy<Value = Heard> {
         .prop_map(|(status, headers, bytes, truncated)| Heard { status, headers, bytes, truncated })
 }
 
+/// These of the operations that there are.
+fn chosen(places: &[usize]) -> Vec<Operation> {
+    places.iter().map(|place| answers::operations()[*place].clone()).collect()
+}
+
 fn name(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Found { .. } => "found",
@@ -190,8 +195,7 @@ fn any_answers_to_any_operations_are_believed_for_no_more_than_they_say() {
     let drawn = (any::<bool>(), operations, vec(response(), 1..6), any::<u64>());
     hold(REGRESSIONS, 6_000, drawn, |(aws, operations, responses, wall_ms)| {
         let responses: Vec<Response> = responses.into_iter().map(Into::into).collect();
-        let operations: Vec<_> =
-            operations.iter().map(|place| answers::operations()[*place].clone()).collect();
+        let operations = chosen(&operations);
         let s3 = S3::new(answers::config(aws)).expect("the configuration is good");
         let next = s3.begin(operations[0].clone()).answer(&s3, responses[0].clone(), wall_ms);
         let outcome = match &next {
@@ -222,8 +226,7 @@ fn c20_redirects_that_lead_round_and_round_end() {
             Response { status: *status, headers, body: Body::default() }
         });
         let responses: Vec<_> = responses.collect();
-        let operations: Vec<_> =
-            operations.iter().map(|place| answers::operations()[*place].clone()).collect();
+        let operations = chosen(&operations);
         answers::answers(true, &operations, &responses, 0);
     });
 }

@@ -34,16 +34,6 @@ fn nesting_of_any_depth_is_read_where_serde_json_reads_it() {
 }
 
 #[test]
-fn numbers_are_compared_to_the_digit() {
-    hold(REGRESSIONS, 20_000, (draw::number(), 1..=u64::MAX), |(number, least)| {
-        for least in [least, 1, 1 << 52] {
-            let reached = objects::is_at_least(&number, least);
-            assert_eq!(json::is_at_least(&number, least), reached, "{number} and {least}");
-        }
-    });
-}
-
-#[test]
 fn what_is_written_reads_back_with_the_last_of_a_name() {
     hold(REGRESSIONS, 5_000, vec((draw::text(3), draw::text(20)), 0..6), |fields| {
         let mut writer = Writer::new();

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use edgelect::config::HostClock;
+use edgelect::lease::MAX_TERM;
 use edgelect::{Config, Follow, Settings, vars};
 
 use super::draw;
@@ -22,7 +23,8 @@ fn good() -> impl Strategy<Value = Settings> {
     let addr = prop::option::of("(host|10\\.0\\.0\\.1|\\[::1\\])(:[0-9]{2})?");
     let delays = prop::option::weighted(0.2, [1..500_u64, 1..2_000_u64]);
     let follow = prop::option::of(select(vec![Follow::Tight, Follow::Balanced, Follow::Frugal]));
-    let others = (any::<Option<bool>>(), prop::option::weighted(0.2, any::<u64>()), delays, follow);
+    let others =
+        (any::<Option<bool>>(), prop::option::weighted(0.2, 0..=2 * MAX_TERM), delays, follow);
     (times, more, names, addr, others).prop_map(|(times, more, names, server_addr, others)| {
         Settings {
             lockfile_path: Some(names.0),

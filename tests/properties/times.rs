@@ -16,10 +16,24 @@ const YEAR_2070: u64 = 3_155_760_000;
 #[test]
 fn gos_times_read_as_crate_time_reads_them() {
     hold(REGRESSIONS, 8_000, draw::time(), |text| times::text(&text));
+    // Every part may be just beyond what there is.
+    let nearly = concat!(
+        "(0000|0001|1969|2024|9999|10000|26)-(0[0-9]|1[0-3]|1)-[0-3][0-9](T|T|T|t| |ä|)",
+        "[012][0-9]:[0-6][0-9]:[0-6][0-9](\\.[0-9]{0,16}x?)?",
+        "(Z|Z|Z|z|[+-][012][0-9]:[0-6][0-9]|-1:00|Zx|)",
+    );
+    hold(REGRESSIONS, 20_000, nearly, |text| {
+        saw("read", times::instant(&text).is_some());
+        times::text(&text);
+    });
+    drew(["read"], 300);
 }
 
 #[test]
 fn times_are_written_so_that_they_read_back_and_sort() {
+    for edge in [i64::MIN, YEAR_1_MS, -1, 0, 1, 1_795_244_292_340, YEAR_9999_MS, i64::MAX] {
+        times::written(edge);
+    }
     let near = YEAR_1_MS - 10..=YEAR_9999_MS + 10;
     hold(REGRESSIONS, 5_000, (near, any::<i64>()), |(near, far)| {
         times::written(near);
@@ -36,6 +50,7 @@ fn times_are_written_so_that_they_read_back_and_sort() {
 
 #[test]
 fn sigv4s_form_is_that_of_crate_time() {
+    [0, 253_402_300_799, 253_402_300_800, u64::MAX].into_iter().for_each(times::signed);
     hold(REGRESSIONS, 5_000, 0..=253_402_300_900_u64, times::signed);
 }
 

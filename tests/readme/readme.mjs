@@ -1,10 +1,9 @@
 // The README's own lines: each snippet is run as it stands there, each command is one that a step runs.
 import fs from 'node:fs';
 import path from 'node:path';
-import { cleanEnv, install, newFolder, pack, runWell, startRegistry } from '../../js/tools/pack.mjs';
-import { HOST_NODE, NATIVE, NODE_24, inRoot } from '../../js/tools/paths.mjs';
+import { cleanEnv, denoVariables, emptyFolder, runWell, uploadOf, withPacked } from '../../js/tools/pack.mjs';
+import { HOST_NODE, NATIVE, inRoot } from '../../js/tools/paths.mjs';
 import { PlainError, step } from '../../js/tools/run.mjs';
-import { QUIET_AND_OFFLINE, WRANGLER } from '../../js/tools/wrangler.mjs';
 import { devBlock } from './dev-block.mjs';
 
 const MOST_LINES = 150;
@@ -34,30 +33,26 @@ export async function readme(store) {
   commandsAreKnown();
   bucketIsTheOneBound();
   devBlock();
-  const { folder, remove } = newFolder();
-  const tarball = await pack(folder);
-  const registry = await startRegistry(tarball);
-  try {
-    const users = path.join(folder, 'users');
-    await install(tarball, users);
-    const place = { users, registry, store, env: environment(store) };
-    await runWell(HOST_NODE, ['--input-type=module', '-e', "import { Elector } from 'edgelect'; await new Elector({ lockfilePath: 'leader/report.json' }).init();"],
-      { cwd: users, env: place.env });
-    const [node, deno, bun, worker, ...others] = blocks('js');
-    if (others.length > 0) throw new PlainError('README.md has a JavaScript snippet that nothing runs');
-    const terms = [];
-    for (const [name, run] of [['Node', () => onNode(place, node)], ['Deno', () => onDeno(place, deno)], ['Bun', () => onBun(place, bun)],
-      ['Workers', () => onWorkers(place, worker)], ['Rust', () => inRust(place, blocks('rust'))]]) {
-      const output = await step(`The README's snippet for ${name}`, run);
-      const term = Number(/^wrote as term (\d+)(, aborted: false)?$/m.exec(output)?.[1]);
-      if (!(term > (terms.at(-1) ?? 0))) throw new PlainError(`${name}: no higher term than ${terms.at(-1)}: ${output}`);
-      terms.push(term);
-      console.log(`ok  ${name}: term ${term}`);
-    }
-    await replayed();
-  } finally {
-    await registry.close();
-    remove();
+  await withPacked((packed) => runSnippets({ ...packed, env: environment(store) }));
+  await replayed();
+}
+
+async function runSnippets(place) {
+  const init = "import { Elector } from 'edgelect'; await new Elector({ lockfilePath: 'leader/report.json' }).init();";
+  await runWell(HOST_NODE, ['--input-type=module', '-e', init], { cwd: place.users, env: place.env });
+  const [node, deno, bun, worker, ...others] = blocks('js');
+  if (others.length > 0) throw new PlainError('README.md has a JavaScript snippet that nothing runs');
+  const snippets = {
+    Node: () => onNode(place, node), Deno: () => onDeno(place, deno), Bun: () => onBun(place, bun),
+    Workers: () => onWorkers(place, worker), Rust: () => inRust(place, blocks('rust')),
+  };
+  let last = 0;
+  for (const [name, run] of Object.entries(snippets)) {
+    const output = await step(`The README's snippet for ${name}`, run);
+    const term = Number(/^wrote as term (\d+)(, aborted: false)?$/m.exec(output)?.[1]);
+    if (!(term > last)) throw new PlainError(`${name}: no higher term than ${last}: ${output}`);
+    last = term;
+    console.log(`ok  ${name}: term ${term}`);
   }
 }
 
@@ -86,10 +81,9 @@ const environment = ({ endpoint, bucket, credentials }) => ({
   EDGELECT_LOCKFILE_PATH: 'leader/report.json',
 });
 
-function folderFor({ users }, name, snippet) {
-  // Below the folder that has the package, where every runtime finds it.
-  const folder = path.join(users, name);
-  fs.mkdirSync(folder);
+/** A folder below the one that has the package, where every runtime finds it; or, for Deno, beside it. */
+function folderFor(place, name, snippet, above = place.users) {
+  const folder = emptyFolder({ folder: above }, name);
   fs.writeFileSync(path.join(folder, 'lead.mjs'), snippet);
   fs.writeFileSync(path.join(folder, 'report.mjs'), REPORT);
   return folder;
@@ -100,34 +94,21 @@ const onNode = (place, snippet) => runWell(HOST_NODE, ['lead.mjs'], { cwd: folde
 const onBun = (place, snippet) => runWell(inRoot('node_modules/.bin/bun'), ['lead.mjs'], { cwd: folderFor(place, 'bun', snippet), env: place.env });
 
 function onDeno(place, snippet) {
-  const cwd = fs.mkdtempSync(path.join(place.users, '../deno-'));
-  fs.writeFileSync(path.join(cwd, 'lead.mjs'), snippet);
-  fs.writeFileSync(path.join(cwd, 'report.mjs'), REPORT);
-  const args = DENO_RUN.replace('ACCOUNT.r2.cloudflarestorage.com', '127.0.0.1').split(' ').slice(1);
-  const env = { ...place.env, NPM_CONFIG_REGISTRY: place.registry.url, DENO_DIR: path.join(cwd, 'dir'), NO_COLOR: '1', DENO_NO_UPDATE_CHECK: '1' };
-  return runWell(inRoot('node_modules/.bin/deno'), ['run', '--quiet', '--no-prompt', ...args.slice(1)], { cwd, env });
+  const args = DENO_RUN.replace('ACCOUNT.r2.cloudflarestorage.com', '127.0.0.1').split(' ').slice(2);
+  return runWell(inRoot('node_modules/.bin/deno'), ['run', '--quiet', '--no-prompt', ...args],
+    { cwd: folderFor(place, 'deno', snippet, place.folder), env: { ...place.env, ...denoVariables(place) } });
 }
 
 async function onWorkers(place, snippet) {
   // Loaded here: whoever lists the steps of a test has no packages yet.
-  const { Miniflare, convertV4MiniflareOptions } = await import('miniflare');
-  const cwd = folderFor(place, 'worker', snippet);
-  fs.writeFileSync(path.join(cwd, 'wrangler.toml'), 'name = "snippet"\nmain = "lead.mjs"\ncompatibility_date = "2026-11-01"\n');
-  await runWell(NODE_24, [WRANGLER, 'deploy', '--dry-run', '--outdir', 'out'], { cwd, env: { ...cleanEnv(), ...QUIET_AND_OFFLINE, HOME: cwd } });
-  const out = path.join(cwd, 'out');
-  // The first module is the one that is run.
-  const files = ['lead.js', ...fs.readdirSync(out).filter((name) => name.endsWith('.wasm'))];
+  const { bundleIn, fireCron, startWorkerd } = await import('../../js/tools/miniflare.mjs');
+  const out = await uploadOf(folderFor(place, 'worker', snippet), { main: 'lead.mjs' });
   let logged = '';
-  const worker = new Miniflare(convertV4MiniflareOptions({
-    modules: files.map((name) => ({ type: name.endsWith('.wasm') ? 'CompiledWasm' : 'ESModule', path: path.join(out, name) })),
-    modulesRoot: out, compatibilityDate: '2026-11-01',
-    r2Buckets: ['BUCKET'],
-    handleStructuredLogs: ({ message }) => (logged += `${message}\n`),
-  }));
+  const worker = startWorkerd({ ...bundleIn(out), r2Buckets: ['BUCKET'], onLog: (text) => (logged += `${text}\n`) });
   try {
     // The first slot of a new group would be left out.
     await (await worker.getR2Bucket('BUCKET')).put('leader/report.json', JSON.stringify(RAN_BEFORE));
-    const { outcome } = await (await worker.getWorker()).scheduled({ cron: '* * * * *', scheduledTime: new Date() });
+    const outcome = await fireCron(worker);
     if (outcome !== 'ok') throw new PlainError(`the trigger ended with ${outcome}: ${logged}`);
   } finally {
     await worker.dispose();

@@ -1,15 +1,11 @@
 // Runs in Node what Wrangler made for workerd: `in-workerd.mjs FOLDER JSON...` sends the Worker each JSON, all at once and
 // to one isolate, and prints the list of its answers.
-import { readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import path from 'node:path';
-import { Miniflare, convertV4MiniflareOptions } from 'miniflare';
+import { bundleIn, startWorkerd } from '../../js/tools/miniflare.mjs';
 
 const [folder, ...questions] = process.argv.slice(2);
-// The first module is the Worker's entry.
-const names = readdirSync(folder).filter((name) => /\.(js|wasm)$/.test(name)).sort((one) => (one.endsWith('.js') ? -1 : 1));
-const modules = names.map((name) => ({ type: name.endsWith('.wasm') ? 'CompiledWasm' : 'ESModule', path: path.join(folder, name) }));
-const worker = new Miniflare(convertV4MiniflareOptions({ modules, modulesRoot: folder, compatibilityDate: '2026-11-01' }));
+// What it writes to its console is shown.
+const worker = startWorkerd({ ...bundleIn(folder), onLog: (text) => console.error(text) });
 const ask = async (body) => {
   const answer = await worker.dispatchFetch('http://worker/', { method: 'POST', body });
   const text = await answer.text();

@@ -4,6 +4,7 @@ import fs from 'node:fs';
 import http from 'node:http';
 import https from 'node:https';
 import { gzipSync } from 'node:zlib';
+import { forward, readAll, serve } from '../../js/tools/serve.mjs';
 
 const PEM = fs.readFileSync(new URL('self-signed.pem', import.meta.url));
 const HTML = '<!doctype html><html><head><title>Welcome</title></head><body>It works!</body></html>';
@@ -12,7 +13,7 @@ const MIB = 1 << 20;
 /** Starts the rig in front of a real store. `url` is where the suite opens its lanes. */
 export const startRig = async (store) => {
   const lanes = new Map();
-  const control = http.createServer(async (request, response) => {
+  const { url, close } = await serve(async (request, response) => {
     try {
       const answer = await obey(lanes, store, request);
       response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
@@ -20,12 +21,11 @@ export const startRig = async (store) => {
       response.writeHead(500).end(String(error.stack));
     }
   });
-  const url = await listen(control);
   return {
     url,
     close: async () => {
       await Promise.all([...lanes.values()].map((lane) => lane.close()));
-      await closed(control);
+      await close();
     },
   };
 };
@@ -52,11 +52,9 @@ const openLane = async (store, { kind = 'http', rules = [] }) => {
   const lane = { rules, seen: [] };
   const onRequest = (request, response) => answer(lane, store, request, response);
   const server = kind === 'https' ? https.createServer({ key: PEM, cert: PEM }, onRequest) : http.createServer(onRequest);
-  const origin = await listen(server);
-  lane.id = origin.split(':').at(-1);
-  lane.endpoint = kind === 'https' ? origin.replace('http:', 'https:') : origin;
-  lane.close = () => closed(server);
-  if (kind === 'closed') await lane.close();
+  const { host, close } = await serve(patient(server));
+  Object.assign(lane, { id: host.split(':')[1], endpoint: `${kind === 'https' ? 'https' : 'http'}://${host}`, close });
+  if (kind === 'closed') await close();
   return lane;
 };
 
@@ -99,35 +97,15 @@ const faults = {
 };
 
 const pass = async (store, request, body, response, { zip = false } = {}) => {
-  const { hostname, port } = new URL(store);
-  const { method, url, headers } = request;
-  // The Host header stays what was signed.
-  const onward = http.request({ hostname, port, method, path: url, headers }, async (answered) => {
-    const bytes = await readAll(answered);
-    const head = { ...answered.headers };
-    delete head['transfer-encoding'];
-    const shown = zip && bytes.length > 0 ? gzipSync(bytes) : bytes;
-    if (shown !== bytes) head['content-encoding'] = 'gzip';
-    if (answered.statusCode !== 304) head['content-length'] = shown.length;
-    response.writeHead(answered.statusCode, head).end(shown);
-  });
-  onward.on('error', () => response.destroy());
-  onward.end(body);
+  try {
+    const { status, headers, bytes } = await forward(store, request, body);
+    const zipped = zip && bytes.length > 0 && gzipSync(bytes);
+    const changed = zipped ? { ...headers, 'content-encoding': 'gzip', 'content-length': zipped.length } : headers;
+    response.writeHead(status, changed).end(zipped || bytes);
+  } catch {
+    response.destroy();
+  }
 };
 
-const readAll = async (stream) => {
-  const chunks = [];
-  for await (const chunk of stream) chunks.push(chunk);
-  return Buffer.concat(chunks);
-};
-
-const listen = (server) => new Promise((resolve) => {
-  // A runtime that breaks off mid-request is what is being tested.
-  server.on('clientError', (_error, socket) => socket.destroy());
-  server.listen(0, '127.0.0.1', () => resolve(`http://127.0.0.1:${server.address().port}`));
-});
-
-const closed = (server) => {
-  server.closeAllConnections();
-  return new Promise((resolve) => server.close(resolve));
-};
+// A runtime that breaks off mid-request is what is being tested.
+const patient = (server) => server.on('clientError', (_error, socket) => socket.destroy());

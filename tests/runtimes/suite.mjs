@@ -235,18 +235,6 @@ const election = {
     });
   },
 
-  async 'config, updateConfig and enablePeerMode'() {
-    const elector = overMemory({ maxLease: 4000 });
-    equal([elector.config.leaderTimeout, elector.config.margin, elector.config.follow], [1000, 100, 'tight']);
-    elector.updateConfig({ leaderTimeout: 2000 });
-    elector.enablePeerMode({ peerTimeout: 500 });
-    equal([elector.config.leaderTimeout, elector.config.peerMode, elector.config.peerTimeout], [2000, true, 500]);
-    const error = await caught(() => elector.updateConfig({ leaderTimeout: 5000 }));
-    ok(error instanceof EdgelectError);
-    equal([error.name, error.code, error.field], ['EdgelectError', 'EDGELECT_CONFIG', 'maxLease']);
-    equal(elector.config.leaderTimeout, 2000);
-  },
-
   async 'errors are of one class, with a name, a code and a cause'() {
     const circular = {};
     circular.self = circular;
@@ -304,15 +292,6 @@ const fetching = {
     });
     ok((await health.seen()).length >= 2);
     equal(await elsewhere.seen(), []);
-  },
-
-  async 'a redirect to the same place is followed twice at most'(context) {
-    const lane = await openLane(context);
-    await lane.answer({ status: 307, headers: { location: `${lane.endpoint}/again`, 'x-amz-bucket-region': 'eu-central-1' } });
-    await caught(() => member(context, freshKey('loop'), {}, { endpoint: lane.endpoint }).init());
-    const seen = await lane.seen();
-    ok(seen.length <= 3, `${seen.length} requests`);
-    ok(seen.every(({ url }) => !url.startsWith('/again')), 'the path of a redirect is not used');
   },
 
   async 'requests go out as they were signed: host, no content type, nothing signed that a runtime rewrites'(context) {
@@ -479,14 +458,6 @@ const fetching = {
     await a.init();
     const first = await a.lead((term) => term.token);
     ok((await b.lead((term) => term.token)) > first);
-  },
-
-  async 'a region that the store names is taken'(context) {
-    const body = '<Error><Code>AuthorizationHeaderMalformed</Code><Region>eu-central-1</Region></Error>';
-    const lane = await openLane(context, { rules: [{ status: 400, body, times: 1 }] });
-    await member(context, freshKey('region'), {}, { endpoint: lane.endpoint }).init();
-    const scopes = (await lane.seen()).map((one) => header(one, 'authorization').split('/')[2]);
-    equal([...new Set(scopes)], ['us-east-1', 'eu-central-1']);
   },
 };
 

@@ -1,47 +1,35 @@
 // Isolates in workerd that run what `js/tools/rust-worker.mjs` has built.
 import { readdirSync } from 'node:fs';
 import { after } from 'node:test';
-import { fileURLToPath } from 'node:url';
-import { Miniflare, convertV4MiniflareOptions } from 'miniflare';
+import { COMPATIBILITY_DATE, fireCron, modulesOf, startWorkerd as start } from '../../js/tools/miniflare.mjs';
+import { ROOT, inRoot } from '../../js/tools/paths.mjs';
 import { until } from '../js/until.mjs';
 
-const root = fileURLToPath(new URL('../../', import.meta.url));
-const built = `${root}build/rust-worker/`;
+const BUILT = inRoot('build/rust-worker');
 const running = new Set();
 
 after(() => Promise.all([...running].map((workerd) => workerd.dispose())));
 
-const modulesOf = (entry, wasm) => [
-  { type: 'ESModule', path: `${root}tests/rust-worker/${entry}` },
-  { type: 'ESModule', path: `${built}${wasm}.js` },
-  { type: 'CompiledWasm', path: `${built}${wasm}_bg.wasm` },
-  ...readdirSync(built, { recursive: true })
-    .filter((name) => /^snippets\/.*\.js$/.test(name))
-    .map((name) => ({ type: 'ESModule', path: `${built}${name}` })),
-];
+const filesOf = (entry, wasm) => {
+  const snippets = readdirSync(BUILT, { recursive: true }).filter((name) => /^snippets\/.*\.js$/.test(name));
+  return [inRoot('tests/rust-worker', entry), ...[`${wasm}.js`, `${wasm}_bg.wasm`, ...snippets].map((name) => `${BUILT}/${name}`)];
+};
 
 /** One workerd with an isolate of its own for each name. `folder` keeps the bucket that is bound to all of them. */
 export const startWorkerd = async ({ entry, wasm, names = ['only'], bindings = {}, bound = true, folder }) => {
   const lines = [];
   const common = {
-    modules: modulesOf(entry, wasm),
-    modulesRoot: root,
-    compatibilityDate: '2026-11-01',
-    bindings,
+    modules: modulesOf(filesOf(entry, wasm)), modulesRoot: ROOT, compatibilityDate: COMPATIBILITY_DATE, bindings,
     ...(bound && { r2Buckets: { EDGELECT_R2: 'leases' } }),
   };
-  const options = convertV4MiniflareOptions({
-    workers: names.map((name) => ({ name, ...common })),
-    ...(folder && { resourcePersistencePath: folder }),
-    handleStructuredLogs: ({ message }) => lines.push(message),
-  });
-  const workerd = new Miniflare(options);
+  const workers = names.map((name) => ({ name, ...common }));
+  const workerd = start({ workers, ...(folder && { resourcePersistencePath: folder }), onLog: (text) => lines.push(text) });
   running.add(workerd);
   await workerd.ready;
   const isolate = async (name) => {
     const worker = await workerd.getWorker(name);
     return {
-      tick: (scheduledTime = new Date()) => worker.scheduled({ cron: '* * * * *', scheduledTime }),
+      tick: (scheduledTime) => fireCron(workerd, scheduledTime, name),
       ask: (path = '/health/leadership', init) => worker.fetch(`http://worker${path}`, init),
     };
   };

@@ -1,64 +1,46 @@
 import assert from 'node:assert/strict';
-import fs from 'node:fs';
-import http from 'node:http';
-import os from 'node:os';
-import path from 'node:path';
 import { after, describe, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { unstable_readConfig } from 'wrangler';
+import { newFolder } from '../../js/tools/cleanup.mjs';
+import { inRoot } from '../../js/tools/paths.mjs';
+import { serve } from '../../js/tools/serve.mjs';
+import { variablesOf } from '../../js/tools/variables.mjs';
 import { bucketOptions, credentials, freshKey, getLease, putObject, until } from '../js/bucket.mjs';
 import { startProxy } from '../js/proxy.mjs';
 import { startWorkerd } from './isolates.mjs';
 
-const EXAMPLE = fileURLToPath(new URL('../../examples/rust-worker/', import.meta.url));
 const LEASE_MS = 3_000;
-const folders = [];
-const desks = [];
+const closing = [];
 
-after(() => {
-  for (const desk of desks) desk.close();
-  for (const folder of folders) fs.rmSync(folder, { recursive: true, force: true });
-});
+after(() => Promise.all(closing.map((close) => close())));
 
 /** Takes reports, but none with a token below the highest seen. */
 const openDesk = async () => {
   const reports = [];
   const waiting = [];
   let [highest, held] = [0, false];
-  const server = http.createServer((request, response) => {
+  const { url, close } = await serve((request, response) => {
     const [token, slot] = ['edgelect-token', 'edgelect-slot'].map((name) => Number(request.headers[name]));
     if (!(token >= highest)) return response.writeHead(409).end();
     highest = token;
     const report = { token, slot, ended: false };
     reports.push(report);
-    response.once('close', () => {
-      report.ended = true;
-    });
+    response.once('close', () => (report.ended = true));
     if (held) waiting.push(response);
     // Long enough for another one to come in between, if nobody kept it out.
     else setTimeout(() => response.end(), 300);
   });
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const desk = {
-    url: `http://127.0.0.1:${server.address().port}/`,
+  closing.push(close);
+  return {
+    url,
     reports,
-    refuse: () => {
-      highest = Infinity;
-    },
-    hold: () => {
-      held = true;
-    },
+    refuse: () => (highest = Infinity),
+    hold: () => (held = true),
     go: () => {
       held = false;
       for (const response of waiting.splice(0)) response.end();
     },
-    close: () => {
-      server.closeAllConnections();
-      server.close();
-    },
   };
-  desks.push(desk);
-  return desk;
 };
 
 const GROUP = {
@@ -77,8 +59,7 @@ const record = () => JSON.stringify({
 
 const STORES = {
   'a bound R2 bucket': async () => {
-    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-r2-'));
-    folders.push(folder);
+    const folder = newFolder('r2');
     const key = 'leader/report.json';
     return {
       bindings: { ...GROUP, EDGELECT_LOCKFILE_PATH: key },
@@ -90,14 +71,7 @@ const STORES = {
   'an S3 bucket': async () => {
     const key = freshKey('rust-worker');
     return {
-      bindings: {
-        ...GROUP,
-        EDGELECT_LOCKFILE_PATH: key,
-        EDGELECT_ENDPOINT: bucketOptions.endpoint,
-        EDGELECT_BUCKET: bucketOptions.bucket,
-        EDGELECT_ACCESS_KEY_ID: credentials.accessKeyId,
-        EDGELECT_SECRET_ACCESS_KEY: credentials.secretAccessKey,
-      },
+      bindings: { ...GROUP, ...variablesOf({ ...bucketOptions, ...credentials }, key) },
       more: { bound: false },
       init: () => putObject(key, record()),
       lease: () => getLease(key),
@@ -244,7 +218,7 @@ describe('the Rust Worker', { concurrency: 4 }, () => {
     const { bindings, more, init } = await STORES['an S3 bucket']();
     await init();
     const proxy = await startProxy(bucketOptions.endpoint);
-    desks.push(proxy);
+    closing.push(proxy.close);
     // The usual ones: an answer out of the store is good for five seconds.
     const usual = { EDGELECT_LEADER_TIMEOUT: 15_000, EDGELECT_FREQUENT_INTERVAL: 5_000, EDGELECT_SUSTAIN: 57_000 };
     const worker = {
@@ -263,7 +237,7 @@ describe('the Rust Worker', { concurrency: 4 }, () => {
   });
 
   test('the variables and the binding of its wrangler.toml are all that it needs', async () => {
-    const { vars, r2_buckets: buckets, triggers } = unstable_readConfig({ config: `${EXAMPLE}wrangler.toml` });
+    const { vars, r2_buckets: buckets, triggers } = unstable_readConfig({ config: inRoot('examples/rust-worker/wrangler.toml') });
     assert.deepEqual([buckets.map(({ binding }) => binding), triggers.crons], [['EDGELECT_R2'], ['* * * * *']]);
     const desk = await openDesk();
     const workerd = await startWorkerd({ entry: 'worker.js', wasm: 'rust_worker', bindings: { ...vars, REPORT_URL: desk.url } });

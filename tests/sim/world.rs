@@ -13,7 +13,7 @@ use super::wire::Client;
 
 use super::chance::Chance;
 use super::clocks::Clocks;
-use super::member::{Cron, Cut, Due, Machine, Session};
+use super::member::{Cron, Cut, Due, Flight, Machine, Session};
 use super::network::{Fate, Weather};
 use super::oracle::{Aim, Contract, Look, Oracle};
 use super::queue::Queue;
@@ -436,8 +436,7 @@ impl World {
     }
 
     fn on_wake(&mut self, session: usize, wakes: u64) {
-        let Session { alive, wakes: newest, wake, .. } = &self.sessions[session];
-        let Some(due) = wake.filter(|_| *alive && *newest == wakes) else { return };
+        let due = self.sessions[session].wake.expect("a stale timer is dropped before");
         if let Some(at_ms) = self.not_before(session, due) {
             return self.at(at_ms, Event::Wake { session, wakes });
         }
@@ -452,11 +451,9 @@ impl World {
     }
 
     fn on_timeout(&mut self, session: usize, operation: usize) {
-        let Session { alive, flight, .. } = &self.sessions[session];
-        let flight = flight.as_ref().filter(|flight| *alive && flight.operation == operation);
-        let Some((due, request)) = flight.map(|flight| (flight.due, flight.awaited)) else {
-            return;
-        };
+        let flight = self.sessions[session].flight.as_ref();
+        let Flight { due, awaited: request, .. } =
+            *flight.expect("a stale timer is dropped before");
         if let Some(at_ms) = self.not_before(session, due) {
             return self.at(at_ms, Event::Timeout { session, operation });
         }

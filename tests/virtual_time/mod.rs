@@ -1,4 +1,4 @@
-//! A host whose time is virtual, and a store that can be made to hang.
+//! A host whose time is virtual, what runs on it, and a store that can be made to hang.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -9,9 +9,14 @@ use std::task::{Context, Poll, Waker};
 use edgelect::clock::Now;
 use edgelect::request::{Request, Response};
 use edgelect::store::memory::Memory;
-use edgelect::store::{Answer, Operation, Store};
-use edgelect::{Config, Host, Settings};
-use futures::executor::LocalPool;
+use edgelect::store::{Answer, Facts, Fault, FaultKind, Operation, Outcome, Store};
+use edgelect::{Config, Host, Settings, driver};
+use futures::executor::{LocalPool, block_on};
+use futures::future::{AbortHandle, FutureExt, abortable};
+use futures::task::LocalSpawnExt;
+
+/// What the wall clock shows when the monotonic one shows 0.
+pub const EPOCH_MS: u64 = 1_795_000_000_000;
 
 /// The host. Clones share their time.
 #[derive(Clone, Default)]
@@ -22,6 +27,10 @@ pub struct Virtual {
     pub stepped_ms: Rc<Cell<u64>>,
     /// Whether its readings are those of a single clock that stands still.
     pub held: Rc<Cell<bool>>,
+    /// The wall clock is set 20 s forward at the reading of this number from now; 0 for never.
+    pub steps_at: Rc<Cell<u32>>,
+    /// How far this clone's wall clock is ahead of the others'.
+    ahead_ms: i64,
     timers: Rc<RefCell<Vec<(u64, Waker)>>>,
 }
 
@@ -44,9 +53,12 @@ impl Future for Sleep {
 
 impl Host for Virtual {
     fn now(&self) -> Now {
-        let now_ms = self.now_ms.get();
-        let now = Now::new(now_ms, 1_795_000_000_000 + now_ms + self.stepped_ms.get());
-        Now { held: self.held.get(), ..now }
+        let readings = self.steps_at.get();
+        self.steps_at.set(readings.saturating_sub(1));
+        if readings == 1 {
+            self.stepped_ms.set(self.stepped_ms.get() + 20_000);
+        }
+        Now { held: self.held.get(), ..Now::new(self.now_ms.get(), self.wall_ms()) }
     }
 
     async fn sleep(&self, ms: u64) {
@@ -62,46 +74,18 @@ impl Host for Virtual {
     }
 }
 
-/// A store that can be made to hang: no answer, and nothing happens.
-#[derive(Clone)]
-pub struct Hanging {
-    /// What it keeps.
-    pub memory: Memory,
-    /// Whether it hangs now.
-    pub hangs: Rc<Cell<bool>>,
-}
-
-impl Hanging {
-    /// An empty store by this host's wall clock.
-    pub fn new(host: &Virtual) -> Self {
-        let host = host.clone();
-        Self { memory: Memory::new(move || host.now().wall_ms), hangs: Rc::default() }
-    }
-
-    /// The record as text.
-    pub fn text(&self) -> String {
-        String::from_utf8(self.memory.body().expect("there is a record")).expect("text")
-    }
-}
-
-impl Store for Hanging {
-    async fn perform(&self, operation: Operation) -> Answer {
-        if self.hangs.get() {
-            return std::future::pending().await;
-        }
-        self.memory.perform(operation).await
-    }
-
-    fn condition_covers_version(&self) -> bool {
-        true
-    }
-
-    fn describe(&self) -> String {
-        "a store that can hang".to_owned()
-    }
-}
-
 impl Virtual {
+    /// What the wall clock shows; nobody counts this as a reading.
+    pub fn wall_ms(&self) -> u64 {
+        let ms = EPOCH_MS + self.now_ms.get() + self.stepped_ms.get();
+        ms.saturating_add_signed(self.ahead_ms)
+    }
+
+    /// The same time by a wall clock that is ahead, or behind by a negative number.
+    pub fn ahead(&self, ms: i64) -> Self {
+        Self { ahead_ms: ms, ..self.clone() }
+    }
+
     /// Lets virtual time pass, from timer to timer.
     pub fn pass(&self, pool: &mut LocalPool, ms: u64) {
         let end_ms = self.now_ms.get() + ms;
@@ -123,8 +107,120 @@ impl Virtual {
     }
 }
 
+/// A host, and the tasks that run on it.
+#[derive(Default)]
+pub struct Machine {
+    pub host: Virtual,
+    pool: LocalPool,
+}
+
+impl Machine {
+    /// Begins a task; the handle ends it without any notice.
+    pub fn run(&self, task: impl Future<Output = ()> + 'static) -> AbortHandle {
+        let (task, end) = abortable(task);
+        self.pool.spawner().spawn_local(task.map(|_| ())).expect("the pool is alive");
+        end
+    }
+
+    /// Lets virtual time pass.
+    pub fn pass(&mut self, ms: u64) {
+        self.host.pass(&mut self.pool, ms);
+    }
+
+    /// Lets virtual time pass until the monotonic clock shows this.
+    pub fn at(&mut self, ms: u64) {
+        self.pass(ms.checked_sub(self.host.now_ms.get()).expect("time does not go back"));
+    }
+}
+
+/// A store that can be made to hang: no answer, and nothing happens.
+#[derive(Clone)]
+pub struct Hanging {
+    /// What it keeps.
+    pub memory: Memory,
+    /// Whether it hangs now.
+    pub hangs: Rc<Cell<bool>>,
+    /// Whether it complains beside its answers.
+    pub complains: Rc<Cell<bool>>,
+}
+
+impl Hanging {
+    /// An empty store by this host's wall clock.
+    pub fn new(host: &Virtual) -> Self {
+        let host = host.clone();
+        let memory = Memory::new(move || host.wall_ms());
+        Self { memory, hangs: Rc::default(), complains: Rc::default() }
+    }
+
+    /// The store of a group that was just made.
+    pub fn with_group(host: &Virtual) -> Self {
+        let store = Self::new(host);
+        block_on(driver::init(&store, host, &config())).expect("a new group");
+        store
+    }
+
+    /// The record as text.
+    pub fn text(&self) -> String {
+        String::from_utf8(self.memory.body().expect("there is a record")).expect("text")
+    }
+
+    /// Whether the record is a tombstone.
+    pub fn released(&self) -> bool {
+        self.text().contains("0001-01-01T00:00:00Z")
+    }
+}
+
+impl Store for Hanging {
+    async fn perform(&self, operation: Operation) -> Answer {
+        if self.hangs.get() {
+            return std::future::pending().await;
+        }
+        self.memory.perform(operation).await
+    }
+
+    fn condition_covers_version(&self) -> bool {
+        true
+    }
+
+    fn complaint(&self) -> Option<Fault> {
+        self.complains.get().then(|| Fault::new(FaultKind::Denied, "nobody cleans up"))
+    }
+
+    fn describe(&self) -> String {
+        "a store that can hang".to_owned()
+    }
+}
+
+/// A store that answers as this says.
+pub struct Through<F>(pub F);
+
+impl<F: AsyncFn(Operation) -> Answer> Store for Through<F> {
+    async fn perform(&self, operation: Operation) -> Answer {
+        (self.0)(operation).await
+    }
+
+    fn condition_covers_version(&self) -> bool {
+        true
+    }
+
+    fn describe(&self) -> String {
+        "the store".to_owned()
+    }
+}
+
+/// An answer that says nothing of time.
+pub fn undated(outcome: Outcome) -> Answer {
+    Answer { outcome, facts: Facts::default() }
+}
+
 /// The defaults.
 pub fn config() -> Config {
+    config_of(Settings::default())
+}
+
+/// These settings, and the defaults for what they leave open.
+pub fn config_of(settings: Settings) -> Config {
     let lockfile_path = Some("leader/test.json".to_owned());
-    Config::new(&Settings { lockfile_path, ..Settings::default() }).expect("the defaults are fine")
+    let settings = Settings { lockfile_path, ..settings };
+    Config::new(&settings).expect("the settings keep every rule")
 }

@@ -1,17 +1,10 @@
 //! Cron ticks on virtual time, as a seed draws them: late, doubled, on isolates that vanish, beside
 //! members that would like to lead as well. The real tick, the default settings, one clock.
 
-#[allow(dead_code)]
-#[path = "sim/chance.rs"]
-mod chance;
-#[allow(dead_code)]
-mod virtual_time;
-
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use chance::Chance;
 use edgelect::clock::Now;
 use edgelect::config::HostClock;
 use edgelect::driver::Requests;
@@ -25,12 +18,12 @@ use edgelect::{
     Config, Follow, Handle, Host, Schedule, Settings, SlotOutcome, init, new_election,
     new_schedule, run, run_scheduled,
 };
-use futures::executor::{LocalPool, block_on};
-use futures::future::{AbortHandle, FutureExt, abortable};
-use futures::task::LocalSpawnExt;
-use virtual_time::Virtual;
+use futures::executor::block_on;
+use futures::future::AbortHandle;
 
-const EPOCH_MS: u64 = 1_795_000_000_000;
+use crate::chance::Chance;
+use crate::virtual_time::{EPOCH_MS, Machine, Through, Virtual, config_of};
+
 const PERIOD_MS: u64 = 60_000;
 const SUSTAIN_MS: u64 = 57_000;
 const LEASE_MS: u64 = 15_000;
@@ -103,13 +96,15 @@ struct Wire {
 }
 
 impl Wire {
+    fn store(self) -> impl Store {
+        Through(async move |operation| self.perform(operation).await)
+    }
+
     async fn way(&self) {
         let ms = self.chance.borrow_mut().between(1, WAY_MS);
         self.time.sleep(ms).await;
     }
-}
 
-impl Store for Wire {
     async fn perform(&self, operation: Operation) -> Answer {
         self.way().await;
         let (fails, applied, slow) = {
@@ -140,14 +135,6 @@ impl Store for Wire {
         }
         answer
     }
-
-    fn condition_covers_version(&self) -> bool {
-        true
-    }
-
-    fn describe(&self) -> String {
-        "a store far away".to_owned()
-    }
 }
 
 /// What a seed's course is made of.
@@ -167,11 +154,10 @@ struct Living {
 }
 
 struct World {
-    time: Virtual,
-    pool: LocalPool,
+    machine: Machine,
     wire: Wire,
     chance: Shared<Chance>,
-    living: Shared<Vec<Living>>,
+    living: Vec<Living>,
     requests: Shared<Vec<Requests>>,
     dated: bool,
     course: Course,
@@ -183,61 +169,46 @@ struct World {
 struct Worst {
     gap_ms: u64,
     requests: u64,
-    ticks: usize,
     terms: usize,
     leaders: BTreeSet<&'static str>,
 }
 
 fn config(name: &str, cron: bool, follow: Follow) -> Config {
-    let settings = Settings {
-        lockfile_path: Some("leader/ticks.json".to_owned()),
+    config_of(Settings {
         server_id: Some(name.to_owned()),
         clock: if cron { HostClock::One } else { HostClock::Two },
         sustain_ms: cron.then_some(SUSTAIN_MS),
         follow: Some(follow),
         ..Settings::default()
-    };
-    Config::new(&settings).expect("the defaults are fine")
+    })
 }
 
 impl World {
     fn new(seed: u64, course: Course) -> Self {
-        let time = Virtual::default();
+        let machine = Machine::default();
         let chance = Rc::new(RefCell::new(Chance::new(seed)));
         let dated = chance.borrow_mut().one_in(2);
-        let clock = time.clone();
+        let clock = machine.host.clone();
         let memory = match dated {
-            true => Memory::new(move || EPOCH_MS + clock.now_ms.get()),
+            true => Memory::new(move || clock.wall_ms()),
             false => Memory::default(),
         };
-        let written = Shared::default();
         let wire = Wire {
-            time: time.clone(),
-            memory: memory.clone(),
+            time: machine.host.clone(),
+            memory,
             chance: Rc::clone(&chance),
-            written,
+            written: Shared::default(),
             failing_per_mille: course.failing_per_mille,
         };
-        let mut world = Self {
-            time,
-            pool: LocalPool::new(),
-            wire,
-            chance,
-            living: Rc::default(),
-            requests: Rc::default(),
-            dated,
-            course,
-            seed,
-        };
-        let place = world.place(false);
+        let (living, requests) = (Vec::new(), Shared::default());
+        let world = Self { machine, wire, chance, living, requests, dated, course, seed };
         let config = config("init", false, Follow::Balanced);
-        block_on(init(&memory, &place, &config)).expect("a new group");
-        world.pool.run_until_stalled();
+        block_on(init(&world.wire.memory, &world.place(false), &config)).expect("a new group");
         world
     }
 
     fn place(&self, single: bool) -> Place {
-        let (time, chance) = (self.time.clone(), Rc::clone(&self.chance));
+        let (time, chance) = (self.machine.host.clone(), Rc::clone(&self.chance));
         Place { time, single, due_ms: Rc::default(), chance }
     }
 
@@ -251,44 +222,37 @@ impl World {
         let follow = if cron { Follow::Balanced } else { self.chance.borrow_mut().pick(&follow) };
         let election = new_election(&place, config(name, cron, follow)).expect("it has chance");
         let handle = Handle::new(election);
-        let (wire, requests) = (self.wire.clone(), Rc::clone(&self.requests));
-        let work = {
-            let (handle, place) = (handle.clone(), place.clone());
-            async move {
-                match leads_for_ms.filter(|_| cron) {
-                    Some(ms) => {
-                        tick(&handle, &wire, &place, ms).await.expect("the store can be used");
-                        requests.borrow_mut().push(handle.requests());
-                    }
-                    None => run(&handle, &wire, &place, |_| {}).await,
+        let (wire, requests) = (self.wire.clone().store(), Rc::clone(&self.requests));
+        let (running, host) = (handle.clone(), place.clone());
+        let end = self.machine.run(async move {
+            match leads_for_ms.filter(|_| cron) {
+                Some(ms) => {
+                    tick(&running, &wire, &host, ms).await.expect("the store can be used");
+                    requests.borrow_mut().push(running.requests());
                 }
+                None => run(&running, &wire, &host, |_| {}).await,
             }
-        };
-        let (work, end) = abortable(work);
-        let work = work.map(|_| ());
-        self.pool.spawner().spawn_local(work).expect("the pool is alive");
-        self.living.borrow_mut().push(Living { name, handle, place, end });
+        });
+        self.living.push(Living { name, handle, place, end });
     }
 
     /// The one that has authority now; never more than one.
     fn leader(&self) -> Option<&'static str> {
-        let living = self.living.borrow();
         let leads = |one: &&Living| one.handle.authority(one.place.now()).is_some();
-        let leaders: Vec<_> = living.iter().filter(leads).map(|one| one.name).collect();
+        let leaders: Vec<_> = self.living.iter().filter(leads).map(|one| one.name).collect();
         assert!(leaders.len() <= 1, "seed {}: {leaders:?} at once", self.seed);
         leaders.first().copied()
     }
 
     /// Ends an isolate without any notice.
     fn vanish(&mut self) {
-        let mut living = self.living.borrow_mut();
-        let isolates: Vec<usize> =
-            (0..living.len()).filter(|at| living[*at].place.single).collect();
+        let single = |at: &usize| self.living[*at].place.single;
+        let isolates: Vec<usize> = (0..self.living.len()).filter(single).collect();
         if isolates.is_empty() {
             return;
         }
         let at = self.chance.borrow_mut().pick(&isolates);
-        let gone = living.swap_remove(at);
+        let gone = self.living.swap_remove(at);
         self.requests.borrow_mut().push(gone.handle.requests());
         gone.end.abort();
     }
@@ -302,9 +266,8 @@ impl World {
         let mut chance = self.chance.borrow_mut();
         let mut triggers = Vec::new();
         let names = if self.course.others { &["worker", "another"][..] } else { &["worker"] };
-        for (minute, name) in
-            (0..MINUTES).flat_map(|minute| names.iter().map(move |name| (minute, *name)))
-        {
+        let names = |minute| names.iter().map(move |name| (minute, *name));
+        for (minute, name) in (0..MINUTES).flat_map(names) {
             let scheduled_ms = minute * PERIOD_MS;
             let late_ms = if chance.one_in(3) { chance.between(0, MOST_LATE_MS) } else { 0 };
             // The first tick of all begins the group.
@@ -319,8 +282,7 @@ impl World {
         triggers
     }
 
-    fn play(mut self) -> Worst {
-        let mut worst = Worst::default();
+    fn play(mut self, worst: &mut Worst) {
         let mut triggers = self.triggers().into_iter().peekable();
         let (mut led_ms, mut calm_ms) = (None, 0);
         let mut server = self.course.others;
@@ -333,8 +295,7 @@ impl World {
                 self.begin("server", false, 0);
                 server = false;
             }
-            self.time.pass(&mut self.pool, STEP_MS);
-            self.living.borrow_mut().retain(|one| !one.end.is_aborted());
+            self.machine.pass(STEP_MS);
             if self.course.vanishing && now_ms >= calm_ms && self.draws_once_a_minute() {
                 self.vanish();
                 // Time for the next to lead, so that one loss is measured and not a row of them.
@@ -346,8 +307,7 @@ impl World {
                 worst.gap_ms = worst.gap_ms.max(since_ms);
             }
         }
-        self.judge(&mut worst);
-        worst
+        self.judge(worst);
     }
 
     /// Holds the records that the store took against the rules.
@@ -371,9 +331,8 @@ impl World {
             );
         }
         let requests = self.requests.borrow();
-        worst.ticks = requests.len();
-        worst.requests =
-            requests.iter().map(|requests| requests.read + requests.write).max().unwrap_or(0);
+        let most = requests.iter().map(|requests| requests.read + requests.write).max();
+        worst.requests = worst.requests.max(most.unwrap_or(0));
     }
 }
 
@@ -383,13 +342,8 @@ fn play(course: Course) -> [Worst; 2] {
     let mut worst = [Worst::default(), Worst::default()];
     for seed in 0..SEEDS {
         let world = World::new(seed, course);
-        let found = &mut worst[usize::from(!world.dated)];
-        let Worst { gap_ms, requests, ticks, terms, leaders } = world.play();
-        found.gap_ms = found.gap_ms.max(gap_ms);
-        found.requests = found.requests.max(requests);
-        found.ticks += ticks;
-        found.terms += terms;
-        found.leaders.extend(leaders);
+        let undated = usize::from(!world.dated);
+        world.play(&mut worst[undated]);
     }
     println!("with a Date {:?}\nwithout one {:?}", worst[0], worst[1]);
     worst
@@ -464,7 +418,7 @@ impl World {
         let target = JobTarget::from_vars(get, true, &config, &schedule).expect("it fits");
         let target = target.expect("it is bound");
         target.reserve(&config, &mut schedule);
-        let (place, wire, told) = (self.place(true), self.wire.clone(), Shared::default());
+        let (place, wire, told) = (self.place(true), self.wire.clone().store(), Shared::default());
         let found = Rc::clone(&told);
         let work = async move {
             let election = new_schedule(&place, config, schedule).expect("it has chance");
@@ -481,14 +435,8 @@ impl World {
             let made = read + write + report.runs.len() as u64;
             *found.borrow_mut() = Some((report.outcome, report.runs.len(), made));
         };
-        self.pool.spawner().spawn_local(work).expect("the pool is alive");
+        self.machine.run(work);
         told
-    }
-
-    fn pass(&mut self, ms: u64) {
-        for _ in 0..ms / STEP_MS {
-            self.time.pass(&mut self.pool, STEP_MS);
-        }
     }
 }
 
@@ -497,11 +445,11 @@ fn c54_a_trigger_that_waits_for_its_lease_and_runs_its_longest_job_stays_under_i
     let mut worst = [0; 2];
     for seed in 0..SEEDS {
         let mut world = World::new(seed, Course::default());
-        world.pass(PERIOD_MS);
+        world.machine.pass(PERIOD_MS);
         world.fire("another", 1, &[], |_| PERIOD_MS + SUSTAIN_MS - 5_000);
-        world.pass(PERIOD_MS);
+        world.machine.pass(PERIOD_MS);
         let waited = world.fire("worker", 2, &[], |_| u64::MAX);
-        world.pass(5 * PERIOD_MS);
+        world.machine.pass(5 * PERIOD_MS);
         let (outcome, runs, made) = waited.take().expect("it has ended");
         // The last look in the budget may come just before the lease is free.
         assert_eq!(runs, usize::from(outcome == SlotOutcome::Done), "seed {seed}: {outcome:?}");
@@ -519,12 +467,12 @@ fn c54_a_trigger_that_catches_up_leaves_the_requests_of_a_job_that_takes_all_its
     let mut worst = 0;
     for (seed, long) in (0..SEEDS).flat_map(|seed| (0..12).map(move |long| (seed, long))) {
         let mut world = World::new(seed, Course::default());
-        world.pass(PERIOD_MS);
+        world.machine.pass(PERIOD_MS);
         world.fire("worker", 1, VARS, |_| 0);
-        world.pass(19 * PERIOD_MS);
+        world.machine.pass(19 * PERIOD_MS);
         let late =
             world.fire("worker", 20, VARS, move |run| if run == long { u64::MAX } else { 0 });
-        world.pass(5 * PERIOD_MS);
+        world.machine.pass(5 * PERIOD_MS);
         let (_, runs, made) = late.take().expect("it has ended");
         assert!(runs > long.min(5), "seed {seed}: {runs} slots made up for");
         worst = made.max(worst);

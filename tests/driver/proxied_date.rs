@@ -1,9 +1,6 @@
 //! A proxy that replaces `Date` by its own clock's, without `Via` or `Age`: what it says of the age of a lease
 //! costs time, and no second leader.
 
-#[allow(dead_code)]
-mod virtual_time;
-
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -11,10 +8,10 @@ use edgelect::election::{Election, Event};
 use edgelect::store::memory::Memory;
 use edgelect::store::{Answer, Operation, Outcome, Store};
 use edgelect::{Config, Follow, Handle, Host, Input, Settings, run};
-use futures::executor::LocalPool;
-use futures::future::{AbortHandle, abortable};
-use futures::task::LocalSpawnExt;
-use virtual_time::Virtual;
+use futures::executor::block_on;
+use futures::future::AbortHandle;
+
+use crate::virtual_time::{Machine, Through, Virtual, config_of};
 
 const LEASE_MS: u64 = 15_000;
 const LOOK_MS: u64 = 50;
@@ -22,7 +19,6 @@ const LOOK_MS: u64 = 50;
 const WAY_MS: u64 = 40;
 
 /// The way of one member to the store.
-#[derive(Clone)]
 struct Way {
     time: Virtual,
     memory: Memory,
@@ -44,7 +40,7 @@ enum Bent {
     Absent(u32),
 }
 
-impl Store for Way {
+impl Way {
     async fn perform(&self, operation: Operation) -> Answer {
         self.time.sleep(WAY_MS).await;
         if self.bent.get() == Bent::Cut {
@@ -67,14 +63,6 @@ impl Store for Way {
         self.time.sleep(WAY_MS).await;
         answer
     }
-
-    fn condition_covers_version(&self) -> bool {
-        true
-    }
-
-    fn describe(&self) -> String {
-        "a store behind a proxy".to_owned()
-    }
 }
 
 struct Member {
@@ -85,85 +73,72 @@ struct Member {
 }
 
 struct World {
-    time: Virtual,
+    machine: Machine,
     memory: Memory,
-    pool: LocalPool,
     members: Vec<Member>,
-    /// The start and the loss of each member's terms.
-    events: Rc<Cell<Vec<(usize, Event)>>>,
+    losses: Rc<Cell<usize>>,
 }
 
 fn config(name: &str) -> Config {
-    let settings = Settings {
-        lockfile_path: Some("leader/proxied.json".to_owned()),
-        server_id: Some(name.to_owned()),
-        ..Settings::default()
-    };
-    Config::new(&settings).expect("the defaults are fine")
+    config_of(Settings { server_id: Some(name.to_owned()), ..Settings::default() })
 }
 
 impl World {
     fn new() -> Self {
-        let time = Virtual::default();
-        let clock = time.clone();
-        let memory = Memory::new(move || clock.now().wall_ms);
-        let (pool, members, events) = (LocalPool::new(), Vec::new(), Rc::default());
-        let mut world = Self { time, memory, pool, members, events };
-        let config = config("init");
-        let (host, store) = (world.time.clone(), world.memory.clone());
-        let made = async move {
-            edgelect::init(&store, &host, &config).await.expect("a new group");
-        };
-        world.pool.spawner().spawn_local(made).expect("the pool is alive");
-        world.time.pass(&mut world.pool, 1_000);
-        world
+        let mut machine = Machine::default();
+        let clock = machine.host.clone();
+        let memory = Memory::new(move || clock.wall_ms());
+        block_on(edgelect::init(&memory, &machine.host, &config("init"))).expect("a new group");
+        machine.pass(1_000);
+        Self { machine, memory, members: Vec::new(), losses: Rc::default() }
     }
 
     fn start(&mut self, session: &str, config: Config, ahead_ms: u64) -> usize {
         let handle = Handle::new(Election::new(config, session.to_owned(), 7));
-        let ahead_ms = Rc::new(Cell::new(ahead_ms));
-        let (time, memory) = (self.time.clone(), self.memory.clone());
-        let bent = Rc::<Cell<Bent>>::default();
-        let way = Way { time, memory, ahead_ms: Rc::clone(&ahead_ms), bent: Rc::clone(&bent) };
-        let (told, events, host) = (handle.clone(), Rc::clone(&self.events), self.time.clone());
-        let number = self.members.len();
-        let (work, end) = abortable(async move {
+        let way = Way {
+            time: self.machine.host.clone(),
+            memory: self.memory.clone(),
+            ahead_ms: Rc::new(Cell::new(ahead_ms)),
+            bent: Rc::default(),
+        };
+        let (ahead_ms, bent) = (Rc::clone(&way.ahead_ms), Rc::clone(&way.bent));
+        let (running, losses) = (handle.clone(), Rc::clone(&self.losses));
+        let end = self.machine.run(async move {
             let note = |event| {
                 if let Event::Lost { term, .. } = event {
-                    told.tell(Input::WorkEnded { term });
+                    running.tell(Input::WorkEnded { term });
+                    losses.set(losses.get() + 1);
                 }
-                let mut all = events.take();
-                all.push((number, event));
-                events.set(all);
             };
-            run(&told, &way, &host, note).await;
+            let store = Through(async |operation| way.perform(operation).await);
+            run(&running, &store, &way.time, note).await;
         });
-        let work = async move {
-            let _ = work.await;
-        };
-        self.pool.spawner().spawn_local(work).expect("the pool is alive");
         self.members.push(Member { handle, ahead_ms, bent, end });
-        number
+        self.members.len() - 1
+    }
+
+    fn begin(&mut self, name: &str, ahead_ms: u64) -> usize {
+        self.start(name, config(name), ahead_ms)
     }
 
     /// Ends a member without any notice.
-    fn kill(&mut self, number: usize) {
+    fn kill(&self, number: usize) {
         self.members[number].end.abort();
-        self.members[number].handle = Handle::new(Election::new(config("gone"), "gone".into(), 1));
     }
 
     fn leaders(&self) -> Vec<usize> {
-        let leads =
-            |number: &usize| self.members[*number].handle.authority(self.time.now()).is_some();
-        (0..self.members.len()).filter(leads).collect()
+        let now = self.machine.host.now();
+        let leads = |one: &Member| !one.end.is_aborted() && one.handle.authority(now).is_some();
+        (0..self.members.len()).filter(|number| leads(&self.members[*number])).collect()
     }
 
     /// Lets time pass; never do two lead.
     fn pass(&mut self, ms: u64) {
         for _ in 0..ms / LOOK_MS {
-            self.time.pass(&mut self.pool, LOOK_MS);
+            self.machine.pass(LOOK_MS);
             let leaders = self.leaders();
-            assert!(leaders.len() <= 1, "{leaders:?} lead at once at {}", self.time.now_ms.get());
+            let now_ms = self.machine.host.now_ms.get();
+            assert!(leaders.len() <= 1, "{leaders:?} lead at once at {now_ms}");
         }
     }
 
@@ -188,19 +163,12 @@ impl World {
             election.problem().map(edgelect::status::problem_text).unwrap_or_default()
         })
     }
-
-    fn losses(&self) -> usize {
-        let all = self.events.take();
-        let lost = all.iter().filter(|(_, event)| matches!(event, Event::Lost { .. })).count();
-        self.events.set(all);
-        lost
-    }
 }
 
 /// A world with a leader whose proxy is so far ahead, a while after its last renewal.
 fn led(ahead_ms: u64) -> (World, usize) {
     let mut world = World::new();
-    let leader = world.start("leader", config("leader"), ahead_ms);
+    let leader = world.begin("leader", ahead_ms);
     assert!(world.leads_after_ms(leader, 30_000).is_some());
     world.pass(12_300);
     (world, leader)
@@ -213,10 +181,10 @@ fn a_member_behind_a_fast_proxy_takes_no_living_lease_beside_its_leader() {
         for ahead_ms in [8_000, 15_000, 18_500, 30_000, 600_000] {
             let (mut world, _) = led(0);
             world.pass(after_ms);
-            let fresh = world.start("fresh", config("fresh"), ahead_ms);
+            let fresh = world.begin("fresh", ahead_ms);
             world.pass(60_000);
             assert_eq!(world.leaders().len(), 1, "{ahead_ms}: somebody leads again");
-            if world.losses() > 0 {
+            if world.losses.get() > 0 {
                 taken += 1;
                 let told = world.error(fresh);
                 assert!(told.contains("ahead of its `Last-Modified`"), "{ahead_ms}: {told:?}");
@@ -232,10 +200,10 @@ fn where_every_member_is_behind_the_fast_proxy_a_living_leader_stays() {
         for ahead_ms in [15_000, 30_000, 600_000] {
             let (mut world, leader) = led(ahead_ms);
             world.pass(after_ms);
-            world.start("fresh", config("fresh"), ahead_ms);
+            world.begin("fresh", ahead_ms);
             world.pass(60_000);
             assert_eq!(world.leaders(), [leader], "{ahead_ms}");
-            assert_eq!(world.losses(), 0, "{ahead_ms}");
+            assert_eq!(world.losses.get(), 0, "{ahead_ms}");
             world.kill(leader);
             assert!(world.leads_after_ms(1, LEASE_MS + 6_000).is_some(), "{ahead_ms}");
         }
@@ -247,7 +215,7 @@ fn an_honest_clock_is_believed_after_one_reading_of_the_own_claim() {
     let (mut world, leader) = led(0);
     world.kill(leader);
     world.pass(LEASE_MS + 4_000);
-    let fresh = world.start("fresh", config("fresh"), 0);
+    let fresh = world.begin("fresh", 0);
     let took_ms = world.leads_after_ms(fresh, 30_000).expect("it leads");
     assert!(took_ms <= 3 * 2 * WAY_MS + LOOK_MS, "{took_ms} ms");
     assert_eq!(world.requests(fresh), (2, 1));
@@ -260,10 +228,9 @@ fn an_honest_clock_is_believed_after_one_reading_of_the_own_claim() {
 fn two_proxies_that_answer_in_turn_prove_no_age() {
     for first in [0, 1] {
         let (mut world, _) = led(0);
-        let fresh = world.start("fresh", config("fresh"), 30_000 * (1 - first));
+        let fresh = world.begin("fresh", 30_000 * (1 - first));
         world.pass(2 * WAY_MS);
-        let ahead_ms = Rc::clone(&world.members[fresh].ahead_ms);
-        ahead_ms.set(30_000 * first);
+        world.members[fresh].ahead_ms.set(30_000 * first);
         world.pass(60_000);
         assert_eq!(world.leaders().len(), 1);
     }
@@ -282,7 +249,7 @@ fn what_a_claim_owes_outlasts_another_name_of_its_version_and_a_moment_of_absenc
     for bent in absences.chain([Bent::Straight, Bent::Renamed]) {
         let (mut world, leader) = led(0);
         world.members[leader].bent.set(Bent::Cut);
-        let fresh = world.start("fresh", config("fresh"), 30_000);
+        let fresh = world.begin("fresh", 30_000);
         world.members[fresh].bent.set(bent);
         world.pass(60_000);
         assert_eq!(world.leaders(), [fresh], "{bent:?}");
@@ -297,15 +264,14 @@ fn a_clock_that_was_right_once_is_not_believed_for_ever() {
         world.memory.overwrite(Some(old_record(LEASE_MS)));
         world.pass(60_000);
         let settings = Settings {
-            lockfile_path: Some("leader/proxied.json".to_owned()),
             server_id: Some("first".to_owned()),
             follow: Some(Follow::Frugal),
             infrequent_interval_ms: Some(30_000),
             ..Settings::default()
         };
-        let first = world.start("first", Config::new(&settings).expect("fine settings"), 0);
+        let first = world.start("first", config_of(settings), 0);
         assert!(world.leads_after_ms(first, 30_000).is_some());
-        let second = world.start("second", config("second"), 0);
+        let second = world.begin("second", 0);
         world.members[first].handle.tell(Input::Resign);
         assert!(world.leads_after_ms(second, 60_000).is_some());
         world.pass(50_000 + 1_700 * number as u64);
@@ -320,7 +286,7 @@ fn a_lease_longer_than_the_groups_is_watched_and_never_inherited() {
     let mut world = World::new();
     world.memory.overwrite(Some(old_record(3_600_000)));
     world.pass(2 * 3_600_000);
-    let fresh = world.start("fresh", config("fresh"), 0);
+    let fresh = world.begin("fresh", 0);
     world.pass(60_000);
     assert!(world.leaders().is_empty());
     assert!(world.error(fresh).contains("longer than maxLease"), "{}", world.error(fresh));

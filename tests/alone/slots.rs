@@ -1,0 +1,250 @@
+//! What a trigger's election says of its slot: a claim that may have landed is never told as no claim.
+
+use edgelect::config::{Config, HostClock};
+use edgelect::election::{Election, Event, SlotsOver, Step};
+use edgelect::lease::{Lease, Stamp};
+use edgelect::slots::SlotEnd;
+use edgelect::store::{Facts, Outcome};
+use edgelect::{Input, Missed, Schedule, ScheduleSettings};
+
+use crate::told::{AT_MS, Alone, config, denied, found, matching, settings, text, unknown};
+
+const MINUTE_MS: u64 = 60_000;
+const DAY_MS: u64 = 86_400_000;
+const SLOT_MS: u64 = AT_MS + 200_000;
+const TOMBSTONE: &str = r#"{"leaderID":"a","lastUpdated":"0001-01-01T00:00:00Z","term":1,"slot":5000,"slotDone":true,"acquired":"2026-11-21T06:00:00Z","session":"o","format":1}"#;
+
+/// A trigger for this slot, over a store that tells no time.
+fn trigger(session: &str, clock: HostClock, slot_ms: u64) -> Alone {
+    let schedule = ScheduleSettings {
+        slot_ms: Some(slot_ms),
+        period_ms: Some(MINUTE_MS),
+        missed: Some(Missed::Skip),
+        ..ScheduleSettings::default()
+    };
+    let config = Config { clock, ..config(&settings()) };
+    let schedule = Schedule::new(&schedule, &config).expect("the schedule keeps every rule");
+    let election = Election::for_schedule(config, session.to_owned(), 7, schedule);
+    Alone { dated: false, ..Alone::of(election) }
+}
+
+/// A trigger whose claim over this record has just left, and what it claims with.
+fn claiming(session: &str, clock: HostClock, record: &str) -> (Alone, Lease) {
+    let mut alone = trigger(session, clock, SLOT_MS);
+    alone.ms = SLOT_MS - AT_MS;
+    alone.reads();
+    alone.found("\"t\"", record);
+    let (lease, _) = alone.claims();
+    (alone, lease)
+}
+
+/// Answers every request until the schedule has ended; why it has.
+fn ends(
+    alone: &mut Alone,
+    mut read: impl FnMut(&Alone) -> Outcome,
+    mut write: impl FnMut(&Alone) -> Outcome,
+) -> SlotsOver {
+    let began_ms = alone.ms;
+    loop {
+        let outcome = match alone.step() {
+            Step::Finished => break,
+            Step::Read { .. } => read(alone),
+            _ => write(alone),
+        };
+        match outcome {
+            Outcome::Unknown { .. } => alone.timeout(),
+            outcome => alone.answer(outcome),
+        }
+        assert!(alone.ms - began_ms < 70_000, "it outlasts its budget");
+    }
+    over(&alone.events()).expect("it was told")
+}
+
+fn over(events: &[Event]) -> Option<SlotsOver> {
+    events.iter().find_map(|event| match event {
+        Event::SlotsOver(why) => Some(*why),
+        _ => None,
+    })
+}
+
+/// No request is answered any more.
+fn silence(alone: &mut Alone) -> SlotsOver {
+    ends(alone, |_| unknown(), |_| unknown())
+}
+
+/// The store is silent for longer than a lease; then this is what it shows, and it refuses every write.
+fn after_silence(alone: &mut Alone, shown: &Outcome) -> SlotsOver {
+    let until_ms = alone.ms + 18_000;
+    let late = |alone: &Alone, outcome: Outcome| match alone.ms < until_ms {
+        true => unknown(),
+        false => outcome,
+    };
+    ends(alone, |alone| late(alone, shown.clone()), |alone| late(alone, Outcome::Refused))
+}
+
+/// The record of another slot.
+fn of_slot(slot_ms: u64) -> String {
+    TOMBSTONE.replace("5000", &slot_ms.to_string())
+}
+
+/// What follows a claim, and what the trigger is told of its slot then.
+type Story = fn(&mut Alone, &Lease) -> SlotsOver;
+
+const DOUBTFUL: [(&str, HostClock, Story); 8] = [
+    ("the store itself says that it landed, and no more", HostClock::Two, |alone, _| {
+        alone.answer(Outcome::Written { version: None });
+        silence(alone)
+    }),
+    ("a 412 is not believed without the read-back (S8)", HostClock::Two, |alone, _| {
+        alone.answer(Outcome::Refused);
+        silence(alone)
+    }),
+    ("a single clock steps back under it", HostClock::One, |alone, _| {
+        alone.ms -= 5;
+        alone.election.poll(alone.now());
+        alone.timeout();
+        silence(alone)
+    }),
+    ("it lands too late to begin, and the next claim is refused", HostClock::Two, |alone, _| {
+        alone.ms += 14_980;
+        alone.written("\"mine\"");
+        alone.claims();
+        alone.answer(denied());
+        ends(alone, |_| denied(), |_| denied())
+    }),
+    ("another make writes over the lease that lives", HostClock::Two, |alone, _| {
+        alone.timeout();
+        let later = of_slot(SLOT_MS + 1).replace(r#""session":"o","#, "");
+        ends(alone, |_| found("\"later\"", &later), |_| Outcome::Refused)
+    }),
+    ("the next leader keeps its slot in the record", HostClock::Two, |alone, mine| {
+        alone.timeout();
+        let carried = Lease {
+            session: Some("leader".to_owned()),
+            leader_id: "L".to_owned(),
+            last_updated: Stamp::Released,
+            ..mine.clone()
+        };
+        after_silence(alone, &found("\"L\"", &text(&carried)))
+    }),
+    ("it landed without a version, under a later record", HostClock::Two, |alone, _| {
+        alone.answer(Outcome::Written { version: None });
+        after_silence(alone, &found("\"later\"", &of_slot(SLOT_MS + 1)))
+    }),
+    ("a single clock falls by 200 s under it", HostClock::One, |alone, mine| {
+        alone.ms -= 200_000;
+        alone.election.poll(alone.now());
+        alone.ms += 990;
+        alone.silence();
+        let mine = text(mine);
+        ends(alone, |_| found("\"mine\"", &mine), |_| Outcome::Refused)
+    }),
+];
+
+#[test]
+fn s8_a_claim_that_may_have_landed_is_told_as_unknown() {
+    let told = DOUBTFUL.map(|(name, clock, story)| {
+        let (mut alone, lease) = claiming("me", clock, TOMBSTONE);
+        assert_eq!(lease.slot, Some(SLOT_MS));
+        (name, story(&mut alone, &lease))
+    });
+    let wrong: Vec<_> = told.iter().filter(|(_, why)| *why != SlotsOver::Unknown).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn claims_that_are_refused_over_and_over_end() {
+    let mut alone = trigger("me", HostClock::Two, AT_MS);
+    let mut reads = 0;
+    let read = |_: &Alone| {
+        reads += 1;
+        found(&format!("\"t{reads}\""), TOMBSTONE)
+    };
+    ends(&mut alone, read, |_| Outcome::Refused);
+}
+
+/// Without a `Date` a clock that is a day fast covers slots a day ahead; its read-back names a `Date`, by which that is
+/// no slot at all. The trigger knows that its own write landed, whatever it is told meanwhile.
+#[test]
+fn a_cover_that_landed_is_told_after_a_stop_and_a_date_that_contradicts_it() {
+    let slotless = TOMBSTONE.replace("\"slot\":5000,\"slotDone\":true,", "");
+    for stop in [Input::Resign, Input::Stop { park: false }] {
+        let mut alone = trigger("me", HostClock::Two, AT_MS - DAY_MS - 30_000);
+        alone.reads();
+        alone.found("\"t\"", &slotless);
+        let (lease, _) = alone.claims();
+        assert!(lease.released() && lease.slot_done == Some(true), "it covers: {lease:?}");
+        alone.answer(Outcome::Refused);
+        alone.reads();
+        alone.tell(stop);
+        let date_ms = Some(AT_MS - DAY_MS);
+        let facts = Facts { date_ms, ..Facts::default() };
+        alone.answer_with(found("\"mine\"", &text(&lease)), |_| facts);
+        assert_eq!(alone.step(), Step::Finished);
+        assert_eq!(over(&alone.events()), Some(SlotsOver::NewGroup));
+    }
+}
+
+/// The slots between belong to whoever's claim landed.
+#[test]
+fn slots_that_a_refused_claim_would_have_left_out_are_not_counted() {
+    let claims =
+        |session: &str| claiming(session, HostClock::Two, &of_slot(SLOT_MS - 4 * MINUTE_MS));
+    let ((mut first, theirs), (mut second, _)) = (claims("first"), claims("second"));
+    first.written("\"1\"");
+    assert_eq!(first.election.own_slot_ms(), Some((SLOT_MS, 3)));
+    second.answer(Outcome::Refused);
+    let theirs = found("\"1\"", &text(&theirs));
+    let why = ends(&mut second, |_| theirs.clone(), |_| panic!("there is nothing to claim"));
+    assert_eq!((why, second.election.own_slot_ms()), (SlotsOver::Taken, Some((SLOT_MS, 0))));
+    let (mut third, _) = claims("third");
+    third.timeout();
+    assert_eq!(silence(&mut third), SlotsOver::Unknown);
+    let left_out = third.election.own_slot_ms();
+    assert_eq!(left_out, Some((SLOT_MS, 3)), "if it landed, nobody else says so");
+}
+
+#[test]
+fn what_a_claim_left_out_that_is_known_only_after_its_fence_is_counted_with_the_next() {
+    let (mut alone, mine) = claiming("me", HostClock::Two, &of_slot(SLOT_MS - 4 * MINUTE_MS));
+    let fence_ms = alone.ms + 20_000;
+    alone.timeout();
+    loop {
+        match alone.step() {
+            Step::Read { .. } if alone.ms > fence_ms => alone.found("\"1\"", &text(&mine)),
+            Step::Claim { seen, .. } if seen == matching("\"1\"") => break,
+            _ => alone.timeout(),
+        }
+    }
+    alone.written("\"2\"");
+    let told = alone.events();
+    assert!(matches!(told[..], [.., Event::Acquired { .. }]), "{told:?}");
+    assert_eq!(alone.election.own_slot_ms(), Some((SLOT_MS, 3)));
+}
+
+/// Claimed, never run, and was told as not claimed.
+#[test]
+fn authority_that_ends_in_the_turn_in_which_it_began_is_lost() {
+    let (mut alone, _) = claiming("me", HostClock::Two, TOMBSTONE);
+    alone.written("\"mine\"");
+    alone.ms += 20_000;
+    alone.election.poll(alone.now());
+    let told = alone.events();
+    assert_eq!(told.last(), Some(&Event::SlotsOver(SlotsOver::Lost)), "{told:?}");
+}
+
+/// A resignation under the job: its end was told by `SlotClosed`, and nobody heard `GivenUp` or `SlotsOver`.
+#[test]
+fn a_resignation_under_a_job_tells_that_the_slots_are_over() {
+    let (mut alone, lease) = claiming("me", HostClock::Two, TOMBSTONE);
+    let term = lease.term.expect("a claim has a term");
+    alone.written("\"1\"");
+    alone.tell(Input::Resign);
+    let (done, failed, result, took_ms) = (false, false, "stopped".to_owned(), 10);
+    alone.tell(Input::SlotEnded { term, end: SlotEnd { done, failed, result, took_ms } });
+    assert!(matches!(alone.step(), Step::Renew { .. }), "it closes the slot");
+    alone.written("\"2\"");
+    assert_eq!(alone.step(), Step::Finished);
+    let told = alone.events();
+    assert!(told.contains(&Event::GivenUp) && over(&told).is_some(), "{told:?}");
+}

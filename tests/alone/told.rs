@@ -1,0 +1,193 @@
+//! One election without a driver: a test answers each request, and says what time it is.
+
+use edgelect::clock::Now;
+use edgelect::config::HostClock;
+use edgelect::election::{Election, Event, Step};
+use edgelect::lease::{self, Lease};
+use edgelect::store::{Answer, Condition, Facts, Fault, FaultKind, Outcome, Version};
+use edgelect::{Config, Input, Settings};
+
+/// 2026-11-21T06:58:12Z.
+pub const AT_MS: u64 = 1_795_244_292_000;
+
+/// A living leader's record.
+pub const LIVING: &str = r#"{"leaderID":"other","session":"o","sequence":1,"term":5,"leaseMs":15000,
+    "acquired":"2026-11-21T06:00:00Z","lastUpdated":"2026-11-21T06:58:12Z"}"#;
+
+pub struct Alone {
+    pub election: Election,
+    /// The monotonic clock. A host with one clock shows its wall clock in its place.
+    pub ms: u64,
+    /// What the wall clock shows at 0 ms.
+    pub from_ms: u64,
+    /// How far the store's clock is ahead.
+    pub ahead_ms: u64,
+    /// Whether the store's answers have a `Date`.
+    pub dated: bool,
+    /// `Last-Modified`, where the store names one.
+    pub modified_ms: Option<u64>,
+}
+
+pub fn settings() -> Settings {
+    Settings {
+        lockfile_path: Some("leader/x.json".to_owned()),
+        server_id: Some("ours".to_owned()),
+        ..Settings::default()
+    }
+}
+
+pub fn config(settings: &Settings) -> Config {
+    Config::new(settings).expect("the settings keep every rule")
+}
+
+impl Alone {
+    pub fn new(settings: &Settings) -> Self {
+        Self::of(Election::new(config(settings), "session".to_owned(), 7))
+    }
+
+    /// A host with one clock.
+    pub fn with_one_clock() -> Self {
+        Self::new(&Settings { clock: HostClock::One, ..settings() })
+    }
+
+    pub fn of(election: Election) -> Self {
+        Self { election, ms: 0, from_ms: AT_MS, ahead_ms: 0, dated: true, modified_ms: None }
+    }
+
+    pub fn now(&self) -> Now {
+        Now::new(self.monotonic_from_ms() + self.ms, self.from_ms + self.ms)
+    }
+
+    fn monotonic_from_ms(&self) -> u64 {
+        match self.election.config().clock {
+            HostClock::One => self.from_ms,
+            HostClock::Two => 0,
+        }
+    }
+
+    /// The next request, or the end; time passes until then.
+    pub fn step(&mut self) -> Step {
+        loop {
+            match self.election.poll(self.now()) {
+                Step::Wait { until_ms } => {
+                    self.ms = (until_ms - self.monotonic_from_ms()).max(self.ms + 1);
+                }
+                step => return step,
+            }
+        }
+    }
+
+    /// The next request is a read.
+    pub fn reads(&mut self) {
+        let step = self.step();
+        assert!(matches!(step, Step::Read { .. }), "at {} ms: {step:?}", self.ms);
+    }
+
+    /// The next request is a claim.
+    pub fn claims(&mut self) -> (Lease, Condition) {
+        match self.step() {
+            Step::Claim { lease, seen, .. } => (*lease, seen),
+            step => panic!("at {} ms: {step:?}", self.ms),
+        }
+    }
+
+    pub fn store_ms(&self) -> u64 {
+        AT_MS + self.ahead_ms + self.ms
+    }
+
+    /// What the store says of time.
+    pub fn facts(&self) -> Facts {
+        let date_ms = self.dated.then(|| self.store_ms() / 1_000 * 1_000);
+        Facts { date_ms, last_modified_ms: self.modified_ms, ..Facts::default() }
+    }
+
+    /// An answer, 10 ms later.
+    pub fn answer(&mut self, outcome: Outcome) {
+        self.answer_with(outcome, Self::facts);
+    }
+
+    /// An answer, 10 ms later, that says this of time; only a whole one has a `Last-Modified`.
+    pub fn answer_with(&mut self, outcome: Outcome, facts: impl FnOnce(&Self) -> Facts) {
+        self.ms += 10;
+        let mut facts = facts(self);
+        if outcome == Outcome::Unchanged {
+            facts.last_modified_ms = None;
+        }
+        self.tell(Input::Answer(Answer { outcome, facts }));
+    }
+
+    pub fn tell(&mut self, input: Input) {
+        let now = self.now();
+        self.election.handle(now, input);
+    }
+
+    pub fn found(&mut self, version: &str, body: &str) {
+        self.answer(found(version, body));
+    }
+
+    pub fn written(&mut self, version: &str) {
+        self.answer(Outcome::Written { version: Some(Version(version.to_owned())) });
+    }
+
+    pub fn silence(&mut self) {
+        self.answer(unknown());
+    }
+
+    /// A request gets no answer for as long as it may take.
+    pub fn timeout(&mut self) {
+        self.ms += 1_790;
+        self.silence();
+    }
+
+    /// Answers reads with this record until something is written.
+    pub fn until_written(&mut self, version: &str, body: &str) -> (Lease, Condition) {
+        self.until_written_with(version, body, Self::facts)
+    }
+
+    pub fn until_written_with(
+        &mut self,
+        version: &str,
+        body: &str,
+        facts: impl Fn(&Self) -> Facts,
+    ) -> (Lease, Condition) {
+        for _ in 0..200 {
+            match self.step() {
+                Step::Read { unless: None, .. } => self.answer_with(found(version, body), &facts),
+                Step::Read { .. } => self.answer_with(Outcome::Unchanged, &facts),
+                Step::Claim { lease, seen, .. } => return (*lease, seen),
+                Step::Renew { lease, held, .. } => return (*lease, Condition::Match(held)),
+                other => panic!("{other:?}"),
+            }
+        }
+        panic!("nothing is written within {} ms", self.ms)
+    }
+
+    pub fn leads(&self) -> bool {
+        self.election.authority(self.now()).is_some()
+    }
+
+    pub fn events(&mut self) -> Vec<Event> {
+        std::iter::from_fn(|| self.election.next_event()).collect()
+    }
+}
+
+pub fn text(lease: &Lease) -> String {
+    String::from_utf8(lease::write(lease)).expect("JSON is text")
+}
+
+pub fn matching(version: &str) -> Condition {
+    Condition::Match(Version(version.to_owned()))
+}
+
+pub fn found(version: &str, body: &str) -> Outcome {
+    Outcome::Found { version: Version(version.to_owned()), reading: lease::read(body.as_bytes()) }
+}
+
+pub fn unknown() -> Outcome {
+    let cause = Fault::new(FaultKind::Timeout, "no answer");
+    Outcome::Unknown { retry_after_ms: None, cause }
+}
+
+pub fn denied() -> Outcome {
+    Outcome::Rejected(Fault::new(FaultKind::Denied, "no"))
+}

@@ -1,0 +1,194 @@
+//! What is made up for: slots that nobody claimed, jobs that failed, and whose cron the missed slots are of.
+
+use edgelect::SlotOutcome::{Done, Failed, Skipped, Taken};
+use edgelect::election::{LostReason, SlotsOver};
+use edgelect::slots::Cron;
+use edgelect::{Missed, Policy, RunEnd, Schedule, ScheduleSettings};
+
+use crate::world::{
+    Dates, FIRST_MS, Job, MINUTE_MS, World, again, all_again, minute, once, schedule, settings,
+};
+
+#[test]
+fn missed_slots_are_skipped_or_the_latest_or_all_of_them_are_run_first() {
+    for (missed, expected, left_out) in [
+        (Missed::Skip, vec![0, 150], 149),
+        (Missed::Latest, vec![0, 149, 150], 148),
+        (Missed::All, [0].into_iter().chain(50..=150).collect(), 49),
+    ] {
+        let settings = settings(Policy::AtMostOnce, missed);
+        let mut world = World::with_init(Dates::Both);
+        assert_eq!(world.runs(0, &settings), Done);
+        world.at(minute(150));
+        let trigger = world.trigger(minute(150), &settings, Job::Takes(10));
+        world.pass(30_000);
+        assert_eq!(world.ran(), expected, "{missed:?}");
+        assert_eq!((trigger.outcome(), trigger.report().left_out), (Done, left_out), "{missed:?}");
+    }
+}
+
+#[test]
+fn slots_left_out_after_a_rerun_are_counted() {
+    let mut world = World::with_init(Dates::Both);
+    let dead = world.trigger(FIRST_MS, &all_again(), Job::Hangs);
+    world.pass(1_000);
+    dead.kill.abort();
+    world.at(minute(150));
+    let trigger = world.trigger(minute(150), &all_again(), Job::Takes(10));
+    world.pass(40_000);
+    assert_eq!((world.ran().len(), trigger.report().left_out), (103, 49));
+}
+
+#[test]
+fn slots_that_somebody_else_runs_meanwhile_are_not_left_out() {
+    let mut world = World::with_init(Dates::Both);
+    assert_eq!(world.runs(0, &once()), Done);
+    world.at(minute(4));
+    world.trigger(minute(4), &settings(Policy::AtMostOnce, Missed::All), Job::Takes(9_000));
+    world.pass(1_000);
+    let waits = world.trigger(minute(4), &once(), Job::Takes(10));
+    world.pass(3 * MINUTE_MS);
+    let report = waits.report();
+    assert_eq!(report.left_out, 0, "{report:?}, ran {:?}", world.ran());
+}
+
+#[test]
+fn a_failed_job_is_counted_and_run_again_only_at_least_once_and_only_so_often() {
+    for (settings, runs) in [(once(), 1), (again(), 3)] {
+        let mut world = World::with_init(Dates::Both);
+        for number in 0..5 {
+            world.at(minute(number));
+            let trigger = world.trigger(FIRST_MS, &settings, Job::Fails);
+            world.pass(10_000);
+            if number == 0 {
+                assert_eq!(trigger.outcome(), Failed);
+                assert_eq!(trigger.report().runs[0].end, RunEnd::Failed("it failed"));
+                let lease = world.lease();
+                assert_eq!((lease.slot_done, lease.slot_failures), (Some(false), Some(1)));
+                assert_eq!(lease.slot_result.as_deref(), Some("failed"));
+            }
+        }
+        assert_eq!(world.ran().len(), runs, "{settings:?}");
+        assert_eq!(world.runs(6, &settings), Done, "a slot that is given up is in nobody's way");
+        assert_eq!(world.lease().slot_failures, None);
+    }
+}
+
+#[test]
+fn a_failing_rerun_keeps_the_later_slot_for_the_next_trigger() {
+    let mut world = World::with_init(Dates::Both);
+    world.trigger(FIRST_MS, &all_again(), Job::Fails);
+    world.at(minute(1));
+    let blocked = world.trigger(minute(1), &all_again(), Job::Fails);
+    world.pass(10_000);
+    assert_eq!(blocked.outcome(), Skipped(SlotsOver::Blocked));
+    assert_eq!(world.runs(2, &all_again()), Done);
+    assert_eq!(world.ran(), [0, 0, 0, 1, 2]);
+}
+
+#[test]
+fn a_late_trigger_that_reruns_a_later_slot_in_vain_says_that_its_own_was_taken() {
+    for (job, end) in
+        [(Job::Fails, RunEnd::Failed("it failed")), (Job::Hangs, RunEnd::Lost(LostReason::Expired))]
+    {
+        let mut world = World::with_init(Dates::Both);
+        world.at(minute(1));
+        assert_eq!(world.runs_within(10_000, 0, &again()), Done);
+        world.trigger(minute(1), &again(), Job::Fails);
+        world.pass(10_000);
+        let late = world.trigger(FIRST_MS, &again(), job);
+        world.pass(1_000);
+        world.store.hangs.set(true);
+        world.pass(100_000);
+        let report = late.report();
+        assert_eq!((report.runs[0].slot_ms, &report.runs[0].end), (minute(1), &end));
+        assert_eq!(report.outcome, Taken, "{job:?}");
+    }
+}
+
+#[test]
+fn a_trigger_that_may_make_only_so_many_requests_leaves_slots_to_the_next_and_loses_none() {
+    let mut world = World::with_init(Dates::Both);
+    let few =
+        ScheduleSettings { subrequests: Some(20), ..settings(Policy::AtMostOnce, Missed::All) };
+    assert_eq!(world.runs(0, &few), Done);
+    for number in 30..=37 {
+        world.at(minute(number));
+        let before = world.ran().len();
+        let trigger = world.trigger(minute(number), &few, Job::Takes(10));
+        world.pass(30_000);
+        let ran = world.ran().len() - before;
+        let requests = trigger.handle.requests();
+        let made = requests.read + requests.write + ran as u64;
+        assert!(made <= 20, "{made} requests for {ran} slots");
+        assert_eq!(world.lease().slot_done, Some(true), "none is claimed that is not run");
+        let outcome = trigger.outcome();
+        assert!(matches!(outcome, Done | Skipped(SlotsOver::Full)), "{outcome:?}");
+    }
+    assert_eq!(world.ran(), (0..=37).collect::<Vec<_>>());
+}
+
+/// A trigger of the deployed Worker, whose period is the step of its cron.
+fn of_cron(number: u64, text: &str, period: Option<u64>, named: bool) -> Schedule {
+    let period_ms = period.map(|minutes| minutes * MINUTE_MS);
+    let policy = Some(Policy::AtLeastOnce);
+    let settings = ScheduleSettings { period_ms, policy, ..ScheduleSettings::default() };
+    let cron = Cron { text: text.to_owned(), named, periodic: period.is_some() };
+    Schedule { cron: Some(cron), ..schedule(minute(number), &settings) }
+}
+
+#[test]
+fn a_second_cron_on_one_group_is_refused_before_it_hides_what_the_first_one_missed() {
+    let mut world = World::with_init(Dates::Both);
+    let five = |number| of_cron(number, "*/5 * * * *", Some(5), false);
+    let hour = (FIRST_MS.next_multiple_of(60 * MINUTE_MS) - FIRST_MS) / MINUTE_MS;
+    world.at(minute(hour - 5));
+    world.trigger_as(five(hour - 5), Job::Takes(10));
+    // No trigger comes for an hour; then all do, and none of the others may claim.
+    world.at(minute(hour + 60));
+    for (text, period) in [("0 * * * *", Some(60)), ("0 9-17 * * *", None)] {
+        let other = of_cron(hour + 60, text, period, false);
+        let other = world.trigger_as(other, Job::Takes(10));
+        world.pass(5_000);
+        assert_eq!(other.outcome(), Skipped(SlotsOver::OtherCron), "{text}");
+    }
+    let all = world.trigger_as(five(hour + 60), Job::Takes(10));
+    world.pass(30_000);
+    assert_eq!(all.outcome(), Done);
+    let expected: Vec<u64> = (hour..=hour + 60).step_by(5).collect();
+    let ran: Vec<u64> = world.ran().into_iter().filter(|number| *number >= hour).collect();
+    assert_eq!(ran, expected, "none is lost");
+}
+
+#[test]
+fn a_cron_that_the_operator_names_takes_the_place_of_the_recorded_one() {
+    let mut world = World::with_init(Dates::Both);
+    let (every, second) = ("* * * * *", "*/2 * * * *");
+    let refused = Skipped(SlotsOver::OtherCron);
+    for (number, text, period, named, outcome, recorded) in [
+        (0, every, Some(1), false, Done, Some(every)),
+        (2, second, Some(2), false, refused, Some(every)),
+        (2, second, Some(2), true, Done, Some(second)),
+        (4, second, Some(2), false, Done, Some(second)),
+        // Nothing is made up for any more.
+        (6, "0 9-17 * * *", None, true, Done, None),
+    ] {
+        world.at(minute(number).max(world.now_ms()));
+        let trigger = world.trigger_as(of_cron(number, text, period, named), Job::Takes(10));
+        world.pass(5_000);
+        assert_eq!(trigger.outcome(), outcome, "{number}: {text}");
+        let recorded = recorded.map(|text| format!("\"{text}\""));
+        assert_eq!(world.lease().extra.get("slotCron"), recorded.as_deref(), "{number}: {text}");
+    }
+}
+
+#[test]
+fn triggers_whose_missed_slots_nobody_makes_up_for_may_share_a_group() {
+    let mut world = World::with_init(Dates::Both);
+    for (number, cron) in (0..).zip(["0 9 * * MON-FRI", "30 12 * * SAT", "0 9 * * MON-FRI"]) {
+        world.at(minute(number));
+        let trigger = world.trigger_as(of_cron(number, cron, None, false), Job::Takes(10));
+        world.pass(5_000);
+        assert_eq!(trigger.outcome(), Done, "{cron}");
+    }
+}

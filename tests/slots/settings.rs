@@ -1,0 +1,71 @@
+//! Which schedules are refused, and which slot a timer asks for.
+
+use edgelect::SlotOutcome::Done;
+use edgelect::slots::{OwnSlots, StorageTimes, Verdict};
+use edgelect::{Missed, Schedule, ScheduleSettings, Settings};
+
+use crate::virtual_time::{config, config_of};
+use crate::world::{Dates, FIRST_MS, Job, World, minute, once, schedule};
+
+#[test]
+fn a_schedule_that_breaks_a_rule_is_refused_by_name() {
+    type Change = fn(&mut ScheduleSettings);
+    let rows: [(&str, Change); 10] = [
+        ("period 14999", |s| s.period_ms = Some(14_999)),
+        ("period 18446744073709551615", |s| s.period_ms = Some(u64::MAX)),
+        ("slot 0", |s| s.slot_ms = Some(0)),
+        ("slot 18446744073709551615", |s| s.slot_ms = Some(u64::MAX)),
+        ("slot (not set)", |s| (s.slot_ms, s.period_ms) = (None, None)),
+        ("missed \"all\"", |s| (s.missed, s.period_ms) = (Some(Missed::All), None)),
+        ("attempts 0", |s| s.attempts = Some(0)),
+        // A lease that the budget does not outlast could never be taken over where the store tells no time.
+        ("budget 10000", |s| s.budget_ms = Some(10_000)),
+        ("budget 25000", |s| s.budget_ms = Some(25_000)),
+        ("budget 3600000", |s| s.budget_ms = Some(3_600_000)),
+    ];
+    for (refused, change) in rows {
+        let mut settings = ScheduleSettings { slot_ms: Some(FIRST_MS), ..once() };
+        change(&mut settings);
+        let error = Schedule::new(&settings, &config()).expect_err(refused);
+        assert_eq!(format!("{} {}", error.field, error.value), refused);
+    }
+}
+
+#[test]
+fn the_default_budget_outlasts_a_lease_of_a_minute() {
+    let config = config_of(Settings { leader_timeout_ms: Some(60_000), ..Settings::default() });
+    let settings = ScheduleSettings { slot_ms: Some(FIRST_MS), ..once() };
+    let waits_ms = config.grace_ms(0) + config.store_skew_ms;
+    let budget_ms = Schedule::new(&settings, &config).map(|schedule| schedule.budget_ms);
+    assert!(budget_ms.as_ref().is_ok_and(|ms| *ms > waits_ms), "{budget_ms:?} for {waits_ms}");
+}
+
+#[test]
+fn a_timers_slot_is_the_nearest_multiple_of_its_period_unless_that_lies_ahead() {
+    for (after_ms, number) in [(0, 0), (200, 0), (29_000, 0), (40_000, 0), (58_500, 1), (60_000, 1)]
+    {
+        let mut world = World::with_init(Dates::Both);
+        world.at(FIRST_MS + after_ms);
+        let schedule = Schedule::new(&once(), &config()).expect("it has a period");
+        let trigger = world.trigger_as(schedule, Job::Takes(10));
+        world.pass(3_000);
+        assert_eq!(trigger.report().slot_ms, Some(minute(number)), "{after_ms}");
+        assert_eq!(trigger.outcome(), Done, "{after_ms}");
+    }
+}
+
+/// `Last-Modified` rounds down and the ceiling rounds up: two seconds, not one.
+#[test]
+fn a_slot_claimed_at_the_edge_is_covered_by_the_change_that_followed() {
+    let schedule = schedule(12_000_000, &once());
+    let judge = |session, now_ms, changed_ms| {
+        let ceiling_ms = now_ms + 999;
+        let changed_ms = Some(changed_ms);
+        let times = StorageTimes { now_ms, ceiling_ms, dated: true, changed_ms, skew_ms: 500 };
+        schedule.judge(12_000_499, None, &OwnSlots { session, begun: &[], done: &[] }, &times)
+    };
+    // The node that A reads says 11_999.000 s.
+    assert!(matches!(judge("a", 11_999_000, 11_000_000), Verdict::Claim { .. }));
+    // A node 500 ms behind stamps the claim at 11_998.5 s; then somebody drops the slot at once.
+    assert_eq!(judge("b", 12_005_000, 11_998_000), Verdict::Taken);
+}

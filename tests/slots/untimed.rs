@@ -1,0 +1,237 @@
+//! Stores that name no `Last-Modified`, no `Date` or neither, as DynamoDB, Route 53 and R2's binding do, and members whose
+//! clocks are apart: what nobody can ever know of a record costs one slot, and frees none.
+
+use edgelect::SlotOutcome::{self, Done, Taken, Unknown};
+use edgelect::{Missed, ScheduleSettings};
+
+use crate::virtual_time::{EPOCH_MS, config};
+use crate::world::{
+    Dates, EVERY_DATES, FIRST_MS, Job, MINUTE_MS, NEW_GROUP, OUT_OF_TIME, Trigger, UNCHANGED,
+    World, again, all_again, minute, once, schedule,
+};
+
+const TOMBSTONE: &str =
+    r#"{"leaderID":"a","lastUpdated":"0001-01-01T00:00:00Z","term":1795000000000,"format":1}"#;
+const LIVING: &str =
+    r#"{"leaderID":"a","lastUpdated":"2026-11-21T06:58:12.345Z","term":1795000000000,"format":1}"#;
+/// Records that do not say which slots were claimed before them.
+const UNSAID: [&str; 4] = [
+    TOMBSTONE,
+    LIVING,
+    "garbage",
+    r#"{"leaderID":"a","lastUpdated":"0001-01-01T00:00:00Z","term":1795000000000,"slot":4503599627370496,"slotDone":true,"format":1}"#,
+];
+
+fn over(body: &str, dates: Dates) -> World {
+    let world = World::new(dates);
+    world.put(body);
+    world
+}
+
+/// Every trigger was skipped for ever. Now the first says that all up to then count as claimed, and the next one runs.
+#[test]
+fn a_record_that_can_never_be_judged_costs_one_slot() {
+    for (body, dates) in UNSAID.iter().flat_map(|body| UNCHANGED.map(|dates| (body, dates))) {
+        let mut world = over(body, dates);
+        world.at(FIRST_MS);
+        let first = [(); 2].map(|()| world.trigger(FIRST_MS, &all_again(), Job::Takes(10)));
+        world.pass(50_000);
+        let mut outcomes = first.map(|trigger| trigger.outcome());
+        outcomes.sort_by_key(|outcome| outcome.name());
+        assert_eq!(outcomes, [NEW_GROUP, Taken], "{body} {dates:?}");
+        let covered = world.lease();
+        assert!(covered.released() && covered.slot_done == Some(true), "{covered:?}");
+        assert!(covered.slot >= Some(FIRST_MS) && covered.term > Some(EPOCH_MS), "{covered:?}");
+        world.at(minute(1));
+        let late = world.trigger(FIRST_MS, &all_again(), Job::Takes(10));
+        let next = world.runs_within(10_000, 1, &all_again());
+        assert_eq!([late.outcome(), next], [Taken, Done], "{body} {dates:?}");
+        assert_eq!(world.ran(), [1]);
+        assert!(world.lease().term > covered.term, "tokens grow");
+    }
+}
+
+#[test]
+fn no_record_is_the_end_of_a_group_or_makes_a_slot_up_whatever_the_store_says_of_time() {
+    // Made by hand, without `acquired` and `slotDone`: nobody has led with it.
+    let by_hand =
+        TOMBSTONE.replace("1795000000000", &format!("1,\"slot\":{}", FIRST_MS - MINUTE_MS));
+    for body in UNSAID.into_iter().chain([&*by_hand]) {
+        for (dates, settings) in EVERY_DATES.iter().flat_map(|d| [(*d, once()), (*d, all_again())])
+        {
+            let mut world = over(body, dates);
+            let told = [0, 1, 2].map(|number| world.runs_within(55_000, number, &settings));
+            let ran = world.ran();
+            assert!(ran.ends_with(&[1, 2]), "{body} {dates:?}: ran {ran:?}, told {told:?}");
+        }
+    }
+}
+
+/// Somebody's lease lives: nothing is written over it, and the trigger waits for its budget.
+#[test]
+fn a_living_lease_without_a_slot_is_waited_for_where_the_store_names_no_last_modified() {
+    let mut world = over(LIVING, Dates::DateOnly);
+    world.at(FIRST_MS);
+    let trigger = world.trigger(FIRST_MS, &once(), Job::Takes(10));
+    for renewal in 0..12 {
+        world.pass(5_000);
+        world.put(LIVING.replace("\"format\"", &format!("\"n\":{renewal},\"format\"")));
+    }
+    assert_eq!((trigger.outcome(), world.store.writes.get()), (OUT_OF_TIME, 0));
+}
+
+/// Its answer is lost. Read back, it is known to have landed; else the slot may count as claimed, and was not run (S8).
+#[test]
+fn a_lost_answer_to_what_counts_slots_as_claimed_is_read_back_or_told_as_unknown() {
+    for (answers_again, outcome) in [(true, NEW_GROUP), (false, Unknown)] {
+        let mut world = over(TOMBSTONE, Dates::DateOnly);
+        world.at(FIRST_MS);
+        let open = world.hold_answer();
+        world.store.loses.set(1);
+        let trigger = world.trigger(FIRST_MS, &once(), Job::Takes(10));
+        world.pass(100);
+        world.store.hangs.set(!answers_again);
+        open.send(()).expect("the write is under way");
+        world.pass(80_000);
+        assert!(world.lease().released() && world.lease().slot >= Some(FIRST_MS), "it landed");
+        let told = (trigger.outcome(), world.ran());
+        assert_eq!(told, (outcome, vec![]), "the store answers again: {answers_again}");
+    }
+}
+
+/// A foreign resignation may come back byte for byte, and with it what is under way on it: it is taken by a write without a
+/// term first, as by a leader (S2, S4).
+#[test]
+fn a_tombstone_without_a_term_is_covered_by_two_writes() {
+    let mut world =
+        over(r#"{"leaderID":"a","lastUpdated":"0001-01-01T00:00:00Z"}"#, Dates::DateOnly);
+    world.at(FIRST_MS);
+    let trigger = world.trigger(FIRST_MS, &once(), Job::Takes(10));
+    world.pass(1_000);
+    assert_eq!((world.lease().term, world.lease().released()), (None, false));
+    world.pass(9_000);
+    assert_eq!((trigger.outcome(), world.store.writes.get()), (NEW_GROUP, 2));
+    assert!(world.lease().released() && world.lease().term > Some(EPOCH_MS));
+}
+
+/// Where nothing says when the creation was made, the trigger that made it writes over it once its grace is over.
+#[test]
+fn the_first_slot_of_a_group_without_init_is_skipped_and_the_next_one_runs() {
+    for (dates, waits) in EVERY_DATES.into_iter().zip([false, true, true, true]) {
+        let mut world = World::new(dates);
+        world.at(FIRST_MS);
+        let first = world.trigger(FIRST_MS, &all_again(), Job::Takes(10));
+        world.pass(5_000);
+        assert!(world.lease().in_grace());
+        assert_eq!(first.ended(), !waits, "{dates:?}");
+        world.pass(20_000);
+        assert_eq!(first.outcome(), NEW_GROUP, "{dates:?}");
+        assert_eq!(world.runs(1, &all_again()), Done, "{dates:?}");
+        assert_eq!(world.ran(), [1], "{dates:?}");
+    }
+}
+
+/// `init` writes over its own creation where nothing says when it was made.
+#[test]
+fn the_first_slot_after_init_is_run_whatever_the_store_says_of_time() {
+    for dates in EVERY_DATES {
+        let mut world = World::with_init(dates);
+        assert_eq!(world.lease().acquired.is_some(), world.lease().sequence == 2, "{dates:?}");
+        assert_eq!(world.runs_within(1_000, 0, &once()), Done, "{dates:?}");
+    }
+}
+
+/// What `init` covers reaches a little ahead of the store's clock, and a trigger within that time was told that nobody could
+/// ever know, and to delete the group.
+#[test]
+fn a_slot_just_after_init_is_taken_where_the_store_names_no_last_modified() {
+    let mut world = World::new(Dates::DateOnly);
+    world.at(FIRST_MS);
+    world.init();
+    for after_ms in [0, 1_500, 4_000] {
+        world.at(FIRST_MS + after_ms);
+        assert_eq!(world.runs_within(500, 0, &all_again()), Taken, "{after_ms}");
+    }
+    world.runs(1, &all_again());
+    assert_eq!(world.ran(), [1]);
+}
+
+/// A trigger on a member whose clock is ahead, or behind by a negative number.
+fn apart(world: &World, ahead_ms: i64, slot_ms: u64, settings: &ScheduleSettings) -> Trigger {
+    let host = world.machine.host.ahead(ahead_ms);
+    world.trigger_on(&host, config(), schedule(slot_ms, settings), Job::Takes(10))
+}
+
+/// The slow one takes the newest slot for one that nobody can have claimed yet, and must not free it.
+#[test]
+fn a_member_with_a_slow_clock_frees_no_slot_where_the_store_tells_no_time() {
+    for (behind_ms, settings) in [(15_000, once()), (15_000, again()), (14 * 3_600_000, once())] {
+        let mut world = World::with_init(Dates::Neither);
+        assert_eq!(world.runs_within(1_000, 1_200, &settings), Done);
+        let theirs = (minute(1_200) - behind_ms) / MINUTE_MS * MINUTE_MS;
+        apart(&world, -(behind_ms as i64), theirs, &settings);
+        world.pass(1_000);
+        assert_eq!(world.runs(1_200, &settings), Taken, "{behind_ms}");
+        assert_eq!(world.ran(), [1_200], "{behind_ms}: at most once");
+    }
+}
+
+/// Without a `Date` a slot is due by the own clock alone, also where the store names `Last-Modified`: one that a fast clock
+/// has claimed is no damage to a right one.
+#[test]
+fn a_slot_that_a_fast_clock_has_claimed_is_not_run_again_where_the_store_names_no_date() {
+    for (dates, ahead_ms, settings) in [
+        (Dates::LastModifiedOnly, 20_000, once()),
+        (Dates::LastModifiedOnly, 20_000, again()),
+        (Dates::LastModifiedOnly, 600_000, once()),
+        (Dates::Neither, 20_000, once()),
+    ] {
+        let (mut world, slot_ms) = (World::with_init(dates), minute(120));
+        world.at(slot_ms - ahead_ms);
+        let first = apart(&world, ahead_ms as i64, slot_ms, &settings);
+        world.pass(5_000);
+        assert_eq!(first.outcome(), Done);
+        // By a right clock comes the trigger of a slot before it, and then that of the slot itself.
+        world.at(slot_ms - ahead_ms / 2);
+        let before = world.trigger(slot_ms - ahead_ms / 2, &settings, Job::Takes(10));
+        let second: SlotOutcome = world.runs_within(20_000, 120, &settings);
+        assert_eq!([before.outcome(), second], [Taken; 2], "{dates:?}, {ahead_ms} ms fast");
+        assert_eq!(world.ran(), [120], "{dates:?}, {ahead_ms} ms fast: at most once");
+    }
+}
+
+/// The record, as a member of another make writes it that knows no slots.
+fn drop_slot(world: &World, body: &str) {
+    let term = world.lease().term.expect("somebody has led").to_string();
+    world.put(body.replace("1795000000000", &term));
+}
+
+/// The same after a member of another make has dropped the slot: the last change is then before the slot is due.
+#[test]
+fn a_slot_that_a_fast_clock_has_claimed_is_not_run_again_after_its_record_lost_it() {
+    for (body, settings) in [(TOMBSTONE, once()), (TOMBSTONE, all_again()), ("garbage", once())] {
+        let mut world = World::with_init(Dates::LastModifiedOnly);
+        world.at(minute(10) - 20_000);
+        let skipping = ScheduleSettings { missed: Some(Missed::Skip), ..once() };
+        apart(&world, 20_000, minute(10), &skipping);
+        world.pass(1_000);
+        assert_eq!(world.ran(), [10]);
+        drop_slot(&world, body);
+        world.at(minute(10));
+        let second = world.trigger(minute(10), &settings, Job::Takes(10));
+        world.runs_within(10_000, 11, &settings);
+        assert_eq!((second.outcome(), world.ran()), (NEW_GROUP, vec![10, 11]), "{body}");
+    }
+}
+
+/// What counts as claimed without a `Date` is not before the last change, whatever a slow clock says.
+#[test]
+fn a_slow_clock_covers_every_slot_up_to_the_last_change_where_the_store_names_no_date() {
+    let mut world = World::with_init(Dates::LastModifiedOnly);
+    assert_eq!(world.runs_within(1_000, 60, &once()), Done);
+    drop_slot(&world, TOMBSTONE);
+    apart(&world, -10 * MINUTE_MS as i64, minute(50), &once());
+    world.pass(5_000);
+    assert_eq!(world.runs_within(20_000, 60, &once()), Taken);
+    assert_eq!(world.ran(), [60], "at most once");
+}

@@ -1,0 +1,362 @@
+//! Triggers on one machine, over one store whose answers can be bent.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use edgelect::election::{Event, SlotsOver};
+use edgelect::lease::{self, Lease, Reading};
+use edgelect::store::memory::Memory;
+use edgelect::store::{Answer, Fault, FaultKind, Operation, Outcome, Store};
+use edgelect::{
+    Config, Election, Handle, Host, Input, Missed, Policy, Report, Schedule, ScheduleSettings,
+    SlotOutcome, Term, driver, run_scheduled,
+};
+use futures::channel::oneshot;
+use futures::executor::block_on;
+use futures::future::AbortHandle;
+
+use crate::virtual_time::{EPOCH_MS, Machine, Through, Virtual, config, undated};
+
+pub const MINUTE_MS: u64 = 60_000;
+/// The first whole minute after the hosts' clocks begin.
+pub const FIRST_MS: u64 = EPOCH_MS / MINUTE_MS * MINUTE_MS + MINUTE_MS;
+pub const NEW_GROUP: SlotOutcome = SlotOutcome::Skipped(SlotsOver::NewGroup);
+pub const OUT_OF_TIME: SlotOutcome = SlotOutcome::Skipped(SlotsOver::Budget);
+
+pub fn settings(policy: Policy, missed: Missed) -> ScheduleSettings {
+    ScheduleSettings {
+        period_ms: Some(MINUTE_MS),
+        policy: Some(policy),
+        missed: Some(missed),
+        ..ScheduleSettings::default()
+    }
+}
+
+/// At most once, and nothing is made up for.
+pub fn once() -> ScheduleSettings {
+    settings(Policy::AtMostOnce, Missed::Skip)
+}
+
+/// At least once, and nothing is made up for.
+pub fn again() -> ScheduleSettings {
+    settings(Policy::AtLeastOnce, Missed::Skip)
+}
+
+/// At least once, and all that was missed.
+pub fn all_again() -> ScheduleSettings {
+    settings(Policy::AtLeastOnce, Missed::All)
+}
+
+/// The slot of a minute.
+pub fn minute(number: u64) -> u64 {
+    FIRST_MS + number * MINUTE_MS
+}
+
+pub fn schedule(slot_ms: u64, settings: &ScheduleSettings) -> Schedule {
+    let settings = ScheduleSettings { slot_ms: Some(slot_ms), ..settings.clone() };
+    Schedule::new(&settings, &config()).expect("the schedule keeps every rule")
+}
+
+/// What the answers say of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Dates {
+    #[default]
+    Both,
+    /// As R2's binding answers.
+    LastModifiedOnly,
+    /// As DynamoDB and Route 53 answer.
+    DateOnly,
+    Neither,
+    /// A cache answers with its own `Date` of an hour ago.
+    CachedHourAgo,
+}
+
+pub const EVERY_DATES: [Dates; 4] =
+    [Dates::Both, Dates::LastModifiedOnly, Dates::DateOnly, Dates::Neither];
+/// Where nothing says when the record has changed.
+pub const UNCHANGED: [Dates; 2] = [Dates::DateOnly, Dates::Neither];
+
+/// A store whose answers can be bent.
+#[derive(Default)]
+pub struct Odd {
+    pub memory: Memory,
+    pub dates: Cell<Dates>,
+    /// Nothing happens, and there is no answer.
+    pub hangs: Cell<bool>,
+    /// The store cannot be used from here on.
+    pub misconfigured: Cell<bool>,
+    /// Writes say that they landed, without a version.
+    pub unnamed: Cell<bool>,
+    /// So many answers to writes are lost from here on.
+    pub loses: Cell<u32>,
+    /// The answer of the first write that claims this slot is lost.
+    pub loses_slot: Cell<Option<u64>>,
+    pub writes: Cell<u32>,
+    /// The answer of the next write waits for this.
+    gate: RefCell<Option<oneshot::Receiver<()>>>,
+}
+
+fn lost_answer() -> Outcome {
+    let cause = Fault::new(FaultKind::Network, "reset");
+    Outcome::Unknown { retry_after_ms: None, cause }
+}
+
+impl Odd {
+    /// What becomes of the answer to this write.
+    fn bend(&self, body: &[u8], outcome: Outcome) -> Outcome {
+        self.writes.set(self.writes.get() + 1);
+        let slot_ms = lease_of(body).and_then(|lease| lease.slot);
+        if slot_ms.is_some() && slot_ms == self.loses_slot.get() {
+            self.loses_slot.set(None);
+            return lost_answer();
+        }
+        if self.loses.get() > 0 {
+            self.loses.set(self.loses.get() - 1);
+            return lost_answer();
+        }
+        match outcome {
+            Outcome::Written { .. } if self.unnamed.get() => Outcome::Written { version: None },
+            outcome => outcome,
+        }
+    }
+
+    async fn perform(&self, operation: Operation) -> Answer {
+        if self.hangs.get() {
+            return std::future::pending().await;
+        }
+        if self.misconfigured.get() {
+            let fault = Fault::new(FaultKind::Misconfigured, "no such bucket");
+            return undated(Outcome::Rejected(fault));
+        }
+        let written = match &operation {
+            Operation::Write { body, .. } => Some(body.clone()),
+            Operation::Read { .. } => None,
+        };
+        let Answer { mut outcome, mut facts } = self.memory.perform(operation).await;
+        match self.dates.get() {
+            Dates::Both => {}
+            Dates::LastModifiedOnly => facts.date_ms = None,
+            Dates::DateOnly => facts.last_modified_ms = None,
+            Dates::Neither => (facts.date_ms, facts.last_modified_ms) = (None, None),
+            Dates::CachedHourAgo => {
+                facts.date_ms = facts.date_ms.map(|ms| ms - 3_600_000);
+                (facts.cached, facts.relayed) = (true, true);
+            }
+        }
+        if let Some(body) = written {
+            outcome = self.bend(&body, outcome);
+            let gate = self.gate.borrow_mut().take();
+            if let Some(gate) = gate {
+                let _ = gate.await;
+            }
+        }
+        Answer { outcome, facts }
+    }
+}
+
+pub fn lease_of(body: &[u8]) -> Option<Lease> {
+    match lease::read(body) {
+        Reading::Lease(lease) => Some(*lease),
+        _ => None,
+    }
+}
+
+/// What a job does.
+#[derive(Clone, Copy, Debug)]
+pub enum Job {
+    Takes(u64),
+    Fails,
+    Hangs,
+    /// Its thread is busy for so long, and nothing else runs.
+    Blocks(u64),
+}
+
+/// One trigger under way.
+pub struct Trigger {
+    pub handle: Handle,
+    pub kill: AbortHandle,
+    report: Rc<RefCell<Option<Report<u64, &'static str>>>>,
+}
+
+impl Trigger {
+    pub fn report(&self) -> Report<u64, &'static str> {
+        self.report.borrow().clone().expect("it has ended")
+    }
+
+    pub fn outcome(&self) -> SlotOutcome {
+        self.report().outcome
+    }
+
+    pub fn ended(&self) -> bool {
+        self.report.borrow().is_some()
+    }
+
+    pub fn stop(&self) {
+        self.handle.tell(Input::Stop { park: false });
+    }
+}
+
+pub struct World {
+    pub machine: Machine,
+    pub store: Rc<Odd>,
+    /// Every job that began: its slot and its token.
+    begun: Rc<RefCell<Vec<(u64, u64)>>>,
+    sessions: Cell<u64>,
+}
+
+impl World {
+    /// A group without a record.
+    pub fn new(dates: Dates) -> Self {
+        let machine = Machine::default();
+        let now_ms = Rc::clone(&machine.host.now_ms);
+        let memory = Memory::new(move || EPOCH_MS + now_ms.get());
+        let store = Rc::new(Odd { memory, dates: Cell::new(dates), ..Odd::default() });
+        Self { machine, store, begun: Rc::default(), sessions: Cell::new(0) }
+    }
+
+    /// A group whose operator has run `init`, when its first slot is due.
+    pub fn with_init(dates: Dates) -> Self {
+        let mut world = Self::new(dates);
+        world.init();
+        world.at(FIRST_MS);
+        world
+    }
+
+    pub fn init(&self) {
+        block_on(driver::init(&self.wire(), &self.machine.host, &config())).expect("a new group");
+    }
+
+    /// The way of one member to the store.
+    pub fn wire(&self) -> impl Store + 'static {
+        let store = Rc::clone(&self.store);
+        Through(async move |operation| store.perform(operation).await)
+    }
+
+    pub fn now_ms(&self) -> u64 {
+        self.machine.host.wall_ms()
+    }
+
+    pub fn pass(&mut self, ms: u64) {
+        self.machine.pass(ms);
+    }
+
+    /// Lets time pass until the wall clock shows this.
+    pub fn at(&mut self, wall_ms: u64) {
+        self.machine.at(wall_ms - EPOCH_MS);
+    }
+
+    pub fn trigger(&self, slot_ms: u64, settings: &ScheduleSettings, job: Job) -> Trigger {
+        self.trigger_as(schedule(slot_ms, settings), job)
+    }
+
+    pub fn trigger_as(&self, schedule: Schedule, job: Job) -> Trigger {
+        self.trigger_on(&self.machine.host, config(), schedule, job)
+    }
+
+    pub fn trigger_on(
+        &self,
+        host: &Virtual,
+        config: Config,
+        schedule: Schedule,
+        job: Job,
+    ) -> Trigger {
+        let seed = self.sessions.get() + 1;
+        self.sessions.set(seed);
+        let config = Config { server_id: "m".to_owned(), ..config };
+        let handle =
+            Handle::new(Election::for_schedule(config, format!("s{seed}"), seed, schedule));
+        let report = Rc::new(RefCell::new(None));
+        let (host, store, begun) = (host.clone(), self.wire(), Rc::clone(&self.begun));
+        let (running, told) = (handle.clone(), Rc::clone(&report));
+        let kill = self.machine.run(async move {
+            let ran = run_scheduled(&running, &store, &host, async |term: Term<'_, Virtual>| {
+                let slot_ms = term.slot_ms.expect("a slot is run");
+                begun.borrow_mut().push((slot_ms, term.token));
+                match job {
+                    Job::Takes(ms) => host.sleep(ms).await,
+                    Job::Fails => return Err("it failed"),
+                    Job::Hangs => std::future::pending().await,
+                    Job::Blocks(ms) => host.now_ms.set(host.now_ms.get() + ms),
+                }
+                Ok(slot_ms)
+            });
+            *told.borrow_mut() = Some(ran.await.expect("the store can be used"));
+        });
+        Trigger { handle, kill, report }
+    }
+
+    /// A short job's trigger for the slot of a minute, at that time or now if it is over; what is reported within 5 s.
+    pub fn runs(&mut self, number: u64, settings: &ScheduleSettings) -> SlotOutcome {
+        self.runs_within(5_000, number, settings)
+    }
+
+    pub fn runs_within(
+        &mut self,
+        ms: u64,
+        number: u64,
+        settings: &ScheduleSettings,
+    ) -> SlotOutcome {
+        self.at(minute(number).max(self.now_ms()));
+        let trigger = self.trigger(minute(number), settings, Job::Takes(10));
+        self.pass(ms);
+        trigger.outcome()
+    }
+
+    /// The minutes whose slots were run, in order; one that begins within a minute is no slot of ours.
+    pub fn ran(&self) -> Vec<u64> {
+        let minute = |(slot_ms, _): &(u64, u64)| {
+            assert_eq!(slot_ms % MINUTE_MS, 0, "nobody has scheduled this slot");
+            (slot_ms - FIRST_MS) / MINUTE_MS
+        };
+        self.begun.borrow().iter().map(minute).collect()
+    }
+
+    /// Every run has a token of its own, and a later one's is higher.
+    pub fn tokens_grow(&self) -> bool {
+        self.begun.borrow().is_sorted_by(|before, after| before.1 < after.1)
+    }
+
+    pub fn body(&self) -> Vec<u8> {
+        self.store.memory.body().expect("there is a record")
+    }
+
+    pub fn lease(&self) -> Lease {
+        lease_of(&self.body()).expect("a record that can be read")
+    }
+
+    /// Writes what somebody else would, whatever is there.
+    pub fn put(&self, body: impl Into<Vec<u8>>) {
+        self.store.memory.overwrite(Some(body.into()));
+    }
+
+    pub fn change(&self, change: impl FnOnce(&mut Lease)) {
+        let mut lease = self.lease();
+        change(&mut lease);
+        self.put(lease::write(&lease));
+    }
+
+    /// The answer of the next write waits until something is sent.
+    pub fn hold_answer(&self) -> oneshot::Sender<()> {
+        let (open, gate) = oneshot::channel();
+        *self.store.gate.borrow_mut() = Some(gate);
+        open
+    }
+
+    /// A member that runs no slots leads for so long, and stops.
+    pub fn lead(&mut self, ms: u64) {
+        let config = Config { server_id: "L".to_owned(), ..config() };
+        let handle = Handle::new(Election::new(config, "lead".to_owned(), 3));
+        let (store, host, running) = (self.wire(), self.machine.host.clone(), handle.clone());
+        self.machine.run(async move {
+            let told = |event| {
+                if let Event::Lost { term, .. } = event {
+                    running.tell(Input::WorkEnded { term });
+                }
+            };
+            driver::run(&running, &store, &host, told).await;
+        });
+        self.pass(ms);
+        handle.tell(Input::Stop { park: false });
+        self.pass(5_000);
+    }
+}
