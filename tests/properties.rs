@@ -10,11 +10,9 @@ mod properties {
     mod draw;
     mod hold;
     mod kubernetes;
-    mod objects;
     mod peers;
     mod records;
     mod rules;
     mod settings;
     mod signatures;
-    mod times;
 }

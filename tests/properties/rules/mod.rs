@@ -5,9 +5,7 @@
 pub mod addresses;
 pub mod answers;
 pub mod claims;
-pub mod objects;
 pub mod peers;
 pub mod records;
 pub mod settings;
 pub mod signatures;
-pub mod times;
