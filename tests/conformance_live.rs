@@ -7,12 +7,16 @@ mod aws;
 #[allow(dead_code)] // The simulator needs more of it.
 mod chance;
 mod conformance;
+#[path = "conformance_live/dynamodb.rs"]
+mod dynamodb;
 #[path = "conformance/histories.rs"]
 mod histories;
-#[path = "../examples/native/host.rs"]
-mod host;
 #[path = "conformance/life.rs"]
 mod life;
+#[path = "conformance_live/real.rs"]
+mod real;
+#[path = "conformance_live/route53.rs"]
+mod route53;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -25,31 +29,15 @@ use conformance::Traits;
 use edgelect::clock::Now;
 use edgelect::lease::{Flaw, Format, Reading, Remains};
 use edgelect::request::{Request, Response};
-use edgelect::sigv4;
 use edgelect::store::epochs::Epochs;
 use edgelect::store::memory::Memory;
 use edgelect::store::{Answer, Condition, Fault, FaultKind, Operation, Outcome, Store};
-use edgelect::{Credentials, EpochStore, Host, S3Config, S3Store};
+use edgelect::{Credentials, EpochStore, Host};
 use futures::StreamExt;
 use histories::Plan;
-use host::Native;
+use real::{Bucket, Native, credentials, native, random, variable};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
-
-fn native() -> Native {
-    Native::new().expect("the client can be set up")
-}
-
-fn variable(name: &str) -> String {
-    let name = format!("EDGELECT_TEST_{name}");
-    std::env::var(&name)
-        .unwrap_or_else(|_| panic!("{name} is not set: run this by `npm test -- --only stores`"))
-}
-
-fn random() -> String {
-    let random = native().random().expect("the system has randomness");
-    format!("{:032x}", u128::from_le_bytes(random))
-}
 
 /// Everything that a store must show, with so many histories in a long run. `at` gives the place of a key; `delete` deletes
 /// one, where the store can.
@@ -84,21 +72,7 @@ async fn conforms<S: Store, D: Future<Output = ()>>(
 /// A store that cannot delete.
 const NO_DELETION: Option<fn(String) -> Ready<()>> = None;
 
-/// One S3 endpoint and what is needed to use it.
-#[derive(Clone)]
-struct Bucket {
-    endpoint: String,
-    bucket: String,
-    region: &'static str,
-    credentials: Credentials,
-    format: Format,
-}
-
 impl Bucket {
-    fn seaweed() -> Self {
-        Self::named("", variable("BUCKET"), "us-east-1")
-    }
-
     fn r2() -> Self {
         Self::named("R2_", variable("R2_BUCKET"), "auto")
     }
@@ -109,56 +83,6 @@ impl Bucket {
         let response = bucket.send("PUT", "").await;
         assert_eq!(response.status, 200, "ministack makes a bucket");
         bucket
-    }
-
-    fn named(prefix: &str, bucket: String, region: &'static str) -> Self {
-        Self {
-            endpoint: variable(&format!("{prefix}ENDPOINT")),
-            bucket,
-            region,
-            credentials: Credentials {
-                access_key_id: variable(&format!("{prefix}ACCESS_KEY_ID")),
-                secret_access_key: variable(&format!("{prefix}SECRET_ACCESS_KEY")),
-                session_token: None,
-            },
-            format: Format::Native,
-        }
-    }
-
-    fn at(&self, key: &str) -> S3Store<Native> {
-        S3Store::new(self.config(key), self.credentials.clone(), native())
-            .expect("a usable configuration")
-    }
-
-    fn config(&self, key: &str) -> S3Config {
-        S3Config {
-            endpoint: Some(self.endpoint.clone()),
-            bucket: self.bucket.clone(),
-            region: Some(self.region.to_owned()),
-            path_style: Some(true),
-            key: key.to_owned(),
-            format: self.format,
-        }
-    }
-
-    /// What no store does: a request without any condition.
-    async fn send(&self, method: &str, path: &str) -> Response {
-        self.send_as(method, path, "", "").await
-    }
-
-    async fn send_as(&self, method: &str, path: &str, kind: &str, body: &str) -> Response {
-        let host = native();
-        let url = format!("{}/{}{path}", self.endpoint, self.bucket);
-        let mut request = Request::new(method, url);
-        if !kind.is_empty() {
-            request.set("content-type", kind.to_owned());
-        }
-        request.body = body.as_bytes().to_vec();
-        let mut cache = sigv4::KeyCache::default();
-        let now_ms = host.now().wall_ms;
-        sigv4::sign(&mut request, &self.credentials, self.region, "s3", now_ms, &mut cache)
-            .expect("the credentials can be sent");
-        host.fetch(request, 100_000).await.expect("an answer")
     }
 
     async fn delete(self, key: String) {
@@ -263,19 +187,14 @@ async fn memory_conforms() {
 }
 
 fn aws() -> Aws<Native> {
-    let credentials = Credentials {
-        access_key_id: variable("AWS_ACCESS_KEY_ID"),
-        secret_access_key: variable("AWS_SECRET_ACCESS_KEY"),
-        session_token: None,
-    };
-    Aws { host: native(), endpoint: variable("AWS_ENDPOINT"), credentials }
+    Aws { host: native(), endpoint: variable("AWS_ENDPOINT"), credentials: credentials("AWS_") }
 }
 
 #[tokio::test]
 async fn dynamodb_conforms() {
     let aws = aws();
     let table = aws.new_table().await;
-    // A deletion is told by `dynamodb_live`, and for Route 53 by `route53_live`.
+    // What a deletion is here is told by `conformance_live/dynamodb.rs`.
     conforms(Traits::LEASES, 250, |shard| aws.item(&table, shard), NO_DELETION).await;
 }
 
