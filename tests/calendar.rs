@@ -2,9 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use edgelect::calendar::{
-    Instant, YEAR_1_MS, YEAR_9999_MS, read_http_date, read_rfc3339, rfc3339, sigv4,
-};
+use edgelect::calendar::{Instant, YEAR_1_MS, YEAR_9999_MS, read_http_date, read_rfc3339, rfc3339};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -110,18 +108,4 @@ fn http_dates_read_as_crate_httpdate_reads_them() {
         assert_eq!(read_http_date(&text), expected, "{text}");
     }
     assert!(read > 500, "only {read} of the texts are dates");
-}
-
-#[test]
-fn sigv4_times_are_to_the_second_and_end_with_the_year_9999() {
-    for (seconds, text) in [
-        (0, "19700101T000000Z"),
-        (1_369_353_600, "20130524T000000Z"),
-        (1_440_938_160, "20150830T123600Z"),
-        (253_402_300_799, "99991231T235959Z"),
-        (253_402_300_800, "99991231T235959Z"),
-        (u64::MAX, "99991231T235959Z"),
-    ] {
-        assert_eq!(sigv4(seconds), text);
-    }
 }

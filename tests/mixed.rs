@@ -17,7 +17,9 @@ mod kubernetes;
 mod route53;
 #[path = "mixed/s3lect.rs"]
 mod s3lect;
-#[allow(dead_code)] // No store here hangs.
+#[path = "mixed/s3lect_promises.rs"]
+mod s3lect_promises;
+#[allow(dead_code)] // The driver needs more of it.
 mod virtual_time;
 #[path = "mixed/world.rs"]
 mod world;

@@ -8,15 +8,13 @@ mod real;
 use std::time::Duration;
 
 use edgelect::clock::Now;
-use edgelect::lease::{self, Lease, Reading, Stamp};
-use edgelect::remote::EpochStore;
 use edgelect::request::{Request, Response};
-use edgelect::store::Condition;
 use edgelect::store::FaultKind;
 use edgelect::store::epochs::Epochs;
 use edgelect::store::{Operation, Outcome, Store};
 use edgelect::{
-    Config, Credentials, Handle, Host, S3Config, S3Store, lead, new_election, probe, sigv4,
+    Config, Credentials, EpochStore, Handle, Host, S3Config, S3Store, lead, new_election, probe,
+    sigv4,
 };
 use real::{Bucket, Native, config, native, random};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -142,91 +140,17 @@ async fn c09_epochs_are_judged_before_lead_trusts_them() {
     let folder = format!("native/judged-{}", random());
     let config = || config(&folder);
     let host = native();
-    edgelect::init(&epochs_at(&folder), &host, &config()).await.expect("a new group");
-    let handle = || Handle::new(new_election(&host, config()).expect("randomness"));
-    let led = lead(&handle(), &epochs_at(&folder), &host, async |term| term.token).await;
-    assert!(led.expect("it keeps its conditions").is_some());
     let bucket = Bucket::seaweed();
-    let epochs = Epochs::new(bucket.config(&folder)).expect("a good folder");
-    let dropping = EpochStore::of(epochs, bucket.credentials, Dropping(native()));
-    let handle = Handle::new(new_election(&host, config()).expect("randomness"));
-    let fault = lead(&handle, &dropping, &Dropping(native()), async |_| ()).await;
+    let epochs = || Epochs::new(bucket.config(&folder)).expect("a good folder");
+    let honest = EpochStore::of(epochs(), bucket.credentials.clone(), native());
+    edgelect::init(&honest, &host, &config()).await.expect("a new group");
+    let handle = || Handle::new(new_election(&host, config()).expect("randomness"));
+    let led = lead(&handle(), &honest, &host, async |term| term.token).await;
+    assert!(led.expect("it keeps its conditions").is_some());
+    let dropping = EpochStore::of(epochs(), bucket.credentials.clone(), Dropping(native()));
+    let fault = lead(&handle(), &dropping, &Dropping(native()), async |_| ()).await;
     let message = fault.expect_err("it lies").message;
     assert!(message.contains("probe step \"create again\": it took a write"), "{message}");
-}
-
-/// The epochs of one group in the real bucket, two keys to a page.
-fn epochs_at(folder: &str) -> EpochStore<Native> {
-    let bucket = Bucket::seaweed();
-    let epochs = Epochs::new(bucket.config(folder)).expect("a good folder");
-    EpochStore::of(epochs.keys_per_page(2), bucket.credentials, native())
-}
-
-fn epoch_of(term: u64, released: bool) -> Vec<u8> {
-    let body = format!(
-        "{{\"leaderID\":\"a\",\"lastUpdated\":\"2026-11-21T06:58:12Z\",\"term\":{term},\
-         \"session\":\"s\",\"sequence\":1,\"leaseMs\":15000,\"acquired\":\"2026-11-21T06:58:12Z\"}}"
-    );
-    let Reading::Lease(mut lease) = lease::read(body.as_bytes()) else { panic!("a record") };
-    if released {
-        lease.last_updated = Stamp::Released;
-    }
-    lease::write(&lease)
-}
-
-async fn newest(store: &EpochStore<Native>) -> (String, Lease) {
-    match store.perform(Operation::Read { unless: None }).await.outcome {
-        Outcome::Found { version, reading: Reading::Lease(lease) } => {
-            (version.0.split(' ').next().expect("a name").to_owned(), *lease)
-        }
-        other => panic!("{other:?}"),
-    }
-}
-
-async fn written(store: &EpochStore<Native>, term: u64, condition: Condition) -> Condition {
-    let operation = Operation::Write { body: epoch_of(term, false), condition };
-    match store.perform(operation).await.outcome {
-        Outcome::Written { version: Some(version) } => Condition::Match(version),
-        other => panic!("{other:?}"),
-    }
-}
-
-#[tokio::test]
-async fn a_real_bucket_keeps_epochs_over_pages_cleans_them_and_believes_no_recreated_one() {
-    let folder = format!("native epochs/{}&", random());
-    let (one, other) = (epochs_at(&folder), epochs_at(&folder));
-    let missing = one.perform(Operation::Read { unless: None }).await.outcome;
-    assert_eq!(missing, Outcome::Missing);
-    let mut held = written(&one, 1, Condition::Absent).await;
-    let stale = held.clone();
-    for term in 2..=6 {
-        held = written(&one, term, held).await;
-    }
-    let (name, lease) = newest(&other).await;
-    assert_eq!((name.as_str(), lease.term), ("lock_0000000006.json", Some(6)));
-    let Condition::Match(version) = held.clone() else { panic!("it was written") };
-    let unless = Some(version);
-    let unchanged = other.perform(Operation::Read { unless }).await.outcome;
-    assert_eq!(unchanged, Outcome::Unchanged, "a written version is the one that is read");
-    for _ in 0..6 {
-        held = written(&one, 6, held).await;
-    }
-    // The first four are gone. Who comes late creates one anew, and is nobody.
-    let late = Operation::Write { body: epoch_of(9, false), condition: stale };
-    assert_eq!(other.perform(late).await.outcome, Outcome::Refused);
-    let tombstone = Operation::Write { body: epoch_of(6, true), condition: held };
-    let outcome = one.perform(tombstone).await.outcome;
-    assert!(matches!(outcome, Outcome::Written { .. }), "{outcome:?}");
-    assert!(newest(&other).await.1.released());
-    let bucket = Bucket::seaweed();
-    let encoded = folder.replace(' ', "%20").replace('&', "%26");
-    let foreign = format!("/{encoded}/lock-0000000007.json");
-    let live = r#"{"validity_ms":60000,"expired":false}"#;
-    assert_eq!(bucket.send_as("PUT", &foreign, "", live).await.status, 200);
-    let (name, lease) = newest(&one).await;
-    assert_eq!((name.as_str(), lease.lease_ms), ("lock-0000000007.json", Some(60_000)));
-    let gone = format!("/{encoded}/lock_0000000003.json");
-    assert_eq!(bucket.send("GET", &gone).await.status, 404);
 }
 
 /// A server that answers one connection by hand.

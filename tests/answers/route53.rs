@@ -329,6 +329,7 @@ fn a_batch_whose_condition_did_not_hold_is_refused() {
     for message in [
         format!("Tried to create {set} but it already exists"),
         format!("[Tried to delete {set} but it was not found]"),
+        format!("Tried to delete {set} but the values provided do not match the current values"),
         format!(
             "[Tried to delete {set} but the values provided do not match the current values, \
             Tried to create {set} but it already exists]"

@@ -2,12 +2,12 @@
 
 use edgelect::lease::{Flaw, Lease, Reading, Remains, Stamp};
 use edgelect::request::Request;
-use edgelect::store::{Fault, FaultKind, Operation, Outcome, Store, Version};
+use edgelect::store::{FaultKind, Outcome, Version};
 use edgelect::{DynamoDbConfig, DynamoDbStore, Host};
 use serde_json::{Value, json};
 
 use crate::aws;
-use crate::conformance::{body, create, found, read, record, update, written};
+use crate::conformance::{body, create, found, read, record, update};
 use crate::real::{Native, native, random};
 
 /// A shard of its own in a table of its own.
@@ -90,22 +90,6 @@ async fn service(aws: &aws::Aws<Native>, verb: &str, asked: &Value) -> (u16, Val
     (response.status, serde_json::from_slice(&response.body.bytes).expect("JSON"))
 }
 
-/// What a read, a create and an update end with where something is set up wrongly.
-async fn refused(store: &impl Store, version: &Version) -> Vec<Fault> {
-    let mut faults = Vec::new();
-    for operation in [
-        Operation::Read { unless: None },
-        written(body("b", 1), None),
-        written(body("b", 1), Some(version.clone())),
-    ] {
-        match store.perform(operation).await.outcome {
-            Outcome::Rejected(fault) => faults.push(fault),
-            other => panic!("{other:?}"),
-        }
-    }
-    faults
-}
-
 /// Where no endpoint is given the host follows from the region, so that a wrong one has no such table, as here.
 #[tokio::test]
 async fn a_wrong_table_region_or_key_is_told_by_the_services_own_code_and_overwrites_nothing() {
@@ -133,7 +117,9 @@ async fn a_wrong_table_region_or_key_is_told_by_the_services_own_code_and_overwr
             lease_ms: 15_000,
         };
         let wrong = DynamoDbStore::new(config, right.aws.credentials.clone(), native());
-        for fault in refused(&wrong.expect("a fine configuration"), &version).await {
+        let faults = crate::faults_of(&wrong.expect("a fine configuration"), &version).await;
+        assert_eq!(faults.len(), 3, "{name}");
+        for fault in faults {
             assert_eq!((fault.kind, fault.status), (FaultKind::Misconfigured, Some(400)), "{name}");
             assert_eq!(fault.code.as_deref(), Some(code), "{name}");
             assert!(fault.message.contains(said) && fault.message.contains(table), "{fault}");

@@ -10,10 +10,8 @@ use edgelect::json::{self, Object};
 use edgelect::lease::{Format, Reading, Stamp};
 use edgelect::store::memory::Memory;
 use edgelect::store::{Answer, Operation, Store, Version};
-use edgelect::{Config, Follow, Handle, Host, Settings, run};
-use futures::executor::LocalPool;
+use edgelect::{Config, Follow, Handle, Host, Settings};
 use futures::future::{Either, select};
-use futures::task::LocalSpawnExt;
 
 use crate::bucket::Bucket;
 use crate::chance::Chance;
@@ -463,31 +461,24 @@ impl Store for Far {
 /// How long after a foreign member of the right clock may take the lease a leader of ours that was cut off has authority
 /// still, in milliseconds; negative where it has none.
 fn beside_ms(format: Format, lease_ms: u64, phase_ms: u64, ways_ms: [u64; 2]) -> i64 {
-    let host = Virtual::default();
-    host.now_ms.set(phase_ms);
-    let clock = host.clone();
-    let memory = Memory::new(move || clock.now().wall_ms).in_format(format);
-    let cut_off = Rc::new(Cell::new(false));
-    let store = Far { memory, host: host.clone(), ways_ms, cut_off: Rc::clone(&cut_off) };
+    let mut world = World::new(10, |time| {
+        time.now_ms.set(phase_ms);
+        let clock = time.clone();
+        let memory = Memory::new(move || clock.now().wall_ms).in_format(format);
+        Far { memory, host: time.clone(), ways_ms, cut_off: Rc::default() }
+    });
     let config = Config::new(&settings(lease_ms)).expect("a lease like that may be set");
     let handle = Handle::new(Election::new(config, "session".to_owned(), phase_ms));
-    let mut pool = LocalPool::new();
-    let (driven, way, place) = (handle.clone(), store.clone(), host.clone());
-    let task = async move { run(&driven, &way, &place, |_| {}).await };
-    pool.spawner().spawn_local(task).expect("the pool is alive");
-    let leads = |host: &Virtual| handle.authority(host.now()).is_some();
-    while !leads(&host) {
-        host.pass(&mut pool, 10);
-    }
-    host.pass(&mut pool, 2 * lease_ms);
-    cut_off.set(true);
-    while leads(&host) {
-        host.pass(&mut pool, 1);
-    }
-    let body = store.memory.body().expect("a record");
+    world.elect("ours", handle, world.place.clone(), world.time.clone(), ());
+    world.leader_within(60_000);
+    world.pass(2 * lease_ms);
+    world.place.cut_off.set(true);
+    world.step_ms = 1;
+    assert!(world.pass_until(2 * lease_ms, |world| world.ours_leads().is_none()));
+    let body = world.place.memory.body().expect("a record");
     let Reading::Lease(lease) = format.read(&body) else { panic!("a lease") };
     let Stamp::At(updated_ms) = lease.last_updated else { panic!("held") };
-    host.now().wall_ms as i64 - (updated_ms + lease_ms as i64)
+    world.time.now().wall_ms as i64 - (updated_ms + lease_ms as i64)
 }
 
 #[test]

@@ -353,22 +353,22 @@ fn c36_a_resignation_of_ours_is_taken_over_by_a_foreign_member_at_its_next_look(
     }
 }
 
-#[test]
-fn c36_s2_a_claim_that_lands_on_a_later_equal_resignation_brings_no_older_token() {
+/// What one of ours writes over what was put there is held up, and lands when the same was put there again, after a second
+/// one has led and gone.
+fn held_up_until_the_same_is_there_again(put: impl Fn(&Fleet, bool), wait_ms: u64) {
     for seed in 0..40 {
         let mut fleet = fleet(seed, COURSE);
-        put_foreign(&fleet, go::Time::ZERO);
+        put(&fleet, false);
         fleet.pass(10_000);
         fleet.place.bucket.holds_writes.set(true);
         fleet.start_ours();
-        fleet.pass(300);
+        fleet.pass(wait_ms);
         fleet.place.bucket.holds_writes.set(false);
         let second = fleet.start_ours();
         until_led(&mut fleet);
         second.tell(Input::Stop { park: false });
         fleet.pass(300);
-        put_foreign(&fleet, go::Time::at(AT_MS));
-        put_foreign(&fleet, go::Time::ZERO);
+        put(&fleet, true);
         fleet.place.bucket.release();
         fleet.pass(5_000);
         until_led(&mut fleet);
@@ -376,23 +376,21 @@ fn c36_s2_a_claim_that_lands_on_a_later_equal_resignation_brings_no_older_token(
 }
 
 #[test]
+fn c36_s2_a_claim_that_lands_on_a_later_equal_resignation_brings_no_older_token() {
+    let resigned = |fleet: &Fleet, again: bool| {
+        if again {
+            put_foreign(fleet, go::Time::at(AT_MS));
+        }
+        put_foreign(fleet, go::Time::ZERO);
+    };
+    held_up_until_the_same_is_there_again(resigned, 300);
+}
+
+#[test]
 fn c27_s2_a_held_up_heal_that_lands_on_the_same_garbage_again_brings_no_older_token() {
-    for seed in 0..40 {
-        let mut fleet = fleet(seed, COURSE);
-        fleet.place.bucket.memory.overwrite(Some(b"{}".to_vec()));
-        fleet.place.bucket.holds_writes.set(true);
-        fleet.start_ours();
-        fleet.pass(25_000);
-        fleet.place.bucket.holds_writes.set(false);
-        let second = fleet.start_ours();
-        until_led(&mut fleet);
-        second.tell(Input::Stop { park: false });
-        fleet.pass(300);
-        fleet.place.bucket.memory.overwrite(Some(b"{}".to_vec()));
-        fleet.place.bucket.release();
-        fleet.pass(5_000);
-        until_led(&mut fleet);
-    }
+    let garbage =
+        |fleet: &Fleet, _: bool| fleet.place.bucket.memory.overwrite(Some(b"{}".to_vec()));
+    held_up_until_the_same_is_there_again(garbage, 25_000);
 }
 
 #[test]

@@ -21,7 +21,8 @@ pub struct World<P> {
     pub each_step: Box<dyn FnMut()>,
     /// What a failure names.
     pub seed: u64,
-    step_ms: u64,
+    /// How often it is looked at.
+    pub step_ms: u64,
     pool: LocalPool,
     made: Cell<u64>,
 }
@@ -107,7 +108,7 @@ impl Ledger {
 }
 
 impl<P> World<P> {
-    /// Looked at every so many milliseconds.
+    /// One that is looked at every so many milliseconds.
     pub fn new(step_ms: u64, place: impl FnOnce(&Virtual) -> P) -> Self {
         let time = Virtual::default();
         Self {
