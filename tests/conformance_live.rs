@@ -7,12 +7,16 @@ mod aws;
 #[allow(dead_code)] // The simulator needs more of it.
 mod chance;
 mod conformance;
+#[path = "conformance_live/dynamodb.rs"]
+mod dynamodb;
 #[path = "conformance/histories.rs"]
 mod histories;
-#[path = "../examples/native/host.rs"]
-mod host;
 #[path = "conformance/life.rs"]
 mod life;
+#[path = "conformance_live/real.rs"]
+mod real;
+#[path = "conformance_live/route53.rs"]
+mod route53;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -21,35 +25,19 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use aws::Aws;
-use conformance::Traits;
+use conformance::{Traits, create, found, read, update};
 use edgelect::clock::Now;
-use edgelect::lease::{Flaw, Format, Reading, Remains};
+use edgelect::lease::{self, Flaw, Format, Lease, Reading, Remains, Stamp};
 use edgelect::request::{Request, Response};
-use edgelect::sigv4;
 use edgelect::store::epochs::Epochs;
 use edgelect::store::memory::Memory;
-use edgelect::store::{Answer, Condition, Fault, FaultKind, Operation, Outcome, Store};
-use edgelect::{Credentials, EpochStore, Host, S3Config, S3Store};
+use edgelect::store::{Answer, Fault, FaultKind, Operation, Outcome, Store, Version};
+use edgelect::{Credentials, EpochStore, Host};
 use futures::StreamExt;
 use histories::Plan;
-use host::Native;
+use real::{Bucket, Native, credentials, native, random, variable};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
-
-fn native() -> Native {
-    Native::new().expect("the client can be set up")
-}
-
-fn variable(name: &str) -> String {
-    let name = format!("EDGELECT_TEST_{name}");
-    std::env::var(&name)
-        .unwrap_or_else(|_| panic!("{name} is not set: run this by `npm test -- --only stores`"))
-}
-
-fn random() -> String {
-    let random = native().random().expect("the system has randomness");
-    format!("{:032x}", u128::from_le_bytes(random))
-}
 
 /// Everything that a store must show, with so many histories in a long run. `at` gives the place of a key; `delete` deletes
 /// one, where the store can.
@@ -84,21 +72,7 @@ async fn conforms<S: Store, D: Future<Output = ()>>(
 /// A store that cannot delete.
 const NO_DELETION: Option<fn(String) -> Ready<()>> = None;
 
-/// One S3 endpoint and what is needed to use it.
-#[derive(Clone)]
-struct Bucket {
-    endpoint: String,
-    bucket: String,
-    region: &'static str,
-    credentials: Credentials,
-    format: Format,
-}
-
 impl Bucket {
-    fn seaweed() -> Self {
-        Self::named("", variable("BUCKET"), "us-east-1")
-    }
-
     fn r2() -> Self {
         Self::named("R2_", variable("R2_BUCKET"), "auto")
     }
@@ -109,56 +83,6 @@ impl Bucket {
         let response = bucket.send("PUT", "").await;
         assert_eq!(response.status, 200, "ministack makes a bucket");
         bucket
-    }
-
-    fn named(prefix: &str, bucket: String, region: &'static str) -> Self {
-        Self {
-            endpoint: variable(&format!("{prefix}ENDPOINT")),
-            bucket,
-            region,
-            credentials: Credentials {
-                access_key_id: variable(&format!("{prefix}ACCESS_KEY_ID")),
-                secret_access_key: variable(&format!("{prefix}SECRET_ACCESS_KEY")),
-                session_token: None,
-            },
-            format: Format::Native,
-        }
-    }
-
-    fn at(&self, key: &str) -> S3Store<Native> {
-        S3Store::new(self.config(key), self.credentials.clone(), native())
-            .expect("a usable configuration")
-    }
-
-    fn config(&self, key: &str) -> S3Config {
-        S3Config {
-            endpoint: Some(self.endpoint.clone()),
-            bucket: self.bucket.clone(),
-            region: Some(self.region.to_owned()),
-            path_style: Some(true),
-            key: key.to_owned(),
-            format: self.format,
-        }
-    }
-
-    /// What no store does: a request without any condition.
-    async fn send(&self, method: &str, path: &str) -> Response {
-        self.send_as(method, path, "", "").await
-    }
-
-    async fn send_as(&self, method: &str, path: &str, kind: &str, body: &str) -> Response {
-        let host = native();
-        let url = format!("{}/{}{path}", self.endpoint, self.bucket);
-        let mut request = Request::new(method, url);
-        if !kind.is_empty() {
-            request.set("content-type", kind.to_owned());
-        }
-        request.body = body.as_bytes().to_vec();
-        let mut cache = sigv4::KeyCache::default();
-        let now_ms = host.now().wall_ms;
-        sigv4::sign(&mut request, &self.credentials, self.region, "s3", now_ms, &mut cache)
-            .expect("the credentials can be sent");
-        host.fetch(request, 100_000).await.expect("an answer")
     }
 
     async fn delete(self, key: String) {
@@ -263,19 +187,14 @@ async fn memory_conforms() {
 }
 
 fn aws() -> Aws<Native> {
-    let credentials = Credentials {
-        access_key_id: variable("AWS_ACCESS_KEY_ID"),
-        secret_access_key: variable("AWS_SECRET_ACCESS_KEY"),
-        session_token: None,
-    };
-    Aws { host: native(), endpoint: variable("AWS_ENDPOINT"), credentials }
+    Aws { host: native(), endpoint: variable("AWS_ENDPOINT"), credentials: credentials("AWS_") }
 }
 
 #[tokio::test]
 async fn dynamodb_conforms() {
     let aws = aws();
     let table = aws.new_table().await;
-    // A deletion is told by `dynamodb_live`, and for Route 53 by `route53_live`.
+    // What a deletion is here is told by `conformance_live/dynamodb.rs`.
     conforms(Traits::LEASES, 250, |shard| aws.item(&table, shard), NO_DELETION).await;
 }
 
@@ -311,26 +230,56 @@ async fn epochs_on_ministack_conform() {
     epochs_conform(Bucket::ministack().await, 100).await;
 }
 
+/// With a key of a space and an ampersand, and two keys to a page.
+#[tokio::test]
+async fn a_real_bucket_keeps_epochs_over_pages_cleans_them_and_believes_no_recreated_one() {
+    let (bucket, folder) = (Bucket::seaweed(), format!("native epochs/{}&", random()));
+    let place = || {
+        let epochs = Epochs::new(bucket.config(&folder)).expect("a good folder");
+        EpochStore::of(epochs.keys_per_page(2), bucket.credentials.clone(), native())
+    };
+    let (one, other) = (place(), place());
+    // One session, which renews in place what it has claimed; each term is a claim.
+    let epoch = |term, last_updated| {
+        let lease = Lease { term: Some(term), last_updated, ..conformance::record("a", 1) };
+        lease::write(&lease)
+    };
+    let held = |term| epoch(term, Stamp::At(1_795_000_000_000));
+    assert_eq!(read(&one).await, Outcome::Missing);
+    let first = create(&one, held(1)).await.expect("nothing is in the way");
+    let mut version = first.clone();
+    for term in 2..=6 {
+        version = update(&one, held(term), &version).await.expect("the version is current");
+    }
+    let (newest, lease) = found(&other).await;
+    assert!(newest.0.starts_with("lock_0000000006.json ") && lease.term == Some(6), "{newest:?}");
+    for _ in 0..6 {
+        version = update(&one, held(6), &version).await.expect("the version is current");
+    }
+    // The first four are gone. Who comes late creates one anew, and is nobody.
+    assert_eq!(update(&other, held(9), &first).await, None);
+    update(&one, epoch(6, Stamp::Released), &version).await.expect("the version is current");
+    assert!(found(&other).await.1.released());
+    let encoded = folder.replace(' ', "%20").replace('&', "%26");
+    let foreign = format!("/{encoded}/lock-0000000007.json");
+    let live = r#"{"validity_ms":60000,"expired":false}"#;
+    assert_eq!(bucket.send_as("PUT", &foreign, "", live).await.status, 200);
+    let (newest, lease) = found(&one).await;
+    assert!(newest.0.starts_with("lock-0000000007.json "), "{newest:?}");
+    assert_eq!(lease.lease_ms, Some(60_000));
+    let gone = format!("/{encoded}/lock_0000000003.json");
+    assert_eq!(bucket.send("GET", &gone).await.status, 404);
+}
+
 // The next store comes here: a test of these five lines, with traits of its own and what deletes a record.
 
-/// Reads, creates and updates where something is set up wrongly; what each of them ended with. The record at the right place
-/// must be the same afterwards.
-async fn refused(wrong: &Bucket, right: &Bucket) -> Vec<Fault> {
-    let key = format!("conformance/{}.json", random());
-    let place = right.at(&key);
-    let condition = Condition::Absent;
-    place.perform(Operation::Write { body: conformance::body("a", 1), condition }).await;
-    let before = place.perform(Operation::Read { unless: None }).await.outcome;
-    let Outcome::Found { version, .. } = &before else { panic!("{before:?}") };
-    let write = |condition| Operation::Write { body: conformance::body("b", 1), condition };
+/// What a read, a create and an update end with where something is set up wrongly.
+async fn faults_of(wrong: &impl Store, version: &Version) -> Vec<Fault> {
     let mut faults = Vec::new();
-    for operation in [
-        Operation::Read { unless: None },
-        write(Condition::Absent),
-        write(Condition::Match(version.clone())),
-    ] {
+    let write = |version| conformance::written(conformance::body("b", 1), version);
+    for operation in [Operation::Read { unless: None }, write(None), write(Some(version.clone()))] {
         let read = matches!(operation, Operation::Read { .. });
-        match wrong.at(&key).perform(operation).await.outcome {
+        match wrong.perform(operation).await.outcome {
             Outcome::Rejected(fault) => faults.push(fault),
             Outcome::Unknown { cause, .. } if !read => faults.push(cause),
             // Whoever takes every write proves nothing: it is read back.
@@ -338,8 +287,17 @@ async fn refused(wrong: &Bucket, right: &Bucket) -> Vec<Fault> {
             other => panic!("neither rejected nor unknown: {other:?}"),
         }
     }
-    let after = place.perform(Operation::Read { unless: None }).await.outcome;
-    assert_eq!(before, after, "the record was changed");
+    faults
+}
+
+/// The same beside a record at the right place, which must be the same afterwards.
+async fn refused(wrong: &Bucket, right: &Bucket) -> Vec<Fault> {
+    let key = format!("conformance/{}.json", random());
+    let place = right.at(&key);
+    let version = create(&place, conformance::body("a", 1)).await.expect("nothing is in the way");
+    let before = read(&place).await;
+    let faults = faults_of(&wrong.at(&key), &version).await;
+    assert_eq!(before, read(&place).await, "the record was changed");
     for fault in &faults {
         let secrets = [&wrong.credentials, &right.credentials].map(|one| &one.secret_access_key);
         assert!(!secrets.iter().any(|secret| fault.message.contains(*secret)), "{}", fault.message);
@@ -364,7 +322,7 @@ async fn a_wrong_bucket_is_told_by_the_stores_own_code_and_nothing_is_overwritte
     }
     // A write would make the bucket there.
     let wrong = Bucket { bucket: "there-is-no-such-bucket".to_owned(), ..Bucket::seaweed() };
-    let read = wrong.at("leader.json").perform(Operation::Read { unless: None }).await.outcome;
+    let read = read(&wrong.at("leader.json")).await;
     let Outcome::Rejected(fault) = read else { panic!("{read:?}") };
     assert_all_name(&[fault], 404, "NoSuchBucket");
 }
@@ -394,21 +352,17 @@ async fn a_key_below_a_record_and_one_above_it_overwrite_nothing() {
     for bucket in [Bucket::seaweed(), Bucket::ministack().await, Bucket::r2()] {
         let folder = random();
         let key = format!("{folder}/record");
-        let create = |leader| {
-            let condition = Condition::Absent;
-            Operation::Write { body: conformance::body(leader, 1), condition }
-        };
-        let read = || Operation::Read { unless: None };
-        bucket.at(&key).perform(create("a")).await;
-        let before = bucket.at(&key).perform(read()).await.outcome;
+        create(&bucket.at(&key), conformance::body("a", 1)).await.expect("nothing is in the way");
+        let before = read(&bucket.at(&key)).await;
         assert!(matches!(before, Outcome::Found { .. }), "{before:?}");
         for other in [format!("{key}/below"), folder] {
-            let created = bucket.at(&other).perform(create("b")).await.outcome;
+            let write = conformance::written(conformance::body("b", 1), None);
+            let created = bucket.at(&other).perform(write).await.outcome;
             let landed = matches!(created, Outcome::Written { .. });
-            let shown = bucket.at(&other).perform(read()).await.outcome;
+            let shown = read(&bucket.at(&other)).await;
             assert_eq!(landed, matches!(shown, Outcome::Found { .. }), "{created:?} {shown:?}");
         }
-        assert_eq!(bucket.at(&key).perform(read()).await.outcome, before);
+        assert_eq!(read(&bucket.at(&key)).await, before);
     }
 }
 
@@ -424,13 +378,11 @@ async fn a_page_and_an_error_document_that_somebody_put_at_the_key_can_be_healed
             let status = bucket.send_as("PUT", &format!("/{key}"), kind, body).await.status;
             assert_eq!(status, 200);
             let store = bucket.at(&key);
-            let read = store.perform(Operation::Read { unless: None }).await.outcome;
+            let read = read(&store).await;
             let Outcome::Found { version, reading } = read else { panic!("{read:?}") };
             assert_eq!(reading, Reading::Unreadable(Flaw::NotJson, Remains::NONE));
-            let condition = Condition::Match(version);
-            let heal = Operation::Write { body: conformance::body("a", 1), condition };
-            let healed = store.perform(heal).await.outcome;
-            assert!(matches!(healed, Outcome::Written { version: Some(_) }), "{healed:?}");
+            let healed = update(&store, conformance::body("a", 1), &version).await;
+            assert!(healed.is_some(), "{kind}");
         }
     }
 }
@@ -476,20 +428,16 @@ async fn c26_a_real_listing_of_more_than_a_page_is_read_to_its_end_and_one_of_to
         let asked = || host.1.replace(0);
         let protocol = || Epochs::new(bucket.config(&folder)).expect("a usable configuration");
         let at = |protocol| EpochStore::of(protocol, bucket.credentials.clone(), host.clone());
-        let read = || Operation::Read { unless: None };
-        let found = at(protocol()).perform(read()).await.outcome;
-        let Outcome::Found { version, .. } = &found else { panic!("{found:?}") };
+        let (version, _) = found(&at(protocol())).await;
         assert!(version.0.starts_with(&format!("lock_{KEYS:010}.json ")), "{version:?}");
         assert_eq!(asked(), 3, "two pages and the newest");
         // More than sixteen pages: nothing is read of it, nothing written, and no request more is sent.
-        let refused = at(protocol().keys_per_page(50)).perform(read()).await.outcome;
+        let refused = read(&at(protocol().keys_per_page(50))).await;
         let Outcome::Rejected(fault) = refused else { panic!("{refused:?}") };
         assert_eq!((fault.kind, asked()), (FaultKind::Misconfigured, 16));
         assert!(fault.message.contains("more than 16 pages"), "{fault}");
-        let condition = Condition::Match(version.clone());
-        let claim = Operation::Write { body: conformance::body("b", 1), condition };
-        let claimed = at(protocol()).perform(claim).await.outcome;
-        assert!(matches!(claimed, Outcome::Written { version: Some(_) }), "{claimed:?}");
+        let claimed = update(&at(protocol()), conformance::body("b", 1), &version).await;
+        assert!(claimed.is_some(), "the newest is succeeded");
         assert_eq!(asked(), 4, "the next number, two pages, the oldest deleted");
         let oldest = bucket.send("GET", &format!("/{folder}/lock_0000000001.json")).await.status;
         assert_eq!(oldest, 404);

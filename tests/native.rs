@@ -1,29 +1,24 @@
-//! The host of `examples/native` on real sockets: the probe over a real bucket, and what the client must not do with a request. `npm test -- --only rust` starts the store and sets the variables.
+//! The host of `examples/native` on real sockets: the probe over a real bucket, and what the client must not do with a
+//! request. `npm test -- --only rust` starts the store and sets the variables.
 
-#[path = "../examples/native/host.rs"]
-mod host;
+#[allow(dead_code)] // The suite of all stores needs more of it.
+#[path = "conformance_live/real.rs"]
+mod real;
 
 use std::time::Duration;
 
 use edgelect::clock::Now;
-use edgelect::lease::{self, Lease, Reading, Stamp};
-use edgelect::remote::EpochStore;
 use edgelect::request::{Request, Response};
-use edgelect::store::Condition;
 use edgelect::store::FaultKind;
 use edgelect::store::epochs::Epochs;
 use edgelect::store::{Operation, Outcome, Store};
 use edgelect::{
-    Config, Credentials, Handle, Host, S3Config, S3Store, Settings, lead, new_election, probe,
-    sigv4, vars,
+    Config, Credentials, EpochStore, Handle, Host, S3Config, S3Store, lead, new_election, probe,
+    sigv4,
 };
-use host::Native;
+use real::{Bucket, Native, config, native, random};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-
-fn native() -> Native {
-    Native::new().expect("the client can be set up")
-}
 
 fn variable(name: &str) -> Option<String> {
     std::env::var(name.replace("EDGELECT_", "EDGELECT_TEST_")).ok()
@@ -36,8 +31,7 @@ async fn a_bucket_of_records_for_kubernetes_members_keeps_their_format() {
         "EDGELECT_FORMAT" => Some("kubernetes".to_owned()),
         _ => variable(name),
     };
-    let random = host.random().expect("the system has randomness");
-    let key = format!("kubernetes/{:032x}.json", u128::from_le_bytes(random));
+    let key = format!("kubernetes/{}.json", random());
     let store = S3Store::from_vars(kubernetes, &key, host.clone()).expect("a store is named");
     edgelect::init(&store, &host, &probe_config()).await.expect("a new group");
     let read = Operation::Read { unless: None };
@@ -59,8 +53,7 @@ fn place(key: &str) -> S3Store<Native> {
 }
 
 fn probe_config() -> Config {
-    let lockfile_path = Some("native/probed.json".to_owned());
-    Config::new(&Settings { lockfile_path, ..Settings::default() }).expect("the defaults are fine")
+    config("native/probed.json")
 }
 
 #[tokio::test]
@@ -105,19 +98,10 @@ impl Host for Dropping {
         request
             .headers
             .retain(|(name, _)| !dropped.contains(&name.as_str()) && !name.starts_with("x-amz-"));
-        let vars::SecretVars { access_key_id, secret_access_key, session_token } =
-            vars::secrets(variable).expect("a store is named");
-        let credentials = Credentials { access_key_id, secret_access_key, session_token };
-        let now_ms = self.now().wall_ms;
-        sigv4::sign(
-            &mut request,
-            &credentials,
-            "us-east-1",
-            "s3",
-            now_ms,
-            &mut sigv4::KeyCache::default(),
-        )
-        .expect("it was signed before");
+        let (credentials, now_ms) = (real::credentials(""), self.now().wall_ms);
+        let keys = &mut sigv4::KeyCache::default();
+        sigv4::sign(&mut request, &credentials, "us-east-1", "s3", now_ms, keys)
+            .expect("it was signed before");
         self.0.fetch(request, limit).await
     }
 }
@@ -139,12 +123,8 @@ async fn c09_c26_a_real_bucket_behind_a_proxy_that_drops_the_conditions_is_refus
 #[tokio::test]
 async fn c09_lead_over_a_bucket_behind_such_a_proxy_is_an_error_and_unjudged_it_trusts_it() {
     let host = Dropping(native());
-    let random = host.random().expect("the system has randomness");
-    let key = format!("native/judged-{:032x}.json", u128::from_le_bytes(random));
-    let config = || {
-        let lockfile_path = Some(key.clone());
-        Config::new(&Settings { lockfile_path, ..Settings::default() }).expect("fine")
-    };
+    let key = format!("native/judged-{}.json", random());
+    let config = || config(&key);
     edgelect::init(&place(&key), &host.0, &config()).await.expect("a new group");
     let store = || S3Store::from_vars(variable, &key, Dropping(native())).expect("a bucket");
     let handle = || Handle::new(new_election(&host, config()).expect("randomness"));
@@ -157,120 +137,20 @@ async fn c09_lead_over_a_bucket_behind_such_a_proxy_is_an_error_and_unjudged_it_
 
 #[tokio::test]
 async fn c09_epochs_are_judged_before_lead_trusts_them() {
-    let random = native().random().expect("the system has randomness");
-    let folder = format!("native/judged-{:032x}", u128::from_le_bytes(random));
-    let config = || {
-        let lockfile_path = Some(folder.clone());
-        Config::new(&Settings { lockfile_path, ..Settings::default() }).expect("fine")
-    };
+    let folder = format!("native/judged-{}", random());
+    let config = || config(&folder);
     let host = native();
-    edgelect::init(&epochs_at(&folder), &host, &config()).await.expect("a new group");
+    let bucket = Bucket::seaweed();
+    let epochs = || Epochs::new(bucket.config(&folder)).expect("a good folder");
+    let honest = EpochStore::of(epochs(), bucket.credentials.clone(), native());
+    edgelect::init(&honest, &host, &config()).await.expect("a new group");
     let handle = || Handle::new(new_election(&host, config()).expect("randomness"));
-    let led = lead(&handle(), &epochs_at(&folder), &host, async |term| term.token).await;
+    let led = lead(&handle(), &honest, &host, async |term| term.token).await;
     assert!(led.expect("it keeps its conditions").is_some());
-    let vars::BucketVars { endpoint, bucket, region, path_style, format } =
-        vars::bucket(variable).expect("a bucket is named");
-    let s3 = S3Config { endpoint, bucket, region, path_style, format, key: folder.clone() };
-    let epochs = Epochs::new(s3).expect("a good folder");
-    let dropping = EpochStore::of(epochs, credentials(), Dropping(native()));
-    let handle = Handle::new(new_election(&host, config()).expect("randomness"));
-    let fault = lead(&handle, &dropping, &Dropping(native()), async |_| ()).await;
+    let dropping = EpochStore::of(epochs(), bucket.credentials.clone(), Dropping(native()));
+    let fault = lead(&handle(), &dropping, &Dropping(native()), async |_| ()).await;
     let message = fault.expect_err("it lies").message;
     assert!(message.contains("probe step \"create again\": it took a write"), "{message}");
-}
-
-fn credentials() -> Credentials {
-    let vars::SecretVars { access_key_id, secret_access_key, session_token } =
-        vars::secrets(variable).expect("a store is named: run this by `npm test -- --only rust`");
-    Credentials { access_key_id, secret_access_key, session_token }
-}
-
-/// The epochs of one group in the real bucket, two keys to a page.
-fn epochs_at(folder: &str) -> EpochStore<Native> {
-    let vars::BucketVars { endpoint, bucket, region, path_style, format } =
-        vars::bucket(variable).expect("a bucket is named");
-    let s3 = S3Config { endpoint, bucket, region, path_style, format, key: folder.to_owned() };
-    let epochs = Epochs::new(s3).expect("a good folder");
-    EpochStore::of(epochs.keys_per_page(2), credentials(), native())
-}
-
-/// Somebody else's hand on a key.
-async fn raw(method: &str, key: &str, body: &str) -> u16 {
-    let vars::BucketVars { endpoint, bucket, .. } = vars::bucket(variable).expect("a bucket");
-    let url = format!("{}/{bucket}/{key}", endpoint.expect("an endpoint"));
-    let mut request = Request::new(method, url);
-    request.body = body.as_bytes().to_vec();
-    let (host, mut keys) = (native(), sigv4::KeyCache::default());
-    let now_ms = host.now().wall_ms;
-    sigv4::sign(&mut request, &credentials(), "us-east-1", "s3", now_ms, &mut keys)
-        .expect("good credentials");
-    host.fetch(request, 1_000).await.expect("an answer").status
-}
-
-fn epoch_of(term: u64, released: bool) -> Vec<u8> {
-    let body = format!(
-        "{{\"leaderID\":\"a\",\"lastUpdated\":\"2026-11-21T06:58:12Z\",\"term\":{term},\
-         \"session\":\"s\",\"sequence\":1,\"leaseMs\":15000,\"acquired\":\"2026-11-21T06:58:12Z\"}}"
-    );
-    let Reading::Lease(mut lease) = lease::read(body.as_bytes()) else { panic!("a record") };
-    if released {
-        lease.last_updated = Stamp::Released;
-    }
-    lease::write(&lease)
-}
-
-async fn newest(store: &EpochStore<Native>) -> (String, Lease) {
-    match store.perform(Operation::Read { unless: None }).await.outcome {
-        Outcome::Found { version, reading: Reading::Lease(lease) } => {
-            (version.0.split(' ').next().expect("a name").to_owned(), *lease)
-        }
-        other => panic!("{other:?}"),
-    }
-}
-
-async fn written(store: &EpochStore<Native>, term: u64, condition: Condition) -> Condition {
-    let operation = Operation::Write { body: epoch_of(term, false), condition };
-    match store.perform(operation).await.outcome {
-        Outcome::Written { version: Some(version) } => Condition::Match(version),
-        other => panic!("{other:?}"),
-    }
-}
-
-#[tokio::test]
-async fn a_real_bucket_keeps_epochs_over_pages_cleans_them_and_believes_no_recreated_one() {
-    let random = native().random().expect("the system has randomness");
-    let folder = format!("native epochs/{:032x}&", u128::from_le_bytes(random));
-    let (one, other) = (epochs_at(&folder), epochs_at(&folder));
-    let missing = one.perform(Operation::Read { unless: None }).await.outcome;
-    assert_eq!(missing, Outcome::Missing);
-    let mut held = written(&one, 1, Condition::Absent).await;
-    let stale = held.clone();
-    for term in 2..=6 {
-        held = written(&one, term, held).await;
-    }
-    let (name, lease) = newest(&other).await;
-    assert_eq!((name.as_str(), lease.term), ("lock_0000000006.json", Some(6)));
-    let Condition::Match(version) = held.clone() else { panic!("it was written") };
-    let unless = Some(version);
-    let unchanged = other.perform(Operation::Read { unless }).await.outcome;
-    assert_eq!(unchanged, Outcome::Unchanged, "a written version is the one that is read");
-    for _ in 0..6 {
-        held = written(&one, 6, held).await;
-    }
-    // The first four are gone. Who comes late creates one anew, and is nobody.
-    let late = Operation::Write { body: epoch_of(9, false), condition: stale };
-    assert_eq!(other.perform(late).await.outcome, Outcome::Refused);
-    let tombstone = Operation::Write { body: epoch_of(6, true), condition: held };
-    let outcome = one.perform(tombstone).await.outcome;
-    assert!(matches!(outcome, Outcome::Written { .. }), "{outcome:?}");
-    assert!(newest(&other).await.1.released());
-    let encoded = folder.replace(' ', "%20").replace('&', "%26");
-    let foreign = format!("{encoded}/lock-0000000007.json");
-    assert_eq!(raw("PUT", &foreign, "{\"validity_ms\":60000,\"expired\":false}").await, 200);
-    let (name, lease) = newest(&one).await;
-    assert_eq!((name.as_str(), lease.lease_ms), ("lock-0000000007.json", Some(60_000)));
-    let gone = format!("{encoded}/lock_0000000003.json");
-    assert_eq!(raw("GET", &gone, "").await, 404);
 }
 
 /// A server that answers one connection by hand.

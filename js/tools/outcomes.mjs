@@ -14,7 +14,7 @@ import { withStore } from './seaweed.mjs';
 
 const REPORTER = fileURLToPath(new URL('outcomes-reporter.mjs', import.meta.url));
 /** The suites that need every store. */
-export const LIVE = ['conformance_live', 'dynamodb_live', 'route53_live'];
+export const LIVE = ['conformance_live'];
 const RECORD = 'EDGELECT_OUTCOMES';
 const SUITE_LIMIT_MS = 5 * 60_000;
 const NUMBERS = /^(?:c\d\d[_ ])+/;

@@ -1,11 +1,11 @@
 //! DynamoDB and Route 53 as an emulator has them, for every host: a table, a zone, and the stores in them.
 
 use edgelect::driver::Host;
-use edgelect::request::Request;
+use edgelect::request::{Request, Response};
 use edgelect::sigv4::{self, Coverage, KeyCache};
 use edgelect::{Credentials, DynamoDbConfig, DynamoDbStore, Route53Config, Route53Store};
 
-const DOMAIN: &str = "conformance.example.com";
+pub const DOMAIN: &str = "conformance.example.com";
 
 /// One account, asked through a host.
 pub struct Aws<H> {
@@ -20,8 +20,14 @@ impl<H: Host + Clone> Aws<H> {
         format!("{:032x}", u128::from_le_bytes(random))
     }
 
-    /// One call of a service's own, signed.
-    async fn call(&self, service: &str, mut request: Request) -> String {
+    /// One call of a service's own, signed, that must succeed.
+    async fn call(&self, service: &str, request: Request) -> String {
+        let answer = self.ask(service, request).await;
+        assert!(matches!(answer.status, 200 | 201), "{service}: {answer:?}");
+        String::from_utf8(answer.body.bytes).expect("the answer is text")
+    }
+
+    pub async fn ask(&self, service: &str, mut request: Request) -> Response {
         let coverage =
             Coverage { content_sha256: false, covers: |name| name.starts_with("x-amz-") };
         let (now_ms, keys) = (self.host.now().wall_ms, &mut KeyCache::default());
@@ -29,9 +35,7 @@ impl<H: Host + Clone> Aws<H> {
         let region = "us-east-1";
         sigv4::sign_covering(&mut request, credentials, region, service, now_ms, keys, &coverage)
             .expect("the credentials can be sent");
-        let answer = self.host.fetch(request, 100_000).await.expect("an answer");
-        assert!(matches!(answer.status, 200 | 201), "{service}: {answer:?}");
-        String::from_utf8(answer.body.bytes).expect("the answer is text")
+        self.host.fetch(request, 1 << 20).await.expect("an answer")
     }
 
     /// The table that is made, by its name.

@@ -2,8 +2,7 @@
 //! what the network loses, delays and duplicates, who crashes, stalls and resigns is drawn from a seed.
 
 use std::cell::{Cell, RefCell};
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -164,25 +163,6 @@ enum Event {
     OtherTimeout { other: usize, id: u64 },
 }
 
-struct Queued(u64, u64, Event);
-
-impl PartialEq for Queued {
-    fn eq(&self, other: &Self) -> bool {
-        (self.0, self.1) == (other.0, other.1)
-    }
-}
-impl Eq for Queued {}
-impl PartialOrd for Queued {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Queued {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.0, self.1).cmp(&(other.0, other.1))
-    }
-}
-
 /// A member that knows `validity_ms` alone and renews by writing the same bytes.
 struct Foreign {
     validity_ms: u64,
@@ -227,7 +207,8 @@ pub struct World {
     pub bucket: Bucket,
     machines: Vec<Machine>,
     sessions: Vec<Session>,
-    queue: BinaryHeap<Reverse<Queued>>,
+    /// By when they happen; those of one instant in any order.
+    queue: BTreeMap<(u64, u64), Event>,
     ids: u64,
     lease_ms: u64,
     leases_ms: Vec<u64>,
@@ -307,7 +288,7 @@ pub fn run_beside(seed: u64, keep: bool, beside: Option<Beside>) -> World {
     let mut world = World::draw(seed, keep, beside);
     let end_ms = world.heal_ms + if world.harsh() { 5 } else { 14 } * world.lease_ms + 20_000;
     while world.violation.is_none() {
-        let Some(Reverse(Queued(at_ms, _, event))) = world.queue.pop() else { break };
+        let Some(((at_ms, _), event)) = world.queue.pop_first() else { break };
         if at_ms > end_ms {
             break;
         }
@@ -360,7 +341,7 @@ impl World {
             bucket,
             machines: Vec::new(),
             sessions: Vec::new(),
-            queue: BinaryHeap::new(),
+            queue: BTreeMap::new(),
             ids: 0,
             lease_ms: base_ms,
             leases_ms,
@@ -501,7 +482,7 @@ impl World {
 
     fn at(&mut self, at_ms: u64, event: Event) {
         let order = self.chance.next();
-        self.queue.push(Reverse(Queued(at_ms.max(self.now_ms), order, event)));
+        self.queue.insert((at_ms.max(self.now_ms), order), event);
     }
 
     fn note(&mut self, text: impl FnOnce() -> String) {

@@ -12,7 +12,7 @@ import { until } from './until.mjs';
 
 const BUCKET = 'jobs';
 const ENDS_MS = 60_000;
-/** An S3 of moto's has no 403 for a missing key: that `s3:ListBucket` is needed for it is in tests/s3_answers.rs. */
+/** An S3 of moto's has no 403 for a missing key: that `s3:ListBucket` is needed for it is in tests/answers/s3.rs. */
 const MISSING = 's3:ListBucket';
 
 const section = fs.readFileSync(inRoot('docs/stores.md'), 'utf8').split(/^## /m).find((text) => text.startsWith('Permissions\n'));

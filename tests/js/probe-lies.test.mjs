@@ -1,4 +1,4 @@
-// The probe of js/doctor.js over each lie of tests/golden/probe/lies.json. tests/probe.rs takes that of src/probe.rs over the
+// The probe of js/doctor.js over each lie of tests/golden/probe/lies.json. tests/answers/probe.rs takes that of src/probe.rs over the
 // same ones, so that neither judges a store otherwise than the other.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';

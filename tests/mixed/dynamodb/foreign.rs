@@ -6,7 +6,7 @@ use std::rc::Rc;
 use edgelect::Host;
 use serde_json::json;
 
-use crate::table::{Item, Table};
+use super::table::{Item, Table};
 use crate::virtual_time::Virtual;
 
 /// What becomes of a request: at once, unless said otherwise.
@@ -47,6 +47,8 @@ pub struct Foreign {
     travels: Travels,
     /// When its client gives a request up.
     timeout_ms: u64,
+    /// Whether it acts by `IsLeader()` alone.
+    by_state: bool,
     /// How often it acquired.
     pub acquired: Rc<Cell<u32>>,
 }
@@ -64,6 +66,7 @@ impl Foreign {
             stands_still: Rc::default(),
             travels: Rc::new(RefCell::new(Box::new(Travel::default))),
             timeout_ms: 5_000,
+            by_state: false,
             acquired: Rc::default(),
         }
     }
@@ -71,6 +74,11 @@ impl Foreign {
     /// Over a network, with a client that gives up after so long.
     pub fn over(self, timeout_ms: u64, travels: impl FnMut() -> Travel + 'static) -> Self {
         Self { timeout_ms, travels: Rc::new(RefCell::new(Box::new(travels))), ..self }
+    }
+
+    /// It acts by `IsLeader()` alone.
+    pub fn by_state(self) -> Self {
+        Self { by_state: true, ..self }
     }
 
     fn now_ms(&self) -> u64 {
@@ -81,15 +89,10 @@ impl Foreign {
         self.now_ms() / 1_000
     }
 
-    /// `IsLeader()`: what its last call came to, whatever the time is.
-    pub fn is_leader(&self) -> bool {
-        self.leads.get()
-    }
-
-    /// The same within its `ttl` by its own clock, as far as its clock rules bear it: who asks `IsLeader()` is no more
-    /// than that where calls end in time.
+    /// `IsLeader()`, what its last call came to, within its `ttl` by its own clock, as far as its clock rules bear it: who
+    /// asks `IsLeader()` alone is no more than that where calls end in time.
     pub fn leads(&self) -> bool {
-        self.leads.get() && self.now_s() <= self.until_s.get()
+        self.leads.get() && (self.by_state || self.now_s() <= self.until_s.get())
     }
 
     /// The ticker of `RenewPeriod`: of the ticks that a slow call has missed, one is made up for.

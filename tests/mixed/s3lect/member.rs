@@ -9,8 +9,8 @@ use edgelect::Host;
 use edgelect::store::Version;
 use futures::future::{Either, select};
 
-use super::bucket::Bucket;
 use super::go::{self, Record, Time};
+use crate::bucket::Bucket;
 use crate::virtual_time::Virtual;
 
 /// The settings of the document, and what the document leaves to the code.

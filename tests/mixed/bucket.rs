@@ -40,11 +40,11 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    pub fn new(time: &Virtual, memory: Memory, chance: &Shared<Chance>) -> Self {
+    pub fn new(time: &Virtual, memory: Memory, chance: Chance) -> Self {
         Self {
             time: time.clone(),
             memory,
-            chance: Rc::clone(chance),
+            chance: Rc::new(RefCell::new(chance)),
             written: Shared::default(),
             failing_per_mille: Rc::default(),
             cut_until_ms: Rc::default(),

@@ -1,20 +1,17 @@
 //! What S3lect's document promises of time and requests, on virtual time; docs/s3lect.md says which row each test holds.
 
-#[allow(dead_code)]
-mod virtual_time;
-
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use edgelect::clock::Now;
-use edgelect::election::{Event, LostReason};
+use edgelect::election::LostReason;
 use edgelect::request::{Body, Request, Response};
 use edgelect::store::{Answer, Fault, FaultKind, Operation, Store};
-use edgelect::{Config, Election, Follow, Handle, Host, Input, Settings, driver, peer, run};
-use futures::executor::{LocalPool, block_on};
-use futures::future::{AbortHandle, FutureExt, abortable};
-use futures::task::LocalSpawnExt;
-use virtual_time::{Hanging, Virtual};
+use edgelect::{Config, Election, Follow, Handle, Host, Settings, driver, peer};
+use futures::executor::block_on;
+
+use crate::virtual_time::{self, Hanging, Virtual};
+use crate::world::{Ours, World};
 
 /// What the network to the leader does with a question.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -101,21 +98,15 @@ impl Noted {
     }
 }
 
+/// A group that has been started, and whoever can be asked as its leader.
 struct Group {
-    time: Virtual,
     store: Hanging,
-    pool: LocalPool,
     leader: Rc<RefCell<Option<Handle>>>,
-    events: Rc<RefCell<Vec<(u64, Event)>>>,
 }
 
 /// One member, and everything that it asked.
-struct Member {
-    handle: Handle,
-    place: Place,
-    store: Noted,
-    end: AbortHandle,
-}
+type Member = Ours<(Place, Noted)>;
+type Fleet = World<Group>;
 
 fn config(name: &str, follow: Follow, peers: bool) -> Config {
     let settings = Settings {
@@ -129,93 +120,73 @@ fn config(name: &str, follow: Follow, peers: bool) -> Config {
     Config::new(&settings).expect("the defaults are fine")
 }
 
-impl Group {
-    fn new() -> Self {
-        let time = Virtual::default();
-        let store = Hanging::new(&time);
-        let group = virtual_time::config();
-        block_on(driver::init(&store, &time, &group)).expect("a new group");
-        let (leader, events) = (Rc::default(), Rc::default());
-        Self { time, store, pool: LocalPool::new(), leader, events }
-    }
+fn group() -> Fleet {
+    World::new(10, |time| {
+        let store = Hanging::new(time);
+        block_on(driver::init(&store, time, &virtual_time::config())).expect("a new group");
+        Group { store, leader: Rc::default() }
+    })
+}
 
-    fn member(&mut self, name: &str, follow: Follow, peers: bool, seed: u64) -> Member {
+/// A leader and a follower that has seen it lead.
+fn led(follow: Follow, peers: bool, seed: u64) -> (Fleet, Member, Member) {
+    let mut group = group();
+    let leader = group.member("a", follow, peers, 1);
+    group.pass(1_000);
+    *group.place.leader.borrow_mut() = Some(leader.handle.clone());
+    let follower = group.member("b", follow, peers, seed);
+    group.pass(1_000);
+    assert_eq!(group.leaders(), ["a"]);
+    (group, leader, follower)
+}
+
+impl Fleet {
+    fn member(&self, name: &str, follow: Follow, peers: bool, seed: u64) -> Member {
         let election = Election::new(config(name, follow, peers), format!("of {name}"), seed);
-        let handle = Handle::new(election);
         let place = Place {
             time: self.time.clone(),
             peer: Rc::new(Cell::new(Peer::Answers)),
-            leader: Rc::clone(&self.leader),
+            leader: Rc::clone(&self.place.leader),
             asked: Rc::default(),
         };
         let store = Noted {
             time: self.time.clone(),
-            store: self.store.clone(),
+            store: self.place.store.clone(),
             fails: Rc::default(),
             requests: Rc::default(),
         };
-        let task = {
-            let (handle, place, store) = (handle.clone(), place.clone(), store.clone());
-            let events = Rc::clone(&self.events);
-            async move {
-                run(&handle, &store, &place, |event| {
-                    if let Event::Lost { term, .. } = event {
-                        handle.tell(Input::WorkEnded { term });
-                    }
-                    events.borrow_mut().push((place.time.now_ms.get(), event));
-                })
-                .await;
-            }
-        };
-        let (task, end) = abortable(task);
-        self.pool.spawner().spawn_local(task.map(|_| ())).expect("the pool is alive");
-        Member { handle, place, store, end }
-    }
-
-    /// A leader and a follower that has seen it lead.
-    fn led(follow: Follow, peers: bool, seed: u64) -> (Self, Member, Member) {
-        let mut group = Self::new();
-        let leader = group.member("a", follow, peers, 1);
-        group.pass(1_000);
-        *group.leader.borrow_mut() = Some(leader.handle.clone());
-        let follower = group.member("b", follow, peers, seed);
-        group.pass(1_000);
-        assert!(leader.handle.authority(group.time.now()).is_some());
-        (group, leader, follower)
-    }
-
-    fn pass(&mut self, ms: u64) {
-        self.time.pass(&mut self.pool, ms);
+        let way = (place.clone(), store.clone());
+        self.elect(name, Handle::new(election), store, place, way)
     }
 }
 
 #[test]
 fn a_frugal_follower_reads_every_thirty_seconds_while_stable_and_every_five_when_not() {
-    let (mut group, leader, follower) = Group::led(Follow::Frugal, false, 2);
-    let from_ms = group.time.now_ms.get();
+    let (mut group, _, follower) = led(Follow::Frugal, false, 2);
+    let from_ms = group.now_ms();
     group.pass(600_000);
-    let stable = follower.store.since(from_ms);
+    let stable = follower.way.1.since(from_ms);
     assert!((18..=20).contains(&stable.len()), "{stable:?}");
     assert!(stable.windows(2).all(|two| (30_000..=30_500).contains(&(two[1].0 - two[0].0))));
     // Released, and this follower can't claim: it looks every frequentInterval.
-    leader.end.abort();
-    group.store.memory.overwrite(Some(
+    group.kill("a");
+    group.place.store.memory.overwrite(Some(
         br#"{"leaderID":"x","lastUpdated":"2026-11-21T06:58:12Z","format":2}"#.to_vec(),
     ));
     group.pass(31_000);
-    let from_ms = group.time.now_ms.get();
+    let from_ms = group.now_ms();
     group.pass(60_000);
-    let unstable = follower.store.since(from_ms);
+    let unstable = follower.way.1.since(from_ms);
     assert!((10..=12).contains(&unstable.len()), "{unstable:?}");
 }
 
 #[test]
 fn attempts_leave_at_once_after_100_ms_and_after_another_second_and_then_it_reads_back() {
-    let (mut group, leader, _) = Group::led(Follow::Balanced, false, 2);
-    leader.store.fails.set(true);
-    let from_ms = group.time.now_ms.get();
+    let (mut group, leader, _) = led(Follow::Balanced, false, 2);
+    leader.way.1.fails.set(true);
+    let from_ms = group.now_ms();
     group.pass(8_000);
-    let seen = leader.store.since(from_ms);
+    let seen = leader.way.1.since(from_ms);
     let (first_ms, _) = seen[0];
     let after: Vec<(u64, &str)> =
         seen.iter().take(4).map(|(at_ms, name)| (at_ms - first_ms, *name)).collect();
@@ -224,72 +195,63 @@ fn attempts_leave_at_once_after_100_ms_and_after_another_second_and_then_it_read
 
 #[test]
 fn a_leader_whose_updates_fail_resigns_before_its_lease_is_over() {
-    let (mut group, leader, _) = Group::led(Follow::Balanced, false, 2);
-    leader.store.fails.set(true);
-    group.pass(30_000);
-    let events = group.events.borrow();
-    let lost: Vec<u64> = events
-        .iter()
-        .filter(|(_, event)| matches!(event, Event::Lost { reason: LostReason::Expired, .. }))
-        .map(|(at_ms, _)| *at_ms)
-        .collect();
+    let (mut group, leader, _) = led(Follow::Balanced, false, 2);
+    leader.way.1.fails.set(true);
+    assert!(group.pass_until(30_000, |group| group.leaders() != ["a"]));
     // Its claim was the last write that landed: 15 s of lease less 1.5 s of margin.
-    assert_eq!(lost, [13_500]);
+    assert_eq!((group.now_ms(), leader.lost()), (13_500, vec![LostReason::Expired]));
 }
 
 #[test]
 fn in_peer_mode_a_follower_asks_the_leader_by_https_and_reads_once_in_ten_leases() {
-    let (mut group, _leader, follower) = Group::led(Follow::Frugal, true, 2);
-    let from_ms = group.time.now_ms.get();
+    let (mut group, _leader, follower) = led(Follow::Frugal, true, 2);
+    let from_ms = group.now_ms();
     group.pass(600_000);
-    let read = follower.store.since(from_ms);
+    let read = follower.way.1.since(from_ms);
     assert!(read.iter().all(|(_, what)| *what == "read"), "{read:?}");
     assert_eq!(read.len(), 4, "{read:?}");
-    let asked = follower.place.asked.borrow();
+    let asked = follower.way.0.asked.borrow();
     assert!((16..=21).contains(&asked.len()), "{asked:?}");
     assert!(asked.iter().all(|(_, url)| url == "https://a.example:8443/health/leadership"));
 }
 
 #[test]
 fn a_silent_peer_costs_one_read_at_once_and_the_store_is_read_frequently_from_then_on() {
-    let (mut group, _leader, follower) = Group::led(Follow::Frugal, true, 2);
+    let (mut group, _leader, follower) = led(Follow::Frugal, true, 2);
     group.pass(100_000);
-    follower.place.peer.set(Peer::Refuses);
-    let asked = follower.place.asked.borrow().len();
-    let from_ms = group.time.now_ms.get();
+    follower.way.0.peer.set(Peer::Refuses);
+    let asked = follower.way.0.asked.borrow().len();
+    let from_ms = group.now_ms();
     group.pass(31_000);
-    let (silent_ms, _) = follower.place.asked.borrow()[asked];
-    let reads = follower.store.since(from_ms);
+    let (silent_ms, _) = follower.way.0.asked.borrow()[asked];
+    let reads = follower.way.1.since(from_ms);
     assert_eq!(reads[0], (silent_ms, "read"));
     group.pass(10_000);
-    let reads = follower.store.since(silent_ms);
+    let reads = follower.way.1.since(silent_ms);
     assert!(reads[1].0 - reads[0].0 <= 5_500, "{reads:?}");
 }
 
 #[test]
 fn a_peer_that_hangs_is_given_up_after_three_seconds() {
-    let (mut group, _leader, follower) = Group::led(Follow::Frugal, true, 2);
-    follower.place.peer.set(Peer::Hangs);
-    let from_ms = group.time.now_ms.get();
+    let (mut group, _leader, follower) = led(Follow::Frugal, true, 2);
+    follower.way.0.peer.set(Peer::Hangs);
+    let from_ms = group.now_ms();
     group.pass(40_000);
-    let asked = follower.place.asked.borrow();
+    let asked = follower.way.0.asked.borrow();
     let (asked_ms, _) = *asked.iter().find(|(at_ms, _)| *at_ms >= from_ms).expect("it asks");
-    assert_eq!(follower.store.since(from_ms)[0], (asked_ms + 3_000, "read"));
+    assert_eq!(follower.way.1.since(from_ms)[0], (asked_ms + 3_000, "read"));
 }
 
 /// How long the group was without a leader after a crash at each of these moments.
 fn failovers_ms(follow: Follow) -> Vec<u64> {
     let mut took = Vec::new();
     for seed in 2..62 {
-        let (mut group, leader, follower) = Group::led(follow, false, seed);
+        let (mut group, ..) = led(follow, false, seed);
         group.pass(60_000 + seed * 997);
-        leader.end.abort();
-        let at_ms = group.time.now_ms.get();
-        while follower.handle.authority(group.time.now()).is_none() {
-            group.pass(10);
-            assert!(group.time.now_ms.get() < at_ms + 120_000, "nobody took over");
-        }
-        took.push(group.time.now_ms.get() - at_ms);
+        group.kill("a");
+        let at_ms = group.now_ms();
+        assert!(group.pass_until(120_000, |group| group.leaders() == ["b"]), "nobody took over");
+        took.push(group.now_ms() - at_ms);
     }
     took.sort_unstable();
     println!("{follow:?}: {} to {} ms", took[0], took[took.len() - 1]);
@@ -310,13 +272,13 @@ fn a_crash_is_over_within_the_documents_times() {
 fn more_followers_do_not_change_what_the_leader_asks_of_the_store() {
     let mut counts = Vec::new();
     for followers in [0, 100] {
-        let (mut group, leader, _) = Group::led(Follow::Balanced, true, 2);
+        let (mut group, leader, _) = led(Follow::Balanced, true, 2);
         for number in 0..followers {
             group.member(&format!("f{number}"), Follow::Balanced, true, 100 + number);
         }
-        let from_ms = group.time.now_ms.get();
+        let from_ms = group.now_ms();
         group.pass(300_000);
-        counts.push(leader.store.since(from_ms).len());
+        counts.push(leader.way.1.since(from_ms).len());
     }
     assert_eq!(counts, [60, 60]);
 }

@@ -10,7 +10,16 @@ use edgelect::Host;
 use edgelect::clock::Now;
 use edgelect::request::{Body, Request, Response};
 
+use crate::chance::Chance;
 use crate::virtual_time::Virtual;
+
+/// What stands in the way of a batch, in the service's own words.
+const NOT_FOUND: &str =
+    "Tried to delete resource record set [name='x', type='TXT'] but it was not found";
+const NO_MATCH: &str = "Tried to delete resource record set [name='x', type='TXT'] but the values \
+    provided do not match the current values";
+const EXISTS: &str =
+    "Tried to create resource record set [name='x', type='TXT'] but it already exists";
 
 /// The values of a record set and its TTL.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,12 +48,11 @@ pub struct Faults {
     pub lies: bool,
 }
 
-#[derive(Default)]
 pub struct Zone {
     states: Vec<(u64, Option<Set>)>,
     late: Vec<(u64, Batch)>,
     recent: VecDeque<u64>,
-    chance: u64,
+    pub chance: Chance,
     faults: Faults,
     /// The next batch is carried out without an answer, and from then on reads show this state.
     pub trap: Option<usize>,
@@ -67,13 +75,17 @@ enum Fate {
 
 impl Zone {
     pub fn new(seed: u64, faults: Faults) -> Rc<RefCell<Self>> {
-        Rc::new(RefCell::new(Self { chance: seed, faults, ..Self::default() }))
-    }
-
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.chance = self.chance.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.chance ^ (self.chance >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        (mixed ^ (mixed >> 27)) % bound.max(1)
+        Rc::new(RefCell::new(Self {
+            states: Vec::new(),
+            late: Vec::new(),
+            recent: VecDeque::new(),
+            chance: Chance::new(seed),
+            faults,
+            trap: None,
+            shown: None,
+            date_ahead_ms: 0,
+            seen: [0; 3],
+        }))
     }
 
     pub fn current(&self) -> Option<&Set> {
@@ -107,32 +119,20 @@ impl Zone {
             self.states.push((now_ms, batch.create.clone()));
             return Ok(());
         }
+        let sorted = |set: &Set| {
+            let mut values = set.values.clone();
+            values.sort();
+            (set.ttl.clone(), values)
+        };
         if let Some(delete) = &batch.delete {
-            let sorted = |set: &Set| {
-                let mut values = set.values.clone();
-                values.sort();
-                (set.ttl.clone(), values)
-            };
-            match &current {
-                None => {
-                    return Err(
-                        "Tried to delete resource record set [name='x', type='TXT'] but it was not found",
-                    );
-                }
-                Some(there) if sorted(there) != sorted(delete) => {
-                    return Err(
-                        "Tried to delete resource record set [name='x', type='TXT'] but the values provided do not \
-                                match the current values",
-                    );
-                }
-                Some(_) => current = None,
+            let there = current.take().ok_or(NOT_FOUND)?;
+            if sorted(&there) != sorted(delete) {
+                return Err(NO_MATCH);
             }
         }
         if let Some(create) = &batch.create {
             if current.is_some() {
-                return Err(
-                    "Tried to create resource record set [name='x', type='TXT'] but it already exists",
-                );
+                return Err(EXISTS);
             }
             current = Some(create.clone());
         }
@@ -154,8 +154,8 @@ impl Zone {
         while self.recent.front().is_some_and(|at_ms| now_ms - at_ms >= 1_000) {
             self.recent.pop_front();
         }
-        let lost = self.below(100) < self.faults.lost_percent;
-        let which = [Fate::Lost, Fate::Late, Fate::AnswerLost][self.below(3) as usize];
+        let lost = self.chance.below(100) < self.faults.lost_percent;
+        let which = [Fate::Lost, Fate::Late, Fate::AnswerLost][self.chance.below(3) as usize];
         if self.faults.throttles && self.recent.len() >= 5 {
             self.seen[0] += 1;
             return Fate::Throttled;
@@ -168,8 +168,8 @@ impl Zone {
         if let Some(shown) = self.shown {
             return self.states[shown].1.clone();
         }
-        let old = self.below(2) == 0;
-        let back_ms = if old { self.below(self.faults.stale_ms + 1) } else { 0 };
+        let old = self.chance.below(2) == 0;
+        let back_ms = if old { self.chance.below(self.faults.stale_ms + 1) } else { 0 };
         let (then, now) = (self.at(now_ms.saturating_sub(back_ms)), self.current().cloned());
         self.seen[1] += u64::from(then != now);
         then
@@ -186,8 +186,8 @@ impl Zone {
             Fate::Answered => Some(self.change(now_ms, &batch)),
             Fate::Lost => None,
             Fate::Late => {
-                let longest_ms = [300, 3_000, 20_000][self.below(3) as usize];
-                let due_ms = now_ms + 50 + self.below(longest_ms);
+                let longest_ms = [300, 3_000, 20_000][self.chance.below(3) as usize];
+                let due_ms = now_ms + 50 + self.chance.below(longest_ms);
                 self.late.push((due_ms, batch));
                 None
             }
@@ -224,7 +224,7 @@ impl Net {
     }
 
     async fn travel(&self) -> Result<u64, String> {
-        let ms = 5 + self.zone.borrow_mut().below(60);
+        let ms = 5 + self.zone.borrow_mut().chance.below(60);
         self.time.sleep(ms).await;
         if self.cut.get() {
             return Err("cut off".to_owned());
@@ -323,7 +323,7 @@ impl Host for Net {
 
     fn random(&self) -> Result<[u8; 16], String> {
         let mut zone = self.zone.borrow_mut();
-        Ok(std::array::from_fn(|_| zone.below(256) as u8))
+        Ok(std::array::from_fn(|_| zone.chance.below(256) as u8))
     }
 
     async fn fetch(&self, request: Request, _limit: usize) -> Result<Response, String> {
@@ -334,7 +334,7 @@ impl Host for Net {
         } else {
             self.list().await.map(|set| listing(set.as_ref()))
         };
-        let back_ms = 5 + self.zone.borrow_mut().below(60);
+        let back_ms = 5 + self.zone.borrow_mut().chance.below(60);
         self.time.sleep(back_ms).await;
         match answer {
             Ok(body) => Ok(self.response(200, body)),

@@ -1,0 +1,666 @@
+//! What each answer of DynamoDB means.
+
+use edgelect::ConfigError;
+use edgelect::calendar;
+use edgelect::lease::{self, Closed, Flaw, Lease, MAX_RECORD_BYTES, Reading, Remains, Stamp};
+use edgelect::protocol::{Next, Protocol};
+use edgelect::request::{Request, Response};
+use edgelect::store::dynamodb::{DynamoDb, DynamoDbConfig};
+use edgelect::store::{Answer, Condition, Fault, FaultKind, Operation, Outcome, Version};
+use serde_json::{Value, json};
+
+use crate::told::Means::{Missing, Refused, Rejected};
+use crate::told::{
+    DATE, NOW_MS, Talk, credentials, cut, fault, header, mean, means, read, read_unless, refreshes,
+    sent, told, with, write,
+};
+
+const NOW_S: u64 = NOW_MS / 1_000;
+const JSON: &str = "application/x-amz-json-1.0";
+
+fn config() -> DynamoDbConfig {
+    DynamoDbConfig {
+        endpoint: None,
+        region: Some("eu-west-1".to_owned()),
+        table: "locks".to_owned(),
+        shard_id: "batch-processor".to_owned(),
+        lease_ms: 15_000,
+    }
+}
+
+fn store() -> DynamoDb {
+    DynamoDb::new(config()).expect("a fine configuration")
+}
+
+fn record(change: impl FnOnce(&mut Lease)) -> Vec<u8> {
+    let text = r#"{"leaderID":"server 1/ä","lastUpdated":"2025-11-21T10:00:00.001Z","term":7,"session":"s",
+                   "sequence":3,"leaseMs":15000,"acquired":"2025-11-21T09:00:00Z","theirs":[1]}"#;
+    match lease::read(text.as_bytes()) {
+        Reading::Lease(mut lease) => {
+            change(&mut lease);
+            lease::write(&lease)
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn create() -> Operation {
+    write(record(|_| {}), Condition::Absent)
+}
+
+fn update(version: Version) -> Operation {
+    write(record(|_| {}), Condition::Match(version))
+}
+
+fn response(status: u16, kind: &str, body: &str) -> Response {
+    crate::told::response(status, &[("content-type", kind), ("date", DATE)], body)
+}
+
+fn error(status: u16, code: &str) -> Response {
+    let kind = format!("com.amazonaws.dynamodb.v20120810#{code}");
+    response(status, JSON, &json!({ "__type": kind, "message": "the-message" }).to_string())
+}
+
+fn found(item: &Value) -> Response {
+    response(200, JSON, &json!({ "Item": item }).to_string())
+}
+
+fn asked(request: &Request) -> Value {
+    serde_json::from_slice(&request.body).expect("requests are JSON")
+}
+
+/// What one operation asks for.
+fn asks(operation: Operation) -> Value {
+    asked(&sent(&store(), operation))
+}
+
+fn outcome(operation: Operation, response: Response) -> Outcome {
+    told(&store(), operation, response).outcome
+}
+
+/// The item that a create of ours makes, and its version.
+fn ours(change: impl FnOnce(&mut Lease)) -> (Value, Version) {
+    let store = store();
+    let mut talk = Talk::new(&store, write(record(change), Condition::Absent));
+    let item = asked(&talk.sends())["Item"].clone();
+    match talk.ends(response(200, JSON, "{}")).outcome {
+        Outcome::Written { version: Some(version) } => (item, version),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn theirs(ttl_s: u64) -> Value {
+    json!({ "pk": { "S": "SHARD#batch-processor" }, "ownerId": { "S": "host-1-2" },
+            "ttl": { "N": ttl_s.to_string() } })
+}
+
+/// A copy of an item with other attributes.
+fn changed(item: &Value, attributes: &Value) -> Value {
+    let mut item = item.clone();
+    let fields = item.as_object_mut().expect("an object");
+    fields.extend(attributes.as_object().expect("an object").clone());
+    item
+}
+
+fn without(item: &Value, attribute: &str) -> Value {
+    let mut item = item.clone();
+    item.as_object_mut().expect("an object").remove(attribute);
+    item
+}
+
+fn read_item(item: &Value) -> (Version, Reading) {
+    match outcome(read(), found(item)) {
+        Outcome::Found { version, reading } => (version, reading),
+        other => panic!("{item}: {other:?}"),
+    }
+}
+
+fn read_lease(item: &Value) -> Lease {
+    match read_item(item).1 {
+        Reading::Lease(lease) => *lease,
+        other => panic!("{item}: {other:?}"),
+    }
+}
+
+#[test]
+fn a_read_asks_for_the_item_as_it_is_now_and_a_create_for_its_absence() {
+    let request = sent(&store(), read());
+    let place = (request.method.as_str(), request.url.as_str());
+    assert_eq!(place, ("POST", "https://dynamodb.eu-west-1.amazonaws.com/"));
+    assert_eq!(header(&request, "x-amz-target"), Some("DynamoDB_20120810.GetItem"));
+    assert_eq!(header(&request, "content-type"), Some(JSON));
+    assert_eq!(header(&request, "x-amz-security-token"), Some("the-token"));
+    let authorization = header(&request, "authorization").expect("it is signed");
+    assert!(authorization.contains("/20251121/eu-west-1/dynamodb/aws4_request"), "{authorization}");
+    let signed = "SignedHeaders=host;x-amz-date;x-amz-security-token;x-amz-target,";
+    assert!(authorization.contains(signed), "{authorization}");
+    let key = json!({ "pk": { "S": "SHARD#batch-processor" }, "sk": { "S": "LOCK" } });
+    let names =
+        json!({ "#p": "pk", "#t": "ttl", "#o": "ownerId", "#r": "revision", "#l": "lease" });
+    assert_eq!(
+        asked(&request),
+        json!({ "TableName": "locks", "Key": key, "ConsistentRead": true,
+                "ProjectionExpression": "#p,#t,#o,#r,#l", "ExpressionAttributeNames": names })
+    );
+    let put = asks(create());
+    assert_eq!(put["ConditionExpression"], json!("attribute_not_exists(pk)"));
+    let named = ["ExpressionAttributeNames", "ExpressionAttributeValues"].map(|name| put.get(name));
+    assert_eq!(named, [None, None]);
+    let item = &put["Item"];
+    assert_eq!((&item["pk"], &item["sk"]), (&key["pk"], &key["sk"]));
+    assert_eq!(item["ownerId"], json!({ "S": "server 1/ä" }));
+    assert_eq!(item["lease"]["S"].as_str().map(str::as_bytes), Some(record(|_| {}).as_slice()));
+    assert_eq!(item.as_object().map(serde_json::Map::len), Some(6));
+}
+
+#[test]
+fn what_was_written_is_read_back_to_the_byte_with_the_version_of_the_write() {
+    let (item, version) = ours(|_| {});
+    assert_eq!(read_item(&item), (version.clone(), lease::read(&record(|_| {}))));
+    assert_eq!(outcome(read_unless(&version), found(&item)), Outcome::Unchanged);
+    let (other, other_version) = ours(|lease| lease.sequence += 1);
+    assert_ne!(version, other_version);
+    assert!(matches!(outcome(read_unless(&version), found(&other)), Outcome::Found { .. }));
+    mean(store, &[read_unless(&version)], [response(200, JSON, "{}")], Missing);
+    assert!(version.0.bytes().all(|byte| byte.is_ascii_graphic()), "{version:?}");
+}
+
+#[test]
+fn c26_a_probe_asks_for_each_of_the_three_by_a_condition_that_is_wrong_in_that_alone() {
+    let (_, version) = ours(|_| {});
+    let values =
+        |version: &Version| asks(update(version.clone()))["ExpressionAttributeValues"].clone();
+    let right = values(&version);
+    let differs = |near: &Version| -> Vec<&str> {
+        let near = values(near);
+        [":t", ":o", ":r"].into_iter().filter(|name| near[name] != right[name]).collect()
+    };
+    let wrong: Vec<_> = store().near_misses(&version).iter().map(differs).collect();
+    assert_eq!(wrong, [[":t"], [":o"], [":r"]]);
+}
+
+#[test]
+fn s3_every_condition_names_revision_owner_and_ttl_and_that_there_is_an_item() {
+    let (item, version) = ours(|_| {});
+    let odd = json!({ "pk": { "S": "p" }, "ttl": { "M": { "a/b": { "S": "ü \"" } } }, "ownerId": { "NULL": true } });
+    let bare = json!({ "pk": { "S": "p" } });
+    let of_s3 = "\"d41d8cd98f00b204e9800998ecf8427e\"";
+    for (name, version, condition, values) in [
+        (
+            "ours",
+            version,
+            "attribute_exists(pk) AND #t = :t AND #o = :o AND #r = :r",
+            json!({ ":t": item["ttl"], ":o": item["ownerId"], ":r": item["revision"] }),
+        ),
+        (
+            "theirs",
+            read_item(&theirs(NOW_S)).0,
+            "attribute_exists(pk) AND #t = :t AND #o = :o AND attribute_not_exists(#r)",
+            json!({ ":t": { "N": NOW_S.to_string() }, ":o": { "S": "host-1-2" } }),
+        ),
+        (
+            "of whatever shape",
+            read_item(&odd).0,
+            "attribute_exists(pk) AND #t = :t AND #o = :o AND attribute_not_exists(#r)",
+            json!({ ":t": odd["ttl"], ":o": odd["ownerId"] }),
+        ),
+        (
+            "an empty map would be refused",
+            read_item(&bare).0,
+            "attribute_exists(pk) AND attribute_not_exists(#t) AND attribute_not_exists(#o) AND \
+             attribute_not_exists(#r)",
+            Value::Null,
+        ),
+    ] {
+        let put = asks(update(version));
+        assert_eq!(put["ConditionExpression"], json!(condition), "{name}");
+        let names = json!({ "#t": "ttl", "#o": "ownerId", "#r": "revision" });
+        assert_eq!(put["ExpressionAttributeNames"], names, "{name}");
+        assert_eq!(put["ExpressionAttributeValues"], values, "{name}");
+    }
+    let put = asks(update(Version(of_s3.to_owned())));
+    let revision = &put["ExpressionAttributeValues"][":r"]["S"];
+    assert_eq!(revision, of_s3, "never true, and still a condition");
+}
+
+#[test]
+fn the_version_is_the_same_however_the_answer_is_spelt_and_another_for_every_other_state() {
+    let (item, version) = ours(|_| {});
+    let spelt = serde_json::to_string_pretty(&json!({ "Item": item })).expect("JSON");
+    let spelt = response(200, JSON, &spelt.replace('ä', "\\u00e4"));
+    assert_eq!(outcome(read_unless(&version), spelt), Outcome::Unchanged);
+    let mut versions = vec![version];
+    let others = [
+        json!({ "ttl": { "N": "1763719299" } }),
+        json!({ "ownerId": { "S": "server 1" } }),
+        json!({ "ownerId": { "N": "1" } }),
+        json!({ "ownerId": { "S": "1" } }),
+        json!({ "revision": { "S": "0" } }),
+        json!({ "lease": { "S": "{}" } }),
+        json!({ "lease": { "M": {} } }),
+        json!({ "ownerId": { "S": "-" } }),
+    ];
+    let fewer = ["ownerId", "lease"].map(|name| without(&item, name));
+    for other in others.iter().map(|other| changed(&item, other)).chain(fewer) {
+        let (version, _) = read_item(&other);
+        assert!(!versions.contains(&version), "{other}");
+        versions.push(version);
+    }
+}
+
+#[test]
+fn ttl_is_a_second_after_the_lease_a_tombstones_is_zero_and_a_parked_record_keeps_one() {
+    let ttl = |change: fn(&mut Lease)| ours(change).0["ttl"]["N"].as_str().map(str::to_owned);
+    let after = |seconds: u64| Some((NOW_S + seconds).to_string());
+    assert_eq!(ttl(|_| {}), after(17), "15.001 s is begun");
+    assert_eq!(ttl(|lease| lease.last_updated = Stamp::At(NOW_MS as i64)), after(16));
+    assert_eq!(ttl(|lease| lease.last_updated = Stamp::At(NOW_MS as i64 - 1)), after(16));
+    assert_eq!(ttl(|lease| lease.last_updated = Stamp::Released), Some("0".to_owned()));
+    assert_eq!(ttl(|lease| (lease.parked, lease.lease_ms) = (true, Some(60_000))), after(62));
+    assert_eq!(ttl(|lease| lease.lease_ms = None), after(17), "the own leaderTimeout");
+    assert_eq!(ttl(|lease| lease.last_updated = Stamp::At(-5)), Some("16".to_owned()));
+}
+
+#[test]
+fn a_foreign_item_has_a_leader_without_session_and_term_and_a_lease_no_shorter_than_ours() {
+    let lease = read_lease(&theirs(NOW_S + 5));
+    assert_eq!((lease.leader_id.as_str(), lease.session, lease.term), ("host-1-2", None, None));
+    assert_eq!((lease.parked, lease.last_updated), (false, Stamp::At(0)));
+    let year_ms = 365 * 24 * 3_600_000;
+    for (ttl_s, lease_ms) in [
+        (NOW_S + 5, Some(15_000)),
+        // An old one is waited for like any other.
+        (0, None),
+        // Held to the end of that second, by a clock that may be a second slow.
+        (NOW_S + 14, Some(16_000)),
+        (NOW_S + 40, Some(42_000)),
+        // Longer than ours, and a year at most.
+        (NOW_S + 7_200, Some(7_202_000)),
+        (u64::MAX / 1_000, Some(year_ms)),
+        (u64::MAX, Some(year_ms)),
+    ] {
+        assert_eq!(read_lease(&theirs(ttl_s)).lease_ms, lease_ms, "{ttl_s}");
+    }
+}
+
+#[test]
+fn how_long_a_foreign_item_is_waited_out_is_decided_at_its_first_sight() {
+    let store = store();
+    let seen = |response: Response| match told(&store, read(), response).outcome {
+        Outcome::Found { reading: Reading::Lease(lease), .. } => lease.lease_ms,
+        other => panic!("{other:?}"),
+    };
+    let day_ms = 86_400_000;
+    for (name, ttl_s, date_ms, lease_ms) in [
+        ("the first sight", 40, NOW_MS, 42_000),
+        ("its age counts from the first", 40, NOW_MS + 20_000, 42_000),
+        ("another version", 45, NOW_MS - 20_000, 67_000),
+        ("what is ahead of the own clock may be a proxy's", 50, NOW_MS + 20_000, 52_000),
+        ("nor does a clock that is a day behind wait for a day", 86_460, NOW_MS + day_ms, 362_000),
+    ] {
+        let since = std::time::Duration::from_millis(date_ms);
+        let date = httpdate::fmt_http_date(std::time::SystemTime::UNIX_EPOCH + since);
+        let dated = with(found(&theirs(NOW_S + ttl_s)), "date", &date);
+        assert_eq!(seen(dated), Some(lease_ms), "{name}");
+    }
+    let mut dateless = found(&theirs(NOW_S + 30));
+    dateless.headers.retain(|(name, _)| name != "date");
+    assert_eq!(seen(dateless), Some(32_000), "by the own wall clock");
+}
+
+#[test]
+fn s1_an_item_of_ours_that_another_hand_moved_is_not_ours_and_keeps_its_token_and_slot() {
+    let (item, version) = ours(|lease| {
+        (lease.slot, lease.slot_done, lease.parked) = (Some(9_000), Some(true), true);
+    });
+    let later = String::from_utf8(record(|lease| lease.sequence = 4)).expect("text");
+    for (name, value) in [
+        ("ttl", json!({ "N": (NOW_S + 30).to_string() })),
+        ("ownerId", json!({ "S": "somebody" })),
+        ("revision", json!({ "S": "0123456789abcdef0123456789abcdef" })),
+        ("lease", json!({ "S": later })),
+    ] {
+        let (other, reading) = read_item(&changed(&item, &json!({ name: value })));
+        assert_ne!(other, version, "{name}");
+        let Reading::Lease(lease) = reading else { panic!("{name}: {reading:?}") };
+        assert_eq!((lease.session, lease.parked, lease.acquired), (None, false, None), "{name}");
+        assert_eq!(lease.term, Some(7), "{name}");
+        assert_eq!(lease.leader_id, if name == "ownerId" { "somebody" } else { "server 1/ä" });
+        assert_eq!(lease.slot, if name == "lease" { None } else { Some(9_000) });
+    }
+    let (released, _) = ours(|lease| lease.last_updated = Stamp::Released);
+    let held = changed(&released, &json!({ "ttl": { "N": (NOW_S + 30).to_string() } }));
+    assert!(!read_lease(&held).released(), "somebody holds it until then");
+}
+
+#[test]
+fn s6_a_moved_item_of_a_member_with_a_longer_lease_is_waited_out_for_that_lease() {
+    let (item, _) = ours(|lease| lease.lease_ms = Some(60_000));
+    for ttl_s in [0, NOW_S + 17] {
+        let moved = changed(&item, &json!({ "ttl": { "N": ttl_s.to_string() } }));
+        assert_eq!(read_lease(&moved).lease_ms, Some(60_000), "its session may still lead");
+    }
+}
+
+#[test]
+fn an_item_of_another_shape_is_unreadable_and_keeps_what_can_be_read() {
+    let (item, _) = ours(|_| {});
+    let told = |term, lease_ms| Reading::Unreadable(Flaw::Foreign, Remains { term, lease_ms });
+    for odd in [
+        json!({ "ttl": { "S": "1763719299" } }),
+        json!({ "ttl": { "N": "-1" } }),
+        json!({ "ttl": { "N": "1.5" } }),
+        json!({ "ttl": { "N": "99999999999999999999999" } }),
+        json!({ "ttl": { "N": "1", "S": "1" } }),
+        json!({ "ttl": 1_763_719_299 }),
+        json!({ "ttl": null }),
+        json!({ "ownerId": { "S": "" } }),
+        json!({ "ownerId": { "N": "5" } }),
+        json!({ "ownerId": { "S": "x".repeat(1_025) } }),
+        json!({ "ownerId": { "L": [{ "S": "a" }] } }),
+        json!({ "ownerId": "a" }),
+    ] {
+        // Its own lease, and until its `ttl` is over.
+        let ahead_ms = odd.get("ttl").is_none().then_some(19_000);
+        let item = changed(&item, &odd);
+        assert_eq!(read_item(&item).1, told(Some(7), ahead_ms.or(Some(15_000))), "{odd}");
+        assert_eq!(read_item(&without(&item, "lease")).1, told(None, ahead_ms), "{odd}");
+    }
+    let absurd = json!({ "ttl": { "N": (NOW_S * 1_000).to_string() }, "ownerId": "a" });
+    let far = read_item(&changed(&item, &absurd)).1;
+    assert_eq!(far, told(Some(7), Some(15_000)), "nobody has so long a lease");
+    let newer = json!({ "S": r#"{"leaderID":"a","format":2}"# });
+    for ttl in [item["ttl"].clone(), json!({ "S": "x" })] {
+        let newer = read_item(&changed(&item, &json!({ "lease": newer, "ttl": ttl }))).1;
+        assert_eq!(newer, Reading::Closed(Closed::NewerFormat(Some(2))), "never claimed");
+    }
+    let damaged = r#"{"leaderID":"a","parked":"no","term":9,"leaseMs":60000}"#;
+    for (kept, term, lease_ms) in [
+        (json!({ "S": damaged }), Some(9), Some(60_000)),
+        (json!({ "S": "{" }), None, None),
+        (json!({ "N": "9" }), None, None),
+    ] {
+        let until = |ttl_s: u64| {
+            changed(&item, &json!({ "lease": kept, "ttl": { "N": ttl_s.to_string() } }))
+        };
+        assert_eq!(read_item(&until(0)).1, told(term, lease_ms), "its session may still lead");
+        let held = until(NOW_S + 100);
+        for item in [changed(&held, &json!({ "ownerId": "a" })), held] {
+            assert_eq!(read_item(&item).1, told(term, lease_ms.max(Some(102_000))), "{item}");
+        }
+    }
+}
+
+#[test]
+fn an_item_of_400_kb_is_unreadable_and_can_still_be_healed() {
+    let large = cut(response(200, JSON, &"x".repeat(DynamoDb::ANSWER_LIMIT)));
+    let store = store();
+    let mut talk = Talk::new(&store, read());
+    talk.sends();
+    assert_eq!(talk.hears(large.clone()), Next::Again);
+    let again = asked(&talk.sends());
+    assert_eq!(again["ProjectionExpression"], json!("#p,#t,#o,#r"));
+    assert_eq!(again["ExpressionAttributeNames"].as_object().map(serde_json::Map::len), Some(4));
+    let outcome = talk.ends(found(&theirs(NOW_S))).outcome;
+    let Outcome::Found { version, reading } = outcome else { panic!("{outcome:?}") };
+    let held = Remains { term: None, lease_ms: Some(15_000) };
+    assert_eq!(reading, Reading::Unreadable(Flaw::TooLarge, held), "until its `ttl` is over");
+    assert_ne!(version, read_item(&theirs(NOW_S)).0);
+    let values = json!({ ":t": { "N": NOW_S.to_string() }, ":o": { "S": "host-1-2" } });
+    assert_eq!(asks(update(version))["ExpressionAttributeValues"], values);
+
+    let mut talk = Talk::new(&store, read());
+    talk.sends();
+    assert_eq!(talk.hears(large.clone()), Next::Again);
+    talk.sends();
+    let fault = fault(talk.ends(large).outcome);
+    assert!(fault.message.contains("delete it when no member runs"), "{fault}");
+    // No condition holds so much.
+    let owner =
+        json!({ "pk": { "S": "p" }, "ttl": { "N": "1" }, "ownerId": { "S": "x".repeat(9_000) } });
+    mean(self::store, &[read()], [found(&owner)], Rejected(FaultKind::Nonsense));
+    let blanks = json!({ "S": " ".repeat(MAX_RECORD_BYTES + 1) });
+    let item = changed(&ours(|_| {}).0, &json!({ "lease": blanks, "ttl": { "S": "x" } }));
+    assert_eq!(read_item(&item).1, Reading::Unreadable(Flaw::Foreign, Remains::NONE));
+}
+
+#[test]
+fn only_the_service_itself_says_that_there_is_no_item() {
+    let counted = r#"{"ConsumedCapacity":{"TableName":"locks","CapacityUnits":1.0}}"#;
+    let answers = ["{}", counted].map(|body| response(200, JSON, body));
+    mean(store, &[read()], answers, Missing);
+    let odd = [
+        ("application/json", "{}"),
+        ("text/html", "<html>"),
+        ("", "{}"),
+        (JSON, ""),
+        (JSON, "[]"),
+        (JSON, "null"),
+        (JSON, "{}{}"),
+        (JSON, r#"{"message":"hello"}"#),
+        (JSON, r#"{"__type":"x#InternalServerError"}"#),
+        (JSON, r#"{"Item":null}"#),
+        (JSON, r#"{"Item":[]}"#),
+        (JSON, r#"{"Item":"{}"}"#),
+    ];
+    let odd = odd.map(|(kind, body)| response(200, kind, body));
+    mean(store, &[read()], odd, Rejected(FaultKind::Nonsense));
+    let pages = [204, 301, 302, 400, 404, 410]
+        .map(|status| response(status, "text/html", "<html>not here</html>"));
+    mean(store, &[read()], pages, Rejected(FaultKind::Nonsense));
+}
+
+/// Bytes that were changed, cut or doubled on the way.
+#[test]
+fn no_damage_makes_a_panic_an_absence_a_release_or_another_record_of_the_same_version() {
+    let (item, version) = ours(|_| {});
+    let (foreign, sound) = (theirs(NOW_S + 40), read_item(&item).1);
+    let mut chance = 7_u64;
+    let mut draw = |below: usize| {
+        chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (chance >> 33) as usize % below
+    };
+    let mut found_some = 0;
+    for round in 0..20_000 {
+        let mut answer = found(if round % 4 == 0 { &foreign } else { &item });
+        let bytes = &mut answer.body.bytes;
+        for _ in 0..=draw(3) {
+            let at = draw(bytes.len());
+            match draw(4) {
+                0 => bytes[at] = draw(256) as u8,
+                1 => bytes[at] = b"{}[]:,\"\\0-N"[draw(11)],
+                2 => drop(bytes.remove(at)),
+                _ => bytes.insert(at, bytes[draw(bytes.len())]),
+            }
+        }
+        match outcome(read(), answer) {
+            Outcome::Found { version: damaged, reading } => {
+                found_some += 1;
+                if damaged == version {
+                    assert_eq!(reading, sound, "round {round}");
+                } else if let Reading::Lease(lease) = reading {
+                    let claims = lease.released() || lease.session.is_some() || lease.parked;
+                    assert!(!claims, "round {round}: {lease:?}");
+                }
+            }
+            Outcome::Rejected(fault) => assert_eq!(fault.kind, FaultKind::Nonsense),
+            other => panic!("round {round}: {other:?}"),
+        }
+    }
+    assert!(found_some > 1_000, "{found_some}");
+}
+
+#[test]
+fn c01_a_put_that_took_effect_says_nothing_and_a_failed_condition_is_refused() {
+    let (_, version) = ours(|_| {});
+    let counted = r#"{"ConsumedCapacity":{"TableName":"locks","CapacityUnits":1.0}}"#;
+    let writes = [create(), update(version.clone())];
+    for (operation, body) in writes.iter().flat_map(|write| ["{}", counted].map(|b| (write, b))) {
+        let answer = told(&store(), operation.clone(), response(200, JSON, body));
+        assert_eq!(answer.outcome, Outcome::Written { version: Some(version.clone()) });
+        assert_eq!(answer.facts.date_ms, Some(NOW_MS));
+    }
+    let bare = response(400, JSON, r#"{"__type":"ConditionalCheckFailedException"}"#);
+    mean(store, &writes, [error(400, "ConditionalCheckFailedException"), bare], Refused);
+    let relayed = with(response(200, JSON, "{}"), "last-modified", DATE);
+    let facts = told(&store(), read(), relayed).facts;
+    assert_eq!(facts.last_modified_ms, None, "not the service's");
+}
+
+#[test]
+fn s8_whatever_else_is_said_of_a_write_it_may_have_landed() {
+    let busy = "ProvisionedThroughputExceededException ThrottlingException RequestLimitExceeded \
+                InternalServerError TransactionConflictException ServiceUnavailable \
+                ReplicatedWriteConflictException";
+    let unavailable = crate::told::Means::Unknown(FaultKind::Unavailable);
+    for code in busy.split_whitespace() {
+        mean(store, &[create(), read()], [error(400, code)], unavailable);
+        mean(store, &[create()], [error(500, code)], unavailable);
+    }
+    let mut answers = Vec::new();
+    // A status after which it may have landed counts for more than the code.
+    for code in [
+        "AccessDeniedException",
+        "ValidationException",
+        "ConditionalCheckFailedException",
+        "ExpiredTokenException",
+    ] {
+        answers.extend([200, 500, 503].map(|status| error(status, code)));
+    }
+    for status in
+        [200, 201, 204, 301, 307, 400, 401, 403, 404, 408, 409, 413, 418, 429, 500, 502, 503, 504]
+    {
+        let denied = r#"{"__type":"AccessDeniedException"}"#;
+        answers.extend([
+            response(status, "text/html", "<html>gateway</html>"),
+            response(status, "application/json", denied),
+            response(status, JSON, r#"{"__type":"a code of later"}"#),
+            response(status, JSON, "{\"__type\":\"Condit"),
+        ]);
+    }
+    answers.push(response(200, JSON, r#"{"Attributes":{}}"#));
+    answers.push(response(200, JSON, ""));
+    answers.push(cut(response(200, JSON, "{}")));
+    for answer in answers {
+        let outcome = outcome(create(), answer.clone());
+        assert!(matches!(outcome, Outcome::Unknown { .. }), "{answer:?}: {outcome:?}");
+    }
+    let asked = with(error(400, "ThrottlingException"), "retry-after", "7");
+    let patience = outcome(create(), asked);
+    let waits = matches!(patience, Outcome::Unknown { retry_after_ms: Some(7_000), .. });
+    assert!(waits, "{patience:?}");
+}
+
+#[test]
+fn s8_without_an_answer_a_write_is_unknown_and_what_never_left_is_rejected() {
+    let store = store();
+    let mut talk = Talk::new(&store, create());
+    talk.sends();
+    let cause = || Fault::new(FaultKind::Network, "reset");
+    assert_eq!(store.silence(&mut talk.exchange, cause()), Answer::unknown(cause()));
+    let mut talk = Talk::new(&store, create());
+    let nobody = edgelect::Credentials { secret_access_key: String::new(), ..credentials() };
+    let fault = talk.tries(&nobody).expect_err("it can't be signed");
+    assert!(fault.message.contains("nothing was sent"), "{fault}");
+    assert_eq!(store.unsent(&mut talk.exchange, fault.clone()), Answer::rejected(fault));
+}
+
+#[test]
+fn what_the_service_will_not_do_names_the_store_its_code_and_what_to_do() {
+    let (misconfigured, denied) = (FaultKind::Misconfigured, FaultKind::Denied);
+    for (code, kind, advice) in [
+        ("ResourceNotFoundException", misconfigured, "no such table"),
+        ("ValidationException", misconfigured, "keys must be pk and sk"),
+        ("UnknownOperationException", misconfigured, "check the endpoint"),
+        ("AccessDeniedException", denied, "dynamodb:VERB on the table"),
+        ("UnrecognizedClientException", denied, "access key id"),
+        ("UnrecognizedClientException", denied, "that the account uses this region"),
+        ("IncompleteSignatureException", denied, "secret access key"),
+        ("InvalidSignatureException", denied, "secret access key"),
+    ] {
+        for (operation, verb) in [(create(), "PutItem"), (read(), "GetItem")] {
+            let outcome = outcome(operation, error(400, code));
+            assert_eq!(means(&outcome), Rejected(kind), "{code}");
+            let fault = fault(outcome);
+            assert_eq!((fault.status, fault.code.as_deref()), (Some(400), Some(code)));
+            let start = format!(
+                "DynamoDB table \"locks\" at https://dynamodb.eu-west-1.amazonaws.com: {verb} of \
+                 \"SHARD#batch-processor\" was answered 400 {code}: "
+            );
+            assert!(fault.message.starts_with(&start), "{fault}");
+            assert!(fault.message.contains(&advice.replace("VERB", verb)), "{fault}");
+            assert!(!fault.message.contains("the-message"), "what others say is not repeated");
+        }
+    }
+}
+
+/// What AWS answers where the endpoint and the region of the signature do not belong together.
+#[test]
+fn an_endpoint_of_another_region_is_told_as_that() {
+    let body = r#"{"__type":"com.amazon.coral.service#InvalidSignatureException",
+                   "message":"Credential should be scoped to a valid region, not 'eu-west-1'. "}"#;
+    let answer = [response(400, JSON, body)];
+    for fault in mean(store, &[create(), read()], answer, Rejected(FaultKind::Denied)) {
+        assert_eq!(fault.code.as_deref(), Some("InvalidSignatureException"));
+        assert!(fault.message.contains("set region to that of the endpoint"), "{fault}");
+        assert!(!fault.message.contains("scoped"), "what others say is not repeated");
+    }
+}
+
+#[test]
+fn expired_credentials_and_unknown_keys_are_asked_for_anew_but_not_at_once_again() {
+    let expired = error(400, "ExpiredTokenException");
+    assert_eq!(refreshes(&store(), &create(), &expired, [0]), [true]);
+    for fault in mean(store, &[create()], [expired], Rejected(FaultKind::Denied)) {
+        assert!(fault.message.contains("credentials provider"), "{fault}");
+    }
+    for code in ["UnrecognizedClientException", "InvalidClientTokenId", "InvalidSignatureException"]
+    {
+        let asked = refreshes(&store(), &create(), &error(400, code), [0, 100, 9_999, 10_000]);
+        assert_eq!(asked, [true, false, false, true], "{code}");
+    }
+}
+
+#[test]
+fn a_wrong_clock_is_corrected_by_the_answer_and_the_request_signed_anew() {
+    let store = store();
+    let mut talk = Talk::at(&store, read(), NOW_MS - 86_400_000);
+    assert_eq!(header(&talk.sends(), "x-amz-date"), Some("20251120T100000Z"));
+    assert_eq!(talk.hears(error(400, "InvalidSignatureException")), Next::Again);
+    assert_eq!(header(&talk.sends(), "x-amz-date"), Some(&*calendar::sigv4(NOW_S)));
+}
+
+#[test]
+fn a_body_that_is_no_record_is_not_sent() {
+    for body in [&b"\xff\x00"[..], b"", b"{}", br#"{"leaderID":""}"#] {
+        let sent = Talk::new(&store(), write(body, Condition::Absent)).tries(&credentials());
+        let message = sent.expect_err("there is no owner").message;
+        assert!(message.contains("nothing was sent"), "{message}");
+    }
+}
+
+#[test]
+fn options_that_cannot_be_used_are_named_with_their_rule() {
+    let refused = |change: &dyn Fn(&mut DynamoDbConfig)| -> ConfigError {
+        let mut config = config();
+        change(&mut config);
+        DynamoDb::new(config).expect_err("it can't be used")
+    };
+    for table in ["", "ab", "a b c", "tâble", &"x".repeat(256), "arn:aws:dynamodb:table/x"] {
+        assert_eq!(refused(&|config| config.table = table.to_owned()).field, "table", "{table}");
+    }
+    for id in ["", "a\nb", &"x".repeat(1_025)] {
+        assert_eq!(refused(&|config| config.shard_id = id.to_owned()).field, "lockfilePath");
+    }
+    for lease_ms in [0, 999, 3_600_001] {
+        assert_eq!(refused(&|config| config.lease_ms = lease_ms).field, "leaderTimeout");
+    }
+    for region in ["auto", "EU", "a b"] {
+        assert_eq!(refused(&|config| config.region = Some(region.to_owned())).field, "region");
+    }
+    let plain = refused(&|config| config.endpoint = Some("http://dynamo.example".to_owned()));
+    assert_eq!(plain.field, "endpoint");
+    let china = DynamoDbConfig { region: Some("cn-north-1".to_owned()), ..config() };
+    let china = DynamoDb::new(china).expect("a region of AWS").describe();
+    assert_eq!(china, "DynamoDB table \"locks\" at https://dynamodb.cn-north-1.amazonaws.com.cn");
+}

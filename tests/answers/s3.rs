@@ -1,0 +1,885 @@
+//! What each answer of an S3 store means, by the numbers of the scenarios.
+
+use edgelect::Credentials;
+use edgelect::config::ConfigError;
+use edgelect::lease::{Flaw, MAX_RECORD_BYTES, Reading, Remains};
+use edgelect::protocol::Next;
+use edgelect::request::{Request, Response};
+use edgelect::store::s3::{S3, S3Config};
+use edgelect::store::{Condition, Fault, FaultKind, Operation, Outcome, Version};
+
+use crate::told::Means::{Missing, Refused, Rejected, Unchanged, Unknown};
+use crate::told::{
+    DATE, NOW_MS, Talk, credentials, cut, fault, header, mean, means, read, read_unless, refreshes,
+    response, sent, told, with, write,
+};
+
+const ETAG: &str = "\"9bb58f26192e4ba00f01e2e7b136bbd8\"";
+const LEASE: &str = r#"{"leaderID":"a","sequence":1}"#;
+
+fn config() -> S3Config {
+    S3Config {
+        endpoint: Some("https://store.example:9000".to_owned()),
+        bucket: "jobs".to_owned(),
+        key: "leader/group.json".to_owned(),
+        ..S3Config::default()
+    }
+}
+
+fn aws() -> S3 {
+    let config = S3Config { endpoint: None, region: Some("eu-west-1".to_owned()), ..config() };
+    S3::new(config).unwrap()
+}
+
+fn store() -> S3 {
+    S3::new(config()).unwrap()
+}
+
+fn version() -> Version {
+    Version(ETAG.to_owned())
+}
+
+fn create() -> Operation {
+    write(LEASE, Condition::Absent)
+}
+
+fn update() -> Operation {
+    write(LEASE, Condition::Match(version()))
+}
+
+fn outcome(operation: Operation, response: Response) -> Outcome {
+    told(&store(), operation, response).outcome
+}
+
+/// An answer with the ETag of [`version`].
+fn tagged(status: u16, body: &str) -> Response {
+    response(status, &[("etag", ETAG)], body)
+}
+
+fn error(status: u16, code: &str) -> Response {
+    response(status, &[("date", DATE)], document(code, ""))
+}
+
+fn document(code: &str, more: &str) -> String {
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>{code}</Code>\
+         <Message>the-message</Message>{more}<RequestId>1</RequestId></Error>"
+    )
+}
+
+fn unreadable(flaw: Flaw) -> Outcome {
+    Outcome::Found { version: version(), reading: Reading::Unreadable(flaw, Remains::NONE) }
+}
+
+/// Whether every fault says this.
+#[track_caller]
+fn all_say(faults: &[Fault], words: &[&str]) {
+    for (fault, word) in faults.iter().flat_map(|fault| words.iter().map(move |word| (fault, word)))
+    {
+        assert!(fault.message.contains(word), "{word}: {fault}");
+    }
+}
+
+#[test]
+fn the_requests_carry_their_conditions_and_nothing_unsigned() {
+    for (operation, method, if_none_match, if_match, body) in [
+        (read(), "GET", None, None, ""),
+        (read_unless(&version()), "GET", Some(ETAG), None, ""),
+        (create(), "PUT", Some("*"), None, LEASE),
+        (update(), "PUT", None, Some(ETAG), LEASE),
+    ] {
+        let request = sent(&store(), operation);
+        assert_eq!(request.method, method);
+        assert_eq!(request.url, "https://store.example:9000/jobs/leader/group.json");
+        let conditions = (header(&request, "if-none-match"), header(&request, "if-match"));
+        assert_eq!(conditions, (if_none_match, if_match), "{method}");
+        assert_eq!(request.body, body.as_bytes());
+        assert_eq!(header(&request, "x-amz-security-token"), Some("the-token"));
+        let authorization = header(&request, "authorization").unwrap();
+        assert!(authorization.contains("/20251121/us-east-1/s3/aws4_request"), "{authorization}");
+        for (name, _) in &request.headers {
+            let ends = [";", ","].map(|end| authorization.contains(&format!("{name}{end}")));
+            let covered = ends[0] || ends[1];
+            assert!(covered || name == "authorization", "{name} is not signed: {authorization}");
+        }
+    }
+}
+
+#[test]
+fn c01_create_and_read_of_the_winner() {
+    let written = outcome(create(), tagged(200, ""));
+    assert_eq!(written, Outcome::Written { version: Some(version()) });
+    mean(store, &[create()], [error(412, "PreconditionFailed")], Refused);
+    match outcome(read(), tagged(200, LEASE)) {
+        Outcome::Found { version: found, reading: Reading::Lease(lease) } => {
+            assert_eq!((found, lease.leader_id.as_str()), (version(), "a"));
+        }
+        other => panic!("{other:?}"),
+    }
+    mean(store, &[read()], [error(404, "NoSuchKey")], Missing);
+}
+
+#[test]
+fn c03_an_error_status_after_a_write_may_hide_that_it_landed() {
+    for body in ["", "<html>bad gateway</html>", &document("InternalError", "")] {
+        let answers = [500, 502, 503, 504, 507, 520, 599].map(|status| response(status, &[], body));
+        mean(store, &[update()], answers, Unknown(FaultKind::Unavailable));
+    }
+    // A success that is an error inside.
+    let inside = tagged(200, &document("InternalError", ""));
+    mean(store, &[update()], [inside], Unknown(FaultKind::Nonsense));
+    // A status after which it may have landed counts for more than the code.
+    for code in ["AccessDenied", "ExpiredToken", "RequestTimeTooSkewed"] {
+        for status in [200, 500, 503] {
+            let outcome = outcome(update(), error(status, code));
+            assert!(matches!(outcome, Outcome::Unknown { .. }), "{status} {code}: {outcome:?}");
+        }
+    }
+    // What nobody has foreseen is no failure of the write either.
+    let unforeseen =
+        [100, 202, 206, 226, 300, 302, 303, 402, 406, 410, 411, 418, 421, 425, 428, 451];
+    let answers = unforeseen.map(|status| tagged(status, ""));
+    mean(store, &[update()], answers, Unknown(FaultKind::Nonsense));
+}
+
+#[test]
+fn c07_c08_an_update_of_a_deleted_record_is_refused_by_404_and_by_412() {
+    let bare = [404, 412].map(|status| response(status, &[], ""));
+    mean(store, &[update()], bare, Refused);
+    let told = [error(404, "NoSuchKey"), error(412, "PreconditionFailed")];
+    mean(store, &[update()], told, Refused);
+    // Old MinIO.
+    mean(store, &[create()], [response(304, &[], "")], Refused);
+}
+
+#[test]
+fn c10_c11_a_conflict_is_refused_and_never_means_that_a_record_exists() {
+    let conflicts = ["ConditionalRequestConflict", "OperationAborted"].map(|code| error(409, code));
+    mean(store, &[create(), update()], conflicts, Refused);
+    let other = [error(409, "InvalidBucketState")];
+    mean(store, &[create(), update()], other, Unknown(FaultKind::Nonsense));
+    mean(store, &[read()], [error(409, "X")], Unknown(FaultKind::Unavailable));
+}
+
+#[test]
+fn c12_c13_patience_is_asked_for_in_seconds_or_by_a_date_and_bounded() {
+    let dated = Some(DATE);
+    for (retry_after, date, expected) in [
+        (Some("7"), None, Some(7_000)),
+        (Some(" 7 "), None, Some(7_000)),
+        (Some("0"), None, Some(0)),
+        (Some("86400"), None, Some(300_000)),
+        (Some("18446744073709551615"), None, Some(300_000)),
+        (Some("99999999999999999999999"), None, None),
+        (Some("-1"), None, None),
+        (Some("soon"), None, None),
+        (Some("Fri, 21 Nov 2025 10:00:30 GMT"), dated, Some(30_000)),
+        (Some("Fri, 21 Nov 2025 09:00:00 GMT"), dated, Some(0)),
+        (Some("Fri, 21 Nov 2025 22:00:00 GMT"), dated, Some(300_000)),
+        // Without the answer's own date it would be a comparison of two machines' clocks.
+        (Some("Fri, 21 Nov 2025 10:00:30 GMT"), None, None),
+        (None, None, None),
+    ] {
+        let headers = [("retry-after", retry_after), ("date", date)];
+        let headers: Vec<_> =
+            headers.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+        for (status, code) in [(503, "SlowDown"), (429, "TooManyRequests")] {
+            for operation in [read(), update()] {
+                match outcome(operation, response(status, &headers, document(code, ""))) {
+                    Outcome::Unknown { retry_after_ms, cause } => {
+                        assert_eq!(retry_after_ms, expected, "{headers:?}");
+                        assert_eq!(cause.kind, FaultKind::Unavailable);
+                        assert_eq!(cause.code.as_deref(), Some(code));
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+    }
+    let bare = [response(429, &[], ""), error(400, "RequestTimeout")];
+    mean(store, &[update()], bare, Unknown(FaultKind::Unavailable));
+}
+
+#[test]
+fn c14_a_store_without_conditional_writes_is_a_configuration_error_that_names_it() {
+    let answers = [
+        error(501, "NotImplemented"),
+        error(400, "InvalidArgument"),
+        error(400, "InvalidRequest"),
+        error(400, "NotImplemented"),
+        error(405, "NotImplemented"),
+    ];
+    let expected = Rejected(FaultKind::Misconfigured);
+    let faults = mean(store, &[create(), update()], answers, expected);
+    let place = "S3 bucket \"jobs\" at https://store.example:9000";
+    all_say(&faults, &[place, "conditional writes"]);
+    // A gateway's, perhaps.
+    let gateway = [response(400, &[], "<html>")];
+    mean(store, &[read()], gateway, Rejected(FaultKind::Nonsense));
+}
+
+#[test]
+fn a_status_without_the_stores_own_error_document_says_nothing_of_what_became_of_a_write() {
+    for status in [300, 301, 302, 307, 308, 400, 401, 402, 403, 405, 411, 418, 431, 451, 501] {
+        for body in ["", "<html>Not Implemented</html>", "{\"message\":\"no\"}"] {
+            for operation in [create(), update()] {
+                let outcome = outcome(operation, response(status, &[], body));
+                assert!(matches!(outcome, Outcome::Unknown { .. }), "{status} {body}: {outcome:?}");
+            }
+        }
+        let told = outcome(read(), response(status, &[], "<html>"));
+        assert_ne!(means(&told), Rejected(FaultKind::Misconfigured), "{status} is no final word");
+    }
+}
+
+#[test]
+fn c15_denied_names_the_right_that_is_missing() {
+    for (operations, status, code, advice) in [
+        (vec![update()], 403, "AccessDenied", "s3:PutObject"),
+        (vec![read(), create(), update()], 403, "SignatureDoesNotMatch", "secret access key"),
+        (vec![read(), create(), update()], 403, "InvalidAccessKeyId", "access key id"),
+        (vec![read(), create(), update()], 401, "Unauthorized", "access key id"),
+        (vec![read(), create(), update()], 400, "InvalidAccessKeyId", "access key id"),
+    ] {
+        let answer = [error(status, code)];
+        let faults = mean(store, &operations, answer, Rejected(FaultKind::Denied));
+        all_say(&faults, &[advice]);
+        assert!(faults.iter().all(|fault| fault.status == Some(status)), "{faults:?}");
+        assert!(faults.iter().all(|fault| fault.code.as_deref() == Some(code)), "{faults:?}");
+    }
+    // A gateway may have judged the answer after the write.
+    let gateway = [response(403, &[], "<html>forbidden</html>")];
+    mean(store, &[update()], gateway, Unknown(FaultKind::Denied));
+}
+
+#[test]
+fn c16_a_missing_key_without_the_right_to_list_is_neither_missing_nor_found() {
+    let answers = [error(403, "AccessDenied"), response(403, &[], "")];
+    for answer in answers {
+        let fault = fault(outcome(read(), answer));
+        assert_eq!(fault.kind, FaultKind::Denied);
+        all_say(&[fault], &["s3:ListBucket", "s3:GetObject"]);
+    }
+}
+
+#[test]
+fn a_web_page_is_no_record_and_no_denial_even_with_an_etag() {
+    let kinds = ["text/html; charset=utf-8", "Text/HTML"];
+    let statuses = [200, 401, 403].into_iter();
+    for (status, kind) in statuses.flat_map(|status| kinds.map(|kind| (status, kind))) {
+        let page = with(tagged(status, "<html>It works!</html>"), "content-type", kind);
+        let fault = fault(outcome(read(), page));
+        assert_eq!((fault.kind, fault.status), (FaultKind::Nonsense, Some(status)));
+        all_say(&[fault], &["check the endpoint"]);
+    }
+}
+
+#[test]
+fn s7_a_page_or_an_error_that_somebody_put_at_the_key_is_unreadable_and_no_wrong_endpoint() {
+    for (kind, body) in [
+        ("text/html; charset=utf-8", "<html>It works!</html>".to_owned()),
+        ("application/xml", document("AccessDenied", "")),
+        ("text/html", document("NoSuchKey", "")),
+    ] {
+        let headers = [("content-type", kind), ("x-amz-request-id", "18EA4A3E")];
+        let untagged = response(200, &headers, body);
+        let found = outcome(read(), with(untagged.clone(), "etag", ETAG));
+        assert_eq!(found, unreadable(Flaw::NotJson), "{kind}");
+        // Nothing is conditional on it without an ETag.
+        all_say(&[fault(outcome(read(), untagged))], &["no usable ETag"]);
+    }
+    // Whatever came with the status of a success, the record is read back.
+    let error = with(tagged(200, &document("InternalError", "")), "x-amz-request-id", "18EA4A3E");
+    mean(store, &[update()], [error], Unknown(FaultKind::Nonsense));
+}
+
+fn skewed(server_time: &str, date: Option<&str>) -> Response {
+    let more = format!("<ServerTime>{server_time}</ServerTime>");
+    let headers: Vec<_> = date.map(|date| ("date", date)).into_iter().collect();
+    response(403, &headers, document("RequestTimeTooSkewed", &more))
+}
+
+fn signed_at(request: &Request) -> Option<&str> {
+    header(request, "x-amz-date")
+}
+
+#[test]
+fn c17_a_wrong_clock_is_corrected_for_signing_once() {
+    for (response, expected) in [
+        (skewed("2025-11-21T11:30:00Z", None), "20251121T113000Z"),
+        (skewed("2025-11-21T08:00:00.500Z", None), "20251121T080000Z"),
+        (skewed("garbage", Some("Fri, 21 Nov 2025 12:00:00 GMT")), "20251121T120000Z"),
+        // The document is the store's own word, the header may be rewritten on the way.
+        (skewed("2025-11-21T11:30:00Z", Some(DATE)), "20251121T113000Z"),
+    ] {
+        let s3 = store();
+        let mut talk = Talk::new(&s3, update());
+        assert_eq!(signed_at(&talk.sends()), Some("20251121T100000Z"));
+        assert_eq!(talk.hears(response.clone()), Next::Again);
+        let again = talk.sends();
+        assert_eq!(signed_at(&again), Some(expected));
+        assert_eq!(header(&again, "if-match"), Some(ETAG), "the condition is kept");
+        // Not a second time in one exchange.
+        assert_eq!(means(&talk.ends(response).outcome), Rejected(FaultKind::Denied));
+        // The next operation begins with what was learned.
+        assert_eq!(signed_at(&sent(&s3, read())), Some(expected));
+    }
+}
+
+#[test]
+fn c17_c20_what_one_odd_answer_taught_is_given_up_when_the_store_refuses_it() {
+    let region = response(400, &[("x-amz-bucket-region", "eu-bogus-1")], "");
+    for odd in [skewed("2025-11-20T10:00:00Z", None), region] {
+        let s3 = store();
+        let scope = |request: Request| {
+            let scope = header(&request, "authorization").unwrap().to_owned();
+            scope.split("Signature=").next().unwrap().to_owned()
+        };
+        let mut talk = Talk::new(&s3, read());
+        let before = scope(talk.sends());
+        assert_eq!(talk.hears(odd), Next::Again);
+        assert_ne!(scope(talk.sends()), before, "it is signed otherwise");
+        let refused = error(403, "SignatureDoesNotMatch");
+        if talk.hears(refused.clone()) == Next::Refresh {
+            talk.sends();
+            talk.ends(refused);
+        }
+        assert_eq!(scope(sent(&s3, read())), before, "as the settings say");
+    }
+}
+
+#[test]
+fn c17_without_any_time_in_the_answer_there_is_nothing_to_learn() {
+    // R2's local endpoint sends neither.
+    let answers = [skewed("", None), skewed("1900-01-01T00:00:00Z", Some("yesterday"))];
+    let faults = mean(store, &[update()], answers, Rejected(FaultKind::Denied));
+    all_say(&faults, &["set this machine's clock"]);
+}
+
+#[test]
+fn c18_a_clock_that_is_put_right_later_is_learned_anew() {
+    let (s3, hour_ms) = (store(), 3_600_000);
+    for (wall_ms, before, after) in [
+        (NOW_MS + hour_ms, "20251121T110000Z", "20251121T100000Z"),
+        // An hour was learned to be too much, and now is too little.
+        (NOW_MS, "20251121T090000Z", "20251121T100000Z"),
+    ] {
+        let mut talk = Talk::at(&s3, update(), wall_ms);
+        assert_eq!(signed_at(&talk.sends()), Some(before));
+        assert_eq!(talk.hears(skewed("2025-11-21T10:00:00Z", None)), Next::Again);
+        assert_eq!(signed_at(&talk.sends()), Some(after));
+    }
+}
+
+#[test]
+fn c17_no_clock_makes_the_offset_overflow() {
+    for wall_ms in [0, u64::MAX] {
+        let s3 = store();
+        let mut talk = Talk::at(&s3, read(), wall_ms);
+        talk.sends();
+        if talk.hears(skewed("2025-11-21T10:00:00Z", None)) == Next::Again {
+            talk.sends();
+        }
+    }
+}
+
+#[test]
+fn c19_expired_credentials_are_refreshed_once() {
+    for (status, code) in [
+        (400, "ExpiredToken"),
+        (403, "ExpiredToken"),
+        (403, "ExpiredTokenException"),
+        (400, "InvalidToken"),
+        (400, "TokenRefreshRequired"),
+    ] {
+        for operation in [read(), create(), update()] {
+            assert_eq!(refreshes(&store(), &operation, &error(status, code), [0]), [true]);
+            let expired = [error(status, code)];
+            let faults = mean(store, &[operation], expired, Rejected(FaultKind::Denied));
+            all_say(&faults, &["credentials provider"]);
+        }
+    }
+}
+
+#[test]
+fn a_key_that_the_store_does_not_know_is_asked_for_anew_once_in_ten_seconds() {
+    for code in ["InvalidAccessKeyId", "SignatureDoesNotMatch", "Unauthorized"] {
+        let s3 = store();
+        // A wall clock that was set back does not put the next question off for long.
+        let after_ms = [0, 100, 9_999, 10_000, 10_001, 4_000, 0];
+        let asked = refreshes(&s3, &update(), &error(403, code), after_ms);
+        assert_eq!(asked, [true, false, false, true, false, false, true], "{code}");
+        let expired = refreshes(&s3, &read(), &error(400, "ExpiredToken"), [0]);
+        assert_eq!(expired, [true], "what has expired is another matter");
+    }
+}
+
+fn redirect(status: u16, location: &str, headers: &[(&str, &str)]) -> Response {
+    let answer = response(status, headers, document("TemporaryRedirect", ""));
+    if location.is_empty() { answer } else { with(answer, "location", location) }
+}
+
+/// Whether a request is signed for this region.
+fn is_for(request: &Request, region: &str) -> bool {
+    header(request, "authorization").unwrap().contains(&format!("/{region}/s3/"))
+}
+
+#[test]
+fn c20_a_redirect_within_aws_is_signed_anew_with_its_condition() {
+    let s3 = aws();
+    let mut talk = Talk::new(&s3, update());
+    let first = talk.sends();
+    assert_eq!(first.url, "https://jobs.s3.eu-west-1.amazonaws.com/leader/group.json");
+    let location = "https://jobs.s3-eu-central-1.amazonaws.com/leader/group.json?x=y";
+    assert_eq!(talk.hears(redirect(307, location, &[])), Next::Again);
+    let second = talk.sends();
+    assert_eq!(second.url, "https://jobs.s3-eu-central-1.amazonaws.com/leader/group.json");
+    assert_eq!(header(&second, "if-match"), Some(ETAG));
+    assert!(is_for(&second, "eu-central-1") && !is_for(&first, "eu-central-1"));
+    assert_eq!(sent(&s3, read()).url, first.url, "a temporary one is not for the next operation");
+}
+
+#[test]
+fn c20_a_permanent_redirect_is_remembered() {
+    let body = document("PermanentRedirect", "<Endpoint>s3.eu-north-1.amazonaws.com</Endpoint>");
+    for answer in [
+        response(301, &[], body),
+        response(301, &[("x-amz-bucket-region", "eu-north-1")], ""),
+        response(308, &[("location", "https://s3.dualstack.eu-north-1.amazonaws.com/")], ""),
+    ] {
+        let endpoint = Some("https://s3.amazonaws.com".to_owned());
+        let s3 = S3::new(S3Config { endpoint, path_style: Some(true), ..config() }).unwrap();
+        let mut talk = Talk::new(&s3, create());
+        assert_eq!(talk.sends().url, "https://s3.amazonaws.com/jobs/leader/group.json");
+        assert_eq!(talk.hears(answer), Next::Again);
+        for request in [talk.sends(), sent(&s3, create())] {
+            let there = "eu-north-1.amazonaws.com/jobs/leader/group.json";
+            assert!(request.url.ends_with(there), "{}", request.url);
+            assert_eq!(header(&request, "if-none-match"), Some("*"));
+            assert!(is_for(&request, "eu-north-1"));
+        }
+    }
+}
+
+#[test]
+fn c20_a_fips_or_dual_stack_endpoint_is_not_left_for_a_plain_one() {
+    let plain = ("location", "https://jobs.s3.us-west-2.amazonaws.com/");
+    let region = ("x-amz-bucket-region", "us-west-2");
+    for kind in ["", "-fips", ".dualstack", "-fips.dualstack"] {
+        let endpoint = format!("https://s3{kind}.us-east-1.amazonaws.com");
+        let there = format!("https://jobs.s3{kind}.us-west-2.amazonaws.com/leader/group.json");
+        for (status, headers) in [
+            (301, vec![region]),
+            (301, vec![plain]),
+            (307, vec![plain]),
+            (308, vec![plain, region]),
+        ] {
+            let config = S3Config { endpoint: Some(endpoint.clone()), ..config() };
+            let s3 = S3::new(config).expect("a plain bucket");
+            let mut talk = Talk::new(&s3, create());
+            let next = talk.hears(response(status, &headers, ""));
+            assert_eq!(next, Next::Again, "{kind} {headers:?}");
+            assert_eq!(talk.sends().url, there, "{status} {headers:?}");
+        }
+    }
+}
+
+#[test]
+fn c20_redirects_are_bounded() {
+    let s3 = aws();
+    let mut talk = Talk::new(&s3, update());
+    for hop in 1..=2 {
+        talk.sends();
+        let location = format!("https://jobs.s3.eu-south-{hop}.amazonaws.com/");
+        assert_eq!(talk.hears(redirect(307, &location, &[])), Next::Again);
+    }
+    talk.sends();
+    let third = redirect(307, "https://jobs.s3.eu-west-3.amazonaws.com/", &[]);
+    assert_eq!(means(&talk.ends(third).outcome), Rejected(FaultKind::Misconfigured));
+}
+
+#[test]
+fn c20_a_redirect_elsewhere_is_refused_and_its_query_is_not_repeated() {
+    let refused = [
+        "http://jobs.s3.eu-central-1.amazonaws.com/leader/group.json",
+        "https://jobs.s3.eu-central-1.amazonaws.com:8443/",
+        "https://evil.example/leader/group.json?X-Amz-Signature=abc",
+        "https://s3.eu-central-1.amazonaws.com.evil.example/",
+        "https://evil-s3.eu-central-1.amazonaws.com/",
+        "https://s3-evil-1.eu-central-1.elb.amazonaws.com/",
+        "https://s3evil-1.amazonaws.com/",
+        "https://other.s3.eu-central-1.amazonaws.com/",
+        "https://user:word@s3.eu-central-1.amazonaws.com/",
+        "https://s3.eu-central-1.amazonaws.com@evil.example/",
+        "https://evil.example\\@s3.eu-central-1.amazonaws.com/",
+        "//evil.example/",
+        "/elsewhere",
+        "https://",
+        "javascript:alert(1)",
+        // Nowhere new.
+        "https://jobs.s3.eu-west-1.amazonaws.com/leader/group.json",
+        "",
+    ];
+    for location in refused {
+        for status in [301, 307, 308] {
+            let s3 = aws();
+            let before = sent(&s3, update());
+            let fault = fault(told(&s3, update(), redirect(status, location, &[])).outcome);
+            assert_eq!(fault.kind, FaultKind::Misconfigured, "{location}");
+            for secret in ["X-Amz-Signature", "word"] {
+                assert!(!fault.message.contains(secret), "{fault}");
+            }
+            assert_eq!(sent(&s3, read()).url, before.url, "nothing is learned");
+        }
+    }
+}
+
+#[test]
+fn c20_outside_aws_only_the_region_may_change() {
+    let (s3, region) = (store(), [("x-amz-bucket-region", "fr-par")]);
+    let mut talk = Talk::new(&s3, update());
+    talk.sends();
+    let there = "https://store.example:9000/elsewhere";
+    assert_eq!(talk.hears(redirect(307, there, &region)), Next::Again);
+    let request = talk.sends();
+    assert_eq!(request.url, "https://store.example:9000/jobs/leader/group.json");
+    assert!(is_for(&request, "fr-par"));
+    let elsewhere = [
+        "https://store.example/jobs/leader/group.json",
+        "https://store.example:9001/",
+        "http://store.example:9000/",
+        "https://eu.store.example:9000/",
+        "https://s3.eu-central-1.amazonaws.com/",
+    ];
+    let answers = elsewhere.map(|location| redirect(307, location, &region));
+    mean(store, &[update()], answers, Rejected(FaultKind::Misconfigured));
+    // A portal in a hotel is no reason to stop for good.
+    let portal = response(307, &[("location", "http://portal.example/login")], "<html>");
+    mean(store, &[read()], [portal], Rejected(FaultKind::Nonsense));
+}
+
+#[test]
+fn c20_the_region_that_a_400_names_is_learned_once() {
+    let wrong = |region: &str| {
+        let more = format!("<Region>{region}</Region>");
+        response(400, &[], document("AuthorizationHeaderMalformed", &more))
+    };
+    let s3 = aws();
+    let mut talk = Talk::new(&s3, update());
+    talk.sends();
+    assert_eq!(talk.hears(wrong("me-south-1")), Next::Again);
+    let request = talk.sends();
+    assert_eq!(request.url, "https://jobs.s3.me-south-1.amazonaws.com/leader/group.json");
+    assert!(is_for(&request, "me-south-1"));
+    let answer = talk.ends(wrong("eu-west-1"));
+    assert_eq!(means(&answer.outcome), Rejected(FaultKind::Misconfigured));
+    let unusable = ["us-east-1", "", "EU", "a/b", "x\"><"].map(wrong);
+    mean(store, &[update()], unusable, Rejected(FaultKind::Misconfigured));
+}
+
+#[test]
+fn c21_no_etag_after_a_put_is_read_back_and_after_a_get_is_no_ground_for_a_claim() {
+    let long = format!("\"{}\"", "a".repeat(1_023));
+    let bare = ["", "*", "a,b", "a\"b", "a\tb"];
+    let quoted = ["\"\"", "\"", "\"a\", \"b\"", "\"a b\"", "\"a\"b\"", &long];
+    let weak = ["W/\"9bb58f26\"", "w/\"9bb58f26\"", "W/9bb58f26"];
+    let nothing = Outcome::Written { version: None };
+    for etag in [&bare[..], &quoted, &weak].concat() {
+        let headers = [("etag", etag)];
+        assert_eq!(outcome(update(), response(200, &headers, "")), nothing, "{etag}");
+        let found = [response(200, &headers, LEASE)];
+        mean(store, &[read()], found, Rejected(FaultKind::Nonsense));
+    }
+    all_say(&[fault(outcome(read(), response(200, &[], LEASE)))], &["no usable ETag"]);
+    let two = [("etag", "\"a\""), ("etag", "\"b\"")];
+    let bytes = http::HeaderValue::from_bytes(b"\"\xff\"").unwrap();
+    let body = edgelect::request::Body::default();
+    let odd = http::Response::builder().header("etag", bytes).body(body).unwrap();
+    // The last is a portal that takes every PUT.
+    for answer in [
+        response(200, &[], ""),
+        response(200, &two, ""),
+        odd.into(),
+        tagged(200, "<html>welcome</html>"),
+    ] {
+        assert_eq!(outcome(update(), answer.clone()), nothing, "{answer:?}");
+    }
+}
+
+#[test]
+fn c21_no_condition_that_would_match_anything_is_ever_sent() {
+    for text in ["*", "", "\"a\", \"b\"", "a\r\nb", "W/\"a\"", "ä"] {
+        let version = Version(text.to_owned());
+        for operation in [read_unless(&version), write(LEASE, Condition::Match(version))] {
+            let fault = Talk::new(&store(), operation).tries(&credentials()).unwrap_err();
+            assert_eq!(fault.kind, FaultKind::Nonsense, "{text}");
+        }
+    }
+}
+
+#[test]
+fn c23_c24_etags_are_passed_through_byte_for_byte() {
+    for etag in [
+        ETAG,
+        "9bb58f26192e4ba00f01e2e7b136bbd8",
+        "\"9bb58f26192e4ba00f01e2e7b136bbd8-17\"",
+        "\"!#$%&'()*+,-./:;<=>?@[]^_`{|}~\"",
+        "\"abc-gzip\"",
+    ] {
+        let expected = Version(etag.to_owned());
+        let answer = |body: &str| response(200, &[("etag", etag)], body);
+        let written = outcome(create(), answer(""));
+        assert_eq!(written, Outcome::Written { version: Some(expected.clone()) });
+        match outcome(read(), answer(LEASE)) {
+            Outcome::Found { version, .. } => assert_eq!(version, expected),
+            other => panic!("{other:?}"),
+        }
+        let request = sent(&store(), write(LEASE, Condition::Match(expected)));
+        assert_eq!(header(&request, "if-match"), Some(etag));
+    }
+}
+
+#[test]
+fn c23_unchanged_is_only_what_was_asked_and_still_has_that_version() {
+    let weak = format!("W/{ETAG}");
+    let not_modified = |etag: &str| response(304, &[("etag", etag)], "");
+    let same = [response(304, &[], ""), not_modified(ETAG), not_modified(&weak)];
+    mean(store, &[read_unless(&version())], same, Unchanged);
+    let other = [not_modified("\"other\"")];
+    mean(store, &[read_unless(&version())], other, Rejected(FaultKind::Nonsense));
+    mean(store, &[read()], [response(304, &[], "")], Rejected(FaultKind::Nonsense));
+}
+
+#[test]
+fn c25_a_delete_marker_is_absence_and_a_foreign_404_is_not() {
+    let marker = [("x-amz-delete-marker", "true")];
+    let marker = response(404, &marker, document("NoSuchKey", "<Key>k</Key>"));
+    mean(store, &[read()], [marker], Missing);
+    let no_bucket = [error(404, "NoSuchBucket")];
+    let all = [read(), create(), update()];
+    let faults = mean(store, &all, no_bucket, Rejected(FaultKind::Misconfigured));
+    all_say(&faults, &["create the bucket"]);
+    let foreign = [
+        "",
+        "404 page not found",
+        "<html><h1>404</h1><Code>NoSuchKey</Code></html>",
+        "{\"Code\":\"NoSuchKey\"}",
+        "no <Error><Code>NoSuchKey</Code></Error>",
+        "<Error><Code>NoSuchKey",
+        "<Error><Code>NoSuch Key</Code></Error>",
+        "<Error><Code></Code></Error>",
+        "<Error><Code>NoSuchUpload</Code></Error>",
+        "<Error><Message><Code>NoSuchKey</Message></Error>",
+    ];
+    let answers = foreign.map(|body| response(404, &[], body));
+    mean(store, &[read()], answers, Rejected(FaultKind::Nonsense));
+    let own = [
+        "<Error><Code>NoSuchKey</Code></Error>",
+        "\u{feff}<?xml version=\"1.0\"?>\r\n<Error xmlns=\"http://s3.amazonaws.com/doc/\">\n  \
+         <Code>\n NoSuchKey </Code></Error>",
+    ];
+    mean(store, &[read()], own.map(|body| response(404, &[], body)), Missing);
+}
+
+#[test]
+fn c27_a_body_that_is_too_long_or_cut_off_keeps_its_version() {
+    let long = " ".repeat(MAX_RECORD_BYTES + 1);
+    assert_eq!(outcome(read(), tagged(200, &long)), unreadable(Flaw::TooLarge));
+    assert_eq!(outcome(read(), cut(tagged(200, LEASE))), unreadable(Flaw::TooLarge));
+    assert_eq!(outcome(read(), tagged(200, "")), unreadable(Flaw::NotJson));
+    // An error that came with a success is not a broken record: it is not to be healed.
+    let error = [tagged(200, &document("SlowDown", ""))];
+    mean(store, &[read()], error, Rejected(FaultKind::Nonsense));
+    let odd = [201, 204, 206, 300, 302, 410, 412, 418].map(|status| tagged(status, LEASE));
+    mean(store, &[read()], odd, Rejected(FaultKind::Nonsense));
+}
+
+#[test]
+fn c43_facts_are_dates_after_the_epoch_and_the_marks_of_a_relay() {
+    let times = |date: &str, modified: &str| {
+        let headers = [("etag", ETAG), ("date", date), ("last-modified", modified)];
+        let facts = told(&store(), read(), response(200, &headers, LEASE)).facts;
+        assert!(!facts.relayed);
+        (facts.date_ms, facts.last_modified_ms)
+    };
+    let told_ms = times(DATE, "Fri, 21 Nov 2025 09:59:45 GMT");
+    assert_eq!(told_ms, (Some(NOW_MS), Some(NOW_MS - 15_000)));
+    for garbage in ["", "now", "Thu, 01 Jan 1960 00:00:00 GMT", "Fri, 99 Nov 2025 10:00:00 GMT"] {
+        assert_eq!(times(garbage, garbage), (None, None), "{garbage}");
+    }
+    for (name, value) in [("age", "0"), ("age", "?"), ("via", "1.1 proxy")] {
+        for (operation, status) in [(read(), 404), (read_unless(&version()), 304), (update(), 412)]
+        {
+            let headers = [("date", DATE), (name, value)];
+            let facts = told(&store(), operation, response(status, &headers, "")).facts;
+            assert!(facts.relayed, "{name}");
+            assert_eq!(facts.cached, value == "?", "{name}: {value}");
+            assert_eq!(facts.date_ms, Some(NOW_MS), "every answer tells the time");
+        }
+    }
+}
+
+#[test]
+fn no_message_repeats_a_secret_or_the_stores_own_words() {
+    let codes =
+        ["AccessDenied", "SignatureDoesNotMatch", "InvalidArgument", "SlowDown", "X", "a<b"];
+    let secrets = ["the-secret", "the-token", "the-message", "the-string", "the-sig", "u:p"];
+    for status in [200, 301, 304, 400, 401, 403, 404, 405, 409, 412, 418, 429, 500, 501, 503] {
+        for code in codes {
+            for operation in [read(), update()] {
+                let body = document(code, "<StringToSign>the-string</StringToSign>");
+                let answer = response(status, &[("location", "https://u:p@x/?sig=the-sig")], body);
+                let s3 = store();
+                let mut talk = Talk::new(&s3, operation);
+                talk.sends();
+                let next = talk.hears(answer);
+                let shown = format!("{next:?} {:?} {s3:?}", talk.exchange);
+                let word = secrets.iter().find(|word| shown.contains(**word));
+                assert_eq!(word, None, "{status} {code}: {shown}");
+            }
+        }
+    }
+    let message = fault(outcome(update(), error(403, "AccessDenied"))).message;
+    assert_eq!(
+        message,
+        "S3 bucket \"jobs\" at https://store.example:9000: PUT \"leader/group.json\" was answered 403 \
+         AccessDenied: the credentials need s3:PutObject on the key"
+    );
+}
+
+fn url(config: S3Config) -> String {
+    sent(&S3::new(config).unwrap(), read()).url
+}
+
+#[test]
+fn addresses_by_path_and_by_host() {
+    let with = |endpoint: &str, path_style: Option<bool>| {
+        let endpoint = Some(endpoint.to_owned()).filter(|endpoint| !endpoint.is_empty());
+        url(S3Config { endpoint, path_style, ..config() })
+    };
+    let cases = [
+        ("", None, "https://jobs.s3.us-east-1.amazonaws.com/"),
+        ("", Some(true), "https://s3.us-east-1.amazonaws.com/jobs/"),
+        ("https://s3.eu-west-1.amazonaws.com", None, "https://jobs.s3.eu-west-1.amazonaws.com/"),
+        ("https://S3.amazonaws.com:443/", None, "https://jobs.s3.amazonaws.com/"),
+        ("https://id.r2.cloudflarestorage.com", None, "https://id.r2.cloudflarestorage.com/jobs/"),
+        ("https://minio.example", Some(false), "https://jobs.minio.example/"),
+        ("https://minio.example/a/b/", None, "https://minio.example/a/b/jobs/"),
+        ("https://minio.example/a", Some(false), "https://jobs.minio.example/a/"),
+        ("http://127.0.0.1:8333", None, "http://127.0.0.1:8333/jobs/"),
+        ("http://127.9.9.9:80", None, "http://127.9.9.9/jobs/"),
+        ("http://localhost:8333", Some(false), "http://jobs.localhost:8333/"),
+        (
+            "http://[::1]:8333/cdn-cgi/local/r2/s3",
+            None,
+            "http://[::1]:8333/cdn-cgi/local/r2/s3/jobs/",
+        ),
+        ("https://[2001:DB8:0::1]", None, "https://[2001:db8::1]/jobs/"),
+        ("https://s3_internal:9000", None, "https://s3_internal:9000/jobs/"),
+    ];
+    for (endpoint, path_style, expected) in cases {
+        let url = with(endpoint, path_style);
+        assert_eq!(url, format!("{expected}leader/group.json"), "{endpoint} {path_style:?}");
+    }
+    let dotted = S3Config { endpoint: None, bucket: "my.jobs".to_owned(), ..config() };
+    let expected = "https://s3.us-east-1.amazonaws.com/my.jobs/leader/group.json";
+    assert_eq!(url(dotted), expected, "no certificate covers a host with a dotted bucket");
+    let china = S3Config { endpoint: None, region: Some("cn-north-1".to_owned()), ..config() };
+    assert_eq!(url(china), "https://jobs.s3.cn-north-1.amazonaws.com.cn/leader/group.json");
+}
+
+#[test]
+fn keys_are_percent_encoded_as_s3_wants_it() {
+    let cases = [
+        ("a/b.json", "a/b.json"),
+        ("A-Z_0.9~", "A-Z_0.9~"),
+        ("a b+c", "a%20b%2Bc"),
+        ("%2e%2e/x", "%252e%252e/x"),
+        ("ä/漢", "%C3%A4/%E6%BC%A2"),
+        ("a?b#c&d=e", "a%3Fb%23c%26d%3De"),
+        ("!*'()", "%21%2A%27%28%29"),
+        ("a\\b:c@d", "a%5Cb%3Ac%40d"),
+        ("...", "..."),
+    ];
+    for (key, expected) in cases {
+        let url = url(S3Config { key: key.to_owned(), ..config() });
+        assert_eq!(url, format!("https://store.example:9000/jobs/{expected}"));
+    }
+}
+
+/// The error for the configuration with one change.
+fn broken(change: &dyn Fn(&mut S3Config)) -> ConfigError {
+    let mut config = config();
+    change(&mut config);
+    S3::new(config).expect_err("the option is wrong")
+}
+
+#[test]
+fn a_wrong_endpoint_is_named_and_shows_no_secret() {
+    let unusable = "store.example ftp://store.example http://store.example http://10.0.0.1:8333 \
+        http://127.0.0.1.example http://127.1 https://127.1 https://0x7f000001 https:// \
+        https://store.example:0 https://store.example:70000 https://store.example:x \
+        https://store.example/a/../b https://store.example//a https://store.example/%2e \
+        https://store.example/a?b=c https://store.example/#a https://ex%61mple/ https://a..b/ \
+        https://exämple/ https://[::1 https://[fe80::1%25eth0]/ //store.example";
+    for endpoint in unusable.split(' ').filter(|word| !word.is_empty()).chain(["", "https://a b/"])
+    {
+        let error = broken(&|config| config.endpoint = Some(endpoint.to_owned()));
+        assert_eq!(error.field, "endpoint", "{endpoint}: {error}");
+    }
+    for secret in [
+        "https://u:gehe?im@h",
+        "https://user:geheim@h/",
+        "https://h/?X-Amz-Signature=geheim",
+        "https://h/#geheim",
+    ] {
+        let error = broken(&|config| config.endpoint = Some(secret.to_owned()));
+        assert!(!error.to_string().contains("gehe"), "{error}");
+    }
+}
+
+#[test]
+fn a_wrong_option_is_named_with_its_value_and_the_rule() {
+    for bucket in
+        ["", "ab", "Jobs", "a_b", "-ab", "ab-", "a..b", "a/b", "jöbs", &"a".repeat(64), ".."]
+    {
+        let error = broken(&|config| config.bucket = bucket.to_owned());
+        assert_eq!(error.field, "bucket", "{bucket}");
+    }
+    for region in ["", "EU", "eu west", "eu/west", &"a".repeat(65)] {
+        let error = broken(&|config| config.region = Some(region.to_owned()));
+        assert_eq!(error.field, "region", "{region}");
+    }
+    for key in
+        ["", "/a", "a/", "a//b", ".", "..", "a/./b", "a/..", "a\nb", "a\u{7f}", &"ä".repeat(513)]
+    {
+        let error = broken(&|config| config.key = key.to_owned());
+        assert_eq!(error.field, "lockfilePath", "{key}");
+    }
+    let auto = broken(&|config| (config.endpoint, config.region) = (None, Some("auto".to_owned())));
+    assert_eq!(auto.field, "region");
+    let dotted = broken(&|config| {
+        (config.bucket, config.path_style) = ("my.jobs".to_owned(), Some(false));
+    });
+    assert_eq!(dotted.field, "pathStyle");
+    let ip = broken(&|config| {
+        config.endpoint = Some("http://127.0.0.1:8333".to_owned());
+        config.path_style = Some(false);
+    });
+    assert_eq!(ip.field, "pathStyle");
+}
+
+#[test]
+fn credentials_that_no_header_can_carry_are_a_fault_and_nothing_is_sent() {
+    for (id, token) in [("", None), ("A\nB", None), ("A", Some("tökén"))] {
+        let credentials = Credentials {
+            access_key_id: id.to_owned(),
+            session_token: token.map(str::to_owned),
+            ..credentials()
+        };
+        let fault = Talk::new(&store(), update()).tries(&credentials).unwrap_err();
+        assert_eq!(fault.kind, FaultKind::Denied);
+        assert!(fault.message.contains("credentials"), "{fault}");
+        assert!(!fault.message.contains("the-secret"), "{fault}");
+    }
+}

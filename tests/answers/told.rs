@@ -1,0 +1,198 @@
+//! Requests and answers of a store over HTTP, for every store alike: what is sent, what is answered, and what that means.
+
+use edgelect::Credentials;
+use edgelect::protocol::{Next, Protocol};
+use edgelect::request::{Body, Request, Response};
+use edgelect::store::{Answer, Condition, Fault, FaultKind, Operation, Outcome, Version};
+
+/// Fri, 21 Nov 2025 10:00:00 GMT
+pub const NOW_MS: u64 = 1_763_719_200_000;
+pub const DATE: &str = "Fri, 21 Nov 2025 10:00:00 GMT";
+
+pub fn credentials() -> Credentials {
+    Credentials {
+        access_key_id: "AKIAEXAMPLE".to_owned(),
+        secret_access_key: "the-secret".to_owned(),
+        session_token: Some("the-token".to_owned()),
+    }
+}
+
+pub fn read() -> Operation {
+    Operation::Read { unless: None }
+}
+
+pub fn read_unless(version: &Version) -> Operation {
+    Operation::Read { unless: Some(version.clone()) }
+}
+
+pub fn write(body: impl Into<Vec<u8>>, condition: Condition) -> Operation {
+    Operation::Write { body: body.into(), condition }
+}
+
+pub fn response(status: u16, headers: &[(&str, &str)], body: impl Into<Vec<u8>>) -> Response {
+    let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let body = Body { bytes: body.into(), truncated: false };
+    Response { status, headers: headers.collect(), body }
+}
+
+/// The same with a body that was not read to its end.
+pub fn cut(mut response: Response) -> Response {
+    response.body.truncated = true;
+    response
+}
+
+/// The same with one header more, in place of any of its name.
+pub fn with(mut response: Response, name: &str, value: &str) -> Response {
+    response.headers.retain(|(other, _)| other != name);
+    response.headers.push((name.to_owned(), value.to_owned()));
+    response
+}
+
+pub fn header<'a>(request: &'a Request, name: &str) -> Option<&'a str> {
+    request.headers.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
+}
+
+/// One operation, told answer by answer.
+pub struct Talk<'s, P: Protocol> {
+    store: &'s P,
+    pub exchange: P::Exchange,
+    wall_ms: u64,
+}
+
+impl<'s, P: Protocol> Talk<'s, P> {
+    pub fn new(store: &'s P, operation: Operation) -> Self {
+        Self::at(store, operation, NOW_MS)
+    }
+
+    /// The same on a machine whose wall clock shows this.
+    pub fn at(store: &'s P, operation: Operation, wall_ms: u64) -> Self {
+        Self { store, exchange: store.begin(operation), wall_ms }
+    }
+
+    pub fn sends(&mut self) -> Request {
+        self.tries(&credentials()).expect("it can be sent")
+    }
+
+    pub fn tries(&mut self, credentials: &Credentials) -> Result<Request, Fault> {
+        self.store.request(&mut self.exchange, credentials, self.wall_ms)
+    }
+
+    /// What follows an answer to what was sent last.
+    pub fn hears(&mut self, response: Response) -> Next {
+        self.store.answer(&mut self.exchange, response, self.wall_ms)
+    }
+
+    /// The answer that ends it.
+    pub fn ends(&mut self, response: Response) -> Answer {
+        match self.hears(response) {
+            Next::Done(answer) => answer,
+            other => panic!("the exchange goes on: {other:?}"),
+        }
+    }
+}
+
+/// What an operation sends first.
+pub fn sent(store: &impl Protocol, operation: Operation) -> Request {
+    Talk::new(store, operation).sends()
+}
+
+/// The answer to an operation whose every response is this one; the first must end it, or ask for fresh credentials.
+pub fn told(store: &impl Protocol, operation: Operation, response: Response) -> Answer {
+    told_at(store, operation, response, NOW_MS)
+}
+
+/// The same on a machine whose wall clock shows this.
+pub fn told_at(
+    store: &impl Protocol,
+    operation: Operation,
+    response: Response,
+    wall_ms: u64,
+) -> Answer {
+    let mut talk = Talk::at(store, operation, wall_ms);
+    talk.sends();
+    match talk.hears(response.clone()) {
+        Next::Done(answer) => answer,
+        Next::Refresh => {
+            talk.sends();
+            talk.ends(response)
+        }
+        Next::Again => panic!("the exchange goes on after {response:?}"),
+    }
+}
+
+/// An outcome without its details, for tables.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Means {
+    Found,
+    Missing,
+    Unchanged,
+    Written,
+    Refused,
+    Unknown(FaultKind),
+    Rejected(FaultKind),
+}
+
+pub fn means(outcome: &Outcome) -> Means {
+    match outcome {
+        Outcome::Found { .. } => Means::Found,
+        Outcome::Missing => Means::Missing,
+        Outcome::Unchanged => Means::Unchanged,
+        Outcome::Written { .. } => Means::Written,
+        Outcome::Refused => Means::Refused,
+        Outcome::Unknown { cause, .. } => Means::Unknown(cause.kind),
+        Outcome::Rejected(fault) => Means::Rejected(fault.kind),
+    }
+}
+
+/// Each of these answers to each of these operations means this; the faults, if it is one.
+#[track_caller]
+pub fn mean<P: Protocol>(
+    store: impl Fn() -> P,
+    operations: &[Operation],
+    responses: impl IntoIterator<Item = Response>,
+    expected: Means,
+) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for response in responses {
+        for operation in operations {
+            let outcome = told(&store(), operation.clone(), response.clone()).outcome;
+            let body = String::from_utf8_lossy(&response.body.bytes).into_owned();
+            let (status, headers) = (response.status, &response.headers);
+            assert_eq!(means(&outcome), expected, "{operation:?}: {status} {headers:?} {body:?}");
+            faults.extend(fault_of(outcome));
+        }
+    }
+    faults
+}
+
+fn fault_of(outcome: Outcome) -> Option<Fault> {
+    match outcome {
+        Outcome::Rejected(fault) | Outcome::Unknown { cause: fault, .. } => Some(fault),
+        _ => None,
+    }
+}
+
+#[track_caller]
+pub fn fault(outcome: Outcome) -> Fault {
+    fault_of(outcome.clone()).unwrap_or_else(|| panic!("no fault: {outcome:?}"))
+}
+
+/// Whether the store asks for fresh credentials at each of these times after [`NOW_MS`].
+pub fn refreshes<P: Protocol, const N: usize>(
+    store: &P,
+    operation: &Operation,
+    response: &Response,
+    after_ms: [u64; N],
+) -> [bool; N] {
+    after_ms.map(|ms| {
+        let mut talk = Talk::at(store, operation.clone(), NOW_MS + ms);
+        talk.sends();
+        let asks = talk.hears(response.clone()) == Next::Refresh;
+        if asks {
+            // Once in an exchange.
+            talk.sends();
+            talk.ends(response.clone());
+        }
+        asks
+    })
+}

@@ -1,0 +1,105 @@
+//! What every test on real stores needs: the host, the variables that `npm test` sets, names that nobody else has, and the
+//! buckets.
+
+#[path = "../../examples/native/host.rs"]
+mod host;
+
+use edgelect::lease::Format;
+use edgelect::request::{Request, Response};
+use edgelect::sigv4;
+use edgelect::{Config, Credentials, Host, S3Config, S3Store, Settings};
+
+pub use host::Native;
+
+pub fn native() -> Native {
+    Native::new().expect("the client can be set up")
+}
+
+pub fn variable(name: &str) -> String {
+    let name = format!("EDGELECT_TEST_{name}");
+    std::env::var(&name).unwrap_or_else(|_| {
+        panic!("{name} is not set: run this by `npm test -- --only stores` or `--only rust`")
+    })
+}
+
+/// The keys of the store whose variables begin with this.
+pub fn credentials(prefix: &str) -> Credentials {
+    Credentials {
+        access_key_id: variable(&format!("{prefix}ACCESS_KEY_ID")),
+        secret_access_key: variable(&format!("{prefix}SECRET_ACCESS_KEY")),
+        session_token: None,
+    }
+}
+
+pub fn random() -> String {
+    let random = native().random().expect("the system has randomness");
+    format!("{:032x}", u128::from_le_bytes(random))
+}
+
+/// The defaults over a record of this name.
+pub fn config(path: &str) -> Config {
+    let lockfile_path = Some(path.to_owned());
+    Config::new(&Settings { lockfile_path, ..Settings::default() }).expect("the defaults are fine")
+}
+
+/// One S3 endpoint and what is needed to use it.
+#[derive(Clone)]
+pub struct Bucket {
+    pub endpoint: String,
+    pub bucket: String,
+    pub region: &'static str,
+    pub credentials: Credentials,
+    pub format: Format,
+}
+
+impl Bucket {
+    pub fn seaweed() -> Self {
+        Self::named("", variable("BUCKET"), "us-east-1")
+    }
+
+    pub fn named(prefix: &str, bucket: String, region: &'static str) -> Self {
+        Self {
+            endpoint: variable(&format!("{prefix}ENDPOINT")),
+            bucket,
+            region,
+            credentials: credentials(prefix),
+            format: Format::Native,
+        }
+    }
+
+    pub fn at(&self, key: &str) -> S3Store<Native> {
+        S3Store::new(self.config(key), self.credentials.clone(), native())
+            .expect("a usable configuration")
+    }
+
+    pub fn config(&self, key: &str) -> S3Config {
+        S3Config {
+            endpoint: Some(self.endpoint.clone()),
+            bucket: self.bucket.clone(),
+            region: Some(self.region.to_owned()),
+            path_style: Some(true),
+            key: key.to_owned(),
+            format: self.format,
+        }
+    }
+
+    /// What no store does: a request without any condition.
+    pub async fn send(&self, method: &str, path: &str) -> Response {
+        self.send_as(method, path, "", "").await
+    }
+
+    pub async fn send_as(&self, method: &str, path: &str, kind: &str, body: &str) -> Response {
+        let host = native();
+        let url = format!("{}/{}{path}", self.endpoint, self.bucket);
+        let mut request = Request::new(method, url);
+        if !kind.is_empty() {
+            request.set("content-type", kind.to_owned());
+        }
+        request.body = body.as_bytes().to_vec();
+        let mut cache = sigv4::KeyCache::default();
+        let now_ms = host.now().wall_ms;
+        sigv4::sign(&mut request, &self.credentials, self.region, "s3", now_ms, &mut cache)
+            .expect("the credentials can be sent");
+        host.fetch(request, 100_000).await.expect("an answer")
+    }
+}

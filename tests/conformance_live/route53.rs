@@ -1,0 +1,131 @@
+//! Route 53 beside the list: what DNS shows of a lease, what the service says of a wrong set-up, and the probe.
+
+use edgelect::lease::{Lease, Stamp};
+use edgelect::probe::{self, Finding, Step};
+use edgelect::request::{Request, Response};
+use edgelect::store::{FaultKind, Operation, Outcome, Store};
+use edgelect::{Host, Route53Store};
+
+use crate::aws::{Aws, DOMAIN};
+use crate::conformance::{body, create, found, read, record, update, written};
+use crate::real::{self, Native, native};
+
+/// A zone of its own.
+struct Zone {
+    aws: Aws<Native>,
+    id: String,
+}
+
+impl Zone {
+    async fn new() -> Self {
+        let aws = crate::aws();
+        Self { id: aws.new_zone().await, aws }
+    }
+
+    fn store(&self, shard: &str) -> Route53Store<Native> {
+        self.aws.record(&self.id, shard)
+    }
+
+    /// A signed request to the service itself.
+    async fn raw(&self, method: &str, path: &str, body: &str) -> Response {
+        let url = [&self.aws.endpoint, "/2013-04-01", path].concat();
+        let request = Request { body: body.into(), ..Request::new(method, url) };
+        self.aws.ask("route53", request).await
+    }
+
+    /// What a resolver would be given: the strings of each value, joined.
+    async fn resolved(&self, shard: &str) -> Vec<String> {
+        let name = format!("lock.{shard}.{DOMAIN}.");
+        let path = format!("/hostedzone/{}/rrset?maxitems=1&name={name}&type=TXT", self.id);
+        let answer = self.raw("GET", &path, "").await;
+        let text = String::from_utf8(answer.body.bytes).expect("XML is text");
+        let text = text.replace("&quot;", "\"");
+        let values = text.split("<Value>").skip(1).filter_map(|rest| rest.split("</Value>").next());
+        values.map(|value| value.trim_matches('"').replace("\" \"", "")).collect()
+    }
+}
+
+/// A change of a batch that deletes or creates the record set with these values.
+fn change(action: &str, shard: &str, values: &[&str]) -> String {
+    let value = |value: &&str| {
+        let value = value.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;");
+        format!("<ResourceRecord><Value>{value}</Value></ResourceRecord>")
+    };
+    let values: String = values.iter().map(value).collect();
+    format!(
+        "<Change><Action>{action}</Action><ResourceRecordSet><Name>lock.{shard}.{DOMAIN}</Name>\
+         <Type>TXT</Type><TTL>60</TTL><ResourceRecords>{values}</ResourceRecords>\
+         </ResourceRecordSet></Change>"
+    )
+}
+
+#[tokio::test]
+async fn a_missing_zone_and_an_owner_with_a_space_are_named_and_nothing_is_written() {
+    let nowhere = crate::aws().record("ZNOSUCHZONE", "life");
+    for operation in [Operation::Read { unless: None }, written(body("a", 1), None)] {
+        let Outcome::Rejected(fault) = nowhere.perform(operation).await.outcome else {
+            panic!("there is no such zone");
+        };
+        assert_eq!(fault.kind, FaultKind::Misconfigured);
+        assert!(fault.message.contains("404 NoSuchHostedZone: create the zone"), "{fault}");
+    }
+    let store = Zone::new().await.store("spaced");
+    let spaced = store.perform(written(body("my host", 1), None)).await.outcome;
+    let Outcome::Rejected(fault) = spaced else { panic!("{spaced:?}") };
+    assert!(fault.message.contains("no space"), "{fault}");
+    assert_eq!(read(&store).await, Outcome::Missing);
+}
+
+#[tokio::test]
+async fn the_lock_is_seen_as_dns_shows_it_and_a_foreign_record_is_read() {
+    let zone = Zone::new().await;
+    let store = zone.store("seen");
+    let now_ms = native().now().wall_ms;
+    let now_s = now_ms / 1_000;
+    let at = |sequence: u64, last_updated: Stamp| {
+        edgelect::lease::write(&Lease { last_updated, ..record("worker-1", sequence) })
+    };
+    let first = create(&store, at(1, Stamp::At(now_ms as i64))).await.expect("a new record");
+    let shown = zone.resolved("seen").await;
+    let (owner, epoch) = shown[0].split_once(' ').expect("owner and epoch");
+    assert_eq!(owner, "worker-1");
+    assert!((now_s + 5..now_s + 60).contains(&epoch.parse::<u64>().expect("seconds")), "{epoch}");
+    assert!(shown[1].starts_with("~edgelect {"), "{shown:?}");
+    // The emulator has no TestDNSAnswer and no name server; the day it has, this is to ask it.
+    let name = format!("lock.seen.{DOMAIN}");
+    let asked = format!("/testdnsanswer?hostedzoneid={}&recordname={name}&recordtype=TXT", zone.id);
+    assert_ne!(zone.raw("GET", &asked, "").await.status, 200);
+    update(&store, at(2, Stamp::Released), &first).await.expect("the version is current");
+    assert_eq!(zone.resolved("seen").await[0], "worker-1 0");
+    let (version, _) = found(&store).await;
+    let values: Vec<&str> = version.0.split('\n').collect();
+    let theirs = format!("\"coordinator-2 {}\"", now_s + 40);
+    let changes = [change("DELETE", "seen", &values), change("CREATE", "seen", &[&theirs])];
+    let batch = format!(
+        "<ChangeResourceRecordSetsRequest xmlns=\"https://route53.amazonaws.com/doc/2013-04-01/\">\
+         <ChangeBatch><Changes>{}</Changes></ChangeBatch></ChangeResourceRecordSetsRequest>",
+        changes.concat()
+    );
+    let answer = zone.raw("POST", &format!("/hostedzone/{}/rrset/", zone.id), &batch).await;
+    assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body.bytes));
+    let (_, lease) = found(&store).await;
+    assert_eq!((lease.leader_id.as_str(), lease.term), ("coordinator-2", None));
+    let lease_ms = lease.lease_ms.expect("it has an epoch");
+    assert!((20_000..=42_000).contains(&lease_ms), "{lease_ms}");
+}
+
+#[tokio::test]
+async fn c26_the_emulator_passes_the_probe_on_a_shard_of_its_own() {
+    let (zone, host) = (Zone::new().await, native());
+    let shard = probe::key("elected", &host).expect("randomness");
+    // Whose labels keep their dots.
+    let object = zone.store("elected").at(&shard).expect("it is a label");
+    let (config, effort) = (real::config("elected"), probe::Effort::thorough(5));
+    let report = probe::probe(&object, &host, &config, effort, |_| {}).await.expect("randomness");
+    let judged = report.judged;
+    let unclear = |one: &probe::Judged| matches!(one.finding, Finding::Unclear(_));
+    assert!(judged.iter().all(|one| one.finding == Finding::Holds || unclear(one)), "{judged:?}");
+    let steps: Vec<Step> = judged.iter().filter(|one| unclear(one)).map(|one| one.step).collect();
+    let no_last_modified = vec![Step::Clocks];
+    assert_eq!((judged.len(), steps), (10, no_last_modified), "{judged:?}");
+}

@@ -1,0 +1,661 @@
+//! What an object per term means to the store: which requests an operation sends to a bucket without `If-Match`, and what
+//! their answers come to.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use edgelect::clock::Now;
+use edgelect::json::Object;
+use edgelect::lease::{self, Closed, Flaw, Format, Lease, Reading, Remains, Stamp};
+use edgelect::protocol::Protocol;
+use edgelect::request::{Request, Response};
+use edgelect::store::epochs::Epochs;
+use edgelect::store::{Answer, Condition, FaultKind, Operation, Outcome, Version};
+use edgelect::{Credentials, Host, S3Config, remote};
+use futures::executor::block_on;
+
+use crate::bucket::{BEGAN_MS, Bucket, error};
+
+type Hook = Box<dyn FnMut(&Request, &mut Bucket) -> Option<Result<Response, String>>>;
+
+/// A bucket that answers at once, unless the hook does.
+pub struct Desk {
+    pub bucket: RefCell<Bucket>,
+    hook: RefCell<Hook>,
+    pub now_ms: u64,
+}
+
+impl Host for Desk {
+    fn now(&self) -> Now {
+        Now::new(self.now_ms, BEGAN_MS + self.now_ms)
+    }
+
+    async fn sleep(&self, _ms: u64) {}
+
+    fn random(&self) -> Result<[u8; 16], String> {
+        Ok([7; 16])
+    }
+
+    async fn fetch(&self, request: Request, limit: usize) -> Result<Response, String> {
+        let mut bucket = self.bucket.borrow_mut();
+        if let Some(answer) = (self.hook.borrow_mut())(&request, &mut bucket) {
+            return answer;
+        }
+        let mut response = bucket.perform(self.now_ms, 0, &request);
+        response.body.truncated = response.body.bytes.len() > limit;
+        response.body.bytes.truncate(limit);
+        Ok(response)
+    }
+}
+
+impl Desk {
+    pub fn new() -> Self {
+        let hook: Hook = Box::new(|_, _| None);
+        Self { bucket: RefCell::default(), hook: RefCell::new(hook), now_ms: 5_000 }
+    }
+
+    fn with(objects: &[(&str, &str)]) -> Self {
+        let desk = Self::new();
+        for (name, body) in objects {
+            desk.bucket.borrow_mut().put(0, &format!("leader/g/{name}"), body.as_bytes());
+        }
+        desk
+    }
+
+    fn hook(
+        &self,
+        hook: impl FnMut(&Request, &mut Bucket) -> Option<Result<Response, String>> + 'static,
+    ) {
+        *self.hook.borrow_mut() = Box::new(hook);
+    }
+
+    pub fn perform(&self, epochs: &Epochs, operation: Operation) -> Answer {
+        let credentials = Credentials {
+            access_key_id: "AKIDEXAMPLE".to_owned(),
+            secret_access_key: "the-secret".to_owned(),
+            session_token: None,
+        };
+        block_on(remote::perform(epochs, self, &credentials, operation))
+    }
+
+    fn read(&self, epochs: &Epochs) -> Outcome {
+        self.perform(epochs, Operation::Read { unless: None }).outcome
+    }
+
+    fn reading(&self, epochs: &Epochs) -> Reading {
+        match self.read(epochs) {
+            Outcome::Found { reading, .. } => reading,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn write(&self, epochs: &Epochs, session: &str, term: u64, on: Condition) -> Outcome {
+        let body = lease::write(&lease_of(session, term));
+        self.perform(epochs, Operation::Write { body, condition: on }).outcome
+    }
+
+    fn names(&self) -> Vec<String> {
+        let bucket = self.bucket.borrow();
+        bucket.objects.keys().map(|key| key.replace("leader/g/", "")).collect()
+    }
+
+    fn count(&self, kind: &str) -> u64 {
+        self.bucket.borrow().counts.get(kind).copied().unwrap_or(0)
+    }
+}
+
+fn s3() -> S3Config {
+    S3Config {
+        endpoint: Some("https://s3.example.com".to_owned()),
+        bucket: "jobs".to_owned(),
+        key: "leader/g".to_owned(),
+        ..S3Config::default()
+    }
+}
+
+pub fn epochs() -> Epochs {
+    Epochs::new(s3()).expect("a plain bucket")
+}
+
+pub fn lease_of(session: &str, term: u64) -> Lease {
+    let text = format!(
+        "{{\"leaderID\":\"a\",\"lastUpdated\":\"2026-11-21T06:58:12Z\",\"term\":{term},\
+         \"session\":\"{session}\",\"sequence\":1,\"leaseMs\":15000,\
+         \"acquired\":\"2026-11-21T06:58:12Z\"}}"
+    );
+    match lease::read(text.as_bytes()) {
+        Reading::Lease(lease) => *lease,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn on(name: &str) -> Condition {
+    Condition::Match(Version(format!("{name} 1795000000 \"e\"")))
+}
+
+fn written(outcome: Outcome) -> Version {
+    match outcome {
+        Outcome::Written { version: Some(version) } => version,
+        other => panic!("{other:?}"),
+    }
+}
+
+const LIVE: &str = "{\"validity_ms\":60000,\"expired\":false}";
+
+#[test]
+fn a_first_epoch_is_created_renewed_in_place_and_succeeded_by_the_next() {
+    let (desk, one, other) = (Desk::new(), epochs(), epochs());
+    assert_eq!(desk.read(&one), Outcome::Missing);
+    let version = written(desk.write(&one, "s", 7, Condition::Absent));
+    assert_eq!(desk.names(), ["lock_0000000001.json"]);
+    let Outcome::Found { version: read, reading } = desk.read(&other) else { panic!("gone") };
+    assert_eq!(read, version, "a written version is the one that is read");
+    assert_eq!(reading, Reading::Lease(Box::new(lease_of("s", 7))));
+    let body = desk.bucket.borrow().objects["leader/g/lock_0000000001.json"].bytes.clone();
+    let body = String::from_utf8(body).unwrap();
+    assert!(body.ends_with("\"validity_ms\":15000,\"expired\":false}"), "{body}");
+    // The same session's same term, here: in place.
+    let version = written(desk.write(&one, "s", 7, Condition::Match(version)));
+    assert_eq!(desk.names(), ["lock_0000000001.json"]);
+    // Another instance, another session, another term: the next number.
+    for (number, instance, session, term) in
+        [(2, &other, "s", 7), (3, &one, "t", 7), (4, &one, "s", 8)]
+    {
+        let held = Condition::Match(version.clone());
+        let held = if number == 2 { held } else { on(&format!("lock_{:010}.json", number - 1)) };
+        written(desk.write(instance, session, term, held));
+        assert_eq!(desk.names().len(), number);
+    }
+    assert_eq!(desk.write(&other, "x", 9, Condition::Absent), Outcome::Refused);
+    assert_eq!(desk.write(&other, "x", 9, on("lock_0000000002.json")), Outcome::Refused);
+    let unfit = desk.write(&one, "s", 9, Condition::Match(Version("\"e\"".to_owned())));
+    assert!(matches!(unfit, Outcome::Rejected(_)), "{unfit:?}");
+}
+
+#[test]
+fn s12_a_release_says_expired_for_members_that_know_no_other_sign_and_nothing_else_does() {
+    for format in [Format::Native, Format::Kubernetes] {
+        let epochs = Epochs::new(S3Config { format, ..s3() }).expect("a plain bucket");
+        let (desk, held) = (Desk::new(), lease_of("s", 7));
+        let parked = Lease { parked: true, sequence: 2, ..held.clone() };
+        let again = Lease { sequence: 3, ..held.clone() };
+        let released = Lease { last_updated: Stamp::Released, sequence: 4, ..held.clone() };
+        let mut condition = Condition::Absent;
+        for (lease, expired) in
+            [(held, "false"), (parked, "false"), (again, "false"), (released, "true")]
+        {
+            let operation = Operation::Write { body: lease::write(&lease), condition };
+            condition = Condition::Match(written(desk.perform(&epochs, operation).outcome));
+            let bucket = desk.bucket.borrow();
+            let fields = Object::read(&bucket.objects["leader/g/lock_0000000001.json"].bytes);
+            let fields = fields.expect("JSON");
+            let said = (fields.get("expired"), fields.get("validity_ms"));
+            assert_eq!(said, (Some(expired), Some("15000")), "{}: {lease:?}", format.name());
+        }
+    }
+}
+
+#[test]
+fn s3_an_epoch_of_somebody_elses_is_never_overwritten_though_session_and_term_are_equal() {
+    let theirs = String::from_utf8(lease::write(&lease_of("other", 7))).expect("UTF-8");
+    for body in [LIVE, &theirs] {
+        for answered in [true, false] {
+            // Somebody else was first, and dies; with a `termFloor` ahead of time terms are no times.
+            let (desk, epochs) = (Desk::with(&[("lock_0000000001.json", body)]), epochs());
+            desk.hook(move |request, _| {
+                (request.method == "PUT" && !answered).then(|| Err("reset".to_owned()))
+            });
+            let outcome = desk.write(&epochs, "s", 7, Condition::Absent);
+            assert_eq!(outcome == Outcome::Refused, answered, "{outcome:?}");
+            desk.hook(|_, _| None);
+            let Outcome::Found { version, .. } = desk.read(&epochs) else { panic!("gone") };
+            written(desk.write(&epochs, "s", 7, Condition::Match(version)));
+            assert_eq!(desk.count("overwrite"), 0, "{body}");
+            assert_eq!(desk.names(), ["lock_0000000001.json", "lock_0000000002.json"]);
+        }
+    }
+}
+
+#[test]
+fn s3_an_epoch_is_overwritten_only_on_a_version_that_named_the_session_there() {
+    let (desk, epochs) = (Desk::new(), epochs());
+    // The answer is lost, and the read-back shows the session and its sequence.
+    desk.hook(|request, bucket| {
+        let lost = request.method == "PUT";
+        lost.then(|| bucket.perform(0, 0, request)).map(|_| Err("reset".to_owned()))
+    });
+    let outcome = desk.write(&epochs, "s", 7, Condition::Absent);
+    assert!(matches!(outcome, Outcome::Unknown { .. }), "{outcome:?}");
+    desk.hook(|_, _| None);
+    let unread = Condition::Match(Version("lock_0000000001.json 1 \"e\"".to_owned()));
+    let Outcome::Found { version, .. } = desk.read(&epochs) else { panic!("gone") };
+    let version = written(desk.write(&epochs, "s", 7, Condition::Match(version)));
+    assert_eq!(desk.names(), ["lock_0000000001.json"], "it is known to be its own");
+    // Bytes of somebody else's under a number of ours, and a version that nobody read.
+    desk.bucket.borrow_mut().put(9_000, "leader/g/lock_0000000001.json", LIVE.as_bytes());
+    let Outcome::Found { version: theirs, .. } = desk.read(&epochs) else { panic!("gone") };
+    assert_ne!(theirs, version);
+    for on in [unread, Condition::Match(theirs)] {
+        let before = desk.count("overwrite");
+        desk.write(&epochs, "s", 7, on);
+        assert_eq!(desk.count("overwrite"), before);
+    }
+    assert_eq!(desk.names(), ["lock_0000000001.json", "lock_0000000002.json"]);
+}
+
+#[test]
+fn s3_a_cleaned_number_that_is_created_anew_elects_nobody() {
+    let desk = Desk::with(&[("lock_0000000008.json", LIVE), ("lock_0000000009.json", LIVE)]);
+    let epochs = epochs();
+    assert_eq!(desk.write(&epochs, "s", 7, on("lock_0000000002.json")), Outcome::Refused);
+    assert_eq!(desk.names()[0], "lock_0000000003.json");
+    // Nor does its renewal, now that it is ours.
+    assert_eq!(desk.write(&epochs, "s", 7, on("lock_0000000003.json")), Outcome::Refused);
+    let reading = desk.reading(&epochs);
+    let Reading::Lease(lease) = reading else { panic!("{reading:?}") };
+    assert_eq!(lease.leader_id, "lock_0000000009.json");
+    // The same number under the other name is no confirmation either.
+    let desk = Desk::with(&[("lock-0000000003.json", LIVE)]);
+    assert_eq!(desk.write(&epochs, "s", 7, on("lock_0000000002.json")), Outcome::Refused);
+}
+
+#[test]
+fn s3_a_claim_that_meets_its_twin_is_not_taken_for_won_by_its_read_back() {
+    let desk = Desk::with(&[("lock_0000000008.json", LIVE)]);
+    let (one, other) = (epochs(), epochs());
+    written(desk.write(&one, "s", 7, on("lock_0000000008.json")));
+    // The other's read came before, and showed the name with a dash.
+    let outcome = desk.write(&other, "t", 7, on("lock-0000000008.json"));
+    assert_eq!(outcome, Outcome::Refused, "who made the first has authority");
+    let Reading::Lease(lease) = desk.reading(&other) else { panic!("it is readable") };
+    assert_eq!(lease.session, None, "its own session would take it for landed");
+}
+
+#[test]
+fn s6_of_two_names_of_the_newest_number_both_are_waited_out_and_neither_is_missed() {
+    let twins = |dashed: &str, plain: &str| {
+        Desk::with(&[("lock-0000000003.json", dashed), ("lock_0000000003.json", plain)])
+    };
+    let lease = |dashed: &str, plain: &str| match twins(dashed, plain).reading(&epochs()) {
+        Reading::Lease(lease) => *lease,
+        other => panic!("{dashed} {plain} read as {other:?}"),
+    };
+    let (short, gone) = (r#"{"validity_ms":2000,"expired":false}"#, r#"{"expired":true}"#);
+    for (dashed, plain, lease_ms) in
+        [(short, LIVE, 60_000), (LIVE, short, 60_000), (gone, LIVE, 60_000), (short, gone, 2_000)]
+    {
+        let both = lease(dashed, plain);
+        assert!(!both.released(), "{dashed} {plain}");
+        assert_eq!((both.lease_ms, both.session), (Some(lease_ms), None), "{dashed} {plain}");
+    }
+    assert!(lease(gone, gone).released());
+    let mut slots = lease_of("s", 9);
+    (slots.slot, slots.slot_done) = (Some(7), Some(true));
+    let parked = Lease { parked: true, ..lease_of("t", 4) };
+    let [slots, parked] =
+        [slots, parked].map(|l| String::from_utf8(lease::write(&l)).expect("UTF-8"));
+    let both = lease(&parked, &slots);
+    assert_eq!((both.parked, both.term, both.slot), (false, Some(9), Some(7)));
+    for (dashed, plain, lease_ms) in [
+        ("x", LIVE, Some(60_000)),
+        (LIVE, "x", Some(60_000)),
+        (short, "{\"expired\":false}", Some(2_000)),
+    ] {
+        let reading = twins(dashed, plain).reading(&epochs());
+        let Reading::Unreadable(_, told) = reading else { panic!("{reading:?}") };
+        assert_eq!(told.lease_ms, lease_ms, "{dashed} {plain}");
+    }
+    // A renewal of either is another version; that of both is known again.
+    let (desk, epochs) = (twins(short, LIVE), epochs());
+    let Outcome::Found { version, .. } = desk.read(&epochs) else { panic!("it is there") };
+    let known = || Operation::Read { unless: Some(version.clone()) };
+    assert_eq!(desk.perform(&epochs, known()).outcome, Outcome::Unchanged);
+    desk.bucket.borrow_mut().put(4_000, "leader/g/lock_0000000003.json", LIVE.as_bytes());
+    let answer = desk.perform(&epochs, known());
+    assert!(matches!(answer.outcome, Outcome::Found { .. }), "{answer:?}");
+    let modified_ms = BEGAN_MS + 4_000;
+    assert_eq!(answer.facts.last_modified_ms, Some(modified_ms), "the later of the two");
+    written(desk.write(&epochs, "u", 10, Condition::Match(version)));
+    assert_eq!(desk.names()[1], "lock-0000000004.json");
+}
+
+#[test]
+fn a_body_of_nearly_64_kib_stays_readable_with_what_the_layout_adds() {
+    for filler in 65_200..65_536 {
+        let (desk, epochs) = (Desk::new(), epochs());
+        let mut lease = lease_of("s", 7);
+        lease.extra.set("theirs", format!("\"{}\"", "x".repeat(filler - 200)));
+        let operation =
+            Operation::Write { body: lease::write(&lease), condition: Condition::Absent };
+        written(desk.perform(&epochs, operation).outcome);
+        let reading = desk.reading(&epochs);
+        assert!(
+            matches!(&reading, Reading::Lease(read) if read.session == lease.session),
+            "{filler}"
+        );
+    }
+}
+
+#[test]
+fn epochs_whose_leaders_never_renewed_do_not_pile_up() {
+    let (desk, epochs) = (Desk::new(), epochs());
+    let mut version = written(desk.write(&epochs, "s", 1, Condition::Absent));
+    for term in 2..=100 {
+        version = written(desk.write(&epochs, "s", term, Condition::Match(version)));
+    }
+    assert!(desk.names().len() <= 17, "{}", desk.names().len());
+}
+
+#[test]
+fn s8_after_the_write_has_left_nothing_is_a_rejection() {
+    for answer in [
+        Ok(error(403, "AccessDenied")),
+        Ok(error(404, "NoSuchBucket")),
+        Ok(error(503, "SlowDown")),
+        Ok(error(200, "InternalError")),
+        Err("reset".to_owned()),
+    ] {
+        let (desk, epochs) = (Desk::new(), epochs());
+        desk.hook(move |request, _| request.url.contains("list-type").then(|| answer.clone()));
+        let outcome = desk.write(&epochs, "s", 7, Condition::Absent);
+        assert!(matches!(outcome, Outcome::Unknown { .. }), "{outcome:?}");
+        assert_eq!(desk.names(), ["lock_0000000001.json"], "it has landed");
+        let read = desk.read(&epochs);
+        let known = matches!(read, Outcome::Rejected(_) | Outcome::Unknown { .. });
+        assert!(known, "a listing that fails is no absence: {read:?}");
+    }
+    let (desk, epochs) = (Desk::new(), epochs());
+    // A listing that lags behind the write.
+    desk.hook(|request, _| {
+        request.url.contains("list-type").then(|| Ok(Bucket::default().perform(0, 0, request)))
+    });
+    let outcome = desk.write(&epochs, "s", 7, Condition::Absent);
+    assert!(matches!(outcome, Outcome::Unknown { .. }), "{outcome:?}");
+}
+
+#[test]
+fn cleaning_leaves_the_newest_two_and_what_is_foreign_and_costs_a_renewal_one_request() {
+    let old: Vec<String> = (1..=6).map(|number| format!("lock_{number:010}.json")).collect();
+    let mut objects: Vec<_> = old.iter().map(|name| (&**name, LIVE)).collect();
+    objects.extend([("lock_0000000001.json.bak", "x"), ("notes", "x")]);
+    let (desk, epochs) = (Desk::with(&objects), epochs());
+    let mut version = written(desk.write(&epochs, "s", 7, on("lock_0000000006.json")));
+    assert_eq!(desk.count("delete"), 0, "a claim is not delayed");
+    for renewals in 1..=8 {
+        version = written(desk.write(&epochs, "s", 7, Condition::Match(version)));
+        assert_eq!(desk.count("delete"), renewals.min(5));
+    }
+    let left =
+        ["lock_0000000001.json.bak", "lock_0000000006.json", "lock_0000000007.json", "notes"];
+    assert_eq!(desk.names(), left);
+    // A store that does not answer a DELETE costs no renewal.
+    let desk = Desk::with(&objects);
+    desk.hook(|request, _| (request.method == "DELETE").then(|| Err("silence".to_owned())));
+    let epochs = self::epochs();
+    let version = written(desk.write(&epochs, "s", 7, on("lock_0000000006.json")));
+    written(desk.write(&epochs, "s", 7, Condition::Match(version)));
+}
+
+#[test]
+fn s3_only_the_epochs_of_a_probe_are_taken_away_and_no_more_than_were_listed() {
+    let objects: Vec<String> = (1..=4).map(|number| format!("lock_{number:010}.json")).collect();
+    let objects: Vec<_> = objects.iter().map(|name| (&**name, LIVE)).collect();
+    let (desk, lease) = (Desk::with(&objects), epochs());
+    assert!(!lease.retire());
+    desk.read(&lease);
+    assert_eq!((desk.count("delete"), desk.names().len()), (0, 4), "a lease's stay");
+
+    let folder = format!("leader/g.probe-{}", "07".repeat(8) + &"a1".repeat(8));
+    let probed = |refused_at: u64| {
+        let s3 = S3Config {
+            endpoint: Some("https://s3.example.com".to_owned()),
+            bucket: "jobs".to_owned(),
+            key: folder.clone(),
+            ..S3Config::default()
+        };
+        let (desk, epochs) = (Desk::with(&objects), Epochs::new(s3).expect("a plain bucket"));
+        for (name, body) in &objects {
+            desk.bucket.borrow_mut().put(0, &format!("{folder}/{name}"), body.as_bytes());
+        }
+        let mut deletes = 0;
+        desk.hook(move |request, _| {
+            deletes += u64::from(request.method == "DELETE");
+            let refuses = request.method == "DELETE" && deletes == refused_at;
+            refuses.then(|| Ok(error(403, "AccessDenied")))
+        });
+        assert!(epochs.retire());
+        desk.read(&epochs);
+        let left = desk.names().iter().filter(|name| name.contains(".probe-")).count();
+        assert_eq!(desk.names().len() - left, 4, "the lease's stay");
+        (desk.count("list"), desk.count("delete"), left)
+    };
+    assert_eq!(probed(0), (1, 4, 0));
+    assert_eq!(probed(2), (1, 1, 3), "what is forbidden is not tried again");
+}
+
+#[test]
+fn a_missing_right_to_delete_is_told_by_operation_code_and_right_and_costs_no_renewal() {
+    let old: Vec<String> = (1..=6).map(|number| format!("lock_{number:010}.json")).collect();
+    let objects: Vec<_> = old.iter().map(|name| (&**name, LIVE)).collect();
+    for answer in [Ok(error(403, "AccessDenied")), Err("reset".to_owned())] {
+        let (desk, epochs) = (Desk::with(&objects), epochs());
+        let tries = Rc::new(Cell::new(0));
+        let (tried, denied) = (Rc::clone(&tries), answer.clone());
+        desk.hook(move |request, _| {
+            tried.set(tried.get() + u64::from(request.method == "DELETE"));
+            (request.method == "DELETE").then(|| denied.clone())
+        });
+        let mut version = written(desk.write(&epochs, "s", 7, on("lock_0000000006.json")));
+        assert_eq!(epochs.complaint(), None);
+        for _ in 0..40 {
+            version = written(desk.write(&epochs, "s", 7, Condition::Match(version)));
+        }
+        assert_eq!(tries.get(), 3, "one renewal in seventeen asks again");
+        let fault = epochs.complaint().expect("it is told");
+        if answer.is_ok() {
+            assert_eq!(
+                (fault.kind, fault.status, fault.code.as_deref()),
+                (FaultKind::Denied, Some(403), Some("AccessDenied"))
+            );
+            let said = "DELETE \"leader/g/lock_0000000001.json\" was answered 403 AccessDenied: \
+                        the credentials need s3:DeleteObject";
+            assert!(fault.message.contains(said), "{fault}");
+        }
+        // Somebody grants it.
+        desk.hook(|_, _| None);
+        for _ in 0..30 {
+            version = written(desk.write(&epochs, "s", 7, Condition::Match(version)));
+        }
+        assert_eq!(epochs.complaint(), None);
+        assert_eq!(desk.names(), ["lock_0000000006.json", "lock_0000000007.json"]);
+    }
+}
+
+#[test]
+fn c26_a_listing_of_many_pages_is_read_to_its_end_and_one_of_a_million_keys_is_an_error() {
+    let desk = Desk::new();
+    for number in 1..=2_500 {
+        let key = format!("leader/g/lock_{number:010}.json");
+        desk.bucket.borrow_mut().put(0, &key, LIVE.as_bytes());
+    }
+    let reading = desk.reading(&epochs());
+    assert!(matches!(reading, Reading::Lease(lease) if lease.leader_id.contains("2500")));
+    assert_eq!(desk.count("list"), 3);
+    let epochs = epochs().keys_per_page(100);
+    let Outcome::Rejected(fault) = desk.read(&epochs) else { panic!("it ends in an error") };
+    assert_eq!((fault.kind, desk.count("list")), (FaultKind::Misconfigured, 3 + 16));
+    assert!(fault.message.contains("more than 16 pages"), "{fault}");
+    assert_eq!(desk.count("create") + desk.count("overwrite") + desk.count("delete"), 0);
+}
+
+#[test]
+fn an_epoch_that_is_gone_when_it_is_read_is_looked_for_three_times() {
+    let desk = Desk::with(&[("lock_0000000001.json", LIVE)]);
+    desk.hook(|request, _| {
+        (!request.url.contains("list-type")).then(|| Ok(error(404, "NoSuchKey")))
+    });
+    let outcome = desk.read(&epochs());
+    assert!(matches!(outcome, Outcome::Unknown { .. }), "{outcome:?}");
+    assert_eq!(desk.count("list"), 3);
+}
+
+#[test]
+fn s6_an_age_is_proven_by_the_date_of_before_the_body_was_asked_for() {
+    let desk = Desk::with(&[("lock_0000000001.json", LIVE)]);
+    desk.hook(|request, bucket| {
+        let late_ms = if request.url.contains("list-type") { 20_000 } else { 90_000 };
+        Some(Ok(bucket.perform(late_ms, 0, request)))
+    });
+    let facts = desk.perform(&epochs(), Operation::Read { unless: None }).facts;
+    let began_ms = BEGAN_MS;
+    assert_eq!(facts.date_ms, Some(began_ms + 20_000));
+    assert_eq!(facts.last_modified_ms, Some(began_ms));
+}
+
+#[test]
+fn s6_an_answer_from_in_between_or_one_that_the_listing_contradicts_is_said_to_prove_no_age() {
+    let began = BEGAN_MS;
+    // When the body was read was written by the listing, and by its own answer; and a header of one of the two.
+    for (listed_ms, body_ms, header, doubted) in [
+        (3_000, 3_000, None, false),
+        (3_999, 3_000, None, false),
+        (4_000, 3_000, None, true),
+        (3_000, 4_000, None, true),
+        (3_000, 3_000, Some(("list", "age", "0")), true),
+        (3_000, 3_000, Some(("list", "via", "1.1 proxy")), true),
+        (3_000, 3_000, Some(("get", "age", "7")), true),
+        (3_000, 3_000, Some(("get", "via", "1.1 proxy")), true),
+    ] {
+        let (desk, epochs) = (Desk::with(&[("lock_0000000001.json", LIVE)]), epochs());
+        desk.hook(move |request, bucket| {
+            let kind = if request.url.contains("list-type") { "list" } else { "get" };
+            let object = bucket.objects.get_mut("leader/g/lock_0000000001.json").expect("it");
+            object.modified_ms = began + if kind == "list" { listed_ms } else { body_ms };
+            let mut response = bucket.perform(5_000, 0, request);
+            if let Some((_, name, value)) = header.filter(|(of, ..)| *of == kind) {
+                response.headers.push((name.to_owned(), value.to_owned()));
+            }
+            Some(Ok(response))
+        });
+        let facts = desk.perform(&epochs, Operation::Read { unless: None }).facts;
+        assert_eq!(facts.relayed, doubted, "{listed_ms} {body_ms} {header:?}");
+        // A renewal between the two is nobody's fault.
+        let told = doubted && listed_ms >= body_ms;
+        assert_eq!(epochs.complaint().is_some(), told, "{listed_ms} {body_ms} {header:?}");
+    }
+    let desk = Desk::with(&[("lock_0000000001.json", LIVE)]);
+    desk.hook(|request, bucket| {
+        let mut response = bucket.perform(5_000, 0, request);
+        let text = String::from_utf8(response.body.bytes).expect("UTF-8");
+        response.body.bytes = text.replace("LastModified", "Modified").into_bytes();
+        Some(Ok(response))
+    });
+    let facts = desk.perform(&epochs(), Operation::Read { unless: None }).facts;
+    assert!(facts.relayed, "a listing without it says nothing");
+}
+
+#[test]
+fn s6_a_listing_from_a_cache_confirms_no_write_that_it_does_not_show() {
+    let cached = |request: &Request, bucket: &mut Bucket, old: &Bucket| {
+        let mut of = if request.url.contains("list-type") { old.clone() } else { bucket.clone() };
+        let mut response = of.perform(9_000, 0, request);
+        if request.method == "PUT" {
+            *bucket = of;
+        }
+        response.headers.push(("age".to_owned(), "9".to_owned()));
+        response
+    };
+    // Epoch 3 was somebody else's once, when this was listed; it was cleaned, and a held-up claim makes it anew.
+    let old = Desk::with(&[("lock_0000000002.json", LIVE), ("lock_0000000003.json", LIVE)]);
+    let old = old.bucket.into_inner();
+    let desk = Desk::with(&[("lock_0000000008.json", LIVE), ("lock_0000000009.json", LIVE)]);
+    let epochs = epochs();
+    desk.hook(move |request, bucket| Some(Ok(cached(request, bucket, &old))));
+    let outcome = desk.write(&epochs, "s", 7, on("lock_0000000002.json"));
+    assert!(matches!(outcome, Outcome::Unknown { .. }), "{outcome:?}");
+    let outcome = desk.read(&epochs);
+    assert!(matches!(outcome, Outcome::Unknown { .. }), "nor is it read back: {outcome:?}");
+    // One that shows the write was made after it.
+    let desk = Desk::with(&[("lock_0000000002.json", LIVE)]);
+    desk.hook(move |request, bucket| {
+        let mut response = bucket.perform(9_000, 0, request);
+        response.headers.push(("via".to_owned(), "1.1 proxy".to_owned()));
+        Some(Ok(response))
+    });
+    let epochs = self::epochs();
+    written(desk.write(&epochs, "s", 7, on("lock_0000000002.json")));
+    assert!(matches!(desk.reading(&epochs), Reading::Lease(lease) if lease.session.is_some()));
+}
+
+#[test]
+fn a_body_that_is_written_again_is_another_version_and_one_without_last_modified_is_none() {
+    let (desk, epochs) = (Desk::with(&[("lock-0000000001.json", LIVE)]), epochs());
+    let Outcome::Found { version, .. } = desk.read(&epochs) else { panic!("it is there") };
+    let known = || Operation::Read { unless: Some(version.clone()) };
+    assert_eq!(desk.perform(&epochs, known()).outcome, Outcome::Unchanged);
+    desk.bucket.borrow_mut().put(3_000, "leader/g/lock-0000000001.json", LIVE.as_bytes());
+    let outcome = desk.perform(&epochs, known()).outcome;
+    assert!(matches!(outcome, Outcome::Found { .. }), "{outcome:?}");
+    written(desk.write(&epochs, "s", 7, Condition::Match(version)));
+    assert_eq!(desk.names()[1], "lock-0000000002.json", "members of this name compete for it");
+    desk.hook(|request, bucket| {
+        let mut response = bucket.perform(0, 0, request);
+        response.headers.retain(|(name, _)| name != "last-modified");
+        Some(Ok(response))
+    });
+    let outcome = desk.read(&epochs);
+    assert!(matches!(outcome, Outcome::Rejected(_)), "{outcome:?}");
+}
+
+#[test]
+fn s7_foreign_bodies_are_read_by_their_validity_and_their_sign() {
+    let read = |body: &str| Desk::with(&[("lock_0000000005.json", body)]).reading(&epochs());
+    let lease = |body: &str| match read(body) {
+        Reading::Lease(lease) => *lease,
+        other => panic!("{body} reads as {other:?}"),
+    };
+    let plain = lease("{\"expired\":false}");
+    assert_eq!((plain.released(), plain.lease_ms, plain.term), (false, None, None));
+    assert_eq!(lease(LIVE).lease_ms, Some(60_000));
+    for (validity, lease_ms) in [
+        ("3600001", 3_600_001),
+        ("86400000", 86_400_000),
+        ("\"60000\"", 60_000),
+        ("59999.5", 60_000),
+        ("6e4", 60_000),
+        ("1e300", 365 * 24 * 3_600_000),
+    ] {
+        let told = lease(&format!("{{\"validity_ms\":{validity},\"expired\":false}}"));
+        assert_eq!(told.lease_ms, Some(lease_ms), "{validity} is waited out in full");
+    }
+    assert!(lease("{\"expired\":true}").released());
+    assert!(lease("{\"validity_ms\":60000,\"expired\":true}").released());
+    let s3lects = "{\"leaderID\":\"a\",\"lastUpdated\":\"2026-11-21T06:58:12Z\",\"expired\":true}";
+    assert!(lease(s3lects).released());
+    let ours = lease::write(&lease_of("s", 3));
+    let ours = String::from_utf8(ours).unwrap().replace('}', ",\"expired\":true}");
+    let kept = lease(&ours);
+    assert!(!kept.released(), "only its session says so, in its own words");
+    assert_eq!((kept.term, kept.extra.get("expired")), (Some(5), None), "no less than its number");
+    let minute = Some(60_000);
+    for (body, flaw, lease_ms) in [
+        (r#"{"validity_ms":999,"expired":false}"#, Flaw::Absurd, None),
+        (r#"{"validity_ms":-7200000}"#, Flaw::Absurd, None),
+        (r#"{"validity_ms":"an hour"}"#, Flaw::Absurd, None),
+        (r#"{"validity_ms":7200000,"expired":1}"#, Flaw::Foreign, Some(3_600_000)),
+        (r#"{"leaderID":7,"validity_ms":7200000}"#, Flaw::Foreign, Some(3_600_000)),
+        (r#"{"expired":1}"#, Flaw::Foreign, None),
+        (r#"{"expired":1,"validity_ms":60000}"#, Flaw::Foreign, minute),
+        (r#"{"leaderID":7,"expired":false}"#, Flaw::Foreign, None),
+        (r#"{"leaderID":7,"validity_ms":60000}"#, Flaw::Foreign, minute),
+        (r#"{"session":"s","leaseMs":60000,"expired":false}"#, Flaw::Foreign, minute),
+        (r#"{"leaderID":"a","lastUpdated":"x","validity_ms":60000}"#, Flaw::Foreign, minute),
+        ("{}", Flaw::Foreign, None),
+        ("nonsense", Flaw::NotJson, None),
+    ] {
+        let told = Remains { term: Some(5), lease_ms };
+        assert_eq!(read(body), Reading::Unreadable(flaw, told), "{body}");
+    }
+    let last = Desk::with(&[("lock_9999999999.json", LIVE)]);
+    assert_eq!(last.reading(&epochs()), Reading::Closed(Closed::TermTooHigh));
+}

@@ -1,0 +1,590 @@
+//! Members of shardcoordinator and of edgelect share one item.
+
+#[path = "dynamodb/foreign.rs"]
+mod foreign;
+#[path = "dynamodb/table.rs"]
+mod table;
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use edgelect::clock::Now;
+use edgelect::election::{Election, Event, Input, LostReason, Problem};
+use edgelect::request::{Request, Response};
+use edgelect::store::FaultKind;
+use edgelect::{
+    Config, Credentials, DynamoDbConfig, DynamoDbStore, Follow, Handle, Host, Settings,
+};
+use serde_json::{Value, json};
+
+use self::foreign::{Foreign, Lost, Travel};
+use self::table::Table;
+use crate::chance::Chance;
+use crate::virtual_time::Virtual;
+use crate::world::{Ours, World};
+
+/// One way of a request, or of its answer.
+const WAY_MS: u64 = 7;
+
+/// How the way of one member to the table is.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum Way {
+    #[default]
+    Open,
+    /// Nothing arrives.
+    Cut,
+    /// The next write takes effect, and its answer is lost.
+    LosesAnswer,
+    /// The service does nothing and answers with this code.
+    Says(&'static str),
+}
+
+/// The host of one member: virtual time, and the table over HTTP.
+#[derive(Clone)]
+struct Wire {
+    host: Virtual,
+    table: Table,
+    way: Rc<Cell<Way>>,
+}
+
+impl Host for Wire {
+    fn now(&self) -> Now {
+        self.host.now()
+    }
+
+    async fn sleep(&self, ms: u64) {
+        self.host.sleep(ms).await;
+    }
+
+    fn random(&self) -> Result<[u8; 16], String> {
+        self.host.random()
+    }
+
+    async fn fetch(&self, request: Request, _limit: usize) -> Result<Response, String> {
+        self.host.sleep(WAY_MS).await;
+        let writes = request.headers.iter().any(|(_, value)| value.ends_with(".PutItem"));
+        let answer = match self.way.get() {
+            Way::Cut => return std::future::pending().await,
+            Way::Says(code) => self.table.error(code),
+            Way::LosesAnswer if writes => {
+                self.table.answer(&request);
+                self.way.set(Way::Open);
+                return Err("the connection was reset".to_owned());
+            }
+            _ => self.table.answer(&request),
+        };
+        self.host.sleep(WAY_MS).await;
+        Ok(answer)
+    }
+}
+
+type Fleet = World<Table>;
+type Member = Ours<Rc<Cell<Way>>>;
+
+fn fleet() -> Fleet {
+    World::new(20, Table::new)
+}
+
+/// A fleet over a table whose TTL process is swift.
+fn expiring() -> Fleet {
+    let mut fleet = fleet();
+    let table = fleet.place.clone();
+    fleet.each_step = Box::new(move || table.expire());
+    fleet
+}
+
+impl Fleet {
+    /// A new session of a server; the first of a fleet is called `session-1`.
+    fn join(&self, server_id: &str, settings: &Settings) -> Member {
+        let config = Config::new(&Settings {
+            lockfile_path: Some("jobs".to_owned()),
+            server_id: Some(server_id.to_owned()),
+            ..settings.clone()
+        });
+        let config = config.expect("fine settings");
+        let number = self.next_number();
+        let way: Rc<Cell<Way>> = Rc::default();
+        let wire =
+            Wire { host: self.time.clone(), table: self.place.clone(), way: Rc::clone(&way) };
+        let dynamo = DynamoDbConfig {
+            table: "locks".to_owned(),
+            shard_id: "jobs".to_owned(),
+            lease_ms: config.leader_timeout_ms,
+            ..DynamoDbConfig::default()
+        };
+        let credentials = Credentials {
+            access_key_id: "AKIAEXAMPLE".to_owned(),
+            secret_access_key: "the-secret".to_owned(),
+            session_token: None,
+        };
+        let store = DynamoDbStore::new(dynamo, credentials, wire.clone()).expect("a fine item");
+        let session = format!("session-{number}");
+        let handle = Handle::new(Election::new(config, session.clone(), number));
+        self.elect(&session, handle, store, wire, way)
+    }
+
+    fn join_foreign(&self, foreign: &Foreign) {
+        let (one, ticking) = (foreign.clone(), foreign.clone().run(self.time.clone()));
+        self.admit(&foreign.id, false, move || one.leads(), ticking);
+    }
+
+    /// A member of the other make with these settings, from now on.
+    fn foreign(&self, id: &str, lease_ms: u64, renew_ms: u64) -> Foreign {
+        let foreign = Foreign::new(id, &self.place, lease_ms, renew_ms);
+        self.join_foreign(&foreign);
+        foreign
+    }
+
+    fn led_by(&mut self, name: &str, within_ms: u64) -> bool {
+        self.pass_until(within_ms, |fleet| fleet.leaders() == [name])
+    }
+}
+
+/// Our members' settings beside foreign ones of 15 s and 5 s: what their leases last at most is said.
+fn beside(lease_s: u64) -> Settings {
+    Settings { max_lease_ms: Some(lease_s * 1_000 + 3_000), ..Settings::default() }
+}
+
+/// A member that leads alone, after a while.
+fn leading() -> (Fleet, Member) {
+    let mut fleet = fleet();
+    let member = fleet.join("server-1", &beside(15));
+    assert!(fleet.led_by("session-1", 60_000));
+    (fleet, member)
+}
+
+#[test]
+fn a_foreign_leader_is_left_alone_and_succeeded_when_it_has_crashed() {
+    let mut fleet = fleet();
+    let foreign = fleet.foreign("worker-1", 15_000, 5_000);
+    fleet.pass(1_000);
+    let member = fleet.join("server-1", &beside(15));
+    fleet.pass(60_000);
+    assert_eq!(fleet.leaders(), ["worker-1"]);
+    let known = |fleet: &Fleet| {
+        let now = fleet.time.now();
+        member.handle.with(|election| election.leader_id(now).map(str::to_owned))
+    };
+    assert_eq!(known(&fleet).as_deref(), Some("worker-1"));
+    foreign.stands_still.set(true);
+    // A lease, what its clock may differ by, and a look.
+    assert!(fleet.led_by("session-1", 25_000));
+    assert_eq!(member.handle.with(|election| election.problem().cloned()), None);
+    fleet.pass(60_000);
+    foreign.stands_still.set(false);
+    fleet.pass(60_000);
+    assert_eq!((fleet.leaders(), foreign.acquired.get()), (vec!["session-1".to_owned()], 1));
+}
+
+#[test]
+fn a_leader_of_ours_that_crashed_is_succeeded_by_a_foreign_member_and_not_before_its_fence() {
+    let (mut fleet, member) = leading();
+    let foreign = fleet.foreign("worker-1", 15_000, 100);
+    fleet.pass(30_000);
+    assert_eq!(foreign.acquired.get(), 0, "a living lease was taken");
+    member.way.set(Way::Cut);
+    assert!(fleet.led_by("worker-1", 20_000));
+    assert_eq!(member.lost(), [LostReason::Expired]);
+}
+
+#[test]
+fn a_resignation_of_ours_lets_a_foreign_member_in_at_its_next_tick() {
+    let mut fleet = expiring();
+    let member = fleet.join("server-1", &beside(15));
+    assert!(fleet.led_by("session-1", 60_000));
+    let foreign = fleet.foreign("worker-1", 15_000, 5_000);
+    fleet.pass(12_000);
+    member.handle.tell(Input::Stop { park: false });
+    fleet.pass(1_000);
+    assert_eq!(fleet.place.ttl_s(), Some(0), "and the TTL process left it alone");
+    assert!(fleet.led_by("worker-1", 5_000), "it waits a tick");
+    assert_eq!(foreign.acquired.get(), 1);
+}
+
+#[test]
+fn a_foreign_release_is_a_deletion_so_that_our_members_lead_after_a_grace_with_higher_tokens() {
+    let (mut fleet, member) = leading();
+    member.handle.tell(Input::Stop { park: false });
+    fleet.pass(1_000);
+    let foreign = fleet.foreign("worker-1", 15_000, 5_000);
+    fleet.pass(1_000);
+    // This session has never seen the first one's token.
+    fleet.join("server-2", &beside(15));
+    fleet.pass(10_000);
+    foreign.stop();
+    let released_ms = fleet.now_ms();
+    assert!(fleet.led_by("session-2", 60_000));
+    let waited_ms = fleet.now_ms() - released_ms;
+    assert!((15_000..40_000).contains(&waited_ms), "the grace, and looks: {waited_ms} ms");
+    assert_eq!(fleet.ledger.tokens.borrow().len(), 2);
+}
+
+#[test]
+fn tokens_grow_over_foreign_leaderships_that_drop_them_each_by_a_session_that_knows_none() {
+    let mut fleet = fleet();
+    for round in 1..=5 {
+        let member = fleet.join(&format!("server-{round}"), &beside(15));
+        let leads = |fleet: &Fleet| member.handle.authority(fleet.time.now()).is_some();
+        assert!(fleet.pass_until(90_000, leads), "round {round}");
+        fleet.pass(7_000);
+        member.handle.tell(Input::Stop { park: false });
+        fleet.pass(1_000);
+        let foreign = fleet.foreign(&format!("worker-{round}"), 15_000, 5_000);
+        assert!(fleet.pass_until(10_000, |_| foreign.leads()));
+        assert_eq!(fleet.place.text("lease"), None, "it dropped our attributes");
+        foreign.stands_still.set(true);
+    }
+    assert_eq!(fleet.ledger.tokens.borrow().len(), 5);
+}
+
+/// By the very last of our authority, with next to no margin and a foreign clock as far ahead as its document bears.
+#[test]
+fn no_foreign_member_takes_a_living_lease_at_any_part_of_a_second() {
+    for phase_ms in (0..1_000).step_by(77) {
+        let mut fleet = fleet();
+        fleet.pass(phase_ms);
+        let close =
+            Settings { margin_ms: Some(10), frequent_interval_ms: Some(3_333), ..beside(15) };
+        let member = fleet.join("server-1", &close);
+        assert!(fleet.led_by("session-1", 60_000));
+        let foreign = fleet.foreign("worker-1", 15_000, 20);
+        foreign.ahead_ms.set(999);
+        fleet.pass(10_000 + phase_ms);
+        member.way.set(Way::Cut);
+        assert!(fleet.led_by("worker-1", 20_000), "{phase_ms}");
+        assert_eq!(member.lost(), [LostReason::Expired], "{phase_ms}");
+    }
+}
+
+#[test]
+fn a_foreign_lease_longer_than_ours_is_waited_out_to_the_last_second_of_a_slow_foreign_clock() {
+    let slow = (0..1_000).step_by(143).map(|phase_ms| (phase_ms, -999, 0, 40));
+    // And where a proxy sets `Date` ahead.
+    for (phase_ms, ahead_ms, date_ahead_ms, lease_s) in slow.chain([(0, 0, 30_000, 15)]) {
+        let mut fleet = fleet();
+        fleet.place.date_ahead_ms.set(date_ahead_ms);
+        // It renews more seldom than our whole lease lasts.
+        let foreign = fleet.foreign("worker-1", 40_000, 25_000);
+        foreign.ahead_ms.set(ahead_ms);
+        fleet.pass(1_000 + phase_ms);
+        fleet.join("server-1", &Settings { follow: Some(Follow::Tight), ..beside(lease_s) });
+        fleet.pass(100_000);
+        assert_eq!((fleet.leaders(), foreign.acquired.get()), (vec!["worker-1".to_owned()], 1));
+        foreign.stands_still.set(true);
+        assert!(fleet.led_by("session-1", 50_000), "{phase_ms} {date_ahead_ms}");
+    }
+}
+
+/// The store was made for 15 s, and the foreign lease is shorter than that and longer than the new one.
+#[test]
+fn a_foreign_lease_is_waited_out_also_after_the_own_one_was_shortened() {
+    let mut fleet = fleet();
+    let foreign = fleet.foreign("worker-1", 12_000, 9_000);
+    fleet.pass(1_000);
+    let member = fleet.join("server-1", &beside(15));
+    fleet.pass(10_000);
+    let settings = Settings {
+        lockfile_path: Some("jobs".to_owned()),
+        server_id: Some("server-1".to_owned()),
+        leader_timeout_ms: Some(5_000),
+        frequent_interval_ms: Some(1_000),
+        ..beside(15)
+    };
+    let config = Config::new(&settings).expect("fine settings");
+    member.handle.tell(Input::Configure(Box::new(config)));
+    fleet.pass(120_000);
+    assert_eq!((fleet.leaders(), foreign.acquired.get()), (vec!["worker-1".to_owned()], 1));
+}
+
+#[test]
+fn a_foreign_process_of_our_name_that_renews_our_item_ends_our_term_and_is_not_taken_for_us() {
+    let mut fleet = fleet();
+    let foreign = fleet.foreign("worker-1", 15_000, 5_000);
+    fleet.pass(1_000);
+    foreign.stands_still.set(true);
+    let member = fleet.join("worker-1", &beside(15));
+    assert!(fleet.led_by("session-1", 40_000));
+    fleet.pass(6_000);
+    let token = fleet.ledger.tokens.borrow()[0];
+    // Its owner id is not unique, so its own condition does not hold it back.
+    foreign.stands_still.set(false);
+    fleet.ignore("worker-1");
+    fleet.pass(20_000);
+    assert_eq!(member.lost(), [LostReason::Overtaken]);
+    assert!(fleet.place.text("lease").is_some(), "it moved ttl alone");
+    foreign.stands_still.set(true);
+    assert!(fleet.led_by("session-1", 40_000));
+    assert!(fleet.ledger.tokens.borrow()[1] > token);
+}
+
+#[test]
+fn a_renewal_whose_answer_was_lost_is_not_adopted_once_a_foreign_hand_has_moved_its_ttl() {
+    let mut fleet = fleet();
+    let foreign = Foreign::new("worker-1", &fleet.place, 15_000, 20);
+    fleet.pass(500);
+    foreign.tick();
+    let member = fleet.join("worker-1", &beside(15));
+    assert!(fleet.led_by("session-1", 40_000));
+    let puts = fleet.place.puts.get();
+    member.way.set(Way::LosesAnswer);
+    assert!(fleet.pass_until(10_000, |fleet| fleet.place.puts.get() > puts));
+    foreign.tick();
+    fleet.pass(3_000);
+    assert_eq!(member.lost(), [LostReason::Overtaken]);
+}
+
+#[test]
+fn the_deletion_of_a_crashed_foreign_leader_by_the_table_is_waited_out_like_any_other() {
+    let mut fleet = expiring();
+    let foreign = fleet.foreign("worker-1", 15_000, 5_000);
+    fleet.pass(1_000);
+    fleet.join("server-1", &beside(15));
+    fleet.pass(10_000);
+    foreign.stands_still.set(true);
+    assert!(fleet.pass_until(17_000, |fleet| fleet.place.item.borrow().is_none()));
+    let deleted_ms = fleet.now_ms();
+    assert!(fleet.led_by("session-1", 60_000));
+    assert!(fleet.now_ms() - deleted_ms >= 15_000);
+}
+
+#[test]
+fn an_item_of_another_shape_is_healed_after_the_grace_and_not_before() {
+    let mut fleet = fleet();
+    let item =
+        json!({ "pk": { "S": "SHARD#jobs" }, "sk": { "S": "LOCK" }, "ttl": { "S": "soon" } });
+    *fleet.place.item.borrow_mut() = item.as_object().cloned();
+    fleet.join("server-1", &beside(15));
+    fleet.pass(17_900);
+    assert_eq!(fleet.place.puts.get(), 0);
+    assert!(fleet.led_by("session-1", 10_000));
+}
+
+#[test]
+fn s8_throttled_renewals_cost_no_term_while_an_attempt_gets_through_before_the_fence() {
+    for code in ["ProvisionedThroughputExceededException", "InternalServerError"] {
+        let (mut fleet, member) = leading();
+        fleet.pass(4_500);
+        member.way.set(Way::Says(code));
+        fleet.pass(5_000);
+        member.way.set(Way::Open);
+        fleet.pass(60_000);
+        assert_eq!((fleet.ledger.tokens.borrow().len(), member.lost()), (1, vec![]), "{code}");
+    }
+}
+
+#[test]
+fn s12_a_stop_over_a_table_that_does_not_answer_ends_all_the_same() {
+    let (mut fleet, member) = leading();
+    member.way.set(Way::Cut);
+    member.handle.tell(Input::Stop { park: false });
+    fleet.pass(20);
+    assert_eq!(fleet.leaders().len(), 0, "authority ends first");
+    fleet.pass(9_000);
+    assert_eq!(member.told.borrow().last(), Some(&Event::GivenUp));
+    assert_ne!(fleet.place.ttl_s(), Some(0), "nothing was released, so the lease runs out");
+}
+
+#[test]
+fn permissions_that_are_revoked_end_the_term_at_its_fence_and_given_back_begin_another() {
+    let (mut fleet, member) = leading();
+    member.way.set(Way::Says("AccessDeniedException"));
+    fleet.pass(30_000);
+    assert_eq!(member.lost(), [LostReason::Expired]);
+    let problem = member.handle.with(|election| election.problem().cloned());
+    let said = matches!(&problem, Some(Problem::Store(fault)) if fault.kind == FaultKind::Denied);
+    assert!(said, "{problem:?}");
+    member.way.set(Way::Open);
+    assert!(fleet.pass_until(90_000, |fleet| fleet.ours_leads() == Some(true)));
+    assert_eq!(fleet.ledger.tokens.borrow().len(), 2);
+}
+
+#[test]
+fn a_table_that_is_gone_ends_the_term_at_its_fence_and_is_tried_again() {
+    for code in ["ResourceNotFoundException", "ValidationException", "SerializationException"] {
+        let (mut fleet, member) = leading();
+        member.way.set(Way::Says(code));
+        fleet.pass(30_000);
+        assert_eq!(member.lost(), [LostReason::Expired]);
+        let problem = member.handle.with(|election| election.problem().cloned());
+        let said = matches!(&problem, Some(Problem::Store(fault)) if fault.kind == FaultKind::Misconfigured);
+        assert!(said, "{code}: {problem:?}");
+        member.way.set(Way::Open);
+        assert!(fleet.pass_until(90_000, |fleet| fleet.ours_leads() == Some(true)), "{code}");
+    }
+}
+
+#[test]
+fn a_table_that_was_never_there_ends_the_elector_with_an_error_that_names_it() {
+    let mut fleet = fleet();
+    let member = fleet.join("server-1", &beside(15));
+    member.way.set(Way::Says("ResourceNotFoundException"));
+    fleet.run(30_000);
+    let failed = fleet.ledger.violations.take();
+    assert!(failed.len() == 1 && failed[0].contains("no such table"), "{failed:?}");
+}
+
+#[test]
+fn a_stable_group_costs_one_put_and_each_follower_one_get_for_each_interval() {
+    let (mut fleet, leader) = leading();
+    let follower = fleet.join("server-2", &beside(15));
+    fleet.pass(60_000);
+    let before = (leader.handle.requests(), follower.handle.requests());
+    fleet.pass(600_000);
+    let after = (leader.handle.requests(), follower.handle.requests());
+    let puts = after.0.write - before.0.write;
+    let gets = after.1.read - before.1.read;
+    let others = (after.0.read - before.0.read, after.1.write - before.1.write);
+    assert_eq!((puts, others), (120, (0, 0)));
+    assert!((120..=132).contains(&gets), "{gets} GETs");
+    let item = fleet.place.item.borrow().clone().expect("an item");
+    let length = |value: &Value| {
+        let texts = value.as_object().into_iter().flat_map(serde_json::Map::values);
+        texts.filter_map(Value::as_str).map(str::len).sum::<usize>()
+    };
+    let bytes: usize = item.iter().map(|(name, value)| name.len() + length(value)).sum();
+    assert!(bytes <= 1_024, "{bytes} bytes are more than one write unit");
+    println!("{gets} GETs, {bytes} bytes");
+}
+
+/// Crashes, pauses, cuts, resignations, releases and the TTL process over a fleet of both makes.
+#[test]
+fn a_mixed_fleet_has_one_leader_whatever_happens_to_its_members() {
+    let (mut ours, mut theirs) = (0, 0);
+    for seed in 1..=100 {
+        let mut chance = Chance::new(seed);
+        let mut fleet = if chance.one_in(2) { expiring() } else { fleet() };
+        fleet.seed = seed;
+        let (mut members, mut foreign) = (Vec::new(), Vec::new());
+        for number in 0..2 {
+            let paces = [(15_000, 5_000), (10_000, 3_000), (30_000, 10_000)];
+            let (lease_ms, renew_ms) = chance.pick(&paces);
+            let worker =
+                Foreign::new(&format!("worker-{number}"), &fleet.place, lease_ms, renew_ms);
+            worker.ahead_ms.set(chance.below(1_999) as i64 - 999);
+            fleet.pass(chance.below(3_000));
+            fleet.join_foreign(&worker);
+            foreign.push(worker);
+            members.push(fleet.join(&format!("server-{number}"), &beside(30)));
+        }
+        for turn in 0..12 {
+            fleet.pass(chance.below(20_000));
+            let newest = members.len() - 1 - chance.below(2) as usize;
+            let (member, worker) = (members[newest].clone(), chance.below(2) as usize);
+            match chance.below(8) {
+                0 => foreign[worker].stands_still.set(true),
+                1 => foreign[worker].stop(),
+                2..=4 => {
+                    foreign[0].stop();
+                    foreign[1].stands_still.set(true);
+                    fleet.pass(30_000 + chance.below(20_000));
+                    member.way.set(chance.pick(&[Way::Cut, Way::LosesAnswer]));
+                }
+                5 => member.way.set(Way::LosesAnswer),
+                6 => member.handle.tell(Input::Resign),
+                _ => {
+                    member.handle.tell(Input::Stop { park: false });
+                    members.push(fleet.join(&format!("late-{turn}"), &beside(30)));
+                }
+            }
+            fleet.pass(chance.below(15_000));
+            foreign.iter().for_each(|foreign| foreign.stands_still.set(false));
+            members.iter().for_each(|member| member.way.set(Way::Open));
+        }
+        ours += fleet.ledger.tokens.borrow().len();
+        theirs += foreign.iter().map(|foreign| foreign.acquired.get()).sum::<u32>();
+    }
+    assert!(ours > 100 && theirs > 100, "{ours} terms of ours, {theirs} of theirs");
+}
+
+/// Its calls take up to 300 ms each way, and one of six gets no answer.
+fn on_a_bad_way(seed: u64) -> impl FnMut() -> Travel {
+    let mut chance = Chance::new(seed);
+    move || Travel {
+        there_ms: chance.below(300),
+        back_ms: chance.below(300),
+        lost: match chance.below(12) {
+            0 => Some(Lost::Request),
+            1 => Some(Lost::Answer),
+            _ => None,
+        },
+    }
+}
+
+/// The longest that their leader acts after its last renewal left: a tick, and a call that is given up.
+#[test]
+fn who_acts_by_is_leader_alone_never_does_beside_ours_while_its_calls_end_within_its_lease() {
+    let (mut ours, mut theirs) = (0, 0);
+    for seed in 1..=60 {
+        let (mut chance, mut fleet) = (Chance::new(seed), fleet());
+        fleet.seed = seed;
+        let (mut members, mut foreign) = (Vec::new(), Vec::new());
+        for number in 0..2 {
+            let worker = Foreign::new(&format!("worker-{number}"), &fleet.place, 15_000, 5_000);
+            let worker = worker.by_state().over(9_000, on_a_bad_way(seed * 2 + number));
+            worker.ahead_ms.set(chance.below(1_999) as i64 - 999);
+            fleet.join_foreign(&worker);
+            foreign.push(worker);
+            fleet.pass(chance.below(3_000));
+            members.push(fleet.join(&format!("server-{number}"), &beside(15)));
+        }
+        for turn in 0..10 {
+            fleet.pass(chance.below(30_000));
+            match chance.below(3) {
+                0 => {
+                    let worker = &foreign[chance.below(2) as usize];
+                    worker.crash();
+                    fleet.pass(chance.below(30_000));
+                    worker.stands_still.set(false);
+                }
+                1 => members.last().expect("some").way.set(Way::Cut),
+                _ => {
+                    for member in &members {
+                        member.way.set(Way::Open);
+                        member.handle.tell(Input::Resign);
+                    }
+                }
+            }
+            if turn % 3 == 0 {
+                members.push(fleet.join(&format!("late-{turn}"), &beside(15)));
+            }
+        }
+        ours += fleet.ledger.tokens.borrow().len();
+        theirs += foreign.iter().map(|foreign| foreign.acquired.get()).sum::<u32>();
+    }
+    println!("{ours} terms of ours, {theirs} of theirs");
+    assert!(ours > 60 && theirs > 60, "{ours} terms of ours, {theirs} of theirs");
+}
+
+/// The row "slow response" of their document's failures: a call longer than `LeaseDuration - RenewPeriod`.
+#[test]
+fn s2_who_acts_by_is_leader_alone_does_so_beside_ours_while_its_call_is_slow_and_tokens_grow() {
+    for lost in [None, Some(Lost::Request)] {
+        let (mut fleet, first) = leading();
+        first.handle.tell(Input::Stop { park: false });
+        fleet.pass(1_000);
+        let slow = Rc::new(Cell::new(false));
+        let travels = {
+            let slow = Rc::clone(&slow);
+            move || match slow.get() {
+                true => Travel { there_ms: 14_000, back_ms: 14_000, lost },
+                false => Travel::default(),
+            }
+        };
+        let foreign = Foreign::new("worker-1", &fleet.place, 15_000, 5_000);
+        let foreign = foreign.by_state().over(40_000, travels);
+        fleet.join_foreign(&foreign);
+        fleet.pass(2_000);
+        fleet.join("server-1", &beside(15));
+        fleet.pass(30_000);
+        assert_eq!(fleet.leaders(), ["worker-1"]);
+        slow.set(true);
+        fleet.watch(60_000);
+        let beside_ms = fleet.ledger.beside_ms.get();
+        println!("{lost:?}: beside ours for {beside_ms} ms");
+        assert!(beside_ms > 3_000, "{beside_ms} ms");
+        slow.set(false);
+        fleet.watch(60_000);
+        assert_eq!(fleet.leaders(), ["session-2"]);
+        assert_eq!(fleet.ledger.tokens.borrow().len(), 2);
+    }
+}

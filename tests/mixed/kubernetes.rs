@@ -1,0 +1,497 @@
+//! Groups that members of the object-store lock with `holderIdentity` share with edgelect's.
+
+use std::cell::Cell;
+use std::pin::pin;
+use std::rc::Rc;
+
+use edgelect::calendar;
+use edgelect::election::{Election, Input};
+use edgelect::json::{self, Object};
+use edgelect::lease::{Format, Reading, Stamp};
+use edgelect::store::memory::Memory;
+use edgelect::store::{Answer, Operation, Store, Version};
+use edgelect::{Config, Follow, Handle, Host, Settings};
+use futures::future::{Either, select};
+
+use crate::bucket::Bucket;
+use crate::chance::Chance;
+use crate::virtual_time::Virtual;
+use crate::world::{Ours, World};
+
+const LEASE_MS: u64 = 15_000;
+const RETRY_MS: u64 = 2_000;
+
+/// The settings of the document, and its HTTP client's own.
+#[derive(Clone, Copy)]
+struct Pace {
+    lease_ms: u64,
+    renew_deadline_ms: u64,
+    retry_ms: u64,
+    request_ms: u64,
+}
+
+impl Pace {
+    /// As the document configures itself.
+    const DOCUMENT: Self =
+        Self { lease_ms: 45_000, renew_deadline_ms: 45_000, retry_ms: 15_000, request_ms: 1_000 };
+    /// Such that a leader of theirs has stopped before its lease is over.
+    const SAFE: Self = Self {
+        lease_ms: LEASE_MS,
+        renew_deadline_ms: 9_000,
+        retry_ms: RETRY_MS,
+        request_ms: 1_000,
+    };
+
+    /// The longest that their leader acts after its last renewal has landed: the answer to it, the deadline, an attempt
+    /// (a Get and a put) that began just in time and failed, and the pause before the tick that finds it over.
+    const fn longest_unrenewed_ms(&self) -> u64 {
+        self.request_ms + self.renew_deadline_ms + 2 * self.request_ms + self.retry_ms
+    }
+}
+
+/// A member as the document describes it: it counts its deadline from when a renewal has ended, looks at it once per
+/// `retryPeriod`, and passes over errors until then. It knows no margin and no store's clock.
+struct Theirs {
+    identity: String,
+    bucket: Bucket,
+    host: Virtual,
+    /// How far its wall clock is ahead of the store's.
+    ahead_ms: i64,
+    pace: Pace,
+    /// Whether its `retryPeriod` is from tick to tick, or from the end of one; the document does not say.
+    at_fixed_rate: bool,
+    /// When the next tick is due.
+    due_ms: Cell<u64>,
+    cancelled: Cell<bool>,
+    /// Between its two callbacks.
+    leads: Cell<bool>,
+}
+
+/// What the storage throws, other than a lost condition.
+struct Thrown;
+
+impl Theirs {
+    fn now_ms(&self) -> u64 {
+        self.host.now().wall_ms.saturating_add_signed(self.ahead_ms)
+    }
+
+    async fn within<T>(
+        &self,
+        request: impl Future<Output = Result<T, String>>,
+    ) -> Result<T, Thrown> {
+        match select(pin!(request), pin!(self.host.sleep(self.pace.request_ms))).await {
+            Either::Left((answer, _)) => answer.map_err(|_| Thrown),
+            Either::Right(_) => Err(Thrown),
+        }
+    }
+
+    /// The record and its ETag; it knows its own five fields.
+    async fn get(&self) -> Result<Option<(Object, Version)>, Thrown> {
+        let found = self.within(self.bucket.get()).await?;
+        Ok(found.map(|(body, version)| (Object::read(&body).expect("JSON"), version)))
+    }
+
+    async fn put(
+        &self,
+        holder: &str,
+        acquired_ms: u64,
+        transitions: u64,
+        on: Option<Version>,
+    ) -> Result<bool, Thrown> {
+        let time = |ms: u64| calendar::rfc3339(ms as i64);
+        let body = format!(
+            r#"{{"holderIdentity":{},"leaseDuration":"{}s","acquireTime":"{}","renewTime":"{}","leaderTransitions":{transitions}}}"#,
+            json::quoted(holder),
+            self.pace.lease_ms / 1_000,
+            time(acquired_ms),
+            time(self.now_ms()),
+        );
+        self.within(self.bucket.put_if_match(body.into_bytes(), on)).await
+    }
+
+    fn can_become_leader(&self, record: &Object) -> bool {
+        let holder = record.get("holderIdentity").and_then(json::text).unwrap_or_default();
+        let renewed = record.get("renewTime").and_then(json::text).expect("its parser needs one");
+        let renewed_ms = calendar::read_rfc3339(&renewed).expect("a time").unix_ms;
+        holder.is_empty() || self.now_ms() as i64 > renewed_ms + self.pace.lease_ms as i64
+    }
+
+    async fn try_acquire_or_renew(&self) -> Result<bool, Thrown> {
+        let Some((record, version)) = self.get().await? else {
+            return self.put(&self.identity, self.now_ms(), 0, None).await;
+        };
+        let text = |name| record.get(name).and_then(json::text);
+        let transitions = record.get("leaderTransitions").and_then(json::whole);
+        let transitions = transitions.expect("its parser needs a number");
+        if text("holderIdentity").as_ref() == Some(&self.identity) {
+            let acquired = calendar::read_rfc3339(&text("acquireTime").expect("a text"));
+            let acquired_ms = acquired.expect("a time").unix_ms as u64;
+            return self.put(&self.identity, acquired_ms, transitions, Some(version)).await;
+        }
+        if !self.can_become_leader(&record) {
+            return Ok(false);
+        }
+        self.put(&self.identity, self.now_ms(), transitions + 1, Some(version)).await
+    }
+
+    /// `start()` until it is cancelled.
+    async fn run(&self) {
+        while !self.cancelled.get() {
+            if let Ok(true) = self.try_acquire_or_renew().await {
+                self.leads.set(true);
+                self.renew_with_timeout().await;
+                // Its callback has stopped the work before the record says so.
+                self.leads.set(false);
+                if self.cancelled.get() {
+                    let _ = self.release().await;
+                }
+            }
+            self.pause().await;
+        }
+    }
+
+    async fn renew_with_timeout(&self) {
+        let mut renew_by_ms = self.now_ms() + self.pace.renew_deadline_ms;
+        loop {
+            self.pause().await;
+            if self.cancelled.get() || self.now_ms() > renew_by_ms {
+                return;
+            }
+            match self.try_acquire_or_renew().await {
+                Ok(true) => renew_by_ms = self.now_ms() + self.pace.renew_deadline_ms,
+                Ok(false) => return,
+                Err(Thrown) => {}
+            }
+        }
+    }
+
+    async fn release(&self) -> Result<bool, Thrown> {
+        let Some((record, version)) = self.get().await? else { return Ok(false) };
+        if record.get("holderIdentity").and_then(json::text).as_ref() != Some(&self.identity) {
+            return Ok(false);
+        }
+        let transitions = record.get("leaderTransitions").and_then(json::whole).unwrap_or(0);
+        self.put("", self.now_ms(), transitions, Some(version)).await
+    }
+
+    /// Until the next tick, or a cancellation.
+    async fn pause(&self) {
+        let now_ms = || self.host.now().mono_ms;
+        let from_ms = if self.at_fixed_rate { self.due_ms.get() } else { now_ms() };
+        self.due_ms.set(from_ms + self.pace.retry_ms);
+        while now_ms() < self.due_ms.get() && !self.cancelled.get() {
+            self.host.sleep((self.due_ms.get() - now_ms()).min(100)).await;
+        }
+    }
+}
+
+/// A group over one object behind a network that loses, delays and cuts off.
+type Fleet = World<Group>;
+
+struct Group {
+    bucket: Bucket,
+    pace: Pace,
+}
+
+/// One of them, and how it is reached.
+#[derive(Clone)]
+enum Member {
+    Ours(Ours<Rc<Cell<u64>>>, String),
+    Theirs(Rc<Theirs>),
+}
+
+impl Member {
+    fn is_ours(&self) -> bool {
+        matches!(self, Self::Ours(..))
+    }
+
+    fn name(&self) -> &str {
+        match self {
+            Self::Ours(_, name) => name,
+            Self::Theirs(theirs) => &theirs.identity,
+        }
+    }
+
+    fn stop(&self) {
+        match self {
+            Self::Ours(ours, _) => ours.handle.tell(Input::Stop { park: false }),
+            Self::Theirs(theirs) => theirs.cancelled.set(true),
+        }
+    }
+
+    /// Until then nothing of it reaches the store.
+    fn cut_until_ms(&self) -> &Cell<u64> {
+        match self {
+            Self::Ours(ours, _) => &ours.way,
+            Self::Theirs(theirs) => &theirs.bucket.cut_until_ms,
+        }
+    }
+}
+
+fn fleet(seed: u64, pace: Pace) -> Fleet {
+    let mut fleet = World::strict(50, |time| {
+        let clock = time.clone();
+        let memory = Memory::new(move || clock.now().wall_ms).in_format(Format::Kubernetes);
+        Group { bucket: Bucket::new(time, memory, Chance::new(seed)), pace }
+    });
+    fleet.seed = seed;
+    let bucket = fleet.place.bucket.clone();
+    fleet.each_step = Box::new(move || bucket.arrive());
+    fleet
+}
+
+impl Fleet {
+    fn below(&self, bound: u64) -> u64 {
+        self.place.bucket.chance.borrow_mut().below(bound)
+    }
+
+    fn ours(&self, follow: Follow) -> Member {
+        let name = format!("ours-{}", self.next_number());
+        let lease_ms = self.place.pace.lease_ms;
+        let settings =
+            Settings { server_id: Some(name.clone()), follow: Some(follow), ..settings(lease_ms) };
+        let config = Config::new(&settings).expect("a lease like that may be set");
+        let seed = self.below(u64::MAX);
+        let handle = Handle::new(Election::new(config, format!("session-{name}"), seed));
+        let bucket = self.place.bucket.another_way();
+        let way = Rc::clone(&bucket.cut_until_ms);
+        Member::Ours(self.elect(&name, handle, bucket, self.time.clone(), way), name)
+    }
+
+    /// One of theirs, whose clock is off by less than the margin of ours less the second that `Date` is rounded by and
+    /// the way of an answer.
+    fn theirs(&self) -> Member {
+        let ahead_ms = self.below(700) as i64 - 350;
+        let at_fixed_rate = self.below(2) == 0;
+        let theirs = Rc::new(Theirs {
+            identity: format!("theirs-{}", self.next_number()),
+            bucket: self.place.bucket.another_way(),
+            host: self.time.clone(),
+            ahead_ms,
+            pace: self.place.pace,
+            at_fixed_rate,
+            due_ms: Cell::new(self.now_ms()),
+            cancelled: Cell::new(false),
+            leads: Cell::new(false),
+        });
+        let (driven, seen) = (Rc::clone(&theirs), Rc::clone(&theirs));
+        let task = async move { driven.run().await };
+        self.admit(&theirs.identity, false, move || seen.leads.get(), task);
+        Member::Theirs(theirs)
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8(self.place.bucket.memory.body().unwrap_or_default()).expect("text")
+    }
+
+    fn cut(&self, member: &Member, ms: u64) {
+        member.cut_until_ms().set(self.now_ms() + ms);
+    }
+
+    /// Strikes whoever leads, twelve times: it dies, is cut off for up to two leases, or stops, and the others of its make
+    /// are cut off meanwhile; then another of its make joins. How often each make has followed the other.
+    fn play(&mut self) -> [u64; 2] {
+        let (lease_ms, mut followed) = (self.place.pace.lease_ms, [0, 0]);
+        let mut members = Vec::new();
+        for follow in [Follow::Tight, Follow::Balanced] {
+            members.extend([self.ours(follow), self.theirs()]);
+        }
+        for _ in 0..12 {
+            self.leader_within(6 * lease_ms);
+            self.watch(self.below(3 * lease_ms));
+            let (name, _) = self.leader_within(6 * lease_ms);
+            let leader = members.iter().find(|one| one.name() == name).expect("it joined").clone();
+            for other in &members {
+                let cut_ms = lease_ms + self.below(lease_ms);
+                if other.is_ours() == leader.is_ours() && other.name() != name {
+                    self.cut(other, cut_ms);
+                }
+            }
+            match self.below(3) {
+                0 => self.kill(&name),
+                1 => self.cut(&leader, self.below(2 * lease_ms)),
+                _ => leader.stop(),
+            }
+            self.watch(lease_ms + 1_000);
+            let (_, is_ours) = self.leader_within(6 * lease_ms);
+            if is_ours != leader.is_ours() {
+                followed[usize::from(is_ours)] += 1;
+            }
+            members.push(if leader.is_ours() {
+                let follow = [Follow::Tight, Follow::Balanced];
+                self.ours(follow[self.below(2) as usize])
+            } else {
+                self.theirs()
+            });
+        }
+        followed
+    }
+}
+
+fn settings(lease_ms: u64) -> Settings {
+    Settings {
+        lockfile_path: Some("leader/test.json".to_owned()),
+        leader_timeout_ms: Some(lease_ms),
+        frequent_interval_ms: Some(lease_ms / 3),
+        ..Settings::default()
+    }
+}
+
+#[test]
+fn they_take_a_lease_that_we_release_and_we_take_one_that_they_release() {
+    let mut fleet = fleet(1, Pace::SAFE);
+    let ours = fleet.ours(Follow::Balanced);
+    fleet.leader_within(60_000);
+    let theirs = fleet.theirs();
+    fleet.pass(30_000);
+    ours.stop();
+    assert!(fleet.pass_until(RETRY_MS + 1_500, |fleet| fleet.ours_leads() == Some(false)));
+    fleet.ours(Follow::Balanced);
+    fleet.pass(30_000);
+    assert_eq!(fleet.leaders(), [theirs.name()], "its renewals are honoured");
+    theirs.stop();
+    // Balanced looks once a lease.
+    assert!(fleet.pass_until(LEASE_MS + 4_500, |fleet| fleet.ours_leads() == Some(true)));
+    assert_eq!(fleet.ledger.tokens.borrow().len(), 2);
+    assert!(fleet.text().contains(r#""leaderTransitions":2"#), "{}", fleet.text());
+}
+
+#[test]
+fn while_their_leader_stops_before_its_lease_is_over_one_leads_through_deaths_cuts_and_failures() {
+    const { assert!(Pace::SAFE.longest_unrenewed_ms() < Pace::SAFE.lease_ms) };
+    let mut followed = [0, 0];
+    for seed in 1..=60 {
+        let mut fleet = fleet(seed, Pace::SAFE);
+        fleet.place.bucket.failing_per_mille.set([0, 50, 200][seed as usize % 3]);
+        let [theirs, ours] = fleet.play();
+        followed = [followed[0] + theirs, followed[1] + ours];
+        assert_eq!(fleet.ledger.broken(), [""; 0], "seed {seed}");
+    }
+    println!("{followed:?} times one of theirs, of ours, has followed the other make");
+    assert!(followed.iter().all(|times| *times > 100), "{followed:?}");
+}
+
+#[test]
+fn by_the_documents_own_settings_their_leader_acts_beside_ours_after_its_lease() {
+    let pace = Pace::DOCUMENT;
+    let mut longest_ms = 0;
+    for seed in 1..=30 {
+        let mut fleet = fleet(seed, pace);
+        let theirs = fleet.theirs();
+        fleet.leader_within(5_000);
+        fleet.ours(Follow::Tight);
+        fleet.pass(60_000 + fleet.below(pace.retry_ms));
+        fleet.cut(&theirs, 2 * pace.lease_ms);
+        fleet.watch(2 * pace.lease_ms);
+        assert_eq!(fleet.ours_leads(), Some(true), "seed {seed}");
+        assert_eq!(fleet.ledger.tokens.borrow().len(), 1, "seed {seed}");
+        longest_ms = longest_ms.max(fleet.ledger.beside_ms.get());
+    }
+    println!("for up to {longest_ms} ms");
+    let most_ms = pace.longest_unrenewed_ms() - pace.lease_ms;
+    assert!((5_000..=most_ms).contains(&longest_ms), "{longest_ms} ms of at most {most_ms}");
+}
+
+#[test]
+fn s2_tokens_grow_beside_members_by_the_documents_own_settings_and_never_do_two_of_ours_lead() {
+    let (mut seeds, mut terms) = (0, 0);
+    for seed in 1..=30 {
+        let mut fleet = fleet(seed, Pace::DOCUMENT);
+        fleet.place.bucket.failing_per_mille.set(50);
+        fleet.play();
+        assert_eq!(*fleet.ledger.violations.borrow(), [""; 0], "seed {seed}");
+        terms += fleet.ledger.tokens.borrow().len();
+        seeds += usize::from(!fleet.ledger.overlaps.borrow().is_empty());
+    }
+    println!("{terms} terms of ours; two led in {seeds} of 30 schedules");
+    assert!(terms > 100 && seeds > 0, "{terms} terms, {seeds}");
+}
+
+#[test]
+fn a_record_of_the_native_format_is_left_alone_until_its_grace_is_over_and_its_term_counts() {
+    for (told, told_ms) in [(r#","leaseMs":60000"#, 60_000), ("", LEASE_MS)] {
+        let mut fleet = fleet(3, Pace::SAFE);
+        let term = 1_900_000_000_000_000_u64;
+        let native = format!(
+            r#"{{"leaderID":"a","lastUpdated":"2026-11-21T06:58:12Z","term":{term}{told}}}"#
+        );
+        fleet.place.bucket.memory.overwrite(Some(native.clone().into_bytes()));
+        let Member::Ours(ours, _) = fleet.ours(Follow::Balanced) else { unreachable!("it is") };
+        fleet.pass(told_ms - 1_000);
+        assert_eq!(fleet.text(), native);
+        let problem =
+            ours.handle.with(|election| election.problem().map(edgelect::status::problem_text));
+        let text = problem.as_deref().unwrap_or_default();
+        assert!(text.contains("another format"), "{problem:?}");
+        fleet.leader_within(LEASE_MS + 20_000);
+        assert!(fleet.ledger.tokens.borrow()[0] > term);
+    }
+}
+
+/// One member's way to the store.
+#[derive(Clone)]
+struct Far {
+    memory: Memory,
+    host: Virtual,
+    /// The way there, and the way back.
+    ways_ms: [u64; 2],
+    cut_off: Rc<Cell<bool>>,
+}
+
+impl Store for Far {
+    async fn perform(&self, operation: Operation) -> Answer {
+        self.host.sleep(self.ways_ms[0]).await;
+        while self.cut_off.get() {
+            self.host.sleep(100).await;
+        }
+        let answer = self.memory.perform(operation).await;
+        self.host.sleep(self.ways_ms[1]).await;
+        answer
+    }
+
+    fn condition_covers_version(&self) -> bool {
+        true
+    }
+
+    fn describe(&self) -> String {
+        "a store that is far away".to_owned()
+    }
+}
+
+/// How long after a foreign member of the right clock may take the lease a leader of ours that was cut off has authority
+/// still, in milliseconds; negative where it has none.
+fn beside_ms(format: Format, lease_ms: u64, phase_ms: u64, ways_ms: [u64; 2]) -> i64 {
+    let mut world = World::new(10, |time| {
+        time.now_ms.set(phase_ms);
+        let clock = time.clone();
+        let memory = Memory::new(move || clock.now().wall_ms).in_format(format);
+        Far { memory, host: time.clone(), ways_ms, cut_off: Rc::default() }
+    });
+    let config = Config::new(&settings(lease_ms)).expect("a lease like that may be set");
+    let handle = Handle::new(Election::new(config, "session".to_owned(), phase_ms));
+    world.elect("ours", handle, world.place.clone(), world.time.clone(), ());
+    world.leader_within(60_000);
+    world.pass(2 * lease_ms);
+    world.place.cut_off.set(true);
+    world.step_ms = 1;
+    assert!(world.pass_until(2 * lease_ms, |world| world.ours_leads().is_none()));
+    let body = world.place.memory.body().expect("a record");
+    let Reading::Lease(lease) = format.read(&body) else { panic!("a lease") };
+    let Stamp::At(updated_ms) = lease.last_updated else { panic!("held") };
+    world.time.now().wall_ms as i64 - (updated_ms + lease_ms as i64)
+}
+
+#[test]
+fn no_foreign_member_of_the_right_clock_may_take_a_lease_under_our_authority_however_short_it_is() {
+    for format in [Format::Native, Format::Kubernetes] {
+        // An answer that takes longer than the margin: what it says of time is old when it is heard.
+        for (lease_ms, ways_ms) in
+            [(15_000, [10, 10]), (3_000, [10, 10]), (1_000, [10, 10]), (15_000, [20, 1_700])]
+        {
+            let late_ms = |step: u64| beside_ms(format, lease_ms, step * 50 + 3, ways_ms);
+            let worst_ms = (0..20).map(late_ms).max().expect("some");
+            println!("{} {lease_ms} {ways_ms:?}: {worst_ms} ms", format.name());
+            assert!(worst_ms <= 0, "{} {lease_ms} {ways_ms:?}: {worst_ms} ms", format.name());
+        }
+    }
+}

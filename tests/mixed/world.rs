@@ -1,0 +1,257 @@
+//! Members of two makes over one record, in virtual time. Who leads is looked at at every step and at the beginning of every
+//! term: never two of ours at once, never one of theirs beside one of ours, and tokens that grow.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use edgelect::election::{Event, LostReason};
+use edgelect::{Handle, Host, Input, Store, run};
+use futures::executor::LocalPool;
+use futures::future::{AbortHandle, FutureExt, abortable};
+use futures::task::LocalSpawnExt;
+
+use crate::virtual_time::Virtual;
+
+pub struct World<P> {
+    pub time: Virtual,
+    /// The record that they share, and what is around it.
+    pub place: P,
+    pub ledger: Rc<Ledger>,
+    /// What happens in each step beside the members: what was held up arrives, what is old is deleted.
+    pub each_step: Box<dyn FnMut()>,
+    /// What a failure names.
+    pub seed: u64,
+    /// How often it is looked at.
+    pub step_ms: u64,
+    pool: LocalPool,
+    made: Cell<u64>,
+}
+
+/// Who is there, and what is known of them.
+#[derive(Default)]
+pub struct Ledger {
+    candidates: RefCell<Vec<Candidate>>,
+    /// The fencing tokens of our terms, in the order in which they began.
+    pub tokens: RefCell<Vec<u64>>,
+    /// What no schedule may show: two of ours at once, a token that does not grow, an elector that fails.
+    pub violations: RefCell<Vec<String>>,
+    /// When others led at once, and who. What theirs do to one another is theirs, unless `strict`.
+    pub overlaps: RefCell<Vec<(u64, Vec<String>)>>,
+    /// For how long they did, as far as the steps tell.
+    pub beside_ms: Cell<u64>,
+    strict: bool,
+}
+
+/// Whoever can have authority, and whether it has.
+struct Candidate {
+    name: String,
+    ours: bool,
+    leads: Box<dyn Fn() -> bool>,
+    end: AbortHandle,
+}
+
+/// A member of ours. Clones are the same one.
+#[derive(Clone)]
+pub struct Ours<W> {
+    pub handle: Handle,
+    /// Its way to the record.
+    pub way: W,
+    pub told: Rc<RefCell<Vec<Event>>>,
+}
+
+impl<W> Ours<W> {
+    pub fn lost(&self) -> Vec<LostReason> {
+        let reason = |event: &Event| match event {
+            Event::Lost { reason, .. } => Some(*reason),
+            _ => None,
+        };
+        self.told.borrow().iter().filter_map(reason).collect()
+    }
+}
+
+impl Ledger {
+    fn leaders(&self) -> Vec<(String, bool)> {
+        let candidates = self.candidates.borrow();
+        let leaders = candidates.iter().filter(|one| (one.leads)());
+        leaders.map(|one| (one.name.clone(), one.ours)).collect()
+    }
+
+    /// Of two authorities that overlap, one begins second. Whether there are two that must not be.
+    pub fn look(&self, now_ms: u64) -> bool {
+        let leaders = self.leaders();
+        let ours = leaders.iter().filter(|(_, ours)| *ours).count();
+        if ours > 1 {
+            self.violations.borrow_mut().push(format!("{now_ms}: {leaders:?} at once"));
+        }
+        let overlap = leaders.len() > 1 && (ours > 0 || self.strict);
+        if overlap {
+            let names = leaders.into_iter().map(|(name, _)| name).collect();
+            self.overlaps.borrow_mut().push((now_ms, names));
+        }
+        overlap
+    }
+
+    pub fn hand_out(&self, term: u64, now_ms: u64) {
+        let mut tokens = self.tokens.borrow_mut();
+        if let Some(before) = tokens.last().filter(|before| **before >= term) {
+            self.violations.borrow_mut().push(format!("{now_ms}: token {term} after {before}"));
+        }
+        tokens.push(term);
+    }
+
+    /// Everything that went wrong so far.
+    pub fn broken(&self) -> Vec<String> {
+        let overlaps = self.overlaps.borrow();
+        let told = overlaps.iter().map(|(at_ms, names)| format!("{at_ms}: {names:?} at once"));
+        self.violations.borrow().iter().cloned().chain(told).collect()
+    }
+}
+
+impl<P> World<P> {
+    /// One that is looked at every so many milliseconds.
+    pub fn new(step_ms: u64, place: impl FnOnce(&Virtual) -> P) -> Self {
+        let time = Virtual::default();
+        Self {
+            place: place(&time),
+            time,
+            ledger: Rc::default(),
+            each_step: Box::new(|| ()),
+            seed: 0,
+            step_ms,
+            pool: LocalPool::new(),
+            made: Cell::default(),
+        }
+    }
+
+    /// One in which two of theirs must not lead at once either.
+    pub fn strict(step_ms: u64, place: impl FnOnce(&Virtual) -> P) -> Self {
+        let ledger = Ledger { strict: true, ..Ledger::default() };
+        Self { ledger: Rc::new(ledger), ..Self::new(step_ms, place) }
+    }
+
+    pub fn now_ms(&self) -> u64 {
+        self.time.now_ms.get()
+    }
+
+    /// The number of the next member, from 1 on.
+    pub fn next_number(&self) -> u64 {
+        self.made.set(self.made.get() + 1);
+        self.made.get()
+    }
+
+    pub fn spawn(&self, task: impl Future<Output = ()> + 'static) {
+        self.pool.spawner().spawn_local(task).expect("the pool is alive");
+    }
+
+    /// Runs somebody who may lead, until [`World::kill`].
+    pub fn admit(
+        &self,
+        name: &str,
+        ours: bool,
+        leads: impl Fn() -> bool + 'static,
+        task: impl Future<Output = ()> + 'static,
+    ) {
+        let (task, end) = abortable(task);
+        self.spawn(task.map(|_| ()));
+        let (name, leads) = (name.to_owned(), Box::new(leads));
+        self.ledger.candidates.borrow_mut().push(Candidate { name, ours, leads, end });
+    }
+
+    /// Runs an elector of ours.
+    pub fn elect<W>(
+        &self,
+        name: &str,
+        handle: Handle,
+        store: impl Store + 'static,
+        host: impl Host + Clone + 'static,
+        way: W,
+    ) -> Ours<W> {
+        let ours = Ours { handle: handle.clone(), way, told: Rc::default() };
+        let (driven, place, told) = (handle.clone(), host.clone(), Rc::clone(&ours.told));
+        let (ledger, time) = (Rc::clone(&self.ledger), self.time.clone());
+        let task = async move {
+            run(&driven, &store, &place, |event| {
+                match &event {
+                    Event::Acquired { term } => {
+                        ledger.hand_out(*term, time.now_ms.get());
+                        ledger.look(time.now_ms.get());
+                    }
+                    Event::Lost { term, .. } => driven.tell(Input::WorkEnded { term: *term }),
+                    Event::Failed(fault) => ledger.violations.borrow_mut().push(fault.to_string()),
+                    _ => {}
+                }
+                told.borrow_mut().push(event);
+            })
+            .await;
+        };
+        self.admit(name, true, move || handle.authority(host.now()).is_some(), task);
+        ours
+    }
+
+    /// Ends its process: without one there is no leader, whatever it last believed.
+    pub fn kill(&self, name: &str) {
+        let mut candidates = self.ledger.candidates.borrow_mut();
+        candidates.extract_if(.., |one| one.name == name).for_each(|one| one.end.abort());
+    }
+
+    /// Looks at it no longer, and lets it go on.
+    pub fn ignore(&self, name: &str) {
+        self.ledger.candidates.borrow_mut().retain(|one| one.name != name);
+    }
+
+    /// Who leads now.
+    pub fn leaders(&self) -> Vec<String> {
+        self.ledger.leaders().into_iter().map(|(name, _)| name).collect()
+    }
+
+    /// Whether one of ours leads, or one of theirs; `None` without a leader.
+    pub fn ours_leads(&self) -> Option<bool> {
+        self.ledger.leaders().first().map(|(_, ours)| *ours)
+    }
+
+    /// Lets time pass, and notes what goes wrong.
+    pub fn run(&mut self, ms: u64) {
+        let end_ms = self.now_ms() + ms;
+        while self.now_ms() < end_ms {
+            let step_ms = self.step_ms.min(end_ms - self.now_ms());
+            (self.each_step)();
+            self.time.pass(&mut self.pool, step_ms);
+            if self.ledger.look(self.now_ms()) {
+                self.ledger.beside_ms.set(self.ledger.beside_ms.get() + step_ms);
+            }
+        }
+    }
+
+    /// The same; of ours there is never more than one leader, and their tokens grow.
+    pub fn watch(&mut self, ms: u64) {
+        self.run(ms);
+        let violations = self.ledger.violations.borrow();
+        assert!(violations.is_empty(), "seed {}: {violations:#?}", self.seed);
+    }
+
+    /// The same, and nobody leads beside one of ours.
+    pub fn pass(&mut self, ms: u64) {
+        self.run(ms);
+        let broken = self.ledger.broken();
+        assert!(broken.is_empty(), "seed {}: {broken:#?}", self.seed);
+    }
+
+    /// The same until something holds; true if it did.
+    pub fn pass_until(&mut self, ms: u64, holds: impl Fn(&Self) -> bool) -> bool {
+        let end_ms = self.now_ms() + ms;
+        while !holds(self) && self.now_ms() < end_ms {
+            self.pass(self.step_ms.min(end_ms - self.now_ms()));
+        }
+        holds(self)
+    }
+
+    /// Lets time pass until somebody leads; its name, and whether it is one of ours.
+    pub fn leader_within(&mut self, ms: u64) -> (String, bool) {
+        let end_ms = self.now_ms() + ms;
+        while self.ours_leads().is_none() && self.now_ms() < end_ms {
+            self.watch(self.step_ms);
+        }
+        let leader = self.ledger.leaders().into_iter().next();
+        leader.unwrap_or_else(|| panic!("nobody leads within {ms} ms"))
+    }
+}
