@@ -1,11 +1,15 @@
 //! DynamoDB and Route 53 as an emulator has them, for every host: a table, a zone, and the stores in them.
 
 use edgelect::driver::Host;
-use edgelect::request::{Request, Response};
+use edgelect::request::{self, Request, Response};
 use edgelect::sigv4::{self, Coverage, KeyCache};
 use edgelect::{Credentials, DynamoDbConfig, DynamoDbStore, Route53Config, Route53Store};
 
 pub const DOMAIN: &str = "conformance.example.com";
+
+pub fn post(url: &str, headers: &[(&str, &str)], body: String) -> Request {
+    request::new(http::Method::POST, url, headers, body.into_bytes()).expect("the URL is one")
+}
 
 /// One account, asked through a host.
 pub struct Aws<H> {
@@ -23,17 +27,14 @@ impl<H: Host + Clone> Aws<H> {
     /// One call of a service's own, signed, that must succeed.
     async fn call(&self, service: &str, request: Request) -> String {
         let answer = self.ask(service, request).await;
-        assert!(matches!(answer.status, 200 | 201), "{service}: {answer:?}");
-        String::from_utf8(answer.body.bytes).expect("the answer is text")
+        assert!(matches!(answer.status().as_u16(), 200 | 201), "{service}: {answer:?}");
+        String::from_utf8(answer.into_body().bytes).expect("the answer is text")
     }
 
     pub async fn ask(&self, service: &str, mut request: Request) -> Response {
-        let coverage =
-            Coverage { content_sha256: false, covers: |name| name.starts_with("x-amz-") };
         let (now_ms, keys) = (self.host.now().wall_ms, &mut KeyCache::default());
-        let credentials = &self.credentials;
-        let region = "us-east-1";
-        sigv4::sign_covering(&mut request, credentials, region, service, now_ms, keys, &coverage)
+        let (scope, coverage) = (["us-east-1", service], &Coverage::SERVICE);
+        sigv4::sign(&mut request, &self.credentials, scope, now_ms, keys, coverage)
             .expect("the credentials can be sent");
         self.host.fetch(request, 1 << 20).await.expect("an answer")
     }
@@ -44,18 +45,19 @@ impl<H: Host + Clone> Aws<H> {
         let attribute = |name: &str| format!(r#"{{"AttributeName":"{name}","AttributeType":"S"}}"#);
         let key =
             |name: &str, kind: &str| format!(r#"{{"AttributeName":"{name}","KeyType":"{kind}"}}"#);
-        let mut request = Request::new("POST", format!("{}/", self.endpoint));
-        request.set("content-type", "application/x-amz-json-1.0".to_owned());
-        request.set("x-amz-target", "DynamoDB_20120810.CreateTable".to_owned());
-        request.body = format!(
+        let url = format!("{}/", self.endpoint);
+        let headers = [
+            ("content-type", "application/x-amz-json-1.0"),
+            ("x-amz-target", "DynamoDB_20120810.CreateTable"),
+        ];
+        let body = format!(
             r#"{{"TableName":"{table}","BillingMode":"PAY_PER_REQUEST","AttributeDefinitions":[{},{}],"KeySchema":[{},{}]}}"#,
             attribute("pk"),
             attribute("sk"),
             key("pk", "HASH"),
             key("sk", "RANGE")
-        )
-        .into_bytes();
-        self.call("dynamodb", request).await;
+        );
+        self.call("dynamodb", post(&url, &headers, body)).await;
         table
     }
 
@@ -75,14 +77,12 @@ impl<H: Host + Clone> Aws<H> {
     /// The zone that is made, by its id.
     pub async fn new_zone(&self) -> String {
         let url = format!("{}/2013-04-01/hostedzone", self.endpoint);
-        let mut request = Request::new("POST", url);
-        request.body = format!(
+        let body = format!(
             "<CreateHostedZoneRequest xmlns=\"https://route53.amazonaws.com/doc/2013-04-01/\">\
              <Name>{DOMAIN}</Name><CallerReference>{}</CallerReference></CreateHostedZoneRequest>",
             self.random()
-        )
-        .into_bytes();
-        let answer = self.call("route53", request).await;
+        );
+        let answer = self.call("route53", post(&url, &[], body)).await;
         let (_, rest) = answer.split_once("<Id>/hostedzone/").expect("it names the zone");
         rest.split('<').next().expect("there is always a first").to_owned()
     }

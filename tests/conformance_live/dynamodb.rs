@@ -1,7 +1,6 @@
 //! DynamoDB beside the list: items that other hands wrote, and the three calls of shardcoordinator in the service's own words.
 
 use edgelect::lease::{Flaw, Lease, Reading, Remains, Stamp};
-use edgelect::request::Request;
 use edgelect::store::{FaultKind, Outcome, Version};
 use edgelect::{DynamoDbConfig, DynamoDbStore, Host};
 use serde_json::{Value, json};
@@ -82,12 +81,11 @@ impl Shard {
 }
 
 async fn service(aws: &aws::Aws<Native>, verb: &str, asked: &Value) -> (u16, Value) {
-    let mut request = Request::new("POST", format!("{}/", aws.endpoint));
-    request.set("content-type", "application/x-amz-json-1.0".to_owned());
-    request.set("x-amz-target", format!("DynamoDB_20120810.{verb}"));
-    request.body = asked.to_string().into_bytes();
-    let response = aws.ask("dynamodb", request).await;
-    (response.status, serde_json::from_slice(&response.body.bytes).expect("JSON"))
+    let (url, target) = (format!("{}/", aws.endpoint), format!("DynamoDB_20120810.{verb}"));
+    let headers =
+        [("content-type", "application/x-amz-json-1.0"), ("x-amz-target", target.as_str())];
+    let response = aws.ask("dynamodb", aws::post(&url, &headers, asked.to_string())).await;
+    (response.status().as_u16(), serde_json::from_slice(&response.body().bytes).expect("JSON"))
 }
 
 /// Where no endpoint is given the host follows from the region, so that a wrong one has no such table, as here.

@@ -5,8 +5,8 @@
 mod host;
 
 use edgelect::lease::Format;
-use edgelect::request::{Request, Response};
-use edgelect::sigv4;
+use edgelect::request::{self, Request, Response};
+use edgelect::sigv4::{self, Coverage, KeyCache};
 use edgelect::{Config, Credentials, Host, S3Config, S3Store, Settings};
 
 pub use host::Native;
@@ -40,6 +40,13 @@ pub fn random() -> String {
 pub fn config(path: &str) -> Config {
     let lockfile_path = Some(path.to_owned());
     Config::new(&Settings { lockfile_path, ..Settings::default() }).expect("the defaults are fine")
+}
+
+/// Signs a request for S3.
+pub fn sign(request: &mut Request, credentials: &Credentials, region: &str, now_ms: u64) {
+    let (keys, coverage) = (&mut KeyCache::default(), &Coverage::CONDITIONAL);
+    sigv4::sign(request, credentials, [region, "s3"], now_ms, keys, coverage)
+        .expect("the credentials can be sent");
 }
 
 /// One S3 endpoint and what is needed to use it.
@@ -91,15 +98,11 @@ impl Bucket {
     pub async fn send_as(&self, method: &str, path: &str, kind: &str, body: &str) -> Response {
         let host = native();
         let url = format!("{}/{}{path}", self.endpoint, self.bucket);
-        let mut request = Request::new(method, url);
-        if !kind.is_empty() {
-            request.set("content-type", kind.to_owned());
-        }
-        request.body = body.as_bytes().to_vec();
-        let mut cache = sigv4::KeyCache::default();
-        let now_ms = host.now().wall_ms;
-        sigv4::sign(&mut request, &self.credentials, self.region, "s3", now_ms, &mut cache)
-            .expect("the credentials can be sent");
+        let header = [("content-type", kind)];
+        let headers = if kind.is_empty() { &[] } else { &header[..] };
+        let method = method.parse().expect("a method");
+        let mut request = request::new(method, &url, headers, body.into()).expect("the URL is one");
+        sign(&mut request, &self.credentials, self.region, host.now().wall_ms);
         host.fetch(request, 100_000).await.expect("an answer")
     }
 }

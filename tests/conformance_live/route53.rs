@@ -2,7 +2,7 @@
 
 use edgelect::lease::{Lease, Stamp};
 use edgelect::probe::{self, Finding, Step};
-use edgelect::request::{Request, Response};
+use edgelect::request::{self, Response};
 use edgelect::store::{FaultKind, Operation, Outcome, Store};
 use edgelect::{Host, Route53Store};
 
@@ -29,7 +29,8 @@ impl Zone {
     /// A signed request to the service itself.
     async fn raw(&self, method: &str, path: &str, body: &str) -> Response {
         let url = [&self.aws.endpoint, "/2013-04-01", path].concat();
-        let request = Request { body: body.into(), ..Request::new(method, url) };
+        let method = method.parse().expect("a method");
+        let request = request::new(method, &url, &[], body.into()).expect("the URL is one");
         self.aws.ask("route53", request).await
     }
 
@@ -38,7 +39,7 @@ impl Zone {
         let name = format!("lock.{shard}.{DOMAIN}.");
         let path = format!("/hostedzone/{}/rrset?maxitems=1&name={name}&type=TXT", self.id);
         let answer = self.raw("GET", &path, "").await;
-        let text = String::from_utf8(answer.body.bytes).expect("XML is text");
+        let text = String::from_utf8(answer.into_body().bytes).expect("XML is text");
         let text = text.replace("&quot;", "\"");
         let values = text.split("<Value>").skip(1).filter_map(|rest| rest.split("</Value>").next());
         values.map(|value| value.trim_matches('"').replace("\" \"", "")).collect()
@@ -94,7 +95,7 @@ async fn the_lock_is_seen_as_dns_shows_it_and_a_foreign_record_is_read() {
     // The emulator has no TestDNSAnswer and no name server; the day it has, this is to ask it.
     let name = format!("lock.seen.{DOMAIN}");
     let asked = format!("/testdnsanswer?hostedzoneid={}&recordname={name}&recordtype=TXT", zone.id);
-    assert_ne!(zone.raw("GET", &asked, "").await.status, 200);
+    assert_ne!(zone.raw("GET", &asked, "").await.status().as_u16(), 200);
     update(&store, at(2, Stamp::Released), &first).await.expect("the version is current");
     assert_eq!(zone.resolved("seen").await[0], "worker-1 0");
     let (version, _) = found(&store).await;
@@ -107,7 +108,7 @@ async fn the_lock_is_seen_as_dns_shows_it_and_a_foreign_record_is_read() {
         changes.concat()
     );
     let answer = zone.raw("POST", &format!("/hostedzone/{}/rrset/", zone.id), &batch).await;
-    assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body.bytes));
+    assert_eq!(answer.status().as_u16(), 200, "{}", String::from_utf8_lossy(&answer.body().bytes));
     let (_, lease) = found(&store).await;
     assert_eq!((lease.leader_id.as_str(), lease.term), ("coordinator-2", None));
     let lease_ms = lease.lease_ms.expect("it has an epoch");

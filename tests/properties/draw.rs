@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use edgelect::json::{Object, quoted};
+use edgelect::json::{self, Object};
 use edgelect::lease::{Lease, MAX_LEASE_MS, MAX_TERM, MIN_LEASE_MS, Stamp};
 
 use super::rules::records::OWN_FIELDS;
@@ -82,8 +82,8 @@ pub fn time() -> impl Strategy<Value = String> {
 pub fn value() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
             4 => number(),
-            2 => time().prop_map(|time| quoted(&time)),
-            2 => text(12).prop_map(|text| quoted(&text)),
+            2 => time().prop_map(|time| json::of(&time)),
+            2 => text(12).prop_map(|text| json::of(&text)),
             2 => one_of([
     "null", "true", "false", "[]", "{}", "\"\"", "\"\\ud800\"",
     "\"\\u0061\"", "1e999"
@@ -99,7 +99,7 @@ pub fn value() -> impl Strategy<Value = String> {
 
 /// An object of fields whose values are JSON already.
 pub fn object(fields: Vec<(String, String)>) -> String {
-    let fields = fields.iter().map(|(name, json)| [&quoted(name), ": ", json].concat());
+    let fields = fields.iter().map(|(name, json)| [&json::of(name), ": ", json].concat());
     format!("{{ {} }}", fields.collect::<Vec<_>>().join(",\n"))
 }
 
@@ -118,15 +118,15 @@ impl std::fmt::Debug for Bytes {
 pub fn body() -> impl Strategy<Value = Bytes> {
     let good = || {
         prop_oneof![
-            (Just("leaderID"), text(8)).prop_map(|(name, text)| (name, quoted(&text))),
-            (Just("lastUpdated"), time()).prop_map(|(name, time)| (name, quoted(&time))),
-            (Just("acquired"), time()).prop_map(|(name, time)| (name, quoted(&time))),
+            (Just("leaderID"), text(8)).prop_map(|(name, text)| (name, json::of(&text))),
+            (Just("lastUpdated"), time()).prop_map(|(name, time)| (name, json::of(&time))),
+            (Just("acquired"), time()).prop_map(|(name, time)| (name, json::of(&time))),
             (
                 select(vec!["leaseMs", "term", "sequence", "transitions", "slot", "format"]),
                 number()
             ),
             (select(vec!["session", "leaderAddr"]), text(20))
-                .prop_map(|(name, text)| (name, quoted(&text))),
+                .prop_map(|(name, text)| (name, json::of(&text))),
             (select(vec!["parked", "slotDone"]), select(vec!["true", "false"]))
                 .prop_map(|(name, flag)| (name, flag.to_owned())),
         ]
@@ -139,7 +139,7 @@ pub fn body() -> impl Strategy<Value = Bytes> {
     let others = (text(8), value());
     let field = prop_oneof![12 => good(), 1 => any_field, 1 => other_case, 1 => others];
     let named =
-        (Just("leaderID".to_owned()), text(8).prop_map(|text| quoted(&["a", &text].concat())));
+        (Just("leaderID".to_owned()), text(8).prop_map(|text| json::of(&["a", &text].concat())));
     let record = (named, vec(field, 0..7))
         .prop_map(|(named, mut fields)| {
             fields.insert(0, named);

@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use edgelect::json::quoted;
+use edgelect::json;
 use edgelect::lease::{self, Closed, Flaw, Format, Lease, MAX_TERM, Reading, Remains};
 
 use super::draw;
@@ -15,15 +15,15 @@ const REGRESSIONS: &str = "tests/properties/regressions/kubernetes.txt";
 
 fn duration() -> impl Strategy<Value = String> {
     prop_oneof![
-        4 => "(PT|pt)?[0-9]{1,5}(\\.[0-9]{1,12})?(ms|s|S|m|M|h)?".prop_map(|text| quoted(&text)),
+        4 => "(PT|pt)?[0-9]{1,5}(\\.[0-9]{1,12})?(ms|s|S|m|M|h)?".prop_map(|text| json::of(&text)),
         2 => "[0-9]{1,5}(\\.[0-9]{1,9})?",
-        1 => "(PT)?([0-9]{0,4}[hHmMsé. -]){0,4}".prop_map(|text| quoted(&text)),
+        1 => "(PT)?([0-9]{0,4}[hHmMsé. -]){0,4}".prop_map(|text| json::of(&text)),
         1 => draw::value(),
     ]
 }
 
 fn body() -> impl Strategy<Value = Vec<u8>> {
-    let time = || draw::time().prop_map(|time| quoted(&time));
+    let time = || draw::time().prop_map(|time| json::of(&time));
     let theirs = ["holderIdentity", "leaseDuration", "acquireTime", "renewTime"];
     let theirs = [&theirs[..], &["leaderTransitions", "serverId"]].concat();
     let names = || select(vec!["\"\"", "\"a\"", "\"b\"", "null"]).prop_map(str::to_owned);

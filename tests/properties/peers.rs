@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use edgelect::election::PeerAnswer;
-use edgelect::json::quoted;
+use edgelect::json;
 use edgelect::peer;
 
 use super::draw::{self, Bytes};
@@ -23,7 +23,7 @@ fn c68_any_answer_is_worth_a_held_record_of_this_group_or_nothing() {
             peers::judged(status, &body, "jobs");
             // The same with a group: nearly no drawn body has one.
             let Some(rest) = body.strip_prefix(b"{") else { return };
-            let group = format!("{{\"group\":{},", quoted(if ours { "jobs" } else { "others" }));
+            let group = format!("{{\"group\":{},", json::of(if ours { "jobs" } else { "others" }));
             let body = [group.as_bytes(), rest].concat();
             let told = peer::judge(status, &body, "jobs");
             saw("alive", told != PeerAnswer::Silent);

@@ -3,7 +3,8 @@
 //! which of the four operations follow one another, such as `aws 013`.
 #![no_main]
 
-use edgelect::request::{Body, Response};
+use edgelect::request::{self, Body, Response};
+use http::HeaderName;
 use libfuzzer_sys::fuzz_target;
 use rules::answers;
 
@@ -38,13 +39,11 @@ fn response(text: &[u8]) -> Response {
     let headers = lines.filter_map(|line| line.split_once(':'));
     // A zero byte cuts the body off, as a connection that breaks.
     let truncated = parts.next().is_some();
-    Response {
-        status: status.unwrap_or(200),
-        headers: headers
-            .map(|(name, value)| (name.to_ascii_lowercase(), value.trim_ascii().to_owned()))
-            .collect(),
-        body: Body { bytes: body.to_vec(), truncated },
-    }
+    let headers = headers
+        .map(|(name, value)| (name, value.trim_ascii()))
+        .filter(|(name, _)| HeaderName::try_from(*name).is_ok());
+    let body = Body { bytes: body.to_vec(), truncated };
+    request::answer(status.unwrap_or(200), headers, body).unwrap_or_default()
 }
 
 fn split<'a>(mut text: &'a [u8], between: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {

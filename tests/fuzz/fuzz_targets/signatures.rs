@@ -3,7 +3,7 @@
 //! an empty line, the body.
 #![no_main]
 
-use edgelect::request::Request;
+use edgelect::request;
 use edgelect::sigv4::Credentials;
 use libfuzzer_sys::fuzz_target;
 use rules::signatures::{self, Signer};
@@ -20,10 +20,9 @@ fuzz_target!(|text: &str| {
     let (region, service) = (line().to_owned(), line().to_owned());
     let wall_ms = line().parse().unwrap_or(0);
     let (method, url) = line().split_once(' ').unwrap_or_default();
-    let mut request = Request::new(method, url.to_owned());
-    let headers = lines.filter_map(|line| line.split_once(':'));
-    request.headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    request.body = body.as_bytes().to_vec();
+    let headers: Vec<_> = lines.filter_map(|line| line.split_once(':')).collect();
+    let Ok(method) = method.parse() else { return };
+    let Ok(request) = request::new(method, url, &headers, body.into()) else { return };
     let signer = Signer { credentials, region, service, wall_ms };
     let next_day = Signer { wall_ms: wall_ms.saturating_add(86_400_000), ..signer.clone() };
     signatures::request(&request, &[signer.clone(), next_day, signer]);

@@ -1,13 +1,12 @@
 //! What any answer of an S3 store may make an elector believe, and where it may send it (S3, S8;
 //! scenarios 20 to 27).
 
+use edgelect::calendar::read_http_date;
 use edgelect::lease::{self, Flaw, MAX_RECORD_BYTES, Reading, Remains};
-use edgelect::request::{Parts, Request, Response};
+use edgelect::request::{self, Request, Response};
 use edgelect::sigv4::Credentials;
 use edgelect::store::s3::{Exchange, Next, S3, S3Config};
 use edgelect::store::{Answer, Condition, Fault, FaultKind, Operation, Outcome, Version};
-
-use super::times;
 
 /// Two redirects, one clock, one region and fresh credentials once; the next answer ends it.
 const MAX_REQUESTS: usize = 6;
@@ -85,23 +84,23 @@ pub fn condition(version: &str, operation: Operation) {
 /// A request goes to the bucket's own key at the store, or at AWS, over https, with its condition,
 /// signed.
 fn is_safe(aws: bool, operation: &Operation, request: &Request) {
-    let parts = Parts::of(&request.url).expect("a URL");
-    assert_eq!(parts.scheme, "https", "{}", request.url);
+    let url = request.uri();
+    assert_eq!(url.scheme_str(), Some("https"), "{url}");
     if aws {
-        let host = parts.authority;
+        let host = url.authority().expect("a host").as_str();
         let host = host.strip_suffix(".cn").unwrap_or(host);
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-".contains(&byte);
-        assert!(host.ends_with(".amazonaws.com") && host.bytes().all(plain), "{}", request.url);
+        assert!(host.ends_with(".amazonaws.com") && host.bytes().all(plain), "{url}");
         let service = host.strip_prefix("jobs.").unwrap_or(host);
-        assert!(service.starts_with("s3.") || service.starts_with("s3-"), "{}", request.url);
+        assert!(service.starts_with("s3.") || service.starts_with("s3-"), "{url}");
         let path = if service.len() < host.len() { "/" } else { "/jobs/" };
-        assert_eq!(parts.path, format!("{path}leader/group.json"), "{}", request.url);
+        assert_eq!(url.path(), format!("{path}leader/group.json"), "{url}");
     } else {
-        assert_eq!(request.url, "https://store.example:9000/jobs/leader/group.json");
+        assert_eq!(*url, "https://store.example:9000/jobs/leader/group.json");
     }
     let header = |name: &str| {
-        let mut values = request.headers.iter().filter(|(other, _)| other == name);
-        let value = values.next().map(|(_, value)| value.as_str());
+        let mut values = request.headers().get_all(name).iter();
+        let value = values.next().map(|value| value.to_str().expect("ASCII"));
         assert!(values.next().is_none(), "{name} twice");
         value
     };
@@ -112,7 +111,7 @@ fn is_safe(aws: bool, operation: &Operation, request: &Request) {
             ("PUT", None, Some(held.0.as_str()))
         }
     };
-    assert_eq!(request.method, method);
+    assert_eq!(request.method(), method);
     assert_eq!((header("if-none-match"), header("if-match")), (none_match, matches), "S3");
     let authorization = header("authorization").expect("it is signed");
     let signed = authorization.split("SignedHeaders=").nth(1).expect("the list of what is");
@@ -128,45 +127,48 @@ fn is_discreet(next: &Next, exchange: &Exchange, s3: &S3) {
 }
 
 fn is_justified(operation: &Operation, answer: &Answer, response: &Response) {
-    let says = |name: &str| response.header(name);
-    let once = |name: &str| says(name).filter(|_| response.count(name) == 1);
-    assert_eq!(answer.facts.date_ms, once("date").and_then(times::http_date));
-    assert_eq!(answer.facts.last_modified_ms, once("last-modified").and_then(times::http_date));
-    let relayed = response.headers.iter().any(|(name, _)| name == "age" || name == "via");
+    let headers = response.headers();
+    let says = |name: &str| request::text(headers, name);
+    let once = |name: &str| says(name).filter(|_| request::count(headers, name) == 1);
+    assert_eq!(answer.facts.date_ms, once("date").and_then(read_http_date));
+    assert_eq!(answer.facts.last_modified_ms, once("last-modified").and_then(read_http_date));
+    let relayed = ["age", "via"].iter().any(|name| headers.contains_key(*name));
     assert_eq!(answer.facts.relayed, relayed);
     let writes = matches!(operation, Operation::Write { .. });
-    let succeeded = matches!(response.status, 200 | 201 | 204);
+    let succeeded = matches!(response.status().as_u16(), 200 | 201 | 204);
     match &answer.outcome {
         Outcome::Found { version, reading } => {
-            assert!(!writes && response.status == 200);
+            assert!(!writes && response.status().as_u16() == 200);
             is_the_one_etag(version, response);
-            let body = &response.body;
+            let body = response.body();
             let too_large = body.truncated || body.bytes.len() > MAX_RECORD_BYTES;
             let flaw = Reading::Unreadable(Flaw::TooLarge, Remains::NONE);
             assert_eq!(*reading, if too_large { flaw } else { lease::read(&body.bytes) });
         }
         Outcome::Missing => {
-            let text = String::from_utf8_lossy(&response.body.bytes);
-            assert!(!writes && response.status == 404 && text.contains("NoSuchKey"));
+            let text = String::from_utf8_lossy(&response.body().bytes);
+            assert!(!writes && response.status().as_u16() == 404 && text.contains("NoSuchKey"));
         }
         Outcome::Unchanged => {
             let Operation::Read { unless: Some(known) } = operation else {
                 panic!("nobody asked whether it has changed")
             };
-            assert_eq!(response.status, 304);
+            assert_eq!(response.status().as_u16(), 304);
             // An ETag that can be no version says nothing; every other one must be the one asked
             // about.
-            let etag = says("etag").filter(|_| response.count("etag") == 1);
+            let etag = says("etag").filter(|_| request::count(response.headers(), "etag") == 1);
             assert!(etag.is_none_or(|etag| etag == known.0 || !is_strong(etag)), "{etag:?}");
         }
         Outcome::Written { version } => {
             assert!(writes && succeeded);
             if let Some(version) = version {
-                assert!(response.body.bytes.is_empty() && !response.body.truncated);
+                assert!(response.body().bytes.is_empty() && !response.body().truncated);
                 is_the_one_etag(version, response);
             }
         }
-        Outcome::Refused => assert!(writes && matches!(response.status, 304 | 404 | 409 | 412)),
+        Outcome::Refused => {
+            assert!(writes && matches!(response.status().as_u16(), 304 | 404 | 409 | 412))
+        }
         Outcome::Unknown { retry_after_ms, cause } => {
             assert!(retry_after_ms.is_none_or(|ms| ms <= MAX_RETRY_AFTER_MS), "{retry_after_ms:?}");
             is_readable(cause, response);
@@ -174,8 +176,9 @@ fn is_justified(operation: &Operation, answer: &Answer, response: &Response) {
         Outcome::Rejected(fault) => {
             // Whoever rejects a write says that it did not take effect; no success and no breakdown
             // says that (S8).
-            let refusal = (300..500).contains(&response.status) || response.status == 501;
-            let late = response.status == 408 && fault.kind != FaultKind::Denied;
+            let refusal = (300..500).contains(&response.status().as_u16())
+                || response.status().as_u16() == 501;
+            let late = response.status().as_u16() == 408 && fault.kind != FaultKind::Denied;
             assert!(!writes || (refusal && !late), "{fault:?}");
             is_readable(fault, response);
         }
@@ -184,8 +187,12 @@ fn is_justified(operation: &Operation, answer: &Answer, response: &Response) {
 
 /// A version that could match anything, or nothing, would make a condition worthless (S3).
 fn is_the_one_etag(version: &Version, response: &Response) {
-    assert_eq!(response.header("etag"), Some(version.0.as_str()), "byte for byte");
-    assert_eq!(response.count("etag"), 1, "which of them?");
+    assert_eq!(
+        request::text(response.headers(), "etag"),
+        Some(version.0.as_str()),
+        "byte for byte"
+    );
+    assert_eq!(request::count(response.headers(), "etag"), 1, "which of them?");
     assert!(is_strong(&version.0), "{version:?}");
 }
 
@@ -201,7 +208,7 @@ fn is_strong(etag: &str) -> bool {
 }
 
 fn is_readable(fault: &Fault, response: &Response) {
-    assert_eq!(fault.status, Some(response.status));
+    assert_eq!(fault.status, Some(response.status().as_u16()));
     assert!(fault.message.len() <= MAX_MESSAGE_BYTES, "{} bytes", fault.message.len());
     assert!(!fault.message.chars().any(char::is_control), "{:?}", fault.message);
     if let Some(code) = &fault.code {

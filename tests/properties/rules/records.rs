@@ -1,14 +1,12 @@
 //! Whatever lies in the bucket is read so that it can never be claimed earlier than its writer
 //! allowed (S2, S7; scenarios 27 to 31).
 
-use edgelect::calendar::{YEAR_1_MS, YEAR_9999_MS};
+use edgelect::calendar::{Instant, YEAR_1_MS, YEAR_9999_MS, read_rfc3339};
 use edgelect::json::{self, Object};
 use edgelect::lease::{
     self, Closed, Flaw, Format, Lease, MAX_FOREIGN_LEASE_MS, MAX_LEASE_MS, MAX_RECORD_BYTES,
     MAX_TERM, MIN_LEASE_MS, Reading, Remains, Stamp,
 };
-
-use super::{objects, times};
 
 /// The names of the fields that are ours.
 pub const OWN_FIELDS: [&str; 16] = [
@@ -57,7 +55,7 @@ pub fn kubernetes(body: &[u8]) {
 
 /// Any record that is written for Kubernetes members reads back, and tells them no less than its lease.
 pub fn kubernetes_written(lease: &Lease) {
-    let written = Format::Kubernetes.write_with(lease, |_| {});
+    let written = Format::Kubernetes.write_with(lease, &Object::new());
     if written.len() > MAX_RECORD_BYTES {
         return;
     }
@@ -137,8 +135,8 @@ pub fn body(body: &[u8]) {
 /// sees it.
 pub fn is_tombstone(fields: &Object) -> bool {
     let updated = given(fields, "lastUpdated").and_then(text);
-    let nanoseconds = updated.and_then(|updated| times::nanoseconds(&updated));
-    nanoseconds == Some(i128::from(YEAR_1_MS) * 1_000_000)
+    let instant = updated.and_then(|updated| read_rfc3339(&updated));
+    instant == Some(Instant { unix_ms: YEAR_1_MS, exact: true })
 }
 
 /// A field that is there and not null.
@@ -160,9 +158,7 @@ pub(super) fn believed_lease_ms(json: &str) -> Option<u64> {
 
 fn term_is_too_high(fields: &Object) -> bool {
     given(fields, "term").is_some_and(|json| {
-        json::is_number(json)
-            && objects::is_at_least(json, MAX_TERM)
-            && number(json) != Some(MAX_TERM)
+        json::is_number(json) && json::is_at_least(json, MAX_TERM) && number(json) != Some(MAX_TERM)
     })
 }
 
@@ -184,7 +180,7 @@ fn says_what_the_body_says(lease: &Lease, fields: &Object) {
         (lease.slot_done, Some(lease.parked)),
         (flag("slotDone"), flag("parked").or(Some(false)))
     );
-    let instant = |name| field(name).and_then(text).and_then(|text| times::instant(&text));
+    let instant = |name| field(name).and_then(text).and_then(|text| read_rfc3339(&text));
     assert_eq!(lease.acquired, instant("acquired").map(|instant| instant.unix_ms));
     if !lease.released() {
         let unix_ms = instant("lastUpdated").map_or(0, |instant| instant.unix_ms);
