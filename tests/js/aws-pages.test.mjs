@@ -5,17 +5,17 @@ import { execFile } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { after, before, test } from 'node:test';
+import { before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { Elector } from 'edgelect';
 import { DynamoDBStorage, EpochStorage, Route53Storage, S3Storage } from 'edgelect/aws';
 import { AWSCLI, inRoot } from '../../js/tools/paths.mjs';
-import { startAws } from './ministack.mjs';
+import { atEnd, kept } from './ending.mjs';
+import { PATIENT, startAws } from './ministack.mjs';
 import { startProxy } from './proxy.mjs';
 import { until } from './until.mjs';
 
 const DOMAIN = 'coordination.example.com';
-const PATIENT = { leaderTimeout: 6_000, frequentInterval: 600, requestTimeout: 1_000, storeSkew: 500, follow: 'tight' };
 const LONG_MS = 40_000;
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-aws-'));
@@ -24,15 +24,11 @@ let proxy;
 before(async () => {
   assert.ok(fs.existsSync(AWSCLI), `the AWS CLI is not in ${AWSCLI}: run \`npm run setup\``);
   aws = await startAws();
-  proxy = await startProxy(aws.endpoint);
+  proxy = await kept(startProxy(aws.endpoint));
   // -S: what the machine has of the same packages is not meant.
   fs.writeFileSync(path.join(folder, 'aws'), `#!/bin/sh\nexec python3 -S '${AWSCLI}/bin/aws' "$@"\n`, { mode: 0o755 });
 });
-after(async () => {
-  fs.rmSync(folder, { recursive: true, force: true });
-  await proxy?.close();
-  await aws?.stop();
-});
+atEnd(() => fs.rmSync(folder, { recursive: true, force: true }));
 
 const place = () => ({ endpoint: proxy.endpoint, credentials: aws.credentials });
 
