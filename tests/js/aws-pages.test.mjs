@@ -8,7 +8,7 @@ import path from 'node:path';
 import { before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { Elector } from 'edgelect';
-import { DynamoDBStorage, EpochStorage, Route53Storage, S3Storage } from 'edgelect/aws';
+import { DynamoDBStorage, Route53Storage } from 'edgelect/aws';
 import { AWSCLI, inRoot } from '../../js/tools/paths.mjs';
 import { atEnd, kept } from './ending.mjs';
 import { PATIENT, startAws } from './ministack.mjs';
@@ -117,18 +117,4 @@ test('docs/route53.md: the command that asks Route 53 for the answer has no opti
   // No emulator knows it, so what is seen is that it was sent.
   const { message } = await pasted(command.replace('…', id).replace('…', name)).then(() => ({}), (error) => error);
   assert.match(message ?? '', /An error occurred \(\w+\) when calling the TestDNSAnswer operation/);
-});
-
-test('docs/stores.md: its policies have what members over S3 and over epochs send, and the right by which a missing key is told', async () => {
-  await aws.createBucket('coordination');
-  const named = ({ method, url }) =>
-    url.includes('list-type=2') ? 's3:ListBucket' : ({ GET: 's3:GetObject', PUT: 's3:PutObject', DELETE: 's3:DeleteObject' })[method] ?? method;
-  const of = (Storage) => new Storage({ ...place(), region: aws.region, bucket: 'coordination' });
-  const lease = await sent(() => wholeLife(of(S3Storage), 'leader/report.json'), named);
-  const epochs = await sent(() => wholeLife(of(EpochStorage), 'leader/my-group'), named);
-  const [own, probe, those, ...others] = policies('stores.md');
-  assert.deepEqual(others, []);
-  // Nobody lists over S3: without this right it answers a missing key with 403.
-  assert.deepEqual([...new Set([...own, ...probe])].sort(), [...lease, 's3:ListBucket'].sort());
-  assert.deepEqual(those, epochs);
 });

@@ -67,20 +67,6 @@ const everyStore = (name, { storage, stored }) => {
       assert.ok((await second.lead((term) => term.token)) > token);
     });
 
-    test('of three members one leads, and another one after it has stopped', async () => {
-      const shard = freshShard('three');
-      const members = ['a', 'b', 'c'].map((serverId) => member(storage(), shard, { serverId }));
-      await members[0].init();
-      await Promise.all(members.map((elector) => elector.start()));
-      const leader = await until(() => members.find((elector) => elector.isLeader()), 30_000);
-      const { serverId } = leader.status();
-      await until(() => members.every((elector) => elector.leaderId() === serverId), 30_000);
-      assert.equal(members.filter((elector) => elector.isLeader()).length, 1);
-      await leader.stop();
-      const next = await until(() => members.find((elector) => elector.isLeader()), 30_000);
-      assert.notEqual(next, leader);
-      await Promise.all(members.map((elector) => elector.stop()));
-    });
   });
 };
 

@@ -214,6 +214,20 @@ test('a storage of one\'s own may answer as it likes: bounded, and never a leade
   await bystander.elector.stop();
 });
 
+test('an etag that no answer of R2 gave is refused before anything is asked: R2 takes a star for any object', async () => {
+  const asked = [];
+  const note = (name) => async () => void asked.push(name);
+  const storage = new R2Storage({ head: note('head'), get: note('get'), put: note('put') });
+  const put = (etag, options) => storage.putIfMatch('key', new Uint8Array(1), etag, options);
+  for (const etag of ['*', '"*"', '', '""', 'abc', 'W/"abc"', '"a","b"', undefined, 5]) {
+    await assert.rejects(put(etag), { code: 'EDGELECT_CONFIG', field: 'etag' }, String(etag));
+  }
+  const aborted = { signal: AbortSignal.abort(new Error('too late')) };
+  await assert.rejects(storage.get('key', aborted), /too late/);
+  await assert.rejects(put(null, aborted), /too late/);
+  assert.deepEqual(asked, []);
+});
+
 test('bytes of another realm are bytes', async () => {
   const memory = await newGroup();
   const Foreign = vm.runInNewContext('Uint8Array');

@@ -42,55 +42,31 @@ const pair = async (seen, options = {}) => {
 
 for (const [how, giveUp] of Object.entries({
   'resigns its term': (_elector, term) => term.resign(),
+  'resigns its term later': (_elector, term) => void setTimeout(() => term.resign()),
   'resigns its elector': (elector) => void elector.resign(),
   'stops its elector': (elector) => void elector.stop(),
 })) {
-  test(`the lease is not released under work that first ${how} and then goes on`, async () => {
-    let working = 0;
-    const { a, b, begun, leadB, lookedTwice, atReleases } = await pair(() => working);
-    let other;
-    const led = a.lead(async (term) => {
-      working += 1;
-      other = leadB();
-      giveUp(a, term);
-      assert.equal(term.signal.aborted || a.status().role !== 'leader', true);
-      await lookedTwice();
-      working -= 1;
-    });
-    // A lead that has lost its term competes again, until its elector is stopped.
-    const over = within(led).catch(({ code }) => assert.equal(code, 'EDGELECT_STOPPED'));
-    await until(() => other);
-    await within(other);
-    assert.deepEqual(begun, [0], "the other member's work began beside this one");
-    assert.equal(atReleases[0], 0);
-    await Promise.all([a.stop(), b.stop(), over]);
-  });
-}
-
-for (const [how, giveUp] of Object.entries({
-  'resigns at once': (_elector, term) => term.resign(),
-  'resigns later': (_elector, term) => void setTimeout(() => term.resign()),
-  'stops at once': (elector) => void elector.stop(),
-})) {
-  test(`an acquire callback that ${how} and then goes on is waited for as work is`, async () => {
-    let working = 0;
-    const { a, b, begun, leadB, lookedTwice, atReleases } = await pair(() => working, {
-      onAcquireLeadership: async (term) => {
+  for (const what of ['work', 'an acquire callback']) {
+    test(`the lease is not released under ${what} that first ${how} and then goes on`, async () => {
+      let working = 0;
+      let other;
+      const work = async (term) => {
         working += 1;
-        leadingB ??= leadB();
+        other ??= leadB();
         giveUp(a, term);
         await lookedTwice();
         working -= 1;
-      },
+      };
+      const { a, b, begun, leadB, lookedTwice, atReleases } = await pair(() => working, what === 'work' ? {} : { onAcquireLeadership: work });
+      // A lead that has lost its term competes again, until its elector is stopped.
+      const over = what === 'work' ? within(a.lead(work)).catch(({ code }) => assert.equal(code, 'EDGELECT_STOPPED')) : a.start();
+      await until(() => other);
+      await within(other);
+      assert.deepEqual(begun, [0], `the other member's work began beside ${what}`);
+      assert.equal(atReleases[0], 0);
+      await Promise.all([a.stop(), b.stop(), over]);
     });
-    let leadingB;
-    await a.start();
-    await until(() => leadingB);
-    await within(leadingB);
-    assert.deepEqual(begun, [0], "the other member's work began beside the callback");
-    assert.equal(atReleases[0], 0);
-    await Promise.all([a.stop(), b.stop()]);
-  });
+  }
 }
 
 test('one of two leads that resigns at once is waited for, though the other one has ended', async () => {

@@ -164,20 +164,6 @@ describe('jobs', { concurrency: 3 }, () => {
     assert.deepEqual(calls.map((own) => [...new Set(own.map(({ group }) => group))]), [[path], [mail.EDGELECT_LOCKFILE_PATH]]);
   });
 
-  test('two groups that catch up in one trigger stay under its 50 requests together', async () => {
-    const proxy = await kept(startProxy(bucketOptions.endpoint));
-    const { asked, url } = await jobServer();
-    const [one, two] = [await slotGroup(), await slotGroup()];
-    const usual = { EDGELECT_LEADER_TIMEOUT: '', EDGELECT_FREQUENT_INTERVAL: '', EDGELECT_STORE_SKEW: '', EDGELECT_SUSTAIN: '', EDGELECT_BUDGET: '', EDGELECT_SUBREQUESTS: '' };
-    const worker = await isolate({
-      ...one, ...usual, EDGELECT_ENDPOINT: proxy.endpoint, EDGELECT_JOB_URL: url, EDGELECT_POLICY: 'atLeastOnce', EDGELECT_PERIOD: MINUTE, EDGELECT_JOB_TIMEOUT: 4000,
-      EDGELECT_GROUPS: 'one,two', EDGELECT_LOCKFILE_PATH: '', EDGELECT_LOCKFILE_PATH__ONE: one.EDGELECT_LOCKFILE_PATH, EDGELECT_LOCKFILE_PATH__TWO: two.EDGELECT_LOCKFILE_PATH,
-    });
-    await worker.tick(slot(30));
-    const made = proxy.seen.length + asked.length;
-    assert.ok(asked.length >= 4 && made <= 50, `${made} requests for ${asked.length} slots`);
-  });
-
   test('at least once a trigger makes up for the slots of its own period that no trigger came for, where none is named', async () => {
     const { asked, url } = await jobServer();
     const worker = await isolate(await slotGroup({ EDGELECT_JOB_URL: url, EDGELECT_POLICY: 'atLeastOnce' }));
