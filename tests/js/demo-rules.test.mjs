@@ -17,7 +17,7 @@ for (const [name, reports, ...broken] of [
     [began('a', 10, 1_000), proven('a', 10, 3_000), ended('a', 4_000), began('b', 11, 4_500), failover('a stop', 500)]],
   ['a term that does not grow is told, even when its news comes late', [began('b', 10, 20_000), began('a', 10, 1_000)], /terms must grow/],
   ['a term that is shown again after a moment without proof is the same term', [began('a', 10, 1_000), unseen('a'), again('a', 10, 2_000)]],
-  ['and counts beside the others',
+  ['a term that is shown again counts beside the others',
     [began('a', 10, 1_000), unseen('a'), again('a', 10, 2_000), proven('a', 10, 4_000), began('b', 11, 3_000), proven('b', 11, 3_500)], BOTH],
   ['two members whose authority is not proven for one instant break nothing', [began('a', 10, 1_000), began('b', 11, 2_000), proven('b', 11, 2_500)]],
   ['authority that two members report for one instant is told once',
