@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Fence } from '../../js/fence.js';
-import { block, leading, leads, member, newGroup, replaced } from './group.mjs';
+import { LONG, block, leading, leads, member, newGroup, replaced } from './group.mjs';
 
 /** Looks at every depth from the end of the stack upwards, and gives what was seen. */
 const lookUnder = (look) => {
@@ -117,7 +117,7 @@ test('looks at a term that is over keep nothing, however deep in the stack', asy
 
 test('a stop deep in the stack ends the term for that reason, and the work keeps its value', async () => {
   const losses = [];
-  const elector = member(await newGroup(), { onLoseLeadership: ({ reason }) => losses.push(reason) });
+  const elector = member(await newGroup(), { ...LONG, onLoseLeadership: ({ reason }) => losses.push(reason) });
   const value = await elector.lead(async (term) => {
     deep(() => void elector.stop());
     return term.signal.aborted && 'value';

@@ -6,7 +6,7 @@ import { inRoot } from '../../js/tools/paths.mjs';
 import { freePorts } from '../../js/tools/seaweed.mjs';
 import { Replica } from '../../examples/read-replica/replica.mjs';
 import { bucketOptions, until, variables } from './bucket.mjs';
-import { kept } from './ending.mjs';
+import { atEnd, kept } from './ending.mjs';
 import { run, start as startProgram } from './example.mjs';
 import { startProxy } from './proxy.mjs';
 
@@ -57,6 +57,8 @@ const get = (node, key) => ask(node, `/items/${key}`);
 const writing = (...nodes) => {
   const accepted = [];
   let goesOn = true;
+  // A failed test must not write for ever.
+  atEnd(() => (goesOn = false));
   const loops = nodes.map(async (node) => {
     for (let count = 0; goesOn; count += 1) {
       const { status, ...rest } = await put(node, 'counted', `${node.who} ${count}`);
