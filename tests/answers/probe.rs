@@ -527,7 +527,7 @@ fn c26_the_probes_of_two_servers_do_not_meet() {
 }
 
 /// A store with the lies of one case of `tests/golden/probe/lies.json`, each `[first, last, effect, answer]`; what they mean
-/// is in `tests/js/probe-lies.test.mjs`.
+/// is in `tests/js/probe.test.mjs`.
 struct Scripted {
     memory: Memory,
     lies: Vec<(u64, u64, String, String)>,

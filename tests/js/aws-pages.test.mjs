@@ -5,17 +5,17 @@ import { execFile } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { after, before, test } from 'node:test';
+import { before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { Elector } from 'edgelect';
-import { DynamoDBStorage, EpochStorage, Route53Storage, S3Storage } from 'edgelect/aws';
+import { DynamoDBStorage, Route53Storage } from 'edgelect/aws';
 import { AWSCLI, inRoot } from '../../js/tools/paths.mjs';
-import { startAws } from './ministack.mjs';
+import { atEnd, kept } from './ending.mjs';
+import { PATIENT, startAws } from './ministack.mjs';
 import { startProxy } from './proxy.mjs';
 import { until } from './until.mjs';
 
 const DOMAIN = 'coordination.example.com';
-const PATIENT = { leaderTimeout: 6_000, frequentInterval: 600, requestTimeout: 1_000, storeSkew: 500, follow: 'tight' };
 const LONG_MS = 40_000;
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-aws-'));
@@ -24,15 +24,11 @@ let proxy;
 before(async () => {
   assert.ok(fs.existsSync(AWSCLI), `the AWS CLI is not in ${AWSCLI}: run \`npm run setup\``);
   aws = await startAws();
-  proxy = await startProxy(aws.endpoint);
+  proxy = await kept(startProxy(aws.endpoint));
   // -S: what the machine has of the same packages is not meant.
   fs.writeFileSync(path.join(folder, 'aws'), `#!/bin/sh\nexec python3 -S '${AWSCLI}/bin/aws' "$@"\n`, { mode: 0o755 });
 });
-after(async () => {
-  fs.rmSync(folder, { recursive: true, force: true });
-  await proxy?.close();
-  await aws?.stop();
-});
+atEnd(() => fs.rmSync(folder, { recursive: true, force: true }));
 
 const place = () => ({ endpoint: proxy.endpoint, credentials: aws.credentials });
 
@@ -121,18 +117,4 @@ test('docs/route53.md: the command that asks Route 53 for the answer has no opti
   // No emulator knows it, so what is seen is that it was sent.
   const { message } = await pasted(command.replace('…', id).replace('…', name)).then(() => ({}), (error) => error);
   assert.match(message ?? '', /An error occurred \(\w+\) when calling the TestDNSAnswer operation/);
-});
-
-test('docs/stores.md: its policies have what members over S3 and over epochs send, and the right by which a missing key is told', async () => {
-  await aws.createBucket('coordination');
-  const named = ({ method, url }) =>
-    url.includes('list-type=2') ? 's3:ListBucket' : ({ GET: 's3:GetObject', PUT: 's3:PutObject', DELETE: 's3:DeleteObject' })[method] ?? method;
-  const of = (Storage) => new Storage({ ...place(), region: aws.region, bucket: 'coordination' });
-  const lease = await sent(() => wholeLife(of(S3Storage), 'leader/report.json'), named);
-  const epochs = await sent(() => wholeLife(of(EpochStorage), 'leader/my-group'), named);
-  const [own, probe, those, ...others] = policies('stores.md');
-  assert.deepEqual(others, []);
-  // Nobody lists over S3: without this right it answers a missing key with 403.
-  assert.deepEqual([...new Set([...own, ...probe])].sort(), [...lease, 's3:ListBucket'].sort());
-  assert.deepEqual(those, epochs);
 });

@@ -15,6 +15,15 @@ export const credentials = {
 
 export const bucketOptions = { endpoint, bucket, region: 'us-east-1', credentials };
 
+/** The same as variables. */
+export const variables = {
+  EDGELECT_ENDPOINT: endpoint,
+  EDGELECT_BUCKET: bucket,
+  EDGELECT_REGION: bucketOptions.region,
+  EDGELECT_ACCESS_KEY_ID: credentials.accessKeyId,
+  EDGELECT_SECRET_ACCESS_KEY: credentials.secretAccessKey,
+};
+
 const client = new AwsClient({ ...credentials, service: 's3', region: 'us-east-1', retries: 0 });
 const url = (key) => `${endpoint}/${bucket}/${key}`;
 

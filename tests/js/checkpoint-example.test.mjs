@@ -1,20 +1,13 @@
 // examples/checkpoint: a leader that is stopped for longer than its lease comes back, and the store refuses what it writes.
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import { after, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { Elector, S3Storage } from 'edgelect';
-import { endProcess, spawnKept } from '../../js/tools/cleanup.mjs';
 import { inRoot } from '../../js/tools/paths.mjs';
-import { lineReader } from '../../js/tools/run.mjs';
-import { bucketOptions, credentials, freshKey, getLease, until } from './bucket.mjs';
+import { bucketOptions, freshKey, getLease, variables } from './bucket.mjs';
+import { run, start as startProgram } from './example.mjs';
 
 const MAIN = inRoot('examples/checkpoint/main.mjs');
 const LEASE_MS = 3000;
-const closing = [];
-
-after(async () => {
-  for (const close of closing.reverse()) await close();
-});
 
 const newGroup = async () => {
   const lockfilePath = freshKey('checkpoint-example');
@@ -22,31 +15,17 @@ const newGroup = async () => {
   return { lockfilePath, key: freshKey('count') };
 };
 
-const start = ({ lockfilePath, key }, serverId, args = []) => {
-  const env = {
-    PATH: process.env.PATH,
-    EDGELECT_ENDPOINT: bucketOptions.endpoint,
-    EDGELECT_BUCKET: bucketOptions.bucket,
-    EDGELECT_REGION: bucketOptions.region,
-    EDGELECT_ACCESS_KEY_ID: credentials.accessKeyId,
-    EDGELECT_SECRET_ACCESS_KEY: credentials.secretAccessKey,
+const start = ({ lockfilePath, key }, serverId, args = []) => startProgram([MAIN, '--key', key, '--every', 50, ...args], {
+  env: {
+    ...variables,
     EDGELECT_LOCKFILE_PATH: lockfilePath,
     EDGELECT_SERVER_ID: serverId,
     EDGELECT_LEADER_TIMEOUT: String(LEASE_MS),
     EDGELECT_FREQUENT_INTERVAL: '400',
     EDGELECT_STORE_SKEW: '500',
     EDGELECT_FOLLOW: 'tight',
-  };
-  const child = spawnKept(process.execPath, [MAIN, '--key', key, '--every', '50', ...args], { env, stdio: ['ignore', 'pipe', 'inherit'] });
-  const heard = [];
-  child.stdout.on('data', lineReader((line) => heard.push(JSON.parse(line))));
-  closing.push(() => {
-    child.kill('SIGCONT');
-    return endProcess(child);
-  });
-  const all = (event) => heard.filter((one) => one.event === event);
-  return { child, heard, all, next: (event, count = 1) => until(() => all(event).at(count - 1), 15_000) };
-};
+  },
+});
 
 /** What two members have printed, where the second took over from the first. */
 const assertNeverBack = async (group, a, b) => {
@@ -102,10 +81,9 @@ describe('a leader that is stopped', { concurrency: 2 }, () => {
 });
 
 test('--help says how to see it, and a wrong option is named', () => {
-  const run = (...args) => spawnSync(process.execPath, [MAIN, ...args], { encoding: 'utf8', env: { PATH: process.env.PATH } });
-  assert.match(run('--help').stdout, /--stop-before-write N/);
-  const wrong = run('--every', 'often');
-  assert.equal(wrong.status, 1);
-  assert.match(wrong.stderr, /--every = "often": must be a whole number from 1 on/);
-  assert.match(run('--evry', '1').stderr, /evry/);
+  assert.match(run([MAIN, '--help']).stdout, /--stop-before-write N/);
+  const { status, stderr } = run([MAIN, '--every', 'often']);
+  assert.equal(status, 1);
+  assert.match(stderr, /--every = "often": must be a whole number from 1 on/);
+  assert.match(run([MAIN, '--evry', '1']).stderr, /evry/);
 });

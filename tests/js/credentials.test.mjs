@@ -2,21 +2,20 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Elector, S3Storage } from 'edgelect';
+import { keeper } from '../../js/credentials.js';
 import { virtualRuntime } from './virtual.mjs';
 
-const { pass, bucket } = virtualRuntime();
+const { pass, bucket, jumpTo } = virtualRuntime();
 const KEY = 'leader/keys.json';
 const MINUTE = 60_000;
+const WHOLE = { accessKeyId: 'first', secretAccessKey: 's' };
 
-/** A leader over a bucket that knows one key at a time; `provide` gives the credentials. */
-const leadingWith = async (provide) => {
-  const { endpoint, answerWith } = bucket();
+/** A storage over a bucket that knows one key at a time, `world.key`; `provide(world)` gives the credentials. */
+const worldOf = (provide) => {
+  const [front, store] = [bucket(), bucket()];
   const world = { key: 'first', asked: 0, refused: 0, losses: [] };
-  const store = bucket();
-  const inner = store.endpoint;
-  answerWith(async (_url, init) => {
-    const known = init.headers.authorization.includes(`Credential=${world.key}/`);
-    if (known) return fetch(`${inner}/jobs`, init);
+  front.answerWith(async (_url, init) => {
+    if (init.headers.authorization.includes(`Credential=${world.key}/`)) return fetch(`${store.endpoint}/jobs`, init);
     world.refused += 1;
     return new Response('<Error><Code>InvalidAccessKeyId</Code></Error>', { status: 403, headers: { date: new Date().toUTCString() } });
   });
@@ -24,9 +23,15 @@ const leadingWith = async (provide) => {
     world.asked += 1;
     return provide(world);
   };
-  const storage = new S3Storage({ endpoint, bucket: 'jobs', credentials });
+  world.storage = new S3Storage({ endpoint: front.endpoint, bucket: 'jobs', credentials });
+  return world;
+};
+
+/** A leader over such a storage. */
+const leadingWith = async (provide) => {
+  const world = worldOf(provide);
   const onLoseLeadership = ({ reason }) => world.losses.push(reason);
-  world.elector = new Elector({ storage, lockfilePath: KEY, serverId: 'a', probe: false, onLoseLeadership });
+  world.elector = new Elector({ storage: world.storage, lockfilePath: KEY, serverId: 'a', probe: false, onLoseLeadership });
   const made = world.elector.init();
   await pass(1_000);
   await made;
@@ -47,7 +52,7 @@ for (const [name, bad] of Object.entries(NAMED)) {
   test(`credentials that are still good are not replaced by a provider that gives ${name} once`, async () => {
     const world = await leadingWith(({ asked }) => {
       const expiration = Date.now() + 90_000;
-      return asked === 2 ? bad : { accessKeyId: 'first', secretAccessKey: 's', ...(asked === 1 && { expiration }) };
+      return asked === 2 ? bad : { ...WHOLE, ...(asked === 1 && { expiration }) };
     });
     await pass(5 * MINUTE);
     assert.deepEqual([world.losses, world.elector.isLeader()], [[], true]);
@@ -58,9 +63,8 @@ for (const [name, bad] of Object.entries(NAMED)) {
 
 test('what a provider gives that is not whole is an error that names the field, until it gives better', async () => {
   let whole = false;
-  const { endpoint } = bucket();
-  const credentials = () => (whole ? { accessKeyId: 'k', secretAccessKey: 's' } : { accessKeyId: 'k' });
-  const elector = new Elector({ storage: new S3Storage({ endpoint, bucket: 'jobs', credentials }), lockfilePath: KEY, probe: false });
+  const { storage } = worldOf(() => (whole ? WHOLE : { accessKeyId: 'first' }));
+  const elector = new Elector({ storage, lockfilePath: KEY, probe: false });
   await elector.start();
   await pass(5_000);
   assert.match(elector.status().error, /credentials provider failed: credentials\.secretAccessKey = \(undefined\): a provider gives/);
@@ -80,7 +84,7 @@ test('a key that was rotated costs a leader no term: the provider is asked once,
 });
 
 test('a key that is simply wrong does not cost a question for each request', async () => {
-  const world = await leadingWith(() => ({ accessKeyId: 'first', secretAccessKey: 's' }));
+  const world = await leadingWith(() => WHOLE);
   world.key = 'second';
   await pass(MINUTE);
   assert.ok(world.asked >= 3 && world.asked <= 7 && world.refused > world.asked, `${world.asked} questions for ${world.refused} refusals`);
@@ -89,21 +93,42 @@ test('a key that is simply wrong does not cost a question for each request', asy
 });
 
 test('several electors of one storage with a wrong key share its questions', async () => {
-  const { endpoint, answerWith } = bucket();
-  let [asked, refused] = [0, 0];
-  answerWith(async () => {
-    refused += 1;
-    return new Response('<Error><Code>InvalidAccessKeyId</Code></Error>', { status: 403 });
-  });
-  const credentials = () => {
-    asked += 1;
-    return { accessKeyId: 'k', secretAccessKey: 's' };
-  };
-  const storage = new S3Storage({ endpoint, bucket: 'jobs', credentials });
-  const slots = [1, 2, 3, 4, 5, 6].map((count) => new Elector({ storage, lockfilePath: `slot-${count}` })
+  const world = worldOf(() => WHOLE);
+  world.key = 'second';
+  const slots = [1, 2, 3, 4, 5, 6].map((count) => new Elector({ storage: world.storage, lockfilePath: `slot-${count}` })
     .runScheduled(Date.now(), () => assert.fail('no store, no job'), { budget: 30_000 }).catch(() => {}));
   await pass(3_000);
-  assert.ok(asked <= 2 && refused > 10, `${asked} questions for ${refused} refusals`);
+  assert.ok(world.asked <= 2 && world.refused > 10, `${world.asked} questions for ${world.refused} refusals`);
   await pass(MINUTE);
   await Promise.all(slots);
+});
+
+test('a provider that hung is asked again though the wall clock has stepped back', async (context) => {
+  let asked = 0;
+  const get = keeper(() => {
+    asked += 1;
+    return asked === 1 ? new Promise(() => {}) : WHOLE;
+  });
+  void get(false);
+  const { now } = Date;
+  context.mock.method(Date, 'now', () => now() - 60 * MINUTE);
+  void get(false);
+  assert.equal(asked, 1);
+  jumpTo(now() + 11_000);
+  assert.deepEqual([(await get(false)).accessKeyId, asked], ['first', 2]);
+});
+
+test('credentials that come late replace no newer ones', async () => {
+  const answers = [];
+  const get = keeper(() => new Promise((resolve) => answers.push(resolve)));
+  const expiration = new Date(Date.now() + 600 * MINUTE);
+  const first = get(false);
+  jumpTo(Date.now() + 11_000);
+  const second = get(false);
+  assert.equal(answers.length, 2);
+  answers[1]({ ...WHOLE, accessKeyId: 'newer', expiration });
+  await second;
+  answers[0]({ ...WHOLE, accessKeyId: 'older', expiration });
+  await first;
+  assert.equal((await get(false)).accessKeyId, 'newer');
 });

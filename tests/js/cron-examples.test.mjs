@@ -1,25 +1,19 @@
 // The examples of crons, and the README's Worker, with a job that throws what is no error: their very sources, on a storage in memory.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import util from 'node:util';
 import { Elector, MemoryStorage } from 'edgelect';
 import { inRoot } from '../../js/tools/paths.mjs';
-import { FAST, stopAll, until, within } from './group.mjs';
+import { FAST, putRecord, slotRecord, until, within } from './group.mjs';
 
 const MINUTE = 60_000;
 const EARLIER = Math.floor(Date.now() / MINUTE) * MINUTE - 5 * MINUTE;
 
-after(stopAll);
-
 /** A storage whose group has claimed its slots up to `EARLIER`, under whatever key it is asked for. */
 const slotStorage = () => {
   const storage = new MemoryStorage();
-  const record = {
-    leaderID: 'before', leaderAddr: '', lastUpdated: '0001-01-01T00:00:00Z', term: 7, session: 's', sequence: 1, leaseMs: 1000,
-    acquired: new Date(EARLIER).toISOString(), transitions: 0, parked: false, slot: EARLIER, slotDone: true, format: 1,
-  };
-  for (const key of ['jobs/report.json', 'leader/report.json']) storage.putIfMatch(key, new TextEncoder().encode(JSON.stringify(record)), null);
+  for (const key of ['jobs/report.json', 'leader/report.json']) putRecord(storage, slotRecord(EARLIER), key);
   return storage;
 };
 

@@ -1,18 +1,22 @@
 // Bugs that happened, kept: what an application sees of its fence, and what listens for it. In virtual time; a loop that is
 // really blocked is in elector.test.mjs.
 import assert from 'node:assert/strict';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { virtualRuntime } from './virtual.mjs';
 
 // Before the package, which must find the virtual clocks wherever it looks.
 const runtime = virtualRuntime(Date.UTC(2026, 10, 22));
 runtime.flow();
-const { FAST, KEY, LONG, fired, gated, leading, leads, member, newGroup, stopAll, until, within } = await import('./group.mjs');
-
-after(stopAll);
+const { FAST, KEY, LONG, fired, gated, leading, leads, member, newGroup, pause, putRecord, replaced, slotRecord, until, within } =
+  await import('./group.mjs');
 
 /** Keeps the event loop busy: the clocks go on, and no timer runs. */
 const block = (ms) => runtime.jumpTo(Date.now() + ms);
+
+/** What calling an elector becomes when its clock breaks down. */
+const withoutClock = (work) => replaced(performance, 'now', () => {
+  throw new Error('no clock');
+}, work);
 
 /** A signal of another make than the runtime's, which counts its listeners. */
 const foreign = () => {
@@ -35,33 +39,32 @@ const foreign = () => {
   };
 };
 
-/** What the work of one lead sees after its event loop was blocked past the fence. */
-const seenBlocked = async (signal, see) => {
-  const elector = member(await newGroup());
-  let seen;
-  const led = elector.lead((term) => {
-    if (seen) return;
-    const given = term.signal;
-    block(1_100);
-    seen = [see(term, given)];
-  }, { signal });
-  await within(led);
-  await elector.stop();
-  return seen[0];
-};
-
 for (const [name, make] of Object.entries({ 'no signal': () => undefined, 'its own': () => new AbortController().signal, 'a foreign one': foreign })) {
   test(`s10 after a blocked event loop the signal of a lead with ${name} has fired when its time is over`, async () => {
-    assert.deepEqual(await seenBlocked(make(), (term) => [term.signal.aborted, term.remaining()]), [true, 0]);
-    assert.equal(await seenBlocked(make(), (_term, given) => given.aborted), true, 'kept from before');
-    assert.equal(await seenBlocked(make(), (_term, given) => given.reason?.code), 'EDGELECT_LOST');
-    assert.match(await seenBlocked(make(), (_term, given) => {
+    /** What its work sees then, first of all that it looks at. */
+    const seen = async (see) => {
+      const elector = member(await newGroup());
+      const found = [];
+      await within(elector.lead((term) => {
+        if (found.length > 0) return;
+        const { signal } = term;
+        block(1_100);
+        found.push(see(term, signal));
+      }, { signal: make() }));
+      await elector.stop();
+      return found[0];
+    };
+    assert.deepEqual(await seen((term) => [term.signal.aborted, term.remaining()]), [true, 0]);
+    assert.equal(await seen((_term, given) => given.aborted), true, 'kept from before');
+    assert.equal(await seen((_term, given) => given.reason?.code), 'EDGELECT_LOST');
+    const thrown = await seen((_term, given) => {
       try {
         return given.throwIfAborted();
       } catch (error) {
         return error.message;
       }
-    }) ?? '', /authority of term \d+ has ended/);
+    });
+    assert.match(thrown ?? '', /authority of term \d+ has ended/);
   });
 }
 
@@ -87,106 +90,71 @@ test('s10 after a blocked event loop a callback, a waiter and a job see that the
     jobs.push(own.aborted);
   };
   const first = Date.UTC(2026, 10, 21, 12);
-  const record = {
-    leaderID: 'before', lastUpdated: '0001-01-01T00:00:00Z', term: 7, session: 's', sequence: 1, leaseMs: 1000,
-    acquired: '2026-11-21T06:00:00Z', slot: first, slotDone: true, format: 1,
-  };
-  storage.putIfMatch('slots', new TextEncoder().encode(JSON.stringify(record)), null);
+  putRecord(storage, slotRecord(first), 'slots');
   await member(storage, { lockfilePath: 'slots' }).runScheduled(first + 60_000, job);
   assert.deepEqual(jobs, [true]);
 });
 
-for (const [how, end] of Object.entries({
-  'returns': () => 'early',
-  'throws': () => {
+for (const [how, lose] of Object.entries({
+  'returns after its term was lost': () => block(1_100),
+  'throws after its term was lost': () => {
+    block(1_100);
     throw new Error('the work gives up');
   },
+  'returns after an operator made its elector resign': async (term, elector) => {
+    void elector.resign();
+    await fired(term.signal);
+  },
 })) {
-  test(`work that ${how} after its term was lost runs again in the next one`, async () => {
+  test(`work that ${how} runs again in a later term`, async () => {
     const tokens = [];
     const elector = member(await newGroup());
-    const led = elector.lead((term) => {
+    const led = elector.lead(async (term) => {
       tokens.push(term.token);
       if (tokens.length > 1) return 'whole';
-      block(1_100);
-      return end();
+      await lose(term, elector);
+      return 'early';
     });
     assert.equal(await within(led), 'whole');
     assert.ok(tokens.length === 2 && tokens[1] > tokens[0], `${tokens}`);
   });
 }
 
-test('work that returns after an operator made its elector resign runs again in a later term', async () => {
-  const elector = member(await newGroup());
-  let terms = 0;
-  const led = elector.lead((term) => {
-    terms += 1;
-    return terms > 1 ? 'whole' : fired(term.signal);
-  });
-  await until(() => terms === 1);
-  await within(elector.resign());
-  assert.equal(await within(led), 'whole');
-});
-
 test('work that returns after its elector broke down is no success', async () => {
   const elector = member(await newGroup());
   const led = elector.lead(async (term) => {
-    const { now } = performance;
-    performance.now = () => {
-      throw new Error('no clock');
-    };
-    try {
-      elector.isLeader();
-    } finally {
-      performance.now = now;
-    }
+    await withoutClock(() => elector.isLeader());
     await fired(term.signal);
   });
   await assert.rejects(within(led), { code: 'EDGELECT_TRAP' });
 });
 
-test('no term is claimed or renewed while old work ignores its signal, and the status says so', async () => {
-  const storage = await newGroup();
-  const elector = member(storage);
-  let stop;
-  const tokens = [];
-  const led = elector.lead((term) => {
-    tokens.push(term.token);
-    if (tokens.length > 1) return 'whole';
-    block(1_100);
-    return new Promise((resolve) => {
-      stop = resolve;
-    });
+for (const [name, begin] of Object.entries({
+  'old work ignores its signal': (elector, work) => void elector.lead(work),
+  'an acquire callback of a lost one goes on': (elector) => elector.start(),
+})) {
+  test(`no term is claimed or renewed while ${name}, and the status says so`, async () => {
+    const storage = await newGroup();
+    const gate = gated();
+    const tokens = [];
+    const work = (term) => {
+      tokens.push(term.token);
+      if (tokens.length > 1) return undefined;
+      queueMicrotask(() => block(1_100));
+      return gate.promise;
+    };
+    const elector = member(storage, name.includes('callback') ? { onAcquireLeadership: work } : {});
+    await begin(elector, work);
+    await until(() => elector.status().error?.includes('its work goes on'));
+    const { etag } = storage.get(KEY);
+    await pause(3 * FAST.leaderTimeout);
+    assert.deepEqual([storage.get(KEY).etag, tokens.length, elector.isLeader()], [etag, 1, false]);
+    gate.resolve();
+    await until(() => tokens.length > 1);
+    assert.ok(tokens[1] > tokens[0]);
+    await elector.stop();
   });
-  await until(() => stop);
-  await until(() => elector.status().error?.includes('its work goes on'));
-  const held = () => new TextDecoder().decode(storage.get(KEY).body);
-  const before = held();
-  await new Promise((resolve) => setTimeout(resolve, 3 * FAST.leaderTimeout));
-  assert.deepEqual([held(), tokens.length, elector.isLeader()], [before, 1, false]);
-  stop();
-  assert.equal(await within(led), 'whole');
-  assert.ok(tokens[1] > tokens[0]);
-});
-
-test('no term is claimed while an acquire callback of a lost one goes on, and the status says so', async () => {
-  const gate = gated();
-  let terms = 0;
-  const { elector, losses, term } = await leading({
-    onAcquireLeadership: () => {
-      terms += 1;
-      return terms === 1 ? gate.promise : undefined;
-    },
-  });
-  block(1_100);
-  await until(() => losses.length === 1);
-  await until(() => elector.status().error?.includes('its work goes on'));
-  await new Promise((resolve) => setTimeout(resolve, 2 * FAST.leaderTimeout));
-  assert.deepEqual([terms, elector.isLeader()], [1, false]);
-  gate.resolve();
-  assert.ok((await leads(elector)).token > term.token);
-  await elector.stop();
-});
+}
 
 test('work that waits for the next term of its own elector waits for itself until a signal or a stop ends it', async () => {
   const elector = member(await newGroup());
@@ -232,7 +200,7 @@ for (const how of ['start', 'lead']) {
     const other = how === 'lead' ? elector.lead(work) : await within(elector.start());
     await until(() => elector.status().error?.includes('work of an earlier session'));
     await within(elector.resign());
-    await new Promise((resolve) => setTimeout(resolve, 2 * FAST.leaderTimeout));
+    await pause(2 * FAST.leaderTimeout);
     assert.deepEqual([storage.get(KEY).etag, elector.isLeader(), seen.terms], [before, false, 1]);
     gate.resolve();
     await within(Promise.all([other, led]));
@@ -258,15 +226,7 @@ test('a session that waits for old work ends with a stop, a signal or a breakdow
   controller.abort();
   await until(() => elector.status().role === 'stopped');
   await elector.start();
-  const { now } = performance;
-  performance.now = () => {
-    throw new Error('no clock');
-  };
-  try {
-    assert.equal(elector.status().role, 'stopped');
-  } finally {
-    performance.now = now;
-  }
+  await withoutClock(() => assert.equal(elector.status().role, 'stopped'));
   await new Promise(setImmediate);
   await elector.start();
   waits();
@@ -287,12 +247,7 @@ test('work that the runtime forgot together with the elector is waited for by no
   await until(() => began);
   const { setTimeout } = globalThis;
   // Of all timers only that of the stop which gives up is not forgotten, and it is early.
-  globalThis.setTimeout = (tell, ms) => setTimeout(() => ms > 10_000 && tell(), 20);
-  try {
-    await elector.stop();
-  } finally {
-    globalThis.setTimeout = setTimeout;
-  }
+  await replaced(globalThis, 'setTimeout', (tell, ms) => setTimeout(() => ms > 10_000 && tell(), 20), () => elector.stop());
   assert.match(elector.status().error, /the runtime forgot the elector/);
   await elector.start();
   await leads(elector);

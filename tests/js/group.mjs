@@ -1,5 +1,6 @@
 // Members of one group on a storage in memory.
 import { Elector, MemoryStorage } from 'edgelect';
+import { atEnd } from './ending.mjs';
 
 export { until } from './until.mjs';
 
@@ -9,16 +10,14 @@ export const FAST = { leaderTimeout: 1000, frequentInterval: 250, follow: 'tight
 // Long enough that no lease runs out while the machine is busy, or a work looks twice at what another member does.
 export const LONG = { leaderTimeout: 8000, frequentInterval: 200 };
 
-const made = [];
+const RELEASED = '0001-01-01T00:00:00Z';
 
+/** A member, which is stopped at the end of the file if a failed test left it running. */
 export const member = (storage, options = {}) => {
   const elector = new Elector({ storage, serverId: 'a', ...FAST, ...options });
-  made.push(elector);
+  atEnd(() => within(elector.stop()).catch(() => {}));
   return elector;
 };
-
-/** Stops what a failed test left running, which would keep its process. */
-export const stopAll = () => Promise.allSettled(made.map((elector) => within(elector.stop())));
 
 export const newGroup = async () => {
   const storage = new MemoryStorage();
@@ -50,7 +49,45 @@ export const within = async (promise, limitMs = 30_000) => {
 export const fired = (signal) =>
   signal.aborted ? Promise.resolve() : new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
 
-export const isReleased = (body) => new TextDecoder().decode(body).includes('0001-01-01T00:00:00Z');
+export const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+const textOf = (body) => new TextDecoder().decode(body);
+
+/** The JSON of the object `key`, or null. */
+export const recordIn = (storage, key = KEY) => {
+  const found = storage.get(key);
+  return found && JSON.parse(textOf(found.body));
+};
+
+/** Puts this record in the place of what is at `key`. */
+export const putRecord = (storage, record, key = KEY) =>
+  storage.putIfMatch(key, new TextEncoder().encode(JSON.stringify(record)), storage.get(key)?.etag ?? null);
+
+/** The body of a released lease, or the storage that has one. */
+export const isReleased = (body) => textOf(body.get?.(KEY).body ?? body).includes(RELEASED);
+
+/** Whose slots up to `slot` were claimed and done, so that tests need not wait for the clock. */
+export const slotRecord = (slot) => ({
+  leaderID: 'before', leaderAddr: '', lastUpdated: RELEASED, term: 7, session: 's', sequence: 1, leaseMs: 1000,
+  acquired: new Date(slot - 6 * 3_600_000).toISOString(), transitions: 0, parked: false, slot, slotDone: true, format: 1,
+});
+
+/** `storage` through calls of a test's own: what `bend` has of `get` and `putIfMatch` comes before the storage's. */
+export const bent = (storage, { get, putIfMatch }) => ({
+  get: (...how) => (get ? get(...how) : storage.get(...how)),
+  putIfMatch: (...how) => (putIfMatch ? putIfMatch(...how) : storage.putIfMatch(...how)),
+});
+
+/** Runs `work` while `object[name]` is `other`. */
+export const replaced = async (object, name, other, work) => {
+  const own = object[name];
+  object[name] = other;
+  try {
+    return await work(own);
+  } finally {
+    object[name] = own;
+  }
+};
 
 /** Keeps the event loop busy, so that no timer runs. */
 export const block = (ms) => {

@@ -1,11 +1,12 @@
 // A backend of three calls, in virtual time: what holds without versions, and what is refused.
 import assert from 'node:assert/strict';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
+import { atEnd } from './ending.mjs';
 import { virtualRuntime } from './virtual.mjs';
 
 // Before the package, which must find the virtual clocks wherever it looks.
 const runtime = virtualRuntime();
-const { Elector, EdgelectError, S3Storage } = await import('edgelect');
+const { Elector, S3Storage } = await import('edgelect');
 
 const SECOND_MS = 1_000;
 const LEASE_MS = 15_000;
@@ -13,14 +14,13 @@ const MARGIN_MS = 1_500;
 const INTERVAL_MS = 5_000;
 const REQUEST_MS = 1_800;
 
-const unhandled = [];
-process.on('unhandledRejection', (reason) => unhandled.push(reason));
+const SHORT = { leaderTimeout: 2_000, frequentInterval: 400, requestTimeout: 200 };
+
 const running = [];
-after(async () => {
+atEnd(async () => {
   const stops = running.map((elector) => elector.stop());
   await runtime.pass(120 * SECOND_MS);
   await Promise.all(stops);
-  assert.deepEqual(unhandled, []);
   assert.equal(runtime.timers(), 0);
 });
 
@@ -60,6 +60,12 @@ const backend = () => {
       if (holder(shardId) === ownerId) locks.delete(shardId);
     }),
   };
+  /** Has the next calls of this name fail so; tells how many of them are left. */
+  self.failing = (failing, fault, times) => {
+    let left = times;
+    self.fault = (name) => (name === failing && left > 0 ? (left -= 1, fault) : undefined);
+    return () => left;
+  };
   self.holder = holder;
   self.count = (name, fromMs = 0) => calls.filter((one) => one.name === name && one.atMs >= fromMs).length;
   return self;
@@ -94,15 +100,20 @@ const stopped = async ({ elector }) => {
   await stop;
 };
 
-test('one of three leads, renews once per interval, and the others try about as often', async () => {
+test('one of three of one name leads and renews once per interval, and the others try about as often', async () => {
   const own = backend();
-  const members = ['a', 'b', 'c'].map((serverId) => member(own, { serverId }));
+  const members = [1, 2, 3].map(() => member(own, { serverId: 'worker-1' }));
   await Promise.all(members.map(({ elector }) => elector.start()));
+  await runtime.pass(INTERVAL_MS - 100);
+  assert.deepEqual([own.count('tryAcquire'), own.count('renew')], [3, 0], 'a start costs one try');
   await runtime.pass(60 * SECOND_MS);
   const fromMs = Date.now();
   await runtime.pass(1_000 * SECOND_MS);
   const leaders = members.filter(({ elector }) => elector.isLeader());
   assert.equal(leaders.length, 1);
+  const owners = [...new Set(own.calls.map(({ ownerId }) => ownerId))];
+  assert.equal(owners.length, 3, 'the owner is one session');
+  for (const ownerId of owners) assert.match(ownerId, /^worker-1-[0-9a-f]{32}-1$/);
   const renewals = own.count('renew', fromMs);
   assert.ok(Math.abs(renewals - 200) <= 1, `${renewals} renewals`);
   const tries = own.count('tryAcquire', fromMs);
@@ -117,15 +128,6 @@ test('one of three leads, renews once per interval, and the others try about as 
   assert.deepEqual(follower.heard, [], 'nobody is named whom the backend does not name');
   for (const one of members) await stopped(one);
   assert.equal(own.locks.size, 0);
-});
-
-test('a start costs one try, however many members there are', async () => {
-  const own = backend();
-  const members = Array.from({ length: 20 }, () => member(own));
-  await Promise.all(members.map(({ elector }) => elector.start()));
-  await runtime.pass(INTERVAL_MS - 100);
-  assert.deepEqual([own.count('tryAcquire'), own.count('renew')], [20, 0]);
-  for (const one of members) await one.elector.stop();
 });
 
 test('no token: nothing that somebody could mistake for a fence is anywhere', async () => {
@@ -143,22 +145,8 @@ test('no token: nothing that somebody could mistake for a fence is anywhere', as
   assert.equal(await Promise.race([led, runtime.settle().then(() => 'still')]), undefined);
   await stopped({ elector });
   assert.match(term.signal.reason.message, /^the authority of an unfenced term has ended: [a-z]+$/);
-  assert.deepEqual(heard.filter(([what]) => what === 'lost'), [['lost', heard.find(([what]) => what === 'lost')[1], undefined]]);
+  assert.deepEqual(heard.filter(([what]) => what === 'lost').map(([, , token]) => token), [undefined]);
   assert.deepEqual([elector.status().unfenced, elector.status().term], [true, null]);
-});
-
-test('the owner is one session: two processes of one serverId exclude each other', async () => {
-  const own = backend();
-  const { elector } = await leading(own, { serverId: 'worker-1' });
-  const twin = member(own, { serverId: 'worker-1' });
-  await twin.elector.start();
-  await runtime.pass(60 * SECOND_MS);
-  assert.deepEqual([elector.isLeader(), twin.elector.isLeader()], [true, false]);
-  const owners = new Set(own.calls.map(({ ownerId }) => ownerId));
-  assert.equal(owners.size, 2);
-  for (const ownerId of owners) assert.match(ownerId, /^worker-1-[0-9a-f]{32}-1$/);
-  await stopped(twin);
-  await stopped({ elector });
 });
 
 test('the lease is a duration, and authority ends a margin before it, counted from before the call', async () => {
@@ -172,35 +160,22 @@ test('the lease is a duration, and authority ends a margin before it, counted fr
   assert.equal(term.remaining(), 1);
   await runtime.pass(1);
   assert.ok(term.signal.aborted && !elector.isLeader());
-  own.fault = () => undefined;
-  await stopped({ elector });
 });
 
 for (const fault of ['before', 'after', 'hang']) {
   test(`a renewal of which nobody knows what became (${fault}) is no loss: it is tried again`, async () => {
     const own = backend();
     const { elector, heard } = await leading(own);
-    let faults = 0;
-    own.fault = (name) => {
-      if (name !== 'renew' || faults >= 2) return undefined;
-      faults += 1;
-      return fault;
-    };
+    const left = own.failing('renew', fault, 2);
     await runtime.pass(60 * SECOND_MS);
-    assert.equal(faults, 2);
+    assert.equal(left(), 0);
     assert.ok(elector.isLeader());
     assert.deepEqual(heard.map(([what]) => what), ['acquired', 'leader']);
-    await stopped({ elector });
   });
 
   test(`a claim of which nobody knows what became (${fault}) is found out by renew, and leads once`, async () => {
     const own = backend();
-    let faults = 0;
-    own.fault = (name) => {
-      if (name !== 'tryAcquire' || faults >= 1) return undefined;
-      faults += 1;
-      return fault;
-    };
+    own.failing('tryAcquire', fault, 1);
     const { elector, heard } = member(own);
     await elector.start();
     await runtime.pass(INTERVAL_MS);
@@ -229,7 +204,6 @@ test('a backend that is away for longer than the lease costs the term at its fen
   assert.notEqual(acquired[0][1], acquired[1][1]);
   assert.ok(acquired[0][1].signal.aborted, 'a term never resumes');
   assert.equal(elector.status().error, null);
-  await stopped({ elector });
 });
 
 test('a renewal that finds another owner ends the term at once', async () => {
@@ -246,69 +220,26 @@ test('a renewal that finds another owner ends the term at once', async () => {
   assert.equal(own.holder('shard-1') ?? 'thief', 'thief', 'the lock of another is not released');
 });
 
-test('a stop releases after the work has stopped, and a member that waits takes over within an interval', async () => {
-  const own = backend();
-  let ended;
-  const worked = new Promise((resolve) => (ended = resolve));
-  const { elector } = await leading(own, { onLoseLeadership: () => worked });
-  const second = member(own);
-  await second.elector.start();
-  const stop = elector.stop();
-  await runtime.pass(2 * SECOND_MS);
-  assert.equal(own.count('release'), 0);
-  ended();
-  await runtime.pass(10);
-  await stop;
-  assert.equal(own.count('release'), 1);
-  await runtime.pass(1.2 * INTERVAL_MS);
-  assert.ok(second.elector.isLeader());
-  await stopped(second);
-});
-
-test('work that does not stop in time is not released under: the lease runs out', async () => {
-  const own = backend();
-  const { elector } = await leading(own, { onLoseLeadership: () => new Promise(() => {}) });
-  const stop = elector.stop();
-  await runtime.pass(LEASE_MS);
-  await stop;
-  assert.equal(own.count('release'), 0);
-});
-
-test('a stop does not wait for a backend that hangs', async () => {
-  const own = backend();
-  const { elector } = await leading(own);
-  own.fault = () => 'hang';
-  const startMs = Date.now();
-  let endMs;
-  const stop = elector.stop().then(() => (endMs = Date.now()));
-  await runtime.pass(60 * SECOND_MS);
-  await stop;
-  assert.ok(endMs - startMs < LEASE_MS, `${endMs - startMs} ms`);
-  assert.ok(own.calls.at(-1).signal.aborted, 'the call is told that nobody waits any more');
-});
-
-test('park releases: nobody else could take the lock over', async () => {
-  const own = backend();
-  const { elector } = await leading(own);
-  const stop = elector.stop({ park: true });
-  await runtime.pass(SECOND_MS);
-  await stop;
-  assert.equal(own.count('release'), 1);
-});
-
-test('resign sits out, so that another one leads', async () => {
-  const own = backend();
-  const first = await leading(own);
-  const second = member(own);
-  await second.elector.start();
-  await runtime.pass(10);
-  const resigned = first.elector.resign();
-  await runtime.pass(1.2 * INTERVAL_MS);
-  await resigned;
-  assert.deepEqual([first.elector.isLeader(), second.elector.isLeader()], [false, true]);
-  await stopped(first);
-  await stopped(second);
-});
+for (const how of [{}, { park: true }]) {
+  // Nobody else could take a parked lock over.
+  test(`a stop (${JSON.stringify(how)}) releases after the work has stopped, and a member that waits takes over within an interval`, async () => {
+    const own = backend();
+    let ended;
+    const worked = new Promise((resolve) => (ended = resolve));
+    const { elector } = await leading(own, { onLoseLeadership: () => worked });
+    const second = member(own);
+    await second.elector.start();
+    const stop = elector.stop(how);
+    await runtime.pass(2 * SECOND_MS);
+    assert.equal(own.count('release'), 0);
+    ended();
+    await runtime.pass(10);
+    await stop;
+    assert.equal(own.count('release'), 1);
+    await runtime.pass(1.2 * INTERVAL_MS);
+    assert.ok(second.elector.isLeader());
+  });
+}
 
 test('a release that is held up does not meet what the same session has acquired since', async () => {
   const own = backend();
@@ -323,8 +254,6 @@ test('a release that is held up does not meet what the same session has acquired
   await runtime.pass(10 * SECOND_MS);
   assert.ok(elector.isLeader() && own.holder('shard-1') !== undefined);
   assert.deepEqual(heard.map(([what]) => what).filter((what) => what !== 'leader'), ['acquired', 'lost', 'acquired']);
-  own.fault = () => undefined;
-  await stopped({ elector });
 });
 
 test('what is neither true nor false is unknown, never a lock that is held', async () => {
@@ -337,7 +266,6 @@ test('what is neither true nor false is unknown, never a lock that is held', asy
     await runtime.pass(30 * SECOND_MS);
     assert.deepEqual(heard, []);
     assert.match(elector.status().error, /gave no true or false/);
-    await stopped({ elector });
   }
 });
 
@@ -361,7 +289,6 @@ test('an answer that comes after its time grants nothing', async () => {
   assert.equal(heard.filter(([what]) => what === 'acquired').length, 1, 'it is found out by renew instead');
   const { remainingMs } = elector.status();
   assert.ok(remainingMs <= own.locks.get('shard-1').untilMs - Date.now() - MARGIN_MS, `${remainingMs} ms`);
-  await stopped({ elector });
 });
 
 test('a no that comes after its time is none', async () => {
@@ -376,41 +303,34 @@ test('a no that comes after its time is none', async () => {
   await runtime.pass(30 * SECOND_MS);
   assert.ok(elector.isLeader());
   assert.deepEqual(heard.map(([what]) => what), ['acquired', 'leader']);
-  await stopped({ elector });
 });
 
 test('what needs versions is refused with the reason', async () => {
   const own = backend();
   const { elector, term } = await leading(own);
-  const refused = (what) => (error) => {
-    assert.ok(error instanceof EdgelectError, String(error));
-    assert.deepEqual([error.code, error.field], ['EDGELECT_CONFIG', 'storage']);
-    assert.match(error.message, new RegExp(`^${what} needs a storage with versions`));
-    return true;
-  };
+  const refused = (what) => ({ name: 'EdgelectError', code: 'EDGELECT_CONFIG', field: 'storage', message: new RegExp(`^${what} needs a storage with versions`) });
   await assert.rejects(term.checkpoint('a.json'), refused('a checkpoint'));
   assert.throws(() => elector.enablePeerMode(), refused('peerMode'));
+  for (const option of ['peerMode', 'probe']) assert.throws(() => member(own, { [option]: true }), refused(option));
   await stopped({ elector });
-  await assert.rejects(elector.init(), refused('init'));
-  await assert.rejects(elector.doctor(), refused('doctor'));
+  for (const call of ['init', 'doctor']) await assert.rejects(elector[call](), refused(call));
   await assert.rejects(elector.runScheduled(Date.now(), () => {}), refused('runScheduled'));
-  assert.throws(() => member(own, { peerMode: true }), refused('peerMode'));
-  assert.throws(() => member(own, { probe: true }), refused('probe'));
   assert.equal(own.count('renew'), 0);
 });
 
 test('half a backend is refused by the name of what it lacks; one with versions as well is used by them', async () => {
   const { tryAcquire, renew, release } = backend().storage;
-  assert.throws(() => new Elector({ storage: { tryAcquire, renew }, lockfilePath: 'a' }), /needs the methods tryAcquire, renew and release; it has no release/);
-  assert.throws(() => new Elector({ storage: { get: renew }, lockfilePath: 'a' }), /needs the methods get and putIfMatch; it has no putIfMatch/);
+  const over = (storage) => new Elector({ storage, lockfilePath: 'a' });
+  assert.throws(() => over({ tryAcquire, renew }), /needs the methods tryAcquire, renew and release; it has no release/);
+  assert.throws(() => over({ get: renew }), /needs the methods get and putIfMatch; it has no putIfMatch/);
   const both = { tryAcquire, renew, release, get: () => null, putIfMatch: () => null };
-  assert.equal('unfenced' in new Elector({ storage: both, lockfilePath: 'a' }).status(), false);
-  const unread = { tryAcquire, renew, release, putIfMatch: () => null };
-  assert.equal(new Elector({ storage: unread, lockfilePath: 'a' }).status().unfenced, true, 'nothing to read versions by');
+  assert.equal('unfenced' in over(both).status(), false);
+  const { get: _, ...unread } = both;
+  assert.equal(over(unread).status().unfenced, true, 'nothing to read versions by');
   class Bucket extends S3Storage {}
   Object.assign(Bucket.prototype, { tryAcquire, renew, release });
   const bucket = new Bucket({ bucket: 'jobs', credentials: { accessKeyId: 'a', secretAccessKey: 'b' } });
-  assert.equal('unfenced' in new Elector({ storage: bucket, lockfilePath: 'a' }).status(), false, 'an S3Storage stays one');
+  assert.equal('unfenced' in over(bucket).status(), false, 'an S3Storage stays one');
 });
 
 test('random faults for an hour: at no instant two of five members lead', async () => {
@@ -434,27 +354,19 @@ test('random faults for an hour: at no instant two of five members lead', async 
   }
   assert.ok(led > 1_800, `somebody led for ${led} of 3600 s`);
   own.fault = () => undefined;
-  await Promise.all(members.map(({ elector }) => void elector.stop()));
-  await runtime.pass(60 * SECOND_MS);
 });
 
-/** One renewal is held up for `lateMs`, the settings change, and a later renewal is granted by then. */
+/** One renewal is held up for `lateMs`; a later one is granted by then. */
 const heldUpRenewal = async (own, lateMs) => {
-  let held = 0;
-  own.fault = (name) => {
-    if (name !== 'renew' || held > 0) return undefined;
-    held += 1;
-    return lateMs;
-  };
+  const left = own.failing('renew', lateMs, 1);
   await runtime.pass(SECOND_MS);
-  assert.equal(held, 1);
+  assert.equal(left(), 0);
 };
 
 test('a renewal that is held up does not shorten what a later one has granted, whatever updateConfig said in between', async () => {
   const own = backend();
-  const short = { leaderTimeout: 2_000, frequentInterval: 400, requestTimeout: 200 };
-  const { elector, term } = await leading(own, short);
-  const follower = member(own, { leaderTimeout: 2_000, frequentInterval: 400, requestTimeout: 200 });
+  const { elector, term } = await leading(own, SHORT);
+  const follower = member(own, SHORT);
   await follower.elector.start();
   await heldUpRenewal(own, 10 * SECOND_MS);
   elector.updateConfig({ leaderTimeout: 30_000, frequentInterval: 20_000 });
@@ -467,14 +379,11 @@ test('a renewal that is held up does not shorten what a later one has granted, w
     ttls.set(ownerId, (ttls.get(ownerId) ?? new Set()).add(ttl));
     assert.equal(ttls.get(ownerId).size, 1, `${name} of one owner asks for ${[...ttls.get(ownerId)]} ms`);
   }
-  await stopped(follower);
-  await stopped({ elector });
 });
 
 test('a new lease counts from the next term on, under a name of its own', async () => {
   const own = backend();
-  const short = { leaderTimeout: 2_000, frequentInterval: 400, requestTimeout: 200 };
-  const { elector, heard } = await leading(own, short);
+  const { elector, heard } = await leading(own, SHORT);
   await heldUpRenewal(own, 20 * SECOND_MS);
   own.fault = () => 'before';
   await runtime.pass(3 * SECOND_MS);
@@ -490,5 +399,4 @@ test('a new lease counts from the next term on, under a name of its own', async 
   const owners = (ttl) => new Set(own.calls.filter((one) => one.ttl === ttl).map(({ ownerId }) => ownerId));
   assert.deepEqual([...owners(2_000)].filter((one) => owners(60_000).has(one)), []);
   assert.equal(own.holder('shard-1'), [...owners(60_000)].at(-1));
-  await stopped({ elector });
 });

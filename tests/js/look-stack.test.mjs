@@ -1,14 +1,8 @@
 // Bugs that happened, kept: a term that ends while an application asks for it at the end of an exhausted stack.
 import assert from 'node:assert/strict';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { Fence } from '../../js/fence.js';
-import { block, leading, leads, member, newGroup, stopAll } from './group.mjs';
-
-const unhandled = [];
-process.on('unhandledRejection', (reason) => unhandled.push(reason));
-process.on('uncaughtException', (error) => unhandled.push(error));
-after(stopAll);
-after(() => assert.deepEqual(unhandled, [], 'no path leaves a rejection or an exception unhandled'));
+import { LONG, block, leading, leads, member, newGroup, replaced } from './group.mjs';
 
 /** Looks at every depth from the end of the stack upwards, and gives what was seen. */
 const lookUnder = (look) => {
@@ -122,9 +116,8 @@ test('looks at a term that is over keep nothing, however deep in the stack', asy
 });
 
 test('a stop deep in the stack ends the term for that reason, and the work keeps its value', async () => {
-  const storage = await newGroup();
   const losses = [];
-  const elector = member(storage, { onLoseLeadership: ({ reason }) => losses.push(reason) });
+  const elector = member(await newGroup(), { ...LONG, onLoseLeadership: ({ reason }) => losses.push(reason) });
   const value = await elector.lead(async (term) => {
     deep(() => void elector.stop());
     return term.signal.aborted && 'value';
@@ -136,18 +129,16 @@ test('s10 the end of a term is told to everybody though something throws on the 
   const { elector, losses, term } = await leading();
   const { abort } = AbortController.prototype;
   let threw = 0;
-  AbortController.prototype.abort = function throwing(...reason) {
+  const throwing = function throwing(...reason) {
     if (this.signal !== term.signal || threw > 0) return abort.apply(this, reason);
     threw += 1;
     throw new RangeError('Maximum call stack size exceeded');
   };
-  try {
+  await replaced(AbortController.prototype, 'abort', throwing, async () => {
     block(1_100);
     assert.equal(elector.isLeader(), false);
     await new Promise(setImmediate);
-  } finally {
-    AbortController.prototype.abort = abort;
-  }
+  });
   assert.deepEqual([threw, term.signal.aborted, term.remaining(), losses.length], [1, true, 0, 1]);
   assert.ok((await leads(elector)).token > term.token);
   await elector.stop();

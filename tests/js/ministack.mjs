@@ -2,6 +2,10 @@
 import { randomInt } from 'node:crypto';
 import { AwsClient } from 'aws4fetch';
 import { startMinistack } from '../../js/tools/ministack.mjs';
+import { atEnd } from './ending.mjs';
+
+// Python answers here, beside whatever else the machine does.
+export const PATIENT = { leaderTimeout: 6_000, frequentInterval: 600, requestTimeout: 1_000, storeSkew: 500, follow: 'tight' };
 
 /** Makes a hosted zone; gives its id. */
 export const createZone = async (endpoint, credentials, name) => {
@@ -18,9 +22,10 @@ const startedAws = async () => {
   return endpoint ? { endpoint, secretAccessKey, stop: async () => {} } : startMinistack();
 };
 
-/** An AWS account of the file's own, empty: `{ endpoint, credentials, dynamodb, stop, … }`. */
+/** An AWS account of the file's own, empty: `{ endpoint, credentials, dynamodb, … }`. It ends with the file. */
 export const startAws = async () => {
   const { endpoint, secretAccessKey, stop } = await startedAws();
+  atEnd(stop);
   // To ministack an access key of twelve digits is an account, and no account sees what another one has.
   const credentials = { accessKeyId: String(randomInt(1e11, 1e12 - 1)), secretAccessKey };
   const region = 'us-east-1';
@@ -39,7 +44,7 @@ export const startAws = async () => {
     }));
 
   return {
-    endpoint, credentials, region, stop, dynamodb,
+    endpoint, credentials, region, dynamodb,
 
     /** A table as shardcoordinator's document makes it. */
     createTable: (TableName) =>

@@ -1,12 +1,14 @@
 // A proxy in front of the store, on loopback: counts requests and does what a test asks of it.
 import http from 'node:http';
+import { serve } from './loopback.mjs';
 
-export const startProxy = async (target) => {
+/** Passes requests on to `target`; `onPassed` is given each that was, with its body, its answer and when it came. */
+export const startProxy = async (target, onPassed = () => {}) => {
   const { hostname, port } = new URL(target);
   const seen = [];
   let answerWith = () => undefined;
-  const server = http.createServer((request, response) => {
-    const { method, url, headers } = request;
+  const server = await serve(({ method, url, headers }, response, body) => {
+    const atMs = performance.now();
     seen.push({ method, url, headers });
     const own = answerWith({ method, url, headers });
     if (own === 'hang') return;
@@ -16,23 +18,19 @@ export const startProxy = async (target) => {
     }
     // The Host header stays what was signed.
     const onward = http.request({ hostname, port, method, path: url, headers }, (answer) => {
+      onPassed({ method, headers, body, answer, atMs });
       response.writeHead(answer.statusCode, answer.headers);
       answer.pipe(response);
     });
     onward.on('error', () => response.destroy());
-    request.pipe(onward);
+    onward.end(body);
   });
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
-    endpoint: `http://127.0.0.1:${server.address().port}`,
+    ...server,
     count: (method, key = '') => seen.filter((one) => one.method === method && one.url.includes(key)).length,
     seen,
     answerWith: (answer) => {
       answerWith = answer;
-    },
-    close: () => {
-      server.closeAllConnections();
-      return new Promise((resolve) => server.close(resolve));
     },
   };
 };

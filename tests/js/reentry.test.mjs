@@ -1,18 +1,13 @@
 // Bugs that happened, kept: code that calls the elector back from inside its work, its callbacks, storages and listeners.
 import assert from 'node:assert/strict';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { virtualRuntime } from './virtual.mjs';
 
 // Before the package, which must find the virtual clocks wherever it looks.
 virtualRuntime().flow();
 const { Elector, MemoryStorage } = await import('edgelect');
-const { FAST, KEY, LONG, fired, isReleased, leading, leads, member, newGroup, stopAll, until, within } = await import('./group.mjs');
-
-const unhandled = [];
-process.on('unhandledRejection', (reason) => unhandled.push(reason));
-process.on('uncaughtException', (error) => unhandled.push(error));
-after(stopAll);
-after(() => assert.deepEqual(unhandled, [], 'no path leaves a rejection or an exception unhandled'));
+const { FAST, KEY, LONG, bent, fired, gated, isReleased, leading, leads, member, newGroup, pause, recordIn, until, within } =
+  await import('./group.mjs');
 
 /** A storage that counts reads and notes what `seen()` was at each release. */
 const watched = (storage, seen) => {
@@ -47,55 +42,31 @@ const pair = async (seen, options = {}) => {
 
 for (const [how, giveUp] of Object.entries({
   'resigns its term': (_elector, term) => term.resign(),
+  'resigns its term later': (_elector, term) => void setTimeout(() => term.resign()),
   'resigns its elector': (elector) => void elector.resign(),
   'stops its elector': (elector) => void elector.stop(),
 })) {
-  test(`the lease is not released under work that first ${how} and then goes on`, async () => {
-    let working = 0;
-    const { a, b, begun, leadB, lookedTwice, atReleases } = await pair(() => working);
-    let other;
-    const led = a.lead(async (term) => {
-      working += 1;
-      other = leadB();
-      giveUp(a, term);
-      assert.equal(term.signal.aborted || a.status().role !== 'leader', true);
-      await lookedTwice();
-      working -= 1;
-    });
-    // A lead that has lost its term competes again, until its elector is stopped.
-    const over = within(led).catch(({ code }) => assert.equal(code, 'EDGELECT_STOPPED'));
-    await until(() => other);
-    await within(other);
-    assert.deepEqual(begun, [0], "the other member's work began beside this one");
-    assert.equal(atReleases[0], 0);
-    await Promise.all([a.stop(), b.stop(), over]);
-  });
-}
-
-for (const [how, giveUp] of Object.entries({
-  'resigns at once': (_elector, term) => term.resign(),
-  'resigns later': (_elector, term) => void setTimeout(() => term.resign()),
-  'stops at once': (elector) => void elector.stop(),
-})) {
-  test(`an acquire callback that ${how} and then goes on is waited for as work is`, async () => {
-    let working = 0;
-    const { a, b, begun, leadB, lookedTwice, atReleases } = await pair(() => working, {
-      onAcquireLeadership: async (term) => {
+  for (const what of ['work', 'an acquire callback']) {
+    test(`the lease is not released under ${what} that first ${how} and then goes on`, async () => {
+      let working = 0;
+      let other;
+      const work = async (term) => {
         working += 1;
-        leadingB ??= leadB();
+        other ??= leadB();
         giveUp(a, term);
         await lookedTwice();
         working -= 1;
-      },
+      };
+      const { a, b, begun, leadB, lookedTwice, atReleases } = await pair(() => working, what === 'work' ? {} : { onAcquireLeadership: work });
+      // A lead that has lost its term competes again, until its elector is stopped.
+      const over = what === 'work' ? within(a.lead(work)).catch(({ code }) => assert.equal(code, 'EDGELECT_STOPPED')) : a.start();
+      await until(() => other);
+      await within(other);
+      assert.deepEqual(begun, [0], `the other member's work began beside ${what}`);
+      assert.equal(atReleases[0], 0);
+      await Promise.all([a.stop(), b.stop(), over]);
     });
-    let leadingB;
-    await a.start();
-    await until(() => leadingB);
-    await within(leadingB);
-    assert.deepEqual(begun, [0], "the other member's work began beside the callback");
-    assert.equal(atReleases[0], 0);
-    await Promise.all([a.stop(), b.stop()]);
-  });
+  }
 }
 
 test('one of two leads that resigns at once is waited for, though the other one has ended', async () => {
@@ -210,11 +181,11 @@ test('a signal that the storage fires while start asks it for the first time sto
     controller.abort();
     return memory.get(key);
   };
-  const elector = member({ get, putIfMatch: (...how) => memory.putIfMatch(...how) });
+  const elector = member(bent(memory, { get }));
   await elector.start({ signal: controller.signal }).catch(() => {});
   assert.ok(controller.signal.aborted);
   await until(() => elector.status().role === 'stopped');
-  assert.ok(isReleased(memory.get(KEY).body));
+  assert.ok(isReleased(memory));
 });
 
 test('the signal of a second start stops an elector that runs already', async () => {
@@ -247,9 +218,9 @@ test('two starts make one loop: all that is stored is of one session, one write 
   assert.equal(reads.length, readBefore, 'a leader reads nothing, and nobody follows it');
   await elector.stop();
   const [readInAll, writtenInAll] = [reads.length, writes.length];
-  await new Promise((resolve) => setTimeout(resolve, 2 * FAST.leaderTimeout));
+  await pause(2 * FAST.leaderTimeout);
   assert.deepEqual([reads.length, writes.length], [readInAll, writtenInAll], 'no loop is left');
-  assert.ok(isReleased(memory.get(KEY).body));
+  assert.ok(isReleased(memory));
   assert.deepEqual([new Set(writes.map(({ session }) => session)).size, new Set(writes.map(({ term }) => term)).size], [1, 1]);
   assert.equal(writes[0].term, token);
 });
@@ -260,59 +231,43 @@ test('a signal that fires under a leader ends its authority at once and releases
   const elector = member(storage);
   await elector.start({ signal: controller.signal });
   const term = await leads(elector);
-  const held = JSON.parse(new TextDecoder().decode(storage.get(KEY).body));
-  assert.ok(!isReleased(storage.get(KEY).body));
+  const { session } = recordIn(storage);
+  assert.ok(!isReleased(storage));
   controller.abort();
   assert.deepEqual([term.signal.aborted, term.remaining(), elector.isLeader()], [true, 0, false]);
   await until(() => elector.status().role === 'stopped');
-  assert.ok(isReleased(storage.get(KEY).body));
-  const left = JSON.parse(new TextDecoder().decode(storage.get(KEY).body));
-  assert.deepEqual([left.session, left.term], [held.session, term.token], 'it is its own tombstone');
+  assert.ok(isReleased(storage));
+  assert.deepEqual([recordIn(storage).session, recordIn(storage).term], [session, term.token], 'it is its own tombstone');
 });
 
-test('a lead whose signal fires while an earlier stop hangs ends at once and starts nothing later', async () => {
-  let end;
-  const hangs = new Promise((resolve) => {
-    end = resolve;
+for (const others of [false, true]) {
+  const what = others ? 'takes no start of anybody else with it' : 'starts nothing later';
+  test(`a lead whose signal fires while an earlier stop hangs ends at once and ${what}`, async () => {
+    const hangs = gated();
+    const { elector } = await leading({ ...LONG, onLoseLeadership: () => hangs.promise });
+    const stopping = elector.stop();
+    const started = others && elector.start();
+    const controller = new AbortController();
+    let worked = false;
+    const led = elector.lead(() => (worked = true), { signal: controller.signal });
+    controller.abort(new Error('given up'));
+    await assert.rejects(within(led), /given up/);
+    assert.notEqual(elector.status().role, 'stopped', 'the earlier stop is still under way');
+    hangs.resolve();
+    await Promise.all([stopping, started]);
+    if (others) await leads(elector);
+    await new Promise(setImmediate);
+    assert.deepEqual([elector.status().role === 'stopped', worked], [!others, false]);
+    await elector.stop();
   });
-  const { elector } = await leading({ ...LONG, onLoseLeadership: () => hangs });
-  const stopping = elector.stop();
-  const controller = new AbortController();
-  let worked = false;
-  const led = elector.lead(() => (worked = true), { signal: controller.signal });
-  controller.abort(new Error('given up'));
-  await assert.rejects(within(led), /given up/);
-  assert.notEqual(elector.status().role, 'stopped', 'the earlier stop is still under way');
-  end();
-  await stopping;
-  await new Promise(setImmediate);
-  assert.deepEqual([elector.status().role, worked], ['stopped', false]);
-});
-
-test('a lead that is given up while an earlier stop hangs takes no start of anybody else with it', async () => {
-  let end;
-  const hangs = new Promise((resolve) => {
-    end = resolve;
-  });
-  const { elector } = await leading({ ...LONG, onLoseLeadership: () => hangs });
-  const stopping = elector.stop();
-  const started = elector.start();
-  const controller = new AbortController();
-  const led = elector.lead(() => {}, { signal: controller.signal });
-  controller.abort(new Error('given up'));
-  await assert.rejects(within(led), /given up/);
-  end();
-  await Promise.all([stopping, started]);
-  await leads(elector);
-  await elector.stop();
-});
+}
 
 for (const [where, startIn] of Object.entries({
   'before the lead began': (elector, lead) => elector.start().then(lead),
   'within its work': (elector, lead) => lead(() => elector.start()),
   'in the last turn of its work': (elector, lead) => lead(() => void elector.start()),
   'beside its work': (elector, lead) => lead(async () => {
-    await new Promise((resolve) => setTimeout(resolve));
+    await pause(0);
     await elector.start();
   }),
 })) {
@@ -335,23 +290,10 @@ test('a lead within the work of a longer one leaves the stop to that one', async
   assert.equal(elector.status().role, 'stopped');
 });
 
-test('of starts and stops that wait for an earlier stop the last one has its word', async () => {
-  let end;
-  const hangs = new Promise((resolve) => {
-    end = resolve;
-  });
-  const { elector } = await leading({ ...LONG, onLoseLeadership: () => hangs });
-  const all = [elector.stop(), elector.start(), elector.stop()];
-  end();
-  await Promise.all(all);
-  assert.equal(elector.status().role, 'stopped');
-});
-
 test('a term that is resigned within the callback that brings it has ended at once and is handed to nobody', async () => {
-  const storage = await newGroup();
   const seen = [];
   const losses = [];
-  const elector = member(storage, {
+  const elector = member(await newGroup(), {
     onAcquireLeadership: (term) => {
       if (seen.length > 0) return;
       term.resign();

@@ -2,14 +2,14 @@
 import assert from 'node:assert/strict';
 import dgram from 'node:dgram';
 import dns from 'node:dns/promises';
-import { after, before, test } from 'node:test';
+import { before, test } from 'node:test';
 import packet from 'dns-packet';
 import { Elector } from 'edgelect';
 import { Route53Storage } from 'edgelect/aws';
-import { startAws } from './ministack.mjs';
+import { atEnd } from './ending.mjs';
+import { PATIENT, startAws } from './ministack.mjs';
 
 const DOMAIN = 'coordination.example.com';
-const PATIENT = { leaderTimeout: 6_000, frequentInterval: 600, requestTimeout: 1_000, storeSkew: 500 };
 
 let aws;
 let zone;
@@ -19,11 +19,6 @@ before(async () => {
   zone = await aws.createZone(DOMAIN);
   server = await startDns();
 });
-after(async () => {
-  server?.close();
-  await aws?.stop();
-});
-
 /** The strings of a value as the API names it: in quotation marks, with other bytes behind a backslash. */
 const stringsOf = (value) =>
   [...value.matchAll(/"((?:\\.|[^"\\])*)"/g)].map(([, quoted]) => {
@@ -42,6 +37,7 @@ const startDns = async () => {
     socket.send(packet.encode({ type: 'response', id, flags: packet.AUTHORITATIVE_ANSWER, questions, answers }), port, address);
   });
   await new Promise((resolve) => socket.bind(0, '127.0.0.1', resolve));
+  atEnd(() => socket.close());
   return socket;
 };
 

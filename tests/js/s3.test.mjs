@@ -1,21 +1,18 @@
+// An elector over a real store. What every runtime does the same is in tests/runtimes/.
 import assert from 'node:assert/strict';
-import http from 'node:http';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { Elector, S3Storage } from 'edgelect';
 import { bucketOptions, credentials, deleteObject, freshKey, getLease, getObject, putObject, until } from './bucket.mjs';
+import { atEnd, kept } from './ending.mjs';
+import { within } from './group.mjs';
 import { startProxy } from './proxy.mjs';
 
 const FAST = { leaderTimeout: 1500, frequentInterval: 400, storeSkew: 500, follow: 'tight' };
-const closing = [];
-
-after(async () => {
-  for (const close of closing.reverse()) await close();
-});
 
 const member = (lockfilePath, options = {}, bucket = {}) => {
   const storage = new S3Storage({ ...bucketOptions, ...bucket });
   const elector = new Elector({ storage, ...FAST, lockfilePath, ...options });
-  closing.push(() => elector.stop());
+  atEnd(() => elector.stop());
   return elector;
 };
 
@@ -25,11 +22,7 @@ const newGroup = async (name) => {
   return key;
 };
 
-const proxied = async () => {
-  const proxy = await startProxy(bucketOptions.endpoint);
-  closing.push(proxy.close);
-  return proxy;
-};
+const proxied = () => kept(startProxy(bucketOptions.endpoint));
 
 test('one leads over a real store, and a crash is survived with a higher token', async () => {
   const key = await newGroup('crash');
@@ -71,37 +64,6 @@ test('a leader makes one request per renewal and no read', async () => {
   }
 });
 
-test('in peer mode no follower reads while the leader answers, and reads again when it is silent', async () => {
-  const key = await newGroup('peers');
-  const [leaderProxy, proxy] = [await proxied(), await proxied()];
-  let leader;
-  const server = http.createServer(async (request, response) => {
-    const answer = await leader.handleRequest(new Request(`http://${request.headers.host}${request.url}`));
-    response.writeHead(answer.status, Object.fromEntries(answer.headers)).end(await answer.text());
-  });
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-  closing.push(() => server.close());
-  const serverAddr = `127.0.0.1:${server.address().port}`;
-  // All of them are in this process, so that a pause of it makes nobody silent.
-  const steady = { leaderTimeout: 15_000, frequentInterval: 400 };
-  leader = member(key, { serverId: 'leader', serverAddr, ...steady }, { endpoint: leaderProxy.endpoint });
-  await leader.start();
-  await leader.waitForLeadership();
-  const peers = { serverAddr: '127.0.0.1:1', peerMode: true, peerTimeout: 10_000, ...steady };
-  const followers = ['b', 'c', 'd'].map((serverId) => member(key, { serverId, ...peers }, { endpoint: proxy.endpoint }));
-  await Promise.all(followers.map((elector) => elector.start()));
-  await until(() => followers.every((elector) => elector.status().requests.peer >= 1));
-  const reads = proxy.count('GET');
-  await until(() => followers.every((elector) => elector.status().requests.peer >= 6));
-  assert.equal(proxy.count('GET'), reads, 'the store was not asked while the leader answered');
-  assert.ok(followers.every((elector) => elector.leaderId() === 'leader'));
-  server.closeAllConnections();
-  await new Promise((resolve) => server.close(resolve));
-  await until(() => proxy.count('GET') >= reads + 6);
-  assert.ok(leader.isLeader(), 'a silent address deposes nobody');
-  assert.ok(followers.every((elector) => elector.leaderId() === 'leader'));
-});
-
 test('c27 c28 a hostile body is waited out and healed, or left alone if a newer version wrote it', async () => {
   const healed = async (body) => {
     const key = freshKey('hostile');
@@ -140,21 +102,6 @@ test('c33 a deleted object deposes the leader, and the next term waits for the g
   assert.ok(second.token > first.token);
 });
 
-test('an async credentials provider is asked again when its credentials expire', async () => {
-  const key = await newGroup('provider');
-  let asked = 0;
-  const provider = async () => {
-    asked += 1;
-    return { ...credentials, expiration: new Date(Date.now() + 60_500) };
-  };
-  const a = member(key, { serverId: 'a' }, { credentials: provider });
-  await a.start();
-  await a.waitForLeadership();
-  // They count as expired a minute before their time, so half a second from now.
-  await until(() => asked >= 3);
-  assert.ok(a.isLeader());
-});
-
 test('c19 ExpiredToken asks the provider once more and tries again', async () => {
   const key = await newGroup('expired');
   const proxy = await proxied();
@@ -175,56 +122,19 @@ test('c19 ExpiredToken asks the provider once more and tries again', async () =>
   assert.equal(asked, 2);
 });
 
-test('a store that cannot be used is one clear error that shows no secret', async () => {
-  const port = 1;
-  for (const [bucket, pattern] of [
-    [{ credentials: { ...credentials, secretAccessKey: 'wrong-secret' } }, /SignatureDoesNotMatch|403/],
-    [{ bucket: 'there-is-no-such-bucket' }, /NoSuchBucket|bucket/],
-    [{ endpoint: `http://127.0.0.1:${port}` }, /endpoint/],
-    [{ credentials: () => Promise.reject(new Error('no role')) }, /provider failed: no role/],
-  ]) {
-    const a = member(freshKey('unusable'), { serverId: 'a' }, bucket);
-    await a.start();
-    const error = await until(() => a.status().error);
-    assert.match(error, pattern);
-    assert.doesNotMatch(error, /wrong-secret|Signature=|AWS4-HMAC/);
-    await a.stop();
-  }
-});
-
 test('an error of the store has the failed operation as its cause, as a copy without the request', async () => {
   const closed = await startProxy(bucketOptions.endpoint);
   await closed.close();
-  const unreachable = await member(freshKey('cause'), { serverId: 'a' }, { endpoint: closed.endpoint }).init().catch((thrown) => thrown);
-  assert.equal(unreachable.code, 'EDGELECT_STORE');
-  assert.deepEqual([unreachable.cause.message, Object.keys(unreachable.cause)], ['fetch failed (ECONNREFUSED)', []]);
-  const provider = async () => {
+  const noRole = async () => {
     throw Object.assign(new Error('no role'), { secret: 'hidden' });
   };
-  const denied = await member(freshKey('cause'), { serverId: 'a' }, { credentials: provider }).init().catch((thrown) => thrown);
-  assert.deepEqual([denied.code, denied.cause.message, denied.cause.secret], ['EDGELECT_STORE', 'no role', undefined]);
-  const wrong = { credentials: { ...credentials, secretAccessKey: 'wrong-secret' } };
-  const refused = await member(freshKey('cause'), { serverId: 'a' }, wrong).init().catch((thrown) => thrown);
-  assert.deepEqual([refused.code, refused.cause], ['EDGELECT_STORE', undefined]);
-});
-
-test('wrong bucket options are refused by name', () => {
-  for (const [bucket, field] of [
-    [{ endpoint: 'http://example.com' }, 'endpoint'],
-    [{ endpoint: 'https://user:pass@example.com' }, 'endpoint'],
-    [{ endpoint: 7 }, 'endpoint'],
-    [{ bucket: 'No' }, 'bucket'],
-    [{ bucket: undefined }, 'bucket'],
-    [{ region: 'eu west' }, 'region'],
-    [{ pathStyle: 'yes' }, 'pathStyle'],
-    [{ forcePathStyle: true }, 'forcePathStyle'],
-    [{ credentials: undefined }, 'credentials.accessKeyId'],
-    [{ credentials: { accessKeyId: 'a' } }, 'credentials.secretAccessKey'],
+  for (const [bucket, cause] of [
+    [{ endpoint: closed.endpoint }, 'fetch failed (ECONNREFUSED)'],
+    [{ credentials: noRole }, 'no role'],
+    [{ credentials: { ...credentials, secretAccessKey: 'wrong-secret' } }, undefined],
   ]) {
-    assert.throws(() => new S3Storage({ ...bucketOptions, ...bucket }), (error) => {
-      assert.deepEqual([error.name, error.code, error.field], ['EdgelectError', 'EDGELECT_CONFIG', field]);
-      return true;
-    });
+    const error = await member(freshKey('cause'), {}, bucket).init().catch((thrown) => thrown);
+    assert.deepEqual([error.code, error.cause?.message, Object.keys(error.cause ?? {})], ['EDGELECT_STORE', cause, []]);
   }
 });
 
@@ -257,13 +167,39 @@ test('storage left out: S3 from the variables, and a wrong one is named', async 
   }
 });
 
-test('on SeaweedFS a lockfilePath that is a folder of other keys is absent and yet refused: nobody leads there', async () => {
+test('on SeaweedFS a key that is a folder of others is absent and yet refused: the doctor cannot see it, and nobody leads there', async () => {
   const key = freshKey('folder');
   const [folder] = key.split('/').slice(0, -1);
   await putObject(key, '{}');
+  assert.equal(await getObject(folder), null);
   const elector = member(folder);
-  await assert.rejects(elector.init(), { message: /: refused to create an absent object$/ });
+  assert.equal((await elector.doctor({ races: 1 })).finding, 'holds');
+  await assert.rejects(elector.init(), { code: 'EDGELECT_STORE', message: /: refused to create an absent object$/ });
   await elector.start();
   await until(() => elector.status().requests.write >= 2);
   assert.equal(elector.isLeader(), false);
+});
+
+test('a credentials provider slower than a request is asked once and waited for', async () => {
+  let asked = 0;
+  const slow = async () => {
+    asked += 1;
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    return credentials;
+  };
+  const elector = member(await newGroup('slow'), { serverId: 'a' }, { credentials: slow });
+  await elector.start();
+  await within(elector.waitForLeadership(), 8000);
+  assert.equal(asked, 1);
+});
+
+test('c64 after a long outage the store is asked again, and somebody leads', async () => {
+  const proxy = await proxied();
+  proxy.answerWith(() => ({ status: 503, body: '<Error><Code>SlowDown</Code></Error>' }));
+  const elector = member(freshKey('outage'), {}, { endpoint: proxy.endpoint });
+  await elector.start();
+  await until(() => proxy.seen.length >= 5);
+  assert.match(elector.status().error, /SlowDown|503/);
+  proxy.answerWith(() => undefined);
+  await within(elector.waitForLeadership(), 20_000);
 });

@@ -1,41 +1,31 @@
 // examples/sqlite-storage: processes on one file, as its README says. They run on Node 24, whichever runs this.
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { after, test } from 'node:test';
-import { endProcess, keepPath, removePath, spawnKept } from '../../js/tools/cleanup.mjs';
+import { test } from 'node:test';
+import { keepPath, removePath } from '../../js/tools/cleanup.mjs';
 import { NODE_24, inRoot } from '../../js/tools/paths.mjs';
-import { lineReader } from '../../js/tools/run.mjs';
+import { atEnd } from './ending.mjs';
+import * as example from './example.mjs';
 import { until } from './until.mjs';
 
 const LED = /^(\S+) leads with token (\d+)$/;
-const closing = [];
-
-after(async () => {
-  for (const close of closing.reverse()) await close();
-});
+const MAIN = inRoot('examples/sqlite-storage/main.mjs');
 
 const newFile = () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-sqlite-'));
   keepPath(folder);
-  closing.push(() => removePath(folder));
+  atEnd(() => removePath(folder));
   return path.join(folder, 'shared.sqlite');
 };
 
-const start = (args) => {
-  const child = spawnKept(NODE_24, args, { env: { PATH: process.env.PATH }, stdio: ['ignore', 'pipe', 'inherit'] });
-  closing.push(() => endProcess(child));
-  const lines = [];
-  child.stdout.on('data', lineReader((line) => lines.push(line)));
-  const ended = new Promise((resolve) => child.once('close', (code) => resolve(code)));
-  return { child, lines, ended };
-};
+const start = (args) => example.start(args, { node: NODE_24, read: (line) => line });
+const run = (...args) => example.run(args, { node: NODE_24 });
 
 const member = (file, name) => {
-  const started = start([inRoot('examples/sqlite-storage/main.mjs'), '--file', file, '--name', name]);
-  const tokens = () => started.lines.flatMap((line) => LED.exec(line)?.[2] ?? []).map(Number);
+  const started = start([MAIN, '--file', file, '--name', name]);
+  const tokens = () => started.heard.flatMap((line) => LED.exec(line)?.[2] ?? []).map(Number);
   return { ...started, name, tokens };
 };
 
@@ -48,7 +38,7 @@ test('two processes elect over one SQLite file: one leads, and after its end and
   assert.deepEqual(second.tokens(), [], 'one leads');
   first.child.kill('SIGTERM');
   assert.equal(await first.ended, 0);
-  assert.equal(first.lines.at(-1), `${first.name} has stopped its work`);
+  assert.equal(first.heard.at(-1), `${first.name} has stopped its work`);
   await until(() => leads(second), 60_000);
   const third = member(file, 'c');
   second.child.kill('SIGKILL');
@@ -58,15 +48,10 @@ test('two processes elect over one SQLite file: one leads, and after its end and
 });
 
 test('--help says what it needs; a wrong option, and a Node without SQLite, is named', () => {
-  const run = (...args) => {
-    const { status, stdout, stderr } = spawnSync(NODE_24, args, { encoding: 'utf8', env: { PATH: process.env.PATH } });
-    return { status, stdout, stderr };
-  };
-  const main = inRoot('examples/sqlite-storage/main.mjs');
   // As every older Node has it.
   const old = '--no-experimental-sqlite';
-  assert.match(run(old, main, '--help').stdout, /^node main\.mjs .*Node 22\.13/s);
-  for (const [args, what] of [[[main, '--halp'], /^Unknown option '--halp'.*\nSee --help\.\n$/s], [[old, main, '--file', newFile()], /^No such built-in module: node:sqlite\nSee --help\.\n$/]]) {
+  assert.match(run(old, MAIN, '--help').stdout, /^node main\.mjs .*Node 22\.13/s);
+  for (const [args, what] of [[[MAIN, '--halp'], /^Unknown option '--halp'.*\nSee --help\.\n$/s], [[old, MAIN, '--file', newFile()], /^No such built-in module: node:sqlite\nSee --help\.\n$/]]) {
     const { status, stderr } = run(...args);
     assert.equal(status, 1);
     assert.match(stderr, what);
@@ -110,7 +95,7 @@ test('four processes that count in one SQLite file by compare-and-swap lose no c
     storage.close();`;
   const all = Array.from({ length: 4 }, () => start(['--input-type=module', '-e', script]));
   assert.deepEqual(await Promise.all(all.map(({ ended }) => ended)), [0, 0, 0, 0]);
-  const told = all.map(({ lines }) => JSON.parse(lines[0]));
+  const told = all.map(({ heard }) => JSON.parse(heard[0]));
   assert.equal(Math.max(...told.map(({ count }) => count)), 200);
   assert.ok(told.some(({ refused }) => refused > 0), 'they never met, so this showed nothing');
   assert.ok(told.every(({ age }) => age >= 0 && age < 60_000));

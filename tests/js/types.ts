@@ -1,9 +1,10 @@
 // Compiled by `tsc`, never run: the types say what the README shows, and refuse what would be a mistake.
-import { EdgelectError, Elector, MemoryStorage, S3Storage } from 'edgelect';
+import { EdgelectError, Elector, MemoryStorage, S3Storage, celeriant } from 'edgelect';
 import type {
   Checkpoint, Config, Credentials, ElectorOptions, Locker, LostReason, ScheduledResult, SlotTerm, Status, Storage, Term,
 } from 'edgelect';
 import { DynamoDBStorage, EpochStorage, Route53Storage, S3Storage as AwsS3Storage } from 'edgelect/aws';
+import { leaderElectionOptions, objectStoreLock } from 'edgelect/object-store-lock';
 
 declare const provider: () => Promise<{ accessKeyId: string; secretAccessKey: string; expiration?: Date }>;
 
@@ -97,3 +98,27 @@ export const use = async (): Promise<string> => {
   new Elector({ lockfilePath: 'a', storage: { get: () => null } });
   return `${text} ${status.role} ${answer.status} ${error.code}`;
 };
+
+// The object-store lock, the formats and the preset.
+const memory = new MemoryStorage();
+const lock = objectStoreLock({ storage: memory, key: 'ha/leader', identity: 'a' });
+export const holder = async (): Promise<string | null | undefined> => (await lock.get())?.record.holderIdentity;
+const leaderCallbacks = { onStartLeading: ({ token }: { token: number }) => void token, onNewLeader: (id: string) => void id };
+export const elector = new Elector({ storage: memory, ...leaderElectionOptions({ leaseDuration: '45s', retryPeriod: 15_000, leaderCallbacks }) });
+export const cluster = new Elector({ storage: memory, ...celeriant({ cluster: 'eu/prod' }) });
+void elector.stop({ release: false });
+new S3Storage({ bucket: 'jobs', credentials: provider, format: 'kubernetes' });
+
+// @ts-expect-error: no such format
+new S3Storage({ bucket: 'jobs', credentials: provider, format: 'yaml' });
+for (const bucket of [new S3Storage({ bucket: 'jobs', credentials: provider }), new AwsS3Storage({ bucket: 'jobs', credentials: provider, format: 'kubernetes' })]) {
+  objectStoreLock({ storage: bucket, key: 'k', identity: 'a' });
+}
+// @ts-expect-error: a class of its own
+export const mixed: S3Storage = new AwsS3Storage({ bucket: 'jobs', credentials: provider });
+// @ts-expect-error: a record there is no object at the key
+objectStoreLock({ storage: new DynamoDBStorage({ table: 'jobs', credentials: provider }), key: 'k', identity: 'a' });
+// @ts-expect-error: a cluster is needed
+celeriant({});
+// @ts-expect-error: no such option
+leaderElectionOptions({ bucketName: 'b' });

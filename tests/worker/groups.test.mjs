@@ -56,7 +56,7 @@ describe('groups', { concurrency: 3 }, () => {
   });
 
   test('an event that fails with one group fails when the others have ended', async () => {
-    const worker = await inGroups(['mail-out.json'], {}, { ...R2, entry: 'tests/worker/failing-group.js' });
+    const worker = await inGroups(['mail-out.json'], { THROWS: 'EDGELECT_R2__REPORTS' }, { ...R2, entry: 'tests/worker/bent-worker.js' });
     const { outcome } = await worker.tick();
     assert.equal(outcome, 'exception');
     for (const said of [/^edgelect: group=reports Error: a broken binding$/m, /^edgelect tick: group=mail-out outcome=led/m]) {
@@ -101,7 +101,7 @@ describe('groups', { concurrency: 3 }, () => {
 
   test('questions cost one read for each group, and the groups of a Worker do not push one another out', async () => {
     const names = Array.from({ length: 16 }, (_, index) => `g${index}`);
-    const worker = await isolate({ EDGELECT_GROUPS: names.join(), EDGELECT_SUBREQUESTS: 1000 }, { ...R2, entry: 'tests/worker/counted.js' });
+    const worker = await isolate({ EDGELECT_GROUPS: names.join(), EDGELECT_SUBREQUESTS: 1000 }, { ...R2, entry: 'tests/worker/bent-worker.js' });
     const all = () => Promise.all(names.map((name) => asked(worker, `${name}.json`)));
     assert.deepEqual((await all()).map(({ status }) => status), Array(16).fill(404));
     await all();

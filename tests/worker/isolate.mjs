@@ -1,16 +1,13 @@
 // One workerd process with one isolate of the deployable Worker, as the tests ask and tick it.
 import { readdirSync } from 'node:fs';
-import { after } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { Elector, S3Storage } from 'edgelect';
 import { Miniflare, convertV4MiniflareOptions } from 'miniflare';
-import { bucketOptions, credentials, freshKey } from '../js/bucket.mjs';
+import { bucketOptions, freshKey, variables } from '../js/bucket.mjs';
+import { atEnd } from '../js/ending.mjs';
 
 export const root = fileURLToPath(new URL('../../', import.meta.url));
 const SOURCES = ['worker', 'groups', 'host', 'job', 'r2', 'errors'].map((name) => `js/${name}.js`);
-const running = new Set();
-
-after(() => Promise.all([...running].map((worker) => worker.dispose())));
 
 /** What the build made: the wasm, its glue, and the snippets that the glue imports. */
 const built = () =>
@@ -34,7 +31,9 @@ export const isolate = async (bindings, { entry = 'js/worker.js', ...more } = {}
     ...more,
   });
   const worker = new Miniflare(options);
-  running.add(worker);
+  let killed;
+  const kill = () => (killed ??= worker.dispose());
+  atEnd(kill);
   await worker.ready;
   return {
     ask: (path = '/health/leadership', init) => worker.dispatchFetch(`http://worker${path}`, init),
@@ -42,12 +41,20 @@ export const isolate = async (bindings, { entry = 'js/worker.js', ...more } = {}
     logged: () => lines.join('\n'),
     bucket: (name = 'EDGELECT_R2') => worker.getR2Bucket(name),
     /** Ends the process with SIGKILL, whatever it is doing. */
-    kill: async () => {
-      running.delete(worker);
-      await worker.dispose();
-    },
+    kill,
   };
 };
+
+/** One whose wasm has started: a tick's time runs from its trigger, and how long a busy machine takes to start it is no part of
+ * any test. */
+export const warm = async (...how) => {
+  const worker = await isolate(...how);
+  await (await worker.ask('/health')).text();
+  return worker;
+};
+
+/** What the log says of each tick or trigger: its outcome. */
+export const outcomes = (worker) => [...worker.logged().matchAll(/outcome=(\w+)/g)].map(([, outcome]) => outcome);
 
 /** The answer of a leader, or nothing yet. */
 export const healthy = (worker, path) => async () => {
@@ -60,10 +67,7 @@ export const newGroup = async () => {
   const lockfilePath = freshKey('worker');
   await new Elector({ storage: new S3Storage(bucketOptions), lockfilePath }).init();
   return {
-    EDGELECT_ENDPOINT: bucketOptions.endpoint,
-    EDGELECT_BUCKET: bucketOptions.bucket,
-    EDGELECT_ACCESS_KEY_ID: credentials.accessKeyId,
-    EDGELECT_SECRET_ACCESS_KEY: credentials.secretAccessKey,
+    ...variables,
     EDGELECT_LOCKFILE_PATH: lockfilePath,
     EDGELECT_SERVER_ID: 'the-worker',
     EDGELECT_LEADER_TIMEOUT: '2500',

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Elector, S3Storage } from 'edgelect';
 import { bucketOptions, getLease, until } from '../js/bucket.mjs';
-import { isolate, newGroup } from './isolate.mjs';
+import { newGroup, outcomes, warm } from './isolate.mjs';
 import { assertOneAuthority, startWitness } from './witness.mjs';
 
 const LEASE_MS = 3_000;
@@ -18,7 +18,6 @@ const ROOM_MS = 1_000;
 const PATIENT = { EDGELECT_SUSTAIN: '12000' };
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-const outcomes = (worker) => [...worker.logged().matchAll(/outcome=(\w+)/g)].map(([, outcome]) => outcome);
 const led = (worker) => outcomes(worker).includes('led');
 
 /** A group whose members reach the store through a witness. */
@@ -28,9 +27,7 @@ const withGroup = async (work) => {
   const bindings = { ...group, EDGELECT_ENDPOINT: witness.endpoint, EDGELECT_LEADER_TIMEOUT: String(LEASE_MS), EDGELECT_SUSTAIN: String(SUSTAIN_MS) };
   const watched = [];
   const fresh = async (changes = {}, more = {}) => {
-    const worker = await isolate({ ...bindings, ...changes }, more);
-    // A tick's time runs from its trigger, and how long a busy machine takes to start the wasm is no part of any test here.
-    await (await worker.ask('/health')).text();
+    const worker = await warm({ ...bindings, ...changes }, more);
     watched.push(witness.watch(worker));
     return worker;
   };
@@ -174,7 +171,7 @@ describe('ticks', { concurrency: 3 }, () => {
 
   test('c52 the wasm breaks down in mid-tick: the same isolate goes on with nothing from its memory', () =>
     withGroup(async (group) => {
-      const worker = await group.fresh(PATIENT, { entry: 'tests/worker/trap.js' });
+      const worker = await group.fresh(PATIENT, { entry: 'tests/worker/bent-worker.js' });
       const broken = worker.tick().catch(() => {});
       await seenLeading(group);
       const { session } = lastLead(group);

@@ -1,41 +1,23 @@
 // Sees every record that a group writes, on its way to the store, and every answer that shows authority; then says whether
 // more than one session can have had it.
 import assert from 'node:assert/strict';
-import http from 'node:http';
+import { startProxy } from '../js/proxy.mjs';
 
 const POLL_MS = 100;
 
-/** A way to the store that keeps each record that the store has taken, in the store's order, with when it came and left. */
+/** A way to the store that keeps each record that the store has taken, in the store's order, with when it came. */
 export const startWitness = async (target) => {
-  const { hostname, port } = new URL(target);
-  const agent = new http.Agent({ keepAlive: true });
   const writes = [];
   const shown = [];
   const polls = [];
-  const server = http.createServer((request, response) => {
-    const { method, url, headers } = request;
-    const atMs = performance.now();
-    const body = [];
-    request.on('data', (chunk) => body.push(chunk));
-    // The Host header stays what was signed.
-    const onward = http.request({ agent, hostname, port, method, path: url, headers }, (answer) => {
-      if (method === 'PUT' && answer.statusCode === 200) {
-        const { leaderID, session, term, sequence, leaseMs, parked, lastUpdated } = JSON.parse(Buffer.concat(body));
-        const released = lastUpdated.startsWith('0001-');
-        const condition = headers['if-match'];
-        writes.push({ leaderID, session, term, sequence, leaseMs, parked, released, condition, etag: answer.headers.etag, atMs });
-      }
-      response.writeHead(answer.statusCode, answer.headers);
-      answer.pipe(response);
-    });
-    onward.on('error', () => response.destroy());
-    // One who is gone may have written all the same.
-    response.on('error', () => {});
-    request.pipe(onward);
+  const proxy = await startProxy(target, ({ method, headers, body, answer, atMs }) => {
+    if (method !== 'PUT' || answer.statusCode !== 200) return;
+    const { leaderID, session, term, sequence, leaseMs, parked, lastUpdated } = JSON.parse(body);
+    const released = lastUpdated.startsWith('0001-');
+    writes.push({ leaderID, session, term, sequence, leaseMs, parked, released, condition: headers['if-match'], etag: answer.headers.etag, atMs });
   });
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
-    endpoint: `http://127.0.0.1:${server.address().port}`,
+    endpoint: proxy.endpoint,
     writes,
     /** Asks an isolate again and again whether a session in it has authority; gives a function that ends that. */
     watch: (worker) => {
@@ -55,9 +37,7 @@ export const startWitness = async (target) => {
     shown,
     close: async () => {
       await Promise.all(polls);
-      agent.destroy();
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
+      await proxy.close();
     },
   };
 };
