@@ -3,9 +3,7 @@
 use std::time::SystemTime;
 
 use time::OffsetDateTime;
-use time::format_description::BorrowedFormatItem;
 use time::format_description::well_known::Rfc3339;
-use time::macros::format_description;
 
 /// The first instant of the year 1 in milliseconds since the Unix epoch.
 pub const YEAR_1_MS: i64 = -62_135_596_800_000;
@@ -17,14 +15,6 @@ pub const YEAR_9999_MS: i64 = 253_402_300_799_999;
 pub const LAST_SECOND: u64 = YEAR_9999_MS.unsigned_abs() / 1_000;
 
 const NANOSECONDS: i128 = 1_000_000;
-
-/// RFC 3339 with three digits after the point.
-const THREE_DIGITS: &[BorrowedFormatItem<'_>] =
-    format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z");
-
-/// SigV4's form.
-const BASIC: &[BorrowedFormatItem<'_>] =
-    format_description!("[year][month][day]T[hour][minute][second]Z");
 
 /// An instant that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,22 +42,21 @@ pub fn read_http_date(text: &str) -> Option<u64> {
 
 /// Writes milliseconds since the Unix epoch as RFC 3339 in UTC; a year outside 1 to 9999 is clamped to it.
 pub fn rfc3339(unix_ms: i64) -> String {
-    in_utc(unix_ms).format(&Rfc3339).expect("RFC 3339 has these years")
+    let unix_ms = unix_ms.clamp(YEAR_1_MS, YEAR_9999_MS);
+    let time = OffsetDateTime::from_unix_timestamp_nanos(i128::from(unix_ms) * NANOSECONDS);
+    time.expect("the calendar has these years").format(&Rfc3339).expect("and so has RFC 3339")
 }
 
 /// The same with three digits after the point, as readers with a fixed pattern want it.
 pub fn rfc3339_with_ms(unix_ms: i64) -> String {
-    in_utc(unix_ms).format(THREE_DIGITS).expect("the pattern has what every time has")
+    let text = rfc3339(unix_ms);
+    let time = text.trim_end_matches('Z');
+    let (time, fraction) = time.split_once('.').unwrap_or((time, ""));
+    format!("{time}.{fraction:0<3}Z")
 }
 
 /// `20130524T000000Z`, as SigV4 wants it; a time beyond the year 9999 is its last second.
 pub fn basic(seconds: u64) -> String {
     let unix_ms = i64::try_from(seconds.min(LAST_SECOND) * 1_000).unwrap_or(YEAR_9999_MS);
-    in_utc(unix_ms).format(BASIC).expect("the pattern has what every time has")
-}
-
-fn in_utc(unix_ms: i64) -> OffsetDateTime {
-    let unix_ms = unix_ms.clamp(YEAR_1_MS, YEAR_9999_MS);
-    OffsetDateTime::from_unix_timestamp_nanos(i128::from(unix_ms) * NANOSECONDS)
-        .expect("the calendar has these years")
+    rfc3339(unix_ms).replace(['-', ':'], "")
 }

@@ -1,11 +1,9 @@
-// `edgelect/aws`: storages in a wasm of their own beside the package's, over an AWS on loopback.
+// The storages of AWS's services, over an AWS on loopback.
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
-import { Elector } from 'edgelect';
-import { DynamoDBStorage, EpochStorage, Route53Storage, S3Storage } from 'edgelect/aws';
-import { initSync as initAws } from '../../js/dist/aws/edgelect.js';
+import { DynamoDBStorage, Elector, EpochStorage, Route53Storage, S3Storage } from 'edgelect';
 import { atEnd, kept } from './ending.mjs';
-import { fired, leading, within } from './group.mjs';
+import { within } from './group.mjs';
 import { PATIENT, startAws } from './ministack.mjs';
 import { startProxy } from './proxy.mjs';
 import { until } from './until.mjs';
@@ -103,22 +101,6 @@ test('epochs that the credentials may not delete are told in the status, and cos
   const leader = elector();
   const message = await leader.lead((term) => until(() => term.remaining() > 0 && leader.status().error, 20_000));
   assert.match(message, /^S3 bucket "epochs" at .*: DELETE "undeleted-.*\/lock_0000000001.json" was answered 403 AccessDenied: the credentials need s3:DeleteObject/);
-});
-
-test('both entries in one process: a trap in one wasm is nothing to the other', async () => {
-  const { elector: ours, term: ourTerm } = await leading({ leaderTimeout: 60_000, frequentInterval: 1_000 });
-  const theirs = member(table(), freshShard('trap'));
-  await theirs.init();
-  await theirs.start();
-  const theirTerm = await within(theirs.waitForLeadership(), 20_000);
-  new Uint8Array(initAws().memory.buffer).fill(0xff);
-  await within(fired(theirTerm.signal), 20_000);
-  assert.match(theirs.status().error, /broke down/);
-  assert.ok(ours.isLeader() && !ourTerm.signal.aborted);
-  await theirs.start();
-  assert.ok((await within(theirs.waitForLeadership(), 30_000)).token > theirTerm.token);
-  assert.ok(ours.isLeader() && !ourTerm.signal.aborted);
-  await Promise.all([ours.stop(), theirs.stop()]);
 });
 
 test('a provider of credentials is asked, and what it throws is told', async () => {

@@ -3,8 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { inspect } from 'node:util';
 import vm from 'node:vm';
-import { EdgelectError, Elector, MemoryStorage, R2Storage, S3Storage, celeriant } from 'edgelect';
-import { DynamoDBStorage, EpochStorage, Route53Storage, S3Storage as AwsS3Storage } from 'edgelect/aws';
+import { celeriant, DynamoDBStorage, EdgelectError, Elector, EpochStorage, MemoryStorage, R2Storage, Route53Storage, S3Storage } from 'edgelect';
 import { leaderElectionOptions, objectStoreLock } from 'edgelect/object-store-lock';
 import { FAST, LONG, bent, leading, leads, member, newGroup, replaced, until, within } from './group.mjs';
 
@@ -64,8 +63,8 @@ const REFUSED = {
     [{ password: secret }, 'password'],
     [{ credentials: { ...credentials, accessKeyId: credentials } }, 'credentials.accessKeyId'],
     [{ credentials: { ...credentials, accessKeyId: noJson } }, 'credentials.accessKeyId'],
-    [{ format: 'kubernetes' }, 'format', /must be native here; kubernetes is in edgelect\/aws/],
-    [{ format: 'yaml' }, 'format'],
+    [{ kind: 'epochs' }, 'kind'],
+    [{ format: 'yaml' }, 'format', /must be native or kubernetes/],
     [{ format: 1 }, 'format'],
     [noJson, undefined, /plain data/],
   ]],
@@ -89,7 +88,6 @@ const REFUSED = {
     [{ table: 'a' }, 'table', /no such option; an EpochStorage has/],
     [{ format: 'yaml' }, 'format'],
   ]],
-  'S3Storage of edgelect/aws': [(options) => new AwsS3Storage({ bucket: 'jobs', credentials, ...options }), [[{ kind: 'epochs' }, 'kind']]],
   R2Storage: [(binding) => new R2Storage(binding), [undefined, null, 'edgelect', {}, nothing, { get: nothing, put: nothing }, service].map((binding) =>
     [binding, 'binding', /^binding = \(\w+\): an R2Storage takes an R2 bucket binding, such as env\.EDGELECT_R2: \[\[r2_buckets\]\] in wrangler\.toml binds one$/])],
   objectStoreLock: [lock, [

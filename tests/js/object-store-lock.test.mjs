@@ -1,8 +1,7 @@
 // What users of the object-store lock know: its five calls over a storage, its options and callbacks, and a stop without a tombstone.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Elector, MemoryStorage, R2Storage, S3Storage } from 'edgelect';
-import { R2Storage as AwsR2Storage, S3Storage as AwsS3Storage } from 'edgelect/aws';
+import { Elector, MemoryStorage, S3Storage } from 'edgelect';
 import { leaderElectionOptions, objectStoreLock } from 'edgelect/object-store-lock';
 import { bucketOptions, freshKey, getObject, putObject, until } from './bucket.mjs';
 import { kept } from './ending.mjs';
@@ -15,12 +14,12 @@ const record = (holderIdentity, more) => ({
   leaderTransitions: 0, ...more,
 });
 const over = (storage, key, identity = 'a') => objectStoreLock({ storage, key, identity });
-const kubernetes = () => new AwsS3Storage({ ...bucketOptions, format: 'kubernetes' });
+const kubernetes = () => new S3Storage({ ...bucketOptions, format: 'kubernetes' });
 
 for (const [name, storage] of [
   ['a MemoryStorage', new MemoryStorage()],
   ['an S3Storage of the package', new S3Storage(bucketOptions)],
-  ['an S3Storage of edgelect/aws', kubernetes()],
+  ['an S3Storage of that format', kubernetes()],
 ]) {
   test(`the lock over ${name} creates once, updates what it has seen, changes no byte, and says who it is`, async () => {
     const key = freshKey('lock');
@@ -113,12 +112,6 @@ test('a write is sent once, on its condition', async () => {
   const puts = proxy.seen.filter(({ method }) => method === 'PUT').map(({ headers }) => [headers['if-none-match'], headers['if-match']]);
   assert.deepEqual(puts, [['*', undefined], [undefined, etag]]);
   assert.equal(proxy.seen.length, 2);
-});
-
-test('an S3Storage of edgelect/aws is a class of its own, its R2Storage is none', () => {
-  assert.ok(!(new AwsS3Storage(bucketOptions) instanceof S3Storage));
-  const binding = Object.fromEntries(['head', 'get', 'put'].map((name) => [name, () => null]));
-  assert.ok(new AwsR2Storage(binding) instanceof R2Storage);
 });
 
 test("the document's own configuration starts, capped at the fence, and says so", () => {

@@ -4,8 +4,7 @@ import dgram from 'node:dgram';
 import dns from 'node:dns/promises';
 import { before, test } from 'node:test';
 import packet from 'dns-packet';
-import { Elector } from 'edgelect';
-import { Route53Storage } from 'edgelect/aws';
+import { Elector, Route53Storage } from 'edgelect';
 import { atEnd } from './ending.mjs';
 import { PATIENT, startAws } from './ministack.mjs';
 

@@ -1,9 +1,8 @@
 // Compiled by `tsc`, never run: the types say what the README shows, and refuse what would be a mistake.
-import { EdgelectError, Elector, MemoryStorage, S3Storage, celeriant } from 'edgelect';
+import { celeriant, DynamoDBStorage, EdgelectError, Elector, EpochStorage, MemoryStorage, Route53Storage, S3Storage } from 'edgelect';
 import type {
   Checkpoint, Config, Credentials, ElectorOptions, Locker, LostReason, ScheduledResult, SlotTerm, Status, Storage, Term,
 } from 'edgelect';
-import { DynamoDBStorage, EpochStorage, Route53Storage, S3Storage as AwsS3Storage } from 'edgelect/aws';
 import { leaderElectionOptions, objectStoreLock } from 'edgelect/object-store-lock';
 
 declare const provider: () => Promise<{ accessKeyId: string; secretAccessKey: string; expiration?: Date }>;
@@ -33,7 +32,7 @@ export const useAws = async (): Promise<number> => {
   const epochs = new EpochStorage({ bucket: 'jobs', credentials: provider, format: 'kubernetes' });
   // @ts-expect-error: no such format
   new EpochStorage({ bucket: 'jobs', credentials: provider, format: 'yaml' });
-  new Elector({ storage: new AwsS3Storage({ bucket: 'jobs', credentials: provider, format: 'kubernetes' }), lockfilePath: 'a' });
+  new Elector({ storage: new S3Storage({ bucket: 'jobs', credentials: provider, format: 'kubernetes' }), lockfilePath: 'a' });
   // @ts-expect-error: a table has to be named
   new DynamoDBStorage({ credentials: provider });
   for (const storage of [table, zone, epochs]) new Elector({ storage, lockfilePath: 'shard-1' });
@@ -111,11 +110,9 @@ new S3Storage({ bucket: 'jobs', credentials: provider, format: 'kubernetes' });
 
 // @ts-expect-error: no such format
 new S3Storage({ bucket: 'jobs', credentials: provider, format: 'yaml' });
-for (const bucket of [new S3Storage({ bucket: 'jobs', credentials: provider }), new AwsS3Storage({ bucket: 'jobs', credentials: provider, format: 'kubernetes' })]) {
+for (const bucket of [new S3Storage({ bucket: 'jobs', credentials: provider }), new S3Storage({ bucket: 'jobs', credentials: provider, format: 'kubernetes' })]) {
   objectStoreLock({ storage: bucket, key: 'k', identity: 'a' });
 }
-// @ts-expect-error: a class of its own
-export const mixed: S3Storage = new AwsS3Storage({ bucket: 'jobs', credentials: provider });
 // @ts-expect-error: a record there is no object at the key
 objectStoreLock({ storage: new DynamoDBStorage({ table: 'jobs', credentials: provider }), key: 'k', identity: 'a' });
 // @ts-expect-error: a cluster is needed

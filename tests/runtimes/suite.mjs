@@ -1,6 +1,5 @@
 // What must be the same in every runtime, over a real store. No runtime's own names: `edgelect` is the installed package.
-import { EdgelectError, Elector, MemoryStorage, S3Storage } from 'edgelect';
-import { DynamoDBStorage, EpochStorage } from 'edgelect/aws';
+import { DynamoDBStorage, EdgelectError, Elector, EpochStorage, MemoryStorage, S3Storage } from 'edgelect';
 import { caught, equal, header, ok, openLane, pause, until } from './harness.mjs';
 
 // A lease that nobody here waits for is long enough for a machine that is busy with all the runtimes.
