@@ -148,7 +148,7 @@ fn what_a_member_of_another_make_keeps_of_our_fields_is_not_taken_for_ours() {
         slot: Some(3),
         ..lease_of(THEIRS)
     };
-    let text = Format::Kubernetes.write_with(&lease, |_| {});
+    let text = Format::Kubernetes.write_with(&lease, &Object::new());
     assert_eq!(lease_of(&text), lease);
     let taken = text.replace(r#""holderIdentity":"ours""#, r#""holderIdentity":"theirs""#);
     let renewed = text.replace(r#""renewTime":"20"#, r#""renewTime":"21"#);
@@ -171,7 +171,7 @@ fn a_tombstone_is_free_to_them_by_both_signs_and_keeps_who_left_it() {
         transitions: 4,
         ..lease_of(THEIRS)
     };
-    let text = Format::Kubernetes.write_with(&lease, |_| {});
+    let text = Format::Kubernetes.write_with(&lease, &Object::new());
     let fields = Object::read(text.as_bytes()).expect("JSON");
     assert_eq!(fields.get("holderIdentity"), Some(r#""""#));
     assert_eq!(fields.get("renewTime"), Some(r#""0001-01-01T00:00:00.000Z""#));
@@ -183,7 +183,7 @@ fn a_tombstone_is_free_to_them_by_both_signs_and_keeps_who_left_it() {
 #[test]
 fn a_field_that_neither_make_knows_is_kept() {
     let text = THEIRS.replace("{\n", r#"{"zone":{"name":"a"},"#);
-    let written = Format::Kubernetes.write_with(&lease_of(&text), |_| {});
+    let written = Format::Kubernetes.write_with(&lease_of(&text), &Object::new());
     let fields = Object::read(written.as_bytes()).expect("JSON");
     assert_eq!(fields.get("zone"), Some(r#"{"name":"a"}"#));
 }

@@ -488,7 +488,7 @@ fn s3_no_object_but_a_probes_can_be_deleted() {
         let config = S3Config { bucket: "jobs".to_owned(), key, ..S3Config::default() };
         let s3 = S3::new(config).expect("a fine configuration");
         assert_eq!(Protocol::retire(&s3), method == "DELETE");
-        assert_eq!(sent(&s3, read()).method, method);
+        assert_eq!(sent(&s3, read()).method(), method);
     }
 }
 

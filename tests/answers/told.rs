@@ -2,8 +2,9 @@
 
 use edgelect::Credentials;
 use edgelect::protocol::{Next, Protocol};
-use edgelect::request::{Body, Request, Response};
+use edgelect::request::{self, Body, Request, Response};
 use edgelect::store::{Answer, Condition, Fault, FaultKind, Operation, Outcome, Version};
+use http::{HeaderName, HeaderValue};
 
 /// Fri, 21 Nov 2025 10:00:00 GMT
 pub const NOW_MS: u64 = 1_763_719_200_000;
@@ -30,26 +31,37 @@ pub fn write(body: impl Into<Vec<u8>>, condition: Condition) -> Operation {
 }
 
 pub fn response(status: u16, headers: &[(&str, &str)], body: impl Into<Vec<u8>>) -> Response {
-    let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     let body = Body { bytes: body.into(), truncated: false };
-    Response { status, headers: headers.collect(), body }
+    request::answer(status, headers.iter().copied(), body).expect("an answer")
 }
 
 /// The same with a body that was not read to its end.
 pub fn cut(mut response: Response) -> Response {
-    response.body.truncated = true;
+    response.body_mut().truncated = true;
     response
 }
 
 /// The same with one header more, in place of any of its name.
 pub fn with(mut response: Response, name: &str, value: &str) -> Response {
-    response.headers.retain(|(other, _)| other != name);
-    response.headers.push((name.to_owned(), value.to_owned()));
+    let name: HeaderName = name.parse().expect("a header's name");
+    let value: HeaderValue = value.parse().expect("a header's value");
+    response.headers_mut().insert(name, value);
+    response
+}
+
+/// The same without the headers of a name.
+pub fn without(mut response: Response, name: &str) -> Response {
+    response.headers_mut().remove(name);
     response
 }
 
 pub fn header<'a>(request: &'a Request, name: &str) -> Option<&'a str> {
-    request.headers.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
+    request::text(request.headers(), name)
+}
+
+/// The address to the letter; an `Uri` equals texts that differ in the case of the host.
+pub fn url(request: &Request) -> String {
+    request.uri().to_string()
 }
 
 /// One operation, told answer by answer.
@@ -156,8 +168,8 @@ pub fn mean<P: Protocol>(
     for response in responses {
         for operation in operations {
             let outcome = told(&store(), operation.clone(), response.clone()).outcome;
-            let body = String::from_utf8_lossy(&response.body.bytes).into_owned();
-            let (status, headers) = (response.status, &response.headers);
+            let body = String::from_utf8_lossy(&response.body().bytes).into_owned();
+            let (status, headers) = (response.status(), response.headers());
             assert_eq!(means(&outcome), expected, "{operation:?}: {status} {headers:?} {body:?}");
             faults.extend(fault_of(outcome));
         }

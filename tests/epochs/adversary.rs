@@ -22,7 +22,7 @@ use edgelect::store::epochs::Epochs;
 use edgelect::store::s3::S3Config;
 use edgelect::store::{Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome};
 
-use super::bucket::{BEGAN_MS, Bucket, error};
+use super::bucket::{self, BEGAN_MS, Bucket, add, error, lists};
 
 #[path = "other.rs"]
 pub mod other;
@@ -97,8 +97,7 @@ impl Host for PortHost {
             None => Poll::Pending,
         });
         answer.await.map(|mut response| {
-            response.body.truncated = response.body.bytes.len() > limit;
-            response.body.bytes.truncate(limit);
+            bucket::cut(&mut response, limit);
             response
         })
     }
@@ -835,7 +834,7 @@ impl World {
             |index: usize, chance: &mut Chance| trouble && chance.per_mille(self.rates[index]);
         let chance = &mut self.chance;
         let (mut lost, delayed) = (befalls(0, chance), befalls(1, chance));
-        let duplicated = befalls(2, chance) && request.method == "PUT";
+        let duplicated = befalls(2, chance) && request.method() == "PUT";
         let mut travel_ms = chance.below(self.latency_ms + 1);
         if delayed {
             travel_ms += match chance.one_in(2) {
@@ -844,7 +843,7 @@ impl World {
             };
         }
         let latest_ms = self.beside.map_or(u64::MAX, |beside| beside.latest_ms);
-        let creates = request.headers.iter().any(|(name, _)| name == "if-none-match");
+        let creates = request.headers().contains_key("if-none-match");
         let slow = match self.mode {
             Mode::Rapid => creates && chance.one_in(4),
             Mode::Cut | Mode::Settings => chance.one_in(16),
@@ -889,10 +888,11 @@ impl World {
             false => self.bucket.perform(self.now_ms, front_end, request),
         };
         self.note(|| {
-            let body = String::from_utf8_lossy(&response.body.bytes).replace("</Contents>", "\n");
+            let body = String::from_utf8_lossy(&response.body().bytes).replace("</Contents>", "\n");
             let body = body.replace("<Contents><Key>leader/g/", "").replace("<LastModified>", " ");
-            let url = request.url.strip_prefix("https://s3.example.com").unwrap_or_default();
-            format!("s{session} {} {url} = {} {body}", request.method, response.status)
+            let url = request.uri().to_string();
+            let url = url.strip_prefix("https://s3.example.com").unwrap_or_default();
+            format!("s{session} {} {url} = {} {body}", request.method(), response.status())
         });
         if trouble && answered {
             self.pass_cache(request, &mut response);
@@ -902,7 +902,7 @@ impl World {
         }
         let mut travel_ms = self.chance.below(self.latency_ms + 1);
         let slow = match self.mode {
-            Mode::Cut => request.method == "GET" && self.chance.one_in(3),
+            Mode::Cut => request.method() == "GET" && self.chance.one_in(3),
             Mode::Settings => self.chance.one_in(16),
             Mode::Mixed | Mode::Rapid => false,
         };
@@ -925,11 +925,12 @@ impl World {
     /// but then the listing came from the store.
     fn pass_cache(&mut self, request: &Request, response: &mut Response) {
         let Some(cache) = &mut self.cache else { return };
-        if request.method != "GET" || response.status != 200 {
+        if request.method() != "GET" || response.status() != 200 {
             return;
         }
-        let (now_ms, lists) = (self.now_ms, request.url.contains("list-type"));
-        let kept = cache.entry(request.url.clone()).or_insert_with(|| (now_ms, response.clone()));
+        let (now_ms, lists) = (self.now_ms, lists(request));
+        let kept =
+            cache.entry(request.uri().to_string()).or_insert_with(|| (now_ms, response.clone()));
         if kept.0 + 3 * self.lease_ms < now_ms {
             *kept = (now_ms, response.clone());
         }
@@ -937,7 +938,9 @@ impl World {
             *response = kept.1.clone();
             let says = lists || self.chance.one_in(2);
             let age_s = (now_ms - kept.0) / 1_000;
-            response.headers.extend(says.then(|| ("age".to_owned(), age_s.to_string())));
+            if says {
+                add(response, "age", &age_s.to_string());
+            }
         }
     }
 

@@ -14,7 +14,7 @@ use edgelect::store::{Answer, Condition, FaultKind, Operation, Outcome, Version}
 use edgelect::{Credentials, Host, S3Config, remote};
 use futures::executor::block_on;
 
-use crate::bucket::{BEGAN_MS, Bucket, error};
+use crate::bucket::{self, BEGAN_MS, Bucket, add, error, lists};
 
 type Hook = Box<dyn FnMut(&Request, &mut Bucket) -> Option<Result<Response, String>>>;
 
@@ -42,8 +42,7 @@ impl Host for Desk {
             return answer;
         }
         let mut response = bucket.perform(self.now_ms, 0, &request);
-        response.body.truncated = response.body.bytes.len() > limit;
-        response.body.bytes.truncate(limit);
+        bucket::cut(&mut response, limit);
         Ok(response)
     }
 }
@@ -152,8 +151,9 @@ fn a_first_epoch_is_created_renewed_in_place_and_succeeded_by_the_next() {
     assert_eq!(read, version, "a written version is the one that is read");
     assert_eq!(reading, Reading::Lease(Box::new(lease_of("s", 7))));
     let body = desk.bucket.borrow().objects["leader/g/lock_0000000001.json"].bytes.clone();
-    let body = String::from_utf8(body).unwrap();
-    assert!(body.ends_with("\"validity_ms\":15000,\"expired\":false}"), "{body}");
+    let body = Object::read(&body).expect("JSON");
+    let said = (body.get("validity_ms"), body.get("expired"));
+    assert_eq!(said, (Some("15000"), Some("false")), "{body:?}");
     // The same session's same term, here: in place.
     let version = written(desk.write(&one, "s", 7, Condition::Match(version)));
     assert_eq!(desk.names(), ["lock_0000000001.json"]);
@@ -203,7 +203,7 @@ fn s3_an_epoch_of_somebody_elses_is_never_overwritten_though_session_and_term_ar
             // Somebody else was first, and dies; with a `termFloor` ahead of time terms are no times.
             let (desk, epochs) = (Desk::with(&[("lock_0000000001.json", body)]), epochs());
             desk.hook(move |request, _| {
-                (request.method == "PUT" && !answered).then(|| Err("reset".to_owned()))
+                (request.method() == "PUT" && !answered).then(|| Err("reset".to_owned()))
             });
             let outcome = desk.write(&epochs, "s", 7, Condition::Absent);
             assert_eq!(outcome == Outcome::Refused, answered, "{outcome:?}");
@@ -221,7 +221,7 @@ fn s3_an_epoch_is_overwritten_only_on_a_version_that_named_the_session_there() {
     let (desk, epochs) = (Desk::new(), epochs());
     // The answer is lost, and the read-back shows the session and its sequence.
     desk.hook(|request, bucket| {
-        let lost = request.method == "PUT";
+        let lost = request.method() == "PUT";
         lost.then(|| bucket.perform(0, 0, request)).map(|_| Err("reset".to_owned()))
     });
     let outcome = desk.write(&epochs, "s", 7, Condition::Absent);
@@ -356,7 +356,7 @@ fn s8_after_the_write_has_left_nothing_is_a_rejection() {
         Err("reset".to_owned()),
     ] {
         let (desk, epochs) = (Desk::new(), epochs());
-        desk.hook(move |request, _| request.url.contains("list-type").then(|| answer.clone()));
+        desk.hook(move |request, _| lists(request).then(|| answer.clone()));
         let outcome = desk.write(&epochs, "s", 7, Condition::Absent);
         assert!(matches!(outcome, Outcome::Unknown { .. }), "{outcome:?}");
         assert_eq!(desk.names(), ["lock_0000000001.json"], "it has landed");
@@ -366,9 +366,7 @@ fn s8_after_the_write_has_left_nothing_is_a_rejection() {
     }
     let (desk, epochs) = (Desk::new(), epochs());
     // A listing that lags behind the write.
-    desk.hook(|request, _| {
-        request.url.contains("list-type").then(|| Ok(Bucket::default().perform(0, 0, request)))
-    });
+    desk.hook(|request, _| lists(request).then(|| Ok(Bucket::default().perform(0, 0, request))));
     let outcome = desk.write(&epochs, "s", 7, Condition::Absent);
     assert!(matches!(outcome, Outcome::Unknown { .. }), "{outcome:?}");
 }
@@ -390,7 +388,7 @@ fn cleaning_leaves_the_newest_two_and_what_is_foreign_and_costs_a_renewal_one_re
     assert_eq!(desk.names(), left);
     // A store that does not answer a DELETE costs no renewal.
     let desk = Desk::with(&objects);
-    desk.hook(|request, _| (request.method == "DELETE").then(|| Err("silence".to_owned())));
+    desk.hook(|request, _| (request.method() == "DELETE").then(|| Err("silence".to_owned())));
     let epochs = self::epochs();
     let version = written(desk.write(&epochs, "s", 7, on("lock_0000000006.json")));
     written(desk.write(&epochs, "s", 7, Condition::Match(version)));
@@ -419,8 +417,8 @@ fn s3_only_the_epochs_of_a_probe_are_taken_away_and_no_more_than_were_listed() {
         }
         let mut deletes = 0;
         desk.hook(move |request, _| {
-            deletes += u64::from(request.method == "DELETE");
-            let refuses = request.method == "DELETE" && deletes == refused_at;
+            deletes += u64::from(request.method() == "DELETE");
+            let refuses = request.method() == "DELETE" && deletes == refused_at;
             refuses.then(|| Ok(error(403, "AccessDenied")))
         });
         assert!(epochs.retire());
@@ -442,8 +440,8 @@ fn a_missing_right_to_delete_is_told_by_operation_code_and_right_and_costs_no_re
         let tries = Rc::new(Cell::new(0));
         let (tried, denied) = (Rc::clone(&tries), answer.clone());
         desk.hook(move |request, _| {
-            tried.set(tried.get() + u64::from(request.method == "DELETE"));
-            (request.method == "DELETE").then(|| denied.clone())
+            tried.set(tried.get() + u64::from(request.method() == "DELETE"));
+            (request.method() == "DELETE").then(|| denied.clone())
         });
         let mut version = written(desk.write(&epochs, "s", 7, on("lock_0000000006.json")));
         assert_eq!(epochs.complaint(), None);
@@ -491,9 +489,7 @@ fn c26_a_listing_of_many_pages_is_read_to_its_end_and_one_of_a_million_keys_is_a
 #[test]
 fn an_epoch_that_is_gone_when_it_is_read_is_looked_for_three_times() {
     let desk = Desk::with(&[("lock_0000000001.json", LIVE)]);
-    desk.hook(|request, _| {
-        (!request.url.contains("list-type")).then(|| Ok(error(404, "NoSuchKey")))
-    });
+    desk.hook(|request, _| (!lists(request)).then(|| Ok(error(404, "NoSuchKey"))));
     let outcome = desk.read(&epochs());
     assert!(matches!(outcome, Outcome::Unknown { .. }), "{outcome:?}");
     assert_eq!(desk.count("list"), 3);
@@ -503,7 +499,7 @@ fn an_epoch_that_is_gone_when_it_is_read_is_looked_for_three_times() {
 fn s6_an_age_is_proven_by_the_date_of_before_the_body_was_asked_for() {
     let desk = Desk::with(&[("lock_0000000001.json", LIVE)]);
     desk.hook(|request, bucket| {
-        let late_ms = if request.url.contains("list-type") { 20_000 } else { 90_000 };
+        let late_ms = if lists(request) { 20_000 } else { 90_000 };
         Some(Ok(bucket.perform(late_ms, 0, request)))
     });
     let facts = desk.perform(&epochs(), Operation::Read { unless: None }).facts;
@@ -528,12 +524,12 @@ fn s6_an_answer_from_in_between_or_one_that_the_listing_contradicts_is_said_to_p
     ] {
         let (desk, epochs) = (Desk::with(&[("lock_0000000001.json", LIVE)]), epochs());
         desk.hook(move |request, bucket| {
-            let kind = if request.url.contains("list-type") { "list" } else { "get" };
+            let kind = if lists(request) { "list" } else { "get" };
             let object = bucket.objects.get_mut("leader/g/lock_0000000001.json").expect("it");
             object.modified_ms = began + if kind == "list" { listed_ms } else { body_ms };
             let mut response = bucket.perform(5_000, 0, request);
             if let Some((_, name, value)) = header.filter(|(of, ..)| *of == kind) {
-                response.headers.push((name.to_owned(), value.to_owned()));
+                add(&mut response, name, value);
             }
             Some(Ok(response))
         });
@@ -546,8 +542,8 @@ fn s6_an_answer_from_in_between_or_one_that_the_listing_contradicts_is_said_to_p
     let desk = Desk::with(&[("lock_0000000001.json", LIVE)]);
     desk.hook(|request, bucket| {
         let mut response = bucket.perform(5_000, 0, request);
-        let text = String::from_utf8(response.body.bytes).expect("UTF-8");
-        response.body.bytes = text.replace("LastModified", "Modified").into_bytes();
+        let text = String::from_utf8_lossy(&response.body().bytes);
+        response.body_mut().bytes = text.replace("LastModified", "Modified").into_bytes();
         Some(Ok(response))
     });
     let facts = desk.perform(&epochs(), Operation::Read { unless: None }).facts;
@@ -557,12 +553,12 @@ fn s6_an_answer_from_in_between_or_one_that_the_listing_contradicts_is_said_to_p
 #[test]
 fn s6_a_listing_from_a_cache_confirms_no_write_that_it_does_not_show() {
     let cached = |request: &Request, bucket: &mut Bucket, old: &Bucket| {
-        let mut of = if request.url.contains("list-type") { old.clone() } else { bucket.clone() };
+        let mut of = if lists(request) { old.clone() } else { bucket.clone() };
         let mut response = of.perform(9_000, 0, request);
-        if request.method == "PUT" {
+        if request.method() == "PUT" {
             *bucket = of;
         }
-        response.headers.push(("age".to_owned(), "9".to_owned()));
+        add(&mut response, "age", "9");
         response
     };
     // Epoch 3 was somebody else's once, when this was listed; it was cleaned, and a held-up claim makes it anew.
@@ -579,7 +575,7 @@ fn s6_a_listing_from_a_cache_confirms_no_write_that_it_does_not_show() {
     let desk = Desk::with(&[("lock_0000000002.json", LIVE)]);
     desk.hook(move |request, bucket| {
         let mut response = bucket.perform(9_000, 0, request);
-        response.headers.push(("via".to_owned(), "1.1 proxy".to_owned()));
+        add(&mut response, "via", "1.1 proxy");
         Some(Ok(response))
     });
     let epochs = self::epochs();
@@ -600,7 +596,7 @@ fn a_body_that_is_written_again_is_another_version_and_one_without_last_modified
     assert_eq!(desk.names()[1], "lock-0000000002.json", "members of this name compete for it");
     desk.hook(|request, bucket| {
         let mut response = bucket.perform(0, 0, request);
-        response.headers.retain(|(name, _)| name != "last-modified");
+        response.headers_mut().remove("last-modified");
         Some(Ok(response))
     });
     let outcome = desk.read(&epochs);

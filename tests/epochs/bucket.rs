@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, UNIX_EPOCH};
 
-use edgelect::request::{Body, Parts, Request, Response};
+use edgelect::request::{self, Body, Request, Response};
+use http::HeaderValue;
 
 /// When true time began, in milliseconds since the Unix epoch.
 pub const BEGAN_MS: u64 = 1_795_000_000_000;
@@ -68,14 +69,12 @@ impl Bucket {
 
     /// Carries a request out at this instant and says what is answered.
     pub fn perform(&mut self, now_ms: u64, front_end: usize, request: &Request) -> Response {
-        let parts = Parts::of(&request.url).expect("a URL");
-        let key = decode(parts.path.strip_prefix("/jobs/").expect("the bucket"));
-        let header = |name: &str| {
-            request.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
-        };
+        let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
+        let key = decode(path.strip_prefix("/jobs/").expect("the bucket"));
+        let header = |name| request::text(request.headers(), name);
         assert!(header("authorization").is_some(), "everything is signed");
         assert!(header("if-match").is_none(), "this store has no If-Match");
-        let kind = match (request.method.as_str(), parts.query, header("if-none-match")) {
+        let kind = match (request.method().as_str(), query, header("if-none-match")) {
             ("GET", "", None) => "get",
             ("GET", _, None) => "list",
             ("PUT", "", Some("*")) => "create",
@@ -85,15 +84,15 @@ impl Bucket {
         };
         *self.counts.entry(kind).or_default() += 1;
         let modified_ms = self.clock_ms(now_ms, front_end);
-        let bytes = request.body.clone();
+        let bytes = request.body().clone();
         let mut response = match kind {
-            "list" => self.list(parts.query),
+            "list" => self.list(query),
             "get" => match self.objects.get(&key) {
                 None => error(404, "NoSuchKey"),
                 Some(object) => {
                     let mut response = answer(200, object.bytes.clone());
-                    response.headers.push(("etag".into(), etag(&object.bytes)));
-                    response.headers.push(("last-modified".into(), http_date(object.modified_ms)));
+                    add(&mut response, "etag", &etag(&object.bytes));
+                    add(&mut response, "last-modified", &http_date(object.modified_ms));
                     response
                 }
             },
@@ -104,22 +103,24 @@ impl Bucket {
             }
             _ => {
                 let mut response = answer(200, Vec::new());
-                response.headers.push(("etag".into(), etag(&bytes)));
+                add(&mut response, "etag", &etag(&bytes));
                 self.objects.insert(key, Object { bytes, modified_ms });
                 response
             }
         };
         if !self.undated {
-            response.headers.push(("date".into(), http_date(modified_ms)));
+            add(&mut response, "date", &http_date(modified_ms));
         }
         response
     }
 
     /// Moves the `Date` of an answer that took so long after the request was carried out.
     pub fn dated_later(&self, response: &mut Response, slow_ms: u64) {
-        for (_, value) in response.headers.iter_mut().filter(|(name, _)| name == "date") {
-            let date = httpdate::parse_http_date(value).expect("a date of ours");
-            *value = httpdate::fmt_http_date(date + Duration::from_millis(slow_ms));
+        if let Some(date) = request::text(response.headers(), "date") {
+            let date = httpdate::parse_http_date(date).expect("a date of ours");
+            let date = httpdate::fmt_http_date(date + Duration::from_millis(slow_ms));
+            response.headers_mut().remove("date");
+            add(response, "date", &date);
         }
     }
 
@@ -159,8 +160,26 @@ impl Bucket {
     }
 }
 
+/// Whether it asks for a listing.
+pub fn lists(request: &Request) -> bool {
+    request.uri().to_string().contains("list-type")
+}
+
+/// Adds a header to those that are there.
+pub fn add(response: &mut Response, name: &'static str, value: &str) {
+    let value: HeaderValue = value.parse().expect("a header's value");
+    response.headers_mut().append(name, value);
+}
+
+/// Cuts a body off, as whoever sends a request does.
+pub fn cut(response: &mut Response, limit: usize) {
+    let body = response.body_mut();
+    body.truncated = body.bytes.len() > limit;
+    body.bytes.truncate(limit);
+}
+
 pub fn answer(status: u16, bytes: Vec<u8>) -> Response {
-    Response { status, headers: Vec::new(), body: Body { bytes, truncated: false } }
+    request::answer(status, [], Body { bytes, truncated: false }).expect("an answer")
 }
 
 pub fn error(status: u16, code: &str) -> Response {

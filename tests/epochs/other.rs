@@ -4,7 +4,8 @@
 use edgelect::calendar;
 use edgelect::json::{self, Object};
 use edgelect::lease::Format;
-use edgelect::request::{Request, Response};
+use edgelect::request::{self, Request, Response};
+use http::{HeaderValue, Method};
 
 use super::super::bucket::{BEGAN_MS, error};
 use super::{Event, FOLDER, World};
@@ -133,13 +134,14 @@ impl Other {
 
     /// Whether the newest epoch is free, as its rules have it. What it cannot read it leaves alone.
     fn is_free(&mut self, now_ms: u64, response: &Response) -> bool {
-        let Some(fields) = Object::read(&response.body.bytes) else { return false };
+        let Some(fields) = Object::read(&response.body().bytes) else { return false };
         let text = |name| fields.get(name).and_then(json::text);
         let now_ms = self.clock_ms(now_ms);
         match self.beside.make {
             Make::Validity => {
                 let expired = fields.get("expired").and_then(json::flag) == Some(true);
-                let modified = response.header("last-modified").map(httpdate::parse_http_date);
+                let modified = request::text(response.headers(), "last-modified")
+                    .map(httpdate::parse_http_date);
                 let modified = modified.and_then(Result::ok).expect("every object has one");
                 let since = modified.duration_since(std::time::UNIX_EPOCH).expect("it is 2026");
                 let validity_ms = fields.get("validity_ms").and_then(json::whole);
@@ -194,7 +196,7 @@ impl World {
             let url = format!(
                 "https://s3.example.com/jobs/?list-type=2&max-keys=1000&prefix={FOLDER}%2Flock"
             );
-            return self.ask(other, Stage::List, Request::new("GET", url));
+            return self.ask(other, Stage::List, get(&url));
         };
         if now_ms >= lead.until_ms {
             self.others[other].lead = None;
@@ -214,13 +216,13 @@ impl World {
     }
 
     fn ask(&mut self, other: usize, stage: Stage, mut request: Request) {
-        request.set("authorization", "signed".to_owned());
+        request.headers_mut().insert("authorization", HeaderValue::from_static("signed"));
         self.ids += 1;
         let (id, now_ms) = (self.ids, self.now_ms);
         let member = &mut self.others[other];
         (member.awaited, member.sent_ms, member.stage) = (id, now_ms, stage);
         self.at(now_ms + REQUEST_MS, Event::OtherTimeout { other, id });
-        let (trouble, puts) = (!self.healed(), request.method == "PUT");
+        let (trouble, puts) = (!self.healed(), request.method() == "PUT");
         let latest_ms = now_ms.saturating_add(self.others[other].beside.latest_ms);
         let befalls =
             |world: &mut Self, index: usize| trouble && world.chance.per_mille(world.rates[index]);
@@ -251,10 +253,12 @@ impl World {
             false => self.bucket.perform(self.now_ms, front_end, request),
         };
         self.note(|| {
-            let body = String::from_utf8_lossy(&request.body).into_owned();
+            let body = String::from_utf8_lossy(request.body()).into_owned();
             format!(
                 "theirs {other} {} {} {body} = {}",
-                request.method, request.url, response.status
+                request.method(),
+                request.uri(),
+                response.status()
             )
         });
         let lost = trouble && self.chance.per_mille(self.rates[3]);
@@ -282,13 +286,13 @@ impl World {
         if self.others[other].awaited != id {
             return;
         }
-        let (now_ms, landed) = (self.now_ms, response.status == 200);
+        let (now_ms, landed) = (self.now_ms, response.status() == 200);
         match self.others[other].stage.clone() {
             Stage::List if landed => {
-                return match newest(&response.body.bytes) {
+                return match newest(&response.body().bytes) {
                     None => self.create(other, "lock_0000000001.json".to_owned()),
                     Some(name) => {
-                        let request = Request::new("GET", url(&name));
+                        let request = get(&url(&name));
                         self.ask(other, Stage::Get(name), request);
                     }
                 };
@@ -321,7 +325,7 @@ impl World {
         let now_ms = self.now_ms;
         let acquired_ms = self.others[other].clock_ms(now_ms);
         let mut request = put(&name, self.others[other].body(now_ms, acquired_ms, false));
-        request.set("if-none-match", "*".to_owned());
+        request.headers_mut().insert("if-none-match", HeaderValue::from_static("*"));
         self.ask(other, Stage::Create(name), request);
     }
 
@@ -350,5 +354,9 @@ fn url(name: &str) -> String {
 }
 
 fn put(name: &str, body: Vec<u8>) -> Request {
-    Request { body, ..Request::new("PUT", url(name)) }
+    request::new(Method::PUT, &url(name), &[], body).expect("a request")
+}
+
+fn get(url: &str) -> Request {
+    request::new(Method::GET, url, &[], Vec::new()).expect("a request")
 }

@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use edgelect::clock::Now;
 use edgelect::election::{Election, Event, Input, LostReason, Problem};
-use edgelect::request::{Request, Response};
+use edgelect::request::{self, Request, Response};
 use edgelect::store::FaultKind;
 use edgelect::{
     Config, Credentials, DynamoDbConfig, DynamoDbStore, Follow, Handle, Host, Settings,
@@ -62,7 +62,8 @@ impl Host for Wire {
 
     async fn fetch(&self, request: Request, _limit: usize) -> Result<Response, String> {
         self.host.sleep(WAY_MS).await;
-        let writes = request.headers.iter().any(|(_, value)| value.ends_with(".PutItem"));
+        let target = request::text(request.headers(), "x-amz-target");
+        let writes = target.is_some_and(|target| target.ends_with(".PutItem"));
         let answer = match self.way.get() {
             Way::Cut => return std::future::pending().await,
             Way::Says(code) => self.table.error(code),

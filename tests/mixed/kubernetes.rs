@@ -101,7 +101,7 @@ impl Theirs {
         let time = |ms: u64| calendar::rfc3339(ms as i64);
         let body = format!(
             r#"{{"holderIdentity":{},"leaseDuration":"{}s","acquireTime":"{}","renewTime":"{}","leaderTransitions":{transitions}}}"#,
-            json::quoted(holder),
+            json::of(holder),
             self.pace.lease_ms / 1_000,
             time(acquired_ms),
             time(self.now_ms()),

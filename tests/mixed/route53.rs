@@ -1,6 +1,5 @@
 //! Real elections on a zone that shows old states, throttles, and loses what it is sent; alone, and beside
 //! members that act by shardcoordinator's document.
-#![cfg(feature = "route53")]
 
 #[path = "route53/zone.rs"]
 mod zone;

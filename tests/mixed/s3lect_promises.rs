@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use edgelect::clock::Now;
 use edgelect::election::LostReason;
-use edgelect::request::{Body, Request, Response};
+use edgelect::request::{self, Request, Response};
 use edgelect::store::{Answer, Fault, FaultKind, Operation, Store};
 use edgelect::{Config, Election, Follow, Handle, Host, Settings, driver, peer};
 use futures::executor::block_on;
@@ -44,15 +44,15 @@ impl Host for Place {
     }
 
     async fn fetch(&self, request: Request, _limit: usize) -> Result<Response, String> {
-        self.asked.borrow_mut().push((self.time.now_ms.get(), request.url.clone()));
+        self.asked.borrow_mut().push((self.time.now_ms.get(), request.uri().to_string()));
         if self.peer.get() == Peer::Hangs {
             return std::future::pending().await;
         }
         match &*self.leader.borrow() {
             Some(leader) if self.peer.get() == Peer::Answers => {
                 let answer = leader.with(|election| peer::answer(election, self.now()));
-                let body = Body { bytes: answer.body.into_bytes(), truncated: false };
-                Ok(Response { status: answer.status, headers: Vec::new(), body })
+                let body = answer.body.as_bytes().into();
+                Ok(request::answer(answer.status, [], body).expect("an answer"))
             }
             _ => Err("connection refused".to_owned()),
         }

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
-use edgelect::request::{Body, Request, Response};
+use edgelect::request::{self, Request, Response};
 use serde_json::{Map, Value, json};
 
 use crate::virtual_time::Virtual;
@@ -61,12 +61,12 @@ impl Table {
 
     /// Carries a request out and answers it.
     pub fn answer(&self, request: &Request) -> Response {
-        let header = |name: &str| {
-            request.headers.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
-        };
-        let asked: Value = serde_json::from_slice(&request.body).expect("requests are JSON");
-        assert_eq!((asked["TableName"].as_str(), request.method.as_str()), (Some("locks"), "POST"));
-        let (status, body) = match header("x-amz-target") {
+        let asked: Value = serde_json::from_slice(request.body()).expect("requests are JSON");
+        assert_eq!(
+            (asked["TableName"].as_str(), request.method().as_str()),
+            (Some("locks"), "POST")
+        );
+        let (status, body) = match request::text(request.headers(), "x-amz-target") {
             Some("DynamoDB_20120810.GetItem") => {
                 assert_eq!(asked["ConsistentRead"], json!(true));
                 (200, self.get(&asked))
@@ -94,14 +94,9 @@ impl Table {
     fn respond(&self, status: u16, body: &Value) -> Response {
         let date = SystemTime::UNIX_EPOCH
             + Duration::from_millis(self.true_ms() + self.date_ahead_ms.get());
-        Response {
-            status,
-            headers: vec![
-                ("content-type".to_owned(), "application/x-amz-json-1.0".to_owned()),
-                ("date".to_owned(), httpdate::fmt_http_date(date)),
-            ],
-            body: Body { bytes: body.to_string().into_bytes(), truncated: false },
-        }
+        let date = httpdate::fmt_http_date(date);
+        let headers = [("content-type", "application/x-amz-json-1.0"), ("date", &date)];
+        request::answer(status, headers, body.to_string().as_bytes().into()).expect("an answer")
     }
 
     fn get(&self, asked: &Value) -> Value {

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use edgelect::Host;
 use edgelect::clock::Now;
-use edgelect::request::{Body, Request, Response};
+use edgelect::request::{self, Request, Response};
 
 use crate::chance::Chance;
 use crate::virtual_time::Virtual;
@@ -253,8 +253,8 @@ impl Net {
         let ahead_ms = self.zone.borrow().date_ahead_ms;
         let since = Duration::from_millis(self.now().wall_ms + ahead_ms);
         let date = httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + since);
-        let body = Body { bytes: body.into_bytes(), truncated: false };
-        Response { status, headers: vec![("date".to_owned(), date)], body }
+        let headers = [("date", date.as_str())];
+        request::answer(status, headers, body.as_bytes().into()).expect("an answer")
     }
 
     fn error(&self, said: &str) -> Response {
@@ -327,8 +327,8 @@ impl Host for Net {
     }
 
     async fn fetch(&self, request: Request, _limit: usize) -> Result<Response, String> {
-        let answer = if request.method == "POST" {
-            let body = String::from_utf8(request.body).expect("a batch is text");
+        let answer = if request.method() == "POST" {
+            let body = String::from_utf8(request.into_body()).expect("a batch is text");
             let changed = "<ChangeResourceRecordSetsResponse/>".to_owned();
             self.change(batch(&body)).await.map(|()| changed)
         } else {

@@ -1,7 +1,11 @@
 //! S3lect's record as Go's `encoding/json` writes and reads it; tests/golden/s3lect holds this against Go itself.
 
+use std::fmt;
+
 use edgelect::calendar::{self, Instant, YEAR_1_MS};
-use edgelect::json::{self, Object};
+use edgelect::json;
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
 
 /// Go's struct.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,8 +106,9 @@ fn quoted(text: &str) -> String {
 pub fn unmarshal(body: &[u8]) -> Option<Record> {
     let mut record =
         Record { leader_id: String::new(), leader_addr: String::new(), last_updated: Time::ZERO };
-    let object = Object::read(body)?;
-    for (name, value) in object.iter().filter(|(_, value)| !json::is_null(value)) {
+    let Fields(fields) = serde_json::from_slice(body).ok()?;
+    let fields = fields.iter().map(|(name, value)| (name, value.get()));
+    for (name, value) in fields.filter(|(_, value)| !json::is_null(value)) {
         match folded(name).as_str() {
             "leaderid" => record.leader_id = json::text(value)?,
             "leaderaddr" => record.leader_addr = json::text(value)?,
@@ -112,6 +117,31 @@ pub fn unmarshal(body: &[u8]) -> Option<Record> {
         }
     }
     Some(record)
+}
+
+/// An object's fields in the order in which they come, each as often as it does.
+struct Fields(Vec<(String, Box<RawValue>)>);
+
+impl<'de> Deserialize<'de> for Fields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct InOrder;
+        impl<'de> Visitor<'de> for InOrder {
+            type Value = Fields;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    fields.push(field);
+                }
+                Ok(Fields(fields))
+            }
+        }
+        deserializer.deserialize_map(InOrder)
+    }
 }
 
 /// The two characters that fold to ASCII letters count as these.
