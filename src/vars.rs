@@ -290,7 +290,7 @@ fn first_set(get: &dyn Fn(&str) -> Option<String>, names: &[&str]) -> Option<Str
 }
 
 fn missing(var: &str, rule: &str) -> ConfigError {
-    ConfigError::new(var, "(not set)", &rule.replace("NAME", var))
+    ConfigError::new(var, "(not set)", rule.replace("NAME", var))
 }
 
 /// A whole number of digits alone; `parse` takes a plus sign too.

@@ -81,7 +81,7 @@ impl World {
         let keys = self.newest_keys();
         let client = self.sessions[look.session].client.as_ref()?;
         match talk.go_on(client, look.now, keys, None) {
-            Move::Sends(request) => Some(request),
+            Move::Sends(request) => Some(*request),
             Move::Ends(answer) => {
                 let text = format!("ended without a request: {answer:?}");
                 self.oracle.broke("the store code asks the store", text);
@@ -193,7 +193,7 @@ impl World {
         let talk = flight.conversation.as_mut()?;
         let answer = match talk.go_on(client, look.now, keys, Some(http)) {
             Move::Sends(next) => {
-                self.ask_again(look, request, next, turned);
+                self.ask_again(look, request, *next, turned);
                 return None;
             }
             Move::Ends(answer) => *answer,

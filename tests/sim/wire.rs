@@ -103,7 +103,7 @@ pub struct Client {
 
 /// What a client does next.
 pub enum Move {
-    Sends(Request),
+    Sends(Box<Request>),
     Ends(Box<Answer>),
 }
 
@@ -156,7 +156,7 @@ impl Conversation {
         match self.future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(answer) => Move::Ends(Box::new(answer)),
             Poll::Pending => {
-                Move::Sends(self.port.outbox.borrow_mut().take().expect("it awaits its request"))
+                Move::Sends(Box::new(self.port.outbox.borrow_mut().take().expect("it awaits one")))
             }
         }
     }
