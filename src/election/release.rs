@@ -1,6 +1,6 @@
 //! Giving the leadership up: authority ends, the work stops, then the record says so (S5, S12).
 
-use super::slots::close_slot;
+use super::schedule::close_slot;
 use super::{
     Action, Anchor, Election, Event, LostReason, Plan, Problem, Purpose, Round, SlotsOver, Term,
     WindDown,

@@ -16,7 +16,7 @@ mod event;
 mod follow;
 mod observe;
 mod release;
-mod slots;
+mod schedule;
 mod write;
 
 use std::cell::Cell;
