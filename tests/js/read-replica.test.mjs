@@ -46,7 +46,7 @@ const newCluster = (attempts = 3) => startCluster().catch((error) => {
 
 const ask = async ({ url }, path, init) => {
   const startMs = performance.now();
-  const response = await fetch(url + path, { ...init, signal: AbortSignal.timeout(5_000) }).catch(() => undefined);
+  const response = await fetch(url + path, { ...init, signal: AbortSignal.timeout(2 * LEASE_MS) }).catch(() => undefined);
   if (!response) return { status: 0 };
   return { status: response.status, token: Number(response.headers.get('x-token')), startMs, ...(await response.json()), endMs: performance.now() };
 };
