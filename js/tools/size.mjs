@@ -6,8 +6,9 @@ import { inRoot } from './paths.mjs';
 import { PlainError } from './run.mjs';
 import { withBundle } from './wrangler.mjs';
 
-/** Bytes after gzip -9. The Worker's holds for everything that is uploaded: wasm and JavaScript together. */
-export const BUDGETS = { npm: 200_000, worker: 220_000 };
+/** Bytes after gzip -9. The Worker's holds for everything that is uploaded: wasm and JavaScript together. They are there to
+ * show a jump, not to leave a library out: the free plan takes 3 MB. */
+export const BUDGETS = { npm: 240_000, worker: 260_000 };
 
 export const gzipped = (file) => gzipSync(fs.readFileSync(file), { level: 9 }).length;
 export const kilobytes = (bytes) => `${(bytes / 1000).toFixed(1)} KB`;
