@@ -157,9 +157,9 @@ test('what is refused, or is no format or signal, costs nobody else a term', asy
     await refused(() => new R2Storage({ head: nothing, get: nothing, put: nothing }, { format }), 'format', what);
     for (const give of [() => other.start(), () => other.init(), () => other.runScheduled(Date.now(), nothing)]) await refused(give, 'format', what);
   }
-  const cluster = Object.assign(new MemoryStorage(), { format: 'kubernetes' });
+  const cluster = Object.assign(new MemoryStorage(), { format: 'yaml' });
   await refused(() => member(cluster).start(), 'format');
-  for (const format of [undefined, null, 'native']) assert.ok(new Elector({ storage: Object.assign(new MemoryStorage(), { format }), lockfilePath: 'a' }));
+  for (const format of [undefined, null, 'native', 'kubernetes']) assert.ok(new Elector({ storage: Object.assign(new MemoryStorage(), { format }), lockfilePath: 'a' }));
   for (const signal of [{ aborted: false, addEventListener() {} }, 7, 'abort', { aborted: true }]) {
     const work = () => assert.fail('the work began');
     for (const call of ['start', 'waitForLeadership', 'resign', 'stop', 'init']) await refused(() => elector[call]({ signal }), 'signal', `${call} ${inspect(signal)}`);
