@@ -1,6 +1,7 @@
 //! The parts of `edgelect::workerd` for `parts.js`, which runs them in workerd.
 
 #[path = "../../conformance/mod.rs"]
+#[allow(dead_code)] // The suite of all stores needs more of it.
 mod conformance;
 
 use std::cell::Cell;
@@ -8,11 +9,12 @@ use std::pin::pin;
 
 use conformance::Traits;
 use edgelect::lease::Reading;
-use edgelect::request::Request;
+use edgelect::request;
 use edgelect::store::{Operation, Outcome, Store};
 use edgelect::workerd::{AnyStore, R2Store, Workerd, config, variables};
 use edgelect::{Checkpoint, Host, Owner, S3Store};
 use futures::future::{Either, select};
+use http::Method;
 use wasm_bindgen::prelude::*;
 
 #[wasm_bindgen]
@@ -72,17 +74,17 @@ pub async fn read_r2(bucket: JsValue, key: String) -> String {
 /// One request of the host's: status, length of the body, whether it was cut, and two headers; or the error.
 #[wasm_bindgen]
 pub async fn fetch(url: String, body: String, limit: usize) -> String {
-    let mut request = Request::new(if body.is_empty() { "GET" } else { "PUT" }, url);
-    request.set("x-test", "as it is".to_owned());
-    request.body = body.into_bytes();
+    let method = if body.is_empty() { Method::GET } else { Method::PUT };
+    let request = request::new(method, &url, &[("x-test", "as it is")], body.into_bytes());
+    let request = request.expect("the URL is one");
     match Workerd::new().fetch(request, limit).await {
         Ok(answer) => format!(
             "{} {} {} {:?} {:?}",
-            answer.status,
-            answer.body.bytes.len(),
-            answer.body.truncated,
-            answer.header("etag"),
-            answer.header("location"),
+            answer.status().as_u16(),
+            answer.body().bytes.len(),
+            answer.body().truncated,
+            request::text(answer.headers(), "etag"),
+            request::text(answer.headers(), "location"),
         ),
         Err(problem) => problem,
     }
@@ -92,7 +94,8 @@ pub async fn fetch(url: String, body: String, limit: usize) -> String {
 #[wasm_bindgen(js_name = fetchFor)]
 pub async fn fetch_for(url: String, ms: u64) -> bool {
     let host = Workerd::new();
-    let fetching = pin!(host.fetch(Request::new("GET", url), 1_000_000));
+    let request = request::new(Method::GET, &url, &[], Vec::new()).expect("the URL is one");
+    let fetching = pin!(host.fetch(request, 1_000_000));
     matches!(select(fetching, pin!(host.sleep(ms))).await, Either::Left(_))
 }
 
