@@ -1,5 +1,4 @@
-// Whether a store keeps its conditions, asked on an object of its own: the steps of src/probe.rs. They are here because they
-// would cost the wasm 4.9 KB of its budget after gzip; the one operation that they are made of costs 1.5 KB.
+// Whether a store keeps its conditions, asked on an object of its own: the steps of src/probe.rs.
 import { Engine, checked } from './engine.js';
 import { EdgelectError } from './errors.js';
 import { unrefTimer } from './host.js';

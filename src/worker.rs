@@ -4,9 +4,8 @@
 //! `serverId`. Nothing is carried from one tick to the next but the record in the store: the isolate may be
 //! gone by then, or be another one.
 //!
-//! Plain `wasm-bindgen` under `js/worker.js`, which turns events into texts and texts into answers: crate `worker`
-//! links `std` and makes the wasm 33.7 KB larger after gzip -9. Each event has a host and a task of its own, so that what it begins is
-//! settled in that event.
+//! Plain `wasm-bindgen` under `js/worker.js`, which turns events into texts and texts into answers. Each event has a host
+//! and a task of its own, so that what it begins is settled in that event.
 
 mod slot;
 

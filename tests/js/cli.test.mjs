@@ -124,7 +124,7 @@ for (const [name, [program, ...flags]] of Object.entries(RUNTIMES)) {
   if (name !== 'node') test(`the same on ${name}`, async () => assertStory(await undisturbed(() => on('demo'))));
 
   // Its settings are read by modules of the package beside it.
-  test(`edgelect doctor finds both wasms of the installed package on ${name}`, async () => {
+  test(`edgelect doctor finds the wasm of the installed package on ${name}`, async () => {
     for (const more of [[], ['--store', 'epochs']]) {
       const { code, stderr } = await on('doctor', ...more);
       assert.equal(code, 2, stderr);

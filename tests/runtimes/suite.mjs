@@ -415,7 +415,7 @@ const fetching = {
     });
   },
 
-  async 'the subpath for AWS signs and judges in a wasm of its own, beside the package\'s'(context) {
+  async 'a storage of one of AWS\'s services signs and judges'(context) {
     const body = JSON.stringify({ __type: 'com.amazonaws.dynamodb.v20120810#ResourceNotFoundException', message: 'no table' });
     const lane = await openLane(context, { rules: [{ status: 400, headers: { 'content-type': 'application/x-amz-json-1.0' }, body }] });
     const storage = new DynamoDBStorage({ endpoint: lane.endpoint, table: 'nowhere', region: 'eu-central-1', credentials: context.credentials });
