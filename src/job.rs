@@ -4,12 +4,12 @@
 //! as Standard Webhooks does it, so that a receiver in any language has a library that checks it
 //! (<https://www.standardwebhooks.com>). `js/job.js` sends it.
 
-use http::Uri;
 use serde::Serialize;
 
 use crate::config::{Config, ConfigError};
 use crate::host::Host;
 use crate::json::{self, Object};
+use crate::request;
 use crate::slots::{Schedule, ScheduleSettings};
 use crate::text::{first, quoted};
 use crate::vars;
@@ -245,7 +245,7 @@ fn check_url(url: &str) -> Result<(), ConfigError> {
         Err(ConfigError::new("EDGELECT_JOB_URL", "(not shown)", rule))
     };
     let plain = url.bytes().all(|byte| byte.is_ascii_graphic());
-    let uri = url.parse::<Uri>().ok().filter(|_| plain && !url.contains(['#', '\\']));
+    let uri = request::origin(url).filter(|_| plain && !url.contains(['#', '\\']));
     let Some((scheme, authority)) =
         uri.as_ref().and_then(|uri| Some((uri.scheme_str()?, uri.authority()?.as_str())))
     else {

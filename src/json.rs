@@ -9,6 +9,9 @@ use serde::de::value::MapDeserializer;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+/// How deep values may be nested, as crate `serde_json` has it for those that it takes apart.
+const MAX_NESTING: usize = 127;
+
 /// An object: names, and the JSON text of each value. Of a name that comes twice the last value counts.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -25,8 +28,11 @@ impl Object {
         Self::read(of(structure).as_bytes()).expect("a structure is an object")
     }
 
-    /// Reads one JSON object and nothing after it.
+    /// Reads one JSON object and nothing after it, nested no deeper than most readers of JSON go.
     pub fn read(text: &[u8]) -> Option<Self> {
+        if nesting(text) > MAX_NESTING {
+            return None;
+        }
         serde_json::from_slice(text).ok()
     }
 
@@ -89,6 +95,24 @@ impl Hash for Object {
     }
 }
 
+/// How deep the brackets of a text are nested, outside its strings. A `RawValue` is passed over without a limit, and other
+/// readers would take what they cannot read for damage.
+fn nesting(text: &[u8]) -> usize {
+    let (mut depth, mut deepest, mut quoted, mut escaped) = (0_usize, 0, false, false);
+    for byte in text {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = quoted,
+            b'"' => quoted = !quoted,
+            b'[' | b'{' if !quoted => depth += 1,
+            b']' | b'}' if !quoted => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    deepest
+}
+
 /// A value as JSON.
 ///
 /// # Panics
@@ -145,4 +169,29 @@ pub fn rounded_up(json: &str) -> Option<u64> {
 /// Whether a value is a number of at least this, also one beyond every number of Rust.
 pub fn is_at_least(json: &str, least: u64) -> bool {
     json.parse::<f64>().is_ok_and(|number| number >= least as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_kept_to_the_byte_and_of_a_name_the_last_counts() {
+        let object = Object::read(br#" {"b":1e999,"a":{"z":1,"y":[ ]},"b":"\ud800"} "#).unwrap();
+        let fields: Vec<_> = object.iter().collect();
+        assert_eq!(fields, [("a", r#"{"z":1,"y":[ ]}"#), ("b", r#""\ud800""#)]);
+        for none in ["[]", "{", r#"{"a":}"#, r#"{"a":1}x"#, ""] {
+            assert_eq!(Object::read(none.as_bytes()), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn nesting_is_bounded_where_serde_json_bounds_it() {
+        for (depth, readable) in [(126, true), (127, false), (30_000, false)] {
+            let text = format!(r#"{{"[":{}1{}}}"#, "[".repeat(depth), "]".repeat(depth));
+            assert_eq!(Object::read(text.as_bytes()).is_some(), readable, "{depth}");
+            let theirs = serde_json::from_str::<serde_json::Value>(&text);
+            assert_eq!(theirs.is_ok(), readable, "{depth}");
+        }
+    }
 }

@@ -403,7 +403,9 @@ pub fn write_with(lease: &Lease, more: &Object) -> String {
 fn written(mut own: Object, lease: &Lease, own_names: [&[&str]; 2], more: &Object) -> String {
     own.extend(more);
     let mut whole = lease.extra.clone();
-    whole.retain(|name| !own_names.concat().iter().any(|known| is_read_as(known, name)));
+    let added = more.iter().map(|(name, _)| name);
+    let known: Vec<&str> = own_names.into_iter().flatten().copied().chain(added).collect();
+    whole.retain(|name| !known.iter().any(|known| is_read_as(known, name)));
     whole.extend(&own);
     let text = whole.to_json();
     if text.len() <= MAX_RECORD_BYTES { text } else { own.to_json() }
@@ -469,6 +471,16 @@ mod tests {
         );
         let written = String::from_utf8(write(&lease)).unwrap();
         assert!(!written.contains("0001") && written.contains(r#""note":1"#), "{written}");
+    }
+
+    #[test]
+    fn nor_is_one_that_go_takes_for_a_field_that_is_added() {
+        let lease = lease_of("{\"leaderID\":\"a\",\"validity_m\u{17f}\":7777777,\"note\":1}");
+        let mut more = Object::new();
+        more.set("validity_ms", "15000");
+        let written = write_with(&lease, &more);
+        assert!(!written.contains("7777777") && written.contains("15000"), "{written}");
+        assert!(written.contains("note"), "{written}");
     }
 
     #[test]

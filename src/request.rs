@@ -1,6 +1,6 @@
 //! One HTTP request and its answer, as a store and a host hand them to each other: the types of crate `http`.
 
-use http::{HeaderMap, HeaderValue, Method};
+use http::{HeaderMap, HeaderValue, Method, Uri};
 
 /// A request, with an absolute URL in which nothing needs encoding. `host` and `content-length` are left to whoever sends
 /// it. A header's value that is as good as a secret is marked as sensitive, so that no `Debug` shows it.
@@ -60,6 +60,14 @@ pub fn answer<'a>(
     answer.body(body)
 }
 
+/// Scheme and authority of a URL; what follows is for others to read, who take more than crate `http` does. A port that is
+/// empty is none.
+pub fn origin(url: &str) -> Option<Uri> {
+    let (scheme, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    format!("{scheme}://{}", authority.strip_suffix(':').unwrap_or(authority)).parse().ok()
+}
+
 /// The first value of a header, if it is plain ASCII.
 pub fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
@@ -68,4 +76,25 @@ pub fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 /// How many headers of a name there are.
 pub fn count(headers: &HeaderMap, name: &str) -> usize {
     headers.get_all(name).iter().count()
+}
+
+#[cfg(test)]
+mod tests {
+
+    #[test]
+    fn an_origin_is_found_whatever_follows_it_and_an_empty_port_is_none() {
+        for (url, origin) in [
+            ("https://s3.example.com", Some("https://s3.example.com/")),
+            ("https://s3.example.com:/k", Some("https://s3.example.com/")),
+            ("https://s3.example.com:8443/a b<c>`", Some("https://s3.example.com:8443/")),
+            ("https://[::1]:9000?x=http://y", Some("https://[::1]:9000/")),
+            ("https://s3.example.com#@evil", Some("https://s3.example.com/")),
+            ("https://evil\\@s3.example.com", None),
+            ("https://", None),
+            ("s3.example.com/k", None),
+        ] {
+            let found = super::origin(url).map(|found| found.to_string());
+            assert_eq!(found.as_deref(), origin, "{url}");
+        }
+    }
 }

@@ -2,12 +2,12 @@
 //!
 //! What is accepted here is what every runtime's own URL parser leaves as it is, because the signature covers it.
 
-use http::Uri;
 use percent_encoding::{AsciiSet, utf8_percent_encode};
 
 use crate::config::ConfigError;
 use crate::host::Host;
 use crate::lease::Format;
+use crate::request;
 use crate::sigv4::RESERVED;
 use crate::text::{first, quoted};
 
@@ -126,10 +126,12 @@ impl Address {
             return Err("has no query and no fragment");
         }
         const RULE: &str = "is an address such as https://s3.example.com";
-        let uri: Uri = text.parse().map_err(|_| RULE)?;
+        let uri = request::origin(text).ok_or(RULE)?;
         let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
             return Err(RULE);
         };
+        let (_, rest) = text.split_once("://").unwrap_or_default();
+        let path = rest.find('/').map_or("", |start| &rest[start..]);
         let secure = scheme.eq_ignore_ascii_case("https");
         if !secure && !scheme.eq_ignore_ascii_case("http") {
             return Err("must begin with https://");
@@ -141,7 +143,7 @@ impl Address {
         let (_, port) =
             Host::parse_with_port(authority.as_str()).ok_or("has a port from 1 to 65535")?;
         let default_port = if secure { 443 } else { 80 };
-        let prefix = uri.path().trim_end_matches('/');
+        let prefix = path.trim_end_matches('/');
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
         let segments_ok = prefix.split('/').skip(1).all(|part| !matches!(part, "" | "." | ".."));
         if !prefix.bytes().all(plain) || !segments_ok {
@@ -197,10 +199,8 @@ impl Address {
             true => target.to_owned(),
             false => format!("{scheme}://{target}"),
         };
-        let url: Uri = url.parse().ok()?;
         // Only the origin counts, so that a path that parse would refuse does no harm.
-        let origin = format!("{}://{}", url.scheme_str()?, url.authority()?);
-        let mut next = Self::parse(&origin).ok()?;
+        let mut next = Self::parse(&request::origin(&url)?.to_string()).ok()?;
         let in_host = next.host.strip_prefix(bucket).and_then(|rest| rest.strip_prefix('.'));
         if let Some(host) = in_host {
             next.host = host.to_owned();
