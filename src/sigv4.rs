@@ -1,7 +1,7 @@
 //! AWS Signature Version 4 for one HTTP request, with the time passed in.
 //!
 //! Key and signature are made by crate `aws-sigv4`. Its signer of whole requests derives the key anew for each of them, and
-//! is three times as slow as this (`npm run figures -- signature`), so the canonical request is put together here. The tests
+//! takes twice as long as this (`npm run figures -- signature`), so the canonical request is put together here. The tests
 //! hold it against AWS's published vectors and against that signer.
 //!
 //! Source of the format: <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html>.
