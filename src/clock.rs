@@ -11,6 +11,10 @@ const DRIFT_MS: i64 = 2_000;
 /// `Date` has whole seconds, so a difference of two may be this much too great, in milliseconds.
 const ROUNDING_MS: u64 = 1_000;
 
+/// What of its own time a clock may have run too fast: a margin is at most half the lease, so that rates within the
+/// contract (S1) are up to a third too high, which is a quarter of what such a clock shows.
+const FAST_PART: u64 = 4;
+
 /// One reading of the host's clocks. Both count milliseconds; a host with one clock gives it twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Now {
@@ -354,16 +358,26 @@ impl Clocks {
     }
 
     /// Storage time rounded up, for tokens (S2): `Date` has whole seconds, so the true time may be 999 ms
-    /// later. A single clock may have stepped forward since that `Date`, and behind a cache a fast one runs for
-    /// long, so that its time adds nothing: tokens that run ahead of storage time could fall with a deletion. The
-    /// `Last-Modified` of a record is storage time too, however old a cache's `Date` is.
+    /// later. Tokens that run ahead of storage time could fall with a deletion, so a single clock, which may have
+    /// stepped forward since that `Date`, adds nothing; behind a cache, where the last good `Date` may be long ago,
+    /// own time adds what the fastest clock of the contract leaves of it. The `Last-Modified` of a record is storage
+    /// time too, however old a cache's `Date` is.
     pub fn storage_ceiling_ms(&self, now: Now) -> u64 {
         let cached = self.newest.cached && self.newest.date_ms.is_some();
-        let alone = (self.single() && !planted!(StepMovesTokens)) || cached;
-        let by_date_ms = match (self.latest_date_ms, self.sample) {
-            (Some(date_ms), _) if alone => date_ms.saturating_add(ROUNDING_MS - 1),
-            (_, Some(_)) => self.storage_ms(now).saturating_add(ROUNDING_MS - 1),
-            (_, None) => self.storage_ms(now),
+        let latest_ms = self.latest_date_ms.unwrap_or(0);
+        let by_date_ms = match self.sample {
+            _ if self.single() && self.latest_date_ms.is_some() && !planted!(StepMovesTokens) => {
+                latest_ms.saturating_add(ROUNDING_MS - 1)
+            }
+            Some((date_ms, at)) if cached => {
+                let passed_ms = now.mono_ms.saturating_sub(at.mono_ms);
+                let doubt_ms = if planted!(CachedTimeInFull) { 0 } else { passed_ms / FAST_PART };
+                let surely_ms = passed_ms - doubt_ms;
+                let since_ms = date_ms.saturating_add(surely_ms).max(latest_ms);
+                since_ms.saturating_add(ROUNDING_MS - 1)
+            }
+            Some(_) => self.storage_ms(now).saturating_add(ROUNDING_MS - 1),
+            None => self.storage_ms(now),
         };
         let modified_ms = self.latest_modified_ms.filter(|_| !planted!(ModifiedIsNoStorageTime));
         by_date_ms.max(modified_ms.map_or(0, |ms| ms.saturating_add(ROUNDING_MS - 1)))
@@ -443,7 +457,7 @@ mod tests {
         let mut two = Clocks::new(HostClock::Two, 2_000);
         two.answer(one(0), one(0), &dated(100_000));
         assert_eq!(two.answer(one(10_000), one(10_000), &cached(60_000)), Drift::OwnAhead);
-        assert_eq!(two.storage_ceiling_ms(one(10_000)), 100_999, "the latest of all");
+        assert_eq!(two.storage_ceiling_ms(one(10_000)), 108_499, "own time, were it a third fast");
         two.answer(one(10_500), one(10_500), &Facts::default());
         assert_eq!(two.storage_ceiling_ms(one(10_500)), 111_499, "the own clock goes on");
         assert_eq!(two.answer(one(11_000), one(11_000), &dated(111_000)), Drift::Agreed);

@@ -123,6 +123,8 @@ bugs! {
     ModifiedIsNoStorageTime: "S2", Core;
     /// A cache's old `Date` moves storage time back, and the tokens with it.
     CachedDateMovesTokens: "S2", Core;
+    /// Behind a cache with old `Date`s, own time moves the tokens in full, however fast it runs.
+    CachedTimeInFull: "S2", Core;
     /// A single clock's step forward moves the tokens ahead of storage time.
     StepMovesTokens: "S2", Core;
     /// A single clock's wait counts from a cache's old `Date`.
