@@ -141,7 +141,7 @@ export interface LostLeadership<S extends AnyStorage = FencedStorage> {
 export interface TimingOptions {
   /** How often a leader renews and an unstable follower looks. Default 5000. */
   frequentInterval?: number;
-  /** How often a `frugal` follower looks. Default 30000. */
+  /** How often a `frugal` follower looks. Default 30000. Set without `follow`, it makes `frugal` the default. */
   infrequentInterval?: number;
   /** The lease: how long after a leader's last renewal another may lead. 1000 to 3600000, default 15000. */
   leaderTimeout?: number;
@@ -149,7 +149,8 @@ export interface TimingOptions {
   peerMode?: boolean;
   /** How long a leader may take to answer. Default 3000. */
   peerTimeout?: number;
-  /** How closely a stable leader is watched. Default `balanced`: one GET per lease. */
+  /** How closely a stable leader is watched. Default `tight`, one GET per `frequentInterval`, or `frugal` where `infrequentInterval`
+   * is set; `balanced` is one per lease. */
   follow?: 'tight' | 'balanced' | 'frugal';
   /** What authority ends before the lease does. Default `leaderTimeout / 10`. */
   margin?: number;

@@ -33,7 +33,7 @@ export interface GroupEnv {
   EDGELECT_FREQUENT_INTERVAL?: NumberVariable;
   /** How often a `frugal` follower looks. Default 30000. */
   EDGELECT_INFREQUENT_INTERVAL?: NumberVariable;
-  /** How closely a stable leader is watched. Default `balanced`. */
+  /** How closely a stable leader is watched. Default `tight`. */
   EDGELECT_FOLLOW?: 'tight' | 'balanced' | 'frugal';
   /** Ask the leader before the store. Default false. */
   EDGELECT_PEER_MODE?: FlagVariable;

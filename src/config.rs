@@ -19,9 +19,9 @@ pub const SPREAD_MS: u64 = 500;
 #[serde(rename_all = "lowercase")]
 pub enum Follow {
     /// Looks just after each renewal that it expects: one GET per `frequentInterval`.
+    #[default]
     Tight,
     /// Looks when the lease it knows would run out: one GET per lease.
-    #[default]
     Balanced,
     /// Looks once per `infrequentInterval`.
     Frugal,
@@ -48,7 +48,8 @@ pub struct Settings {
     pub server_addr: Option<String>,
     /// `frequentInterval`: how often a leader renews and an unstable follower looks. Default 5 s.
     pub frequent_interval_ms: Option<u64>,
-    /// `infrequentInterval`: how often a `frugal` follower looks. Default 30 s.
+    /// `infrequentInterval`: how often a `frugal` follower looks. Default 30 s. Set without `follow`, it makes `frugal` the
+    /// default, as the dual interval of S3lect is meant.
     pub infrequent_interval_ms: Option<u64>,
     /// `leaderTimeout`: the lease. Default 15 s.
     pub leader_timeout_ms: Option<u64>,
@@ -56,7 +57,7 @@ pub struct Settings {
     pub peer_mode: Option<bool>,
     /// `peerTimeout`: how long the leader may take to answer. Default 3 s.
     pub peer_timeout_ms: Option<u64>,
-    /// `follow`: how closely a stable leader is watched. Default balanced.
+    /// `follow`: how closely a stable leader is watched. Default tight; frugal where `infrequentInterval` is set.
     pub follow: Option<Follow>,
     /// `margin`: what authority ends before the lease does. Default a tenth of the lease.
     pub margin_ms: Option<u64>,
@@ -199,7 +200,10 @@ impl Config {
             leader_timeout_ms: lease_ms,
             peer_mode: settings.peer_mode.unwrap_or(false),
             peer_timeout_ms: settings.peer_timeout_ms.unwrap_or(3_000),
-            follow: settings.follow.unwrap_or_default(),
+            follow: settings.follow.unwrap_or(match settings.infrequent_interval_ms {
+                Some(_) => Follow::Frugal,
+                None => Follow::Tight,
+            }),
             margin_ms: settings.margin_ms.unwrap_or(lease_ms / 10),
             store_skew_ms: settings.store_skew_ms.unwrap_or(2_000),
             max_lease_ms: settings.max_lease_ms.unwrap_or(lease_ms),
@@ -502,7 +506,15 @@ mod tests {
         assert_eq!(config.peer_timeout_ms, 3_000);
         assert_eq!((config.margin_ms, config.store_skew_ms), (1_500, 2_000));
         assert_eq!((config.request_timeout_ms, config.retry_delays_ms), (1_800, [100, 1_000]));
-        assert_eq!((config.follow, config.peer_mode), (Follow::Balanced, false));
+        assert_eq!((config.follow, config.peer_mode), (Follow::Tight, false));
+    }
+
+    #[test]
+    fn who_sets_the_infrequent_interval_and_no_follow_means_both_intervals() {
+        let follow = |options| config_of(options).unwrap().follow;
+        assert_eq!(follow(json!({ "infrequentInterval": 30_000 })), Follow::Frugal);
+        let both = json!({ "infrequentInterval": 30_000, "follow": "balanced" });
+        assert_eq!(follow(both), Follow::Balanced);
     }
 
     #[test]
