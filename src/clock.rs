@@ -11,9 +11,9 @@ const DRIFT_MS: i64 = 2_000;
 /// `Date` has whole seconds, so a difference of two may be this much too great, in milliseconds.
 const ROUNDING_MS: u64 = 1_000;
 
-/// What of its own time a clock may have run too fast: a margin is at most half the lease, so that rates within the
-/// contract (S1) are up to a third too high, which is a quarter of what such a clock shows.
-const FAST_PART: u64 = 4;
+/// What part of its own time a clock may have run too fast: a margin is at most half the lease, so that a clock of the
+/// contract (S1) is fast by at most half, which is a third of what it shows.
+const FAST_PART: u64 = 3;
 
 /// One reading of the host's clocks. Both count milliseconds; a host with one clock gives it twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -97,6 +97,8 @@ pub struct Clocks {
     latest_date_ms: Option<u64>,
     /// The highest `Last-Modified` of any answer: no cache makes it older than the record.
     latest_modified_ms: Option<u64>,
+    /// What storage time surely is not before, and the monotonic reading at which that was so.
+    surely: Option<(u64, u64)>,
     /// What the newest answer itself said.
     newest: Facts,
     /// Set by a held reading, cleared by the next answer that comes with a moving clock.
@@ -118,6 +120,7 @@ impl Clocks {
             newest_date_ms: None,
             latest_date_ms: None,
             latest_modified_ms: None,
+            surely: None,
             newest: Facts::default(),
             awaiting_answer: false,
             pair: Pair::Unseen,
@@ -192,6 +195,13 @@ impl Clocks {
         };
         let modified_ms = facts.last_modified_ms.filter(|ms| *ms <= bound_ms);
         self.latest_modified_ms = modified_ms.max(self.latest_modified_ms);
+        if let Some(date_ms) = facts.date_ms {
+            // A `Date` of the store's own shows when one before was wrong.
+            let wrong = !facts.cached && self.surely_ms(now) > self.latest_of_ms(date_ms);
+            if wrong || date_ms >= self.surely_ms(now) {
+                self.surely = Some((date_ms, now.mono_ms));
+            }
+        }
         let drift = self.drift(now, facts);
         // A cache's `Date` may be of long ago; storage time, and with it the tokens, must not follow it (S2).
         let old = facts.cached && drift == Drift::OwnAhead && !planted!(CachedDateMovesTokens);
@@ -341,6 +351,13 @@ impl Clocks {
         }
     }
 
+    /// What storage time most probably is: the own wall clock, where it fits into the second that `Date` names, else as
+    /// near to that as can be. For hints only.
+    pub fn likely_ms(&self, now: Now) -> u64 {
+        let least_ms = self.storage_ms(now);
+        now.wall_ms.clamp(least_ms, least_ms.saturating_add(ROUNDING_MS - 1))
+    }
+
     /// Whether storage time is the store's own.
     pub fn dated(&self) -> bool {
         self.sample.is_some()
@@ -357,6 +374,16 @@ impl Clocks {
         if self.newest.cached { latest_ms.max(now.wall_ms) } else { latest_ms }
     }
 
+    /// The latest of all `Date`s, each with what the fastest clock of the contract leaves of own time since.
+    fn surely_ms(&self, now: Now) -> u64 {
+        self.surely.map_or(0, |(date_ms, mono_ms)| {
+            let passed_ms = now.mono_ms.saturating_sub(mono_ms);
+            let doubt_ms =
+                if planted!(CachedTimeInFull) { 0 } else { passed_ms.div_ceil(FAST_PART) };
+            date_ms.saturating_add(passed_ms - doubt_ms)
+        })
+    }
+
     /// Storage time rounded up, for tokens (S2): `Date` has whole seconds, so the true time may be 999 ms
     /// later. Tokens that run ahead of storage time could fall with a deletion, so a single clock, which may have
     /// stepped forward since that `Date`, adds nothing; behind a cache, where the last good `Date` may be long ago,
@@ -369,13 +396,8 @@ impl Clocks {
             _ if self.single() && self.latest_date_ms.is_some() && !planted!(StepMovesTokens) => {
                 latest_ms.saturating_add(ROUNDING_MS - 1)
             }
-            Some((date_ms, at)) if cached => {
-                let passed_ms = now.mono_ms.saturating_sub(at.mono_ms);
-                let doubt_ms = if planted!(CachedTimeInFull) { 0 } else { passed_ms / FAST_PART };
-                let surely_ms = passed_ms - doubt_ms;
-                let since_ms = date_ms.saturating_add(surely_ms).max(latest_ms);
-                since_ms.saturating_add(ROUNDING_MS - 1)
-            }
+            Some(_) if cached && planted!(CachedTimeStops) => latest_ms + ROUNDING_MS - 1,
+            Some(_) if cached => self.surely_ms(now).max(latest_ms).saturating_add(ROUNDING_MS - 1),
             Some(_) => self.storage_ms(now).saturating_add(ROUNDING_MS - 1),
             None => self.storage_ms(now),
         };
@@ -457,7 +479,7 @@ mod tests {
         let mut two = Clocks::new(HostClock::Two, 2_000);
         two.answer(one(0), one(0), &dated(100_000));
         assert_eq!(two.answer(one(10_000), one(10_000), &cached(60_000)), Drift::OwnAhead);
-        assert_eq!(two.storage_ceiling_ms(one(10_000)), 108_499, "own time, were it a third fast");
+        assert_eq!(two.storage_ceiling_ms(one(10_000)), 107_665, "own time, were it fast by half");
         two.answer(one(10_500), one(10_500), &Facts::default());
         assert_eq!(two.storage_ceiling_ms(one(10_500)), 111_499, "the own clock goes on");
         assert_eq!(two.answer(one(11_000), one(11_000), &dated(111_000)), Drift::Agreed);
@@ -467,6 +489,26 @@ mod tests {
         single.read(one(70_000));
         single.read(one(5_000));
         assert_eq!(single.storage_ceiling_ms(one(5_000)), 100_999, "a step back forgets no Date");
+    }
+
+    #[test]
+    fn own_time_goes_on_from_the_best_date_while_caches_repeat_an_old_one() {
+        let cached = |date_ms| Facts { relayed: true, cached: true, ..dated(date_ms) };
+        let mut clocks = Clocks::new(HostClock::Two, 2_000);
+        clocks.answer(one(0), one(0), &dated(100_000));
+        for now_ms in (1_000..=60_000).step_by(1_000) {
+            clocks.answer(one(now_ms), one(now_ms), &cached(100_000));
+        }
+        assert_eq!(clocks.storage_ceiling_ms(one(60_000)), 140_999);
+        clocks.answer(one(61_000), one(61_000), &cached(158_000));
+        assert_eq!(clocks.storage_ceiling_ms(one(64_000)), 160_999, "that one is later");
+        clocks.answer(one(65_000), one(65_000), &dated(150_000));
+        clocks.answer(one(66_000), one(66_000), &cached(100_000));
+        assert_eq!(
+            clocks.storage_ceiling_ms(one(66_000)),
+            158_999,
+            "it was wrong, and counts as it is"
+        );
     }
 
     #[test]

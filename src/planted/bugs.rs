@@ -115,6 +115,8 @@ bugs! {
     AgeWithoutSkew: "S6", Core;
     /// A parked lease is claimed at once whomever it is parked for.
     ParkedForAnybody: "S6", Core;
+    /// A lease that its holder announced to park by now is claimed as if it were parked.
+    AnnouncedIsParked: "S6", Core;
     /// A 403 to a write is believed: its fence and its sequence are forgotten.
     RejectedForgotten: "S5, S8", Core;
     /// Where the store names no `Last-Modified`, a record without a term counts as changed now, however old it is.
@@ -123,6 +125,8 @@ bugs! {
     ModifiedIsNoStorageTime: "S2", Core;
     /// A cache's old `Date` moves storage time back, and the tokens with it.
     CachedDateMovesTokens: "S2", Core;
+    /// Behind a cache with old `Date`s, own time moves no token.
+    CachedTimeStops: "S2", Core;
     /// Behind a cache with old `Date`s, own time moves the tokens in full, however fast it runs.
     CachedTimeInFull: "S2", Core;
     /// A single clock's step forward moves the tokens ahead of storage time.

@@ -117,6 +117,8 @@ pub struct View {
     /// The newest answer that said anything, by the session's own clocks.
     pub heard: Now,
     sample: Option<(u64, u64)>,
+    /// The `Date` from which storage time is known best, counted on by the fastest clock of the contract.
+    best_date: Option<(u64, u64)>,
     /// When a single clock stepped back, which neither a reading nor a `Date` has shown yet.
     stepped_back_ms: Option<u64>,
     /// The newest answer came from a cache.
@@ -632,6 +634,14 @@ impl Oracle {
         // A refusal may come from something on the way, and so may its `Date`.
         let heard = !matches!(answer.outcome, Outcome::Unknown { .. } | Outcome::Rejected(_));
         let drifted = heard && self.drifted(session, now, &answer.facts);
+        if let (true, Some(date_ms)) = (heard, answer.facts.date_ms) {
+            let view = &mut self.views[session];
+            let best_ms = view.best_date_ms(now);
+            let wrong = !answer.facts.cached && best_ms > date_ms + 1_000 + skew_ms;
+            if wrong || date_ms >= best_ms {
+                view.best_date = Some((date_ms, now.mono_ms));
+            }
+        }
         if heard {
             let view = &mut self.views[session];
             view.newest_cached = answer.facts.cached && answer.facts.date_ms.is_some();
@@ -854,11 +864,20 @@ impl View {
         self.latest_date_ms.is_some()
     }
 
+    /// The best known `Date` and two thirds of own time since: a clock of the contract is fast by at most half.
+    fn best_date_ms(&self, now: Now) -> u64 {
+        self.best_date
+            .map_or(0, |(date_ms, mono_ms)| date_ms + now.mono_ms.saturating_sub(mono_ms) * 2 / 3)
+    }
+
     /// Storage time when the newest answer was processed, rounded up, for tokens (S2).
     pub fn storage_ms(&self) -> u64 {
         const ROUNDED_UP_MS: u64 = 999;
         let by_date_ms = match (self.latest_date_ms, self.sample) {
-            (Some(date_ms), _) if self.single || self.newest_cached => date_ms + ROUNDED_UP_MS,
+            (Some(date_ms), _) if self.single => date_ms + ROUNDED_UP_MS,
+            (Some(date_ms), _) if self.newest_cached => {
+                date_ms.max(self.best_date_ms(self.heard)) + ROUNDED_UP_MS
+            }
             (Some(_), Some((date_ms, mono_ms))) => {
                 date_ms + self.heard.mono_ms.saturating_sub(mono_ms) + ROUNDED_UP_MS
             }
