@@ -51,7 +51,7 @@ export interface GroupEnv {
   EDGELECT_RETRY_DELAYS?: `${number},${number}`;
   /** No new token is lower than this. Default 0. */
   EDGELECT_TERM_FLOOR?: NumberVariable;
-  /** How long a tick may take, from its scheduled time. Default 57000. */
+  /** How long a tick may take, from its scheduled time. Default 63000. */
   EDGELECT_SUSTAIN?: NumberVariable;
 
   /** The S3 store's address, `https://…`. Default AWS in the region. */

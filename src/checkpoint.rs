@@ -344,6 +344,7 @@ impl Opening {
             acquired: None,
             transitions: 0,
             parked: false,
+            park_at: None,
             slot: None,
             slot_done: None,
             slot_result: None,

@@ -473,6 +473,7 @@ fn tombstone(config: &Config, session: &str, storage_ms: u64) -> Lease {
         acquired: None,
         transitions: 0,
         parked: false,
+        park_at: None,
         // All that came before counts as claimed (design, Crons); said here for stores that name no `Last-Modified`.
         slot: Some(storage_ms.saturating_add(2 * config.store_skew_ms + 2_999)),
         slot_done: Some(true),

@@ -131,6 +131,12 @@ pub enum Input {
         /// Whether to park the lease instead of releasing it.
         park: bool,
     },
+    /// The one who runs this session means to stop it with `park` at this time of the monotonic clock. Its records say so, so
+    /// that the next session of this `serverId` knows when to look.
+    ParkAt {
+        /// In milliseconds of [`Now::mono_ms`].
+        mono_ms: u64,
+    },
     /// The work of a term that was lost or resigned has ended. Until then this session claims nothing.
     WorkEnded {
         /// The fencing token of that term: work of an earlier term may end late.
@@ -343,6 +349,8 @@ pub struct Election {
     outstanding: Option<Outstanding>,
     plan: Plan,
     wind_down: Option<WindDown>,
+    /// When this session is to be stopped with `park`, on the monotonic clock.
+    parks_at_ms: Option<u64>,
     failed: bool,
     finished: bool,
     /// Whether the store is known to work: it answered a read, and it took a conditional write of ours or a probe held.
@@ -417,6 +425,7 @@ impl Election {
             outstanding: None,
             plan: Plan { at_ms: 0, action: Action::Look },
             wind_down: None,
+            parks_at_ms: None,
             failed: false,
             finished: false,
             answered: false,
@@ -529,6 +538,7 @@ impl Election {
             Input::Tick => {}
             // A session that runs slots has nothing to wait for afterwards.
             Input::Resign => self.begin_wind_down(now, false, self.errand.is_some()),
+            Input::ParkAt { mono_ms } => self.parks_at_ms = Some(mono_ms),
             Input::Stop { park } => self.begin_wind_down(now, park, true),
             Input::WorkEnded { term } => self.on_work_ended(now, term),
             Input::SlotEnded { term, end } => self.on_slot_ended(term, end),

@@ -65,6 +65,9 @@ pub struct Lease {
     pub transitions: u64,
     /// `parked`: kept for this `serverId` while no session acts.
     pub parked: bool,
+    /// `parkAt`: when a tick that leads means to park, in milliseconds since the Unix epoch. It says when to look and
+    /// nothing more: a lease is parked once the record says `parked`.
+    pub park_at: Option<i64>,
     /// `slot`: the newest claimed cron slot, in milliseconds since the Unix epoch.
     pub slot: Option<u64>,
     /// `slotDone`: whether the job of `slot` has ended.
@@ -296,6 +299,8 @@ struct Fields {
     #[serde(skip_serializing_if = "Option::is_none")]
     parked: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    park_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     slot: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     slot_done: Option<bool>,
@@ -351,6 +356,7 @@ fn take_lease(leader_id: String, object: &mut Object) -> Result<Lease, Reading> 
         acquired: time(fields.acquired)?.map(|instant| instant.unix_ms),
         transitions: fields.transitions.unwrap_or(0),
         parked: fields.parked.unwrap_or(false),
+        park_at: time(fields.park_at)?.map(|instant| instant.unix_ms),
         slot: fields.slot,
         slot_done: fields.slot_done,
         // Kept by whoever claims next, so a long one is not.
@@ -367,7 +373,7 @@ fn time(text: Option<String>) -> Result<Option<Instant>, Reading> {
 }
 
 /// Every field that [`write()`] may write; others' fields of these names are not kept.
-const OWN_FIELDS: [&str; 16] = [
+const OWN_FIELDS: [&str; 17] = [
     "leaderID",
     "leaderAddr",
     "lastUpdated",
@@ -378,6 +384,7 @@ const OWN_FIELDS: [&str; 16] = [
     "acquired",
     "transitions",
     "parked",
+    "parkAt",
     "slot",
     "slotDone",
     "slotResult",
@@ -443,6 +450,7 @@ fn fields_of(lease: &Lease) -> Fields {
         acquired: lease.acquired.map(calendar::rfc3339),
         transitions: Some(lease.transitions),
         parked: Some(lease.parked),
+        park_at: lease.park_at.map(calendar::rfc3339),
         slot: lease.slot,
         slot_done: lease.slot_done,
         slot_result: lease.slot_result.clone(),

@@ -147,6 +147,7 @@ mod tests {
             acquired: Some(1_795_244_280_000),
             transitions: 1,
             parked: false,
+            park_at: None,
             slot: None,
             slot_done: None,
             slot_result: None,

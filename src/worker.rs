@@ -27,12 +27,9 @@ use crate::remote::S3Store;
 use crate::sigv4::Credentials;
 use crate::slots::{Cron, Missed, Policy, Schedule};
 use crate::task::Task;
-use crate::tick;
+use crate::tick::{self, SUSTAIN_MS};
 use crate::vars;
 use crate::web::{JsHost, Link, Settled, Web};
-
-/// How long a tick may take from its scheduled time, in milliseconds, where nothing else is set.
-const SUSTAIN_MS: u64 = 57_000;
 
 /// A slot to check a schedule with that has no trigger yet.
 const SOME_SLOT_MS: u64 = 1;

@@ -179,7 +179,8 @@ impl Election {
             return wall_ms - updated_ms >= self.lease_to_wait_ms(lease) as i64;
         }
         let named = !self.config.server_id.is_empty() && lease.leader_id == self.config.server_id;
-        let parked_for_us = lease.parked && (named || planted!(ParkedForAnybody));
+        let parked = lease.parked || (planted!(AnnouncedIsParked) && lease.park_at.is_some());
+        let parked_for_us = parked && (named || planted!(ParkedForAnybody));
         let silent = planted!(SilentPeerIsDead) && now.mono_ms < self.peer_silent_until_ms;
         parked_for_us || silent || age_ms >= self.lease_to_wait_ms(lease)
     }
@@ -258,6 +259,7 @@ impl Election {
             transitions: before
                 .map_or(0, |lease| lease.transitions.saturating_add(u64::from(moved))),
             parked: false,
+            park_at: None,
             slot: before.and_then(|lease| lease.slot),
             slot_done: before.and_then(|lease| lease.slot_done),
             slot_result: before.and_then(|lease| lease.slot_result.clone()),

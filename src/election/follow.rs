@@ -6,8 +6,11 @@ use super::{
 };
 use crate::clock::Now;
 use crate::config::{Follow, SPREAD_MS, is_peer_addr};
-use crate::lease::{MAX_LEASE_MS, Reading};
+use crate::lease::{Lease, MAX_LEASE_MS, Reading};
 use crate::planted::planted;
+
+/// How long after a lease was to be parked its successor looks, in milliseconds: the write takes about a look's time.
+const PARK_LOOK_MS: u64 = 100;
 
 impl Election {
     pub(super) fn wake_ms(&self, now: Now, plan_ms: u64) -> u64 {
@@ -246,6 +249,9 @@ impl Election {
         // Another session of our own name may park at any moment (design, Crons), and so may a job end; a silent peer
         // is a sign.
         let own_name = lease.leader_id == self.config.server_id || self.errand.is_some();
+        if let Some(at_ms) = self.parking_look_ms(now, lease) {
+            return proof_ms.min(at_ms);
+        }
         if own_name || now.mono_ms < self.peer_silent_until_ms {
             return proof_ms.min(now.mono_ms + frequent_ms + jitter_ms);
         }
@@ -288,6 +294,19 @@ impl Election {
                 proof_ms.min(now.mono_ms + late_ms.min(frequent_ms))
             }
         }
+    }
+
+    /// When to look at a lease that a session of our own name means to park: soon after that time, and again and again
+    /// until it has.
+    fn parking_look_ms(&self, now: Now, lease: &Lease) -> Option<u64> {
+        let named = lease.leader_id == self.config.server_id && self.errand.is_none();
+        let park_at_ms = lease.park_at.filter(|_| named)?;
+        let left_ms = park_at_ms.saturating_sub_unsigned(self.clocks.likely_ms(now));
+        let pause_ms = match u64::try_from(left_ms).unwrap_or(0) {
+            0 => (PARK_LOOK_MS << self.misses.min(6)).min(self.config.frequent_interval_ms),
+            left_ms => left_ms.saturating_add(PARK_LOOK_MS),
+        };
+        Some(now.mono_ms.saturating_add(pause_ms))
     }
 
     pub(super) fn peer_interval_ms(&self) -> u64 {

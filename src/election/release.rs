@@ -154,6 +154,7 @@ impl Election {
         let park = wind_down.park && !(lease.in_grace() && lease.term.is_none());
         let purpose = if park { Purpose::Park } else { Purpose::Release };
         lease.parked = park;
+        lease.park_at = None;
         if park {
             // Nobody acts meanwhile, so that a late trigger costs less than its lease: the group's longest is waited out.
             lease.lease_ms = Some(self.config.max_lease_ms);

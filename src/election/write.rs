@@ -48,6 +48,10 @@ impl Election {
         if matches!(purpose, Purpose::Claim | Purpose::Renew) {
             // Lease and margin come from the same settings, those of this write.
             lease.lease_ms = Some(lease_ms);
+            let left_ms = |at_ms: u64| at_ms.checked_sub(now.mono_ms);
+            let park_at_ms = |left_ms| self.clocks.likely_ms(now).saturating_add(left_ms);
+            let park_at_ms = self.parks_at_ms.and_then(left_ms).map(park_at_ms);
+            lease.park_at = park_at_ms.and_then(|at_ms| i64::try_from(at_ms).ok());
         }
         // The number of a creation is no token, and lies ahead of storage time: it counts once it is in the record (S2).
         if purpose != Purpose::Create {

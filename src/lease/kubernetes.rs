@@ -64,7 +64,8 @@ fn translate(fields: &mut Object) -> Result<Translated, Reading> {
     let writer = writer.filter(|id| holder.is_empty() || *id == holder);
     let ours = writer.is_some() && written_at.is_some() && written_at == renewed_at;
     if !ours {
-        for name in ["leaderAddr", "session", "sequence", "leaseMs", "acquired", "parked"] {
+        for name in ["leaderAddr", "session", "sequence", "leaseMs", "acquired", "parked", "parkAt"]
+        {
             take(name);
         }
         set(fields, "acquired", acquired);

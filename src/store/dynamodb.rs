@@ -671,6 +671,7 @@ fn foreign(kept: Option<Lease>, owner: String, lease_ms: Option<u64>) -> Lease {
         acquired: None,
         transitions: kept.map_or(0, |lease| lease.transitions),
         parked: false,
+        park_at: None,
         slot: kept.and_then(|lease| lease.slot),
         slot_done: kept.and_then(|lease| lease.slot_done),
         slot_result: kept.and_then(|lease| lease.slot_result.clone()),

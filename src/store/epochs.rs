@@ -471,6 +471,7 @@ fn read_foreign(epoch: Epoch, mut fields: Object) -> Reading {
         acquired: None,
         transitions: 0,
         parked: false,
+        park_at: None,
         slot: None,
         slot_done: None,
         slot_result: None,

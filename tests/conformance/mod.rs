@@ -570,6 +570,7 @@ pub fn record(leader_id: &str, sequence: u64) -> Lease {
         acquired: None,
         transitions: 0,
         parked: false,
+        park_at: None,
         slot: None,
         slot_done: None,
         slot_result: None,

@@ -110,6 +110,7 @@ fn ours() -> Vec<(&'static str, Lease)> {
         acquired: Some(AT_MS),
         transitions: 3,
         parked: false,
+        park_at: None,
         slot: Some(1_795_244_280_000),
         slot_done: Some(true),
         slot_result: Some("ok".to_owned()),

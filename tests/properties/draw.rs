@@ -198,6 +198,7 @@ pub fn lease() -> impl Strategy<Value = Lease> {
                 acquired: times.1,
                 transitions,
                 parked,
+                park_at: times.1.filter(|_| !parked),
                 slot,
                 slot_done,
                 slot_result: slot.map(|slot_ms| ["ran ", &slot_ms.to_string()].concat()),

@@ -163,8 +163,14 @@ impl Schedule {
                 let sustain_ms = 2 * least_ms + chance.below(2 * self.lease_ms);
                 config.sustain_ms = Some(sustain_ms);
                 let rest_ms = self.lease_ms / 4;
-                let period_ms = sustain_ms + chance.between(1, rest_ms);
-                Cron { period_ms, sustain_ms, reserve_ms: chance.between(1, least_ms / 2) }
+                let rest_ms = chance.between(1, rest_ms);
+                let reserve_ms = chance.between(1, least_ms / 2);
+                // Half of them go on leading until after the next trigger.
+                let period_ms = match rest_ms % 2 {
+                    0 => sustain_ms + rest_ms,
+                    _ => sustain_ms - reserve_ms - rest_ms,
+                };
+                Cron { period_ms, sustain_ms, reserve_ms }
             });
             let machine = self.world.add_machine(config, clocks, cron);
             self.world.machines[machine].work_end_ms =
@@ -369,6 +375,7 @@ pub fn foreign_record(number: u64, leader_id: &str, term: Option<u64>, released:
         acquired: None,
         transitions: 0,
         parked: false,
+        park_at: None,
         slot: None,
         slot_done: None,
         slot_result: None,

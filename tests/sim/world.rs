@@ -419,7 +419,10 @@ impl World {
             }
         }
         let session = self.start(machine);
-        self.after(cron.sustain_ms - cron.reserve_ms, Event::TickStop { session });
+        let leads_ms = cron.sustain_ms - cron.reserve_ms;
+        let park_ms = self.machines[machine].clocks.mono_ms(self.now_ms + leads_ms);
+        self.tell(session, Input::ParkAt { mono_ms: park_ms });
+        self.after(leads_ms, Event::TickStop { session });
         let early = !self.healed && self.chance.one_in(10);
         let last_ms = if early { self.chance.below(cron.sustain_ms) } else { cron.sustain_ms };
         self.after(last_ms, Event::Vanish { session });

@@ -147,6 +147,7 @@ pub(super) fn foreign(owner: String, epoch: u64, ahead_ms: u64, own_lease_ms: u6
         acquired: None,
         transitions: 0,
         parked: false,
+        park_at: None,
         slot: None,
         slot_done: None,
         slot_result: None,
