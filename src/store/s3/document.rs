@@ -5,13 +5,19 @@
 //! <Error><Code>NoSuchKey</Code><Message>…</Message>…</Error>
 //! ```
 //!
-//! A bounded search for four tags, not an XML parser: what follows them may be cut off or no XML.
-//! Nothing that is found is trusted further than one word of plain characters.
+//! The end of a document may be cut off: what stands before that is read all the same.
 //!
 //! Source of the format: <https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html>.
 
-/// How much of a body is looked at, in bytes; AWS's longest, to a wrong signature, has about 3 KB.
+use quick_xml::Reader;
+use quick_xml::escape::resolve_predefined_entity;
+use quick_xml::events::Event;
+
+/// How much of a body is read, in bytes; AWS's longest, to a wrong signature, has about 3 KB.
 const MAX_DOCUMENT_BYTES: usize = 16 * 1024;
+
+/// How deep a document may be nested.
+const MAX_DEPTH: usize = 16;
 
 /// The longest value that is taken out of a document, in bytes.
 const MAX_VALUE_BYTES: usize = 256;
@@ -40,29 +46,52 @@ pub(super) fn read(body: &[u8]) -> Option<ErrorDocument> {
     if !text.starts_with('<') {
         return None;
     }
-    // Some stores give the root a namespace.
-    let root = text.find("<Error>").or_else(|| text.find("<Error "))?;
-    let inside = &text[root..];
-    let code = value(inside, "Code")?;
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'-';
-    if code.is_empty() || code.len() > 64 || !code.bytes().all(plain) {
-        return None;
+    let mut found = ErrorDocument::default();
+    let mut reader = Reader::from_str(text);
+    let mut path: Vec<String> = Vec::new();
+    let mut leaf = String::new();
+    while let Ok(event) = reader.read_event() {
+        match event {
+            Event::Start(_) if path.len() == MAX_DEPTH => return None,
+            Event::Start(tag) => {
+                path.push(tag.local_name().as_ref().to_owned());
+                leaf.clear();
+            }
+            Event::End(_) => {
+                found.take(&path, leaf.trim());
+                path.pop();
+                leaf.clear();
+            }
+            Event::Text(text) => leaf.push_str(&text.xml10_content()),
+            Event::CData(text) => leaf.push_str(&text.xml10_content()),
+            Event::GeneralRef(reference) => match reference.resolve_char_ref() {
+                Ok(Some(character)) => leaf.push(character),
+                _ => leaf.push_str(resolve_predefined_entity(&reference).unwrap_or_default()),
+            },
+            Event::DocType(_) => return None,
+            Event::Eof => break,
+            _ => {}
+        }
     }
-    let owned = |tag: &str| value(inside, tag).map(str::to_owned);
-    Some(ErrorDocument {
-        code: code.to_owned(),
-        region: owned("Region"),
-        endpoint: owned("Endpoint"),
-        server_time: owned("ServerTime"),
-    })
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'-';
+    let usable = (1..=64).contains(&found.code.len()) && found.code.bytes().all(plain);
+    usable.then_some(found)
 }
 
-/// The text between the first `<tag>` and what ends it.
-fn value<'a>(text: &'a str, tag: &str) -> Option<&'a str> {
-    let open = format!("<{tag}>");
-    let begin = text.find(&open)? + open.len();
-    let rest = &text[begin..];
-    let end = rest.find('<')?;
-    let closed = rest[end..].strip_prefix("</")?.starts_with(tag);
-    (closed && end <= MAX_VALUE_BYTES).then(|| rest[..end].trim())
+impl ErrorDocument {
+    /// Takes the first value of each field.
+    fn take(&mut self, path: &[String], value: &str) {
+        let [.., parent, name] = path else { return };
+        if parent != "Error" || value.len() > MAX_VALUE_BYTES {
+            return;
+        }
+        let field = match name.as_str() {
+            "Code" if self.code.is_empty() => return value.clone_into(&mut self.code),
+            "Region" => &mut self.region,
+            "Endpoint" => &mut self.endpoint,
+            "ServerTime" => &mut self.server_time,
+            _ => return,
+        };
+        field.get_or_insert_with(|| value.to_owned());
+    }
 }
