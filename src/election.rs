@@ -15,8 +15,8 @@ mod claim;
 mod event;
 mod follow;
 mod observe;
+mod policy;
 mod release;
-mod schedule;
 mod write;
 
 use std::cell::Cell;
@@ -28,10 +28,11 @@ use crate::clock::{Clocks, Now, Since};
 use crate::config::Config;
 use crate::lease::{Lease, Reading};
 use crate::planted::planted;
-use crate::slots::{Schedule, SlotEnd};
+use crate::slots::{Schedule, SlotEnd, Trigger};
 use crate::store::{Answer, Condition, Version};
 
-pub use self::event::{Event, LostReason, Problem, SlotsOver};
+pub use self::event::{Event, LostReason, Problem};
+pub use crate::slots::SlotsOver;
 
 /// How many unresolved writes are remembered. Each is pruned when its own fence has passed, so that more
 /// than this need a `requestTimeout` far below what the config accepts.
@@ -279,40 +280,6 @@ struct WindDown {
     read_back: bool,
 }
 
-/// The slots that this session is to run, and how far it is.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Errand {
-    schedule: Schedule,
-    /// The trigger's own slot, once it is known.
-    slot_ms: Option<u64>,
-    /// Until when to wait for somebody else's lease; set at the first turn.
-    until_ms: Option<u64>,
-    /// Whether it waits longer, for what becomes of a claim.
-    extended: bool,
-    /// When it began, on the monotonic clock, and how many requests it has made.
-    began_ms: u64,
-    requests: u64,
-    /// The slots that this session began to run.
-    begun: Vec<u64>,
-    /// How the job of the term that is being closed has ended, and whether the record is known to say so.
-    end: Option<(u64, SlotEnd)>,
-    recorded: bool,
-    /// The jobs of this session that ended well, also where the record may not say so.
-    done: Vec<u64>,
-    /// What a claim that left was conditional on, until an answer shows what became of it: it may still land.
-    unheard: Option<Condition>,
-    /// The term of the record that this claim is to succeed, where it names one.
-    succeeds: Option<u64>,
-    /// The slot of a claim that may have landed and whose job was not begun, and when the first of its attempts left,
-    /// on the monotonic clock.
-    doubted: Option<(u64, u64)>,
-    /// A slot that was claimed after a stop, so that its job never begins.
-    dropped: Option<u64>,
-    /// How many missed slots nobody will run once the claim that left has landed, and since one has.
-    leaves_out: Option<u64>,
-    left_out: Option<u64>,
-}
-
 /// A flag that a reader may raise.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Flag(Cell<bool>);
@@ -385,7 +352,7 @@ pub struct Election {
     problem: Option<Problem>,
     /// The problem is of a write that has not landed: a read alone does not solve it.
     unwritten: bool,
-    errand: Option<Box<Errand>>,
+    trigger: Option<Box<Trigger>>,
     /// A problem that no single answer shows to be over, and that costs no term.
     warning: Option<Problem>,
     /// When a member of another make was last seen under our name, on the monotonic clock.
@@ -448,7 +415,7 @@ impl Election {
             events: VecDeque::new(),
             problem: None,
             unwritten: false,
-            errand: None,
+            trigger: None,
             warning: None,
             shared_ms: 0,
             stale_writes_fail: true,
@@ -460,28 +427,9 @@ impl Election {
 
     /// A new participant that runs the slots of a schedule, each in a term of its own, and finishes.
     pub fn for_schedule(config: Config, session: String, seed: u64, schedule: Schedule) -> Self {
-        let slot_ms = schedule.slot_ms;
         // What a peer says of its lease tells nothing of slots.
         let config = Config { peer_mode: false, ..config };
-        let errand = Errand {
-            schedule,
-            slot_ms,
-            until_ms: None,
-            extended: false,
-            began_ms: 0,
-            requests: 0,
-            begun: Vec::new(),
-            end: None,
-            recorded: false,
-            done: Vec::new(),
-            unheard: None,
-            succeeds: None,
-            doubted: None,
-            dropped: None,
-            leaves_out: None,
-            left_out: None,
-        };
-        Self { errand: Some(Box::new(errand)), ..Self::new(config, session, seed) }
+        Self { trigger: Some(Box::new(Trigger::new(schedule))), ..Self::new(config, session, seed) }
     }
 
     /// Before the first poll: whether the store's conditions cover the version that they name; see
@@ -537,14 +485,14 @@ impl Election {
             Input::Peer(answer) => self.on_peer(now, answer),
             Input::Tick => {}
             // A session that runs slots has nothing to wait for afterwards.
-            Input::Resign => self.begin_wind_down(now, false, self.errand.is_some()),
+            Input::Resign => self.begin_wind_down(now, false, self.trigger.is_some()),
             Input::ParkAt { mono_ms } => self.parks_at_ms = Some(mono_ms),
             Input::Stop { park } => self.begin_wind_down(now, park, true),
             Input::WorkEnded { term } => self.on_work_ended(now, term),
             Input::SlotEnded { term, end } => self.on_slot_ended(term, end),
             Input::Configure(config) => {
                 self.config = *config;
-                self.config.peer_mode &= self.errand.is_none();
+                self.config.peer_mode &= self.trigger.is_none();
                 self.clocks.set_store_skew_ms(self.config.store_skew_ms);
                 if self.term.is_none() && self.outstanding.is_none() && self.round.is_some() {
                     // A claim that has not left yet is judged again, by the new settings.
@@ -562,7 +510,7 @@ impl Election {
         let active = self.term.as_ref().is_some_and(|term| !term.ended);
         if self.finished || (self.failed && !active) {
             if self.failed {
-                self.errand_over(SlotsOver::Store);
+                self.slots_over(SlotsOver::Store);
             }
             if self.wind_down.take().is_some() {
                 self.events.push_back(Event::GivenUp);
@@ -570,7 +518,7 @@ impl Election {
             self.finished = true;
             return Step::Finished;
         }
-        if self.errand_waited(now) {
+        if self.slots_waited(now) {
             return Step::Finished;
         }
         if self.outstanding.is_some() || self.failed || self.awaiting_work() {
@@ -578,15 +526,14 @@ impl Election {
         }
         let asks_store = self.plan.action != Action::Ask;
         let not_before_ms = if asks_store { self.not_before_ms } else { 0 };
-        let waits_until_ms =
-            self.errand_until_ms().filter(|_| !planted!(BudgetForgotten)).unwrap_or(u64::MAX);
+        let waits_until_ms = self.slots_until_ms().unwrap_or(u64::MAX);
         let at_ms = self.plan.at_ms.max(not_before_ms).min(waits_until_ms);
         if now.mono_ms < at_ms {
             return Step::Wait { until_ms: self.wake_ms(now, at_ms) };
         }
-        if let Some(errand) = &mut self.errand {
+        if let Some(trigger) = &mut self.trigger {
             // Where no condition covers the version, a step is up to three requests: a write, its listing, a cleaning.
-            errand.requests += if self.clocks.covered() { 1 } else { 3 };
+            trigger.count_requests(if self.clocks.covered() { 1 } else { 3 });
         }
         match self.plan.action {
             Action::Look => self.look(now),
@@ -651,7 +598,7 @@ impl Election {
 
     /// Whether this session runs slots.
     pub fn has_schedule(&self) -> bool {
-        self.errand.is_some()
+        self.trigger.is_some()
     }
 
     /// Whether this session has ended for good.
@@ -661,13 +608,12 @@ impl Election {
 
     /// The slot that this session claimed last, in milliseconds since the Unix epoch.
     pub fn slot_ms(&self) -> Option<u64> {
-        self.errand.as_ref()?.begun.last().copied()
+        self.trigger.as_ref()?.last_begun_ms()
     }
 
     /// The slot of the trigger itself, once it is known, and how many missed ones nobody will run.
     pub fn own_slot_ms(&self) -> Option<(u64, u64)> {
-        let errand = self.errand.as_ref()?;
-        Some((errand.slot_ms?, errand.left_out.unwrap_or(0)))
+        self.trigger.as_ref()?.own_slot_ms()
     }
 
     fn lease_left(&self, now: Now) -> Option<Authority> {

@@ -59,7 +59,7 @@ impl Election {
             }
             return;
         }
-        if self.term.is_some() || self.failed || self.finished || !self.errand_goes_on(now) {
+        if self.term.is_some() || self.failed || self.finished || !self.slots_go_on(now) {
             return;
         }
         let working = self.working.filter(|_| !planted!(CompetesUnderOldWork));
@@ -211,7 +211,7 @@ impl Election {
         let term = self.new_term(0, floor)?;
         let mut lease = self.own_lease(None, term);
         lease.lease_ms = Some(self.config.grace_ms(self.longest_lease_ms));
-        if self.errand.is_some() {
+        if self.trigger.is_some() {
             // Said in the record itself, for stores that name no `Last-Modified`.
             lease.slot = Some(self.storage_times(now).claimed_through_ms());
             lease.slot_done = Some(true);
@@ -313,67 +313,5 @@ impl Election {
         let taken = [Purpose::Claim, Purpose::Reserve];
         self.unproven.is_some()
             || self.unresolved.iter().any(|attempt| taken.contains(&attempt.purpose))
-    }
-
-    /// What becomes of a claim is worth as much time as three attempts and a read-back take, whatever was left; once,
-    /// so that a store that shows old states in turn is not asked for ever.
-    pub(super) fn claim_leaves(&mut self, now: Now, condition: &Condition, slot_ms: Option<u64>) {
-        let needed_ms = now.mono_ms.saturating_add(self.config.attempts_ms());
-        let succeeds = self.record().and_then(|(_, lease)| lease.term);
-        let Some(errand) = &mut self.errand else { return };
-        if let Some(until_ms) = errand.until_ms.filter(|ms| *ms < needed_ms && !errand.extended) {
-            errand.until_ms = Some(until_ms.max(needed_ms));
-            errand.extended = true;
-        }
-        errand.unheard = Some(condition.clone());
-        errand.succeeds = succeeds;
-        if errand.doubted.map(|(doubted_ms, _)| doubted_ms) != slot_ms.or(errand.slot_ms) {
-            errand.doubted = slot_ms.map(|slot_ms| (slot_ms, now.mono_ms));
-        }
-    }
-
-    /// Whether nobody knows what became of this session's claim of the trigger's own slot: it may have landed, or may
-    /// still.
-    pub(super) fn claim_in_doubt(&self) -> bool {
-        let Some(errand) = &self.errand else { return false };
-        let own = |lease: &&Lease| lease.session.as_ref() == Some(&self.session);
-        let own = self.record().map(|(_, lease)| lease).filter(own);
-        // A write that counts the slot as claimed, which no record of its own, nor anybody else's, has shown to be over.
-        let covers = errand.unheard.is_some()
-            && errand.doubted.is_none()
-            && own.is_none_or(|lease| lease.acquired.is_none())
-            && !planted!(UnheardCoverSkipped);
-        let late = own.filter(|lease| lease.slot_done == Some(false)).and_then(|lease| lease.slot);
-        let doubted = errand.doubted.map(|(slot_ms, _)| slot_ms);
-        errand.slot_ms.is_some_and(|own_ms| {
-            let open = late == Some(own_ms) || doubted == Some(own_ms) || covers;
-            open && !errand.begun.contains(&own_ms)
-        })
-    }
-
-    /// A claim that was not heard of can't land any more once the record is somebody else's; and it has not landed
-    /// before, if nobody could have taken its lease over since it left.
-    pub(super) fn note_claim(&mut self, now: Now, shown: Option<(&Version, &Reading)>) {
-        let held_ms = self.config.leader_timeout_ms - self.config.margin_ms;
-        let covered = self.clocks.covered();
-        let Some(errand) = &mut self.errand else { return };
-        let Some(Condition::Match(held)) = &errand.unheard else { return };
-        let theirs = match shown {
-            None => false,
-            Some((version, _)) if version == held => return,
-            // The record may have been overwritten by itself, under which a claim still lands.
-            Some((_, Reading::Lease(lease))) if !covered && lease.term <= errand.succeeds => return,
-            // Its own, whose job never began, or a body that does not say whose it is.
-            Some((_, Reading::Lease(lease))) if lease.session.as_ref() == Some(&self.session) => {
-                return;
-            }
-            Some((_, Reading::Unreadable(..))) => return,
-            Some((_, Reading::Lease(lease))) => lease.session.is_some(),
-            Some((_, Reading::Closed(_))) => false,
-        };
-        errand.unheard = None;
-        errand.doubted = errand
-            .doubted
-            .filter(|(_, sent_ms)| !theirs || now.mono_ms.saturating_sub(*sent_ms) >= held_ms);
     }
 }

@@ -1,6 +1,7 @@
 //! What the application is told, and what somebody should know who looks at the elector.
 
 use crate::lease::Flaw;
+use crate::slots::SlotsOver;
 use crate::store::Fault;
 
 /// What the application is told, once each, in order.
@@ -36,58 +37,6 @@ pub enum Event {
     SlotsOver(SlotsOver),
     /// The store cannot be used; the elector finishes.
     Failed(Fault),
-}
-
-/// Why a schedule needs nothing more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum SlotsOver {
-    /// The slot was run.
-    Ran,
-    /// The slot, or a later one, was claimed before.
-    Taken,
-    /// The record is new, or was made anew because it did not say which slots were claimed before; later ones can be.
-    NewGroup,
-    /// Somebody else held the lease, or the store did not answer, for longer than the budget.
-    Budget,
-    /// An earlier slot must be run first, and has failed or was lost.
-    Blocked,
-    /// The record's slots are of another cron, so that nobody knows which ones were missed; nothing was claimed.
-    OtherCron,
-    /// The term was lost under the job of the slot.
-    Lost,
-    /// The slot is this many milliseconds ahead of storage time.
-    Ahead {
-        /// By how many milliseconds.
-        by_ms: u64,
-    },
-    /// A claim left and nobody knows whether it landed: the slot may count as claimed.
-    Unknown,
-    /// Earlier slots had to be run first, and another one would not fit into what one trigger may do.
-    Full,
-    /// The store can't be used.
-    Store,
-    /// It was told to stop before it had claimed the slot.
-    Stopped,
-}
-
-impl SlotsOver {
-    /// The word for people and programs.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ran => "ran",
-            Self::Taken => "taken",
-            Self::NewGroup => "newGroup",
-            Self::Budget => "budget",
-            Self::Blocked => "blocked",
-            Self::OtherCron => "otherCron",
-            Self::Lost => "lost",
-            Self::Ahead { .. } => "ahead",
-            Self::Unknown => "unknown",
-            Self::Full => "full",
-            Self::Store => "store",
-            Self::Stopped => "stopped",
-        }
-    }
 }
 
 /// Why a term ended.

@@ -134,7 +134,7 @@ impl Election {
         let [first_ms, second_ms] = self.config.retry_delays_ms;
         let frequent_ms = self.config.frequent_interval_ms;
         // A trigger has a budget: it waits for the store as often as for somebody else's lease.
-        let cap_ms = match self.errand {
+        let cap_ms = match self.trigger {
             Some(_) => frequent_ms,
             None => self.config.infrequent_interval_ms.max(self.config.leader_timeout_ms),
         };
@@ -248,7 +248,7 @@ impl Election {
         };
         // Another session of our own name may park at any moment (design, Crons), and so may a job end; a silent peer
         // is a sign.
-        let own_name = lease.leader_id == self.config.server_id || self.errand.is_some();
+        let own_name = lease.leader_id == self.config.server_id || self.trigger.is_some();
         if let Some(at_ms) = self.parking_look_ms(now, lease) {
             return proof_ms.min(at_ms);
         }
@@ -299,7 +299,7 @@ impl Election {
     /// When to look at a lease that a session of our own name means to park: soon after that time, and again and again
     /// until it has.
     fn parking_look_ms(&self, now: Now, lease: &Lease) -> Option<u64> {
-        let named = lease.leader_id == self.config.server_id && self.errand.is_none();
+        let named = lease.leader_id == self.config.server_id && self.trigger.is_none();
         let park_at_ms = lease.park_at.filter(|_| named)?;
         let left_ms = park_at_ms.saturating_sub_unsigned(self.clocks.likely_ms(now));
         let pause_ms = match u64::try_from(left_ms).unwrap_or(0) {

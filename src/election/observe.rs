@@ -61,9 +61,8 @@ impl Election {
             self.round = None;
             self.plan_look(now, 0);
         }
-        if let Some(errand) = &mut self.errand {
-            let latest_ms = now.mono_ms.saturating_add(errand.schedule.budget_ms);
-            errand.until_ms = errand.until_ms.map(|until_ms| until_ms.min(latest_ms));
+        if let Some(trigger) = &mut self.trigger {
+            trigger.stepped_back(now.mono_ms);
         }
         self.peer_silent_until_ms = 0;
         self.peer_moved = None;

@@ -1,6 +1,5 @@
 //! Giving the leadership up: authority ends, the work stops, then the record says so (S5, S12).
 
-use super::schedule::close_slot;
 use super::{
     Action, Anchor, Election, Event, LostReason, Plan, Problem, Purpose, Round, SlotsOver, Term,
     WindDown,
@@ -19,15 +18,14 @@ impl Election {
         if self.announced.take().is_some() {
             self.tell_lost(term.number, reason);
             // The job may go on for a moment, so this session runs no other.
-            let own = self.errand.as_ref().and_then(|errand| errand.slot_ms);
-            let lost = own == self.slot_ms();
-            self.errand_over(if lost { SlotsOver::Lost } else { SlotsOver::Blocked });
+            let lost = self.trigger.as_ref().is_some_and(|trigger| trigger.runs_own());
+            self.slots_over(if lost { SlotsOver::Lost } else { SlotsOver::Blocked });
         }
     }
 
     /// Says that the term is over. Its work may go on for a while, or ignore it.
     pub(super) fn tell_lost(&mut self, term: u64, reason: LostReason) {
-        self.working = Some(term).filter(|_| self.errand.is_none());
+        self.working = Some(term).filter(|_| self.trigger.is_none());
         self.events.push_back(Event::Lost { term, reason });
     }
 
@@ -96,11 +94,11 @@ impl Election {
                 read_back: false,
             });
             if let (Some(wind_down), true) = (&mut self.wind_down, planted!(ClosedUnderJob)) {
-                wind_down.work_ended |= self.errand.is_some();
+                wind_down.work_ended |= self.trigger.is_some();
             }
             return;
         }
-        self.errand_over(SlotsOver::Stopped);
+        self.slots_over(SlotsOver::Stopped);
         self.events.push_back(Event::GivenUp);
         if finish {
             self.finished = true;
@@ -161,8 +159,8 @@ impl Election {
         } else {
             lease.last_updated = Stamp::Released;
         }
-        if let Some((_, end)) = self.errand.as_ref().and_then(|errand| errand.end.as_ref()) {
-            close_slot(&mut lease, end);
+        if let Some(trigger) = &self.trigger {
+            trigger.close(&mut lease);
         }
         let condition = Condition::Match(term.version.clone());
         self.round = Some(Round { purpose, condition, lease, attempts: 0 });
@@ -187,7 +185,7 @@ impl Election {
         self.term = None;
         self.round = None;
         if let Some(wind_down) = self.wind_down.take() {
-            if self.errand.is_some() {
+            if self.trigger.is_some() {
                 return self.slot_closed(now, wind_down.finish);
             }
             self.finished |= wind_down.finish;

@@ -58,11 +58,6 @@ impl Election {
             self.highest_term = self.highest_term.max(lease.term.unwrap_or(0));
         }
         let anchor = Anchor { sent: now, lease_ms: lease.lease_ms.unwrap_or(lease_ms), margin_ms };
-        if let (Purpose::Claim, Some(errand), true) =
-            (purpose, &mut self.errand, planted!(BegunBeforeClaim))
-        {
-            errand.begun.extend(lease.slot);
-        }
         self.remember(now, Attempt { purpose, anchor, lease: lease.clone(), rejected: false });
         if matches!(purpose, Purpose::Reserve | Purpose::Claim) {
             self.claim_leaves(now, &condition, lease.slot.filter(|_| purpose == Purpose::Claim));
@@ -130,8 +125,8 @@ impl Election {
                 self.on_landed(now, attempt, version);
             }
             Outcome::Refused => {
-                if let (Some(errand), true) = (&mut self.errand, planted!(RefusedClaimSkipped)) {
-                    (errand.unheard, errand.doubted) = (None, None);
+                if let (Some(trigger), true) = (&mut self.trigger, planted!(RefusedClaimSkipped)) {
+                    trigger.forget_claim();
                 }
                 if planted!(RefusedIsLost) {
                     self.unresolved.clear();
@@ -141,8 +136,8 @@ impl Election {
             }
             Outcome::Rejected(fault) => {
                 self.unresolved[index].rejected = true;
-                if let (Some(errand), true) = (&mut self.errand, planted!(RefusedClaimSkipped)) {
-                    (errand.unheard, errand.doubted) = (None, None);
+                if let (Some(trigger), true) = (&mut self.trigger, planted!(RefusedClaimSkipped)) {
+                    trigger.forget_claim();
                 }
                 if planted!(RejectedForgotten) {
                     self.unresolved.swap_remove(index);
@@ -251,8 +246,8 @@ impl Election {
 
     pub(super) fn on_given_up(&mut self, now: Now, lease: &Lease) {
         self.name_leader((!lease.released()).then(|| lease.leader_id.clone()));
-        if let Some(errand) = &mut self.errand {
-            errand.recorded = true;
+        if let Some(trigger) = &mut self.trigger {
+            trigger.close_landed();
         }
         self.finish_wind_down(now);
     }
@@ -303,7 +298,7 @@ impl Election {
             self.plan = Plan { at_ms, action: Action::Attempt };
             return;
         }
-        if self.errand.is_some() {
+        if self.trigger.is_some() {
             // Whether the store says when it was made decides what it says of slots.
             return self.plan_look(now, 0);
         }
@@ -320,13 +315,8 @@ impl Election {
         if self.wind_down.is_some_and(|wind_down| wind_down.until_ms.is_some()) {
             self.begin_release(now);
         }
-        if let (Some(errand), Some(slot_ms)) = (&mut self.errand, slot_ms) {
-            (errand.unheard, errand.doubted) = (None, None);
-            errand.left_out = errand.left_out.or(errand.leaves_out.take());
-            match ended {
-                true => errand.dropped = Some(slot_ms),
-                false => errand.begun.push(slot_ms),
-            }
+        if let (Some(trigger), Some(slot_ms)) = (&mut self.trigger, slot_ms) {
+            trigger.claim_landed(slot_ms, ended);
         }
         if !ended {
             if !planted!(AcquiredBeforeWrite) {

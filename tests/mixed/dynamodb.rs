@@ -217,7 +217,7 @@ fn a_foreign_release_is_a_deletion_so_that_our_members_lead_after_a_grace_with_h
     assert!(fleet.led_by("session-2", 60_000));
     let waited_ms = fleet.now_ms() - released_ms;
     assert!((15_000..40_000).contains(&waited_ms), "the grace, and looks: {waited_ms} ms");
-    assert_eq!(fleet.ledger.tokens.borrow().len(), 2);
+    assert_eq!(fleet.observer.tokens.borrow().len(), 2);
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn tokens_grow_over_foreign_leaderships_that_drop_them_each_by_a_session_that_kn
         assert_eq!(fleet.place.text("lease"), None, "it dropped our attributes");
         foreign.stands_still.set(true);
     }
-    assert_eq!(fleet.ledger.tokens.borrow().len(), 5);
+    assert_eq!(fleet.observer.tokens.borrow().len(), 5);
 }
 
 /// By the very last of our authority, with next to no margin and a foreign clock as far ahead as its document bears.
@@ -306,7 +306,7 @@ fn a_foreign_process_of_our_name_that_renews_our_item_ends_our_term_and_is_not_t
     let member = fleet.join("worker-1", &beside(15));
     assert!(fleet.led_by("session-1", 40_000));
     fleet.pass(6_000);
-    let token = fleet.ledger.tokens.borrow()[0];
+    let token = fleet.observer.tokens.borrow()[0];
     // Its owner id is not unique, so its own condition does not hold it back.
     foreign.stands_still.set(false);
     fleet.ignore("worker-1");
@@ -315,7 +315,7 @@ fn a_foreign_process_of_our_name_that_renews_our_item_ends_our_term_and_is_not_t
     assert!(fleet.place.text("lease").is_some(), "it moved ttl alone");
     foreign.stands_still.set(true);
     assert!(fleet.led_by("session-1", 40_000));
-    assert!(fleet.ledger.tokens.borrow()[1] > token);
+    assert!(fleet.observer.tokens.borrow()[1] > token);
 }
 
 #[test]
@@ -369,7 +369,7 @@ fn s8_throttled_renewals_cost_no_term_while_an_attempt_gets_through_before_the_f
         fleet.pass(5_000);
         member.way.set(Way::Open);
         fleet.pass(60_000);
-        assert_eq!((fleet.ledger.tokens.borrow().len(), member.lost()), (1, vec![]), "{code}");
+        assert_eq!((fleet.observer.tokens.borrow().len(), member.lost()), (1, vec![]), "{code}");
     }
 }
 
@@ -396,7 +396,7 @@ fn permissions_that_are_revoked_end_the_term_at_its_fence_and_given_back_begin_a
     assert!(said, "{problem:?}");
     member.way.set(Way::Open);
     assert!(fleet.pass_until(90_000, |fleet| fleet.ours_leads() == Some(true)));
-    assert_eq!(fleet.ledger.tokens.borrow().len(), 2);
+    assert_eq!(fleet.observer.tokens.borrow().len(), 2);
 }
 
 #[test]
@@ -420,7 +420,7 @@ fn a_table_that_was_never_there_ends_the_elector_with_an_error_that_names_it() {
     let member = fleet.join("server-1", &beside(15));
     member.way.set(Way::Says("ResourceNotFoundException"));
     fleet.run(30_000);
-    let failed = fleet.ledger.violations.take();
+    let failed = fleet.observer.violations.take();
     assert!(failed.len() == 1 && failed[0].contains("no such table"), "{failed:?}");
 }
 
@@ -491,7 +491,7 @@ fn a_mixed_fleet_has_one_leader_whatever_happens_to_its_members() {
             foreign.iter().for_each(|foreign| foreign.stands_still.set(false));
             members.iter().for_each(|member| member.way.set(Way::Open));
         }
-        ours += fleet.ledger.tokens.borrow().len();
+        ours += fleet.observer.tokens.borrow().len();
         theirs += foreign.iter().map(|foreign| foreign.acquired.get()).sum::<u32>();
     }
     assert!(ours > 100 && theirs > 100, "{ours} terms of ours, {theirs} of theirs");
@@ -549,7 +549,7 @@ fn who_acts_by_is_leader_alone_never_does_beside_ours_while_its_calls_end_within
                 members.push(fleet.join(&format!("late-{turn}"), &beside(15)));
             }
         }
-        ours += fleet.ledger.tokens.borrow().len();
+        ours += fleet.observer.tokens.borrow().len();
         theirs += foreign.iter().map(|foreign| foreign.acquired.get()).sum::<u32>();
     }
     println!("{ours} terms of ours, {theirs} of theirs");
@@ -580,12 +580,12 @@ fn s2_who_acts_by_is_leader_alone_does_so_beside_ours_while_its_call_is_slow_and
         assert_eq!(fleet.leaders(), ["worker-1"]);
         slow.set(true);
         fleet.watch(60_000);
-        let beside_ms = fleet.ledger.beside_ms.get();
+        let beside_ms = fleet.observer.beside_ms.get();
         println!("{lost:?}: beside ours for {beside_ms} ms");
         assert!(beside_ms > 3_000, "{beside_ms} ms");
         slow.set(false);
         fleet.watch(60_000);
         assert_eq!(fleet.leaders(), ["session-2"]);
-        assert_eq!(fleet.ledger.tokens.borrow().len(), 2);
+        assert_eq!(fleet.observer.tokens.borrow().len(), 2);
     }
 }

@@ -352,7 +352,7 @@ fn they_take_a_lease_that_we_release_and_we_take_one_that_they_release() {
     theirs.stop();
     // Balanced looks once a lease.
     assert!(fleet.pass_until(LEASE_MS + 4_500, |fleet| fleet.ours_leads() == Some(true)));
-    assert_eq!(fleet.ledger.tokens.borrow().len(), 2);
+    assert_eq!(fleet.observer.tokens.borrow().len(), 2);
     assert!(fleet.text().contains(r#""leaderTransitions":2"#), "{}", fleet.text());
 }
 
@@ -365,7 +365,7 @@ fn while_their_leader_stops_before_its_lease_is_over_one_leads_through_deaths_cu
         fleet.place.bucket.failing_per_mille.set([0, 50, 200][seed as usize % 3]);
         let [theirs, ours] = fleet.play();
         followed = [followed[0] + theirs, followed[1] + ours];
-        assert_eq!(fleet.ledger.broken(), [""; 0], "seed {seed}");
+        assert_eq!(fleet.observer.broken(), [""; 0], "seed {seed}");
     }
     println!("{followed:?} times one of theirs, of ours, has followed the other make");
     assert!(followed.iter().all(|times| *times > 100), "{followed:?}");
@@ -384,8 +384,8 @@ fn by_the_documents_own_settings_their_leader_acts_beside_ours_after_its_lease()
         fleet.cut(&theirs, 2 * pace.lease_ms);
         fleet.watch(2 * pace.lease_ms);
         assert_eq!(fleet.ours_leads(), Some(true), "seed {seed}");
-        assert_eq!(fleet.ledger.tokens.borrow().len(), 1, "seed {seed}");
-        longest_ms = longest_ms.max(fleet.ledger.beside_ms.get());
+        assert_eq!(fleet.observer.tokens.borrow().len(), 1, "seed {seed}");
+        longest_ms = longest_ms.max(fleet.observer.beside_ms.get());
     }
     println!("for up to {longest_ms} ms");
     let most_ms = pace.longest_unrenewed_ms() - pace.lease_ms;
@@ -399,9 +399,9 @@ fn s2_tokens_grow_beside_members_by_the_documents_own_settings_and_never_do_two_
         let mut fleet = fleet(seed, Pace::DOCUMENT);
         fleet.place.bucket.failing_per_mille.set(50);
         fleet.play();
-        assert_eq!(*fleet.ledger.violations.borrow(), [""; 0], "seed {seed}");
-        terms += fleet.ledger.tokens.borrow().len();
-        seeds += usize::from(!fleet.ledger.overlaps.borrow().is_empty());
+        assert_eq!(*fleet.observer.violations.borrow(), [""; 0], "seed {seed}");
+        terms += fleet.observer.tokens.borrow().len();
+        seeds += usize::from(!fleet.observer.overlaps.borrow().is_empty());
     }
     println!("{terms} terms of ours; two led in {seeds} of 30 schedules");
     assert!(terms > 100 && seeds > 0, "{terms} terms, {seeds}");
@@ -424,7 +424,7 @@ fn a_record_of_the_native_format_is_left_alone_until_its_grace_is_over_and_its_t
         let text = problem.as_deref().unwrap_or_default();
         assert!(text.contains("another format"), "{problem:?}");
         fleet.leader_within(LEASE_MS + 20_000);
-        assert!(fleet.ledger.tokens.borrow()[0] > term);
+        assert!(fleet.observer.tokens.borrow()[0] > term);
     }
 }
 

@@ -219,7 +219,7 @@ fn old_reads_lost_answers_and_throttling_never_make_two_leaders_and_tokens_grow(
             fleet.pass(40_000);
             fleet.misfortune(&mut members);
         }
-        terms += fleet.ledger.tokens.borrow().len();
+        terms += fleet.observer.tokens.borrow().len();
         let counts = fleet.place.borrow().seen;
         seen = std::array::from_fn(|index| seen[index] + counts[index]);
     }
@@ -251,7 +251,7 @@ fn a_mixed_fleet_on_a_bad_zone_has_one_leader_and_tokens_grow() {
                 coordinators.push(fleet.coordinator("z", LEASE_MS));
             }
         }
-        terms += fleet.ledger.tokens.borrow().len();
+        terms += fleet.observer.tokens.borrow().len();
         for coordinator in &coordinators {
             acquired += coordinator.counts.get()[0];
             unparsed += coordinator.counts.get()[1];
@@ -273,7 +273,7 @@ fn beside_ms(ahead_ms: i64) -> u64 {
         fleet.watch(20_000);
         member.way.cut.set(true);
         fleet.watch(20_000);
-        beside_ms += fleet.ledger.beside_ms.get();
+        beside_ms += fleet.observer.beside_ms.get();
     }
     beside_ms
 }
@@ -296,13 +296,13 @@ fn who_acts_by_is_leader_alone_does_so_beside_ours_while_it_is_paused_and_tokens
     assert_eq!(fleet.leaders(), ["x"], "its calls end in time");
     x.stands_still.set(true);
     fleet.watch(60_000);
-    let beside_ms = fleet.ledger.beside_ms.get();
+    let beside_ms = fleet.observer.beside_ms.get();
     println!("beside ours for {beside_ms} ms");
     assert!(beside_ms > 20_000, "{beside_ms} ms");
     x.stands_still.set(false);
     fleet.watch(10_000);
     assert_eq!(fleet.leaders(), ["a"]);
-    assert_eq!(fleet.ledger.tokens.borrow().len(), 1);
+    assert_eq!(fleet.observer.tokens.borrow().len(), 1);
 }
 
 #[test]
@@ -316,7 +316,7 @@ fn a_leader_on_a_good_zone_keeps_its_term_and_writes_one_batch_an_interval() {
     fleet.pass(100_000);
     let batches = writes() - before;
     assert!((19..=21).contains(&batches), "{batches} batches in 100 s");
-    assert_eq!(fleet.ledger.tokens.borrow().len(), 1);
+    assert_eq!(fleet.observer.tokens.borrow().len(), 1);
 }
 
 #[test]
@@ -327,7 +327,7 @@ fn a_leader_whose_answers_are_lost_keeps_its_term_through_old_read_backs() {
         let mut fleet = fleet(seed, faults);
         fleet.join("a");
         fleet.pass(300_000);
-        match fleet.ledger.tokens.borrow().len() {
+        match fleet.observer.tokens.borrow().len() {
             1 => kept += 1,
             _ => lost += 1,
         }
@@ -350,13 +350,13 @@ fn s8_throttled_renewals_cost_no_term_while_an_attempt_gets_through_before_the_f
             member.way.says.set(None);
         }
         fleet.pass(60_000);
-        assert_eq!((fleet.ledger.tokens.borrow().len(), member.lost()), (1, vec![]), "{code}");
+        assert_eq!((fleet.observer.tokens.borrow().len(), member.lost()), (1, vec![]), "{code}");
         member.way.says.set(Some(code));
         fleet.pass(LEASE_MS);
         assert_eq!((fleet.ours_leads(), member.lost()), (None, vec![LostReason::Expired]));
         member.way.says.set(None);
         fleet.pass(2 * LEASE_MS);
-        assert_eq!((fleet.ours_leads(), fleet.ledger.tokens.borrow().len()), (Some(true), 2));
+        assert_eq!((fleet.ours_leads(), fleet.observer.tokens.borrow().len()), (Some(true), 2));
     }
 }
 
@@ -380,12 +380,12 @@ fn a_resignation_here_is_honoured_there_at_once_and_the_other_way_round() {
     assert_eq!(named(&member, fleet.time.now()).as_deref(), Some("x"));
     let lease_ms = member.handle.with(|election| election.record().unwrap().1.lease_ms);
     assert!((Some(15_000)..=Some(18_000)).contains(&lease_ms), "{lease_ms:?}");
-    let before = *fleet.ledger.tokens.borrow().last().unwrap();
+    let before = *fleet.observer.tokens.borrow().last().unwrap();
     x.stops.set(true);
     // It deletes the record, and what is missing is no permission: the grace passes first (S7).
     fleet.pass(RENEW_MS + LEASE_MS + 20_000);
     assert!(fleet.is_led_by(&member));
-    assert!(*fleet.ledger.tokens.borrow().last().unwrap() > before);
+    assert!(*fleet.observer.tokens.borrow().last().unwrap() > before);
 }
 
 #[test]

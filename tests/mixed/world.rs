@@ -16,7 +16,7 @@ pub struct World<P> {
     pub time: Virtual,
     /// The record that they share, and what is around it.
     pub place: P,
-    pub ledger: Rc<Ledger>,
+    pub observer: Rc<Observer>,
     /// What happens in each step beside the members: what was held up arrives, what is old is deleted.
     pub each_step: Box<dyn FnMut()>,
     /// What a failure names.
@@ -29,7 +29,7 @@ pub struct World<P> {
 
 /// Who is there, and what is known of them.
 #[derive(Default)]
-pub struct Ledger {
+pub struct Observer {
     candidates: RefCell<Vec<Candidate>>,
     /// The fencing tokens of our terms, in the order in which they began.
     pub tokens: RefCell<Vec<u64>>,
@@ -69,7 +69,7 @@ impl<W> Ours<W> {
     }
 }
 
-impl Ledger {
+impl Observer {
     fn leaders(&self) -> Vec<(String, bool)> {
         let candidates = self.candidates.borrow();
         let leaders = candidates.iter().filter(|one| (one.leads)());
@@ -114,7 +114,7 @@ impl<P> World<P> {
         Self {
             place: place(&time),
             time,
-            ledger: Rc::default(),
+            observer: Rc::default(),
             each_step: Box::new(|| ()),
             seed: 0,
             step_ms,
@@ -125,8 +125,8 @@ impl<P> World<P> {
 
     /// One in which two of theirs must not lead at once either.
     pub fn strict(step_ms: u64, place: impl FnOnce(&Virtual) -> P) -> Self {
-        let ledger = Ledger { strict: true, ..Ledger::default() };
-        Self { ledger: Rc::new(ledger), ..Self::new(step_ms, place) }
+        let observer = Observer { strict: true, ..Observer::default() };
+        Self { observer: Rc::new(observer), ..Self::new(step_ms, place) }
     }
 
     pub fn now_ms(&self) -> u64 {
@@ -154,7 +154,7 @@ impl<P> World<P> {
         let (task, end) = abortable(task);
         self.spawn(task.map(|_| ()));
         let (name, leads) = (name.to_owned(), Box::new(leads));
-        self.ledger.candidates.borrow_mut().push(Candidate { name, ours, leads, end });
+        self.observer.candidates.borrow_mut().push(Candidate { name, ours, leads, end });
     }
 
     /// Runs an elector of ours.
@@ -168,16 +168,18 @@ impl<P> World<P> {
     ) -> Ours<W> {
         let ours = Ours { handle: handle.clone(), way, told: Rc::default() };
         let (driven, place, told) = (handle.clone(), host.clone(), Rc::clone(&ours.told));
-        let (ledger, time) = (Rc::clone(&self.ledger), self.time.clone());
+        let (observer, time) = (Rc::clone(&self.observer), self.time.clone());
         let task = async move {
             run(&driven, &store, &place, |event| {
                 match &event {
                     Event::Acquired { term } => {
-                        ledger.hand_out(*term, time.now_ms.get());
-                        ledger.look(time.now_ms.get());
+                        observer.hand_out(*term, time.now_ms.get());
+                        observer.look(time.now_ms.get());
                     }
                     Event::Lost { term, .. } => driven.tell(Input::WorkEnded { term: *term }),
-                    Event::Failed(fault) => ledger.violations.borrow_mut().push(fault.to_string()),
+                    Event::Failed(fault) => {
+                        observer.violations.borrow_mut().push(fault.to_string())
+                    }
                     _ => {}
                 }
                 told.borrow_mut().push(event);
@@ -190,23 +192,23 @@ impl<P> World<P> {
 
     /// Ends its process: without one there is no leader, whatever it last believed.
     pub fn kill(&self, name: &str) {
-        let mut candidates = self.ledger.candidates.borrow_mut();
+        let mut candidates = self.observer.candidates.borrow_mut();
         candidates.extract_if(.., |one| one.name == name).for_each(|one| one.end.abort());
     }
 
     /// Looks at it no longer, and lets it go on.
     pub fn ignore(&self, name: &str) {
-        self.ledger.candidates.borrow_mut().retain(|one| one.name != name);
+        self.observer.candidates.borrow_mut().retain(|one| one.name != name);
     }
 
     /// Who leads now.
     pub fn leaders(&self) -> Vec<String> {
-        self.ledger.leaders().into_iter().map(|(name, _)| name).collect()
+        self.observer.leaders().into_iter().map(|(name, _)| name).collect()
     }
 
     /// Whether one of ours leads, or one of theirs; `None` without a leader.
     pub fn ours_leads(&self) -> Option<bool> {
-        self.ledger.leaders().first().map(|(_, ours)| *ours)
+        self.observer.leaders().first().map(|(_, ours)| *ours)
     }
 
     /// Lets time pass, and notes what goes wrong.
@@ -216,8 +218,8 @@ impl<P> World<P> {
             let step_ms = self.step_ms.min(end_ms - self.now_ms());
             (self.each_step)();
             self.time.pass(&mut self.pool, step_ms);
-            if self.ledger.look(self.now_ms()) {
-                self.ledger.beside_ms.set(self.ledger.beside_ms.get() + step_ms);
+            if self.observer.look(self.now_ms()) {
+                self.observer.beside_ms.set(self.observer.beside_ms.get() + step_ms);
             }
         }
     }
@@ -225,14 +227,14 @@ impl<P> World<P> {
     /// The same; of ours there is never more than one leader, and their tokens grow.
     pub fn watch(&mut self, ms: u64) {
         self.run(ms);
-        let violations = self.ledger.violations.borrow();
+        let violations = self.observer.violations.borrow();
         assert!(violations.is_empty(), "seed {}: {violations:#?}", self.seed);
     }
 
     /// The same, and nobody leads beside one of ours.
     pub fn pass(&mut self, ms: u64) {
         self.run(ms);
-        let broken = self.ledger.broken();
+        let broken = self.observer.broken();
         assert!(broken.is_empty(), "seed {}: {broken:#?}", self.seed);
     }
 
@@ -251,7 +253,7 @@ impl<P> World<P> {
         while self.ours_leads().is_none() && self.now_ms() < end_ms {
             self.watch(self.step_ms);
         }
-        let leader = self.ledger.leaders().into_iter().next();
+        let leader = self.observer.leaders().into_iter().next();
         leader.unwrap_or_else(|| panic!("nobody leads within {ms} ms"))
     }
 }

@@ -401,8 +401,8 @@ impl World {
         let of_machine = |session: &&mut Session| session.machine == machine;
         for session in self.sessions.iter_mut().filter(of_machine) {
             session.stopping_ms = session.stopping_ms.map(|since_ms| since_ms + 2 * pause_ms);
-            if let Some(errand) = &mut session.errand {
-                errand.forgiven_ms += 2 * pause_ms;
+            if let Some(trigger) = &mut session.trigger {
+                trigger.forgiven_ms += 2 * pause_ms;
             }
         }
     }

@@ -6,9 +6,9 @@ use edgelect::election::Election;
 use edgelect::slots::Schedule;
 
 use super::clocks::Clocks;
+use super::liveness::Liveness;
 use super::network::Trouble;
-use super::slots::Errand;
-use super::vigil::Vigil;
+use super::slots::Triggered;
 use super::wire::{Client, Conversation};
 
 /// For how long something is cut off, and in which direction.
@@ -94,9 +94,9 @@ pub struct Session {
     pub stopping_ms: Option<u64>,
     /// The terms whose work is running, the ending ones included.
     pub works: Vec<u64>,
-    pub vigil: Vigil,
+    pub liveness: Liveness,
     /// The slots that it is to run, and what became of them.
-    pub errand: Option<Errand>,
+    pub trigger: Option<Triggered>,
 }
 
 impl Session {
@@ -109,7 +109,7 @@ impl Session {
         schedule: Option<Schedule>,
     ) -> Self {
         let config = config.clone();
-        let errand = schedule.clone().map(Errand::new);
+        let trigger = schedule.clone().map(Triggered::new);
         let election = match schedule {
             Some(schedule) => Election::for_schedule(config, name, seed, schedule),
             None => Election::new(config, name, seed),
@@ -126,8 +126,8 @@ impl Session {
             stopped: false,
             stopping_ms: None,
             works: Vec::new(),
-            vigil: Vigil::default(),
-            errand,
+            liveness: Liveness::default(),
+            trigger,
         }
     }
 

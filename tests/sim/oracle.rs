@@ -12,8 +12,8 @@ use edgelect::election::{Authority, LostReason};
 use edgelect::lease::{Lease, Reading};
 use edgelect::store::{Answer, Condition, Facts, FaultKind, Outcome, Version};
 
-use super::ledger::Ledger;
 use super::report::Ground;
+use super::slot_oracle::SlotOracle;
 use super::store::Shown;
 
 /// One millisecond for each of two floors, so that rounding is never taken for a broken rule.
@@ -215,7 +215,7 @@ pub struct Oracle {
     /// The instant at which everything is judged now.
     pub true_ms: u64,
     pub violation: Option<Violation>,
-    pub slots: Ledger,
+    pub slots: SlotOracle,
     /// Which write made which version; looked up only, never walked.
     made: HashMap<Version, usize>,
     stored: Option<(u64, usize)>,

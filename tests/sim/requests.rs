@@ -9,7 +9,7 @@ use edgelect::request::{Request as HttpRequest, Response};
 use edgelect::store::{Answer, Condition, Facts, Outcome};
 
 use super::clocks::EPOCH_MS;
-use super::evidence::Writer;
+use super::justified::Writer;
 use super::member::Flight;
 use super::network::{Fate, Trouble};
 use super::oracle::{Aim, Deed, Look, Oracle};
@@ -104,7 +104,7 @@ impl World {
         let window_ms = config.leader_timeout_ms;
         let most = 8 * window_ms.div_ceil(config.frequent_interval_ms) + 8 * 5 + 12;
         // Each slot that it runs is a claim and a closing write, each with its attempts.
-        let runs = self.sessions[look.session].errand.as_ref().map_or(0, |e| e.runs.len() as u64);
+        let runs = self.sessions[look.session].trigger.as_ref().map_or(0, |e| e.runs.len() as u64);
         let most = most + 8 * runs;
         let busy = self.oracle.sent(look, config);
         self.tally.requests += 1;
@@ -244,8 +244,8 @@ impl World {
         let working = state.works.contains(&lease.term.unwrap_or(0));
         let again = matches!(&seen, Condition::Match(version) if Some(version) == self.store.again.as_ref());
         let stale = self.store.keeps_past || !self.oracle.contract.changes_told || again;
-        let (errand, own_slot) = (state.errand.as_ref(), state.election.own_slot_ms());
-        let writer = Writer { look, config, authority, working, born_ms, stale, errand, own_slot };
+        let (trigger, own_slot) = (state.trigger.as_ref(), state.election.own_slot_ms());
+        let writer = Writer { look, config, authority, working, born_ms, stale, trigger, own_slot };
         if let Some(ground) = self.oracle.judge(&writer, &lease, &seen, aim) {
             self.tally.claim(ground);
             if ground == Ground::Healed {
@@ -255,15 +255,15 @@ impl World {
         let lease = Rc::new(lease);
         let skew_ms = config.store_skew_ms;
         let write = self.oracle.wrote(look, lease.clone(), version.clone(), aim, config);
-        if let Some(errand) = &mut self.sessions[look.session].errand
+        if let Some(trigger) = &mut self.sessions[look.session].trigger
             && matches!(aim, Aim::Claim | Aim::Reserve | Aim::Cover)
         {
-            errand.claimed = true;
+            trigger.claimed = true;
             if aim == Aim::Cover {
                 self.tally.fault(Kind::SlotCovered);
             }
             if aim != Aim::Reserve {
-                errand.claims.push((write, seen.clone()));
+                trigger.claims.push((write, seen.clone()));
             }
             if aim == Aim::Claim {
                 self.oracle.claims_slot(look.session, write, skew_ms);

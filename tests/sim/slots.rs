@@ -9,10 +9,10 @@ use edgelect::store::{Condition, Outcome};
 
 use super::chance::Chance;
 use super::clocks::EPOCH_MS;
-use super::ledger::End;
 use super::member::Session;
 use super::oracle::{Aim, Look};
 use super::report::Kind;
+use super::slot_oracle::End;
 use super::world::{Event, World};
 
 /// One seed in so many runs slots.
@@ -128,7 +128,7 @@ pub struct Ran {
 
 /// One trigger: what it asked for and what became of it.
 #[derive(Clone, Debug)]
-pub struct Errand {
+pub struct Triggered {
     pub schedule: Slots,
     /// When it fired, in true time and by its own clock.
     pub began_ms: u64,
@@ -154,7 +154,7 @@ pub struct Errand {
     pub stopped: bool,
 }
 
-impl Errand {
+impl Triggered {
     pub fn new(schedule: Slots) -> Self {
         Self {
             schedule,
@@ -296,11 +296,11 @@ impl World {
     pub fn job_begins(&mut self, session: usize, term: u64) {
         let own_ms = self.sessions[session].election.own_slot_ms();
         let slot_ms = self.sessions[session].election.slot_ms();
-        let Some(errand) = &mut self.sessions[session].errand else { return };
+        let Some(trigger) = &mut self.sessions[session].trigger else { return };
         let slot_ms = slot_ms.unwrap_or(0);
-        let again = self.oracle.slot_begins(session, (slot_ms, term), errand);
-        errand.claims.clear();
-        errand.runs.push(Ran { slot_ms, term, ended: None });
+        let again = self.oracle.slot_begins(session, (slot_ms, term), trigger);
+        trigger.claims.clear();
+        trigger.runs.push(Ran { slot_ms, term, ended: None });
         self.history.note(self.now_ms, || {
             let slot_ms = slot_ms as i64 - EPOCH_MS as i64;
             format!("s{session} runs the job of slot {:.3}s in term {term}", slot_ms as f64 / 1e3)
@@ -342,8 +342,8 @@ impl World {
         let Self { sessions, tally, .. } = self;
         let state = &mut sessions[session];
         state.works.retain(|running| *running != term);
-        let Some(errand) = &mut state.errand else { return };
-        if let Some(ran) = errand.runs.iter_mut().find(|ran| ran.term == term) {
+        let Some(trigger) = &mut state.trigger else { return };
+        if let Some(ran) = trigger.runs.iter_mut().find(|ran| ran.term == term) {
             ran.ended = Some(ended);
         }
         if !state.alive {
@@ -357,8 +357,8 @@ impl World {
         let (result, took_ms) = (format!("{ended:?}"), term % 1_000);
         let (done, failed) = (ended == Ended::Done, ended == Ended::Failed);
         let end = SlotEnd { done, failed, result, took_ms };
-        errand.told = Some((term, end.clone()));
-        errand.closed_mono_ms = None;
+        trigger.told = Some((term, end.clone()));
+        trigger.closed_mono_ms = None;
         self.tell(session, Input::SlotEnded { term, end });
     }
 
@@ -374,27 +374,27 @@ impl World {
     /// What an answer says of the claims of a session whose jobs did not begin.
     pub fn claims_heard(&mut self, session: usize, outcome: &Outcome) {
         let Self { oracle, sessions, .. } = self;
-        let Some(errand) = &mut sessions[session].errand else { return };
+        let Some(trigger) = &mut sessions[session].trigger else { return };
         let other = match outcome {
             Outcome::Missing => true,
             // A body that nobody can read does not say whose it is.
             Outcome::Found { reading: Reading::Unreadable(..), .. } => false,
-            Outcome::Found { version, .. } => !errand.claims.iter().any(|(deed, seen)| {
+            Outcome::Found { version, .. } => !trigger.claims.iter().any(|(deed, seen)| {
                 oracle.deeds[*deed].version == *version
                     || *seen == Condition::Match(version.clone())
             }),
             _ => false,
         };
         if other {
-            errand.claims.clear();
+            trigger.claims.clear();
         }
     }
 
     /// The closing write of a slot is over.
     pub fn slot_closed(&mut self, look: Look, term: u64, recorded: bool) {
         let session = look.session;
-        if let Some(errand) = &mut self.sessions[session].errand {
-            errand.closed_mono_ms = Some(look.now.mono_ms);
+        if let Some(trigger) = &mut self.sessions[session].trigger {
+            trigger.closed_mono_ms = Some(look.now.mono_ms);
         }
         let written = self.oracle.closed(session, term);
         require!(self.oracle, written || !recorded, "slot: what is recorded is in the store";
@@ -414,26 +414,26 @@ impl World {
         let grace_ms = self.sessions[look.session].election.config().grace_ms(0);
         // Damaged for longer than the grace, it is healed like any other that nobody can read (S7).
         let healable = born_ms.is_some_and(|ms| 2 * (self.now_ms - ms) >= grace_ms);
-        let Some(errand) = &mut self.sessions[look.session].errand else { return };
+        let Some(trigger) = &mut self.sessions[look.session].trigger else { return };
         let (own_ms, stale) = (own.map(|(slot_ms, _)| slot_ms), self.store.keeps_past);
         let end = End { why, own_ms, through_ms, healable, stale };
-        self.oracle.told_over(look, errand, &end);
-        errand.over = Some(why);
+        self.oracle.told_over(look, trigger, &end);
+        trigger.over = Some(why);
     }
 
     /// The session of a trigger has ended: what it reports, held against what may still happen.
-    pub fn errand_ends(&mut self, session: usize) {
-        let Session { errand, election, .. } = &self.sessions[session];
-        let Some(errand) = errand else { return };
+    pub fn trigger_ends(&mut self, session: usize) {
+        let Session { trigger, election, .. } = &self.sessions[session];
+        let Some(trigger) = trigger else { return };
         let own_ms = election.own_slot_ms().map(|(slot_ms, _)| slot_ms);
-        let outcome = errand.outcome(own_ms);
+        let outcome = trigger.outcome(own_ms);
         self.history.note(self.now_ms, || format!("s{session} reports {outcome}"));
         let object = self.store.object.as_ref();
         let covers = |(deed, _): &(usize, Condition)| {
             let deed = &self.oracle.deeds[*deed];
             deed.aim == Aim::Cover && deed.landed_ms.is_some()
         };
-        let covered = errand.claims.iter().any(covers);
+        let covered = trigger.claims.iter().any(covers);
         let may_land = |(deed, seen): &&(usize, Condition)| {
             let deed = &self.oracle.deeds[*deed];
             let holds = match (seen, object) {
@@ -441,12 +441,12 @@ impl World {
                 _ => false,
             };
             let lands = deed.landed_ms.is_some() || (deed.under_way > 0 && holds);
-            let over = matches!(errand.over, Some(SlotsOver::NewGroup | SlotsOver::Ahead { .. }));
+            let over = matches!(trigger.over, Some(SlotsOver::NewGroup | SlotsOver::Ahead { .. }));
             // What its own cover has followed is told with it: the slot is over, and nobody has begun it.
             let told = over && (deed.aim == Aim::Cover || covered);
             lands && !told && (deed.lease.slot == own_ms || deed.aim == Aim::Cover)
         };
-        let claim = errand.claims.iter().find(may_land).map(|(deed, _)| *deed);
+        let claim = trigger.claims.iter().find(may_land).map(|(deed, _)| *deed);
         let silent = matches!(outcome, "skipped" | "taken") && !self.store.keeps_past;
         self.tally.fault(match outcome {
             "taken" => Kind::SlotTaken,
@@ -461,20 +461,20 @@ impl World {
 
     /// A trigger ends within its budget, what its last claim may take, and a request once it leads nothing.
     pub fn check_budget(&mut self, look: Look) {
-        let Session { errand, election, works, .. } = &self.sessions[look.session];
-        let Some(errand) = errand else { return };
+        let Session { trigger, election, works, .. } = &self.sessions[look.session];
+        let Some(trigger) = trigger else { return };
         let leads = self.oracle.views[look.session].announced.is_some() || !works.is_empty();
-        let closing = errand.told.as_ref().is_some_and(|_| errand.closed_mono_ms.is_none());
-        if leads || closing || errand.reconfigured || errand.stopped {
+        let closing = trigger.told.as_ref().is_some_and(|_| trigger.closed_mono_ms.is_none());
+        if leads || closing || trigger.reconfigured || trigger.stopped {
             return;
         }
         let config = election.config();
-        let from_ms = errand.began_mono_ms + errand.schedule.budget_ms;
-        let from_ms = from_ms.max(errand.closed_mono_ms.unwrap_or(0));
+        let from_ms = trigger.began_mono_ms + trigger.schedule.budget_ms;
+        let from_ms = from_ms.max(trigger.closed_mono_ms.unwrap_or(0));
         let most_ms = from_ms
             + 2 * config.attempts_ms()
             + config.request_timeout_ms
-            + errand.forgiven_ms
+            + trigger.forgiven_ms
             + 100;
         require!(self.oracle, look.now.mono_ms <= most_ms, "slot: the budget";
             "s{} waits at {}, due by {most_ms}", look.session, look.now.mono_ms);

@@ -256,16 +256,16 @@ impl Stage {
 
     /// What a trigger reports.
     pub fn outcome(&self, session: usize) -> &'static str {
-        let Session { errand, election, alive, .. } = &self.world.sessions[session];
+        let Session { trigger, election, alive, .. } = &self.world.sessions[session];
         assert!(!alive, "s{session} has not ended");
         let own_ms = election.own_slot_ms().map(|(slot_ms, _)| slot_ms);
-        errand.as_ref().expect("it is a trigger's").outcome(own_ms)
+        trigger.as_ref().expect("it is a trigger's").outcome(own_ms)
     }
 
     /// The slots that a trigger ran, by the time of the schedule.
     pub fn runs(&self, session: usize) -> Vec<u64> {
-        let errand = self.world.sessions[session].errand.as_ref().expect("it is a trigger's");
-        errand.runs.iter().map(|ran| ran.slot_ms - EPOCH_MS).collect()
+        let trigger = self.world.sessions[session].trigger.as_ref().expect("it is a trigger's");
+        trigger.runs.iter().map(|ran| ran.slot_ms - EPOCH_MS).collect()
     }
 
     /// Lets a machine run again that was down.

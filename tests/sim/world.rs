@@ -385,12 +385,12 @@ impl World {
         self.sessions.push(Session::new(machine, name, config, seed, client, schedule));
         self.living.push(session);
         let began_mono_ms = self.look(session).now.mono_ms;
-        if let Some(errand) = &mut self.sessions[session].errand {
-            (errand.began_ms, errand.began_mono_ms) = (self.now_ms, began_mono_ms);
+        if let Some(trigger) = &mut self.sessions[session].trigger {
+            (trigger.began_ms, trigger.began_mono_ms) = (self.now_ms, began_mono_ms);
         }
         self.history.note(self.now_ms, || {
-            let errand = self.sessions[session].errand.as_ref();
-            let asked = errand.map(|errand| format!(" for {:?}", errand.schedule));
+            let trigger = self.sessions[session].trigger.as_ref();
+            let asked = trigger.map(|trigger| format!(" for {:?}", trigger.schedule));
             format!("m{machine} starts s{session}{}", asked.unwrap_or_default())
         });
         self.drive(session);
@@ -530,7 +530,7 @@ impl World {
     }
 
     fn on_work_ends(&mut self, session: usize, term: u64) {
-        if self.sessions[session].errand.is_some() {
+        if self.sessions[session].trigger.is_some() {
             return self.job_stopped(session, term);
         }
         if self.sessions[session].alive {
@@ -541,8 +541,8 @@ impl World {
 
     /// Whether its election is over while a job of its process goes on.
     fn lingers(&self, session: usize) -> bool {
-        let Session { alive, works, errand, .. } = &self.sessions[session];
-        !alive && errand.is_some() && !works.is_empty()
+        let Session { alive, works, trigger, .. } = &self.sessions[session];
+        !alive && trigger.is_some() && !works.is_empty()
     }
 
     /// The work of a term looks at its authority, or carelessly does not, and writes.
@@ -573,9 +573,9 @@ impl World {
             self.oracle.resigns(look, lease_ms);
         }
         self.sessions[session].stopped |= matches!(input, Input::Stop { .. });
-        if let Some(errand) = &mut self.sessions[session].errand {
-            errand.stopped |= matches!(input, Input::Resign | Input::Stop { .. });
-            errand.reconfigured |= matches!(input, Input::Configure(_));
+        if let Some(trigger) = &mut self.sessions[session].trigger {
+            trigger.stopped |= matches!(input, Input::Resign | Input::Stop { .. });
+            trigger.reconfigured |= matches!(input, Input::Configure(_));
         }
         if matches!(input, Input::Resign | Input::Stop { .. }) {
             self.sessions[session].stopping_ms.get_or_insert(now.mono_ms);
@@ -584,8 +584,8 @@ impl World {
             self.history.note(self.now_ms, || format!("s{session} is told {input:?}"));
         }
         let stepped = self.reads(session, now);
-        let Session { vigil, election, .. } = &mut self.sessions[session];
-        vigil.is_told(now, &input, election.config());
+        let Session { liveness, election, .. } = &mut self.sessions[session];
+        liveness.is_told(now, &input, election.config());
         election.handle(now, input);
         self.check_step_back(session, now, stepped);
         self.drain(session, now);
@@ -666,7 +666,7 @@ impl World {
         require!(self.oracle, !owed, "S12 given up once";
             "s{session} finished and GivenUp was never told");
         self.kill(session);
-        self.errand_ends(session);
+        self.trigger_ends(session);
         if self.machines[machine].runs_for_long() && self.restarts {
             let lease_ms = self.machines[machine].config.leader_timeout_ms;
             let back_ms = self.chance.span(2 * lease_ms);
@@ -697,8 +697,8 @@ impl World {
                         (deed.session == session).then_some(deed.term)
                     });
                     self.oracle.told_lost(session, (term, reason), own);
-                    if let Some(errand) = &mut self.sessions[session].errand {
-                        errand.lost = true;
+                    if let Some(trigger) = &mut self.sessions[session].trigger {
+                        trigger.lost = true;
                         if reason == LostReason::Done {
                             continue;
                         }
@@ -711,10 +711,10 @@ impl World {
                     self.oracle.told_leader(session, leader_id);
                 }
                 Told::GivenUp => {
-                    self.sessions[session].vigil.gave_up();
-                    let errand = self.sessions[session].errand.as_ref();
+                    self.sessions[session].liveness.gave_up();
+                    let trigger = self.sessions[session].trigger.as_ref();
                     // A store that fails ends the closing write of a slot as well.
-                    let ends = errand.is_some_and(|errand| errand.failed || errand.stopped);
+                    let ends = trigger.is_some_and(|trigger| trigger.failed || trigger.stopped);
                     let asked = self.sessions[session].stopping_ms.take().is_some() || ends;
                     require!(self.oracle, asked, "S12 given up once";
                         "s{session} was not asked to give up");
@@ -724,7 +724,7 @@ impl World {
                     let look = Look { session, now };
                     self.slot_closed(look, term, recorded);
                     // The end of a slot is also the end of a stop under its job.
-                    self.sessions[session].vigil.gave_up();
+                    self.sessions[session].liveness.gave_up();
                     self.sessions[session].stopping_ms = None;
                 }
                 Told::SlotsOver(why) => {
@@ -733,8 +733,8 @@ impl World {
                 }
                 Told::Failed(_) => {
                     self.oracle.gave_up(session);
-                    if let Some(errand) = &mut self.sessions[session].errand {
-                        errand.failed = true;
+                    if let Some(trigger) = &mut self.sessions[session].trigger {
+                        trigger.failed = true;
                     }
                 }
             }
@@ -744,12 +744,12 @@ impl World {
 
     fn check_begins(&mut self, session: usize, now: Now, term: u64) {
         let single = self.machines[self.sessions[session].machine].clocks.single;
-        let rests = self.sessions[session].vigil.rests(single, now);
+        let rests = self.sessions[session].liveness.rests(single, now);
         require!(self.oracle, !rests, "S12 it sits out";
             "Acquired({term}) although it gave the leadership up");
         // A session that runs slots lets its next job begin beside one that lingers.
         let idle =
-            self.sessions[session].works.is_empty() || self.sessions[session].errand.is_some();
+            self.sessions[session].works.is_empty() || self.sessions[session].trigger.is_some();
         require!(self.oracle, idle, "S10 old work has stopped";
             "Acquired({term}) while the work of an earlier term goes on");
     }

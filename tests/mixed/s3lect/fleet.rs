@@ -162,7 +162,7 @@ impl Fleet {
         let (rules, time) = (self.place.course.rules, self.time.clone());
         let bucket = self.place.bucket.another_way();
         let way = Rc::clone(&bucket.cut_until_ms);
-        let (ledger, clock) = (Rc::clone(&self.ledger), time.clone());
+        let (observer, clock) = (Rc::clone(&self.observer), time.clone());
         let member = Member {
             id: id.clone(),
             rules,
@@ -171,7 +171,7 @@ impl Fleet {
             ahead_ms: self.off_ms(self.place.course.foreign_off_ms),
             offset_minutes: self.chance(|chance| chance.pick(&[0, 120, -570])),
             seen: seen.clone(),
-            begins: Rc::new(move || _ = ledger.look(clock.now_ms.get())),
+            begins: Rc::new(move || _ = observer.look(clock.now_ms.get())),
         };
         let acts = seen.clone();
         let leads = move || acts.acts(&rules, time.now_ms.get());
@@ -239,13 +239,13 @@ impl Fleet {
         }
         self.place.bucket.failing_per_mille.set(0);
         self.run(180_000);
-        let mut broken = self.ledger.broken();
+        let mut broken = self.observer.broken();
         if course.lives && self.ours_leads().is_none() {
             broken.push("nobody leads in the end".to_owned());
         }
         self.place.candidates.borrow().iter().for_each(|one| self.count(&one.kind));
         let mut tally = self.place.tally.take();
-        tally.terms = self.ledger.tokens.borrow().len() as u64;
+        tally.terms = self.observer.tokens.borrow().len() as u64;
         broken.extend(stored(&self.place.bucket, &mut tally));
         (broken, tally)
     }
@@ -266,12 +266,13 @@ impl Fleet {
         let handle = Handle::new(new_schedule(&host, config, schedule).expect("it has chance"));
         let bucket = self.place.bucket.another_way();
         let work = {
-            let (handle, host, ledger) = (handle.clone(), host.clone(), Rc::clone(&self.ledger));
+            let (handle, host, observer) =
+                (handle.clone(), host.clone(), Rc::clone(&self.observer));
             let begun = Rc::clone(begun);
             async move {
                 let job = async |term: Term<'_, Place>| {
-                    ledger.hand_out(term.token, host.time.now_ms.get());
-                    ledger.look(host.time.now_ms.get());
+                    observer.hand_out(term.token, host.time.now_ms.get());
+                    observer.look(host.time.now_ms.get());
                     begun.borrow_mut().push(term.slot_ms.expect("a slot is run"));
                     host.sleep(7_000).await;
                     Ok::<(), &'static str>(())
@@ -311,7 +312,7 @@ impl Fleet {
                 }
             }
         }
-        (self.ledger.broken(), begun.take())
+        (self.observer.broken(), begun.take())
     }
 }
 

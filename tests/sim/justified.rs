@@ -8,10 +8,10 @@ use edgelect::store::{Condition, Version};
 use super::clocks::EPOCH_MS;
 use super::oracle::{Aim, Look, Oracle, ROUNDING_MS, View};
 use super::report::Ground;
-use super::slots::Errand;
+use super::slots::Triggered;
 use super::store::Shown;
 
-/// What the evidence checks have to know of the writer at the moment of writing.
+/// What the checks of a write have to know of the writer at the moment of writing.
 pub struct Writer<'a> {
     pub look: Look,
     pub config: &'a Config,
@@ -24,7 +24,7 @@ pub struct Writer<'a> {
     /// The store shows old states, or no `Last-Modified`, so that nobody can see that a version came back.
     pub stale: bool,
     /// Where it runs slots: what was asked for, and what became of it.
-    pub errand: Option<&'a Errand>,
+    pub trigger: Option<&'a Triggered>,
     /// The trigger's own slot, once it is known.
     pub own_slot: Option<(u64, u64)>,
 }
@@ -153,7 +153,7 @@ impl Oracle {
                 lease.lease_ms.is_some_and(|ms| ms == own_ms || (least_ms..=most_ms).contains(&ms))
             }
         };
-        let covers = writer.errand.is_some() && lease.slot_done == Some(true);
+        let covers = writer.trigger.is_some() && lease.slot_done == Some(true);
         // Nobody waits for the lease of a tombstone, which may be that of earlier settings.
         let own_lease = own_lease || (covers && lease.released());
         let plain = own_lease && !lease.parked && (!lease.released() || covers);
@@ -174,7 +174,7 @@ impl Oracle {
                     self.check_new_term(writer, lease, 0);
                 }
                 // The same may be put there again, and what takes it may be long under way (S4).
-                let due = writer.errand.is_none();
+                let due = writer.trigger.is_none();
                 require!(self, reserved || !due, "S2 a reservation"; "{read:?} became {lease:?}");
                 self.check_age(writer, self.grace_ms(writer), true);
                 Some(Ground::Healed)

@@ -8,14 +8,14 @@ use edgelect::lease::{Lease, Reading};
 use edgelect::slots::{Missed, Policy};
 
 use super::clocks::EPOCH_MS;
-use super::evidence::Writer;
+use super::justified::Writer;
 use super::oracle::{Aim, Deed, Look, Oracle};
-use super::slots::{Errand, Plan};
+use super::slots::{Plan, Triggered};
 use super::store::Shown;
 
 /// The slots of a group by the all-seeing observer.
 #[derive(Default)]
-pub struct Ledger {
+pub struct SlotOracle {
     /// For each claim that left: whether the record before it named no slot, so that all before the
     /// claimed one count as claimed.
     claims: BTreeMap<usize, bool>,
@@ -34,7 +34,7 @@ pub struct Ledger {
     forgotten: bool,
 }
 
-impl Ledger {
+impl SlotOracle {
     /// Nobody can know any more what was claimed.
     pub fn forget(&mut self) {
         self.forgotten = true;
@@ -94,9 +94,9 @@ fn stored<'a>(before: Option<&'a Lease>, true_ms: u64, skew_ms: u64) -> Stored<'
 impl Oracle {
     /// One write of a record's slot, before it leaves.
     pub fn check_slot(&mut self, writer: &Writer, before: Option<&Lease>, lease: &Lease, aim: Aim) {
-        match (writer.errand, aim) {
+        match (writer.trigger, aim) {
             (_, Aim::Create) | (Some(_), Aim::Reserve) => {}
-            (Some(errand), Aim::Claim) => self.check_slot_claim(writer, errand, before, lease),
+            (Some(trigger), Aim::Claim) => self.check_slot_claim(writer, trigger, before, lease),
             (Some(_), Aim::Cover) => {
                 let Lease { slot, slot_done, slot_result, slot_took_ms, slot_failures, .. } = lease;
                 let bare = slot.is_some()
@@ -107,10 +107,10 @@ impl Oracle {
                 require!(self, bare && blind, "slot: what is covered";
                     "{before:?} became {lease:?}");
             }
-            (Some(errand), Aim::Release | Aim::Park)
-                if errand.told.as_ref().is_some_and(|(term, _)| lease.term == Some(*term)) =>
+            (Some(trigger), Aim::Release | Aim::Park)
+                if trigger.told.as_ref().is_some_and(|(term, _)| lease.term == Some(*term)) =>
             {
-                self.check_closing(errand, before, lease);
+                self.check_closing(trigger, before, lease);
             }
             _ => {
                 let fields = |lease: &Lease| {
@@ -134,7 +134,7 @@ impl Oracle {
     fn check_slot_claim(
         &mut self,
         writer: &Writer,
-        errand: &Errand,
+        trigger: &Triggered,
         before: Option<&Lease>,
         lease: &Lease,
     ) {
@@ -159,15 +159,15 @@ impl Oracle {
         }
         let mine = before.session.as_deref() == Some(self.views[session].name.as_str());
         // This session has run it to a good end, whatever became of its closing write.
-        let ran = errand.ended_well(stored_ms);
+        let ran = trigger.ended_well(stored_ms);
         self.slots.passing = ran.then_some(stored_ms);
         let open = before.slot_done != Some(true) && !ran;
         let failures = before.slot_failures.unwrap_or(0);
         let owed =
-            errand.schedule.policy == Policy::AtLeastOnce && failures < errand.schedule.attempts;
-        let again = open && (owed || (mine && !errand.began(stored_ms)));
+            trigger.schedule.policy == Policy::AtLeastOnce && failures < trigger.schedule.attempts;
+        let again = open && (owed || (mine && !trigger.began(stored_ms)));
         let right = if again {
-            slot_ms == stored_ms && !errand.began(slot_ms)
+            slot_ms == stored_ms && !trigger.began(slot_ms)
         } else {
             slot_ms > stored_ms
         };
@@ -178,30 +178,30 @@ impl Oracle {
         require!(self, counted, "slot: failures are kept";
             "{:?} became {:?}", before.slot_failures, lease.slot_failures);
         if let Some((own_ms, _)) = writer.own_slot.filter(|_| !again) {
-            self.check_missed(errand, (stored_ms, slot_ms, own_ms));
+            self.check_missed(trigger, (stored_ms, slot_ms, own_ms));
         }
     }
 
     /// Which of the slots that nobody claimed comes next.
-    fn check_missed(&mut self, errand: &Errand, of: (u64, u64, u64)) {
+    fn check_missed(&mut self, trigger: &Triggered, of: (u64, u64, u64)) {
         const MOST: u64 = edgelect::slots::MAX_MISSED;
         let (stored_ms, slot_ms, own_ms) = of;
-        let period_ms = errand.schedule.period_ms.unwrap_or(0);
+        let period_ms = trigger.schedule.period_ms.unwrap_or(0);
         let back_ms = own_ms.saturating_sub(slot_ms);
         let first = slot_ms <= stored_ms + period_ms;
-        let right = match errand.schedule.missed {
+        let right = match trigger.schedule.missed {
             Missed::Skip => back_ms == 0,
             Missed::Latest => back_ms == period_ms || (back_ms == 0 && first),
             Missed::All => first || back_ms == MOST * period_ms,
         };
         require!(self, right && own_ms >= slot_ms, "slot: missed ones, in order";
             "{slot_ms} after {stored_ms} for {own_ms} with {:?} and {period_ms}",
-            errand.schedule.missed);
+            trigger.schedule.missed);
     }
 
     /// The closing write says how the job ended, and nothing else changes (S12).
-    fn check_closing(&mut self, errand: &Errand, before: Option<&Lease>, lease: &Lease) {
-        let Some((term, end)) = &errand.told else { return };
+    fn check_closing(&mut self, trigger: &Triggered, before: Option<&Lease>, lease: &Lease) {
+        let Some((term, end)) = &trigger.told else { return };
         let failures = before.and_then(|before| before.slot_failures);
         let failures = match end.failed {
             true => Some(failures.unwrap_or(0) + 1),
@@ -251,7 +251,7 @@ impl Oracle {
         }
         if aim == Aim::Cover {
             self.slots.forgotten |= self.outlived(deed) || !self.contract.always_dated;
-            let Ledger { newest_ms, forgotten, .. } = self.slots;
+            let SlotOracle { newest_ms, forgotten, .. } = self.slots;
             self.slots.covered_ms = self.slots.covered_ms.max(slot_ms);
             require!(self, slot_ms >= newest_ms || forgotten, "slot: what was claimed is covered";
                 "all up to {slot_ms} count as claimed after {newest_ms} was");
@@ -271,7 +271,7 @@ impl Oracle {
         &mut self,
         session: usize,
         (slot_ms, term): (u64, u64),
-        errand: &Errand,
+        trigger: &Triggered,
     ) -> bool {
         let claimed = self.views[session].grant.map(|grant| self.deeds[grant].lease.clone());
         let right = claimed.is_some_and(|lease| {
@@ -279,20 +279,20 @@ impl Oracle {
         });
         require!(self, right, "slot: a job begins by its claim";
             "slot {slot_ms} begins in term {term}");
-        let twice = errand.began(slot_ms);
+        let twice = trigger.began(slot_ms);
         require!(self, !twice, "slot: once in a session"; "s{session} begins slot {slot_ms} again");
-        let Ledger { begun, done, failures, forgotten, .. } = &mut self.slots;
+        let SlotOracle { begun, done, failures, forgotten, .. } = &mut self.slots;
         let runs = begun.entry(slot_ms).or_default();
         runs.push((session, term));
         let (times, first) = (runs.len(), runs[0]);
         let failed = failures.get(&slot_ms).copied().unwrap_or(0);
         let (done, forgotten) = (done.contains(&slot_ms), *forgotten);
-        let policy = errand.schedule.policy;
+        let policy = trigger.schedule.policy;
         let again = match policy {
             Policy::AtMostOnce => false,
             // A single clock that stood still may begin late: its token is refused.
             Policy::AtLeastOnce => {
-                (!done && failed < errand.schedule.attempts) || self.views[session].single
+                (!done && failed < trigger.schedule.attempts) || self.views[session].single
             }
         };
         require!(self, times == 1 || again || forgotten, "slot: at most once";
@@ -312,39 +312,39 @@ impl Oracle {
     }
 
     /// A schedule says why it needs nothing more.
-    pub fn told_over(&mut self, look: Look, errand: &Errand, end: &End) {
+    pub fn told_over(&mut self, look: Look, trigger: &Triggered, end: &End) {
         let End { why, own_ms, stale, .. } = *end;
         let Look { session, now } = look;
-        let first = errand.over.is_none();
-        require!(self, first, "slot: one end"; "s{session} says {why:?} after {:?}", errand.over);
+        let first = trigger.over.is_none();
+        require!(self, first, "slot: one end"; "s{session} says {why:?} after {:?}", trigger.over);
         let slot_ms = own_ms.unwrap_or(0);
-        let waited_ms = now.mono_ms.saturating_sub(errand.began_mono_ms);
+        let waited_ms = now.mono_ms.saturating_sub(trigger.began_mono_ms);
         let steady = !self.views[session].single;
         let right = match why {
-            SlotsOver::Ran => errand.began(slot_ms),
+            SlotsOver::Ran => trigger.began(slot_ms),
             // It ran a later slot again, which was claimed after its own.
-            SlotsOver::Taken if errand.runs.iter().any(|ran| ran.slot_ms > slot_ms) => true,
-            SlotsOver::Taken => self.taken(look, errand, end),
+            SlotsOver::Taken if trigger.runs.iter().any(|ran| ran.slot_ms > slot_ms) => true,
+            SlotsOver::Taken => self.taken(look, trigger, end),
             SlotsOver::NewGroup => self.shown_lease(session).is_some_and(|lease| {
                 let own = lease.session.as_deref() == Some(self.views[session].name.as_str());
                 lease.in_grace() || (own && lease.released() && lease.slot_done == Some(true))
             }),
-            SlotsOver::Blocked if errand.lost => true,
+            SlotsOver::Blocked if trigger.lost => true,
             SlotsOver::Blocked => self.shown_lease(session).is_some_and(|lease| {
-                lease.slot_done != Some(true) && lease.slot.is_some_and(|slot| errand.began(slot))
+                lease.slot_done != Some(true) && lease.slot.is_some_and(|slot| trigger.began(slot))
             }),
             // Told to stop, it may have claimed a slot whose job never began.
-            SlotsOver::Lost => errand.lost || errand.stopped,
-            SlotsOver::Stopped => errand.stopped,
-            SlotsOver::Store => errand.failed,
-            SlotsOver::OtherCron => errand.schedule.cron.is_some(),
-            SlotsOver::Full => !errand.runs.is_empty() && !steady,
+            SlotsOver::Lost => trigger.lost || trigger.stopped,
+            SlotsOver::Stopped => trigger.stopped,
+            SlotsOver::Store => trigger.failed,
+            SlotsOver::OtherCron => trigger.schedule.cron.is_some(),
+            SlotsOver::Full => !trigger.runs.is_empty() && !steady,
             SlotsOver::Ahead { .. } => {
-                slot_ms > EPOCH_MS + errand.began_ms || !self.contract.always_dated
+                slot_ms > EPOCH_MS + trigger.began_ms || !self.contract.always_dated
             }
-            SlotsOver::Unknown if stale || errand.claimed => true,
+            SlotsOver::Unknown if stale || trigger.claimed => true,
             SlotsOver::Budget | SlotsOver::Unknown => {
-                waited_ms + 2 >= errand.schedule.budget_ms || !steady || errand.stopped
+                waited_ms + 2 >= trigger.schedule.budget_ms || !steady || trigger.stopped
             }
         };
         require!(self, right, "slot: the end that is told";
@@ -356,7 +356,7 @@ impl Oracle {
     }
 
     /// Whether the newest record says that the slot, or a later one, was claimed.
-    fn taken(&self, look: Look, errand: &Errand, end: &End) -> bool {
+    fn taken(&self, look: Look, trigger: &Triggered, end: &End) -> bool {
         let session = look.session;
         let End { own_ms, through_ms, healable, .. } = *end;
         let slot_ms = own_ms.unwrap_or(0);
@@ -373,7 +373,7 @@ impl Oracle {
         let mine = lease.session.as_deref() == Some(self.views[session].name.as_str());
         match stored(Some(lease), self.true_ms, 0) {
             Stored::Slot(stored_ms, lease) => {
-                let own = mine && lease.slot_done != Some(true) && !errand.began(stored_ms);
+                let own = mine && lease.slot_done != Some(true) && !trigger.began(stored_ms);
                 slot_ms <= stored_ms && !own
             }
             // Where storage time is a wall clock's, it may lie ahead for others.

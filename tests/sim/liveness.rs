@@ -21,7 +21,7 @@ struct Watch {
 
 /// The observer's notes on one session.
 #[derive(Default)]
-pub struct Vigil {
+pub struct Liveness {
     mono_ms: u64,
     early_timers: u32,
     dated: Option<(u64, u64)>,
@@ -31,7 +31,7 @@ pub struct Vigil {
     idle: u32,
 }
 
-impl Vigil {
+impl Liveness {
     /// A reading that the election is about to get; whether a single clock stepped back before it.
     pub fn reads(&mut self, single: bool, now: Now) -> bool {
         let stepped = single && self.stepped_back(now);
@@ -136,7 +136,7 @@ impl World {
     /// S11: after a step back that the election could see, no authority is left.
     pub fn reads(&mut self, session: usize, now: Now) -> bool {
         let single = self.single(session);
-        self.sessions[session].vigil.reads(single, now)
+        self.sessions[session].liveness.reads(single, now)
     }
 
     pub fn check_step_back(&mut self, session: usize, now: Now, stepped: bool) {
@@ -149,7 +149,7 @@ impl World {
 
     /// Whether the answer shows that a single clock lost time.
     pub fn hears(&mut self, session: usize, now: Now, answer: &Answer) -> bool {
-        self.sessions[session].vigil.hears(now, answer) && self.single(session)
+        self.sessions[session].liveness.hears(now, answer) && self.single(session)
     }
 
     /// What must hold once the election has dealt with an answer.
@@ -179,23 +179,23 @@ impl World {
             });
         let Self { sessions, requests, .. } = self;
         let state = &mut sessions[session];
-        let passed_ms = state.vigil.watches(version, single, now, facts);
+        let passed_ms = state.liveness.watches(version, single, now, facts);
         let due_ms = lease_ms.map(|ms| if single { ms + 2 * skew_ms + 2_000 } else { ms });
         let writes = state.flight.as_ref().is_some_and(|flight| {
             let request = &requests[flight.awaited];
             request.deed.is_some()
         });
         // Before an old `Date` no slot is known to be due.
-        let undue = state.errand.is_some() && facts.cached;
+        let undue = state.trigger.is_some() && facts.cached;
         let may_rest = undue
             // Nobody competes while work of its last term goes on.
             || !state.works.is_empty()
-            || state.vigil.giving_up
+            || state.liveness.giving_up
             || state.stopping_ms.is_some()
-            || now.mono_ms < state.vigil.sits_out_until_ms;
+            || now.mono_ms < state.liveness.sits_out_until_ms;
         let idle = due_ms.is_some_and(|due_ms| passed_ms >= due_ms) && !writes && !may_rest;
-        state.vigil.idle = if idle { state.vigil.idle + 1 } else { 0 };
-        let few = state.vigil.idle < 2;
+        state.liveness.idle = if idle { state.liveness.idle + 1 } else { 0 };
+        let few = state.liveness.idle < 2;
         require!(self.oracle, few, "S6 a proven age is used";
             "s{session} was shown twice that the lease ran out and claimed nothing");
     }

@@ -1,0 +1,355 @@
+//! One trigger on its way: which slots it has run, which claims of it may have landed, and when nothing is left to do.
+//!
+//! The election asks it at five points: before a claim, in the record of a claim, when a claim leaves, is answered or lands,
+//! when a job ends and its record is closed, and when time passes. It knows nothing of leases but what it is given.
+
+use super::{OwnSlots, Schedule, SlotEnd, SlotsOver, StorageTimes, Verdict};
+use crate::lease::{Lease, MAX_RESULT_BYTES, Reading};
+use crate::planted::planted;
+use crate::store::{Condition, Version};
+
+/// The slots that one session is to run, and how far it is. Instants are of the monotonic clock, in milliseconds.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Trigger {
+    schedule: Schedule,
+    /// The trigger's own slot, once it is known.
+    slot_ms: Option<u64>,
+    /// Until when to wait for somebody else's lease; set at the first turn.
+    until_ms: Option<u64>,
+    /// Whether it waits longer, for what becomes of a claim.
+    extended: bool,
+    /// When it began, and how many requests it has made.
+    began_ms: u64,
+    requests: u64,
+    /// The slots that this session began to run.
+    begun: Vec<u64>,
+    /// How the job of the term that is being closed has ended, and whether the record is known to say so.
+    end: Option<(u64, SlotEnd)>,
+    recorded: bool,
+    /// The jobs of this session that ended well, also where the record may not say so.
+    done: Vec<u64>,
+    /// What a claim that left was conditional on, until an answer shows what became of it: it may still land.
+    unheard: Option<Condition>,
+    /// The term of the record that this claim is to succeed, where it names one.
+    succeeds: Option<u64>,
+    /// The slot of a claim that may have landed and whose job was not begun, and when the first of its attempts left.
+    doubted: Option<(u64, u64)>,
+    /// A slot that was claimed after a stop, so that its job never begins.
+    dropped: Option<u64>,
+    /// How many missed slots nobody will run once the claim that left has landed, and since one has.
+    leaves_out: Option<u64>,
+    left_out: Option<u64>,
+}
+
+/// The newest record, as far as it matters to a trigger that has a verdict about it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Standing {
+    /// Somebody else holds the lease.
+    pub busy: bool,
+    /// The record was made by this very session, or grants nothing yet.
+    pub made: bool,
+}
+
+/// What the closing write of a slot has left.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Closing {
+    /// The term whose job had ended, if one had.
+    pub term: Option<u64>,
+    /// Whether the record is known to say how.
+    pub recorded: bool,
+    /// Why the trigger is over, if it is: its own slot was run, or was claimed and never begun.
+    pub over: Option<SlotsOver>,
+}
+
+impl Trigger {
+    pub fn new(schedule: Schedule) -> Self {
+        Self {
+            slot_ms: schedule.slot_ms,
+            schedule,
+            until_ms: None,
+            extended: false,
+            began_ms: 0,
+            requests: 0,
+            begun: Vec::new(),
+            end: None,
+            recorded: false,
+            done: Vec::new(),
+            unheard: None,
+            succeeds: None,
+            doubted: None,
+            dropped: None,
+            leaves_out: None,
+            left_out: None,
+        }
+    }
+
+    /// The trigger's own slot, once it is known, and how many missed ones nobody will run.
+    pub fn own_slot_ms(&self) -> Option<(u64, u64)> {
+        Some((self.slot_ms?, self.left_out.unwrap_or(0)))
+    }
+
+    /// The slot that was claimed last.
+    pub fn last_begun_ms(&self) -> Option<u64> {
+        self.begun.last().copied()
+    }
+
+    /// Whether the trigger's own slot is the last that it has begun.
+    pub fn runs_own(&self) -> bool {
+        self.slot_ms == self.last_begun_ms()
+    }
+
+    /// What a record allows, and the trigger's own slot.
+    pub fn verdict(
+        &self,
+        lease: Option<&Lease>,
+        session: &str,
+        times: &StorageTimes,
+    ) -> (u64, Verdict) {
+        let slot_ms = self.slot_ms.unwrap_or_else(|| self.schedule.slot_at(times));
+        let own = OwnSlots { session, begun: &self.begun, done: &self.done };
+        (slot_ms, self.schedule.judge(slot_ms, lease, &own, times))
+    }
+
+    /// Takes note of a verdict; says why nothing is left to do, if so.
+    pub fn is_over(
+        &mut self,
+        now_ms: u64,
+        (slot_ms, verdict): (u64, Verdict),
+        standing: Standing,
+    ) -> Option<SlotsOver> {
+        self.slot_ms = Some(slot_ms);
+        let spent_ms = now_ms.saturating_sub(self.began_ms);
+        let full = self.schedule.is_full(self.requests, spent_ms, self.begun.len() as u64);
+        match verdict {
+            // Somebody runs it, or died doing so: the next trigger will see.
+            Verdict::Claim { slot_ms: next_ms, again: true, .. }
+                if standing.busy && slot_ms <= next_ms =>
+            {
+                Some(SlotsOver::Taken)
+            }
+            Verdict::Claim { .. } if full => Some(SlotsOver::Full),
+            Verdict::Claim { .. } | Verdict::Undated => None,
+            Verdict::Taken if self.begun.contains(&slot_ms) => Some(SlotsOver::Ran),
+            Verdict::Taken if standing.made => Some(SlotsOver::NewGroup),
+            Verdict::Taken => Some(SlotsOver::Taken),
+            Verdict::Blocked => Some(SlotsOver::Blocked),
+            Verdict::OtherCron => Some(SlotsOver::OtherCron),
+            Verdict::Ahead { by_ms } => Some(SlotsOver::Ahead { by_ms }),
+        }
+    }
+
+    /// Writes into the record of a claim the slot that it takes; or, where nobody can know which were claimed before, those
+    /// that count as claimed. `own` says whether the record before is of this very session. True if the claim is for a job.
+    pub fn fill(
+        &mut self,
+        verdict: Verdict,
+        own: bool,
+        times: &StorageTimes,
+        lease: &mut Lease,
+    ) -> bool {
+        let (slot_ms, again, job) = match verdict {
+            Verdict::Claim { slot_ms, again, left_out } => {
+                // A claim of its own that was known to have landed too late is made once more.
+                self.leaves_out = self.leaves_out.filter(|_| again && own);
+                if !again {
+                    self.leaves_out = Some(left_out);
+                }
+                if let Some(cron) = &self.schedule.cron {
+                    cron.record(lease);
+                }
+                (slot_ms, again, true)
+            }
+            _ => {
+                // A member with a fast clock may have claimed the trigger's own slot before the last change.
+                let own_ms = self.slot_ms.unwrap_or(0);
+                (times.claimed_through_ms().max(own_ms), false, false)
+            }
+        };
+        lease.slot = Some(slot_ms).filter(|_| job || !planted!(CoverWithoutSlot));
+        if !planted!(SlotDoneKept) {
+            lease.slot_done = Some(!job);
+        }
+        lease.slot_result = None;
+        lease.slot_took_ms = None;
+        let counts = again && !planted!(FailuresForgotten);
+        lease.slot_failures = lease.slot_failures.filter(|_| counts);
+        job
+    }
+
+    /// A claim leaves. What becomes of it is worth the time until `needed_ms`, whatever was left; once, so that a store
+    /// that shows old states in turn is not asked for ever.
+    pub fn claim_leaves(
+        &mut self,
+        now_ms: u64,
+        needed_ms: u64,
+        condition: &Condition,
+        succeeds: Option<u64>,
+        slot_ms: Option<u64>,
+    ) {
+        if let Some(until_ms) = self.until_ms.filter(|ms| *ms < needed_ms && !self.extended) {
+            self.until_ms = Some(until_ms.max(needed_ms));
+            self.extended = true;
+        }
+        self.unheard = Some(condition.clone());
+        self.succeeds = succeeds;
+        if self.doubted.map(|(doubted_ms, _)| doubted_ms) != slot_ms.or(self.slot_ms) {
+            self.doubted = slot_ms.map(|slot_ms| (slot_ms, now_ms));
+        }
+        if planted!(BegunBeforeClaim) {
+            self.begun.extend(slot_ms);
+        }
+    }
+
+    /// A read has shown the record, or none. A claim that was not heard of can't land any more once the record is somebody
+    /// else's; and it has not landed before, if nobody could have taken its lease over since it left, `held_ms` ago or
+    /// less.
+    pub fn claim_shown(
+        &mut self,
+        now_ms: u64,
+        shown: Option<(&Version, &Reading)>,
+        session: &str,
+        covered: bool,
+        held_ms: u64,
+    ) {
+        let Some(Condition::Match(held)) = &self.unheard else { return };
+        let theirs = match shown {
+            None => false,
+            Some((version, _)) if version == held => return,
+            // The record may have been overwritten by itself, under which a claim still lands.
+            Some((_, Reading::Lease(lease))) if !covered && lease.term <= self.succeeds => return,
+            // Its own, whose job never began, or a body that does not say whose it is.
+            Some((_, Reading::Lease(lease))) if lease.session.as_deref() == Some(session) => return,
+            Some((_, Reading::Unreadable(..))) => return,
+            Some((_, Reading::Lease(lease))) => lease.session.is_some(),
+            Some((_, Reading::Closed(_))) => false,
+        };
+        self.unheard = None;
+        self.doubted = self
+            .doubted
+            .filter(|(_, sent_ms)| !theirs || now_ms.saturating_sub(*sent_ms) >= held_ms);
+    }
+
+    /// The claim of a slot is known to have landed; `ended` if its job never begins.
+    pub fn claim_landed(&mut self, slot_ms: u64, ended: bool) {
+        self.forget_claim();
+        self.left_out = self.left_out.or(self.leaves_out.take());
+        match ended {
+            true => self.dropped = Some(slot_ms),
+            false => self.begun.push(slot_ms),
+        }
+    }
+
+    /// No claim is on its way any more.
+    pub fn forget_claim(&mut self) {
+        (self.unheard, self.doubted) = (None, None);
+    }
+
+    /// Whether nobody knows what became of this session's claim of the trigger's own slot: it may have landed, or may
+    /// still. `own` is the newest record, if this session wrote it.
+    pub fn claim_in_doubt(&self, own: Option<&Lease>) -> bool {
+        // A write that counts the slot as claimed, which no record of its own, nor anybody else's, has shown to be over.
+        let covers = self.unheard.is_some()
+            && self.doubted.is_none()
+            && own.is_none_or(|lease| lease.acquired.is_none())
+            && !planted!(UnheardCoverSkipped);
+        let late = own.filter(|lease| lease.slot_done == Some(false)).and_then(|lease| lease.slot);
+        let doubted = self.doubted.map(|(slot_ms, _)| slot_ms);
+        self.slot_ms.is_some_and(|own_ms| {
+            let open = late == Some(own_ms) || doubted == Some(own_ms) || covers;
+            open && !self.begun.contains(&own_ms)
+        })
+    }
+
+    /// Whether a record is this session's own word that the trigger's slot counts as claimed, also where a `Date` that
+    /// came later shows that it was said by a wrong clock.
+    pub fn has_covered(&self, lease: &Lease, session: &str) -> bool {
+        let own = lease.session.as_deref() == Some(session) && lease.released();
+        let covers = |own_ms| lease.slot >= Some(own_ms) && !self.begun.contains(&own_ms);
+        own && lease.slot_done == Some(true) && self.slot_ms.is_some_and(covers)
+    }
+
+    /// The job of a term has ended.
+    pub fn job_ended(&mut self, term: u64, end: SlotEnd) {
+        if let (true, Some(slot_ms)) = (end.done, self.begun.last()) {
+            self.done.push(*slot_ms);
+        }
+        self.end = Some((term, end));
+        self.recorded = false;
+    }
+
+    /// Says in the record that closes a term how its job has ended.
+    pub fn close(&self, lease: &mut Lease) {
+        let Some((_, end)) = &self.end else { return };
+        lease.slot_done = Some(end.done || (planted!(FailedIsDone) && end.failed));
+        let word: String = end.result.chars().filter(|c| !c.is_control()).collect();
+        let cut =
+            (0..=word.len().min(MAX_RESULT_BYTES)).rev().find(|at| word.is_char_boundary(*at));
+        lease.slot_result = Some(word[..cut.unwrap_or(0)].to_owned());
+        lease.slot_took_ms = Some(end.took_ms);
+        if end.failed {
+            lease.slot_failures = Some(lease.slot_failures.unwrap_or(0).saturating_add(1));
+        }
+    }
+
+    /// The closing write is known to have landed.
+    pub fn close_landed(&mut self) {
+        self.recorded = true;
+    }
+
+    /// The closing write is over, whatever became of it.
+    pub fn closed(&mut self) -> Closing {
+        self.extended = false;
+        let ran = self.slot_ms.is_some_and(|slot_ms| self.begun.contains(&slot_ms));
+        let dropped = self.slot_ms.is_some() && self.dropped == self.slot_ms;
+        let over = match (ran, dropped) {
+            (true, _) => Some(SlotsOver::Ran),
+            (false, true) => Some(SlotsOver::Lost),
+            (false, false) => None,
+        };
+        let recorded = self.recorded || planted!(RecordedUnheard);
+        Closing { term: self.end.take().map(|(term, _)| term), recorded, over }
+    }
+
+    /// What is told of a trigger that ends for this reason: what surely became of its slot comes first.
+    pub fn told(&mut self, why: SlotsOver, covered: bool, own: Option<&Lease>) -> SlotsOver {
+        // A late trigger that ran a later slot again: its own was claimed before that one.
+        let later = |own_ms| self.begun.iter().any(|slot_ms| *slot_ms > own_ms);
+        let ended = matches!(why, SlotsOver::Ran | SlotsOver::Lost);
+        let why = match self.slot_ms.is_some_and(later) {
+            true => SlotsOver::Taken,
+            false if !ended && covered => SlotsOver::NewGroup,
+            false if ended || !self.claim_in_doubt(own) => why,
+            false if planted!(UnknownIsTaken) => SlotsOver::Taken,
+            false => SlotsOver::Unknown,
+        };
+        if why == SlotsOver::Unknown {
+            // If it has landed, nobody else tells of them.
+            self.left_out = self.left_out.or(self.leaves_out);
+        }
+        why
+    }
+
+    /// Requests are about to be made.
+    pub fn count_requests(&mut self, count: u64) {
+        self.requests += count;
+    }
+
+    /// The first turn, from which the budget counts.
+    pub fn begin(&mut self, now_ms: u64) {
+        if self.until_ms.is_none() {
+            self.until_ms = Some(now_ms.saturating_add(self.schedule.budget_ms));
+            self.began_ms = now_ms;
+        }
+    }
+
+    /// Until when to wait for somebody else's lease.
+    pub fn until_ms(&self) -> Option<u64> {
+        self.until_ms.filter(|_| !planted!(BudgetForgotten))
+    }
+
+    /// A single clock has stepped back: no wait becomes longer than the budget.
+    pub fn stepped_back(&mut self, now_ms: u64) {
+        let latest_ms = now_ms.saturating_add(self.schedule.budget_ms);
+        self.until_ms = self.until_ms.map(|until_ms| until_ms.min(latest_ms));
+    }
+}
