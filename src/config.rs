@@ -3,7 +3,7 @@
 //! [`Settings`] is what somebody wrote, everything optional; [`Config`] is what the election runs on, checked
 //! and complete. The names and defaults are S3lect's. All durations are milliseconds.
 
-use crate::host::Host;
+use crate::hostname::Hostname;
 use serde::Serialize;
 
 use crate::json::{self, Object};
@@ -481,7 +481,7 @@ fn check_addr(addr: Option<&str>) -> Result<String, ConfigError> {
 
 /// Whether a text is `host` or `host:port` and nothing more, of a place where a member can be.
 pub fn is_peer_addr(addr: &str) -> bool {
-    Host::parse_with_port(addr).is_some_and(|(host, _)| !host.is_no_member())
+    Hostname::parse_with_port(addr).is_some_and(|(host, _)| !host.is_no_member())
 }
 
 #[cfg(test)]

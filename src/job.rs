@@ -7,7 +7,7 @@
 use serde::Serialize;
 
 use crate::config::{Config, ConfigError};
-use crate::host::Host;
+use crate::hostname::Hostname;
 use crate::json::{self, Object};
 use crate::request;
 use crate::slots::{Schedule, ScheduleSettings};
@@ -257,7 +257,7 @@ fn check_url(url: &str) -> Result<(), ConfigError> {
     if authority.contains('@') {
         return refuse("must have no user and password; EDGELECT_JOB_SECRET signs the call");
     }
-    let Some((host, _)) = Host::parse_with_port(authority) else {
+    let Some((host, _)) = Hostname::parse_with_port(authority) else {
         return refuse("must name a host, such as https://jobs.example.com/run");
     };
     match &*scheme.to_ascii_lowercase() {

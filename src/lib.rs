@@ -66,7 +66,7 @@ pub mod driver;
 pub mod election;
 #[cfg(all(target_arch = "wasm32", feature = "figures"))]
 pub mod figures;
-pub mod host;
+pub mod hostname;
 pub mod isolate;
 pub mod job;
 pub mod json;

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::clock::Now;
 use crate::election::{Election, PeerAnswer};
-use crate::host::Host;
+use crate::hostname::Hostname;
 use crate::json::{self, Object};
 use crate::lease::{self, Lease, Reading};
 use crate::planted::planted;
@@ -117,11 +117,11 @@ pub fn judge(status: u16, body: &[u8], group: &str) -> PeerAnswer {
 /// host and a port and nothing else, asked over https; over http only on loopback, and only by a member that
 /// is itself published there, so that a bucket can't send anybody to a local service.
 pub fn url(addr: &str, own_addr: &str) -> Option<String> {
-    let (host, port) = Host::parse_with_port(addr)?;
+    let (host, port) = Hostname::parse_with_port(addr)?;
     if host.is_no_member() {
         return None;
     }
-    let scheme = match (host.is_loopback(), Host::parse_with_port(own_addr)) {
+    let scheme = match (host.is_loopback(), Hostname::parse_with_port(own_addr)) {
         (false, _) => "https",
         (true, Some((own, _))) if own.is_loopback() => "http",
         (true, _) => return None,

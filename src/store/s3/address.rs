@@ -5,7 +5,7 @@
 use percent_encoding::{AsciiSet, utf8_percent_encode};
 
 use crate::config::ConfigError;
-use crate::host::Host;
+use crate::hostname::Hostname;
 use crate::lease::Format;
 use crate::request;
 use crate::sigv4::RESERVED;
@@ -141,7 +141,7 @@ impl Address {
         }
         let host = check_host(authority.host())?;
         let (_, port) =
-            Host::parse_with_port(authority.as_str()).ok_or("has a port from 1 to 65535")?;
+            Hostname::parse_with_port(authority.as_str()).ok_or("has a port from 1 to 65535")?;
         let default_port = if secure { 443 } else { 80 };
         let prefix = path.trim_end_matches('/');
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
@@ -226,11 +226,11 @@ impl Address {
     }
 
     fn is_ip(&self) -> bool {
-        Host::parse(&self.host).is_some_and(|host| host.ip().is_some())
+        Hostname::parse(&self.host).is_some_and(|host| host.ip().is_some())
     }
 
     fn is_loopback(&self) -> bool {
-        Host::parse(&self.host).is_some_and(|host| host.is_loopback())
+        Hostname::parse(&self.host).is_some_and(|host| host.is_loopback())
     }
 }
 
@@ -305,7 +305,7 @@ pub(in crate::store) fn encode_key(key: &str) -> String {
 fn check_host(host: &str) -> Result<String, &'static str> {
     const RULE: &str = "names a host by letters, digits, dashes, dots and underscores (an international name \
                         in its xn-- form) or by an IP address";
-    Host::parse(host).map(|host| host.as_str().to_owned()).ok_or(RULE)
+    Hostname::parse(host).map(|host| host.as_str().to_owned()).ok_or(RULE)
 }
 
 fn check_bucket(bucket: &str) -> Result<(), ConfigError> {

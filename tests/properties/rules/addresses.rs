@@ -4,7 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use edgelect::config::is_peer_addr;
-use edgelect::host::Host;
+use edgelect::hostname::Hostname;
 use edgelect::peer;
 use edgelect::sigv4::Credentials;
 use edgelect::store::Operation;
@@ -17,20 +17,21 @@ pub fn peers(addr: &str, own_addr: &str) {
     if url.is_some() {
         assert!(is_peer_addr(addr), "{addr:?} is asked and is no address");
     }
-    if let Some((host, _)) = Host::parse_with_port(addr) {
-        assert_eq!(Host::parse(host.as_str()).as_ref(), Some(&host), "there is one spelling");
+    if let Some((host, _)) = Hostname::parse_with_port(addr) {
+        assert_eq!(Hostname::parse(host.as_str()).as_ref(), Some(&host), "there is one spelling");
         assert!(host.as_str().len() <= addr.len().max(41), "{host:?}");
     }
     let Some(url) = url else { return };
     let Some(parsed) = parsed(&url) else { return };
-    let (host, port) = Host::parse_with_port(addr).expect("it is asked");
+    let (host, port) = Hostname::parse_with_port(addr).expect("it is asked");
     assert_eq!(parsed.host_str(), Some(host.as_str()), "{addr:?}");
     assert_eq!(parsed.port_or_known_default(), port.or(Some(own_port(&parsed))), "{addr:?}");
     assert_eq!((parsed.path(), parsed.query(), parsed.fragment()), (peer::PATH, None, None));
     assert_eq!((parsed.username(), parsed.password()), ("", None), "{addr:?}");
     let here = is_loopback(&parsed);
     assert_eq!(parsed.scheme(), if here { "http" } else { "https" }, "{addr:?}");
-    let published_here = Host::parse_with_port(own_addr).is_some_and(|(own, _)| own.is_loopback());
+    let published_here =
+        Hostname::parse_with_port(own_addr).is_some_and(|(own, _)| own.is_loopback());
     assert!(!here || published_here, "{addr:?} leads to a service of this machine");
     assert!(!is_metadata(&parsed), "{addr:?} leads to a cloud's metadata");
 }
@@ -77,7 +78,7 @@ pub fn ip(ip: IpAddr) {
         IpAddr::V4(ip) => ip.to_string(),
         IpAddr::V6(ip) => format!("[{ip}]"),
     };
-    let host = Host::parse(&text).expect("it is an address");
+    let host = Hostname::parse(&text).expect("it is an address");
     assert_eq!(host.ip(), Some(ip.to_canonical()), "{text}");
     let parsed = Url::parse(&format!("https://{text}/")).expect("it is an address");
     assert_eq!(parsed.host_str(), Some(host.as_str()), "{text}");

@@ -5,9 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// A host without port, as it stands in a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Host(String);
+pub struct Hostname(String);
 
-impl Host {
+impl Hostname {
     /// Takes letters, digits, dashes, underscores and dots, or an IP address (IPv6 in brackets), in the one
     /// spelling that a URL parser does not rewrite.
     pub fn parse(text: &str) -> Option<Self> {
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn only_spellings_that_url_parsers_leave_alone_are_hosts() {
         for good in ["a", "a.b-c.example", "x_y", "10.0.1.42", "[::1]", "[fd00::1]", "127.0.0.1"] {
-            assert_eq!(Host::parse(good).as_ref().map(Host::as_str), Some(good));
+            assert_eq!(Hostname::parse(good).as_ref().map(Hostname::as_str), Some(good));
         }
         // What `new URL` makes of them.
         for (text, written) in [
@@ -125,7 +125,7 @@ mod tests {
             ("[1:0:2:3:4:5:6:7]", "[1:0:2:3:4:5:6:7]"),
             ("[::ffff:10.0.1.42]", "[::ffff:a00:12a]"),
         ] {
-            assert_eq!(Host::parse(text).as_ref().map(Host::as_str), Some(written));
+            assert_eq!(Hostname::parse(text).as_ref().map(Hostname::as_str), Some(written));
         }
         for bad in [
             "",
@@ -147,13 +147,13 @@ mod tests {
             "a\\b",
             "[::1]x",
         ] {
-            assert_eq!(Host::parse(bad), None, "{bad}");
+            assert_eq!(Hostname::parse(bad), None, "{bad}");
         }
     }
 
     #[test]
     fn ports_are_numbers_from_one_on() {
-        let port = |text| Host::parse_with_port(text).map(|(_, port)| port);
+        let port = |text| Hostname::parse_with_port(text).map(|(_, port)| port);
         assert_eq!(port("a:8443"), Some(Some(8_443)));
         assert_eq!(port("[::1]:80"), Some(Some(80)));
         assert_eq!((port("a"), port("[::1]")), (Some(None), Some(None)));
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn c68_every_spelling_of_this_machine_is_known_and_nobody_is_asked_nowhere() {
-        let host = |text| Host::parse(text).expect("a host");
+        let host = |text| Hostname::parse(text).expect("a host");
         for here in ["localhost", "a.localhost", "127.8.9.1", "[::1]", "[::ffff:127.0.0.1]"] {
             assert!(host(here).is_loopback(), "{here}");
         }
