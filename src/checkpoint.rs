@@ -205,7 +205,7 @@ impl<'a, S: Store, H: Host> Checkpoint<'a, S, H> {
 }
 
 /// What comes next.
-enum Step {
+enum Next {
     Ask(Operation),
     Sleep(u64),
     Done(Result<(), CheckpointError>),
@@ -295,12 +295,12 @@ impl Opening {
         let mut heard = None;
         loop {
             match self.step(heard.take(), host.now().wall_ms) {
-                Step::Ask(operation) => {
+                Next::Ask(operation) => {
                     let timeout_ms = self.owner.request_timeout_ms;
                     heard = Some(perform_within(store, host, operation, timeout_ms).await.outcome);
                 }
-                Step::Sleep(ms) => host.sleep(ms).await,
-                Step::Done(end) => return end,
+                Next::Sleep(ms) => host.sleep(ms).await,
+                Next::Done(end) => return end,
             }
         }
     }
@@ -312,10 +312,10 @@ impl Opening {
     }
 
     /// To be called without an outcome to begin and after each sleep, and with that of each operation.
-    fn step(&mut self, heard: Option<Outcome>, wall_ms: u64) -> Step {
+    fn step(&mut self, heard: Option<Outcome>, wall_ms: u64) -> Next {
         self.wall_ms = wall_ms;
         match heard {
-            None if self.looks => Step::Ask(Operation::Read { unless: None }),
+            None if self.looks => Next::Ask(Operation::Read { unless: None }),
             None => self.write(),
             Some(outcome) if self.looks => self.looked(outcome),
             Some(outcome) => self.wrote(outcome),
@@ -323,7 +323,7 @@ impl Opening {
     }
 
     /// One attempt: a body unlike every other one (S4), on the condition that the object is as it is held (S3).
-    fn write(&mut self) -> Step {
+    fn write(&mut self) -> Next {
         self.issued += 1;
         let held = self.held.as_ref();
         let condition = match held {
@@ -352,7 +352,7 @@ impl Opening {
             slot_failures: None,
             extra,
         });
-        Step::Ask(Operation::Write { body, condition })
+        Next::Ask(Operation::Write { body, condition })
     }
 
     fn next_value(&self) -> &str {
@@ -360,7 +360,7 @@ impl Opening {
         self.wanted.as_deref().or_else(held).unwrap_or("null")
     }
 
-    fn wrote(&mut self, outcome: Outcome) -> Step {
+    fn wrote(&mut self, outcome: Outcome) -> Next {
         let mut asked_ms = None;
         let why = match outcome {
             Outcome::Written { version: Some(version) } => return self.landed(version),
@@ -382,10 +382,10 @@ impl Opening {
         }
         // A refusal is not believed without the read-back: it may be one of our own write, which landed (S8).
         self.looks = true;
-        Step::Ask(Operation::Read { unless: None })
+        Next::Ask(Operation::Read { unless: None })
     }
 
-    fn looked(&mut self, outcome: Outcome) -> Step {
+    fn looked(&mut self, outcome: Outcome) -> Next {
         let (version, reading) = match outcome {
             Outcome::Found { version, reading } => (version, reading),
             Outcome::Missing if self.held.is_none() => return self.unchanged(),
@@ -425,7 +425,7 @@ impl Opening {
         }
         self.hold(version, value);
         if own && lease.sequence >= self.first {
-            return Step::Done(Ok(()));
+            return Next::Done(Ok(()));
         }
         // Nothing that was sent on the condition of another version can land any more.
         self.rounds += 1;
@@ -438,7 +438,7 @@ impl Opening {
     }
 
     /// The object is as it is held: nothing has landed yet.
-    fn unchanged(&mut self) -> Step {
+    fn unchanged(&mut self) -> Next {
         self.looks = false;
         if self.issued < self.first {
             self.attempts = 0;
@@ -450,7 +450,7 @@ impl Opening {
         }
     }
 
-    fn not_seen(&mut self, cause: Fault, again: bool) -> Step {
+    fn not_seen(&mut self, cause: Fault, again: bool) -> Next {
         let sent = self.issued >= self.first;
         self.looks = !sent;
         if (sent || again)
@@ -466,7 +466,7 @@ impl Opening {
     }
 
     /// Why this term may not write over a record, if it may not.
-    fn fenced_by(&self, lease: &Lease, term: u64, own: bool) -> Option<Step> {
+    fn fenced_by(&self, lease: &Lease, term: u64, own: bool) -> Option<Next> {
         let opens = self.wanted.is_none();
         let by = quoted(first(&lease.leader_id, 60));
         let why: &[&str] = match term.cmp(&self.owner.token) {
@@ -491,10 +491,10 @@ impl Opening {
             && lease.extra.get(OPENING) == Some(&self.id)
     }
 
-    fn landed(&mut self, version: Version) -> Step {
+    fn landed(&mut self, version: Version) -> Next {
         let value = self.next_value().to_owned();
         self.hold(version, value);
-        Step::Done(Ok(()))
+        Next::Done(Ok(()))
     }
 
     fn hold(&mut self, version: Version, value: String) {
@@ -502,13 +502,13 @@ impl Opening {
     }
 
     /// The pause before another attempt, unless this was the last.
-    fn pause(&mut self, asked_ms: u64) -> Option<Step> {
+    fn pause(&mut self, asked_ms: u64) -> Option<Next> {
         let ms = *self.owner.retry_delays_ms.get(self.attempts)?;
         self.attempts += 1;
-        Some(Step::Sleep(ms.max(asked_ms.min(MAX_RETRY_AFTER_MS))))
+        Some(Next::Sleep(ms.max(asked_ms.min(MAX_RETRY_AFTER_MS))))
     }
 
-    fn unknown(&mut self) -> Step {
+    fn unknown(&mut self) -> Next {
         let why = self.why.take().unwrap_or_default();
         let pieces = [
             &self.place,
@@ -518,13 +518,13 @@ impl Opening {
         self.failed(Refusal::Unknown, pieces.concat())
     }
 
-    fn unusable(&self, why: &str) -> Step {
+    fn unusable(&self, why: &str) -> Next {
         let advice = "; it is left as it is: use another key, or move it away while no member runs";
         self.failed(Refusal::Unusable, [&self.place, why, advice].concat())
     }
 
-    fn failed(&self, kind: Refusal, message: String) -> Step {
-        Step::Done(Err(CheckpointError { kind, message }))
+    fn failed(&self, kind: Refusal, message: String) -> Next {
+        Next::Done(Err(CheckpointError { kind, message }))
     }
 }
 

@@ -222,7 +222,7 @@ struct Round {
 
 /// A leadership of this session.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Term {
+struct HeldTerm {
     number: u64,
     version: Version,
     lease: Lease,
@@ -305,7 +305,7 @@ pub struct Election {
     /// When the read left whose answer last showed the record or its absence.
     seen_sent_ms: u64,
     grace: Option<Grace>,
-    term: Option<Term>,
+    term: Option<HeldTerm>,
     unresolved: Vec<Attempt>,
     /// The shortest fence among the renewals that had to be forgotten; it still binds the term (S5).
     forgotten: Option<Anchor>,

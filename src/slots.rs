@@ -6,7 +6,7 @@
 
 mod trigger;
 
-pub(crate) use self::trigger::{Standing, Trigger};
+pub(crate) use self::trigger::{Holder, Trigger};
 
 use crate::config::{Config, ConfigError, HostClock};
 use crate::json::{self, Object};

@@ -4,7 +4,7 @@ use super::{Election, Event, LostReason, Purpose, Seen, WindDown};
 use crate::clock::Now;
 use crate::lease::{Lease, Reading, Stamp};
 use crate::planted::planted;
-use crate::slots::{SlotEnd, SlotsOver, Standing, StorageTimes, Verdict};
+use crate::slots::{Holder, SlotEnd, SlotsOver, StorageTimes, Verdict};
 use crate::store::{Condition, Version};
 
 impl Election {
@@ -49,18 +49,18 @@ impl Election {
             self.plan_follow(now);
             return false;
         }
-        let standing = match &self.seen {
+        let holder = match &self.seen {
             Seen::Record { observation, reading: Reading::Lease(lease) } => {
                 let age_ms = self.age_to_claim_ms(observation, now);
                 let own = lease.session.as_ref() == Some(&self.session);
                 // An own claim that waits to act keeps nobody busy.
                 let busy = !own && !self.may_succeed(now, lease, age_ms);
-                Standing { busy, made: lease.in_grace() || own }
+                Holder { busy, made: lease.in_grace() || own }
             }
-            _ => Standing { busy: false, made: false },
+            _ => Holder { busy: false, made: false },
         };
         let trigger = self.trigger.as_mut().expect("it has a verdict");
-        let Some(over) = trigger.is_over(now.mono_ms, judged, standing) else { return true };
+        let Some(over) = trigger.is_over(now.mono_ms, judged, holder) else { return true };
         self.slots_over(over);
         false
     }

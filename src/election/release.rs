@@ -1,8 +1,8 @@
 //! Giving the leadership up: authority ends, the work stops, then the record says so (S5, S12).
 
 use super::{
-    Action, Anchor, Election, Event, LostReason, Plan, Problem, Purpose, Round, SlotsOver, Term,
-    WindDown,
+    Action, Anchor, Election, Event, HeldTerm, LostReason, Plan, Problem, Purpose, Round,
+    SlotsOver, WindDown,
 };
 use crate::clock::Now;
 use crate::lease::Stamp;
@@ -70,7 +70,7 @@ impl Election {
             let lease_ms = lease.lease_ms.unwrap_or(grace.length_ms);
             let anchor = Anchor { sent: now, lease_ms, margin_ms: 0 };
             let number = lease.term.unwrap_or(0);
-            self.term = Some(Term { number, version, lease, anchor, ended: true });
+            self.term = Some(HeldTerm { number, version, lease, anchor, ended: true });
         }
         let acting = planted!(ParkUnderAuthority) && park;
         let announced = self.announced.take_if(|_| !acting);

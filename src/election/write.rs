@@ -1,8 +1,8 @@
 //! Writes: up to three attempts of one change, and what their answers mean (S8).
 
 use super::{
-    ATTEMPTS, Action, Anchor, Attempt, Election, Event, Grace, LostReason, MAX_UNRESOLVED,
-    Outstanding, Plan, Problem, Purpose, Round, Seen, Step, Term,
+    ATTEMPTS, Action, Anchor, Attempt, Election, Event, Grace, HeldTerm, LostReason,
+    MAX_UNRESOLVED, Outstanding, Plan, Problem, Purpose, Round, Seen, Step,
 };
 use crate::age::Observation;
 use crate::clock::Now;
@@ -310,7 +310,7 @@ impl Election {
         (self.grace, self.owed) = (None, None);
         self.lapsed.0.set(false);
         let ended = self.wind_down.is_some() && !planted!(StopForgetsClaim);
-        self.term = Some(Term { number, version, lease, anchor, ended });
+        self.term = Some(HeldTerm { number, version, lease, anchor, ended });
         self.plan_renewal(now, anchor.sent);
         if self.wind_down.is_some_and(|wind_down| wind_down.until_ms.is_some()) {
             self.begin_release(now);

@@ -41,9 +41,9 @@ pub(crate) struct Trigger {
     left_out: Option<u64>,
 }
 
-/// The newest record, as far as it matters to a trigger that has a verdict about it.
+/// Who holds the newest record, as far as a trigger must know.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Standing {
+pub(crate) struct Holder {
     /// Somebody else holds the lease.
     pub busy: bool,
     /// The record was made by this very session, or grants nothing yet.
@@ -115,7 +115,7 @@ impl Trigger {
         &mut self,
         now_ms: u64,
         (slot_ms, verdict): (u64, Verdict),
-        standing: Standing,
+        holder: Holder,
     ) -> Option<SlotsOver> {
         self.slot_ms = Some(slot_ms);
         let spent_ms = now_ms.saturating_sub(self.began_ms);
@@ -123,14 +123,14 @@ impl Trigger {
         match verdict {
             // Somebody runs it, or died doing so: the next trigger will see.
             Verdict::Claim { slot_ms: next_ms, again: true, .. }
-                if standing.busy && slot_ms <= next_ms =>
+                if holder.busy && slot_ms <= next_ms =>
             {
                 Some(SlotsOver::Taken)
             }
             Verdict::Claim { .. } if full => Some(SlotsOver::Full),
             Verdict::Claim { .. } | Verdict::Undated => None,
             Verdict::Taken if self.begun.contains(&slot_ms) => Some(SlotsOver::Ran),
-            Verdict::Taken if standing.made => Some(SlotsOver::NewGroup),
+            Verdict::Taken if holder.made => Some(SlotsOver::NewGroup),
             Verdict::Taken => Some(SlotsOver::Taken),
             Verdict::Blocked => Some(SlotsOver::Blocked),
             Verdict::OtherCron => Some(SlotsOver::OtherCron),
