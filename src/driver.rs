@@ -306,6 +306,7 @@ pub(crate) async fn perform_within<S: Store, H: Host>(
     let name = match &operation {
         Operation::Read { .. } => "read",
         Operation::Write { .. } => "write",
+        Operation::Delete => "delete",
     };
     match select(pin!(store.perform(operation)), pin!(host.sleep(timeout_ms))).await {
         Either::Left((answer, _)) => answer,

@@ -122,16 +122,15 @@ impl RawElector {
                     let condition = version.map_or(Condition::Absent, Condition::Match);
                     Operation::Write { body: body.into_bytes(), condition }
                 }
+                None if retire => Operation::Delete,
                 None => Operation::Read { unless: version },
             };
-            if !retire || store.retire() {
-                let answer = driver::perform_within(&*store, &web, operation, timeout_ms).await;
-                let near = match &answer.outcome {
-                    Outcome::Found { version, .. } => store.near_misses(version),
-                    _ => Vec::new(),
-                };
-                events.borrow_mut().push(answer_json(&answer, &store.describe(), &near));
-            }
+            let answer = driver::perform_within(&*store, &web, operation, timeout_ms).await;
+            let near = match &answer.outcome {
+                Outcome::Found { version, .. } => store.near_misses(version),
+                _ => Vec::new(),
+            };
+            events.borrow_mut().push(answer_json(&answer, &store.describe(), &near));
             json!({ "type": "finished" }).to_string()
         });
     }

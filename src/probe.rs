@@ -266,9 +266,9 @@ pub async fn probe<S: Store, H: Host>(
             break;
         }
     }
-    if probe.stored.is_some() && object.retire() {
+    if probe.stored.is_some() {
         // Best effort: what is left of it is in nobody's way.
-        probe.ask([(0, Operation::Read { unless: None })].into()).await;
+        probe.ask([(0, Operation::Delete)].into()).await;
     }
     Ok(Report { judged, offset: probe.offset() })
 }

@@ -20,8 +20,8 @@ use edgelect::{Host, S3Config, Store};
 use futures::FutureExt;
 use futures::executor::LocalPool;
 
-use crate::told::{read, sent};
-use crate::virtual_time::{Virtual, config};
+use crate::told::{NOW_MS, credentials, read, sent};
+use crate::virtual_time::{Virtual, config, undated};
 
 /// Longer than any probe here takes.
 const LIMIT_MS: u64 = 120_000;
@@ -74,7 +74,6 @@ struct Stand {
     host: Virtual,
     memory: Memory,
     operations: Cell<u32>,
-    retired: Cell<bool>,
     deleted: Cell<bool>,
     changed_ms: Cell<u64>,
 }
@@ -84,8 +83,8 @@ impl Stand {
         let host = Virtual::default();
         let clock = host.clone();
         let memory = Memory::new(move || clock.now().wall_ms);
-        let (operations, retired, deleted, changed_ms) = Default::default();
-        Self { manner, host, memory, operations, retired, deleted, changed_ms }
+        let (operations, deleted, changed_ms) = Default::default();
+        Self { manner, host, memory, operations, deleted, changed_ms }
     }
 
     fn report(&self, effort: Effort) -> Report {
@@ -179,9 +178,10 @@ impl Store for Stand {
         {
             return Answer { outcome, facts: Facts::default() };
         }
-        if self.retired.get() {
+        if operation == Operation::Delete {
             self.deleted.set(true);
             self.memory.overwrite(None);
+            return undated(Outcome::Missing);
         }
         if let (Manner::SaysUnchanged, Operation::Read { unless: Some(_) }) =
             (self.manner, &operation)
@@ -214,11 +214,6 @@ impl Store for Stand {
         }
         answer.facts.relayed = self.manner == Manner::Relays;
         answer
-    }
-
-    fn retire(&self) -> bool {
-        self.retired.set(true);
-        true
     }
 
     fn condition_covers_version(&self) -> bool {
@@ -484,11 +479,12 @@ fn only_the_key_of_a_probe_is_one() {
 #[test]
 fn s3_no_object_but_a_probes_can_be_deleted() {
     let probed = key("jobs/leader.json", &Virtual::default()).expect("randomness");
-    for (key, method) in [("jobs/leader.json".to_owned(), "GET"), (probed, "DELETE")] {
+    for (key, method) in [("jobs/leader.json".to_owned(), None), (probed, Some("DELETE"))] {
         let config = S3Config { bucket: "jobs".to_owned(), key, ..S3Config::default() };
         let s3 = S3::new(config).expect("a fine configuration");
-        assert_eq!(Protocol::retire(&s3), method == "DELETE");
-        assert_eq!(sent(&s3, read()).method(), method);
+        assert_eq!(sent(&s3, read()).method(), "GET");
+        let asked = s3.request(&mut s3.begin(Operation::Delete), &credentials(), NOW_MS);
+        assert_eq!(asked.map(|request| request.method().to_string()).ok().as_deref(), method);
     }
 }
 
@@ -532,7 +528,6 @@ struct Scripted {
     memory: Memory,
     lies: Vec<(u64, u64, String, String)>,
     asked: Cell<u64>,
-    retired: Cell<bool>,
     /// The body that was there before the last write, and when that was written; when the one of now was.
     before: RefCell<(Option<Vec<u8>>, u64)>,
     written_ms: Cell<u64>,
@@ -552,7 +547,6 @@ impl Scripted {
             memory: Memory::new(move || clock.now().wall_ms),
             lies: lies.iter().map(lie).collect(),
             asked: Cell::default(),
-            retired: Cell::default(),
             before: RefCell::default(),
             written_ms: Cell::default(),
             host: host.clone(),
@@ -606,22 +600,23 @@ impl Store for Scripted {
     async fn perform(&self, operation: Operation) -> Answer {
         let number = self.asked.replace(self.asked.get() + 1);
         let writes = matches!(operation, Operation::Write { .. });
+        if operation == Operation::Delete {
+            return undated(Outcome::Missing);
+        }
         let lie = self.lies.iter().find(|(first, last, effect, _)| {
-            (*first..=*last).contains(&number)
-                && writes == (effect != "read")
-                && !self.retired.get()
+            (*first..=*last).contains(&number) && writes == (effect != "read")
         });
         let (effect, said) = lie.map_or(("keeps", "honest"), |(_, _, effect, said)| (effect, said));
         let told = match &operation {
             Operation::Write { body, .. } => version_of(body),
-            Operation::Read { .. } => None,
+            _ => None,
         };
         let honest = match operation {
             Operation::Write { body, condition } => Answer {
                 outcome: self.write(body, condition, effect).await,
                 facts: Facts::default(),
             },
-            read @ Operation::Read { .. } => self.memory.perform(read).await,
+            other => self.memory.perform(other).await,
         };
         let cause = |kind| Fault::new(kind, "what happened");
         let outcome = match said {
@@ -645,11 +640,6 @@ impl Store for Scripted {
             other => panic!("{other}: no such answer"),
         };
         Answer { outcome, facts: Facts::default() }
-    }
-
-    fn retire(&self) -> bool {
-        self.retired.set(true);
-        true
     }
 
     fn condition_covers_version(&self) -> bool {
