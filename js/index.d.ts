@@ -347,7 +347,7 @@ export interface DiagnosedStep {
 
 export interface Diagnosis {
   /** The name of the store, such as `S3 bucket "jobs" at https://…`. */
-  store: string | undefined;
+  store: string;
   /** `violated` if a step is: two could lead, or nobody after a crash; its `why` says which. `holds` if all do, whether or not the store tells its time: without, ages are
    * watched, which costs time and no safety. Otherwise `unclear`. */
   finding: Finding;

@@ -16,15 +16,12 @@ use futures::future::{Either, select};
 
 use self::steps::Probe;
 use crate::config::{Config, HostClock};
-use crate::driver::{Handle, Host};
+use crate::driver::{Handle, Host, UNHURRIED_MS};
 use crate::store::{Fault, FaultKind, PROBE_MARK, Store};
 
 /// For how long [`Effort::thorough`] leaves the object alone, in milliseconds: a time that is told anew with each reading
 /// shows itself after a second.
 const AGE_MS: u64 = 1_100;
-
-/// How long one request of [`Effort::thorough`] may take, in milliseconds: nobody's lease waits for it.
-const REQUEST_MS: u64 = 10_000;
 
 /// What a probe does, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,7 +157,7 @@ impl Effort {
 
     /// For somebody who wants to know: as long as its requests take.
     pub fn thorough(races: u32) -> Self {
-        Self { races, limit_ms: u64::MAX, timeout_ms: REQUEST_MS, age_ms: AGE_MS }
+        Self { races, limit_ms: u64::MAX, timeout_ms: UNHURRIED_MS, age_ms: AGE_MS }
     }
 }
 
