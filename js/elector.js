@@ -375,10 +375,12 @@ export class Elector {
   async doctor(options) {
     if (this.#unfenced) throw unfencedError('doctor');
     const signal = signalOf(options);
-    const { races, age, onStep = () => {} } = options ?? {};
-    if (typeof onStep !== 'function') throw wrongOption('onStep', onStep, 'must be a function');
+    const { races, age, onBegin = () => {}, onStep = () => {} } = options ?? {};
+    for (const [name, hear] of Object.entries({ onBegin, onStep })) {
+      if (typeof hear !== 'function') throw wrongOption(name, hear, 'must be a function');
+    }
     signal?.throwIfAborted();
-    return diagnose((onEvent) => this.#newEngine(onEvent), toJson({ races, age }), onStep, signal);
+    return diagnose((onEvent) => this.#newEngine(onEvent), toJson({ races, age }), { onBegin, onStep, signal });
   }
 
   async handleRequest(request) {

@@ -183,25 +183,45 @@ pub async fn probe<S: Store, H: Host>(
     host: &H,
     config: &Config,
     effort: Effort,
-    tell: impl FnMut(&Judged),
+    mut tell: impl FnMut(&Judged),
 ) -> Result<Report, String> {
-    probe_until(object, host, config, effort, tell, pending()).await
+    let done = |progress: Progress<'_>| {
+        if let Progress::Done(one) = progress {
+            tell(one);
+        }
+    };
+    probe_until(object, host, config, effort, done, pending()).await
 }
 
-/// The same until `stop`, which breaks off the step that is under way; the object is deleted all the same.
-pub(crate) async fn probe_until<S: Store, H: Host>(
+/// How far a probe is.
+#[derive(Clone, Copy, Debug)]
+pub enum Progress<'a> {
+    /// This step begins, where a pause comes first, with that.
+    Begins(Step),
+    /// This one has shown what it shows.
+    Done(&'a Judged),
+}
+
+/// As [`probe`] until `stop`, which breaks off the step that is under way; the object is deleted all the same. `tell` hears how
+/// far it is.
+///
+/// # Errors
+/// The host has no randomness.
+pub async fn probe_until<S: Store, H: Host>(
     object: &S,
     host: &H,
     config: &Config,
     effort: Effort,
-    mut tell: impl FnMut(&Judged),
+    mut tell: impl FnMut(Progress<'_>),
     stop: impl Future<Output = ()>,
 ) -> Result<Report, String> {
     let mut probe = Probe::new(object, host, config, effort)?;
     let mut judged = Vec::new();
-    let mut note = |one: Judged| {
-        tell(&one);
-        judged.push(one);
+    let mut note = |progress: Progress<'_>| {
+        if let Progress::Done(one) = &progress {
+            judged.push((*one).clone());
+        }
+        tell(progress);
     };
     select(pin!(probe.take_all(effort, &mut note)), pin!(stop)).await;
     probe.clean().await;

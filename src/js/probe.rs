@@ -11,7 +11,7 @@ use crate::bucket::CredentialSource;
 use crate::config::{Config, ConfigError, check_path};
 use crate::custom::AnyStore;
 use crate::json::{self, Object};
-use crate::probe::{self, Effort, Finding, Judged, Report, is_due, probe_until};
+use crate::probe::{self, Effort, Finding, Judged, Progress, Report, is_due, probe_until};
 use crate::store::Store;
 use crate::task::Task;
 
@@ -23,7 +23,7 @@ const LONGEST_AGE_MS: u64 = 3_600_000;
 #[wasm_bindgen]
 impl RawElector {
     /// Has [`RawElector::poll`] probe the store, by an object of its own beside the lease. `order` is JSON: `races` and `age`,
-    /// each with a default. An event `step` tells of each step, `probed` of the whole. [`RawElector::stop`] ends it, and the
+    /// each with a default. An event `begins` comes before each step, `step` after it, `probed` of the whole. [`RawElector::stop`] ends it, and the
     /// object is deleted all the same.
     pub fn probe(&mut self, order: &str) -> Result<(), String> {
         let effort = effort(&object(order)?).map_err(config_error)?;
@@ -31,8 +31,11 @@ impl RawElector {
         let (handle, web) = (self.handle.clone(), self.web.clone());
         let events = Rc::clone(&self.events);
         self.task = Task::new(async move {
-            let tell = |one: &Judged| {
-                let told = json!({ "type": "step", "step": StepTold::of(one) });
+            let tell = |progress: Progress<'_>| {
+                let told = match progress {
+                    Progress::Begins(step) => json!({ "type": "begins", "step": step.name() }),
+                    Progress::Done(one) => json!({ "type": "step", "step": StepTold::of(one) }),
+                };
                 events.borrow_mut().push(told.to_string());
             };
             let stop = handle.stop_told();

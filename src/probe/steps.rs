@@ -6,7 +6,7 @@ use std::task::Poll;
 
 use serde::Serialize;
 
-use super::{Effort, Finding, Judged, Offset, Step};
+use super::{Effort, Finding, Judged, Offset, Progress, Step};
 use crate::config::Config;
 use crate::driver::{Host, perform_within};
 use crate::json;
@@ -112,8 +112,8 @@ impl<'a, S: Store, H: Host> Probe<'a, S, H> {
         })
     }
 
-    /// Takes all steps, or as many as there is something to stand on; `note` hears each.
-    pub async fn take_all(&mut self, effort: Effort, note: &mut dyn FnMut(Judged)) {
+    /// Takes all steps, or as many as there is something to stand on; `note` hears how far it is.
+    pub async fn take_all(&mut self, effort: Effort, note: &mut dyn FnMut(Progress<'_>)) {
         // Where a condition says only that nobody has succeeded the record, nobody has succeeded what does not exist.
         let covers = self.object.condition_covers_version();
         for step in Step::ALL {
@@ -129,6 +129,7 @@ impl<'a, S: Store, H: Host> Probe<'a, S, H> {
             if times == 0 {
                 continue;
             }
+            note(Progress::Begins(step));
             let first = if covers { Step::LaterCreate } else { Step::LaterUpdate };
             if step == first {
                 self.host.sleep(effort.age_ms).await;
@@ -140,7 +141,7 @@ impl<'a, S: Store, H: Host> Probe<'a, S, H> {
                 Finding::Unclear(_) => !heard || step.lands(),
                 Finding::Violated(_) => true,
             };
-            note(Judged { step, finding });
+            note(Progress::Done(&Judged { step, finding }));
             if ends {
                 return;
             }

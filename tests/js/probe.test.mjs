@@ -195,14 +195,20 @@ test('a signal ends `doctor` at whatever call it fires, with its reason, and not
   }
 });
 
-test('onStep hears frozen steps in their order, may ask the elector, and is not called again after it threw', async () => {
+test('onBegin and onStep hear each step in its order, frozen; onStep may ask the elector, and is not called again after it threw', async () => {
   const storage = watched();
   const elector = new Elector({ storage, lockfilePath: 'a' });
   const heard = [];
-  const diagnosing = elector.doctor({ races: 1, onStep: (step) => heard.push([step, elector.status().role]) });
+  const begun = [];
+  const onStep = (step) => {
+    assert.equal(begun.at(-1), step.step);
+    heard.push([step, elector.status().role]);
+  };
+  const diagnosing = elector.doctor({ races: 1, onBegin: (step) => begun.push(step), onStep });
   await runtime.pass(2_000);
   const { steps } = await diagnosing;
   assert.deepEqual(heard, steps.map((step) => [step, 'stopped']));
+  assert.deepEqual(begun, steps.map(({ step }) => step));
   assert.ok(steps.every(Object.isFrozen));
   // The last two come together: neither asks for anything in between.
   let calls = 0;
