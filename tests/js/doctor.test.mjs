@@ -218,12 +218,16 @@ test('what onStep throws at any step ends the probe and leaves nothing behind', 
   for (const at of [...STEPS, 'clocks']) {
     const store = await kept(startLiar('honest'));
     const thrown = new Error('no more of it');
+    let before;
     const onStep = ({ step }) => {
-      if (step === at) throw thrown;
+      if (step !== at) return;
+      before = store.seen.length;
+      throw thrown;
     };
     await assert.rejects(over({ endpoint: store.endpoint }).doctor({ races: 1, onStep }), thrown, at);
     assert.equal(store.objects.size, 0, at);
     const asked = store.seen.length;
+    assert.ok(asked <= before + 1, `${at}: it cleans up, and asks nothing else`);
     await new Promise((resolve) => setTimeout(resolve, 50));
     assert.equal(store.seen.length, asked, `${at}: nothing goes on`);
   }
