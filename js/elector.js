@@ -1,11 +1,11 @@
 import { bucketOf } from './bucket.js';
 import { openCheckpoint } from './checkpoint.js';
-import { AGE_MS, Doctor, atStart, violationOf } from './doctor.js';
 import { Engine, checked, readVariables } from './engine.js';
 import { EdgelectError, checkFormat, optionsOf, signalOf, textOf, toJson, wrongOption } from './errors.js';
 import { Fence, inFull, lookingFirst } from './fence.js';
-import { Host, unrefTimer } from './host.js';
+import { unrefTimer } from './host.js';
 import { LOCKER_METHODS, LockerStorage, isLocker, unfencedError } from './locker.js';
+import { diagnose } from './probe.js';
 import { SlotRuns } from './slots.js';
 import { S3Storage } from './storage.js';
 
@@ -14,10 +14,6 @@ export { EdgelectError } from './errors.js';
 export { DynamoDBStorage, EpochStorage, MemoryStorage, R2Storage, Route53Storage, S3Storage } from './storage.js';
 
 const CALLBACKS = ['onAcquireLeadership', 'onLoseLeadership', 'onNewLeader'];
-// One race alone finds a store that looks before it writes most of the time; docs/doctor.md has the figures.
-const RACES = 20;
-const MOST_RACES = 1_000;
-const LONGEST_AGE_MS = 3_600_000;
 const HEALTH_PATH = '/health/leadership';
 const SLOT_OPTIONS = ['policy', 'missed', 'period', 'attempts', 'budget', 'subrequests'];
 // Seconds since 1970 that are taken for milliseconds lie before it for 3,000 years to come: 3 March 1973.
@@ -105,10 +101,8 @@ export class Elector {
   #unref;
   /** Whether a stop that says nothing of it leaves a tombstone. */
   #releaseOnStop;
-  /** Whether a start judges the store; undefined where that is not said. */
+  /** Whether a start judges the store; null where that is not said. */
   #probe;
-  /** While a start judges the store. */
-  #doctor = null;
   #engine = null;
   /** While this session waits for the work of an earlier one: what ends the waiting. */
   #goOn = null;
@@ -155,7 +149,7 @@ export class Elector {
     }
     this.#unref = flag('unref', unref);
     this.#releaseOnStop = flag('releaseOnStop', releaseOnStop);
-    this.#probe = probe === undefined ? undefined : flag('probe', probe);
+    this.#probe = probe === undefined ? null : flag('probe', probe);
     const fromEnvironment = storage === undefined || storage === null;
     const variables = fromEnvironment ? fromVariables() : null;
     this.#storage = fromEnvironment ? variables.storage : storage;
@@ -189,7 +183,6 @@ export class Elector {
     this.#stopping = true;
     if (release || park) engine.stop(park);
     else this.#leaveToRunOut(engine);
-    this.#doctor?.close();
     this.#goOn?.();
     // Whoever stops from within a callback or the work is waited for, and must not wait for themselves.
     const end = async () => {
@@ -382,21 +375,12 @@ export class Elector {
   async doctor(options) {
     if (this.#unfenced) throw unfencedError('doctor');
     const signal = signalOf(options);
-    const { races = RACES, age = AGE_MS, onStep = () => {} } = options ?? {};
-    if (!Number.isInteger(races) || races < 1 || races > MOST_RACES) {
-      throw wrongOption('races', races, `must be a whole number from 1 to ${MOST_RACES}`);
+    const { races, age, onBegin = () => {}, onStep = () => {} } = options ?? {};
+    for (const [name, hear] of Object.entries({ onBegin, onStep })) {
+      if (typeof hear !== 'function') throw wrongOption(name, hear, 'must be a function');
     }
-    if (!Number.isFinite(age) || age < 0 || age > LONGEST_AGE_MS) {
-      throw wrongOption('age', age, `must be a number of milliseconds from 0 to ${LONGEST_AGE_MS}`);
-    }
-    if (typeof onStep !== 'function') throw wrongOption('onStep', onStep, 'must be a function');
     signal?.throwIfAborted();
-    const doctor = new Doctor(this.#place(), { races, ageMs: age, onStep });
-    try {
-      return await unlessAborted(doctor.run(), signal);
-    } finally {
-      doctor.close();
-    }
+    return diagnose((onEvent) => this.#newEngine(onEvent), toJson({ races, age }), { onBegin, onStep, signal });
   }
 
   async handleRequest(request) {
@@ -469,7 +453,7 @@ export class Elector {
       this.#finish = resolve;
     });
     if (this.#work.size > 0) void this.#runAfterWork(engine);
-    else this.#runEngine(engine);
+    else engine.run(this.#probe);
   }
 
   /** Competes once the work of earlier sessions has stopped: this one's election knows nothing of it. */
@@ -486,41 +470,7 @@ export class Elector {
     forget();
     if (engine !== this.#engine) return;
     this.#goOn = null;
-    this.#runEngine(engine);
-  }
-
-  #runEngine(engine) {
-    // A stop that came meanwhile has nothing to judge a store for.
-    if (!this.#stopping && this.#probes()) void this.#runJudged(engine);
-    else engine.run();
-  }
-
-  /** Competes once the store has been judged, if it may be used; what cannot be told is nobody's fault. */
-  async #runJudged(engine) {
-    let violation;
-    try {
-      const place = this.#place();
-      this.#doctor = new Doctor(place, atStart(place));
-      const report = await this.#doctor.run();
-      violation = violationOf(report);
-      if (report.finding === 'holds' && engine === this.#engine) engine.storeHeld();
-    } catch {
-      // A trap, which ends the engine too, or a key that has no room for the probe's.
-    }
-    if (engine !== this.#engine) return;
-    this.#doctor = null;
-    if (!violation) {
-      engine.run();
-      return;
-    }
-    this.#fail(violation);
-    engine.close();
-    this.#onFinished(engine);
-  }
-
-  /** A tick has neither the time nor the requests, and on Workers everything is one. */
-  #probes() {
-    return this.#probe ?? (inBucket(this.#storage) && this.config.sustain === null && !new Host().singleClock);
+    engine.run(this.#probe);
   }
 
   /** Stops this session when the signal fires. */
@@ -705,9 +655,6 @@ export class Elector {
     if (engine !== this.#engine) return;
     if (this.#term) this.#onLost(numberOf(this.#term), error ? 'trap' : 'stopped');
     if (error) this.#failure = error;
-    // A trap says nothing to a probe that waits.
-    this.#doctor?.close();
-    this.#doctor = null;
     this.#goOn?.();
     this.#goOn = null;
     this.#engine = null;
@@ -744,12 +691,6 @@ export class Elector {
     }
   }
 }
-
-/** Objects in an S3 bucket, which is what a start judges by itself. */
-const inBucket = (storage) => {
-  const { json } = bucketOf(storage) ?? {};
-  return json !== undefined && [undefined, 'epochs'].includes(JSON.parse(json).kind);
-};
 
 const slotOptions = (given) => {
   const options = optionsOf(given, 'runScheduled takes an object, such as { period, policy, signal }');

@@ -50,8 +50,9 @@ export class Engine {
     return !this.#ended && !ownWasm.broken && this.#instance === ownWasm.instance;
   }
 
-  run() {
-    this.#tell((raw) => raw.run());
+  /** With `judges` the store is judged first; null leaves it to the kind of store. */
+  run(judges = false) {
+    this.#tell((raw) => raw.run(judges));
   }
 
   init() {
@@ -64,14 +65,15 @@ export class Engine {
     this.#drive();
   }
 
-  /** Performs one operation of a probe, whose key is `lockfilePath`; the answer is told as an event. */
-  ask({ body, version, retire = false, timeoutMs }) {
-    this.#tell((raw) => raw.ask(body, version, retire, timeoutMs));
+  /** Writes `body` over `version` or over nothing at `lockfilePath`, or reads what is there; the answer is told as an event. */
+  ask({ body, version }) {
+    this.#tell((raw) => raw.ask(body, version));
   }
 
-  /** Before `run`: a probe has shown that the store keeps its conditions. */
-  storeHeld() {
-    this.#ask((raw) => raw.storeHeld());
+  /** Probes the store beside `lockfilePath`; `order` is JSON. Each step is told as an event, and then the diagnosis. */
+  probe(order) {
+    this.#ask((raw) => raw.probe(order));
+    this.#drive();
   }
 
   tick() {

@@ -320,6 +320,8 @@ export interface DoctorOptions {
   /** For how many milliseconds the object is left alone before its conditions are broken once more: a store may keep them only
    * for what it has just written. 0 leaves these steps out, the most is 3600000. Default 1100. */
   age?: number;
+  /** Hears the name of each step before it is taken. */
+  onBegin?(step: DiagnosedStep['step']): void;
   /** Hears each step when it is done. */
   onStep?(step: DiagnosedStep): void;
 }
@@ -347,7 +349,7 @@ export interface DiagnosedStep {
 
 export interface Diagnosis {
   /** The name of the store, such as `S3 bucket "jobs" at https://…`. */
-  store: string | undefined;
+  store: string;
   /** `violated` if a step is: two could lead, or nobody after a crash; its `why` says which. `holds` if all do, whether or not the store tells its time: without, ages are
    * watched, which costs time and no safety. Otherwise `unclear`. */
   finding: Finding;

@@ -2,9 +2,6 @@
 import { Engine, checked } from './engine.js';
 import { EdgelectError } from './errors.js';
 
-/** How long a request may take where nobody's lease waits for it. */
-const REQUEST_MS = 10_000;
-
 /** The `get` and `putIfMatch` of a storage over one bucket, as `bucketOf` gives it. What is not known is thrown, with
  * `EDGELECT_UNKNOWN` where a write may have landed. */
 export class Objects {
@@ -67,7 +64,7 @@ export class Objects {
         reject(signal.reason);
       };
       signal.addEventListener('abort', onAbort, { once: true });
-      engine.ask({ ...order, timeoutMs: REQUEST_MS });
+      engine.ask(order);
     });
   }
 }

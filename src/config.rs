@@ -432,7 +432,7 @@ fn default_delays(lease_ms: u64) -> [u64; 2] {
     [(100 * scale_ms / 15_000).max(1), (1_000 * scale_ms / 15_000).max(1)]
 }
 
-fn check_path(path: Option<&str>) -> Result<String, ConfigError> {
+pub(crate) fn check_path(path: Option<&str>) -> Result<String, ConfigError> {
     let rule = "is the key of the lease object: 1 to 1024 bytes, without a leading slash, empty or dot \
                 segments, or control characters, such as \"leader/my-group.json\"";
     let Some(path) = path else {

@@ -38,15 +38,6 @@ impl<P: Provide> Store for AnyStore<P> {
         }
     }
 
-    fn retire(&self) -> bool {
-        match self {
-            Self::Bucket(bucket) => bucket.retire(),
-            Self::Epochs(bucket) => bucket.retire(),
-            // A storage that lives in JavaScript has nothing to delete by.
-            _ => false,
-        }
-    }
-
     fn condition_covers_version(&self) -> bool {
         match self {
             Self::Bucket(bucket) => bucket.condition_covers_version(),
@@ -120,6 +111,8 @@ impl Store for CustomStore {
                 };
                 (self.web.write(&self.key, self.format.stored(&body), etag).await, None)
             }
+            // It has `get` and `putIfMatch`, and nothing to delete by.
+            Operation::Delete => return Answer::rejected(Fault::not_deleted(&self.describe())),
         };
         let Some(fields) = settled.fields().filter(|_| settled.ok) else {
             let cause = self.fault(FaultKind::Network, &settled.head);

@@ -30,8 +30,8 @@ use crate::store::{
 /// The longest single sleep that a host is asked for, in milliseconds; JavaScript's timers end near 2^31.
 const LONGEST_SLEEP_MS: u64 = 3_600_000;
 
-/// How long one request of [`init`] may take, in milliseconds: nobody's lease waits for it.
-const INIT_TIMEOUT_MS: u64 = 10_000;
+/// How long one request may take where nobody's lease waits for it, in milliseconds.
+pub(crate) const UNHURRIED_MS: u64 = 10_000;
 
 /// What an elector needs from the place where it runs. Time, chance and the network come from here and nowhere
 /// else.
@@ -306,6 +306,7 @@ pub(crate) async fn perform_within<S: Store, H: Host>(
     let name = match &operation {
         Operation::Read { .. } => "read",
         Operation::Write { .. } => "write",
+        Operation::Delete => "delete",
     };
     match select(pin!(store.perform(operation)), pin!(host.sleep(timeout_ms))).await {
         Either::Left((answer, _)) => answer,
@@ -391,7 +392,7 @@ pub async fn init<S: Store, H: Host>(
     host: &H,
     config: &Config,
 ) -> Result<(), InitError> {
-    let timeout_ms = INIT_TIMEOUT_MS;
+    let timeout_ms = UNHURRIED_MS;
     let read = Operation::Read { unless: None };
     let seen = perform_within(store, host, read, timeout_ms).await;
     match seen.outcome {

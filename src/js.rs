@@ -4,6 +4,8 @@
 //! on to the other. The JavaScript side owns promises, signals and callbacks; this side owns the election, and
 //! moves only while [`RawElector::poll`] runs. An error is thrown as a text: JSON with `code`, `message`, `field`.
 
+mod probe;
+
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -14,13 +16,14 @@ use crate::bucket::{self, CredentialSource, Group, read_credentials};
 use crate::checkpoint::{CheckpointError, Opening, Owner, Refusal};
 use crate::config::{Config, ConfigError, HostClock, Settings};
 use crate::custom::{AnyStore, CustomStore};
-use crate::driver::{self, Handle, Host};
+use crate::driver::{self, Handle, Host, UNHURRIED_MS};
 use crate::election::{Election, Event, Input, SlotsOver, Standing};
 use crate::json::{self, Object};
-use crate::lease::{Format, Reading};
+use crate::lease::Format;
+use crate::probe::judge_by;
 use crate::scheduled::{SlotOutcome, says_nothing};
 use crate::slots::{Schedule, ScheduleSettings, SlotEnd};
-use crate::store::{Answer, Condition, FaultKind, Operation, Outcome, Store, Version};
+use crate::store::{Condition, Operation, Outcome, Store, Version};
 use crate::task::Task;
 use crate::text::quoted;
 use crate::web::{JsHost, Link, Settled, Web};
@@ -30,6 +33,7 @@ use crate::{peer, status, vars};
 #[wasm_bindgen]
 pub struct RawElector {
     handle: Handle,
+    place: Place,
     store: Rc<AnyStore<CredentialSource>>,
     web: Web,
     link: Rc<Link>,
@@ -62,15 +66,8 @@ impl RawElector {
         };
         let link = Link::new(host);
         let web = Web::new(Rc::clone(&link));
-        let store = match bucket {
-            Some(bucket) => open_bucket(&bucket, credentials, &group_of(&config), web.clone())?,
-            None => {
-                let format = format.map_or(Ok(Format::default()), |name| {
-                    bucket::read_format("format", Some(name)).map_err(config_error)
-                })?;
-                AnyStore::Custom(CustomStore::new(web.clone(), &config.lockfile_path, format))
-            }
-        };
+        let place = Place { bucket, credentials, format };
+        let store = place.open(&config, &web)?;
         let election = match schedule {
             Some(schedule) => driver::new_schedule(&web, config, schedule),
             None => driver::new_election(&web, config),
@@ -80,6 +77,7 @@ impl RawElector {
         })?;
         Ok(Self {
             handle: Handle::new(election),
+            place,
             store: Rc::new(store),
             web,
             link,
@@ -88,34 +86,35 @@ impl RawElector {
         })
     }
 
-    /// Has [`RawElector::poll`] drive the election until it has finished.
-    pub fn run(&mut self) {
+    /// Has [`RawElector::poll`] drive the election until it has finished. With `judges` the store is judged first, without
+    /// `judges` not; where nobody says, a bucket is, in a long-running process.
+    pub fn run(&mut self, judges: Option<bool>) {
         let (handle, store, web) = (self.handle.clone(), Rc::clone(&self.store), self.web.clone());
         let events = Rc::clone(&self.events);
+        let object = self.judged(judges);
         self.task = Task::new(async move {
-            driver::run(&handle, &*store, &web, |event| {
+            let tell = |event| {
                 let json = handle.with(|election| event_json(&event, election));
                 events.borrow_mut().push(json);
-            })
-            .await;
+            };
+            let judged = match object {
+                Some(object) => judge_by(&handle, &object, &web).await,
+                None => Ok(()),
+            };
+            match judged {
+                Ok(()) => driver::run(&handle, &*store, &web, tell).await,
+                Err(violation) => tell(Event::Failed(violation)),
+            }
             json!({ "type": "finished" }).to_string()
         });
     }
 
-    /// Has [`RawElector::poll`] perform one operation on the object at this one's `lockfilePath`, which is a probe's: a write
-    /// of `body` over `version`, or over nothing; without `body` a read, unless it has `version`, or with `retire` its removal. An event
-    /// `answered` tells of it. The steps of a probe are in `js/doctor.js`.
-    pub fn ask(
-        &mut self,
-        body: Option<String>,
-        version: Option<String>,
-        retire: bool,
-        timeout_ms: f64,
-    ) {
+    /// Has [`RawElector::poll`] perform one operation on the object at this one's `lockfilePath`: a write of `body` over
+    /// `version`, or over nothing; without `body` a read. An event `answered` tells of it.
+    pub fn ask(&mut self, body: Option<String>, version: Option<String>) {
         let (store, web) = (Rc::clone(&self.store), self.web.clone());
         let events = Rc::clone(&self.events);
         self.task = Task::new(async move {
-            let timeout_ms = timeout_ms as u64;
             let version = version.map(Version);
             let operation = match body {
                 Some(body) => {
@@ -124,14 +123,8 @@ impl RawElector {
                 }
                 None => Operation::Read { unless: version },
             };
-            if !retire || store.retire() {
-                let answer = driver::perform_within(&*store, &web, operation, timeout_ms).await;
-                let near = match &answer.outcome {
-                    Outcome::Found { version, .. } => store.near_misses(version),
-                    _ => Vec::new(),
-                };
-                events.borrow_mut().push(answer_json(&answer, &store.describe(), &near));
-            }
+            let answer = driver::perform_within(&*store, &web, operation, UNHURRIED_MS).await;
+            events.borrow_mut().push(answer_json(&answer.outcome, &store.describe()));
             json!({ "type": "finished" }).to_string()
         });
     }
@@ -165,12 +158,6 @@ impl RawElector {
     /// How an operation that the host began has ended.
     pub fn settle(&self, id: u32, ok: bool, head: String, body: Vec<u8>) {
         self.link.settle(id, Settled { ok, head, body });
-    }
-
-    /// Before [`RawElector::run`]: a probe has shown that the store keeps its conditions.
-    #[wasm_bindgen(js_name = storeHeld)]
-    pub fn store_held(&self) {
-        self.handle.store_held();
     }
 
     /// Has the election look at the clocks.
@@ -255,7 +242,7 @@ pub fn check(
     let config = read_config(settings, Web::clock_of(&host))?;
     if let Some(bucket) = bucket {
         let web = Web::new(Link::new(host));
-        open_bucket(&bucket, credentials, &group_of(&config), web)?;
+        open_bucket(&bucket, credentials.as_deref(), &group_of(&config), web)?;
     }
     Ok(config.to_json())
 }
@@ -264,7 +251,7 @@ pub fn check(
 #[wasm_bindgen(js_name = checkBucket)]
 pub fn check_bucket(bucket: &str, credentials: Option<String>, host: JsHost) -> Result<(), String> {
     let group = Group { key: "check", server_id: "", lease_ms: 15_000 };
-    open_bucket(bucket, credentials, &group, Web::new(Link::new(host))).map(drop)
+    open_bucket(bucket, credentials.as_deref(), &group, Web::new(Link::new(host))).map(drop)
 }
 
 /// Reads settings, bucket and credentials from variables given as a JSON object of texts:
@@ -279,15 +266,40 @@ pub fn from_variables(variables: &str) -> Result<String, String> {
     Ok(json!({ "settings": settings, "bucket": bucket, "credentials": secrets }).to_string())
 }
 
+/// Where the objects of a group are, as JavaScript has said it.
+struct Place {
+    bucket: Option<String>,
+    credentials: Option<String>,
+    format: Option<String>,
+}
+
+impl Place {
+    /// The object at the `lockfilePath` of these settings.
+    fn open(&self, config: &Config, web: &Web) -> Result<AnyStore<CredentialSource>, String> {
+        if let Some(bucket) = &self.bucket {
+            return open_bucket(
+                bucket,
+                self.credentials.as_deref(),
+                &group_of(config),
+                web.clone(),
+            );
+        }
+        let format = self.format.clone().map_or(Ok(Format::default()), |name| {
+            bucket::read_format("format", Some(name)).map_err(config_error)
+        })?;
+        Ok(AnyStore::Custom(CustomStore::new(web.clone(), &config.lockfile_path, format)))
+    }
+}
+
 fn open_bucket(
     bucket: &str,
-    credentials: Option<String>,
+    credentials: Option<&str>,
     group: &Group<'_>,
     web: Web,
 ) -> Result<AnyStore<CredentialSource>, String> {
     let source = match credentials {
         Some(credentials) => {
-            CredentialSource::Fixed(read_credentials(&object(&credentials)?).map_err(config_error)?)
+            CredentialSource::Fixed(read_credentials(&object(credentials)?).map_err(config_error)?)
         }
         None => CredentialSource::Asked(web.clone()),
     };
@@ -325,42 +337,28 @@ fn error_json(code: &str, message: &str) -> Value {
     json!({ "code": code, "message": message })
 }
 
-fn answer_json(Answer { outcome, facts }: &Answer, store: &str, near: &[Version]) -> String {
-    let near: Vec<&str> = near.iter().map(|version| version.0.as_str()).collect();
-    let mut told = json!({
+fn answer_json(outcome: &Outcome, store: &str) -> String {
+    let (name, version, cause) = match outcome {
+        Outcome::Found { version, .. } => ("found", Some(version), None),
+        Outcome::Missing => ("missing", None, None),
+        Outcome::Written { version: Some(version) } => ("written", Some(version), None),
+        // A success that no store has to say alone, such as a web page's: what is stored tells.
+        Outcome::Written { version: None } => ("vague", None, None),
+        Outcome::Refused => ("refused", None, None),
+        Outcome::Unchanged => ("unchanged", None, None),
+        Outcome::Unknown { cause, .. } => ("unknown", None, Some(cause)),
+        Outcome::Rejected(cause) => ("rejected", None, Some(cause)),
+    };
+    let version = version.map(|version| version.0.as_str());
+    let message = cause.map(|cause| cause.message.as_str());
+    json!({
         "type": "answered",
         "store": store,
-        "near": near,
-        "date": facts.date_ms.filter(|_| !facts.cached),
-        "lastModified": facts.last_modified_ms.filter(|_| !facts.relayed),
-    });
-    let (name, cause) = match outcome {
-        Outcome::Found { version, reading } => {
-            if let Reading::Lease(lease) = reading {
-                told["session"] = lease.session.as_deref().into();
-                told["sequence"] = lease.sequence.into();
-            }
-            told["version"] = version.0.as_str().into();
-            ("found", None)
-        }
-        Outcome::Missing => ("missing", None),
-        Outcome::Written { version: Some(version) } => {
-            told["version"] = version.0.as_str().into();
-            ("written", None)
-        }
-        // A success that no store has to say alone, such as a web page's: what is stored tells.
-        Outcome::Written { version: None } => ("vague", None),
-        Outcome::Refused => ("refused", None),
-        Outcome::Unchanged => ("unchanged", None),
-        Outcome::Unknown { cause, .. } if cause.kind == FaultKind::Unavailable => {
-            ("busy", Some(cause))
-        }
-        Outcome::Unknown { cause, .. } => ("unknown", Some(cause)),
-        Outcome::Rejected(cause) => ("rejected", Some(cause)),
-    };
-    told["outcome"] = name.into();
-    told["message"] = cause.map(|cause| cause.message.as_str()).into();
-    told.to_string()
+        "outcome": name,
+        "version": version,
+        "message": message,
+    })
+    .to_string()
 }
 
 fn event_json(event: &Event, election: &Election) -> String {

@@ -56,11 +56,6 @@ pub trait Protocol {
         Answer::rejected(fault)
     }
 
-    /// As [`Store::retire`](crate::store::Store::retire).
-    fn retire(&self) -> bool {
-        false
-    }
-
     /// As [`Store::beside`](crate::store::Store::beside).
     fn beside(&self, _key: &str) -> Option<Self>
     where

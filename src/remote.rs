@@ -164,10 +164,6 @@ impl<W: Protocol, H: Host, P: Provide> Store for Remote<W, H, P> {
         Some(Remote::of(protocol, &self.provider, &self.host))
     }
 
-    fn retire(&self) -> bool {
-        self.protocol.retire()
-    }
-
     fn condition_covers_version(&self) -> bool {
         self.protocol.condition_covers_version()
     }

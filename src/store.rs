@@ -43,6 +43,9 @@ pub enum Operation {
         /// What must hold for the write to take effect.
         condition: Condition,
     },
+    /// Delete the object of a [probe](is_probe). [`Outcome::Missing`] where it is gone. A store that cannot delete, or whose
+    /// object is no probe's, above all a lease (S3), answers [`Fault::not_deleted`] and asks nobody.
+    Delete,
 }
 
 /// What a store knows after an operation. Outcomes are inputs of the election, not errors.
@@ -107,6 +110,8 @@ pub enum FaultKind {
     Misconfigured,
     /// The answer makes no sense (no ETag, a broken body); nothing may be concluded from it.
     Nonsense,
+    /// This store never does such an operation on this object.
+    Unsupported,
 }
 
 /// What the answer says about time, for the proofs of age (S6) and for storage time (S2).
@@ -153,11 +158,6 @@ pub struct Answer {
 pub trait Store {
     /// Performs one operation.
     async fn perform(&self, operation: Operation) -> Answer;
-    /// Has the next read take the record away, if it is a [probe](crate::store::is_probe)'s; false where that cannot be done,
-    /// above all for every lease (S3).
-    fn retire(&self) -> bool {
-        false
-    }
 
     /// The object at another key of the same store, for a probe: a store that has one is judged before the election trusts
     /// it, at the start of a long-running process. There is none by default, nor in a store that keeps one record.
@@ -249,6 +249,12 @@ impl Fault {
     /// A fault without HTTP details.
     pub fn new(kind: FaultKind, message: impl Into<String>) -> Self {
         Self { kind, status: None, code: None, message: message.into() }
+    }
+
+    /// [`Operation::Delete`] was asked of a store of this name that cannot delete, or of an object that is no probe's.
+    pub fn not_deleted(store: &str) -> Self {
+        let why = ": nothing was deleted: the store cannot, or the object is no probe's";
+        Self::new(FaultKind::Unsupported, [store, why].concat())
     }
 }
 

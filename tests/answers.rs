@@ -4,6 +4,8 @@
 mod dynamodb;
 #[path = "answers/kubernetes.rs"]
 mod kubernetes;
+#[path = "answers/lies.rs"]
+mod lies;
 #[path = "answers/probe.rs"]
 mod probe;
 #[path = "answers/route53.rs"]

@@ -7,27 +7,28 @@ import { STORE_HELP, electorOptions, withStore } from './store.js';
 const RACES = 20;
 /** An account has five requests a second of Route 53, for all its zones. */
 const ZONE_RACES = 1;
-const MOST_RACES = 1_000;
 const AGE_S = 5;
 const LONGEST_AGE_S = 3_600;
+/** A step that takes longer than this is shown while it is under way. */
+const LONG_S = 2;
 const EXIT_CODES = { holds: 0, violated: 1, unclear: 3 };
 const WRONG_SETTINGS = 2;
 const WHAT = {
   'update of an absent object': 'must be refused',
   create: 'must be taken, and seen at once',
   'create again': 'must be refused',
-  update: 'with the current version: must be taken',
+  update: 'must be taken',
   'update with a stale version': 'must be refused',
-  'update with a nearly right version': 'must be refused: wrong in one part',
-  race: 'five updates of one version at once: one may land',
+  'update with a nearly right version': 'must be refused',
+  race: 'five at once: one may land',
   'read with a stale version': 'must show the new one',
   'create again, later': 'must be refused',
   'update with a stale version, later': 'must be refused',
-  clocks: 'Date beside Last-Modified, within storeSkew',
+  clocks: 'must agree within storeSkew',
 };
 
 export const doctor = () => withStore(new PlainCommand('doctor').description('judge whether a store may be trusted with leases'))
-  .option('--races <n>', `how often the race is run, six requests each, eight over epochs (default: ${RACES}; ${ZONE_RACES} for route53)`, readRaces)
+  .option('--races <n>', `how often the race is run, six requests each, eight over epochs (default: ${RACES}; ${ZONE_RACES} for route53)`, Number)
   .option('--age <s>', `how many seconds the object is left alone before the last conditions are broken (default: ${AGE_S})`, readAge)
   .option('--json', 'print the diagnosis as JSON, and nothing else')
   .addHelpText('after', `
@@ -44,8 +45,8 @@ A store may keep its conditions only for what it has just written, or a cache
 may: --age 70 asks again after more than a minute.
 
 Exit code: 0 the store keeps its conditions; 1 it breaks one, so two could lead,
-or nobody after a crash: do not use it; 3 it cannot be told, and the steps say why; 2 the settings
-are wrong.
+or nobody after a crash: do not use it; 2 the settings are wrong; 3 it cannot be
+told, and the steps say why.
 
 Examples:
   npx edgelect doctor --bucket jobs --region eu-central-1
@@ -63,18 +64,13 @@ Examples:
 async function examine({ json, races: given, age = AGE_S, ...flags }) {
   const races = given ?? (flags.store === 'route53' ? ZONE_RACES : RACES);
   const { Elector } = await import('edgelect');
-  const screen = json ? { step() {}, next() {}, end() {} } : new Screen({ races, age, store: flags.store });
-  let count = 0;
-  const onStep = (step) => {
-    screen.step(step);
-    count += 1;
-    screen.next(count);
-  };
+  const screen = json ? { begin() {}, step() {}, end() {} } : new Screen({ races, age });
+  const onBegin = (step) => screen.begin(step);
+  const onStep = (step) => screen.step(step);
   let diagnosis;
   try {
     const elector = new Elector(await electorOptions(flags));
-    screen.next(0);
-    diagnosis = await elector.doctor({ races, age: age * 1_000, onStep });
+    diagnosis = await elector.doctor({ races, age: age * 1_000, onBegin, onStep });
   } catch (error) {
     if (error.code !== 'EDGELECT_CONFIG') throw error;
     console.error(`edgelect: ${error.message}\nSet it by a flag or a variable: edgelect doctor --help.`);
@@ -87,29 +83,29 @@ async function examine({ json, races: given, age = AGE_S, ...flags }) {
   return EXIT_CODES[diagnosis.finding];
 }
 
-/** A line for each step; on a terminal, the one that is under way is shown until it is done. */
+/** A line for each step. What takes long is shown meanwhile: on a terminal with its seconds, elsewhere by one line. */
 class Screen {
   #races;
-  #steps;
-  #shown = process.stdout.isTTY === true;
+  #age;
+  #isTerminal = process.stdout.isTTY === true;
+  #timer;
 
-  constructor({ races, age, store }) {
+  constructor({ races, age }) {
     this.#races = races;
-    const isAsked = (step) => {
-      // A condition of epochs says only that nobody has succeeded the record, and what does not exist has no successor.
-      if (step === 'update of an absent object') return store !== 'epochs';
-      // The first of many epochs may be cleaned in between, so that it can be created anew.
-      if (step === 'create again, later') return store !== 'epochs' && age > 0;
-      // Only a table's condition has several parts.
-      if (step === 'update with a nearly right version') return store === 'dynamodb';
-      return age > 0 || !step.endsWith(', later');
-    };
-    this.#steps = Object.keys(WHAT).filter(isAsked);
+    this.#age = age;
   }
 
-  next(index) {
-    const step = this.#steps[index];
-    if (this.#shown && step) process.stdout.write(`  …         ${this.#line(step)}`);
+  begin(step) {
+    const line = this.#line(step);
+    if (this.#isTerminal) process.stdout.write(`  ${'…'.padEnd(10)}${line}`);
+    let seconds = 0;
+    this.#timer = setInterval(() => {
+      seconds += 1;
+      if (seconds < LONG_S) return;
+      if (this.#isTerminal) process.stdout.write(`\r  ${`… ${seconds} s`.padEnd(10)}${line}`);
+      else if (seconds === LONG_S) say(`  ${'…'.padEnd(10)}${line}`);
+    }, 1_000);
+    this.#timer.unref();
   }
 
   step({ step, finding, why }) {
@@ -129,11 +125,13 @@ class Screen {
 
   #line(step) {
     const name = step === 'race' ? `race, ${this.#races} ${this.#races === 1 ? 'time' : 'times'}` : step;
-    return `${name.padEnd(37)}${WHAT[step]}`;
+    const later = step.endsWith(', later') ? ` after ${this.#age} s` : '';
+    return `${name.padEnd(36)}${WHAT[step]}${later}`;
   }
 
   #clear() {
-    if (this.#shown) process.stdout.write('\r\u001b[2K');
+    clearInterval(this.#timer);
+    if (this.#isTerminal) process.stdout.write('\r\u001b[2K');
   }
 }
 
@@ -144,12 +142,6 @@ const SENTENCES = {
 };
 
 const COLOURS = { holds: 'green', unclear: 'yellow', violated: 'red' };
-
-function readRaces(text) {
-  const races = Number(text);
-  if (!/^\d+$/.test(text) || races < 1 || races > MOST_RACES) throw new InvalidArgumentError(`It is a whole number from 1 to ${MOST_RACES}.`);
-  return races;
-}
 
 function readAge(text) {
   const age = Number(text);

@@ -200,6 +200,8 @@ impl Protocol for DynamoDb {
                 exchange.made = Some(made);
                 body
             }
+            // No member has the right to DeleteItem.
+            Operation::Delete => return Err(Fault::not_deleted(&self.describe())),
         };
         let target = format!("DynamoDB_20120810.{}", verb(&exchange.operation));
         let headers =
@@ -231,7 +233,10 @@ impl Protocol for DynamoDb {
                 let storage_ms = service::foreign_clock_ms(&facts, wall_ms);
                 self.judge_read(exchange, &heard, &facts, unless.as_ref(), storage_ms)
             }
-            Operation::Write { .. } => self.judge_write(exchange, &heard, &facts),
+            // A deletion is never sent.
+            Operation::Write { .. } | Operation::Delete => {
+                self.judge_write(exchange, &heard, &facts)
+            }
         };
         Next::Done(Answer { outcome, facts })
     }
@@ -736,6 +741,7 @@ fn verb(operation: &Operation) -> &'static str {
     match operation {
         Operation::Read { .. } => "GetItem",
         Operation::Write { .. } => "PutItem",
+        Operation::Delete => "DeleteItem",
     }
 }
 

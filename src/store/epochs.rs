@@ -45,7 +45,6 @@ mod listing;
 
 use std::cell::{Cell, RefCell};
 
-use http::Method;
 use percent_encoding::utf8_percent_encode;
 use serde::Serialize;
 
@@ -96,8 +95,6 @@ pub struct Epochs {
     held: RefCell<Vec<(Made, Version)>>,
     /// Until how many more writes have passed nothing is cleaned.
     cleaning_pause: Cell<u32>,
-    /// Whether a read takes the epochs away: those of a probe that is done with.
-    retired: Cell<bool>,
     /// Why the last cleaning failed.
     uncleaned: RefCell<Option<Fault>>,
     /// Why the last read proves no age.
@@ -132,7 +129,9 @@ enum Goal {
         unless: Option<Version>,
     },
     Write(Write),
-    /// A write that cannot be sent.
+    /// All epochs of a probe go.
+    Delete,
+    /// An operation that cannot be sent.
     Unfit(FaultKind, &'static str),
 }
 
@@ -159,7 +158,7 @@ enum Stage {
     /// Deletes an old epoch; what the operation has come to is known.
     Clean(Answer),
     /// Deletes an epoch of a probe, and then the next.
-    Retire(Epoch),
+    Delete(Epoch),
 }
 
 impl Epochs {
@@ -181,7 +180,6 @@ impl Epochs {
             sent: RefCell::default(),
             held: RefCell::default(),
             cleaning_pause: Cell::new(0),
-            retired: Cell::default(),
             uncleaned: RefCell::default(),
             doubted: RefCell::default(),
         })
@@ -220,14 +218,14 @@ impl Epochs {
         let keys = self.keys_per_page.to_string();
         encoded.push_str(&format!("list-type=2&max-keys={keys}&prefix={}", encode(&prefix)));
         let read = Operation::Read { unless: None };
-        let target = Target { key: prefix, encoded, method: None, unconditional: false };
+        let target = Target { key: prefix, encoded, unconditional: false };
         self.s3.begin_at(read, target)
     }
 
     fn target(&self, epoch: Epoch) -> Target {
         let key = [&*self.folder, &epoch.name()].concat();
         let encoded = s3::address::encode_key(&key);
-        Target { key, encoded, method: None, unconditional: false }
+        Target { key, encoded, unconditional: false }
     }
 
     fn get(&self, epoch: Epoch) -> s3::Exchange {
@@ -245,8 +243,7 @@ impl Epochs {
     }
 
     fn delete(&self, epoch: Epoch) -> s3::Exchange {
-        let target = Target { method: Some(Method::DELETE), ..self.target(epoch) };
-        self.s3.begin_at(Operation::Read { unless: None }, target)
+        self.s3.begin_at(Operation::Delete, self.target(epoch))
     }
 
     fn fault(&self, kind: FaultKind, pieces: [&str; 3]) -> Fault {
@@ -537,6 +534,12 @@ impl Protocol for Epochs {
         let (goal, stage) = match operation {
             Operation::Read { unless } => (Goal::Read { unless }, Stage::List),
             Operation::Write { body, condition } => (self.plan(&body, &condition), Stage::Put),
+            Operation::Delete if is_probe(self.folder.trim_end_matches('/')) => {
+                (Goal::Delete, Stage::List)
+            }
+            Operation::Delete => {
+                (Goal::Unfit(FaultKind::Unsupported, "the epochs are not a probe's"), Stage::List)
+            }
         };
         let inner = match &goal {
             Goal::Write(write) => self.put(write),
@@ -574,10 +577,12 @@ impl Protocol for Epochs {
             }
             Stage::Put => exchange.on_put(self, response, wall_ms),
             Stage::Clean(answer) => exchange.on_cleaned(self, answer, response, wall_ms),
-            Stage::Retire(epoch) => {
-                let gone = matches!(response.status().as_u16(), 200..=299 | 404);
-                exchange.retire(self, epoch.next().filter(|_| gone))
-            }
+            Stage::Delete(epoch) => match exchange.inner.answer(&self.s3, response, wall_ms) {
+                Next::Done(Answer { outcome: Outcome::Missing, .. }) => {
+                    exchange.delete(self, epoch.next())
+                }
+                next => next,
+            },
         }
     }
 
@@ -612,15 +617,9 @@ impl Protocol for Epochs {
             sent: RefCell::default(),
             held: RefCell::default(),
             cleaning_pause: Cell::default(),
-            retired: Cell::default(),
             uncleaned: RefCell::default(),
             doubted: RefCell::default(),
         })
-    }
-
-    fn retire(&self) -> bool {
-        self.retired.set(is_probe(self.folder.trim_end_matches('/')));
-        self.retired.get()
     }
 
     fn condition_covers_version(&self) -> bool {
@@ -713,9 +712,8 @@ impl Exchange {
         }
         match self.listing.newest {
             None => Next::Done(Answer { outcome: Outcome::Missing, facts: self.listed }),
-            Some(_) if epochs.retired.get() => {
-                let oldest = self.listing.oldest;
-                self.retire(epochs, oldest)
+            Some(_) if matches!(self.goal, Goal::Delete) => {
+                self.delete(epochs, self.listing.oldest)
             }
             Some((newest, _)) => {
                 self.stage = Stage::Get(newest);
@@ -726,13 +724,13 @@ impl Exchange {
     }
 
     /// Deletes this epoch of a probe, no more of them than were listed.
-    fn retire(&mut self, epochs: &Epochs, epoch: Option<Epoch>) -> Next {
+    fn delete(&mut self, epochs: &Epochs, epoch: Option<Epoch>) -> Next {
         let due = self.looks < self.listing.count;
         self.looks += 1;
         match epoch.filter(|_| due) {
             Some(epoch) => {
                 self.inner = epochs.delete(epoch);
-                self.stage = Stage::Retire(epoch);
+                self.stage = Stage::Delete(epoch);
                 Next::Again
             }
             None => Next::Done(Answer { outcome: Outcome::Missing, facts: self.listed }),
@@ -895,9 +893,7 @@ impl Exchange {
         response: Response,
         wall_ms: u64,
     ) -> Next {
-        let gone = matches!(response.status().as_u16(), 200..=299 | 404);
         let fault = match self.inner.answer(&epochs.s3, response, wall_ms) {
-            _ if gone => None,
             Next::Done(Answer {
                 outcome: Outcome::Rejected(fault) | Outcome::Unknown { cause: fault, .. },
                 ..

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use sha2::{Digest, Sha256};
 
 use crate::lease::Format;
-use crate::store::{Answer, Condition, Facts, Operation, Outcome, Store, Version};
+use crate::store::{Answer, Condition, Facts, Fault, Operation, Outcome, Store, Version};
 
 /// One record in memory. Clones share it. Versions are hashes of the content, as S3's ETags are: equal bodies
 /// make equal versions, so that a writer who repeats a body is caught here too (S4).
@@ -98,6 +98,8 @@ impl Store for Memory {
         let outcome = match operation {
             Operation::Read { unless } => self.read(unless.as_ref(), &mut facts),
             Operation::Write { body, condition } => self.write(body, &condition),
+            // It has one record and no key by which that could be a probe's.
+            Operation::Delete => Outcome::Rejected(Fault::not_deleted(&self.describe())),
         };
         Answer { outcome, facts }
     }

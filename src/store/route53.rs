@@ -313,6 +313,8 @@ impl Protocol for Route53 {
                 let headers = [("content-type", "text/xml")];
                 self.service.request(Method::POST, &(zone + "/"), &headers, batch, &who)?
             }
+            // It would cost two of the five requests a second that an account has.
+            Operation::Delete => return Err(Fault::not_deleted(&who)),
         };
         self.service.sign(&mut request, credentials, wall_ms, &who)?;
         Ok(request)
@@ -543,7 +545,9 @@ impl Route53 {
     ) -> Fault {
         let action = match exchange.operation {
             Operation::Read { .. } => ": ListResourceRecordSets was answered ",
-            Operation::Write { .. } => ": ChangeResourceRecordSets was answered ",
+            Operation::Write { .. } | Operation::Delete => {
+                ": ChangeResourceRecordSets was answered "
+            }
         };
         let blank = if heard.code.is_empty() { "" } else { " " };
         let status = heard.status.to_string();

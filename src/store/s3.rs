@@ -20,7 +20,7 @@
 pub(in crate::store) mod address;
 pub(in crate::store) mod document;
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 
 use http::Method;
 
@@ -134,8 +134,6 @@ pub struct S3 {
     by_region: bool,
     /// The address and region that the settings give.
     configured: (Address, String),
-    /// Whether a read is a DELETE: of a probe's object that is done with.
-    retired: Cell<bool>,
     learned: RefCell<Learned>,
 }
 
@@ -170,8 +168,6 @@ pub(in crate::store) struct Target {
     pub key: String,
     /// What follows the bucket in the URL, encoded.
     pub encoded: String,
-    /// Another method than the operation's.
-    pub method: Option<Method>,
     /// An epoch is overwritten by its creator, on no condition.
     pub unconditional: bool,
 }
@@ -207,7 +203,6 @@ impl S3 {
             format: config.format,
             by_region: checked.by_region,
             configured: (checked.address.clone(), checked.region.clone()),
-            retired: Cell::default(),
             learned: RefCell::new(Learned {
                 address: checked.address,
                 region: checked.region,
@@ -232,7 +227,6 @@ impl S3 {
             format: Format::Native,
             by_region: self.by_region,
             configured: self.configured.clone(),
-            retired: Cell::default(),
             learned: RefCell::new(Learned {
                 address: learned.address.clone(),
                 region: learned.region.clone(),
@@ -313,11 +307,6 @@ impl Protocol for S3 {
         self.at(key).ok()
     }
 
-    fn retire(&self) -> bool {
-        self.retired.set(is_probe(&self.key));
-        self.retired.get()
-    }
-
     fn keeps_any_body(&self) -> bool {
         true
     }
@@ -344,29 +333,16 @@ impl Exchange {
         credentials: &Credentials,
         wall_ms: u64,
     ) -> Result<Request, Fault> {
+        if self.deletes_a_lease(s3) {
+            return Err(Fault::not_deleted(&s3.describe()));
+        }
         let learned = &mut *s3.learned.borrow_mut();
         let (address, region) = match &self.detour {
             Some((address, region)) => (address, region),
             None => (&learned.address, &learned.region),
         };
         let url = address.url(&s3.bucket, self.encoded_key(s3));
-        // The condition's name, and the version that it names; without one it is `*`.
-        let (method, condition) = match &self.operation {
-            Operation::Read { .. } if s3.retired.get() => (Method::DELETE, None),
-            Operation::Read { unless: None } => (Method::GET, None),
-            Operation::Read { unless: Some(known) } => {
-                (Method::GET, Some(("if-none-match", Some(known))))
-            }
-            Operation::Write { condition: Condition::Absent, .. } => {
-                (Method::PUT, Some(("if-none-match", None)))
-            }
-            Operation::Write { body, .. } if self.unconditional(body) => (Method::PUT, None),
-            Operation::Write { condition: Condition::Match(held), .. } => {
-                let copied = planted!(CopySourceCondition);
-                let name = if copied { "x-amz-copy-source-if-match" } else { "if-match" };
-                (Method::PUT, Some((name, Some(held))))
-            }
-        };
+        let (method, condition) = self.method_and_condition();
         let unfit = |kind, why: &str| {
             let origin = address.origin(&s3.bucket);
             let text = format!("{}: nothing was sent: {why}", named(&s3.bucket, &origin));
@@ -374,7 +350,7 @@ impl Exchange {
         };
         let body = match &self.operation {
             Operation::Write { body, .. } => s3.format.stored(body),
-            Operation::Read { .. } => Vec::new(),
+            Operation::Read { .. } | Operation::Delete => Vec::new(),
         };
         let header = match condition {
             None => None,
@@ -388,7 +364,7 @@ impl Exchange {
                 return Err(unfit(FaultKind::Nonsense, "the version is not one that S3 gives"));
             }
         };
-        let mut request = request::new(self.method(method), &url, header.as_slice(), body)
+        let mut request = request::new(method, &url, header.as_slice(), body)
             .map_err(|_| unfit(FaultKind::Misconfigured, "the address is no URL"))?;
         let signing_ms = wall_ms.saturating_add_signed(learned.clock_offset_ms);
         let coverage = &Coverage::CONDITIONAL;
@@ -417,8 +393,29 @@ impl Exchange {
         self.target.as_ref().map_or(&s3.key, |target| &target.key)
     }
 
-    fn method(&self, usual: Method) -> Method {
-        self.target.as_ref().and_then(|target| target.method.clone()).unwrap_or(usual)
+    /// With the condition's name comes the version that it names; without one it is `*`.
+    fn method_and_condition(&self) -> (Method, Option<(&'static str, Option<&Version>)>) {
+        match &self.operation {
+            Operation::Read { unless: None } => (Method::GET, None),
+            Operation::Read { unless: Some(known) } => {
+                (Method::GET, Some(("if-none-match", Some(known))))
+            }
+            Operation::Write { condition: Condition::Absent, .. } => {
+                (Method::PUT, Some(("if-none-match", None)))
+            }
+            Operation::Write { body, .. } if self.unconditional(body) => (Method::PUT, None),
+            Operation::Write { condition: Condition::Match(held), .. } => {
+                let copied = planted!(CopySourceCondition);
+                let name = if copied { "x-amz-copy-source-if-match" } else { "if-match" };
+                (Method::PUT, Some((name, Some(held))))
+            }
+            Operation::Delete => (Method::DELETE, None),
+        }
+    }
+
+    /// Whether this exchange would delete the lease itself. What the epoch layout names, it has chosen itself.
+    fn deletes_a_lease(&self, s3: &S3) -> bool {
+        self.operation == Operation::Delete && self.target.is_none() && !is_probe(&s3.key)
     }
 
     /// Whether an update goes out on no condition: by the creator of an epoch, or by a planted bug.
@@ -461,6 +458,10 @@ impl Exchange {
                     Outcome::Rejected(cause)
                 }
                 outcome => outcome,
+            },
+            Operation::Delete => match heard.response.status().as_u16() {
+                200..=299 | 404 => Outcome::Missing,
+                _ => self.judge_failure(s3, heard, &facts),
             },
         };
         Next::Done(Answer { outcome, facts })
@@ -694,7 +695,7 @@ impl Exchange {
             (code, _) if EXPIRED.contains(&code) => {
                 "the credentials have expired, and no fresh ones came; check the credentials provider"
             }
-            (_, Operation::Read { .. }) if self.method(Method::GET) == Method::DELETE => {
+            (_, Operation::Delete) => {
                 "the credentials need s3:DeleteObject on the keys below lockfilePath: until they have it old epochs \
                  pile up, and more than 16,000 are an error"
             }
@@ -709,10 +710,7 @@ impl Exchange {
 
     /// A fault of this exchange: store, operation, status, the store's code, what to do.
     fn fault(&self, s3: &S3, heard: &Heard, kind: FaultKind, advice: &str) -> Fault {
-        let method = self.method(match self.operation {
-            Operation::Read { .. } => Method::GET,
-            Operation::Write { .. } => Method::PUT,
-        });
+        let (method, _) = self.method_and_condition();
         let (code, status) = (heard.code(), heard.response.status().as_u16());
         let message = format!(
             "{}: {method} {} was answered {status}{}{code}: {advice}",

@@ -166,6 +166,7 @@ impl Store for R2Store {
         let (name, ended) = match operation {
             Operation::Read { unless } => ("read: ", self.read(unless).await),
             Operation::Write { body, condition } => ("write: ", self.write(&body, condition).await),
+            Operation::Delete => return Answer::rejected(Fault::not_deleted(&self.describe())),
         };
         ended.unwrap_or_else(|thrown| {
             let what = [name, &problem(&thrown)].concat();

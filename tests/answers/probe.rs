@@ -1,8 +1,7 @@
 //! The probe over an honest store, over one for each way to lie, and over stores that cannot be judged.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::collections::BTreeSet;
-use std::fs;
 use std::future::{Future, poll_fn};
 use std::rc::Rc;
 use std::task::Poll;
@@ -17,11 +16,10 @@ use edgelect::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Version, is_probe,
 };
 use edgelect::{Host, S3Config, Store};
-use futures::FutureExt;
 use futures::executor::LocalPool;
 
-use crate::told::{read, sent};
-use crate::virtual_time::{Virtual, config};
+use crate::told::{NOW_MS, credentials, read, sent};
+use crate::virtual_time::{Virtual, config, undated};
 
 /// Longer than any probe here takes.
 const LIMIT_MS: u64 = 120_000;
@@ -74,7 +72,6 @@ struct Stand {
     host: Virtual,
     memory: Memory,
     operations: Cell<u32>,
-    retired: Cell<bool>,
     deleted: Cell<bool>,
     changed_ms: Cell<u64>,
 }
@@ -84,8 +81,8 @@ impl Stand {
         let host = Virtual::default();
         let clock = host.clone();
         let memory = Memory::new(move || clock.now().wall_ms);
-        let (operations, retired, deleted, changed_ms) = Default::default();
-        Self { manner, host, memory, operations, retired, deleted, changed_ms }
+        let (operations, deleted, changed_ms) = Default::default();
+        Self { manner, host, memory, operations, deleted, changed_ms }
     }
 
     fn report(&self, effort: Effort) -> Report {
@@ -179,9 +176,10 @@ impl Store for Stand {
         {
             return Answer { outcome, facts: Facts::default() };
         }
-        if self.retired.get() {
+        if operation == Operation::Delete {
             self.deleted.set(true);
             self.memory.overwrite(None);
+            return undated(Outcome::Missing);
         }
         if let (Manner::SaysUnchanged, Operation::Read { unless: Some(_) }) =
             (self.manner, &operation)
@@ -216,11 +214,6 @@ impl Store for Stand {
         answer
     }
 
-    fn retire(&self) -> bool {
-        self.retired.set(true);
-        true
-    }
-
     fn condition_covers_version(&self) -> bool {
         true
     }
@@ -240,7 +233,7 @@ impl Store for Stand {
 }
 
 /// Runs a probe to its end, in steps of so many milliseconds.
-fn probed(store: &impl Store, host: &Virtual, effort: Effort, step_ms: u64) -> Report {
+pub fn probed(store: &impl Store, host: &Virtual, effort: Effort, step_ms: u64) -> Report {
     let (mut pool, config) = (LocalPool::new(), config());
     let mut probing = Box::pin(probe(store, host, &config, effort, |_| {}));
     for _ in 0..LIMIT_MS / step_ms {
@@ -484,11 +477,12 @@ fn only_the_key_of_a_probe_is_one() {
 #[test]
 fn s3_no_object_but_a_probes_can_be_deleted() {
     let probed = key("jobs/leader.json", &Virtual::default()).expect("randomness");
-    for (key, method) in [("jobs/leader.json".to_owned(), "GET"), (probed, "DELETE")] {
+    for (key, method) in [("jobs/leader.json".to_owned(), None), (probed, Some("DELETE"))] {
         let config = S3Config { bucket: "jobs".to_owned(), key, ..S3Config::default() };
         let s3 = S3::new(config).expect("a fine configuration");
-        assert_eq!(Protocol::retire(&s3), method == "DELETE");
-        assert_eq!(sent(&s3, read()).method(), method);
+        assert_eq!(sent(&s3, read()).method(), "GET");
+        let asked = s3.request(&mut s3.begin(Operation::Delete), &credentials(), NOW_MS);
+        assert_eq!(asked.map(|request| request.method().to_string()).ok().as_deref(), method);
     }
 }
 
@@ -523,168 +517,5 @@ fn c26_the_probes_of_two_servers_do_not_meet() {
         let judged = stand.judged();
         assert_eq!((judged.len(), violation(&stand, &judged)), (2, None), "{sequence}");
         assert_eq!(stand.memory.body(), Some(theirs.into_bytes()));
-    }
-}
-
-/// A store with the lies of one case of `tests/golden/probe/lies.json`, each `[first, last, effect, answer]`; what they mean
-/// is in `tests/js/probe.test.mjs`.
-struct Scripted {
-    memory: Memory,
-    lies: Vec<(u64, u64, String, String)>,
-    asked: Cell<u64>,
-    retired: Cell<bool>,
-    /// The body that was there before the last write, and when that was written; when the one of now was.
-    before: RefCell<(Option<Vec<u8>>, u64)>,
-    written_ms: Cell<u64>,
-    host: Virtual,
-}
-
-impl Scripted {
-    fn new(host: &Virtual, case: &serde_json::Value) -> Self {
-        let clock = host.clone();
-        let lies = case["lies"].as_array().expect("a list of lies");
-        let lie = |lie: &serde_json::Value| {
-            let number = |index: usize| lie[index].as_u64().expect("a number");
-            let text = |index: usize| lie[index].as_str().expect("a text").to_owned();
-            (number(0), number(1), text(2), text(3))
-        };
-        Self {
-            memory: Memory::new(move || clock.now().wall_ms),
-            lies: lies.iter().map(lie).collect(),
-            asked: Cell::default(),
-            retired: Cell::default(),
-            before: RefCell::default(),
-            written_ms: Cell::default(),
-            host: host.clone(),
-        }
-    }
-
-    async fn write(&self, body: Vec<u8>, condition: Condition, effect: &str) -> Outcome {
-        self.before.replace((self.memory.body(), self.written_ms.get()));
-        let written = || Outcome::Written { version: version_of(&body) };
-        match effect {
-            "keeps" => {
-                let written = Operation::Write { body, condition };
-                let outcome = self.memory.perform(written).await.outcome;
-                if matches!(outcome, Outcome::Written { .. }) {
-                    self.written_ms.set(self.host.now().wall_ms);
-                }
-                outcome
-            }
-            "takes" => {
-                self.memory.overwrite(Some(body.clone()));
-                self.written_ms.set(self.host.now().wall_ms);
-                written()
-            }
-            "drops" => Outcome::Refused,
-            other => panic!("{other}: no such effect"),
-        }
-    }
-
-    /// A reading of the object as if it had this body since then.
-    async fn show(&self, body: Option<Vec<u8>>, since_ms: u64) -> Answer {
-        let shown = Memory::new(move || since_ms);
-        shown.overwrite(body);
-        let mut answer = shown.perform(read()).await;
-        answer.facts.date_ms = Some(self.host.now().wall_ms / 1_000 * 1_000);
-        answer
-    }
-}
-
-/// The version that a body has in memory.
-fn version_of(body: &[u8]) -> Option<Version> {
-    let memory = Memory::default();
-    memory.overwrite(Some(body.to_vec()));
-    let read = memory.perform(read());
-    match read.now_or_never().expect("memory answers at once").outcome {
-        Outcome::Found { version, .. } => Some(version),
-        other => panic!("{other:?}"),
-    }
-}
-
-impl Store for Scripted {
-    async fn perform(&self, operation: Operation) -> Answer {
-        let number = self.asked.replace(self.asked.get() + 1);
-        let writes = matches!(operation, Operation::Write { .. });
-        let lie = self.lies.iter().find(|(first, last, effect, _)| {
-            (*first..=*last).contains(&number)
-                && writes == (effect != "read")
-                && !self.retired.get()
-        });
-        let (effect, said) = lie.map_or(("keeps", "honest"), |(_, _, effect, said)| (effect, said));
-        let told = match &operation {
-            Operation::Write { body, .. } => version_of(body),
-            Operation::Read { .. } => None,
-        };
-        let honest = match operation {
-            Operation::Write { body, condition } => Answer {
-                outcome: self.write(body, condition, effect).await,
-                facts: Facts::default(),
-            },
-            read @ Operation::Read { .. } => self.memory.perform(read).await,
-        };
-        let cause = |kind| Fault::new(kind, "what happened");
-        let outcome = match said {
-            "honest" => return honest,
-            "stale" => {
-                let (before, since_ms) = self.before.borrow().clone();
-                return self.show(before, since_ms).await;
-            }
-            "foreign" => {
-                let theirs = r#"{"leaderID":"probe","session":"theirs","sequence":1}"#;
-                return self.show(Some(theirs.into()), self.host.now().wall_ms).await;
-            }
-            "garbage" => return self.show(Some(b"x".into()), self.host.now().wall_ms).await,
-            "missing" => Outcome::Missing,
-            "written" => Outcome::Written { version: told },
-            "vague" => Outcome::Written { version: None },
-            "refused" => Outcome::Refused,
-            "unknown" => return Answer::unknown(cause(FaultKind::Network)),
-            "busy" => return Answer::unknown(cause(FaultKind::Unavailable)),
-            "rejected" => return Answer::rejected(cause(FaultKind::Denied)),
-            other => panic!("{other}: no such answer"),
-        };
-        Answer { outcome, facts: Facts::default() }
-    }
-
-    fn retire(&self) -> bool {
-        self.retired.set(true);
-        true
-    }
-
-    fn condition_covers_version(&self) -> bool {
-        true
-    }
-
-    fn describe(&self) -> String {
-        "a store with a script".to_owned()
-    }
-}
-
-#[test]
-fn c26_each_lie_is_judged_as_the_npm_package_judges_it() {
-    let text = fs::read_to_string("tests/golden/probe/lies.json").expect("the cases are there");
-    let cases: Vec<serde_json::Value> = serde_json::from_str(&text).expect("JSON");
-    assert!(cases.len() > 700, "{}", cases.len());
-    for case in &cases {
-        let host = Virtual::default();
-        let store = Scripted::new(&host, case);
-        let judged = probed(&store, &host, Effort::thorough(1), 100).judged;
-        let letter = |one: &Judged| match one.finding {
-            Finding::Holds => 'h',
-            Finding::Unclear(_) => 'u',
-            Finding::Violated(_) => 'v',
-        };
-        let why = judged.iter().find_map(|one| match &one.finding {
-            Finding::Violated(why) => Some(why.as_str()),
-            _ => None,
-        });
-        let seen = serde_json::json!({
-            "lies": case["lies"],
-            "steps": judged.iter().map(letter).collect::<String>(),
-            "why": why,
-            "asked": store.asked.get(),
-        });
-        assert_eq!(&seen, case);
     }
 }

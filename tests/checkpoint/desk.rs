@@ -85,6 +85,7 @@ impl Store for Desk {
     async fn perform(&self, operation: Operation) -> Answer {
         self.log.borrow_mut().push(match &operation {
             Operation::Read { .. } => "read".to_owned(),
+            Operation::Delete => "delete".to_owned(),
             Operation::Write { body, .. } => {
                 self.bodies.borrow_mut().push(body.clone());
                 let record = record_of(body);

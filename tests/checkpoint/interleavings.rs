@@ -153,7 +153,7 @@ impl Run {
     fn perform(&mut self, operation: Operation) -> Outcome {
         let accepts = match &operation {
             Operation::Write { body, .. } => Some(record_of(body)),
-            Operation::Read { .. } => None,
+            Operation::Read { .. } | Operation::Delete => None,
         };
         let outcome = block_on(self.memory.perform(operation)).outcome;
         if let (Some(record), Outcome::Written { .. }) = (accepts, &outcome) {

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 
 use edgelect::lease;
-use edgelect::store::{Answer, Condition, Facts, Operation, Outcome, Store, Version};
+use edgelect::store::{Answer, Condition, Facts, Fault, Operation, Outcome, Store, Version};
 
 /// Every how many operations a broken store breaks its word.
 const NOW_AND_THEN: u64 = 4;
@@ -115,6 +115,7 @@ impl Store for Double {
                 self.read(unless, breaks && self.manner == Manner::ReadsStale)
             }
             Operation::Write { body, condition } => self.write(body, condition, breaks).await,
+            Operation::Delete => Outcome::Rejected(Fault::not_deleted(&self.describe())),
         };
         Answer { outcome, facts: Facts::default() }
     }

@@ -114,7 +114,7 @@ impl Wire {
         };
         let body = match &operation {
             Operation::Write { body, .. } => body.clone(),
-            Operation::Read { .. } => Vec::new(),
+            Operation::Read { .. } | Operation::Delete => Vec::new(),
         };
         let mut answer = Answer { outcome: Outcome::Missing, facts: Facts::default() };
         if !fails || applied {

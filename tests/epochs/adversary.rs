@@ -789,6 +789,7 @@ impl World {
             Operation::Write { body, condition } => {
                 format!("s{session} -> {} on {condition:?}", String::from_utf8_lossy(body))
             }
+            Operation::Delete => format!("s{session} -> delete"),
         });
         let port = Rc::new(Port::default());
         let (epochs, host) = (self.sessions[session].epochs.clone(), PortHost(port.clone()));

@@ -208,7 +208,7 @@ test('c26 a probe that waits does not go on for an elector that a trap has ended
 
 test('bad options of `doctor` are named, and a signal ends it', async () => {
   const elector = on(await liar('silent'));
-  for (const [name, ...values] of [['races', 0, 1.5], ['age', -1, '5', 3_600_001], ['onStep', 1], ['signal', 1]]) {
+  for (const [name, ...values] of [['races', 0, 1.5, 1_001, '5', NaN, null], ['age', -1, '5', 3_600_001, NaN, null], ['onBegin', null], ['onStep', 1], ['signal', 1]]) {
     for (const value of values) await assert.rejects(elector.doctor({ [name]: value }), { code: 'EDGELECT_CONFIG', field: name }, `${name} ${value}`);
   }
   await assert.rejects(elector.doctor({ signal: AbortSignal.timeout(100) }), { name: 'TimeoutError' });
@@ -218,12 +218,16 @@ test('what onStep throws at any step ends the probe and leaves nothing behind', 
   for (const at of [...STEPS, 'clocks']) {
     const store = await kept(startLiar('honest'));
     const thrown = new Error('no more of it');
+    let before;
     const onStep = ({ step }) => {
-      if (step === at) throw thrown;
+      if (step !== at) return;
+      before = store.seen.length;
+      throw thrown;
     };
     await assert.rejects(over({ endpoint: store.endpoint }).doctor({ races: 1, onStep }), thrown, at);
     assert.equal(store.objects.size, 0, at);
     const asked = store.seen.length;
+    assert.ok(asked <= before + 1, `${at}: it cleans up, and asks nothing else`);
     await new Promise((resolve) => setTimeout(resolve, 50));
     assert.equal(store.seen.length, asked, `${at}: nothing goes on`);
   }
@@ -288,11 +292,20 @@ test('edgelect doctor tells each step and the clock, or why it cannot be told an
   }
 });
 
+test('edgelect doctor shows a step that takes more than two seconds while it is under way', async () => {
+  const { endpoint } = await kept(startLiar('honest'));
+  const { code, stdout } = await command(['--endpoint', endpoint, '--bucket', 'jobs', '--races', '1', '--age', '3'], secrets(LOCAL.credentials));
+  assert.equal(code, 0, stdout);
+  assert.match(stdout, /^  …         create again, later +must be refused after 3 s\n  holds     create again, later +must be refused after 3 s$/m);
+  assert.equal(stdout.match(/…/g).length, 1, 'no other takes so long');
+  assert.ok(stdout.split('\n').filter((line) => /^  \S/.test(line)).every((line) => line.length < 80), 'a line fits a terminal');
+});
+
 test('edgelect doctor refuses by name what it cannot be given, and --help says what it can', async () => {
   const aws = awsSecrets(LOCAL.credentials);
   for (const [args, variables, sentence] of [
     [[], {}, /^edgelect: EDGELECT_BUCKET.*\nSet it by a flag or a variable/m],
-    [['--races', 'many'], {}, /1 to 1000/],
+    [['--bucket', 'jobs', '--races', 'many'], secrets(LOCAL.credentials), /^edgelect: races = \(not a number\): must be a whole number from 1 to 1000/],
     [['--bukcet', 'jobs'], {}, /unknown option/],
     [['jobs'], {}, /too many arguments/],
     [['--endpoint', 'https://s3.example.com', '--bucket', 'jobs', '--lockfile-path', 'a'.repeat(1_000)], secrets(LOCAL.credentials), /^edgelect: lockfilePath/],

@@ -1,24 +1,12 @@
-// The probe of js/doctor.js, in virtual time: what it makes of each lie of a store, of those that keep their conditions at first
-// sight only, and how a start and a stop go on beside it.
+// `doctor` and the judgement of a start, in virtual time: stores that keep their conditions at first sight only, storages that
+// throw, hang or answer nonsense, and how a start, a stop and a signal end a probe. Each lie of a store is tests/answers/lies.rs.
 import assert from 'node:assert/strict';
-import { createHash } from 'node:crypto';
-import fs from 'node:fs';
 import { test } from 'node:test';
-import { inRoot } from '../../js/tools/paths.mjs';
 import { virtualRuntime } from './virtual.mjs';
 
 // Before the package, which must find the virtual clocks wherever it looks.
 const runtime = virtualRuntime();
 const { Elector, MemoryStorage, S3Storage } = await import('edgelect');
-
-/** tests/probe.rs takes src/probe.rs over the same lies, so that neither judges a store otherwise than the other. */
-const FILE = inRoot('tests/golden/probe/lies.json');
-/** Each case: the lies, `[first, last, effect, answer]`, which are what is done to the operations of these numbers and said of them;
- * what each step was found to be; why one was violated; and how many operations there were. A write `keeps` its condition, `takes` it
- * for none, or `drops` the whole; a `read` is answered only. */
-const CASES = JSON.parse(fs.readFileSync(FILE, 'utf8'));
-/** What a store may say that keeps its conditions. */
-const NO_LIES = ['honest', 'vague', 'unknown', 'busy', 'rejected'];
 
 const SECOND_MS = 1_000;
 
@@ -41,93 +29,6 @@ const judged = async (storage, options, step = () => runtime.pass(100)) => {
   }
   return diagnosis;
 };
-
-const respond = (status, body = '', headers = {}) => new Response(body, { status, headers: { date: new Date(Date.now()).toUTCString(), ...headers } });
-const ANSWERS = {
-  vague: () => respond(200),
-  refused: () => respond(412, '<Error><Code>PreconditionFailed</Code></Error>'),
-  busy: () => respond(503, '<Error><Code>SlowDown</Code></Error>'),
-  rejected: () => respond(403, '<Error><Code>AccessDenied</Code></Error>'),
-  missing: () => respond(404, '<Error><Code>NoSuchKey</Code></Error>'),
-  unknown: () => {
-    throw new Error('the connection broke');
-  },
-};
-const FOREIGN = '{"leaderID":"probe","session":"theirs","sequence":1}';
-
-const etagOf = (body) => `"${createHash('md5').update(body).digest('hex')}"`;
-
-/** A store in memory with these lies; `asked()` says how many operations there were. */
-const lying = (lies) => {
-  let asked = 0;
-  let [now, before] = [null, null];
-  const found = (object) => (object ? respond(200, object.body, { etag: etagOf(object.body), 'last-modified': object.modified }) : ANSWERS.missing());
-  const write = ({ headers, body }, effect) => {
-    const holds = headers['if-none-match'] ? now === null : now !== null && etagOf(now.body) === headers['if-match'];
-    const lands = effect === 'takes' || (effect === 'keeps' && holds);
-    before = now;
-    if (lands) now = { body: body.slice(), modified: new Date(Date.now()).toUTCString() };
-    return lands;
-  };
-  const answer = (_url, init) => {
-    const number = asked;
-    asked += 1;
-    if (init.method === 'DELETE') {
-      now = null;
-      return respond(204, null);
-    }
-    const isWrite = init.method === 'PUT';
-    const [, , effect = 'keeps', said = 'honest'] = lies.find(([first, last, kind]) => first <= number && number <= last && isWrite === (kind !== 'read')) ?? [];
-    if (isWrite) {
-      const lands = write(init, effect);
-      if (said === 'honest' ? lands : said === 'written') return respond(200, '', { etag: etagOf(init.body) });
-      return ANSWERS[said === 'honest' ? 'refused' : said]();
-    }
-    if (said === 'stale') return found(before);
-    if (said === 'foreign' || said === 'garbage') return found({ body: said === 'foreign' ? FOREIGN : 'x', modified: new Date(Date.now()).toUTCString() });
-    return said === 'honest' ? found(now) : ANSWERS[said]();
-  };
-  return { answer: async (...all) => answer(...all), asked: () => asked };
-};
-
-const liar = newBucket();
-
-/** What the probe makes of a store with these lies, as the file has it. */
-const told = async (lies) => {
-  const store = lying(lies);
-  liar.answerWith(store.answer);
-  const { steps } = await judged(liar.storage, { races: 1 }, async () => {
-    const asked = store.asked();
-    for (let turn = 0; turn < 3; turn += 1) await runtime.settle();
-    // It waits for a store that asked for patience.
-    if (asked === store.asked()) await runtime.pass(1_100);
-  });
-  const why = steps.find(({ finding }) => finding === 'violated')?.why ?? null;
-  return { lies, steps: steps.map(({ finding }) => finding[0]).join(''), why, asked: store.asked() };
-};
-
-test('c26 each lie is judged as in tests/golden/probe/lies.json', async () => {
-  const seen = [];
-  for (const { lies } of CASES) seen.push(await told(lies));
-  // For a change that is meant: look at what differs, and run the Rust test beside it.
-  if (process.env.EDGELECT_WRITE_GOLDEN) fs.writeFileSync(FILE, `[\n${seen.map((one) => JSON.stringify(one)).join(',\n')}\n]\n`);
-  assert.deepEqual(seen, CASES);
-});
-
-test('c26 among them no store that keeps its conditions is refused, and each that breaks one on its own is', () => {
-  assert.deepEqual([CASES.length, CASES[0].lies, CASES[0].steps], [751, [], 'hhhhhhhhhh']);
-  const isHonest = ([, , effect, answer]) => (effect === 'read' ? ['unknown', 'busy', 'rejected'].includes(answer) : effect === 'keeps' && NO_LIES.includes(answer));
-  const honest = CASES.filter(({ lies }) => lies.every(isHonest));
-  assert.ok(honest.length > 50);
-  for (const { lies, steps } of honest) assert.doesNotMatch(steps, /v/, JSON.stringify(lies));
-  // Steps 0, 2 and 4 are of conditions that do not hold.
-  for (const at of [0, 4, 8]) {
-    for (const answer of ['honest', 'written', 'vague', 'refused', 'unknown', 'rejected']) {
-      const { steps } = CASES.find(({ lies }) => JSON.stringify(lies) === JSON.stringify([[at, at, 'takes', answer]]));
-      assert.match(steps, /v$/, `${at} ${answer}`);
-    }
-  }
-});
 
 /** A bucket that does as `bend` says with what an honest one would answer. */
 const bent = (bend) => {
@@ -210,6 +111,134 @@ test('c26 a store that keeps its conditions for as long as it is watched holds, 
   }
 });
 
+/** A storage of one's own whose methods are these, and how often it was asked. */
+const watched = (methods = {}) => {
+  const memory = new MemoryStorage();
+  const own = { get: (key) => memory.get(key), putIfMatch: (key, body, etag) => memory.putIfMatch(key, body, etag), ...methods };
+  const storage = { asked: 0 };
+  for (const name of ['get', 'putIfMatch']) {
+    storage[name] = (...all) => {
+      storage.asked += 1;
+      return own[name](...all);
+    };
+  }
+  return storage;
+};
+
+const broken = () => {
+  throw new Error('the disk is full');
+};
+const never = () => new Promise(() => {});
+
+for (const [name, methods, step, why] of [
+  ['throws at once when it is read', { get: broken }, 'update of an absent object', /^custom storage, key "a\.probe-[0-9a-f]{32}": the disk is full$/],
+  ['rejects each write', { putIfMatch: async () => broken() }, 'update of an absent object', /the disk is full$/],
+  ['never answers a reading', { get: never }, 'update of an absent object', /read: no answer within 10000 ms$/],
+  ['never answers a write', { putIfMatch: never }, 'update of an absent object', /write: no answer within 10000 ms$/],
+  ['throws what is no error', { get: () => { throw null; } }, 'update of an absent object', /null$/],
+  ['gives a text for an object', { get: () => 'a text' }, 'update of an absent object', /get gave no etag, a text of at most 1024 characters$/],
+  ['gives an etag that is no text', { get: () => ({ body: '{}', etag: 7 }) }, 'update of an absent object', /get gave no etag/],
+  ['gives no body', { get: () => ({ etag: '"1"' }) }, 'update of an absent object', /get gave no body, a text or a Uint8Array$/],
+  ['gives a body of another make', { get: () => ({ etag: '"1"', body: '<html>' }) }, 'create', /somebody else wrote the object/],
+  ['accepts each write with true and keeps none', { putIfMatch: () => true }, 'create', /a success without a version came back, and nothing was carried out$/],
+  ['answers each write with a function', { putIfMatch: () => () => {} }, 'create', /a success without a version came back/],
+]) {
+  test(`a storage that ${name} is unclear, and why is said`, async () => {
+    const storage = watched(methods);
+    const { finding, steps, store } = await judged(storage, { races: 1 });
+    assert.deepEqual([finding, steps.at(-1).step, steps.at(-1).finding], ['unclear', step, 'unclear']);
+    assert.match(steps.at(-1).why, why);
+    assert.match(store, /^custom storage, key "a\.probe-[0-9a-f]{32}"$/);
+    const { asked } = storage;
+    await runtime.pass(60_000);
+    assert.equal(storage.asked, asked, 'nothing goes on');
+  });
+}
+
+test('a storage with no deletion keeps one released record of each probe, and no other key is touched', async () => {
+  const bodies = new Map();
+  const memory = new MemoryStorage();
+  const putIfMatch = (key, body, etag) => {
+    bodies.set(key, new TextDecoder().decode(body));
+    return memory.putIfMatch(key, body, etag);
+  };
+  await judged(watched({ get: (key) => memory.get(key), putIfMatch }), { races: 1 });
+  const [[key, body]] = bodies;
+  assert.equal(bodies.size, 1);
+  assert.match(key, /^a\.probe-[0-9a-f]{32}$/);
+  assert.equal(JSON.parse(body).lastUpdated, '0001-01-01T00:00:00Z');
+});
+
+test('what is too slow for one request is given up by its signal, and the steps go on in bounds', async () => {
+  const signals = [];
+  const get = (_key, { signal }) => {
+    signals.push(signal);
+    return never();
+  };
+  await judged(watched({ get }), { races: 1 });
+  assert.deepEqual(signals.map(({ aborted }) => aborted), signals.map(() => true));
+});
+
+test('a signal ends `doctor` at whatever call it fires, with its reason, and nothing is asked any more', async () => {
+  for (let call = 1; call <= 21; call += 1) {
+    const [controller, reason] = [new AbortController(), new Error('enough')];
+    const memory = new MemoryStorage();
+    const aborting = (name) => (...all) => {
+      if (storage.asked === call) controller.abort(reason);
+      return memory[name](...all);
+    };
+    const storage = watched({ get: aborting('get'), putIfMatch: aborting('putIfMatch') });
+    const ended = new Elector({ storage, lockfilePath: 'a' }).doctor({ races: 1, signal: controller.signal }).catch((error) => error);
+    await runtime.pass(2_000);
+    assert.equal(await ended, reason, `call ${call}`);
+    assert.equal(storage.asked, call);
+  }
+});
+
+test('onBegin and onStep hear each step in its order, frozen; onStep may ask the elector, and is not called again after it threw', async () => {
+  const storage = watched();
+  const elector = new Elector({ storage, lockfilePath: 'a' });
+  const heard = [];
+  const begun = [];
+  const onStep = (step) => {
+    assert.equal(begun.at(-1), step.step);
+    heard.push([step, elector.status().role]);
+  };
+  const diagnosing = elector.doctor({ races: 1, onBegin: (step) => begun.push(step), onStep });
+  await runtime.pass(2_000);
+  const { steps } = await diagnosing;
+  assert.deepEqual(heard, steps.map((step) => [step, 'stopped']));
+  assert.deepEqual(begun, steps.map(({ step }) => step));
+  assert.ok([...steps, ...heard.map(([step]) => step)].every(Object.isFrozen));
+  // The last two come together: neither asks for anything in between.
+  let calls = 0;
+  const failing = elector.doctor({ races: 1, onStep: ({ step }) => { calls += 1; if (step.endsWith('version, later')) broken(); } });
+  const rejected = assert.rejects(failing, /the disk is full/);
+  await runtime.pass(2_000);
+  await rejected;
+  assert.equal(calls, steps.length - 1);
+});
+
+test('c26 `probe: true` judges a storage of one\'s own: one that breaks a condition is never led over', async () => {
+  const memory = new MemoryStorage();
+  const storage = watched({ get: (key) => memory.get(key), putIfMatch: (key, body) => memory.putIfMatch(key, body, memory.get(key)?.etag ?? null) });
+  const elector = new Elector({ storage, lockfilePath: 'a', probe: true });
+  const message = /^custom storage, key "a\.probe-[0-9a-f]{32}": probe step "update of an absent object": it took a write/;
+  const refused = assert.rejects(elector.lead(() => assert.fail('it leads')), { name: 'EdgelectError', code: 'EDGELECT_STORE', message });
+  await runtime.pass(1_000);
+  await refused;
+  assert.match(elector.status().error, message);
+  assert.deepEqual([elector.status().role, memory.get('a')], ['stopped', null]);
+});
+
+test('a key with no room for a probe\'s is refused by `doctor`, and keeps nobody from leading', async () => {
+  const elector = new Elector({ storage: new MemoryStorage(), lockfilePath: 'a'.repeat(1_000), probe: true });
+  await assert.rejects(elector.doctor(), { code: 'EDGELECT_CONFIG', field: 'lockfilePath', message: /1 to 1024 bytes/ });
+  const led = elector.lead(() => 'led');
+  await runtime.pass(60_000);
+  assert.equal(await led, 'led');
+});
+
 for (const part of [0.3, 0.6, 0.9, 0.99, 2]) {
   test(`c26 a store whose answers take ${part} of a request's time delays a start by five requests at most`, async () => {
     const storage = new MemoryStorage();
@@ -241,7 +270,7 @@ test('the pause of a probe lets the process end where unref is set, and only the
     return Object.assign(timer, { unref: () => { one.unreffed = true; } });
   });
   const { storage, answerWith } = newBucket();
-  answerWith(() => ANSWERS.busy());
+  answerWith(() => new Response('<Error><Code>SlowDown</Code></Error>', { status: 503 }));
   for (const unref of [true, false]) {
     pauses.length = 0;
     const doctor = new Elector({ storage, lockfilePath: 'a', unref }).doctor();
@@ -268,8 +297,8 @@ const askedAfterStop = async (call, turns, stopping) => {
       isStopped = true;
     });
   };
-  const watched = (name) => (...all) => asked() ?? storage[name](...all);
-  const elector = new Elector({ storage: { get: watched('get'), putIfMatch: watched('putIfMatch') }, lockfilePath: 'a', probe: true });
+  const counted = (name) => (...all) => asked() ?? storage[name](...all);
+  const elector = new Elector({ storage: { get: counted('get'), putIfMatch: counted('putIfMatch') }, lockfilePath: 'a', probe: true });
   await elector.start();
   await runtime.settle();
   await runtime.settle();

@@ -108,6 +108,15 @@ test('a trap under init rejects it', async () => {
   await assert.rejects(member(bent(new MemoryStorage(), { get })).init(), { code: 'EDGELECT_TRAP' });
 });
 
+test('a trap under doctor rejects it, and the next one is made in a new instance', async () => {
+  const get = () => {
+    breakMemory();
+    return null;
+  };
+  await assert.rejects(member(bent(new MemoryStorage(), { get })).doctor(), { code: 'EDGELECT_TRAP' });
+  assert.equal((await member(new MemoryStorage()).doctor({ races: 1 })).finding, 'holds');
+});
+
 test('a clock that throws a text is a trap, whatever the text says', async () => {
   for (const text of ['no clock', '{"code":', '7']) {
     const { elector, losses } = await leading();

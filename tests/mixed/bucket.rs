@@ -87,7 +87,7 @@ impl Bucket {
     pub fn at_once(&self, operation: Operation) -> Answer {
         let body = match &operation {
             Operation::Write { body, .. } => Some(body.clone()),
-            Operation::Read { .. } => None,
+            Operation::Read { .. } | Operation::Delete => None,
         };
         let answer = self.memory.perform(operation).now_or_never().expect("memory never waits");
         if let (Outcome::Written { .. }, Some(body)) = (&answer.outcome, body) {

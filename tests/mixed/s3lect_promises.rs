@@ -73,6 +73,7 @@ impl Store for Noted {
         let name = match operation {
             Operation::Read { .. } => "read",
             Operation::Write { .. } => "write",
+            Operation::Delete => "delete",
         };
         self.requests.borrow_mut().push((self.time.now_ms.get(), name));
         if self.fails.get() {

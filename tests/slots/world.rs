@@ -130,7 +130,7 @@ impl Odd {
         }
         let written = match &operation {
             Operation::Write { body, .. } => Some(body.clone()),
-            Operation::Read { .. } => None,
+            Operation::Read { .. } | Operation::Delete => None,
         };
         let Answer { mut outcome, mut facts } = self.memory.perform(operation).await;
         match self.dates.get() {

@@ -110,6 +110,7 @@ fn is_safe(aws: bool, operation: &Operation, request: &Request) {
         Operation::Write { condition: Condition::Match(held), .. } => {
             ("PUT", None, Some(held.0.as_str()))
         }
+        Operation::Delete => ("DELETE", None, None),
     };
     assert_eq!(request.method(), method);
     assert_eq!((header("if-none-match"), header("if-match")), (none_match, matches), "S3");

@@ -1,0 +1,213 @@
+//! The probe over every lie of a store, alone and together, as `tests/golden/probe/lies.json` has them. Each case: the lies,
+//! `[first, last, effect, answer]`, which are what is done to the operations of these numbers and said of them; what each step
+//! was found to be; why one was violated; and how many operations there were. A write `keeps` its condition, `takes` it for
+//! none, or `drops` the whole; a `read` is answered only.
+
+use std::cell::{Cell, RefCell};
+use std::fs;
+
+use edgelect::probe::{Effort, Finding, Judged};
+use edgelect::store::memory::Memory;
+use edgelect::store::{Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Version};
+use edgelect::{Host, Store};
+use futures::FutureExt;
+use serde_json::{Value, json};
+
+use crate::probe::probed;
+use crate::told::read;
+use crate::virtual_time::{Virtual, undated};
+
+const FILE: &str = "tests/golden/probe/lies.json";
+
+/// A store with the lies of one case.
+struct Scripted {
+    memory: Memory,
+    lies: Vec<(u64, u64, String, String)>,
+    asked: Cell<u64>,
+    /// The body that was there before the last write, and when that was written; when the one of now was.
+    before: RefCell<(Option<Vec<u8>>, u64)>,
+    written_ms: Cell<u64>,
+    host: Virtual,
+}
+
+impl Scripted {
+    fn new(host: &Virtual, case: &Value) -> Self {
+        let clock = host.clone();
+        let lies = case["lies"].as_array().expect("a list of lies");
+        let lie = |lie: &Value| {
+            let number = |index: usize| lie[index].as_u64().expect("a number");
+            let text = |index: usize| lie[index].as_str().expect("a text").to_owned();
+            (number(0), number(1), text(2), text(3))
+        };
+        Self {
+            memory: Memory::new(move || clock.now().wall_ms),
+            lies: lies.iter().map(lie).collect(),
+            asked: Cell::default(),
+            before: RefCell::default(),
+            written_ms: Cell::default(),
+            host: host.clone(),
+        }
+    }
+
+    async fn write(&self, body: Vec<u8>, condition: Condition, effect: &str) -> Outcome {
+        self.before.replace((self.memory.body(), self.written_ms.get()));
+        let written = || Outcome::Written { version: version_of(&body) };
+        match effect {
+            "keeps" => {
+                let written = Operation::Write { body, condition };
+                let outcome = self.memory.perform(written).await.outcome;
+                if matches!(outcome, Outcome::Written { .. }) {
+                    self.written_ms.set(self.host.now().wall_ms);
+                }
+                outcome
+            }
+            "takes" => {
+                self.memory.overwrite(Some(body.clone()));
+                self.written_ms.set(self.host.now().wall_ms);
+                written()
+            }
+            "drops" => Outcome::Refused,
+            other => panic!("{other}: no such effect"),
+        }
+    }
+
+    /// A reading of the object as if it had this body since then.
+    async fn show(&self, body: Option<Vec<u8>>, since_ms: u64) -> Answer {
+        let shown = Memory::new(move || since_ms);
+        shown.overwrite(body);
+        let mut answer = shown.perform(read()).await;
+        answer.facts.date_ms = Some(self.host.now().wall_ms / 1_000 * 1_000);
+        answer
+    }
+}
+
+/// The version that a body has in memory.
+fn version_of(body: &[u8]) -> Option<Version> {
+    let memory = Memory::default();
+    memory.overwrite(Some(body.to_vec()));
+    let read = memory.perform(read());
+    match read.now_or_never().expect("memory answers at once").outcome {
+        Outcome::Found { version, .. } => Some(version),
+        other => panic!("{other:?}"),
+    }
+}
+
+impl Store for Scripted {
+    async fn perform(&self, operation: Operation) -> Answer {
+        let number = self.asked.replace(self.asked.get() + 1);
+        let writes = matches!(operation, Operation::Write { .. });
+        if operation == Operation::Delete {
+            return undated(Outcome::Missing);
+        }
+        let lie = self.lies.iter().find(|(first, last, effect, _)| {
+            (*first..=*last).contains(&number) && writes == (effect != "read")
+        });
+        let (effect, said) = lie.map_or(("keeps", "honest"), |(_, _, effect, said)| (effect, said));
+        let told = match &operation {
+            Operation::Write { body, .. } => version_of(body),
+            _ => None,
+        };
+        let honest = match operation {
+            Operation::Write { body, condition } => Answer {
+                outcome: self.write(body, condition, effect).await,
+                facts: Facts::default(),
+            },
+            other => self.memory.perform(other).await,
+        };
+        let cause = |kind| Fault::new(kind, "what happened");
+        let outcome = match said {
+            "honest" => return honest,
+            "stale" => {
+                let (before, since_ms) = self.before.borrow().clone();
+                return self.show(before, since_ms).await;
+            }
+            "foreign" => {
+                let theirs = r#"{"leaderID":"probe","session":"theirs","sequence":1}"#;
+                return self.show(Some(theirs.into()), self.host.now().wall_ms).await;
+            }
+            "garbage" => return self.show(Some(b"x".into()), self.host.now().wall_ms).await,
+            "missing" => Outcome::Missing,
+            "written" => Outcome::Written { version: told },
+            "vague" => Outcome::Written { version: None },
+            "refused" => Outcome::Refused,
+            "unknown" => return Answer::unknown(cause(FaultKind::Network)),
+            "busy" => return Answer::unknown(cause(FaultKind::Unavailable)),
+            "rejected" => return Answer::rejected(cause(FaultKind::Denied)),
+            other => panic!("{other}: no such answer"),
+        };
+        Answer { outcome, facts: Facts::default() }
+    }
+
+    fn condition_covers_version(&self) -> bool {
+        true
+    }
+
+    fn describe(&self) -> String {
+        "a store with a script".to_owned()
+    }
+}
+
+/// The letters of what each step was found to be.
+fn letters(judged: &[Judged]) -> String {
+    let letter = |one: &Judged| match one.finding {
+        Finding::Holds => 'h',
+        Finding::Unclear(_) => 'u',
+        Finding::Violated(_) => 'v',
+    };
+    judged.iter().map(letter).collect()
+}
+
+fn cases() -> Vec<Value> {
+    let text = fs::read_to_string(FILE).expect("the cases are there");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+#[test]
+fn c26_each_lie_is_judged_as_the_file_has_it() {
+    for case in cases() {
+        let host = Virtual::default();
+        let store = Scripted::new(&host, &case);
+        let judged = probed(&store, &host, Effort::thorough(1), 100).judged;
+        let why = judged.iter().find_map(|one| match &one.finding {
+            Finding::Violated(why) => Some(why.as_str()),
+            _ => None,
+        });
+        let seen = json!({
+            "lies": case["lies"],
+            "steps": letters(&judged),
+            "why": why,
+            "asked": store.asked.get(),
+        });
+        assert_eq!(seen, case);
+    }
+}
+
+/// Whether a store that keeps its conditions may do and say so.
+fn is_honest(lie: &Value) -> bool {
+    let (effect, answer) = (lie[2].as_str(), lie[3].as_str().expect("a text"));
+    match effect {
+        Some("read") => ["unknown", "busy", "rejected"].contains(&answer),
+        Some("keeps") => ["honest", "vague", "unknown", "busy", "rejected"].contains(&answer),
+        _ => false,
+    }
+}
+
+#[test]
+fn c26_no_store_that_keeps_its_conditions_is_refused_and_each_that_breaks_one_is() {
+    let cases = cases();
+    assert_eq!((cases.len(), &cases[0]["lies"]), (751, &json!([])));
+    let steps = |case: &Value| case["steps"].as_str().expect("a text").to_owned();
+    assert_eq!(steps(&cases[0]), "hhhhhhhhhh");
+    let lies = |case: &Value| case["lies"].as_array().expect("a list").clone();
+    let honest: Vec<_> = cases.iter().filter(|case| lies(case).iter().all(is_honest)).collect();
+    assert!(honest.len() > 50);
+    assert!(honest.iter().all(|case| !steps(case).contains('v')));
+    // The writes of steps whose conditions do not hold.
+    for at in [0, 4, 8] {
+        for answer in ["honest", "written", "vague", "refused", "unknown", "rejected"] {
+            let lie = json!([[at, at, "takes", answer]]);
+            let case = cases.iter().find(|case| case["lies"] == lie).expect("it is there");
+            assert!(steps(case).ends_with('v'), "{lie}");
+        }
+    }
+}
