@@ -225,7 +225,7 @@ test('c26 `probe: true` judges a storage of one\'s own: one that breaks a condit
   const elector = new Elector({ storage, lockfilePath: 'a', probe: true });
   const message = /^custom storage, key "a\.probe-[0-9a-f]{32}": probe step "update of an absent object": it took a write/;
   const refused = assert.rejects(elector.lead(() => assert.fail('it leads')), { name: 'EdgelectError', code: 'EDGELECT_STORE', message });
-  await runtime.pass(1_000);
+  await runtime.pass(60_000);
   await refused;
   assert.match(elector.status().error, message);
   assert.deepEqual([elector.status().role, memory.get('a')], ['stopped', null]);
@@ -233,7 +233,9 @@ test('c26 `probe: true` judges a storage of one\'s own: one that breaks a condit
 
 test('a key with no room for a probe\'s is refused by `doctor`, and keeps nobody from leading', async () => {
   const elector = new Elector({ storage: new MemoryStorage(), lockfilePath: 'a'.repeat(1_000), probe: true });
-  await assert.rejects(elector.doctor(), { code: 'EDGELECT_CONFIG', field: 'lockfilePath', message: /1 to 1024 bytes/ });
+  const refused = assert.rejects(elector.doctor(), { code: 'EDGELECT_CONFIG', field: 'lockfilePath', message: /1 to 1024 bytes/ });
+  await runtime.pass(60_000);
+  await refused;
   const led = elector.lead(() => 'led');
   await runtime.pass(60_000);
   assert.equal(await led, 'led');
