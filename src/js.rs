@@ -68,7 +68,7 @@ impl RawElector {
                 let format = format.map_or(Ok(Format::default()), |name| {
                     bucket::read_format("format", Some(name)).map_err(config_error)
                 })?;
-                AnyStore::Custom(CustomStore::new(web.clone(), &config.lockfile_path, format))
+                AnyStore::Local(CustomStore::new(web.clone(), &config.lockfile_path, format))
             }
         };
         let election = match schedule {
