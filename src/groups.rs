@@ -3,8 +3,6 @@
 //! `EDGELECT_GROUPS` names them. A variable is one group's own by two underscores and the group's name in capitals:
 //! `EDGELECT_SUSTAIN__REPORTS`.
 
-use std::collections::BTreeMap;
-
 use crate::config::ConfigError;
 use crate::cron;
 use crate::vars::{Given, JOB, R2, digits};
@@ -47,11 +45,12 @@ const REQUESTS: std::ops::RangeInclusive<u64> = 10..=100_000;
 pub struct Group {
     /// Its name in `EDGELECT_GROUPS`; none where that is not set.
     pub name: Option<String>,
-    variables: BTreeMap<String, Variable>,
+    variables: Vec<Variable>,
 }
 
 #[derive(Clone, Debug)]
 struct Variable {
+    name: String,
     /// The name under which it was set.
     source: String,
     given: Given,
@@ -60,7 +59,7 @@ struct Variable {
 impl Group {
     /// What it has by this name.
     pub fn given(&self, variable: &str) -> Option<&Given> {
-        self.variables.get(variable).map(|variable| &variable.given)
+        self.variable(variable).map(|variable| &variable.given)
     }
 
     /// The text of one of its variables.
@@ -70,12 +69,12 @@ impl Group {
 
     /// All that it has.
     pub fn variables(&self) -> impl Iterator<Item = (&str, &Given)> {
-        self.variables.iter().map(|(name, variable)| (name.as_str(), &variable.given))
+        self.variables.iter().map(|variable| (variable.name.as_str(), &variable.given))
     }
 
     /// The name under which one of its variables was set.
     pub fn source<'a>(&'a self, variable: &'a str) -> &'a str {
-        self.variables.get(variable).map_or(variable, |variable| &variable.source)
+        self.variable(variable).map_or(variable, |variable| &variable.source)
     }
 
     /// An error by the name under which its variable was set.
@@ -91,9 +90,14 @@ impl Group {
         self.given(variable).map_or_else(|| "(not set)".to_owned(), Given::shown)
     }
 
-    fn set(&mut self, variable: &str, given: Given) {
-        let source = self.source(variable).to_owned();
-        self.variables.insert(variable.to_owned(), Variable { source, given });
+    fn variable(&self, name: &str) -> Option<&Variable> {
+        self.variables.iter().find(|variable| variable.name == name)
+    }
+
+    fn set(&mut self, name: &str, source: &str, given: Given) {
+        self.variables.retain(|variable| variable.name != name);
+        let (name, source) = (name.to_owned(), source.to_owned());
+        self.variables.push(Variable { name, source, given });
     }
 
     /// Whether it runs on a trigger. A text that is no cron is for all triggers: so it is refused by name, and not for ever
@@ -280,23 +284,22 @@ fn make<'a>(
     common: impl Iterator<Item = &'a (String, Given)>,
     overrides: &[&Override<'_>],
 ) -> Group {
-    let variable =
-        |source: &str, given: &Given| Variable { source: source.to_owned(), given: given.clone() };
-    let common = common.map(|(name, given)| (name.clone(), variable(name, given)));
-    let mut group = Group { name: name.cloned(), variables: common.collect() };
+    let mut group = Group { name: name.cloned(), variables: Vec::new() };
+    for (name, given) in common {
+        group.set(name, name, given.clone());
+    }
     let own = || overrides.iter().filter(|one| one.given.is_set());
-    for hidden in
-        own().flat_map(|one| BESIDE.iter().filter(|(binding, _)| *binding == one.variable))
-    {
-        group.variables.retain(|name, _| !hidden.1.contains(&name.as_str()));
+    let beside = BESIDE.iter().filter(|(binding, _)| own().any(|one| one.variable == *binding));
+    for (_, hidden) in beside {
+        group.variables.retain(|variable| !hidden.contains(&variable.name.as_str()));
     }
     for one in own() {
-        group.variables.insert(one.variable.to_owned(), variable(one.name, one.given));
+        group.set(one.variable, one.name, one.given.clone());
     }
     if let Some(name) = name
         && !group.is_set(PATH)
     {
-        group.set(PATH, Given::Text(format!("{name}.json")));
+        group.set(PATH, PATH, Given::Text(format!("{name}.json")));
     }
     group
 }
@@ -351,7 +354,7 @@ fn with_share(group: &Group, groups: &[&Group], env: &Env) -> Result<Group, Conf
     }
     let mut group = group.clone();
     if let Some(share) = share.filter(|_| !group.has_own_share()) {
-        group.set(SUBREQUESTS, Given::Text(share.to_string()));
+        group.set(SUBREQUESTS, SUBREQUESTS, Given::Text(share.to_string()));
     }
     Ok(group)
 }
@@ -396,7 +399,7 @@ mod tests {
             given.extend(list.map(|list| (LIST.to_owned(), text(list))));
             let [group] = &*all(&given).unwrap() else { panic!("one group") };
             let seen: Vec<&str> = group.variables().map(|(name, _)| name).collect();
-            assert_eq!((group.name.as_deref(), seen), (None, vec!["AWS_REGION", PATH, JOB]));
+            assert_eq!((group.name.as_deref(), seen), (None, vec![PATH, "AWS_REGION", JOB]));
             assert_eq!(group.source(PATH), PATH);
         }
         assert_eq!(all(&[]).unwrap()[0].get(PATH), None, "the path of one group is not made up");

@@ -274,6 +274,7 @@ pub fn from_variables(variables: &str) -> Result<String, String> {
     let variables = object(variables)?;
     let get = |name: &str| variables.get(name).and_then(json::text);
     let settings = vars::settings_json(get).map_err(config_error)?;
+    vars::only_s3(get).map_err(config_error)?;
     let bucket = vars::bucket(get).map_err(config_error)?;
     let secrets = vars::secrets(get).map_err(config_error)?;
     Ok(json!({ "settings": settings, "bucket": bucket, "credentials": secrets }).to_string())

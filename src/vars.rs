@@ -293,6 +293,20 @@ pub fn store_name(
     }
 }
 
+/// Refuses a choice of a store where there is none but S3.
+///
+/// # Errors
+/// `EDGELECT_STORE` names another.
+pub fn only_s3(get: impl Fn(&str) -> Option<String>) -> Result<(), ConfigError> {
+    match first_set(&get, &[STORE]).as_deref() {
+        None | Some("s3") => Ok(()),
+        Some(other) => {
+            let rule = "only s3 is taken from variables here; make another store of its options";
+            Err(ConfigError::new(STORE, quoted(first(other, 60)), rule))
+        }
+    }
+}
+
 /// The address of a service, if one is set.
 pub fn endpoint(get: impl Fn(&str) -> Option<String>, store: StoreName) -> Option<String> {
     let own = match store {
@@ -558,6 +572,8 @@ mod tests {
         let read = settings(of(&[("EDGELECT_LOCKFILE_PATH", "a"), ("EDGELECT_MARGIN", "1")]));
         assert_eq!(config(&read.unwrap()).unwrap_err().field, "EDGELECT_MARGIN");
         assert_eq!(bucket(of(&[])).unwrap_err().field, "EDGELECT_BUCKET");
+        assert_eq!(only_s3(of(&[("EDGELECT_STORE", "s3")])), Ok(()));
+        assert_eq!(only_s3(of(&[("EDGELECT_STORE", "r2")])).unwrap_err().field, "EDGELECT_STORE");
     }
 
     #[test]

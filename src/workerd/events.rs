@@ -10,7 +10,7 @@ use worker::{
 
 use super::group::{self, Job, Setup, set_up};
 use super::problem::Problem;
-use super::slot::{Trigger, run_slot};
+use super::slot::{self, Trigger, run_slot};
 use super::{Workerd, env};
 use crate::config::ConfigError;
 use crate::driver::{self, Handle, Host};
@@ -121,10 +121,11 @@ async fn one_group(
         let handle = Handle::new(driver::new_schedule(host, config, schedule)?);
         let _running = isolate.runs(&handle, host);
         let trigger = Trigger { handle: &handle, host, target, group, env: event.env };
-        return match event.job {
-            Job::Named => run_slot(&trigger, &store, async |term| trigger.call(&term).await).await,
-            Job::Own => run_slot(&trigger, &store, async |term| trigger.own(term, own).await).await,
+        let call = async |term: Term<'_, Workerd>| match event.job {
+            Job::Named => trigger.call(&term).await,
+            Job::Own => slot::own(own(term).await),
         };
+        return run_slot(&trigger, &store, call).await;
     }
     let Some(leads_for_ms) = tick::leads_for_ms(event.scheduled_ms, host.now(), sustain_ms) else {
         return Ok("outcome=late requests=0".to_owned());

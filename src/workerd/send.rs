@@ -3,11 +3,10 @@
 use wasm_bindgen::prelude::*;
 use worker::js_sys::futures::JsFuture;
 use worker::js_sys::{Reflect, Uint8Array};
-use worker::web_sys::{self, ReadableStream, ReadableStreamDefaultReader};
-use worker::{
-    AbortController, Fetch, Fetcher, Headers, Method, RequestInit, RequestRedirect, ResponseBody,
-    Result,
+use worker::web_sys::{
+    self, ReadableStream, ReadableStreamDefaultReader, RequestInit, RequestRedirect,
 };
+use worker::{AbortController, Fetch, Fetcher, Headers, ResponseBody, Result};
 
 use crate::request::{self, Body, Request, Response};
 use crate::store::s3::ANSWER_HEADERS;
@@ -25,7 +24,7 @@ impl Drop for UnderWay {
 
 /// Sends a request; its answer may be read for as long as what comes with it lives. No redirect is followed.
 pub async fn send<'a>(
-    method: Method,
+    method: &str,
     url: &str,
     headers: impl Iterator<Item = (&'a str, &'a str)>,
     body: &[u8],
@@ -38,14 +37,16 @@ pub async fn send<'a>(
     for (name, value) in headers {
         own.append(name, value)?;
     }
-    let mut init = RequestInit::new();
-    init.with_method(method).with_headers(own).with_redirect(RequestRedirect::Manual);
+    // Not crate `worker`'s, which takes no signal; a binding's request has to carry it.
+    let init = RequestInit::new();
+    init.set_method(method);
+    init.set_headers(&own.0);
+    init.set_redirect(RequestRedirect::Manual);
+    init.set_signal(Some(&signal));
     if !body.is_empty() {
         // Bytes, because a text would grow a content type.
-        init.with_body(Some(Uint8Array::from(body).into()));
+        init.set_body(&Uint8Array::from(body));
     }
-    let init = web_sys::RequestInit::from(&init);
-    init.set_signal(Some(&signal));
     let request = web_sys::Request::new_with_str_and_init(url, &init)?.into();
     let answer = match through {
         Some(binding) => binding.fetch_request::<worker::Request, _>(request).await?,
@@ -56,7 +57,7 @@ pub async fn send<'a>(
 
 /// Sends a store's or a peer's request and reads as much of its answer as is wanted.
 pub async fn exchange(request: Request, limit: usize) -> Result<Response> {
-    let method = Method::from(request.method().as_str().to_owned());
+    let method = request.method().as_str();
     let headers = request.headers().iter();
     let headers = headers.map(|(name, value)| (name.as_str(), value.to_str().unwrap_or_default()));
     let url = request.uri().to_string();

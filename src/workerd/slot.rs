@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::pin::pin;
 
 use futures::future::{Either, select};
-use worker::{Env, Fetcher, Method};
+use worker::{Env, Fetcher};
 
 use super::host::Workerd;
 use super::problem::{Problem, told};
@@ -59,21 +59,17 @@ impl Trigger<'_> {
         };
         let headers = order.headers.iter().map(|(name, value)| (*name, value.as_str()));
         let body = order.body.as_bytes();
-        let sent = send::send(Method::Post, &order.url, headers, body, bound.as_ref()).await?;
+        let sent = send::send("POST", &order.url, headers, body, bound.as_ref()).await?;
         let (_under_way, answer) = sent;
         Ok(answer.status_code())
     }
+}
 
-    /// Runs a job of the Worker's own.
-    pub async fn own(
-        &self,
-        term: Term<'_, Workerd>,
-        job: &impl AsyncFn(Term<'_, Workerd>) -> Result<(), String>,
-    ) -> Ended {
-        match job(term).await {
-            Ok(()) => (Answered::Own(true), None),
-            Err(cause) => (Answered::Own(false), Some(cause)),
-        }
+/// How a job of the Worker's own has ended.
+pub fn own(ended: Result<(), String>) -> Ended {
+    match ended {
+        Ok(()) => (Answered::Own(true), None),
+        Err(cause) => (Answered::Own(false), Some(cause)),
     }
 }
 
