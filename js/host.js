@@ -29,20 +29,17 @@ export class Host {
   #storage;
   #credentials;
   #unref;
-  #job;
   #onAnswer;
   #waiting = [];
   /** What cancels each operation that is under way. */
   #cancels = new Map();
 
-  /** `settle(id, ok, head, body)` hears how an operation ended, `onAnswer({ head, body })` each answer of a `fetch`;
-   * `job(order, signal)` calls the Worker's job. */
-  constructor({ settle, storage, credentials, job, unref = false, onAnswer, staleWritesFail = true } = {}) {
+  /** `settle(id, ok, head, body)` hears how an operation ended, `onAnswer({ head, body })` each answer of a `fetch`. */
+  constructor({ settle, storage, credentials, unref = false, onAnswer, staleWritesFail = true } = {}) {
     this.#settle = settle;
     this.#storage = storage;
     this.#credentials = credentials;
     this.#unref = unref;
-    this.#job = job;
     this.#onAnswer = onAnswer;
     this.staleWritesFail = staleWritesFail;
   }
@@ -89,10 +86,6 @@ export class Host {
       const written = await this.#storage.putIfMatch(key, body, etag ?? null, { signal });
       return { head: written ? { etag: validEtag(written) } : { nothing: true } };
     }));
-  }
-
-  job(id, order) {
-    this.#begin(id, this.#abortable(async (signal) => ({ head: await this.#job(order, signal) })));
   }
 
   cancel(id) {

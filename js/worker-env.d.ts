@@ -16,7 +16,9 @@ export interface JobBinding {
 
 /** The variables and bindings of one group. */
 export interface GroupEnv {
-  /** The store: an R2 bucket, used where `EDGELECT_ENDPOINT` is not set. */
+  /** Which store it is. Default the R2 bucket that is bound, or S3. */
+  EDGELECT_STORE?: 's3' | 'r2' | 'epochs' | 'dynamodb' | 'route53';
+  /** The store: an R2 bucket, used where neither `EDGELECT_STORE` nor `EDGELECT_ENDPOINT` names another. */
   EDGELECT_R2?: R2BucketBinding;
   /** The job of a slot, reached through a service binding. */
   JOB?: JobBinding;
@@ -54,7 +56,15 @@ export interface GroupEnv {
   /** How long a tick may take, from its scheduled time. Default 63000. */
   EDGELECT_SUSTAIN?: NumberVariable;
 
-  /** The S3 store's address, `https://…`. Default AWS in the region. */
+  /** The table of DynamoDB. */
+  EDGELECT_TABLE?: string;
+  /** The zone of Route 53. */
+  EDGELECT_HOSTED_ZONE_ID?: string;
+  /** What the name of the Route 53 record begins with. */
+  EDGELECT_RECORD_PREFIX?: string;
+  /** The zone's domain, or one below it. */
+  EDGELECT_DOMAIN_NAME?: string;
+  /** The store's address, `https://…`. Default AWS in the region. */
   EDGELECT_ENDPOINT?: string;
   /** How the lease is written down, the same for every member. Default `native`. */
   EDGELECT_FORMAT?: 'native' | 'kubernetes';

@@ -75,7 +75,7 @@ pub fn open(
     given.nothing_else(
         "an S3Storage has endpoint, bucket, region, credentials, pathStyle and format",
     )?;
-    Ok(AnyStore::Bucket(Box::new(S3Store::new(config, source, web)?)))
+    Ok(AnyStore::S3(Box::new(S3Store::new(config, source, web)?)))
 }
 
 fn take_bucket(given: &mut Given, group: &Group<'_>) -> Result<S3Config, ConfigError> {

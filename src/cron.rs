@@ -63,6 +63,11 @@ fn field(text: &str, end: u64) -> Option<u64> {
     })
 }
 
+/// A cron text with one blank between two fields.
+pub fn plain(cron: &str) -> String {
+    cron.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// Refuses a text that is no cron trigger: it would match none, and its group never run.
 ///
 /// # Errors

@@ -1,94 +1,16 @@
-//! A storage that lives in JavaScript (an application's own, a bucket that the platform binds), and the choice between
-//! that and the stores over HTTP.
+//! A storage that lives in JavaScript: an application's own, or a bucket that the platform binds.
 
+use crate::choice;
 use crate::json;
 use crate::lease::{self, Format};
-use crate::remote::DynamoDbStore;
-use crate::remote::EpochStore;
-use crate::remote::Route53Store;
-use crate::remote::{Provide, S3Store};
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Store, Version,
 };
 use crate::text::quoted;
 use crate::web::Web;
 
-/// The store of an elector, whichever kind it is.
-pub enum AnyStore<P> {
-    /// An S3 bucket.
-    Bucket(Box<S3Store<Web, P>>),
-    /// An object for each epoch in an S3 bucket.
-    Epochs(Box<EpochStore<Web, P>>),
-    /// An item in a DynamoDB table.
-    DynamoDb(Box<DynamoDbStore<Web, P>>),
-    /// A TXT record in a Route 53 zone.
-    Route53(Box<Route53Store<Web, P>>),
-    /// A storage that lives in JavaScript.
-    Custom(CustomStore),
-}
-
-impl<P: Provide> Store for AnyStore<P> {
-    async fn perform(&self, operation: Operation) -> Answer {
-        match self {
-            Self::Bucket(bucket) => bucket.perform(operation).await,
-            Self::Epochs(bucket) => bucket.perform(operation).await,
-            Self::DynamoDb(table) => table.perform(operation).await,
-            Self::Route53(zone) => zone.perform(operation).await,
-            Self::Custom(custom) => custom.perform(operation).await,
-        }
-    }
-
-    fn condition_covers_version(&self) -> bool {
-        match self {
-            Self::Bucket(bucket) => bucket.condition_covers_version(),
-            Self::Epochs(bucket) => bucket.condition_covers_version(),
-            Self::DynamoDb(table) => table.condition_covers_version(),
-            Self::Route53(zone) => zone.condition_covers_version(),
-            Self::Custom(custom) => custom.condition_covers_version(),
-        }
-    }
-
-    fn stale_writes_fail(&self) -> bool {
-        match self {
-            Self::Bucket(bucket) => bucket.stale_writes_fail(),
-            Self::Epochs(bucket) => bucket.stale_writes_fail(),
-            Self::DynamoDb(table) => table.stale_writes_fail(),
-            Self::Route53(zone) => zone.stale_writes_fail(),
-            Self::Custom(custom) => custom.stale_writes_fail(),
-        }
-    }
-
-    fn near_misses(&self, version: &Version) -> Vec<Version> {
-        match self {
-            Self::DynamoDb(table) => table.near_misses(version),
-            Self::Bucket(bucket) => bucket.near_misses(version),
-            Self::Epochs(bucket) => bucket.near_misses(version),
-            Self::Route53(zone) => zone.near_misses(version),
-            Self::Custom(custom) => custom.near_misses(version),
-        }
-    }
-
-    fn keeps_any_body(&self) -> bool {
-        matches!(self, Self::Bucket(_) | Self::Custom(_))
-    }
-
-    fn complaint(&self) -> Option<Fault> {
-        match self {
-            Self::Epochs(bucket) => bucket.complaint(),
-            _ => None,
-        }
-    }
-
-    fn describe(&self) -> String {
-        match self {
-            Self::Bucket(bucket) => bucket.describe(),
-            Self::Epochs(bucket) => bucket.describe(),
-            Self::DynamoDb(table) => table.describe(),
-            Self::Route53(zone) => zone.describe(),
-            Self::Custom(custom) => custom.describe(),
-        }
-    }
-}
+/// The store of an elector of the npm package.
+pub type AnyStore<P> = choice::AnyStore<Web, P, CustomStore>;
 
 /// A store that the application brings: `get(key)` and `putIfMatch(key, body, etag)`.
 pub struct CustomStore {

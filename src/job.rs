@@ -2,9 +2,14 @@
 //!
 //! One POST with JSON `{ group, slot, term, serverId }` and the header `Edgelect-Token`. Where a secret is set it is signed
 //! as Standard Webhooks does it, so that a receiver in any language has a library that checks it
-//! (<https://www.standardwebhooks.com>). `js/job.js` sends it.
+//! (<https://www.standardwebhooks.com>).
 
+use base64::Engine;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use hmac::{Hmac, KeyInit, Mac};
 use serde::Serialize;
+use sha2::Sha256;
 
 use crate::config::{Config, ConfigError};
 use crate::hostname::Hostname;
@@ -22,6 +27,17 @@ const MAX_TIMEOUT_MS: u64 = 840_000;
 
 /// The shortest timeout of a job, in milliseconds.
 const MIN_TIMEOUT_MS: u64 = 1_000;
+
+/// A service binding has no address of its own; the receiver sees this one.
+const BOUND_URL: &str = "https://job.edgelect.internal/";
+
+/// Base64 with or without padding, as receivers' libraries take it.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
 
 /// Cloudflare ends a cron trigger after a quarter of an hour.
 const TRIGGER_MS: u64 = 900_000;
@@ -47,8 +63,8 @@ const SCHEDULE_VARS: [(&str, &str); 6] = [
 pub struct JobTarget {
     /// The URL, or none for the service binding.
     pub url: Option<String>,
-    /// The secret of the signature, `whsec_` and Base64.
-    pub secret: Option<String>,
+    /// The key of the signature.
+    pub secret: Option<Vec<u8>>,
     /// How long it may take, in milliseconds.
     pub timeout_ms: u64,
 }
@@ -71,13 +87,7 @@ impl JobTarget {
         if let Some(url) = &url {
             check_url(url)?;
         }
-        if let Some(secret) = &secret
-            && !is_secret(secret)
-        {
-            let rule = "must be Base64 of 24 to 64 random bytes, such as `openssl rand -base64 32` prints, after \
-                        whsec_ or alone";
-            return Err(ConfigError::new("EDGELECT_JOB_SECRET", "(not shown)", rule));
-        }
+        let secret = secret.as_deref().map(read_secret).transpose()?;
         if url.is_none() && !bound {
             let own = ["EDGELECT_JOB_SECRET", "EDGELECT_JOB_TIMEOUT"];
             let mut set = own.into_iter().chain(SCHEDULE_VARS.map(|(var, _)| var));
@@ -108,41 +118,66 @@ impl JobTarget {
         Self { timeout_ms: self.timeout_ms.min(left_ms.max(1)), ..self.clone() }
     }
 
-    /// What `js/job.js` needs to send it, as JSON.
-    pub fn order(&self, group: &str, slot_ms: u64, term: u64, server_id: &str) -> String {
-        let body = json::of(&Call { group, slot: slot_ms, term, server_id });
-        // Unique for each run, so that a receiver may drop what it has had; without a dot, which the signature's text
-        // is split at.
-        let id = format!("slot_{slot_ms}_{term}");
-        json::of(&Order {
-            url: self.url.as_deref(),
-            secret: self.secret.as_deref(),
-            timeout: self.timeout_ms,
-            id: &id,
-            token: term.to_string(),
-            body,
-        })
+    /// The call of a slot's job, signed at `now_ms` if there is a secret.
+    pub fn order(&self, call: &Call<'_>, now_ms: u64) -> Order {
+        let body = json::of(call);
+        let mut headers = vec![
+            ("content-type", "application/json".to_owned()),
+            ("edgelect-token", call.term.to_string()),
+        ];
+        if let Some(secret) = &self.secret {
+            // Unique for each run, so that a receiver may drop what it has had; without a dot, which the signature's text
+            // is split at.
+            let id = format!("slot_{}_{}", call.slot, call.term);
+            let timestamp = (now_ms / 1000).to_string();
+            let mut mac =
+                Hmac::<Sha256>::new_from_slice(secret).expect("a key of any length is one");
+            mac.update([&*id, &*timestamp, &*body].join(".").as_bytes());
+            let signature = BASE64.encode(mac.finalize().into_bytes());
+            headers.push(("webhook-id", id));
+            headers.push(("webhook-timestamp", timestamp));
+            headers.push(("webhook-signature", format!("v1,{signature}")));
+        }
+        let url = self.url.clone().unwrap_or_else(|| BOUND_URL.to_owned());
+        Order { url, headers, body }
     }
 }
 
 /// What a job is told.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Call<'a> {
-    group: &'a str,
-    slot: u64,
-    term: u64,
-    server_id: &'a str,
+pub struct Call<'a> {
+    /// The group's `lockfilePath`.
+    pub group: &'a str,
+    /// The slot, in milliseconds since the Unix epoch.
+    pub slot: u64,
+    /// The fencing token.
+    pub term: u64,
+    /// The member that calls.
+    pub server_id: &'a str,
 }
 
-#[derive(Serialize)]
-struct Order<'a> {
-    url: Option<&'a str>,
-    secret: Option<&'a str>,
-    timeout: u64,
-    id: &'a str,
-    token: String,
-    body: String,
+/// One POST, as it is to be sent.
+pub struct Order {
+    /// Where to; a service binding takes any.
+    pub url: String,
+    /// Its headers.
+    pub headers: Vec<(&'static str, String)>,
+    /// JSON.
+    pub body: String,
+}
+
+/// What came of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answered {
+    /// An answer with this status.
+    Status(u16),
+    /// A job in the same program has ended well, or not.
+    Own(bool),
+    /// No answer came in time.
+    Late,
+    /// No answer will come.
+    Never,
 }
 
 /// How long a job may take: what the variable says, or the default or what fits of it.
@@ -226,16 +261,15 @@ pub fn by_variable(error: ConfigError) -> ConfigError {
 ///
 /// Only a 2xx is success. A timeout or a connection that broke leaves open what the job has done; it counts as a failure,
 /// which at most once means not again, and at least once means again.
-pub fn judge(ok: bool, head: &str) -> Result<String, String> {
-    let status = Object::read(head.as_bytes())
-        .and_then(|fields| fields.get("status").and_then(json::whole))
-        .filter(|_| ok);
-    match status {
-        Some(status @ 200..=299) => Ok(format!("ok {status}")),
-        Some(status @ 300..=399) => Err(format!("failed {status} redirect")),
-        Some(status) => Err(format!("failed {status}")),
-        None if head == "timeout" => Err("unknown: no answer in time".to_owned()),
-        None => Err("unknown: no answer".to_owned()),
+pub fn judge(answered: Answered) -> Result<String, String> {
+    match answered {
+        Answered::Own(true) => Ok("ok".to_owned()),
+        Answered::Own(false) => Err("failed".to_owned()),
+        Answered::Status(status @ 200..=299) => Ok(format!("ok {status}")),
+        Answered::Status(status @ 300..=399) => Err(format!("failed {status} redirect")),
+        Answered::Status(status) => Err(format!("failed {status}")),
+        Answered::Late => Err("unknown: no answer in time".to_owned()),
+        Answered::Never => Err("unknown: no answer".to_owned()),
     }
 }
 
@@ -267,16 +301,13 @@ fn check_url(url: &str) -> Result<(), ConfigError> {
     }
 }
 
-fn is_secret(text: &str) -> bool {
-    let base64 = text.strip_prefix("whsec_").unwrap_or(text);
-    let digits = base64.trim_end_matches('=');
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/';
-    // What `atob` takes: no padding, or just what makes the length a multiple of four.
-    let padding = base64.len() - digits.len();
-    (padding == 0 || (padding <= 2 && base64.len().is_multiple_of(4)))
-        && digits.bytes().all(plain)
-        && (24..=64).contains(&(digits.len() * 3 / 4))
-        && digits.len() % 4 != 1
+fn read_secret(text: &str) -> Result<Vec<u8>, ConfigError> {
+    let bytes = BASE64.decode(text.strip_prefix("whsec_").unwrap_or(text)).ok();
+    bytes.filter(|bytes| (24..=64).contains(&bytes.len())).ok_or_else(|| {
+        let rule = "must be Base64 of 24 to 64 random bytes, such as `openssl rand -base64 32` prints, after whsec_ or \
+                    alone";
+        ConfigError::new("EDGELECT_JOB_SECRET", "(not shown)", rule)
+    })
 }
 
 #[cfg(test)]
@@ -402,32 +433,43 @@ mod tests {
     }
 
     #[test]
-    fn the_order_names_the_slot_the_term_and_who_asks() {
+    fn the_order_names_the_slot_the_term_and_who_asks_and_is_signed_where_there_is_a_secret() {
         let target = of(&[("EDGELECT_JOB_SECRET", SECRET)], true).unwrap().unwrap();
-        let order = target.order("jobs/\"a\".json", 1_795_244_280_000, 7, "me");
-        let order: serde_json::Value = serde_json::from_str(&order).unwrap();
-        let body: serde_json::Value =
-            serde_json::from_str(order["body"].as_str().unwrap()).unwrap();
+        let group = "jobs/\"a\".json";
+        let call = Call { group, slot: 1_795_244_280_000, term: 7, server_id: "me" };
+        let order = target.order(&call, 1_795_244_281_999);
+        let body: serde_json::Value = serde_json::from_str(&order.body).unwrap();
         let expected = serde_json::json!({
-            "group": "jobs/\"a\".json", "slot": 1_795_244_280_000_u64, "term": 7, "serverId": "me"
+            "group": group, "slot": 1_795_244_280_000_u64, "term": 7, "serverId": "me"
         });
-        assert_eq!(body, expected);
-        assert_eq!((&order["token"], &order["timeout"]), (&"7".into(), &120_000.into()));
-        assert_eq!(order["id"], "slot_1795244280000_7");
+        assert_eq!((body, &*order.url), (expected, BOUND_URL));
+        let headers = [
+            ("content-type", "application/json"),
+            ("edgelect-token", "7"),
+            ("webhook-id", "slot_1795244280000_7"),
+            ("webhook-timestamp", "1795244281"),
+            // By Python's hmac.
+            ("webhook-signature", "v1,kl3ZYuRqRey9RQNs9Asnoonj97zbcBdsMr3Lb1dBd5k="),
+        ];
+        assert_eq!(order.headers, headers.map(|(name, value)| (name, value.to_owned())));
+        let unsigned = of(&[("EDGELECT_JOB_URL", "https://a/b|c")], true).unwrap().unwrap();
+        let order = unsigned.order(&call, 0);
+        assert_eq!((order.headers.len(), &*order.url), (2, "https://a/b|c"));
     }
 
     #[test]
     fn only_a_2xx_is_success() {
-        assert_eq!(judge(true, r#"{"status":204}"#), Ok("ok 204".to_owned()));
-        for (ok, head, word) in [
-            (true, r#"{"status":500}"#, "failed 500"),
-            (true, r#"{"status":302}"#, "failed 302 redirect"),
-            (true, r#"{"status":199}"#, "failed 199"),
-            (true, "{}", "unknown: no answer"),
-            (false, r#"{"status":200}"#, "unknown: no answer"),
-            (false, "timeout", "unknown: no answer in time"),
+        assert_eq!(judge(Answered::Status(204)), Ok("ok 204".to_owned()));
+        assert_eq!(judge(Answered::Own(true)), Ok("ok".to_owned()));
+        for (answered, word) in [
+            (Answered::Status(500), "failed 500"),
+            (Answered::Status(302), "failed 302 redirect"),
+            (Answered::Status(199), "failed 199"),
+            (Answered::Own(false), "failed"),
+            (Answered::Never, "unknown: no answer"),
+            (Answered::Late, "unknown: no answer in time"),
         ] {
-            assert_eq!(judge(ok, head), Err(word.to_owned()));
+            assert_eq!(judge(answered), Err(word.to_owned()));
         }
     }
 

@@ -261,6 +261,7 @@ pub fn from_variables(variables: &str) -> Result<String, String> {
     let variables = object(variables)?;
     let get = |name: &str| variables.get(name).and_then(json::text);
     let settings = vars::settings_json(get).map_err(config_error)?;
+    vars::only_s3(get).map_err(config_error)?;
     let bucket = vars::bucket(get).map_err(config_error)?;
     let secrets = vars::secrets(get).map_err(config_error)?;
     Ok(json!({ "settings": settings, "bucket": bucket, "credentials": secrets }).to_string())
@@ -287,7 +288,7 @@ impl Place {
         let format = self.format.clone().map_or(Ok(Format::default()), |name| {
             bucket::read_format("format", Some(name)).map_err(config_error)
         })?;
-        Ok(AnyStore::Custom(CustomStore::new(web.clone(), &config.lockfile_path, format)))
+        Ok(AnyStore::Local(CustomStore::new(web.clone(), &config.lockfile_path, format)))
     }
 }
 

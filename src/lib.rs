@@ -59,6 +59,7 @@
 pub mod age;
 pub mod calendar;
 pub mod checkpoint;
+pub mod choice;
 pub mod clock;
 pub mod config;
 pub mod cron;
@@ -66,6 +67,7 @@ pub mod driver;
 pub mod election;
 #[cfg(all(target_arch = "wasm32", feature = "figures"))]
 pub mod figures;
+pub mod groups;
 pub mod hostname;
 pub mod isolate;
 pub mod job;
@@ -93,13 +95,13 @@ pub mod vars;
 
 #[cfg(all(target_arch = "wasm32", feature = "npm"))]
 pub mod bucket;
-#[cfg(all(target_arch = "wasm32", any(feature = "npm", feature = "worker")))]
+#[cfg(all(target_arch = "wasm32", feature = "npm"))]
 pub mod custom;
 #[cfg(all(target_arch = "wasm32", feature = "npm"))]
 pub mod js;
-#[cfg(all(target_arch = "wasm32", any(feature = "npm", feature = "worker")))]
+#[cfg(all(target_arch = "wasm32", feature = "npm"))]
 pub mod task;
-#[cfg(target_arch = "wasm32")]
+#[cfg(all(target_arch = "wasm32", feature = "npm"))]
 pub mod web;
 #[cfg(all(target_arch = "wasm32", feature = "worker"))]
 pub mod worker;

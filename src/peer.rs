@@ -23,7 +23,7 @@ pub const MAX_ANSWER_BYTES: usize = lease::MAX_RECORD_BYTES + 1024;
 pub struct HealthAnswer {
     /// 200, 404 or 405.
     pub status: u16,
-    /// The lease's version, as the `ETag` header.
+    /// The lease's version, as the `ETag` header; none where a header can't have it.
     pub etag: Option<Version>,
     /// JSON.
     pub body: String,
@@ -59,7 +59,8 @@ impl HealthAnswer {
         let lease =
             Lease { session: None, slot_result: None, extra: Object::new(), ..lease.clone() };
         let body = lease::write_with(&lease, &Object::of(beside));
-        Self { status: 200, etag: Some(version.clone()), body }
+        let etag = version.0.bytes().all(|byte| byte.is_ascii_graphic()).then(|| version.clone());
+        Self { status: 200, etag, body }
     }
 }
 
@@ -160,6 +161,17 @@ mod tests {
     fn from_store(lease: &Lease, age_ms: Option<u64>) -> HealthAnswer {
         let version = Version("\"v\"".to_owned());
         answer_from_store("jobs", "a", &version, lease, age_ms, 15_000)
+    }
+
+    #[test]
+    fn a_version_that_no_header_can_have_is_none() {
+        for (version, shown) in
+            [("\"v\"", true), ("r1;ttl2", true), ("a b", false), ("a\nb", false)]
+        {
+            let version = Version(version.to_owned());
+            let answer = answer_from_store("jobs", "a", &version, &lease(), Some(1), 15_000);
+            assert_eq!((answer.status, answer.etag), (200, shown.then_some(version)));
+        }
     }
 
     #[test]

@@ -145,6 +145,7 @@ impl<H: Host> S3Store<H> {
         key: &str,
         host: H,
     ) -> Result<Self, ConfigError> {
+        vars::only_s3(&get)?;
         let vars::BucketVars { endpoint, bucket, region, path_style, format } = vars::bucket(&get)?;
         let key = key.to_owned();
         let config = S3Config { endpoint, bucket, region, path_style, key, format };

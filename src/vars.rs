@@ -35,8 +35,13 @@ const VARS: [(&str, &str, Kind); 16] = [
     ("EDGELECT_SUSTAIN", "sustain", Kind::Number),
 ];
 
-/// The variables that name an S3 bucket and its secrets.
-const BUCKET_VARS: [&str; 8] = [
+/// The variables that name a store and its secrets.
+const STORE_VARS: [&str; 13] = [
+    STORE,
+    "EDGELECT_TABLE",
+    "EDGELECT_HOSTED_ZONE_ID",
+    "EDGELECT_RECORD_PREFIX",
+    "EDGELECT_DOMAIN_NAME",
     "EDGELECT_ENDPOINT",
     "EDGELECT_BUCKET",
     "EDGELECT_REGION",
@@ -48,8 +53,10 @@ const BUCKET_VARS: [&str; 8] = [
 ];
 
 /// What AWS's own tools read and we read as well.
-const AWS_VARS: [&str; 7] = [
+const AWS_VARS: [&str; 9] = [
     "AWS_ENDPOINT_URL_S3",
+    "AWS_ENDPOINT_URL_DYNAMODB",
+    "AWS_ENDPOINT_URL_ROUTE_53",
     "AWS_ENDPOINT_URL",
     "AWS_REGION",
     "AWS_DEFAULT_REGION",
@@ -65,8 +72,14 @@ const FORMAT: &str = "EDGELECT_FORMAT";
 pub(crate) const FORMATS: &str =
     "must be native or kubernetes, the same for every member of the group";
 
-/// The binding to an R2 bucket, told by `true` where there is one.
-const R2: &str = "EDGELECT_R2";
+/// Which store it is.
+const STORE: &str = "EDGELECT_STORE";
+
+/// The binding to an R2 bucket.
+pub(crate) const R2: &str = "EDGELECT_R2";
+
+/// The binding to the Worker of the job.
+pub(crate) const JOB: &str = "JOB";
 
 /// What the deployed Worker knows besides: its store, its groups and its job.
 const WORKER_VARS: [&str; 12] = [
@@ -117,24 +130,72 @@ pub fn options() -> impl Iterator<Item = (&'static str, &'static str)> {
     VARS.iter().map(|(var, option, _)| (*var, *option))
 }
 
-/// Refuses what the deployed Worker could not mean anything by: a name that nobody reads, and a value that is no
-/// text where one is needed, which `js/worker.js` gives as `null`.
+/// What a Worker's `env` has by one name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Given {
+    /// A text.
+    Text(String),
+    /// A number of wrangler.toml, as its text.
+    Number(String),
+    /// A flag of wrangler.toml, as its text.
+    Flag(String),
+    /// The binding of an R2 bucket.
+    Bucket,
+    /// The binding of another Worker.
+    Service,
+    /// Whatever else.
+    Other,
+}
+
+impl Given {
+    /// Its text, if it has one.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) | Self::Number(text) | Self::Flag(text) => Some(text),
+            Self::Bucket | Self::Service | Self::Other => None,
+        }
+    }
+
+    /// Whether it counts as set: an empty text does not.
+    pub fn is_set(&self) -> bool {
+        self.text() != Some("")
+    }
+
+    /// What an error shows of it.
+    pub(crate) fn shown(&self) -> String {
+        match self {
+            Self::Text(text) => quoted(first(text, 60)),
+            Self::Number(_) => "(number)".to_owned(),
+            Self::Flag(_) => "(boolean)".to_owned(),
+            Self::Bucket | Self::Service | Self::Other => "(object)".to_owned(),
+        }
+    }
+}
+
+/// Refuses what the deployed Worker could not mean anything by: a name that nobody reads, and a value of the wrong kind.
 ///
 /// # Errors
 /// The variable, by its name.
-pub fn check_names(variables: &Object) -> Result<(), ConfigError> {
+pub fn check_given<'a>(
+    variables: impl Iterator<Item = (&'a str, &'a Given)>,
+) -> Result<(), ConfigError> {
     let settings = || VARS.iter().map(|(var, ..)| var);
-    for (name, value) in variables.iter() {
-        let known = settings().chain(&BUCKET_VARS).chain(&WORKER_VARS).any(|var| *var == name);
+    for (name, given) in variables {
+        let known = settings().chain(&STORE_VARS).chain(&WORKER_VARS).any(|var| *var == name);
         if !known && name.starts_with("EDGELECT_") {
             let rule = "no such variable; docs/options.md lists them";
             return Err(ConfigError::new(&visible(first(name, 60)), "(not shown)", rule));
         }
-        if name == "JOB" && json::is_null(value) {
+        if name == JOB && given.is_set() && *given != Given::Service {
             let rule = "must be a service binding, or not set";
             return Err(ConfigError::new(name, "(no binding)", rule));
         }
-        if (known || AWS_VARS.contains(&name)) && name != R2 && json::is_null(value) {
+        if name == R2 && given.is_set() && *given != Given::Bucket {
+            let rule = "must be the binding of an R2 bucket: [[r2_buckets]] in wrangler.toml";
+            return Err(ConfigError::new(name, "(no bucket)", rule));
+        }
+        let is_text = known && name != R2 || AWS_VARS.contains(&name);
+        if is_text && given.text().is_none() {
             let rule = "must be a text, a number or a flag";
             return Err(ConfigError::new(name, "(no text)", rule));
         }
@@ -142,39 +203,147 @@ pub fn check_names(variables: &Object) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// Whether the store is the R2 bucket that the Worker is bound to: where there is one and no endpoint of another.
+/// A store, as `EDGELECT_STORE` names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreName {
+    /// `s3`: an object in a bucket.
+    S3,
+    /// `epochs`: an object for each epoch in a bucket of a store without `If-Match`.
+    Epochs,
+    /// `r2`: a bucket that is bound to the Worker.
+    R2,
+    /// `dynamodb`: an item in a table.
+    DynamoDb,
+    /// `route53`: a TXT record in a zone.
+    Route53,
+}
+
+impl StoreName {
+    /// The variables that name this store and no other.
+    fn own_vars(self) -> &'static [&'static str] {
+        match self {
+            Self::S3 | Self::Epochs => &["EDGELECT_BUCKET"],
+            Self::R2 => &[],
+            Self::DynamoDb => &["EDGELECT_TABLE"],
+            Self::Route53 => {
+                &["EDGELECT_HOSTED_ZONE_ID", "EDGELECT_RECORD_PREFIX", "EDGELECT_DOMAIN_NAME"]
+            }
+        }
+    }
+}
+
+/// Reads which store it is. Without `EDGELECT_STORE` it is the R2 bucket that is bound, unless an endpoint names another
+/// place; without a binding it is S3.
 ///
 /// # Errors
-/// The variable that names a second store, or no store at all.
-pub fn binds_r2(variables: &Object) -> Result<bool, ConfigError> {
-    let get = |name: &str| variables.get(name).and_then(json::text);
-    let bound = match variables.get(R2) {
-        None => false,
-        Some(given) if json::flag(given) == Some(true) => true,
-        Some(given) if json::text(given).is_some_and(|text| text.is_empty()) => false,
-        Some(_) => {
-            let rule = "must be the binding of an R2 bucket: [[r2_buckets]] in wrangler.toml";
-            return Err(ConfigError::new(R2, "(no bucket)", rule));
+/// There is no store of that name, none at all, or the variables name two.
+pub fn store_name(
+    get: impl Fn(&str) -> Option<String>,
+    bound: bool,
+) -> Result<StoreName, ConfigError> {
+    let set = |name: &&str| first_set(&get, &[name]).is_some();
+    let named = match first_set(&get, &[STORE]).as_deref() {
+        None => None,
+        Some("s3") => Some(StoreName::S3),
+        Some("epochs") => Some(StoreName::Epochs),
+        Some("r2") => Some(StoreName::R2),
+        Some("dynamodb") => Some(StoreName::DynamoDb),
+        Some("route53") => Some(StoreName::Route53),
+        Some(other) => {
+            let rule = "must be s3, r2, epochs, dynamodb or route53";
+            return Err(ConfigError::new(STORE, quoted(first(other, 60)), rule));
         }
     };
-    if first_set(&get, &["EDGELECT_ENDPOINT"]).is_some() {
-        return Ok(false);
+    for (other, store) in [(StoreName::DynamoDb, "dynamodb"), (StoreName::Route53, "route53")] {
+        let own = other.own_vars().iter().find(|var| named != Some(other) && set(var));
+        if let Some(var) = own {
+            let rule = format!(
+                "is for EDGELECT_STORE = {store}, and another store is chosen: set that, or remove this"
+            );
+            return Err(ConfigError::new(var, "(not shown)", rule));
+        }
     }
-    let others = ["EDGELECT_BUCKET", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"];
-    match others.iter().find(|var| first_set(&get, &[var]).is_some()) {
+    let elsewhere =
+        ["EDGELECT_ENDPOINT", "EDGELECT_BUCKET", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"];
+    let r2 = match named {
+        Some(StoreName::R2) if !bound => {
+            let rule = "the store is r2 (EDGELECT_STORE): bind an R2 bucket by this name, [[r2_buckets]] in wrangler.toml";
+            return Err(ConfigError::new(R2, "(not bound)", rule));
+        }
+        Some(name) if name != StoreName::R2 => return Ok(name),
+        Some(_) => elsewhere.iter().find(|var| set(var)),
+        None if set(&elsewhere[0]) => return Ok(StoreName::S3),
+        None => elsewhere.iter().find(|var| set(var)),
+    };
+    match r2 {
         Some(var) if bound => {
             let rule = "this is one store and the R2 binding EDGELECT_R2 another, and two stores make two leaders: \
-                        remove this variable to use the binding, or the binding from wrangler.toml to use this";
+                        remove this variable to use the binding, or the binding from wrangler.toml to use this, or \
+                        say by EDGELECT_STORE which it is";
             // An address may have a password or a signature in it.
             Err(ConfigError::new(var, "(not shown)", rule))
         }
-        None if !bound => {
-            let rule = "name the bucket that keeps the lease, or bind an R2 bucket as EDGELECT_R2: [[r2_buckets]] in \
-                        wrangler.toml";
+        Some(_) => Ok(StoreName::S3),
+        None if bound => Ok(StoreName::R2),
+        None => {
+            let rule = "name the bucket that keeps the lease, or bind an R2 bucket as EDGELECT_R2 ([[r2_buckets]] in \
+                        wrangler.toml), or another store by EDGELECT_STORE";
             Err(missing("EDGELECT_BUCKET", rule))
         }
-        _ => Ok(bound),
     }
+}
+
+/// Refuses a choice of a store where there is none but S3.
+///
+/// # Errors
+/// `EDGELECT_STORE` names another.
+pub fn only_s3(get: impl Fn(&str) -> Option<String>) -> Result<(), ConfigError> {
+    match first_set(&get, &[STORE]).as_deref() {
+        None | Some("s3") => Ok(()),
+        Some(other) => {
+            let rule = "only s3 is taken from variables here; make another store of its options";
+            Err(ConfigError::new(STORE, quoted(first(other, 60)), rule))
+        }
+    }
+}
+
+/// The address of a service, if one is set.
+pub fn endpoint(get: impl Fn(&str) -> Option<String>, store: StoreName) -> Option<String> {
+    let own = match store {
+        StoreName::S3 | StoreName::Epochs | StoreName::R2 => "AWS_ENDPOINT_URL_S3",
+        StoreName::DynamoDb => "AWS_ENDPOINT_URL_DYNAMODB",
+        StoreName::Route53 => "AWS_ENDPOINT_URL_ROUTE_53",
+    };
+    first_set(&get, &["EDGELECT_ENDPOINT", own, "AWS_ENDPOINT_URL"])
+}
+
+/// The region, if one is set.
+pub fn region(get: impl Fn(&str) -> Option<String>) -> Option<String> {
+    first_set(&get, &["EDGELECT_REGION", "AWS_REGION", "AWS_DEFAULT_REGION"])
+}
+
+/// The text of a variable that has to be set.
+///
+/// # Errors
+/// It is not, with what to do.
+pub fn needed(
+    get: impl Fn(&str) -> Option<String>,
+    var: &str,
+    rule: &str,
+) -> Result<String, ConfigError> {
+    first_set(&get, &[var]).ok_or_else(|| missing(var, rule))
+}
+
+/// Refuses a record's format for a store that has a form of its own.
+///
+/// # Errors
+/// `EDGELECT_FORMAT` names another than the native one.
+pub fn only_native(get: impl Fn(&str) -> Option<String>) -> Result<(), ConfigError> {
+    if format(get)? == Format::Native {
+        return Ok(());
+    }
+    let rule = "this store has a form of its own: remove this variable";
+    Err(ConfigError::new(FORMAT, "\"kubernetes\"", rule))
 }
 
 /// Reads the election's settings.
@@ -220,17 +389,15 @@ pub fn config(settings: &Settings) -> Result<Config, ConfigError> {
 /// # Errors
 /// `EDGELECT_BUCKET` is missing, `EDGELECT_PATH_STYLE` is no flag, or `EDGELECT_FORMAT` no format.
 pub fn bucket(get: impl Fn(&str) -> Option<String>) -> Result<BucketVars, ConfigError> {
-    let first = |names: &[&str]| first_set(&get, names);
     let format = format(&get)?;
     let path_style = match get("EDGELECT_PATH_STYLE").filter(|text| !text.is_empty()) {
         Some(text) => json::flag(&value("EDGELECT_PATH_STYLE", &text, Kind::Flag)?),
         None => None,
     };
     Ok(BucketVars {
-        endpoint: first(&["EDGELECT_ENDPOINT", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"]),
-        bucket: first(&["EDGELECT_BUCKET"])
-            .ok_or_else(|| missing("EDGELECT_BUCKET", "name the bucket that keeps the lease"))?,
-        region: first(&["EDGELECT_REGION", "AWS_REGION", "AWS_DEFAULT_REGION"]),
+        endpoint: endpoint(&get, StoreName::S3),
+        bucket: needed(&get, "EDGELECT_BUCKET", "name the bucket that keeps the lease")?,
+        region: region(&get),
         path_style,
         format,
     })
@@ -342,6 +509,10 @@ pub fn by_variable(error: ConfigError) -> ConfigError {
         (None, "bucket") => "EDGELECT_BUCKET".to_owned(),
         (None, "region") => "EDGELECT_REGION".to_owned(),
         (None, "pathStyle") => "EDGELECT_PATH_STYLE".to_owned(),
+        (None, "table") => "EDGELECT_TABLE".to_owned(),
+        (None, "hostedZoneId") => "EDGELECT_HOSTED_ZONE_ID".to_owned(),
+        (None, "recordPrefix") => "EDGELECT_RECORD_PREFIX".to_owned(),
+        (None, "domainName") => "EDGELECT_DOMAIN_NAME".to_owned(),
         (None, _) => error.field,
     };
     let shown = first(&error.value, 60);
@@ -401,6 +572,8 @@ mod tests {
         let read = settings(of(&[("EDGELECT_LOCKFILE_PATH", "a"), ("EDGELECT_MARGIN", "1")]));
         assert_eq!(config(&read.unwrap()).unwrap_err().field, "EDGELECT_MARGIN");
         assert_eq!(bucket(of(&[])).unwrap_err().field, "EDGELECT_BUCKET");
+        assert_eq!(only_s3(of(&[("EDGELECT_STORE", "s3")])), Ok(()));
+        assert_eq!(only_s3(of(&[("EDGELECT_STORE", "r2")])).unwrap_err().field, "EDGELECT_STORE");
     }
 
     #[test]
@@ -420,40 +593,68 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_nobody_reads_and_a_value_that_is_no_text_are_refused_unseen() {
-        let check = |json: &str| check_names(&Object::read(json.as_bytes()).unwrap());
-        let every = r#"{"EDGELECT_SUSTAIN":"1","EDGELECT_BUCKET":"b","EDGELECT_JOB_SECRET":"s","EDGELECT_R2":null}"#;
-        assert_eq!(check(every), Ok(()), "what R2 is bound to is told by `binds_r2`");
-        assert_eq!(check(r#"{"AWS_PROFILE":null,"JOB":"(bound)"}"#), Ok(()));
-        for (name, value) in [
-            ("EDGELECT_SUSTIAN", "\"hidden\""),
-            ("EDGELECT_SUSTAIN", "null"),
-            ("EDGELECT_JOB_SECRET", "null"),
-            ("JOB", "null"),
-            ("AWS_SESSION_TOKEN", "null"),
+    fn a_name_that_nobody_reads_and_a_value_of_the_wrong_kind_are_refused_unseen() {
+        let check = |name: &str, given: Given| check_given([(name, &given)].into_iter());
+        let text = |text: &str| Given::Text(text.to_owned());
+        for (name, given) in [
+            ("EDGELECT_SUSTAIN", Given::Number("1".to_owned())),
+            ("EDGELECT_PEER_MODE", Given::Flag("true".to_owned())),
+            ("EDGELECT_STORE", text("s3")),
+            ("EDGELECT_R2", Given::Bucket),
+            ("EDGELECT_R2", text("")),
+            ("JOB", Given::Service),
+            ("AWS_PROFILE", Given::Other),
         ] {
-            let error = check(&format!("{{\"{name}\":{value}}}")).unwrap_err();
+            assert_eq!(check(name, given), Ok(()), "{name}");
+        }
+        for (name, given) in [
+            ("EDGELECT_SUSTIAN", text("hidden")),
+            ("EDGELECT_SUSTAIN", Given::Other),
+            ("EDGELECT_JOB_SECRET", Given::Service),
+            ("EDGELECT_R2", text("hidden")),
+            ("EDGELECT_R2", Given::Service),
+            ("JOB", Given::Bucket),
+            ("AWS_SESSION_TOKEN", Given::Other),
+        ] {
+            let error = check(name, given).unwrap_err();
             assert_eq!(error.field, name);
             assert!(!error.message().contains("hidden"));
         }
     }
 
     #[test]
-    fn two_stores_are_refused_and_an_endpoint_decides() {
-        let binds = |json: &str| binds_r2(&Object::read(json.as_bytes()).unwrap());
-        let refused = |json: &str| binds(json).unwrap_err().field;
-        assert_eq!(binds(r#"{"EDGELECT_R2":true}"#), Ok(true));
-        assert_eq!(binds(r#"{"EDGELECT_R2":true,"EDGELECT_BUCKET":""}"#), Ok(true));
-        let endpoint =
-            r#"{"EDGELECT_R2":true,"EDGELECT_ENDPOINT":"https://a","EDGELECT_BUCKET":"b"}"#;
-        assert_eq!(binds(endpoint), Ok(false));
-        assert_eq!(binds(r#"{"EDGELECT_BUCKET":"b"}"#), Ok(false));
-        for var in ["EDGELECT_BUCKET", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"] {
-            assert_eq!(refused(&format!("{{\"EDGELECT_R2\":true,\"{var}\":\"b\"}}")), var);
+    fn a_store_is_chosen_by_name_or_by_what_there_is_and_never_two() {
+        use StoreName::{DynamoDb, Epochs, R2, Route53, S3};
+        let (endpoint, bucket) = (("EDGELECT_ENDPOINT", "https://a"), ("EDGELECT_BUCKET", "b"));
+        for (vars, bound, store) in [
+            (&[][..], true, R2),
+            (&[("EDGELECT_BUCKET", "")], true, R2),
+            (&[endpoint, bucket], true, S3),
+            (&[bucket], false, S3),
+            (&[("EDGELECT_STORE", "s3"), bucket], true, S3),
+            (&[("EDGELECT_STORE", "epochs"), bucket], true, Epochs),
+            (&[("EDGELECT_STORE", "r2")], true, R2),
+            (&[("EDGELECT_STORE", "dynamodb"), ("EDGELECT_TABLE", "t")], true, DynamoDb),
+            (&[("EDGELECT_STORE", "route53"), endpoint], false, Route53),
+        ] {
+            assert_eq!(store_name(of(vars), bound), Ok(store), "{vars:?}");
         }
-        for value in ["null", "false", "\"edgelect\"", "1"] {
-            assert_eq!(refused(&format!("{{\"EDGELECT_R2\":{value}}}")), "EDGELECT_R2");
+        for (vars, bound, refused) in [
+            (&[][..], false, "EDGELECT_BUCKET"),
+            (&[bucket], true, "EDGELECT_BUCKET"),
+            (&[("AWS_ENDPOINT_URL", "https://a")], true, "AWS_ENDPOINT_URL"),
+            (&[("AWS_ENDPOINT_URL_S3", "https://a")], true, "AWS_ENDPOINT_URL_S3"),
+            (&[("EDGELECT_STORE", "S3")], true, "EDGELECT_STORE"),
+            (&[("EDGELECT_STORE", "r2")], false, "EDGELECT_R2"),
+            (&[("EDGELECT_STORE", "r2"), endpoint], true, "EDGELECT_ENDPOINT"),
+            (&[("EDGELECT_TABLE", "t")], true, "EDGELECT_TABLE"),
+            (
+                &[("EDGELECT_STORE", "s3"), ("EDGELECT_DOMAIN_NAME", "d")],
+                true,
+                "EDGELECT_DOMAIN_NAME",
+            ),
+        ] {
+            assert_eq!(store_name(of(vars), bound).unwrap_err().field, refused, "{vars:?}");
         }
-        assert_eq!(refused("{}"), "EDGELECT_BUCKET");
     }
 }

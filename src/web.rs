@@ -41,10 +41,6 @@ extern "C" {
     #[wasm_bindgen(method)]
     fn write(this: &JsHost, id: u32, key: &str, body: Vec<u8>, etag: Option<String>);
 
-    #[cfg(feature = "worker")]
-    #[wasm_bindgen(method)]
-    fn job(this: &JsHost, id: u32, order: &str);
-
     #[wasm_bindgen(method)]
     fn cancel(this: &JsHost, id: u32);
 
@@ -192,12 +188,6 @@ impl Web {
     /// Asks for credentials; `fresh` if the ones that were given last have been refused.
     pub async fn credentials(&self, fresh: bool) -> Settled {
         self.link.begin(|host, id| host.credentials(id, fresh)).await
-    }
-
-    /// Calls the Worker's job; see `crate::job`.
-    #[cfg(feature = "worker")]
-    pub async fn job(&self, order: &str) -> Settled {
-        self.link.begin(|host, id| host.job(id, order)).await
     }
 
     /// Calls `get` of a storage that the application brings.

@@ -28,7 +28,7 @@ const FLAGS = {
   prefix: ['--prefix <name>', `route53: what the record's name begins with (default: ${DEFAULT_PREFIX})`],
 };
 /** What names an S3 bucket, and nothing for a table or a zone. */
-const OF_A_BUCKET = /^EDGELECT_(ENDPOINT|BUCKET|REGION|PATH_STYLE|FORMAT|ACCESS_KEY_ID|SECRET_ACCESS_KEY|SESSION_TOKEN)$/;
+const OF_A_BUCKET = /^EDGELECT_(STORE|ENDPOINT|BUCKET|REGION|PATH_STYLE|FORMAT|ACCESS_KEY_ID|SECRET_ACCESS_KEY|SESSION_TOKEN)$/;
 
 /** For the help of a command that has these flags. */
 export const STORE_HELP = `

@@ -177,8 +177,7 @@ const oneModule = (name, contents) => [{ type: 'ESModule', path: inRoot(`${name}
 /** The Worker's modules; Miniflare enters by the first. */
 const workerModules = () => {
   const built = fs.readdirSync(inRoot('build/worker'), { recursive: true }).map((name) => `build/worker/${name}`);
-  const names = [...['worker', 'groups', 'host', 'job', 'r2', 'errors'].map((name) => `js/${name}.js`), ...built];
-  return modulesOf(names.map((name) => inRoot(name)));
+  return modulesOf(['js/worker.js', ...built].map((name) => inRoot(name)));
 };
 
 /** A workerd of its own with one isolate in it, ready to be woken. */

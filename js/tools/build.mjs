@@ -134,7 +134,10 @@ async function bindAndShrink({ name, wasm: compiled, options }) {
   }
   fs.mkdirSync(folder, { recursive: true });
   // File by file: the folder of npm's has those of other targets as well.
-  for (const file of fs.readdirSync(partial)) fs.renameSync(path.join(partial, file), path.join(folder, file));
+  for (const file of fs.readdirSync(partial)) {
+    fs.rmSync(path.join(folder, file), { recursive: true, force: true });
+    fs.renameSync(path.join(partial, file), path.join(folder, file));
+  }
   fs.rmdirSync(partial);
   fs.rmSync(compiled);
   report(sizeLine(name, wasm.replace(partial, folder)));

@@ -6,32 +6,28 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use js_sys::Uint8Array;
-use js_sys::futures::JsFuture;
 use wasm_bindgen::prelude::*;
-use web_sys::{
-    AbortController, Headers, ReadableStreamDefaultReader, RequestInit, RequestRedirect,
-};
+use worker::js_sys::{Date, Function};
 
-use super::problem;
+use super::problem::told;
+use super::send;
 use crate::clock::Now;
 use crate::config::HostClock;
 use crate::driver::Host;
-use crate::request::{self, Body, Request, Response};
-use crate::store::s3::ANSWER_HEADERS;
+use crate::request::{Request, Response};
 use crate::timers::{Due, Timers};
 
 #[wasm_bindgen]
 extern "C" {
-    /// A number, or an object where `nodejs_compat` says so.
+    /// Calls `then` with `callback`. Gives a number, or an object where `nodejs_compat` says so.
     #[wasm_bindgen(js_name = setTimeout)]
-    fn set_timeout(callback: &Closure<dyn FnMut()>, ms: f64) -> JsValue;
+    fn set_timeout(then: &Function, ms: f64, callback: &Closure<dyn FnMut()>) -> JsValue;
+
+    #[wasm_bindgen(thread_local_v2, js_name = queueMicrotask)]
+    static QUEUE_MICROTASK: Function;
 
     #[wasm_bindgen(js_name = clearTimeout)]
     fn clear_timeout(timer: &JsValue);
-
-    #[wasm_bindgen(js_name = fetch, catch)]
-    fn global_fetch(url: &str, init: &RequestInit) -> Result<js_sys::Promise, JsValue>;
 
     #[wasm_bindgen(js_namespace = crypto, js_name = getRandomValues, catch)]
     fn get_random_values(bytes: &mut [u8]) -> Result<(), JsValue>;
@@ -60,7 +56,7 @@ impl Workerd {
 }
 
 fn clock_ms() -> u64 {
-    js_sys::Date::now() as u64
+    Date::now() as u64
 }
 
 impl Host for Workerd {
@@ -75,16 +71,17 @@ impl Host for Workerd {
 
     fn random(&self) -> Result<[u8; 16], String> {
         let mut bytes = [0; 16];
-        get_random_values(&mut bytes).map_err(|thrown| problem(&thrown))?;
+        get_random_values(&mut bytes).map_err(|thrown| told(&thrown))?;
         Ok(bytes)
     }
 
     async fn fetch(&self, request: Request, limit: usize) -> Result<Response, String> {
-        exchange(request, limit).await.map_err(|thrown| problem(&thrown))
+        send::exchange(request, limit).await.map_err(|error| told(&error.into()))
     }
 }
 
-/// A pending timer, given back when dropped.
+/// A pending timer, given back when dropped. Not crate `worker`'s `Delay`, which wakes only the task that polled it first and
+/// takes a long time for a negative one.
 struct Timer {
     id: JsValue,
     fired: Rc<Fired>,
@@ -110,7 +107,8 @@ impl Timer {
                 waker.wake();
             }
         });
-        let id = set_timeout(&callback, ms as f64);
+        // As a microtask: what breaks down in a timer's own callback no listener hears of.
+        let id = QUEUE_MICROTASK.with(|queue| set_timeout(queue, ms as f64, &callback));
         Self { id, fired, due, _callback: callback }
     }
 }
@@ -136,61 +134,4 @@ impl Drop for Timer {
             clear_timeout(&self.id);
         }
     }
-}
-
-/// A request on its way; dropping it ends the connection, unless the answer was read to its end.
-struct UnderWay(AbortController);
-
-impl Drop for UnderWay {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-async fn exchange(request: Request, limit: usize) -> Result<Response, JsValue> {
-    let under_way = UnderWay(AbortController::new()?);
-    let headers = Headers::new()?;
-    for (name, value) in request.headers() {
-        headers.append(name.as_str(), value.to_str().unwrap_or_default())?;
-    }
-    let init = RequestInit::new();
-    init.set_method(request.method().as_str());
-    init.set_headers(&headers);
-    init.set_redirect(RequestRedirect::Manual);
-    init.set_signal(Some(&under_way.0.signal()));
-    if !request.body().is_empty() {
-        // Bytes, because a text would grow a content type.
-        init.set_body(&Uint8Array::from(request.body().as_slice()));
-    }
-    let answer = JsFuture::from(global_fetch(&request.uri().to_string(), &init)?).await?;
-    let answer = answer.unchecked_into::<web_sys::Response>();
-    let body = match answer.body() {
-        Some(stream) => read_body(&stream.get_reader().unchecked_into(), limit).await?,
-        None => Body::default(),
-    };
-    let mut headers = Vec::new();
-    for name in ANSWER_HEADERS {
-        if let Some(value) = answer.headers().get(name)? {
-            headers.push((name, value));
-        }
-    }
-    let headers = headers.iter().map(|(name, value)| (*name, value.as_str()));
-    request::answer(answer.status(), headers, body)
-        .map_err(|_| JsValue::from_str("an answer that is none"))
-}
-
-async fn read_body(reader: &ReadableStreamDefaultReader, limit: usize) -> Result<Body, JsValue> {
-    let mut body = Body::default();
-    while !body.truncated {
-        let read = JsFuture::from(reader.read()).await?;
-        if js_sys::Reflect::get(&read, &"done".into())?.is_truthy() {
-            break;
-        }
-        let chunk = js_sys::Reflect::get(&read, &"value".into())?.unchecked_into::<Uint8Array>();
-        let room = limit - body.bytes.len();
-        body.truncated = chunk.length() as usize > room;
-        let kept = if body.truncated { chunk.subarray(0, room as u32) } else { chunk };
-        body.bytes.extend_from_slice(&kept.to_vec());
-    }
-    Ok(body)
 }

@@ -1,52 +1,19 @@
 //! An R2 bucket that is bound to the Worker: no credentials, no signatures, and no `Date`.
 
-use js_sys::futures::JsFuture;
-use js_sys::{ArrayBuffer, Object, Promise, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
+use worker::js_sys::futures::JsFuture;
+use worker::js_sys::{Object, Reflect, Uint8Array};
+use worker::web_sys::Headers;
+use worker::worker_sys::{R2Bucket, R2Object};
+use worker::{Bucket, Conditional, ObjectBody, ResponseBody, Result};
 
-use web_sys::Headers;
-
-use super::problem;
+use super::problem::told;
 use crate::config::{ConfigError, is_key};
 use crate::lease::{Flaw, Format, MAX_RECORD_BYTES, Reading, Remains};
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Store, Version,
 };
 use crate::text::quoted;
-
-#[wasm_bindgen]
-extern "C" {
-    type Bucket;
-
-    #[wasm_bindgen(method, catch)]
-    fn get(this: &Bucket, key: &str, options: &JsValue) -> Result<Promise, JsValue>;
-
-    #[wasm_bindgen(method, catch)]
-    fn put(
-        this: &Bucket,
-        key: &str,
-        body: &Uint8Array,
-        options: &JsValue,
-    ) -> Result<Promise, JsValue>;
-
-    /// An `R2Object`; an `R2ObjectBody` if it has a body.
-    type Stored;
-
-    #[wasm_bindgen(method, getter, js_name = httpEtag)]
-    fn http_etag(this: &Stored) -> Option<String>;
-
-    #[wasm_bindgen(method, getter)]
-    fn size(this: &Stored) -> f64;
-
-    #[wasm_bindgen(method, getter)]
-    fn uploaded(this: &Stored) -> js_sys::Date;
-
-    #[wasm_bindgen(method, getter)]
-    fn body(this: &Stored) -> Option<web_sys::ReadableStream>;
-
-    #[wasm_bindgen(method, catch, js_name = arrayBuffer)]
-    fn array_buffer(this: &Stored) -> Result<Promise, JsValue>;
-}
 
 /// One lease object in an R2 bucket, reached through a binding (`[[r2_buckets]]` in `wrangler.toml`).
 ///
@@ -60,19 +27,8 @@ pub struct R2Store {
 
 impl R2Store {
     /// The object `key`, the group's `lockfilePath`, in a bucket such as `env.bucket("EDGELECT_R2")?`.
-    ///
-    /// # Errors
-    /// The binding is no bucket.
-    pub fn new(bucket: impl Into<JsValue>, key: &str) -> Result<Self, ConfigError> {
-        let bucket = bucket.into();
-        let is_bucket = ["get", "put"].iter().all(|name| {
-            Reflect::get(&bucket, &(*name).into()).is_ok_and(|method| method.is_function())
-        });
-        if !is_bucket {
-            let rule = "must be an R2 bucket, bound by [[r2_buckets]] in wrangler.toml";
-            return Err(ConfigError::new("bucket", "(no bucket)", rule));
-        }
-        Ok(Self { bucket: bucket.unchecked_into(), key: key.to_owned(), format: Format::default() })
+    pub fn new(bucket: Bucket, key: &str) -> Self {
+        Self { bucket, key: key.to_owned(), format: Format::default() }
     }
 
     /// The same object, with records in this format.
@@ -84,41 +40,38 @@ impl R2Store {
     ///
     /// # Errors
     /// The key cannot be used.
-    pub fn at(&self, key: &str) -> Result<Self, ConfigError> {
+    pub fn at(&self, key: &str) -> std::result::Result<Self, ConfigError> {
         if !is_key(key) {
             let rule = "is an object's key: 1 to 1024 bytes, without empty or dot segments or control characters";
             return Err(ConfigError::new("key", quoted(key), rule));
         }
-        let bucket: &JsValue = self.bucket.as_ref();
-        let bucket = bucket.clone().unchecked_into();
-        Ok(Self { bucket, key: key.to_owned(), format: Format::Native })
+        Ok(Self::new(self.bucket.clone(), key))
     }
 
-    async fn read(&self, unless: Option<Version>) -> Result<Answer, JsValue> {
-        let only_if = unless.as_ref().map_or(JsValue::UNDEFINED, |version| {
-            object([("etagDoesNotMatch", bare(version).into())])
-        });
-        let got = self.bucket.get(&self.key, &object([("onlyIf", only_if)]))?;
-        let found = JsFuture::from(got).await?;
-        if found.is_null() {
-            return Ok(Answer { outcome: Outcome::Missing, facts: Facts::default() });
+    async fn read(&self, unless: Option<Version>) -> Result<Answer> {
+        let mut get = self.bucket.get(self.key.as_str());
+        if let Some(version) = &unless {
+            let etag_does_not_match = Some(bare(version).to_owned());
+            get = get.only_if(Conditional { etag_does_not_match, ..Conditional::default() });
         }
-        let found = found.unchecked_into::<Stored>();
-        let facts = facts(&found);
-        let version = found.http_etag().map(Version);
-        let outcome = match (found.body(), version) {
-            (None, version) if version.is_some() && version == unless => Outcome::Unchanged,
-            (Some(body), Some(version)) => {
-                Outcome::Found { version, reading: self.reading(&found, body).await? }
+        let Some(found) = get.execute().await? else {
+            return Ok(Answer { outcome: Outcome::Missing, facts: Facts::default() });
+        };
+        let facts = facts(found.uploaded().as_millis());
+        let version = Version(found.http_etag());
+        let outcome = match found.body() {
+            Some(body) => {
+                Outcome::Found { version, reading: self.reading(found.size(), body).await? }
             }
-            _ => Outcome::Rejected(self.fault(FaultKind::Nonsense, "read: no version or no body")),
+            None if unless.as_ref() == Some(&version) => Outcome::Unchanged,
+            None => Outcome::Rejected(self.fault(FaultKind::Nonsense, "read: no body")),
         };
         Ok(Answer { outcome, facts })
     }
 
-    async fn write(&self, body: &[u8], condition: Condition) -> Result<Answer, JsValue> {
-        // As headers: older runtimes took the star in `etagDoesNotMatch` for an ordinary ETag, and overwrote
-        // (https://github.com/cloudflare/workerd/issues/2572).
+    async fn write(&self, body: &[u8], condition: Condition) -> Result<Answer> {
+        // As headers, which crate `worker` does not give: older runtimes took the star in `etagDoesNotMatch` for an ordinary
+        // ETag, and overwrote (https://github.com/cloudflare/workerd/issues/2572).
         let only_if = Headers::new()?;
         match &condition {
             Condition::Absent => only_if.set("if-none-match", "*")?,
@@ -130,30 +83,28 @@ impl R2Store {
         }
         let json = object([("contentType", "application/json".into())]);
         let options = object([("onlyIf", only_if.into()), ("httpMetadata", json)]);
-        let put =
-            self.bucket.put(&self.key, &Uint8Array::from(&*self.format.stored(body)), &options)?;
+        let bucket = JsValue::from(self.bucket.clone()).unchecked_into::<R2Bucket>();
+        let body = Uint8Array::from(&*self.format.stored(body));
+        let put = bucket.put(self.key.clone(), body.into(), options)?;
         let written = JsFuture::from(put).await?;
         if written.is_null() {
             return Ok(Answer { outcome: Outcome::Refused, facts: Facts::default() });
         }
-        let written = written.unchecked_into::<Stored>();
-        let version = written.http_etag().map(Version);
-        Ok(Answer { outcome: Outcome::Written { version }, facts: facts(&written) })
+        let written = written.unchecked_into::<R2Object>();
+        let version = written.http_etag().ok().map(Version);
+        let facts = written.uploaded().map(|at| facts(at.get_time() as u64)).unwrap_or_default();
+        Ok(Answer { outcome: Outcome::Written { version }, facts })
     }
 
     /// The body, judged; what is too large is not read.
-    async fn reading(
-        &self,
-        object: &Stored,
-        body: web_sys::ReadableStream,
-    ) -> Result<Reading, JsValue> {
-        if object.size() > MAX_RECORD_BYTES as f64 {
-            JsFuture::from(body.cancel()).await?;
-            return Ok(Reading::Unreadable(Flaw::TooLarge, Remains::NONE));
+    async fn reading(&self, size: u64, body: ObjectBody<'_>) -> Result<Reading> {
+        if size <= MAX_RECORD_BYTES as u64 {
+            return Ok(self.format.read(&body.bytes().await?));
         }
-        let bytes = JsFuture::from(object.array_buffer()?).await?;
-        let bytes = Uint8Array::new(&bytes.unchecked_into::<ArrayBuffer>());
-        Ok(self.format.read(&bytes.to_vec()))
+        if let ResponseBody::Stream(unread) = body.response_body()? {
+            JsFuture::from(unread.cancel()).await?;
+        }
+        Ok(Reading::Unreadable(Flaw::TooLarge, Remains::NONE))
     }
 
     fn fault(&self, kind: FaultKind, what: &str) -> Fault {
@@ -168,11 +119,9 @@ impl Store for R2Store {
             Operation::Write { body, condition } => ("write: ", self.write(&body, condition).await),
             Operation::Delete => return Answer::rejected(Fault::not_deleted(&self.describe())),
         };
-        ended.unwrap_or_else(|thrown| {
-            let what = [name, &problem(&thrown)].concat();
-            let cause = self.fault(FaultKind::Unavailable, &what);
-            let outcome = Outcome::Unknown { retry_after_ms: None, cause };
-            Answer { outcome, facts: Facts::default() }
+        ended.unwrap_or_else(|error| {
+            let what = [name, &told(&error.into())].concat();
+            Answer::unknown(self.fault(FaultKind::Unavailable, &what))
         })
     }
 
@@ -203,8 +152,7 @@ fn object<const N: usize>(fields: [(&str, JsValue); N]) -> JsValue {
     object.into()
 }
 
-fn facts(object: &Stored) -> Facts {
-    let uploaded_ms = object.uploaded().get_time();
-    let last_modified_ms = (uploaded_ms > 0.0).then_some(uploaded_ms as u64);
+fn facts(uploaded_ms: u64) -> Facts {
+    let last_modified_ms = Some(uploaded_ms).filter(|ms| *ms > 0);
     Facts { last_modified_ms, ..Facts::default() }
 }

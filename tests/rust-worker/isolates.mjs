@@ -36,8 +36,11 @@ export const startWorkerd = async ({ entry, wasm, names = ['only'], bindings = {
   return {
     isolates: await Promise.all(names.map(isolate)),
     logged: () => lines.join('\n'),
-    /** What is logged, once it is that many lines: it comes on its own way. */
-    told: (count) => until(() => lines.length >= count && lines.join('\n')),
+    /** The outcome of each trigger, once the log has that many: it comes on its own way. */
+    outcomes: (count) => until(() => {
+      const found = lines.flatMap((line) => /^edgelect.*? outcome=(\w+)/.exec(line)?.[1] ?? []);
+      return found.length >= count && found.join(' ');
+    }),
     lease: async (key) => {
       const object = await (await workerd.getR2Bucket('EDGELECT_R2', names[0])).get(key);
       return object && JSON.parse(await object.text());

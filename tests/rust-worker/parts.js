@@ -11,10 +11,10 @@ const { setTimeout, clearTimeout } = globalThis;
 /** Counts the timers that are set and neither fired nor given back, while `work` runs and after it. */
 const timers = async (work) => {
   const pending = new Set();
-  globalThis.setTimeout = (callback, ms) => {
+  globalThis.setTimeout = (callback, ms, ...given) => {
     const id = setTimeout(() => {
       pending.delete(id);
-      callback();
+      callback(...given);
     }, ms);
     pending.add(id);
     return id;
@@ -73,9 +73,7 @@ const own = {
   /** The error of a request that the runtime refuses with this text. */
   refused: async (text) => {
     const { fetch } = globalThis;
-    globalThis.fetch = () => {
-      throw new TypeError(text);
-    };
+    globalThis.fetch = () => Promise.reject(new TypeError(text));
     try {
       return await parts.fetch('http://127.0.0.1/', '', 10);
     } finally {
@@ -87,7 +85,7 @@ const own = {
     let cancelled = false;
     const body = new ReadableStream({ cancel: () => void (cancelled = true) });
     const arrayBuffer = () => Promise.reject(new Error('read to its end'));
-    const get = async () => ({ httpEtag: '"1"', size: 65_537, uploaded: new Date(1_000), body, arrayBuffer });
+    const get = async () => ({ httpEtag: '"1"', size: 65_537, uploaded: new Date(1_000), body, bodyUsed: false, arrayBuffer });
     return `${await parts.readR2({ get, put: () => {} }, 'a')} ${cancelled}`;
   },
   /** A read of a bucket whose every operation fails. */
@@ -100,7 +98,7 @@ export default {
     const { EDGELECT_R2 } = env;
     const lease = { EDGELECT_LOCKFILE_PATH: 'key', EDGELECT_FORMAT: 'kubernetes' };
     const stands = { $env: env, $bucket: EDGELECT_R2, $s3: { ...env, ...lease }, $r2: { EDGELECT_R2, ...lease } };
-    const given = (await request.json()).map((one) => (stands[one] ?? one));
+    const given = (await request.json()).map((one) => (one?.EDGELECT_R2 === '$bucket' ? { ...one, EDGELECT_R2 } : stands[one] ?? one));
     return new Response(String(await (own[name] ?? parts[name])(...given)));
   },
 };

@@ -66,7 +66,6 @@ test('what is in a bucket is judged: nothing, a record with its version and its 
   assert.match(await call('readR2', '$bucket', 'large'), /Unreadable\(TooLarge, /);
   assert.match(await call('large'), /Unreadable\(TooLarge, .* true$/);
   assert.match(await call('failing'), /Unknown .*key \\?"a\\?": read: get: internal error \(10001\)/);
-  assert.match(await call('readR2', { get: 'no' }, 'a'), /^bucket = \(no bucket\): must be an R2 bucket, bound by/);
 });
 
 test('a request goes out as it is, once, and its answer comes back', async () => {
@@ -138,14 +137,25 @@ test('settings come from variables of any kind, always for one clock, and a wron
   }
 });
 
-test('a Worker has one store: the binding, or the bucket that the variables name', async () => {
+test('a Worker has one store: the one that it names, the binding, or the bucket that the variables name', async () => {
+  const AWS = { EDGELECT_ACCESS_KEY_ID: 'a', EDGELECT_SECRET_ACCESS_KEY: 'b' };
+  const ROUTE53 = { ...AWS, EDGELECT_STORE: 'route53', EDGELECT_HOSTED_ZONE_ID: 'Z1', EDGELECT_RECORD_PREFIX: 'lock', EDGELECT_DOMAIN_NAME: 'example.com' };
   for (const [given, said] of [
-    // An endpoint beside the binding is the choice.
-    ['$env', /^S3 bucket /],
+    [VARIABLES, /^S3 bucket /],
     [{ ...VARIABLES, EDGELECT_ENDPOINT: undefined, EDGELECT_REGION: 'eu-central-1' }, /^S3 bucket .*amazonaws/],
-    [{}, /^EDGELECT_R2 = \(not bound\): bind an R2 bucket/],
+    [{ ...VARIABLES, EDGELECT_STORE: 'epochs' }, /^S3 bucket /],
+    [{ ...AWS, EDGELECT_STORE: 'dynamodb', EDGELECT_TABLE: 'leases', EDGELECT_REGION: 'eu-west-1' }, /^DynamoDB table "leases"/],
+    [ROUTE53, /^Route 53 record "lock\.key\.example\.com"/],
+    [{ ...ROUTE53, EDGELECT_RECORD_PREFIX: '..' }, /^EDGELECT_RECORD_PREFIX = /],
+    [{ ...ROUTE53, EDGELECT_SERVER_ID: 'a b' }, /^EDGELECT_SERVER_ID = /],
+    [{ ...ROUTE53, EDGELECT_FORMAT: 'kubernetes' }, /^EDGELECT_FORMAT = "kubernetes": this store has a form of its own/],
+    [{ ...AWS, EDGELECT_STORE: 'dynamodb' }, /^EDGELECT_TABLE = \(not set\): name the table/],
+    [{ EDGELECT_STORE: 'dynamo' }, /^EDGELECT_STORE = "dynamo": must be s3, r2, epochs, dynamodb or route53$/],
+    [{ EDGELECT_STORE: 'r2' }, /^EDGELECT_R2 = \(not bound\)/],
+    [{}, /^EDGELECT_BUCKET = \(not set\): name the bucket that keeps the lease, or bind an R2 bucket as EDGELECT_R2/],
     [{ EDGELECT_R2: 'a bucket' }, /^EDGELECT_R2 = \(no bucket\)/],
-    [{ EDGELECT_R2: {}, EDGELECT_BUCKET: 'other' }, /^EDGELECT_BUCKET = .*two stores make two leaders/],
+    [{ EDGELECT_R2: '$bucket' }, /^R2 binding, key "key"/],
+    [{ EDGELECT_R2: '$bucket', EDGELECT_BUCKET: 'other' }, /^EDGELECT_BUCKET = .*two stores make two leaders/],
     [{ ...VARIABLES, EDGELECT_SECRET_ACCESS_KEY: ['hidden'] }, /^EDGELECT_SECRET_ACCESS_KEY = \(not shown\)/],
-  ]) assert.match(await call('store', given), said);
+  ]) assert.match(await call('store', { EDGELECT_LOCKFILE_PATH: 'key', ...given }), said);
 });

@@ -108,7 +108,7 @@ describe('the Rust Worker', { concurrency: 4 }, () => {
       assert.ok(desk.reports[1].token > desk.reports[0].token);
       const { term, leaderID, slot, slotDone, ...left } = await lease(workerd);
       assert.deepEqual([term, leaderID, slot, slotDone, released(left)], [desk.reports[1].token, 'the-worker', Number(slots[1]), true, true]);
-      assert.equal(await workerd.told(4), ['done', 'done', 'taken', 'taken'].join('\n'));
+      assert.equal(await workerd.outcomes(4), 'done done taken taken');
     });
 
     test(`over ${name} a new group skips its first slot and runs a later one`, async () => {
@@ -116,13 +116,13 @@ describe('the Rust Worker', { concurrency: 4 }, () => {
       const workerd = await start(['one']);
       const [{ tick }] = workerd.isolates;
       await tick();
-      assert.deepEqual([desk.reports.length, await workerd.told(1)], [0, 'skipped']);
+      assert.deepEqual([desk.reports.length, await workerd.outcomes(1)], [0, 'skipped']);
       // As the next minute would.
       await until(async () => {
         await tick();
         return desk.reports.length > 0;
       });
-      await until(() => /^(skipped\n)+(taken\n)*done$/.test(workerd.logged()));
+      await until(async () => /^(skipped )+(taken )*done$/.test(await workerd.outcomes(1)));
     });
 
     test(`over ${name} the isolate that leads answers its peers, another reads the store`, async () => {
@@ -160,7 +160,7 @@ describe('the Rust Worker', { concurrency: 4 }, () => {
       const slot = new Date();
       await Promise.all([one.tick(slot), other.tick(slot), one.tick(slot)]);
       assert.equal(desk.reports.length, 1);
-      assert.deepEqual((await workerd.told(3)).split('\n').sort(), ['done', 'taken', 'taken']);
+      assert.deepEqual((await workerd.outcomes(3)).split(' ').sort(), ['done', 'taken', 'taken']);
       assert.equal((await lease(workerd)).term, desk.reports[0].token);
     });
 
@@ -179,7 +179,7 @@ describe('the Rust Worker', { concurrency: 4 }, () => {
       const { lastUpdated, slot, slotDone } = await lease(second);
       assert.deepEqual([released({ lastUpdated }), slot, slotDone], [false, Number(slots[0]), false]);
       for (const late of slots) await second.isolates[0].tick(late);
-      assert.equal(await second.told(2), 'taken\ndone');
+      assert.equal(await second.outcomes(2), 'taken done');
       assert.deepEqual(desk.reports.map((report) => report.slot), slots.map(Number));
       assert.ok(desk.reports[1].token > desk.reports[0].token);
     });
@@ -196,11 +196,11 @@ describe('the Rust Worker', { concurrency: 4 }, () => {
     const startMs = Date.now();
     await other.tick();
     const tookMs = Date.now() - startMs;
-    assert.equal(await workerd.told(1), 'skipped');
+    assert.equal(await workerd.outcomes(1), 'skipped');
     assert.ok(tookMs >= GROUP.EDGELECT_SUSTAIN && tookMs < 2 * GROUP.EDGELECT_SUSTAIN, `${tookMs} ms`);
     desk.go();
     await working;
-    assert.equal(await workerd.told(2), 'skipped\ndone');
+    assert.equal(await workerd.outcomes(2), 'skipped done');
   });
 
   test('a report that is refused is logged as the failure that it is, and its slot not run again', async () => {
@@ -209,8 +209,10 @@ describe('the Rust Worker', { concurrency: 4 }, () => {
     await init(workerd);
     desk.refuse();
     const slot = new Date();
-    for (let count = 0; count < 2; count += 1) await workerd.isolates[0].tick(slot);
-    assert.match(await workerd.told(2), /^.*the report was refused with 409\ntaken$/);
+    const counted = [await workerd.isolates[0].tick(slot), await workerd.isolates[0].tick(slot)];
+    assert.deepEqual(counted, ['exception', 'ok'], 'Cloudflare counts what has failed');
+    assert.equal(await workerd.outcomes(2), 'failed taken');
+    assert.match(workerd.logged(), /outcome=failed .* cause="the report was refused with 409"/);
     assert.deepEqual([(await lease(workerd)).slotDone, released(await lease(workerd))], [false, true]);
   });
 
@@ -243,7 +245,7 @@ describe('the Rust Worker', { concurrency: 4 }, () => {
     const workerd = await startWorkerd({ entry: 'worker.js', wasm: 'rust_worker', bindings: { ...vars, REPORT_URL: desk.url } });
     await (await workerd.bucket()).put(vars.EDGELECT_LOCKFILE_PATH, record());
     await workerd.isolates[0].tick();
-    assert.equal(await workerd.told(1), 'done');
+    assert.equal(await workerd.outcomes(1), 'done');
     assert.equal((await workerd.lease(vars.EDGELECT_LOCKFILE_PATH)).leaderID, vars.EDGELECT_SERVER_ID);
   });
 
@@ -251,17 +253,17 @@ describe('the Rust Worker', { concurrency: 4 }, () => {
     const bindings = { EDGELECT_LOCKFILE_PATH: 'a', EDGELECT_ENDPOINT: bucketOptions.endpoint, EDGELECT_BUCKET: 'b', EDGELECT_ACCESS_KEY_ID: 'hidden' };
     const parts = { entry: 'worker.js', wasm: 'rust_worker', bound: false };
     for (const [given, said] of [
-      [{}, /^EDGELECT_LOCKFILE_PATH = /],
-      [{ EDGELECT_LOCKFILE_PATH: 'a' }, /^EDGELECT_R2 = \(not bound\)/],
-      [bindings, /^EDGELECT_SECRET_ACCESS_KEY = \(not set\)/],
-      [{ ...bindings, EDGELECT_SECRET_ACCESS_KEY: 'hidden\n' }, /^EDGELECT_SECRET_ACCESS_KEY = \(not shown\)/],
+      [{}, /^edgelect: EDGELECT_LOCKFILE_PATH = /],
+      [{ EDGELECT_LOCKFILE_PATH: 'a' }, /^edgelect: EDGELECT_BUCKET = \(not set\): .* or bind an R2 bucket/],
+      [bindings, /^edgelect: EDGELECT_SECRET_ACCESS_KEY = \(not set\)/],
+      [{ ...bindings, EDGELECT_SECRET_ACCESS_KEY: 'hidden\n' }, /^edgelect: EDGELECT_SECRET_ACCESS_KEY = \(not shown\)/],
     ]) {
       const workerd = await startWorkerd({ ...parts, bindings: given });
-      await workerd.isolates[0].tick();
+      assert.equal(await workerd.isolates[0].tick(), 'exception');
       await until(() => workerd.logged() !== '');
       assert.match(workerd.logged(), said);
       assert.equal(workerd.logged().includes('hidden'), false);
-      assert.equal((await answered(workerd.isolates[0].ask(), 500)).body, 'edgelect is not configured');
+      assert.match((await answered(workerd.isolates[0].ask(), 500)).body, /^\{"error":"edgelect is not configured","variable":"EDGELECT_\w+"\}$/);
       await workerd.kill();
     }
   });

@@ -7,7 +7,7 @@ import { bucketOptions, freshKey, variables } from '../js/bucket.mjs';
 import { atEnd } from '../js/ending.mjs';
 
 export const root = fileURLToPath(new URL('../../', import.meta.url));
-const SOURCES = ['worker', 'groups', 'host', 'job', 'r2', 'errors'].map((name) => `js/${name}.js`);
+const SOURCES = ['js/worker.js'];
 
 /** What the build made: the wasm, its glue, and the snippets that the glue imports. */
 const built = () =>

@@ -18,7 +18,7 @@ const NUMBERS = [OBJECT, [TEXT, [1, 2]], [NUMBER, '15 s', -1, '1.5', 1e300, true
 const UNSEEN = [/\(not shown\): must be a text of one line/, `${HIDDEN}\n`];
 
 /** What each variable can't be: the rule that the log must name, and values that break it; every value is in src/config.rs,
- * src/vars.rs and src/job.rs. Those of `S3` are tried with a bucket over S3, those of `JOB` with a job. */
+ * src/vars.rs and src/job.rs. Those of `S3`, `DYNAMODB` and `ROUTE53` are tried with that store, those of `JOB` with a job. */
 const WRONG = {
   EDGELECT_LOCKFILE_PATH: [OBJECT, [/is the key of the lease object: 1 to 1024 bytes/, '/a', 'a\u0000', 'x'.repeat(1025)]],
   EDGELECT_SERVER_ID: [OBJECT, [/must be 1 to 1024 bytes without control characters/, 'a\u007f', 'x'.repeat(1025)]],
@@ -36,6 +36,11 @@ const WRONG = {
   EDGELECT_RETRY_DELAYS: [OBJECT, [/two whole numbers/, '1', '1,2,3', 'a,b'], [/each pause lasts/, '0,1', '1,99999']],
   EDGELECT_TERM_FLOOR: [...NUMBERS, [/at most 2\^51|whole number/, 2 ** 51 + 1]],
   EDGELECT_SUSTAIN: [...NUMBERS, [/a tick must outlast|15 minutes/, 5_000, 900_001]],
+  EDGELECT_STORE: [OBJECT, [/must be s3, r2, epochs, dynamodb or route53$/, 'S3', 'memory', 1]],
+  EDGELECT_TABLE: { DYNAMODB: [OBJECT, [/name the table/, ''], [/is a table's name/, 't', 'a b']] },
+  EDGELECT_HOSTED_ZONE_ID: { ROUTE53: [OBJECT, [/\(not set\): give the hosted zone's id/, ''], [/is the id of a hosted zone/, 'a/b']] },
+  EDGELECT_RECORD_PREFIX: { ROUTE53: [OBJECT, [/begins with/, ''], [/labels of 1 to 63/, '..', 'a b']] },
+  EDGELECT_DOMAIN_NAME: { ROUTE53: [OBJECT, [/the zone's domain/, ''], [/labels of 1 to 63/, 'a..b', 'a b']] },
   EDGELECT_R2: [[ONLY_BINDING, 'edgelect', true, 1, { a: 1 }, { bound: 'KV' }]],
   EDGELECT_ENDPOINT: { S3: [OBJECT, [/is an address such as|https|no user name/, 'example.com', 'http://example.com', 'https://u:p@a']] },
   EDGELECT_BUCKET: { S3: [OBJECT, [/name the bucket/, ''], [/./, 'a/b', '..']] },
@@ -58,6 +63,11 @@ const WRONG = {
   EDGELECT_SUBREQUESTS: { JOB: [...NUMBERS, [/from 10 to 100000/, 9, 100_001]] },
 };
 const JOB = { EDGELECT_JOB_URL: 'https://jobs.example.com/run' };
+const { EDGELECT_BUCKET, ...AWS } = S3;
+const DYNAMODB = { ...AWS, EDGELECT_STORE: 'dynamodb', EDGELECT_TABLE: 'leases' };
+const ROUTE53 = { ...AWS, EDGELECT_STORE: 'route53', EDGELECT_HOSTED_ZONE_ID: 'Z1', EDGELECT_RECORD_PREFIX: 'lock', EDGELECT_DOMAIN_NAME: 'example.com' };
+/** What is set beside. */
+const BASES = { S3, JOB, DYNAMODB, ROUTE53 };
 
 let worker;
 
@@ -88,12 +98,13 @@ const refused = async (env, variable, rule) => {
 
 for (const [variable, cases] of Object.entries(WRONG)) {
   test(`${variable}: each wrong value is refused with its rule, and an empty one is none`, async () => {
-    const base = cases.S3 ? S3 : cases.JOB ? JOB : {};
-    for (const [rule, ...values] of cases.S3 ?? cases.JOB ?? cases) {
+    const [kind] = Array.isArray(cases) ? [] : Object.keys(cases);
+    const base = BASES[kind] ?? {};
+    for (const [rule, ...values] of cases[kind] ?? cases) {
       for (const value of values) await refused({ ...base, [variable]: value }, variable, rule);
     }
     if (variable === 'EDGELECT_LOCKFILE_PATH') return refused({ [variable]: '' }, variable, /./);
-    if (!cases.S3 && variable !== 'EDGELECT_R2') assert.equal((await asked({ ...base, [variable]: '' })).status, 404);
+    if ((kind === undefined || kind === 'JOB') && variable !== 'EDGELECT_R2') assert.equal((await asked({ ...base, [variable]: '' })).status, 404);
   });
 }
 

@@ -16,6 +16,7 @@ use edgelect::{Checkpoint, Host, Owner, S3Store};
 use futures::future::{Either, select};
 use http::Method;
 use wasm_bindgen::prelude::*;
+use worker::{Bucket, Env};
 
 #[wasm_bindgen]
 extern "C" {
@@ -41,13 +42,13 @@ fn fresh_key() -> String {
 #[wasm_bindgen(js_name = conformR2)]
 pub async fn conform_r2(bucket: JsValue) -> usize {
     let traits = Traits::R2;
-    let store = || R2Store::new(bucket.clone(), &fresh_key()).expect("it is a bucket");
+    let store = || R2Store::new(bucket.clone().unchecked_into::<Bucket>(), &fresh_key());
     conformance::check(traits, store).await
 }
 
 /// How many behaviours the bucket that the variables name has shown over the host's `fetch`.
 #[wasm_bindgen(js_name = conformS3)]
-pub async fn conform_s3(env: JsValue) -> usize {
+pub async fn conform_s3(env: Env) -> usize {
     let traits = Traits::S3;
     let get = variables(&env);
     let random = hex(&Workerd::new().random().expect("an event has randomness"));
@@ -65,10 +66,8 @@ fn hex(bytes: &[u8]) -> String {
 /// What one read of a binding brings.
 #[wasm_bindgen(js_name = readR2)]
 pub async fn read_r2(bucket: JsValue, key: String) -> String {
-    match R2Store::new(bucket, &key) {
-        Ok(store) => format!("{:?}", store.perform(Operation::Read { unless: None }).await),
-        Err(error) => error.message(),
-    }
+    let store = R2Store::new(bucket.unchecked_into::<Bucket>(), &key);
+    format!("{:?}", store.perform(Operation::Read { unless: None }).await)
 }
 
 /// One request of the host's: status, length of the body, whether it was cut, and two headers; or the error.
@@ -150,7 +149,7 @@ pub fn random() -> String {
 
 /// The settings in force, or the error.
 #[wasm_bindgen]
-pub fn settings(env: JsValue) -> String {
+pub fn settings(env: Env) -> String {
     match config(variables(&env)) {
         Ok(config) => format!("{} {:?}", config.to_json(), config.clock),
         Err(error) => error.message(),
@@ -160,12 +159,12 @@ pub fn settings(env: JsValue) -> String {
 /// A checkpoint beside the lease that the variables name: what a second term finds, whether the first is then refused, and
 /// whether the object is a native record.
 #[wasm_bindgen]
-pub async fn checkpoint(env: JsValue) -> String {
+pub async fn checkpoint(env: Env) -> String {
     let host = Workerd::new();
     let key = format!("{}/cursor.json", fresh_key());
-    let lease = AnyStore::from_env(&env, "key", &host).expect("the variables name a store");
-    let cursor = lease.at(&key).expect("a good key");
     let config = config(variables(&env)).expect("good settings");
+    let lease = AnyStore::from_env(&env, &config, &host).expect("the variables name a store");
+    let cursor = lease.at(&key).expect("a good key");
     let owner = |token| Owner::new(&config, "session", token, &key).expect("a good key");
     let mut first = Checkpoint::open(&cursor, &host, owner(1)).await.expect("it opens");
     first.write("[1]").await.expect("it is written");
@@ -181,7 +180,8 @@ pub async fn checkpoint(env: JsValue) -> String {
 
 /// What a Worker's variables name: a store, or the error.
 #[wasm_bindgen]
-pub fn store(env: JsValue) -> String {
-    let store = AnyStore::from_env(&env, "key", &Workerd::new());
+pub fn store(env: Env) -> String {
+    let store = config(variables(&env))
+        .and_then(|config| AnyStore::from_env(&env, &config, &Workerd::new()));
     store.map_or_else(|error| error.message(), |store| store.describe())
 }

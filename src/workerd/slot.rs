@@ -1,55 +1,113 @@
-//! One slot of the deployed Worker: its job, called under the lease.
+//! One slot of a Worker: its job, called under the lease.
 
 use std::cell::RefCell;
+use std::pin::pin;
 
+use futures::future::{Either, select};
+use worker::{Env, Fetcher};
+
+use super::host::Workerd;
+use super::problem::{Problem, told};
+use super::send;
 use crate::config::Config;
 use crate::driver::{Handle, Host};
 use crate::election::SlotsOver;
-use crate::job::{self, JobTarget};
-
+use crate::groups::Group;
+use crate::job::{self, Answered, Call, JobTarget, Order};
 use crate::lead::Term;
 use crate::scheduled::{Report, RunEnd, SlotOutcome, run_with_word};
 use crate::slots::recorded_cron;
 use crate::status;
 use crate::store::Store;
 use crate::text::{first, quoted, visible};
-use crate::web::Web;
+use crate::vars::JOB;
 
-/// Runs the slots of this session's schedule; says how it went, as `Err` where somebody should look.
+/// What came of a call, and what the log says of one that failed; it quotes no header and no address.
+pub type Ended = (Answered, Option<String>);
+
+/// One trigger of one group.
+pub struct Trigger<'a> {
+    pub handle: &'a Handle,
+    pub host: &'a Workerd,
+    pub target: JobTarget,
+    pub group: &'a Group,
+    pub env: &'a Env,
+}
+
+impl Trigger<'_> {
+    /// Calls the job that the variables name.
+    pub async fn call(&self, term: &Term<'_, Workerd>) -> Ended {
+        let config = self.handle.with(|election| election.config().clone());
+        let call = Call {
+            group: &config.lockfile_path,
+            slot: term.slot_ms.unwrap_or(0),
+            term: term.token,
+            server_id: &config.server_id,
+        };
+        let order = self.target.order(&call, self.host.now().wall_ms);
+        match self.post(&order).await {
+            Ok(status) => (Answered::Status(status), None),
+            Err(error) => (Answered::Never, Some(told(&error.into()))),
+        }
+    }
+
+    /// Nothing of the answer but its status is read, so that a long or endless one costs nothing.
+    async fn post(&self, order: &Order) -> worker::Result<u16> {
+        let bound: Option<Fetcher> = match self.target.url {
+            Some(_) => None,
+            None => Some(self.env.service(self.group.source(JOB))?),
+        };
+        let headers = order.headers.iter().map(|(name, value)| (*name, value.as_str()));
+        let body = order.body.as_bytes();
+        let sent = send::send("POST", &order.url, headers, body, bound.as_ref()).await?;
+        let (_under_way, answer) = sent;
+        Ok(answer.status_code())
+    }
+}
+
+/// How a job of the Worker's own has ended.
+pub fn own(ended: Result<(), String>) -> Ended {
+    match ended {
+        Ok(()) => (Answered::Own(true), None),
+        Err(cause) => (Answered::Own(false), Some(cause)),
+    }
+}
+
+/// Runs the slots of a trigger's schedule; says how it went, as `Err` where somebody should look.
 pub async fn run_slot<S: Store>(
-    handle: &Handle,
+    trigger: &Trigger<'_>,
     store: &S,
-    web: &Web,
-    target: &JobTarget,
-) -> Result<String, String> {
+    call: impl AsyncFn(Term<'_, Workerd>) -> Ended,
+) -> Result<String, Problem> {
+    let Trigger { handle, host, target, .. } = trigger;
     let config = handle.with(|election| election.config().clone());
     let cause = RefCell::new(None);
-    let began_ms = web.now().mono_ms;
-    let mut job = async |term: Term<'_, Web>| {
-        let slot_ms = term.slot_ms.unwrap_or(0);
-        let spent_ms = web.now().mono_ms.saturating_sub(began_ms);
-        let target = target.after(spent_ms, &config);
-        let order = target.order(&config.lockfile_path, slot_ms, term.token, &config.server_id);
-        let settled = web.job(&order).await;
-        if !settled.ok {
-            *cause.borrow_mut() = Some(settled.head.clone());
+    let began_ms = host.now().mono_ms;
+    let mut job = async |term: Term<'_, Workerd>| {
+        let spent_ms = host.now().mono_ms.saturating_sub(began_ms);
+        let late = pin!(host.sleep(target.after(spent_ms, &config).timeout_ms));
+        let (answered, why) = match select(pin!(call(term)), late).await {
+            Either::Left((ended, _)) => ended,
+            Either::Right(_) => (Answered::Late, Some("timeout".to_owned())),
+        };
+        if why.is_some() {
+            *cause.borrow_mut() = why;
         }
-        job::judge(settled.ok, &settled.head)
+        job::judge(answered)
     };
     let word = |result: &Result<String, String>| match result {
         Ok(word) | Err(word) => word.clone(),
     };
-    let report = run_with_word(handle, store, web, &mut job, word).await;
+    let report = run_with_word(handle, store, *host, &mut job, word).await;
     let report = report.map_err(|fault| fault.message)?;
     let mut line = line(handle, &config, &report);
-    // Why the job could not be called, as the runtime says it; it quotes no header and no address.
     if let Some(cause) = cause.take() {
         line = format!("{line} cause={}", quoted(first(&cause, 120)));
     }
     let fine = report.runs.iter().all(|run| matches!(run.end, RunEnd::Done(_)));
     match report.outcome {
         SlotOutcome::Done | SlotOutcome::Taken if fine && report.fault.is_none() => Ok(line),
-        _ => Err(line),
+        outcome => Err(Problem::Told(line, outcome.name())),
     }
 }
 

@@ -1,0 +1,200 @@
+//! What a Worker does in an event: all that the deployed one does.
+
+use std::fmt::Display;
+use std::rc::Rc;
+
+use futures::future::join_all;
+use worker::{
+    Env, Error, Response, Result, ScheduledEvent, console_error, console_log, console_warn,
+};
+
+use super::group::{self, Job, Setup, set_up};
+use super::problem::Problem;
+use super::slot::{self, Trigger, run_slot};
+use super::{Workerd, env};
+use crate::config::ConfigError;
+use crate::driver::{self, Handle, Host};
+use crate::groups::{self, Group};
+use crate::isolate::Isolate;
+use crate::lead::Term;
+use crate::peer::{self, HealthAnswer};
+use crate::tick;
+
+thread_local! {
+    static ISOLATE: Rc<Isolate<Workerd>> = Rc::default();
+}
+
+/// Runs a cron trigger for each group that it is for: leads until `EDGELECT_SUSTAIN` is over and parks, or runs the job of
+/// the slot where `JOB` is bound or `EDGELECT_JOB_URL` is set. Each group is a line of the log.
+///
+/// # Errors
+/// Somebody should look at the log, which says why. Return it from an exported function, not from crate `worker`'s
+/// `#[event(scheduled)]`, which drops it: Cloudflare counts a trigger as failed only where its promise is rejected.
+pub async fn scheduled(event: &ScheduledEvent, env: &Env) -> Result<()> {
+    let nobody = async |_: Term<'_, Workerd>| Ok(());
+    trigger(event, env, Job::Named, &nobody).await
+}
+
+/// The same, with a job of this Worker's own in place of a bound one. Its slot is [`Term::slot_ms`]; an `Err` is a failure of
+/// the slot, and its text is in the log. `EDGELECT_JOB_TIMEOUT` bounds it.
+///
+/// # Errors
+/// As for [`scheduled`].
+pub async fn scheduled_with<E: Display>(
+    event: &ScheduledEvent,
+    env: &Env,
+    job: impl AsyncFn(Term<'_, Workerd>) -> std::result::Result<(), E>,
+) -> Result<()> {
+    let job = async |term: Term<'_, Workerd>| job(term).await.map_err(|error| error.to_string());
+    trigger(event, env, Job::Own, &job).await
+}
+
+async fn trigger(
+    event: &ScheduledEvent,
+    env: &Env,
+    job: Job,
+    own: &impl AsyncFn(Term<'_, Workerd>) -> std::result::Result<(), String>,
+) -> Result<()> {
+    let cron = event.cron();
+    let groups = groups::on_trigger(&env::entries(env), &cron).map_err(|error| {
+        console_error!("edgelect: {}", error.message());
+        failed(&error.field)
+    })?;
+    if groups.is_empty() {
+        console_warn!("edgelect: no group is for the trigger \"{cron}\"; see EDGELECT_CRON");
+    }
+    let event = &Event { scheduled_ms: event.schedule().max(0.0) as u64, cron: &cron, env, job };
+    let ends = join_all(groups.iter().map(async |group| run(group, event, own).await)).await;
+    // Only now: an event that has failed may take with it what is still under way.
+    let words: Vec<String> = ends.into_iter().flatten().collect();
+    if words.is_empty() { Ok(()) } else { Err(failed(&words.join(", "))) }
+}
+
+fn failed(what: &str) -> Error {
+    Error::RustError(format!("edgelect: {what}; the log says why"))
+}
+
+/// A cron trigger.
+struct Event<'a> {
+    scheduled_ms: u64,
+    cron: &'a str,
+    env: &'a Env,
+    job: Job,
+}
+
+/// One group's part of a trigger, told in the log under the group's name; a few words where somebody should look.
+async fn run(
+    group: &Group,
+    event: &Event<'_>,
+    own: &impl AsyncFn(Term<'_, Workerd>) -> std::result::Result<(), String>,
+) -> Option<String> {
+    let name = group.name.as_ref().map(|name| format!("group={name} ")).unwrap_or_default();
+    let (problem, word) = match one_group(group, event, own).await {
+        Ok(line) => {
+            console_log!("edgelect tick: {name}{line}");
+            return None;
+        }
+        Err(Problem::Told(text, word)) => (text, word.to_owned()),
+        Err(Problem::Config(error)) => {
+            let error = group.by_source(error);
+            (error.message(), error.field)
+        }
+    };
+    console_error!("edgelect: {name}{problem}");
+    Some(name + &word)
+}
+
+async fn one_group(
+    group: &Group,
+    event: &Event<'_>,
+    own: &impl AsyncFn(Term<'_, Workerd>) -> std::result::Result<(), String>,
+) -> std::result::Result<String, Problem> {
+    let host = &Workerd::new();
+    let isolate = ISOLATE.with(Rc::clone);
+    let Setup { config, job, store, sustain_ms } =
+        set_up(group, event.env, event.job, Some(event.cron), host)?;
+    if let Some(target) = job {
+        // A slot by this isolate's clock would be one that no other copy of the trigger means.
+        let slot_ms = Some(event.scheduled_ms).filter(|ms| *ms > 0);
+        let mut schedule = group::schedule(group, slot_ms, Some(event.cron), &config)?;
+        target.reserve(&config, &mut schedule);
+        let handle = Handle::new(driver::new_schedule(host, config, schedule)?);
+        let _running = isolate.runs(&handle, host);
+        let trigger = Trigger { handle: &handle, host, target, group, env: event.env };
+        let call = async |term: Term<'_, Workerd>| match event.job {
+            Job::Named => trigger.call(&term).await,
+            Job::Own => slot::own(own(term).await),
+        };
+        return run_slot(&trigger, &store, call).await;
+    }
+    let Some(leads_for_ms) = tick::leads_for_ms(event.scheduled_ms, host.now(), sustain_ms) else {
+        return Ok("outcome=late requests=0".to_owned());
+    };
+    let handle = Handle::new(driver::new_election(host, config)?);
+    let _running = isolate.runs(&handle, host);
+    let led = tick::tick(&handle, &store, host, leads_for_ms).await;
+    let led = led.map_err(|fault| fault.message)?;
+    let requests = handle.requests();
+    let outcome = if led.is_some() { "led" } else { "followed" };
+    let term = led.map_or_else(|| "none".to_owned(), |term| term.to_string());
+    let requests = (requests.read + requests.write).to_string();
+    Ok(format!("outcome={outcome} term={term} requests={requests}"))
+}
+
+/// Answers `GET /health/leadership`; `?group=PATH` asks about one of several groups. Anything else is a 404.
+///
+/// # Errors
+/// The runtime refuses to make an answer.
+pub async fn fetch(request: &worker::Request, env: &Env) -> Result<Response> {
+    let answer = match health(request, env).await {
+        Ok(answer) => answer,
+        Err(error) => {
+            console_error!("edgelect: {}", error.message());
+            // Names the variable and nothing of its value, which may be a secret in the wrong place.
+            let body = serde_json::json!({ "error": "edgelect is not configured", "variable": error.field });
+            HealthAnswer { status: 500, etag: None, body: body.to_string() }
+        }
+    };
+    let mut response = Response::builder()
+        .with_status(answer.status)
+        .with_header("content-type", "application/json")?
+        .with_header("cache-control", "no-store")?;
+    if let Some(version) = answer.etag {
+        response = response.with_header("etag", &version.0)?;
+    }
+    if answer.status == 405 {
+        response = response.with_header("allow", "GET")?;
+    }
+    Ok(response.fixed(answer.body.into_bytes()))
+}
+
+async fn health(
+    request: &worker::Request,
+    env: &Env,
+) -> std::result::Result<HealthAnswer, ConfigError> {
+    let none = |what: &str| HealthAnswer {
+        status: 404,
+        etag: None,
+        body: serde_json::json!({ "error": what }).to_string(),
+    };
+    // By crate `worker` it would be parsed as a URL, with tables for international names.
+    let url = request.inner().url();
+    let query = url.split_once('?').map_or("", |(_, query)| query);
+    let mut query = form_urlencoded::parse(query.as_bytes());
+    let path = query.find_map(|(name, path)| (name == "group").then_some(path));
+    let Some(group) = groups::of_path(&env::entries(env), path.as_deref())? else {
+        return Ok(none("no such group"));
+    };
+    if request.path() != peer::PATH {
+        return Ok(none("not found"));
+    }
+    // Crate `worker` takes a method that it does not know for GET.
+    if request.inner().method() != "GET" {
+        return Ok(HealthAnswer::wrong_method());
+    }
+    let host = Workerd::new();
+    let setup = set_up(&group, env, Job::Named, None, &host);
+    let Setup { config, store, .. } = setup.map_err(|error| group.by_source(error))?;
+    let bound = matches!(store, super::AnyStore::Local(_));
+    Ok(ISOLATE.with(Rc::clone).health(&config, &store, &host, bound).await)
+}

@@ -1,0 +1,132 @@
+// Every store of the crate as the deployed Worker's, by its variables alone.
+import assert from 'node:assert/strict';
+import { before, describe, test } from 'node:test';
+import { DynamoDBStorage, Elector, EpochStorage, Route53Storage, S3Storage } from 'edgelect';
+import { bucketOptions, freshKey, getLease, until, variables } from '../js/bucket.mjs';
+import { kept } from '../js/ending.mjs';
+import { serve } from '../js/loopback.mjs';
+import { startAws } from '../js/ministack.mjs';
+import { healthy, isolate, newGroup, outcomes } from './isolate.mjs';
+
+const DOMAIN = 'example.com';
+const TABLE = 'leases';
+// Python answers for AWS, beside whatever else the machine does.
+const GROUP = {
+  EDGELECT_SERVER_ID: 'the-worker',
+  EDGELECT_LEADER_TIMEOUT: 4_000,
+  EDGELECT_FREQUENT_INTERVAL: 500,
+  EDGELECT_REQUEST_TIMEOUT: 700,
+  EDGELECT_STORE_SKEW: 500,
+  EDGELECT_SUSTAIN: 10_000,
+  EDGELECT_SUBREQUESTS: 10_000,
+};
+
+let aws;
+
+before(async () => {
+  aws = await startAws();
+  await aws.createTable(TABLE);
+});
+
+const secrets = () => ({ EDGELECT_ENDPOINT: aws.endpoint, EDGELECT_ACCESS_KEY_ID: aws.credentials.accessKeyId, EDGELECT_SECRET_ACCESS_KEY: aws.credentials.secretAccessKey });
+const place = ({ endpoint, credentials } = aws) => ({ endpoint, credentials });
+const inS3 = (name) => async () => ({ ...variables, EDGELECT_STORE: name, EDGELECT_LOCKFILE_PATH: freshKey(name) });
+
+/** The variables of a group of this store, and its storage for the npm package, which `init`s it. */
+const STORES = {
+  s3: { open: inS3('s3'), storage: () => new S3Storage(bucketOptions) },
+  epochs: { open: inS3('epochs'), storage: () => new EpochStorage(bucketOptions) },
+  r2: { open: async () => ({ EDGELECT_STORE: 'r2', EDGELECT_LOCKFILE_PATH: 'leader.json' }), more: { r2Buckets: ['EDGELECT_R2'] } },
+  dynamodb: {
+    open: async () => ({ ...secrets(), EDGELECT_STORE: 'dynamodb', EDGELECT_TABLE: TABLE, EDGELECT_LOCKFILE_PATH: `shard-${crypto.randomUUID()}` }),
+    storage: () => new DynamoDBStorage({ ...place(), table: TABLE }),
+  },
+  route53: {
+    open: async () => ({
+      ...secrets(), EDGELECT_STORE: 'route53', EDGELECT_HOSTED_ZONE_ID: await aws.createZone(DOMAIN), EDGELECT_RECORD_PREFIX: 'lock',
+      EDGELECT_DOMAIN_NAME: DOMAIN, EDGELECT_LOCKFILE_PATH: 'reports',
+    }),
+    storage: ({ EDGELECT_HOSTED_ZONE_ID: hostedZoneId }) => new Route53Storage({ ...place(), hostedZoneId, recordPrefix: 'lock', domainName: DOMAIN }),
+  },
+};
+
+const RELEASED = JSON.stringify({
+  leaderID: 'nobody', lastUpdated: '0001-01-01T00:00:00Z', session: 'before', sequence: 1, term: 1, leaseMs: 4_000, acquired: '2026-11-21T06:00:00Z', format: 1,
+  slot: 1, slotDone: true,
+});
+
+const started = async ({ open, storage, more }, own = {}) => {
+  const group = { ...(await open()), ...GROUP, ...own };
+  const { EDGELECT_LOCKFILE_PATH: lockfilePath, EDGELECT_STORE: store } = group;
+  const worker = await isolate(group, more);
+  if (store === 'r2') await (await worker.bucket()).put(lockfilePath, RELEASED);
+  else await new Elector({ storage: storage(group), lockfilePath }).init();
+  return { worker, group };
+};
+
+const terms = (worker) => [...worker.logged().matchAll(/ term[= ](\d+)/g)].map(([, term]) => Number(term));
+
+describe('stores', { concurrency: 2 }, () => {
+  for (const [name, store] of Object.entries(STORES)) {
+    test(`c55 over ${name} a tick leads, answers and parks, and the next tick takes over with a higher token`, async () => {
+      const { worker } = await started(store);
+      const ticking = worker.tick();
+      const { leaderID, remainingMs } = await (await until(healthy(worker))).json();
+      assert.equal(leaderID, 'the-worker');
+      assert.ok(remainingMs > 0, 'the isolate that leads has answered');
+      assert.equal((await ticking).outcome, 'ok', worker.logged());
+      const startMs = Date.now();
+      const next = worker.tick();
+      await until(healthy(worker));
+      // A lease that was not parked would have to be waited out.
+      assert.ok(Date.now() - startMs < GROUP.EDGELECT_LEADER_TIMEOUT - 500, `led after ${Date.now() - startMs} ms`);
+      await next;
+      await until(() => terms(worker).length === 2);
+      assert.deepEqual(outcomes(worker), ['led', 'led']);
+      const [one, other] = terms(worker);
+      assert.ok(other > one, `${other} after ${one}`);
+    });
+
+    test(`c54 over ${name} a slot calls its job once, with a token`, async () => {
+      const asked = [];
+      const { endpoint } = await kept(serve((_request, response, body) => {
+        asked.push(JSON.parse(body));
+        response.end();
+      }));
+      const { worker, group } = await started(store, { EDGELECT_JOB_URL: endpoint });
+      // What `init` counts as claimed ends a few seconds later.
+      const slot = await until(async () => {
+        const tried = new Date();
+        await worker.tick(tried);
+        return asked.length > 0 && tried;
+      });
+      assert.equal((await worker.tick(slot)).outcome, 'ok', worker.logged());
+      await until(() => outcomes(worker).at(-1) === 'taken');
+      assert.match(outcomes(worker).join(' '), /^(taken )*done taken$/);
+      assert.deepEqual(asked, [{ group: group.EDGELECT_LOCKFILE_PATH, slot: slot.getTime(), term: terms(worker)[0], serverId: 'the-worker' }]);
+    });
+  }
+
+  test('a store of no name, or one whose variables are not its own, is refused by the variable', async () => {
+    for (const [given, variable, said] of [
+      [{ EDGELECT_STORE: 'redis' }, 'EDGELECT_STORE', /EDGELECT_STORE = "redis": must be s3, r2, epochs, dynamodb or route53$/m],
+      [{ EDGELECT_STORE: 'dynamodb' }, 'EDGELECT_TABLE', /EDGELECT_TABLE = \(not set\): name the table/],
+      [{ EDGELECT_TABLE: TABLE }, 'EDGELECT_TABLE', /EDGELECT_TABLE = \(not shown\): is for EDGELECT_STORE = dynamodb, and another store is chosen/],
+      [{ EDGELECT_STORE: 'r2' }, 'EDGELECT_R2', /EDGELECT_R2 = \(not bound\)/],
+    ]) {
+      const worker = await isolate({ ...variables, ...GROUP, EDGELECT_LOCKFILE_PATH: 'a', ...given });
+      const answer = await worker.ask();
+      assert.deepEqual([answer.status, (await answer.json()).variable], [500, variable]);
+      assert.equal((await worker.tick()).outcome, 'exception');
+      await until(() => said.test(worker.logged()));
+    }
+  });
+
+  test('a tick whose store can\'t be used fails, and Cloudflare counts it', async () => {
+    const group = await newGroup();
+    const worker = await isolate({ ...group, EDGELECT_BUCKET: 'no-such-bucket' });
+    assert.equal((await worker.tick()).outcome, 'exception');
+    await until(() => /^edgelect: S3 bucket "no-such-bucket".*NoSuchBucket/m.test(worker.logged()));
+    assert.equal((await getLease(group.EDGELECT_LOCKFILE_PATH)).leaderID === 'the-worker', false);
+  });
+});
