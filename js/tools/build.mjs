@@ -109,9 +109,16 @@ async function compile(name, { patient }) {
     // The cdylib alone: beside an rlib, cargo leaves link-time optimisation out without a word.
     ['rustc', '--locked', '--release', '--lib', '--crate-type', 'cdylib', '--target', 'wasm32-unknown-unknown', '--features', name],
     { env: { ...process.env, CARGO_TARGET_DIR: inRoot('target') }, patient });
+  checkLinked(ARTIFACT);
   const wasm = inRoot(`build/${name}.wasm`);
   fs.copyFileSync(ARTIFACT, wasm);
   return wasm;
+}
+
+/** Refuses a wasm that parses URLs as browsers do: 65 KB of tables for international names, of which nothing here needs one. */
+export function checkLinked(wasm) {
+  if (!fs.readFileSync(wasm).includes('4idna')) return;
+  throw new PlainError(`${path.relative(inRoot(), wasm)} contains crate idna: something parses a Url, such as Request::url() of crate worker`);
 }
 
 async function bindAndShrink({ name, wasm: compiled, options }) {
@@ -119,7 +126,7 @@ async function bindAndShrink({ name, wasm: compiled, options }) {
   const partial = inRoot(`build/${name}.partial`);
   fs.rmSync(partial, { recursive: true, force: true });
   fs.mkdirSync(partial, { recursive: true });
-  // An instance that has trapped is replaced; see js/engine.js and js/worker.js.
+  // An instance that has trapped is replaced; see js/wasm.js and js/worker.js.
   await bind(name, [compiled, partial, 'edgelect', 'typescript', 'reset-state'], options);
   const wasm = path.join(partial, 'edgelect_bg.wasm');
   await ensure(['packages']);

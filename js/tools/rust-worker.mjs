@@ -3,7 +3,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { bind } from './build.mjs';
+import { bind, checkLinked } from './build.mjs';
 import { NODE_24, inRoot } from './paths.mjs';
 import { fail, run } from './run.mjs';
 import { ensure } from './setup.mjs';
@@ -25,7 +25,9 @@ export async function buildRustWorkers() {
     await run(`Compiling ${what}`, 'cargo',
       ['build', '--locked', '--release', '--target', 'wasm32-unknown-unknown', '--manifest-path', manifest],
       { env: { ...process.env, CARGO_TARGET_DIR: TARGET } });
-    await bind(name, [path.join(TARGET, `wasm32-unknown-unknown/release/${name}.wasm`), OUT, name]);
+    const wasm = path.join(TARGET, `wasm32-unknown-unknown/release/${name}.wasm`);
+    checkLinked(wasm);
+    await bind(name, [wasm, OUT, name]);
   }
 }
 

@@ -76,6 +76,20 @@ describe('the Worker', { concurrency: 3 }, () => {
     await until(() => outcomes(worker).includes('led'));
   });
 
+  test('a tick whose instance breaks down under it, while nobody asks, fails at its next turn', async () => {
+    const worker = await isolate(await newGroup(), { entry: 'tests/worker/bent-worker.js' });
+    const ticking = worker.tick();
+    await until(healthy(worker));
+    const brokenMs = performance.now();
+    await (await worker.ask('/break')).text();
+    assert.equal((await ticking).outcome, 'exception');
+    // A tick that nobody ends goes on for as long as its `sustain`.
+    assert.ok(performance.now() - brokenMs < 3_000, `${performance.now() - brokenMs} ms`);
+    await until(() => /broke down/.test(worker.logged()));
+    await worker.tick();
+    await until(() => outcomes(worker).includes('led'));
+  });
+
   test('questions from peers cost one read, however many come and whatever it brings', async () => {
     const group = await newGroup();
     const proxy = await kept(startProxy(bucketOptions.endpoint));
