@@ -82,6 +82,7 @@ pub mod job;
 pub mod json;
 pub mod lead;
 pub mod lease;
+pub mod locker;
 pub mod peer;
 #[cfg(not(feature = "planted"))]
 mod planted;
@@ -122,7 +123,8 @@ pub use checkpoint::{Checkpoint, CheckpointError, Owner, Refusal};
 pub use config::{Config, ConfigError, Follow, Settings};
 pub use driver::{Handle, Host, init, new_election, new_schedule, run};
 pub use election::{Authority, Election, Event, Input, Standing};
-pub use lead::{Term, lead};
+pub use lead::{Term, UnfencedTerm, lead, lead_unfenced};
+pub use locker::{Locker, LockerStore};
 #[cfg(all(not(target_arch = "wasm32"), feature = "native"))]
 pub use native::Native;
 pub use remote::DynamoDbStore;
