@@ -33,10 +33,10 @@ export class Engine {
    * that of a storage's records, unless it is a bucket. `onEvent` hears each event; the last one is
    * `finished`, with `error` if something broke. `mayMove` is asked before each turn, and may close this engine instead.
    * `onAnswer` hears each answer of a `fetch`, before the wasm does. */
-  constructor({ settings, storage, bucket, schedule, format, unref, onEvent, onAnswer, staleWritesFail, mayMove = () => true }) {
+  constructor({ settings, storage, bucket, schedule, format, unref, onEvent, onAnswer, locker, mayMove = () => true }) {
     checkFormat(format);
     const settle = (id, ok, head, body) => this.#tell((raw) => raw.settle(id, ok, head, body));
-    this.#host = new Host({ settle, storage, credentials: bucket?.provider, unref, onAnswer, staleWritesFail });
+    this.#host = new Host({ settle, storage, credentials: bucket?.provider, unref, onAnswer, locker });
     const { json, credentials } = bucket ?? {};
     this.#raw = ownWasm.call(({ RawElector }) => new RawElector(settings, json, credentials, schedule, format, this.#host));
     this.#instance = ownWasm.instance;

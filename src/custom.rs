@@ -3,6 +3,7 @@
 
 use crate::json;
 use crate::lease::{self, Format};
+use crate::locker::{Locker, LockerStore};
 use crate::remote::DynamoDbStore;
 use crate::remote::EpochStore;
 use crate::remote::Route53Store;
@@ -11,7 +12,7 @@ use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Store, Version,
 };
 use crate::text::quoted;
-use crate::web::Web;
+use crate::web::{Settled, Web};
 
 /// The store of an elector, whichever kind it is.
 pub enum AnyStore<P> {
@@ -25,6 +26,8 @@ pub enum AnyStore<P> {
     Route53(Box<Route53Store<Web, P>>),
     /// A storage that lives in JavaScript.
     Custom(CustomStore),
+    /// A backend of three calls that lives there.
+    Locker(LockerStore<Web>),
 }
 
 impl<P: Provide> Store for AnyStore<P> {
@@ -35,6 +38,7 @@ impl<P: Provide> Store for AnyStore<P> {
             Self::DynamoDb(table) => table.perform(operation).await,
             Self::Route53(zone) => zone.perform(operation).await,
             Self::Custom(custom) => custom.perform(operation).await,
+            Self::Locker(locker) => locker.perform(operation).await,
         }
     }
 
@@ -45,6 +49,7 @@ impl<P: Provide> Store for AnyStore<P> {
             Self::DynamoDb(table) => table.condition_covers_version(),
             Self::Route53(zone) => zone.condition_covers_version(),
             Self::Custom(custom) => custom.condition_covers_version(),
+            Self::Locker(locker) => locker.condition_covers_version(),
         }
     }
 
@@ -55,6 +60,7 @@ impl<P: Provide> Store for AnyStore<P> {
             Self::DynamoDb(table) => table.stale_writes_fail(),
             Self::Route53(zone) => zone.stale_writes_fail(),
             Self::Custom(custom) => custom.stale_writes_fail(),
+            Self::Locker(locker) => locker.stale_writes_fail(),
         }
     }
 
@@ -65,6 +71,7 @@ impl<P: Provide> Store for AnyStore<P> {
             Self::Epochs(bucket) => bucket.near_misses(version),
             Self::Route53(zone) => zone.near_misses(version),
             Self::Custom(custom) => custom.near_misses(version),
+            Self::Locker(locker) => locker.near_misses(version),
         }
     }
 
@@ -86,8 +93,35 @@ impl<P: Provide> Store for AnyStore<P> {
             Self::DynamoDb(table) => table.describe(),
             Self::Route53(zone) => zone.describe(),
             Self::Custom(custom) => custom.describe(),
+            Self::Locker(locker) => locker.describe(),
         }
     }
+}
+
+impl Locker for Web {
+    async fn try_acquire(
+        &self,
+        shard_id: &str,
+        owner_id: &str,
+        ttl_ms: u64,
+    ) -> Result<bool, String> {
+        said(self.lock("tryAcquire", shard_id, owner_id, ttl_ms).await)
+    }
+
+    async fn renew(&self, shard_id: &str, owner_id: &str, ttl_ms: u64) -> Result<bool, String> {
+        said(self.lock("renew", shard_id, owner_id, ttl_ms).await)
+    }
+
+    async fn release(&self, shard_id: &str, owner_id: &str) -> Result<(), String> {
+        said(self.lock("release", shard_id, owner_id, 0).await).map(|_| ())
+    }
+}
+
+/// What a locker has said, or what was thrown.
+fn said(settled: Settled) -> Result<bool, String> {
+    let answer = settled.fields().filter(|_| settled.ok);
+    let answer = answer.and_then(|fields| fields.get("answer").and_then(json::flag));
+    answer.ok_or(settled.head)
 }
 
 /// A store that the application brings: `get(key)` and `putIfMatch(key, body, etag)`.
@@ -148,10 +182,6 @@ impl Store for CustomStore {
 
     fn condition_covers_version(&self) -> bool {
         true
-    }
-
-    fn stale_writes_fail(&self) -> bool {
-        self.web.stale_writes_fail()
     }
 
     fn keeps_any_body(&self) -> bool {

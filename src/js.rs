@@ -20,6 +20,7 @@ use crate::driver::{self, Handle, Host, UNHURRIED_MS};
 use crate::election::{Election, Event, Input, SlotsOver, Standing};
 use crate::json::{self, Object};
 use crate::lease::Format;
+use crate::locker::LockerStore;
 use crate::probe::judge_by;
 use crate::scheduled::{SlotOutcome, says_nothing};
 use crate::slots::{Schedule, ScheduleSettings, SlotEnd};
@@ -66,8 +67,6 @@ impl RawElector {
         };
         let link = Link::new(host);
         let web = Web::new(Rc::clone(&link));
-        let place = Place { bucket, credentials, format };
-        let store = place.open(&config, &web)?;
         let election = match schedule {
             Some(schedule) => driver::new_schedule(&web, config, schedule),
             None => driver::new_election(&web, config),
@@ -75,8 +74,14 @@ impl RawElector {
         let election = election.map_err(|message| {
             thrown("EDGELECT_RANDOMNESS", &format!("no randomness here: {message}"))
         })?;
+        let handle = Handle::new(election);
+        let place = Place { bucket, credentials, format };
+        let store = match web.is_locker() {
+            true => AnyStore::Locker(LockerStore::new(web.clone(), &handle).map_err(config_error)?),
+            false => handle.with(|election| place.open(election.config(), &web))?,
+        };
         Ok(Self {
-            handle: Handle::new(election),
+            handle,
             place,
             store: Rc::new(store),
             web,

@@ -266,7 +266,7 @@ impl<L: Locker> LockerStore<L> {
 /// The `lastUpdated` of a record that somebody holds, in milliseconds since the Unix epoch: 2000-01-01. No rule reads it.
 const LONG_AGO_MS: i64 = 946_684_800_000;
 
-/// A record of another session, by our own name, which is looked at once per `frequentInterval`, with jitter.
+/// A record of another session, by our own name, so that nobody is named who may not be there.
 fn made_up(server_id: &str, last_updated: Stamp) -> Box<Lease> {
     Box::new(Lease {
         leader_id: server_id.to_owned(),

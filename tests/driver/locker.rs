@@ -159,6 +159,24 @@ fn s8_a_renewal_of_which_nobody_knows_what_became_costs_no_term() {
 }
 
 #[test]
+fn one_of_three_leads_and_renews_once_per_interval_and_the_others_try_about_as_often() {
+    let mut machine = Machine::default();
+    let backend = Backend::new(&machine.host);
+    let members = ["a", "b", "c"].map(|session| member(&machine, &backend, session, 0));
+    machine.pass(60_000);
+    let before = backend.calls().len();
+    machine.pass(1_000_000);
+    let leads = |member: &&Member| member.remaining_ms(&machine.host).is_some();
+    assert_eq!(members.iter().filter(leads).count(), 1);
+    let calls = &backend.calls()[before..];
+    let renewals = calls.iter().filter(|call| call.name == Name::Renew).count();
+    assert!(renewals.abs_diff(200) <= 1, "{renewals} renewals");
+    let tries = calls.len() - renewals;
+    // Two followers, each once per interval and a tenth of one at most.
+    assert!((360..=400).contains(&tries), "{tries} tries");
+}
+
+#[test]
 fn a_backend_that_is_away_is_named_in_the_status_and_costs_the_term_at_its_fence_and_never_before()
 {
     let mut machine = Machine::default();
