@@ -10,6 +10,12 @@ export const ownWasm = new Wasm(glue);
 export const checked = (settings, { json, credentials } = {}) =>
   JSON.parse(ownWasm.call(({ check }) => check(settings, json, credentials, new Host())));
 
+/** The options that those of a `LeaderElectionConfig` mean, and `warning`; `null` for what is left out. */
+export const leaderElection = (options) => {
+  const json = toJson(options);
+  return JSON.parse(ownWasm.call((wasm) => wasm.leaderElection(json)));
+};
+
 /** Settings, bucket and credentials out of an object of variables. */
 export const readVariables = (variables) => {
   const json = toJson(variables);

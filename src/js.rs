@@ -21,6 +21,7 @@ use crate::election::{Election, Event, Input, SlotsOver, Standing};
 use crate::json::{self, Object};
 use crate::lease::Format;
 use crate::locker::LockerStore;
+use crate::object_store_lock::LeaderElectionConfig;
 use crate::probe::judge_by;
 use crate::scheduled::{SlotOutcome, says_nothing};
 use crate::slots::{Schedule, ScheduleSettings, SlotEnd};
@@ -269,6 +270,22 @@ pub fn from_variables(variables: &str) -> Result<String, String> {
     let bucket = vars::bucket(get).map_err(config_error)?;
     let secrets = vars::secrets(get).map_err(config_error)?;
     Ok(json!({ "settings": settings, "bucket": bucket, "credentials": secrets }).to_string())
+}
+
+/// The settings that options of a `LeaderElectionConfig` mean, and a `warning`, as JSON.
+#[wasm_bindgen(js_name = leaderElection)]
+pub fn leader_election(options: &str) -> Result<String, String> {
+    let config = LeaderElectionConfig::from_json(&object(options)?);
+    let (settings, warning) = config.and_then(|config| config.settings()).map_err(config_error)?;
+    Ok(json!({
+        "lockfilePath": settings.lockfile_path,
+        "serverId": settings.server_id,
+        "leaderTimeout": settings.leader_timeout_ms,
+        "frequentInterval": settings.frequent_interval_ms,
+        "margin": settings.margin_ms,
+        "warning": warning,
+    })
+    .to_string())
 }
 
 /// Where the objects of a group are, as JavaScript has said it.

@@ -83,6 +83,7 @@ pub mod json;
 pub mod lead;
 pub mod lease;
 pub mod locker;
+pub mod object_store_lock;
 pub mod peer;
 #[cfg(not(feature = "planted"))]
 mod planted;

@@ -7,6 +7,8 @@ mod backend;
 mod chance;
 #[path = "driver/lead.rs"]
 mod lead;
+#[path = "driver/lock.rs"]
+mod lock;
 #[path = "driver/locker.rs"]
 mod locker;
 #[path = "driver/proxied_date.rs"]
