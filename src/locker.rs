@@ -58,6 +58,22 @@ pub trait Locker {
 }
 
 /// A [`Locker`] as the store of one elector.
+///
+/// ```
+/// use edgelect::{Config, Handle, Host, Locker, LockerStore, lead_unfenced, new_election};
+///
+/// async fn report(
+///     my_locker: impl Locker,
+///     host: impl Host,
+///     config: Config,
+/// ) -> Result<(), Box<dyn std::error::Error>> {
+///     let elector = Handle::new(new_election(&host, config)?);
+///     let store = LockerStore::new(my_locker, &elector)?;
+///     lead_unfenced(&elector, &store, &host, async |term| work(term.remaining_ms()).await).await?;
+///     Ok(())
+/// }
+/// # async fn work(_left_ms: u64) {}
+/// ```
 pub struct LockerStore<L> {
     locker: L,
     /// The group's `lockfilePath`.

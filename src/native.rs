@@ -64,8 +64,8 @@ const ACCEPT_PAUSE_MS: u64 = 500;
 /// The machine. Cheap to clone; clones share the connections and the origin of the monotonic clock.
 ///
 /// Requests over `https` go through the proxy that `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` name, as with every client of
-/// reqwest. Requests over `http` go nowhere but to their address: they are for loopback and private networks. Certificates are
-/// judged by those that the system trusts, or by those in `SSL_CERT_FILE`.
+/// reqwest. Requests over `http` go nowhere but to their address, which is on loopback. Certificates are judged by those that
+/// the system trusts, or by those in `SSL_CERT_FILE`.
 #[derive(Clone)]
 pub struct Native {
     tunnelled: reqwest::Client,
