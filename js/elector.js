@@ -4,7 +4,7 @@ import { Engine, checked, readVariables } from './engine.js';
 import { EdgelectError, checkFormat, optionsOf, signalOf, textOf, toJson, wrongOption } from './errors.js';
 import { Fence, inFull, lookingFirst } from './fence.js';
 import { unrefTimer } from './host.js';
-import { LOCKER_METHODS, LockerStorage, isLocker, unfencedError } from './locker.js';
+import { LOCKER_METHODS, isLocker, unfencedError } from './locker.js';
 import { diagnose } from './probe.js';
 import { SlotRuns } from './slots.js';
 import { S3Storage } from './storage.js';
@@ -248,11 +248,11 @@ export class Elector {
 
   status() {
     const status = this.#asked((engine) => engine.status());
-    const unfenced = this.#unfenced ? { unfenced: true, term: null, transitions: null, parked: null } : {};
     const callbackError = [...this.#callbackErrors.values()].at(-1)?.text ?? null;
-    if (status) return { ...status, error: status.error ?? (this.#goOn ? OLD_WORK : callbackError), ...unfenced };
+    if (status) return { ...status, error: status.error ?? (this.#goOn ? OLD_WORK : callbackError) };
     const { serverId, lockfilePath } = this.config;
-    return { ...stoppedStatus(serverId, lockfilePath, this.#failure?.message ?? callbackError), ...unfenced };
+    const stopped = stoppedStatus(serverId, lockfilePath, this.#failure?.message ?? callbackError);
+    return this.#unfenced ? { ...stopped, unfenced: true } : stopped;
   }
 
   updateConfig(changes) {
@@ -391,8 +391,9 @@ export class Elector {
     const answers = engines.map((engine) => this.#asked((one) => one.health(), engine)).filter(Boolean);
     const health = answers.find((answer) => answer.status === 200) ?? answers[0];
     if (!health) return respond(404, '{"error":"not the leader"}');
-    const { status, etag, body } = this.#unfenced ? unfencedHealth(health) : health;
-    return respond(status, body, etag ? { etag } : {});
+    const { status, etag, body } = health;
+    // A storage of one's own may name its versions as it likes; a header can't.
+    return respond(status, body, /^[\x21-\x7e]+$/.test(etag ?? '') ? { etag } : {});
   }
 
   async [Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')]() {
@@ -405,19 +406,8 @@ export class Elector {
 
   /** Where the group's objects are, and how they are reached. */
   #place() {
-    if (this.#unfenced) return this.#lockerPlace();
-    const [settings, storage, unref] = [this.#settings, this.#storage, this.#unref];
-    return { settings, storage, bucket: bucketOf(storage), format: storage.format, unref };
-  }
-
-  /** Each session has its own view of a locker, under a name that stays. */
-  #lockerPlace() {
-    const settings = JSON.parse(this.#settings);
-    const serverId = settings.serverId || crypto.randomUUID();
-    this.#settings = JSON.stringify({ ...settings, serverId });
-    const storage = new LockerStorage(this.#storage, serverId);
-    // Its calls name no version: a renewal that is held up takes effect after a later one.
-    return { settings: this.#settings, storage, unref: this.#unref, staleWritesFail: false };
+    const [settings, storage, unref, locker] = [this.#settings, this.#storage, this.#unref, this.#unfenced];
+    return { settings, storage, bucket: bucketOf(storage), format: storage.format, unref, locker };
   }
 
   /** What the engine says, or undefined without one; one that breaks down over the question is none any more. */
@@ -724,11 +714,6 @@ const respond = (status, body, headers = {}) =>
   });
 
 /** The answer to a peer without the number that is no token. */
-const unfencedHealth = ({ status, body }) => {
-  const { term, ...shown } = JSON.parse(body);
-  return { status, body: JSON.stringify(shown) };
-};
-
 const stoppedError = () =>
   new EdgelectError('the elector is not running: call start() first', { code: 'EDGELECT_STOPPED' });
 

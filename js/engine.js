@@ -10,6 +10,12 @@ export const ownWasm = new Wasm(glue);
 export const checked = (settings, { json, credentials } = {}) =>
   JSON.parse(ownWasm.call(({ check }) => check(settings, json, credentials, new Host())));
 
+/** The options that those of a `LeaderElectionConfig` mean, and `warning`; `null` for what is left out. */
+export const leaderElection = (options) => {
+  const json = toJson(options);
+  return JSON.parse(ownWasm.call((wasm) => wasm.leaderElection(json)));
+};
+
 /** Settings, bucket and credentials out of an object of variables. */
 export const readVariables = (variables) => {
   const json = toJson(variables);
@@ -33,10 +39,10 @@ export class Engine {
    * that of a storage's records, unless it is a bucket. `onEvent` hears each event; the last one is
    * `finished`, with `error` if something broke. `mayMove` is asked before each turn, and may close this engine instead.
    * `onAnswer` hears each answer of a `fetch`, before the wasm does. */
-  constructor({ settings, storage, bucket, schedule, format, unref, onEvent, onAnswer, staleWritesFail, mayMove = () => true }) {
+  constructor({ settings, storage, bucket, schedule, format, unref, onEvent, onAnswer, locker, mayMove = () => true }) {
     checkFormat(format);
     const settle = (id, ok, head, body) => this.#tell((raw) => raw.settle(id, ok, head, body));
-    this.#host = new Host({ settle, storage, credentials: bucket?.provider, unref, onAnswer, staleWritesFail });
+    this.#host = new Host({ settle, storage, credentials: bucket?.provider, unref, onAnswer, locker });
     const { json, credentials } = bucket ?? {};
     this.#raw = ownWasm.call(({ RawElector }) => new RawElector(settings, json, credentials, schedule, format, this.#host));
     this.#instance = ownWasm.instance;

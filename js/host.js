@@ -21,8 +21,8 @@ export const thisIsWorkers = () => {
 export class Host {
   /** Workers have one clock, and it stands still between I/O. */
   singleClock = onWorkers || globalThis.navigator?.userAgent === 'Cloudflare-Workers';
-  /** Whether the storage refuses a held-up write once a later one was accepted. */
-  staleWritesFail;
+  /** Whether the storage is a backend of three calls and no versions. */
+  locker;
   /** What failed last, as a plain error. */
   failure;
   #settle;
@@ -35,13 +35,13 @@ export class Host {
   #cancels = new Map();
 
   /** `settle(id, ok, head, body)` hears how an operation ended, `onAnswer({ head, body })` each answer of a `fetch`. */
-  constructor({ settle, storage, credentials, unref = false, onAnswer, staleWritesFail = true } = {}) {
+  constructor({ settle, storage, credentials, unref = false, onAnswer, locker = false } = {}) {
     this.#settle = settle;
     this.#storage = storage;
     this.#credentials = credentials;
     this.#unref = unref;
     this.#onAnswer = onAnswer;
-    this.staleWritesFail = staleWritesFail;
+    this.locker = locker;
   }
 
   random() {
@@ -85,6 +85,19 @@ export class Host {
     this.#begin(id, this.#abortable(async (signal) => {
       const written = await this.#storage.putIfMatch(key, body, etag ?? null, { signal });
       return { head: written ? { etag: validEtag(written) } : { nothing: true } };
+    }));
+  }
+
+  /** `name` is `tryAcquire`, `renew` or `release`. */
+  lock(id, name, shardId, ownerId, ttl) {
+    this.#begin(id, this.#abortable(async (signal) => {
+      if (name === 'release') {
+        await this.#storage.release(shardId, ownerId, { signal });
+        return { head: { answer: true } };
+      }
+      const answer = await this.#storage[name](shardId, ownerId, ttl, { signal });
+      if (typeof answer !== 'boolean') throw new Error(`${name} gave no true or false`);
+      return { head: { answer } };
     }));
   }
 

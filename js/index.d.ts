@@ -511,7 +511,7 @@ export interface StoredObject {
  * the next term on, which has an `ownerId` of its own and waits until the lock of the old one has run out. */
 export interface Locker {
   /** Takes the lock for `ttl` milliseconds, rounded up to what the backend can count, if nobody holds it or what is held has
-   * run out. False: somebody holds it, be it this very owner. `ownerId` is `serverId`, the session's id and a count: unique
+   * run out. False: somebody holds it, be it this very owner. `ownerId` is `serverId`, where one is set, the session's id and a count: unique
    * to one session, with nothing in it that `serverId` has not but letters, digits and dashes. Asked about once per
    * `frequentInterval`. The signal fires when the answer is no longer waited for. */
   tryAcquire(shardId: string, ownerId: string, ttl: number, options: { signal: AbortSignal }): boolean | Promise<boolean>;

@@ -1,14 +1,11 @@
 // What users of an `ObjectStoreBasedLock` and its `LeaderElectionConfig` know, as a view of a storage and of the options.
 import { bucketOf } from './bucket.js';
+import { leaderElection } from './engine.js';
 import { EdgelectError, optionsOf, signalOf, textOf, wrongOption } from './errors.js';
 import { Objects } from './objects.js';
 
 /** The longest record, in bytes, as in src/lease.rs. */
 const MAX_RECORD_BYTES = 65_536;
-const UNIT_MS = { h: 3_600_000, m: 60_000, s: 1_000, ms: 1 };
-/** What of a lease authority ends before it where nothing else is asked for, and at most, as in src/config.rs. */
-const MARGIN = 0.1;
-const MOST_MARGIN = 0.5;
 const OPTIONS = [
   'leaseDuration', 'renewDeadline', 'retryPeriod', 'releaseOnCancel', 'holderIdentity', 'leaderKey', 'leaderCallbacks', 'onWarning',
 ];
@@ -83,41 +80,17 @@ const readRecord = (body, place) => {
 };
 
 /** The options of `new Elector` that mean the same. */
-export const leaderElectionOptions = (given) => {
-  const options = optionsOf(given, `leaderElectionOptions takes an object with ${OPTIONS.join(', ')}`);
+export const leaderElectionOptions = (taken) => {
+  const options = optionsOf(taken, `leaderElectionOptions takes an object with ${OPTIONS.join(', ')}`);
   const unknown = Object.keys(options).find((name) => !OPTIONS.includes(name));
   if (unknown) throw wrongOption(unknown, options[unknown], `no such option; there are ${OPTIONS.join(', ')}`);
-  const { leaseDuration = '15s', renewDeadline, retryPeriod, releaseOnCancel = true, holderIdentity, leaderKey } = options;
+  const { releaseOnCancel = true, leaseDuration, renewDeadline, retryPeriod, holderIdentity, leaderKey } = options;
   const { onWarning = (text) => console.warn(`edgelect: ${text}`) } = options;
   const leaderCallbacks = optionsOf(options.leaderCallbacks, `must be an object with ${CALLBACKS.join(', ')}`, 'leaderCallbacks');
   if (typeof onWarning !== 'function') throw wrongOption('onWarning', onWarning, 'must be a function');
-  const leaderTimeout = milliseconds('leaseDuration', leaseDuration);
-  const margin = renewDeadline === undefined ? undefined : marginOf(leaderTimeout, milliseconds('renewDeadline', renewDeadline), onWarning);
-  return defined({
-    lockfilePath: leaderKey,
-    serverId: holderIdentity,
-    leaderTimeout,
-    frequentInterval: retryPeriod === undefined ? undefined : milliseconds('retryPeriod', retryPeriod),
-    margin,
-    releaseOnStop: releaseOnCancel,
-    ...callbacksOf(leaderCallbacks),
-  });
-};
-
-/** Authority ends `margin` before the lease, and their leader `renewDeadline` after its last renewal. */
-const marginOf = (lease, deadline, warn) => {
-  const latest = lease - Math.floor(lease * MARGIN);
-  if (deadline > latest) {
-    warn(`renewDeadline = ${deadline} ms is capped at ${latest} ms: a leader that goes on to the end of its lease of ${lease} ms meets `
-      + 'its successor as soon as two clocks differ');
-    return undefined;
-  }
-  const earliest = Math.ceil(lease * MOST_MARGIN);
-  if (deadline < earliest) {
-    const rule = `must be at least half of leaseDuration, ${earliest} ms: no elector ends its authority earlier`;
-    throw new EdgelectError(`renewDeadline = ${deadline} ms: ${rule}`, { code: 'EDGELECT_CONFIG', field: 'renewDeadline' });
-  }
-  return lease - deadline;
+  const { warning, ...settings } = leaderElection({ leaseDuration, renewDeadline, retryPeriod, holderIdentity, leaderKey });
+  if (warning) onWarning(warning);
+  return given({ ...settings, releaseOnStop: releaseOnCancel, ...callbacksOf(leaderCallbacks) });
 };
 
 const callbacksOf = (callbacks) => {
@@ -135,15 +108,4 @@ const callbacksOf = (callbacks) => {
   };
 };
 
-/** A number of milliseconds, or a duration as Go (`45s`) or Java (`PT45S`) writes it. */
-const milliseconds = (name, value) => {
-  if (Number.isSafeInteger(value) && value > 0) return value;
-  const text = typeof value === 'string' ? value.toLowerCase().replace(/^pt/, '') : '';
-  if (!/^(\d{1,9}(\.\d{1,9})?(ms|s|m|h))+$/.test(text)) {
-    throw wrongOption(name, value, 'must be a number of milliseconds from 1 on, or a duration such as "45s", "1m30s" or "PT45S"');
-  }
-  const parts = [...text.matchAll(/([\d.]+)([a-z]+)/g)];
-  return Math.ceil(parts.reduce((sum, [, number, unit]) => sum + Number(number) * UNIT_MS[unit], 0));
-};
-
-const defined = (options) => Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+const given = (options) => Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined && value !== null));

@@ -16,6 +16,7 @@ use std::cmp::Ordering;
 
 use crate::config::{self, Config, ConfigError};
 use crate::driver::{Handle, Host, perform_within};
+use crate::election::Election;
 use crate::json::{self, Object};
 use crate::lease::{self, Closed, Flaw, Lease, MAX_NAME_BYTES, MAX_RECORD_BYTES, Reading, Stamp};
 use crate::store::{Condition, Fault, Operation, Outcome, Store, Version};
@@ -85,8 +86,13 @@ impl Owner {
     /// The session that this elector is, in its term `token`.
     ///
     /// # Errors
-    /// As [`Owner::new`].
+    /// As [`Owner::new`]; and the elector is unfenced, so that its terms have no tokens.
     pub fn of(elector: &Handle, token: u64, key: &str) -> Result<Self, ConfigError> {
+        if elector.with(Election::is_unfenced) {
+            let rule =
+                "needs an elector whose store has versions: over a locker a term has no token";
+            return Err(ConfigError::new("checkpoint", quoted(key), rule));
+        }
         elector.with(|election| Self::new(election.config(), election.session(), token, key))
     }
 }

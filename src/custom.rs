@@ -3,14 +3,86 @@
 use crate::choice;
 use crate::json;
 use crate::lease::{self, Format};
+use crate::locker::{Locker, LockerStore};
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Store, Version,
 };
 use crate::text::quoted;
-use crate::web::Web;
+use crate::web::{Settled, Web};
 
 /// The store of an elector of the npm package.
-pub type AnyStore<P> = choice::AnyStore<Web, P, CustomStore>;
+pub type AnyStore<P> = choice::AnyStore<Web, P, OwnStore>;
+
+/// What an application brings.
+pub enum OwnStore {
+    /// A storage with versions.
+    Storage(CustomStore),
+    /// A backend of three calls.
+    Locker(LockerStore<Web>),
+}
+
+impl Store for OwnStore {
+    async fn perform(&self, operation: Operation) -> Answer {
+        match self {
+            Self::Storage(storage) => storage.perform(operation).await,
+            Self::Locker(locker) => locker.perform(operation).await,
+        }
+    }
+
+    fn condition_covers_version(&self) -> bool {
+        match self {
+            Self::Storage(storage) => storage.condition_covers_version(),
+            Self::Locker(locker) => locker.condition_covers_version(),
+        }
+    }
+
+    fn stale_writes_fail(&self) -> bool {
+        match self {
+            Self::Storage(storage) => storage.stale_writes_fail(),
+            Self::Locker(locker) => locker.stale_writes_fail(),
+        }
+    }
+
+    fn keeps_any_body(&self) -> bool {
+        match self {
+            Self::Storage(storage) => storage.keeps_any_body(),
+            Self::Locker(locker) => locker.keeps_any_body(),
+        }
+    }
+
+    fn describe(&self) -> String {
+        match self {
+            Self::Storage(storage) => storage.describe(),
+            Self::Locker(locker) => locker.describe(),
+        }
+    }
+}
+
+impl Locker for Web {
+    async fn try_acquire(
+        &self,
+        shard_id: &str,
+        owner_id: &str,
+        ttl_ms: u64,
+    ) -> Result<bool, String> {
+        said(self.lock("tryAcquire", shard_id, owner_id, ttl_ms).await)
+    }
+
+    async fn renew(&self, shard_id: &str, owner_id: &str, ttl_ms: u64) -> Result<bool, String> {
+        said(self.lock("renew", shard_id, owner_id, ttl_ms).await)
+    }
+
+    async fn release(&self, shard_id: &str, owner_id: &str) -> Result<(), String> {
+        said(self.lock("release", shard_id, owner_id, 0).await).map(|_| ())
+    }
+}
+
+/// What a locker has said, or what was thrown.
+fn said(settled: Settled) -> Result<bool, String> {
+    let answer = settled.fields().filter(|_| settled.ok);
+    let answer = answer.and_then(|fields| fields.get("answer").and_then(json::flag));
+    answer.ok_or(settled.head)
+}
 
 /// A store that the application brings: `get(key)` and `putIfMatch(key, body, etag)`.
 pub struct CustomStore {
@@ -70,10 +142,6 @@ impl Store for CustomStore {
 
     fn condition_covers_version(&self) -> bool {
         true
-    }
-
-    fn stale_writes_fail(&self) -> bool {
-        self.web.stale_writes_fail()
     }
 
     fn keeps_any_body(&self) -> bool {

@@ -152,6 +152,11 @@ impl Handle {
         self.inner.election.borrow_mut().store_held();
     }
 
+    /// As [`Election::unfence`].
+    pub(crate) fn unfence(&self) {
+        self.inner.election.borrow_mut().unfence();
+    }
+
     /// The requests made so far.
     pub fn requests(&self) -> Requests {
         self.inner.requests.get()

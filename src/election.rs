@@ -359,6 +359,8 @@ pub struct Election {
     shared_ms: u64,
     /// A write that is held up takes no effect once a later one was accepted.
     stale_writes_fail: bool,
+    /// The store has no versions, so that no term has a token.
+    unfenced: bool,
     /// How long the newest claim waits once it has landed, in milliseconds, unless the own write shows that the store's
     /// clock, on which alone it rests, is right (S6 (b)).
     unproven_wait_ms: Option<u64>,
@@ -419,6 +421,7 @@ impl Election {
             warning: None,
             shared_ms: 0,
             stale_writes_fail: true,
+            unfenced: false,
             unproven_wait_ms: None,
             unproven: None,
             owed: None,
@@ -448,6 +451,16 @@ impl Election {
     /// [`Store::stale_writes_fail`](crate::store::Store::stale_writes_fail).
     pub fn stale_writes_fail(&mut self, fail: bool) {
         self.stale_writes_fail = fail;
+    }
+
+    /// The store has no versions: terms are numbered for this session alone, and their numbers are no fencing tokens.
+    pub(crate) fn unfence(&mut self) {
+        self.unfenced = true;
+    }
+
+    /// Whether its terms have no fencing tokens, as over a locker.
+    pub fn is_unfenced(&self) -> bool {
+        self.unfenced
     }
 
     /// The right to act at this reading, or none (S5, S9, S11).

@@ -15,11 +15,13 @@ use wasm_bindgen::prelude::*;
 use crate::bucket::{self, CredentialSource, Group, read_credentials};
 use crate::checkpoint::{CheckpointError, Opening, Owner, Refusal};
 use crate::config::{Config, ConfigError, HostClock, Settings};
-use crate::custom::{AnyStore, CustomStore};
+use crate::custom::{AnyStore, CustomStore, OwnStore};
 use crate::driver::{self, Handle, Host, UNHURRIED_MS};
 use crate::election::{Election, Event, Input, SlotsOver, Standing};
 use crate::json::{self, Object};
 use crate::lease::Format;
+use crate::locker::LockerStore;
+use crate::object_store_lock::LeaderElectionConfig;
 use crate::probe::judge_by;
 use crate::scheduled::{SlotOutcome, says_nothing};
 use crate::slots::{Schedule, ScheduleSettings, SlotEnd};
@@ -66,8 +68,6 @@ impl RawElector {
         };
         let link = Link::new(host);
         let web = Web::new(Rc::clone(&link));
-        let place = Place { bucket, credentials, format };
-        let store = place.open(&config, &web)?;
         let election = match schedule {
             Some(schedule) => driver::new_schedule(&web, config, schedule),
             None => driver::new_election(&web, config),
@@ -75,8 +75,16 @@ impl RawElector {
         let election = election.map_err(|message| {
             thrown("EDGELECT_RANDOMNESS", &format!("no randomness here: {message}"))
         })?;
+        let handle = Handle::new(election);
+        let place = Place { bucket, credentials, format };
+        let store = match web.is_locker() {
+            true => AnyStore::Local(OwnStore::Locker(
+                LockerStore::new(web.clone(), &handle).map_err(config_error)?,
+            )),
+            false => handle.with(|election| place.open(election.config(), &web))?,
+        };
         Ok(Self {
-            handle: Handle::new(election),
+            handle,
             place,
             store: Rc::new(store),
             web,
@@ -267,6 +275,22 @@ pub fn from_variables(variables: &str) -> Result<String, String> {
     Ok(json!({ "settings": settings, "bucket": bucket, "credentials": secrets }).to_string())
 }
 
+/// The settings that options of a `LeaderElectionConfig` mean, and a `warning`, as JSON.
+#[wasm_bindgen(js_name = leaderElection)]
+pub fn leader_election(options: &str) -> Result<String, String> {
+    let config = LeaderElectionConfig::from_json(&object(options)?);
+    let (settings, warning) = config.and_then(|config| config.settings()).map_err(config_error)?;
+    Ok(json!({
+        "lockfilePath": settings.lockfile_path,
+        "serverId": settings.server_id,
+        "leaderTimeout": settings.leader_timeout_ms,
+        "frequentInterval": settings.frequent_interval_ms,
+        "margin": settings.margin_ms,
+        "warning": warning,
+    })
+    .to_string())
+}
+
 /// Where the objects of a group are, as JavaScript has said it.
 struct Place {
     bucket: Option<String>,
@@ -288,7 +312,11 @@ impl Place {
         let format = self.format.clone().map_or(Ok(Format::default()), |name| {
             bucket::read_format("format", Some(name)).map_err(config_error)
         })?;
-        Ok(AnyStore::Local(CustomStore::new(web.clone(), &config.lockfile_path, format)))
+        Ok(AnyStore::Local(OwnStore::Storage(CustomStore::new(
+            web.clone(),
+            &config.lockfile_path,
+            format,
+        ))))
     }
 }
 

@@ -8,9 +8,9 @@ use std::task::Poll;
 use futures::future::{Either, select};
 
 use crate::driver::{Handle, Host, run};
-use crate::election::{Event, Input, Standing};
+use crate::election::{Election, Event, Input, Standing};
 use crate::probe::judge;
-use crate::store::{Fault, Store};
+use crate::store::{Fault, FaultKind, Store};
 
 /// After how many milliseconds a single clock that proved nothing is read again.
 const REREAD_MS: u64 = 20;
@@ -48,6 +48,16 @@ impl<H: Host> Term<'_, H> {
     }
 }
 
+/// A term without a fencing token, as the work sees it: its time is all there is.
+pub struct UnfencedTerm<'a, H>(Term<'a, H>);
+
+impl<H: Host> UnfencedTerm<'_, H> {
+    /// As [`Term::remaining_ms`].
+    pub fn remaining_ms(&self) -> u64 {
+        self.0.remaining_ms()
+    }
+}
+
 /// Competes for the leadership and runs `work` with the term once it leads. It judges the store before it trusts it, as
 /// [`judge`] says.
 ///
@@ -64,8 +74,36 @@ impl<H: Host> Term<'_, H> {
 /// Work that keeps its thread busy keeps the renewals waiting: give it a thread of its own, and await that.
 ///
 /// # Errors
-/// The store can't be used as it is set up, or breaks its conditions.
+/// The store can't be used as it is set up, or breaks its conditions; or it has no versions and so no tokens, which
+/// [`lead_unfenced`] does without.
 pub async fn lead<'a, S: Store, H: Host, T>(
+    handle: &'a Handle,
+    store: &S,
+    host: &'a H,
+    work: impl AsyncFnMut(Term<'a, H>) -> T,
+) -> Result<Option<T>, Fault> {
+    if handle.with(Election::is_unfenced) {
+        let what = ": has no fencing tokens; where the work needs none, lead_unfenced runs it";
+        return Err(Fault::new(FaultKind::Misconfigured, [&store.describe(), what].concat()));
+    }
+    run_work(handle, store, host, work).await
+}
+
+/// As [`lead`], with work that needs no fencing token: over a [locker](crate::locker) there is none, and nothing can refuse what
+/// a late writer sends.
+///
+/// # Errors
+/// The store can't be used as it is set up, or breaks its conditions.
+pub async fn lead_unfenced<'a, S: Store, H: Host, T>(
+    handle: &'a Handle,
+    store: &S,
+    host: &'a H,
+    mut work: impl AsyncFnMut(UnfencedTerm<'a, H>) -> T,
+) -> Result<Option<T>, Fault> {
+    run_work(handle, store, host, async |term| work(UnfencedTerm(term)).await).await
+}
+
+async fn run_work<'a, S: Store, H: Host, T>(
     handle: &'a Handle,
     store: &S,
     host: &'a H,

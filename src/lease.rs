@@ -7,6 +7,8 @@
 
 mod kubernetes;
 
+pub use kubernetes::duration_ms;
+
 use crate::calendar::{self, Instant};
 use serde::{Deserialize, Serialize};
 

@@ -19,8 +19,8 @@
 //!
 //! # Use
 //!
-//! A program brings a [`Host`]: its clocks, timers, randomness and HTTP client. `examples/native/host.rs` in the
-//! repository is one on tokio and reqwest, there to be copied. Then:
+//! A program brings a [`Host`]: its clocks, timers, randomness and HTTP client. Feature `native` has one on tokio and reqwest,
+//! `Native`, with settings and store out of the program's variables: `edgelect::native` shows the whole program. On any host:
 //!
 //! ```
 //! use edgelect::{Handle, Host, S3Store, lead, new_election, vars};
@@ -49,6 +49,16 @@
 //! On Cloudflare's Workers, beside crate `worker`, feature `workerd` brings a host made of a Worker's globals, R2 bindings
 //! as a store, and the Worker's variables; `examples/rust-worker` in the repository is a whole Worker.
 //!
+//! # Features
+//!
+//! None is on by default; each is empty on the other kind of target.
+//!
+//! | feature | for | brings |
+//! |---|---|---|
+//! | `native` | programs | a host on tokio and reqwest, its variables, an end by signals, answers to peers: `edgelect::native` |
+//! | `workerd` | Rust Workers | a host made of a Worker's globals, R2 bindings as a store: `edgelect::workerd` |
+//! | `npm`, `worker`, `figures`, `planted` | this repository | the npm package, its Worker, what is measured, what the tests plant |
+//!
 //! # Layers
 //!
 //! Imports point down only: [`lease`], [`host`], [`request`], [`clock`] and [`config`] know next to nobody; [`age`] and
@@ -74,6 +84,8 @@ pub mod job;
 pub mod json;
 pub mod lead;
 pub mod lease;
+pub mod locker;
+pub mod object_store_lock;
 pub mod peer;
 #[cfg(not(feature = "planted"))]
 mod planted;
@@ -99,6 +111,8 @@ pub mod bucket;
 pub mod custom;
 #[cfg(all(target_arch = "wasm32", feature = "npm"))]
 pub mod js;
+#[cfg(all(not(target_arch = "wasm32"), feature = "native"))]
+pub mod native;
 #[cfg(all(target_arch = "wasm32", feature = "npm"))]
 pub mod task;
 #[cfg(all(target_arch = "wasm32", feature = "npm"))]
@@ -112,7 +126,10 @@ pub use checkpoint::{Checkpoint, CheckpointError, Owner, Refusal};
 pub use config::{Config, ConfigError, Follow, Settings};
 pub use driver::{Handle, Host, init, new_election, new_schedule, run};
 pub use election::{Authority, Election, Event, Input, Standing};
-pub use lead::{Term, lead};
+pub use lead::{Term, UnfencedTerm, lead, lead_unfenced};
+pub use locker::{Locker, LockerStore};
+#[cfg(all(not(target_arch = "wasm32"), feature = "native"))]
+pub use native::Native;
 pub use remote::DynamoDbStore;
 pub use remote::EpochStore;
 pub use remote::Route53Store;

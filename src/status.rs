@@ -21,16 +21,22 @@ struct Status<'a> {
     remaining_ms: Option<u64>,
     transitions: Option<u64>,
     parked: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unfenced: Option<bool>,
     requests: Requests,
     error: Option<String>,
 }
 
 /// The status of one elector at one reading of the clocks, as a JSON object. `role` is `leader` with authority, `candidate`
-/// while no leader is known, `follower` otherwise; `remainingMs` is the authority that is left.
+/// while no leader is known, `follower` otherwise; `remainingMs` is the authority that is left. `unfenced` is there, and true, where
+/// the store has no versions, so that terms have no fencing tokens.
 pub fn status(election: &Election, now: Now, requests: Requests) -> String {
     let authority = election.authority(now);
     let leader_id = election.leader_id(now);
     let record = election.record().map(|(_, lease)| lease);
+    // What a record without versions says of terms is made up.
+    let unfenced = election.is_unfenced();
+    let term = authority.map(|authority| authority.term).or(record.and_then(|lease| lease.term));
     let role = match (authority, leader_id) {
         (Some(_), _) => "leader",
         (None, Some(_)) => "follower",
@@ -45,10 +51,11 @@ pub fn status(election: &Election, now: Now, requests: Requests) -> String {
         group: &election.config().lockfile_path,
         leader_id,
         leader_addr,
-        term: authority.map(|authority| authority.term).or(record.and_then(|lease| lease.term)),
+        term: term.filter(|_| !unfenced),
         remaining_ms: authority.map(|authority| authority.remaining_ms),
-        transitions: record.map(|lease| lease.transitions),
-        parked: record.map(|lease| lease.parked),
+        transitions: record.map(|lease| lease.transitions).filter(|_| !unfenced),
+        parked: record.map(|lease| lease.parked).filter(|_| !unfenced),
+        unfenced: unfenced.then_some(true),
         requests,
         error: election.problem().map(problem_text),
     })

@@ -42,6 +42,9 @@ extern "C" {
     fn write(this: &JsHost, id: u32, key: &str, body: Vec<u8>, etag: Option<String>);
 
     #[wasm_bindgen(method)]
+    fn lock(this: &JsHost, id: u32, name: &str, shard_id: &str, owner_id: &str, ttl_ms: f64);
+
+    #[wasm_bindgen(method)]
     fn cancel(this: &JsHost, id: u32);
 
     #[wasm_bindgen(method, catch)]
@@ -50,8 +53,8 @@ extern "C" {
     #[wasm_bindgen(method, getter, js_name = singleClock)]
     fn single_clock(this: &JsHost) -> bool;
 
-    #[wasm_bindgen(method, getter, js_name = staleWritesFail)]
-    fn stale_writes_fail(this: &JsHost) -> bool;
+    #[wasm_bindgen(method, getter)]
+    fn locker(this: &JsHost) -> bool;
 
     #[wasm_bindgen(js_namespace = performance, js_name = now)]
     fn performance_now() -> f64;
@@ -179,10 +182,9 @@ impl Web {
         if host.single_clock() { HostClock::One } else { HostClock::Two }
     }
 
-    /// Whether the storage of the application refuses a held-up write once a later one was accepted; see
-    /// [`Store::stale_writes_fail`](crate::store::Store::stale_writes_fail).
-    pub fn stale_writes_fail(&self) -> bool {
-        self.link.host.stale_writes_fail()
+    /// Whether the storage of the application is a backend of three calls and no versions.
+    pub fn is_locker(&self) -> bool {
+        self.link.host.locker()
     }
 
     /// Asks for credentials; `fresh` if the ones that were given last have been refused.
@@ -199,6 +201,12 @@ impl Web {
     /// Calls `putIfMatch` of a storage that the application brings.
     pub async fn write(&self, key: &str, body: Vec<u8>, etag: Option<String>) -> Settled {
         self.link.begin(|host, id| host.write(id, key, body, etag)).await
+    }
+
+    /// Calls `tryAcquire`, `renew` or `release` of a locker that the application brings.
+    pub async fn lock(&self, name: &str, shard_id: &str, owner_id: &str, ttl_ms: u64) -> Settled {
+        let ttl_ms = ttl_ms as f64;
+        self.link.begin(|host, id| host.lock(id, name, shard_id, owner_id, ttl_ms)).await
     }
 }
 

@@ -1,10 +1,16 @@
 //! The driver on a host whose time is virtual: what the application is told, and exactly when.
 
+#[path = "driver/backend.rs"]
+mod backend;
 #[allow(dead_code)] // Another part of it is the simulator's.
 #[path = "sim/chance.rs"]
 mod chance;
 #[path = "driver/lead.rs"]
 mod lead;
+#[path = "driver/lock.rs"]
+mod lock;
+#[path = "driver/locker.rs"]
+mod locker;
 #[path = "driver/proxied_date.rs"]
 mod proxied_date;
 #[path = "driver/ticks.rs"]

@@ -1,5 +1,5 @@
-//! The host of `examples/native` on real sockets: the probe over a real bucket, and what the client must not do with a
-//! request. `npm test -- --only rust` starts the store and sets the variables.
+//! The host of feature `native` on real sockets: the probe over a real bucket, what the client must not do with a request, and
+//! what it answers its peers. `npm test -- --only rust` starts the store and sets the variables.
 
 #[allow(dead_code)] // The suite of all stores needs more of it.
 #[path = "conformance_live/real.rs"]
@@ -13,7 +13,8 @@ use edgelect::store::FaultKind;
 use edgelect::store::epochs::Epochs;
 use edgelect::store::{Operation, Outcome, Store};
 use edgelect::{
-    Config, Credentials, EpochStore, Handle, Host, S3Config, S3Store, lead, new_election, probe,
+    Config, Credentials, EpochStore, Handle, Host, S3Config, S3Store, lead, native as daemon,
+    new_election, probe,
 };
 use real::{Bucket, Native, config, native, random};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -278,4 +279,45 @@ async fn a_closed_port_is_unknown_in_one_line_without_a_secret() {
     let line = cause.message.replace(" (os error 111)", "");
     let expected = "no answer: Connection refused; check the endpoint and the network";
     assert_eq!(line, format!("S3 bucket \"jobs\" at {endpoint}: {expected}"));
+}
+
+/// What a server of peers answers to this text, as text.
+async fn told_to(address: &str, asked: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.expect("it listens");
+    stream.write_all(asked.as_bytes()).await.expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("it answers in text");
+    answer
+}
+
+#[tokio::test]
+async fn peers_are_answered_while_others_say_nothing_and_only_at_the_one_path() {
+    let host = native();
+    let elector = Handle::new(new_election(&host, probe_config()).expect("randomness"));
+    let (listener, url) = server().await;
+    let address = url.trim_start_matches("http://");
+    let asking = async {
+        let _silent = TcpStream::connect(address).await.expect("it listens");
+        let ask = |head: &str| format!("{head} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+        let not_leading = told_to(address, &ask("GET /health/leadership")).await;
+        assert!(not_leading.starts_with("HTTP/1.1 404 ") && not_leading.contains("not the leader"));
+        assert!(not_leading.contains("cache-control: no-store"), "{not_leading}");
+        let elsewhere = told_to(address, &ask("GET /")).await;
+        assert!(elsewhere.starts_with("HTTP/1.1 404 ") && elsewhere.contains("not found"));
+        let wrong = told_to(address, &ask("POST /health/leadership")).await;
+        assert!(wrong.starts_with("HTTP/1.1 405 ") && wrong.contains("allow: GET"), "{wrong}");
+        assert!(told_to(address, "nonsense\r\n\r\n").await.starts_with("HTTP/1.1 400 "));
+    };
+    tokio::select! {
+        never = daemon::serve_health(&listener, &elector, &host) => match never {},
+        () = asking => {}
+    }
+}
+
+#[tokio::test]
+async fn what_ends_before_a_signal_comes_back_as_it_is() {
+    let host = native();
+    let elector = Handle::new(new_election(&host, probe_config()).expect("randomness"));
+    let ended = daemon::stop_on_signals(&elector, async { 7 }).expect("signals can be caught");
+    assert_eq!(ended.await, 7);
 }

@@ -2,8 +2,6 @@
 //! `resign` and `stop` on stdin, and answers its peers on loopback. What work that waits for leadership looks
 //! like is shown by `ten_lines.rs`.
 
-mod host;
-
 use std::convert::Infallible;
 use std::error::Error;
 use std::io::Write;
@@ -11,18 +9,12 @@ use std::process::exit;
 
 use edgelect::probe::judge;
 use edgelect::store::Fault;
-use edgelect::{Event, Handle, Host, Input, S3Store, new_election, peer, run, status, vars};
-use http::header;
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use edgelect::{
+    Event, Handle, Host, Input, Native, S3Store, native, new_election, run, status, vars,
+};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
-use tokio::task::LocalSet;
-
-use crate::host::Native;
 
 const STATUS_EVERY_MS: u64 = 500;
 
@@ -34,8 +26,7 @@ async fn main() {
         print!("{}", help());
         exit(if ["--help", "-h"].contains(&argument.as_str()) { 0 } else { 2 });
     }
-    // What is driven here is not Send: one thread does it all.
-    let ended = LocalSet::new().run_until(member()).await;
+    let ended = member().await;
     if let Err(error) = &ended {
         eprintln!("edgelect: {error}");
     }
@@ -62,21 +53,23 @@ fn help() -> String {
 }
 
 async fn member() -> Result<(), Failure> {
-    let get = |name: &str| std::env::var(name).ok();
-    let listener = TcpListener::bind(("127.0.0.1", port(get("EDGELECT_PORT"))?)).await?;
-    let mut settings = vars::settings(get)?;
+    let port = port(native::variable("EDGELECT_PORT"))?;
+    let listener = TcpListener::bind(("127.0.0.1", port)).await?;
+    let mut settings = vars::settings(native::variable)?;
     let own_addr = listener.local_addr()?.to_string();
     settings.server_addr = settings.server_addr.or(Some(own_addr));
     let config = vars::config(&settings)?;
     let host = Native::new()?;
-    let store = S3Store::from_vars(get, &config.lockfile_path, host.clone())?;
+    let store = native::store(&config, &host)?;
     let handle = Handle::new(new_election(&host, config)?);
+    // As a daemon ends: the lease is released first.
+    let leading = native::stop_on_signals(&handle, drive(&handle, &store, &host))?;
     tokio::select! {
-        ended = drive(&handle, &store, &host) => ended?,
+        ended = leading => ended?,
         // The one who asked for us is gone, so nobody will ever ask us to stop.
         () = obey(&handle) => {}
         never = report_status(&handle, &host) => match never {},
-        never = serve(&listener, &handle, &host) => match never {},
+        never = native::serve_health(&listener, &handle, &host) => match never {},
     }
     Ok(())
 }
@@ -158,48 +151,4 @@ fn report(host: &Native, event: &str, mut more: Value) {
     more["atMs"] = host.now().wall_ms.into();
     // Who no longer listens has closed our stdin as well, and that ends us.
     let _ = writeln!(std::io::stdout(), "{more}");
-}
-
-async fn serve(listener: &TcpListener, handle: &Handle, host: &Native) -> Infallible {
-    loop {
-        let Ok((stream, _)) = listener.accept().await else {
-            // Out of file descriptors: others have to end first.
-            host.sleep(STATUS_EVERY_MS).await;
-            continue;
-        };
-        let (handle, host) = (handle.clone(), host.clone());
-        let answer = service_fn(move |request| {
-            let answer = health(&request, &handle, &host);
-            async move { answer }
-        });
-        // What a peer does wrong ends its connection and nothing else.
-        tokio::task::spawn_local(
-            http1::Builder::new().serve_connection(TokioIo::new(stream), answer),
-        );
-    }
-}
-
-fn health(
-    request: &http::Request<Incoming>,
-    handle: &Handle,
-    host: &Native,
-) -> http::Result<http::Response<String>> {
-    if request.uri().path() != peer::PATH {
-        return http::Response::builder().status(404).body(r#"{"error":"not found"}"#.to_owned());
-    }
-    let answer = match *request.method() {
-        http::Method::GET => handle.with(|election| peer::answer(election, host.now())),
-        _ => peer::HealthAnswer::wrong_method(),
-    };
-    let mut response = http::Response::builder()
-        .status(answer.status)
-        .header(header::CONTENT_TYPE, "application/json")
-        .header(header::CACHE_CONTROL, "no-store");
-    if answer.status == 405 {
-        response = response.header(header::ALLOW, "GET");
-    }
-    if let Some(version) = answer.etag {
-        response = response.header(header::ETAG, version.0);
-    }
-    response.body(answer.body)
 }

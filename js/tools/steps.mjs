@@ -45,7 +45,7 @@ export const STEPS = [
   { name: 'worker', lane: 'waits', after: ['build'], what: 'the Worker in workerd', run: () => withMinistack((env) => nodeTests(NODE_24, 'tests/worker', { atOnce: 2, env })) },
   { name: 'package', lane: 'waits', after: ['build'], what: 'the package as it is installed: checkers, import, require, bundles, unref, providers', run: () => onPacked(packageChecks) },
   { name: 'stores', lane: 'waits', after: ['compile'], what: "the stores' conformance list, random histories and wrong set-ups, on real stores", run: stores },
-  { name: 'rust', lane: 'waits', after: ['build', 'compile'], what: 'the native example beside a Node member', run: rust },
+  { name: 'rust', lane: 'waits', after: ['build', 'compile'], what: 'the native host, and the native example beside a Node member', run: rust },
   { name: 'live', lane: 'waits', after: ['build'], what: 'one minute of kills, stops and a failing network around real members and a real store', run: live },
   { name: 'slots', lane: 'waits', after: ['build'], what: 'cron slots over three Workers and two Node members, each run as its policy says', run: slots },
   { name: 'rust-worker', lane: 'waits', after: ['rust-worker-build'], what: 'the example of a Rust Worker, and what it stands on, in workerd', run: rustWorker },
@@ -103,7 +103,7 @@ async function native() {
 
 async function docs() {
   await cargo(['test', '--locked', '--doc']);
-  for (const more of [[], [...WASM, '--features', 'workerd']]) {
+  for (const more of [[], ['--features', 'native'], [...WASM, '--features', 'workerd']]) {
     await cargo(['doc', '--locked', '--no-deps', ...more], { RUSTDOCFLAGS: '-D warnings' });
   }
 }

@@ -9,7 +9,7 @@ use crate::store::Fault;
 pub enum Event {
     /// A term began.
     Acquired {
-        /// The fencing token.
+        /// The fencing token, unless the elector is [unfenced](super::Election::is_unfenced).
         term: u64,
     },
     /// The term ended. [`Input::WorkEnded`](super::Input::WorkEnded) has to follow, unless it was that of a slot.

@@ -247,12 +247,12 @@ impl Election {
             return now.mono_ms + frequent_ms;
         };
         // Another session of our own name may park at any moment (design, Crons), and so may a job end; a silent peer
-        // is a sign.
+        // is a sign; and a locker shows nobody's renewals.
         let own_name = lease.leader_id == self.config.server_id || self.trigger.is_some();
         if let Some(at_ms) = self.parking_look_ms(now, lease) {
             return proof_ms.min(at_ms);
         }
-        if own_name || now.mono_ms < self.peer_silent_until_ms {
+        if own_name || self.unfenced || now.mono_ms < self.peer_silent_until_ms {
             return proof_ms.min(now.mono_ms + frequent_ms + jitter_ms);
         }
         let fresh = observation.is_new(now);

@@ -136,9 +136,9 @@ fn as_text(json: String) -> String {
 /// years, in nanoseconds it is one second.
 const NANOSECONDS_FROM: u64 = 1_000_000_000;
 
-/// Milliseconds of a duration, rounded up: `45s` and `1m30s` as Go writes it, `PT45S` as `java.time.Duration` does, a
+/// Milliseconds of a duration that is a JSON value, rounded up: `45s` and `1m30s` as Go writes it, `PT45S` as `java.time.Duration` does, a
 /// number of seconds as Jackson does with it by default, a number of nanoseconds as Go's JSON does.
-fn duration_ms(json: &str) -> Option<u64> {
+pub fn duration_ms(json: &str) -> Option<u64> {
     let text = json::text(json).unwrap_or_else(|| json.to_owned()).to_ascii_lowercase();
     let mut rest = text.strip_prefix("pt").unwrap_or(&text);
     let mut total_ms = 0_u64;

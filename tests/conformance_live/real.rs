@@ -1,15 +1,12 @@
 //! What every test on real stores needs: the host, the variables that `npm test` sets, names that nobody else has, and the
 //! buckets.
 
-#[path = "../../examples/native/host.rs"]
-mod host;
-
 use edgelect::lease::Format;
 use edgelect::request::{self, Request, Response};
 use edgelect::sigv4::{self, Coverage, KeyCache};
 use edgelect::{Config, Credentials, Host, S3Config, S3Store, Settings};
 
-pub use host::Native;
+pub use edgelect::Native;
 
 pub fn native() -> Native {
     Native::new().expect("the client can be set up")

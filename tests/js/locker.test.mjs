@@ -195,7 +195,7 @@ test('a backend that is away for longer than the lease costs the term at its fen
   own.fault = () => 'before';
   await runtime.pass(60 * SECOND_MS);
   assert.ok(term.signal.aborted && !elector.isLeader());
-  assert.match(elector.status().error, /custom storage, key "shard-1": renew was cut off/);
+  assert.match(elector.status().error, /locker, key "shard-1": renew was cut off/);
   own.fault = () => undefined;
   await runtime.pass(60 * SECOND_MS);
   assert.ok(elector.isLeader());

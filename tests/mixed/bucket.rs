@@ -161,6 +161,10 @@ impl Store for Bucket {
         true
     }
 
+    fn keeps_any_body(&self) -> bool {
+        true
+    }
+
     fn describe(&self) -> String {
         "a bucket far away".to_owned()
     }

@@ -8,6 +8,7 @@ use edgelect::calendar;
 use edgelect::election::{Election, Input};
 use edgelect::json::{self, Object};
 use edgelect::lease::{Format, Reading, Stamp};
+use edgelect::object_store_lock::{LeaderElectionRecord, LockErrorKind, ObjectStoreLock};
 use edgelect::store::memory::Memory;
 use edgelect::store::{Answer, Operation, Store, Version};
 use edgelect::{Config, Follow, Handle, Host, Settings};
@@ -65,6 +66,51 @@ struct Theirs {
     cancelled: Cell<bool>,
     /// Between its two callbacks.
     leads: Cell<bool>,
+    /// Whether it reaches the record by the crate's lock, or by JSON of its own.
+    by_lock: bool,
+}
+
+/// What it knows of the record.
+struct Seen {
+    holder: String,
+    renewed_ms: i64,
+    acquired_ms: i64,
+    transitions: u64,
+    version: Version,
+    /// All of it, where the lock has read it.
+    record: Option<LeaderElectionRecord>,
+}
+
+impl Seen {
+    /// As its own parser reads the five fields.
+    fn parsed(body: &[u8], version: Version) -> Self {
+        let record = Object::read(body).expect("JSON");
+        let text = |name| record.get(name).and_then(json::text);
+        let time = |name| {
+            let told = text(name).expect("its parser needs one");
+            calendar::read_rfc3339(&told).expect("a time").unix_ms
+        };
+        let transitions = record.get("leaderTransitions").and_then(json::whole);
+        Self {
+            holder: text("holderIdentity").unwrap_or_default(),
+            renewed_ms: time("renewTime"),
+            acquired_ms: time("acquireTime"),
+            transitions: transitions.expect("its parser needs a number"),
+            version,
+            record: None,
+        }
+    }
+
+    fn by_lock((record, version): (LeaderElectionRecord, Version)) -> Self {
+        Self {
+            holder: record.holder_identity.clone(),
+            renewed_ms: record.renew_time_ms,
+            acquired_ms: record.acquire_time_ms.unwrap_or(record.renew_time_ms),
+            transitions: record.leader_transitions,
+            version,
+            record: Some(record),
+        }
+    }
 }
 
 /// What the storage throws, other than a lost condition.
@@ -85,53 +131,80 @@ impl Theirs {
         }
     }
 
-    /// The record and its ETag; it knows its own five fields.
-    async fn get(&self) -> Result<Option<(Object, Version)>, Thrown> {
+    fn lock(&self) -> ObjectStoreLock<'_, Bucket, Virtual> {
+        ObjectStoreLock::new(&self.bucket, &self.host, &self.identity).expect("an object")
+    }
+
+    async fn get(&self) -> Result<Option<Seen>, Thrown> {
+        if self.by_lock {
+            let lock = self.lock();
+            let found = async { lock.get().await.map_err(|error| error.message) };
+            return Ok(self.within(found).await?.map(Seen::by_lock));
+        }
         let found = self.within(self.bucket.get()).await?;
-        Ok(found.map(|(body, version)| (Object::read(&body).expect("JSON"), version)))
+        Ok(found.map(|(body, version)| Seen::parsed(&body, version)))
     }
 
     async fn put(
         &self,
         holder: &str,
-        acquired_ms: u64,
+        acquired_ms: i64,
         transitions: u64,
-        on: Option<Version>,
+        on: Option<Seen>,
     ) -> Result<bool, Thrown> {
-        let time = |ms: u64| calendar::rfc3339(ms as i64);
+        let (lease_ms, now_ms) = (self.pace.lease_ms, self.now_ms() as i64);
+        if self.by_lock {
+            let lock = self.lock();
+            let fresh = LeaderElectionRecord::new(holder, lease_ms, now_ms);
+            let before = on.as_ref().and_then(|seen| seen.record.clone());
+            let mut record = before.unwrap_or(fresh);
+            record.holder_identity = holder.to_owned();
+            record.lease_duration_ms = Some(lease_ms);
+            record.acquire_time_ms = Some(acquired_ms);
+            record.renew_time_ms = now_ms;
+            record.leader_transitions = transitions;
+            let put = async {
+                let put = match &on {
+                    Some(seen) => lock.update(&seen.version, &record).await,
+                    None => lock.create(&record).await,
+                };
+                match put {
+                    Ok(_) => Ok(true),
+                    Err(error) if error.kind == LockErrorKind::Conflict => Ok(false),
+                    Err(error) => Err(error.message),
+                }
+            };
+            return self.within(put).await;
+        }
         let body = format!(
             r#"{{"holderIdentity":{},"leaseDuration":"{}s","acquireTime":"{}","renewTime":"{}","leaderTransitions":{transitions}}}"#,
             json::of(holder),
-            self.pace.lease_ms / 1_000,
-            time(acquired_ms),
-            time(self.now_ms()),
+            lease_ms / 1_000,
+            calendar::rfc3339(acquired_ms),
+            calendar::rfc3339(now_ms),
         );
-        self.within(self.bucket.put_if_match(body.into_bytes(), on)).await
+        let version = on.map(|seen| seen.version);
+        self.within(self.bucket.put_if_match(body.into_bytes(), version)).await
     }
 
-    fn can_become_leader(&self, record: &Object) -> bool {
-        let holder = record.get("holderIdentity").and_then(json::text).unwrap_or_default();
-        let renewed = record.get("renewTime").and_then(json::text).expect("its parser needs one");
-        let renewed_ms = calendar::read_rfc3339(&renewed).expect("a time").unix_ms;
-        holder.is_empty() || self.now_ms() as i64 > renewed_ms + self.pace.lease_ms as i64
+    fn can_become_leader(&self, seen: &Seen) -> bool {
+        let now_ms = self.now_ms() as i64;
+        seen.holder.is_empty() || now_ms > seen.renewed_ms + self.pace.lease_ms as i64
     }
 
     async fn try_acquire_or_renew(&self) -> Result<bool, Thrown> {
-        let Some((record, version)) = self.get().await? else {
-            return self.put(&self.identity, self.now_ms(), 0, None).await;
+        let now_ms = self.now_ms() as i64;
+        let Some(seen) = self.get().await? else {
+            return self.put(&self.identity, now_ms, 0, None).await;
         };
-        let text = |name| record.get(name).and_then(json::text);
-        let transitions = record.get("leaderTransitions").and_then(json::whole);
-        let transitions = transitions.expect("its parser needs a number");
-        if text("holderIdentity").as_ref() == Some(&self.identity) {
-            let acquired = calendar::read_rfc3339(&text("acquireTime").expect("a text"));
-            let acquired_ms = acquired.expect("a time").unix_ms as u64;
-            return self.put(&self.identity, acquired_ms, transitions, Some(version)).await;
+        let (acquired_ms, transitions) = (seen.acquired_ms, seen.transitions);
+        if seen.holder == self.identity {
+            return self.put(&self.identity, acquired_ms, transitions, Some(seen)).await;
         }
-        if !self.can_become_leader(&record) {
+        if !self.can_become_leader(&seen) {
             return Ok(false);
         }
-        self.put(&self.identity, self.now_ms(), transitions + 1, Some(version)).await
+        self.put(&self.identity, now_ms, transitions + 1, Some(seen)).await
     }
 
     /// `start()` until it is cancelled.
@@ -166,12 +239,12 @@ impl Theirs {
     }
 
     async fn release(&self) -> Result<bool, Thrown> {
-        let Some((record, version)) = self.get().await? else { return Ok(false) };
-        if record.get("holderIdentity").and_then(json::text).as_ref() != Some(&self.identity) {
+        let Some(seen) = self.get().await? else { return Ok(false) };
+        if seen.holder != self.identity {
             return Ok(false);
         }
-        let transitions = record.get("leaderTransitions").and_then(json::whole).unwrap_or(0);
-        self.put("", self.now_ms(), transitions, Some(version)).await
+        let (now_ms, transitions) = (self.now_ms() as i64, seen.transitions);
+        self.put("", now_ms, transitions, Some(seen)).await
     }
 
     /// Until the next tick, or a cancellation.
@@ -263,8 +336,10 @@ impl Fleet {
     fn theirs(&self) -> Member {
         let ahead_ms = self.below(700) as i64 - 350;
         let at_fixed_rate = self.below(2) == 0;
+        let number = self.next_number();
         let theirs = Rc::new(Theirs {
-            identity: format!("theirs-{}", self.next_number()),
+            identity: format!("theirs-{number}"),
+            by_lock: (number / 2).is_multiple_of(2),
             bucket: self.place.bucket.another_way(),
             host: self.time.clone(),
             ahead_ms,

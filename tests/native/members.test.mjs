@@ -1,6 +1,7 @@
 // The native member over a real store, beside a Node member: one leads, the other takes over; and its errors.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { createServer } from 'node:http';
 import { after, describe, test } from 'node:test';
 import { Elector, S3Storage } from 'edgelect';
 import { endProcess } from '../../js/tools/cleanup.mjs';
@@ -42,6 +43,7 @@ const start = (key, serverId, [command, ...args], changes = {}) => {
     say: (line) => child.stdin.write(`${line}\n`),
     leave: () => child.stdin.end(),
     kill: () => endProcess(child),
+    signal: (name) => child.kill(name),
     ended,
     status: () => all('status').at(-1),
     acquired: async (count = 1) => (await until(() => all('acquired').at(count - 1))).term,
@@ -190,6 +192,35 @@ test('a bucket behind a proxy that drops the conditions ends both native example
     assert.equal(member.heard.filter(({ event }) => event === 'acquired').length, 0);
     assert.deepEqual(await getLease(key), before, 'the lease is as it was');
   }
+});
+
+for (const signal of ['SIGTERM', 'SIGINT']) {
+  test(`${signal} has a native leader release its lease and end with 0`, async () => {
+    const key = await newGroup(`native-${signal}`);
+    const member = start(key, 'a', NATIVE);
+    const term = await member.acquired();
+    member.signal(signal);
+    assert.equal(await member.ended, 0);
+    assert.deepEqual(member.all('lost').map((lost) => [lost.term, lost.reason]), [[term, 'stopped']]);
+    assert.equal((await getLease(key)).lastUpdated, '0001-01-01T00:00:00Z');
+  });
+}
+
+test('https goes through the proxy that the variables name, http straight to its address', async () => {
+  const tunnels = [];
+  const proxy = createServer().on('connect', ({ url }, socket) => {
+    tunnels.push(url);
+    socket.end('HTTP/1.1 503 No\r\n\r\n');
+  });
+  await new Promise((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+  closing.push(() => proxy.close());
+  const address = `http://127.0.0.1:${proxy.address().port}`;
+  const proxies = { HTTP_PROXY: address, http_proxy: address, HTTPS_PROXY: address, ALL_PROXY: address };
+  start(freshKey('native-tunnel'), 'a', NATIVE, { ...proxies, EDGELECT_ENDPOINT: 'https://store.invalid' });
+  await until(() => tunnels.length > 0);
+  assert.equal(tunnels[0], 'store.invalid:443');
+  const direct = start(await newGroup('native-direct'), 'a', NATIVE, proxies);
+  await direct.acquired();
 });
 
 test('--help names the variables and an unknown argument is refused', async () => {

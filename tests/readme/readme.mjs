@@ -11,6 +11,7 @@ const README = fs.readFileSync(inRoot('README.md'), 'utf8');
 const REPORT = 'export const writeReport = ({ token, signal }) => console.log(`wrote as term ${token}, aborted: ${signal.aborted}`);\n';
 const BUCKET = 'wrangler r2 bucket create edgelect';
 const REPLAY = 'npm run prove -- --seed core:7';
+const CARGO_ADD = ['cargo add edgelect --features native', 'cargo add tokio --features macros,rt'];
 const DENO_RUN = 'deno run --allow-env --allow-net=ACCOUNT.r2.cloudflarestorage.com lead.mjs';
 /** A group whose slots were claimed and done up to long ago. */
 const RAN_BEFORE = {
@@ -20,7 +21,7 @@ const RAN_BEFORE = {
 /** Every command in the README, and which step of `npm test` runs it. */
 const COMMANDS = {
   'npx edgelect demo': 'node', 'npx edgelect doctor': 'node', 'npm start': 'demo', 'npm start -- --once': 'demo', 'npm test': 'all of them', [REPLAY]: 'readme',
-  'npm install edgelect': 'package', 'node lead.mjs': 'readme', [DENO_RUN]: 'readme', 'bun add edgelect': 'package', 'bun lead.mjs': 'readme',
+  'npm install edgelect': 'package', 'node lead.mjs': 'readme', [DENO_RUN]: 'readme', [CARGO_ADD[0]]: 'readme', [CARGO_ADD[1]]: 'readme', 'bun add edgelect': 'package', 'bun lead.mjs': 'readme',
   'npm run dev': 'worker', 'wrangler dev': 'worker', 'npm run prove': 'readme', 'npm run test:long': 'none: it takes hours', 'npm run scenarios': 'scenarios', 'npm run live -- --slots 1000': 'slots', 'wrangler deploy': 'size', [BUCKET]: 'none: it needs an account; its name is held below', 'npm run figures -- NAME': 'figures',
 };
 
@@ -116,29 +117,28 @@ async function onWorkers(place, snippet) {
   return logged;
 }
 
-/** The snippet as somebody pastes it: `main.rs` of an empty package, beside a copy of the host and on the crates that it names. */
+/** The snippet as somebody pastes it: `main.rs` of an empty package, on the crates that the README's own commands add. */
 async function inRust({ env }, [snippet, ...others]) {
   if (others.length > 0) throw new PlainError('README.md has a Rust snippet that nothing runs');
-  const [example, host, manifest] = ['examples/native/ten_lines.rs', 'examples/native/host.rs', 'Cargo.toml'].map((file) => fs.readFileSync(inRoot(file), 'utf8'));
+  const example = fs.readFileSync(inRoot('examples/native/ten_lines.rs'), 'utf8');
   if (example.replace(/^(\/\/!.*\n)+\n/, '') !== snippet) throw new PlainError('the Rust snippet of README.md is not what examples/native/ten_lines.rs says');
-  const crates = /^\/\/! ```toml\n(.*?)^\/\/! ```$/ms.exec(host)[1].replaceAll(/^\/\/! /gm, '');
-  const here = crates.replace(/^edgelect = .*$/m, (line) => {
-    const [, version] = /"(.*)"/.exec(line);
-    if (!/^version = "(.*)"$/m.exec(manifest)[1].startsWith(`${version}.`)) throw new PlainError(`examples/native/host.rs names edgelect ${version}`);
-    return `edgelect = { path = ${JSON.stringify(inRoot())} }`;
-  });
   // Kept, so that the next run compiles nothing but what has changed.
   const folder = inRoot('target/readme-rust');
   fs.mkdirSync(path.join(folder, 'src'), { recursive: true });
   // The profile and the target folder of examples/native: most of what it stands on has been compiled for that.
   const [profile] = /^\[profile\.dev\]$.*/ms.exec(fs.readFileSync(inRoot('examples/native/Cargo.toml'), 'utf8'));
-  fs.writeFileSync(path.join(folder, 'Cargo.toml'), `[package]\nname = "pasted"\nedition = "2024"\n\n[dependencies]\n${here}\n[workspace]\n\n${profile}`);
+  fs.writeFileSync(path.join(folder, 'Cargo.toml'), `[package]\nname = "pasted"\nedition = "2024"\n\n[workspace]\n\n${profile}`);
   fs.writeFileSync(path.join(folder, 'src/main.rs'), snippet);
-  fs.writeFileSync(path.join(folder, 'src/host.rs'), host);
+  fs.rmSync(path.join(folder, 'src/host.rs'), { force: true });
   // The versions that the repository is tested with.
   fs.copyFileSync(inRoot('examples/native/Cargo.lock'), path.join(folder, 'Cargo.lock'));
   const built = { ...process.env, CARGO_TARGET_DIR: inRoot('target/native') };
-  await runWell('cargo', ['build', '--quiet'], { cwd: folder, env: built, limitMs: 600_000 });
+  for (const command of CARGO_ADD) {
+    const [add, name, ...more] = command.split(' ').slice(1);
+    const here = name === 'edgelect' ? ['--path', inRoot()] : [];
+    await runWell('cargo', [add, name, '--offline', ...here, ...more], { cwd: folder, env: built });
+  }
+  await runWell('cargo', ['build', '--quiet', '--offline'], { cwd: folder, env: built, limitMs: 600_000 });
   return runWell(`${NATIVE}/pasted`, [], { env });
 }
 

@@ -1,0 +1,275 @@
+//! The host of a native program: the machine's clocks and randomness, tokio's timers, reqwest's HTTP; and what a daemon
+//! needs beside it. Feature `native`, natively only.
+//!
+//! ```no_run
+//! use edgelect::{Handle, Native, lead, native, new_election};
+//!
+//! #[tokio::main(flavor = "current_thread")]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let host = Native::new()?;
+//!     let config = native::config()?;
+//!     let store = native::store(&config, &host)?;
+//!     let elector = Handle::new(new_election(&host, config)?);
+//!     let leading = lead(&elector, &store, &host, async |term| {
+//!         println!("wrote as term {}", term.token);
+//!     });
+//!     native::stop_on_signals(&elector, leading)?.await?;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! The futures run on any tokio runtime that has its I/O and its time enabled. They are not [`Send`]: `block_on` of one thread
+//! runs them, `tokio::spawn` does not.
+
+use std::convert::Infallible;
+use std::error::Error;
+use std::future::Future;
+use std::io;
+use std::pin::pin;
+use std::time::{Duration, Instant, SystemTime};
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use http::{Method, Uri, header};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::clock::Now;
+use crate::config::{Config, ConfigError};
+use crate::driver::{Handle, Host};
+use crate::election::Input;
+use crate::peer::{self, HealthAnswer};
+use crate::remote::S3Store;
+use crate::request::{Body, Request, Response};
+use crate::vars;
+
+/// How long a connection may take to open. An election's own time limits are shorter.
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+
+/// How long one request may take with its whole answer, whoever sends it.
+const REQUEST_LIMIT: Duration = Duration::from_secs(60);
+
+/// How many peers are answered at once. The next ones wait.
+const MOST_CONNECTIONS: usize = 64;
+
+/// How long one connection of a peer is kept.
+const CONNECTION_LIMIT: Duration = Duration::from_secs(10);
+
+/// How long [`serve_health`] waits after a connection could not be accepted, in milliseconds.
+const ACCEPT_PAUSE_MS: u64 = 500;
+
+/// The machine. Cheap to clone; clones share the connections and the origin of the monotonic clock.
+///
+/// Requests over `https` go through the proxy that `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` name, as with every client of
+/// reqwest. Requests over `http` go nowhere but to their address, which is on loopback. Certificates are judged by those that
+/// the system trusts, or by those in `SSL_CERT_FILE`.
+#[derive(Clone)]
+pub struct Native {
+    tunnelled: reqwest::Client,
+    direct: reqwest::Client,
+    started: Instant,
+}
+
+impl Native {
+    /// Sets up the HTTP clients. Where no cryptography has been chosen for rustls in this process, it chooses `ring`.
+    ///
+    /// # Errors
+    /// The system's certificates cannot be loaded.
+    #[allow(clippy::disallowed_methods)] // This is a host: here time comes from.
+    pub fn new() -> Result<Self, String> {
+        // Fails only where the program has chosen another provider before, which then serves as well.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = |builder: reqwest::ClientBuilder| {
+            builder.build().map_err(|error| format!("no HTTP client: {}", innermost(error)))
+        };
+        let (tunnelled, direct) = (client(builder())?, client(builder().no_proxy())?);
+        Ok(Self { tunnelled, direct, started: Instant::now() })
+    }
+
+    fn client_for(&self, uri: &Uri) -> &reqwest::Client {
+        if uri.scheme_str() == Some("https") { &self.tunnelled } else { &self.direct }
+    }
+
+    async fn send(&self, request: Request, limit: usize) -> Result<Response, reqwest::Error> {
+        let client = self.client_for(request.uri());
+        let mut answer = client.execute(request.try_into()?).await?;
+        let mut body = Body::default();
+        while let Some(chunk) = answer.chunk().await? {
+            let room = limit - body.bytes.len();
+            body.bytes.extend_from_slice(&chunk[..room.min(chunk.len())]);
+            if chunk.len() > room {
+                body.truncated = true;
+                break;
+            }
+        }
+        let mut response = Response::new(body);
+        *response.status_mut() = answer.status();
+        *response.headers_mut() = std::mem::take(answer.headers_mut());
+        Ok(response)
+    }
+}
+
+fn builder() -> reqwest::ClientBuilder {
+    reqwest::Client::builder()
+        // Neither follows a redirect nor repeats a request on its own: a write that was sent twice may land twice (S8).
+        .redirect(reqwest::redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .connect_timeout(CONNECT_LIMIT)
+        .timeout(REQUEST_LIMIT)
+}
+
+impl Host for Native {
+    #[allow(clippy::disallowed_methods)] // This is a host: here time comes from.
+    fn now(&self) -> Now {
+        // A wall clock before 1970 counts as 1970: what is held is then judged by the monotonic one.
+        let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Now::new(self.started.elapsed().as_millis() as u64, wall.as_millis() as u64)
+    }
+
+    async fn sleep(&self, ms: u64) {
+        tokio::time::sleep(Duration::from_millis(ms)).await;
+    }
+
+    fn random(&self) -> Result<[u8; 16], String> {
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes).map_err(|error| error.to_string())?;
+        Ok(bytes)
+    }
+
+    async fn fetch(&self, request: Request, limit: usize) -> Result<Response, String> {
+        self.send(request, limit).await.map_err(innermost)
+    }
+}
+
+/// The innermost cause says it best ("Connection refused"); the address is the store's to tell.
+fn innermost(error: reqwest::Error) -> String {
+    let mut cause: &dyn Error = &error.without_url();
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}
+
+/// A variable of this process, as [`vars`] wants to be told of it. A value that is no Unicode counts as not set.
+pub fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// The settings of an elector out of the `EDGELECT_*` variables of this process.
+///
+/// # Errors
+/// The variable that is missing or cannot be used, and why.
+pub fn config() -> Result<Config, ConfigError> {
+    vars::config(&vars::settings(variable)?)
+}
+
+/// The group's lease object in the bucket that the variables of this process name, with the credentials that they name; see
+/// [`S3Store::from_vars`].
+///
+/// # Errors
+/// The variable that is missing or cannot be used, and why.
+pub fn store(config: &Config, host: &Native) -> Result<S3Store<Native>, ConfigError> {
+    S3Store::from_vars(variable, &config.lockfile_path, host.clone())
+}
+
+/// `leading` (the future of [`lead`](crate::lead::lead) or [`run`](crate::driver::run)), which a SIGTERM or a Ctrl-C stops: the work is
+/// dropped, the lease is released, and `leading` comes to its own end, for which it takes no longer than the requests of a
+/// release may. Signals are caught from this call on and for the rest of the process; later ones change nothing.
+///
+/// Work that blocks its thread keeps the stop waiting until it returns.
+///
+/// # Errors
+/// The signals cannot be caught.
+///
+/// # Panics
+/// This is no tokio runtime whose I/O is enabled.
+pub fn stop_on_signals<F: Future>(
+    elector: &Handle,
+    leading: F,
+) -> io::Result<impl Future<Output = F::Output>> {
+    let signal = first_signal()?;
+    Ok(async move {
+        let mut leading = pin!(leading);
+        tokio::select! {
+            // What has ended by itself needs no stop.
+            biased;
+            ended = &mut leading => return ended,
+            () = signal => elector.tell(Input::Stop { park: false }),
+        }
+        leading.await
+    })
+}
+
+#[cfg(unix)]
+fn first_signal() -> io::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut terminate, mut interrupt) =
+        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
+#[cfg(windows)]
+fn first_signal() -> io::Result<impl Future<Output = ()>> {
+    let mut interrupt = tokio::signal::windows::ctrl_c()?;
+    Ok(async move {
+        interrupt.recv().await;
+    })
+}
+
+/// Answers peers: `GET /health/leadership`, as `EDGELECT_PEER_MODE` needs it. It is plain HTTP and never ends; publish it by
+/// `EDGELECT_SERVER_ADDR`, behind what speaks TLS where it is not on loopback. Run it beside the election, in one `select!`.
+///
+/// It keeps at most 64 connections at once, each for 10 s; a peer that is not answered in time reads the store.
+pub async fn serve_health(listener: &TcpListener, elector: &Handle, host: &Native) -> Infallible {
+    let mut served = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            Some(()) = served.next() => {}
+            accepted = listener.accept(), if served.len() < MOST_CONNECTIONS => match accepted {
+                Ok((stream, _)) => served.push(serve_peer(stream, elector, host)),
+                // Out of file descriptors: others have to end first.
+                Err(_) => host.sleep(ACCEPT_PAUSE_MS).await,
+            },
+        }
+    }
+}
+
+async fn serve_peer(stream: TcpStream, elector: &Handle, host: &Native) {
+    let answer = service_fn(async |request| health(&request, elector, host));
+    let serving = http1::Builder::new().serve_connection(TokioIo::new(stream), answer);
+    // What a peer does wrong ends its connection and nothing else.
+    let _ = tokio::time::timeout(CONNECTION_LIMIT, serving).await;
+}
+
+fn health(
+    request: &http::Request<Incoming>,
+    elector: &Handle,
+    host: &Native,
+) -> http::Result<http::Response<String>> {
+    if request.uri().path() != peer::PATH {
+        return http::Response::builder().status(404).body(r#"{"error":"not found"}"#.to_owned());
+    }
+    let answer = match *request.method() {
+        Method::GET => elector.with(|election| peer::answer(election, host.now())),
+        _ => HealthAnswer::wrong_method(),
+    };
+    let mut response = http::Response::builder()
+        .status(answer.status)
+        .header(header::CONTENT_TYPE, "application/json")
+        .header(header::CACHE_CONTROL, "no-store");
+    if answer.status == 405 {
+        response = response.header(header::ALLOW, "GET");
+    }
+    if let Some(version) = answer.etag {
+        response = response.header(header::ETAG, version.0);
+    }
+    response.body(answer.body)
+}

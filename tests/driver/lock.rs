@@ -1,0 +1,238 @@
+//! The object-store lock as a view of a store: what its five calls read, write and refuse, and what of a record they keep.
+
+use edgelect::election::Election;
+use edgelect::json::Object;
+use edgelect::lease::{Format, Reading};
+use edgelect::object_store_lock::{
+    LeaderElectionConfig, LeaderElectionRecord, LockErrorKind, ObjectStoreLock,
+};
+use edgelect::store::memory::Memory;
+use edgelect::store::{Fault, FaultKind, Operation, Outcome, Store, Version};
+use edgelect::{Config, Handle, LockerStore, driver, run};
+use futures::executor::block_on;
+use serde_json::json;
+
+use crate::backend::Backend;
+use crate::virtual_time::{Machine, Through, Virtual, config, undated};
+
+const NOW_MS: i64 = 1_795_000_000_000;
+
+fn record(holder: &str) -> LeaderElectionRecord {
+    LeaderElectionRecord::new(holder, 45_000, NOW_MS)
+}
+
+fn over<'a>(
+    memory: &'a Memory,
+    host: &'a Virtual,
+    identity: &str,
+) -> ObjectStoreLock<'a, Memory, Virtual> {
+    ObjectStoreLock::new(memory, host, identity).expect("an object")
+}
+
+fn body(memory: &Memory) -> serde_json::Value {
+    serde_json::from_slice(&memory.body().expect("there is an object")).expect("JSON")
+}
+
+#[test]
+fn the_lock_creates_once_updates_what_it_has_seen_and_says_who_it_is_in_either_format() {
+    for format in [Format::Native, Format::Kubernetes] {
+        let (memory, host) = (Memory::default().in_format(format), Virtual::default());
+        let [a, b] = ["a", "b"].map(|identity| over(&memory, &host, identity));
+        assert_eq!(block_on(a.get()), Ok(None));
+        let first = block_on(a.create(&record("a"))).expect("there was none");
+        let kind = |error: edgelect::object_store_lock::LockError| error.kind;
+        assert_eq!(block_on(b.create(&record("b"))).map_err(kind), Err(LockErrorKind::Conflict));
+        let (mut found, version) = block_on(b.get()).expect("a record").expect("an object");
+        assert_eq!(version, first);
+        assert_eq!((found.holder_identity.as_str(), found.lease_duration_ms), ("a", Some(45_000)));
+        assert_eq!((found.acquire_time_ms, found.renew_time_ms), (Some(NOW_MS), NOW_MS));
+        found.renew_time_ms += 15_000;
+        let second = block_on(a.update(&first, &found)).expect("it is what was read");
+        assert_eq!(block_on(b.update(&first, &found)).map_err(kind), Err(LockErrorKind::Conflict));
+        let (found, version) = block_on(b.get()).expect("a record").expect("an object");
+        assert_eq!((version, found.renew_time_ms), (second, NOW_MS + 15_000));
+        assert_eq!((a.identity(), b.describe()), ("a", format!("{} (b)", memory.describe())));
+    }
+}
+
+#[test]
+fn the_record_is_what_members_of_that_make_read_and_a_holder_of_nobody_is_a_release() {
+    let (memory, host) = (Memory::default().in_format(Format::Kubernetes), Virtual::default());
+    let lock = over(&memory, &host, "node-123");
+    let version = block_on(lock.create(&record("node-123"))).expect("there was none");
+    let told = body(&memory);
+    for (name, value) in [
+        ("holderIdentity", json!("node-123")),
+        ("leaseDuration", json!("45s")),
+        ("acquireTime", json!("2026-11-18T11:06:40.000Z")),
+        ("renewTime", json!("2026-11-18T11:06:40.000Z")),
+        ("leaderTransitions", json!(0)),
+    ] {
+        assert_eq!(told[name], value, "{told}");
+    }
+    let mut released = record("");
+    released.leader_transitions = 4;
+    block_on(lock.update(&version, &released)).expect("it is what was written");
+    let told = body(&memory);
+    assert_eq!((&told["holderIdentity"], &told["serverId"]), (&json!(""), &json!("node-123")));
+    assert_eq!(told["renewTime"], json!("0001-01-01T00:00:00.000Z"));
+    let Reading::Lease(lease) = Format::Kubernetes.read(told.to_string().as_bytes()) else {
+        panic!("a lease")
+    };
+    assert!(lease.released() && lease.transitions == 4);
+    let (found, _) = block_on(lock.get()).expect("a record").expect("an object");
+    assert_eq!(found.holder_identity, "");
+}
+
+#[test]
+fn s2_s4_an_update_keeps_term_and_slot_and_strange_fields_is_nobodys_session_and_never_the_same_body()
+ {
+    let mut machine = Machine::default();
+    let host = machine.host.clone();
+    let memory = Memory::default().in_format(Format::Kubernetes);
+    block_on(driver::init(&memory, &host, &config())).expect("a new group");
+    let handle = Handle::new(Election::new(config(), "ours".to_owned(), 1));
+    let (running, store, clock) = (handle.clone(), memory.clone(), host.clone());
+    let end = machine.run(async move { run(&running, &store, &clock, |_| ()).await });
+    machine.pass(20_000);
+    end.abort();
+    let mut told = body(&memory);
+    let term = told["term"].as_u64().expect("a term");
+    (told["slot"], told["theirs"]) = (json!(7), json!([1, "ü"]));
+    memory.overwrite(Some(told.to_string().into_bytes()));
+
+    let lock = over(&memory, &host, "theirs");
+    let (mut found, first) = block_on(lock.get()).expect("a record").expect("an object");
+    found.holder_identity = "theirs".to_owned();
+    let second = block_on(lock.update(&first, &found)).expect("it is what was read");
+    let told = body(&memory);
+    assert_eq!(
+        (told["term"].as_u64(), &told["slot"], &told["theirs"]),
+        (Some(term), &json!(7), &json!([1, "ü"]))
+    );
+    assert!(told.get("session").is_none() && told["parked"] == json!(false), "{told}");
+    // The clock stands still, and so do all five fields.
+    let (found, _) = block_on(lock.get()).expect("a record").expect("an object");
+    let third = block_on(lock.update(&second, &found)).expect("it is what was read");
+    assert_ne!(second, third, "a stale write on the second would win");
+}
+
+#[test]
+fn s8_what_is_not_known_is_said_so_and_what_is_no_record_is_left_alone() {
+    let host = Virtual::default();
+    let fault = |kind| Fault::new(kind, "the store: something");
+    let cause = fault(FaultKind::Network);
+    let unknown = Outcome::Unknown { retry_after_ms: None, cause };
+    let denied = Outcome::Rejected(fault(FaultKind::Denied));
+    let nameless = Outcome::Written { version: None };
+    for (outcome, reading, writing) in [
+        (unknown, Some(LockErrorKind::Store), LockErrorKind::Unknown),
+        (denied, Some(LockErrorKind::Store), LockErrorKind::Store),
+        (nameless, None, LockErrorKind::Unknown),
+    ] {
+        let store = Keeping(Through(async |_| undated(outcome.clone())));
+        let lock = ObjectStoreLock::new(&store, &host, "a").expect("an object");
+        if let Some(kind) = reading {
+            assert_eq!(block_on(lock.get()).map_err(|error| error.kind), Err(kind));
+        }
+        let error = block_on(lock.create(&record("a"))).expect_err("it is not known to be done");
+        assert_eq!(error.kind, writing, "{error}");
+    }
+    let memory = Memory::default().in_format(Format::Kubernetes);
+    let lock = over(&memory, &host, "a");
+    let native = br#"{"leaderID":"b","lastUpdated":"2026-11-21T06:58:12Z"}"#;
+    for unfit in [&b"[]"[..], b"{", native, b"null"] {
+        memory.overwrite(Some(unfit.to_vec()));
+        let error = block_on(lock.get()).expect_err("no record");
+        assert_eq!(error.kind, LockErrorKind::Unusable, "{error}");
+        assert_eq!(memory.body().as_deref(), Some(unfit));
+    }
+}
+
+#[test]
+fn a_store_that_keeps_no_object_a_name_and_a_lease_that_nobody_reads_are_refused() {
+    let (memory, host) = (Memory::default(), Virtual::default());
+    let field = |refused: Result<_, edgelect::ConfigError>| refused.err().map(|error| error.field);
+    assert_eq!(
+        field(ObjectStoreLock::new(&memory, &host, "").map(|_| ())).as_deref(),
+        Some("identity")
+    );
+    let elector = Handle::new(Election::new(config(), "a".to_owned(), 1));
+    let locker = LockerStore::new(Backend::new(&host), &elector).expect("a locker");
+    assert_eq!(
+        field(ObjectStoreLock::new(&locker, &host, "a").map(|_| ())).as_deref(),
+        Some("storage")
+    );
+    for lease_ms in [999, 3_600_001] {
+        let wrong = LeaderElectionRecord::new("a", lease_ms, NOW_MS);
+        let error = block_on(over(&memory, &host, "a").create(&wrong)).expect_err("no lease");
+        assert_eq!((error.kind, memory.body()), (LockErrorKind::Record, None));
+    }
+}
+
+/// Keeps any body, as an object does.
+struct Keeping<S>(S);
+
+impl<S: Store> Store for Keeping<S> {
+    async fn perform(&self, operation: Operation) -> edgelect::store::Answer {
+        self.0.perform(operation).await
+    }
+
+    fn condition_covers_version(&self) -> bool {
+        true
+    }
+
+    fn keeps_any_body(&self) -> bool {
+        true
+    }
+
+    fn near_misses(&self, version: &Version) -> Vec<Version> {
+        self.0.near_misses(version)
+    }
+
+    fn describe(&self) -> String {
+        self.0.describe()
+    }
+}
+
+fn mapped(given: serde_json::Value) -> Result<(Config, Option<String>), String> {
+    let given = Object::read(given.to_string().as_bytes()).expect("an object");
+    let settings = LeaderElectionConfig::from_json(&given).and_then(|config| config.settings());
+    let (settings, warning) = settings.map_err(|error| error.field)?;
+    Ok((Config::new(&settings).map_err(|error| error.field)?, warning))
+}
+
+#[test]
+fn the_documents_own_settings_start_capped_at_the_fence_and_what_cannot_be_kept_is_refused_by_name()
+{
+    let (config, warning) = mapped(json!({
+        "leaderKey": "ha/leader", "holderIdentity": "node-123", "leaseDuration": "45s",
+        "renewDeadline": "PT45S", "retryPeriod": 15_000,
+    }))
+    .expect("the document's own");
+    assert_eq!(
+        (config.lockfile_path.as_str(), config.server_id.as_str()),
+        ("ha/leader", "node-123")
+    );
+    let times = [config.leader_timeout_ms, config.frequent_interval_ms, config.margin_ms];
+    assert_eq!(times, [45_000, 15_000, 4_500]);
+    assert!(
+        warning
+            .is_some_and(|text| text.starts_with("renewDeadline = 45000 ms is capped at 40500 ms"))
+    );
+    let shorter = json!({ "leaderKey": "k", "leaseDuration": "15s", "renewDeadline": "10s", "retryPeriod": "2s" });
+    let (config, warning) = mapped(shorter).expect("kept");
+    assert_eq!((config.margin_ms, warning), (5_000, None));
+    let (config, _) = mapped(json!({ "leaderKey": "k" })).expect("defaults");
+    assert_eq!((config.leader_timeout_ms, config.margin_ms), (15_000, 1_500));
+    for (field, given) in [
+        ("renewDeadline", json!({ "leaseDuration": "45s", "renewDeadline": "20s" })),
+        ("leaseDuration", json!({ "leaseDuration": "45 s" })),
+        ("leaseDuration", json!({ "leaseDuration": "45" })),
+        ("retryPeriod", json!({ "retryPeriod": -1 })),
+        ("retryPeriod", json!({ "retryPeriod": "0s" })),
+        ("leaderKey", json!({ "leaderKey": 1 })),
+    ] {
+        assert_eq!(mapped(given).err().as_deref(), Some(field));
+    }
+}
