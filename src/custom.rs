@@ -87,7 +87,6 @@ fn said(settled: Settled) -> Result<bool, String> {
 /// A store that the application brings: `get(key)` and `putIfMatch(key, body, etag)`.
 pub struct CustomStore {
     web: Web,
-    name: &'static str,
     key: String,
     format: Format,
 }
@@ -149,19 +148,14 @@ impl Store for CustomStore {
     }
 
     fn describe(&self) -> String {
-        format!("{}, key {}", self.name, quoted(&self.key))
+        format!("custom storage, key {}", quoted(&self.key))
     }
 }
 
 impl CustomStore {
     /// The object `key` of the host's storage, whose records are in this format.
     pub fn new(web: Web, key: &str, format: Format) -> Self {
-        Self::named("custom storage", web, key, format)
-    }
-
-    /// The same, by a name for errors.
-    pub fn named(name: &'static str, web: Web, key: &str, format: Format) -> Self {
-        Self { web, name, key: key.to_owned(), format }
+        Self { web, key: key.to_owned(), format }
     }
 
     fn fault(&self, kind: FaultKind, what: &str) -> Fault {

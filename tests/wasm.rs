@@ -211,7 +211,7 @@ async fn custom_conforms(module: &str, traits: Traits, long: u64) {
     assert_eq!(ran, conformance::ALL);
 }
 
-/// `js/r2.js` over Miniflare's R2, as the deployed Worker and the package have it: the bucket is all that differs.
+/// `js/r2.js` over Miniflare's R2, as the package has it: the bucket is all that differs.
 #[wasm_bindgen_test]
 async fn an_r2_binding_conforms() {
     custom_conforms("tests/conformance/r2.mjs", Traits::R2, 100).await;
