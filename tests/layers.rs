@@ -11,21 +11,38 @@ fn found() -> BTreeMap<String, String> {
     found
 }
 
-/// The layer of each module: every one stands in the table of ARCHITECTURE.md, once. A module may use its own
-/// layer's contracts and everything below.
+/// The layer of each module: every one stands on the page, once. A module may use its own layer's contracts and
+/// everything below.
 fn layers(found: &BTreeMap<String, String>) -> BTreeMap<&str, u32> {
     let page = fs::read_to_string("ARCHITECTURE.md").expect("the page is there");
-    let rooms: Vec<_> =
-        page.lines().filter(|line| line.starts_with("| `")).flat_map(room).collect();
+    let named = named(&page);
+    for (file, _) in &named {
+        assert!(
+            found.contains_key(*file),
+            "ARCHITECTURE.md names src/{file}.rs, which is not there"
+        );
+    }
     let layer = |module: &String| {
-        let file = ["src/", module, ".rs"].concat();
-        // After the first of a row a file may be named by the end of its path.
-        let named = |name: &str| file == name || file.ends_with(&["/", name].concat());
-        let of_file: Vec<_> = rooms.iter().filter(|(name, _)| named(name)).collect();
-        let [(_, layer)] = of_file[..] else { panic!("{file} is in these rows: {of_file:?}") };
-        layer.parse().unwrap_or_else(|_| panic!("{file} is on layer {layer:?}"))
+        let of_file: Vec<_> = named.iter().filter(|(file, _)| file == module).collect();
+        let [(_, layer)] = of_file[..] else {
+            panic!("ARCHITECTURE.md names src/{module}.rs {} times with a layer", of_file.len())
+        };
+        *layer
     };
     found.keys().map(|module| (module.as_str(), layer(module))).collect()
+}
+
+/// Each file that the page names with its layer: `` `election/claim.rs` (5) ``.
+fn named(page: &str) -> Vec<(&str, u32)> {
+    let pieces: Vec<&str> = page.split('`').collect();
+    let pairs = pieces.windows(2).skip(1).step_by(2);
+    pairs
+        .filter_map(|pair| {
+            let file = pair[0].strip_suffix(".rs")?;
+            let (layer, _) = pair[1].strip_prefix(" (")?.split_once(')')?;
+            Some((file, layer.parse().ok()?))
+        })
+        .collect()
 }
 
 fn sources(folder: &Path, prefix: &str, found: &mut BTreeMap<String, String>) {
@@ -112,16 +129,6 @@ fn stores_and_the_election_do_not_know_each_other_and_nobody_below_the_faces_kno
             assert!(!text.contains("wasm_bindgen"), "{module} knows JavaScript");
         }
     }
-}
-
-/// The files that a row of ARCHITECTURE.md names, each with its layer: one for all of them, or one for each.
-fn room(row: &str) -> Vec<(&str, &str)> {
-    let mut cells = row.trim_start_matches("| ").split(" | ");
-    let (Some(files), Some(layers)) = (cells.next(), cells.next()) else { return Vec::new() };
-    let files: Vec<&str> = files.split('`').skip(1).step_by(2).collect();
-    let layers: Vec<&str> = layers.split(", ").collect();
-    let layer = |at| if layers.len() == 1 { layers[0] } else { layers.get(at).unwrap_or(&"none") };
-    files.iter().enumerate().map(|(at, file)| (*file, layer(at))).collect()
 }
 
 /// The simulator runs what ships: every planted bug is one `false` there.
