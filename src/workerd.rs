@@ -9,7 +9,7 @@
 //!
 //! #[event(fetch)]
 //! async fn fetch(request: Request, env: Env, _: Context) -> Result<Response> {
-//!     workerd::fetch(&request, &env).await
+//!     workerd::fetch_with(&request, &env).await
 //! }
 //! ```
 //!
@@ -31,7 +31,7 @@ mod slot;
 
 use worker::Env;
 
-pub use events::{fetch, scheduled, scheduled_with};
+pub use events::{fetch, fetch_with, scheduled, scheduled_with};
 pub use host::Workerd;
 pub use r2::R2Store;
 

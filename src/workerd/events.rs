@@ -146,7 +146,19 @@ async fn one_group(
 /// # Errors
 /// The runtime refuses to make an answer.
 pub async fn fetch(request: &worker::Request, env: &Env) -> Result<Response> {
-    let answer = match health(request, env).await {
+    answer(request, env, Job::Named).await
+}
+
+/// The same for a Worker with a job of its own, whose variables are those of a job: beside [`scheduled_with`].
+///
+/// # Errors
+/// As for [`fetch`].
+pub async fn fetch_with(request: &worker::Request, env: &Env) -> Result<Response> {
+    answer(request, env, Job::Own).await
+}
+
+async fn answer(request: &worker::Request, env: &Env, job: Job) -> Result<Response> {
+    let answer = match health(request, env, job).await {
         Ok(answer) => answer,
         Err(error) => {
             console_error!("edgelect: {}", error.message());
@@ -171,6 +183,7 @@ pub async fn fetch(request: &worker::Request, env: &Env) -> Result<Response> {
 async fn health(
     request: &worker::Request,
     env: &Env,
+    job: Job,
 ) -> std::result::Result<HealthAnswer, ConfigError> {
     let none = |what: &str| HealthAnswer {
         status: 404,
@@ -193,7 +206,7 @@ async fn health(
         return Ok(HealthAnswer::wrong_method());
     }
     let host = Workerd::new();
-    let setup = set_up(&group, env, Job::Named, None, &host);
+    let setup = set_up(&group, env, job, None, &host);
     let Setup { config, store, .. } = setup.map_err(|error| group.by_source(error))?;
     let bound = matches!(store, super::AnyStore::Local(_));
     Ok(ISOLATE.with(Rc::clone).health(&config, &store, &host, bound).await)

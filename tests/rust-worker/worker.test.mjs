@@ -49,6 +49,8 @@ const GROUP = {
   EDGELECT_FREQUENT_INTERVAL: 500,
   EDGELECT_STORE_SKEW: 500,
   EDGELECT_SUSTAIN: 8_000,
+  // A job's variable, which a Worker without one refuses.
+  EDGELECT_JOB_TIMEOUT: 12_000,
 };
 
 /** The record of a group whose slots were run until a minute ago. */

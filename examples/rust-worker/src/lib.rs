@@ -15,7 +15,7 @@ pub async fn scheduled(event: worker_sys::ScheduledEvent, env: Env) -> Result<()
 
 #[event(fetch)]
 async fn fetch(request: Request, env: Env, _: Context) -> Result<Response> {
-    workerd::fetch(&request, &env).await
+    workerd::fetch_with(&request, &env).await
 }
 
 /// The work. Whoever takes the report refuses a token that is lower than one it has seen: this one's authority may
