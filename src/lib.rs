@@ -61,7 +61,7 @@
 //!
 //! # Layers
 //!
-//! Imports point down only: [`lease`], [`host`], [`request`], [`clock`] and [`config`] know next to nobody; [`age`] and
+//! Imports point down only: [`lease`], [`hostname`], [`request`], [`clock`] and [`config`] know next to nobody; [`age`] and
 //! [`election`] know them; [`store`] knows [`lease`]; [`driver`] joins an election, a store and a host, and is the only
 //! module that knows all three; [`lead`](mod@lead), [`checkpoint`] and [`remote`] stand on it; the faces (`js`, `worker`) come last.
 //! `tests/layers.rs` holds this.

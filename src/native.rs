@@ -44,6 +44,7 @@ use crate::election::Input;
 use crate::peer::{self, HealthAnswer};
 use crate::remote::S3Store;
 use crate::request::{Body, Request, Response};
+use crate::text::{first, quoted};
 use crate::vars;
 
 /// How long a connection may take to open. An election's own time limits are shorter.
@@ -170,8 +171,13 @@ pub fn config() -> Result<Config, ConfigError> {
 /// [`S3Store::from_vars`].
 ///
 /// # Errors
-/// The variable that is missing or cannot be used, and why.
+/// The variable that is missing or cannot be used, and why; `EDGELECT_STORE` if it names another kind of store.
 pub fn store(config: &Config, host: &Native) -> Result<S3Store<Native>, ConfigError> {
+    let other = variable("EDGELECT_STORE").filter(|name| !["", "s3"].contains(&name.as_str()));
+    if let Some(name) = other {
+        let rule = "names another store than a bucket, and two stores make two leaders: this program opens a bucket only";
+        return Err(ConfigError::new("EDGELECT_STORE", quoted(first(&name, 60)), rule));
+    }
     S3Store::from_vars(variable, &config.lockfile_path, host.clone())
 }
 
