@@ -392,8 +392,7 @@ export class Elector {
     const health = answers.find((answer) => answer.status === 200) ?? answers[0];
     if (!health) return respond(404, '{"error":"not the leader"}');
     const { status, etag, body } = health;
-    // A storage of one's own may name its versions as it likes; a header can't.
-    return respond(status, body, /^[\x21-\x7e]+$/.test(etag ?? '') ? { etag } : {});
+    return respond(status, body, etag ? { etag } : {});
   }
 
   async [Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')]() {
