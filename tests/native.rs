@@ -310,7 +310,9 @@ async fn peers_are_answered_while_others_say_nothing_and_only_at_the_one_path() 
     };
     tokio::select! {
         never = daemon::serve_health(&listener, &elector, &host) => match never {},
-        () = asking => {}
+        answered = tokio::time::timeout(Duration::from_secs(5), asking) => {
+            answered.expect("a silent peer keeps nobody waiting");
+        }
     }
 }
 
