@@ -329,7 +329,7 @@ mod tests {
         let settings = Settings {
             lockfile_path: Some("leader.json".to_owned()),
             clock: HostClock::One,
-            sustain_ms: Some(57_000),
+            sustain_ms: Some(63_000),
             ..Settings::default()
         };
         Config::new(&settings).unwrap()
@@ -398,16 +398,16 @@ mod tests {
             |vars: &[(&str, &str)]| of(vars, true).map(|target| target.unwrap().timeout_ms);
         let (ms, most) = ("EDGELECT_JOB_TIMEOUT", "EDGELECT_SUBREQUESTS");
         assert_eq!(timeout(&[]), Ok(TIMEOUT_MS));
-        // 50 - 12 looks - 9 besides leave 29 renewals; 25 leave 4, and a budget of half the time 10.
-        assert_eq!(timeout(&[(ms, "145000")]), Ok(145_000));
-        assert_eq!(timeout(&[(most, "25")]), Ok(20_000));
+        // 50 - 13 looks - 9 besides leave 28 renewals; 25 leave 3, and a budget of half the time 10.
+        assert_eq!(timeout(&[(ms, "140000")]), Ok(140_000));
+        assert_eq!(timeout(&[(most, "25")]), Ok(15_000));
         assert_eq!(timeout(&[(most, "25"), ("EDGELECT_BUDGET", "27000")]), Ok(50_000));
-        assert_eq!(timeout(&[(most, "10000"), (ms, "826400")]), Ok(826_400));
+        assert_eq!(timeout(&[(most, "10000"), (ms, "820400")]), Ok(820_400));
         for (vars, field, rule) in [
-            (&[(ms, "145001")][..], ms, "at most 145000: a trigger of this group may make 50"),
-            (&[(ms, "840000")], ms, "at most 145000"),
-            (&[(most, "25"), (ms, "20001")], ms, "at most 20000"),
-            (&[(most, "10000"), (ms, "826401")], ms, "at most 826400: EDGELECT_BUDGET, the job"),
+            (&[(ms, "140001")][..], ms, "at most 140000: a trigger of this group may make 50"),
+            (&[(ms, "840000")], ms, "at most 140000"),
+            (&[(most, "25"), (ms, "15001")], ms, "at most 15000"),
+            (&[(most, "10000"), (ms, "820401")], ms, "at most 820400: EDGELECT_BUDGET, the job"),
             (&[(most, "21")], most, "which leaves none for renewals"),
             (&[(most, "10000"), ("EDGELECT_BUDGET", "890000")], "EDGELECT_BUDGET", "no time"),
         ] {

@@ -54,7 +54,7 @@ const WRONG = {
   EDGELECT_CRON: [OBJECT, [/must be one of the triggers in `crons` of wrangler\.toml.*five fields/, 'hourly', '0 * * *', 5]],
   EDGELECT_JOB_URL: [OBJECT, [/\(not shown\): must/, 'http://jobs.example.com', 'https://u:p@a', 'https://b\u00fccher.example/']],
   EDGELECT_JOB_SECRET: { JOB: [OBJECT, [/\(not shown\): must be Base64/, 'short', HIDDEN]] },
-  EDGELECT_JOB_TIMEOUT: { JOB: [OBJECT, [/from 1000 to 840000/, 'soon', 999, '+2000'], [/at most 145000: a trigger of this group may make 50 requests/, 840_000]] },
+  EDGELECT_JOB_TIMEOUT: { JOB: [OBJECT, [/from 1000 to 840000/, 'soon', 999, '+2000'], [/at most 140000: a trigger of this group may make 50 requests/, 840_000]] },
   EDGELECT_POLICY: { JOB: [OBJECT, [/"atMostOnce" or "atLeastOnce"/, 'exactlyOnce', 1]] },
   EDGELECT_MISSED: { JOB: [OBJECT, [/"skip", "latest" or "all"/, 'some'], [/known only by the period/, 'all']] },
   EDGELECT_PERIOD: { JOB: [...NUMBERS, [/from leaderTimeout/, 14_999, 40_000_000_000]] },
@@ -129,7 +129,7 @@ test('an EDGELECT variable that nobody knows is a misspelt one; others are nobod
 
 test('what one trigger can\'t do is refused with what to change', async () => {
   await refused({ ...JOB, EDGELECT_SUBREQUESTS: 20 }, 'EDGELECT_SUBREQUESTS', /leaves none for renewals; lower EDGELECT_BUDGET/);
-  await refused({ EDGELECT_FREQUENT_INTERVAL: 500 }, 'EDGELECT_SUBREQUESTS', /^edgelect: EDGELECT_SUBREQUESTS = 50: a tick of this group makes 115 requests/);
+  await refused({ EDGELECT_FREQUENT_INTERVAL: 500 }, 'EDGELECT_SUBREQUESTS', /^edgelect: EDGELECT_SUBREQUESTS = 50: a tick of this group makes 128 requests/);
   const slow = { EDGELECT_LEADER_TIMEOUT: 120_000, EDGELECT_SUSTAIN: 300_000 };
   await refused({ ...slow, EDGELECT_CRON: '* * * * *' }, 'EDGELECT_LEADER_TIMEOUT', /= 120000: the trigger "\* \* \* \* \*" comes every 60000 ms, and a cron finer than the lease/);
   await refused({ ...JOB, EDGELECT_CRON: '0 * * * *', EDGELECT_PERIOD: 60_000, EDGELECT_POLICY: 'atLeastOnce' }, 'EDGELECT_PERIOD', /the trigger "0 \* \* \* \*" has a slot every 3600000 ms/);
