@@ -179,8 +179,9 @@ export class Engine {
         if (events === undefined) break;
         this.#events.push(...JSON.parse(events));
         this.#tellEvents();
-        // A broken instance sends nothing more: its write would bind a group to nobody.
-        if (this.alive) this.#host.startAll();
+        // What an event's listener has told comes first: it may cancel what was begun. A broken instance sends nothing more:
+        // its write would bind a group to nobody.
+        if (this.alive && !this.#again) this.#host.startAll();
       }
     } finally {
       this.#driving = false;
