@@ -27,7 +27,20 @@ const CRON: &str = "EDGELECT_CRON";
 
 /// What names a store or a job besides the binding: a group's own binding takes its place.
 const BESIDE: [(&str, &[&str]); 2] = [
-    (R2, &["EDGELECT_ENDPOINT", "EDGELECT_BUCKET", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"]),
+    (
+        R2,
+        &[
+            "EDGELECT_STORE",
+            "EDGELECT_TABLE",
+            "EDGELECT_HOSTED_ZONE_ID",
+            "EDGELECT_RECORD_PREFIX",
+            "EDGELECT_DOMAIN_NAME",
+            "EDGELECT_ENDPOINT",
+            "EDGELECT_BUCKET",
+            "AWS_ENDPOINT_URL_S3",
+            "AWS_ENDPOINT_URL",
+        ],
+    ),
     (JOB, &[JOB_URL]),
 ];
 
@@ -189,9 +202,8 @@ pub fn all(env: &Env) -> Result<Vec<Group>, ConfigError> {
         })
         .collect();
     for (at, group) in groups.iter().enumerate() {
-        let same = |other: &&Group| {
-            other.get(PATH) == group.get(PATH) && other.shown(PATH) == group.shown(PATH)
-        };
+        // A number and a text may be the same path.
+        let same = |other: &&Group| other.get(PATH) == group.get(PATH);
         let Some(other) = groups[..at].iter().find(same) else { continue };
         let set = [group, other].map(|one| one.source(PATH)).into_iter().find(|set| *set != PATH);
         let rule = format!(
@@ -649,6 +661,30 @@ mod tests {
         assert_eq!(run(&apart).unwrap().len(), 5);
         refused(on_trigger(&apart, "0 * * * *"), JOB_URL, says);
         refused(of_path(&apart, Some("a.json")), JOB_URL, says);
+    }
+
+    #[test]
+    fn a_number_and_a_text_that_are_one_path_are_one_lease() {
+        let given = [
+            (LIST, text("a,b")),
+            ("EDGELECT_LOCKFILE_PATH__A", Given::Number("5".to_owned())),
+            ("EDGELECT_LOCKFILE_PATH__B", text("5")),
+        ];
+        refused(all(&env(&given)), "EDGELECT_LOCKFILE_PATH__B", "would have one lease");
+    }
+
+    #[test]
+    fn a_group_s_own_bucket_takes_the_place_of_a_common_store_of_another_kind() {
+        let groups = all(&env(&[
+            (LIST, text("reports,mail")),
+            ("EDGELECT_STORE", text("dynamodb")),
+            ("EDGELECT_TABLE", text("t")),
+            ("EDGELECT_R2__MAIL", Given::Bucket),
+        ]));
+        let [reports, mail] = &*groups.unwrap() else { panic!("two groups") };
+        for name in ["EDGELECT_STORE", "EDGELECT_TABLE"] {
+            assert!(mail.given(name).is_none() && reports.is_set(name), "{name}");
+        }
     }
 
     #[test]

@@ -29,6 +29,7 @@ use std::pin::pin;
 use std::time::{Duration, Instant, SystemTime};
 
 use futures::StreamExt;
+use futures::future::select;
 use futures::stream::FuturesUnordered;
 use http::{Method, Uri, header};
 use hyper::body::Incoming;
@@ -118,6 +119,13 @@ fn builder() -> reqwest::ClientBuilder {
         // Neither follows a redirect nor repeats a request on its own: a write that was sent twice may land twice (S8).
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
+        // Whatever features of reqwest another part of the program has: what is compressed on the way has another ETag, and
+        // the connection of a request that was given up must not carry the next one.
+        .http1_only()
+        .no_gzip()
+        .no_brotli()
+        .no_zstd()
+        .no_deflate()
         .connect_timeout(CONNECT_LIMIT)
         .timeout(REQUEST_LIMIT)
 }
@@ -241,8 +249,11 @@ pub async fn serve_health(listener: &TcpListener, elector: &Handle, host: &Nativ
             Some(()) = served.next() => {}
             accepted = listener.accept(), if served.len() < MOST_CONNECTIONS => match accepted {
                 Ok((stream, _)) => served.push(serve_peer(stream, elector, host)),
-                // Out of file descriptors: others have to end first.
-                Err(_) => host.sleep(ACCEPT_PAUSE_MS).await,
+                // Out of file descriptors: others have to end first, and go on meanwhile.
+                Err(_) => {
+                    let others = async { while served.next().await.is_some() {} ; std::future::pending::<()>().await };
+                    let _ = select(pin!(host.sleep(ACCEPT_PAUSE_MS)), pin!(others)).await;
+                }
             },
         }
     }

@@ -1,6 +1,7 @@
 //! What users of an `ObjectStoreBasedLock` and its `LeaderElectionConfig` know (client-go's `resourcelock.Interface`), as a view
 //! of a store and of the settings. An elector needs neither: the lock is for looking at a record, and for members of one's own.
 
+use std::cell::Cell;
 use std::fmt;
 
 use crate::config::{ConfigError, Settings};
@@ -59,7 +60,7 @@ impl LeaderElectionRecord {
     }
 
     /// The record as `writer` writes it: no session of edgelect's holds it.
-    fn lease(&self, writer: &str) -> Lease {
+    fn lease(&self, writer: &str, sequence: u64) -> Lease {
         let beneath = self.beneath.as_deref();
         let released = self.holder_identity.is_empty();
         let leader_id = if released { writer } else { &self.holder_identity };
@@ -69,8 +70,7 @@ impl LeaderElectionRecord {
             last_updated: if released { Stamp::Released } else { Stamp::At(self.renew_time_ms) },
             term: beneath.and_then(|lease| lease.term),
             session: None,
-            // No two bodies in a row are equal, whatever the clock says (S4).
-            sequence: beneath.map_or(0, |lease| lease.sequence.saturating_add(1)),
+            sequence,
             lease_ms: self.lease_duration_ms,
             acquired: self.acquire_time_ms,
             transitions: self.leader_transitions,
@@ -127,6 +127,9 @@ pub struct ObjectStoreLock<'a, S, H> {
     store: &'a S,
     host: &'a H,
     identity: String,
+    /// The highest sequence that was read or written here: no two bodies in a row are equal, whatever the clock says and
+    /// from whichever reading a record comes (S4).
+    sequence: Cell<u64>,
 }
 
 impl<'a, S: Store, H: Host> ObjectStoreLock<'a, S, H> {
@@ -144,7 +147,7 @@ impl<'a, S: Store, H: Host> ObjectStoreLock<'a, S, H> {
             let rule = "must be one that keeps a record as an object; over this one the status of an elector tells who leads";
             return Err(ConfigError::new("storage", store.describe(), rule));
         }
-        Ok(Self { store, host, identity: identity.to_owned() })
+        Ok(Self { store, host, identity: identity.to_owned(), sequence: Cell::new(0) })
     }
 
     /// The record and its version; `None` without an object.
@@ -156,6 +159,7 @@ impl<'a, S: Store, H: Host> ObjectStoreLock<'a, S, H> {
         let what = match perform_within(self.store, self.host, read, UNHURRIED_MS).await.outcome {
             Outcome::Missing => return Ok(None),
             Outcome::Found { version, reading: Reading::Lease(lease) } => {
+                self.sequence.set(self.sequence.get().max(lease.sequence));
                 return Ok(Some((LeaderElectionRecord::of(lease), version)));
             }
             Outcome::Unknown { cause, .. } | Outcome::Rejected(cause) => {
@@ -205,8 +209,14 @@ impl<'a, S: Store, H: Host> ObjectStoreLock<'a, S, H> {
         if record.lease_duration_ms.is_some_and(|ms| !(MIN_LEASE_MS..=MAX_LEASE_MS).contains(&ms)) {
             return Err(self.error(LockErrorKind::Record, "a lease lasts from a second to an hour"));
         }
-        let write =
-            Operation::Write { body: lease::write(&record.lease(&self.identity)), condition };
+        let before = record.beneath.as_deref().map_or(0, |lease| lease.sequence);
+        let sequence = self.sequence.get().max(before).saturating_add(1);
+        self.sequence.set(sequence);
+        let body = lease::write(&record.lease(&self.identity, sequence));
+        if body.len() > lease::MAX_RECORD_BYTES {
+            return Err(self.error(LockErrorKind::Record, "a record has at most 64 KiB"));
+        }
+        let write = Operation::Write { body, condition };
         match perform_within(self.store, self.host, write, UNHURRIED_MS).await.outcome {
             Outcome::Written { version: Some(version) } => Ok(version),
             Outcome::Refused => {

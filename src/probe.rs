@@ -216,14 +216,29 @@ pub async fn probe_until<S: Store, H: Host>(
     stop: impl Future<Output = ()>,
 ) -> Result<Report, String> {
     let mut probe = Probe::new(object, host, config, effort)?;
-    let mut judged = Vec::new();
+    let (mut judged, mut under_way) = (Vec::new(), Some(Step::UpdateOfNothing));
     let mut note = |progress: Progress<'_>| {
-        if let Progress::Done(one) = &progress {
-            judged.push((*one).clone());
+        match &progress {
+            Progress::Begins(step) => under_way = Some(*step),
+            Progress::Done(one) => {
+                under_way = None;
+                judged.push((*one).clone());
+            }
         }
         tell(progress);
     };
-    select(pin!(probe.take_all(effort, &mut note)), pin!(stop)).await;
+    let taking = async {
+        probe.take_all(effort, &mut note).await;
+        false
+    };
+    let stopping = async {
+        stop.await;
+        true
+    };
+    let (stopped, _) = select(pin!(taking), pin!(stopping)).await.factor_first();
+    if let Some(step) = under_way.filter(|_| stopped) {
+        judged.push(Judged { step, finding: Finding::Unclear("it was stopped".to_owned()) });
+    }
     probe.clean().await;
     Ok(Report { judged, offset: probe.offset() })
 }

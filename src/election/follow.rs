@@ -302,6 +302,11 @@ impl Election {
         let named = lease.leader_id == self.config.server_id && self.trigger.is_none();
         let park_at_ms = lease.park_at.filter(|_| named)?;
         let left_ms = park_at_ms.saturating_sub_unsigned(self.clocks.likely_ms(now));
+        // A park is late by no more than its attempts and a second of `Date`: beyond that the time says nothing.
+        let late_ms = u64::try_from(left_ms.saturating_neg()).unwrap_or(0);
+        if late_ms > self.config.attempts_ms() + 1_000 {
+            return None;
+        }
         let pause_ms = match u64::try_from(left_ms).unwrap_or(0) {
             0 => (PARK_LOOK_MS << self.misses.min(6)).min(self.config.frequent_interval_ms),
             left_ms => left_ms.saturating_add(PARK_LOOK_MS),

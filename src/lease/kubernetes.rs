@@ -161,7 +161,7 @@ pub fn duration_ms(json: &str) -> Option<u64> {
         let part_ms = (fraction.parse::<u64>().ok()? * unit_ms).div_ceil(one);
         let whole = whole.parse::<u64>().ok()?;
         if unit.is_empty() && whole >= NANOSECONDS_FROM {
-            return Some(whole.div_ceil(1_000_000));
+            return after.is_empty().then(|| whole.div_ceil(1_000_000));
         }
         let whole_ms = whole.saturating_mul(unit_ms);
         total_ms = total_ms.saturating_add(whole_ms).saturating_add(part_ms);

@@ -46,6 +46,8 @@ pub struct Probe<'a, S, H> {
     sequence: u64,
     /// The write that is stored, as far as is known.
     stored: Option<u64>,
+    /// Whether a create is under way: where the probe is stopped then, it may have landed.
+    created: bool,
     /// A version that the object has no more, and the one that it has.
     old: Version,
     current: Version,
@@ -99,6 +101,7 @@ impl<'a, S: Store, H: Host> Probe<'a, S, H> {
             session: hex::encode(host.random()?),
             sequence: 0,
             stored: None,
+            created: false,
             old: Version("\"d41d8cd98f00b204e9800998ecf8427e\"".to_owned()),
             current: Version(String::new()),
             facts: Facts::default(),
@@ -150,7 +153,7 @@ impl<'a, S: Store, H: Host> Probe<'a, S, H> {
 
     /// Deletes what is stored. Best effort: what is left of it is in nobody's way.
     pub async fn clean(&mut self) {
-        if self.stored.is_some() {
+        if self.stored.is_some() || self.created {
             self.ask([(0, Operation::Delete)].into()).await;
         }
     }
@@ -185,6 +188,7 @@ impl<'a, S: Store, H: Host> Probe<'a, S, H> {
             let writes = (0..racers).map(|_| self.write(condition.clone())).collect();
             let sent = self.host.now();
             let written = self.ask(writes).await;
+            self.created = false;
             let mut read = self.ask([(0, Operation::Read { unless: None })].into()).await;
             let (_, read) = read.pop().expect("each request has its answer");
             let now = self.host.now();
@@ -260,6 +264,7 @@ impl<'a, S: Store, H: Host> Probe<'a, S, H> {
     /// A write, and its number.
     fn write(&mut self, condition: Condition) -> (u64, Operation) {
         self.sequence += 1;
+        self.created |= condition == Condition::Absent;
         let body = json::of(&Body {
             leader_id: "probe",
             last_updated: "0001-01-01T00:00:00Z",

@@ -14,10 +14,12 @@ use super::slot::{self, Trigger, run_slot};
 use super::{Workerd, env};
 use crate::config::ConfigError;
 use crate::driver::{self, Handle, Host};
+use crate::election::Problem as Trouble;
 use crate::groups::{self, Group};
 use crate::isolate::Isolate;
 use crate::lead::Term;
 use crate::peer::{self, HealthAnswer};
+use crate::status;
 use crate::tick;
 
 thread_local! {
@@ -63,7 +65,9 @@ async fn trigger(
     if groups.is_empty() {
         console_warn!("edgelect: no group is for the trigger \"{cron}\"; see EDGELECT_CRON");
     }
-    let event = &Event { scheduled_ms: event.schedule().max(0.0) as u64, cron: &cron, env, job };
+    let host = &Workerd::new();
+    let scheduled_ms = event.schedule().max(0.0) as u64;
+    let event = &Event { scheduled_ms, cron: &cron, env, job, host };
     let ends = join_all(groups.iter().map(async |group| run(group, event, own).await)).await;
     // Only now: an event that has failed may take with it what is still under way.
     let words: Vec<String> = ends.into_iter().flatten().collect();
@@ -80,6 +84,8 @@ struct Event<'a> {
     cron: &'a str,
     env: &'a Env,
     job: Job,
+    /// One for all groups: whichever of their timers is due first holds the clock of the event (S11).
+    host: &'a Workerd,
 }
 
 /// One group's part of a trigger, told in the log under the group's name; a few words where somebody should look.
@@ -109,7 +115,7 @@ async fn one_group(
     event: &Event<'_>,
     own: &impl AsyncFn(Term<'_, Workerd>) -> std::result::Result<(), String>,
 ) -> std::result::Result<String, Problem> {
-    let host = &Workerd::new();
+    let host = event.host;
     let isolate = ISOLATE.with(Rc::clone);
     let Setup { config, job, store, sustain_ms } =
         set_up(group, event.env, event.job, Some(event.cron), host)?;
@@ -135,10 +141,18 @@ async fn one_group(
     let led = tick::tick(&handle, &store, host, leads_for_ms).await;
     let led = led.map_err(|fault| fault.message)?;
     let requests = handle.requests();
-    let outcome = if led.is_some() { "led" } else { "followed" };
+    let led_none = led.is_none();
+    let outcome = if led_none { "followed" } else { "led" };
     let term = led.map_or_else(|| "none".to_owned(), |term| term.to_string());
     let requests = (requests.read + requests.write).to_string();
-    Ok(format!("outcome={outcome} term={term} requests={requests}"))
+    let line = format!("outcome={outcome} term={term} requests={requests}");
+    let Some(problem) = handle.with(|election| election.problem().map(status::problem_text)) else {
+        return Ok(line);
+    };
+    let line = format!("{line} problem=\"{problem}\"");
+    // A store that has refused or answered nothing at the last is somebody's to look at, unless the tick has led.
+    let refused = handle.with(|election| matches!(election.problem(), Some(Trouble::Store(_))));
+    if refused && led_none { Err(Problem::Told(line, outcome)) } else { Ok(line) }
 }
 
 /// Answers `GET /health/leadership`; `?group=PATH` asks about one of several groups. Anything else is a 404.

@@ -57,8 +57,25 @@ pub fn set_up(
     Ok(Setup { config, job, store, sustain_ms })
 }
 
-/// The schedule of a trigger. Where slots must not be lost and nobody names their period, it is the trigger's own.
+/// What a trigger over epochs spends on cleaning: a DELETE for each epoch beyond two, which is the one it made.
+const CLEANING: u64 = 2;
+
+/// The schedule of a trigger, in steps of its store: over epochs each of them, a listing beside it, is two requests.
 pub fn schedule(
+    group: &Group,
+    slot_ms: Option<u64>,
+    trigger: Option<&str>,
+    config: &Config,
+) -> Result<Schedule, ConfigError> {
+    let mut schedule = plain_schedule(group, slot_ms, trigger, config)?;
+    if group.get("EDGELECT_STORE").as_deref() == Some("epochs") {
+        schedule.subrequests = schedule.subrequests.map(|all| all.saturating_sub(CLEANING) / 2);
+    }
+    Ok(schedule)
+}
+
+/// The schedule of a trigger. Where slots must not be lost and nobody names their period, it is the trigger's own.
+fn plain_schedule(
     group: &Group,
     slot_ms: Option<u64>,
     trigger: Option<&str>,

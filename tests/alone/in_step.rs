@@ -1,7 +1,7 @@
 //! How far behind its leader's renewals a tight follower looks: what a failover costs beyond the lease.
 
 use edgelect::config::HostClock;
-use edgelect::election::Step;
+use edgelect::election::{Election, Step};
 use edgelect::store::Outcome;
 use edgelect::{Follow, Input, Settings};
 
@@ -120,4 +120,35 @@ fn a_much_shorter_interval_after_a_step_of_the_clock_is_looked_at_in_time() {
     }
     alone.step();
     assert!(alone.ms <= 1_200, "{}", alone.ms);
+}
+
+/// How many reads a follower of the leader's own name makes in two leases, if each record announces this time of a park.
+fn reads_beside_an_announced_park(park_at: &str) -> usize {
+    let settings = Settings { server_id: Some("other".to_owned()), ..settings() };
+    let mut alone = Alone::of(Election::new(config(&settings), "s".to_owned(), 1));
+    let mut reads = 0;
+    while alone.ms < 30_000 {
+        match alone.step() {
+            Step::Read { .. } => {
+                reads += 1;
+                let (renewals, ms) = (alone.ms / INTERVAL_MS, ROUND_TRIP_MS);
+                alone.ms += ms;
+                let text = format!(
+                    r#"{{"leaderID":"other","lastUpdated":"2026-11-21T06:58:12Z","term":5,"session":"o","sequence":{renewals},"leaseMs":15000,"acquired":"2026-11-21T06:00:00Z","parkAt":"{park_at}"}}"#
+                );
+                alone.answer(found(&format!("\"v{renewals}\""), &text));
+            }
+            Step::Wait { until_ms } => alone.ms = until_ms,
+            step => panic!("{step:?}"),
+        }
+    }
+    reads
+}
+
+#[test]
+fn an_announced_park_that_is_long_over_or_years_away_multiplies_no_reads() {
+    for park_at in ["2020-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z"] {
+        let reads = reads_beside_an_announced_park(park_at);
+        assert!((2..=8).contains(&reads), "{park_at}: {reads} reads");
+    }
 }
