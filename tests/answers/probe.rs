@@ -519,3 +519,59 @@ fn c26_the_probes_of_two_servers_do_not_meet() {
         assert_eq!(stand.memory.body(), Some(theirs.into_bytes()));
     }
 }
+
+/// Carries a write out at once and answers a second later.
+struct Late(Memory, Virtual, Cell<bool>);
+
+impl Store for Late {
+    async fn perform(&self, operation: Operation) -> Answer {
+        if operation == Operation::Delete {
+            self.2.set(true);
+            self.0.overwrite(None);
+            return undated(Outcome::Missing);
+        }
+        let answer = self.0.perform(operation).await;
+        self.1.sleep(1_000).await;
+        answer
+    }
+
+    fn condition_covers_version(&self) -> bool {
+        true
+    }
+
+    fn describe(&self) -> String {
+        "late".to_owned()
+    }
+}
+
+/// What a probe reports that is stopped so long after it began, and whether its object was deleted and is gone.
+fn stopped_after(ms: u64) -> (Report, bool, bool) {
+    let host = Virtual::default();
+    let store = Late(Memory::default(), host.clone(), Cell::new(false));
+    let (mut pool, config, effort) = (LocalPool::new(), config(), Effort::thorough(1));
+    let stop = host.sleep(ms);
+    let probing = edgelect::probe::probe_until(&store, &host, &config, effort, |_| {}, stop);
+    let mut probing = Box::pin(probing);
+    for _ in 0..1_000 {
+        let mut once = poll_fn(|context| Poll::Ready(probing.as_mut().poll(context)));
+        if let Poll::Ready(ended) = pool.run_until(&mut once) {
+            return (ended.expect("random"), store.2.get(), store.0.body().is_none());
+        }
+        host.pass(&mut pool, 10);
+    }
+    panic!("it does not end")
+}
+
+#[test]
+fn a_probe_that_was_stopped_has_not_shown_that_the_store_holds() {
+    for ms in [1, 2_500, 4_500, 6_500] {
+        let (report, ..) = stopped_after(ms);
+        assert!(matches!(report.finding(), Finding::Unclear(_)), "{ms}: {:?}", report.finding());
+    }
+}
+
+#[test]
+fn a_probe_that_is_stopped_while_its_create_is_under_way_deletes_its_object() {
+    let (_, deleted, gone) = stopped_after(2_500);
+    assert!(deleted && gone);
+}

@@ -236,3 +236,34 @@ fn the_documents_own_settings_start_capped_at_the_fence_and_what_cannot_be_kept_
         assert_eq!(mapped(given).err().as_deref(), Some(field));
     }
 }
+
+#[test]
+fn s4_two_updates_from_one_reading_have_two_bodies() {
+    let (memory, host) = (Memory::default().in_format(Format::Kubernetes), Virtual::default());
+    let lock = over(&memory, &host, "a");
+    block_on(lock.create(&record("a"))).expect("none");
+    let (found, first) = block_on(lock.get()).expect("a record").expect("an object");
+    // As client-go renews: the record that it has, on the version that the last update gave.
+    let second = block_on(lock.update(&first, &found)).expect("lands");
+    block_on(lock.update(&second, &found)).expect("lands");
+    let held_up = LeaderElectionRecord::new("b", 15_000, NOW_MS);
+    assert!(block_on(lock.update(&second, &held_up)).is_err(), "it was judged on another body");
+}
+
+#[test]
+fn a_record_that_is_too_long_to_be_read_is_not_written() {
+    for (length, fits) in [(2_000, true), (70_000, false)] {
+        let (memory, host) = (Memory::default().in_format(Format::Kubernetes), Virtual::default());
+        let lock = over(&memory, &host, "a");
+        let written = block_on(lock.create(&record(&"x".repeat(length))));
+        assert_eq!((written.is_ok(), memory.body().is_some()), (fits, fits), "{length}");
+    }
+}
+
+#[test]
+fn a_duration_with_more_behind_its_number_is_none() {
+    for text in ["15000000000 -s", "1500000000 hours", "5000000000\u{0}s"] {
+        let given = json!({ "leaderKey": "k", "leaseDuration": text });
+        assert_eq!(mapped(given).err().as_deref(), Some("leaseDuration"), "{text:?}");
+    }
+}
