@@ -118,7 +118,7 @@ fn two_sessions_and_a_farewell() {
 
 #[test]
 fn two_sessions_and_a_store_that_tells_the_time() {
-    holds(Bounds { dated: true, ..led("two, dated", 2, 7) }, 8, (490_592, 282_342, 31));
+    holds(Bounds { dated: true, ..led("two, dated", 2, 7) }, 8, (603_119, 368_780, 31));
 }
 
 #[test]

@@ -120,7 +120,8 @@ pub fn body() -> impl Strategy<Value = Bytes> {
         prop_oneof![
             (Just("leaderID"), text(8)).prop_map(|(name, text)| (name, json::of(&text))),
             (Just("lastUpdated"), time()).prop_map(|(name, time)| (name, json::of(&time))),
-            (Just("acquired"), time()).prop_map(|(name, time)| (name, json::of(&time))),
+            (select(vec!["acquired", "parkAt"]), time())
+                .prop_map(|(name, time)| (name, json::of(&time))),
             (
                 select(vec!["leaseMs", "term", "sequence", "transitions", "slot", "format"]),
                 number()

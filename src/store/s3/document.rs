@@ -48,6 +48,10 @@ pub(super) fn read(body: &[u8]) -> Option<ErrorDocument> {
     }
     let mut found = ErrorDocument::default();
     let mut reader = Reader::from_str(text);
+    // What something in between has put together badly may still say its code.
+    reader.config_mut().check_end_names = false;
+    reader.config_mut().allow_unmatched_ends = true;
+    reader.config_mut().allow_dangling_amp = true;
     let mut path: Vec<String> = Vec::new();
     let mut leaf = String::new();
     while let Ok(event) = reader.read_event() {
@@ -81,8 +85,8 @@ pub(super) fn read(body: &[u8]) -> Option<ErrorDocument> {
 impl ErrorDocument {
     /// Takes the first value of each field.
     fn take(&mut self, path: &[String], value: &str) {
-        let [.., parent, name] = path else { return };
-        if parent != "Error" || value.len() > MAX_VALUE_BYTES {
+        let Some((name, above)) = path.split_last() else { return };
+        if !above.iter().any(|name| name == "Error") || value.len() > MAX_VALUE_BYTES {
             return;
         }
         let field = match name.as_str() {

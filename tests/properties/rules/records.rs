@@ -9,7 +9,7 @@ use edgelect::lease::{
 };
 
 /// The names of the fields that are ours.
-pub const OWN_FIELDS: [&str; 16] = [
+pub const OWN_FIELDS: [&str; 17] = [
     "leaderID",
     "leaderAddr",
     "lastUpdated",
@@ -18,6 +18,7 @@ pub const OWN_FIELDS: [&str; 16] = [
     "sequence",
     "leaseMs",
     "acquired",
+    "parkAt",
     "transitions",
     "parked",
     "slot",
@@ -182,6 +183,7 @@ fn says_what_the_body_says(lease: &Lease, fields: &Object) {
     );
     let instant = |name| field(name).and_then(text).and_then(|text| read_rfc3339(&text));
     assert_eq!(lease.acquired, instant("acquired").map(|instant| instant.unix_ms));
+    assert_eq!(lease.park_at, instant("parkAt").map(|instant| instant.unix_ms));
     if !lease.released() {
         let unix_ms = instant("lastUpdated").map_or(0, |instant| instant.unix_ms);
         assert_eq!(lease.last_updated, Stamp::At(unix_ms));
@@ -220,6 +222,7 @@ fn in_calendar(lease: &Lease, again: &Lease) -> Lease {
         Stamp::At(ms) => Stamp::At(ms.clamp(YEAR_1_MS + 1, YEAR_9999_MS)),
         Stamp::Released => Stamp::Released,
     };
-    let acquired = lease.acquired.map(|ms| ms.clamp(YEAR_1_MS, YEAR_9999_MS));
-    Lease { acquired, last_updated, extra: again.extra.clone(), ..lease.clone() }
+    let written = |ms: i64| ms.clamp(YEAR_1_MS, YEAR_9999_MS);
+    let (acquired, park_at) = (lease.acquired.map(written), lease.park_at.map(written));
+    Lease { acquired, park_at, last_updated, extra: again.extra.clone(), ..lease.clone() }
 }
