@@ -61,9 +61,14 @@ pub(super) fn read(body: &[u8]) -> Option<ErrorDocument> {
                 path.push(tag.local_name().as_ref().to_owned());
                 leaf.clear();
             }
-            Event::End(_) => {
-                found.take(&path, leaf.trim());
-                path.pop();
+            Event::End(tag) => {
+                let ended = |name: &String| tag.local_name().as_ref() == name;
+                if path.last().is_some_and(ended) {
+                    found.take(&path, leaf.trim());
+                }
+                if let Some(at) = path.iter().rposition(ended) {
+                    path.truncate(at);
+                }
                 leaf.clear();
             }
             Event::Text(text) => leaf.push_str(&text.xml10_content()),
