@@ -105,7 +105,7 @@ function takeLock(lock) {
 async function compile(name, { patient }) {
   if (TARGETS[name].make !== bindAndShrink) return undefined;
   await ensure(['rust']);
-  await run(`Compiling the ${name} wasm (usually 20 s, 1 min the first time)`, 'cargo',
+  await run(`Compiling the ${name} wasm (usually 20 s, ${name === 'worker' ? 2 : 1} min the first time)`, 'cargo',
     // The cdylib alone: beside an rlib, cargo leaves link-time optimisation out without a word.
     ['rustc', '--locked', '--release', '--lib', '--crate-type', 'cdylib', '--target', 'wasm32-unknown-unknown', '--features', name],
     { env: { ...process.env, CARGO_TARGET_DIR: inRoot('target') }, patient });
