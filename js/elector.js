@@ -22,6 +22,7 @@ const SLOT_OPTIONS = ['policy', 'missed', 'period', 'attempts', 'budget', 'subre
 const EARLIEST_SLOT_MS = 1e11;
 const OLD_WORK = 'work of an earlier session of this elector goes on: this session claims nothing until it has stopped, '
   + 'which is what its signal asks for; work that waits for the next term waits for itself';
+const STOP_SIGNALS = ['SIGTERM', 'SIGINT'];
 // How long a stop may take beyond its own bounds: a runtime may forget timers, as Workers do after a request.
 const FORGOTTEN_MS = 10_000;
 const LONG_MS = 3_600_000;
@@ -373,6 +374,27 @@ export class Elector {
       this.#slotEngines.delete(engine);
       engine?.close();
     }
+  }
+
+  stopOnSignals(signals = STOP_SIGNALS) {
+    const { process } = globalThis;
+    if (typeof process?.on !== 'function') {
+      throw new EdgelectError('stopOnSignals needs a process, and this runtime has none', { code: 'EDGELECT_CONFIG', field: 'signals' });
+    }
+    if (!Array.isArray(signals) || !signals.every((name) => /^SIG[A-Z0-9]+$/.test(name))) {
+      throw wrongOption('signals', signals, 'must be a list of names such as SIGTERM');
+    }
+    const forget = () => {
+      for (const name of signals) process.removeListener(name, onSignal);
+    };
+    const onSignal = () => {
+      // The next one ends the process, as it does by default.
+      forget();
+      for (const engine of this.#slotEngines) engine.stop(false);
+      this.stop().catch(() => {});
+    };
+    for (const name of signals) process.on(name, onSignal);
+    return forget;
   }
 
   async init(options) {

@@ -283,6 +283,12 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
    * it before any `await` of your own, or do not wait for it (it waits for you), or call `term.resign()`. The
    * signal ends the waiting, not the stop. With `release: false` nothing more is written, and the lease runs out. */
   stop(options?: { park?: boolean; release?: boolean; signal?: AbortSignal }): Promise<void>;
+  /** Stops this elector when the process gets one of these signals, SIGTERM and SIGINT unless others are named: the work's signal
+   * fires, and once the work has stopped the lease is released, so that another member leads within one `frequentInterval`. A
+   * slot that runs is closed undone. The process then ends as soon as nothing else keeps it alive; a second signal ends it at
+   * once. Returns a function that takes this back.
+   * @throws EdgelectError `EDGELECT_CONFIG` where there is no process, as on Workers. */
+  stopOnSignals(signals?: string[]): () => void;
   /** As `stop`, but sits out for a lease and then competes again. */
   resign(options?: { signal?: AbortSignal }): Promise<void>;
   /** Whether this session has authority now; computed, not remembered. On Workers also false for moments in which the clock
