@@ -13,10 +13,6 @@ const { version } = JSON.parse(fs.readFileSync(new URL('../../package.json', imp
 const program = new PlainCommand('edgelect')
   .description('Leader election for work that must run on exactly one of many machines. The members share one small object in S3-compatible storage; each leader gets a fencing token that is higher than all before.')
   .version(version, '-v, --version', 'show the version')
-  .helpOption('-h, --help', 'show this help')
-  .helpCommand(false)
-  .showHelpAfterError('See edgelect --help.')
-  .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'edgelect: ')) })
   .addHelpText('after', `
 Example:
   npx edgelect demo     a crash, a resignation and a late write, in five seconds
@@ -24,7 +20,7 @@ Example:
 
 edgelect COMMAND --help says more about one command.
 Read on: ${README}`);
-for (const command of COMMANDS) program.addCommand(command({ readme: README }).copyInheritedSettings(program));
+for (const command of COMMANDS) program.addCommand(command({ readme: README }));
 
 // A reader that has gone away (`edgelect … | head`) wants no more of it.
 process.stdout.on('error', (error) => process.exit(error.code === 'EPIPE' ? (process.exitCode ?? 0) : (process.exitCode || 1)));
