@@ -4,8 +4,9 @@ import { fileURLToPath } from 'node:url';
 import { PlainCommand } from './command.js';
 import { demo } from './demo.js';
 import { doctor } from './doctor.js';
+import { starter } from './new.js';
 
-const COMMANDS = [demo, doctor];
+const COMMANDS = [demo, doctor, starter];
 // Both stand as deep in the package as this file does once it is built.
 const README = fileURLToPath(new URL('../../README.md', import.meta.url));
 const { version } = JSON.parse(fs.readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
@@ -15,8 +16,9 @@ const program = new PlainCommand('edgelect')
   .version(version, '-v, --version', 'show the version')
   .addHelpText('after', `
 Example:
-  npx edgelect demo     a crash, a resignation and a late write, in five seconds
-  npx edgelect doctor   whether your bucket may be trusted with leases
+  npx edgelect demo               a crash, a resignation and a late write, in five seconds
+  npx edgelect doctor             whether your bucket may be trusted with leases
+  npx edgelect new node reports   a starter project with your own values
 
 edgelect COMMAND --help says more about one command.
 Read on: ${README}`);

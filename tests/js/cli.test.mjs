@@ -149,6 +149,7 @@ test('a command or an option that does not exist is told, with what was meant, a
     [['demo', '--hlep'], /^edgelect: unknown option '--hlep'\n\(Did you mean --help\?\)\nSee edgelect demo --help\.\n$/],
     [['demo', 'now'], /^edgelect: too many arguments [^\n]*\nSee edgelect demo --help\.\n$/],
     [['doctor', '--age', 'x'], /^edgelect: option '--age <s>' argument 'x' is invalid\. [^\n]*\nSee edgelect doctor --help\.\n$/],
+    [['new', 'node', '--hlep'], /^edgelect: unknown option '--hlep'\n\(Did you mean --help\?\)\nSee edgelect new node --help\.\n$/],
     // 1 would say that the store breaks a condition.
     [['--store', 'epochs', 'doctor'], /^edgelect: unknown option '--store'\nSee edgelect --help\.\n$/],
     [[], /^Usage: edgelect/m, 1],
