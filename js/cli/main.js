@@ -4,9 +4,10 @@ import { fileURLToPath } from 'node:url';
 import { PlainCommand } from './command.js';
 import { demo } from './demo.js';
 import { doctor } from './doctor.js';
+import { init } from './init.js';
 import { starter } from './new.js';
 
-const COMMANDS = [demo, doctor, starter];
+const COMMANDS = [demo, doctor, init, starter];
 // Both stand as deep in the package as this file does once it is built.
 const README = fileURLToPath(new URL('../../README.md', import.meta.url));
 const { version } = JSON.parse(fs.readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
@@ -18,6 +19,7 @@ const program = new PlainCommand('edgelect')
 Example:
   npx edgelect demo               a crash, a resignation and a late write, in five seconds
   npx edgelect doctor             whether your bucket may be trusted with leases
+  npx edgelect init               a new group, whose first member leads at once
   npx edgelect new node reports   a starter project with your own values
 
 edgelect COMMAND --help says more about one command.
