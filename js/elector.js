@@ -783,6 +783,8 @@ const stoppedStatus = (serverId, group, error) => ({
   remainingMs: null,
   transitions: null,
   parked: null,
+  history: [],
+  lastSlot: null,
   requests: { read: 0, write: 0, peer: 0 },
   error: error ?? null,
 });

@@ -14,6 +14,7 @@ use sha2::Sha256;
 use crate::config::{Config, ConfigError};
 use crate::hostname::Hostname;
 use crate::json::{self, Object};
+use crate::lease::PastSlot;
 use crate::request;
 use crate::slots::{Schedule, ScheduleSettings};
 use crate::text::{first, quoted};
@@ -271,6 +272,21 @@ pub fn judge(answered: Answered) -> Result<String, String> {
         Answered::Late => Err("unknown: no answer in time".to_owned()),
         Answered::Never => Err("unknown: no answer".to_owned()),
     }
+}
+
+/// What the log says of the slots of others: who claimed the one that a `taken` trigger was shown, and whether the record
+/// says how that ended; how the slot before an own one ended. Names come out of a bucket.
+pub fn past_fields(taken: Option<&PastSlot>, previous: Option<&PastSlot>) -> Vec<String> {
+    let by = |past: &PastSlot| {
+        past.by.as_deref().map_or_else(|| "unknown".to_owned(), |by| quoted(first(by, 60)))
+    };
+    let taken =
+        taken.map(|past| [format!("by={}", by(past)), format!("finished={}", past.finished())]);
+    let previous = previous.map(|past| {
+        let PastSlot { slot, outcome, .. } = past;
+        format!("previous={slot} previousOutcome={outcome} previousBy={}", by(past))
+    });
+    taken.into_iter().flatten().chain(previous).collect()
 }
 
 fn check_url(url: &str) -> Result<(), ConfigError> {

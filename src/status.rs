@@ -6,7 +6,7 @@ use crate::clock::Now;
 use crate::driver::Requests;
 use crate::election::{Election, Problem};
 use crate::json;
-use crate::lease::Flaw;
+use crate::lease::{Flaw, History, PastSlot, history};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -21,6 +21,8 @@ struct Status<'a> {
     remaining_ms: Option<u64>,
     transitions: Option<u64>,
     parked: Option<bool>,
+    history: History,
+    last_slot: Option<PastSlot>,
     #[serde(skip_serializing_if = "Option::is_none")]
     unfenced: Option<bool>,
     requests: Requests,
@@ -55,6 +57,8 @@ pub fn status(election: &Election, now: Now, requests: Requests) -> String {
         remaining_ms: authority.map(|authority| authority.remaining_ms),
         transitions: record.map(|lease| lease.transitions).filter(|_| !unfenced),
         parked: record.map(|lease| lease.parked).filter(|_| !unfenced),
+        history: record.map(|lease| lease.history.clone()).unwrap_or_default(),
+        last_slot: record.and_then(history::shown_slot),
         unfenced: unfenced.then_some(true),
         requests,
         error: election.problem().map(problem_text),

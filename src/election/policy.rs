@@ -2,22 +2,26 @@
 
 use super::{Election, Event, LostReason, Purpose, Seen, WindDown};
 use crate::clock::Now;
-use crate::lease::{Lease, Reading, Stamp};
+use crate::lease::{Lease, Reading, Stamp, history};
 use crate::planted::planted;
 use crate::slots::{Holder, SlotEnd, SlotsOver, StorageTimes, Verdict};
 use crate::store::{Condition, Version};
 
 impl Election {
-    pub(super) fn storage_times(&self, now: Now) -> StorageTimes {
-        let changed_ms = match &self.seen {
+    /// `Last-Modified` of the newest record in milliseconds since the Unix epoch, where the store names it.
+    pub(super) fn changed_ms(&self) -> Option<u64> {
+        match &self.seen {
             Seen::Record { observation, .. } => observation.changed_ms(),
             _ => None,
-        };
+        }
+    }
+
+    pub(super) fn storage_times(&self, now: Now) -> StorageTimes {
         StorageTimes {
             now_ms: self.clocks.storage_ms(now),
             ceiling_ms: self.clocks.storage_ceiling_ms(now),
             dated: self.clocks.dated(),
-            changed_ms,
+            changed_ms: self.changed_ms(),
             skew_ms: self.config.store_skew_ms,
         }
     }
@@ -75,8 +79,9 @@ impl Election {
     ) -> Purpose {
         let Some(verdict) = verdict else { return Purpose::Claim };
         let (own, times) = (self.own_record().is_some(), self.storage_times(now));
+        let previous = self.record().and_then(|(_, lease)| history::replaced_slot(lease));
         let trigger = self.trigger.as_mut().expect("it has a verdict");
-        if trigger.fill(verdict, own, &times, lease) {
+        if trigger.fill(verdict, own, previous, &times, lease) {
             return Purpose::Claim;
         }
         lease.last_updated = Stamp::Released;

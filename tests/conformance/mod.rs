@@ -10,7 +10,7 @@ use std::task::Poll;
 
 use edgelect::json::Object;
 use edgelect::lease::{
-    self, Flaw, Format, Lease, MAX_RECORD_BYTES, MAX_TERM, Reading, Remains, Stamp,
+    self, Flaw, Format, History, Lease, MAX_RECORD_BYTES, MAX_TERM, Reading, Remains, Stamp,
 };
 use edgelect::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Store, Version,
@@ -576,6 +576,8 @@ pub fn record(leader_id: &str, sequence: u64) -> Lease {
         slot_result: None,
         slot_took_ms: None,
         slot_failures: None,
+        slot_term: None,
+        history: History::default(),
         extra: Object::new(),
     }
 }

@@ -11,7 +11,7 @@ use std::fs;
 
 use edgelect::election::{Election, PeerAnswer, Step};
 use edgelect::json::Object;
-use edgelect::lease::{self, Lease, Reading, Stamp};
+use edgelect::lease::{self, History, Lease, Reading, Stamp};
 use edgelect::store::{Condition, Operation, Outcome, Version};
 use edgelect::{Config, Input, Policy, Settings, peer};
 use serde_json::Value;
@@ -116,6 +116,8 @@ fn ours() -> Vec<(&'static str, Lease)> {
         slot_result: Some("ok".to_owned()),
         slot_took_ms: Some(12),
         slot_failures: Some(1),
+        slot_term: None,
+        history: History::default(),
         extra: Object::new(),
     };
     let odd = "<a>&\"b\"\\/\u{2028}\u{2029}\u{8}\t\u{1f}\u{7f}ü😀\u{202e}";
