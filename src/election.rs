@@ -637,10 +637,11 @@ impl Election {
         self.trigger.as_ref()?.last_begun_ms()
     }
 
-    /// The slot before the one that this session claimed last, as the record told it at that claim; to be shown, not
-    /// believed.
+    /// The slot before the one that this session has claimed, as the record told it at that claim, while its own record
+    /// is the newest. To be shown, not believed.
     pub fn previous_slot(&self) -> Option<&PastSlot> {
-        self.trigger.as_ref()?.previous()
+        self.trigger.as_ref()?;
+        self.own_record()?.history.last_slot()
     }
 
     /// The slot of the trigger itself, once it is known, and how many missed ones nobody will run.

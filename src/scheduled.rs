@@ -163,7 +163,7 @@ pub(crate) async fn run_with_word<'a, S: Store, H: Host, T, E>(
         loop {
             let (token, slot_ms) = once(|| told.leads.get()).await;
             told.begun.set(Some(token));
-            let previous = handle.with(|election| election.previous_slot().cloned());
+            let previous = told.previous.borrow().clone();
             let term = || Term { token, slot_ms: Some(slot_ms), handle, host };
             let began_ms = host.now().mono_ms;
             // Looked at before the job is called as well: its first part may run in the call.
@@ -214,6 +214,8 @@ async fn finish(driving: impl Future<Output = ()>, working: impl Future<Output =
 #[derive(Default)]
 struct Told {
     leads: Cell<Option<(u64, u64)>>,
+    /// The slot before that one.
+    previous: RefCell<Option<PastSlot>>,
     /// The term whose job was begun last.
     begun: Cell<Option<u64>>,
     lost: Cell<Option<LostReason>>,
@@ -233,6 +235,8 @@ impl Told {
         match event {
             Event::Acquired { term } => {
                 let slot_ms = handle.with(Election::slot_ms);
+                let previous = handle.with(|election| election.previous_slot().cloned());
+                self.previous.replace(previous);
                 self.leads.set(slot_ms.map(|slot_ms| (term, slot_ms)));
             }
             Event::Lost { term, reason } => {

@@ -2,7 +2,7 @@
 
 use super::{Election, Event, LostReason, Purpose, Seen, WindDown};
 use crate::clock::Now;
-use crate::lease::{Lease, Reading, Stamp, history};
+use crate::lease::{Lease, Reading, Stamp};
 use crate::planted::planted;
 use crate::slots::{Holder, SlotEnd, SlotsOver, StorageTimes, Verdict};
 use crate::store::{Condition, Version};
@@ -78,10 +78,9 @@ impl Election {
         lease: &mut Lease,
     ) -> Purpose {
         let Some(verdict) = verdict else { return Purpose::Claim };
-        let (own, times) = (self.own_record().is_some(), self.storage_times(now));
-        let previous = self.record().and_then(|(_, lease)| history::replaced_slot(lease));
+        let (own, times) = (self.own_record().cloned(), self.storage_times(now));
         let trigger = self.trigger.as_mut().expect("it has a verdict");
-        if trigger.fill(verdict, own, previous, &times, lease) {
+        if trigger.fill(verdict, own.as_ref(), &times, lease) {
             return Purpose::Claim;
         }
         lease.last_updated = Stamp::Released;
@@ -171,7 +170,7 @@ impl Election {
     }
 
     /// The newest record, if this session wrote it.
-    fn own_record(&self) -> Option<&Lease> {
+    pub(super) fn own_record(&self) -> Option<&Lease> {
         let own = |lease: &&Lease| lease.session.as_ref() == Some(&self.session);
         self.record().map(|(_, lease)| lease).filter(own)
     }

@@ -123,6 +123,14 @@ impl History {
         &self.0
     }
 
+    /// The newest slot in it.
+    pub fn last_slot(&self) -> Option<&PastSlot> {
+        self.0.iter().rev().find_map(|past| match past {
+            Past::Slot(past) => Some(past),
+            Past::Term(_) => None,
+        })
+    }
+
     /// The list as JSON.
     pub fn to_json(&self) -> String {
         json::of(&*self.0)
@@ -168,7 +176,7 @@ pub fn shown_slot(lease: &Lease) -> Option<PastSlot> {
 }
 
 /// The slot of a record that a claim replaces: one whose job was not closed by then has died.
-pub fn replaced_slot(lease: &Lease) -> Option<PastSlot> {
+fn replaced_slot(lease: &Lease) -> Option<PastSlot> {
     let mut past = shown_slot(lease)?;
     if past.outcome == "open" {
         past.outcome = if planted!(DeadSlotToldOk) { "ok" } else { "died" }.to_owned();

@@ -4,7 +4,7 @@
 //! when a job ends and its record is closed, and when time passes. It knows nothing of leases but what it is given.
 
 use super::{OwnSlots, Schedule, SlotEnd, SlotsOver, StorageTimes, Verdict};
-use crate::lease::{Lease, MAX_RESULT_BYTES, PastSlot, Reading};
+use crate::lease::{Lease, MAX_RESULT_BYTES, Reading};
 use crate::planted::planted;
 use crate::store::{Condition, Version};
 
@@ -36,8 +36,6 @@ pub(crate) struct Trigger {
     doubted: Option<(u64, u64)>,
     /// A slot that was claimed after a stop, so that its job never begins.
     dropped: Option<u64>,
-    /// The slot before the one that is claimed, as the record told it when the claim was made; to be shown only.
-    previous: Option<PastSlot>,
     /// How many missed slots nobody will run once the claim that left has landed, and since one has.
     leaves_out: Option<u64>,
     left_out: Option<u64>,
@@ -80,7 +78,6 @@ impl Trigger {
             succeeds: None,
             doubted: None,
             dropped: None,
-            previous: None,
             leaves_out: None,
             left_out: None,
         }
@@ -94,11 +91,6 @@ impl Trigger {
     /// The slot that was claimed last.
     pub fn last_begun_ms(&self) -> Option<u64> {
         self.begun.last().copied()
-    }
-
-    /// The slot before the one that was claimed last, as the record told it then.
-    pub fn previous(&self) -> Option<&PastSlot> {
-        self.previous.as_ref()
     }
 
     /// Whether the trigger's own slot is the last that it has begun.
@@ -147,25 +139,25 @@ impl Trigger {
     }
 
     /// Writes into the record of a claim the slot that it takes; or, where nobody can know which were claimed before, those
-    /// that count as claimed. `own` says whether the record before is of this very session, and `previous` which slot that
-    /// record shows. True if the claim is for a job.
+    /// that count as claimed. `own` is the record before, if it is of this very session. True if the claim
+    /// is for a job.
     pub fn fill(
         &mut self,
         verdict: Verdict,
-        own: bool,
-        previous: Option<PastSlot>,
+        own: Option<&Lease>,
         times: &StorageTimes,
         lease: &mut Lease,
     ) -> bool {
         let (slot_ms, again, job) = match verdict {
             Verdict::Claim { slot_ms, again, left_out } => {
                 // A claim of its own that was known to have landed too late is made once more.
-                self.leaves_out = self.leaves_out.filter(|_| again && own);
+                self.leaves_out = self.leaves_out.filter(|_| again && own.is_some());
                 if !again {
                     self.leaves_out = Some(left_out);
                 }
-                if !(again && own) {
-                    self.previous = previous;
+                if let (true, Some(own)) = (again, own) {
+                    // Its own claim, made once more: that term has not begun.
+                    lease.history = own.history.clone();
                 }
                 if let Some(cron) = &self.schedule.cron {
                     cron.record(lease);

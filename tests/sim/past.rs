@@ -7,7 +7,7 @@ use edgelect::lease::{History, Lease, Past, PastSlot, PastTerm, Stamp};
 use super::clocks::EPOCH_MS;
 use super::justified::Writer;
 use super::oracle::{Aim, Deed, Oracle};
-use super::slots::{Ended, Triggered};
+use super::slots::Ended;
 
 impl Oracle {
     /// A record that takes the lease tells what the record told that it replaces, and how that one's term and slot ended.
@@ -21,7 +21,16 @@ impl Oracle {
             sight.shown.lease().map_or_else(Vec::new, |before| before.history.entries().to_vec());
         let made = self.own_book(&sight.version).filter(|_| sight.shown.lease().is_some());
         let changed = made.map(|deed| self.deeds[deed].aim);
-        told.extend(made.map_or_else(Vec::new, |deed| self.ended(deed)));
+        // Nothing has begun in a term whose slot this session claims once more.
+        let again = writer.trigger.is_some_and(|trigger| {
+            let of = made.map(|deed| &self.deeds[deed]);
+            let own = of.is_some_and(|deed| deed.session == writer.look.session);
+            let slot = lease.slot.filter(|_| lease.slot_term == lease.term);
+            let same = slot.is_some() && of.is_some_and(|deed| deed.lease.slot == slot);
+            own && same && slot.is_some_and(|slot| !trigger.began(slot))
+        });
+        let ended = made.filter(|_| !again).map(|deed| self.ended(deed));
+        told.extend(ended.unwrap_or_default());
         let at_ms = made.map_or((0, 0), |deed| (self.deeds[deed].sent_ms, self.true_ms));
         let slack_ms = 2 * writer.config.store_skew_ms + 2_000;
         let timed = !self.contract.wild && !self.contract.changes_made_up;
@@ -86,18 +95,11 @@ impl Oracle {
     }
 
     /// What a job is told of the slot before is what its own record tells.
-    pub fn check_previous(&mut self, session: usize, trigger: &Triggered, past: Option<&PastSlot>) {
+    pub fn check_previous(&mut self, session: usize, past: Option<&PastSlot>) {
         let Some(grant) = self.views[session].grant else { return };
-        let history = self.deeds[grant].lease.history.entries();
-        let told = past.filter(|past| past.by.is_some() && past.outcome != "unknown");
-        let known = told.is_none_or(|past| {
-            history.iter().any(|entry| matches!(entry, Past::Slot(entry) if entry == past))
-        });
-        // What another term has kept for long may have been pushed out.
-        let full = history.len() >= MAX_ENTRIES - 1;
-        let open = past.is_some_and(|past| past.outcome == "open");
-        require!(self, (known || full) && !open, "history: the slot before";
-            "{past:?} of {:?}, {history:?}", trigger.runs.last());
+        let history = &self.deeds[grant].lease.history;
+        require!(self, past == history.last_slot(), "history: the slot before";
+            "{past:?} of {history:?}");
     }
 }
 

@@ -299,7 +299,7 @@ impl World {
         let previous = self.sessions[session].election.previous_slot().cloned();
         let Some(trigger) = &mut self.sessions[session].trigger else { return };
         let slot_ms = slot_ms.unwrap_or(0);
-        self.oracle.check_previous(session, trigger, previous.as_ref());
+        self.oracle.check_previous(session, previous.as_ref());
         let again = self.oracle.slot_begins(session, (slot_ms, term), trigger);
         trigger.claims.clear();
         trigger.runs.push(Ran { slot_ms, term, ended: None });
