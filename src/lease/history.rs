@@ -194,6 +194,8 @@ fn outcome(lease: &Lease, otherwise: &str) -> String {
     match (lease.slot_done, lease.slot_result.as_deref()) {
         (Some(true), _) if closed => "ok",
         (Some(false), Some("stopped")) if closed => "stopped",
+        // A job that was called and gave no answer.
+        (Some(false), Some(word)) if closed && word.starts_with("unknown") => "unknown",
         (Some(false), _) if closed => "failed",
         (Some(false), _) => otherwise,
         _ => "unknown",
@@ -266,6 +268,12 @@ mod tests {
                 "released",
                 1_795_244_299_000,
                 "stopped",
+            ),
+            (
+                format!(r#"{RELEASED},"slotDone":false,"slotTookMs":5,"slotResult":"unknown: no""#),
+                "released",
+                1_795_244_299_000,
+                "unknown",
             ),
             (RELEASED.to_owned(), "released", 1_795_244_299_000, "unknown"),
         ] {
