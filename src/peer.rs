@@ -197,6 +197,9 @@ mod tests {
         let body: serde_json::Value = serde_json::from_str(&answer.body).unwrap();
         assert_eq!((&body["source"], &body["group"]), (&"store".into(), &"jobs".into()));
         assert!(body.get("remainingMs").is_none());
+        let past = Lease { history: History::after(&lease(), None), slot_term: Some(7), ..lease() };
+        assert_eq!(past.history.entries().len(), 1);
+        assert_eq!(from_store(&past, Some(0)).body, answer.body, "nor what was before");
         assert_eq!(from_store(&lease(), Some(15_000)).status, 404);
         assert_eq!(from_store(&lease(), None).status, 404);
         let other = Lease { leader_id: "b".to_owned(), ..lease() };

@@ -38,6 +38,7 @@ pub fn status(election: &Election, now: Now, requests: Requests) -> String {
     let record = election.record().map(|(_, lease)| lease);
     // What a record without versions says of terms is made up.
     let unfenced = election.is_unfenced();
+    let told = record.filter(|_| !unfenced);
     let term = authority.map(|authority| authority.term).or(record.and_then(|lease| lease.term));
     let role = match (authority, leader_id) {
         (Some(_), _) => "leader",
@@ -57,8 +58,8 @@ pub fn status(election: &Election, now: Now, requests: Requests) -> String {
         remaining_ms: authority.map(|authority| authority.remaining_ms),
         transitions: record.map(|lease| lease.transitions).filter(|_| !unfenced),
         parked: record.map(|lease| lease.parked).filter(|_| !unfenced),
-        history: record.map(|lease| lease.history.clone()).unwrap_or_default(),
-        last_slot: record.and_then(history::shown_slot),
+        history: told.map(|lease| lease.history.clone()).unwrap_or_default(),
+        last_slot: told.and_then(history::shown_slot),
         unfenced: unfenced.then_some(true),
         requests,
         error: election.problem().map(problem_text),

@@ -317,6 +317,7 @@ async fn the_whole_record_comes_back(store: &impl Store, _: Traits) {
         slot_result: Some("done".to_owned()),
         slot_took_ms: Some(1_234),
         slot_failures: Some(2),
+        slot_term: Some(7),
         extra,
         ..record("server-001", 17)
     };

@@ -2,7 +2,7 @@
 
 use edgelect::SlotOutcome::{Done, Taken};
 use edgelect::lease::{Past, PastSlot};
-use edgelect::{Handle, Report, driver, status};
+use edgelect::{Handle, Host, Report, driver, status};
 
 use crate::world::{Dates, FIRST_MS, Job, World, again, minute, once};
 
@@ -109,11 +109,11 @@ fn the_status_shows_the_history_and_the_slot_of_the_newest_record() {
     let mut world = World::with_init(Dates::Both);
     assert_eq!(world.runs(0, &once()), Done);
     let shown = |handle: &Handle, world: &World| {
-        use edgelect::Host;
         let now = world.machine.host.now();
         let text = handle.with(|election| status::status(election, now, handle.requests()));
         serde_json::from_str::<serde_json::Value>(&text).expect("JSON")
     };
+    world.at(minute(1));
     let running = world.trigger(minute(1), &once(), Job::Hangs);
     world.at(minute(1) + 1_000);
     let status = shown(&running.handle, &world);

@@ -333,6 +333,14 @@ mod tests {
     }
 
     #[test]
+    fn a_history_is_left_out() {
+        let lease = Lease { acquired: Some(1), ..lease("worker-1") };
+        let told = Lease { history: History::after(&lease, None), ..lease.clone() };
+        assert_eq!(told.history.entries().len(), 1);
+        assert_eq!(write(&told, 1), write(&lease, 1));
+    }
+
+    #[test]
     fn strings_have_at_most_255_bytes_and_only_what_route_53_takes() {
         let mut lease = lease("worker-1");
         lease.leader_addr = "é\"\\\n".repeat(120);
