@@ -896,6 +896,8 @@ const stoppedStatus = (serverId, group, error) => ({
   transitions: null,
   parked: null,
   waiting: null,
+  history: [],
+  lastSlot: null,
   requests: { read: 0, write: 0, peer: 0 },
   error: error ?? null,
 });

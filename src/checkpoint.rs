@@ -18,7 +18,9 @@ use crate::config::{self, Config, ConfigError};
 use crate::driver::{Handle, Host, perform_within};
 use crate::election::Election;
 use crate::json::{self, Object};
-use crate::lease::{self, Closed, Flaw, Lease, MAX_NAME_BYTES, MAX_RECORD_BYTES, Reading, Stamp};
+use crate::lease::{
+    self, Closed, Flaw, History, Lease, MAX_NAME_BYTES, MAX_RECORD_BYTES, Reading, Stamp,
+};
 use crate::store::{Condition, Fault, Operation, Outcome, Store, Version};
 use crate::text::{first, quoted};
 
@@ -356,6 +358,8 @@ impl Opening {
             slot_result: None,
             slot_took_ms: None,
             slot_failures: None,
+            slot_term: None,
+            history: History::default(),
             extra,
         });
         Next::Ask(Operation::Write { body, condition })

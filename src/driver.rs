@@ -19,7 +19,7 @@ use crate::clock::Now;
 use crate::config::Config;
 use crate::election::{Authority, Election, Event, Input, PeerAnswer, Standing, Step};
 use crate::json::Object;
-use crate::lease::{self, Lease, Stamp};
+use crate::lease::{self, History, Lease, Stamp};
 use crate::peer;
 use crate::request::{self, Request, Response};
 use crate::slots::Schedule;
@@ -509,6 +509,8 @@ fn tombstone(config: &Config, session: &str, storage_ms: u64) -> Lease {
         slot_result: None,
         slot_took_ms: None,
         slot_failures: None,
+        slot_term: None,
+        history: History::default(),
         extra: Object::new(),
     }
 }

@@ -23,7 +23,7 @@ use crate::lease::Format;
 use crate::locker::LockerStore;
 use crate::object_store_lock::LeaderElectionConfig;
 use crate::probe::judge_by;
-use crate::scheduled::{SlotOutcome, says_nothing};
+use crate::scheduled::{SlotOutcome, says_nothing, shown_slot};
 use crate::slots::{Schedule, ScheduleSettings, SlotEnd};
 use crate::store::{Condition, Operation, Outcome, Store, Version};
 use crate::task::Task;
@@ -403,7 +403,8 @@ fn answer_json(outcome: &Outcome, store: &str) -> String {
 fn event_json(event: &Event, election: &Election) -> String {
     let told = match event {
         Event::Acquired { term } => {
-            json!({ "type": "acquired", "term": term, "slot": election.slot_ms() })
+            let previous = election.previous_slot();
+            json!({ "type": "acquired", "term": term, "slot": election.slot_ms(), "previous": previous })
         }
         Event::Lost { term, reason } => {
             json!({ "type": "lost", "term": term, "reason": reason.name() })
@@ -419,6 +420,8 @@ fn event_json(event: &Event, election: &Election) -> String {
                 SlotsOver::Ahead { by_ms } => Some(*by_ms),
                 _ => None,
             };
+            let shown = shown_slot(election);
+            let shown = shown.map(|past| json!({ "by": past.by, "finished": past.finished() }));
             json!({
                 "type": "slotsOver",
                 "why": why.name(),
@@ -428,6 +431,7 @@ fn event_json(event: &Event, election: &Election) -> String {
                 "leftOut": left_out.unwrap_or(0),
                 "aheadMs": ahead_ms,
                 "problem": election.problem().map(Problem::to_string),
+                "shown": shown,
             })
         }
         Event::Failed(fault) => json!({

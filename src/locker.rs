@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use crate::config::ConfigError;
 use crate::driver::Handle;
 use crate::json::Object;
-use crate::lease::{self, Lease, Reading, Stamp};
+use crate::lease::{self, History, Lease, Reading, Stamp};
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Store, Version,
 };
@@ -301,6 +301,8 @@ fn made_up(server_id: &str, last_updated: Stamp) -> Box<Lease> {
         slot_result: None,
         slot_took_ms: None,
         slot_failures: None,
+        slot_term: None,
+        history: History::default(),
         extra: Object::new(),
     })
 }

@@ -81,6 +81,8 @@ impl LeaderElectionRecord {
             slot_result: beneath.and_then(|lease| lease.slot_result.clone()),
             slot_took_ms: beneath.and_then(|lease| lease.slot_took_ms),
             slot_failures: beneath.and_then(|lease| lease.slot_failures),
+            slot_term: beneath.and_then(|lease| lease.slot_term),
+            history: beneath.map(|lease| lease.history.clone()).unwrap_or_default(),
             extra: beneath.map_or_else(Object::new, |lease| lease.extra.clone()),
         }
     }

@@ -6,6 +6,7 @@ use crate::clock::Now;
 use crate::driver::Requests;
 use crate::election::{Election, Problem};
 use crate::json;
+use crate::lease::{History, PastSlot, history};
 
 /// The path at which a member shows its status.
 pub const PATH: &str = "/status.json";
@@ -24,6 +25,8 @@ struct Status<'a> {
     remaining_ms: Option<u64>,
     transitions: Option<u64>,
     parked: Option<bool>,
+    history: History,
+    last_slot: Option<PastSlot>,
     #[serde(skip_serializing_if = "Option::is_none")]
     unfenced: Option<bool>,
     waiting: Option<WaitingStatus>,
@@ -63,6 +66,7 @@ fn status_of<'a>(
     let record = election.record().map(|(_, lease)| lease);
     // What a record without versions says of terms is made up.
     let unfenced = election.is_unfenced();
+    let told = record.filter(|_| !unfenced);
     let term = authority.map(|authority| authority.term).or(record.and_then(|lease| lease.term));
     let role = match (authority, leader_id) {
         (Some(_), _) => "leader",
@@ -82,6 +86,8 @@ fn status_of<'a>(
         remaining_ms: authority.map(|authority| authority.remaining_ms),
         transitions: record.map(|lease| lease.transitions).filter(|_| !unfenced),
         parked: record.map(|lease| lease.parked).filter(|_| !unfenced),
+        history: told.map(|lease| lease.history.clone()).unwrap_or_default(),
+        last_slot: told.and_then(history::shown_slot),
         unfenced: unfenced.then_some(true),
         waiting: election.waiting(now).map(|(waiting, left_ms)| WaitingStatus {
             reason: waiting.name(),

@@ -268,6 +268,10 @@ bugs! {
     MissedNewestFirst: "design, Crons", Core;
     /// A claim of its own whose answer came too late is taken for a slot that was run.
     LateClaimIsRun: "scenario 56, S5", Core;
+    /// A slot that died is told as one that ended well.
+    DeadSlotToldOk: "history", Core;
+    /// A full history loses its newest entry, not its oldest.
+    HistoryLosesNewest: "history", Core;
     /// A slot counts as begun when its claim leaves.
     BegunBeforeClaim: "scenario 56, S10", Core;
     /// The claim of a slot keeps what the record said of the slot before it.

@@ -682,6 +682,8 @@ fn foreign(kept: Option<Lease>, owner: String, lease_ms: Option<u64>) -> Lease {
         slot_result: kept.and_then(|lease| lease.slot_result.clone()),
         slot_took_ms: kept.and_then(|lease| lease.slot_took_ms),
         slot_failures: kept.and_then(|lease| lease.slot_failures),
+        slot_term: kept.and_then(|lease| lease.slot_term),
+        history: kept.map(|lease| lease.history.clone()).unwrap_or_default(),
         extra: kept.map(|lease| lease.extra.clone()).unwrap_or_default(),
     }
 }

@@ -52,8 +52,8 @@ use self::listing::{BEGINNING, Epoch, LAST, Listing};
 use crate::config::ConfigError;
 use crate::json::{self, Object};
 use crate::lease::{
-    self, Closed, Flaw, Format, Lease, MAX_FOREIGN_LEASE_MS, MAX_LEASE_MS, MAX_RECORD_BYTES,
-    MAX_TERM, MIN_LEASE_MS, Reading, Remains, Stamp,
+    self, Closed, Flaw, Format, History, Lease, MAX_FOREIGN_LEASE_MS, MAX_LEASE_MS,
+    MAX_RECORD_BYTES, MAX_TERM, MIN_LEASE_MS, Reading, Remains, Stamp,
 };
 use crate::planted::planted;
 use crate::protocol::{Next, Protocol};
@@ -415,6 +415,7 @@ fn of_twins(one: &Reading, other: &Reading) -> Reading {
                 (both.slot, both.slot_done) = (less.slot, less.slot_done);
                 both.slot_result.clone_from(&less.slot_result);
                 (both.slot_took_ms, both.slot_failures) = (less.slot_took_ms, less.slot_failures);
+                both.slot_term = less.slot_term;
             }
             Reading::Lease(both)
         }
@@ -474,6 +475,8 @@ fn read_foreign(epoch: Epoch, mut fields: Object) -> Reading {
         slot_result: None,
         slot_took_ms: None,
         slot_failures: None,
+        slot_term: None,
+        history: History::default(),
         extra: fields,
     }))
 }

@@ -134,6 +134,7 @@ fn line(handle: &Handle, config: &Config, report: &Report<String, String>) -> St
     if let Some(slot_ms) = report.slot_ms {
         pieces.push(format!("slot={slot_ms}"));
     }
+    pieces.extend(job::past_fields(report.taken.as_ref(), report.previous.as_ref()));
     for run in &report.runs {
         let word = match &run.end {
             RunEnd::Done(word) | RunEnd::Failed(word) => word,

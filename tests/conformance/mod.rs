@@ -10,7 +10,7 @@ use std::task::Poll;
 
 use edgelect::json::Object;
 use edgelect::lease::{
-    self, Flaw, Format, Lease, MAX_RECORD_BYTES, MAX_TERM, Reading, Remains, Stamp,
+    self, Flaw, Format, History, Lease, MAX_RECORD_BYTES, MAX_TERM, Reading, Remains, Stamp,
 };
 use edgelect::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Store, Version,
@@ -317,6 +317,7 @@ async fn the_whole_record_comes_back(store: &impl Store, _: Traits) {
         slot_result: Some("done".to_owned()),
         slot_took_ms: Some(1_234),
         slot_failures: Some(2),
+        slot_term: Some(7),
         extra,
         ..record("server-001", 17)
     };
@@ -576,6 +577,8 @@ pub fn record(leader_id: &str, sequence: u64) -> Lease {
         slot_result: None,
         slot_took_ms: None,
         slot_failures: None,
+        slot_term: None,
+        history: History::default(),
         extra: Object::new(),
     }
 }

@@ -61,6 +61,7 @@ describe('jobs', { concurrency: 3 }, () => {
     assert.deepEqual([lease.slot, lease.slotDone, lease.slotResult], [slot(1).getTime(), true, 'ok 200']);
     assert.deepEqual([...(await outcomes(pair[0], 2)), ...(await outcomes(pair[1], 3))].sort(), ['done', 'taken', 'taken', 'taken', 'taken']);
     assert.equal(pair.some((worker) => worker.logged().includes(secret)), false);
+    assert.match(pair[1].logged(), /outcome=taken slot=\d+ by="the-worker" finished=true/);
   });
 
   test('the check that docs/crons.md shows takes a genuine call, and none that was changed or is old', async () => {
@@ -162,6 +163,7 @@ describe('jobs', { concurrency: 3 }, () => {
     const calls = [bound, asked.map(({ body }) => JSON.parse(body))];
     assert.deepEqual(calls.map((own) => own.map(({ slot: at }) => (at - FIRST) / MINUTE)), [[1, 2], [1, 2]]);
     assert.deepEqual(calls.map((own) => [...new Set(own.map(({ group }) => group))]), [[path], [mail.EDGELECT_LOCKFILE_PATH]]);
+    await until(() => worker.logged().includes(`previous="${slot(1).getTime()} ok by `));
   });
 
   test('at least once a trigger makes up for the slots of its own period that no trigger came for, where none is named', async () => {

@@ -14,7 +14,7 @@
 //! <https://docs.aws.amazon.com/Route53/latest/DeveloperGuide/ResourceRecordTypes.html#TXTFormat>.
 
 use crate::json::Object;
-use crate::lease::{self, Flaw, Lease, Reading, Remains, Stamp};
+use crate::lease::{self, Flaw, History, Lease, Reading, Remains, Stamp};
 use crate::store::Version;
 
 /// The TTL that is written, in seconds; shardcoordinator deletes with this one and no other.
@@ -87,7 +87,8 @@ pub(super) fn owner_flaw(owner: &str) -> Option<&'static str> {
 pub(super) fn write(lease: &Lease, epoch: u64) -> Option<[String; 2]> {
     let held = format!("{} {epoch}", escaped(lease.leader_id.as_bytes()));
     let first = format!("\"{held}\"");
-    let mut lease = lease.clone();
+    // A value has little room, and a history is only shown.
+    let mut lease = Lease { history: History::default(), ..lease.clone() };
     let shortened: [fn(&mut Lease); 3] =
         [|_| {}, |lease| lease.extra = Object::new(), |lease| lease.slot_result = None];
     for shorten in shortened {
@@ -153,6 +154,8 @@ pub(super) fn foreign(owner: String, epoch: u64, ahead_ms: u64, own_lease_ms: u6
         slot_result: None,
         slot_took_ms: None,
         slot_failures: None,
+        slot_term: None,
+        history: History::default(),
         extra: Object::new(),
     }
 }
@@ -327,6 +330,14 @@ mod tests {
         let turned = [values[1].clone(), values[0].clone()];
         assert_eq!(native(&turned), lease, "in whatever order they come");
         assert!(values[0] < values[1], "and sorted, the foreign part is first");
+    }
+
+    #[test]
+    fn a_history_is_left_out() {
+        let lease = Lease { acquired: Some(1), ..lease("worker-1") };
+        let told = Lease { history: History::after(&lease, None), ..lease.clone() };
+        assert_eq!(told.history.entries().len(), 1);
+        assert_eq!(write(&told, 1), write(&lease, 1));
     }
 
     #[test]
