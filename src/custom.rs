@@ -97,12 +97,12 @@ impl Store for CustomStore {
             Operation::Read { unless } => {
                 (self.web.read(&self.key, lease::MAX_RECORD_BYTES + 1).await, Some(unless))
             }
-            Operation::Write { body, condition } => {
+            Operation::Write { record, condition } => {
                 let etag = match condition {
                     Condition::Absent => None,
                     Condition::Match(version) => Some(version.0),
                 };
-                (self.web.write(&self.key, self.format.stored(&body), etag).await, None)
+                (self.web.write(&self.key, record.into_body(self.format), etag).await, None)
             }
             // It has `get` and `putIfMatch`, and nothing to delete by.
             Operation::Delete => return Answer::rejected(Fault::not_deleted(&self.describe())),

@@ -25,7 +25,7 @@ use crate::object_store_lock::LeaderElectionConfig;
 use crate::probe::judge_by;
 use crate::scheduled::{SlotOutcome, says_nothing};
 use crate::slots::{Schedule, ScheduleSettings, SlotEnd};
-use crate::store::{Condition, Operation, Outcome, Store, Version};
+use crate::store::{Condition, Operation, Outcome, Record, Store, Version};
 use crate::task::Task;
 use crate::text::quoted;
 use crate::web::{JsHost, Link, Settled, Web};
@@ -127,7 +127,7 @@ impl RawElector {
             let operation = match body {
                 Some(body) => {
                     let condition = version.map_or(Condition::Absent, Condition::Match);
-                    Operation::Write { body: body.into_bytes(), condition }
+                    Operation::Write { record: Record::Raw(body.into_bytes()), condition }
                 }
                 None => Operation::Read { unless: version },
             };
