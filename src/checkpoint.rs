@@ -523,7 +523,7 @@ impl Opening {
 }
 
 /// Between two writes JavaScript keeps what is held, so that nothing in here has to be given back.
-#[cfg(all(target_arch = "wasm32", feature = "npm"))]
+#[cfg(all(target_arch = "wasm32", feature = "js"))]
 impl Opening {
     /// What is held, as an event.
     pub(crate) fn suspend(&self) -> String {

@@ -1,7 +1,7 @@
 //! The conformance list and random histories as in production: in wasm, in a JavaScript runtime, over its own `fetch`.
 //! `npm test -- --only wasm` starts the store and sets the variables.
 
-#![cfg(all(target_arch = "wasm32", feature = "npm"))]
+#![cfg(all(target_arch = "wasm32", feature = "js"))]
 
 #[path = "conformance/aws.rs"]
 mod aws;
