@@ -11,7 +11,7 @@ use crate::store::dynamodb::DynamoDbConfig;
 use crate::store::route53::{self, Route53Config};
 use crate::store::s3::S3Config;
 use crate::vars;
-use crate::web::Web;
+use crate::web::{Settled, Web};
 
 /// Where credentials come from.
 pub enum CredentialSource {
@@ -27,11 +27,10 @@ impl Provide for CredentialSource {
             Self::Fixed(credentials) => return Ok(credentials.clone()),
             Self::Asked(web) => web,
         };
-        let given = web.credentials(fresh).await;
-        if !given.ok {
-            return Err(given.head);
+        match web.credentials(fresh).await {
+            Settled::Given(credentials) => Ok(credentials),
+            other => Err(other.failure()),
         }
-        read_credentials(&given.fields().unwrap_or_default()).map_err(|error| error.message())
     }
 }
 

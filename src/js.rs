@@ -1,10 +1,11 @@
 //! What `js/engine.js` builds the npm package's `Elector` on: one election, driven in this runtime.
 //!
-//! Everything that crosses the boundary is a text, a number or bytes, so that nothing on either side holds
+//! Everything that crosses the boundary is a text, a number, a flag, bytes or a list of texts, so that nothing on either side holds
 //! on to the other. The JavaScript side owns promises, signals and callbacks; this side owns the election, and
 //! moves only while [`RawElector::poll`] runs. An error is thrown as a text: JSON with `code`, `message`, `field`.
 
 mod probe;
+mod settle;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -25,10 +26,10 @@ use crate::object_store_lock::LeaderElectionConfig;
 use crate::probe::judge_by;
 use crate::scheduled::{SlotOutcome, says_nothing, shown_slot};
 use crate::slots::{Schedule, ScheduleSettings, SlotEnd};
-use crate::store::{Condition, Operation, Outcome, Store, Version};
+use crate::store::{Condition, Operation, Outcome, Record, Store, Version};
 use crate::task::Task;
 use crate::text::quoted;
-use crate::web::{JsHost, Link, Settled, Web};
+use crate::web::{JsHost, Link, Web};
 use crate::{peer, status, vars};
 
 /// One elector instance from its start to its stop: one session.
@@ -127,7 +128,7 @@ impl RawElector {
             let operation = match body {
                 Some(body) => {
                     let condition = version.map_or(Condition::Absent, Condition::Match);
-                    Operation::Write { body: body.into_bytes(), condition }
+                    Operation::Write { record: Record::Raw(body.into_bytes()), condition }
                 }
                 None => Operation::Read { unless: version },
             };
@@ -161,11 +162,6 @@ impl RawElector {
             self.events.borrow_mut().push(end);
         }
         format!("[{}]", self.events.take().join(","))
-    }
-
-    /// How an operation that the host began has ended.
-    pub fn settle(&self, id: u32, ok: bool, head: String, body: Vec<u8>) {
-        self.link.settle(id, Settled { ok, head, body });
     }
 
     /// Has the election look at the clocks.

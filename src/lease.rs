@@ -173,6 +173,31 @@ pub enum Closed {
 }
 
 impl Lease {
+    /// A record that says who holds the lease and when that was written, and nothing else.
+    pub fn bare(leader_id: impl Into<String>, last_updated: Stamp) -> Self {
+        Self {
+            leader_id: leader_id.into(),
+            leader_addr: String::new(),
+            last_updated,
+            term: None,
+            session: None,
+            sequence: 0,
+            lease_ms: None,
+            acquired: None,
+            transitions: 0,
+            parked: false,
+            park_at: None,
+            slot: None,
+            slot_done: None,
+            slot_result: None,
+            slot_took_ms: None,
+            slot_failures: None,
+            slot_term: None,
+            history: History::default(),
+            extra: Object::new(),
+        }
+    }
+
     /// Whether the holder gave the lease up (S12).
     pub fn released(&self) -> bool {
         self.last_updated == Stamp::Released
@@ -210,16 +235,6 @@ impl Format {
         }
     }
 
-    /// A native body as this format stores it. What is no native record goes as it is.
-    pub fn stored(self, body: &[u8]) -> Vec<u8> {
-        if self != Self::Native
-            && let Reading::Lease(lease) = read(body)
-        {
-            return self.write_with(&lease, &Object::new()).into_bytes();
-        }
-        body.to_vec()
-    }
-
     /// Reads a body; whatever it is, it is sorted.
     pub fn read(self, body: &[u8]) -> Reading {
         match self {
@@ -228,7 +243,12 @@ impl Format {
         }
     }
 
-    /// Writes a record with further fields.
+    /// Writes a record.
+    pub fn write(self, lease: &Lease) -> String {
+        self.write_with(lease, &Object::new())
+    }
+
+    /// The same with further fields.
     pub fn write_with(self, lease: &Lease, more: &Object) -> String {
         match self {
             Self::Native => write_with(lease, more),

@@ -86,7 +86,7 @@ async function fmt() {
 async function clippy() {
   await cargo(['clippy', '--locked', '--all-targets', '--', '-D', 'warnings']);
   await cargo(['clippy', '--locked', '--manifest-path', BESIDE[0], '--', '-D', 'warnings'], { CARGO_TARGET_DIR: inRoot('target/native') });
-  for (const feature of ['npm', 'worker', 'figures', 'workerd']) {
+  for (const feature of ['js', 'worker', 'figures', 'workerd']) {
     await cargo(['clippy', '--locked', ...WASM, '--features', feature, '--', '-D', 'warnings']);
   }
 }
@@ -117,7 +117,7 @@ function stores() {
 async function wasm() {
   // The package's own storages stand on its wasm.
   await ensure(['runner'], () => build(['npm']));
-  await withStore((s3) => withMinistack((aws) => cargo(['test', '--locked', ...WASM, '--features', 'npm', '--test', 'wasm'], {
+  await withStore((s3) => withMinistack((aws) => cargo(['test', '--locked', ...WASM, '--features', 'js', '--test', 'wasm'], {
     ...s3,
     ...aws,
     // The runner takes the first Node that it finds, and Miniflare wants Node 24.

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use edgelect::clock::Now;
+use edgelect::lease::Format;
 use edgelect::probe::{Effort, Finding, Judged, Offset, Report, Step, key, probe, violation};
 use edgelect::protocol::Protocol;
 use edgelect::request::{Request, Response};
@@ -171,8 +172,8 @@ impl Store for Stand {
             Manner::Suspends(ms) => self.host.stepped_ms.set(self.host.stepped_ms.get() + ms),
             _ => {}
         }
-        if let Operation::Write { body, condition } = &operation
-            && let Some(outcome) = self.lie(body.clone(), condition).await
+        if let Operation::Write { record, condition } = &operation
+            && let Some(outcome) = self.lie(record.body(Format::Native), condition).await
         {
             return Answer { outcome, facts: Facts::default() };
         }

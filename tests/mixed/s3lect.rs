@@ -291,7 +291,8 @@ fn put_foreign(fleet: &Fleet, last_updated: go::Time) {
         Outcome::Found { version, .. } => Condition::Match(version),
         _ => Condition::Absent,
     };
-    let answer = fleet.place.bucket.at_once(Operation::Write { body, condition });
+    let write = Operation::Write { record: body.into(), condition };
+    let answer = fleet.place.bucket.at_once(write);
     assert!(matches!(answer.outcome, Outcome::Written { .. }), "{answer:?}");
 }
 

@@ -137,27 +137,8 @@ pub(super) fn read(values: &[String]) -> Option<Content> {
 pub(super) fn foreign(owner: String, epoch: u64, ahead_ms: u64, own_lease_ms: u64) -> Lease {
     let lease_ms = ahead_ms.max(own_lease_ms);
     let renewed_ms = epoch.saturating_mul(1_000).saturating_sub(own_lease_ms).min(MAX_STAMP_MS);
-    Lease {
-        leader_id: owner,
-        leader_addr: String::new(),
-        last_updated: Stamp::At(i64::try_from(renewed_ms).unwrap_or(0)),
-        term: None,
-        session: None,
-        sequence: 0,
-        lease_ms: Some(lease_ms),
-        acquired: None,
-        transitions: 0,
-        parked: false,
-        park_at: None,
-        slot: None,
-        slot_done: None,
-        slot_result: None,
-        slot_took_ms: None,
-        slot_failures: None,
-        slot_term: None,
-        history: History::default(),
-        extra: Object::new(),
-    }
+    let last_updated = Stamp::At(i64::try_from(renewed_ms).unwrap_or(0));
+    Lease { lease_ms: Some(lease_ms), ..Lease::bare(owner, last_updated) }
 }
 
 /// The last millisecond of the year 9999.
