@@ -197,7 +197,7 @@ export interface ElectorOptions<S extends AnyStorage = FencedStorage> extends Ti
   /** Whether `stop` leaves a tombstone, so that another can lead at once. Default true; without it the lease runs out. */
   releaseOnStop?: boolean;
   /** Whether `start` and `lead` judge the store before they compete: 18 requests, none of them in a tick. Default: true
-   * over an `S3Storage` and an `EpochStorage` (26 requests), but not with `sustain` and not on Workers. A store that breaks a condition stops the elector
+   * over an `S3Storage` and an `EpochStorage` (28 requests), but not with `sustain` and not on Workers. A store that breaks a condition stops the elector
    * with `EDGELECT_STORE`; one that can't be judged does not, and delays it by no more than five `requestTimeout`. */
   probe?: boolean;
   /** A term began. If it throws or rejects, the elector resigns, sits out, and competes again. Its promise is work of the term,
