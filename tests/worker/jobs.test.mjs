@@ -64,8 +64,8 @@ describe('jobs', { concurrency: 3 }, () => {
     assert.match(pair[1].logged(), /outcome=taken slot=\d+ by="the-worker" finished=true/);
   });
 
-  test('the check that docs/crons.md shows takes a genuine call, and none that was changed or is old', async () => {
-    const page = readFileSync(new URL('../../docs/crons.md', import.meta.url), 'utf8');
+  test('the check that docs/worker.md shows takes a genuine call, and none that was changed or is old', async () => {
+    const page = readFileSync(new URL('../../docs/worker.md', import.meta.url), 'utf8');
     const [, snippet] = /```js\n(const verified = .*?)```/s.exec(page);
     const { verified } = await import(`data:text/javascript,${encodeURIComponent(`export ${snippet}`)}`);
     const { asked, url } = await jobServer();
