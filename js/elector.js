@@ -1,4 +1,5 @@
 import { bucketOf } from './bucket.js';
+import { isHeard, publish } from './channels.js';
 import { openCheckpoint } from './checkpoint.js';
 import { Engine, checked, readVariables } from './engine.js';
 import { EdgelectError, checkFormat, optionsOf, signalOf, textOf, toJson, wrongOption } from './errors.js';
@@ -13,13 +14,15 @@ export { celeriant } from './celeriant.js';
 export { EdgelectError } from './errors.js';
 export { DynamoDBStorage, EpochStorage, MemoryStorage, R2Storage, Route53Storage, S3Storage } from './storage.js';
 
-const CALLBACKS = ['onAcquireLeadership', 'onLoseLeadership', 'onNewLeader'];
+const CALLBACKS = ['onAcquireLeadership', 'onLoseLeadership', 'onNewLeader', 'onError', 'onStatus'];
 const HEALTH_PATH = '/health/leadership';
+const STATUS_PATH = '/status.json';
 const SLOT_OPTIONS = ['policy', 'missed', 'period', 'attempts', 'budget', 'subrequests'];
 // Seconds since 1970 that are taken for milliseconds lie before it for 3,000 years to come: 3 March 1973.
 const EARLIEST_SLOT_MS = 1e11;
 const OLD_WORK = 'work of an earlier session of this elector goes on: this session claims nothing until it has stopped, '
   + 'which is what its signal asks for; work that waits for the next term waits for itself';
+const STOP_SIGNALS = ['SIGTERM', 'SIGINT'];
 // How long a stop may take beyond its own bounds: a runtime may forget timers, as Workers do after a request.
 const FORGOTTEN_MS = 10_000;
 const LONG_MS = 3_600_000;
@@ -44,14 +47,14 @@ class Term {
   #checkpoint;
 
   static {
-    noteEnd = (term, reason) => {
+    noteEnd = (term, reason, cause) => {
       const name = term.token === undefined ? 'an unfenced term' : `term ${term.token}`;
       const message = `the authority of ${name} has ended: ${reason}`;
       if (!lossOf.has(term)) lossOf.set(term, reason);
-      term.#loss ??= new EdgelectError(message, { code: 'EDGELECT_LOST' });
+      term.#loss ??= new EdgelectError(message, { code: 'EDGELECT_LOST', cause });
     };
-    endTerm = (term, reason) => {
-      noteEnd(term, reason);
+    endTerm = (term, reason, cause) => {
+      noteEnd(term, reason, cause);
       term.#fire(term.#loss);
     };
     numberOf = (term) => term?.#number;
@@ -130,6 +133,14 @@ export class Elector {
   #inside = false;
   #resigning = [];
   #failure = null;
+  /** Whether a problem that lasts is shown on standard error. */
+  #warns;
+  /** Whether one was told that is not over. */
+  #troubled = false;
+  /** What `onStatus` heard last, as a text. */
+  #statusTold = null;
+  /** Those of `start` that wait for the store's first answer. */
+  #starters = new Set();
   /** By the callback's name, the newest last; gone once a later call of the same one has ended well. */
   #callbackErrors = new Map();
   #calls = 0;
@@ -138,7 +149,7 @@ export class Elector {
     if (typeof options !== 'object' || options === null) {
       throw wrongOption('options', options, 'an Elector takes an object');
     }
-    const { storage, unref = false, releaseOnStop = true, probe, ...settings } = options;
+    const { storage, unref = false, releaseOnStop = true, probe, warn, ...settings } = options;
     for (const name of CALLBACKS) {
       delete settings[name];
       // Not only own properties: an instance of a class has its methods elsewhere.
@@ -147,6 +158,7 @@ export class Elector {
       if (typeof callback !== 'function') throw wrongOption(name, callback, 'must be a function');
       this.#callbacks[name] = callback.bind(options);
     }
+    this.#warns = warn === undefined ? !this.#callbacks.onError : flag('warn', warn);
     this.#unref = flag('unref', unref);
     this.#releaseOnStop = flag('releaseOnStop', releaseOnStop);
     this.#probe = probe === undefined ? null : flag('probe', probe);
@@ -169,6 +181,7 @@ export class Elector {
     const signal = signalOf(options);
     await this.#started(signal);
     if (this.#engine && signal) this.#stopWith(signal);
+    await this.#firstAnswer();
   }
 
   async stop(options) {
@@ -344,16 +357,44 @@ export class Elector {
     const newTerm = (token, hooks) => new Term(token, { ...hooks, checkpoint });
     const runs = new SlotRuns({ job, newTerm, noteEnd, endTerm, signal, unref: this.#unref });
     const open = (onEvent) => {
-      engine = this.#newEngine(onEvent, schedule);
+      let troubled = false;
+      const hear = (event) => {
+        troubled = this.#hearTrouble(event, troubled);
+        onEvent(event);
+      };
+      engine = this.#newEngine(hear, schedule);
       this.#slotEngines.add(engine);
       return engine;
     };
     try {
-      return await runs.run(open);
+      const result = await runs.run(open);
+      publish('slot', () => ({ group: this.config.lockfilePath, result }));
+      return result;
     } finally {
       this.#slotEngines.delete(engine);
       engine?.close();
     }
+  }
+
+  stopOnSignals(signals = STOP_SIGNALS) {
+    const { process } = globalThis;
+    if (typeof process?.on !== 'function') {
+      throw new EdgelectError('stopOnSignals needs a process, and this runtime has none', { code: 'EDGELECT_CONFIG', field: 'signals' });
+    }
+    if (!Array.isArray(signals) || !signals.every((name) => /^SIG[A-Z0-9]+$/.test(name))) {
+      throw wrongOption('signals', signals, 'must be a list of names such as SIGTERM');
+    }
+    const forget = () => {
+      for (const name of signals) process.removeListener(name, onSignal);
+    };
+    const onSignal = () => {
+      // The next one ends the process, as it does by default.
+      forget();
+      for (const engine of this.#slotEngines) engine.stop(false);
+      this.stop().catch(() => {});
+    };
+    for (const name of signals) process.on(name, onSignal);
+    return forget;
   }
 
   async init(options) {
@@ -385,12 +426,17 @@ export class Elector {
 
   async handleRequest(request) {
     const { pathname } = new URL(request.url, 'http://localhost');
-    if (pathname !== HEALTH_PATH) return respond(404, '{"error":"not found"}');
+    if (pathname !== HEALTH_PATH && pathname !== STATUS_PATH) return respond(404, '{"error":"not found"}');
     if (request.method !== 'GET') return respond(405, '{"error":"use GET"}', { allow: 'GET' });
+    if (pathname === STATUS_PATH) {
+      // A session's id is nobody else's business.
+      const { session: _, ...status } = this.status();
+      return respond(200, JSON.stringify(status));
+    }
     const engines = [this.#engine, ...this.#slotEngines];
     const answers = engines.map((engine) => this.#asked((one) => one.health(), engine)).filter(Boolean);
     const health = answers.find((answer) => answer.status === 200) ?? answers[0];
-    if (!health) return respond(404, '{"error":"not the leader"}');
+    if (!health) return respond(404, '{"error":"no leader is known","leaderID":null}');
     const { status, etag, body } = health;
     return respond(status, body, etag ? { etag } : {});
   }
@@ -399,8 +445,8 @@ export class Elector {
     await this.stop();
   }
 
-  #newEngine(onEvent, schedule) {
-    return new Engine({ ...this.#place(), schedule, onEvent });
+  #newEngine(onEvent, schedule, onTurn) {
+    return new Engine({ ...this.#place(), schedule, onEvent, onTurn });
   }
 
   /** Where the group's objects are, and how they are reached. */
@@ -431,8 +477,9 @@ export class Elector {
   }
 
   #begin() {
-    const engine = this.#newEngine((event) => this.#onEvent(engine, event));
+    const engine = this.#newEngine((event) => this.#onEvent(engine, event), undefined, () => this.#onTurn(engine));
     this.#engine = engine;
+    this.#troubled = false;
     this.#stoppers = new Set();
     this.#stopping = false;
     this.#failure = null;
@@ -459,6 +506,51 @@ export class Elector {
     if (engine !== this.#engine) return;
     this.#goOn = null;
     engine.run(this.#probe);
+  }
+
+  /** Waits until the store has answered, or has failed once: what it refuses for good is then known. */
+  async #firstAnswer() {
+    // One that waits for old work asks nobody yet, who starts from within a callback may wait for themselves, and what keeps no
+    // process alive must not leave one with a promise that nothing settles.
+    if (!this.#engine || this.#goOn || this.#inside || this.#unref || this.#engine.heard) return;
+    await new Promise((resolve, reject) => {
+      this.#starters.add({ resolve, reject });
+    });
+  }
+
+  /** Lets those of `start` go on. */
+  #letStart(settle) {
+    const starters = [...this.#starters];
+    this.#starters.clear();
+    for (const starter of starters) settle(starter);
+    return starters.length > 0;
+  }
+
+  /** Something may have happened. */
+  #onTurn(engine) {
+    if (engine !== this.#engine) return;
+    if (this.#starters.size > 0 && engine.heard) this.#letStart(({ resolve }) => resolve());
+    this.#tellStatus();
+  }
+
+  /** Tells of the status where it has changed in more than its numbers. */
+  #tellStatus() {
+    if (!this.#callbacks.onStatus && !isHeard('status')) return;
+    const status = this.status();
+    const { role, leaderId, term, parked, error, waiting } = status;
+    const told = JSON.stringify([role, leaderId, term, parked, error, waiting?.reason]);
+    if (told === this.#statusTold) return;
+    this.#statusTold = told;
+    publish('status', () => status);
+    if (this.#callbacks.onStatus) void this.#call('onStatus', status);
+  }
+
+  /** Tells of a problem that lasts. */
+  #tellError(error) {
+    const { lockfilePath: group } = this.config;
+    publish('error', () => ({ group, error }));
+    if (this.#callbacks.onError) void this.#call('onError', error);
+    if (this.#warns) console.warn(`edgelect: group ${group}: ${error.message}`);
   }
 
   /** Stops this session when the signal fires. */
@@ -550,16 +642,30 @@ export class Elector {
     else if (event.type === 'newLeader') this.#call('onNewLeader', event.leaderId);
     else if (event.type === 'givenUp') for (const given of this.#resigning.splice(0)) given();
     else if (event.type === 'finished') this.#onFinished(engine, event.error);
-    else if (event.type === 'failed') {
-      const { message, status, storeCode, cause } = event;
-      this.#fail(new EdgelectError(message, { code: 'EDGELECT_STORE', status, storeCode, cause }));
-    }
+    else if (event.type === 'failed') this.#fail(storeError(event));
+    else this.#troubled = this.#hearTrouble(event, this.#troubled);
+  }
+
+  /** Tells of a problem that lasts and of its end. Returns whether there is one that is not over. */
+  #hearTrouble(event, before) {
+    if (event.type === 'troubled') this.#tellError(storeError(event));
+    if (event.type === 'solved' && before && this.#warns) console.warn(`edgelect: group ${this.config.lockfilePath}: the problem is over`);
+    return event.type === 'troubled' || (before && event.type !== 'solved');
   }
 
   /** The store can't be used. */
   #fail(failure) {
     this.#failure = failure;
+    const waits = this.#waiters.size > 0;
     for (const waiter of [...this.#waiters]) waiter.reject(failure);
+    // Nobody else would hear of it.
+    if (!this.#letStart(({ reject }) => reject(failure)) && !waits) this.#tellError(failure);
+  }
+
+  /** Why an authority has ended by itself, where the store has failed. */
+  #causeOf(engine, reason) {
+    const problem = reason === 'expired' ? this.#asked((one) => one.problem(), engine) : undefined;
+    return problem && storeError(problem);
   }
 
   async #openCheckpoint(term, key, engine) {
@@ -582,13 +688,14 @@ export class Elector {
     let refused = true;
     const fence = new Fence(engine, number, {
       onOver: (reason) => this.#onLost(number, reason),
-      onSeen: (reason) => noteEnd(term, reason),
+      onSeen: (reason) => noteEnd(term, reason, this.#causeOf(engine, reason)),
       onProven: () => refused || this.#offer(),
       unref: true,
     });
     const term = new Term(number, { unfenced: this.#unfenced, fence, resign, checkpoint });
     this.#term = term;
     this.#fence = fence;
+    publish('term', () => ({ group: this.config.lockfilePath, term: term.token, how: 'acquired' }));
     const stopped = this.#beginWork();
     const { failed, fine } = this.#call('onAcquireLeadership', term);
     void fine.then((ok) => {
@@ -614,7 +721,7 @@ export class Elector {
     };
     inFull(tell, () => {
       if (!this.#term || numberOf(this.#term) !== number) return;
-      noteEnd(this.#term, reason);
+      noteEnd(this.#term, reason, this.#causeOf(engine, reason));
       // A session that begins in this turn waits for what is told in the next one.
       told = this.#beginWork();
     });
@@ -625,7 +732,8 @@ export class Elector {
     if (!term || numberOf(term) !== number) return;
     this.#term = null;
     this.#fence = null;
-    noteEnd(term, reason);
+    noteEnd(term, reason, this.#causeOf(engine, reason));
+    publish('term', () => ({ group: this.config.lockfilePath, term: term.token, how: 'lost', reason }));
     try {
       fence.close();
       endTerm(term, reason);
@@ -650,6 +758,8 @@ export class Elector {
     this.#finish();
     for (const given of this.#resigning.splice(0)) given();
     for (const waiter of [...this.#waiters]) waiter.reject(this.#failure ?? stoppedError());
+    this.#letStart(({ resolve, reject }) => (error ? reject(error) : resolve()));
+    this.#tellStatus();
   }
 
   /** Calls back. `failed`: it threw at once; `fine` is false if it threw or rejected, and never rejects. */
@@ -712,7 +822,9 @@ const respond = (status, body, headers = {}) =>
     headers: { 'content-type': 'application/json', 'cache-control': 'no-store', ...headers },
   });
 
-/** The answer to a peer without the number that is no token. */
+const storeError = ({ message, status, storeCode, cause }) =>
+  new EdgelectError(message, { code: 'EDGELECT_STORE', status, storeCode, cause });
+
 const stoppedError = () =>
   new EdgelectError('the elector is not running: call start() first', { code: 'EDGELECT_STOPPED' });
 
@@ -783,6 +895,7 @@ const stoppedStatus = (serverId, group, error) => ({
   remainingMs: null,
   transitions: null,
   parked: null,
+  waiting: null,
   requests: { read: 0, write: 0, peer: 0 },
   error: error ?? null,
 });

@@ -27,6 +27,7 @@ export class Engine {
   #raw;
   #host;
   #onEvent;
+  #onTurn;
   #mayMove;
   #events = [];
   #driving = false;
@@ -38,14 +39,15 @@ export class Engine {
   /** `settings` is JSON, and so is `schedule`, for an engine that runs slots. `format` is
    * that of a storage's records, unless it is a bucket. `onEvent` hears each event; the last one is
    * `finished`, with `error` if something broke. `mayMove` is asked before each turn, and may close this engine instead.
-   * `onAnswer` hears each answer of a `fetch`, before the wasm does. */
-  constructor({ settings, storage, bucket, schedule, format, unref, onEvent, onAnswer, locker, mayMove = () => true }) {
+   * `onAnswer` hears each answer of a `fetch`, before the wasm does; `onTurn` is called after the events of each turn. */
+  constructor({ settings, storage, bucket, schedule, format, unref, onEvent, onTurn, onAnswer, locker, mayMove = () => true }) {
     checkFormat(format);
     this.#host = new Host({ settle: (how) => this.#tell(how), storage, credentials: bucket?.provider, unref, onAnswer, locker });
     const { json, credentials } = bucket ?? {};
     this.#raw = ownWasm.call(({ RawElector }) => new RawElector(settings, json, credentials, schedule, format, this.#host));
     this.#instance = ownWasm.instance;
     this.#onEvent = onEvent;
+    this.#onTurn = onTurn;
     this.#mayMove = mayMove;
     ownWasm.engines.add(this.#breakDown);
   }
@@ -119,6 +121,19 @@ export class Engine {
     }
   }
 
+  /** Whether the store has answered, or has failed once. */
+  get heard() {
+    return this.alive && this.#ask((raw) => raw.heard());
+  }
+
+  /** What somebody should know, as `{ message, status, storeCode }`, or undefined. */
+  problem() {
+    const found = this.#ask((raw) => raw.problem());
+    if (!found) return undefined;
+    const problem = JSON.parse(found);
+    return { ...problem, cause: this.#causeOf(problem.message) };
+  }
+
   status() {
     return JSON.parse(this.#ask((raw) => raw.status()));
   }
@@ -178,6 +193,7 @@ export class Engine {
         if (events === undefined) break;
         this.#events.push(...JSON.parse(events));
         this.#tellEvents();
+        if (this.alive) this.#onTurn?.();
         // What an event's listener has told comes first: it may cancel what was begun. A broken instance sends nothing more:
         // its write would bind a group to nobody.
         if (this.alive && !this.#again) this.#host.startAll();
@@ -191,7 +207,7 @@ export class Engine {
     while (this.#events.length > 0 && this.alive) {
       const event = this.#events.shift();
       if (event.type === 'finished') this.#end(event.error);
-      else if (event.type === 'failed') this.#onEvent({ ...event, cause: this.#causeOf(event.message) });
+      else if (event.type === 'failed' || event.type === 'troubled') this.#onEvent({ ...event, cause: this.#causeOf(event.message) });
       else this.#onEvent(event);
     }
   }

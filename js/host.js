@@ -242,6 +242,8 @@ const milliseconds = (value) => (Number.isFinite(value) && value > 0 && value <=
  * on it; no text at all if somebody's fetch put a signed request into it. */
 const plainError = (error) => {
   let text = textOf(error).slice(0, 200);
+  // Deno's word for a permission that is missing: the request never leaves.
+  if (error?.name === 'NotCapable') text = `NotCapable: ${text}`;
   const cause = causeOf(error).slice(0, 100);
   if (cause) text += ` (${cause})`;
   return new Error(SIGNED.test(text) ? 'an error whose text is not shown, because it quotes the signed request' : text);

@@ -164,6 +164,10 @@ export interface TimingOptions {
   retryDelays?: [number, number];
   /** No new token is lower than this. Default 0. */
   termFloor?: number;
+  /** Whether a store that refuses for good before it ever worked ends the elector: an unknown access key, a wrong secret, no such
+   * bucket, a missing Deno permission. Then `start`, `lead` and `runScheduled` reject. With false it tries again and again.
+   * Default true. */
+  failFast?: boolean;
   /** How long a cron tick may take, from its scheduled time; checked against the lease. */
   sustain?: number;
   /** `host` or `host:port` under which peers reach this member. */
@@ -197,7 +201,7 @@ export interface ElectorOptions<S extends AnyStorage = FencedStorage> extends Ti
   /** Whether `stop` leaves a tombstone, so that another can lead at once. Default true; without it the lease runs out. */
   releaseOnStop?: boolean;
   /** Whether `start` and `lead` judge the store before they compete: 18 requests, none of them in a tick. Default: true
-   * over an `S3Storage` and an `EpochStorage` (26 requests), but not with `sustain` and not on Workers. A store that breaks a condition stops the elector
+   * over an `S3Storage` and an `EpochStorage` (28 requests), but not with `sustain` and not on Workers. A store that breaks a condition stops the elector
    * with `EDGELECT_STORE`; one that can't be judged does not, and delays it by no more than five `requestTimeout`. */
   probe?: boolean;
   /** A term began. If it throws or rejects, the elector resigns, sits out, and competes again. Its promise is work of the term,
@@ -209,6 +213,14 @@ export interface ElectorOptions<S extends AnyStorage = FencedStorage> extends Ti
   onLoseLeadership?(lost: LostLeadership<S>): void | Promise<void>;
   /** Another leader than before; `null` when the lease was released or its object is gone. */
   onNewLeader?(leaderId: string | null): void | Promise<void>;
+  /** A problem has lasted for two attempts, has become another one, or ends the elector: what `status().error` says, with the
+   * store's HTTP status and code. Given, it takes the place of the warning. */
+  onError?(error: EdgelectError): void | Promise<void>;
+  /** The role, the leader, the term, what is waited for or the error has changed. It hears no mere passing of time. */
+  onStatus?(status: Status): void | Promise<void>;
+  /** Shows each problem that `onError` would hear, and its end, as one line on standard error. Default true, unless `onError`
+   * is given. */
+  warn?: boolean;
 }
 
 /** The settings in force, complete. */
@@ -217,6 +229,18 @@ export type Config = Required<Omit<TimingOptions, 'sustain'>> & {
   lockfilePath: string;
   serverId: string;
 };
+
+/** What a member waits for. */
+export interface Waiting {
+  /** `grace`: nobody leads a new group, or one whose lease object was unreadable, before its grace is over; `init` avoids the
+   * wait. `lease`: another member's lease. `sittingOut`: the pause after a resignation. `store`: the store's next answer. `work`:
+   * work of a lost term has not stopped. */
+  reason: 'grace' | 'lease' | 'sittingOut' | 'store' | 'work';
+  /** Until when, as far as is known, in milliseconds of this machine's clock since the Unix epoch. */
+  untilMs: number | null;
+  /** The same as a sentence, with the seconds that are left. */
+  message: string;
+}
 
 export interface Status {
   role: 'leader' | 'follower' | 'candidate' | 'stopped';
@@ -231,6 +255,8 @@ export interface Status {
   remainingMs: number | null;
   transitions: number | null;
   parked: boolean | null;
+  /** What a member that runs and does not lead waits for. */
+  waiting: Waiting | null;
   requests: { read: number; write: number; peer: number };
   /** The newest problem, as a sentence that says what to do. What a callback threw stays until a later call of the same
    * callback has ended well, or until the next start. */
@@ -247,7 +273,9 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
   /** Begins to compete, as a new session; stops when the signal fires. An elector that a `lead` has started goes on when that
    * `lead` is over, once this was called. On Workers start and stop within one event: what its `fetch` and timers bring
    * belongs to that event. While work of an earlier session of this elector still runs, nothing is claimed until it has
-   * stopped: `status().error` says so, and `start` does not wait for it. */
+   * stopped: `status().error` says so, and `start` does not wait for it. Otherwise it resolves when the store has answered, or
+   * has failed once in a way that may pass; with `unref` at once.
+   * @throws EdgelectError `EDGELECT_STORE` for a store that breaks a condition or, unless `failFast` is false, refuses for good. */
   start(options?: { signal?: AbortSignal }): Promise<void>;
   /** Ends the authority, waits for the work to stop, releases the lease (or parks it for the same
    * `serverId`), and ends. Never longer than the lease and a few requests: work that still runs then is waited for by the
@@ -255,6 +283,12 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
    * it before any `await` of your own, or do not wait for it (it waits for you), or call `term.resign()`. The
    * signal ends the waiting, not the stop. With `release: false` nothing more is written, and the lease runs out. */
   stop(options?: { park?: boolean; release?: boolean; signal?: AbortSignal }): Promise<void>;
+  /** Stops this elector when the process gets one of these signals, SIGTERM and SIGINT unless others are named: the work's signal
+   * fires, and once the work has stopped the lease is released, so that another member leads within one `frequentInterval`. A
+   * slot that runs is closed undone. The process then ends as soon as nothing else keeps it alive; a second signal ends it at
+   * once. Returns a function that takes this back.
+   * @throws EdgelectError `EDGELECT_CONFIG` where there is no process, as on Workers. */
+  stopOnSignals(signals?: string[]): () => void;
   /** As `stop`, but sits out for a lease and then competes again. */
   resign(options?: { signal?: AbortSignal }): Promise<void>;
   /** Whether this session has authority now; computed, not remembered. On Workers also false for moments in which the clock
@@ -299,7 +333,8 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
    * `S3Storage` or an `EpochStorage` that lets it. Whether this elector runs does not matter. The finding is not thrown.
    * @throws EdgelectError `EDGELECT_CONFIG` for options; the signal's reason once that fired, which may leave the object. */
   doctor(options?: DoctorOptions): Promise<Diagnosis>;
-  /** Answers `GET /health/leadership` from any server that speaks `Request` and `Response`. */
+  /** Answers `GET /health/leadership`, for peers, and `GET /status.json`, which is `status()` without the session, from any server
+   * that speaks `Request` and `Response`. Both may be seen by anybody who reaches that server: a problem names the bucket. */
   handleRequest(request: Request): Promise<Response>;
   [Symbol.asyncDispose](): Promise<void>;
 }

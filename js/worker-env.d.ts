@@ -53,6 +53,7 @@ export interface GroupEnv {
   EDGELECT_RETRY_DELAYS?: `${number},${number}`;
   /** No new token is lower than this. Default 0. */
   EDGELECT_TERM_FLOOR?: NumberVariable;
+  EDGELECT_FAIL_FAST?: FlagVariable;
   /** How long a tick may take, from its scheduled time. Default 63000. */
   EDGELECT_SUSTAIN?: NumberVariable;
 

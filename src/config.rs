@@ -72,6 +72,9 @@ pub struct Settings {
     pub retry_delays_ms: Option<[u64; 2]>,
     /// `termFloor`: no new term is lower than this. Default 0.
     pub term_floor: Option<u64>,
+    /// `failFast`: whether a store that refuses for good before it ever worked, as with an unknown key, ends the elector.
+    /// Default true; otherwise it tries again and again.
+    pub fail_fast: Option<bool>,
     /// `sustain`: how long one cron tick may take, counted from its scheduled time.
     pub sustain_ms: Option<u64>,
     /// Which clocks the host has; the host says so, not the user.
@@ -121,6 +124,8 @@ pub struct Config {
     pub retry_delays_ms: [u64; 2],
     /// No new term is lower than this.
     pub term_floor: u64,
+    /// Whether a store that refuses for good before it ever worked ends the elector.
+    pub fail_fast: bool,
     /// How long one cron tick may take.
     #[serde(rename = "sustain")]
     pub sustain_ms: Option<u64>,
@@ -210,6 +215,7 @@ impl Config {
             request_timeout_ms: 0,
             retry_delays_ms: settings.retry_delays_ms.unwrap_or_else(|| default_delays(lease_ms)),
             term_floor: settings.term_floor.unwrap_or(0),
+            fail_fast: settings.fail_fast.unwrap_or(true),
             sustain_ms: settings.sustain_ms,
             clock: settings.clock,
         };
@@ -357,6 +363,7 @@ impl Settings {
             "serverId" => return put(&mut self.server_id, name, value, TEXT),
             "serverAddr" => return put(&mut self.server_addr, name, value, TEXT),
             "peerMode" => return put(&mut self.peer_mode, name, value, FLAG),
+            "failFast" => return put(&mut self.fail_fast, name, value, FLAG),
             "follow" => return put(&mut self.follow, name, value, FOLLOW),
             "retryDelays" => return put(&mut self.retry_delays_ms, name, value, DELAYS),
             "termFloor" => return put(&mut self.term_floor, name, value, NUMBER),

@@ -25,6 +25,7 @@ use crate::slots::Schedule;
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Store, Version,
 };
+use crate::trouble::{self, Trouble};
 
 /// The longest single sleep that a host is asked for, in milliseconds; JavaScript's timers end near 2^31.
 const LONGEST_SLEEP_MS: u64 = 3_600_000;
@@ -74,6 +75,10 @@ pub trait Host {
     /// No whole answer came, for people: short, without the address and without any header. It counts as a
     /// request of which nobody knows whether it took effect.
     async fn fetch(&self, request: Request, limit: usize) -> Result<Response, String>;
+
+    /// Shows the operator one line: a problem that lasts, or its end. By default nobody sees it; the
+    /// [event](crate::election::Event::Troubled) is told all the same.
+    fn warn(&self, _line: &str) {}
 }
 
 impl<H: Host> Host for &H {
@@ -91,6 +96,10 @@ impl<H: Host> Host for &H {
 
     async fn fetch(&self, request: Request, limit: usize) -> Result<Response, String> {
         H::fetch(self, request, limit).await
+    }
+
+    fn warn(&self, line: &str) {
+        H::warn(self, line);
     }
 }
 
@@ -218,6 +227,7 @@ pub async fn run<S: Store, H: Host>(
         election.condition_covers_version(store.condition_covers_version());
         election.stale_writes_fail(store.stale_writes_fail());
     }
+    let mut trouble = Trouble::default();
     let mut request: Option<Pin<Box<dyn Future<Output = Input> + '_>>> = None;
     loop {
         let commands = std::mem::take(&mut *handle.inner.commands.borrow_mut());
@@ -247,10 +257,19 @@ pub async fn run<S: Store, H: Host>(
         match request.take() {
             Some(under_way) => match select(under_way, pin!(pause)).await {
                 Either::Left((input, _)) => {
-                    let election = &mut *handle.inner.election.borrow_mut();
-                    election.handle(host.now(), input);
-                    if let Some(fault) = store.complaint() {
-                        election.complain(fault);
+                    let told = {
+                        let election = &mut *handle.inner.election.borrow_mut();
+                        election.handle(host.now(), input);
+                        if let Some(fault) = store.complaint() {
+                            election.complain(fault);
+                        }
+                        trouble.note(election.problem())
+                    };
+                    if let Some(event) = told {
+                        if let Some(line) = trouble_line(handle, &event) {
+                            host.warn(&line);
+                        }
+                        tell_app(event);
                     }
                 }
                 Either::Right((_, under_way)) => request = Some(under_way),
@@ -260,6 +279,10 @@ pub async fn run<S: Store, H: Host>(
             }
         }
     }
+}
+
+fn trouble_line(handle: &Handle, event: &Event) -> Option<String> {
+    handle.with(|election| trouble::line(event, &election.config().lockfile_path))
 }
 
 async fn carry_out<S: Store, H: Host>(store: &S, host: &H, step: Step, config: Config) -> Input {

@@ -16,7 +16,9 @@ mod event;
 mod follow;
 mod observe;
 mod policy;
+mod problem;
 mod release;
+mod waiting;
 mod write;
 
 use std::cell::Cell;
@@ -31,7 +33,9 @@ use crate::planted::planted;
 use crate::slots::{Schedule, SlotEnd, Trigger};
 use crate::store::{Answer, Condition, Version};
 
-pub use self::event::{Event, LostReason, Problem};
+pub use self::event::{Event, LostReason};
+pub use self::problem::Problem;
+pub use self::waiting::Waiting;
 pub use crate::slots::SlotsOver;
 
 /// How many unresolved writes are remembered. Each is pruned when its own fence has passed, so that more
@@ -584,6 +588,11 @@ impl Election {
     /// What somebody should know about, if anything.
     pub fn problem(&self) -> Option<&Problem> {
         self.problem.as_ref().or(self.warning.as_ref())
+    }
+
+    /// Whether the store has answered, or has failed once.
+    pub fn is_heard(&self) -> bool {
+        self.answered || self.accepted || self.problem.is_some()
     }
 
     /// The newest record and its version, as last read or written by this session.

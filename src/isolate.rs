@@ -112,7 +112,7 @@ impl<H: Host + Clone> Isolate<H> {
             Outcome::Found { reading: Reading::Lease(lease), .. }
                 if lease.session.as_ref().is_some_and(|session| sessions.contains(session)) =>
             {
-                HealthAnswer::not_leading()
+                HealthAnswer::not_leading(None)
             }
             Outcome::Found { version, reading: Reading::Lease(lease) } => peer::answer_from_store(
                 &config.lockfile_path,
@@ -122,7 +122,7 @@ impl<H: Host + Clone> Isolate<H> {
                 age_ms,
                 config.leader_timeout_ms,
             ),
-            _ => HealthAnswer::not_leading(),
+            _ => HealthAnswer::not_leading(None),
         }
     }
 

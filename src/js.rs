@@ -18,7 +18,7 @@ use crate::checkpoint::{CheckpointError, Opening, Owner, Refusal};
 use crate::config::{Config, ConfigError, HostClock, Settings};
 use crate::custom::{AnyStore, CustomStore, OwnStore};
 use crate::driver::{self, Handle, Host, UNHURRIED_MS};
-use crate::election::{Election, Event, Input, SlotsOver, Standing};
+use crate::election::{Election, Event, Input, Problem, SlotsOver, Standing};
 use crate::json::{self, Object};
 use crate::lease::Format;
 use crate::locker::LockerStore;
@@ -220,6 +220,16 @@ impl RawElector {
         Some([left.term as f64, left.remaining_ms as f64, proven].into())
     }
 
+    /// Whether the store has answered, or has failed once.
+    pub fn heard(&self) -> bool {
+        self.handle.with(Election::is_heard)
+    }
+
+    /// What somebody should know, as JSON: `message`, and `status` and `storeCode` where a store has said them.
+    pub fn problem(&self) -> Option<String> {
+        self.handle.with(|election| election.problem().map(|one| problem_json(one).to_string()))
+    }
+
     /// The status as JSON.
     pub fn status(&self) -> String {
         let (now, requests) = (self.web.now(), self.handle.requests());
@@ -413,7 +423,7 @@ fn event_json(event: &Event, election: &Election) -> String {
                 "slot": slot_ms,
                 "leftOut": left_out.unwrap_or(0),
                 "aheadMs": ahead_ms,
-                "problem": election.problem().map(status::problem_text),
+                "problem": election.problem().map(Problem::to_string),
             })
         }
         Event::Failed(fault) => json!({
@@ -422,8 +432,26 @@ fn event_json(event: &Event, election: &Election) -> String {
             "status": fault.status,
             "storeCode": fault.code,
         }),
+        Event::Troubled(problem) => {
+            let mut told = problem_json(problem);
+            told["type"] = "troubled".into();
+            told
+        }
+        Event::Solved => json!({ "type": "solved" }),
     };
     told.to_string()
+}
+
+fn problem_json(problem: &Problem) -> Value {
+    let fault = match problem {
+        Problem::Store(fault) => Some(fault),
+        _ => None,
+    };
+    json!({
+        "message": problem.to_string(),
+        "status": fault.and_then(|fault| fault.status),
+        "storeCode": fault.and_then(|fault| fault.code.as_deref()),
+    })
 }
 
 /// A checkpoint has the same needs as an election: settings, a store, a host, and somebody who moves it.

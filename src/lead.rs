@@ -124,6 +124,7 @@ async fn run_work<'a, S: Store, H: Host, T>(
         Event::Failed(fault) => *failure.borrow_mut() = Some(fault),
         Event::NewLeader { .. } | Event::GivenUp => {}
         Event::SlotClosed { .. } | Event::SlotsOver(_) => {}
+        Event::Troubled(_) | Event::Solved => {}
     });
     let leading = async {
         loop {

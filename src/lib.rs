@@ -103,6 +103,7 @@ pub mod store;
 mod text;
 pub mod tick;
 pub mod timers;
+pub mod trouble;
 pub mod vars;
 
 #[cfg(all(target_arch = "wasm32", feature = "js"))]
@@ -125,7 +126,7 @@ pub mod workerd;
 pub use checkpoint::{Checkpoint, CheckpointError, Owner, Refusal};
 pub use config::{Config, ConfigError, Follow, Settings};
 pub use driver::{Handle, Host, init, new_election, new_schedule, run};
-pub use election::{Authority, Election, Event, Input, Standing};
+pub use election::{Authority, Election, Event, Input, Problem, Standing, Waiting};
 pub use lead::{Term, UnfencedTerm, lead, lead_unfenced};
 pub use locker::{Locker, LockerStore};
 #[cfg(all(not(target_arch = "wasm32"), feature = "native"))]

@@ -46,7 +46,7 @@ use crate::peer::{self, HealthAnswer};
 use crate::remote::S3Store;
 use crate::request::{Body, Request, Response};
 use crate::text::{first, quoted};
-use crate::vars;
+use crate::{status, vars};
 
 /// How long a connection may take to open. An election's own time limits are shorter.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
@@ -73,6 +73,7 @@ pub struct Native {
     tunnelled: reqwest::Client,
     direct: reqwest::Client,
     started: Instant,
+    quiet: bool,
 }
 
 impl Native {
@@ -88,7 +89,13 @@ impl Native {
             builder.build().map_err(|error| format!("no HTTP client: {}", innermost(error)))
         };
         let (tunnelled, direct) = (client(builder())?, client(builder().no_proxy())?);
-        Ok(Self { tunnelled, direct, started: Instant::now() })
+        Ok(Self { tunnelled, direct, started: Instant::now(), quiet: false })
+    }
+
+    /// The same, without a line on standard error when a problem lasts and when it is over: for programs that show
+    /// [`Election::problem`](crate::election::Election::problem) in a way of their own.
+    pub fn quiet(self) -> Self {
+        Self { quiet: true, ..self }
     }
 
     fn client_for(&self, uri: &Uri) -> &reqwest::Client {
@@ -150,6 +157,12 @@ impl Host for Native {
 
     async fn fetch(&self, request: Request, limit: usize) -> Result<Response, String> {
         self.send(request, limit).await.map_err(innermost)
+    }
+
+    fn warn(&self, line: &str) {
+        if !self.quiet {
+            eprintln!("{line}");
+        }
     }
 }
 
@@ -238,7 +251,7 @@ fn first_signal() -> io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Answers peers: `GET /health/leadership`, as `EDGELECT_PEER_MODE` needs it. It is plain HTTP and never ends; publish it by
+/// Answers peers: `GET /health/leadership`, as `EDGELECT_PEER_MODE` needs it; and people: `GET /status.json`. It is plain HTTP and never ends; publish it by
 /// `EDGELECT_SERVER_ADDR`, behind what speaks TLS where it is not on loopback. Run it beside the election, in one `select!`.
 ///
 /// It keeps at most 64 connections at once, each for 10 s; a peer that is not answered in time reads the store.
@@ -271,10 +284,16 @@ fn health(
     elector: &Handle,
     host: &Native,
 ) -> http::Result<http::Response<String>> {
-    if request.uri().path() != peer::PATH {
+    let path = request.uri().path();
+    if ![peer::PATH, status::PATH].contains(&path) {
         return http::Response::builder().status(404).body(r#"{"error":"not found"}"#.to_owned());
     }
     let answer = match *request.method() {
+        Method::GET if path == status::PATH => {
+            let body =
+                elector.with(|election| status::public(election, host.now(), elector.requests()));
+            HealthAnswer { status: 200, etag: None, body }
+        }
         Method::GET => elector.with(|election| peer::answer(election, host.now())),
         _ => HealthAnswer::wrong_method(),
     };

@@ -3,6 +3,7 @@
 //! An answer saves a read of the store; it never grants or extends anything.
 
 use serde::Serialize;
+use serde_json::json;
 
 use crate::clock::Now;
 use crate::election::{Election, PeerAnswer};
@@ -43,9 +44,13 @@ struct Beside<'a> {
 }
 
 impl HealthAnswer {
-    /// 404: nobody leads here.
-    pub fn not_leading() -> Self {
-        Self { status: 404, etag: None, body: r#"{"error":"not the leader"}"#.to_owned() }
+    /// 404: this member does not lead; `leader_id` names who does, as far as it knows.
+    pub fn not_leading(leader_id: Option<&str>) -> Self {
+        let body = match leader_id {
+            Some(leader_id) => json!({ "error": "not the leader", "leaderID": leader_id }),
+            None => json!({ "error": "no leader is known", "leaderID": null }),
+        };
+        Self { status: 404, etag: None, body: body.to_string() }
     }
 
     /// 405: the path knows GET only.
@@ -85,7 +90,7 @@ pub fn answer(election: &Election, now: Now) -> HealthAnswer {
             }
             HealthAnswer::leading(version, lease, &beside)
         }
-        _ => HealthAnswer::not_leading(),
+        _ => HealthAnswer::not_leading(election.leader_id(now)),
     }
 }
 
@@ -101,8 +106,11 @@ pub fn answer_from_store(
 ) -> HealthAnswer {
     let lease_ms = lease.lease_ms.unwrap_or(own_lease_ms);
     let alive = age_ms.is_some_and(|age_ms| age_ms < lease_ms);
-    if lease.leader_id != server_id || lease.released() || lease.in_grace() || !alive {
-        return HealthAnswer::not_leading();
+    if lease.released() || lease.in_grace() || !alive {
+        return HealthAnswer::not_leading(None);
+    }
+    if lease.leader_id != server_id {
+        return HealthAnswer::not_leading(Some(&lease.leader_id));
     }
     let beside = Beside { group, remaining_ms: None, source: Some("store") };
     HealthAnswer::leading(version, lease, &beside)

@@ -267,6 +267,20 @@ impl Store for Nowhere {
     }
 }
 
+/// The codes by which stores say that they do not know an access key, or that a signature was made with another secret: S3's,
+/// R2's, DynamoDB's and Route 53's.
+const REFUSED_KEYS: [&str; 6] = [
+    "InvalidAccessKeyId",
+    "SignatureDoesNotMatch",
+    "Unauthorized",
+    "UnrecognizedClientException",
+    "InvalidSignatureException",
+    "InvalidClientTokenId",
+];
+
+/// The name of Deno's error for a request that its permissions forbid.
+const NOT_CAPABLE: &str = "NotCapable";
+
 /// What marks the key of an object that a probe makes, before 32 hex digits.
 pub const PROBE_MARK: &str = ".probe-";
 
@@ -294,6 +308,18 @@ impl Fault {
     /// A fault without HTTP details.
     pub fn new(kind: FaultKind, message: impl Into<String>) -> Self {
         Self { kind, status: None, code: None, message: message.into() }
+    }
+
+    /// Whether the set-up is wrong, so that the same request will fail again: the store cannot be used as it is set up, does not
+    /// know the access key, or does not accept its signature, or the runtime forbids the request.
+    pub fn is_for_good(&self) -> bool {
+        let refused = || self.code.as_deref().is_some_and(|code| REFUSED_KEYS.contains(&code));
+        match self.kind {
+            FaultKind::Misconfigured => true,
+            FaultKind::Denied => refused(),
+            FaultKind::Network => self.message.contains(NOT_CAPABLE),
+            _ => false,
+        }
     }
 
     /// [`Operation::Delete`] was asked of a store of this name that cannot delete, or of an object that is no probe's.

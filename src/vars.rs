@@ -16,7 +16,7 @@ enum Kind {
 }
 
 /// Each variable, the option that it sets, and how its text is read.
-const VARS: [(&str, &str, Kind); 16] = [
+const VARS: [(&str, &str, Kind); 17] = [
     ("EDGELECT_LOCKFILE_PATH", "lockfilePath", Kind::Text),
     ("EDGELECT_SERVER_ID", "serverId", Kind::Text),
     ("EDGELECT_SERVER_ADDR", "serverAddr", Kind::Text),
@@ -32,6 +32,7 @@ const VARS: [(&str, &str, Kind); 16] = [
     ("EDGELECT_REQUEST_TIMEOUT", "requestTimeout", Kind::Number),
     ("EDGELECT_RETRY_DELAYS", "retryDelays", Kind::Numbers),
     ("EDGELECT_TERM_FLOOR", "termFloor", Kind::Number),
+    ("EDGELECT_FAIL_FAST", "failFast", Kind::Flag),
     ("EDGELECT_SUSTAIN", "sustain", Kind::Number),
 ];
 

@@ -15,6 +15,8 @@ mod locker;
 mod proxied_date;
 #[path = "driver/ticks.rs"]
 mod ticks;
+#[path = "driver/trouble.rs"]
+mod trouble;
 #[allow(dead_code)] // Each suite uses a part of it.
 mod virtual_time;
 
@@ -78,7 +80,10 @@ impl World {
     }
 
     fn gave_up_last(&self) -> bool {
-        matches!(self.told.borrow().last(), Some((_, Event::GivenUp)))
+        let told = self.told.borrow();
+        let of_problem = |event: &Event| matches!(event, Event::Troubled(_) | Event::Solved);
+        let last = told.iter().rfind(|(_, event)| !of_problem(event));
+        matches!(last, Some((_, Event::GivenUp)))
     }
 
     fn leads(&self) -> bool {
@@ -207,7 +212,7 @@ fn c67_a_leader_that_is_cut_off_answers_its_peers_404_from_its_fence_on() {
         last.body.contains(r#""remainingMs":1,"#) || last.body.ends_with(r#""remainingMs":1}"#)
     );
     world.pass(1);
-    assert_eq!(world.says_to_peers(), HealthAnswer::not_leading());
+    assert_eq!(world.says_to_peers(), HealthAnswer::not_leading(None));
     world.pass(30_000);
     assert_eq!(world.says_to_peers().status, 404, "its record names it, and it says so to nobody");
     world.store.hangs.set(false);

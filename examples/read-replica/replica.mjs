@@ -52,10 +52,21 @@ export const replicateTo = (peer) => {
     },
     /** Hands over one write. A node that does not answer is taken for dead: it catches up when it comes back. */
     async send(entry, signal) {
-      const limited = AbortSignal.any([signal, AbortSignal.timeout(LIMIT_MS)]);
-      const init = { method: 'POST', body: JSON.stringify(entry), headers: { 'content-type': 'application/json' }, signal: limited };
-      const { status } = await ask('/replicate', init).catch(() => ({ status: 0 }));
-      return { refused: status === 409 };
+      const limit = new AbortController();
+      const end = () => limit.abort();
+      // Not AbortSignal.any: of a timeout that nothing else holds Node forgets that it should fire.
+      // https://github.com/nodejs/node/issues/57736
+      const timer = setTimeout(end, LIMIT_MS);
+      if (signal.aborted) end();
+      signal.addEventListener('abort', end);
+      try {
+        const init = { method: 'POST', body: JSON.stringify(entry), headers: { 'content-type': 'application/json' }, signal: limit.signal };
+        const { status } = await ask('/replicate', init).catch(() => ({ status: 0 }));
+        return { refused: status === 409 };
+      } finally {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', end);
+      }
     },
   };
 };

@@ -21,6 +21,8 @@ const elector = new Elector({
     // A copy, because posting a part of the wasm's memory would post all of it.
     putIfMatch: (key, body, etag) => ask('putIfMatch', key, body.slice(), etag),
   },
+  // The screen shows what happens.
+  warn: false,
   onAcquireLeadership: (term) => report('acquired', { term: term.token, remainingMs: term.remaining() }),
   onLoseLeadership: ({ term }) => report('lost', { term }),
 });

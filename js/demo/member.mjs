@@ -34,6 +34,8 @@ export const elector = new Elector({
   frequentInterval: number('EDGELECT_FREQUENT_INTERVAL'),
   infrequentInterval: number('EDGELECT_INFREQUENT_INTERVAL'),
   follow: env.EDGELECT_FOLLOW,
+  // The screen shows what happens.
+  warn: false,
   onAcquireLeadership(term) {
     report('acquired', { term: term.token, remainingMs: term.remaining() });
   },

@@ -119,7 +119,11 @@ async function installToolchain() {
   const listOf = (key) => [...(new RegExp(`^${key}\\s*=\\s*\\[([^\\]]*)\\]`, 'm').exec(toolchain())?.[1] ?? '').matchAll(/"([^"]+)"/g)].map((match) => match[1]);
   const targets = listOf('targets');
   const components = listOf('components');
-  if ([rustupsList, rustupsAnswer].some((have) => [...targets.map((name) => `rust-std-${name}`), ...components].every(have(channel)))) return;
+  const wanted = [...targets.map((name) => `rust-std-${name}`), ...components];
+  const broken = isHalfInstalled(channel);
+  if (!broken && [rustupsList, rustupsAnswer].some((have) => wanted.every(have(channel)))) return;
+  // An installation that was interrupted: rustup adds to it, and does not mend it.
+  if (broken) await run(`Removing what is left of an interrupted installation of Rust ${channel}`, 'rustup', ['toolchain', 'uninstall', channel]);
   const args = ['toolchain', 'install', channel, '--profile', 'minimal', '--no-self-update'];
   for (const name of targets) args.push('--target', name);
   for (const name of components) args.push('--component', name);
@@ -129,11 +133,22 @@ async function installToolchain() {
 // Components are listed with the host's triple behind their name.
 const among = (list) => (name) => list.some((have) => have === name || have.startsWith(`${name}-`));
 
-// Reading it takes no time; asking rustup takes half a second.
-function rustupsList(channel) {
+function toolchainFolder(channel) {
   const folder = path.join(process.env.RUSTUP_HOME || path.join(os.homedir(), '.rustup'), 'toolchains');
   const name = fs.existsSync(folder) ? fs.readdirSync(folder).find((entry) => entry.startsWith(`${channel}-`)) : undefined;
-  return among((name && readIfAny(path.join(folder, name, 'lib/rustlib/components')) || '').split('\n'));
+  return name && path.join(folder, name);
+}
+
+function isHalfInstalled(channel) {
+  const folder = toolchainFolder(channel);
+  const programs = ['rustc', 'cargo'].map((name) => process.platform === 'win32' ? `${name}.exe` : name);
+  return folder !== undefined && !programs.every((name) => fs.existsSync(path.join(folder, 'bin', name)));
+}
+
+// Reading it takes no time; asking rustup takes half a second.
+function rustupsList(channel) {
+  const folder = toolchainFolder(channel);
+  return among((folder && readIfAny(path.join(folder, 'lib/rustlib/components')) || '').split('\n'));
 }
 
 function rustupsAnswer(channel) {

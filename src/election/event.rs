@@ -1,6 +1,6 @@
-//! What the application is told, and what somebody should know who looks at the elector.
+//! What the application is told.
 
-use crate::lease::Flaw;
+use super::Problem;
 use crate::slots::SlotsOver;
 use crate::store::Fault;
 
@@ -37,6 +37,11 @@ pub enum Event {
     SlotsOver(SlotsOver),
     /// The store cannot be used; the elector finishes.
     Failed(Fault),
+    /// A problem has lasted for two answers of the store in a row, or has become another one. The driver says so, not the
+    /// election.
+    Troubled(Problem),
+    /// The problem that was told is over.
+    Solved,
 }
 
 /// Why a term ended.
@@ -71,45 +76,4 @@ impl LostReason {
             Self::Done => "done",
         }
     }
-}
-
-/// What somebody should know who looks at the elector.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Problem {
-    /// The last request to the store failed.
-    Store(Fault),
-    /// The record is of a newer format; nothing is claimed (S7).
-    NewerFormat(Option<u64>),
-    /// The term is used up, or was set absurdly high; nothing is claimed (S2).
-    TermTooHigh,
-    /// The store refuses each write on the version that it shows.
-    Contradicted,
-    /// The store shows another `Last-Modified` with each read of one version, so that a wait begins anew (S7).
-    MovingTimes,
-    /// The store shows one write under another version with each read, so that its age is never proven (S6).
-    MovingVersions,
-    /// The version has not changed for long by the own clock, and its age is not proven (S6), or it is in a long grace.
-    LongWait,
-    /// The record is unusable and will be healed once it has not changed for the grace (S7).
-    Unreadable(Flaw),
-    /// The work of a lost term has not stopped; nothing is claimed until it has.
-    WorkGoesOn {
-        /// The fencing token of that term.
-        term: u64,
-    },
-    /// The record's lease is longer than `maxLease`, so that members disagree on the grace (S7).
-    LeaseTooLong {
-        /// The record's lease in milliseconds.
-        lease_ms: u64,
-        /// Our `maxLease` in milliseconds.
-        max_lease_ms: u64,
-    },
-    /// The `Date` of an answer that showed a write of ours was ahead of its `Last-Modified`: something on the way sets
-    /// `Date`, and no age is proven by it (S6).
-    DateAhead {
-        /// By how many milliseconds at least.
-        ahead_ms: u64,
-    },
-    /// A member of another make writes records under our `serverId`, and takes ours for its own.
-    SharedName(String),
 }

@@ -159,6 +159,13 @@ impl Election {
                     self.plan_after_failure(now);
                 }
             }
+            // The request never left, and never will.
+            Outcome::Unknown { cause, .. } if cause.is_for_good() => {
+                self.unwritten = false;
+                if !self.on_rejected(cause, self.answered) {
+                    self.plan_after_failure(now);
+                }
+            }
             Outcome::Unknown { retry_after_ms, cause } => {
                 (self.problem, self.unwritten) = (Some(Problem::Store(cause)), false);
                 self.leave_alone(now, retry_after_ms);

@@ -8,7 +8,7 @@ use crate::age::Observation;
 use crate::clock::Now;
 use crate::lease::{Lease, MAX_LEASE_MS, Reading, Stamp};
 use crate::planted::planted;
-use crate::store::{Condition, Fault, FaultKind, Outcome, Version};
+use crate::store::{Condition, Fault, Outcome, Version};
 
 impl Election {
     /// Sends the next attempt of the round: a new sequence, the same condition (S4, S8).
@@ -371,7 +371,7 @@ impl Election {
     pub(super) fn on_rejected(&mut self, fault: Fault, answered: bool) -> bool {
         let works = (self.accepted || answered) && !planted!(OneAnswerIsFinal);
         // Authority that is still proven lasts to its fence, but nothing is tried again (scenario 14).
-        self.failed = fault.kind == FaultKind::Misconfigured && !works;
+        self.failed = self.config.fail_fast && fault.is_for_good() && !works;
         if self.failed {
             self.events.push_back(Event::Failed(fault.clone()));
         }

@@ -19,7 +19,6 @@ use crate::groups::{self, Group};
 use crate::isolate::Isolate;
 use crate::lead::Term;
 use crate::peer::{self, HealthAnswer};
-use crate::status;
 use crate::tick;
 
 thread_local! {
@@ -146,7 +145,7 @@ async fn one_group(
     let term = led.map_or_else(|| "none".to_owned(), |term| term.to_string());
     let requests = (requests.read + requests.write).to_string();
     let line = format!("outcome={outcome} term={term} requests={requests}");
-    let Some(problem) = handle.with(|election| election.problem().map(status::problem_text)) else {
+    let Some(problem) = handle.with(|election| election.problem().map(Trouble::to_string)) else {
         return Ok(line);
     };
     let line = format!("{line} problem=\"{problem}\"");

@@ -17,7 +17,6 @@ use crate::job::{self, Answered, Call, JobTarget, Order};
 use crate::lead::Term;
 use crate::scheduled::{Report, RunEnd, SlotOutcome, run_with_word};
 use crate::slots::recorded_cron;
-use crate::status;
 use crate::store::Store;
 use crate::text::{first, quoted, visible};
 use crate::vars::JOB;
@@ -152,7 +151,7 @@ fn line(handle: &Handle, config: &Config, report: &Report<String, String>) -> St
     let requests = handle.requests();
     pieces
         .push(format!("requests={}", (requests.read + requests.write + report.runs.len() as u64)));
-    let problem = handle.with(|election| election.problem().map(status::problem_text));
+    let problem = handle.with(|election| election.problem().map(ToString::to_string));
     if let Some(problem) = problem.filter(|_| report.outcome != SlotOutcome::Done) {
         pieces.push(format!("problem=\"{problem}\""));
     }

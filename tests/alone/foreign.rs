@@ -301,7 +301,7 @@ fn the_time_in_a_record_that_follows_a_caches_old_answer_is_not_of_that_time() {
 
 /// What somebody is told who looks at the elector.
 fn told(alone: &Alone) -> Option<String> {
-    alone.election.problem().map(edgelect::status::problem_text)
+    alone.election.problem().map(edgelect::election::Problem::to_string)
 }
 
 /// A record of a member of another make.

@@ -160,7 +160,7 @@ impl World {
 
     fn error(&self, number: usize) -> String {
         self.members[number].handle.with(|election| {
-            election.problem().map(edgelect::status::problem_text).unwrap_or_default()
+            election.problem().map(edgelect::election::Problem::to_string).unwrap_or_default()
         })
     }
 }

@@ -127,7 +127,7 @@ test('a zone and a table that are not there are told by the service\'s own code'
   for (const [storage, name, code] of [[zone({ hostedZoneId: 'Z0NOWHERE' }), 'Z0NOWHERE', 'NoSuchHostedZone'], [table({ table: 'nowhere' }), 'nowhere', 'ResourceNotFoundException']]) {
     const elector = member(storage, freshShard('missing'));
     await assert.rejects(elector.init(), { message: new RegExp(`${name}.*${code}`, 's') });
-    await elector.start();
+    await assert.rejects(within(elector.start()), { code: 'EDGELECT_STORE', storeCode: code });
     await assert.rejects(within(elector.waitForLeadership()), { code: 'EDGELECT_STORE', storeCode: code });
   }
 });

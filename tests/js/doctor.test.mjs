@@ -149,7 +149,7 @@ test('c09 c26 a proxy that drops the conditions is refused, and an elector over 
     + 'it took a write whose condition did not hold, so two could lead; leases need a store that keeps conditional writes';
   const work = () => assert.fail('it leads');
   await assert.rejects(elector.lead(work), { name: 'EdgelectError', code: 'EDGELECT_STORE', message });
-  await elector.start();
+  await assert.rejects(elector.start(), { code: 'EDGELECT_STORE', message });
   await assert.rejects(elector.waitForLeadership(), { code: 'EDGELECT_STORE', message });
   assert.deepEqual([elector.status().error, elector.status().role], [message, 'stopped']);
   await elector.stop();
@@ -186,9 +186,10 @@ test('c26 a store that says nothing delays a start by two requests, and a stop e
   await until(() => store.seen.some((one) => !isProbe(one)), 2 * requestTimeout + 5_000);
   assert.equal(store.seen.filter(isProbe).length, 2);
   await elector.stop();
-  await elector.start();
+  const starting = elector.start();
   const stopMs = performance.now();
   await elector.stop();
+  await starting;
   assert.ok(performance.now() - stopMs < requestTimeout, 'the answer of the probe was not waited for');
   assert.equal(elector.status().role, 'stopped');
 });
@@ -196,12 +197,14 @@ test('c26 a store that says nothing delays a start by two requests, and a stop e
 test('c26 a probe that waits does not go on for an elector that a trap has ended', async () => {
   const store = await kept(startLiar('unwell'));
   const elector = over({ endpoint: store.endpoint });
-  await elector.start();
+  const starting = elector.start();
+  starting.catch(() => {});
   await until(() => store.seen.length === 2);
   // Its pause begins when the second answer is in.
   await new Promise((resolve) => setTimeout(resolve, 300));
   assert.throws(() => ownWasm.call(() => { throw new Error('as a trap does'); }), { code: 'EDGELECT_TRAP' });
   await until(() => elector.status().role === 'stopped');
+  await assert.rejects(starting, { code: 'EDGELECT_TRAP' });
   await new Promise((resolve) => setTimeout(resolve, 2_000));
   assert.equal(store.seen.length, 2);
 });

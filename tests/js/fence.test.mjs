@@ -312,14 +312,19 @@ test('what work returns after its term was lost counts for nothing, also where n
 test('a stop waits for the work of a term that was lost before', async () => {
   const storage = await newGroup();
   const gate = gated();
-  let working = true;
-  const one = member(storage, { serverId: 'a', onLoseLeadership: () => gate.promise.then(() => { working = false; }) });
+  let [lost, working] = [false, true];
+  const onLoseLeadership = () => {
+    lost = true;
+    return gate.promise.then(() => { working = false; });
+  };
+  const one = member(storage, { serverId: 'a', onLoseLeadership });
   await one.start();
   await within(one.waitForLeadership());
   const other = member(storage, { serverId: 'b' });
   await other.start();
   block(1_300);
   await within(other.waitForLeadership());
+  await until(() => lost);
   const stopping = one.stop();
   setTimeout(gate.resolve, 50);
   await within(stopping);

@@ -30,7 +30,7 @@ const newGroup = async (latency) => {
 test('c41 to look at a leader at each millisecond of a minute ends nothing', async () => {
   const losses = [];
   const elector = member(await newGroup(), { onLoseLeadership: (loss) => losses.push(loss) });
-  await elector.start();
+  void elector.start();
   const waiting = elector.waitForLeadership();
   await pass(1_000);
   const term = await waiting;
@@ -110,7 +110,7 @@ for (const [what, run] of Object.entries({
 test('s10 code that goes on after its clock has moved past the fence sees it, and the election says why', async () => {
   const losses = [];
   const elector = member(await newGroup(), { onLoseLeadership: (loss) => losses.push(loss.reason) });
-  await elector.start();
+  void elector.start();
   const waiting = elector.waitForLeadership();
   await pass(1_000);
   const { signal } = await waiting;

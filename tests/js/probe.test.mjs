@@ -253,8 +253,9 @@ for (const part of [0.3, 0.6, 0.9, 0.99, 2]) {
     };
     const elector = new Elector({ storage: { get: slowly('get'), putIfMatch: slowly('putIfMatch') }, lockfilePath: 'a', probe: true });
     const { requestTimeout } = elector.config;
-    await elector.start();
+    const starting = elector.start();
     await runtime.pass(10 * requestTimeout);
+    await starting;
     assert.ok(firstMs <= 5 * requestTimeout, `${firstMs / requestTimeout} requests`);
     const stop = elector.stop();
     await runtime.pass(60_000);
@@ -301,7 +302,7 @@ const askedAfterStop = async (call, turns, stopping) => {
   };
   const counted = (name) => (...all) => asked() ?? storage[name](...all);
   const elector = new Elector({ storage: { get: counted('get'), putIfMatch: counted('putIfMatch') }, lockfilePath: 'a', probe: true });
-  await elector.start();
+  void elector.start();
   await runtime.settle();
   await runtime.settle();
   await elector.stop();

@@ -114,7 +114,7 @@ test('whoever runs a slot answers its peers', async () => {
   const result = await elector.runScheduled(slot(1), job);
   assert.equal(result.outcome, 'done', String(result.error));
   assert.deepEqual([answer.slot, answer.leaderID], [slot(1), 'a']);
-  assert.deepEqual(await ask(), { error: 'not the leader' });
+  assert.deepEqual(await ask(), { error: 'no leader is known', leaderID: null });
 });
 
 test('a job keeps its state in a checkpoint, which the next slot opens', async () => {

@@ -79,7 +79,7 @@ test('a request that a broken instance had begun does not leave any more', async
   };
   await replaced(RawElector.prototype, 'poll', trapping, async () => {
     const elector = member(bent(memory, { get: noted('read', memory.get), putIfMatch: noted('write', memory.putIfMatch) }));
-    await elector.start();
+    await assert.rejects(elector.start(), { code: 'EDGELECT_TRAP' });
     assert.match(await until(() => elector.status().error), /broke down/);
   });
   assert.deepEqual(seen, ['read']);

@@ -494,8 +494,9 @@ fn a_record_of_the_native_format_is_left_alone_until_its_grace_is_over_and_its_t
         let Member::Ours(ours, _) = fleet.ours(Follow::Balanced) else { unreachable!("it is") };
         fleet.pass(told_ms - 1_000);
         assert_eq!(fleet.text(), native);
-        let problem =
-            ours.handle.with(|election| election.problem().map(edgelect::status::problem_text));
+        let problem = ours
+            .handle
+            .with(|election| election.problem().map(edgelect::election::Problem::to_string));
         let text = problem.as_deref().unwrap_or_default();
         assert!(text.contains("another format"), "{problem:?}");
         fleet.leader_within(LEASE_MS + 20_000);

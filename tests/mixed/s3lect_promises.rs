@@ -1,4 +1,5 @@
-//! What S3lect's document promises of time and requests, on virtual time; docs/s3lect.md says which row each test holds.
+//! What S3lect's document promises of time and requests, on virtual time; tests/promises.json says which row of
+//! docs/s3lect.md each test holds.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

@@ -24,7 +24,7 @@ fn good() -> impl Strategy<Value = Settings> {
     let delays = prop::option::weighted(0.2, [1..500_u64, 1..2_000_u64]);
     let follow = prop::option::of(select(vec![Follow::Tight, Follow::Balanced, Follow::Frugal]));
     let others =
-        (any::<Option<bool>>(), prop::option::weighted(0.2, 0..=2 * MAX_TERM), delays, follow);
+        (any::<[Option<bool>; 2]>(), prop::option::weighted(0.2, 0..=2 * MAX_TERM), delays, follow);
     (times, more, names, addr, others).prop_map(|(times, more, names, server_addr, others)| {
         Settings {
             lockfile_path: Some(names.0),
@@ -39,7 +39,8 @@ fn good() -> impl Strategy<Value = Settings> {
             max_lease_ms: more.1,
             request_timeout_ms: more.2,
             sustain_ms: more.3,
-            peer_mode: others.0,
+            peer_mode: others.0[0],
+            fail_fast: others.0[1],
             term_floor: others.1,
             retry_delays_ms: others.2,
             follow: others.3,

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { cleanEnv, denoVariables, emptyFolder, runWell, uploadOf, withPacked } from '../../js/tools/pack.mjs';
 import { HOST_NODE, NATIVE, inRoot } from '../../js/tools/paths.mjs';
 import { PlainError, step } from '../../js/tools/run.mjs';
+import { RAN_BEFORE } from '../examples/group.mjs';
 import { devBlock } from './dev-block.mjs';
 
 const MOST_LINES = 150;
@@ -13,14 +14,9 @@ const BUCKET = 'wrangler r2 bucket create edgelect';
 const REPLAY = 'npm run prove -- --seed core:7';
 const CARGO_ADD = ['cargo add edgelect --features native', 'cargo add tokio --features macros,rt'];
 const DENO_RUN = 'deno run --allow-env --allow-net=ACCOUNT.r2.cloudflarestorage.com lead.mjs';
-/** A group whose slots were claimed and done up to long ago. */
-const RAN_BEFORE = {
-  leaderID: 'before', lastUpdated: '0001-01-01T00:00:00Z', term: 1, session: 'before', sequence: 1, leaseMs: 15000,
-  acquired: '2026-01-01T00:00:00Z', slot: 1767225600000, slotDone: true, format: 1,
-};
 /** Every command in the README, and which step of `npm test` runs it. */
 const COMMANDS = {
-  'npx edgelect demo': 'node', 'npx edgelect doctor': 'node', 'npm start': 'demo', 'npm start -- --once': 'demo', 'npm test': 'all of them', [REPLAY]: 'readme',
+  'npx edgelect demo': 'node', 'npx edgelect doctor': 'node', 'npx edgelect new node reports': 'examples', 'npm start': 'demo', 'npm start -- --once': 'demo', 'npm test': 'all of them', [REPLAY]: 'readme',
   'npm install edgelect': 'package', 'node lead.mjs': 'readme', [DENO_RUN]: 'readme', [CARGO_ADD[0]]: 'readme', [CARGO_ADD[1]]: 'readme', 'bun add edgelect': 'package', 'bun lead.mjs': 'readme',
   'npm run dev': 'worker', 'wrangler dev': 'worker', 'npm run prove': 'readme', 'npm run test:long': 'none: it takes hours', 'npm run scenarios': 'scenarios', 'npm run live -- --slots 1000': 'slots', 'wrangler deploy': 'size', [BUCKET]: 'none: it needs an account; its name is held below', 'npm run figures -- NAME': 'figures',
 };

@@ -31,6 +31,8 @@ pub struct Virtual {
     pub steps_at: Rc<Cell<u32>>,
     /// How far this clone's wall clock is ahead of the others'.
     ahead_ms: i64,
+    /// What the operator was shown, and when.
+    pub shown: Rc<RefCell<Vec<(u64, String)>>>,
     timers: Rc<RefCell<Vec<(u64, Waker)>>>,
 }
 
@@ -71,6 +73,10 @@ impl Host for Virtual {
 
     async fn fetch(&self, _request: Request, _limit: usize) -> Result<Response, String> {
         Err("there is no network here".to_owned())
+    }
+
+    fn warn(&self, line: &str) {
+        self.shown.borrow_mut().push((self.now_ms.get(), line.to_owned()));
     }
 }
 

@@ -1,0 +1,133 @@
+//! What somebody should know who looks at an elector, as a sentence that says what to do.
+
+use std::fmt;
+
+use crate::lease::Flaw;
+use crate::store::Fault;
+
+/// What somebody should know who looks at the elector.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Problem {
+    /// The last request to the store failed.
+    Store(Fault),
+    /// The record is of a newer format; nothing is claimed (S7).
+    NewerFormat(Option<u64>),
+    /// The term is used up, or was set absurdly high; nothing is claimed (S2).
+    TermTooHigh,
+    /// The store refuses each write on the version that it shows.
+    Contradicted,
+    /// The store shows another `Last-Modified` with each read of one version, so that a wait begins anew (S7).
+    MovingTimes,
+    /// The store shows one write under another version with each read, so that its age is never proven (S6).
+    MovingVersions,
+    /// The version has not changed for long by the own clock, and its age is not proven (S6), or it is in a long grace.
+    LongWait,
+    /// The record is unusable and will be healed once it has not changed for the grace (S7).
+    Unreadable(Flaw),
+    /// The work of a lost term has not stopped; nothing is claimed until it has.
+    WorkGoesOn {
+        /// The fencing token of that term.
+        term: u64,
+    },
+    /// The record's lease is longer than `maxLease`, so that members disagree on the grace (S7).
+    LeaseTooLong {
+        /// The record's lease in milliseconds.
+        lease_ms: u64,
+        /// Our `maxLease` in milliseconds.
+        max_lease_ms: u64,
+    },
+    /// The `Date` of an answer that showed a write of ours was ahead of its `Last-Modified`: something on the way sets
+    /// `Date`, and no age is proven by it (S6).
+    DateAhead {
+        /// By how many milliseconds at least.
+        ahead_ms: u64,
+    },
+    /// A member of another make writes records under our `serverId`, and takes ours for its own.
+    SharedName(String),
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Store(fault) => f.write_str(&fault.message),
+            Self::NewerFormat(format) => write!(
+                f,
+                "the lease object has format {}, which a newer edgelect wrote; nothing is \
+                 claimed. Upgrade this member; or, to go back, stop all members, delete the \
+                 object, and wait for the longest lease",
+                format.map_or_else(|| "(no number)".to_owned(), |number| number.to_string()),
+            ),
+            Self::TermTooHigh => f.write_str(
+                "the lease object's term is above 2^52, so no higher token can be given out; \
+                 nothing is claimed. Stop all members, delete the object, wait for the longest \
+                 lease, and start with a termFloor that your fenced resources accept",
+            ),
+            Self::Unreadable(flaw) => f.write_str(&flaw_text(*flaw)),
+            Self::Contradicted => f.write_str(
+                "the store refuses each write on the version that it shows: does something \
+                 between here and there answer reads from a cache? Run `npx edgelect doctor`",
+            ),
+            Self::LongWait => f.write_str(
+                "the lease object has not changed for more than two leases and can't be claimed \
+                 yet: either it waits out a longer lease than this member's (S7), or the store's \
+                 answers prove no age, because a cache answers (Age) or its Date does not move \
+                 (S6)",
+            ),
+            Self::MovingTimes => f.write_str(
+                "the store shows another Last-Modified with each read of one version, so the \
+                 wait for a new lease object began again: does something between here and there \
+                 set that header? It is ignored after three such reads",
+            ),
+            Self::MovingVersions => f.write_str(
+                "the store shows another ETag with each read of one record, so nobody can tell \
+                 how long it has not changed, and a dead leader is not succeeded: does something \
+                 between here and there make ETags of its own? Run `npx edgelect doctor`",
+            ),
+            Self::WorkGoesOn { term } => write!(
+                f,
+                "the authority of term {term} has ended and its work goes on: this member claims \
+                 nothing until the work has stopped, which is what its signal asks for; work \
+                 that waits for the next term waits for itself",
+            ),
+            Self::LeaseTooLong { lease_ms, max_lease_ms } => write!(
+                f,
+                "a member has a lease of {lease_ms} ms, longer than maxLease ({max_lease_ms} ms) \
+                 here, which is waited out: set the same maxLease for every member of the group \
+                 (S7). If a member of another make wrote it, its clock and this machine's may be \
+                 apart",
+            ),
+            Self::SharedName(server_id) => write!(
+                f,
+                "a member of another make writes this lease as \"{server_id}\", our own \
+                 serverId: it takes our record for its own and leads beside us until the next \
+                 renewal. If it still runs, give this member a serverId that no other has",
+            ),
+            Self::DateAhead { ahead_ms } => write!(
+                f,
+                "the `Date` of the store's answers is {ahead_ms} ms ahead of its \
+                 `Last-Modified`, more than storeSkew allows, so a dead leader's lease is \
+                 watched for as long as it lasts: a proxy on the way sets `Date` by a clock of \
+                 its own, which has to be put right",
+            ),
+        }
+    }
+}
+
+fn flaw_text(flaw: Flaw) -> String {
+    let what = match flaw {
+        Flaw::TooLarge => "is larger than 64 KiB",
+        Flaw::NotJson => "is not a JSON object",
+        Flaw::Foreign => "is no lease record",
+        Flaw::OtherFormat => {
+            "is a record of another format than this member's store is set to (native or kubernetes), \
+             which every member must set alike"
+        }
+        Flaw::Absurd => {
+            "has a leaseMs that is not between a second and an hour, or another duration under a second"
+        }
+    };
+    format!(
+        "the lease object {what}; it will be replaced once it has not changed for the grace and \
+         for the lease that can be read of it. Does something else write to this lockfilePath?"
+    )
+}

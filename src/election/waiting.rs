@@ -1,0 +1,104 @@
+//! What a member that does not lead waits for, for people. Nothing is decided by it.
+
+use super::{Election, Plan, Problem, Seen};
+use crate::clock::Now;
+use crate::lease::{Lease, Reading};
+
+/// What a member that does not lead waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waiting {
+    /// The grace of a new group, or of a record that was unreadable (S7): nobody leads before it is over.
+    Grace,
+    /// Another member's lease, which has to be released or to run out.
+    Lease,
+    /// Its own pause after it resigned.
+    SittingOut,
+    /// The store's next answer: it has not answered yet, or the last request failed.
+    Store,
+    /// Work of a lost term that has not stopped.
+    Work,
+}
+
+impl Waiting {
+    /// The word for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Grace => "grace",
+            Self::Lease => "lease",
+            Self::SittingOut => "sittingOut",
+            Self::Store => "store",
+            Self::Work => "work",
+        }
+    }
+
+    /// As a sentence for people. `left_ms` is for how many more milliseconds, where that is known; `leader_id` names who leads.
+    pub fn text(self, left_ms: Option<u64>, leader_id: Option<&str>) -> String {
+        let left =
+            left_ms.map_or_else(String::new, |ms| format!(", {} s left", ms.div_ceil(1_000)));
+        match self {
+            Self::Grace => {
+                format!("waiting out the grace of a new group{left}; `init` avoids this")
+            }
+            Self::Lease => match leader_id {
+                Some(leader_id) => {
+                    format!("{leader_id} leads; its lease may be taken when it runs out{left}")
+                }
+                None => format!("waiting for a lease to run out{left}"),
+            },
+            Self::SittingOut => format!("sitting out after a resignation{left}"),
+            Self::Store => "waiting for the store's next answer".to_owned(),
+            Self::Work => "waiting for the work of a lost term to stop".to_owned(),
+        }
+    }
+}
+
+impl Election {
+    /// What this member waits for at this reading of the clocks, and for how many more milliseconds as far as it knows: at the
+    /// end it looks, and what it sees then decides. Nothing while it leads, or has finished.
+    pub fn waiting(&self, now: Now) -> Option<(Waiting, Option<u64>)> {
+        if self.finished || self.failed || self.lease_left(now).is_some() {
+            return None;
+        }
+        let Plan { at_ms: next_ms, .. } = self.plan;
+        let next_ms = next_ms.max(self.not_before_ms);
+        let left_ms = |until_ms: u64| Some(until_ms.saturating_sub(now.mono_ms));
+        if self.working.is_some() && self.held_back {
+            return Some((Waiting::Work, None));
+        }
+        if matches!(self.problem, Some(Problem::Store(_))) || self.seen == Seen::Nothing {
+            return Some((Waiting::Store, left_ms(next_ms)));
+        }
+        if now.mono_ms < self.compete_after_ms {
+            return Some((Waiting::SittingOut, left_ms(self.compete_after_ms)));
+        }
+        let (waiting, until_ms) = match &self.seen {
+            Seen::Nothing | Seen::Absent => (Waiting::Grace, None),
+            Seen::Record { reading: Reading::Closed(_), .. } => return None,
+            Seen::Record { observation, reading: Reading::Unreadable(..) } => {
+                let wait_ms = self.config.grace_ms(self.longest_lease_ms);
+                (Waiting::Grace, Some(observation.proven_at_ms(&self.clocks, now, wait_ms)))
+            }
+            Seen::Record { observation, reading: Reading::Lease(lease) } => {
+                if let Some(until_ms) = self.grace_until_ms(now, lease) {
+                    return Some((Waiting::Grace, left_ms(until_ms)));
+                }
+                let own = lease.session.as_deref() == Some(&self.session);
+                if own || lease.released() {
+                    return Some((Waiting::Store, left_ms(next_ms)));
+                }
+                let waiting = if lease.in_grace() { Waiting::Grace } else { Waiting::Lease };
+                let wait_ms = self.lease_to_wait_ms(lease);
+                (waiting, Some(observation.proven_at_ms(&self.clocks, now, wait_ms)))
+            }
+        };
+        Some((waiting, until_ms.and_then(left_ms)))
+    }
+
+    /// When the grace of this session's own record is over, on the monotonic clock.
+    fn grace_until_ms(&self, now: Now, lease: &Lease) -> Option<u64> {
+        let own = lease.session.as_deref() == Some(&self.session);
+        let grace = self.grace.as_ref().filter(|_| own)?;
+        let passed_ms = self.clocks.passed_ms(now, grace.since);
+        Some(now.mono_ms + grace.length_ms.saturating_sub(passed_ms))
+    }
+}

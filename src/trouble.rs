@@ -1,0 +1,108 @@
+//! When a problem is worth telling: once it has lasted for two answers in a row, when it becomes another one, and when it is
+//! over. The election itself decides nothing by this.
+
+use std::mem::discriminant;
+
+use crate::election::{Event, Problem};
+
+/// After how many answers in a row with a problem it is told: one failed request is usual, and is tried again.
+const LASTING: u32 = 2;
+
+/// What was told last, and what has been seen since.
+#[derive(Clone, Debug, Default)]
+pub struct Trouble {
+    told: Option<Problem>,
+    newest: Option<Problem>,
+    /// For how many answers in a row there has been a problem, and for how many the newest one.
+    failing: u32,
+    lasting: u32,
+}
+
+impl Trouble {
+    /// Takes note of the problem that an election has after an answer of the store. What the application should hear now, if
+    /// anything.
+    pub fn note(&mut self, problem: Option<&Problem>) -> Option<Event> {
+        let Some(problem) = problem else {
+            (self.failing, self.lasting, self.newest) = (0, 0, None);
+            return self.told.take().map(|_| Event::Solved);
+        };
+        let same = self.newest.as_ref().is_some_and(|newest| alike(newest, problem));
+        self.failing = self.failing.saturating_add(1);
+        self.lasting = if same { self.lasting.saturating_add(1) } else { 1 };
+        self.newest = Some(problem.clone());
+        let due = match &self.told {
+            None => self.failing >= LASTING,
+            Some(told) => self.lasting >= LASTING && !alike(told, problem),
+        };
+        due.then(|| {
+            self.told = Some(problem.clone());
+            Event::Troubled(problem.clone())
+        })
+    }
+}
+
+/// Whether two problems are one for people: the texts of one may differ in a time.
+fn alike(one: &Problem, other: &Problem) -> bool {
+    match (one, other) {
+        (Problem::Store(one), Problem::Store(other)) => {
+            (one.kind, one.status, &one.code) == (other.kind, other.status, &other.code)
+        }
+        _ => discriminant(one) == discriminant(other),
+    }
+}
+
+/// An event as a line of a log, if it is one about trouble.
+pub fn line(event: &Event, group: &str) -> Option<String> {
+    match event {
+        Event::Troubled(problem) => Some(format!("edgelect: group {group}: {problem}")),
+        Event::Solved => Some(format!("edgelect: group {group}: the problem is over")),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{Fault, FaultKind};
+
+    fn failing(kind: FaultKind, message: &str) -> Problem {
+        Problem::Store(Fault::new(kind, message))
+    }
+
+    fn told(notes: &[Option<Problem>]) -> Vec<Option<Event>> {
+        let mut trouble = Trouble::default();
+        notes.iter().map(|problem| trouble.note(problem.as_ref())).collect()
+    }
+
+    #[test]
+    fn one_failed_request_is_not_told() {
+        let once = failing(FaultKind::Timeout, "no answer within 1800 ms");
+        assert_eq!(told(&[Some(once.clone()), None, Some(once), None]), [None, None, None, None]);
+    }
+
+    #[test]
+    fn a_lasting_problem_is_told_once_and_so_is_its_end() {
+        let early = failing(FaultKind::Timeout, "no answer within 1800 ms");
+        let late = failing(FaultKind::Timeout, "no answer within 900 ms");
+        let events = told(&[Some(early), Some(late.clone()), Some(late.clone()), None, None]);
+        assert_eq!(events, [None, Some(Event::Troubled(late)), None, Some(Event::Solved), None]);
+    }
+
+    #[test]
+    fn another_lasting_problem_is_told_too() {
+        let timeout = failing(FaultKind::Timeout, "no answer");
+        let denied = failing(FaultKind::Denied, "not allowed");
+        let notes = [&timeout, &timeout, &denied, &timeout, &denied, &denied];
+        let events = told(&notes.map(|problem| Some(problem.clone())));
+        let expected = [None, Some(timeout.clone()), None, None, None, Some(denied.clone())];
+        assert_eq!(events, expected.map(|problem| problem.map(Event::Troubled)));
+    }
+
+    #[test]
+    fn problems_that_take_turns_are_told_too() {
+        let (timeout, denied) =
+            (failing(FaultKind::Timeout, "no answer"), failing(FaultKind::Denied, "no"));
+        let events = told(&[Some(timeout), Some(denied.clone())]);
+        assert_eq!(events, [None, Some(Event::Troubled(denied))]);
+    }
+}

@@ -1,0 +1,129 @@
+//! What somebody sees of a member whose store fails, or that does not lead.
+
+use edgelect::election::{Election, Event, Waiting};
+use edgelect::store::{Answer, Fault, FaultKind, Operation, Outcome};
+use edgelect::{Config, Handle, Host, Settings, Store, lead, new_election};
+use futures::executor::block_on;
+
+use crate::virtual_time::{Virtual, config};
+use crate::{World, world};
+
+fn troubles(world: &World) -> Vec<(u64, bool)> {
+    let told = world.told.borrow();
+    let of = |(at_ms, event): &(u64, Event)| match event {
+        Event::Troubled(_) => Some((*at_ms, true)),
+        Event::Solved => Some((*at_ms, false)),
+        _ => None,
+    };
+    told.iter().filter_map(of).collect()
+}
+
+#[test]
+fn one_failed_request_is_shown_to_nobody() {
+    let mut world = world(true);
+    world.pass(9_999);
+    world.store.hangs.set(true);
+    world.pass(1_801);
+    world.store.hangs.set(false);
+    world.pass(20_000);
+    assert_eq!(troubles(&world), []);
+    assert!(world.machine.host.shown.borrow().is_empty());
+}
+
+#[test]
+fn a_store_that_does_not_answer_is_shown_after_two_attempts_and_once_more_when_it_is_back() {
+    let mut world = world(true);
+    world.pass(7_000);
+    world.store.hangs.set(true);
+    world.pass(60_000);
+    // The renewals of 10 s and of 11.9 s.
+    assert_eq!(troubles(&world), [(13_700, true)]);
+    world.store.hangs.set(false);
+    world.pass(60_000);
+    let shown = world.machine.host.shown.borrow();
+    let lines: Vec<&str> = shown.iter().map(|(_, line)| line.as_str()).collect();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(
+        lines[0].starts_with("edgelect: group leader/test.json: ")
+            && lines[0].contains("no answer within 1800 ms"),
+        "{lines:?}"
+    );
+    assert_eq!(lines[1], "edgelect: group leader/test.json: the problem is over");
+    assert_eq!(troubles(&world).len(), 2);
+}
+
+#[test]
+fn a_member_says_what_it_waits_for_and_for_how_long() {
+    let mut world = world(true);
+    let waits = |world: &World| {
+        let now = world.machine.host.now();
+        world.handle.with(|election| election.waiting(now))
+    };
+    assert_eq!(waits(&world), Some((Waiting::Store, Some(0))), "it has asked nobody yet");
+    world.pass(1_000);
+    assert_eq!(waits(&world), None, "it leads");
+    world.handle.tell(edgelect::Input::Resign);
+    world.pass(1_000);
+    assert_eq!(waits(&world), Some((Waiting::SittingOut, Some(19_000))));
+    world.pass(20_000);
+    assert_eq!(waits(&world), None);
+    world.store.hangs.set(true);
+    world.pass(40_000);
+    assert!(matches!(waits(&world), Some((Waiting::Store, Some(1..)))), "{:?}", waits(&world));
+}
+
+/// A store that refuses everything with one code.
+struct Refusing(&'static str);
+
+impl Store for Refusing {
+    async fn perform(&self, _operation: Operation) -> Answer {
+        let code = Some(self.0.to_owned());
+        let fault = Fault { code, status: Some(403), ..Fault::new(FaultKind::Denied, self.0) };
+        Answer { outcome: Outcome::Rejected(fault), facts: edgelect::store::Facts::default() }
+    }
+
+    fn condition_covers_version(&self) -> bool {
+        true
+    }
+
+    fn describe(&self) -> String {
+        "a store that refuses".to_owned()
+    }
+}
+
+fn patient() -> Config {
+    let settings = Settings {
+        lockfile_path: Some("leader".to_owned()),
+        fail_fast: Some(false),
+        ..Settings::default()
+    };
+    Config::new(&settings).expect("they are sound")
+}
+
+#[test]
+fn a_store_that_does_not_know_the_key_ends_lead_at_once() {
+    for code in ["InvalidAccessKeyId", "SignatureDoesNotMatch", "UnrecognizedClientException"] {
+        let host = Virtual::default();
+        let elector = Handle::new(new_election(&host, config()).expect("it has randomness"));
+        let led = block_on(lead(&elector, &Refusing(code), &host, async |_| ()));
+        assert_eq!(led.map_err(|fault| fault.code), Err(Some(code.to_owned())));
+        assert_eq!(elector.requests().read, 1);
+    }
+}
+
+#[test]
+fn whoever_wants_to_wait_for_such_a_store_or_for_a_right_does() {
+    for (code, config) in [("InvalidAccessKeyId", patient()), ("AccessDenied", config())] {
+        let mut machine = crate::virtual_time::Machine::default();
+        let host = machine.host.clone();
+        let elector = Handle::new(Election::new(config, "session-1".to_owned(), 1));
+        let running = elector.clone();
+        machine.run(async move {
+            let led = lead(&running, &Refusing(code), &host, async |_| ()).await;
+            panic!("it ended: {led:?}");
+        });
+        machine.pass(600_000);
+        assert!(elector.requests().read > 10);
+        assert_eq!(machine.host.shown.borrow().len(), 1, "one line is enough");
+    }
+}

@@ -1,0 +1,115 @@
+// The code of docs/fencing.md, each block in a file of the name that it gives itself, as a reader pastes it.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import net from 'node:net';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { before, test } from 'node:test';
+import { Elector, S3Storage } from 'edgelect';
+import { endProcess, keepPath, removePath, spawnKept } from '../../js/tools/cleanup.mjs';
+import { NODE_24, inRoot } from '../../js/tools/paths.mjs';
+import { bucketOptions, freshKey, getObject, variables } from './bucket.mjs';
+import { atEnd } from './ending.mjs';
+import { run } from './example.mjs';
+import { until } from './until.mjs';
+
+const FILES = ['fenced-object.mjs', 'fenced-sql.mjs', 'api.mjs', 'job.mjs'];
+const group = freshKey('fencing');
+
+const freePort = () => new Promise((resolve, reject) => {
+  const server = net.createServer();
+  server.once('error', reject).listen(0, '127.0.0.1', () => {
+    const { port: free } = server.address();
+    server.close(() => resolve(free));
+  });
+});
+
+let folder;
+let port;
+before(async () => {
+  port = await freePort();
+  // Below the root, so that the packages are found from there.
+  fs.mkdirSync(inRoot('build'), { recursive: true });
+  folder = fs.mkdtempSync(inRoot('build/fencing-'));
+  keepPath(folder);
+  atEnd(() => removePath(folder));
+  const page = fs.readFileSync(inRoot('docs/fencing.md'), 'utf8');
+  const blocks = [...page.matchAll(/^```js\n(\/\/ (\S+)\n.*?)^```$/gms)];
+  assert.deepEqual(blocks.map(([, , name]) => name), FILES);
+  assert.equal(page.match(/^```js$/gm).length, FILES.length, 'each block is run');
+  for (const [, code, name] of blocks) {
+    const placed = code.replace('8080', port).replace('leader/report.json', group);
+    fs.writeFileSync(path.join(folder, name), placed);
+  }
+});
+
+test('an S3 object: a later leader is not overwritten, whenever the late write leaves', async (t) => {
+  const { accessKeyId, secretAccessKey } = bucketOptions.credentials;
+  Object.assign(process.env, { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey, AWS_REGION: bucketOptions.region });
+  const { writeFenced } = await import(pathToFileURL(path.join(folder, 'fenced-object.mjs')));
+  const key = freshKey('fenced');
+  const url = `${bucketOptions.endpoint}/${bucketOptions.bucket}/${key}`;
+  const stored = async () => JSON.parse((await getObject(key)).text);
+  await writeFenced(url, 5, 'a');
+  await writeFenced(url, 5, 'b');
+  await writeFenced(url, 7, 'c');
+  await assert.rejects(writeFenced(url, 5, 'd'), /^Error: fenced: token 7 has written$/);
+  const { token, value } = await stored();
+  assert.deepEqual([token, value], [7, 'c']);
+
+  const sent = globalThis.fetch;
+  t.after(() => { globalThis.fetch = sent; });
+  const held = async (meanwhile) => {
+    globalThis.fetch = async (request) => {
+      if (request.method !== 'PUT') return sent(request);
+      globalThis.fetch = sent;
+      await meanwhile();
+      return sent(request);
+    };
+    await assert.rejects(writeFenced(url, 7, 'late'), /^Error: PUT .*: 412$/);
+    return stored();
+  };
+  const after = await held(() => writeFenced(url, 9, 'e'));
+  assert.deepEqual([after.token, after.value], [9, 'e']);
+  await assert.rejects(held(() => {}), /token 9 has written/);
+
+  const { etag } = await getObject(key);
+  await writeFenced(url, 9, 'e');
+  assert.notEqual((await getObject(key)).etag, etag, 'the same value has another version');
+});
+
+/** The server of the page, and the status of its answer to a report with this token. */
+const startApi = async () => {
+  const child = spawnKept(NODE_24, ['api.mjs'], { cwd: folder, stdio: ['ignore', 'inherit', 'inherit'] });
+  atEnd(() => endProcess(child));
+  const report = async (token) => {
+    const headers = token === undefined ? {} : { 'edgelect-token': String(token) };
+    return (await fetch(`http://127.0.0.1:${port}`, { method: 'POST', body: `by ${token}`, headers })).status;
+  };
+  await until(() => fetch(`http://127.0.0.1:${port}`, { method: 'POST' }).then(() => true, () => false));
+  return { report, stop: () => endProcess(child) };
+};
+
+const reports = () => {
+  const file = JSON.stringify(path.join(folder, 'jobs.sqlite'));
+  const code = `const { DatabaseSync } = require('node:sqlite');
+    console.log(JSON.stringify(new DatabaseSync(${file}).prepare('select text from reports').all().map(({ text }) => text)));`;
+  return JSON.parse(run(['-e', code], { node: NODE_24 }).stdout);
+};
+
+test('SQL and an HTTP API: a lower token changes nothing, also after a restart, and a job sends its own', async () => {
+  const first = await startApi();
+  const answers = [];
+  for (const token of [5, 5, 7, 5, undefined, '', 0, 'x']) answers.push(await first.report(token));
+  assert.deepEqual(answers, [200, 200, 200, 409, 500, 500, 500, 500]);
+  await first.stop();
+  const second = await startApi();
+  assert.deepEqual([await second.report(6), await second.report(8)], [409, 200]);
+  assert.deepEqual(reports(), ['by 5', 'by 5', 'by 7', 'by 8']);
+
+  await new Elector({ storage: new S3Storage(bucketOptions), lockfilePath: group }).init();
+  const { status, stderr } = run([path.join(folder, 'job.mjs')], { env: variables });
+  assert.equal(status, 0, stderr);
+  assert.equal(reports().at(-1), 'done');
+  assert.equal(await second.report(9), 409, "the job's token is higher");
+});

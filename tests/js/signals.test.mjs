@@ -1,0 +1,73 @@
+// What a process does when it is told to end: the work stops first, then the lease is released.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { start } from './example.mjs';
+import { slotRecord } from './group.mjs';
+
+const PROGRAM = `
+import { Elector, MemoryStorage } from 'edgelect';
+const say = (event, more) => console.log(JSON.stringify({ event, ...more }));
+const storage = new MemoryStorage();
+const elector = new Elector({ storage, lockfilePath: 'a', leaderTimeout: 2000 });
+await elector.init();
+elector.stopOnSignals();
+const stopped = (signal) => new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+const isReleased = () => new TextDecoder().decode(storage.get('a').body).includes('0001-01-01');
+`;
+const LEADS = `
+await elector.lead(async ({ signal }) => {
+  say('works');
+  await stopped(signal);
+  say('stops', { released: isReleased() });
+});
+say('ends', { released: isReleased() });
+`;
+const IGNORES = `
+await elector.lead(() => {
+  say('works');
+  return new Promise((resolve) => setTimeout(resolve, 60_000));
+});
+`;
+const SLOT = `
+const record = ${JSON.stringify(slotRecord(Date.now() - 60_000))};
+storage.putIfMatch('a', new TextEncoder().encode(JSON.stringify(record)), storage.get('a').etag);
+const { outcome } = await elector.runScheduled(Date.now() - 1_000, async ({ signal }) => {
+  say('works');
+  await stopped(signal);
+  throw signal.reason;
+});
+say('ends', { outcome, released: isReleased() });
+`;
+
+const begun = (program) => start(['--input-type=module', '-e', PROGRAM + program]);
+
+for (const signal of ['SIGTERM', 'SIGINT']) {
+  test(`${signal} stops the work, then releases the lease, then lets the process end`, async () => {
+    const { child, next, ended } = begun(LEADS);
+    await next('works');
+    child.kill(signal);
+    assert.equal((await next('stops')).released, false);
+    assert.equal((await next('ends')).released, true);
+    assert.deepEqual([await ended, child.signalCode], [0, null]);
+  });
+}
+
+test('a second signal ends a process whose work does not stop', async () => {
+  const { child, next, ended } = begun(IGNORES);
+  await next('works');
+  child.kill('SIGTERM');
+  // The first one has to be heard before.
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  assert.equal(child.exitCode, null);
+  child.kill('SIGTERM');
+  await ended;
+  assert.equal(child.signalCode, 'SIGTERM');
+});
+
+test('a signal ends the job of a slot, and the lease is released', async () => {
+  const { child, next } = begun(SLOT);
+  await next('works');
+  child.kill('SIGTERM');
+  const { outcome, released } = await next('ends');
+  assert.deepEqual([outcome, released], ['lost', true]);
+});

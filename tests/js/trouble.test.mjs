@@ -1,0 +1,244 @@
+// What somebody sees of a member that does not lead, or whose store fails.
+import assert from 'node:assert/strict';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { test } from 'node:test';
+import { EdgelectError, MemoryStorage, S3Storage } from 'edgelect';
+import { FAST, KEY, bent, fired, leads, member, newGroup, pause, replaced, until, within } from './group.mjs';
+import { serve } from './loopback.mjs';
+
+const s3Error = (code) => `<?xml version="1.0"?><Error><Code>${code}</Code><Message>no</Message></Error>`;
+
+/** A bucket whose store answers everything with this status and this error of S3's. */
+const refusingBucket = async (status, code, ended) => {
+  const server = await serve((_request, response) => {
+    response.writeHead(status, { 'content-type': 'application/xml', date: new Date().toUTCString() });
+    response.end(s3Error(code));
+  });
+  ended.after(server.close);
+  const credentials = { accessKeyId: 'AK', secretAccessKey: 'shown-nowhere' };
+  return new S3Storage({ endpoint: server.endpoint, bucket: 'jobs', credentials });
+};
+
+/** Runs `work` and gives the lines that it showed on standard error. */
+const warned = async (work) => {
+  const lines = [];
+  await replaced(console, 'warn', (line) => lines.push(line), work);
+  return lines;
+};
+
+/** A storage whose calls throw what `broken.why` is, while it is something. */
+const breakable = (storage) => {
+  const broken = { why: null };
+  const unless = (name) => async (...how) => {
+    if (broken.why) throw new Error(broken.why);
+    return storage[name](...how);
+  };
+  return { broken, storage: bent(storage, { get: unless('get'), putIfMatch: unless('putIfMatch') }) };
+};
+
+for (const [status, code, says] of [
+  [403, 'SignatureDoesNotMatch', /secret/],
+  [403, 'InvalidAccessKeyId', /access key/],
+  [404, 'NoSuchBucket', /bucket/],
+]) {
+  test(`a store that refuses for good, with ${code}, rejects start, lead and runScheduled`, async (context) => {
+    const storage = await refusingBucket(status, code, context);
+    const judge = (error) => {
+      assert.ok(error instanceof EdgelectError);
+      assert.deepEqual([error.code, error.status, error.storeCode], ['EDGELECT_STORE', status, code]);
+      assert.match(error.message, says);
+      assert.ok(!error.message.includes('shown-nowhere'));
+      return true;
+    };
+    const lines = await warned(async () => {
+      await assert.rejects(within(member(storage).start(), 10_000), judge);
+      await assert.rejects(within(member(storage).lead(() => {}), 10_000), judge);
+      await assert.rejects(within(member(storage).runScheduled(Date.now(), () => {}), 10_000), judge);
+    });
+    assert.deepEqual(lines, []);
+  });
+}
+
+test('with failFast: false a member waits for such a store, and says so once', async (context) => {
+  const storage = await refusingBucket(403, 'SignatureDoesNotMatch', context);
+  const elector = member(storage, { failFast: false });
+  const lines = await warned(async () => {
+    await within(elector.start());
+    await until(() => elector.status().requests.read > 3);
+    assert.equal(elector.status().role, 'candidate');
+    assert.equal(elector.status().waiting.reason, 'store');
+    await elector.stop();
+  });
+  assert.equal(lines.length, 1);
+  assert.match(lines[0], /^edgelect: group a: .*secret/);
+});
+
+test('what a store that worked refuses later ends nobody, whatever it says', async () => {
+  const { broken, storage } = breakable(await newGroup());
+  const elector = member(storage, { warn: false });
+  await elector.start();
+  await leads(elector);
+  broken.why = 'NotCapable: Requires net access';
+  await until(() => elector.status().error !== null && !elector.isLeader());
+  broken.why = null;
+  await leads(elector);
+  await elector.stop();
+});
+
+test('a problem is shown when it lasts, and when it is over', async () => {
+  const { broken, storage } = breakable(await newGroup());
+  const elector = member(storage);
+  const lines = await warned(async () => {
+    broken.why = 'first trouble';
+    await within(elector.start());
+    assert.match(elector.status().error, /first trouble/);
+    await until(() => elector.status().requests.read > 4);
+    broken.why = null;
+    await leads(elector);
+    await elector.stop();
+  });
+  assert.equal(lines.length, 2, lines.join('\n'));
+  assert.match(lines[0], /first trouble/);
+  assert.match(lines[1], /the problem is over/);
+});
+
+test('onError takes the place of the warning, and warn: false of both', async () => {
+  for (const [options, shown] of [[{ onError: true }, 0], [{ onError: true, warn: true }, 1], [{ warn: false }, 0]]) {
+    const { broken, storage } = breakable(await newGroup());
+    broken.why = 'trouble';
+    const errors = [];
+    const onError = options.onError && ((error) => errors.push(error));
+    const elector = member(storage, { ...options, onError });
+    const lines = await warned(async () => {
+      await within(elector.start());
+      await until(() => elector.status().requests.read > 3);
+      await elector.stop();
+    });
+    assert.equal(lines.length, shown);
+    if (onError) assert.deepEqual(errors.map((error) => [error.code, /trouble/.test(error.message)]), [['EDGELECT_STORE', true]]);
+  }
+});
+
+test('start has heard of the leader when it resolves, and says what it waits for', async () => {
+  const storage = await newGroup();
+  const first = member(storage, { serverId: 'first' });
+  await first.start();
+  await leads(first);
+  const second = member(storage, { serverId: 'second' });
+  await second.start();
+  assert.equal(second.leaderId(), 'first');
+  const { role, waiting } = second.status();
+  assert.deepEqual([role, waiting.reason], ['follower', 'lease']);
+  assert.ok(waiting.untilMs > Date.now() - 100 && waiting.untilMs <= Date.now() + FAST.leaderTimeout);
+  assert.match(waiting.message, /^first leads; /);
+  assert.equal(first.status().waiting, null);
+  await Promise.all([first.stop(), second.stop()]);
+  assert.deepEqual([second.status().role, second.status().waiting], ['stopped', null]);
+});
+
+test('a new group says that it waits out its grace, and how to avoid that', async () => {
+  const elector = member(new MemoryStorage());
+  await elector.start();
+  await until(() => elector.status().waiting?.untilMs);
+  const { reason, message } = elector.status().waiting;
+  assert.equal(reason, 'grace');
+  assert.match(message, /grace of a new group, \d s left; `init` avoids this/);
+  await elector.stop();
+});
+
+test('a member that has resigned says that it sits out', async () => {
+  const elector = member(await newGroup());
+  await elector.start();
+  await leads(elector);
+  await elector.resign();
+  assert.equal(elector.status().waiting.reason, 'sittingOut');
+  await elector.stop();
+});
+
+test('the reason of a signal names what kept the lease from being renewed', async () => {
+  const { broken, storage } = breakable(await newGroup());
+  const elector = member(storage, { warn: false });
+  await elector.start();
+  const term = await leads(elector);
+  broken.why = 'the cable is out';
+  await within(fired(term.signal));
+  const { reason } = term.signal;
+  assert.equal(reason.code, 'EDGELECT_LOST');
+  assert.equal(reason.cause?.code, 'EDGELECT_STORE');
+  assert.match(reason.cause.message, /the cable is out/);
+  broken.why = null;
+  await elector.stop();
+});
+
+test('a term that was given up has no such cause', async () => {
+  const elector = member(await newGroup());
+  await elector.start();
+  const term = await leads(elector);
+  await elector.stop();
+  assert.equal(term.signal.reason.cause, undefined);
+});
+
+test('onStatus hears of each change, in order, and of no mere passing of time', async () => {
+  const seen = [];
+  const elector = member(new MemoryStorage(), { onStatus: ({ role, waiting }) => seen.push([role, waiting?.reason ?? null]) });
+  await elector.start();
+  await leads(elector);
+  await pause(3 * FAST.frequentInterval);
+  await elector.stop();
+  assert.deepEqual(seen.at(0), ['candidate', 'store']);
+  assert.deepEqual(seen.at(-1), ['stopped', null]);
+  const roles = seen.map(([role]) => role).filter((role, at, all) => role !== all[at - 1]);
+  assert.deepEqual(roles.slice(0, 2), ['candidate', 'leader']);
+  assert.ok(seen.some(([, reason]) => reason === 'grace'));
+  assert.ok(seen.length < 10, JSON.stringify(seen));
+});
+
+test('diagnostics channels tell of terms, problems and slots', async () => {
+  const heard = { term: [], error: [], slot: [], status: [] };
+  const listeners = Object.entries(heard).map(([name, list]) => [`edgelect:${name}`, (message) => list.push(message)]);
+  for (const [name, listener] of listeners) subscribe(name, listener);
+  try {
+    const { broken, storage } = breakable(await newGroup());
+    const elector = member(storage, { warn: false });
+    await elector.start();
+    const { token } = await leads(elector);
+    broken.why = 'trouble';
+    await until(() => heard.error.length > 0);
+    broken.why = null;
+    await elector.stop();
+    assert.deepEqual(heard.term.slice(0, 1), [{ group: KEY, term: token, how: 'acquired' }]);
+    assert.equal(heard.term.find(({ how }) => how === 'lost').term, token);
+    assert.match(heard.error[0].error.message, /trouble/);
+    assert.ok(heard.status.some(({ role }) => role === 'leader'));
+  } finally {
+    for (const [name, listener] of listeners) unsubscribe(name, listener);
+  }
+});
+
+test('every member shows its status, without its session', async () => {
+  const elector = member(await newGroup());
+  const ask = async (how) => elector.handleRequest(new Request('http://localhost/status.json', how));
+  assert.equal((await (await ask()).json()).role, 'stopped');
+  await elector.start();
+  await leads(elector);
+  const answer = await ask();
+  const status = await answer.json();
+  assert.deepEqual([answer.status, status.role, status.leaderId, 'session' in status], [200, 'leader', 'a', false]);
+  assert.equal((await ask({ method: 'POST' })).status, 405);
+  await elector.stop();
+});
+
+test('the health of a member that does not lead tells who does', async () => {
+  const storage = await newGroup();
+  const [first, second] = [member(storage, { serverId: 'first' }), member(storage, { serverId: 'second' })];
+  const ask = async () => {
+    const answer = await second.handleRequest(new Request('http://localhost/health/leadership'));
+    return [answer.status, await answer.json()];
+  };
+  assert.deepEqual(await ask(), [404, { error: 'no leader is known', leaderID: null }]);
+  await first.start();
+  await leads(first);
+  await second.start();
+  assert.deepEqual(await ask(), [404, { error: 'not the leader', leaderID: 'first' }]);
+  await Promise.all([first.stop(), second.stop()]);
+});
