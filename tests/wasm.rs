@@ -71,7 +71,7 @@ fn settling(own: &Own) -> Object {
         Reflect::set(&raw, &name.into(), &function).expect("a plain object");
     };
     macro_rules! on {
-        ($name:literal, |$($argument:ident: $type:ty),*| $settled:expr) => {{
+        ($name:literal, ($($argument:ident: $type:ty),*) => $settled:expr) => {{
             let settle = settle.clone();
             let told = Closure::<dyn Fn(u32, $($type),*)>::new(move |id, $($argument: $type),*| {
                 settle(id, $settled);
@@ -79,19 +79,19 @@ fn settling(own: &Own) -> Object {
             set($name, told.into_js_value());
         }};
     }
-    on!("failed", |why: String| Settled::Failed(why));
-    on!("slept", || Settled::Slept);
-    on!("fetched", |status: u16, headers: Vec<String>, bytes: Vec<u8>, truncated: bool| {
+    on!("failed", (why: String) => Settled::Failed(why));
+    on!("slept", () => Settled::Slept);
+    on!("fetched", (status: u16, headers: Vec<String>, bytes: Vec<u8>, truncated: bool) => {
         Settled::Fetched(Fetched { status, headers, body: Body { bytes, truncated } })
     });
-    on!("found", |etag: String, body: Vec<u8>, date: Option<f64>, modified: Option<f64>| {
+    on!("found", (etag: String, body: Vec<u8>, date: Option<f64>, modified: Option<f64>) => {
         let [date_ms, last_modified_ms] = [date, modified].map(|ms| ms.map(|ms| ms as u64));
         Settled::Found(Found { etag, body, date_ms, last_modified_ms })
     });
-    on!("missing", || Settled::Missing);
-    on!("nonsense", |why: String| Settled::Nonsense(why));
-    on!("written", |etag: Option<String>| Settled::Written(etag));
-    on!("refused", || Settled::Refused);
+    on!("missing", () => Settled::Missing);
+    on!("nonsense", (why: String) => Settled::Nonsense(why));
+    on!("written", (etag: Option<String>) => Settled::Written(etag));
+    on!("refused", () => Settled::Refused);
     raw
 }
 
