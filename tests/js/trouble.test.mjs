@@ -215,6 +215,23 @@ test('diagnostics channels tell of terms, problems and slots', async () => {
   }
 });
 
+test('a listener that stops the elector gets in the way of no callback', async () => {
+  const seen = [];
+  const elector = member(await newGroup(), {
+    onAcquireLeadership: () => void seen.push('acquired'),
+    onLoseLeadership: () => void seen.push('lost'),
+  });
+  const listener = ({ how }) => how === 'acquired' && void elector.stop({ release: false });
+  subscribe('edgelect:term', listener);
+  try {
+    await elector.start();
+    await until(() => elector.status().role === 'stopped');
+    assert.deepEqual(seen, ['acquired', 'lost']);
+  } finally {
+    unsubscribe('edgelect:term', listener);
+  }
+});
+
 test('every member shows its status, without its session', async () => {
   const elector = member(await newGroup());
   const ask = async (how) => elector.handleRequest(new Request('http://localhost/status.json', how));
