@@ -550,7 +550,7 @@ export class Elector {
     const { lockfilePath: group } = this.config;
     publish('error', () => ({ group, error }));
     if (this.#callbacks.onError) void this.#call('onError', error);
-    if (this.#warns) console.warn(`edgelect: group ${group}: ${error.message}`);
+    if (this.#warns) showLine(group, error.message);
   }
 
   /** Stops this session when the signal fires. */
@@ -649,7 +649,7 @@ export class Elector {
   /** Tells of a problem that lasts and of its end. Returns whether there is one that is not over. */
   #hearTrouble(event, before) {
     if (event.type === 'troubled') this.#tellError(storeError(event));
-    if (event.type === 'solved' && before && this.#warns) console.warn(`edgelect: group ${this.config.lockfilePath}: the problem is over`);
+    if (event.type === 'solved' && before && this.#warns) showLine(this.config.lockfilePath, 'the problem is over');
     return event.type === 'troubled' || (before && event.type !== 'solved');
   }
 
@@ -815,6 +815,15 @@ const flag = (name, value) => {
 
 const defined = (options) =>
   Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+
+/** What a storage threw may hold anything: it stays one line, and moves no cursor. A console may throw, too. */
+const showLine = (group, text) => {
+  try {
+    console.warn(`edgelect: group ${group}: ${text}`.replace(/[\p{Cc}\p{Cf}\u2028\u2029]+/gu, ' '));
+  } catch {
+    // Nobody is left to tell.
+  }
+};
 
 const respond = (status, body, headers = {}) =>
   new Response(body, {

@@ -102,6 +102,35 @@ test('a problem is shown when it lasts, and when it is over', async () => {
   assert.match(lines[1], /the problem is over/);
 });
 
+test('a warning is one line without control characters, whatever a storage throws', async () => {
+  const { broken, storage } = breakable(await newGroup());
+  broken.why = 'first\nedgelect: group a: forged\u001b[2J';
+  const elector = member(storage);
+  const lines = await warned(async () => {
+    await within(elector.start());
+    await until(() => elector.status().requests.read > 3);
+    await elector.stop();
+  });
+  assert.equal(lines.length, 1);
+  assert.doesNotMatch(lines[0], /\p{Cc}/u);
+});
+
+test('a console that throws breaks nothing', async () => {
+  const { broken, storage } = breakable(await newGroup());
+  broken.why = 'trouble';
+  const elector = member(storage);
+  const forbidden = () => {
+    throw new Error('no console');
+  };
+  await replaced(console, 'warn', forbidden, async () => {
+    await within(elector.start());
+    await until(() => elector.status().requests.read > 3);
+    broken.why = null;
+    await leads(elector);
+    await elector.stop();
+  });
+});
+
 test('onError takes the place of the warning, and warn: false of both', async () => {
   for (const [options, shown] of [[{ onError: true }, 0], [{ onError: true, warn: true }, 1], [{ warn: false }, 0]]) {
     const { broken, storage } = breakable(await newGroup());
