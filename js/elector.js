@@ -393,7 +393,13 @@ export class Elector {
       for (const engine of this.#slotEngines) engine.stop(false);
       this.stop().catch(() => {});
     };
-    for (const name of signals) process.on(name, onSignal);
+    try {
+      for (const name of signals) process.on(name, onSignal);
+    } catch (cause) {
+      // One that no process can catch, such as SIGKILL, leaves no listener of the others.
+      forget();
+      throw wrongOption('signals', signals, `can't all be caught (${textOf(cause)})`);
+    }
     return forget;
   }
 
