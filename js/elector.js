@@ -262,7 +262,10 @@ export class Elector {
   status() {
     const status = this.#asked((engine) => engine.status());
     const callbackError = [...this.#callbackErrors.values()].at(-1)?.text ?? null;
-    if (status) return { ...status, error: status.error ?? (this.#goOn ? OLD_WORK : callbackError) };
+    if (status) {
+      const waiting = this.#goOn ? { reason: 'work', untilMs: null, message: OLD_WORK } : status.waiting;
+      return { ...status, waiting, error: status.error ?? (this.#goOn ? OLD_WORK : callbackError) };
+    }
     const { serverId, lockfilePath } = this.config;
     const stopped = stoppedStatus(serverId, lockfilePath, this.#failure?.message ?? callbackError);
     return this.#unfenced ? { ...stopped, unfenced: true } : stopped;

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { test } from 'node:test';
 import { EdgelectError, MemoryStorage, S3Storage } from 'edgelect';
-import { FAST, KEY, bent, fired, leads, member, newGroup, pause, replaced, until, within } from './group.mjs';
+import { FAST, KEY, bent, fired, gated, leads, member, newGroup, pause, replaced, until, within } from './group.mjs';
 import { serve } from './loopback.mjs';
 
 const s3Error = (code) => `<?xml version="1.0"?><Error><Code>${code}</Code><Message>no</Message></Error>`;
@@ -181,6 +181,20 @@ test('a member that has resigned says that it sits out', async () => {
   await leads(elector);
   await elector.resign();
   assert.equal(elector.status().waiting.reason, 'sittingOut');
+  await elector.stop();
+});
+
+test('a session that waits for the work of an earlier one says so', async () => {
+  const elector = member(await newGroup());
+  const work = gated();
+  const led = elector.lead(() => work.promise).catch(() => {});
+  await until(() => elector.isLeader());
+  await elector.stop({ release: false, signal: AbortSignal.timeout(50) }).catch(() => {});
+  await elector.start();
+  const { error, waiting } = elector.status();
+  assert.deepEqual([waiting.reason, waiting.untilMs, waiting.message], ['work', null, error]);
+  work.resolve();
+  await led;
   await elector.stop();
 });
 
