@@ -438,9 +438,10 @@ export class Elector {
     if (pathname !== HEALTH_PATH && pathname !== STATUS_PATH) return respond(404, '{"error":"not found"}');
     if (request.method !== 'GET') return respond(405, '{"error":"use GET"}', { allow: 'GET' });
     if (pathname === STATUS_PATH) {
-      // A session's id is nobody else's business.
+      // A session's id is nobody else's business, and what a callback threw is the application's text: it may name a password.
       const { session: _, ...status } = this.status();
-      return respond(200, JSON.stringify(status));
+      const thrown = [...this.#callbackErrors].find(([, { text }]) => text === status.error);
+      return respond(200, JSON.stringify(thrown ? { ...status, error: `${thrown[0]} threw` } : status));
     }
     const engines = [this.#engine, ...this.#slotEngines];
     const answers = engines.map((engine) => this.#asked((one) => one.health(), engine)).filter(Boolean);

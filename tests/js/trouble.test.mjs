@@ -288,6 +288,18 @@ test('every member shows its status, without its session', async () => {
   await elector.stop();
 });
 
+test('what a callback threw is shown to its own program alone', async () => {
+  const onAcquireLeadership = () => {
+    throw new Error('connect postgres://app:hunter2@db');
+  };
+  const elector = member(await newGroup(), { onAcquireLeadership });
+  await elector.start();
+  await until(() => elector.status().error?.includes('hunter2'));
+  const answer = await elector.handleRequest(new Request('http://localhost/status.json'));
+  assert.equal((await answer.json()).error, 'onAcquireLeadership threw');
+  await elector.stop();
+});
+
 test('the health of a member that does not lead tells who does', async () => {
   const storage = await newGroup();
   const [first, second] = [member(storage, { serverId: 'first' }), member(storage, { serverId: 'second' })];
