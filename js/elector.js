@@ -192,7 +192,8 @@ export class Elector {
     this.#stops += 1;
     const [engine, finished, inside] = [this.#engine, this.#finished, this.#inside];
     if (!engine) return;
-    const held = this.#term !== null;
+    // One that has run out unnoticed is none: its work is waited for here.
+    const held = this.#fence !== null && this.#fence.remaining > 0;
     this.#stopping = true;
     if (release || park) engine.stop(park);
     else this.#leaveToRunOut(engine);

@@ -1,12 +1,16 @@
 //! What an elector says about itself, as JSON for people and monitors. Never a secret.
 
+use hmac::{Hmac, KeyInit, Mac};
 use serde::Serialize;
+use sha2::Sha256;
 
 use crate::clock::Now;
+use crate::config::Config;
 use crate::driver::Requests;
-use crate::election::{Election, Problem};
+use crate::election::{Election, Input, Problem};
 use crate::json;
 use crate::lease::{History, PastSlot, history};
+use crate::store::Answer;
 
 /// The path at which a member shows its status.
 pub const PATH: &str = "/status.json";
@@ -53,6 +57,29 @@ pub fn status(election: &Election, now: Now, requests: Requests) -> String {
 /// The same for anybody who asks: without the session.
 pub fn public(election: &Election, now: Now, requests: Requests) -> String {
     json::of(&status_of(election, now, requests, None))
+}
+
+/// What somebody reads who runs no session of the group: the stored record, as this answer shows it. `role` is `none`.
+pub fn of_record(config: &Config, answer: Answer, now: Now) -> String {
+    let mut reader = Election::new(config.clone(), String::new(), 0);
+    // The answer counts only for a read that is under way.
+    reader.poll(now);
+    reader.handle(now, Input::Answer(answer));
+    let status = status_of(&reader, now, Requests::default(), None);
+    json::of(&Status { role: "none", server_id: &config.server_id, waiting: None, ..status })
+}
+
+/// Whether a request shows this token in its `Authorization` header, found out in a time that says nothing of the token.
+pub fn is_allowed(authorization: Option<&str>, token: &str) -> bool {
+    let mac = || {
+        let mac = Hmac::<Sha256>::new_from_slice(b"edgelect status");
+        mac.expect("a key of any length is one")
+    };
+    let Some(shown) = authorization.and_then(|text| text.strip_prefix("Bearer ")) else {
+        return false;
+    };
+    let known = mac().chain_update(token).finalize().into_bytes();
+    mac().chain_update(shown).verify_slice(&known).is_ok()
 }
 
 fn status_of<'a>(
