@@ -660,6 +660,7 @@ export class Elector {
   /** Tells of a problem that lasts and of its end. Returns whether there is one that is not over. */
   #hearTrouble(event, before) {
     if (event.type === 'troubled') this.#tellError(storeError(event));
+    if (event.type === 'inGrace' && this.#warns) showLine(this.config.lockfilePath, event.message);
     if (event.type === 'solved' && before && this.#warns) showLine(this.config.lockfilePath, 'the problem is over');
     return event.type === 'troubled' || (before && event.type !== 'solved');
   }

@@ -256,8 +256,8 @@ export interface ElectorOptions<S extends AnyStorage = FencedStorage> extends Ti
   onError?(error: EdgelectError): void | Promise<void>;
   /** The role, the leader, the term, what is waited for or the error has changed. It hears no mere passing of time. */
   onStatus?(status: Status): void | Promise<void>;
-  /** Shows each problem that `onError` would hear, and its end, as one line on standard error. Default true, unless `onError`
-   * is given. */
+  /** Shows each problem that `onError` would hear, its end, and the wait of a new group, as one line on standard error. Default
+   * true, unless `onError` is given. */
   warn?: boolean;
 }
 

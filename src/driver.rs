@@ -257,15 +257,17 @@ pub async fn run<S: Store, H: Host>(
         match request.take() {
             Some(under_way) => match select(under_way, pin!(pause)).await {
                 Either::Left((input, _)) => {
-                    let told = {
+                    let told: [Option<Event>; 2] = {
                         let election = &mut *handle.inner.election.borrow_mut();
                         election.handle(host.now(), input);
                         if let Some(fault) = store.complaint() {
                             election.complain(fault);
                         }
-                        trouble.note(election.problem())
+                        let waiting = election.waiting(host.now());
+                        let waiting = waiting.filter(|_| !election.has_schedule());
+                        [trouble.note(election.problem()), trouble.note_waiting(waiting)]
                     };
-                    if let Some(event) = told {
+                    for event in told.into_iter().flatten() {
                         if let Some(line) = trouble_line(handle, &event) {
                             host.warn(&line);
                         }

@@ -18,7 +18,7 @@ use crate::checkpoint::{CheckpointError, Opening, Owner, Refusal};
 use crate::config::{Config, ConfigError, HostClock, Settings};
 use crate::custom::{AnyStore, CustomStore, OwnStore};
 use crate::driver::{self, Handle, Host, UNHURRIED_MS};
-use crate::election::{Election, Event, Input, Problem, SlotsOver, Standing};
+use crate::election::{Election, Event, Input, Problem, SlotsOver, Standing, Waiting};
 use crate::json::{self, Object};
 use crate::lease::Format;
 use crate::locker::LockerStore;
@@ -442,6 +442,9 @@ fn event_json(event: &Event, election: &Election) -> String {
             told
         }
         Event::Solved => json!({ "type": "solved" }),
+        Event::InGrace { left_ms } => {
+            json!({ "type": "inGrace", "message": Waiting::Grace.text(Some(*left_ms), None) })
+        }
     };
     told.to_string()
 }

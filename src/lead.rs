@@ -124,7 +124,7 @@ async fn run_work<'a, S: Store, H: Host, T>(
         Event::Failed(fault) => *failure.borrow_mut() = Some(fault),
         Event::NewLeader { .. } | Event::GivenUp => {}
         Event::SlotClosed { .. } | Event::SlotsOver(_) => {}
-        Event::Troubled(_) | Event::Solved => {}
+        Event::Troubled(_) | Event::Solved | Event::InGrace { .. } => {}
     });
     let leading = async {
         loop {

@@ -253,7 +253,7 @@ impl Told {
             Event::Failed(fault) => *self.failure.borrow_mut() = Some(fault),
             Event::SlotClosed { term, recorded: true } => self.recorded.borrow_mut().push(term),
             Event::SlotClosed { .. } | Event::NewLeader { .. } | Event::GivenUp => {}
-            Event::Troubled(_) | Event::Solved => {}
+            Event::Troubled(_) | Event::Solved | Event::InGrace { .. } => {}
         }
     }
 

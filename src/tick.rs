@@ -72,7 +72,7 @@ pub async fn tick<S: Store, H: Host>(
             Event::Failed(fault) => failure = Some(fault),
             Event::NewLeader { .. } | Event::GivenUp => {}
             Event::SlotClosed { .. } | Event::SlotsOver(_) => {}
-            Event::Troubled(_) | Event::Solved => {}
+            Event::Troubled(_) | Event::Solved | Event::InGrace { .. } => {}
         }));
         let until_park = pin!(host.sleep(leads_for_ms));
         if let Either::Right((_, run)) = select(run, until_park).await {

@@ -1,9 +1,9 @@
 //! When a problem is worth telling: once it has lasted for two answers in a row, when it becomes another one, and when it is
-//! over. The election itself decides nothing by this.
+//! over; and when a new group waits. The election itself decides nothing by this.
 
 use std::mem::discriminant;
 
-use crate::election::{Event, Problem};
+use crate::election::{Event, Problem, Waiting};
 
 /// After how many answers in a row with a problem it is told: one failed request is usual, and is tried again.
 const LASTING: u32 = 2;
@@ -16,9 +16,18 @@ pub struct Trouble {
     /// For how many answers in a row there has been a problem, and for how many the newest one.
     failing: u32,
     lasting: u32,
+    /// A wait for a grace was told.
+    waited: bool,
 }
 
 impl Trouble {
+    /// Takes note of what a session that runs no slots waits for. What the application should hear now, if anything.
+    pub fn note_waiting(&mut self, waiting: Option<(Waiting, Option<u64>)>) -> Option<Event> {
+        let Some((Waiting::Grace, Some(left_ms))) = waiting else { return None };
+        let first = !std::mem::replace(&mut self.waited, true);
+        first.then_some(Event::InGrace { left_ms })
+    }
+
     /// Takes note of the problem that an election has after an answer of the store. What the application should hear now, if
     /// anything.
     pub fn note(&mut self, problem: Option<&Problem>) -> Option<Event> {
@@ -56,6 +65,10 @@ pub fn line(event: &Event, group: &str) -> Option<String> {
     match event {
         Event::Troubled(problem) => Some(format!("edgelect: group {group}: {problem}")),
         Event::Solved => Some(format!("edgelect: group {group}: the problem is over")),
+        Event::InGrace { left_ms } => {
+            let text = Waiting::Grace.text(Some(*left_ms), None);
+            Some(format!("edgelect: group {group}: {text}"))
+        }
         _ => None,
     }
 }

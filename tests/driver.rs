@@ -81,7 +81,9 @@ impl World {
 
     fn gave_up_last(&self) -> bool {
         let told = self.told.borrow();
-        let of_problem = |event: &Event| matches!(event, Event::Troubled(_) | Event::Solved);
+        let of_problem = |event: &Event| {
+            matches!(event, Event::Troubled(_) | Event::Solved | Event::InGrace { .. })
+        };
         let last = told.iter().rfind(|(_, event)| !of_problem(event));
         matches!(last, Some((_, Event::GivenUp)))
     }

@@ -108,6 +108,7 @@ async fn drive(handle: &Handle, store: &S3Store<Native>, host: &Native) -> Resul
             report(host, "problem", json!({ "problem": problem.to_string() }));
         }
         Event::Solved => report(host, "solved", json!({})),
+        Event::InGrace { left_ms } => report(host, "grace", json!({ "leftMs": left_ms })),
         Event::GivenUp | Event::SlotClosed { .. } | Event::SlotsOver(_) => {}
     })
     .await;

@@ -42,6 +42,11 @@ pub enum Event {
     Troubled(Problem),
     /// The problem that was told is over.
     Solved,
+    /// Nobody leads before the grace of a new group is over (S7). The driver says so, once; not of a session that runs slots.
+    InGrace {
+        /// For how many more milliseconds.
+        left_ms: u64,
+    },
 }
 
 /// Why a term ended.

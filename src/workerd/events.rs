@@ -144,7 +144,15 @@ async fn one_group(
     let outcome = if led_none { "followed" } else { "led" };
     let term = led.map_or_else(|| "none".to_owned(), |term| term.to_string());
     let requests = (requests.read + requests.write).to_string();
-    let line = format!("outcome={outcome} term={term} requests={requests}");
+    let mut line = format!("outcome={outcome} term={term} requests={requests}");
+    let now = host.now();
+    let waiting = handle.with(|election| {
+        let (waiting, left_ms) = election.waiting(now).filter(|_| led_none)?;
+        Some(waiting.text(left_ms, election.leader_id(now)))
+    });
+    if let Some(waiting) = waiting {
+        line = format!("{line} waiting={}", quoted(first(&waiting, 120)));
+    }
     let Some(problem) = handle.with(|election| election.problem().map(Trouble::to_string)) else {
         return Ok(line);
     };

@@ -72,6 +72,25 @@ fn a_member_says_what_it_waits_for_and_for_how_long() {
     assert!(matches!(waits(&world), Some((Waiting::Store, Some(1..)))), "{:?}", waits(&world));
 }
 
+#[test]
+fn a_new_group_is_told_once_that_it_waits_out_its_grace() {
+    let mut machine = crate::virtual_time::Machine::default();
+    let store = crate::virtual_time::Hanging::new(&machine.host);
+    let elector = Handle::new(Election::new(config(), "session-1".to_owned(), 1));
+    let (running, host) = (elector.clone(), machine.host.clone());
+    machine.run(async move {
+        let never = std::future::pending::<()>;
+        let _ = lead(&running, &store, &host, async |_| never().await).await;
+    });
+    machine.pass(60_000);
+    let shown = machine.host.shown.borrow();
+    let lines: Vec<&str> = shown.iter().map(|(_, line)| line.as_str()).collect();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(
+        lines[0].ends_with("waiting out the grace of a new group, 15 s left; `init` avoids this")
+    );
+}
+
 /// A store that refuses everything with one code.
 struct Refusing(&'static str);
 

@@ -710,7 +710,9 @@ impl World {
                 Told::NewLeader { leader_id } => {
                     self.oracle.told_leader(session, leader_id);
                 }
-                Told::Troubled(_) | Told::Solved => unreachable!("the driver tells these"),
+                Told::Troubled(_) | Told::Solved | Told::InGrace { .. } => {
+                    unreachable!("the driver tells these")
+                }
                 Told::GivenUp => {
                     self.sessions[session].liveness.gave_up();
                     let trigger = self.sessions[session].trigger.as_ref();
