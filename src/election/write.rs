@@ -8,7 +8,7 @@ use crate::age::Observation;
 use crate::clock::Now;
 use crate::lease::{Lease, MAX_LEASE_MS, Reading, Stamp};
 use crate::planted::planted;
-use crate::store::{Condition, Fault, Outcome, Version};
+use crate::store::{Condition, Fault, FaultKind, Outcome, Version};
 
 impl Election {
     /// Sends the next attempt of the round: a new sequence, the same condition (S4, S8).
@@ -148,7 +148,9 @@ impl Election {
                 }
                 self.unwritten = true;
                 self.rejections = self.rejections.saturating_add(1);
-                if !self.on_rejected(fault, false) {
+                // A key that the store has read with is not given up for one write; whether it takes conditions shows only here.
+                let known = self.answered && fault.kind != FaultKind::Misconfigured;
+                if !self.on_rejected(fault, known) {
                     self.plan_after_rejected_write(now);
                 }
             }

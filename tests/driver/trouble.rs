@@ -91,6 +91,43 @@ impl Store for Refusing {
     }
 }
 
+/// A store that shows no record, and refuses each write with the code for a key that it does not know.
+struct Forgetful;
+
+impl Store for Forgetful {
+    async fn perform(&self, operation: Operation) -> Answer {
+        match operation {
+            Operation::Read { .. } => {
+                let facts = edgelect::store::Facts::default();
+                Answer { outcome: Outcome::Missing, facts }
+            }
+            other => Refusing("InvalidAccessKeyId").perform(other).await,
+        }
+    }
+
+    fn condition_covers_version(&self) -> bool {
+        true
+    }
+
+    fn describe(&self) -> String {
+        "a store that forgets a key".to_owned()
+    }
+}
+
+#[test]
+fn a_key_that_has_read_is_not_given_up_for_one_write() {
+    let mut machine = crate::virtual_time::Machine::default();
+    let host = machine.host.clone();
+    let elector = Handle::new(Election::new(config(), "session-1".to_owned(), 1));
+    let running = elector.clone();
+    machine.run(async move {
+        let led = lead(&running, &Forgetful, &host, async |_| ()).await;
+        panic!("it ended: {led:?}");
+    });
+    machine.pass(600_000);
+    assert!(elector.requests().write > 1);
+}
+
 fn patient() -> Config {
     let settings = Settings {
         lockfile_path: Some("leader".to_owned()),
