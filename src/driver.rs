@@ -264,7 +264,8 @@ pub async fn run<S: Store, H: Host>(
                         if let Some(fault) = store.complaint() {
                             election.complain(fault);
                         }
-                        trouble.note(election.problem())
+                        // What ends the election is told as its end, and not as a trouble as well.
+                        if election.has_failed() { None } else { trouble.note(election.problem()) }
                     };
                     if let Some(event) = told {
                         if let Some(line) = trouble_line(handle, &event) {

@@ -623,6 +623,11 @@ impl Election {
         self.trigger.is_some()
     }
 
+    /// Whether the store has refused for good, so that this session ends.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed
+    }
+
     /// Whether this session has ended for good.
     pub fn has_finished(&self) -> bool {
         self.finished

@@ -114,6 +114,27 @@ impl Store for Forgetful {
     }
 }
 
+/// A store that does not answer once, and then refuses everything with the code for a key that it does not know.
+#[derive(Default)]
+struct LateRefusal(std::cell::Cell<bool>);
+
+impl Store for LateRefusal {
+    async fn perform(&self, operation: Operation) -> Answer {
+        if !self.0.replace(true) {
+            return Answer::unknown(Fault::new(FaultKind::Unavailable, "busy"));
+        }
+        Refusing("InvalidAccessKeyId").perform(operation).await
+    }
+
+    fn condition_covers_version(&self) -> bool {
+        true
+    }
+
+    fn describe(&self) -> String {
+        "a store that refuses late".to_owned()
+    }
+}
+
 #[test]
 fn a_key_that_has_read_is_not_given_up_for_one_write() {
     let mut machine = crate::virtual_time::Machine::default();
@@ -126,6 +147,22 @@ fn a_key_that_has_read_is_not_given_up_for_one_write() {
     });
     machine.pass(600_000);
     assert!(elector.requests().write > 1);
+}
+
+#[test]
+fn what_ends_an_elector_is_no_trouble_beside() {
+    let mut machine = crate::virtual_time::Machine::default();
+    let host = machine.host.clone();
+    let elector = Handle::new(Election::new(config(), "session-1".to_owned(), 1));
+    let told = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
+    let (running, telling) = (elector.clone(), told.clone());
+    machine.run(async move {
+        let tell = |event| telling.borrow_mut().push(event);
+        edgelect::driver::run(&running, &LateRefusal::default(), &host, tell).await;
+    });
+    machine.pass(60_000);
+    assert!(matches!(told.borrow()[..], [Event::Failed(_)]), "{:?}", told.borrow());
+    assert!(machine.host.shown.borrow().is_empty());
 }
 
 fn patient() -> Config {
