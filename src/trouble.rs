@@ -54,7 +54,11 @@ fn alike(one: &Problem, other: &Problem) -> bool {
 /// An event as a line of a log, if it is one about trouble.
 pub fn line(event: &Event, group: &str) -> Option<String> {
     match event {
-        Event::Troubled(problem) => Some(format!("edgelect: group {group}: {problem}")),
+        // What a store says may hold anything: it stays one line, and moves no cursor.
+        Event::Troubled(problem) => {
+            let line = format!("edgelect: group {group}: {problem}");
+            Some(line.replace(char::is_control, " "))
+        }
         Event::Solved => Some(format!("edgelect: group {group}: the problem is over")),
         _ => None,
     }
@@ -96,6 +100,13 @@ mod tests {
         let events = told(&notes.map(|problem| Some(problem.clone())));
         let expected = [None, Some(timeout.clone()), None, None, None, Some(denied.clone())];
         assert_eq!(events, expected.map(|problem| problem.map(Event::Troubled)));
+    }
+
+    #[test]
+    fn a_line_is_one_line_without_control_characters() {
+        let problem = failing(FaultKind::Network, "first\nforged\u{1b}[2J");
+        let line = line(&Event::Troubled(problem), "a");
+        assert_eq!(line.as_deref(), Some("edgelect: group a: first forged [2J"));
     }
 
     #[test]
