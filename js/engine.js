@@ -127,7 +127,7 @@ export class Engine {
     return this.alive && this.#ask((raw) => raw.heard());
   }
 
-  /** What somebody should know, as `{ message, status, storeCode }`, or undefined. */
+  /** Why the last request to the store has failed, as `{ message, status, storeCode }`, or undefined. */
   problem() {
     const found = this.#ask((raw) => raw.problem());
     if (!found) return undefined;
