@@ -37,7 +37,10 @@ impl Waiting {
             left_ms.map_or_else(String::new, |ms| format!(", {} s left", ms.div_ceil(1_000)));
         match self {
             Self::Grace => {
-                format!("waiting out the grace of a new group{left}; `init` avoids this")
+                format!(
+                    "waiting out the grace of a lease object that is new, gone or damaged{left}; for a group \
+                     that has never run, and only there, `init` avoids this"
+                )
             }
             Self::Lease => match leader_id {
                 Some(leader_id) => {

@@ -171,7 +171,7 @@ test('a new group says that it waits out its grace, and how to avoid that', asyn
   await until(() => elector.status().waiting?.untilMs);
   const { reason, message } = elector.status().waiting;
   assert.equal(reason, 'grace');
-  assert.match(message, /grace of a new group, \d s left; `init` avoids this/);
+  assert.match(message, /grace of a lease object that is new, gone or damaged, \d s left; for a group that has never run, .*`init`/);
   await elector.stop();
 });
 
