@@ -85,6 +85,16 @@ test('what a store that worked refuses later ends nobody, whatever it says', asy
   await elector.stop();
 });
 
+test('a word in the text of a storage ends nobody', async () => {
+  const { broken, storage } = breakable(await newGroup());
+  broken.why = 'the upstream node is NotCapable yet, retry';
+  const elector = member(storage, { warn: false });
+  await within(elector.start());
+  broken.why = null;
+  await leads(elector);
+  await elector.stop();
+});
+
 test('a problem is shown when it lasts, and when it is over', async () => {
   const { broken, storage } = breakable(await newGroup());
   const elector = member(storage);
