@@ -116,6 +116,8 @@ export class Elector {
   #stopping = false;
   /** The signals that stop this session. */
   #stoppers = new Set();
+  /** Whether a signal has told the process to end: nothing is begun any more. */
+  #ending = false;
   /** How often `stop` was called: a start that waits gives way to a later stop. */
   #stops = 0;
   #term = null;
@@ -179,9 +181,10 @@ export class Elector {
 
   async start(options) {
     const signal = signalOf(options);
+    if (this.#ending) throw endingError();
     await this.#started(signal);
     if (this.#engine && signal) this.#stopWith(signal);
-    await this.#firstAnswer();
+    await unlessAborted(this.#firstAnswer(), signal);
   }
 
   async stop(options) {
@@ -272,6 +275,12 @@ export class Elector {
     return this.#unfenced ? { ...stopped, unfenced: true } : stopped;
   }
 
+  /** The status, or that of a slot that runs, where nothing else does. */
+  #shownStatus() {
+    const [slot] = this.#engine ? [] : this.#slotEngines;
+    return (slot && this.#asked((one) => one.status(), slot)) ?? this.status();
+  }
+
   updateConfig(changes) {
     const settings = toJson({ ...JSON.parse(this.#settings), ...JSON.parse(toJson(defined(changes ?? {}))) });
     if (this.#unfenced && JSON.parse(settings).peerMode) throw unfencedError('peerMode');
@@ -315,10 +324,15 @@ export class Elector {
     this.#leads += 1;
     let started = false;
     try {
+      if (this.#ending) return undefined;
       await this.#started(signal, { byLead: true });
       started = true;
       for (;;) {
-        const term = await this.waitForLeadership({ signal });
+        const term = await this.waitForLeadership({ signal }).catch((error) => {
+          // The process ends as it was told to, and nothing has gone wrong.
+          if (!this.#ending || this.#failure || signal?.aborted) throw error;
+        });
+        if (!term) return undefined;
         // It may have ended between the event and this turn.
         if (term.signal.aborted) continue;
         let value;
@@ -355,6 +369,7 @@ export class Elector {
       throw new EdgelectError(message, { code: 'EDGELECT_CONFIG', field: 'runScheduled' });
     }
     if (this.#unfenced) throw unfencedError('runScheduled');
+    if (this.#ending) throw endingError();
     const schedule = scheduleOf(slot, options);
     let engine;
     const checkpoint = (own, key) => this.#openCheckpoint(own, key, engine);
@@ -394,6 +409,7 @@ export class Elector {
     const onSignal = () => {
       // The next one ends the process, as it does by default.
       forget();
+      this.#ending = true;
       for (const engine of this.#slotEngines) engine.stop(false);
       this.stop().catch(() => {});
     };
@@ -440,7 +456,7 @@ export class Elector {
     if (request.method !== 'GET') return respond(405, '{"error":"use GET"}', { allow: 'GET' });
     if (pathname === STATUS_PATH) {
       // A session's id is nobody else's business, and what a callback threw is the application's text: it may name a password.
-      const { session: _, ...status } = this.status();
+      const { session: _, ...status } = this.#shownStatus();
       const thrown = [...this.#callbackErrors].find(([, { text }]) => text === status.error);
       return respond(200, JSON.stringify(thrown ? { ...status, error: `${thrown[0]} threw` } : status));
     }
@@ -521,9 +537,9 @@ export class Elector {
 
   /** Waits until the store has answered, or has failed once: what it refuses for good is then known. */
   async #firstAnswer() {
-    // One that waits for old work asks nobody yet, who starts from within a callback may wait for themselves, and what keeps no
+    // On Workers a promise that belongs to another event never settles. One that waits for old work asks nobody yet, who starts from within a callback may wait for themselves, and what keeps no
     // process alive must not leave one with a promise that nothing settles.
-    if (!this.#engine || this.#goOn || this.#inside || this.#unref || this.#engine.heard) return;
+    if (!this.#engine || this.#goOn || this.#inside || this.#unref || this.#engine.isOnWorkers || this.#engine.heard) return;
     await new Promise((resolve, reject) => {
       this.#starters.add({ resolve, reject });
     });
@@ -557,11 +573,11 @@ export class Elector {
   }
 
   /** Tells of a problem that lasts. */
-  #tellError(error) {
+  #tellError(error, { shows = true } = {}) {
     const { lockfilePath: group } = this.config;
     publish('error', () => ({ group, error }));
     if (this.#callbacks.onError) void this.#call('onError', error);
-    if (this.#warns) showLine(group, error.message);
+    if (this.#warns && shows) showLine(group, error.message);
   }
 
   /** Stops this session when the signal fires. */
@@ -670,8 +686,8 @@ export class Elector {
     this.#failure = failure;
     const waits = this.#waiters.size > 0;
     for (const waiter of [...this.#waiters]) waiter.reject(failure);
-    // Nobody else would hear of it.
-    if (!this.#letStart(({ reject }) => reject(failure)) && !waits) this.#tellError(failure);
+    const heard = this.#letStart(({ reject }) => reject(failure)) || waits;
+    this.#tellError(failure, { shows: !heard });
   }
 
   /** Why an authority has ended by itself, where the store has failed. */
@@ -848,6 +864,9 @@ const storeError = ({ message, status, storeCode, cause }) =>
 
 const stoppedError = () =>
   new EdgelectError('the elector is not running: call start() first', { code: 'EDGELECT_STOPPED' });
+
+const endingError = () =>
+  new EdgelectError('a signal has told this process to end, so that nothing is begun', { code: 'EDGELECT_STOPPED' });
 
 const brokenError = () =>
   new EdgelectError('the runtime forgot the elector; start() makes a new one', { code: 'EDGELECT_TRAP' });

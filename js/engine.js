@@ -121,12 +121,16 @@ export class Engine {
     }
   }
 
-  /** Whether the store has answered, or has failed once. */
+  get isOnWorkers() {
+    return this.#host.singleClock;
+  }
+
+  /** Whether the store has answered, or has failed in a way that may pass. */
   get heard() {
     return this.alive && this.#ask((raw) => raw.heard());
   }
 
-  /** What somebody should know, as `{ message, status, storeCode }`, or undefined. */
+  /** Why the last request to the store has failed, as `{ message, status, storeCode }`, or undefined. */
   problem() {
     const found = this.#ask((raw) => raw.problem());
     if (!found) return undefined;

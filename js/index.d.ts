@@ -270,7 +270,7 @@ export type Config = Required<Omit<TimingOptions, 'sustain'>> & {
 
 /** What a member waits for. */
 export interface Waiting {
-  /** `grace`: nobody leads a new group, or one whose lease object was unreadable, before its grace is over; `init` avoids the
+  /** `grace`: nobody leads a new group, or one whose lease object was unreadable, before its grace is over; for a group that never ran, `init` avoids the
    * wait. `lease`: another member's lease. `sittingOut`: the pause after a resignation. `store`: the store's next answer. `work`:
    * work of a lost term has not stopped. */
   reason: 'grace' | 'lease' | 'sittingOut' | 'store' | 'work';
@@ -317,7 +317,8 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
    * belongs to that event. While work of an earlier session of this elector still runs, nothing is claimed until it has
    * stopped: `status().error` says so, and `start` does not wait for it. Otherwise it resolves when the store has answered, or
    * has failed once in a way that may pass; with `unref` at once.
-   * @throws EdgelectError `EDGELECT_STORE` for a store that breaks a condition or, unless `failFast` is false, refuses for good. */
+   * @throws EdgelectError `EDGELECT_STORE` for a store that breaks a condition or, unless `failFast` is false, refuses for good;
+   * `EDGELECT_STOPPED` after a signal. On Workers it resolves at once: `lead` and `runScheduled` reject there. */
   start(options?: { signal?: AbortSignal }): Promise<void>;
   /** Ends the authority, waits for the work to stop, releases the lease (or parks it for the same
    * `serverId`), and ends. Never longer than the lease and a few requests: work that still runs then is waited for by the
@@ -328,7 +329,8 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
   /** Stops this elector when the process gets one of these signals, SIGTERM and SIGINT unless others are named: the work's signal
    * fires, and once the work has stopped the lease is released, so that another member leads within one `frequentInterval`. A
    * slot that runs is closed undone. The process then ends as soon as nothing else keeps it alive; a second signal ends it at
-   * once. Returns a function that takes this back.
+   * once. From then on `lead` resolves to `undefined`, at once or as soon as nothing runs under a term, and `start` and
+   * `runScheduled` reject with `EDGELECT_STOPPED`. Returns a function that takes this back.
    * @throws EdgelectError `EDGELECT_CONFIG` where there is no process, as on Workers. */
   stopOnSignals(signals?: string[]): () => void;
   /** As `stop`, but sits out for a lease and then competes again. */

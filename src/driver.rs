@@ -265,7 +265,11 @@ pub async fn run<S: Store, H: Host>(
                         }
                         let waiting = election.waiting(host.now());
                         let waiting = waiting.filter(|_| !election.has_schedule());
-                        [trouble.note(election.problem()), trouble.note_waiting(waiting)]
+                        // What ends the election, at this refusal or at the next, is told as its end.
+                        let goes_on = !election.has_failed()
+                            && (election.is_heard() || election.problem().is_none());
+                        let troubled = goes_on.then(|| trouble.note(election.problem()));
+                        [troubled.flatten(), trouble.note_waiting(waiting)]
                     };
                     for event in told.into_iter().flatten() {
                         if let Some(line) = trouble_line(handle, &event) {

@@ -35,6 +35,7 @@ use crate::store::{Answer, Condition, Version};
 
 pub use self::event::{Event, LostReason};
 pub use self::problem::Problem;
+use self::waiting::SeenLease;
 pub use self::waiting::Waiting;
 pub use crate::slots::SlotsOver;
 
@@ -305,6 +306,7 @@ pub struct Election {
     sequence: u64,
     highest_term: u64,
     longest_lease_ms: u64,
+    seen_lease: SeenLease,
     seen: Seen,
     /// When the read left whose answer last showed the record or its absence.
     seen_sent_ms: u64,
@@ -333,6 +335,8 @@ pub struct Election {
     /// Until when the store asked to be left alone (`Retry-After`).
     not_before_ms: u64,
     failures: u32,
+    /// How often the store has refused for good.
+    refused_keys: u32,
     /// How many writes in a row were rejected.
     rejections: u32,
     /// Whether work of the last term, which goes on, has kept this session from claiming.
@@ -387,6 +391,7 @@ impl Election {
             sequence: 0,
             highest_term: 0,
             longest_lease_ms: 0,
+            seen_lease: SeenLease::default(),
             seen: Seen::Nothing,
             seen_sent_ms: 0,
             grace: None,
@@ -407,6 +412,7 @@ impl Election {
             compete_after_ms: 0,
             not_before_ms: 0,
             failures: 0,
+            refused_keys: 0,
             rejections: 0,
             held_back: false,
             misses: 0,
@@ -603,9 +609,12 @@ impl Election {
         self.problem.as_ref().or(self.warning.as_ref())
     }
 
-    /// Whether the store has answered, or has failed once.
+    /// Whether the store has answered, or has failed in a way that may pass.
     pub fn is_heard(&self) -> bool {
-        self.answered || self.accepted || self.problem.is_some()
+        let passing =
+            |problem: &Problem| !matches!(problem, Problem::Store(fault) if fault.is_for_good());
+        let waits = !self.config.fail_fast && self.problem.is_some();
+        self.answered || self.accepted || waits || self.problem.as_ref().is_some_and(passing)
     }
 
     /// The newest record and its version, as last read or written by this session.
@@ -634,6 +643,11 @@ impl Election {
     /// Whether this session runs slots.
     pub fn has_schedule(&self) -> bool {
         self.trigger.is_some()
+    }
+
+    /// Whether the store has refused for good, so that this session ends.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed
     }
 
     /// Whether this session has ended for good.

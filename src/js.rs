@@ -225,9 +225,13 @@ impl RawElector {
         self.handle.with(Election::is_heard)
     }
 
-    /// What somebody should know, as JSON: `message`, and `status` and `storeCode` where a store has said them.
+    /// Why the last request to the store has failed, as JSON: `message`, and `status` and `storeCode` where a store has said
+    /// them. Nothing while it answers, whatever else somebody should know.
     pub fn problem(&self) -> Option<String> {
-        self.handle.with(|election| election.problem().map(|one| problem_json(one).to_string()))
+        self.handle.with(|election| {
+            let failed = election.problem().filter(|one| matches!(one, Problem::Store(_)));
+            failed.map(|one| problem_json(one).to_string())
+        })
     }
 
     /// The status as JSON.
@@ -443,7 +447,7 @@ fn event_json(event: &Event, election: &Election) -> String {
         }
         Event::Solved => json!({ "type": "solved" }),
         Event::InGrace { left_ms } => {
-            json!({ "type": "inGrace", "message": Waiting::Grace.text(Some(*left_ms), None) })
+            json!({ "type": "inGrace", "message": Waiting::NewGroup.text(Some(*left_ms), None) })
         }
     };
     told.to_string()

@@ -24,7 +24,7 @@
 use std::convert::Infallible;
 use std::error::Error;
 use std::future::Future;
-use std::io;
+use std::io::{self, Write};
 use std::pin::pin;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -161,7 +161,8 @@ impl Host for Native {
 
     fn warn(&self, line: &str) {
         if !self.quiet {
-            eprintln!("{line}");
+            // Not `eprintln`, which panics where nobody reads standard error any more: a leader goes on without.
+            let _ = writeln!(io::stderr(), "{line}");
         }
     }
 }

@@ -278,8 +278,9 @@ const REFUSED_KEYS: [&str; 6] = [
     "InvalidClientTokenId",
 ];
 
-/// The name of Deno's error for a request that its permissions forbid.
-const NOT_CAPABLE: &str = "NotCapable";
+/// The name of Deno's error for a request that its permissions forbid, as the host puts it before the error's text: a storage's
+/// own text may have that word anywhere.
+const NOT_CAPABLE: &str = ": NotCapable: ";
 
 /// What marks the key of an object that a probe makes, before 32 hex digits.
 pub const PROBE_MARK: &str = ".probe-";

@@ -8,6 +8,9 @@ use crate::election::{Event, Problem, Waiting};
 /// After how many answers in a row with a problem it is told: one failed request is usual, and is tried again.
 const LASTING: u32 = 2;
 
+/// After how many answers in a row without one it is over: where two of three writes fail, nobody wants a line for each.
+const STAYED_AWAY: u32 = 3;
+
 /// What was told last, and what has been seen since.
 #[derive(Clone, Debug, Default)]
 pub struct Trouble {
@@ -16,6 +19,8 @@ pub struct Trouble {
     /// For how many answers in a row there has been a problem, and for how many the newest one.
     failing: u32,
     lasting: u32,
+    /// For how many answers in a row there has been none.
+    well: u32,
     /// A wait for a grace was told.
     waited: bool,
 }
@@ -23,7 +28,7 @@ pub struct Trouble {
 impl Trouble {
     /// Takes note of what a session that runs no slots waits for. What the application should hear now, if anything.
     pub fn note_waiting(&mut self, waiting: Option<(Waiting, Option<u64>)>) -> Option<Event> {
-        let Some((Waiting::Grace, Some(left_ms))) = waiting else { return None };
+        let Some((Waiting::NewGroup, Some(left_ms))) = waiting else { return None };
         let first = !std::mem::replace(&mut self.waited, true);
         first.then_some(Event::InGrace { left_ms })
     }
@@ -33,8 +38,11 @@ impl Trouble {
     pub fn note(&mut self, problem: Option<&Problem>) -> Option<Event> {
         let Some(problem) = problem else {
             (self.failing, self.lasting, self.newest) = (0, 0, None);
-            return self.told.take().map(|_| Event::Solved);
+            self.well = self.well.saturating_add(1);
+            let over = self.well >= STAYED_AWAY;
+            return self.told.take_if(|_| over).map(|_| Event::Solved);
         };
+        self.well = 0;
         let same = self.newest.as_ref().is_some_and(|newest| alike(newest, problem));
         self.failing = self.failing.saturating_add(1);
         self.lasting = if same { self.lasting.saturating_add(1) } else { 1 };
@@ -63,10 +71,14 @@ fn alike(one: &Problem, other: &Problem) -> bool {
 /// An event as a line of a log, if it is one about trouble.
 pub fn line(event: &Event, group: &str) -> Option<String> {
     match event {
-        Event::Troubled(problem) => Some(format!("edgelect: group {group}: {problem}")),
+        // What a store says may hold anything: it stays one line, and moves no cursor.
+        Event::Troubled(problem) => {
+            let line = format!("edgelect: group {group}: {problem}");
+            Some(line.replace(char::is_control, " "))
+        }
         Event::Solved => Some(format!("edgelect: group {group}: the problem is over")),
         Event::InGrace { left_ms } => {
-            let text = Waiting::Grace.text(Some(*left_ms), None);
+            let text = Waiting::NewGroup.text(Some(*left_ms), None);
             Some(format!("edgelect: group {group}: {text}"))
         }
         _ => None,
@@ -97,8 +109,12 @@ mod tests {
     fn a_lasting_problem_is_told_once_and_so_is_its_end() {
         let early = failing(FaultKind::Timeout, "no answer within 1800 ms");
         let late = failing(FaultKind::Timeout, "no answer within 900 ms");
-        let events = told(&[Some(early), Some(late.clone()), Some(late.clone()), None, None]);
-        assert_eq!(events, [None, Some(Event::Troubled(late)), None, Some(Event::Solved), None]);
+        let again = Some(late.clone());
+        let notes =
+            [Some(early), again.clone(), again.clone(), None, None, again, None, None, None];
+        let events = told(&notes);
+        assert_eq!(events.iter().flatten().count(), 2);
+        assert_eq!((&events[1], &events[8]), (&Some(Event::Troubled(late)), &Some(Event::Solved)));
     }
 
     #[test]
@@ -109,6 +125,13 @@ mod tests {
         let events = told(&notes.map(|problem| Some(problem.clone())));
         let expected = [None, Some(timeout.clone()), None, None, None, Some(denied.clone())];
         assert_eq!(events, expected.map(|problem| problem.map(Event::Troubled)));
+    }
+
+    #[test]
+    fn a_line_is_one_line_without_control_characters() {
+        let problem = failing(FaultKind::Network, "first\nforged\u{1b}[2J");
+        let line = line(&Event::Troubled(problem), "a");
+        assert_eq!(line.as_deref(), Some("edgelect: group a: first forged [2J"));
     }
 
     #[test]

@@ -338,6 +338,7 @@ impl Election {
         }
         match reading {
             Reading::Lease(lease) => {
+                self.seen_lease.0 |= !lease.in_grace();
                 self.highest_term = self.highest_term.max(lease.term.unwrap_or(0));
                 let lease_ms = lease.lease_ms.unwrap_or(0);
                 // A longer one, of another make, is waited out where it is read; a grace is a lease of ours.

@@ -1,5 +1,7 @@
 //! What a member that does not lead waits for, for people. Nothing is decided by it.
 
+use std::hash::{Hash, Hasher};
+
 use super::{Election, Plan, Problem, Seen};
 use crate::clock::Now;
 use crate::lease::{Lease, Reading};
@@ -7,7 +9,9 @@ use crate::lease::{Lease, Reading};
 /// What a member that does not lead waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiting {
-    /// The grace of a new group, or of a record that was unreadable (S7): nobody leads before it is over.
+    /// The grace of a group of which this session has never seen a record (S7): nobody leads before it is over.
+    NewGroup,
+    /// The grace of a record that is gone or was damaged (S7): a lease may still be held.
     Grace,
     /// Another member's lease, which has to be released or to run out.
     Lease,
@@ -23,7 +27,7 @@ impl Waiting {
     /// The word for programs.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Grace => "grace",
+            Self::NewGroup | Self::Grace => "grace",
             Self::Lease => "lease",
             Self::SittingOut => "sittingOut",
             Self::Store => "store",
@@ -36,9 +40,12 @@ impl Waiting {
         let left =
             left_ms.map_or_else(String::new, |ms| format!(", {} s left", ms.div_ceil(1_000)));
         match self {
-            Self::Grace => {
-                format!("waiting out the grace of a new group{left}; `init` avoids this")
-            }
+            Self::NewGroup => format!(
+                "waiting out the grace of a new group{left}; `init` avoids this where no member has run"
+            ),
+            Self::Grace => format!(
+                "the lease object is gone or damaged, and a lease may still be held; waiting it out{left}"
+            ),
             Self::Lease => match leader_id {
                 Some(leader_id) => {
                     format!("{leader_id} leads; its lease may be taken when it runs out{left}")
@@ -50,6 +57,23 @@ impl Waiting {
             Self::Work => "waiting for the work of a lost term to stop".to_owned(),
         }
     }
+}
+
+/// Whether this session has ever seen a lease, or held one. Told and never judged by, so that it makes no two elections
+/// different.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct SeenLease(pub(super) bool);
+
+impl PartialEq for SeenLease {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for SeenLease {}
+
+impl Hash for SeenLease {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
 impl Election {
@@ -72,26 +96,33 @@ impl Election {
             return Some((Waiting::SittingOut, left_ms(self.compete_after_ms)));
         }
         let (waiting, until_ms) = match &self.seen {
-            Seen::Nothing | Seen::Absent => (Waiting::Grace, None),
+            Seen::Nothing | Seen::Absent => (self.grace_kind(), None),
             Seen::Record { reading: Reading::Closed(_), .. } => return None,
             Seen::Record { observation, reading: Reading::Unreadable(..) } => {
                 let wait_ms = self.config.grace_ms(self.longest_lease_ms);
-                (Waiting::Grace, Some(observation.proven_at_ms(&self.clocks, now, wait_ms)))
+                (self.grace_kind(), Some(observation.proven_at_ms(&self.clocks, now, wait_ms)))
             }
             Seen::Record { observation, reading: Reading::Lease(lease) } => {
                 if let Some(until_ms) = self.grace_until_ms(now, lease) {
-                    return Some((Waiting::Grace, left_ms(until_ms)));
+                    return Some((self.grace_kind(), left_ms(until_ms)));
                 }
                 let own = lease.session.as_deref() == Some(&self.session);
                 if own || lease.released() {
                     return Some((Waiting::Store, left_ms(next_ms)));
                 }
-                let waiting = if lease.in_grace() { Waiting::Grace } else { Waiting::Lease };
+                let in_grace = lease.in_grace();
+                let waiting = if in_grace { self.grace_kind() } else { Waiting::Lease };
                 let wait_ms = self.lease_to_wait_ms(lease);
                 (waiting, Some(observation.proven_at_ms(&self.clocks, now, wait_ms)))
             }
         };
-        Some((waiting, until_ms.and_then(left_ms)))
+        // What should have ended by now has not been looked at yet.
+        Some((waiting, until_ms.and_then(|until_ms| left_ms(until_ms.max(next_ms)))))
+    }
+
+    fn grace_kind(&self) -> Waiting {
+        let damaged = matches!(&self.seen, Seen::Record { reading: Reading::Unreadable(..), .. });
+        if self.seen_lease.0 || damaged { Waiting::Grace } else { Waiting::NewGroup }
     }
 
     /// When the grace of this session's own record is over, on the monotonic clock.

@@ -8,7 +8,7 @@ use crate::age::Observation;
 use crate::clock::Now;
 use crate::lease::{Lease, MAX_LEASE_MS, Reading, Stamp};
 use crate::planted::planted;
-use crate::store::{Condition, Fault, Outcome, Version};
+use crate::store::{Condition, Fault, FaultKind, Outcome, Version};
 
 impl Election {
     /// Sends the next attempt of the round: a new sequence, the same condition (S4, S8).
@@ -148,7 +148,9 @@ impl Election {
                 }
                 self.unwritten = true;
                 self.rejections = self.rejections.saturating_add(1);
-                if !self.on_rejected(fault, false) {
+                // A key that the store has read with is not given up for one write; whether it takes conditions shows only here.
+                let known = self.answered && fault.kind != FaultKind::Misconfigured;
+                if !self.on_rejected(fault, known) {
                     self.plan_after_rejected_write(now);
                 }
             }
@@ -312,6 +314,7 @@ impl Election {
     pub(super) fn begin_term(&mut self, now: Now, lease: Lease, version: Version, anchor: Anchor) {
         let (number, slot_ms) = (lease.term.unwrap_or(0), lease.slot);
         (self.grace, self.owed) = (None, None);
+        self.seen_lease.0 = true;
         self.lapsed.0.set(false);
         let ended = self.wind_down.is_some() && !planted!(StopForgetsClaim);
         self.term = Some(HeldTerm { number, version, lease, anchor, ended });
@@ -371,7 +374,10 @@ impl Election {
     pub(super) fn on_rejected(&mut self, fault: Fault, answered: bool) -> bool {
         let works = (self.accepted || answered) && !planted!(OneAnswerIsFinal);
         // Authority that is still proven lasts to its fence, but nothing is tried again (scenario 14).
-        self.failed = self.config.fail_fast && fault.is_for_good() && !works;
+        // A key that was made a moment ago is not known everywhere: it is asked for a second time.
+        let again = fault.kind == FaultKind::Denied && self.refused_keys == 0;
+        self.refused_keys = self.refused_keys.saturating_add(u32::from(fault.is_for_good()));
+        self.failed = self.config.fail_fast && fault.is_for_good() && !works && !again;
         if self.failed {
             self.events.push_back(Event::Failed(fault.clone()));
         }

@@ -1,12 +1,13 @@
 //! What somebody sees of a member whose store fails, or that does not lead.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
+use crate::virtual_time::config;
+use crate::{World, world};
 use edgelect::election::{Election, Event, Waiting};
 use edgelect::store::{Answer, Fault, FaultKind, Operation, Outcome};
 use edgelect::{Config, Handle, Host, Settings, Store, lead, new_election};
-use futures::executor::block_on;
-
-use crate::virtual_time::{Virtual, config};
-use crate::{World, world};
 
 fn troubles(world: &World) -> Vec<(u64, bool)> {
     let told = world.told.borrow();
@@ -87,7 +88,7 @@ fn a_new_group_is_told_once_that_it_waits_out_its_grace() {
     let lines: Vec<&str> = shown.iter().map(|(_, line)| line.as_str()).collect();
     assert_eq!(lines.len(), 1, "{lines:?}");
     assert!(
-        lines[0].ends_with("waiting out the grace of a new group, 15 s left; `init` avoids this")
+        lines[0].ends_with("waiting out the grace of a new group, 15 s left; `init` avoids this where no member has run")
     );
 }
 
@@ -110,6 +111,80 @@ impl Store for Refusing {
     }
 }
 
+/// A store that shows no record, and refuses each write with the code for a key that it does not know.
+struct Forgetful;
+
+impl Store for Forgetful {
+    async fn perform(&self, operation: Operation) -> Answer {
+        match operation {
+            Operation::Read { .. } => {
+                let facts = edgelect::store::Facts::default();
+                Answer { outcome: Outcome::Missing, facts }
+            }
+            other => Refusing("InvalidAccessKeyId").perform(other).await,
+        }
+    }
+
+    fn condition_covers_version(&self) -> bool {
+        true
+    }
+
+    fn describe(&self) -> String {
+        "a store that forgets a key".to_owned()
+    }
+}
+
+/// A store that does not answer once, and then refuses everything with the code for a key that it does not know.
+#[derive(Default)]
+struct LateRefusal(std::cell::Cell<bool>);
+
+impl Store for LateRefusal {
+    async fn perform(&self, operation: Operation) -> Answer {
+        if !self.0.replace(true) {
+            return Answer::unknown(Fault::new(FaultKind::Unavailable, "busy"));
+        }
+        Refusing("InvalidAccessKeyId").perform(operation).await
+    }
+
+    fn condition_covers_version(&self) -> bool {
+        true
+    }
+
+    fn describe(&self) -> String {
+        "a store that refuses late".to_owned()
+    }
+}
+
+#[test]
+fn a_key_that_has_read_is_not_given_up_for_one_write() {
+    let mut machine = crate::virtual_time::Machine::default();
+    let host = machine.host.clone();
+    let elector = Handle::new(Election::new(config(), "session-1".to_owned(), 1));
+    let running = elector.clone();
+    machine.run(async move {
+        let led = lead(&running, &Forgetful, &host, async |_| ()).await;
+        panic!("it ended: {led:?}");
+    });
+    machine.pass(600_000);
+    assert!(elector.requests().write > 1);
+}
+
+#[test]
+fn what_ends_an_elector_is_no_trouble_beside() {
+    let mut machine = crate::virtual_time::Machine::default();
+    let host = machine.host.clone();
+    let elector = Handle::new(Election::new(config(), "session-1".to_owned(), 1));
+    let told = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
+    let (running, telling) = (elector.clone(), told.clone());
+    machine.run(async move {
+        let tell = |event| telling.borrow_mut().push(event);
+        edgelect::driver::run(&running, &LateRefusal::default(), &host, tell).await;
+    });
+    machine.pass(60_000);
+    assert!(matches!(told.borrow()[..], [Event::Failed(_)]), "{:?}", told.borrow());
+    assert!(machine.host.shown.borrow().is_empty());
+}
+
 fn patient() -> Config {
     let settings = Settings {
         lockfile_path: Some("leader".to_owned()),
@@ -120,13 +195,22 @@ fn patient() -> Config {
 }
 
 #[test]
-fn a_store_that_does_not_know_the_key_ends_lead_at_once() {
+fn a_store_that_does_not_know_the_key_ends_lead_at_the_second_refusal() {
     for code in ["InvalidAccessKeyId", "SignatureDoesNotMatch", "UnrecognizedClientException"] {
-        let host = Virtual::default();
+        let mut machine = crate::virtual_time::Machine::default();
+        let host = machine.host.clone();
         let elector = Handle::new(new_election(&host, config()).expect("it has randomness"));
-        let led = block_on(lead(&elector, &Refusing(code), &host, async |_| ()));
-        assert_eq!(led.map_err(|fault| fault.code), Err(Some(code.to_owned())));
-        assert_eq!(elector.requests().read, 1);
+        let (running, ended) = (elector.clone(), Rc::<Cell<_>>::default());
+        let noted = Rc::clone(&ended);
+        machine.run(async move {
+            let led = lead(&running, &Refusing(code), &host, async |_| ()).await;
+            noted.set(Some(led.map_err(|fault| fault.code)));
+        });
+        machine.pass(1_000);
+        assert_eq!(elector.requests().read, 1, "one refusal may be of a key that is new");
+        machine.pass(4_100);
+        assert_eq!(ended.take(), Some(Err(Some(code.to_owned()))));
+        assert_eq!(elector.requests().read, 2);
     }
 }
 

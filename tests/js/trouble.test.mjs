@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { test } from 'node:test';
 import { EdgelectError, MemoryStorage, S3Storage } from 'edgelect';
-import { FAST, KEY, bent, fired, gated, leads, member, newGroup, pause, replaced, until, within } from './group.mjs';
+import { FAST, KEY, bent, block, fired, gated, leads, member, newGroup, pause, putRecord, replaced, until, within } from './group.mjs';
 import { serve } from './loopback.mjs';
 
 const s3Error = (code) => `<?xml version="1.0"?><Error><Code>${code}</Code><Message>no</Message></Error>`;
@@ -80,6 +80,16 @@ test('what a store that worked refuses later ends nobody, whatever it says', asy
   await leads(elector);
   broken.why = 'NotCapable: Requires net access';
   await until(() => elector.status().error !== null && !elector.isLeader());
+  broken.why = null;
+  await leads(elector);
+  await elector.stop();
+});
+
+test('a word in the text of a storage ends nobody', async () => {
+  const { broken, storage } = breakable(await newGroup());
+  broken.why = 'the upstream node is NotCapable yet, retry';
+  const elector = member(storage, { warn: false });
+  await within(elector.start());
   broken.why = null;
   await leads(elector);
   await elector.stop();
@@ -171,7 +181,7 @@ test('a new group says that it waits out its grace, and how to avoid that', asyn
   await until(() => elector.status().waiting?.untilMs);
   const { reason, message } = elector.status().waiting;
   assert.equal(reason, 'grace');
-  assert.match(message, /grace of a new group, \d s left; `init` avoids this/);
+  assert.match(message, /grace of a new group, \d s left; `init` avoids this where no member has run/);
   await elector.stop();
 });
 
@@ -210,6 +220,22 @@ test('the reason of a signal names what kept the lease from being renewed', asyn
   assert.equal(reason.cause?.code, 'EDGELECT_STORE');
   assert.match(reason.cause.message, /the cable is out/);
   broken.why = null;
+  await elector.stop();
+});
+
+test('a problem that is not of the store is no cause', async () => {
+  const storage = await newGroup();
+  const elector = member(storage, { warn: false });
+  await elector.start();
+  await leads(elector);
+  // Another make takes our name once: that stays a warning after this member has won the lease back.
+  await putRecord(storage, { leaderID: 'a', leaderAddr: '', lastUpdated: new Date().toISOString() });
+  await until(() => !elector.isLeader());
+  const term = await leads(elector);
+  assert.match(elector.status().error, /serverId/);
+  block(FAST.leaderTimeout + 100);
+  await within(fired(term.signal));
+  assert.equal(term.signal.reason.cause, undefined);
   await elector.stop();
 });
 
