@@ -278,6 +278,7 @@ pub fn check_bucket(bucket: &str, credentials: Option<String>, host: JsHost) -> 
 pub fn from_variables(variables: &str) -> Result<String, String> {
     let variables = object(variables)?;
     let get = |name: &str| variables.get(name).and_then(json::text);
+    vars::check_names(variables.iter().map(|(name, _)| name)).map_err(config_error)?;
     let settings = vars::settings_json(get).map_err(config_error)?;
     vars::only_s3(get).map_err(config_error)?;
     let bucket = vars::bucket(get).map_err(config_error)?;

@@ -7,7 +7,7 @@ const KEYS = 'credentials are { accessKeyId, secretAccessKey, sessionToken? } or
 const PATH = 'is the key of the lease object: 1 to 1024 bytes, without a leading slash, empty or dot segments, or control '
   + 'characters, such as "leader/my-group.json"';
 const HTTPS = 'must begin with https://; http:// is for loopback addresses only, because a lease that somebody on the way can '
-  + 'change protects nothing';
+  + 'change protects nothing; for a store on a private network see docs/options.md#a-store-on-a-private-network';
 const NOT_S3 = 'this does not come from an S3 store, so it does not mean that the record is absent; check the endpoint';
 const NO_ANSWER = 'no answer: REASON; check the endpoint and the network';
 
@@ -53,7 +53,7 @@ const CASES = {
   'a leading slash': [{ options: { lockfilePath: '/leader' } }, config('lockfilePath', `"/leader": ${PATH}`)],
   'an empty segment': [{ options: { lockfilePath: 'leader//a' } }, config('lockfilePath', `"leader//a": ${PATH}`)],
   'a storage that is none': [{ options: { storage: {} } }, config('storage', '(object): a storage needs the methods get and putIfMatch; it has no get')],
-  'a lease that is too short': [{ options: { leaderTimeout: 10 } }, config('leaderTimeout', '10: a lease lasts from 1000 ms to one hour')],
+  'a lease that is too short': [{ options: { leaderTimeout: 10 } }, config('leaderTimeout', '10: a lease lasts from 1000 ms to one hour; is it in seconds? In milliseconds it is 10000')],
 };
 
 const secret = /hidden-secret|AKIDHALF|Signature=|AWS4-HMAC/;
