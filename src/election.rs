@@ -34,6 +34,7 @@ use crate::slots::{Schedule, SlotEnd, Trigger};
 use crate::store::{Answer, Condition, Version};
 
 pub use self::event::{Event, LostReason};
+use self::problem::Namesake;
 pub use self::problem::Problem;
 pub use self::waiting::Waiting;
 pub use crate::slots::SlotsOver;
@@ -359,8 +360,9 @@ pub struct Election {
     trigger: Option<Box<Trigger>>,
     /// A problem that no single answer shows to be over, and that costs no term.
     warning: Option<Problem>,
-    /// When a member of another make was last seen under our name, on the monotonic clock.
+    /// When somebody else was last seen under our name, on the monotonic clock.
     shared_ms: u64,
+    namesake: Namesake,
     /// A write that is held up takes no effect once a later one was accepted.
     stale_writes_fail: bool,
     /// The store has no versions, so that no term has a token.
@@ -424,6 +426,7 @@ impl Election {
             trigger: None,
             warning: None,
             shared_ms: 0,
+            namesake: Namesake::default(),
             stale_writes_fail: true,
             unfenced: false,
             unproven_wait_ms: None,
