@@ -23,7 +23,11 @@ pub fn first(text: &str, characters: usize) -> &str {
 
 /// The nearest of these names to a misspelt one, whatever its case and separators. None where even that is far off.
 pub fn nearest<'a>(misspelt: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let plain = |name: &str| name.replace(['_', '-'], "").to_lowercase();
+    // Not by `to_lowercase`, whose tables are larger than all the rest of this.
+    let plain = |name: &str| -> String {
+        let letters = name.chars().filter(|one| !matches!(one, '_' | '-'));
+        letters.map(|one| one.to_ascii_lowercase()).collect()
+    };
     let misspelt = plain(first(misspelt, 60));
     let wrong = names.into_iter().map(|name| (osa_distance(&misspelt, &plain(name)), name));
     let near = wrong.filter(|(wrong, name)| *wrong <= MOST_WRONG.min(name.len() / 3));

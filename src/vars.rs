@@ -66,6 +66,12 @@ const AWS_VARS: [&str; 9] = [
     "AWS_SESSION_TOKEN",
 ];
 
+/// What names the address of an S3 store: the first that is set.
+const S3_ENDPOINT: [&str; 3] = ["EDGELECT_ENDPOINT", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"];
+
+/// What names the region: the first that is set.
+const REGION: [&str; 3] = ["EDGELECT_REGION", "AWS_REGION", "AWS_DEFAULT_REGION"];
+
 /// How the record is written down, whichever store keeps it.
 const FORMAT: &str = "EDGELECT_FORMAT";
 
@@ -345,16 +351,17 @@ pub fn only_s3(get: impl Fn(&str) -> Option<String>) -> Result<(), ConfigError> 
 /// The address of a service, if one is set.
 pub fn endpoint(get: impl Fn(&str) -> Option<String>, store: StoreName) -> Option<String> {
     let own = match store {
-        StoreName::S3 | StoreName::Epochs | StoreName::R2 => "AWS_ENDPOINT_URL_S3",
+        StoreName::S3 | StoreName::Epochs | StoreName::R2 => S3_ENDPOINT[1],
         StoreName::DynamoDb => "AWS_ENDPOINT_URL_DYNAMODB",
         StoreName::Route53 => "AWS_ENDPOINT_URL_ROUTE_53",
     };
-    first_set(&get, &["EDGELECT_ENDPOINT", own, "AWS_ENDPOINT_URL"])
+    let [ours, _, all] = S3_ENDPOINT;
+    first_set(&get, &[ours, own, all])
 }
 
 /// The region, if one is set.
 pub fn region(get: impl Fn(&str) -> Option<String>) -> Option<String> {
-    first_set(&get, &["EDGELECT_REGION", "AWS_REGION", "AWS_DEFAULT_REGION"])
+    first_set(&get, &REGION)
 }
 
 /// The text of a variable that has to be set.
@@ -551,22 +558,33 @@ fn value(var: &str, text: &str, kind: Kind) -> Result<String, ConfigError> {
 /// Says a setting's error by the name of its variable, which is what the reader has before them, and no more of its value
 /// than helps.
 pub fn by_variable(error: ConfigError) -> ConfigError {
-    let found = VARS.iter().find(|(_, option, _)| *option == error.field);
-    let field = match (found, error.field.as_str()) {
-        (Some((var, _, _)), _) => (*var).to_owned(),
-        (None, "endpoint") => "EDGELECT_ENDPOINT".to_owned(),
-        (None, "bucket") => "EDGELECT_BUCKET".to_owned(),
-        (None, "region") => "EDGELECT_REGION".to_owned(),
-        (None, "pathStyle") => "EDGELECT_PATH_STYLE".to_owned(),
-        (None, "table") => "EDGELECT_TABLE".to_owned(),
-        (None, "hostedZoneId") => "EDGELECT_HOSTED_ZONE_ID".to_owned(),
-        (None, "recordPrefix") => "EDGELECT_RECORD_PREFIX".to_owned(),
-        (None, "domainName") => "EDGELECT_DOMAIN_NAME".to_owned(),
-        (None, _) => error.field,
-    };
+    by_set_variable(|_| None, error)
+}
+
+/// As [`by_variable`]; of several variables for one setting, by the one that is set.
+pub fn by_set_variable(get: impl Fn(&str) -> Option<String>, error: ConfigError) -> ConfigError {
+    let variable = variable_of(get, &error.field).map(str::to_owned);
+    let field = variable.unwrap_or(error.field);
     let shown = first(&error.value, 60);
     let value = if shown == error.value { error.value } else { format!("{shown}…") };
     ConfigError { field, value, rule: with_variables(&error.rule) }
+}
+
+/// The variable of an option of an elector or a storage: of several the one that is set.
+pub fn variable_of(get: impl Fn(&str) -> Option<String>, option: &str) -> Option<&'static str> {
+    let names: &[&'static str] = match option {
+        "endpoint" => &S3_ENDPOINT,
+        "bucket" => &["EDGELECT_BUCKET"],
+        "region" => &REGION,
+        "pathStyle" => &["EDGELECT_PATH_STYLE"],
+        "table" => &["EDGELECT_TABLE"],
+        "hostedZoneId" => &["EDGELECT_HOSTED_ZONE_ID"],
+        "recordPrefix" => &["EDGELECT_RECORD_PREFIX"],
+        "domainName" => &["EDGELECT_DOMAIN_NAME"],
+        _ => return VARS.iter().find(|(_, known, _)| *known == option).map(|(var, ..)| *var),
+    };
+    let set = names.iter().find(|name| first_set(&get, &[name]).is_some());
+    set.or(names.first()).copied()
 }
 
 /// A rule in which each option is named by its variable.
@@ -714,6 +732,22 @@ mod tests {
         let told = secrets(of(&[])).err().expect("it is missing").message();
         let to_do = "EDGELECT_ACCESS_KEY_ID = (not set): set it in the environment of this program";
         assert_eq!(told, to_do);
+    }
+
+    #[test]
+    fn an_error_names_the_variable_that_was_set() {
+        let vars =
+            [("EDGELECT_REGION", ""), ("AWS_DEFAULT_REGION", "x"), ("AWS_ENDPOINT_URL", "y")];
+        for (option, variable) in [
+            ("endpoint", Some("AWS_ENDPOINT_URL")),
+            ("region", Some("AWS_DEFAULT_REGION")),
+            ("bucket", Some("EDGELECT_BUCKET")),
+            ("leaderTimeout", Some("EDGELECT_LEADER_TIMEOUT")),
+            ("key", None),
+        ] {
+            assert_eq!(variable_of(of(&vars), option), variable, "{option}");
+        }
+        assert_eq!(variable_of(of(&[]), "region"), Some("EDGELECT_REGION"));
     }
 
     #[test]

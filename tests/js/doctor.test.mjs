@@ -338,7 +338,7 @@ test('edgelect doctor refuses by name what it cannot be given, and --help says w
 
 test('edgelect doctor whose reader goes away never says that a store holds', { skip: !fs.existsSync('/bin/sh') && 'no shell' }, async () => {
   const store = await kept(startLiar('racy', { windowMs: 20 }));
-  const env = { ...process.env, EDGELECT_ENDPOINT: store.endpoint, EDGELECT_BUCKET: 'jobs', ...secrets(LOCAL.credentials) };
+  const env = { PATH: process.env.PATH, EDGELECT_ENDPOINT: store.endpoint, EDGELECT_BUCKET: 'jobs', ...secrets(LOCAL.credentials) };
   for (const [args, codes] of [['', [1, 3]], ['--json', [1]]]) {
     const script = `{ "${process.execPath}" "${inRoot('js/dist/cli.js')}" doctor ${args}; echo "exit $?" >&2; } | true`;
     const told = await new Promise((resolve) => {
