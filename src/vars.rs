@@ -66,12 +66,6 @@ const AWS_VARS: [&str; 9] = [
     "AWS_SESSION_TOKEN",
 ];
 
-/// What names the address of an S3 store: the first that is set.
-const S3_ENDPOINT: [&str; 3] = ["EDGELECT_ENDPOINT", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"];
-
-/// What names the region: the first that is set.
-const REGION: [&str; 3] = ["EDGELECT_REGION", "AWS_REGION", "AWS_DEFAULT_REGION"];
-
 /// How the record is written down, whichever store keeps it.
 const FORMAT: &str = "EDGELECT_FORMAT";
 
@@ -347,6 +341,12 @@ pub fn only_s3(get: impl Fn(&str) -> Option<String>) -> Result<(), ConfigError> 
         }
     }
 }
+
+/// What names the address of an S3 store: the first that is set.
+const S3_ENDPOINT: [&str; 3] = ["EDGELECT_ENDPOINT", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"];
+
+/// What names the region: the first that is set.
+const REGION: [&str; 3] = ["EDGELECT_REGION", "AWS_REGION", "AWS_DEFAULT_REGION"];
 
 /// The address of a service, if one is set.
 pub fn endpoint(get: impl Fn(&str) -> Option<String>, store: StoreName) -> Option<String> {
