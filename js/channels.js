@@ -18,7 +18,10 @@ const CHANNELS = {
 /** Whether somebody listens to `edgelect:NAME`. */
 export const isHeard = (name) => CHANNELS[name]?.hasSubscribers === true;
 
-/** Publishes a message, which `make` gives only where somebody listens. */
+/** Publishes a message, which `make` gives only where somebody listens: at the next turn, in order, because a listener may call
+ * the elector, which is in the middle of a step now. */
 export const publish = (name, make) => {
-  if (isHeard(name)) CHANNELS[name].publish(make());
+  if (!isHeard(name)) return;
+  const message = make();
+  void Promise.resolve().then(() => CHANNELS[name].publish(message));
 };

@@ -196,7 +196,8 @@ export class Elector {
     this.#stops += 1;
     const [engine, finished, inside] = [this.#engine, this.#finished, this.#inside];
     if (!engine) return;
-    const held = this.#term !== null;
+    // One that has run out unnoticed is none: its work is waited for here.
+    const held = this.#fence !== null && this.#fence.remaining > 0;
     this.#stopping = true;
     if (release || park) engine.stop(park);
     else this.#leaveToRunOut(engine);
@@ -266,7 +267,10 @@ export class Elector {
   status() {
     const status = this.#asked((engine) => engine.status());
     const callbackError = [...this.#callbackErrors.values()].at(-1)?.text ?? null;
-    if (status) return { ...status, error: status.error ?? (this.#goOn ? OLD_WORK : callbackError) };
+    if (status) {
+      const waiting = this.#goOn ? { reason: 'work', untilMs: null, message: OLD_WORK } : status.waiting;
+      return { ...status, waiting, error: status.error ?? (this.#goOn ? OLD_WORK : callbackError) };
+    }
     const { serverId, lockfilePath } = this.config;
     const stopped = stoppedStatus(serverId, lockfilePath, this.#failure?.message ?? callbackError);
     return this.#unfenced ? { ...stopped, unfenced: true } : stopped;
@@ -397,7 +401,13 @@ export class Elector {
       for (const engine of this.#slotEngines) engine.stop(false);
       this.stop().catch(() => {});
     };
-    for (const name of signals) process.on(name, onSignal);
+    try {
+      for (const name of signals) process.on(name, onSignal);
+    } catch (cause) {
+      // One that no process can catch, such as SIGKILL, leaves no listener of the others.
+      forget();
+      throw wrongOption('signals', signals, `can't all be caught (${textOf(cause)})`);
+    }
     return forget;
   }
 
@@ -434,9 +444,10 @@ export class Elector {
     if (pathname !== HEALTH_PATH && pathname !== STATUS_PATH) return respond(404, '{"error":"not found"}');
     if (request.method !== 'GET') return respond(405, '{"error":"use GET"}', { allow: 'GET' });
     if (pathname === STATUS_PATH) {
-      // A session's id is nobody else's business.
+      // A session's id is nobody else's business, and what a callback threw is the application's text: it may name a password.
       const { session: _, ...status } = this.status();
-      return respond(200, JSON.stringify(status));
+      const thrown = [...this.#callbackErrors].find(([, { text }]) => text === status.error);
+      return respond(200, JSON.stringify(thrown ? { ...status, error: `${thrown[0]} threw` } : status));
     }
     const engines = [this.#engine, ...this.#slotEngines];
     const answers = engines.map((engine) => this.#asked((one) => one.health(), engine)).filter(Boolean);
@@ -555,7 +566,7 @@ export class Elector {
     const { lockfilePath: group } = this.config;
     publish('error', () => ({ group, error }));
     if (this.#callbacks.onError) void this.#call('onError', error);
-    if (this.#warns) console.warn(`edgelect: group ${group}: ${error.message}`);
+    if (this.#warns) showLine(group, error.message);
   }
 
   /** Stops this session when the signal fires. */
@@ -654,7 +665,7 @@ export class Elector {
   /** Tells of a problem that lasts and of its end. Returns whether there is one that is not over. */
   #hearTrouble(event, before) {
     if (event.type === 'troubled') this.#tellError(storeError(event));
-    if (event.type === 'solved' && before && this.#warns) console.warn(`edgelect: group ${this.config.lockfilePath}: the problem is over`);
+    if (event.type === 'solved' && before && this.#warns) showLine(this.config.lockfilePath, 'the problem is over');
     return event.type === 'troubled' || (before && event.type !== 'solved');
   }
 
@@ -823,6 +834,15 @@ const flag = (name, value) => {
 const defined = (options) =>
   Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
 
+/** What a storage threw may hold anything: it stays one line, and moves no cursor. A console may throw, too. */
+const showLine = (group, text) => {
+  try {
+    console.warn(`edgelect: group ${group}: ${text}`.replace(/[\p{Cc}\p{Cf}\u2028\u2029]+/gu, ' '));
+  } catch {
+    // Nobody is left to tell.
+  }
+};
+
 const respond = (status, body, headers = {}) =>
   new Response(body, {
     status,
@@ -904,6 +924,8 @@ const stoppedStatus = (serverId, group, error) => ({
   transitions: null,
   parked: null,
   waiting: null,
+  history: [],
+  lastSlot: null,
   requests: { read: 0, write: 0, peer: 0 },
   error: error ?? null,
 });

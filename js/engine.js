@@ -42,8 +42,7 @@ export class Engine {
    * `onAnswer` hears each answer of a `fetch`, before the wasm does; `onTurn` is called after the events of each turn. */
   constructor({ settings, storage, bucket, schedule, format, unref, onEvent, onTurn, onAnswer, locker, mayMove = () => true }) {
     checkFormat(format);
-    const settle = (id, ok, head, body) => this.#tell((raw) => raw.settle(id, ok, head, body));
-    this.#host = new Host({ settle, storage, credentials: bucket?.provider, unref, onAnswer, locker });
+    this.#host = new Host({ settle: (how) => this.#tell(how), storage, credentials: bucket?.provider, unref, onAnswer, locker });
     const { json, credentials } = bucket ?? {};
     this.#raw = ownWasm.call(({ RawElector }) => new RawElector(settings, json, credentials, schedule, format, this.#host));
     this.#instance = ownWasm.instance;

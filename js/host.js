@@ -5,11 +5,12 @@ import { textOf } from './errors.js';
 const ANSWER_HEADERS = [
   'age', 'content-type', 'date', 'etag', 'last-modified', 'location', 'retry-after', 'via', 'x-amz-bucket-region', 'x-amz-request-id',
 ];
+/** The greatest status that crosses as what it is; which of them are statuses of HTTP, the wasm knows. */
+const MAX_STATUS = 0xffff;
 /** How many pieces of an answer's body are looked at; a real one has a few. */
 const MOST_CHUNKS = 10_000;
 // Node's UNABLE_TO_VERIFY_LEAF_SIGNATURE is a certificate's, and what somebody with a store of their own has to see.
 const SIGNED = /(?<!(?:LEAF|CERT)_)signature|aws4-hmac|x-amz-|authorization/i;
-const NO_BYTES = new Uint8Array(0);
 
 let onWorkers = false;
 
@@ -34,7 +35,8 @@ export class Host {
   /** What cancels each operation that is under way. */
   #cancels = new Map();
 
-  /** `settle(id, ok, head, body)` hears how an operation ended, `onAnswer({ head, body })` each answer of a `fetch`. */
+  /** `settle` gets a function for each operation that ended, which tells a `RawElector` how; `onAnswer({ status, headers, body })` hears
+   * each answer of a `fetch`. */
   constructor({ settle, storage, credentials, unref = false, onAnswer, locker = false } = {}) {
     this.#settle = settle;
     this.#storage = storage;
@@ -50,54 +52,60 @@ export class Host {
 
   sleep(id, ms) {
     this.#begin(id, (settle) => {
-      const timer = setTimeout(settle, ms, true, '');
+      const timer = setTimeout(settle, ms, (raw) => raw.slept(id));
       if (this.#unref) unrefTimer(timer);
       return () => clearTimeout(timer);
     });
   }
 
-  fetch(id, head, body, limit) {
-    this.#begin(id, this.#abortable(async (signal) => {
-      const { method, url, headers } = JSON.parse(head);
-      const init = { method, headers, redirect: 'manual', signal };
+  /** `headers` has each name and its value after it. */
+  fetch(id, method, url, headers, body, limit) {
+    this.#begin(id, this.#abortable(id, async (signal) => {
+      const init = { method, headers: fromPairs(headers), redirect: 'manual', signal };
       // Bytes, because a text would grow a content type.
       if (body.length > 0) init.body = body;
       // Workers know `cache` only from some compatibility date on, and do not cache signed requests.
       if (!this.singleClock) init.cache = 'no-store';
       const answer = await readAnswer(await fetch(url, init), limit, signal);
       this.#onAnswer?.(answer);
-      return answer;
+      const { status, body: bytes, truncated } = answer;
+      const pairs = Object.entries(answer.headers).flat();
+      return (raw) => raw.fetched(id, status, pairs, bytes, truncated);
     }));
   }
 
   credentials(id, fresh) {
-    this.#begin(id, this.#abortable(async () => ({ head: await this.#credentials(fresh) })));
+    this.#begin(id, this.#abortable(id, async () => {
+      const { accessKeyId, secretAccessKey, sessionToken } = await this.#credentials(fresh);
+      return (raw) => raw.credentialsGiven(id, accessKeyId, secretAccessKey, sessionToken);
+    }));
   }
 
   read(id, key, limit) {
-    this.#begin(id, this.#abortable(async (signal) => {
+    this.#begin(id, this.#abortable(id, async (signal) => {
       const found = await this.#storage.get(key, { signal });
-      return found === null || found === undefined ? { head: { nothing: true } } : readFound(found, limit);
+      return found === null || found === undefined ? (raw) => raw.missing(id) : readFound(id, found, limit);
     }));
   }
 
   write(id, key, body, etag) {
-    this.#begin(id, this.#abortable(async (signal) => {
+    this.#begin(id, this.#abortable(id, async (signal) => {
       const written = await this.#storage.putIfMatch(key, body, etag ?? null, { signal });
-      return { head: written ? { etag: validEtag(written) } : { nothing: true } };
+      const newEtag = written ? validEtag(written) : undefined;
+      return (raw) => (written ? raw.written(id, newEtag) : raw.refused(id));
     }));
   }
 
   /** `name` is `tryAcquire`, `renew` or `release`. */
   lock(id, name, shardId, ownerId, ttl) {
-    this.#begin(id, this.#abortable(async (signal) => {
+    this.#begin(id, this.#abortable(id, async (signal) => {
       if (name === 'release') {
         await this.#storage.release(shardId, ownerId, { signal });
-        return { head: { answer: true } };
+        return (raw) => raw.locked(id, true);
       }
       const answer = await this.#storage[name](shardId, ownerId, ttl, { signal });
       if (typeof answer !== 'boolean') throw new Error(`${name} gave no true or false`);
-      return { head: { answer } };
+      return (raw) => raw.locked(id, answer);
     }));
   }
 
@@ -129,23 +137,26 @@ export class Host {
     this.#waiting.push(() => {
       // Cancelled before it started.
       if (!this.#cancels.has(id)) return;
-      this.#cancels.set(id, start((ok, head, body = NO_BYTES) => {
-        if (this.#cancels.delete(id)) this.#settle(id, ok, head, body);
+      this.#cancels.set(id, start((how) => {
+        if (this.#cancels.delete(id)) this.#settle(how);
       }));
     });
   }
 
-  #abortable(work) {
+  /** What `work` gives tells how it ended. */
+  #abortable(id, work) {
     return (settle) => {
       const controller = new AbortController();
       const finish = async () => {
-        const { head, body } = await work(controller.signal);
-        return { head: JSON.stringify(head), body };
+        try {
+          return await work(controller.signal);
+        } catch (error) {
+          this.failure = plainError(error);
+          const { message } = this.failure;
+          return (raw) => raw.failed(id, message);
+        }
       };
-      finish().then(({ head, body }) => settle(true, head, body), (error) => {
-        this.failure = plainError(error);
-        settle(false, this.failure.message);
-      });
+      void finish().then(settle);
       return () => controller.abort();
     };
   }
@@ -159,15 +170,21 @@ export const unrefTimer = (timer) => {
 
 const readAnswer = async (response, limit, signal) => {
   if (typeof response?.headers?.get !== 'function') throw new Error('fetch gave no Response');
-  const head = { status: response.status, truncated: false };
-  for (const name of ANSWER_HEADERS) head[name] = response.headers.get(name) ?? undefined;
+  const { status } = response;
+  if (!Number.isInteger(status) || status < 0 || status > MAX_STATUS) throw new Error('fetch gave no Response');
+  const headers = {};
+  for (const name of ANSWER_HEADERS) {
+    const value = response.headers.get(name);
+    if (typeof value === 'string') headers[name] = value;
+  }
+  let truncated = false;
   const chunks = [];
   let length = 0;
   const reader = response.body?.getReader();
   // A reader of somebody's own may have no `cancel`, or one that gives no promise.
   const abandon = () => void (async () => reader.cancel())().catch(() => {});
   if (reader) signal.addEventListener('abort', abandon, { once: true });
-  for (let count = 0; reader && !head.truncated; count += 1) {
+  for (let count = 0; reader && !truncated; count += 1) {
     const { done, value } = await reader.read();
     if (done) break;
     if (signal.aborted || count === MOST_CHUNKS) {
@@ -176,11 +193,11 @@ const readAnswer = async (response, limit, signal) => {
     }
     const bytes = bytesOf(value);
     if (!bytes) throw new Error("the answer's body is not made of bytes");
-    head.truncated = length + bytes.length > limit;
-    chunks.push(head.truncated ? bytes.subarray(0, limit - length) : bytes);
+    truncated = length + bytes.length > limit;
+    chunks.push(truncated ? bytes.subarray(0, limit - length) : bytes);
     length += chunks.at(-1).length;
   }
-  if (head.truncated) abandon();
+  if (truncated) abandon();
   signal.removeEventListener('abort', abandon);
   const body = new Uint8Array(length);
   let at = 0;
@@ -188,28 +205,38 @@ const readAnswer = async (response, limit, signal) => {
     body.set(chunk, at);
     at += chunk.length;
   }
-  return { head, body };
+  return { status, headers, body, truncated };
 };
 
-const readFound = (found, limit) => {
+/** An object of a list that has each name and its value after it. */
+const fromPairs = (pairs) => {
+  const object = {};
+  for (let at = 0; at < pairs.length; at += 2) object[pairs[at]] = pairs[at + 1];
+  return object;
+};
+
+const readFound = (id, found, limit) => {
   const { body, date, lastModified } = found;
   const etag = validEtag(found);
-  if (!etag) return { head: { nonsense: 'get gave no etag, a text of at most 1024 characters' } };
-  const head = { etag, date: milliseconds(date), lastModified: milliseconds(lastModified) };
+  if (!etag) return (raw) => raw.nonsense(id, 'get gave no etag, a text of at most 1024 characters');
+  const [dateMs, lastModifiedMs] = [milliseconds(date), milliseconds(lastModified)];
+  const tell = (bytes) => (raw) => raw.found(id, etag, bytes, dateMs, lastModifiedMs);
   // Cut before it crosses: what is too large for a record must not fill the wasm's memory.
-  if (typeof body === 'string') return { head, body: new TextEncoder().encode(body.slice(0, limit)) };
+  if (typeof body === 'string') return tell(new TextEncoder().encode(body.slice(0, limit)));
   const bytes = bytesOf(body);
-  if (bytes) return { head, body: bytes.subarray(0, limit) };
-  return { head: { nonsense: 'get gave no body, a text or a Uint8Array' } };
+  if (bytes) return tell(bytes.subarray(0, limit));
+  return (raw) => raw.nonsense(id, 'get gave no body, a text or a Uint8Array');
 };
 
 /** A copy, whatever realm or class the bytes are of: what crosses is nobody's but ours. */
 const bytesOf = (value) =>
   ArrayBuffer.isView(value) && Object.prototype.toString.call(value) === '[object Uint8Array]' ? new Uint8Array(value) : undefined;
 
-const validEtag = ({ etag }) => (typeof etag === 'string' && etag.length > 0 && etag.length <= 1024 ? etag : undefined);
+// Half a surrogate pair crosses as another character, and two ETags would be one.
+const validEtag = ({ etag }) =>
+  (typeof etag === 'string' && etag.length > 0 && etag.length <= 1024 && !/\p{Surrogate}/u.test(etag) ? etag : undefined);
 
-const milliseconds = (value) => (Number.isFinite(value) && value > 0 ? Math.floor(value) : undefined);
+const milliseconds = (value) => (Number.isFinite(value) && value > 0 && value <= Number.MAX_SAFE_INTEGER ? Math.floor(value) : undefined);
 
 /** What somebody threw, as an error of ours: its message and the cause's code (`ECONNREFUSED`), and nothing that hangs
  * on it; no text at all if somebody's fetch put a signed request into it. */

@@ -83,6 +83,28 @@ export interface ScheduledOptions {
   signal?: AbortSignal;
 }
 
+/** How a slot ended, as the lease object tells it: to be shown, never to decide by. */
+export interface PastSlot {
+  slot: number;
+  /** `died`: another claim replaced the record before the job was recorded as ended. `unknown`: the record does not say. */
+  outcome: 'ok' | 'failed' | 'stopped' | 'died' | 'unknown';
+  /** The `serverId` that claimed it, at most 64 bytes of it; `null` where nothing says which. */
+  by: string | null;
+}
+
+/** A term that has ended, as the lease object tells it: to be shown, never to decide by. */
+export interface PastTerm {
+  term: number;
+  /** The `serverId` that held it, at most 64 bytes of it. */
+  by: string;
+  /** When it began, in milliseconds since 1970. */
+  from?: number;
+  /** When its last record was written, in milliseconds since 1970, where that is known. */
+  to?: number;
+  /** `expired`: its last record was neither released nor parked. */
+  how: 'released' | 'parked' | 'expired';
+}
+
 /** One job that was run. */
 export interface SlotRun<T> {
   slot: number;
@@ -93,6 +115,8 @@ export interface SlotRun<T> {
   durationMs: number;
   /** Whether the lease object is known to say how it ended. */
   recorded: boolean;
+  /** The slot before it, as the lease object told it when this one was claimed; the same slot where this is a rerun. */
+  previous: PastSlot | null;
   /** What the job returned, if it is done. */
   value?: T;
   /** What the job threw, or why its authority ended. */
@@ -110,13 +134,27 @@ export type ScheduledResult<T> = {
 } & (
   | SlotRun<T>
   | {
-      /** `taken`: claimed before. `skipped`: not run here; `reason` says why, and whether it counts as claimed. `unknown`: a
-       * claim was sent and its answer never came, so that it may count as claimed. */
-      outcome: 'taken' | 'skipped' | 'unknown';
+      /** Claimed before, or a later slot was. */
+      outcome: 'taken';
+      slot: number;
+      /** Why, as a sentence. */
+      reason: string;
+      previous: null;
+      /** The `serverId` that claimed the slot that the lease object shows, which is this one or a later one; `null` where
+       * nothing says which. */
+      by: string | null;
+      /** Whether the lease object says how the job of that slot ended. */
+      finished: boolean;
+    }
+  | {
+      /** `skipped`: not run here; `reason` says why, and whether it counts as claimed. `unknown`: a claim was sent and its
+       * answer never came, so that it may count as claimed. */
+      outcome: 'skipped' | 'unknown';
       /** `null` if the store was never heard of and the slot was to be found by its clock. */
       slot: number | null;
       /** Why, as a sentence. */
       reason: string;
+      previous: null;
     }
 );
 
@@ -257,6 +295,10 @@ export interface Status {
   parked: boolean | null;
   /** What a member that runs and does not lead waits for. */
   waiting: Waiting | null;
+  /** The last terms and slots before the newest record, at most eight and newest last, as that record tells them. */
+  history: (PastTerm | PastSlot)[];
+  /** The slot that the newest record shows; `open`: claimed, and its job not recorded as ended. */
+  lastSlot: (Omit<PastSlot, 'outcome'> & { outcome: PastSlot['outcome'] | 'open' }) | null;
   requests: { read: number; write: number; peer: number };
   /** The newest problem, as a sentence that says what to do. What a callback threw stays until a later call of the same
    * callback has ended well, or until the next start. */

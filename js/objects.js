@@ -31,8 +31,8 @@ export class Objects {
   async putIfMatch(key, body, etag, { signal }) {
     const order = { body: new TextDecoder().decode(body), version: etag ?? undefined };
     const { outcome, message, heard, store } = await this.#perform(key, order, signal);
-    if (outcome === 'refused' && heard.head.status !== 409) return null;
-    if (outcome === 'written') return { etag: heard.head.etag };
+    if (outcome === 'refused' && heard.status !== 409) return null;
+    if (outcome === 'written') return { etag: heard.headers.etag };
     // A success that no store has to say alone, such as a web page's.
     const vague = `${store}: PUT ${JSON.stringify(key)} was answered with a success that names no version, so something else than the store `
       + 'may have said it; read the object';

@@ -95,7 +95,7 @@ export class SlotRuns {
     }
   }
 
-  #onAcquired({ term: token, slot }) {
+  #onAcquired({ term: token, slot, previous = null }) {
     if (this.#term) this.#onLost(this.#term.token, 'expired');
     const resign = () => this.#term === term && this.#engine.stop(false);
     const fence = new Fence(this.#engine, token, {
@@ -107,7 +107,7 @@ export class SlotRuns {
     const term = this.#newTerm(token, { slot, fence, resign });
     this.#term = term;
     this.#fence = fence;
-    const run = { slot, term: token, outcome: 'lost', durationMs: 0, recorded: false };
+    const run = { slot, term: token, outcome: 'lost', durationMs: 0, recorded: false, previous };
     this.#runs.push(run);
     run.beganMs = performance.now();
     fence.watch();
@@ -177,7 +177,7 @@ export class SlotRuns {
   }
 
   #result() {
-    const { why, outcome = 'skipped', saysNothing = true, slot = null, leftOut = 0, aheadMs, problem } = this.#over ?? {};
+    const { why, outcome = 'skipped', saysNothing = true, slot = null, leftOut = 0, aheadMs, shown, problem } = this.#over ?? {};
     this.#ended = true;
     for (const run of this.#runs) {
       delete run.stopped;
@@ -192,7 +192,8 @@ export class SlotRuns {
     const more = { leftOut, runs, ...(this.#failure && { fault: this.#failure }) };
     if (own) return { ...own, ...more };
     const reason = problem ? `${REASONS[why] ?? 'it was stopped'}: ${problem}` : (REASONS[why] ?? 'it was stopped');
-    return { outcome, slot, reason, ...more };
+    const taken = outcome === 'taken' && { by: shown?.by ?? null, finished: shown?.finished ?? false };
+    return { outcome, slot, reason, previous: null, ...taken, ...more };
   }
 }
 

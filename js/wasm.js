@@ -24,7 +24,7 @@ export class Wasm {
     this.#glue = glue;
   }
 
-  /** Calls into the wasm, with nothing but texts, numbers and flags of our own making; `work` is given the glue. What it
+  /** Calls into the wasm, with nothing but texts, numbers, flags and lists of texts of our own making; `work` is given the glue. What it
    * throws on purpose is a text of ours; anything else is a trap, after which its memory may be half-changed: nobody in it
    * has authority any more, and the next call is made in a new instance. */
   call(work) {

@@ -81,6 +81,9 @@ export interface GroupEnv {
   /** Of temporary credentials; a secret. */
   EDGELECT_SESSION_TOKEN?: string;
 
+  /** What a request for `/status.json` shows as `Authorization: Bearer TOKEN`: at least 16 characters, a secret. Default nobody is
+   * answered. */
+  EDGELECT_STATUS_TOKEN?: string;
   /** The one trigger that the group is for, as in `crons` of wrangler.toml. Default every trigger. */
   EDGELECT_CRON?: string;
   /** Where the job of a slot is called, instead of the binding `JOB`: `https://…`, on loopback also `http://…`. Without both

@@ -12,7 +12,7 @@ use crate::store::route53::{self, Route53Config};
 use crate::store::s3::S3Config;
 use crate::text::{first, nearest, unknown, visible};
 use crate::vars;
-use crate::web::Web;
+use crate::web::{Settled, Web};
 
 /// Where credentials come from.
 pub enum CredentialSource {
@@ -28,11 +28,10 @@ impl Provide for CredentialSource {
             Self::Fixed(credentials) => return Ok(credentials.clone()),
             Self::Asked(web) => web,
         };
-        let given = web.credentials(fresh).await;
-        if !given.ok {
-            return Err(given.head);
+        match web.credentials(fresh).await {
+            Settled::Given(credentials) => Ok(credentials),
+            other => Err(other.failure()),
         }
-        read_credentials(&given.fields().unwrap_or_default()).map_err(|error| error.message())
     }
 }
 

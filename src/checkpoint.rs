@@ -18,8 +18,8 @@ use crate::config::{self, Config, ConfigError};
 use crate::driver::{Handle, Host, perform_within};
 use crate::election::Election;
 use crate::json::{self, Object};
-use crate::lease::{self, Closed, Flaw, Lease, MAX_NAME_BYTES, MAX_RECORD_BYTES, Reading, Stamp};
-use crate::store::{Condition, Fault, Operation, Outcome, Store, Version};
+use crate::lease::{Closed, Flaw, Lease, MAX_NAME_BYTES, MAX_RECORD_BYTES, Reading, Stamp};
+use crate::store::{Condition, Fault, Operation, Outcome, Record, Store, Version};
 use crate::text::{first, quoted};
 
 /// The longest value, in bytes of JSON. The rest of the record is kept free, so that whoever leads next can open it,
@@ -339,26 +339,14 @@ impl Opening {
         let mut extra = Object::new();
         extra.set(OPENING, &*self.id);
         extra.set(VALUE, self.next_value());
-        let body = lease::write(&Lease {
-            leader_id: self.owner.server_id.clone(),
-            leader_addr: String::new(),
-            last_updated: Stamp::At(self.wall_ms as i64),
+        let record = Record::Lease(Box::new(Lease {
             term: Some(self.owner.token),
             session: Some(self.owner.session.clone()),
             sequence: self.issued,
-            lease_ms: None,
-            acquired: None,
-            transitions: 0,
-            parked: false,
-            park_at: None,
-            slot: None,
-            slot_done: None,
-            slot_result: None,
-            slot_took_ms: None,
-            slot_failures: None,
             extra,
-        });
-        Next::Ask(Operation::Write { body, condition })
+            ..Lease::bare(&*self.owner.server_id, Stamp::At(self.wall_ms as i64))
+        }));
+        Next::Ask(Operation::Write { record, condition })
     }
 
     fn next_value(&self) -> &str {
@@ -535,7 +523,7 @@ impl Opening {
 }
 
 /// Between two writes JavaScript keeps what is held, so that nothing in here has to be given back.
-#[cfg(all(target_arch = "wasm32", feature = "npm"))]
+#[cfg(all(target_arch = "wasm32", feature = "js"))]
 impl Opening {
     /// What is held, as an event.
     pub(crate) fn suspend(&self) -> String {

@@ -1,14 +1,13 @@
 //! A storage that lives in JavaScript: an application's own, or a bucket that the platform binds.
 
 use crate::choice;
-use crate::json;
-use crate::lease::{self, Format};
+use crate::lease::{Format, MAX_RECORD_BYTES};
 use crate::locker::{Locker, LockerStore};
 use crate::store::{
-    Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Store, Version,
+    Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Record, Store, Version,
 };
 use crate::text::quoted;
-use crate::web::{Settled, Web};
+use crate::web::{Found, Settled, Web};
 
 /// The store of an elector of the npm package.
 pub type AnyStore<P> = choice::AnyStore<Web, P, OwnStore>;
@@ -79,9 +78,10 @@ impl Locker for Web {
 
 /// What a locker has said, or what was thrown.
 fn said(settled: Settled) -> Result<bool, String> {
-    let answer = settled.fields().filter(|_| settled.ok);
-    let answer = answer.and_then(|fields| fields.get("answer").and_then(json::flag));
-    answer.ok_or(settled.head)
+    match settled {
+        Settled::Locked(answer) => Ok(answer),
+        other => Err(other.failure()),
+    }
 }
 
 /// A store that the application brings: `get(key)` and `putIfMatch(key, body, etag)`.
@@ -93,50 +93,12 @@ pub struct CustomStore {
 
 impl Store for CustomStore {
     async fn perform(&self, operation: Operation) -> Answer {
-        let (settled, unless) = match operation {
-            Operation::Read { unless } => {
-                (self.web.read(&self.key, lease::MAX_RECORD_BYTES + 1).await, Some(unless))
-            }
-            Operation::Write { body, condition } => {
-                let etag = match condition {
-                    Condition::Absent => None,
-                    Condition::Match(version) => Some(version.0),
-                };
-                (self.web.write(&self.key, self.format.stored(&body), etag).await, None)
-            }
+        match operation {
+            Operation::Read { unless } => self.read(unless).await,
+            Operation::Write { record, condition } => self.write(record, condition).await,
             // It has `get` and `putIfMatch`, and nothing to delete by.
-            Operation::Delete => return Answer::rejected(Fault::not_deleted(&self.describe())),
-        };
-        let Some(fields) = settled.fields().filter(|_| settled.ok) else {
-            let cause = self.fault(FaultKind::Network, &settled.head);
-            let outcome = Outcome::Unknown { retry_after_ms: None, cause };
-            return Answer { outcome, facts: Facts::default() };
-        };
-        let date = |name: &str| fields.get(name).and_then(json::whole).filter(|ms| *ms > 0);
-        let facts = Facts {
-            date_ms: date("date"),
-            last_modified_ms: date("lastModified"),
-            ..Facts::default()
-        };
-        let version = fields.get("etag").and_then(json::text).map(Version);
-        let outcome = if let Some(what) = fields.get("nonsense").and_then(json::text) {
-            Outcome::Rejected(self.fault(FaultKind::Nonsense, &what))
-        } else {
-            let nothing = fields.get("nothing").is_some();
-            match (unless, version) {
-                (Some(_), _) if nothing => Outcome::Missing,
-                (None, _) if nothing => Outcome::Refused,
-                (None, version) => Outcome::Written { version },
-                (Some(unless), version) if version.is_some() && version == unless => {
-                    Outcome::Unchanged
-                }
-                (Some(_), Some(version)) => {
-                    Outcome::Found { version, reading: self.format.read(&settled.body) }
-                }
-                (Some(_), None) => Outcome::Rejected(self.fault(FaultKind::Nonsense, "no etag")),
-            }
-        };
-        Answer { outcome, facts }
+            Operation::Delete => Answer::rejected(Fault::not_deleted(&self.describe())),
+        }
     }
 
     fn condition_covers_version(&self) -> bool {
@@ -158,7 +120,44 @@ impl CustomStore {
         Self { web, key: key.to_owned(), format }
     }
 
+    async fn read(&self, unless: Option<Version>) -> Answer {
+        match self.web.read(&self.key, MAX_RECORD_BYTES + 1).await {
+            Settled::Found(Found { etag, body, date_ms, last_modified_ms }) => {
+                let version = Version(etag);
+                let outcome = match unless == Some(version.clone()) {
+                    true => Outcome::Unchanged,
+                    false => Outcome::Found { version, reading: self.format.read(&body) },
+                };
+                Answer { outcome, facts: Facts { date_ms, last_modified_ms, ..Facts::default() } }
+            }
+            Settled::Missing => answer(Outcome::Missing),
+            Settled::Nonsense(what) => Answer::rejected(self.fault(FaultKind::Nonsense, &what)),
+            other => self.unknown(other),
+        }
+    }
+
+    async fn write(&self, record: Record, condition: Condition) -> Answer {
+        let etag = match condition {
+            Condition::Absent => None,
+            Condition::Match(version) => Some(version.0),
+        };
+        match self.web.write(&self.key, record.into_body(self.format), etag).await {
+            Settled::Written(etag) => answer(Outcome::Written { version: etag.map(Version) }),
+            Settled::Refused => answer(Outcome::Refused),
+            other => self.unknown(other),
+        }
+    }
+
+    fn unknown(&self, settled: Settled) -> Answer {
+        Answer::unknown(self.fault(FaultKind::Network, &settled.failure()))
+    }
+
     fn fault(&self, kind: FaultKind, what: &str) -> Fault {
         Fault::new(kind, format!("{}: {what}", self.describe()))
     }
+}
+
+/// An answer that tells no time.
+fn answer(outcome: Outcome) -> Answer {
+    Answer { outcome, facts: Facts::default() }
 }

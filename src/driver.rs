@@ -18,7 +18,6 @@ use serde::Serialize;
 use crate::clock::Now;
 use crate::config::Config;
 use crate::election::{Authority, Election, Event, Input, PeerAnswer, Standing, Step};
-use crate::json::Object;
 use crate::lease::{self, Lease, Stamp};
 use crate::peer;
 use crate::request::{self, Request, Response};
@@ -289,9 +288,9 @@ fn trouble_line(handle: &Handle, event: &Event) -> Option<String> {
 async fn carry_out<S: Store, H: Host>(store: &S, host: &H, step: Step, config: Config) -> Input {
     let (operation, timeout_ms) = match step {
         Step::Read { unless, timeout_ms } => (Operation::Read { unless }, timeout_ms),
-        Step::Claim { lease, seen, timeout_ms } => (write(&lease, seen), timeout_ms),
+        Step::Claim { lease, seen, timeout_ms } => (write(lease, seen), timeout_ms),
         Step::Renew { lease, held, timeout_ms } => {
-            (write(&lease, Condition::Match(held)), timeout_ms)
+            (write(lease, Condition::Match(held)), timeout_ms)
         }
         Step::AskPeer { addr, timeout_ms } => {
             let asking = pin!(ask_peer(host, &addr, &config));
@@ -321,8 +320,8 @@ async fn ask_peer<H: Host>(host: &H, addr: &str, config: &Config) -> PeerAnswer 
     }
 }
 
-fn write(lease: &Lease, condition: Condition) -> Operation {
-    Operation::Write { body: lease::write(lease), condition }
+fn write(lease: Box<Lease>, condition: Condition) -> Operation {
+    Operation::Write { record: lease.into(), condition }
 }
 
 pub(crate) async fn perform_within<S: Store, H: Host>(
@@ -435,8 +434,8 @@ pub async fn init<S: Store, H: Host>(
         .random()
         .map_err(|message| InitError::Store(Fault::new(FaultKind::Network, message)))?;
     let session = session_id(random);
-    let lease = tombstone(config, &session, now_ms);
-    let operation = write(&lease, Condition::Absent);
+    let lease = Box::new(tombstone(config, &session, now_ms));
+    let operation = write(lease, Condition::Absent);
     let made = perform_within(store, host, operation, timeout_ms).await.outcome;
     if let Outcome::Rejected(cause) = made {
         return Err(InitError::Store(cause));
@@ -453,7 +452,7 @@ pub async fn init<S: Store, H: Host>(
                 // a deletion. Without it the first slot is left out.
                 found.sequence += 1;
                 found.acquired = i64::try_from(now_ms).ok();
-                let operation = write(&found, Condition::Match(version));
+                let operation = write(found, Condition::Match(version));
                 perform_within(store, host, operation, timeout_ms).await;
             }
             Ok(())
@@ -492,23 +491,13 @@ fn tombstone(config: &Config, session: &str, storage_ms: u64) -> Lease {
     let term = storage_ms.saturating_add(999).max(config.term_floor);
     let server_id = if config.server_id.is_empty() { session } else { &config.server_id };
     Lease {
-        leader_id: server_id.to_owned(),
-        leader_addr: String::new(),
-        last_updated: Stamp::Released,
         term: Some(term),
         session: Some(session.to_owned()),
         sequence: 1,
         lease_ms: Some(config.leader_timeout_ms),
-        acquired: None,
-        transitions: 0,
-        parked: false,
-        park_at: None,
         // All that came before counts as claimed (design, Crons); said here for stores that name no `Last-Modified`.
         slot: Some(storage_ms.saturating_add(2 * config.store_skew_ms + 2_999)),
         slot_done: Some(true),
-        slot_result: None,
-        slot_took_ms: None,
-        slot_failures: None,
-        extra: Object::new(),
+        ..Lease::bare(server_id, Stamp::Released)
     }
 }

@@ -28,7 +28,7 @@ use std::hash::{Hash, Hasher};
 use crate::age::Observation;
 use crate::clock::{Clocks, Now, Since};
 use crate::config::Config;
-use crate::lease::{Lease, Reading};
+use crate::lease::{History, Lease, PastSlot, Reading};
 use crate::planted::planted;
 use crate::slots::{Schedule, SlotEnd, Trigger};
 use crate::store::{Answer, Condition, Version};
@@ -573,6 +573,19 @@ impl Election {
         self.chance = seed;
     }
 
+    /// Forgets what came before the records that this session knows. For whoever explores every course of events: no
+    /// decision depends on it, so that elections that differ only in their past become equal.
+    pub fn forget_history(&mut self) {
+        let attempts = self.unresolved.iter_mut().chain(&mut self.unproven);
+        let mut leases: Vec<&mut Lease> = attempts.map(|attempt| &mut attempt.lease).collect();
+        leases.extend(self.round.as_mut().map(|round| &mut round.lease));
+        leases.extend(self.term.as_mut().map(|term| &mut term.lease));
+        if let Seen::Record { reading: Reading::Lease(lease), .. } = &mut self.seen {
+            leases.push(lease);
+        }
+        leases.into_iter().for_each(|lease| lease.history = History::default());
+    }
+
     /// The settings in force.
     pub fn config(&self) -> &Config {
         &self.config
@@ -634,6 +647,13 @@ impl Election {
     /// The slot that this session claimed last, in milliseconds since the Unix epoch.
     pub fn slot_ms(&self) -> Option<u64> {
         self.trigger.as_ref()?.last_begun_ms()
+    }
+
+    /// The slot before the one that this session has claimed, as the record told it at that claim, while its own record
+    /// is the newest. To be shown, not believed.
+    pub fn previous_slot(&self) -> Option<&PastSlot> {
+        self.trigger.as_ref()?;
+        self.own_record()?.history.last_slot()
     }
 
     /// The slot of the trigger itself, once it is known, and how many missed ones nobody will run.

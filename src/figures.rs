@@ -8,7 +8,7 @@ use wasm_bindgen::prelude::*;
 use crate::request;
 use crate::sigv4::Credentials;
 use crate::store::s3::{S3, S3Config};
-use crate::store::{Condition, Operation, Version};
+use crate::store::{Condition, Operation, Record, Version};
 
 /// One lease object and the credentials that its requests are signed with.
 #[wasm_bindgen]
@@ -47,7 +47,10 @@ impl FiguresSigner {
         let version = Version(version.to_owned());
         let operation = match body {
             [] => Operation::Read { unless: Some(version) },
-            body => Operation::Write { body: body.to_vec(), condition: Condition::Match(version) },
+            body => Operation::Write {
+                record: Record::Raw(body.to_vec()),
+                condition: Condition::Match(version),
+            },
         };
         let request = self
             .s3

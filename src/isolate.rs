@@ -11,6 +11,7 @@ use crate::config::Config;
 use crate::driver::{Handle, Host};
 use crate::lease::Reading;
 use crate::peer::{self, HealthAnswer};
+use crate::status;
 use crate::store::{Answer, Facts, Operation, Outcome, Store};
 
 /// How long a failed read answers questions from peers, in milliseconds: the store may be well again soon.
@@ -124,6 +125,24 @@ impl<H: Host + Clone> Isolate<H> {
             ),
             _ => HealthAnswer::not_leading(None),
         }
+    }
+
+    /// The answer to `GET /status.json` for the group of `config`: of an elector that runs here, one that leads first, or of
+    /// the store's record, read as often as for [`Isolate::health`].
+    pub async fn status<S: Store>(&self, config: &Config, store: &S, host: &H) -> String {
+        let here: Vec<(Handle, H)> = self.running.borrow().clone();
+        let of_group = |elector: &Handle| {
+            elector.with(|election| election.config().lockfile_path == config.lockfile_path)
+        };
+        let leads = |(elector, clock): &&(Handle, H)| elector.authority(clock.now()).is_some();
+        let mut ours = here.iter().filter(|(elector, _)| of_group(elector));
+        let first = ours.clone().next();
+        if let Some((elector, clock)) = ours.find(leads).or(first) {
+            let (now, requests) = (clock.now(), elector.requests());
+            return elector.with(|election| status::public(election, now, requests));
+        }
+        let (_, answer) = self.read(config, store, host).await;
+        status::of_record(config, answer, host.now())
     }
 
     /// The record as the store has it and when it was asked for.

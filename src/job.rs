@@ -14,6 +14,7 @@ use sha2::Sha256;
 use crate::config::{Config, ConfigError};
 use crate::hostname::Hostname;
 use crate::json::{self, Object};
+use crate::lease::PastSlot;
 use crate::request;
 use crate::slots::{Schedule, ScheduleSettings};
 use crate::text::{first, quoted};
@@ -273,6 +274,19 @@ pub fn judge(answered: Answered) -> Result<String, String> {
     }
 }
 
+/// What the log says of the slots of others: who claimed the one that a `taken` trigger was shown, and whether the record
+/// says how that ended; how the slot before an own one ended. Names come out of a bucket.
+pub fn past_fields(taken: Option<&PastSlot>, previous: Option<&PastSlot>) -> Vec<String> {
+    let by = |past: &PastSlot| first(past.by.as_deref().unwrap_or("nobody known"), 60).to_owned();
+    let taken = taken
+        .map(|past| [format!("by={}", quoted(&by(past))), format!("finished={}", past.finished())]);
+    let previous = previous.map(|past| {
+        let told = format!("{} {} by {}", past.slot, past.outcome, by(past));
+        format!("previous={}", quoted(&told))
+    });
+    taken.into_iter().flatten().chain(previous).collect()
+}
+
 fn check_url(url: &str) -> Result<(), ConfigError> {
     let refuse = |rule: &str| {
         // User, path and query may be secrets.
@@ -314,6 +328,24 @@ fn read_secret(text: &str) -> Result<Vec<u8>, ConfigError> {
 mod tests {
     use super::*;
     use crate::config::{HostClock, Settings};
+
+    #[test]
+    fn the_log_quotes_the_names_that_a_record_tells() {
+        let past = |outcome: &str, by: Option<&str>| PastSlot {
+            slot: 60_000,
+            outcome: outcome.to_owned(),
+            by: by.map(str::to_owned),
+        };
+        let told = past_fields(None, Some(&past("died", Some("a"))));
+        assert_eq!(told, ["previous=\"60000 died by a\""]);
+        let long = "\u{202e}x y=\"1\"\n".repeat(20);
+        let told = past_fields(Some(&past("open", Some(&long))), None).join(" ");
+        let plain = told.chars().all(|c| !c.is_control() && c != '\u{202e}');
+        assert!(plain && told.ends_with("\" finished=false") && told.len() < 300, "{told}");
+        let told = past_fields(Some(&past("ok", None)), Some(&past("ok", None))).join(" ");
+        let nobody = "by=\"nobody known\" finished=true previous=\"60000 ok by nobody known\"";
+        assert_eq!(told, nobody);
+    }
 
     fn of(vars: &[(&str, &str)], bound: bool) -> Result<Option<JobTarget>, ConfigError> {
         let get = |name: &str| {

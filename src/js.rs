@@ -1,10 +1,11 @@
 //! What `js/engine.js` builds the npm package's `Elector` on: one election, driven in this runtime.
 //!
-//! Everything that crosses the boundary is a text, a number or bytes, so that nothing on either side holds
+//! Everything that crosses the boundary is a text, a number, a flag, bytes or a list of texts, so that nothing on either side holds
 //! on to the other. The JavaScript side owns promises, signals and callbacks; this side owns the election, and
 //! moves only while [`RawElector::poll`] runs. An error is thrown as a text: JSON with `code`, `message`, `field`.
 
 mod probe;
+mod settle;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -23,12 +24,12 @@ use crate::lease::Format;
 use crate::locker::LockerStore;
 use crate::object_store_lock::LeaderElectionConfig;
 use crate::probe::judge_by;
-use crate::scheduled::{SlotOutcome, says_nothing};
+use crate::scheduled::{SlotOutcome, says_nothing, shown_slot};
 use crate::slots::{Schedule, ScheduleSettings, SlotEnd};
-use crate::store::{Condition, Operation, Outcome, Store, Version};
+use crate::store::{Condition, Operation, Outcome, Record, Store, Version};
 use crate::task::Task;
 use crate::text::quoted;
-use crate::web::{JsHost, Link, Settled, Web};
+use crate::web::{JsHost, Link, Web};
 use crate::{peer, status, vars};
 
 /// One elector instance from its start to its stop: one session.
@@ -127,7 +128,7 @@ impl RawElector {
             let operation = match body {
                 Some(body) => {
                     let condition = version.map_or(Condition::Absent, Condition::Match);
-                    Operation::Write { body: body.into_bytes(), condition }
+                    Operation::Write { record: Record::Raw(body.into_bytes()), condition }
                 }
                 None => Operation::Read { unless: version },
             };
@@ -161,11 +162,6 @@ impl RawElector {
             self.events.borrow_mut().push(end);
         }
         format!("[{}]", self.events.take().join(","))
-    }
-
-    /// How an operation that the host began has ended.
-    pub fn settle(&self, id: u32, ok: bool, head: String, body: Vec<u8>) {
-        self.link.settle(id, Settled { ok, head, body });
     }
 
     /// Has the election look at the clocks.
@@ -410,7 +406,8 @@ fn answer_json(outcome: &Outcome, store: &str) -> String {
 fn event_json(event: &Event, election: &Election) -> String {
     let told = match event {
         Event::Acquired { term } => {
-            json!({ "type": "acquired", "term": term, "slot": election.slot_ms() })
+            let previous = election.previous_slot();
+            json!({ "type": "acquired", "term": term, "slot": election.slot_ms(), "previous": previous })
         }
         Event::Lost { term, reason } => {
             json!({ "type": "lost", "term": term, "reason": reason.name() })
@@ -426,6 +423,8 @@ fn event_json(event: &Event, election: &Election) -> String {
                 SlotsOver::Ahead { by_ms } => Some(*by_ms),
                 _ => None,
             };
+            let shown = shown_slot(election);
+            let shown = shown.map(|past| json!({ "by": past.by, "finished": past.finished() }));
             json!({
                 "type": "slotsOver",
                 "why": why.name(),
@@ -435,6 +434,7 @@ fn event_json(event: &Event, election: &Election) -> String {
                 "leftOut": left_out.unwrap_or(0),
                 "aheadMs": ahead_ms,
                 "problem": election.problem().map(Problem::to_string),
+                "shown": shown,
             })
         }
         Event::Failed(fault) => json!({

@@ -156,6 +156,12 @@ pub fn two_wholes(json: &str) -> Option<[u64; 2]> {
     read(json)
 }
 
+/// The objects of a list; nothing of a value that is no list.
+pub fn objects(json: &str) -> Vec<Object> {
+    let values: Vec<&RawValue> = serde_json::from_str(json).unwrap_or_default();
+    values.into_iter().filter_map(|value| Object::read(value.get().as_bytes())).collect()
+}
+
 /// The value, if it is a number from 0 on, rounded up; also one that somebody has written as a text.
 pub fn rounded_up(json: &str) -> Option<u64> {
     let text = text(json);

@@ -5,8 +5,10 @@
 //! never allocates more than the body it was given, and sorts everything that is not a usable record into a
 //! [`Flaw`], which the election answers by waiting out the grace (rule S7).
 
+pub mod history;
 mod kubernetes;
 
+pub use self::history::{History, Past, PastSlot, PastTerm};
 pub use kubernetes::duration_ms;
 
 use crate::calendar::{self, Instant};
@@ -80,6 +82,10 @@ pub struct Lease {
     pub slot_took_ms: Option<u64>,
     /// `slotFailures`: how often the job of `slot` has failed.
     pub slot_failures: Option<u64>,
+    /// `slotTerm`: the term that claimed `slot`; absent where nobody has claimed it. For the history alone.
+    pub slot_term: Option<u64>,
+    /// `history`: the last terms and slots before this record. For people: no rule reads it.
+    pub history: History,
     /// Fields that we do not know, kept to the byte.
     pub extra: Object,
 }
@@ -167,6 +173,31 @@ pub enum Closed {
 }
 
 impl Lease {
+    /// A record that says who holds the lease and when that was written, and nothing else.
+    pub fn bare(leader_id: impl Into<String>, last_updated: Stamp) -> Self {
+        Self {
+            leader_id: leader_id.into(),
+            leader_addr: String::new(),
+            last_updated,
+            term: None,
+            session: None,
+            sequence: 0,
+            lease_ms: None,
+            acquired: None,
+            transitions: 0,
+            parked: false,
+            park_at: None,
+            slot: None,
+            slot_done: None,
+            slot_result: None,
+            slot_took_ms: None,
+            slot_failures: None,
+            slot_term: None,
+            history: History::default(),
+            extra: Object::new(),
+        }
+    }
+
     /// Whether the holder gave the lease up (S12).
     pub fn released(&self) -> bool {
         self.last_updated == Stamp::Released
@@ -204,16 +235,6 @@ impl Format {
         }
     }
 
-    /// A native body as this format stores it. What is no native record goes as it is.
-    pub fn stored(self, body: &[u8]) -> Vec<u8> {
-        if self != Self::Native
-            && let Reading::Lease(lease) = read(body)
-        {
-            return self.write_with(&lease, &Object::new()).into_bytes();
-        }
-        body.to_vec()
-    }
-
     /// Reads a body; whatever it is, it is sorted.
     pub fn read(self, body: &[u8]) -> Reading {
         match self {
@@ -222,7 +243,12 @@ impl Format {
         }
     }
 
-    /// Writes a record with further fields.
+    /// Writes a record.
+    pub fn write(self, lease: &Lease) -> String {
+        self.write_with(lease, &Object::new())
+    }
+
+    /// The same with further fields.
     pub fn write_with(self, lease: &Lease, more: &Object) -> String {
         match self {
             Self::Native => write_with(lease, more),
@@ -341,6 +367,9 @@ fn check_numbers(object: &Object) -> Result<(), Reading> {
 
 fn take_lease(leader_id: String, object: &mut Object) -> Result<Lease, Reading> {
     check_numbers(object)?;
+    // Neither is believed, so that neither makes a record unusable.
+    let slot_term = object.get("slotTerm").and_then(json::whole);
+    let history = object.get("history").map(History::read).unwrap_or_default();
     let fields: Fields = object.take(&OWN_FIELDS).ok_or(FOREIGN)?;
     let last_updated = match time(fields.last_updated)? {
         Some(Instant { unix_ms: ZERO_TIME_MS, exact: true }) => Stamp::Released,
@@ -365,6 +394,8 @@ fn take_lease(leader_id: String, object: &mut Object) -> Result<Lease, Reading> 
         slot_result: fields.slot_result.filter(|text| text.len() <= MAX_RESULT_BYTES),
         slot_took_ms: fields.slot_took_ms,
         slot_failures: fields.slot_failures,
+        slot_term,
+        history,
         extra: Object::new(),
     })
 }
@@ -375,7 +406,7 @@ fn time(text: Option<String>) -> Result<Option<Instant>, Reading> {
 }
 
 /// Every field that [`write()`] may write; others' fields of these names are not kept.
-const OWN_FIELDS: [&str; 17] = [
+const OWN_FIELDS: [&str; 19] = [
     "leaderID",
     "leaderAddr",
     "lastUpdated",
@@ -392,6 +423,8 @@ const OWN_FIELDS: [&str; 17] = [
     "slotResult",
     "slotTookMs",
     "slotFailures",
+    "slotTerm",
+    "history",
     "format",
 ];
 
@@ -410,6 +443,12 @@ pub fn write_with(lease: &Lease, more: &Object) -> String {
 /// A record with the fields of others that are none of its own, and with further ones. Others' are kept as long as the
 /// record stays readable with them.
 fn written(mut own: Object, lease: &Lease, own_names: [&[&str]; 2], more: &Object) -> String {
+    if let Some(term) = lease.slot_term {
+        own.set("slotTerm", term.to_string());
+    }
+    if !lease.history.entries().is_empty() {
+        own.set("history", lease.history.to_json());
+    }
     own.extend(more);
     let mut whole = lease.extra.clone();
     let added = more.iter().map(|(name, _)| name);

@@ -57,7 +57,7 @@
 //! |---|---|---|
 //! | `native` | programs | a host on tokio and reqwest, its variables, an end by signals, answers to peers: `edgelect::native` |
 //! | `workerd` | Rust Workers | a host made of a Worker's globals, R2 bindings as a store: `edgelect::workerd` |
-//! | `npm`, `worker`, `figures`, `planted` | this repository | the npm package, its Worker, what is measured, what the tests plant |
+//! | `js`, `worker`, `figures`, `planted` | this repository | the npm package, its Worker, what is measured, what the tests plant |
 //!
 //! # Layers
 //!
@@ -106,17 +106,17 @@ pub mod timers;
 pub mod trouble;
 pub mod vars;
 
-#[cfg(all(target_arch = "wasm32", feature = "npm"))]
+#[cfg(all(target_arch = "wasm32", feature = "js"))]
 pub mod bucket;
-#[cfg(all(target_arch = "wasm32", feature = "npm"))]
+#[cfg(all(target_arch = "wasm32", feature = "js"))]
 pub mod custom;
-#[cfg(all(target_arch = "wasm32", feature = "npm"))]
+#[cfg(all(target_arch = "wasm32", feature = "js"))]
 pub mod js;
 #[cfg(all(not(target_arch = "wasm32"), feature = "native"))]
 pub mod native;
-#[cfg(all(target_arch = "wasm32", feature = "npm"))]
+#[cfg(all(target_arch = "wasm32", feature = "js"))]
 pub mod task;
-#[cfg(all(target_arch = "wasm32", feature = "npm"))]
+#[cfg(all(target_arch = "wasm32", feature = "js"))]
 pub mod web;
 #[cfg(all(target_arch = "wasm32", feature = "worker"))]
 pub mod worker;

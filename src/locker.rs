@@ -11,10 +11,9 @@ use std::cell::RefCell;
 
 use crate::config::ConfigError;
 use crate::driver::Handle;
-use crate::json::Object;
-use crate::lease::{self, Lease, Reading, Stamp};
+use crate::lease::{Lease, Reading, Stamp};
 use crate::store::{
-    Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Store, Version,
+    Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Record, Store, Version,
 };
 use crate::text::quoted;
 
@@ -285,23 +284,10 @@ const LONG_AGO_MS: i64 = 946_684_800_000;
 /// A record of another session, by our own name, so that nobody is named who may not be there.
 fn made_up(server_id: &str, last_updated: Stamp) -> Box<Lease> {
     Box::new(Lease {
-        leader_id: server_id.to_owned(),
-        leader_addr: String::new(),
-        last_updated,
         term: Some(1),
         session: Some("unknown".to_owned()),
         sequence: 1,
-        lease_ms: None,
-        acquired: None,
-        transitions: 0,
-        parked: false,
-        park_at: None,
-        slot: None,
-        slot_done: None,
-        slot_result: None,
-        slot_took_ms: None,
-        slot_failures: None,
-        extra: Object::new(),
+        ..Lease::bare(server_id, last_updated)
     })
 }
 
@@ -311,9 +297,9 @@ impl<L: Locker> Store for LockerStore<L> {
         let performed = match operation {
             Operation::Read { unless } => self.read(unless).await,
             Operation::Delete => return Answer::rejected(Fault::not_deleted(&self.describe())),
-            Operation::Write { body, condition } => match lease::read(&body) {
-                Reading::Lease(record) if record.session.as_ref() == Some(&self.session) => {
-                    self.write(record, condition).await
+            Operation::Write { record, condition } => match record {
+                Record::Lease(lease) if lease.session.as_ref() == Some(&self.session) => {
+                    self.write(lease, condition).await
                 }
                 _ => {
                     let what = "it keeps the lease of one session, and nothing else";

@@ -8,7 +8,7 @@ use crate::config::{ConfigError, Settings};
 use crate::driver::{Host, UNHURRIED_MS, perform_within};
 use crate::json::{self, Object};
 use crate::lease::{self, Lease, MAX_LEASE_MS, MIN_LEASE_MS, Reading, Stamp};
-use crate::store::{Condition, Operation, Outcome, Store, Version};
+use crate::store::{Condition, Operation, Outcome, Record, Store, Version};
 use crate::text::quoted;
 
 /// The record, as members of such groups know it. Times are milliseconds since the Unix epoch, by the wall clock of whoever
@@ -81,6 +81,8 @@ impl LeaderElectionRecord {
             slot_result: beneath.and_then(|lease| lease.slot_result.clone()),
             slot_took_ms: beneath.and_then(|lease| lease.slot_took_ms),
             slot_failures: beneath.and_then(|lease| lease.slot_failures),
+            slot_term: beneath.and_then(|lease| lease.slot_term),
+            history: beneath.map(|lease| lease.history.clone()).unwrap_or_default(),
             extra: beneath.map_or_else(Object::new, |lease| lease.extra.clone()),
         }
     }
@@ -212,11 +214,11 @@ impl<'a, S: Store, H: Host> ObjectStoreLock<'a, S, H> {
         let before = record.beneath.as_deref().map_or(0, |lease| lease.sequence);
         let sequence = self.sequence.get().max(before).saturating_add(1);
         self.sequence.set(sequence);
-        let body = lease::write(&record.lease(&self.identity, sequence));
-        if body.len() > lease::MAX_RECORD_BYTES {
+        let lease = record.lease(&self.identity, sequence);
+        if lease::write(&lease).len() > lease::MAX_RECORD_BYTES {
             return Err(self.error(LockErrorKind::Record, "a record has at most 64 KiB"));
         }
-        let write = Operation::Write { body, condition };
+        let write = Operation::Write { record: Record::Lease(Box::new(lease)), condition };
         match perform_within(self.store, self.host, write, UNHURRIED_MS).await.outcome {
             Outcome::Written { version: Some(version) } => Ok(version),
             Outcome::Refused => {

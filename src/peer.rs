@@ -9,7 +9,7 @@ use crate::clock::Now;
 use crate::election::{Election, PeerAnswer};
 use crate::hostname::Hostname;
 use crate::json::{self, Object};
-use crate::lease::{self, Lease, Reading};
+use crate::lease::{self, History, Lease, Reading};
 use crate::planted::planted;
 use crate::store::Version;
 
@@ -58,11 +58,17 @@ impl HealthAnswer {
         Self { status: 405, etag: None, body: r#"{"error":"use GET"}"#.to_owned() }
     }
 
-    /// Anybody may ask: the answer shows who leads and that it renews, and neither the session nor the word of a job nor
-    /// fields of others.
+    /// Anybody may ask: the answer shows who leads and that it renews, and neither the session nor the word of a job, nor
+    /// what was before, nor fields of others.
     fn leading(version: &Version, lease: &Lease, beside: &Beside<'_>) -> Self {
-        let lease =
-            Lease { session: None, slot_result: None, extra: Object::new(), ..lease.clone() };
+        let lease = Lease {
+            session: None,
+            slot_result: None,
+            slot_term: None,
+            history: History::default(),
+            extra: Object::new(),
+            ..lease.clone()
+        };
         let body = lease::write_with(&lease, &Object::of(beside));
         let etag = version.0.bytes().all(|byte| byte.is_ascii_graphic()).then(|| version.clone());
         Self { status: 200, etag, body }
@@ -170,6 +176,8 @@ mod tests {
             slot_result: None,
             slot_took_ms: None,
             slot_failures: None,
+            slot_term: None,
+            history: History::default(),
             extra: crate::json::Object::new(),
         }
     }
@@ -197,6 +205,9 @@ mod tests {
         let body: serde_json::Value = serde_json::from_str(&answer.body).unwrap();
         assert_eq!((&body["source"], &body["group"]), (&"store".into(), &"jobs".into()));
         assert!(body.get("remainingMs").is_none());
+        let past = Lease { history: History::after(&lease(), None), slot_term: Some(7), ..lease() };
+        assert_eq!(past.history.entries().len(), 1);
+        assert_eq!(from_store(&past, Some(0)).body, answer.body, "nor what was before");
         assert_eq!(from_store(&lease(), Some(15_000)).status, 404);
         assert_eq!(from_store(&lease(), None).status, 404);
         let other = Lease { leader_id: "b".to_owned(), ..lease() };

@@ -10,6 +10,7 @@ use futures::future::{Either, select};
 use crate::driver::{Handle, Host, run};
 use crate::election::{Election, Event, Input, LostReason, SlotsOver};
 use crate::lead::{Term, held, once};
+use crate::lease::{PastSlot, history};
 use crate::slots::SlotEnd;
 use crate::store::{Fault, FaultKind, Store};
 
@@ -77,6 +78,9 @@ pub struct Run<T, E> {
     pub took_ms: u64,
     /// Whether the record is known to say how it ended.
     pub recorded: bool,
+    /// The slot that the record named before this one was claimed, and how that ended; the same slot where it is run
+    /// again. `None` where the record named none. To be shown, not believed.
+    pub previous: Option<PastSlot>,
     /// How it ended.
     pub end: RunEnd<T, E>,
 }
@@ -93,6 +97,11 @@ pub(crate) fn says_nothing(over: Option<SlotsOver>) -> bool {
     matches!(over, None | Some(SlotsOver::Store))
 }
 
+/// The slot that the newest record of an election shows.
+pub(crate) fn shown_slot(election: &Election) -> Option<PastSlot> {
+    election.record().and_then(|(_, lease)| history::shown_slot(lease))
+}
+
 /// What one trigger has done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report<T, E> {
@@ -102,6 +111,11 @@ pub struct Report<T, E> {
     pub slot_ms: Option<u64>,
     /// How many missed slots nobody will run: older than the list is long, or left out by `missed`.
     pub left_out: u64,
+    /// The slot before the trigger's own, as in [`Run::previous`]; `None` where its job was not run here.
+    pub previous: Option<PastSlot>,
+    /// Where the slot is [`SlotOutcome::Taken`]: the slot that the record shows, which is this one or a later one.
+    /// To be shown, not believed.
+    pub taken: Option<PastSlot>,
     /// Every job that was run, in order: reruns and missed slots first.
     pub runs: Vec<Run<T, E>>,
     /// Why the store could not be used any more, after a job had been run or a claim had left.
@@ -149,6 +163,7 @@ pub(crate) async fn run_with_word<'a, S: Store, H: Host, T, E>(
         loop {
             let (token, slot_ms) = once(|| told.leads.get()).await;
             told.begun.set(Some(token));
+            let previous = told.previous.borrow().clone();
             let term = || Term { token, slot_ms: Some(slot_ms), handle, host };
             let began_ms = host.now().mono_ms;
             // Looked at before the job is called as well: its first part may run in the call.
@@ -175,7 +190,8 @@ pub(crate) async fn run_with_word<'a, S: Store, H: Host, T, E>(
                 (None, None | Some(LostReason::Done)) => RunEnd::Lost(LostReason::Clock),
                 (None, Some(reason)) => RunEnd::Lost(reason),
             };
-            runs.borrow_mut().push(Run { slot_ms, term: token, took_ms, recorded: false, end });
+            let run = Run { slot_ms, term: token, took_ms, recorded: false, previous, end };
+            runs.borrow_mut().push(run);
         }
     };
     finish(driving, working).await;
@@ -198,6 +214,8 @@ async fn finish(driving: impl Future<Output = ()>, working: impl Future<Output =
 #[derive(Default)]
 struct Told {
     leads: Cell<Option<(u64, u64)>>,
+    /// The slot before that one.
+    previous: RefCell<Option<PastSlot>>,
     /// The term whose job was begun last.
     begun: Cell<Option<u64>>,
     lost: Cell<Option<LostReason>>,
@@ -217,6 +235,8 @@ impl Told {
         match event {
             Event::Acquired { term } => {
                 let slot_ms = handle.with(Election::slot_ms);
+                let previous = handle.with(|election| election.previous_slot().cloned());
+                self.previous.replace(previous);
                 self.leads.set(slot_ms.map(|slot_ms| (term, slot_ms)));
             }
             Event::Lost { term, reason } => {
@@ -258,6 +278,12 @@ impl Told {
             Some(RunEnd::Lost(_)) => SlotOutcome::Lost,
             None => SlotOutcome::unrun(self.over.get()),
         };
-        Ok(Report { outcome, slot_ms, left_out: left_out.unwrap_or(0), runs, fault })
+        let previous = ran.and_then(|run| run.previous.clone());
+        let taken = match outcome {
+            SlotOutcome::Taken => handle.with(shown_slot),
+            _ => None,
+        };
+        let left_out = left_out.unwrap_or(0);
+        Ok(Report { outcome, slot_ms, left_out, previous, taken, runs, fault })
     }
 }

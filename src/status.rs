@@ -1,11 +1,16 @@
 //! What an elector says about itself, as JSON for people and monitors. Never a secret.
 
+use hmac::{Hmac, KeyInit, Mac};
 use serde::Serialize;
+use sha2::Sha256;
 
 use crate::clock::Now;
+use crate::config::Config;
 use crate::driver::Requests;
-use crate::election::{Election, Problem};
+use crate::election::{Election, Input, Problem};
 use crate::json;
+use crate::lease::{History, PastSlot, history};
+use crate::store::Answer;
 
 /// The path at which a member shows its status.
 pub const PATH: &str = "/status.json";
@@ -24,6 +29,8 @@ struct Status<'a> {
     remaining_ms: Option<u64>,
     transitions: Option<u64>,
     parked: Option<bool>,
+    history: History,
+    last_slot: Option<PastSlot>,
     #[serde(skip_serializing_if = "Option::is_none")]
     unfenced: Option<bool>,
     waiting: Option<WaitingStatus>,
@@ -52,6 +59,29 @@ pub fn public(election: &Election, now: Now, requests: Requests) -> String {
     json::of(&status_of(election, now, requests, None))
 }
 
+/// What somebody reads who runs no session of the group: the stored record, as this answer shows it. `role` is `none`.
+pub fn of_record(config: &Config, answer: Answer, now: Now) -> String {
+    let mut reader = Election::new(config.clone(), String::new(), 0);
+    // The answer counts only for a read that is under way.
+    reader.poll(now);
+    reader.handle(now, Input::Answer(answer));
+    let status = status_of(&reader, now, Requests::default(), None);
+    json::of(&Status { role: "none", server_id: &config.server_id, waiting: None, ..status })
+}
+
+/// Whether a request shows this token in its `Authorization` header, found out in a time that says nothing of the token.
+pub fn is_allowed(authorization: Option<&str>, token: &str) -> bool {
+    let mac = || {
+        let mac = Hmac::<Sha256>::new_from_slice(b"edgelect status");
+        mac.expect("a key of any length is one")
+    };
+    let Some(shown) = authorization.and_then(|text| text.strip_prefix("Bearer ")) else {
+        return false;
+    };
+    let known = mac().chain_update(token).finalize().into_bytes();
+    mac().chain_update(shown).verify_slice(&known).is_ok()
+}
+
 fn status_of<'a>(
     election: &'a Election,
     now: Now,
@@ -63,6 +93,7 @@ fn status_of<'a>(
     let record = election.record().map(|(_, lease)| lease);
     // What a record without versions says of terms is made up.
     let unfenced = election.is_unfenced();
+    let told = record.filter(|_| !unfenced);
     let term = authority.map(|authority| authority.term).or(record.and_then(|lease| lease.term));
     let role = match (authority, leader_id) {
         (Some(_), _) => "leader",
@@ -82,6 +113,8 @@ fn status_of<'a>(
         remaining_ms: authority.map(|authority| authority.remaining_ms),
         transitions: record.map(|lease| lease.transitions).filter(|_| !unfenced),
         parked: record.map(|lease| lease.parked).filter(|_| !unfenced),
+        history: told.map(|lease| lease.history.clone()).unwrap_or_default(),
+        last_slot: told.and_then(history::shown_slot),
         unfenced: unfenced.then_some(true),
         waiting: election.waiting(now).map(|(waiting, left_ms)| WaitingStatus {
             reason: waiting.name(),

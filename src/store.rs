@@ -13,7 +13,7 @@ pub mod service;
 
 use serde::Serialize;
 
-use crate::lease::Reading;
+use crate::lease::{Format, Lease, Reading};
 
 /// The store's name for one state of the record: for S3 the ETag, quotes included. Opaque.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -38,14 +38,59 @@ pub enum Operation {
     },
     /// Replace the record, if the condition holds.
     Write {
-        /// The whole new body.
-        body: Vec<u8>,
+        /// What it is replaced by.
+        record: Record,
         /// What must hold for the write to take effect.
         condition: Condition,
     },
     /// Delete the object of a [probe](is_probe). [`Outcome::Missing`] where it is gone. A store that cannot delete, or whose
     /// object is no probe's, above all a lease (S3), answers [`Fault::not_deleted`] and asks nobody.
     Delete,
+}
+
+/// What a write stores.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Record {
+    /// A lease, which each store writes in a form of its own.
+    Lease(Box<Lease>),
+    /// These bytes, as they are. A store that keeps leases in a form of its own refuses them.
+    Raw(Vec<u8>),
+}
+
+impl From<Lease> for Record {
+    fn from(lease: Lease) -> Self {
+        Self::Lease(Box::new(lease))
+    }
+}
+
+impl From<Box<Lease>> for Record {
+    fn from(lease: Box<Lease>) -> Self {
+        Self::Lease(lease)
+    }
+}
+
+impl From<Vec<u8>> for Record {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Raw(bytes)
+    }
+}
+
+impl Record {
+    /// The bytes of an object with this record, whose leases are documents of this format.
+    pub fn into_body(self, format: Format) -> Vec<u8> {
+        match self {
+            Self::Lease(lease) => format.write(&lease).into_bytes(),
+            Self::Raw(bytes) => bytes,
+        }
+    }
+
+    /// The same of a record that is written again perhaps.
+    pub fn body(&self, format: Format) -> Vec<u8> {
+        match self {
+            Self::Lease(lease) => format.write(lease).into_bytes(),
+            Self::Raw(bytes) => bytes.clone(),
+        }
+    }
 }
 
 /// What a store knows after an operation. Outcomes are inputs of the election, not errors.

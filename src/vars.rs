@@ -85,8 +85,14 @@ pub(crate) const R2: &str = "EDGELECT_R2";
 /// The binding to the Worker of the job.
 pub(crate) const JOB: &str = "JOB";
 
+/// What a request for the Worker's status has to show.
+const STATUS_TOKEN: &str = "EDGELECT_STATUS_TOKEN";
+
+/// The shortest of these, in bytes: nobody guesses one.
+const MIN_TOKEN_BYTES: usize = 16;
+
 /// What the deployed Worker knows besides: its store, its groups and its job.
-const WORKER_VARS: [&str; 12] = [
+const WORKER_VARS: [&str; 13] = [
     R2,
     "EDGELECT_GROUPS",
     "EDGELECT_CRON",
@@ -99,7 +105,21 @@ const WORKER_VARS: [&str; 12] = [
     "EDGELECT_ATTEMPTS",
     "EDGELECT_BUDGET",
     "EDGELECT_SUBREQUESTS",
+    STATUS_TOKEN,
 ];
+
+/// What a request for the Worker's status has to show as `Authorization: Bearer TOKEN`; none where nobody may ask.
+///
+/// # Errors
+/// It is too short.
+pub fn status_token(get: impl Fn(&str) -> Option<String>) -> Result<Option<String>, ConfigError> {
+    let Some(token) = get(STATUS_TOKEN).filter(|token| !token.is_empty()) else { return Ok(None) };
+    if token.len() < MIN_TOKEN_BYTES {
+        let rule = "must have at least 16 characters, such as `openssl rand -hex 16` prints";
+        return Err(ConfigError::new(STATUS_TOKEN, "(not shown)", rule));
+    }
+    Ok(Some(token))
+}
 
 /// The bucket that the variables name. Secrets are not in here, so that it may be shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

@@ -3,7 +3,6 @@
 //! somebody else's event loop, and nothing on either side holds on to the other.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -14,9 +13,8 @@ use wasm_bindgen::prelude::*;
 use crate::clock::Now;
 use crate::config::HostClock;
 use crate::driver::Host;
-use crate::json::{self, Object};
 use crate::request::{self, Body, Request, Response};
-use crate::store::s3::ANSWER_HEADERS;
+use crate::sigv4::Credentials;
 use crate::timers::{Due, Timers};
 
 #[wasm_bindgen]
@@ -30,7 +28,15 @@ extern "C" {
     fn sleep(this: &JsHost, id: u32, ms: f64);
 
     #[wasm_bindgen(method)]
-    fn fetch(this: &JsHost, id: u32, head: &str, body: Vec<u8>, limit: u32);
+    fn fetch(
+        this: &JsHost,
+        id: u32,
+        method: &str,
+        url: &str,
+        headers: Vec<String>,
+        body: Vec<u8>,
+        limit: u32,
+    );
 
     #[wasm_bindgen(method)]
     fn credentials(this: &JsHost, id: u32, fresh: bool);
@@ -64,22 +70,65 @@ extern "C" {
 }
 
 /// How an operation ended.
-#[derive(Clone, Debug, Default)]
-pub struct Settled {
-    /// False: it failed, and `head` says why.
-    pub ok: bool,
-    /// A JSON object, or the text of the error.
-    pub head: String,
-    /// Bytes that came with it.
+#[derive(Debug)]
+pub enum Settled {
+    /// It failed, and why.
+    Failed(String),
+    /// The time of a `sleep` is over.
+    Slept,
+    /// A `fetch` was answered.
+    Fetched(Fetched),
+    /// The credentials that were asked for.
+    Given(Credentials),
+    /// A `read` found an object.
+    Found(Found),
+    /// A `read` found nothing.
+    Missing,
+    /// A `read` gave what is no object, and why.
+    Nonsense(String),
+    /// A `write` took effect; with the object's new ETag, if the storage gave one.
+    Written(Option<String>),
+    /// A `write` met another version.
+    Refused,
+    /// What a locker has answered.
+    Locked(bool),
+}
+
+/// An answer to a `fetch`.
+#[derive(Debug)]
+pub struct Fetched {
+    /// The status.
+    pub status: u16,
+    /// The headers: each name and its value after it.
+    pub headers: Vec<String>,
+    /// As much of the body as was asked for.
+    pub body: Body,
+}
+
+/// An object of a storage that the application brings.
+#[derive(Debug)]
+pub struct Found {
+    /// The version of this body.
+    pub etag: String,
+    /// The body, or as much of it as was asked for.
     pub body: Vec<u8>,
+    /// The storage's clock, in milliseconds since the Unix epoch, if it has one.
+    pub date_ms: Option<u64>,
+    /// When the object was written last by that clock, in milliseconds since the Unix epoch.
+    pub last_modified_ms: Option<u64>,
 }
 
 impl Settled {
-    /// The head's fields, if it is an object.
-    pub fn fields(&self) -> Option<Object> {
-        Object::read(self.head.as_bytes())
+    /// Why nothing is known of an operation that has ended like this.
+    pub fn failure(self) -> String {
+        match self {
+            Self::Failed(why) => why,
+            _ => STRANGE.to_owned(),
+        }
     }
 }
+
+const STRANGE: &str = "the runtime gave an answer that is none";
 
 /// The JavaScript side, and the operations that it has begun for us.
 pub struct Link {
@@ -143,11 +192,10 @@ impl Future for Begun {
                 *waker = Some(context.waker().clone());
                 Poll::Pending
             }
-            Operation::Settled(settled) => {
-                let settled = std::mem::take(settled);
-                open.swap_remove(at);
-                Poll::Ready(settled)
-            }
+            Operation::Settled(_) => match open.swap_remove(at).1 {
+                Operation::Settled(settled) => Poll::Ready(settled),
+                Operation::Running(_) => unreachable!("it was settled a moment ago"),
+            },
         }
     }
 }
@@ -217,13 +265,13 @@ fn mono_ms(clock: HostClock) -> u64 {
     }
 }
 
-/// Method, URL and headers as JSON.
-fn request_head(request: &Request) -> String {
+/// Each header's name, and its value after it.
+fn pairs(request: &Request) -> Vec<String> {
     let headers = request.headers().iter();
-    let headers: BTreeMap<&str, &str> =
-        headers.map(|(name, value)| (name.as_str(), value.to_str().unwrap_or_default())).collect();
-    let (method, url) = (request.method().as_str(), request.uri().to_string());
-    serde_json::json!({ "method": method, "url": url, "headers": headers }).to_string()
+    headers
+        .flat_map(|(name, value)| [name.as_str(), value.to_str().unwrap_or_default()])
+        .map(ToOwned::to_owned)
+        .collect()
 }
 
 impl Host for Web {
@@ -242,25 +290,20 @@ impl Host for Web {
     }
 
     async fn fetch(&self, request: Request, limit: usize) -> Result<Response, String> {
-        let head = request_head(&request);
+        let (method, url) = (request.method().clone(), request.uri().to_string());
+        let headers = pairs(&request);
         let limit = u32::try_from(limit).unwrap_or(u32::MAX);
-        let begin = |host: &JsHost, id| host.fetch(id, &head, request.into_body(), limit);
-        let settled = self.link.begin(begin).await;
-        if !settled.ok {
-            return Err(settled.head);
+        let begin = |host: &JsHost, id| {
+            host.fetch(id, method.as_str(), &url, headers, request.into_body(), limit);
+        };
+        match self.link.begin(begin).await {
+            Settled::Fetched(Fetched { status, headers, body }) => {
+                let pairs =
+                    headers.chunks_exact(2).map(|pair| (pair[0].as_str(), pair[1].as_str()));
+                request::answer(status, pairs, body).map_err(|_| STRANGE.to_owned())
+            }
+            other => Err(other.failure()),
         }
-        let strange = || "the runtime gave an answer that is none".to_owned();
-        let fields = settled.fields().ok_or_else(strange)?;
-        let status = fields.get("status").and_then(json::whole);
-        let status = status.and_then(|status| u16::try_from(status).ok()).ok_or_else(strange)?;
-        let truncated = fields.get("truncated").and_then(json::flag) == Some(true);
-        let body = Body { bytes: settled.body, truncated };
-        let headers: Vec<_> = ANSWER_HEADERS
-            .iter()
-            .filter_map(|name| Some((*name, fields.get(name).and_then(json::text)?)))
-            .collect();
-        let headers = headers.iter().map(|(name, value)| (*name, value.as_str()));
-        request::answer(status, headers, body).map_err(|_| strange())
     }
 }
 

@@ -27,7 +27,7 @@ use std::time::Duration;
 use aws::Aws;
 use conformance::{Traits, create, found, read, update};
 use edgelect::clock::Now;
-use edgelect::lease::{self, Flaw, Format, Lease, Reading, Remains, Stamp};
+use edgelect::lease::{Flaw, Format, Lease, Reading, Remains, Stamp};
 use edgelect::request::{Request, Response};
 use edgelect::store::epochs::Epochs;
 use edgelect::store::memory::Memory;
@@ -240,9 +240,10 @@ async fn a_real_bucket_keeps_epochs_over_pages_cleans_them_and_believes_no_recre
     };
     let (one, other) = (place(), place());
     // One session, which renews in place what it has claimed; each term is a claim.
-    let epoch = |term, last_updated| {
-        let lease = Lease { term: Some(term), last_updated, ..conformance::record("a", 1) };
-        lease::write(&lease)
+    let epoch = |term, last_updated| Lease {
+        term: Some(term),
+        last_updated,
+        ..conformance::record("a", 1)
     };
     let held = |term| epoch(term, Stamp::At(1_795_000_000_000));
     assert_eq!(read(&one).await, Outcome::Missing);
@@ -276,7 +277,7 @@ async fn a_real_bucket_keeps_epochs_over_pages_cleans_them_and_believes_no_recre
 /// What a read, a create and an update end with where something is set up wrongly.
 async fn faults_of(wrong: &impl Store, version: &Version) -> Vec<Fault> {
     let mut faults = Vec::new();
-    let write = |version| conformance::written(conformance::body("b", 1), version);
+    let write = |version| conformance::written(conformance::record("b", 1), version);
     for operation in [Operation::Read { unless: None }, write(None), write(Some(version.clone()))] {
         let read = matches!(operation, Operation::Read { .. });
         match wrong.perform(operation).await.outcome {
@@ -294,7 +295,7 @@ async fn faults_of(wrong: &impl Store, version: &Version) -> Vec<Fault> {
 async fn refused(wrong: &Bucket, right: &Bucket) -> Vec<Fault> {
     let key = format!("conformance/{}.json", random());
     let place = right.at(&key);
-    let version = create(&place, conformance::body("a", 1)).await.expect("nothing is in the way");
+    let version = create(&place, conformance::record("a", 1)).await.expect("nothing is in the way");
     let before = read(&place).await;
     let faults = faults_of(&wrong.at(&key), &version).await;
     assert_eq!(before, read(&place).await, "the record was changed");
@@ -352,11 +353,11 @@ async fn a_key_below_a_record_and_one_above_it_overwrite_nothing() {
     for bucket in [Bucket::seaweed(), Bucket::ministack().await, Bucket::r2()] {
         let folder = random();
         let key = format!("{folder}/record");
-        create(&bucket.at(&key), conformance::body("a", 1)).await.expect("nothing is in the way");
+        create(&bucket.at(&key), conformance::record("a", 1)).await.expect("nothing is in the way");
         let before = read(&bucket.at(&key)).await;
         assert!(matches!(before, Outcome::Found { .. }), "{before:?}");
         for other in [format!("{key}/below"), folder] {
-            let write = conformance::written(conformance::body("b", 1), None);
+            let write = conformance::written(conformance::record("b", 1), None);
             let created = bucket.at(&other).perform(write).await.outcome;
             let landed = matches!(created, Outcome::Written { .. });
             let shown = read(&bucket.at(&other)).await;
@@ -382,7 +383,7 @@ async fn a_page_and_an_error_document_that_somebody_put_at_the_key_can_be_healed
             let read = read(&store).await;
             let Outcome::Found { version, reading } = read else { panic!("{read:?}") };
             assert_eq!(reading, Reading::Unreadable(Flaw::NotJson, Remains::NONE));
-            let healed = update(&store, conformance::body("a", 1), &version).await;
+            let healed = update(&store, conformance::record("a", 1), &version).await;
             assert!(healed.is_some(), "{kind}");
         }
     }
@@ -437,7 +438,7 @@ async fn c26_a_real_listing_of_more_than_a_page_is_read_to_its_end_and_one_of_to
         let Outcome::Rejected(fault) = refused else { panic!("{refused:?}") };
         assert_eq!((fault.kind, asked()), (FaultKind::Misconfigured, 16));
         assert!(fault.message.contains("more than 16 pages"), "{fault}");
-        let claimed = update(&at(protocol()), conformance::body("b", 1), &version).await;
+        let claimed = update(&at(protocol()), conformance::record("b", 1), &version).await;
         assert!(claimed.is_some(), "the newest is succeeded");
         assert_eq!(asked(), 4, "the next number, two pages, the oldest deleted");
         let oldest =

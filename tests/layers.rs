@@ -120,6 +120,7 @@ fn stores_and_the_election_do_not_know_each_other_and_nobody_below_the_faces_kno
             "figures",
             "js",
             "js/probe",
+            "js/settle",
             "worker",
             "worker/slot",
             "lib",

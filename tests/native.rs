@@ -300,7 +300,9 @@ async fn peers_are_answered_while_others_say_nothing_and_only_at_the_one_path() 
         let _silent = TcpStream::connect(address).await.expect("it listens");
         let ask = |head: &str| format!("{head} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
         let not_leading = told_to(address, &ask("GET /health/leadership")).await;
-        assert!(not_leading.starts_with("HTTP/1.1 404 ") && not_leading.contains("not the leader"));
+        assert!(
+            not_leading.starts_with("HTTP/1.1 404 ") && not_leading.contains("no leader is known")
+        );
         assert!(not_leading.contains("cache-control: no-store"), "{not_leading}");
         let elsewhere = told_to(address, &ask("GET /")).await;
         assert!(elsewhere.starts_with("HTTP/1.1 404 ") && elsewhere.contains("not found"));

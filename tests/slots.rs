@@ -7,6 +7,8 @@ mod ends;
 mod missed;
 #[path = "slots/once.rs"]
 mod once;
+#[path = "slots/past.rs"]
+mod past;
 #[path = "slots/settings.rs"]
 mod settings;
 #[path = "slots/untimed.rs"]

@@ -23,7 +23,7 @@ use edgelect::clock::Now;
 use edgelect::lease::Format;
 use edgelect::request::{Request, Response};
 use edgelect::store::memory::Memory;
-use edgelect::store::{Condition, Operation, Outcome, Store};
+use edgelect::store::{Operation, Outcome, Store};
 use edgelect::{Credentials, EpochStore, Host, S3Config};
 use futures::executor::block_on;
 use histories::{Plan, Tally};
@@ -183,7 +183,7 @@ fn memory_tells_when_the_record_was_written_in_whole_seconds() {
         let clock = Rc::clone(&clock);
         move || clock.get()
     });
-    let write = Operation::Write { body: conformance::body("a", 1), condition: Condition::Absent };
+    let write = conformance::written(conformance::record("a", 1), None);
     block_on(store.perform(write));
     clock.set(25_500);
     let facts = block_on(store.perform(Operation::Read { unless: None })).facts;

@@ -1,7 +1,7 @@
 //! The conformance list and random histories as in production: in wasm, in a JavaScript runtime, over its own `fetch`.
 //! `npm test -- --only wasm` starts the store and sets the variables.
 
-#![cfg(all(target_arch = "wasm32", feature = "npm"))]
+#![cfg(all(target_arch = "wasm32", feature = "js"))]
 
 #[path = "conformance/aws.rs"]
 mod aws;
@@ -20,9 +20,10 @@ use conformance::Traits;
 use edgelect::custom::CustomStore;
 use edgelect::driver::Host;
 use edgelect::lease::Format;
+use edgelect::request::Body;
 use edgelect::store::Store;
 use edgelect::store::memory::Memory;
-use edgelect::web::{JsHost, Link, Settled, Web};
+use edgelect::web::{Fetched, Found, JsHost, Link, Settled, Web};
 use edgelect::{
     Config, Credentials, Election, EpochStore, Handle, S3Config, S3Store, Settings, vars,
 };
@@ -53,17 +54,56 @@ async fn import(path: &str) -> JsValue {
     JsFuture::from(promise).await.expect("a module of this repository")
 }
 
+/// A link, once it is made.
+type Own = Rc<RefCell<Option<Rc<Link>>>>;
+
+/// What a `RawElector` has for the host to say how an operation ended.
+fn settling(own: &Own) -> Object {
+    let settle = {
+        let own = Rc::clone(own);
+        move |id, settled| {
+            let link = own.borrow().clone().expect("nothing is begun before");
+            link.settle(id, settled);
+        }
+    };
+    let raw = Object::new();
+    let set = |name: &str, function: JsValue| {
+        Reflect::set(&raw, &name.into(), &function).expect("a plain object");
+    };
+    macro_rules! on {
+        ($name:literal, ($($argument:ident: $type:ty),*) => $settled:expr) => {{
+            let settle = settle.clone();
+            let told = Closure::<dyn Fn(u32, $($type),*)>::new(move |id, $($argument: $type),*| {
+                settle(id, $settled);
+            });
+            set($name, told.into_js_value());
+        }};
+    }
+    on!("failed", (why: String) => Settled::Failed(why));
+    on!("slept", () => Settled::Slept);
+    on!("fetched", (status: u16, headers: Vec<String>, bytes: Vec<u8>, truncated: bool) => {
+        Settled::Fetched(Fetched { status, headers, body: Body { bytes, truncated } })
+    });
+    on!("found", (etag: String, body: Vec<u8>, date: Option<f64>, modified: Option<f64>) => {
+        let [date_ms, last_modified_ms] = [date, modified].map(|ms| ms.map(|ms| ms as u64));
+        Settled::Found(Found { etag, body, date_ms, last_modified_ms })
+    });
+    on!("missing", () => Settled::Missing);
+    on!("nonsense", (why: String) => Settled::Nonsense(why));
+    on!("written", (etag: Option<String>) => Settled::Written(etag));
+    on!("refused", () => Settled::Refused);
+    raw
+}
+
 /// The package's own host, over a storage if there is one.
 async fn link_over(storage: JsValue) -> Rc<Link> {
     let class: Function = get(&import("js/host.js").await, "Host").unchecked_into();
-    let own: Rc<RefCell<Option<Rc<Link>>>> = Rc::default();
-    let linked = Rc::clone(&own);
-    let settle = Closure::<dyn Fn(u32, bool, String, Vec<u8>)>::new(move |id, ok, head, body| {
-        let link = linked.borrow().clone().expect("nothing is begun before");
-        link.settle(id, Settled { ok, head, body });
-    });
+    let own = Own::default();
+    let telling: Function =
+        js_sys::eval("raw => how => how(raw)").expect("a function").unchecked_into();
+    let settle = telling.call1(&JsValue::NULL, &settling(&own)).expect("a function");
     let options = Object::new();
-    for (name, value) in [("settle", settle.into_js_value()), ("storage", storage)] {
+    for (name, value) in [("settle", settle), ("storage", storage)] {
         Reflect::set(&options, &name.into(), &value).expect("a plain object");
     }
     let host = Reflect::construct(&class, &Array::of1(&options)).expect("a host");

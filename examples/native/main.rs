@@ -59,7 +59,8 @@ async fn member() -> Result<(), Failure> {
     let own_addr = listener.local_addr()?.to_string();
     settings.server_addr = settings.server_addr.or(Some(own_addr));
     let config = vars::config(&settings)?;
-    let host = Native::new()?;
+    // What it tells is reported here.
+    let host = Native::new()?.quiet();
     let store = native::store(&config, &host)?;
     let handle = Handle::new(new_election(&host, config)?);
     // As a daemon ends: the lease is released first.
@@ -103,6 +104,10 @@ async fn drive(handle: &Handle, store: &S3Store<Native>, host: &Native) -> Resul
             report(host, "error", json!({ "error": fault.message }));
             failure = Some(fault);
         }
+        Event::Troubled(problem) => {
+            report(host, "problem", json!({ "problem": problem.to_string() }));
+        }
+        Event::Solved => report(host, "solved", json!({})),
         Event::GivenUp | Event::SlotClosed { .. } | Event::SlotsOver(_) => {}
     })
     .await;

@@ -4,8 +4,10 @@ import { fileURLToPath } from 'node:url';
 import { PlainCommand } from './command.js';
 import { demo } from './demo.js';
 import { doctor } from './doctor.js';
+import { init } from './init.js';
+import { starter } from './new.js';
 
-const COMMANDS = [demo, doctor];
+const COMMANDS = [demo, doctor, init, starter];
 // Both stand as deep in the package as this file does once it is built.
 const README = fileURLToPath(new URL('../../README.md', import.meta.url));
 const { version } = JSON.parse(fs.readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
@@ -13,18 +15,16 @@ const { version } = JSON.parse(fs.readFileSync(new URL('../../package.json', imp
 const program = new PlainCommand('edgelect')
   .description('Leader election for work that must run on exactly one of many machines. The members share one small object in S3-compatible storage; each leader gets a fencing token that is higher than all before.')
   .version(version, '-v, --version', 'show the version')
-  .helpOption('-h, --help', 'show this help')
-  .helpCommand(false)
-  .showHelpAfterError('See edgelect --help.')
-  .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'edgelect: ')) })
   .addHelpText('after', `
 Example:
-  npx edgelect demo     a crash, a resignation and a late write, in five seconds
-  npx edgelect doctor   whether your bucket may be trusted with leases
+  npx edgelect demo               a crash, a resignation and a late write, in five seconds
+  npx edgelect doctor             whether your bucket may be trusted with leases
+  npx edgelect init               a new group, whose first member leads at once
+  npx edgelect new node reports   a starter project with your own values
 
 edgelect COMMAND --help says more about one command.
 Read on: ${README}`);
-for (const command of COMMANDS) program.addCommand(command({ readme: README }).copyInheritedSettings(program));
+for (const command of COMMANDS) program.addCommand(command({ readme: README }));
 
 // A reader that has gone away (`edgelect … | head`) wants no more of it.
 process.stdout.on('error', (error) => process.exit(error.code === 'EPIPE' ? (process.exitCode ?? 0) : (process.exitCode || 1)));

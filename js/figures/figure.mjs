@@ -4,9 +4,16 @@ import os from 'node:os';
 import path from 'node:path';
 import Table from 'cli-table3';
 import { inRoot } from '../tools/paths.mjs';
+import { PlainError } from '../tools/run.mjs';
 import { mustFind } from '../tools/wait.mjs';
 
 const FOLDER = inRoot('build/figures');
+const PAGE = 'docs/generated/figures.md';
+const HEAD = `# Figures
+
+Measured by \`npm run figures\`, written by \`npm run figures -- --write\`. \`npm test\` checks the same limits in less time (steps \`figures\` and
+\`size\`). A failover is counted from the SIGKILL, or from the call of \`resign()\`, to the next \`onAcquireLeadership\`; of 20 rounds the
+p99 is the slowest.`;
 const NO_LINES = Object.fromEntries([
   'top', 'top-mid', 'top-left', 'top-right', 'bottom', 'bottom-mid', 'bottom-left', 'bottom-right',
   'left', 'left-mid', 'mid', 'mid-mid', 'right', 'right-mid', 'middle',
@@ -20,7 +27,7 @@ const NO_LINES = Object.fromEntries([
  * @param most the limit: no more than this; or `least`: no less. Neither where there is nothing to hold.
  * @param limit the limit as text, with the formula that it follows
  * @param against what others need, or what it is compared with
- * @param readme whether it belongs into the README's table
+ * @param readme whether it belongs into the table of docs/generated/figures.md
  */
 export function line({ what, value, shown, most, least, limit = '', against = '', readme = false }) {
   const limited = most !== undefined || least !== undefined;
@@ -82,18 +89,23 @@ function show({ name, title, date, machine: where, lines, notes }) {
   for (const note of notes) console.log(note);
 }
 
-/** The lines that the README shows, out of the last results. */
-export function markdown(names) {
+/** Writes the page of these figures out of their last results; gives its path. */
+export function writePage(names) {
+  const missing = names.filter((name) => readIfAny(fileOf(name)) === undefined);
+  if (missing.length > 0) throw new PlainError(`not measured yet: ${missing.join(', ')}; see npm run figures -- --list`);
+  fs.mkdirSync(path.dirname(inRoot(PAGE)), { recursive: true });
+  fs.writeFileSync(inRoot(PAGE), `${HEAD}\n\n${tableOf(names)}\n`);
+  return PAGE;
+}
+
+function tableOf(names) {
   const places = new Set();
   const rows = names.flatMap((name) => {
-    const command = `\`npm run figures -- ${name}\``;
-    const kept = readIfAny(fileOf(name));
-    if (kept === undefined) return [`| ${name} | not measured yet | | | ${command} |`];
-    const { lines, date, machine: { cores, processor, Node } } = JSON.parse(kept);
+    const { lines, date, machine: { cores, processor, Node } } = JSON.parse(readIfAny(fileOf(name)));
     places.add(`${date.slice(0, 10)} on ${cores} cores (${processor}), Node ${Node}`);
     return lines.filter(({ readme }) => readme).map(({ what, shown, limit, against, holds }) => {
       const measured = holds ? shown : `${shown}: beyond the limit`;
-      return `| ${[what, measured, limit, against].map(cell).join(' | ')} | ${command} |`;
+      return `| ${[what, measured, limit, against].map(cell).join(' | ')} | \`npm run figures -- ${name}\` |`;
     });
   });
   const head = ['| what | measured | limit | against | command |', '|---|---|---|---|---|'];

@@ -18,13 +18,13 @@ const HELP = `npm run figures                 measures all figures, one after th
 npm run figures -- NAME ...     measures these
 npm run figures -- --quick      with less time and wider limits, for busy machines; not for the README
 npm run figures -- --list       lists the figures
-npm run figures -- --markdown   prints the README's table out of the last results
+npm run figures -- --write      writes docs/generated/figures.md out of the last results of all
 Ends with 1 where a figure breaks its limit. Each result is kept in build/figures/NAME.json.`;
 
 const OPTIONS = {
   quick: { type: 'boolean' },
   list: { type: 'boolean' },
-  markdown: { type: 'boolean' },
+  write: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
 };
 
@@ -36,8 +36,8 @@ async function main(args) {
   if (unknown !== undefined) throw new PlainError(`there is no figure "${unknown}": see npm run figures -- --list`);
   await ensure();
   const names = positionals.length > 0 ? positionals : Object.keys(FIGURES);
-  const { machine, markdown, publish } = await import('./figure.mjs');
-  if (values.markdown) return say(markdown(names));
+  const { machine, publish, writePage } = await import('./figure.mjs');
+  if (values.write) return say(`${writePage(Object.keys(FIGURES))} is written`);
   const broken = [];
   const oneByOne = async (lane) => {
     for (const name of lane) {

@@ -13,7 +13,7 @@ const RUST = ['src', 'Cargo.toml', 'Cargo.lock', 'rust-toolchain.toml'];
 const TOOLS = ['package-lock.json', 'js/tools/build.mjs', 'js/tools/bindgen/Cargo.lock', 'js/tools/bindgen/src'];
 const PACKAGED = ['edgelect.js', 'edgelect.d.ts', 'edgelect_bg.wasm', 'bytes.js'];
 const TARGETS = {
-  npm: { folder: inRoot('js/dist'), files: PACKAGED, inputs: [...RUST, ...TOOLS], make: bindAndShrink },
+  npm: { folder: inRoot('js/dist'), files: PACKAGED, inputs: [...RUST, ...TOOLS], make: bindAndShrink, feature: 'js' },
   cli: {
     folder: inRoot('js/dist'), files: ['cli.js', 'main.js', 'demo-member.js'], inputs: ['js/cli', 'js/demo/rules.mjs', ...TOOLS],
     make: bundleCli, withNpm: true,
@@ -107,7 +107,7 @@ async function compile(name, { patient }) {
   await ensure(['rust']);
   await run(`Compiling the ${name} wasm (usually 20 s, ${name === 'worker' ? 2 : 1} min the first time)`, 'cargo',
     // The cdylib alone: beside an rlib, cargo leaves link-time optimisation out without a word.
-    ['rustc', '--locked', '--release', '--lib', '--crate-type', 'cdylib', '--target', 'wasm32-unknown-unknown', '--features', name],
+    ['rustc', '--locked', '--release', '--lib', '--crate-type', 'cdylib', '--target', 'wasm32-unknown-unknown', '--features', TARGETS[name].feature ?? name],
     { env: { ...process.env, CARGO_TARGET_DIR: inRoot('target') }, patient });
   checkLinked(ARTIFACT);
   const wasm = inRoot(`build/${name}.wasm`);

@@ -50,7 +50,7 @@ export const STEPS = [
   { name: 'slots', lane: 'waits', after: ['build'], what: 'cron slots over three Workers and two Node members, each run as its policy says', run: slots },
   { name: 'rust-worker', lane: 'waits', after: ['rust-worker-build'], what: 'the example of a Rust Worker, and what it stands on, in workerd', run: rustWorker },
   { name: 'runtimes', lane: 'waits', after: ['build'], what: 'one suite on Node, Node 24, Deno, Bun and workerd', run: () => onPacked(runtimes) },
-  { name: 'examples', lane: 'waits', after: ['build'], what: 'the examples: a Worker of somebody\'s own, Deno.cron, Bun.cron, a timer on Node', run: () => onPacked(examples) },
+  { name: 'examples', lane: 'waits', after: ['build'], what: 'the examples: a Worker of somebody\'s own, Deno.cron, Bun.cron, a timer on Node; what `edgelect new` writes', run: () => onPacked(examples) },
   { name: 'readme', lane: 'waits', after: ['build', 'compile'], what: 'the snippets and commands of README.md', run: () => onPacked(readme) },
   { name: 'figures', lane: 'waits', after: ['build'], what: "the limits of the README's figures, held in short", run: figures },
   { name: 'demo', lane: 'waits', after: ['build', 'compile'], what: 'npm start -- --once', run: () => command(process.execPath, ['js/tools/start.mjs', '--once']) },
@@ -86,7 +86,7 @@ async function fmt() {
 async function clippy() {
   await cargo(['clippy', '--locked', '--all-targets', '--', '-D', 'warnings']);
   await cargo(['clippy', '--locked', '--manifest-path', BESIDE[0], '--', '-D', 'warnings'], { CARGO_TARGET_DIR: inRoot('target/native') });
-  for (const feature of ['npm', 'worker', 'figures', 'workerd']) {
+  for (const feature of ['js', 'worker', 'figures', 'workerd']) {
     await cargo(['clippy', '--locked', ...WASM, '--features', feature, '--', '-D', 'warnings']);
   }
 }
@@ -117,7 +117,7 @@ function stores() {
 async function wasm() {
   // The package's own storages stand on its wasm.
   await ensure(['runner'], () => build(['npm']));
-  await withStore((s3) => withMinistack((aws) => cargo(['test', '--locked', ...WASM, '--features', 'npm', '--test', 'wasm'], {
+  await withStore((s3) => withMinistack((aws) => cargo(['test', '--locked', ...WASM, '--features', 'js', '--test', 'wasm'], {
     ...s3,
     ...aws,
     // The runner takes the first Node that it finds, and Miniflare wants Node 24.

@@ -3,7 +3,7 @@
 use super::{Action, Attempt, Election, Grace, Plan, Problem, Purpose, Round, Seen};
 use crate::age::Observation;
 use crate::clock::{Drift, Now};
-use crate::lease::{Lease, MAX_TERM, Reading, Stamp};
+use crate::lease::{History, Lease, MAX_TERM, Reading, Stamp};
 use crate::planted::planted;
 use crate::slots::Verdict;
 use crate::store::{Condition, Facts, Version};
@@ -153,6 +153,7 @@ impl Election {
             // What nobody has led with may have come back after a deletion: its slot covers no less than it counts for.
             let counted_ms = self.storage_times(now).claimed_through_ms();
             (lease.slot, lease.slot_done) = (Some(slot_ms.max(counted_ms)), Some(true));
+            lease.slot_term = lease.slot_term.filter(|_| slot_ms >= counted_ms);
         }
         let purpose = self.claim_slot(now, verdict, &mut lease);
         Some(Round { purpose, condition, lease, attempts: 0 })
@@ -265,6 +266,9 @@ impl Election {
             slot_result: before.and_then(|lease| lease.slot_result.clone()),
             slot_took_ms: before.and_then(|lease| lease.slot_took_ms),
             slot_failures: before.and_then(|lease| lease.slot_failures),
+            slot_term: before.and_then(|lease| lease.slot_term),
+            history: before
+                .map_or_else(History::default, |lease| History::after(lease, self.changed_ms())),
             extra: before.map(|lease| lease.extra.clone()).unwrap_or_default(),
         }
     }

@@ -8,16 +8,20 @@ use crate::slots::{Holder, SlotEnd, SlotsOver, StorageTimes, Verdict};
 use crate::store::{Condition, Version};
 
 impl Election {
-    pub(super) fn storage_times(&self, now: Now) -> StorageTimes {
-        let changed_ms = match &self.seen {
+    /// `Last-Modified` of the newest record in milliseconds since the Unix epoch, where the store names it.
+    pub(super) fn changed_ms(&self) -> Option<u64> {
+        match &self.seen {
             Seen::Record { observation, .. } => observation.changed_ms(),
             _ => None,
-        };
+        }
+    }
+
+    pub(super) fn storage_times(&self, now: Now) -> StorageTimes {
         StorageTimes {
             now_ms: self.clocks.storage_ms(now),
             ceiling_ms: self.clocks.storage_ceiling_ms(now),
             dated: self.clocks.dated(),
-            changed_ms,
+            changed_ms: self.changed_ms(),
             skew_ms: self.config.store_skew_ms,
         }
     }
@@ -74,9 +78,9 @@ impl Election {
         lease: &mut Lease,
     ) -> Purpose {
         let Some(verdict) = verdict else { return Purpose::Claim };
-        let (own, times) = (self.own_record().is_some(), self.storage_times(now));
+        let (own, times) = (self.own_record().cloned(), self.storage_times(now));
         let trigger = self.trigger.as_mut().expect("it has a verdict");
-        if trigger.fill(verdict, own, &times, lease) {
+        if trigger.fill(verdict, own.as_ref(), &times, lease) {
             return Purpose::Claim;
         }
         lease.last_updated = Stamp::Released;
@@ -166,7 +170,7 @@ impl Election {
     }
 
     /// The newest record, if this session wrote it.
-    fn own_record(&self) -> Option<&Lease> {
+    pub(super) fn own_record(&self) -> Option<&Lease> {
         let own = |lease: &&Lease| lease.session.as_ref() == Some(&self.session);
         self.record().map(|(_, lease)| lease).filter(own)
     }

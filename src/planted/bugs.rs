@@ -251,7 +251,7 @@ bugs! {
     /// A slot that died is not run again although it must run.
     DeadSlotForgotten: "scenario 56", Core;
     /// A slot is claimed however far ahead of storage time it is.
-    SlotAheadClaimed: "design, Crons", Core;
+    SlotAheadClaimed: "docs/crons.md", Core;
     /// A record without a slot counts what came before its last change as claimed, without `storeSkew`.
     SlotlessWithoutSkew: "scenario 56", Core;
     /// A record created from absence counts no slot between its author's look and its landing as claimed.
@@ -259,21 +259,25 @@ bugs! {
     /// The trigger's own slot is claimed before the rerun of an earlier one.
     LaterSlotFirst: "scenario 56", Core;
     /// A slot that failed in this call is run again at once.
-    RerunAtOnce: "design, Crons", Core;
+    RerunAtOnce: "docs/crons.md", Core;
     /// A slot is run again however often its job has failed.
-    SpentSlotRerun: "design, Crons", Core;
+    SpentSlotRerun: "docs/crons.md", Core;
     /// A rerun begins with no failures counted.
-    FailuresForgotten: "design, Crons", Core;
+    FailuresForgotten: "docs/crons.md", Core;
     /// The newest of many missed slots is run first, and the older ones never.
-    MissedNewestFirst: "design, Crons", Core;
+    MissedNewestFirst: "docs/crons.md", Core;
     /// A claim of its own whose answer came too late is taken for a slot that was run.
     LateClaimIsRun: "scenario 56, S5", Core;
+    /// A slot that died is told as one that ended well.
+    DeadSlotToldOk: "history", Core;
+    /// A full history loses its newest entry, not its oldest.
+    HistoryLosesNewest: "history", Core;
     /// A slot counts as begun when its claim leaves.
     BegunBeforeClaim: "scenario 56, S10", Core;
     /// The claim of a slot keeps what the record said of the slot before it.
     SlotDoneKept: "scenario 56", Core;
     /// The closing write says done, although the job has failed.
-    FailedIsDone: "design, Crons", Core;
+    FailedIsDone: "docs/crons.md", Core;
     /// The record is released while the job that was told to stop goes on.
     ClosedUnderJob: "S12", Core;
     /// The closing write counts as recorded when it has left.
@@ -287,7 +291,7 @@ bugs! {
     /// A slot is refused as ahead of its time by a cache's old `Date`.
     CachedDateAhead: "S11, scenario 43", Core;
     /// A trigger waits for somebody else's lease for as long as that lasts.
-    BudgetForgotten: "design, Crons", Core;
+    BudgetForgotten: "docs/crons.md", Core;
     /// Where nothing says when a record was made, a creation that may have come back is believed to name the newest slot.
     ReturnedCreationFreesSlot: "scenario 56", Core;
     /// The tombstone that counts slots as claimed does not say which.

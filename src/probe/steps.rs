@@ -4,14 +4,13 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::Poll;
 
-use serde::Serialize;
-
 use super::{Effort, Finding, Judged, Offset, Progress, Step};
 use crate::config::Config;
 use crate::driver::{Host, perform_within};
-use crate::json;
-use crate::lease::Reading;
-use crate::store::{Answer, Condition, Facts, FaultKind, Operation, Outcome, Store, Version};
+use crate::lease::{Lease, Reading, Stamp};
+use crate::store::{
+    Answer, Condition, Facts, FaultKind, Operation, Outcome, Record, Store, Version,
+};
 
 /// The resolution of `Date` and `Last-Modified`.
 const SECOND_MS: u64 = 1_000;
@@ -65,19 +64,6 @@ pub struct Probe<'a, S, H> {
     until_ms: u64,
     /// Whether the store may still ask for time.
     patient: bool,
-}
-
-/// What a probe writes. To everybody else it is a released lease: nobody ever waits for a probe.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Body<'a> {
-    #[serde(rename = "leaderID")]
-    leader_id: &'a str,
-    last_updated: &'a str,
-    session: &'a str,
-    sequence: u64,
-    /// Each write is somebody else's: an epoch's creator may overwrite it on no condition.
-    term: u64,
 }
 
 type Asked<'a> = (u64, Pin<Box<dyn Future<Output = Answer> + 'a>>);
@@ -265,14 +251,15 @@ impl<'a, S: Store, H: Host> Probe<'a, S, H> {
     fn write(&mut self, condition: Condition) -> (u64, Operation) {
         self.sequence += 1;
         self.created |= condition == Condition::Absent;
-        let body = json::of(&Body {
-            leader_id: "probe",
-            last_updated: "0001-01-01T00:00:00Z",
-            session: &self.session,
+        // A released lease: nobody ever waits for a probe.
+        let record = Record::Lease(Box::new(Lease {
+            session: Some(self.session.clone()),
             sequence: self.sequence,
-            term: self.sequence,
-        });
-        (self.sequence, Operation::Write { body: body.into_bytes(), condition })
+            // Each write is of another term: an epoch's creator may overwrite it on no condition.
+            term: Some(self.sequence),
+            ..Lease::bare("probe", Stamp::Released)
+        }));
+        (self.sequence, Operation::Write { record, condition })
     }
 
     /// Performs all at once.

@@ -139,20 +139,25 @@ impl Trigger {
     }
 
     /// Writes into the record of a claim the slot that it takes; or, where nobody can know which were claimed before, those
-    /// that count as claimed. `own` says whether the record before is of this very session. True if the claim is for a job.
+    /// that count as claimed. `own` is the record before, if it is of this very session. True if the claim
+    /// is for a job.
     pub fn fill(
         &mut self,
         verdict: Verdict,
-        own: bool,
+        own: Option<&Lease>,
         times: &StorageTimes,
         lease: &mut Lease,
     ) -> bool {
         let (slot_ms, again, job) = match verdict {
             Verdict::Claim { slot_ms, again, left_out } => {
                 // A claim of its own that was known to have landed too late is made once more.
-                self.leaves_out = self.leaves_out.filter(|_| again && own);
+                self.leaves_out = self.leaves_out.filter(|_| again && own.is_some());
                 if !again {
                     self.leaves_out = Some(left_out);
+                }
+                if let (true, Some(own)) = (again, own) {
+                    // Its own claim, made once more: that term has not begun.
+                    lease.history = own.history.clone();
                 }
                 if let Some(cron) = &self.schedule.cron {
                     cron.record(lease);
@@ -169,6 +174,7 @@ impl Trigger {
         if !planted!(SlotDoneKept) {
             lease.slot_done = Some(!job);
         }
+        lease.slot_term = lease.term.filter(|_| job);
         lease.slot_result = None;
         lease.slot_took_ms = None;
         let counts = again && !planted!(FailuresForgotten);

@@ -22,28 +22,28 @@
 //! <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html>,
 //! <https://pkg.go.dev/github.com/gurre/shardcoordinator/dynamolock>.
 
+mod item;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use http::Method;
-use percent_encoding::percent_decode_str;
-use percent_encoding::utf8_percent_encode;
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 
+use self::item::{Held, NAMES, attribute, digest, foreign, normal, revision, scalar};
 use crate::config::ConfigError;
 use crate::json::{self, Object};
 use crate::lease::{
-    self, Flaw, Lease, MAX_LEASE_MS, MAX_NAME_BYTES, MAX_RECORD_BYTES, MIN_LEASE_MS, Reading,
-    Remains, Stamp,
+    self, Flaw, Format, Lease, MAX_LEASE_MS, MAX_NAME_BYTES, MAX_RECORD_BYTES, MIN_LEASE_MS,
+    Reading, Remains, Stamp,
 };
 use crate::protocol::{Next, Protocol};
 use crate::request::{self, Request, Response};
-use crate::sigv4::{Credentials, RESERVED};
+use crate::sigv4::Credentials;
 use crate::store::s3::EXPIRED;
 use crate::store::service::{self, Service, Tried};
 use crate::store::{
-    Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Version, heard,
+    Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Record, Version, heard,
 };
 use crate::text::{first, quoted};
 
@@ -129,15 +129,6 @@ pub struct Exchange {
     large: bool,
 }
 
-/// The three attributes that tell one state of the item from every other, as JSON of the service; `None` where the
-/// item has none of that name.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Held {
-    ttl: Option<String>,
-    owner: Option<String>,
-    revision: Option<String>,
-}
-
 /// An answer, taken apart.
 struct Heard {
     response: Response,
@@ -195,8 +186,8 @@ impl Protocol for DynamoDb {
     ) -> Result<Request, Fault> {
         let body = match &exchange.operation {
             Operation::Read { .. } => self.get_item(exchange.large),
-            Operation::Write { body, condition } => {
-                let (made, body) = self.put_item(body, condition)?;
+            Operation::Write { record, condition } => {
+                let (made, body) = self.put_item(record, condition)?;
                 exchange.made = Some(made);
                 body
             }
@@ -279,26 +270,27 @@ impl DynamoDb {
     }
 
     /// The version that a write makes, and its request.
-    fn put_item(&self, body: &[u8], condition: &Condition) -> Result<(Version, String), Fault> {
+    fn put_item(&self, record: &Record, condition: &Condition) -> Result<(Version, String), Fault> {
         let unfit = |what: &str| {
             let text = format!("{}: PutItem: nothing was sent: {what}", self.describe());
             Fault::new(FaultKind::Nonsense, text)
         };
-        let Reading::Lease(lease) = lease::read(body) else {
-            return Err(unfit("this store keeps lease records and nothing else"));
+        let lease = match record {
+            Record::Lease(lease) if !lease.leader_id.is_empty() => lease,
+            _ => return Err(unfit("this store keeps lease records and nothing else")),
         };
-        let text = std::str::from_utf8(body).map_err(|_| unfit("the record is not UTF-8"))?;
-        let ttl_s = self.ttl_s(&lease);
+        let text = Format::Native.write(lease);
+        let ttl_s = self.ttl_s(lease);
         let held = Held {
             ttl: Some(attribute("N", &ttl_s.to_string())),
             owner: Some(attribute("S", &lease.leader_id)),
-            revision: Some(attribute("S", &revision(ttl_s, &lease.leader_id, text))),
+            revision: Some(attribute("S", &revision(ttl_s, &lease.leader_id, &text))),
         };
         let mut item = self.key();
         for (name, value) in held.named() {
             item.set(name, value.as_deref().unwrap_or("null"));
         }
-        item.set("lease", attribute("S", text));
+        item.set("lease", attribute("S", &text));
         let seen = match condition {
             Condition::Absent => None,
             Condition::Match(version) => Some(Held::of(version)),
@@ -569,71 +561,6 @@ fn word(code: &str) -> &str {
     if plain && code.len() <= 64 { code } else { "" }
 }
 
-impl Held {
-    fn named(&self) -> [(&'static str, &Option<String>); 3] {
-        [("ttl", &self.ttl), ("ownerId", &self.owner), ("revision", &self.revision)]
-    }
-
-    /// What differs from it in one of the three.
-    fn near_misses(&self) -> [Self; 3] {
-        let other = |kind, value| Some(attribute(kind, value));
-        [
-            Self { ttl: other("N", "1"), ..self.clone() },
-            Self { owner: other("S", "nobody"), ..self.clone() },
-            Self { revision: other("S", "none"), ..self.clone() },
-        ]
-    }
-
-    /// The three, and with what else the state differs; of characters that any header takes.
-    fn version(&self, besides: Option<&str>) -> Version {
-        let mut parts = self.named().map(|(_, value)| encode(value.as_deref())).join("/");
-        if let Some(besides) = besides {
-            parts.push('/');
-            parts.push_str(besides);
-        }
-        Version(parts)
-    }
-
-    /// What a version names. One that no item here ever had is taken for a revision that nothing has.
-    fn of(version: &Version) -> Self {
-        let mut parts = version.0.split('/');
-        let mut next = || decode(parts.next()?);
-        match (next(), next(), next()) {
-            (Some(ttl), Some(owner), Some(revision)) => Self { ttl, owner, revision },
-            _ => Self { revision: Some(attribute("S", &version.0)), ..Self::default() },
-        }
-    }
-
-    /// The condition. Without the first part, one on attributes that are not there would hold of an absent item.
-    fn expression(&self) -> String {
-        let mut expression = "attribute_exists(pk)".to_owned();
-        for ((_, value), [name, given]) in self.named().into_iter().zip(PLACEHOLDERS) {
-            match value {
-                Some(_) => expression.push_str(&format!(" AND {name} = {given}")),
-                None => {
-                    expression.push_str(&format!(" AND attribute_not_exists({name})"));
-                }
-            }
-        }
-        expression
-    }
-
-    fn values(&self) -> Option<Object> {
-        let mut values = Object::new();
-        for ((_, value), [_, given]) in self.named().into_iter().zip(PLACEHOLDERS) {
-            if let Some(value) = value {
-                values.set(given, value.as_str());
-            }
-        }
-        Some(values).filter(|values| *values != Object::new())
-    }
-}
-
-/// How expressions name the three; `ttl` is a reserved word.
-const PLACEHOLDERS: [[&str; 2]; 3] = [["#t", ":t"], ["#o", ":o"], ["#r", ":r"]];
-
-const NAMES: [(&str, &str); 3] = [("#t", "ttl"), ("#o", "ownerId"), ("#r", "revision")];
-
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct GetItem<'a> {
@@ -654,87 +581,6 @@ struct PutItem<'a> {
     expression_attribute_names: Option<BTreeMap<&'static str, &'static str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     expression_attribute_values: Option<Object>,
-}
-
-/// A foreign item as a record: who, how long, and what our own attributes beside them still tell, so that tokens and
-/// slots do not fall.
-fn foreign(kept: Option<Lease>, owner: String, lease_ms: Option<u64>) -> Lease {
-    let kept = kept.as_ref();
-    let last_updated = match kept.map(|lease| lease.last_updated) {
-        Some(Stamp::At(ms)) => Stamp::At(ms),
-        _ => Stamp::At(0),
-    };
-    Lease {
-        leader_id: owner,
-        leader_addr: String::new(),
-        last_updated,
-        term: kept.and_then(|lease| lease.term),
-        session: None,
-        sequence: 0,
-        // The session that wrote the record may lead until its own lease is over, whoever moved the item since.
-        lease_ms: lease_ms.max(kept.and_then(|lease| lease.lease_ms)),
-        acquired: None,
-        transitions: kept.map_or(0, |lease| lease.transitions),
-        parked: false,
-        park_at: None,
-        slot: kept.and_then(|lease| lease.slot),
-        slot_done: kept.and_then(|lease| lease.slot_done),
-        slot_result: kept.and_then(|lease| lease.slot_result.clone()),
-        slot_took_ms: kept.and_then(|lease| lease.slot_took_ms),
-        slot_failures: kept.and_then(|lease| lease.slot_failures),
-        extra: kept.map(|lease| lease.extra.clone()).unwrap_or_default(),
-    }
-}
-
-fn revision(ttl_s: u64, owner: &str, text: &str) -> String {
-    digest(&[&ttl_s.to_string(), &json::of(owner), text])
-}
-
-/// Thirty-two digits of a hash of the parts, none of which but the last may hold a line break.
-fn digest(parts: &[&str]) -> String {
-    let mut hex = hex::encode(Sha256::digest(parts.join("\n")));
-    hex.truncate(32);
-    hex
-}
-
-/// A value with its type, as the service writes it.
-fn attribute(kind: &str, text: &str) -> String {
-    json::of(&BTreeMap::from([(kind, text)]))
-}
-
-/// The text of a value of this type.
-fn scalar(kind: &str, json: &str) -> Option<String> {
-    let value = Object::read(json.as_bytes())?;
-    json::text(value.get(kind).filter(|_| value.iter().count() == 1)?)
-}
-
-/// A value as [`attribute`] writes it, so that other blanks and escapes make no other version.
-fn normal(json: &str) -> String {
-    let text = |kind| scalar(kind, json).map(|text| attribute(kind, &text));
-    text("S").or_else(|| text("N")).unwrap_or_else(|| json.to_owned())
-}
-
-/// A value as a part of a version: its type and text, or its JSON; a dash for none.
-fn encode(value: Option<&str>) -> String {
-    let Some(json) = value else { return "-".to_owned() };
-    let text = |kind| scalar(kind, json).map(|text| (kind, text));
-    let (kind, text) = text("S").or_else(|| text("N")).unwrap_or_else(|| ("J", json.to_owned()));
-    format!("{kind}:{}", utf8_percent_encode(&text, RESERVED))
-}
-
-/// What [`encode`] wrote.
-fn decode(part: &str) -> Option<Option<String>> {
-    if part == "-" {
-        return Some(None);
-    }
-    let (kind, text) = part.split_once(':')?;
-    let text = percent_decode_str(text).decode_utf8().ok()?;
-    match kind {
-        "S" | "N" => Some(Some(attribute(kind, &text))),
-        // What came as the service's JSON; never to be spliced in as anything else.
-        "J" => Object::read(text.as_bytes()).map(|value| Some(value.to_json())),
-        _ => None,
-    }
 }
 
 fn verb(operation: &Operation) -> &'static str {
@@ -766,45 +612,6 @@ fn check_shard(id: &str) -> Result<(), ConfigError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_version_names_what_it_was_made_of() {
-        let held = |ttl: Option<&str>, owner: Option<&str>, revision: Option<&str>| Held {
-            ttl: ttl.map(normal),
-            owner: owner.map(normal),
-            revision: revision.map(normal),
-        };
-        for held in [
-            held(Some(r#"{"N":"17"}"#), Some(r#"{"S":"a/b:c-%2F ä\u0000"}"#), Some(r#"{"S":"-"}"#)),
-            held(None, Some(r#"{"S":""}"#), None),
-            held(Some(r#"{"M":{"x":{"S":"N:1"}}}"#), Some(r#"{"NULL":true}"#), Some(r#"{"L":[]}"#)),
-        ] {
-            for besides in [None, Some("large"), Some("none")] {
-                let version = held.version(besides);
-                assert!(version.0.bytes().all(|byte| byte.is_ascii_graphic()), "{version:?}");
-                assert_eq!(Held::of(&version), held, "{version:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn what_is_no_version_of_ours_is_a_revision_that_nothing_has() {
-        for text in [
-            "",
-            "*",
-            "\"etag\"",
-            "N:1",
-            "N:1/S:a",
-            "J:1/S:a/S:b",
-            "J:{/S:a/S:b",
-            "X:1/-/-",
-            "S:%ff/-/-",
-        ] {
-            let held = Held::of(&Version(text.to_owned()));
-            let revision = Some(attribute("S", text));
-            assert_eq!(held, Held { revision, ..Held::default() }, "{text}");
-        }
-    }
 
     #[test]
     fn a_code_is_one_plain_word() {

@@ -41,45 +41,32 @@
 //! known to have landed before a LIST that left after it shows it as the newest; and the newest two are never cleaned,
 //! so that the newest number never falls. Deleting the newest by hand under a running group is outside the contract.
 
+mod exchange;
 mod listing;
+mod record;
 
 use std::cell::{Cell, RefCell};
 
 use percent_encoding::utf8_percent_encode;
-use serde::Serialize;
 
-use self::listing::{BEGINNING, Epoch, LAST, Listing};
+pub use self::exchange::Exchange;
+use self::exchange::{Goal, Stage, Write};
+use self::listing::{BEGINNING, Epoch, Listing};
 use crate::config::ConfigError;
-use crate::json::{self, Object};
-use crate::lease::{
-    self, Closed, Flaw, Format, Lease, MAX_FOREIGN_LEASE_MS, MAX_LEASE_MS, MAX_RECORD_BYTES,
-    MAX_TERM, MIN_LEASE_MS, Reading, Remains, Stamp,
-};
+use crate::lease::Format;
 use crate::planted::planted;
 use crate::protocol::{Next, Protocol};
-use crate::request::{Body, Request, Response};
+use crate::request::{Request, Response};
 use crate::sigv4::{Credentials, RESERVED};
 use crate::store::s3::{self, S3, S3Config, Target};
 use crate::store::{
-    Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Version, heard, is_probe,
+    Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Record, Version, is_probe,
 };
 use crate::text::quoted;
-
-/// How many pages of a listing are read before it is given up.
-const MAX_PAGES: u32 = 16;
-
-/// With more epochs than this, a claim cleans as well.
-const MANY_EPOCHS: u32 = 16;
-
-/// How often a read looks again because the newest epoch was gone when it was asked for.
-const MAX_LOOKS: u32 = 3;
 
 /// How many creations, and how many bodies of its own, an instance remembers; what it has forgotten is renewed by the
 /// next number.
 const MAX_MADE: usize = 32;
-
-/// How many writes pass before cleaning is tried again that was not answered.
-const CLEANING_PAUSE: u32 = 16;
 
 /// The epochs of one group, and which of them this instance is known to have made.
 #[derive(Debug)]
@@ -107,58 +94,6 @@ struct Made {
     epoch: Epoch,
     session: String,
     term: u64,
-}
-
-/// One operation on its way.
-#[derive(Debug)]
-pub struct Exchange {
-    goal: Goal,
-    stage: Stage,
-    inner: s3::Exchange,
-    listing: Listing,
-    pages: u32,
-    token: String,
-    looks: u32,
-    /// What the answers to a listing say about time.
-    listed: Facts,
-}
-
-#[derive(Debug)]
-enum Goal {
-    Read {
-        unless: Option<Version>,
-    },
-    Write(Write),
-    /// All epochs of a probe go.
-    Delete,
-    /// An operation that cannot be sent.
-    Unfit(FaultKind, &'static str),
-}
-
-#[derive(Debug)]
-struct Write {
-    epoch: Epoch,
-    /// Whether its creator overwrites the epoch, on no condition.
-    overwrites: bool,
-    body: Vec<u8>,
-    made: Option<Made>,
-    sequence: u64,
-    etag: Option<Version>,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-enum Stage {
-    List,
-    Get(Epoch),
-    /// The same number under the other name, after the one with a dash was read.
-    GetTwin(Epoch, Version, Box<Reading>, Facts),
-    Put,
-    /// The listing that confirms a write.
-    Confirm,
-    /// Deletes an old epoch; what the operation has come to is known.
-    Clean(Answer),
-    /// Deletes an epoch of a probe, and then the next.
-    Delete(Epoch),
 }
 
 impl Epochs {
@@ -237,7 +172,8 @@ impl Epochs {
             true => Condition::Match(Version(String::new())),
             false => Condition::Absent,
         };
-        let operation = Operation::Write { body: write.body.clone(), condition };
+        let record = Record::Raw(write.body.clone());
+        let operation = Operation::Write { record, condition };
         let target = Target { unconditional: write.overwrites, ..self.target(write.epoch) };
         self.s3.begin_at(operation, target)
     }
@@ -265,13 +201,13 @@ impl Epochs {
     }
 
     /// What a write to the record is here: which number, and whether it is an overwriting.
-    fn plan(&self, body: &[u8], condition: &Condition) -> Goal {
-        let lease = match lease::read(body) {
-            Reading::Lease(lease) => Some(lease),
-            _ => None,
+    fn plan(&self, record: Record, condition: &Condition) -> Goal {
+        let lease = match &record {
+            Record::Lease(lease) => Some(&**lease),
+            Record::Raw(_) => None,
         };
         let made = |epoch: Epoch| {
-            let lease = lease.as_ref()?;
+            let lease = lease?;
             let term = lease.term?.max(epoch.number);
             Some(Made { epoch, session: lease.session.clone()?, term })
         };
@@ -289,217 +225,23 @@ impl Epochs {
                 }
             }
         };
-        let body = match &lease {
-            Some(lease) => self.written(lease),
-            None => body.to_vec(),
+        let (made, sequence) = (made(epoch), lease.map_or(0, |lease| lease.sequence));
+        let body = match record {
+            Record::Lease(lease) => record::write(self.format, &lease),
+            Record::Raw(bytes) => bytes,
         };
-        let sequence = lease.as_ref().map_or(0, |lease| lease.sequence);
-        Goal::Write(Write { epoch, overwrites, body, made: made(epoch), sequence, etag: None })
-    }
-
-    /// A record as its epoch's body.
-    fn written(&self, lease: &Lease) -> Vec<u8> {
-        let lock = Lock { validity_ms: lease.lease_ms, expired: lease.released() };
-        self.format.write_with(lease, &Object::of(&lock)).into_bytes()
-    }
-
-    fn judge(&self, epoch: Epoch, body: &[u8], modified_ms: u64) -> Reading {
-        // Nothing can follow it, whatever it says.
-        if epoch.number >= LAST {
-            return Reading::Closed(Closed::TermTooHigh);
-        }
-        let number = epoch.number;
-        match read_body(self.format, epoch, body) {
-            Reading::Lease(mut lease) => {
-                lease.term = match lease.term {
-                    Some(term) => Some(term.max(number)),
-                    // The election counts the storage time of the last change, unless that is no time of ours.
-                    None => Some(number).filter(|number| *number > modified_ms),
-                };
-                Reading::Lease(lease)
-            }
-            Reading::Unreadable(flaw, told) => {
-                Reading::Unreadable(flaw, Remains { term: told.term.max(Some(number)), ..told })
-            }
-            closed => closed,
-        }
+        Goal::Write(Write { epoch, overwrites, body, made, sequence, etag: None })
     }
 }
-
-/// What a record says to those who know these two fields alone.
-#[derive(Serialize)]
-struct Lock {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    validity_ms: Option<u64>,
-    expired: bool,
-}
-
-const VALIDITY: &str = "validity_ms";
-const EXPIRED: &str = "expired";
 
 const USED_UP: &str = "no epoch can follow number 9999999999: stop all members, delete the epochs, wait for the longest \
                        lease, and start them again";
-
-const NOT_LISTED: &str = ": a listing that came through something in between, or names another Last-Modified, does not \
-                          show what was written; it is read again";
 
 const RELAYED: &str = ": the answers have Age or Via, so that they may be older than their requests, and nobody succeeds \
                        a leader that dies by them; let nothing stand between here and the store";
 
 const OLDER: &str = ": the listing names a later Last-Modified or none, so that the object may be older than its request, \
                      and nobody succeeds a leader that dies by it; let no cache stand between here and the store";
-
-/// Reads a body: a record of `format`, or one that says `validity_ms` and `expired` alone.
-fn read_body(format: Format, epoch: Epoch, body: &[u8]) -> Reading {
-    match format.read(body) {
-        Reading::Lease(mut lease) => {
-            let expired = take(&mut lease.extra, EXPIRED).map(|json| json::flag(&json));
-            let validity = take(&mut lease.extra, VALIDITY).map(|json| validity_ms(&json));
-            if lease.session.is_none() {
-                // Whoever knows no sessions says by these two what it means.
-                lease.lease_ms = lease.lease_ms.max(validity.flatten());
-                let told =
-                    Remains { lease_ms: remaining_ms(lease.lease_ms), ..Remains::of(&lease) };
-                match (expired, validity) {
-                    (Some(None), _) => return Reading::Unreadable(Flaw::Foreign, told),
-                    (_, Some(None)) => return Reading::Unreadable(Flaw::Absurd, told),
-                    (Some(Some(true)), _) => lease.last_updated = Stamp::Released,
-                    _ => {}
-                }
-            }
-            Reading::Lease(lease)
-        }
-        Reading::Unreadable(flaw, told) => match Object::read(body) {
-            Some(fields) if flaw == Flaw::Foreign && foreign(&fields) => {
-                read_foreign(epoch, fields)
-            }
-            fields => {
-                let validity = fields.and_then(|fields| validity_ms(fields.get(VALIDITY)?));
-                let lease_ms = remaining_ms(validity);
-                Reading::Unreadable(flaw, told.and(Remains { term: None, lease_ms }))
-            }
-        },
-        other => other,
-    }
-}
-
-/// What two records of one number say together: nobody's lease ends before both have.
-fn of_twins(one: &Reading, other: &Reading) -> Reading {
-    let told = |reading: &Reading| match reading {
-        Reading::Lease(lease) => {
-            Remains { lease_ms: remaining_ms(lease.lease_ms), ..Remains::of(lease) }
-        }
-        Reading::Unreadable(_, told) => *told,
-        Reading::Closed(_) => Remains::NONE,
-    };
-    match (one, other) {
-        (Reading::Closed(why), _) | (_, Reading::Closed(why)) => Reading::Closed(*why),
-        (Reading::Unreadable(flaw, _), _) | (_, Reading::Unreadable(flaw, _)) => {
-            Reading::Unreadable(*flaw, told(one).and(told(other)))
-        }
-        (Reading::Lease(one), Reading::Lease(other)) => {
-            let (held, less) = if one.released() { (other, one) } else { (one, other) };
-            let living = !less.released();
-            if living && held.lease_ms.is_some() != less.lease_ms.is_some() {
-                // The one that names none lasts for as long as a lease of the reader's.
-                let told = Remains::of(held).and(Remains::of(less));
-                let lease_ms = remaining_ms(told.lease_ms);
-                return Reading::Unreadable(Flaw::Foreign, Remains { lease_ms, ..told });
-            }
-            let mut both = held.clone();
-            both.session = None;
-            both.parked &= !living || less.parked && less.leader_id == held.leader_id;
-            both.term = held.term.max(less.term);
-            both.lease_ms = held.lease_ms.max(less.lease_ms.filter(|_| living));
-            if less.slot > held.slot {
-                (both.slot, both.slot_done) = (less.slot, less.slot_done);
-                both.slot_result.clone_from(&less.slot_result);
-                (both.slot_took_ms, both.slot_failures) = (less.slot_took_ms, less.slot_failures);
-            }
-            Reading::Lease(both)
-        }
-    }
-}
-
-/// Whether a body has at least one of the two fields and none that only a record of ours, damaged, would have.
-fn foreign(fields: &Object) -> bool {
-    let given = |name: &&str| fields.get(name).is_some_and(|json| !json::is_null(json));
-    let ours = ["leaderID", "holderIdentity", "session", "leaseMs"];
-    !ours.iter().any(given) && [VALIDITY, EXPIRED].iter().any(given)
-}
-
-/// Source of the format: <https://www.morling.dev/blog/leader-election-with-s3-conditional-writes/>.
-fn read_foreign(epoch: Epoch, mut fields: Object) -> Reading {
-    let validity = take(&mut fields, VALIDITY).map(|json| validity_ms(&json));
-    let lease_ms = validity.flatten();
-    let term = match take(&mut fields, "term") {
-        None => None,
-        Some(json) => match json::whole(&json) {
-            Some(term) if term <= MAX_TERM => Some(term),
-            None if !json::is_at_least(&json, MAX_TERM) => {
-                return Reading::Unreadable(
-                    Flaw::Foreign,
-                    Remains { term: None, lease_ms: remaining_ms(lease_ms) },
-                );
-            }
-            _ => return Reading::Closed(Closed::TermTooHigh),
-        },
-    };
-    if validity == Some(None) {
-        return Reading::Unreadable(Flaw::Absurd, Remains { term, lease_ms });
-    }
-    let released = match take(&mut fields, EXPIRED).map(|json| json::flag(&json)) {
-        Some(None) => {
-            return Reading::Unreadable(
-                Flaw::Foreign,
-                Remains { term, lease_ms: remaining_ms(lease_ms) },
-            );
-        }
-        given => given.flatten().unwrap_or(false),
-    };
-    Reading::Lease(Box::new(Lease {
-        leader_id: epoch.name(),
-        leader_addr: String::new(),
-        last_updated: if released { Stamp::Released } else { Stamp::At(0) },
-        term,
-        session: None,
-        sequence: 0,
-        lease_ms,
-        acquired: None,
-        transitions: 0,
-        parked: false,
-        park_at: None,
-        slot: None,
-        slot_done: None,
-        slot_result: None,
-        slot_took_ms: None,
-        slot_failures: None,
-        extra: fields,
-    }))
-}
-
-/// How long somebody else's lock is valid: waited out in full, also where no lease of ours is as long.
-fn validity_ms(json: &str) -> Option<u64> {
-    let told_ms = json::rounded_up(json).filter(|ms| *ms >= MIN_LEASE_MS);
-    told_ms.map(|ms| ms.min(MAX_FOREIGN_LEASE_MS))
-}
-
-/// The same where the body cannot be used, of which an hour at most is waited out (S7).
-fn remaining_ms(validity: Option<u64>) -> Option<u64> {
-    validity.map(|ms| ms.min(MAX_LEASE_MS))
-}
-
-/// A field's JSON; `null` counts as not there. It is written anew, so none of its name stays, whatever its case.
-fn take(fields: &mut Object, name: &str) -> Option<String> {
-    let json = fields.remove(name).filter(|json| !json::is_null(json));
-    let named = |other: &&str| other.eq_ignore_ascii_case(name);
-    let others: Vec<String> =
-        fields.iter().map(|(other, _)| other).filter(named).map(ToOwned::to_owned).collect();
-    for other in others {
-        fields.remove(&other);
-    }
-    json
-}
 
 /// Keeps the newest few.
 fn remember<T: PartialEq>(known: &mut Vec<T>, new: T) {
@@ -533,7 +275,7 @@ impl Protocol for Epochs {
     fn begin(&self, operation: Operation) -> Exchange {
         let (goal, stage) = match operation {
             Operation::Read { unless } => (Goal::Read { unless }, Stage::List),
-            Operation::Write { body, condition } => (self.plan(&body, &condition), Stage::Put),
+            Operation::Write { record, condition } => (self.plan(record, &condition), Stage::Put),
             Operation::Delete if is_probe(self.folder.trim_end_matches('/')) => {
                 (Goal::Delete, Stage::List)
             }
@@ -634,330 +376,3 @@ impl Protocol for Epochs {
         self.s3.describe()
     }
 }
-
-impl Write {
-    /// Whether a listing was made after this write: it names its ETag.
-    fn is_shown(&self, listing: &Listing) -> bool {
-        self.etag.as_ref().is_some_and(|etag| listing.shows(&etag.0))
-    }
-}
-
-impl Exchange {
-    /// A page of a listing came.
-    fn on_page(&mut self, epochs: &Epochs, response: Response, wall_ms: u64) -> Next {
-        let facts = heard::facts(&response);
-        self.listed = Facts {
-            date_ms: facts.date_ms,
-            last_modified_ms: None,
-            relayed: facts.relayed || self.listed.relayed,
-            cached: facts.cached || self.listed.cached,
-        };
-        if response.status().as_u16() != 200 {
-            return match self.inner.answer(&epochs.s3, response, wall_ms) {
-                Next::Done(answer) => self.not_listed(epochs, answer),
-                next => next,
-            };
-        }
-        let page = match response.body().truncated {
-            true => Err("a page of the listing is longer than what is read of it"),
-            false => listing::read_page(&response.body().bytes, &epochs.folder, &mut self.listing),
-        };
-        let (kind, why) = match page {
-            Ok(None) => return self.on_listing(epochs),
-            Ok(Some(token)) if token == self.token => {
-                (FaultKind::Nonsense, "the listing goes on where it was")
-            }
-            Ok(Some(_)) if self.pages + 1 >= MAX_PAGES => (FaultKind::Misconfigured, TOO_MANY),
-            Ok(Some(token)) => {
-                self.pages += 1;
-                self.inner = epochs.list(&token);
-                self.token = token;
-                return Next::Again;
-            }
-            Err(why) => (FaultKind::Nonsense, why),
-        };
-        let prefix = quoted(&[&*epochs.folder, BEGINNING].concat());
-        let fault = epochs.fault(kind, ["LIST ", &prefix, &format!(": {why}")]);
-        let answer = Answer { outcome: Outcome::Rejected(fault), facts: self.listed };
-        self.not_listed(epochs, answer)
-    }
-
-    /// The listing failed; a write that left before may have landed.
-    fn not_listed(&self, epochs: &Epochs, answer: Answer) -> Next {
-        let Answer { outcome, facts } = answer;
-        let nonsense = || {
-            let pieces = ["LIST: an S3 store answers otherwise; check the endpoint", "", ""];
-            epochs.fault(FaultKind::Nonsense, pieces)
-        };
-        let outcome = match outcome {
-            Outcome::Unknown { .. } => outcome,
-            outcome => {
-                let cause = match outcome {
-                    Outcome::Rejected(fault) => fault,
-                    _ => nonsense(),
-                };
-                match self.stage {
-                    Stage::Confirm => Outcome::Unknown { retry_after_ms: None, cause },
-                    _ => Outcome::Rejected(cause),
-                }
-            }
-        };
-        Next::Done(Answer { outcome, facts })
-    }
-
-    /// The listing is whole.
-    fn on_listing(&mut self, epochs: &Epochs) -> Next {
-        if self.stage == Stage::Confirm {
-            return self.on_confirmation(epochs);
-        }
-        match self.listing.newest {
-            None => Next::Done(Answer { outcome: Outcome::Missing, facts: self.listed }),
-            Some(_) if matches!(self.goal, Goal::Delete) => {
-                self.delete(epochs, self.listing.oldest)
-            }
-            Some((newest, _)) => {
-                self.stage = Stage::Get(newest);
-                self.inner = epochs.get(newest);
-                Next::Again
-            }
-        }
-    }
-
-    /// Deletes this epoch of a probe, no more of them than were listed.
-    fn delete(&mut self, epochs: &Epochs, epoch: Option<Epoch>) -> Next {
-        let due = self.looks < self.listing.count;
-        self.looks += 1;
-        match epoch.filter(|_| due) {
-            Some(epoch) => {
-                self.inner = epochs.delete(epoch);
-                self.stage = Stage::Delete(epoch);
-                Next::Again
-            }
-            None => Next::Done(Answer { outcome: Outcome::Missing, facts: self.listed }),
-        }
-    }
-
-    fn begin_listing(&mut self, epochs: &Epochs, stage: Stage) -> Next {
-        self.stage = stage;
-        self.listing = Listing::default();
-        self.listed = Facts::default();
-        self.pages = 0;
-        self.token.clear();
-        self.inner = epochs.list("");
-        Next::Again
-    }
-
-    /// The newest epoch's body came, or its error.
-    fn on_body(&mut self, epochs: &Epochs, epoch: Epoch, response: Response, wall_ms: u64) -> Next {
-        let body = response.body().clone();
-        let Answer { outcome, facts } = match self.inner.answer(&epochs.s3, response, wall_ms) {
-            Next::Done(answer) => answer,
-            next => return next,
-        };
-        let Goal::Read { unless } = &self.goal else { unreachable!("only a read asks for a body") };
-        let listed = &self.listing;
-        let modified_s = facts.last_modified_ms.map(|modified_ms| modified_ms / 1_000);
-        let listed_s = match self.stage {
-            Stage::GetTwin(..) => listed.second_s,
-            _ => listed.newest.and_then(|(_, modified_s)| modified_s),
-        };
-        let relayed = facts.relayed || self.listed.relayed;
-        let same = listed_s.is_some() && listed_s == modified_s;
-        let outcome = match (outcome, facts.last_modified_ms) {
-            (Outcome::Found { version: etag, .. }, Some(modified_ms)) => {
-                // Whether the listing is of this very object: a cached one may be of an epoch that was cleaned since.
-                let agrees = same && (!relayed || listed.shows(&etag.0));
-                epochs.doubt(epoch, relayed, listed_s > modified_s || listed_s.is_none());
-                let version = version_of(epoch, modified_ms / 1_000, &etag);
-                if unless.as_ref() == Some(&version) {
-                    Outcome::Unchanged
-                } else {
-                    self.found(epochs, epoch, version, &body, modified_ms, agrees)
-                }
-            }
-            (Outcome::Found { .. }, None) => {
-                let why = " has no Last-Modified, without which nobody can tell whether it was written again; something \
-                           between here and the store may strip it";
-                let name = quoted(&epoch.name());
-                Outcome::Rejected(epochs.fault(FaultKind::Nonsense, ["GET ", &name, why]))
-            }
-            // Cleaned or deleted since it was listed.
-            (Outcome::Missing, _) => {
-                self.looks += 1;
-                if self.looks < MAX_LOOKS {
-                    return self.begin_listing(epochs, Stage::List);
-                }
-                let why = " is listed and cannot be read; the listings of this store may lag behind its writes";
-                let name = quoted(&epoch.name());
-                let cause = epochs.fault(FaultKind::Unavailable, ["GET ", &name, why]);
-                Outcome::Unknown { retry_after_ms: None, cause }
-            }
-            (outcome, _) => outcome,
-        };
-        // A `Date` of before the GET left, so that an age proven by it was complete by then.
-        let date_ms = if planted!(EpochDateOfBody) { facts.date_ms } else { self.listed.date_ms };
-        let cached = facts.cached || self.listed.cached;
-        let last_modified_ms = facts.last_modified_ms;
-        // Where the two do not name one time, one of them may be older than its request, whatever its headers say.
-        let facts = Facts { date_ms, last_modified_ms, relayed: relayed || !same, cached };
-        self.with_twin(epochs, Answer { outcome, facts })
-    }
-
-    /// Where two members that did not see each other made the newest number under both names, the record is what both say:
-    /// either may have a leader.
-    fn with_twin(&mut self, epochs: &Epochs, answer: Answer) -> Next {
-        let second = self.listing.second.filter(|_| self.listing.twin());
-        let (Some(second), Answer { outcome: Outcome::Found { version, reading }, facts }) =
-            (second, &answer)
-        else {
-            return Next::Done(answer);
-        };
-        let Stage::GetTwin(_, first, other, first_facts) = &self.stage else {
-            let (version, reading) = (version.clone(), Box::new(reading.clone()));
-            self.stage = Stage::GetTwin(second, version, reading, *facts);
-            self.inner = epochs.get(second);
-            return Next::Again;
-        };
-        let state = version.0.split_once(' ').map_or("", |(_, state)| state);
-        let both = Version(format!("{} {state}", first.0));
-        let facts = Facts {
-            date_ms: facts.date_ms,
-            last_modified_ms: facts.last_modified_ms.max(first_facts.last_modified_ms),
-            relayed: facts.relayed || first_facts.relayed,
-            cached: facts.cached || first_facts.cached,
-        };
-        let Goal::Read { unless } = &self.goal else { unreachable!("only a read asks for a body") };
-        let outcome = match unless {
-            Some(unless) if *unless == both => Outcome::Unchanged,
-            _ => Outcome::Found { version: both, reading: of_twins(other, reading) },
-        };
-        Next::Done(Answer { outcome, facts })
-    }
-
-    /// What the newest epoch's body says.
-    fn found(
-        &self,
-        epochs: &Epochs,
-        epoch: Epoch,
-        version: Version,
-        body: &Body,
-        modified_ms: u64,
-        agrees: bool,
-    ) -> Outcome {
-        if body.truncated || body.bytes.len() > MAX_RECORD_BYTES {
-            let told = Remains { term: Some(epoch.number), lease_ms: None };
-            return Outcome::Found { version, reading: Reading::Unreadable(Flaw::TooLarge, told) };
-        }
-        let mut reading = epochs.judge(epoch, &body.bytes, modified_ms);
-        if let Reading::Lease(lease) = &mut reading {
-            if self.listing.twin() {
-                // Its twin may have been confirmed before, so that nobody may take it for a claim that won.
-                lease.session = None;
-            }
-            if let (Some(session), Some(term)) = (lease.session.clone(), lease.term) {
-                let made = Made { epoch, session, term };
-                let own = epochs.is_own(&made, lease.sequence);
-                if own && !agrees {
-                    let name = quoted(&epoch.name());
-                    let cause = epochs.fault(FaultKind::Unavailable, ["GET ", &name, NOT_LISTED]);
-                    return Outcome::Unknown { retry_after_ms: None, cause };
-                }
-                if own {
-                    remember(&mut epochs.held.borrow_mut(), (made, version.clone()));
-                }
-            }
-        }
-        Outcome::Found { version, reading }
-    }
-
-    /// The write was answered.
-    fn on_put(&mut self, epochs: &Epochs, response: Response, wall_ms: u64) -> Next {
-        let Answer { outcome, facts } = match self.inner.answer(&epochs.s3, response, wall_ms) {
-            Next::Done(answer) => answer,
-            next => return next,
-        };
-        match (&mut self.goal, outcome) {
-            (Goal::Write(write), Outcome::Written { version }) => {
-                write.etag = version;
-                self.begin_listing(epochs, Stage::Confirm)
-            }
-            (_, outcome) => Next::Done(Answer { outcome, facts }),
-        }
-    }
-
-    /// The deletion of an old epoch was answered; whatever it says, the write before it has come to what it has.
-    fn on_cleaned(
-        &mut self,
-        epochs: &Epochs,
-        answer: Answer,
-        response: Response,
-        wall_ms: u64,
-    ) -> Next {
-        let fault = match self.inner.answer(&epochs.s3, response, wall_ms) {
-            Next::Done(Answer {
-                outcome: Outcome::Rejected(fault) | Outcome::Unknown { cause: fault, .. },
-                ..
-            }) => Some(fault),
-            Next::Done(_) => None,
-            next => return next,
-        };
-        if fault.is_none() {
-            epochs.cleaning_pause.set(0);
-        }
-        epochs.uncleaned.replace(fault);
-        Next::Done(answer)
-    }
-
-    /// A listing that left after the write has come: the epoch must be the newest.
-    fn on_confirmation(&mut self, epochs: &Epochs) -> Next {
-        let Goal::Write(write) = &self.goal else { unreachable!("only a write is confirmed") };
-        let outcome = match self.listing.newest {
-            // Somebody has gone on from a later number, or from a name of the other kind.
-            Some((newest, _)) if newest.number > write.epoch.number => Outcome::Refused,
-            Some(_) if self.listed.relayed && !write.is_shown(&self.listing) => {
-                let name = quoted(&write.epoch.name());
-                let cause = epochs.fault(FaultKind::Unavailable, ["LIST: ", &name, NOT_LISTED]);
-                Outcome::Unknown { retry_after_ms: None, cause }
-            }
-            Some((newest, modified_s)) if newest == write.epoch => {
-                let version = write.etag.as_ref().zip(modified_s);
-                let version =
-                    version.map(|(etag, modified_s)| version_of(newest, modified_s, etag));
-                if let (Some(made), Some(version), false) =
-                    (&write.made, &version, self.listing.twin())
-                {
-                    remember(&mut epochs.held.borrow_mut(), (made.clone(), version.clone()));
-                }
-                if self.listing.twin() { Outcome::Refused } else { Outcome::Written { version } }
-            }
-            Some((newest, _)) if newest.number == write.epoch.number => Outcome::Refused,
-            _ => {
-                let why = " was written and is not listed; the listings of this store may lag behind its writes, and \
-                           no leader can be elected then";
-                let name = quoted(&write.epoch.name());
-                let cause = epochs.fault(FaultKind::Unavailable, ["LIST: ", &name, why]);
-                Outcome::Unknown { retry_after_ms: None, cause }
-            }
-        };
-        // A claim is not delayed by it, unless leaders come and go without a renewal, whose epochs nobody would clean.
-        let due = write.overwrites || self.listing.count > MANY_EPOCHS;
-        let cleans = due && matches!(outcome, Outcome::Written { .. });
-        let answer = Answer { outcome, facts: self.listed };
-        let spare = self.listing.spare().filter(|_| cleans);
-        let pause = epochs.cleaning_pause.get();
-        epochs.cleaning_pause.set(pause.saturating_sub(1));
-        match spare {
-            Some(spare) if pause == 0 => {
-                // Until it is answered: a store that hangs on it must not cost a renewal each time.
-                epochs.cleaning_pause.set(CLEANING_PAUSE);
-                self.inner = epochs.delete(spare);
-                self.stage = Stage::Clean(answer);
-                Next::Again
-            }
-            _ => Next::Done(answer),
-        }
-    }
-}
-
-const TOO_MANY: &str = "more than 16 pages of keys begin like this; delete the old epochs, but never the newest two, \
-                        and what else begins so";

@@ -7,18 +7,18 @@ use std::rc::Rc;
 use sha2::{Digest, Sha256};
 
 use crate::lease::Format;
-use crate::store::{Answer, Condition, Facts, Fault, Operation, Outcome, Store, Version};
+use crate::store::{Answer, Condition, Facts, Fault, Operation, Outcome, Record, Store, Version};
 
 /// One record in memory. Clones share it. Versions are hashes of the content, as S3's ETags are: equal bodies
 /// make equal versions, so that a writer who repeats a body is caught here too (S4).
 #[derive(Clone)]
 pub struct Memory {
-    record: Rc<RefCell<Option<Record>>>,
+    record: Rc<RefCell<Option<Kept>>>,
     wall_ms: Rc<dyn Fn() -> Option<u64>>,
     format: Format,
 }
 
-struct Record {
+struct Kept {
     body: Vec<u8>,
     version: Version,
     /// When it was written, in milliseconds since the Unix epoch.
@@ -58,8 +58,8 @@ impl Memory {
         self.record.borrow().as_ref().map(|record| record.body.clone())
     }
 
-    fn record_of(&self, body: Vec<u8>) -> Record {
-        Record { version: version_of(&body), written_ms: (self.wall_ms)(), body }
+    fn record_of(&self, body: Vec<u8>) -> Kept {
+        Kept { version: version_of(&body), written_ms: (self.wall_ms)(), body }
     }
 
     fn read(&self, unless: Option<&Version>, facts: &mut Facts) -> Outcome {
@@ -74,7 +74,7 @@ impl Memory {
         }
     }
 
-    fn write(&self, body: Vec<u8>, condition: &Condition) -> Outcome {
+    fn write(&self, record: Record, condition: &Condition) -> Outcome {
         let mut place = self.record.borrow_mut();
         let holds = match (&*place, condition) {
             (None, Condition::Absent) => true,
@@ -84,7 +84,7 @@ impl Memory {
         if !holds {
             return Outcome::Refused;
         }
-        let record = self.record_of(self.format.stored(&body));
+        let record = self.record_of(record.into_body(self.format));
         let version = Some(record.version.clone());
         *place = Some(record);
         Outcome::Written { version }
@@ -97,7 +97,7 @@ impl Store for Memory {
             Facts { date_ms: (self.wall_ms)().map(whole_seconds_ms), ..Facts::default() };
         let outcome = match operation {
             Operation::Read { unless } => self.read(unless.as_ref(), &mut facts),
-            Operation::Write { body, condition } => self.write(body, &condition),
+            Operation::Write { record, condition } => self.write(record, &condition),
             // It has one record and no key by which that could be a probe's.
             Operation::Delete => Outcome::Rejected(Fault::not_deleted(&self.describe())),
         };

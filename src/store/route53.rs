@@ -45,13 +45,13 @@ use http::Method;
 use self::record::Content;
 use self::xml::{Document, RecordSet, Values};
 use crate::config::ConfigError;
-use crate::lease::{self, Flaw, Lease, MAX_LEASE_MS, MIN_LEASE_MS, Reading, Remains, Stamp};
+use crate::lease::{Flaw, Lease, MAX_LEASE_MS, MIN_LEASE_MS, Reading, Remains, Stamp};
 use crate::protocol::{Next, Protocol};
 use crate::request::{Request, Response};
 use crate::sigv4::Credentials;
 use crate::store::service::{self, Service, Tried};
 use crate::store::{
-    Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Version, heard,
+    Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Record, Version, heard,
 };
 use crate::text::{first, quoted};
 
@@ -243,9 +243,9 @@ impl Route53 {
     /// election counts: neither a step of the wall clock nor the `Date` of something in between reaches it. The second
     /// on top is what `Date` may have been rounded down by. A tombstone's epoch is long past: a member of another make
     /// takes it at once.
-    fn compose(&self, body: &[u8]) -> Result<(Version, Box<Lease>), String> {
-        let Reading::Lease(lease) = lease::read(body) else {
-            return Err("it is no lease that this version can read".to_owned());
+    fn compose(&self, record: &Record) -> Result<(Version, Box<Lease>), String> {
+        let Record::Lease(lease) = record else {
+            return Err("it is no lease".to_owned());
         };
         if let Err(error) = check_owner(&lease.leader_id) {
             return Err(error.message());
@@ -259,9 +259,9 @@ impl Route53 {
             }
         };
         let version =
-            record::write(&lease, epoch).and_then(|values| record::version(record::TTL, &values));
+            record::write(lease, epoch).and_then(|values| record::version(record::TTL, &values));
         match version {
-            Some(version) => Ok((version, lease)),
+            Some(version) => Ok((version, lease.clone())),
             None => Err("it does not fit into the 4,000 characters of a value; shorten serverAddr"
                 .to_owned()),
         }
@@ -291,7 +291,7 @@ impl Protocol for Route53 {
                 let query = format!("?maxitems=1&name={}.&type=TXT", self.name);
                 self.service.request(Method::GET, &(zone + &query), &[], String::new(), &who)?
             }
-            Operation::Write { body, condition } => {
+            Operation::Write { record, condition } => {
                 let unfit = |kind, why: &str| {
                     Fault::new(kind, format!("{}: nothing was sent: {why}", self.describe()))
                 };
@@ -306,7 +306,7 @@ impl Protocol for Route53 {
                     },
                 };
                 let (version, lease) =
-                    self.compose(body).map_err(|why| unfit(FaultKind::Misconfigured, &why))?;
+                    self.compose(record).map_err(|why| unfit(FaultKind::Misconfigured, &why))?;
                 let (ttl, values) = record::of_version(&version).expect("it was just made");
                 let batch = xml::batch(&self.name, old.as_ref(), &Values { ttl, values });
                 exchange.writes = Some((version, lease));

@@ -18,6 +18,7 @@
 //! <https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html>.
 
 pub(in crate::store) mod address;
+mod answer;
 pub(in crate::store) mod document;
 
 use std::cell::RefCell;
@@ -26,25 +27,21 @@ use http::Method;
 
 use self::address::Address;
 pub use self::address::S3Config;
-use self::document::ErrorDocument;
-use crate::calendar;
+use self::answer::{Heard, is_version, region_of, store_time_ms};
 use crate::config::ConfigError;
-use crate::lease::{Flaw, Format, MAX_RECORD_BYTES, Reading, Remains};
+use crate::lease::{Format, MAX_RECORD_BYTES};
 use crate::planted::planted;
 pub use crate::protocol::Next;
 use crate::protocol::Protocol;
-use crate::request::{self, Body, Request, Response};
+use crate::request::{self, Request, Response};
 use crate::sigv4::{self, Coverage, Credentials, KeyCache, SignError};
 use crate::store::{
-    Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Version, heard, is_probe,
+    Answer, Condition, Fault, FaultKind, Operation, Outcome, Record, Version, heard, is_probe,
 };
-use crate::text::{first, quoted};
+use crate::text::quoted;
 
 /// How many redirects one exchange follows.
 const MAX_HOPS: u8 = 2;
-
-/// The longest version that is believed, in bytes; S3's ETags have 34.
-const MAX_VERSION_BYTES: usize = 1024;
 
 /// Codes that ask for fresh credentials.
 pub(super) const EXPIRED: [&str; 4] =
@@ -80,34 +77,6 @@ impl Reasked {
         asks
     }
 }
-
-/// Codes of a store that is unwell or of a request that was damaged on the way, whatever the status.
-const PASSING: [&str; 11] = [
-    "BadDigest",
-    "IncompleteBody",
-    "InternalError",
-    "RequestLimitExceeded",
-    "RequestTimeout",
-    "ServiceUnavailable",
-    "SlowDown",
-    "Throttling",
-    "ThrottlingException",
-    "TooManyRequests",
-    "XAmzContentSHA256Mismatch",
-];
-
-/// Codes that mean "not with these credentials", whatever the 4xx: AWS answers some of them with 400.
-const DENIED: [&str; 6] = [
-    "AccessDenied",
-    "InvalidAccessKeyId",
-    "RequestExpired",
-    "RequestTimeTooSkewed",
-    "SignatureDoesNotMatch",
-    "Unauthorized",
-];
-
-/// With what stores refuse a conditional PUT that they do not know.
-const CONDITION_REFUSED: [&str; 3] = ["InvalidArgument", "InvalidRequest", "NotImplemented"];
 
 /// The headers of an answer that anybody here reads; a host need not hand over others.
 pub const ANSWER_HEADERS: [&str; 10] = [
@@ -170,23 +139,6 @@ pub(in crate::store) struct Target {
     pub encoded: String,
     /// An epoch is overwritten by its creator, on no condition.
     pub unconditional: bool,
-}
-
-/// An answer, taken apart.
-struct Heard {
-    response: Response,
-    document: Option<ErrorDocument>,
-}
-
-impl Heard {
-    /// The store's own code; empty if there is none.
-    fn code(&self) -> &str {
-        self.document.as_ref().map_or("", |document| &document.code)
-    }
-
-    fn header(&self, name: &str) -> Option<&str> {
-        request::text(self.response.headers(), name)
-    }
 }
 
 impl S3 {
@@ -267,13 +219,6 @@ impl S3 {
         (learned.address, learned.region) = self.configured.clone();
         learned.clock_offset_ms = 0;
     }
-
-    fn judge_body(&self, body: &Body) -> Reading {
-        if body.truncated || body.bytes.len() > MAX_RECORD_BYTES {
-            return Reading::Unreadable(Flaw::TooLarge, Remains::NONE);
-        }
-        self.format.read(&body.bytes)
-    }
 }
 
 impl Protocol for S3 {
@@ -349,7 +294,7 @@ impl Exchange {
             Fault::new(kind, text)
         };
         let body = match &self.operation {
-            Operation::Write { body, .. } => s3.format.stored(body),
+            Operation::Write { record, .. } => record.body(s3.format),
             Operation::Read { .. } | Operation::Delete => Vec::new(),
         };
         let header = match condition {
@@ -403,7 +348,7 @@ impl Exchange {
             Operation::Write { condition: Condition::Absent, .. } => {
                 (Method::PUT, Some(("if-none-match", None)))
             }
-            Operation::Write { body, .. } if self.unconditional(body) => (Method::PUT, None),
+            Operation::Write { record, .. } if self.unconditional(record) => (Method::PUT, None),
             Operation::Write { condition: Condition::Match(held), .. } => {
                 let copied = planted!(CopySourceCondition);
                 let name = if copied { "x-amz-copy-source-if-match" } else { "if-match" };
@@ -419,12 +364,12 @@ impl Exchange {
     }
 
     /// Whether an update goes out on no condition: by the creator of an epoch, or by a planted bug.
-    fn unconditional(&self, body: &[u8]) -> bool {
+    fn unconditional(&self, record: &Record) -> bool {
         if let Some(target) = &self.target {
             return target.unconditional;
         }
         if planted!(TombstoneUnconditional) {
-            return matches!(Format::Native.read(body), Reading::Lease(lease) if lease.released());
+            return matches!(record, Record::Lease(lease) if lease.released());
         }
         if planted!(RedirectDropsCondition) {
             return self.hops > 0;
@@ -541,257 +486,4 @@ impl Exchange {
         learned.region = region;
         true
     }
-
-    fn judge_read(
-        &self,
-        s3: &S3,
-        heard: &Heard,
-        facts: &Facts,
-        unless: Option<&Version>,
-    ) -> Outcome {
-        let reject = |kind, advice: &str| Outcome::Rejected(self.fault(s3, heard, kind, advice));
-        let version = version(&heard.response);
-        let kind = heard.header("content-type");
-        // With it the store itself shows what somebody put there, which is healed like any other body (S7). R2 has none.
-        let strange = heard.header("x-amz-request-id").is_none();
-        let page = strange && kind.is_some_and(|kind| begins(kind, "text/html"));
-        match (heard.response.status().as_u16(), unless) {
-            // Even with an ETag: web servers give their pages one, and this must not be healed as a record.
-            (200 | 401 | 403, _) if page => reject(
-                FaultKind::Nonsense,
-                "this is a web page, not the answer of an S3 store; check the endpoint",
-            ),
-            // The lease is JSON: an error with a friendly status is no record, and is not to be healed.
-            (200, _) if strange && heard.document.is_some() && !planted!(ErrorDocumentIsRecord) => {
-                reject(FaultKind::Nonsense, FRIENDLY_ERROR)
-            }
-            (200, _) => match version {
-                Some(version) => {
-                    Outcome::Found { version, reading: s3.judge_body(heard.response.body()) }
-                }
-                None if planted!(NoEtagNoCondition) => Outcome::Found {
-                    version: Version(String::new()),
-                    reading: s3.judge_body(heard.response.body()),
-                },
-                None => reject(
-                    FaultKind::Nonsense,
-                    "the answer has no usable ETag, and nothing is written without one; something between \
-                     here and the store may strip it",
-                ),
-            },
-            // Another version than the one we asked about was not seen unchanged (S6).
-            (304, Some(unless)) if version.as_ref().is_none_or(|found| found == unless) => {
-                Outcome::Unchanged
-            }
-            (304, _) => reject(FaultKind::Nonsense, "nothing was asked that this could answer"),
-            (404, _) => match heard.code() {
-                // Also a delete marker in a versioned bucket.
-                "NoSuchKey" => Outcome::Missing,
-                _ if planted!(AnyNotFoundIsAbsent) => Outcome::Missing,
-                "NoSuchBucket" => reject(FaultKind::Misconfigured, NO_BUCKET),
-                // Every store answers a GET with its code. A 404 of a web server or a gateway (Envoy's has
-                // no body at all) says nothing about the record.
-                _ => reject(
-                    FaultKind::Nonsense,
-                    "this does not come from an S3 store, so it does not mean that the record is absent; \
-                     check the endpoint",
-                ),
-            },
-            _ => self.judge_failure(s3, heard, facts),
-        }
-    }
-
-    fn judge_write(&self, s3: &S3, heard: &Heard, facts: &Facts) -> Outcome {
-        let unknown = |advice: &str| Outcome::Unknown {
-            retry_after_ms: heard::retry_after_ms(&heard.response, facts),
-            cause: self.fault(s3, heard, FaultKind::Nonsense, advice),
-        };
-        match heard.response.status().as_u16() {
-            200 | 201 | 204 if heard.document.is_some() => unknown(FRIENDLY_ERROR),
-            // S3 has nothing to say about a success; whoever says something is not S3 alone.
-            200 | 201 | 204
-                if !heard.response.body().bytes.is_empty() || heard.response.body().truncated =>
-            {
-                Outcome::Written { version: None }
-            }
-            200 | 201 | 204 => Outcome::Written { version: version(&heard.response) },
-            // Old MinIO says 304 for a failed condition: https://github.com/minio/minio/issues/19442
-            412 | 304 => Outcome::Refused,
-            404 if heard.code() == "NoSuchBucket" => {
-                let fault = self.fault(s3, heard, FaultKind::Misconfigured, NO_BUCKET);
-                Outcome::Rejected(fault)
-            }
-            // AWS: the object of an If-Match was deleted meanwhile.
-            404 => Outcome::Refused,
-            // AWS: another operation on the key was under way; never "it exists".
-            409 if ["ConditionalRequestConflict", "OperationAborted"].contains(&heard.code()) => {
-                Outcome::Refused
-            }
-            409 => unknown("the record is read back"),
-            _ => self.judge_failure(s3, heard, facts),
-        }
-    }
-
-    /// Statuses that mean the same for reads and writes.
-    fn judge_failure(&self, s3: &S3, heard: &Heard, facts: &Facts) -> Outcome {
-        let writes = matches!(self.operation, Operation::Write { .. });
-        let code = heard.code();
-        let from_store = !code.is_empty();
-        let reject = |kind, advice: &str| Outcome::Rejected(self.fault(s3, heard, kind, advice));
-        let unknown = |kind, advice: &str| Outcome::Unknown {
-            retry_after_ms: heard::retry_after_ms(&heard.response, facts),
-            cause: self.fault(s3, heard, kind, advice),
-        };
-        if PASSING.contains(&code) {
-            return unknown(FaultKind::Unavailable, "it is tried again");
-        }
-        let refused = (400..500).contains(&heard.response.status().as_u16());
-        if refused && (EXPIRED.contains(&code) || DENIED.contains(&code)) {
-            return reject(FaultKind::Denied, &self.denial(code));
-        }
-        match heard.response.status().as_u16() {
-            408 | 409 | 429 => unknown(FaultKind::Unavailable, "it is tried again"),
-            501 if writes && (from_store || planted!(GatewayIsTheStore)) => {
-                reject(FaultKind::Misconfigured, NO_CONDITIONS)
-            }
-            501 if from_store => {
-                reject(FaultKind::Misconfigured, "the store cannot do this; use another store")
-            }
-            501 => unknown(FaultKind::Nonsense, NO_STORE),
-            500..=599 => unknown(FaultKind::Unavailable, "it is tried again"),
-            // Without the store's code it may be a gateway that judges answers too (S8).
-            401 | 403 if writes && !from_store => unknown(FaultKind::Denied, NO_STORE),
-            301 | 307 | 308 if writes && !from_store => {
-                unknown(FaultKind::Nonsense, &redirect_advice(heard))
-            }
-            300..500 if writes && !from_store => unknown(FaultKind::Nonsense, NO_STORE),
-            401 | 403 => reject(FaultKind::Denied, &self.denial(code)),
-            301 | 307 | 308 => {
-                let kind = if from_store { FaultKind::Misconfigured } else { FaultKind::Nonsense };
-                reject(kind, &redirect_advice(heard))
-            }
-            400 | 405 if writes && CONDITION_REFUSED.contains(&code) => {
-                reject(FaultKind::Misconfigured, NO_CONDITIONS)
-            }
-            400 | 405 if from_store => reject(
-                FaultKind::Misconfigured,
-                "the store cannot do this as it is set up; check endpoint, bucket, region and key",
-            ),
-            _ if writes => unknown(FaultKind::Nonsense, "the record is read back"),
-            _ => reject(FaultKind::Nonsense, "an S3 store answers otherwise; check the endpoint"),
-        }
-    }
-
-    fn denial(&self, code: &str) -> String {
-        let text = match (code, &self.operation) {
-            ("RequestTimeTooSkewed" | "RequestExpired", _) => {
-                "the clocks of this machine and of the store are too far apart, and the answer does not say \
-                 how far; set this machine's clock"
-            }
-            ("SignatureDoesNotMatch", _) => {
-                "check the secret access key and the region, and that nothing on the way changes the request"
-            }
-            ("InvalidAccessKeyId" | "Unauthorized", _) => "check the access key id",
-            (code, _) if EXPIRED.contains(&code) => {
-                "the credentials have expired, and no fresh ones came; check the credentials provider"
-            }
-            (_, Operation::Delete) => {
-                "the credentials need s3:DeleteObject on the keys below lockfilePath: until they have it old epochs \
-                 pile up, and more than 16,000 are an error"
-            }
-            (_, Operation::Read { .. }) => {
-                "the credentials need s3:GetObject on the key and s3:ListBucket on the bucket: without \
-                 s3:ListBucket, S3 answers a missing key with 403, so nothing is known about the record"
-            }
-            (_, Operation::Write { .. }) => "the credentials need s3:PutObject on the key",
-        };
-        text.to_owned()
-    }
-
-    /// A fault of this exchange: store, operation, status, the store's code, what to do.
-    fn fault(&self, s3: &S3, heard: &Heard, kind: FaultKind, advice: &str) -> Fault {
-        let (method, _) = self.method_and_condition();
-        let (code, status) = (heard.code(), heard.response.status().as_u16());
-        let message = format!(
-            "{}: {method} {} was answered {status}{}{code}: {advice}",
-            s3.describe(),
-            quoted(self.key(s3)),
-            if code.is_empty() { "" } else { " " }
-        );
-        let code = Some(code.to_owned()).filter(|code| !code.is_empty());
-        Fault { kind, status: Some(status), code, message }
-    }
-}
-
-const FRIENDLY_ERROR: &str = "an error came with the status of a success";
-
-const NO_STORE: &str = "this has no error document of an S3 store, so something on the way may have answered, and \
-                        nobody knows what became of the request; check the endpoint, and whether a proxy on the \
-                        way lets conditional PUTs through";
-
-const NO_BUCKET: &str = "create the bucket, or correct its name or the endpoint";
-
-const NO_CONDITIONS: &str = "the store does not take a PUT with If-Match or If-None-Match, and no leader can be \
-                             elected without; use a store or a version that honours conditional writes";
-
-fn redirect_advice(heard: &Heard) -> String {
-    let location = heard.header("location");
-    let target =
-        location.or_else(|| heard.document.as_ref()?.endpoint.as_deref()).unwrap_or_default();
-    // Only the host: the rest may repeat a signature.
-    let after_scheme = target.split_once("://").map_or(target, |(_, rest)| rest);
-    let authority = after_scheme.split(['/', '?', '#', '\\']).next().unwrap_or_default();
-    let host = authority.rsplit('@').next().unwrap_or_default();
-    format!(
-        "the redirect to {} is not followed; if that is where the bucket is, set endpoint and \
-         region to it",
-        quoted(first(host, 100))
-    )
-}
-
-/// The region that an answer names, in its header or its document.
-fn region_of(heard: &Heard) -> Option<String> {
-    let named = heard
-        .header("x-amz-bucket-region")
-        .or_else(|| heard.document.as_ref()?.region.as_deref())?;
-    address::is_region(named).then(|| named.to_owned())
-}
-
-/// The store's time, for signing: from the error document, which nothing on the way rewrites, or from `Date`.
-fn store_time_ms(heard: &Heard) -> Option<u64> {
-    let told = heard.document.as_ref().and_then(|document| document.server_time.as_deref());
-    let told_ms = told.and_then(calendar::read_rfc3339);
-    let told_ms = told_ms.and_then(|instant| u64::try_from(instant.unix_ms).ok());
-    told_ms.or_else(|| calendar::read_http_date(heard.header("date")?))
-}
-
-/// The one ETag of an answer, byte for byte, if it can serve as a condition.
-fn version(response: &Response) -> Option<Version> {
-    let text = request::text(response.headers(), "etag")?;
-    (request::count(response.headers(), "etag") == 1 && is_version(text))
-        .then(|| Version(text.to_owned()))
-}
-
-/// Whether a text is one strong ETag. Some stores leave the quotes out. Weak ones never match an `If-Match`, and
-/// `*` or a list would match what was never read.
-fn is_version(text: &str) -> bool {
-    let text = if planted!(WeakEtagAccepted) { text.trim_start_matches("W/") } else { text };
-    let inner = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
-    let quoted = inner.is_some();
-    let inner = inner.unwrap_or(text);
-    let plain = |byte: u8| match byte {
-        b'"' => false,
-        b',' | b'*' => quoted,
-        _ => (0x21..0x7f).contains(&byte),
-    };
-    if planted!(EtagUnvalidated) {
-        return text.is_ascii();
-    }
-    let weak = begins(text, "w/");
-    !inner.is_empty() && text.len() <= MAX_VERSION_BYTES && inner.bytes().all(plain) && !weak
-}
-
-/// Whether a text begins with this one, in any case.
-fn begins(text: &str, with: &str) -> bool {
-    text.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with))
 }

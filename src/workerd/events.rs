@@ -19,7 +19,7 @@ use crate::groups::{self, Group};
 use crate::isolate::Isolate;
 use crate::lead::Term;
 use crate::peer::{self, HealthAnswer};
-use crate::tick;
+use crate::{status, tick, vars};
 
 thread_local! {
     static ISOLATE: Rc<Isolate<Workerd>> = Rc::default();
@@ -154,7 +154,8 @@ async fn one_group(
     if refused && led_none { Err(Problem::Told(line, outcome)) } else { Ok(line) }
 }
 
-/// Answers `GET /health/leadership`; `?group=PATH` asks about one of several groups. Anything else is a 404.
+/// Answers `GET /health/leadership`; and, to whoever shows `EDGELECT_STATUS_TOKEN`, `GET /status.json`. `?group=PATH` asks
+/// about one of several groups. Anything else is a 404.
 ///
 /// # Errors
 /// The runtime refuses to make an answer.
@@ -190,6 +191,9 @@ async fn answer(request: &worker::Request, env: &Env, job: Job) -> Result<Respon
     if answer.status == 405 {
         response = response.with_header("allow", "GET")?;
     }
+    if answer.status == 401 {
+        response = response.with_header("www-authenticate", "Bearer")?;
+    }
     Ok(response.fixed(answer.body.into_bytes()))
 }
 
@@ -211,16 +215,33 @@ async fn health(
     let Some(group) = groups::of_path(&env::entries(env), path.as_deref())? else {
         return Ok(none("no such group"));
     };
-    if request.path() != peer::PATH {
+    let path = request.path();
+    if path != peer::PATH && path != status::PATH {
         return Ok(none("not found"));
     }
     // Crate `worker` takes a method that it does not know for GET.
     if request.inner().method() != "GET" {
         return Ok(HealthAnswer::wrong_method());
     }
+    if path == status::PATH {
+        let Some(token) = vars::status_token(|name| group.get(name))? else {
+            return Ok(none(
+                "the status is shown to whoever has EDGELECT_STATUS_TOKEN, which is not set",
+            ));
+        };
+        let shown = request.headers().get("authorization").ok().flatten();
+        if !status::is_allowed(shown.as_deref(), &token) {
+            let body = r#"{"error":"show EDGELECT_STATUS_TOKEN: Authorization: Bearer TOKEN"}"#;
+            return Ok(HealthAnswer { status: 401, etag: None, body: body.to_owned() });
+        }
+    }
     let host = Workerd::new();
     let setup = set_up(&group, env, job, None, &host);
     let Setup { config, store, .. } = setup.map_err(|error| group.by_source(error))?;
+    if path == status::PATH {
+        let body = ISOLATE.with(Rc::clone).status(&config, &store, &host).await;
+        return Ok(HealthAnswer { status: 200, etag: None, body });
+    }
     let bound = matches!(store, super::AnyStore::Local(_));
     Ok(ISOLATE.with(Rc::clone).health(&config, &store, &host, bound).await)
 }

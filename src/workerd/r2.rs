@@ -11,7 +11,7 @@ use super::problem::told;
 use crate::config::{ConfigError, is_key};
 use crate::lease::{Flaw, Format, MAX_RECORD_BYTES, Reading, Remains};
 use crate::store::{
-    Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Store, Version,
+    Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Record, Store, Version,
 };
 use crate::text::quoted;
 
@@ -69,7 +69,7 @@ impl R2Store {
         Ok(Answer { outcome, facts })
     }
 
-    async fn write(&self, body: &[u8], condition: Condition) -> Result<Answer> {
+    async fn write(&self, record: Record, condition: Condition) -> Result<Answer> {
         // As headers, which crate `worker` does not give: older runtimes took the star in `etagDoesNotMatch` for an ordinary
         // ETag, and overwrote (https://github.com/cloudflare/workerd/issues/2572).
         let only_if = Headers::new()?;
@@ -84,7 +84,7 @@ impl R2Store {
         let json = object([("contentType", "application/json".into())]);
         let options = object([("onlyIf", only_if.into()), ("httpMetadata", json)]);
         let bucket = JsValue::from(self.bucket.clone()).unchecked_into::<R2Bucket>();
-        let body = Uint8Array::from(&*self.format.stored(body));
+        let body = Uint8Array::from(&*record.into_body(self.format));
         let put = bucket.put(self.key.clone(), body.into(), options)?;
         let written = JsFuture::from(put).await?;
         if written.is_null() {
@@ -116,7 +116,9 @@ impl Store for R2Store {
     async fn perform(&self, operation: Operation) -> Answer {
         let (name, ended) = match operation {
             Operation::Read { unless } => ("read: ", self.read(unless).await),
-            Operation::Write { body, condition } => ("write: ", self.write(&body, condition).await),
+            Operation::Write { record, condition } => {
+                ("write: ", self.write(record, condition).await)
+            }
             Operation::Delete => return Answer::rejected(Fault::not_deleted(&self.describe())),
         };
         ended.unwrap_or_else(|error| {

@@ -106,9 +106,15 @@ pub async fn run_slot<S: Store>(
     let fine = report.runs.iter().all(|run| matches!(run.end, RunEnd::Done(_)));
     match report.outcome {
         SlotOutcome::Done | SlotOutcome::Taken if fine && report.fault.is_none() => Ok(line),
+        // Nothing is wrong with a group that begins.
+        SlotOutcome::Skipped(SlotsOver::NewGroup) if report.fault.is_none() => Ok(line),
         outcome => Err(Problem::Told(line, outcome.name())),
     }
 }
+
+/// What the first trigger of a group says.
+const NEW_GROUP: &str = "the group begins: nobody knows whether this slot ran before, so it is left out and the next can \
+                         run; npx edgelect init, run once before, avoids that";
 
 /// What to do about a second cron.
 fn other_cron(handle: &Handle) -> String {
@@ -130,10 +136,14 @@ fn line(handle: &Handle, config: &Config, report: &Report<String, String>) -> St
         if why == SlotsOver::OtherCron {
             pieces.push(other_cron(handle));
         }
+        if why == SlotsOver::NewGroup {
+            pieces.push(format!("note=\"{NEW_GROUP}\""));
+        }
     }
     if let Some(slot_ms) = report.slot_ms {
         pieces.push(format!("slot={slot_ms}"));
     }
+    pieces.extend(job::past_fields(report.taken.as_ref(), report.previous.as_ref()));
     for run in &report.runs {
         let word = match &run.end {
             RunEnd::Done(word) | RunEnd::Failed(word) => word,

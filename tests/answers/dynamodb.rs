@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::told::Means::{Missing, Refused, Rejected};
 use crate::told::{
     DATE, NOW_MS, Talk, credentials, cut, fault, header, mean, means, read, read_unless, refreshes,
-    sent, told, url, with, write,
+    sent, told, url, with, write, write_lease,
 };
 
 const NOW_S: u64 = NOW_MS / 1_000;
@@ -45,11 +45,11 @@ fn record(change: impl FnOnce(&mut Lease)) -> Vec<u8> {
 }
 
 fn create() -> Operation {
-    write(record(|_| {}), Condition::Absent)
+    write_lease(record(|_| {}), Condition::Absent)
 }
 
 fn update(version: Version) -> Operation {
-    write(record(|_| {}), Condition::Match(version))
+    write_lease(record(|_| {}), Condition::Match(version))
 }
 
 fn response(status: u16, kind: &str, body: &str) -> Response {
@@ -81,7 +81,7 @@ fn outcome(operation: Operation, response: Response) -> Outcome {
 /// The item that a create of ours makes, and its version.
 fn ours(change: impl FnOnce(&mut Lease)) -> (Value, Version) {
     let store = store();
-    let mut talk = Talk::new(&store, write(record(change), Condition::Absent));
+    let mut talk = Talk::new(&store, write_lease(record(change), Condition::Absent));
     let item = asked(&talk.sends())["Item"].clone();
     match talk.ends(response(200, JSON, "{}")).outcome {
         Outcome::Written { version: Some(version) } => (item, version),

@@ -6,6 +6,7 @@
 use std::cell::{Cell, RefCell};
 use std::fs;
 
+use edgelect::lease::Format;
 use edgelect::probe::{Effort, Finding, Judged};
 use edgelect::store::memory::Memory;
 use edgelect::store::{Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Version};
@@ -54,7 +55,7 @@ impl Scripted {
         let written = || Outcome::Written { version: version_of(&body) };
         match effect {
             "keeps" => {
-                let written = Operation::Write { body, condition };
+                let written = Operation::Write { record: body.into(), condition };
                 let outcome = self.memory.perform(written).await.outcome;
                 if matches!(outcome, Outcome::Written { .. }) {
                     self.written_ms.set(self.host.now().wall_ms);
@@ -104,12 +105,12 @@ impl Store for Scripted {
         });
         let (effect, said) = lie.map_or(("keeps", "honest"), |(_, _, effect, said)| (effect, said));
         let told = match &operation {
-            Operation::Write { body, .. } => version_of(body),
+            Operation::Write { record, .. } => version_of(&record.body(Format::Native)),
             _ => None,
         };
         let honest = match operation {
-            Operation::Write { body, condition } => Answer {
-                outcome: self.write(body, condition, effect).await,
+            Operation::Write { record, condition } => Answer {
+                outcome: self.write(record.into_body(Format::Native), condition, effect).await,
                 facts: Facts::default(),
             },
             other => self.memory.perform(other).await,

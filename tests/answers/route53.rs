@@ -9,7 +9,7 @@ use edgelect::store::{Condition, Fault, FaultKind, Operation, Outcome, Version};
 use crate::told::Means::{Missing, Refused, Rejected, Unknown};
 use crate::told::{
     DATE, NOW_MS, Talk, credentials, cut, fault, header, mean, means, read, read_unless, refreshes,
-    sent, told, told_at, url, with, write,
+    sent, told, told_at, url, with, write_lease,
 };
 
 const XMLNS: &str = "xmlns=\"https://route53.amazonaws.com/doc/2013-04-01/\"";
@@ -79,7 +79,7 @@ fn body(id: &str, session: &str, sequence: u64, term: u64) -> Vec<u8> {
 }
 
 fn create_of(body: impl Into<Vec<u8>>) -> Operation {
-    write(body, Condition::Absent)
+    write_lease(body, Condition::Absent)
 }
 
 fn create() -> Operation {
@@ -87,7 +87,7 @@ fn create() -> Operation {
 }
 
 fn update(version: &str) -> Operation {
-    write(body("a", "s", 2, 5), Condition::Match(Version(version.to_owned())))
+    write_lease(body("a", "s", 2, 5), Condition::Match(Version(version.to_owned())))
 }
 
 fn outcome(operation: Operation, response: Response) -> Outcome {

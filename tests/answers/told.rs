@@ -1,9 +1,10 @@
 //! Requests and answers of a store over HTTP, for every store alike: what is sent, what is answered, and what that means.
 
 use edgelect::Credentials;
+use edgelect::lease::{self, Reading};
 use edgelect::protocol::{Next, Protocol};
 use edgelect::request::{self, Body, Request, Response};
-use edgelect::store::{Answer, Condition, Fault, FaultKind, Operation, Outcome, Version};
+use edgelect::store::{Answer, Condition, Fault, FaultKind, Operation, Outcome, Record, Version};
 use http::{HeaderName, HeaderValue};
 
 /// Fri, 21 Nov 2025 10:00:00 GMT
@@ -26,8 +27,17 @@ pub fn read_unless(version: &Version) -> Operation {
     Operation::Read { unless: Some(version.clone()) }
 }
 
-pub fn write(body: impl Into<Vec<u8>>, condition: Condition) -> Operation {
-    Operation::Write { body: body.into(), condition }
+/// A write of these bytes.
+pub fn write(bytes: impl Into<Vec<u8>>, condition: Condition) -> Operation {
+    Operation::Write { record: Record::Raw(bytes.into()), condition }
+}
+
+/// A write of the lease that this JSON is.
+pub fn write_lease(json: impl Into<Vec<u8>>, condition: Condition) -> Operation {
+    match lease::read(&json.into()) {
+        Reading::Lease(lease) => Operation::Write { record: lease.into(), condition },
+        other => panic!("{other:?}"),
+    }
 }
 
 pub fn response(status: u16, headers: &[(&str, &str)], body: impl Into<Vec<u8>>) -> Response {

@@ -4,10 +4,10 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 
 use edgelect::clock::Now;
-use edgelect::lease::{self, Lease, Reading};
+use edgelect::lease::{self, Format, Lease, Reading};
 use edgelect::request::{Request, Response};
 use edgelect::store::memory::Memory;
-use edgelect::store::{Answer, Fault, FaultKind, Operation, Outcome, Store};
+use edgelect::store::{Answer, Fault, FaultKind, Operation, Outcome, Record, Store};
 use edgelect::{Host, Owner};
 
 use crate::virtual_time::{Virtual, config};
@@ -76,6 +76,14 @@ pub fn record_of(body: &[u8]) -> Lease {
     }
 }
 
+/// The lease that a write stores.
+pub fn lease_of(record: &Record) -> Lease {
+    match record {
+        Record::Lease(lease) => (**lease).clone(),
+        Record::Raw(bytes) => record_of(bytes),
+    }
+}
+
 pub fn unknown() -> Outcome {
     let cause = Fault::new(FaultKind::Network, "the answer was lost");
     Outcome::Unknown { retry_after_ms: None, cause }
@@ -86,9 +94,9 @@ impl Store for Desk {
         self.log.borrow_mut().push(match &operation {
             Operation::Read { .. } => "read".to_owned(),
             Operation::Delete => "delete".to_owned(),
-            Operation::Write { body, .. } => {
-                self.bodies.borrow_mut().push(body.clone());
-                let record = record_of(body);
+            Operation::Write { record, .. } => {
+                self.bodies.borrow_mut().push(record.body(Format::Native));
+                let record = lease_of(record);
                 let term = record.term.expect("it has a token");
                 format!("{term} {}", record.extra.get("value").expect("it has a value"))
             }

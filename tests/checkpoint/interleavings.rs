@@ -14,7 +14,7 @@ use futures::channel::oneshot;
 use futures::executor::{LocalPool, block_on};
 use futures::task::LocalSpawnExt;
 
-use super::desk::{owner, record_of, unknown};
+use super::desk::{lease_of, owner, unknown};
 use crate::virtual_time::config;
 
 const TERMS: [u64; 2] = [7, 8];
@@ -152,7 +152,7 @@ struct Run {
 impl Run {
     fn perform(&mut self, operation: Operation) -> Outcome {
         let accepts = match &operation {
-            Operation::Write { body, .. } => Some(record_of(body)),
+            Operation::Write { record, .. } => Some(lease_of(record)),
             Operation::Read { .. } | Operation::Delete => None,
         };
         let outcome = block_on(self.memory.perform(operation)).outcome;

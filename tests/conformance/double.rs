@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use edgelect::lease;
+use edgelect::lease::{self, Format};
 use edgelect::store::{Answer, Condition, Facts, Fault, Operation, Outcome, Store, Version};
 
 /// Every how many operations a broken store breaks its word.
@@ -114,7 +114,9 @@ impl Store for Double {
             Operation::Read { unless } => {
                 self.read(unless, breaks && self.manner == Manner::ReadsStale)
             }
-            Operation::Write { body, condition } => self.write(body, condition, breaks).await,
+            Operation::Write { record, condition } => {
+                self.write(record.into_body(Format::Native), condition, breaks).await
+            }
             Operation::Delete => Outcome::Rejected(Fault::not_deleted(&self.describe())),
         };
         Answer { outcome, facts: Facts::default() }

@@ -16,7 +16,7 @@ use futures::stream;
 use stateright::semantics::{ConsistencyTester, LinearizabilityTester, SequentialSpec};
 
 use crate::chance::Chance;
-use crate::conformance::{Traits, body, pause};
+use crate::conformance::{Traits, pause, record};
 
 const CLIENTS: u64 = 4;
 
@@ -361,8 +361,8 @@ impl<S: Store> Client<'_, '_, S> {
             None => (Condition::Absent, None),
             Some((version, value)) => (Condition::Match(version), Some(value)),
         };
-        let body = body(&format!("writer-{}", new % 3), new);
-        (Op::Swap { expected, new }, Operation::Write { body, condition })
+        let record = record(&format!("writer-{}", new % 3), new).into();
+        (Op::Swap { expected, new }, Operation::Write { record, condition })
     }
 
     fn fate(&mut self) -> Fate {

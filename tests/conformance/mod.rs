@@ -13,7 +13,7 @@ use edgelect::lease::{
     self, Flaw, Format, Lease, MAX_RECORD_BYTES, MAX_TERM, Reading, Remains, Stamp,
 };
 use edgelect::store::{
-    Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Store, Version,
+    Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Record, Store, Version,
 };
 
 /// What a body may be that no member wrote, in bytes.
@@ -106,7 +106,7 @@ pub async fn check<S: Store>(traits: Traits, mut fresh: impl FnMut() -> S) -> us
         time_is_told_as_promised,
     );
     if fresh().condition_covers_version() {
-        let elsewhere = create(&fresh(), body("elsewhere", 1)).await;
+        let elsewhere = create(&fresh(), record("elsewhere", 1)).await;
         let elsewhere = elsewhere.expect("nothing is in the way");
         an_update_of_an_absent_record_is_refused(&fresh(), &elsewhere).await;
         ran += 1;
@@ -133,23 +133,23 @@ async fn an_absent_record_is_missing(store: &impl Store, _: Traits) {
 }
 
 async fn a_create_is_read_back(store: &impl Store, _: Traits) {
-    let version = create(store, body("a", 1)).await.expect("nothing is in the way");
+    let version = create(store, record("a", 1)).await.expect("nothing is in the way");
     let (found, lease) = found(store).await;
     assert_eq!((found, lease.leader_id.as_str(), lease.sequence), (version, "a", 1));
 }
 
 async fn a_second_create_is_refused_and_the_first_stays(store: &impl Store, _: Traits) {
-    create(store, body("a", 1)).await.expect("nothing is in the way");
-    assert_eq!(create(store, body("b", 1)).await, None);
-    assert_eq!(create(store, body("a", 1)).await, None, "not even with the same body");
+    create(store, record("a", 1)).await.expect("nothing is in the way");
+    assert_eq!(create(store, record("b", 1)).await, None);
+    assert_eq!(create(store, record("a", 1)).await, None, "not even with the same body");
     assert_eq!(found(store).await.1.leader_id, "a");
 }
 
 async fn an_update_with_the_version_replaces(store: &impl Store, _: Traits) {
-    let first = create(store, body("a", 1)).await.expect("nothing is in the way");
-    let second = update(store, body("a", 2), &first).await.expect("the version is current");
+    let first = create(store, record("a", 1)).await.expect("nothing is in the way");
+    let second = update(store, record("a", 2), &first).await.expect("the version is current");
     assert_ne!(first, second);
-    let third = update(store, body("a", 3), &second).await.expect("the version is current");
+    let third = update(store, record("a", 3), &second).await.expect("the version is current");
     let (version, lease) = found(store).await;
     assert_eq!((version, lease.sequence), (third, 3));
 }
@@ -158,21 +158,21 @@ async fn an_update_with_a_stale_version_is_refused_and_its_loser_reads_who_won(
     store: &impl Store,
     _: Traits,
 ) {
-    let stale = create(store, body("a", 1)).await.expect("nothing is in the way");
-    let current = update(store, body("b", 1), &stale).await.expect("the version is current");
-    assert_eq!(update(store, body("a", 2), &stale).await, None);
-    assert_eq!(update(store, body("b", 1), &stale).await, None, "not even with the same body");
+    let stale = create(store, record("a", 1)).await.expect("nothing is in the way");
+    let current = update(store, record("b", 1), &stale).await.expect("the version is current");
+    assert_eq!(update(store, record("a", 2), &stale).await, None);
+    assert_eq!(update(store, record("b", 1), &stale).await, None, "not even with the same body");
     let (version, lease) = found(store).await;
     assert_eq!((version, lease.leader_id.as_str()), (current, "b"));
 }
 
 async fn an_update_of_an_absent_record_is_refused(store: &impl Store, elsewhere: &Version) {
-    assert_eq!(update(store, body("a", 1), elsewhere).await, None);
+    assert_eq!(update(store, record("a", 1), elsewhere).await, None);
     assert_eq!(read(store).await, Outcome::Missing);
 }
 
 async fn a_known_version_reads_as_unchanged(store: &impl Store, _: Traits) {
-    let version = create(store, body("a", 1)).await.expect("nothing is in the way");
+    let version = create(store, record("a", 1)).await.expect("nothing is in the way");
     for _ in 0..3 {
         let answer = store.perform(Operation::Read { unless: Some(version.clone()) }).await;
         assert_eq!(answer.outcome, Outcome::Unchanged);
@@ -180,8 +180,8 @@ async fn a_known_version_reads_as_unchanged(store: &impl Store, _: Traits) {
 }
 
 async fn another_version_reads_as_found(store: &impl Store, _: Traits) {
-    let old = create(store, body("a", 1)).await.expect("nothing is in the way");
-    let new = update(store, body("a", 2), &old).await.expect("the version is current");
+    let old = create(store, record("a", 1)).await.expect("nothing is in the way");
+    let new = update(store, record("a", 2), &old).await.expect("the version is current");
     match store.perform(Operation::Read { unless: Some(old) }).await.outcome {
         Outcome::Found { version, .. } => assert_eq!(version, new),
         other => panic!("{other:?}"),
@@ -189,11 +189,11 @@ async fn another_version_reads_as_found(store: &impl Store, _: Traits) {
 }
 
 async fn an_answer_to_a_write_names_the_version_that_a_read_finds(store: &impl Store, _: Traits) {
-    let mut version = create(store, body("a", 0)).await.expect("nothing is in the way");
+    let mut version = create(store, record("a", 0)).await.expect("nothing is in the way");
     for sequence in 1..5 {
         assert_eq!(found(store).await.0, version);
         version =
-            update(store, body("a", sequence), &version).await.expect("the version is current");
+            update(store, record("a", sequence), &version).await.expect("the version is current");
     }
 }
 
@@ -202,19 +202,20 @@ async fn equal_bodies_have_equal_versions_where_versions_are_hashes(
     store: &impl Store,
     traits: Traits,
 ) {
-    let first = create(store, body("a", 1)).await.expect("nothing is in the way");
-    let second = update(store, body("a", 2), &first).await.expect("the version is current");
-    let again = update(store, body("a", 1), &second).await.expect("the version is current");
+    let first = create(store, record("a", 1)).await.expect("nothing is in the way");
+    let second = update(store, record("a", 2), &first).await.expect("the version is current");
+    let again = update(store, record("a", 1), &second).await.expect("the version is current");
     assert_eq!(first == again, traits.versions_are_hashes);
     if traits.versions_are_hashes {
-        let stale = update(store, body("b", 1), &first).await;
+        let stale = update(store, record("b", 1), &first).await;
         assert!(stale.is_some(), "the stale condition wins: nothing tells the two states apart");
     }
 }
 
 async fn unknown_fields_come_back(store: &impl Store, _: Traits) {
     let text = r#"{"leaderID":"a","zone":"fra","nested":{"ä":[1,2.5,null,"\u0000"]},"sequence":4}"#;
-    create(store, text.as_bytes().to_vec()).await.expect("nothing is in the way");
+    let Reading::Lease(lease) = lease::read(text.as_bytes()) else { panic!("no lease: {text}") };
+    create(store, *lease).await.expect("nothing is in the way");
     let (_, lease) = found(store).await;
     assert_eq!(lease.extra.get("zone"), Some("\"fra\""));
     assert_eq!(lease.extra.get("nested"), Some(r#"{"ä":[1,2.5,null,"\u0000"]}"#));
@@ -250,7 +251,7 @@ async fn is_unreadable_and_healed(store: &impl Store, bytes: Vec<u8>, flaw: Flaw
     let version = create(store, bytes).await.expect("nothing is in the way");
     let reading = Reading::Unreadable(flaw, Remains::NONE);
     assert_eq!(read(store).await, Outcome::Found { version: version.clone(), reading });
-    update(store, body("a", 1), &version).await.expect("it can be healed");
+    update(store, record("a", 1), &version).await.expect("it can be healed");
     assert_eq!(found(store).await.1.leader_id, "a");
 }
 
@@ -282,23 +283,24 @@ async fn hostile_bodies_read_as_what_they_are(store: &impl Store, _: Traits) {
 
 /// The versions that a stale condition could win by are never the same, because every body is new (S4).
 async fn a_stale_condition_fails_after_a_b_a_with_new_bodies(store: &impl Store, _: Traits) {
-    let first = create(store, body("a", 1)).await.expect("nothing is in the way");
-    let between = update(store, body("b", 1), &first).await.expect("the version is current");
-    let last = update(store, body("a", 2), &between).await.expect("the version is current");
+    let first = create(store, record("a", 1)).await.expect("nothing is in the way");
+    let between = update(store, record("b", 1), &first).await.expect("the version is current");
+    let last = update(store, record("a", 2), &between).await.expect("the version is current");
     for stale in [&first, &between] {
-        assert_eq!(update(store, body("c", 1), stale).await, None, "{stale:?}");
+        assert_eq!(update(store, record("c", 1), stale).await, None, "{stale:?}");
     }
     let (version, lease) = found(store).await;
     assert_eq!((version, lease.leader_id.as_str(), lease.sequence), (last, "a", 2));
 }
 
 async fn no_version_ever_comes_back_with_another_body(store: &impl Store, _: Traits) {
-    let mut version = create(store, body("a", 0)).await.expect("nothing is in the way");
+    let mut version = create(store, record("a", 0)).await.expect("nothing is in the way");
     let mut seen = HashSet::from([version.clone()]);
     for sequence in 1..20 {
         let leader = if sequence % 2 == 0 { "a" } else { "b" };
-        version =
-            update(store, body(leader, sequence), &version).await.expect("the version is current");
+        version = update(store, record(leader, sequence), &version)
+            .await
+            .expect("the version is current");
         assert!(seen.insert(version.clone()), "{version:?} is the version of two bodies");
     }
 }
@@ -317,26 +319,26 @@ async fn the_whole_record_comes_back(store: &impl Store, _: Traits) {
         slot_result: Some("done".to_owned()),
         slot_took_ms: Some(1_234),
         slot_failures: Some(2),
+        slot_term: Some(7),
         extra,
         ..record("server-001", 17)
     };
-    create(store, lease::write(&lease)).await.expect("nothing is in the way");
+    create(store, lease.clone()).await.expect("nothing is in the way");
     let (_, read) = found(store).await;
     // A layout of the store's own may round the time that is only for people.
     assert_eq!(Lease { last_updated: lease.last_updated, ..read }, lease);
 }
 
 async fn a_tombstone_is_read_as_released_and_claimed_by_its_version(store: &impl Store, _: Traits) {
-    let held = create(store, body("a", 1)).await.expect("nothing is in the way");
+    let held = create(store, record("a", 1)).await.expect("nothing is in the way");
     assert!(!found(store).await.1.released());
     let tombstone = Lease { last_updated: Stamp::Released, ..record("a", 2) };
-    let released =
-        update(store, lease::write(&tombstone), &held).await.expect("the version is current");
+    let released = update(store, tombstone.clone(), &held).await.expect("the version is current");
     let (version, lease) = found(store).await;
     assert_eq!((&version, &lease), (&released, &tombstone));
-    assert_eq!(create(store, body("b", 1)).await, None, "a tombstone is no absence");
-    assert_eq!(update(store, body("a", 3), &held).await, None, "the lease is over");
-    update(store, body("b", 1), &released).await.expect("the version is current");
+    assert_eq!(create(store, record("b", 1)).await, None, "a tombstone is no absence");
+    assert_eq!(update(store, record("a", 3), &held).await, None, "the lease is over");
+    update(store, record("b", 1), &released).await.expect("the version is current");
     let (_, lease) = found(store).await;
     assert_eq!((lease.leader_id.as_str(), lease.released()), ("b", false));
 }
@@ -352,7 +354,7 @@ async fn terms_come_back_exactly_over_the_whole_life_of_the_key(store: &impl Sto
             let sequence = 2 * sequence + u64::from(last_updated == Stamp::Released);
             let lease = Lease { term: Some(term), last_updated, ..record("a", sequence) };
             let condition = version.take().map_or(Condition::Absent, Condition::Match);
-            version = write(store, lease::write(&lease), condition).await;
+            version = write(store, lease, condition).await;
             let (current, read) = found(store).await;
             assert_eq!((Some(current), read.term), (version.clone(), Some(term)));
         }
@@ -395,9 +397,9 @@ impl<S: Store> Store for Lossy<'_, S> {
 }
 
 impl<S: Store> Lossy<'_, S> {
-    async fn lose(&self, loss: Loss, body: Vec<u8>, condition: Condition) {
+    async fn lose(&self, loss: Loss, lease: Lease, condition: Condition) {
         self.next.set(Some(loss));
-        let answer = self.perform(Operation::Write { body, condition }).await;
+        let answer = self.perform(Operation::Write { record: lease.into(), condition }).await;
         assert!(matches!(answer.outcome, Outcome::Unknown { .. }), "{answer:?}");
     }
 }
@@ -407,45 +409,46 @@ async fn a_write_whose_answer_is_lost_is_read_back_and_refuses_its_own_repetitio
     _: Traits,
 ) {
     let lossy = Lossy { store, next: Cell::new(None) };
-    lossy.lose(Loss::Answer, body("a", 1), Condition::Absent).await;
-    assert_eq!(create(&lossy, body("a", 2)).await, None, "our own write is in the way");
+    lossy.lose(Loss::Answer, record("a", 1), Condition::Absent).await;
+    assert_eq!(create(&lossy, record("a", 2)).await, None, "our own write is in the way");
     let (version, lease) = found(&lossy).await;
     assert_eq!((lease.session, lease.sequence), (Some(session("a", 1)), 1));
-    lossy.lose(Loss::Answer, body("a", 3), Condition::Match(version.clone())).await;
-    assert_eq!(update(&lossy, body("a", 4), &version).await, None, "our own write is in the way");
+    lossy.lose(Loss::Answer, record("a", 3), Condition::Match(version.clone())).await;
+    assert_eq!(update(&lossy, record("a", 4), &version).await, None, "our own write is in the way");
     let (version, lease) = found(&lossy).await;
     assert_eq!((lease.session, lease.sequence), (Some(session("a", 3)), 3));
-    update(&lossy, body("a", 5), &version).await.expect("the version is current");
+    update(&lossy, record("a", 5), &version).await.expect("the version is current");
 }
 
 async fn a_write_that_never_arrived_leaves_the_old_state(store: &impl Store, _: Traits) {
     let lossy = Lossy { store, next: Cell::new(None) };
-    lossy.lose(Loss::Request, body("a", 1), Condition::Absent).await;
+    lossy.lose(Loss::Request, record("a", 1), Condition::Absent).await;
     assert_eq!(read(&lossy).await, Outcome::Missing);
-    let version = create(&lossy, body("a", 2)).await.expect("nothing is in the way");
-    lossy.lose(Loss::Request, body("a", 3), Condition::Match(version.clone())).await;
+    let version = create(&lossy, record("a", 2)).await.expect("nothing is in the way");
+    lossy.lose(Loss::Request, record("a", 3), Condition::Match(version.clone())).await;
     let answer = lossy.perform(Operation::Read { unless: Some(version.clone()) }).await;
     assert_eq!(answer.outcome, Outcome::Unchanged);
-    update(&lossy, body("a", 4), &version).await.expect("the version is current");
+    update(&lossy, record("a", 4), &version).await.expect("the version is current");
 }
 
 /// The driver drops what takes too long; it may still land, but no later than the next write (S8).
 async fn a_dropped_operation_holds_nobody_up_and_lands_at_most_once(store: &impl Store, _: Traits) {
-    let first = create(store, body("a", 1)).await.expect("nothing is in the way");
+    let first = create(store, record("a", 1)).await.expect("nothing is in the way");
     drop_once_begun(store, Operation::Read { unless: None }).await;
     let condition = Condition::Match(first.clone());
-    drop_once_begun(store, Operation::Write { body: body("a", 2), condition }).await;
+    let write = Operation::Write { record: record("a", 2).into(), condition };
+    drop_once_begun(store, write).await;
     let mut taken = None;
     // The dropped write may land between a read and the write after it, once.
     for attempt in 1..=3 {
         let (version, _) = found(store).await;
-        taken = update(store, body("b", attempt), &version).await;
+        taken = update(store, record("b", attempt), &version).await;
         if taken.is_some() {
             break;
         }
     }
     assert!(taken.is_some(), "the dropped write is in the way");
-    assert_eq!(update(store, body("a", 3), &first).await, None);
+    assert_eq!(update(store, record("a", 3), &first).await, None);
     let (version, lease) = found(store).await;
     assert_eq!((Some(version), lease.leader_id.as_str()), (taken, "b"));
 }
@@ -464,7 +467,7 @@ async fn ten_creates_have_one_winner(store: &impl Store, _: Traits) {
 }
 
 async fn ten_updates_of_one_version_have_one_winner(store: &impl Store, _: Traits) {
-    let version = create(store, body("before", 1)).await.expect("nothing is in the way");
+    let version = create(store, record("before", 1)).await.expect("nothing is in the way");
     one_of_ten_wins(store, Some(version)).await;
 }
 
@@ -473,7 +476,7 @@ async fn one_of_ten_wins(store: &impl Store, version: Option<Version>) {
     let condition = &condition;
     let writes = (0..10).map(|number| async move {
         pause().await;
-        (number, write(store, body(&number.to_string(), 1), condition.clone()).await)
+        (number, write(store, record(&number.to_string(), 1), condition.clone()).await)
     });
     let results = futures::future::join_all(writes).await;
     let winners: Vec<_> = results.into_iter().filter(|(_, version)| version.is_some()).collect();
@@ -483,12 +486,13 @@ async fn one_of_ten_wins(store: &impl Store, version: Option<Version>) {
 }
 
 async fn ten_stale_updates_beside_a_current_one_change_nothing(store: &impl Store, _: Traits) {
-    let stale = &create(store, body("before", 1)).await.expect("nothing is in the way");
-    let current = &update(store, body("between", 1), stale).await.expect("the version is current");
+    let stale = &create(store, record("before", 1)).await.expect("nothing is in the way");
+    let current =
+        &update(store, record("between", 1), stale).await.expect("the version is current");
     let updates = (0..11).map(|number| async move {
         pause().await;
         let condition = if number == 5 { current } else { stale };
-        update(store, body(&number.to_string(), 1), condition).await
+        update(store, record(&number.to_string(), 1), condition).await
     });
     let results = futures::future::join_all(updates).await;
     let winners: Vec<_> = results.iter().map(Option::is_some).collect();
@@ -498,7 +502,7 @@ async fn ten_stale_updates_beside_a_current_one_change_nothing(store: &impl Stor
 }
 
 async fn five_workers_count_to_fifty(store: &impl Store, _: Traits) {
-    create(store, body("counter", 0)).await.expect("nothing is in the way");
+    create(store, record("counter", 0)).await.expect("nothing is in the way");
     let shown = &RefCell::new(HashSet::new());
     let workers = (0..5).map(|number| async move {
         let worker = format!("worker-{number}");
@@ -509,7 +513,7 @@ async fn five_workers_count_to_fifty(store: &impl Store, _: Traits) {
                 shown.borrow_mut().insert(lease.session);
                 pause().await;
                 let next = lease.sequence + 1;
-                if update(store, body(&worker, next), &version).await.is_some() {
+                if update(store, record(&worker, next), &version).await.is_some() {
                     break;
                 }
                 refusals += 1;
@@ -528,7 +532,7 @@ async fn five_workers_count_to_fifty(store: &impl Store, _: Traits) {
 }
 
 async fn time_is_told_as_promised(store: &impl Store, traits: Traits) {
-    create(store, body("a", 1)).await.expect("nothing is in the way");
+    create(store, record("a", 1)).await.expect("nothing is in the way");
     let answer = store.perform(Operation::Read { unless: None }).await;
     let Facts { date_ms, last_modified_ms, relayed, cached } = answer.facts;
     assert!(!relayed && !cached, "nothing is between us and the store");
@@ -553,30 +557,18 @@ fn session(leader_id: &str, sequence: u64) -> String {
     format!("{leader_id}-{sequence}")
 }
 
-/// A small record, as the body of a write.
+/// A small record as JSON.
 pub fn body(leader_id: &str, sequence: u64) -> Vec<u8> {
     lease::write(&record(leader_id, sequence))
 }
 
 pub fn record(leader_id: &str, sequence: u64) -> Lease {
     Lease {
-        leader_id: leader_id.to_owned(),
-        leader_addr: String::new(),
-        last_updated: Stamp::At(WRITTEN_MS),
         term: Some(TERM),
         session: Some(session(leader_id, sequence)),
         sequence,
         lease_ms: Some(15_000),
-        acquired: None,
-        transitions: 0,
-        parked: false,
-        park_at: None,
-        slot: None,
-        slot_done: None,
-        slot_result: None,
-        slot_took_ms: None,
-        slot_failures: None,
-        extra: Object::new(),
+        ..Lease::bare(leader_id, Stamp::At(WRITTEN_MS))
     }
 }
 
@@ -603,23 +595,32 @@ pub async fn found(store: &impl Store) -> (Version, Lease) {
     }
 }
 
-pub async fn create(store: &impl Store, body: Vec<u8>) -> Option<Version> {
-    write(store, body, Condition::Absent).await
+pub async fn create(store: &impl Store, record: impl Into<Record>) -> Option<Version> {
+    write(store, record, Condition::Absent).await
 }
 
-pub async fn update(store: &impl Store, body: Vec<u8>, version: &Version) -> Option<Version> {
-    write(store, body, Condition::Match(version.clone())).await
+pub async fn update(
+    store: &impl Store,
+    record: impl Into<Record>,
+    version: &Version,
+) -> Option<Version> {
+    write(store, record, Condition::Match(version.clone())).await
 }
 
 /// A write on a version, or a create.
 #[allow(dead_code)] // Of the suites that look at outcomes which are no lease and no refusal.
-pub fn written(body: Vec<u8>, version: Option<Version>) -> Operation {
-    Operation::Write { body, condition: version.map_or(Condition::Absent, Condition::Match) }
+pub fn written(record: impl Into<Record>, version: Option<Version>) -> Operation {
+    let condition = version.map_or(Condition::Absent, Condition::Match);
+    Operation::Write { record: record.into(), condition }
 }
 
 /// The new version, or `None` if the store refused.
-async fn write(store: &impl Store, body: Vec<u8>, condition: Condition) -> Option<Version> {
-    match store.perform(Operation::Write { body, condition }).await.outcome {
+async fn write(
+    store: &impl Store,
+    record: impl Into<Record>,
+    condition: Condition,
+) -> Option<Version> {
+    match store.perform(Operation::Write { record: record.into(), condition }).await.outcome {
         Outcome::Written { version } => Some(version.expect("the answer names the new version")),
         Outcome::Refused => None,
         other => panic!("{}: neither written nor refused: {other:?}", store.describe()),

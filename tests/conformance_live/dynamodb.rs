@@ -6,7 +6,7 @@ use edgelect::{DynamoDbConfig, DynamoDbStore, Host};
 use serde_json::{Value, json};
 
 use crate::aws;
-use crate::conformance::{body, create, found, read, record, update};
+use crate::conformance::{create, found, read, record, update};
 use crate::real::{Native, native, random};
 
 /// A shard of its own in a table of its own.
@@ -92,7 +92,7 @@ async fn service(aws: &aws::Aws<Native>, verb: &str, asked: &Value) -> (u16, Val
 #[tokio::test]
 async fn a_wrong_table_region_or_key_is_told_by_the_services_own_code_and_overwrites_nothing() {
     let right = Shard::new().await;
-    let version = create(&right.store(), body("a", 1)).await.expect("nothing is in the way");
+    let version = create(&right.store(), record("a", 1)).await.expect("nothing is in the way");
     let before = read(&right.store()).await;
     let other = json!({ "TableName": random(), "BillingMode": "PAY_PER_REQUEST",
                         "AttributeDefinitions": [{ "AttributeName": "id", "AttributeType": "S" }],
@@ -133,12 +133,13 @@ async fn the_three_calls_of_shardcoordinator_meet_our_item_as_its_document_says(
     let now_s = native().now().wall_ms / 1_000;
     // The item's `ttl` is a second after the lease, so what is written has to be of now.
     let now_ms = i64::try_from(native().now().wall_ms).expect("not for long");
-    let at = |sequence: u64, last_updated: Stamp| {
-        let lease = Lease { last_updated, term: Some(7), ..record("server-1", sequence) };
-        edgelect::lease::write(&lease)
+    let at = |sequence: u64, last_updated: Stamp| Lease {
+        last_updated,
+        term: Some(7),
+        ..record("server-1", sequence)
     };
     let of_s3 = Version("\"d41d8cd98f00b204e9800998ecf8427e\"".to_owned());
-    assert_eq!(update(&store, body("a", 1), &of_s3).await, None, "no version of an item");
+    assert_eq!(update(&store, record("a", 1), &of_s3).await, None, "no version of an item");
     let held = create(&store, at(1, Stamp::At(now_ms))).await.expect("nothing is in the way");
     assert!(!shard.try_acquire("worker-1", now_s + 15, now_s).await, "a living lease");
     assert!(!shard.renew("worker-1", now_s + 15, now_s).await);
@@ -186,8 +187,8 @@ async fn items_of_other_shapes_are_unreadable_and_can_be_replaced_as_they_were_r
             Reading::Lease(lease) if item.get("note").is_some() => assert_eq!(lease.leader_id, "a"),
             other => panic!("{other:?}"),
         }
-        assert_eq!(create(&store, body("b", 1)).await, None);
-        assert!(update(&store, body("b", 1), &version).await.is_some());
-        assert_eq!(update(&store, body("c", 1), &version).await, None);
+        assert_eq!(create(&store, record("b", 1)).await, None);
+        assert!(update(&store, record("b", 1), &version).await.is_some());
+        assert_eq!(update(&store, record("c", 1), &version).await, None);
     }
 }

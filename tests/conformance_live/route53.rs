@@ -7,7 +7,7 @@ use edgelect::store::{FaultKind, Operation, Outcome, Store};
 use edgelect::{Host, Route53Store};
 
 use crate::aws::{Aws, DOMAIN};
-use crate::conformance::{body, create, found, read, record, update, written};
+use crate::conformance::{create, found, read, record, update, written};
 use crate::real::{self, Native, native};
 
 /// A zone of its own.
@@ -63,7 +63,7 @@ fn change(action: &str, shard: &str, values: &[&str]) -> String {
 #[tokio::test]
 async fn a_missing_zone_and_an_owner_with_a_space_are_named_and_nothing_is_written() {
     let nowhere = crate::aws().record("ZNOSUCHZONE", "life");
-    for operation in [Operation::Read { unless: None }, written(body("a", 1), None)] {
+    for operation in [Operation::Read { unless: None }, written(record("a", 1), None)] {
         let Outcome::Rejected(fault) = nowhere.perform(operation).await.outcome else {
             panic!("there is no such zone");
         };
@@ -71,7 +71,7 @@ async fn a_missing_zone_and_an_owner_with_a_space_are_named_and_nothing_is_writt
         assert!(fault.message.contains("404 NoSuchHostedZone: create the zone"), "{fault}");
     }
     let store = Zone::new().await.store("spaced");
-    let spaced = store.perform(written(body("my host", 1), None)).await.outcome;
+    let spaced = store.perform(written(record("my host", 1), None)).await.outcome;
     let Outcome::Rejected(fault) = spaced else { panic!("{spaced:?}") };
     assert!(fault.message.contains("no space"), "{fault}");
     assert_eq!(read(&store).await, Outcome::Missing);
@@ -83,9 +83,8 @@ async fn the_lock_is_seen_as_dns_shows_it_and_a_foreign_record_is_read() {
     let store = zone.store("seen");
     let now_ms = native().now().wall_ms;
     let now_s = now_ms / 1_000;
-    let at = |sequence: u64, last_updated: Stamp| {
-        edgelect::lease::write(&Lease { last_updated, ..record("worker-1", sequence) })
-    };
+    let at =
+        |sequence: u64, last_updated: Stamp| Lease { last_updated, ..record("worker-1", sequence) };
     let first = create(&store, at(1, Stamp::At(now_ms as i64))).await.expect("a new record");
     let shown = zone.resolved("seen").await;
     let (owner, epoch) = shown[0].split_once(' ').expect("owner and epoch");

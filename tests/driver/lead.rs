@@ -6,6 +6,7 @@ use std::pin::pin;
 use std::rc::Rc;
 
 use edgelect::config::HostClock;
+use edgelect::lease::Format;
 use edgelect::store::{Answer, Fault, FaultKind, Operation, Outcome, Store, is_probe};
 use edgelect::{Config, Handle, Host, Input, Settings, Term, lead, new_election};
 use futures::executor::block_on;
@@ -308,7 +309,7 @@ struct Bucket {
 impl Bucket {
     async fn perform_beside(&self, operation: Operation) -> Answer {
         let body = match &operation {
-            Operation::Write { body, .. } if self.lies => body.clone(),
+            Operation::Write { record, .. } if self.lies => record.body(Format::Native),
             _ => return self.object.perform(operation).await,
         };
         self.object.memory.overwrite(Some(body));

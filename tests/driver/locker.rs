@@ -4,10 +4,10 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use edgelect::election::{Election, Event, Input, LostReason};
-use edgelect::lease::Reading;
+use edgelect::lease::{Lease, Reading, Stamp};
 use edgelect::peer;
 use edgelect::status::status;
-use edgelect::store::{Condition, FaultKind, Operation, Outcome, Store, Version};
+use edgelect::store::{Condition, FaultKind, Operation, Outcome, Record, Store, Version};
 use edgelect::{
     Config, Handle, Host, LockerStore, Owner, Schedule, ScheduleSettings, Settings, UnfencedTerm,
     lead, lead_unfenced, new_schedule, run,
@@ -216,6 +216,11 @@ fn s5_a_new_lease_costs_no_term_and_counts_from_the_next_one_on() {
     assert_eq!((last.owner_id.as_str(), last.ttl_ms, member.acquired()), ("a-2", 40_000, 2));
 }
 
+fn held_by(session: &str) -> Record {
+    let (session, lease_ms) = (Some(session.to_owned()), Some(15_000));
+    Lease { session, lease_ms, ..Lease::bare("a", Stamp::At(0)) }.into()
+}
+
 #[test]
 fn what_a_read_shows_is_what_the_backend_said_last_and_a_write_on_anything_else_calls_nothing() {
     let host = Virtual::default();
@@ -223,9 +228,8 @@ fn what_a_read_shows_is_what_the_backend_said_last_and_a_write_on_anything_else_
     let store = LockerStore::new(backend.clone(), &elector("a", config())).expect("a locker");
     let read = || block_on(store.perform(Operation::Read { unless: None })).outcome;
     let write = |version: &Version| {
-        let body = br#"{"leaderID":"a","session":"a","leaseMs":15000}"#.to_vec();
         let condition = Condition::Match(version.clone());
-        block_on(store.perform(Operation::Write { body, condition })).outcome
+        block_on(store.perform(Operation::Write { record: held_by("a"), condition })).outcome
     };
     let shown = || match read() {
         Outcome::Found { version, reading: Reading::Lease(lease) } => (version, lease),
@@ -299,7 +303,7 @@ fn what_needs_versions_is_refused_and_what_does_not_runs_without_a_token() {
         Some("checkpoint")
     );
     let other = Operation::Write {
-        body: br#"{"leaderID":"b","session":"b","leaseMs":15000}"#.to_vec(),
+        record: held_by("b"),
         condition: Condition::Match(Version("\"1\"".to_owned())),
     };
     let Outcome::Rejected(fault) = block_on(store.perform(other)).outcome else {

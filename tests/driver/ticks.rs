@@ -9,7 +9,7 @@ use edgelect::clock::Now;
 use edgelect::config::HostClock;
 use edgelect::driver::Requests;
 use edgelect::job::{JobTarget, schedule};
-use edgelect::lease::{self, Lease, Reading};
+use edgelect::lease::{self, Format, Lease, Reading};
 use edgelect::request::{Request, Response};
 use edgelect::store::memory::Memory;
 use edgelect::store::{Answer, Facts, Fault, FaultKind, Operation, Outcome, Store};
@@ -113,7 +113,7 @@ impl Wire {
             (chance.per_mille(self.failing_per_mille), chance.one_in(3), chance.one_in(4))
         };
         let body = match &operation {
-            Operation::Write { body, .. } => body.clone(),
+            Operation::Write { record, .. } => record.body(Format::Native),
             Operation::Read { .. } | Operation::Delete => Vec::new(),
         };
         let mut answer = Answer { outcome: Outcome::Missing, facts: Facts::default() };

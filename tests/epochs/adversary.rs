@@ -14,7 +14,7 @@ use edgelect::clock::Now;
 use edgelect::config::{Config, Follow, Settings};
 use edgelect::driver::Host;
 use edgelect::election::{Election, Event as Told, Input, Step};
-use edgelect::lease;
+use edgelect::lease::{self, Format};
 use edgelect::remote::perform;
 use edgelect::request::{Request, Response};
 use edgelect::sigv4::Credentials;
@@ -771,11 +771,11 @@ impl World {
                 }
                 Step::Read { unless, timeout_ms } => (Operation::Read { unless }, timeout_ms),
                 Step::Claim { lease, seen, timeout_ms } => {
-                    (Operation::Write { body: lease::write(&lease), condition: seen }, timeout_ms)
+                    (Operation::Write { record: lease.into(), condition: seen }, timeout_ms)
                 }
                 Step::Renew { lease, held, timeout_ms } => {
                     let condition = Condition::Match(held);
-                    (Operation::Write { body: lease::write(&lease), condition }, timeout_ms)
+                    (Operation::Write { record: lease.into(), condition }, timeout_ms)
                 }
                 Step::AskPeer { .. } => unreachable!("peers are off"),
             };
@@ -786,8 +786,9 @@ impl World {
     fn begin(&mut self, session: usize, operation: Operation, timeout_ms: u64) {
         self.note(|| match &operation {
             Operation::Read { unless } => format!("s{session} -> read unless {unless:?}"),
-            Operation::Write { body, condition } => {
-                format!("s{session} -> {} on {condition:?}", String::from_utf8_lossy(body))
+            Operation::Write { record, condition } => {
+                let body = record.body(Format::Native);
+                format!("s{session} -> {} on {condition:?}", String::from_utf8_lossy(&body))
             }
             Operation::Delete => format!("s{session} -> delete"),
         });

@@ -89,8 +89,8 @@ impl Desk {
     }
 
     fn write(&self, epochs: &Epochs, session: &str, term: u64, on: Condition) -> Outcome {
-        let body = lease::write(&lease_of(session, term));
-        self.perform(epochs, Operation::Write { body, condition: on }).outcome
+        let record = lease_of(session, term).into();
+        self.perform(epochs, Operation::Write { record, condition: on }).outcome
     }
 
     fn names(&self) -> Vec<String> {
@@ -184,7 +184,7 @@ fn s12_a_release_says_expired_for_members_that_know_no_other_sign_and_nothing_el
         for (lease, expired) in
             [(held, "false"), (parked, "false"), (again, "false"), (released, "true")]
         {
-            let operation = Operation::Write { body: lease::write(&lease), condition };
+            let operation = Operation::Write { record: lease.clone().into(), condition };
             condition = Condition::Match(written(desk.perform(&epochs, operation).outcome));
             let bucket = desk.bucket.borrow();
             let fields = Object::read(&bucket.objects["leader/g/lock_0000000001.json"].bytes);
@@ -326,7 +326,7 @@ fn a_body_of_nearly_64_kib_stays_readable_with_what_the_layout_adds() {
         let mut lease = lease_of("s", 7);
         lease.extra.set("theirs", format!("\"{}\"", "x".repeat(filler - 200)));
         let operation =
-            Operation::Write { body: lease::write(&lease), condition: Condition::Absent };
+            Operation::Write { record: lease.clone().into(), condition: Condition::Absent };
         written(desk.perform(&epochs, operation).outcome);
         let reading = desk.reading(&epochs);
         assert!(

@@ -99,10 +99,10 @@ fn a_trigger_that_catches_up_stays_under_its_subrequests() {
         let operation = match alone.step() {
             Step::Read { unless, .. } => Operation::Read { unless },
             Step::Claim { lease, seen, .. } => {
-                Operation::Write { body: lease::write(&lease), condition: seen }
+                Operation::Write { record: lease.into(), condition: seen }
             }
             Step::Renew { lease, held, .. } => {
-                Operation::Write { body: lease::write(&lease), condition: Condition::Match(held) }
+                Operation::Write { record: lease.into(), condition: Condition::Match(held) }
             }
             Step::Finished => break,
             other => panic!("{other:?}"),

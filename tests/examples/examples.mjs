@@ -8,6 +8,7 @@ import { jsWorker } from './js-worker.mjs';
 import { minuteCron } from './minute-cron.mjs';
 import { nodeTimer } from './node-timer.mjs';
 import { heldCommands, heldRust, heldSnippets } from './snippets.mjs';
+import { starters } from './starters.mjs';
 
 /** Runs everything against a store; the first failure is thrown when all have ended. */
 export async function examples(store) {
@@ -19,7 +20,7 @@ export async function examples(store) {
     copy('deno-cron', packed.folder);
     for (const name of ['js-worker', 'bun-cron', 'node-timer']) copy(name, packed.users);
     const place = { ...packed, store };
-    const checks = [...nodeTimer(place), ...minuteCron(place), ...jsWorker(place)];
+    const checks = [...nodeTimer(place), ...minuteCron(place), ...jsWorker(place), ...starters(place)];
     const all = () => Promise.allSettled(checks.map(([what, check]) => checked(what, check)));
     const ends = await step('The examples, over a real minute', all);
     const failed = ends.find(({ status }) => status === 'rejected');

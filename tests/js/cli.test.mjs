@@ -145,11 +145,13 @@ test('--help says what it is, the commands, an example and where to read on', as
 
 test('a command or an option that does not exist is told, with what was meant, and no stack', async () => {
   for (const [args, sentence, expected = 2] of [
-    [['demoo'], /^edgelect: unknown command 'demoo'\n\(Did you mean demo\?\)$/m],
-    [['demo', '--hlep'], /^edgelect: unknown option '--hlep'\n\(Did you mean --help\?\)$/m],
-    [['demo', 'now'], /^edgelect: too many arguments/m],
+    [['demoo'], /^edgelect: unknown command 'demoo'\n\(Did you mean demo\?\)\nSee edgelect --help\.\n$/],
+    [['demo', '--hlep'], /^edgelect: unknown option '--hlep'\n\(Did you mean --help\?\)\nSee edgelect demo --help\.\n$/],
+    [['demo', 'now'], /^edgelect: too many arguments [^\n]*\nSee edgelect demo --help\.\n$/],
+    [['doctor', '--age', 'x'], /^edgelect: option '--age <s>' argument 'x' is invalid\. [^\n]*\nSee edgelect doctor --help\.\n$/],
+    [['new', 'node', '--hlep'], /^edgelect: unknown option '--hlep'\n\(Did you mean --help\?\)\nSee edgelect new node --help\.\n$/],
     // 1 would say that the store breaks a condition.
-    [['--store', 'epochs', 'doctor'], /^edgelect: unknown option '--store'/m],
+    [['--store', 'epochs', 'doctor'], /^edgelect: unknown option '--store'\nSee edgelect --help\.\n$/],
     [[], /^Usage: edgelect/m, 1],
   ]) {
     const { code, stdout, stderr } = await edgelect(...args);

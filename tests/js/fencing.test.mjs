@@ -83,10 +83,11 @@ const startApi = async () => {
   const child = spawnKept(NODE_24, ['api.mjs'], { cwd: folder, stdio: ['ignore', 'inherit', 'inherit'] });
   atEnd(() => endProcess(child));
   const report = async (token) => {
-    const headers = token === undefined ? {} : { 'edgelect-token': String(token) };
+    // A connection that is kept would be to a server that has ended.
+    const headers = { connection: 'close', ...(token !== undefined && { 'edgelect-token': String(token) }) };
     return (await fetch(`http://127.0.0.1:${port}`, { method: 'POST', body: `by ${token}`, headers })).status;
   };
-  await until(() => fetch(`http://127.0.0.1:${port}`, { method: 'POST' }).then(() => true, () => false));
+  await until(() => fetch(`http://127.0.0.1:${port}`, { method: 'POST', headers: { connection: 'close' } }).then(() => true, () => false));
   return { report, stop: () => endProcess(child) };
 };
 

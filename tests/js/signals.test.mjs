@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { start } from './example.mjs';
-import { slotRecord } from './group.mjs';
+import { member, newGroup, slotRecord } from './group.mjs';
 
 const PROGRAM = `
 import { Elector, MemoryStorage } from 'edgelect';
@@ -62,6 +62,13 @@ test('a second signal ends a process whose work does not stop', async () => {
   child.kill('SIGTERM');
   await ended;
   assert.equal(child.signalCode, 'SIGTERM');
+});
+
+test('a signal that nobody can catch is refused, and no listener is left', async () => {
+  const before = process.listenerCount('SIGTERM');
+  const elector = member(await newGroup());
+  assert.throws(() => elector.stopOnSignals(['SIGTERM', 'SIGKILL']), { code: 'EDGELECT_CONFIG', field: 'signals' });
+  assert.equal(process.listenerCount('SIGTERM'), before);
 });
 
 test('a signal ends the job of a slot, and the lease is released', async () => {

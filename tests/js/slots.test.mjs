@@ -53,10 +53,14 @@ test('a job that throws, at once or later, is reported, counted, and run again o
     const first = await member(storage).runScheduled(slot(1), job, { policy });
     assert.deepEqual([first.outcome, first.error.message], ['failed', 'boom']);
     assert.deepEqual([recordIn(storage).slotDone, recordIn(storage).slotFailures, recordIn(storage).slotResult], [false, 1, 'failed']);
-    assert.equal((await member(storage).runScheduled(slot(1), failing)).outcome, 'taken');
+    const { outcome, by, finished, previous } = await member(storage).runScheduled(slot(1), failing);
+    assert.deepEqual([outcome, by, finished, previous], ['taken', 'a', true, null]);
     const next = await member(storage).runScheduled(slot(2), (term) => term.slot, { policy });
     assert.deepEqual(next.runs.map((run) => [run.slot, run.value, run.outcome]), [[slot(1), slot(1), 'done'], [slot(2), slot(2), 'done']]);
     assert.ok(next.runs[0].term < next.runs[1].term);
+    const told = (outcome) => ({ slot: slot(1), outcome, by: 'a' });
+    assert.deepEqual(next.runs.map((run) => run.previous), [told('failed'), told('ok')]);
+    assert.deepEqual(next.previous, told('ok'));
   }
 });
 
@@ -73,6 +77,7 @@ test('c56 a runner that dies: its slot is waited out, run again only at least on
     dead = true;
     const next = await member(storage).runScheduled(slot(2), (term) => term.slot, { policy });
     assert.deepEqual([next.outcome, next.runs.map(({ value }) => value)], ['done', [...again, slot(2)]]);
+    assert.deepEqual(next.runs[0].previous, { slot: slot(1), outcome: 'died', by: 'a' });
     const lost = await within(dying);
     assert.deepEqual([lost.outcome, lost.error.code, lost.runs[0].recorded], ['lost', 'EDGELECT_LOST', false]);
     assert.ok(lost.durationMs > 500, `${lost.durationMs} ms`);
@@ -127,6 +132,26 @@ test('a job keeps its state in a checkpoint, which the next slot opens', async (
   const first = await member(storage).runScheduled(slot(1), job);
   const second = await member(storage).runScheduled(slot(2), job);
   assert.deepEqual([first.value, second.value], [[1, first.term], [2, second.term]]);
+});
+
+test('who runs a slot sees in its status the slots before, and its own as open', async () => {
+  const storage = slotGroup();
+  await member(storage).runScheduled(slot(1), () => {});
+  const elector = member(storage, { serverId: 'b' });
+  assert.deepEqual([elector.status().history, elector.status().lastSlot], [[], null]);
+  let taken;
+  await elector.runScheduled(slot(2), async () => {
+    taken = await member(storage, { serverId: 'c' }).runScheduled(slot(2), failing);
+  });
+  assert.deepEqual([taken.outcome, taken.by, taken.finished], ['taken', 'b', false]);
+  const { history } = recordIn(storage);
+  assert.deepEqual(history.at(-1), { slot: slot(1), outcome: 'ok', by: 'a' });
+  assert.ok(history.at(-2).from <= history.at(-2).to && history.at(-2).how === 'released');
+  const watching = member(storage, { serverId: 'd' });
+  await watching.start();
+  await until(() => watching.status().lastSlot);
+  assert.deepEqual(watching.status().lastSlot, { slot: slot(2), outcome: 'ok', by: 'b' });
+  await watching.stop();
 });
 
 /** The result of a trigger whose engine says `ends`, after one job that ran well where `ran` says so. */

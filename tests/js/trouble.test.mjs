@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { test } from 'node:test';
 import { EdgelectError, MemoryStorage, S3Storage } from 'edgelect';
-import { FAST, KEY, bent, fired, leads, member, newGroup, pause, replaced, until, within } from './group.mjs';
+import { FAST, KEY, bent, fired, gated, leads, member, newGroup, pause, replaced, until, within } from './group.mjs';
 import { serve } from './loopback.mjs';
 
 const s3Error = (code) => `<?xml version="1.0"?><Error><Code>${code}</Code><Message>no</Message></Error>`;
@@ -102,6 +102,35 @@ test('a problem is shown when it lasts, and when it is over', async () => {
   assert.match(lines[1], /the problem is over/);
 });
 
+test('a warning is one line without control characters, whatever a storage throws', async () => {
+  const { broken, storage } = breakable(await newGroup());
+  broken.why = 'first\nedgelect: group a: forged\u001b[2J';
+  const elector = member(storage);
+  const lines = await warned(async () => {
+    await within(elector.start());
+    await until(() => elector.status().requests.read > 3);
+    await elector.stop();
+  });
+  assert.equal(lines.length, 1);
+  assert.doesNotMatch(lines[0], /\p{Cc}/u);
+});
+
+test('a console that throws breaks nothing', async () => {
+  const { broken, storage } = breakable(await newGroup());
+  broken.why = 'trouble';
+  const elector = member(storage);
+  const forbidden = () => {
+    throw new Error('no console');
+  };
+  await replaced(console, 'warn', forbidden, async () => {
+    await within(elector.start());
+    await until(() => elector.status().requests.read > 3);
+    broken.why = null;
+    await leads(elector);
+    await elector.stop();
+  });
+});
+
 test('onError takes the place of the warning, and warn: false of both', async () => {
   for (const [options, shown] of [[{ onError: true }, 0], [{ onError: true, warn: true }, 1], [{ warn: false }, 0]]) {
     const { broken, storage } = breakable(await newGroup());
@@ -152,6 +181,20 @@ test('a member that has resigned says that it sits out', async () => {
   await leads(elector);
   await elector.resign();
   assert.equal(elector.status().waiting.reason, 'sittingOut');
+  await elector.stop();
+});
+
+test('a session that waits for the work of an earlier one says so', async () => {
+  const elector = member(await newGroup());
+  const work = gated();
+  const led = elector.lead(() => work.promise).catch(() => {});
+  await until(() => elector.isLeader());
+  await elector.stop({ release: false, signal: AbortSignal.timeout(50) }).catch(() => {});
+  await elector.start();
+  const { error, waiting } = elector.status();
+  assert.deepEqual([waiting.reason, waiting.untilMs, waiting.message], ['work', null, error]);
+  work.resolve();
+  await led;
   await elector.stop();
 });
 
@@ -215,6 +258,23 @@ test('diagnostics channels tell of terms, problems and slots', async () => {
   }
 });
 
+test('a listener that stops the elector gets in the way of no callback', async () => {
+  const seen = [];
+  const elector = member(await newGroup(), {
+    onAcquireLeadership: () => void seen.push('acquired'),
+    onLoseLeadership: () => void seen.push('lost'),
+  });
+  const listener = ({ how }) => how === 'acquired' && void elector.stop({ release: false });
+  subscribe('edgelect:term', listener);
+  try {
+    await elector.start();
+    await until(() => elector.status().role === 'stopped');
+    assert.deepEqual(seen, ['acquired', 'lost']);
+  } finally {
+    unsubscribe('edgelect:term', listener);
+  }
+});
+
 test('every member shows its status, without its session', async () => {
   const elector = member(await newGroup());
   const ask = async (how) => elector.handleRequest(new Request('http://localhost/status.json', how));
@@ -225,6 +285,18 @@ test('every member shows its status, without its session', async () => {
   const status = await answer.json();
   assert.deepEqual([answer.status, status.role, status.leaderId, 'session' in status], [200, 'leader', 'a', false]);
   assert.equal((await ask({ method: 'POST' })).status, 405);
+  await elector.stop();
+});
+
+test('what a callback threw is shown to its own program alone', async () => {
+  const onAcquireLeadership = () => {
+    throw new Error('connect postgres://app:hunter2@db');
+  };
+  const elector = member(await newGroup(), { onAcquireLeadership });
+  await elector.start();
+  await until(() => elector.status().error?.includes('hunter2'));
+  const answer = await elector.handleRequest(new Request('http://localhost/status.json'));
+  assert.equal((await answer.json()).error, 'onAcquireLeadership threw');
   await elector.stop();
 });
 

@@ -81,6 +81,9 @@ export const use = async (): Promise<string> => {
   const ran: ScheduledResult<string> = await elector.runScheduled(Date.now(), (term: SlotTerm) => `${term.slot} ${term.token}`);
   if (ran.outcome === 'done') ran.value?.trim();
   else if (ran.outcome === 'skipped') ran.reason.trim();
+  else if (ran.outcome === 'taken') void [ran.by?.trim(), ran.finished satisfies boolean];
+  void [ran.previous?.outcome === 'died', ran.previous?.by?.trim(), status.lastSlot?.outcome === 'open'];
+  for (const past of status.history) void ('term' in past ? past.how === 'released' : past.outcome === 'ok');
   // @ts-expect-error: no such policy
   void elector.runScheduled(new Date(), () => 1, { policy: 'exactlyOnce' });
   // @ts-expect-error: a job is needed

@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use edgelect::Host;
+use edgelect::lease::Format;
 use edgelect::store::memory::Memory;
 use edgelect::store::{Answer, Condition, Fault, FaultKind, Operation, Outcome, Store, Version};
 use futures::FutureExt;
@@ -86,7 +87,7 @@ impl Bucket {
     /// At this very moment, without any network.
     pub fn at_once(&self, operation: Operation) -> Answer {
         let body = match &operation {
-            Operation::Write { body, .. } => Some(body.clone()),
+            Operation::Write { record, .. } => Some(record.body(Format::Native)),
             Operation::Read { .. } | Operation::Delete => None,
         };
         let answer = self.memory.perform(operation).now_or_never().expect("memory never waits");
@@ -144,7 +145,8 @@ impl Bucket {
     /// The other half; without an ETag it creates. `Ok(false)` is a 412.
     pub async fn put_if_match(&self, body: Vec<u8>, etag: Option<Version>) -> Result<bool, String> {
         let condition = etag.map_or(Condition::Absent, Condition::Match);
-        match self.over_the_network(Operation::Write { body, condition }).await.0.outcome {
+        let write = Operation::Write { record: body.into(), condition };
+        match self.over_the_network(write).await.0.outcome {
             Outcome::Written { .. } => Ok(true),
             Outcome::Refused => Ok(false),
             other => Err(format!("{other:?}")),

@@ -11,7 +11,7 @@ use std::fs;
 
 use edgelect::election::{Election, PeerAnswer, Step};
 use edgelect::json::Object;
-use edgelect::lease::{self, Lease, Reading, Stamp};
+use edgelect::lease::{self, History, Lease, Reading, Stamp};
 use edgelect::store::{Condition, Operation, Outcome, Version};
 use edgelect::{Config, Input, Policy, Settings, peer};
 use serde_json::Value;
@@ -116,6 +116,8 @@ fn ours() -> Vec<(&'static str, Lease)> {
         slot_result: Some("ok".to_owned()),
         slot_took_ms: Some(12),
         slot_failures: Some(1),
+        slot_term: None,
+        history: History::default(),
         extra: Object::new(),
     };
     let odd = "<a>&\"b\"\\/\u{2028}\u{2029}\u{8}\t\u{1f}\u{7f}ü😀\u{202e}";
@@ -124,6 +126,11 @@ fn ours() -> Vec<(&'static str, Lease)> {
     let mut disguised = Object::new();
     disguised.set("LEADERID", r#""someone""#);
     disguised.set("la\u{17f}tUpdated", r#""0001-01-01T00:00:00Z""#);
+    let before = Lease { slot_term: usual.term, ..usual.clone() };
+    let ends = |before: &Lease| History::after(before, Some(AT_MS.unsigned_abs() + 2_000));
+    let past =
+        (0..4).fold(History::default(), |history, _| ends(&Lease { history, ..before.clone() }));
+    assert_eq!(past.entries().len(), 8);
     vec![
         ("usual", usual.clone()),
         ("released", Lease { last_updated: Stamp::Released, ..usual.clone() }),
@@ -132,7 +139,8 @@ fn ours() -> Vec<(&'static str, Lease)> {
         ("last", Lease { last_updated: Stamp::At(i64::MAX), ..usual.clone() }),
         ("escaped", Lease { leader_id: odd.to_owned(), ..usual.clone() }),
         ("extra", Lease { extra: kept, ..usual.clone() }),
-        ("disguised", Lease { extra: disguised, ..usual }),
+        ("disguised", Lease { extra: disguised, ..usual.clone() }),
+        ("history", Lease { slot_term: usual.term, history: past, ..usual }),
     ]
 }
 
@@ -153,7 +161,7 @@ fn c36_go_reads_in_our_records_what_they_say() {
         let read = go::unmarshal(&golden(&format!("read/{name}"))).expect(name);
         assert_eq!((&read.leader_id, &read.leader_addr), (&lease.leader_id, &lease.leader_addr));
         assert_eq!(read.last_updated.is_zero(), lease.released(), "{name}");
-        if let ("usual" | "escaped" | "extra" | "disguised", Stamp::At(ms)) =
+        if let ("usual" | "escaped" | "extra" | "disguised" | "history", Stamp::At(ms)) =
             (name, lease.last_updated)
         {
             assert_eq!(read.last_updated.unix_ms, ms, "{name}");
@@ -283,7 +291,8 @@ fn put_foreign(fleet: &Fleet, last_updated: go::Time) {
         Outcome::Found { version, .. } => Condition::Match(version),
         _ => Condition::Absent,
     };
-    let answer = fleet.place.bucket.at_once(Operation::Write { body, condition });
+    let write = Operation::Write { record: body.into(), condition };
+    let answer = fleet.place.bucket.at_once(write);
     assert!(matches!(answer.outcome, Outcome::Written { .. }), "{answer:?}");
 }
 

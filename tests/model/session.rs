@@ -26,6 +26,8 @@ pub struct Member {
 impl Member {
     fn new(mut election: Election) -> Self {
         election.reseed(SEED);
+        // Records tell no past here (`Write::new`), and what a session has added to one decides nothing.
+        election.forget_history();
         let mut hasher = DefaultHasher::new();
         election.hash(&mut hasher);
         Self { election: Arc::new(Mutex::new(election)), hash: hasher.finish() }

@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use edgelect::lease::{Lease, Reading};
+use edgelect::lease::{History, Lease, Reading};
 use edgelect::store::{Answer, Condition, Facts, Outcome, Version};
 
 use super::rules::Author;
@@ -33,7 +33,9 @@ pub struct Write {
 }
 
 impl Write {
-    pub fn new(author: Author, condition: Condition, lease: Lease) -> Arc<Self> {
+    /// Without the past, on which no decision depends: states that differ in nothing else are one.
+    pub fn new(author: Author, condition: Condition, mut lease: Lease) -> Arc<Self> {
+        lease.history = History::default();
         let version = version_of(&lease);
         Arc::new(Self { author, condition, lease, version })
     }

@@ -263,7 +263,7 @@ fn s3_a_version_that_no_store_gives_is_never_sent() {
     hold(REGRESSIONS, 5_000, version, |version| {
         let writes = |version| {
             let condition = edgelect::store::Condition::Match(edgelect::store::Version(version));
-            Operation::Write { body: Vec::new(), condition }
+            Operation::Write { record: Vec::new().into(), condition }
         };
         answers::condition(&version, writes(version.clone()));
     });

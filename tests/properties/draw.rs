@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use edgelect::json::{self, Object};
-use edgelect::lease::{Lease, MAX_LEASE_MS, MAX_TERM, MIN_LEASE_MS, Stamp};
+use edgelect::lease::{History, Lease, MAX_LEASE_MS, MAX_TERM, MIN_LEASE_MS, Stamp};
 
 use super::rules::records::OWN_FIELDS;
 
@@ -126,6 +126,7 @@ pub fn body() -> impl Strategy<Value = Bytes> {
                 select(vec!["leaseMs", "term", "sequence", "transitions", "slot", "format"]),
                 number()
             ),
+            (Just("history"), past()),
             (select(vec!["session", "leaderAddr"]), text(20))
                 .prop_map(|(name, text)| (name, json::of(&text))),
             (select(vec!["parked", "slotDone"]), select(vec!["true", "false"]))
@@ -167,6 +168,23 @@ pub fn damaged(mut bytes: Vec<u8>, hits: &[(prop::sample::Index, u8)]) -> Vec<u8
     bytes
 }
 
+/// The past of a record, or nearly one.
+pub fn past() -> impl Strategy<Value = String> {
+    let names = one_of(["term", "slot", "from", "to", "by", "how", "outcome", "more"]);
+    let value =
+        || prop_oneof![3 => value(), 1 => Just("7".to_owned()), 1 => Just("\"a\"".to_owned())];
+    let entry = vec((names, value()), 0..7).prop_map(object);
+    let by = || text(80).prop_map(|text| json::of(&["a", &text].concat()));
+    let term = (0..=MAX_TERM, by(), prop::option::of(any::<u32>())).prop_map(|(term, by, from)| {
+        let from = from.map_or_else(String::new, |ms| format!(r#","from":{ms}"#));
+        format!(r#"{{"term":{term},"by":{by},"how":"expired"{from}}}"#)
+    });
+    let slot = (0..=MAX_TERM, by())
+        .prop_map(|(slot, by)| format!(r#"{{"slot":{slot},"by":{by},"outcome":"died"}}"#));
+    let list = vec(prop_oneof![2 => entry, 3 => term, 3 => slot, 1 => value()], 0..14);
+    list.prop_map(|entries| format!("[{}]", entries.join(",")))
+}
+
 /// A record that an elector could hold.
 pub fn lease() -> impl Strategy<Value = Lease> {
     let flags = (any::<bool>(), any::<Option<bool>>(), any::<bool>());
@@ -175,7 +193,7 @@ pub fn lease() -> impl Strategy<Value = Lease> {
     let names = (text(20), text(20), prop::option::of(text(20)));
     let terms = (prop::option::of(0..=MAX_TERM), prop::option::of(MIN_LEASE_MS..=MAX_LEASE_MS));
     let extra = vec((text(6), value()), 0..4);
-    (flags, numbers, times, names, terms, extra).prop_map(
+    (flags, numbers, times, names, terms, extra, past()).prop_map(
         |(
             (parked, slot_done, released),
             (sequence, transitions, slot),
@@ -183,6 +201,7 @@ pub fn lease() -> impl Strategy<Value = Lease> {
             names,
             terms,
             extra,
+            past,
         )| {
             let mut kept = Object::new();
             for (name, json) in extra {
@@ -205,6 +224,8 @@ pub fn lease() -> impl Strategy<Value = Lease> {
                 slot_result: slot.map(|slot_ms| ["ran ", &slot_ms.to_string()].concat()),
                 slot_took_ms: slot,
                 slot_failures: slot_done.map(u64::from),
+                slot_term: terms.0.filter(|_| parked),
+                history: History::read(&past),
                 extra: kept,
             }
         },

@@ -6,6 +6,7 @@ use proptest::sample::select;
 
 use edgelect::json;
 use edgelect::lease::{self, Closed, Flaw, Format, Lease, MAX_TERM, Reading, Remains};
+use edgelect::store::Record;
 
 use super::draw;
 use super::hold::{drew, hold, saw};
@@ -80,10 +81,10 @@ fn what_is_written_for_kubernetes_members_reads_back_and_tells_them_no_less_than
 }
 
 #[test]
-fn a_native_body_that_is_stored_for_kubernetes_members_is_the_same_record() {
+fn a_lease_that_is_stored_for_kubernetes_members_is_the_same_record() {
     hold(REGRESSIONS, 2_000, draw::lease(), |lease| {
         let native = lease::write(&lease);
-        let stored = Format::Kubernetes.stored(&native);
+        let stored = Record::from(lease.clone()).into_body(Format::Kubernetes);
         let (Reading::Lease(before), Reading::Lease(after)) = (lease::read(&native), read(&stored))
         else {
             panic!("{}", String::from_utf8_lossy(&stored))

@@ -1,13 +1,13 @@
-// What the README's block about `npm run dev` says, for those who run it.
+// What the block about `npm run dev` in docs/worker.md says, for those who run it.
 import fs from 'node:fs';
 
-const README = new URL('../../README.md', import.meta.url);
+const PAGE = new URL('../../docs/worker.md', import.meta.url);
 const BLOCK = /^```\ncurl '(http:\/\/127\.0\.0\.1:(\d+)\/[^']+)' & .*\nsleep (\d+); curl (http:\/\/127\.0\.0\.1:\d+\/\S+)\n(\{.*\})\n```$/m;
 
 /** Its two URLs and their port, how long it waits between them, and the fields of the answer that are the same each time. */
 export const devBlock = () => {
-  const found = BLOCK.exec(fs.readFileSync(README, 'utf8'));
-  if (!found) throw new Error('README.md does not fire the cron of `npm run dev` by two lines of curl any more');
+  const found = BLOCK.exec(fs.readFileSync(PAGE, 'utf8'));
+  if (!found) throw new Error('docs/worker.md does not fire the cron of `npm run dev` by two lines of curl any more');
   const [, fire, port, wait, ask, answer] = found;
   const [, leaderID] = /"leaderID":"(\w+)"/.exec(answer);
   const [, leaseMs] = /"leaseMs":(\d+)/.exec(answer);

@@ -4,26 +4,21 @@ import path from 'node:path';
 import { cleanEnv, denoVariables, emptyFolder, runWell, uploadOf, withPacked } from '../../js/tools/pack.mjs';
 import { HOST_NODE, NATIVE, inRoot } from '../../js/tools/paths.mjs';
 import { PlainError, step } from '../../js/tools/run.mjs';
+import { RAN_BEFORE, putRecord } from '../examples/group.mjs';
 import { devBlock } from './dev-block.mjs';
 
-const MOST_LINES = 150;
+const MOST_LINES = 104;
 const README = fs.readFileSync(inRoot('README.md'), 'utf8');
 const REPORT = 'export const writeReport = ({ token, signal }) => console.log(`wrote as term ${token}, aborted: ${signal.aborted}`);\n';
-const BUCKET = 'wrangler r2 bucket create edgelect';
-const REPLAY = 'npm run prove -- --seed core:7';
-const CARGO_ADD = ['cargo add edgelect --features native', 'cargo add tokio --features macros,rt'];
-const DENO_RUN = 'deno run --allow-env --allow-net=ACCOUNT.r2.cloudflarestorage.com lead.mjs';
-/** A group whose slots were claimed and done up to long ago. */
-const RAN_BEFORE = {
-  leaderID: 'before', lastUpdated: '0001-01-01T00:00:00Z', term: 1, session: 'before', sequence: 1, leaseMs: 15000,
-  acquired: '2026-01-01T00:00:00Z', slot: 1767225600000, slotDone: true, format: 1,
-};
+const DENO_RUN = ['run', '--quiet', '--no-prompt', '--allow-env', '--allow-net=127.0.0.1', 'lead.mjs'];
 /** Every command in the README, and which step of `npm test` runs it. */
 const COMMANDS = {
-  'npx edgelect demo': 'node', 'npx edgelect doctor': 'node', 'npm start': 'demo', 'npm start -- --once': 'demo', 'npm test': 'all of them', [REPLAY]: 'readme',
-  'npm install edgelect': 'package', 'node lead.mjs': 'readme', [DENO_RUN]: 'readme', [CARGO_ADD[0]]: 'readme', [CARGO_ADD[1]]: 'readme', 'bun add edgelect': 'package', 'bun lead.mjs': 'readme',
-  'npm run dev': 'worker', 'wrangler dev': 'worker', 'npm run prove': 'readme', 'npm run test:long': 'none: it takes hours', 'npm run scenarios': 'scenarios', 'npm run live -- --slots 1000': 'slots', 'wrangler deploy': 'size', [BUCKET]: 'none: it needs an account; its name is held below', 'npm run figures -- NAME': 'figures',
+  'npx edgelect demo': 'node', 'npx edgelect doctor': 'node', 'npx edgelect init': 'node', 'npx edgelect new node my-job': 'examples', 'npx edgelect new worker my-job': 'examples',
+  'npm start -- --once': 'demo', 'npm test': 'all of them', 'npm install edgelect': 'package', 'node hourly.mjs': 'readme', 'node lead.mjs': 'readme', 'bun add edgelect': 'package',
+  'cargo add edgelect --features native': 'readme', 'npm run figures -- NAME': 'figures',
 };
+/** What docs/native.md has one type for a program in Rust. */
+const CARGO_ADD = [...fs.readFileSync(inRoot('docs/native.md'), 'utf8').matchAll(/^cargo add .+$/gm)].map(([command]) => command);
 
 const blocks = (kind) => [...README.matchAll(/^```(\w*)\n(.*?)^```$/gms)].filter(([, found]) => found === kind).map(([, , text]) => text);
 
@@ -32,20 +27,22 @@ export async function readme(store) {
   const lines = README.trimEnd().split('\n').length;
   if (lines > MOST_LINES) throw new PlainError(`README.md has ${lines} lines, at most ${MOST_LINES} are allowed`);
   commandsAreKnown();
-  bucketIsTheOneBound();
   devBlock();
-  await withPacked((packed) => runSnippets({ ...packed, env: environment(store) }));
+  await withPacked((packed) => runSnippets({ ...packed, env: environment(store) }, store));
   await replayed();
 }
 
-async function runSnippets(place) {
-  const init = "import { Elector } from 'edgelect'; await new Elector({ lockfilePath: 'leader/report.json' }).init();";
-  await runWell(HOST_NODE, ['--input-type=module', '-e', init], { cwd: place.users, env: place.env });
-  const [node, deno, bun, worker, ...others] = blocks('js');
+async function runSnippets(place, store) {
+  const [hourly, worker, daemon, ...others] = blocks('js');
   if (others.length > 0) throw new PlainError('README.md has a JavaScript snippet that nothing runs');
+  // The daemon's lines stand in the place of what follows `new Elector`.
+  const [begin] = /^.*?new Elector\(.*?\n/s.exec(hourly);
+  const lead = begin + daemon;
+  // So that no slot is left out.
+  await putRecord(store, 'leader/report.json', RAN_BEFORE);
   const snippets = {
-    Node: () => onNode(place, node), Deno: () => onDeno(place, deno), Bun: () => onBun(place, bun),
-    Workers: () => onWorkers(place, worker), Rust: () => inRust(place, blocks('rust')),
+    'cron on Node': () => onNode(place, 'hourly', hourly), 'a daemon on Node': () => onNode(place, 'lead', lead), 'a daemon on Deno': () => onDeno(place, lead),
+    'a daemon on Bun': () => onBun(place, lead), Workers: () => onWorkers(place, worker), Rust: () => inRust(place),
   };
   let last = 0;
   for (const [name, run] of Object.entries(snippets)) {
@@ -55,6 +52,8 @@ async function runSnippets(place) {
     last = term;
     console.log(`ok  ${name}: term ${term}`);
   }
+  const again = await runWell(HOST_NODE, ['hourly.mjs'], { cwd: path.join(place.users, 'node-hourly'), env: place.env });
+  if (!/^taken /m.test(again)) throw new PlainError(`the hour ran twice: ${again}`);
 }
 
 function commandsAreKnown() {
@@ -70,11 +69,6 @@ function commandsAreKnown() {
   }
 }
 
-function bucketIsTheOneBound() {
-  const [, name] = /^bucket_name = "(.+)"$/m.exec(fs.readFileSync(inRoot('wrangler.toml'), 'utf8'));
-  if (!BUCKET.endsWith(` ${name}`)) throw new PlainError(`README.md creates another bucket than ${name}, which wrangler.toml binds`);
-}
-
 const environment = ({ endpoint, bucket, credentials }) => ({
   ...cleanEnv(),
   EDGELECT_ENDPOINT: endpoint, EDGELECT_BUCKET: bucket, EDGELECT_REGION: 'us-east-1', EDGELECT_PATH_STYLE: 'true',
@@ -83,21 +77,21 @@ const environment = ({ endpoint, bucket, credentials }) => ({
 });
 
 /** A folder below the one that has the package, where every runtime finds it; or, for Deno, beside it. */
-function folderFor(place, name, snippet, above = place.users) {
+function folderFor(place, name, snippet, { above = place.users, main = 'lead' } = {}) {
   const folder = emptyFolder({ folder: above }, name);
-  fs.writeFileSync(path.join(folder, 'lead.mjs'), snippet);
+  fs.writeFileSync(path.join(folder, `${main}.mjs`), snippet);
   fs.writeFileSync(path.join(folder, 'report.mjs'), REPORT);
   return folder;
 }
 
-const onNode = (place, snippet) => runWell(HOST_NODE, ['lead.mjs'], { cwd: folderFor(place, 'node', snippet), env: place.env });
+const onNode = (place, main, snippet) =>
+  runWell(HOST_NODE, [`${main}.mjs`], { cwd: folderFor(place, `node-${main}`, snippet, { main }), env: place.env });
 
 const onBun = (place, snippet) => runWell(inRoot('node_modules/.bin/bun'), ['lead.mjs'], { cwd: folderFor(place, 'bun', snippet), env: place.env });
 
 function onDeno(place, snippet) {
-  const args = DENO_RUN.replace('ACCOUNT.r2.cloudflarestorage.com', '127.0.0.1').split(' ').slice(2);
-  return runWell(inRoot('node_modules/.bin/deno'), ['run', '--quiet', '--no-prompt', ...args],
-    { cwd: folderFor(place, 'deno', snippet, place.folder), env: { ...place.env, ...denoVariables(place) } });
+  const cwd = folderFor(place, 'deno', snippet.replace("'edgelect'", "'npm:edgelect'"), { above: place.folder });
+  return runWell(inRoot('node_modules/.bin/deno'), DENO_RUN, { cwd, env: { ...place.env, ...denoVariables(place) } });
 }
 
 async function onWorkers(place, snippet) {
@@ -117,11 +111,10 @@ async function onWorkers(place, snippet) {
   return logged;
 }
 
-/** The snippet as somebody pastes it: `main.rs` of an empty package, on the crates that the README's own commands add. */
-async function inRust({ env }, [snippet, ...others]) {
-  if (others.length > 0) throw new PlainError('README.md has a Rust snippet that nothing runs');
-  const example = fs.readFileSync(inRoot('examples/native/ten_lines.rs'), 'utf8');
-  if (example.replace(/^(\/\/!.*\n)+\n/, '') !== snippet) throw new PlainError('the Rust snippet of README.md is not what examples/native/ten_lines.rs says');
+/** The program that the README names, as somebody pastes it: `main.rs` of an empty package, on the crates that docs/native.md adds. */
+async function inRust({ env }) {
+  if (!README.includes(CARGO_ADD[0])) throw new PlainError(`README.md does not add the crate by \`${CARGO_ADD[0]}\``);
+  const snippet = fs.readFileSync(inRoot('examples/native/ten_lines.rs'), 'utf8');
   // Kept, so that the next run compiles nothing but what has changed.
   const folder = inRoot('target/readme-rust');
   fs.mkdirSync(path.join(folder, 'src'), { recursive: true });
@@ -144,7 +137,7 @@ async function inRust({ env }, [snippet, ...others]) {
 
 async function replayed() {
   const env = { ...process.env, CARGO_TARGET_DIR: inRoot('target') };
-  const output = await step('The replay command', () => runWell('sh', ['-c', REPLAY], { cwd: inRoot(), env, limitMs: 600_000 }));
+  const output = await step('The replay command', () => runWell('sh', ['-c', 'npm run prove -- --seed core:7'], { cwd: inRoot(), env, limitMs: 600_000 }));
   if (!/^seed core:7: no violation$/m.test(output)) throw new PlainError(`the replay command ran no schedule:\n${output}`);
   const few = path.join(inRoot('target'), 'readme-prove.json');
   const proof = await step('A few schedules of npm run prove', () => runWell('sh', ['-c', `npm run prove -- --schedules 64 --record ${few} --fresh`], { cwd: inRoot(), env, limitMs: 600_000 }));

@@ -232,7 +232,7 @@ impl Schedule {
                     0 => format!("\u{1}\u{2}{number}"),
                     // What can be read of it was written by a leader with a longer lease than any member expects.
                     1 => {
-                        // A tick that alone would heal it never watches for so long (docs/crons.md).
+                        // A tick that alone would heal it never watches for so long (docs/worker.md).
                         let crons = machines.iter().any(|machine| machine.cron.is_some());
                         let more_ms = if crons { 0 } else { number % (self.lease_ms + 1) };
                         let told_ms = self.lease_ms + more_ms;

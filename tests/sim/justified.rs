@@ -39,6 +39,9 @@ impl Oracle {
         aim: Aim,
     ) -> Option<Ground> {
         self.check_pair(writer, condition);
+        if aim.takes() {
+            self.check_past(writer, lease);
+        }
         match (aim, condition) {
             (Aim::Create, _) => self.check_creation(writer, lease),
             (Aim::Claim | Aim::Reserve | Aim::Cover, Condition::Match(version)) => {
@@ -290,6 +293,7 @@ impl Oracle {
             && (held.acquired, held.transitions) == (lease.acquired, lease.transitions)
             && held.extra == lease.extra;
         require!(self, kept, "S12 every other field kept"; "{held:?} became {lease:?}");
+        self.check_past_kept(&held, lease);
         self.check_slot(writer, Some(&held), lease, aim);
         if aim == Aim::Renew {
             // A held clock hides the authority for a moment; its earlier anchor only shortens the

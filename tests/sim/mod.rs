@@ -39,6 +39,7 @@ pub mod liveness;
 pub mod member;
 pub mod network;
 pub mod oracle;
+pub mod past;
 pub mod queue;
 pub mod report;
 pub mod requests;

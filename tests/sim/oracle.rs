@@ -35,7 +35,7 @@ pub enum Aim {
 
 impl Aim {
     /// Whether it takes what is there, or makes what is not.
-    fn takes(self) -> bool {
+    pub fn takes(self) -> bool {
         matches!(self, Self::Create | Self::Reserve | Self::Cover | Self::Claim)
     }
 }
@@ -47,6 +47,8 @@ pub struct Deed {
     pub aim: Aim,
     pub term: u64,
     pub lease: Rc<Lease>,
+    /// The name of its member.
+    pub by: String,
     pub margin_ms: u64,
     pub sent_ms: u64,
     pub version: Version,
@@ -181,7 +183,7 @@ pub struct Contract {
 const UNTOLD_MS: u64 = 6_000;
 
 /// The rules that hold whatever the clocks do.
-const TIMELESS: [&str; 15] = [
+const TIMELESS: [&str; 16] = [
     "I2",
     "I3",
     "I4",
@@ -192,6 +194,7 @@ const TIMELESS: [&str; 15] = [
     "S8 sent once",
     "S7 a closed record",
     "the store code",
+    "history",
     "slot: kept by who runs none",
     "slot: failures are kept",
     "slot: a claim begins anew",
@@ -521,11 +524,14 @@ impl Oracle {
         require!(self, grows && own, "S4 session and sequence";
             "sequence {} of session {:?}", lease.sequence, lease.session);
         let term = lease.term.unwrap_or(0);
+        let named = Some(&config.server_id).filter(|id| !id.is_empty());
+        let by = named.unwrap_or(&self.views[session].name).clone();
         self.deeds.push(Deed {
             session,
             aim,
             term,
             lease,
+            by,
             margin_ms: config.margin_ms,
             sent_ms: self.true_ms,
             version,
@@ -774,6 +780,11 @@ impl Oracle {
     /// The write of this session that made this version.
     pub fn own_deed(&self, session: usize, version: &Version) -> Option<usize> {
         self.made.get(version).copied().filter(|deed| self.deeds[*deed].session == session)
+    }
+
+    /// The write that made this version, whichever session's it was.
+    pub fn own_book(&self, version: &Version) -> Option<usize> {
+        self.made.get(version).copied()
     }
 
     /// Whether some session's write made this version.

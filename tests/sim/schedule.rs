@@ -3,7 +3,7 @@
 
 use edgelect::config::{Config, Follow, HostClock, Settings};
 use edgelect::json::Object;
-use edgelect::lease::{self, Lease, Stamp};
+use edgelect::lease::{self, History, Lease, Stamp};
 use edgelect::slots::{Missed, Policy};
 
 use super::between::Between;
@@ -381,6 +381,8 @@ pub fn foreign_record(number: u64, leader_id: &str, term: Option<u64>, released:
         slot_result: None,
         slot_took_ms: None,
         slot_failures: None,
+        slot_term: None,
+        history: History::default(),
         extra,
     };
     lease::write(&lease)

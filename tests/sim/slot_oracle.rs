@@ -10,7 +10,7 @@ use edgelect::slots::{Missed, Policy};
 use super::clocks::EPOCH_MS;
 use super::justified::Writer;
 use super::oracle::{Aim, Deed, Look, Oracle};
-use super::slots::{Plan, Triggered};
+use super::slots::{Ended, Plan, Triggered};
 use super::store::Shown;
 
 /// The slots of a group by the all-seeing observer.
@@ -27,6 +27,8 @@ pub struct SlotOracle {
     /// Who began a slot's job, in which term.
     begun: BTreeMap<u64, Vec<(usize, u64)>>,
     done: BTreeSet<u64>,
+    /// How the job of a session's term ended, where the session was told.
+    ended: BTreeMap<(usize, u64), Ended>,
     failures: BTreeMap<u64, u64>,
     /// Slots up to here count as claimed by nobody's doing: nobody owes them.
     covered_ms: u64,
@@ -52,6 +54,19 @@ impl SlotOracle {
             slot_ms += plan.period_ms;
         }
         owed
+    }
+
+    /// The slot that a claim took for a job.
+    pub fn claimed_by(&self, deed: usize, lease: &Lease) -> Option<u64> {
+        lease.slot.filter(|_| self.claims.contains_key(&deed))
+    }
+
+    pub fn job_ended(&mut self, session: usize, term: u64, ended: Ended) {
+        self.ended.insert((session, term), ended);
+    }
+
+    pub fn job_end(&self, session: usize, term: u64) -> Option<Ended> {
+        self.ended.get(&(session, term)).copied()
     }
 
     pub fn claimed(&self) -> bool {
@@ -100,6 +115,7 @@ impl Oracle {
             (Some(_), Aim::Cover) => {
                 let Lease { slot, slot_done, slot_result, slot_took_ms, slot_failures, .. } = lease;
                 let bare = slot.is_some()
+                    && lease.slot_term.is_none()
                     && (*slot_done, slot_result, *slot_took_ms, *slot_failures)
                         == (Some(true), &None, None, None);
                 let blind = !self.contract.changes_told && before.is_none_or(|b| !says_slot(b));
@@ -142,7 +158,8 @@ impl Oracle {
         let slot_ms = lease.slot.unwrap_or(0);
         let fresh = lease.slot.is_some()
             && (lease.slot_done, &lease.slot_result, lease.slot_took_ms)
-                == (Some(false), &None, None);
+                == (Some(false), &None, None)
+            && lease.slot_term == lease.term;
         require!(self, fresh, "slot: a claim begins anew";
             "{:?}, done {:?}", lease.slot, lease.slot_done);
         let skew_ms = writer.config.store_skew_ms;

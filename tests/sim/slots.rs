@@ -296,8 +296,10 @@ impl World {
     pub fn job_begins(&mut self, session: usize, term: u64) {
         let own_ms = self.sessions[session].election.own_slot_ms();
         let slot_ms = self.sessions[session].election.slot_ms();
+        let previous = self.sessions[session].election.previous_slot().cloned();
         let Some(trigger) = &mut self.sessions[session].trigger else { return };
         let slot_ms = slot_ms.unwrap_or(0);
+        self.oracle.check_previous(session, previous.as_ref());
         let again = self.oracle.slot_begins(session, (slot_ms, term), trigger);
         trigger.claims.clear();
         trigger.runs.push(Ran { slot_ms, term, ended: None });
@@ -354,10 +356,16 @@ impl World {
             Ended::Failed => Kind::SlotFailed,
             Ended::Lost => Kind::SlotStopped,
         });
-        let (result, took_ms) = (format!("{ended:?}"), term % 1_000);
+        let result = match ended {
+            Ended::Done => "ok",
+            Ended::Failed => "failed",
+            Ended::Lost => "stopped",
+        };
+        let (result, took_ms) = (result.to_owned(), term % 1_000);
         let (done, failed) = (ended == Ended::Done, ended == Ended::Failed);
         let end = SlotEnd { done, failed, result, took_ms };
         trigger.told = Some((term, end.clone()));
+        self.oracle.slots.job_ended(session, term, ended);
         trigger.closed_mono_ms = None;
         self.tell(session, Input::SlotEnded { term, end });
     }

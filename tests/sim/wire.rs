@@ -11,11 +11,12 @@ use std::task::{Context, Poll, Waker};
 use edgelect::calendar;
 use edgelect::clock::Now;
 use edgelect::driver::Host;
+use edgelect::lease::Lease;
 use edgelect::remote::{Provide, perform};
 use edgelect::request::{self, Body, Request, Response};
 use edgelect::sigv4::Credentials;
 use edgelect::store::s3::{S3, S3Config};
-use edgelect::store::{Answer, Condition, Facts, Operation, Outcome, Version};
+use edgelect::store::{Answer, Condition, Facts, Operation, Outcome, Record, Version};
 
 use http::{HeaderValue, StatusCode};
 
@@ -129,9 +130,9 @@ impl Client {
     pub fn begin(&self, asked: &Asked) -> Conversation {
         let operation = match asked {
             Asked::Read { unless } => Operation::Read { unless: unless.clone() },
-            Asked::Write { bytes, condition, .. } => {
-                let body = bytes.as_deref().unwrap_or_default().to_vec();
-                Operation::Write { body, condition: condition.clone() }
+            Asked::Write { lease, condition, .. } => {
+                let record = Record::from(Lease::clone(lease));
+                Operation::Write { record, condition: condition.clone() }
             }
         };
         let port = Rc::new(Port::default());

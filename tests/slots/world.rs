@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use edgelect::election::{Event, SlotsOver};
-use edgelect::lease::{self, Lease, Reading};
+use edgelect::lease::{self, Format, Lease, Reading};
 use edgelect::store::memory::Memory;
 use edgelect::store::{Answer, Fault, FaultKind, Operation, Outcome, Store};
 use edgelect::{
@@ -129,7 +129,7 @@ impl Odd {
             return undated(Outcome::Rejected(fault));
         }
         let written = match &operation {
-            Operation::Write { body, .. } => Some(body.clone()),
+            Operation::Write { record, .. } => Some(record.body(Format::Native)),
             Operation::Read { .. } | Operation::Delete => None,
         };
         let Answer { mut outcome, mut facts } = self.memory.perform(operation).await;

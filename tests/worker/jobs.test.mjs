@@ -42,6 +42,29 @@ const outcomes = (worker, count) => until(() => found(worker).length >= count &&
 
 // Most of a job is waiting.
 describe('jobs', { concurrency: 3 }, () => {
+  test('the status is shown to whoever has the token, with the last slot', async () => {
+    const { url } = await jobServer();
+    const token = randomBytes(16).toString('hex');
+    const group = await slotGroup({ EDGELECT_JOB_URL: url, EDGELECT_STATUS_TOKEN: token });
+    const worker = await isolate(group);
+    const ask = async (authorization, more) => {
+      const answer = await worker.ask('/status.json', { headers: authorization ? { authorization } : {}, ...more });
+      return { status: answer.status, asks: answer.headers.get('www-authenticate'), body: await answer.json() };
+    };
+    await worker.tick(slot(1));
+    for (const wrong of [undefined, 'Bearer ', `Bearer ${token}x`, `Bearer ${token.slice(1)}`, `Basic ${token}`, token]) {
+      const { status, asks, body } = await ask(wrong);
+      assert.deepEqual([status, asks, Object.keys(body)], [401, 'Bearer', ['error']], wrong);
+    }
+    const { status, body } = await ask(`Bearer ${token}`);
+    assert.equal(status, 200);
+    assert.deepEqual([body.role, body.group, body.error, 'session' in body], ['none', group.EDGELECT_LOCKFILE_PATH, null, false]);
+    assert.deepEqual(body.lastSlot, { slot: slot(1).getTime(), outcome: 'ok', by: 'the-worker' });
+    assert.equal((await ask(`Bearer ${token}`, { method: 'POST' })).status, 405);
+    const closed = await isolate(await newGroup());
+    assert.equal((await closed.ask('/status.json')).status, 404);
+  });
+
   test('c54 a slot calls its job once, with slot and token, whatever number of triggers and isolates', async () => {
     const { asked, url } = await jobServer();
     const secret = randomBytes(32).toString('base64');
@@ -61,10 +84,11 @@ describe('jobs', { concurrency: 3 }, () => {
     assert.deepEqual([lease.slot, lease.slotDone, lease.slotResult], [slot(1).getTime(), true, 'ok 200']);
     assert.deepEqual([...(await outcomes(pair[0], 2)), ...(await outcomes(pair[1], 3))].sort(), ['done', 'taken', 'taken', 'taken', 'taken']);
     assert.equal(pair.some((worker) => worker.logged().includes(secret)), false);
+    assert.match(pair[1].logged(), /outcome=taken slot=\d+ by="the-worker" finished=true/);
   });
 
-  test('the check that docs/crons.md shows takes a genuine call, and none that was changed or is old', async () => {
-    const page = readFileSync(new URL('../../docs/crons.md', import.meta.url), 'utf8');
+  test('the check that docs/worker.md shows takes a genuine call, and none that was changed or is old', async () => {
+    const page = readFileSync(new URL('../../docs/worker.md', import.meta.url), 'utf8');
     const [, snippet] = /```js\n(const verified = .*?)```/s.exec(page);
     const { verified } = await import(`data:text/javascript,${encodeURIComponent(`export ${snippet}`)}`);
     const { asked, url } = await jobServer();
@@ -162,6 +186,7 @@ describe('jobs', { concurrency: 3 }, () => {
     const calls = [bound, asked.map(({ body }) => JSON.parse(body))];
     assert.deepEqual(calls.map((own) => own.map(({ slot: at }) => (at - FIRST) / MINUTE)), [[1, 2], [1, 2]]);
     assert.deepEqual(calls.map((own) => [...new Set(own.map(({ group }) => group))]), [[path], [mail.EDGELECT_LOCKFILE_PATH]]);
+    await until(() => worker.logged().includes(`previous="${slot(1).getTime()} ok by `));
   });
 
   test('at least once a trigger makes up for the slots of its own period that no trigger came for, where none is named', async () => {

@@ -70,7 +70,7 @@ describe('the Worker', { concurrency: 3 }, () => {
     assert.equal(await (await worker.ask('/break')).text(), 'broken');
     const answer = await worker.ask();
     assert.equal(answer.status, 404, await answer.clone().text());
-    assert.deepEqual(await answer.json(), { error: 'not the leader' });
+    assert.deepEqual(await answer.json(), { error: 'no leader is known', leaderID: null });
     await until(() => /broke down/.test(worker.logged()));
     await worker.tick();
     await until(() => outcomes(worker).includes('led'));

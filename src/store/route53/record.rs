@@ -14,7 +14,7 @@
 //! <https://docs.aws.amazon.com/Route53/latest/DeveloperGuide/ResourceRecordTypes.html#TXTFormat>.
 
 use crate::json::Object;
-use crate::lease::{self, Flaw, Lease, Reading, Remains, Stamp};
+use crate::lease::{self, Flaw, History, Lease, Reading, Remains, Stamp};
 use crate::store::Version;
 
 /// The TTL that is written, in seconds; shardcoordinator deletes with this one and no other.
@@ -87,7 +87,8 @@ pub(super) fn owner_flaw(owner: &str) -> Option<&'static str> {
 pub(super) fn write(lease: &Lease, epoch: u64) -> Option<[String; 2]> {
     let held = format!("{} {epoch}", escaped(lease.leader_id.as_bytes()));
     let first = format!("\"{held}\"");
-    let mut lease = lease.clone();
+    // A value has little room, and a history is only shown.
+    let mut lease = Lease { history: History::default(), ..lease.clone() };
     let shortened: [fn(&mut Lease); 3] =
         [|_| {}, |lease| lease.extra = Object::new(), |lease| lease.slot_result = None];
     for shorten in shortened {
@@ -136,25 +137,8 @@ pub(super) fn read(values: &[String]) -> Option<Content> {
 pub(super) fn foreign(owner: String, epoch: u64, ahead_ms: u64, own_lease_ms: u64) -> Lease {
     let lease_ms = ahead_ms.max(own_lease_ms);
     let renewed_ms = epoch.saturating_mul(1_000).saturating_sub(own_lease_ms).min(MAX_STAMP_MS);
-    Lease {
-        leader_id: owner,
-        leader_addr: String::new(),
-        last_updated: Stamp::At(i64::try_from(renewed_ms).unwrap_or(0)),
-        term: None,
-        session: None,
-        sequence: 0,
-        lease_ms: Some(lease_ms),
-        acquired: None,
-        transitions: 0,
-        parked: false,
-        park_at: None,
-        slot: None,
-        slot_done: None,
-        slot_result: None,
-        slot_took_ms: None,
-        slot_failures: None,
-        extra: Object::new(),
-    }
+    let last_updated = Stamp::At(i64::try_from(renewed_ms).unwrap_or(0));
+    Lease { lease_ms: Some(lease_ms), ..Lease::bare(owner, last_updated) }
 }
 
 /// The last millisecond of the year 9999.
@@ -327,6 +311,14 @@ mod tests {
         let turned = [values[1].clone(), values[0].clone()];
         assert_eq!(native(&turned), lease, "in whatever order they come");
         assert!(values[0] < values[1], "and sorted, the foreign part is first");
+    }
+
+    #[test]
+    fn a_history_is_left_out() {
+        let lease = Lease { acquired: Some(1), ..lease("worker-1") };
+        let told = Lease { history: History::after(&lease, None), ..lease.clone() };
+        assert_eq!(told.history.entries().len(), 1);
+        assert_eq!(write(&told, 1), write(&lease, 1));
     }
 
     #[test]

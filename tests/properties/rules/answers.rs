@@ -43,8 +43,8 @@ pub fn operations() -> [Operation; 4] {
     [
         Operation::Read { unless: None },
         Operation::Read { unless: Some(version()) },
-        Operation::Write { body: body.clone(), condition: Condition::Absent },
-        Operation::Write { body, condition: Condition::Match(version()) },
+        Operation::Write { record: body.clone().into(), condition: Condition::Absent },
+        Operation::Write { record: body.into(), condition: Condition::Match(version()) },
     ]
 }
 

@@ -3,13 +3,14 @@
 
 use edgelect::calendar::{Instant, YEAR_1_MS, YEAR_9999_MS, read_rfc3339};
 use edgelect::json::{self, Object};
+use edgelect::lease::history::{MAX_ENTRIES, MAX_HISTORY_BYTES};
 use edgelect::lease::{
-    self, Closed, Flaw, Format, Lease, MAX_FOREIGN_LEASE_MS, MAX_LEASE_MS, MAX_RECORD_BYTES,
-    MAX_TERM, MIN_LEASE_MS, Reading, Remains, Stamp,
+    self, Closed, Flaw, Format, History, Lease, MAX_FOREIGN_LEASE_MS, MAX_LEASE_MS,
+    MAX_RECORD_BYTES, MAX_TERM, MIN_LEASE_MS, Reading, Remains, Stamp,
 };
 
 /// The names of the fields that are ours.
-pub const OWN_FIELDS: [&str; 17] = [
+pub const OWN_FIELDS: [&str; 19] = [
     "leaderID",
     "leaderAddr",
     "lastUpdated",
@@ -26,6 +27,8 @@ pub const OWN_FIELDS: [&str; 17] = [
     "slotResult",
     "slotTookMs",
     "slotFailures",
+    "slotTerm",
+    "history",
     "format",
 ];
 
@@ -170,6 +173,11 @@ fn says_what_the_body_says(lease: &Lease, fields: &Object) {
     assert_eq!(lease.slot_result, result);
     assert_eq!(lease.slot_took_ms, field("slotTookMs").and_then(number));
     assert_eq!(lease.slot_failures, field("slotFailures").and_then(number));
+    assert_eq!(lease.slot_term, field("slotTerm").and_then(number));
+    assert_eq!(lease.history, field("history").map(History::read).unwrap_or_default());
+    let told = lease.history.to_json();
+    assert!(lease.history.entries().len() <= MAX_ENTRIES && told.len() <= MAX_HISTORY_BYTES);
+    assert_eq!(History::read(&told), lease.history);
     assert_eq!(Some(&lease.leader_id), field("leaderID").and_then(text).as_ref());
     assert_eq!(lease.leader_addr, field("leaderAddr").and_then(text).unwrap_or_default());
     assert_eq!(lease.session, field("session").and_then(text));
