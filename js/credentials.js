@@ -1,4 +1,4 @@
-import { wrongOption } from './errors.js';
+import { EdgelectError, wrongOption } from './errors.js';
 
 /** How long before their expiry credentials are asked for again. */
 const EARLY_MS = 60_000;
@@ -13,9 +13,11 @@ export const plainCredentials = (given) => {
   return { accessKeyId, secretAccessKey, sessionToken: sessionToken ?? undefined };
 };
 
+// As in src/vars.rs.
+const ONE_LINE = 'must be a text of one line without control characters; what was read from a file often ends with a newline: remove it';
 const RULE = 'a provider gives { accessKeyId, secretAccessKey, sessionToken? }, each a text that is not empty';
 
-/** The same of what a provider gave, which must be whole before it takes the place of what is good. */
+/** The same of what a provider gave, which must be whole, and of one line each, before it takes the place of what is good. */
 const wholeCredentials = (given) => {
   const plain = plainCredentials(given);
   const isText = (value) => typeof value === 'string' && value !== '';
@@ -23,7 +25,9 @@ const wholeCredentials = (given) => {
     if (!isText(plain[name])) throw wrongOption(`credentials.${name}`, plain[name], RULE);
   }
   if (plain.sessionToken !== undefined && typeof plain.sessionToken !== 'string') throw wrongOption('credentials.sessionToken', plain.sessionToken, RULE);
-  return plain;
+  const broken = Object.keys(plain).find((name) => /\p{Cc}/u.test(plain[name] ?? ''));
+  if (broken === undefined) return plain;
+  throw new EdgelectError(`credentials.${broken} = (not shown): ${ONE_LINE}`, { code: 'EDGELECT_CONFIG', field: `credentials.${broken}` });
 };
 
 /** When credentials expire, in milliseconds since the Unix epoch; Infinity for never. */

@@ -2,11 +2,12 @@ import { bucketOf } from './bucket.js';
 import { isHeard, publish } from './channels.js';
 import { openCheckpoint } from './checkpoint.js';
 import { Engine, checked, readVariables } from './engine.js';
-import { EdgelectError, checkFormat, optionsOf, signalOf, textOf, toJson, wrongOption } from './errors.js';
+import { EdgelectError, callOptions, checkFormat, optionsOf, signalOf, textOf, toJson, wrongOption } from './errors.js';
 import { Fence, inFull, lookingFirst } from './fence.js';
 import { unrefTimer } from './host.js';
 import { LOCKER_METHODS, isLocker, unfencedError } from './locker.js';
 import { diagnose } from './probe.js';
+import { checkNoBinding } from './r2.js';
 import { SlotRuns } from './slots.js';
 import { S3Storage } from './storage.js';
 
@@ -17,6 +18,9 @@ export { DynamoDBStorage, EpochStorage, MemoryStorage, R2Storage, Route53Storage
 const CALLBACKS = ['onAcquireLeadership', 'onLoseLeadership', 'onNewLeader', 'onError', 'onStatus'];
 const HEALTH_PATH = '/health/leadership';
 const STATUS_PATH = '/status.json';
+/** The options of a call that has a signal alone. A stop and a resignation take whatever they get: they must not fail. */
+const SIGNAL = ['signal'];
+const DOCTOR_OPTIONS = ['races', 'age', 'onBegin', 'onStep', 'signal'];
 const SLOT_OPTIONS = ['policy', 'missed', 'period', 'attempts', 'budget', 'subrequests'];
 // Seconds since 1970 that are taken for milliseconds lie before it for 3,000 years to come: 3 March 1973.
 const EARLIEST_SLOT_MS = 1e11;
@@ -168,7 +172,7 @@ export class Elector {
     const variables = fromEnvironment ? fromVariables() : null;
     this.#storage = fromEnvironment ? variables.storage : storage;
     this.#settings = toJson({ ...variables?.settings, ...defined(settings) });
-    checked(this.#settings, bucketOf(this.#storage));
+    byVariable(() => checked(this.#settings, bucketOf(this.#storage)), variables?.names, settings);
     checkStorage(this.#storage);
     this.#unfenced = isLocker(this.#storage);
     if (this.#unfenced && this.config.peerMode) throw unfencedError('peerMode');
@@ -180,7 +184,7 @@ export class Elector {
   }
 
   async start(options) {
-    const signal = signalOf(options);
+    const signal = signalOf(callOptions(options, SIGNAL, 'start'));
     if (this.#ending) throw endingError();
     await this.#started(signal);
     if (this.#engine && signal) this.#stopWith(signal);
@@ -295,7 +299,7 @@ export class Elector {
 
   waitForLeadership(options) {
     const waiting = new Promise((resolve, reject) => {
-      const signal = signalOf(options);
+      const signal = signalOf(callOptions(options, SIGNAL, 'waitForLeadership'));
       if (signal?.aborted) return reject(signal.reason);
       const givingUp = this.#stopping || this.#resigning.length > 0;
       if (this.#term && !givingUp && this.isLeader()) return resolve(this.#term);
@@ -319,7 +323,7 @@ export class Elector {
 
   async lead(work, options) {
     if (typeof work !== 'function') throw wrongOption('work', work, 'must be a function');
-    const signal = signalOf(options);
+    const signal = signalOf(callOptions(options, SIGNAL, 'lead'));
     signal?.throwIfAborted();
     this.#leads += 1;
     let started = false;
@@ -424,7 +428,7 @@ export class Elector {
   }
 
   async init(options) {
-    const signal = signalOf(options);
+    const signal = signalOf(callOptions(options, SIGNAL, 'init'));
     signal?.throwIfAborted();
     if (this.#unfenced) throw unfencedError('init');
     let engine;
@@ -441,8 +445,9 @@ export class Elector {
 
   async doctor(options) {
     if (this.#unfenced) throw unfencedError('doctor');
-    const signal = signalOf(options);
-    const { races, age, onBegin = () => {}, onStep = () => {} } = options ?? {};
+    const given = callOptions(options, DOCTOR_OPTIONS, 'doctor');
+    const signal = signalOf(given);
+    const { races, age, onBegin = () => {}, onStep = () => {} } = given;
     for (const [name, hear] of Object.entries({ onBegin, onStep })) {
       if (typeof hear !== 'function') throw wrongOption(name, hear, 'must be a function');
     }
@@ -837,8 +842,10 @@ const scheduleOf = (slot, options = {}) => {
 };
 
 const flag = (name, value) => {
-  if (typeof value !== 'boolean') throw wrongOption(name, value, 'must be true or false');
-  return value;
+  if (typeof value === 'boolean') return value;
+  if (typeof value !== 'string' && typeof value !== 'number') throw wrongOption(name, value, 'must be true or false');
+  const shown = typeof value === 'string' ? JSON.stringify(value.slice(0, 60)) : value;
+  throw new EdgelectError(`${name} = ${shown}: must be true or false`, { code: 'EDGELECT_CONFIG', field: name });
 };
 
 const defined = (options) =>
@@ -915,6 +922,7 @@ const checkStorage = (storage) => {
   if (typeof storage !== 'object') {
     throw wrongOption('storage', storage, 'must be an S3Storage, a MemoryStorage or an object with get and putIfMatch');
   }
+  checkNoBinding(storage);
   checkFormat(storage.format);
   if (bucketOf(storage) || isLocker(storage)) return;
   const lacks = ([, names]) => names.filter((name) => typeof storage[name] !== 'function');
@@ -951,6 +959,19 @@ const fromVariables = () => {
     const message = 'storage = (not set): give one, or let the variables be read that name it (in Deno: --allow-env)';
     throw new EdgelectError(message, { code: 'EDGELECT_CONFIG', field: 'storage', cause });
   }
-  const { settings, bucket, credentials } = readVariables(Object.fromEntries(relevant));
-  return { settings, storage: new S3Storage({ ...bucket, credentials }) };
+  const { settings, bucket, credentials, names } = readVariables(Object.fromEntries(relevant));
+  return { settings, names, storage: byVariable(() => new S3Storage({ ...bucket, credentials }), names) };
+};
+
+/** Does what may refuse a setting. One that came from a variable is named by it in the error. */
+const byVariable = (work, names = {}, options = {}) => {
+  try {
+    return work();
+  } catch (error) {
+    const { code, field, message } = error;
+    const isSetting = code === 'EDGELECT_CONFIG' && message.startsWith(`${field} = `);
+    const variable = isSetting && options[field] === undefined ? names[field] : undefined;
+    if (!variable) throw error;
+    throw new EdgelectError(variable + message.slice(field.length), { code, field: variable });
+  }
 };

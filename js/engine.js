@@ -16,7 +16,7 @@ export const leaderElection = (options) => {
   return JSON.parse(ownWasm.call((wasm) => wasm.leaderElection(json)));
 };
 
-/** Settings, bucket and credentials out of an object of variables. */
+/** Settings, bucket and credentials out of an object of variables, and `names`, the variable of each option that was set. */
 export const readVariables = (variables) => {
   const json = toJson(variables);
   return JSON.parse(ownWasm.call(({ fromVariables }) => fromVariables(json)));

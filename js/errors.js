@@ -12,6 +12,22 @@ export class EdgelectError extends Error {
 export const wrongOption = (field, value, rule) =>
   new EdgelectError(`${field} = (${value === null ? 'null' : typeof value}): ${rule}`, { code: 'EDGELECT_CONFIG', field });
 
+/** Refuses an option that a call does not have. One that is undefined or null counts as not given. */
+export const checkNames = (options, names, taker) => {
+  const unknown = Object.keys(options).find((name) => !names.includes(name) && options[name] !== undefined && options[name] !== null);
+  if (unknown === undefined) return;
+  const known = names.length > 1 ? `${names.slice(0, -1).join(', ')} and ${names.at(-1)}` : names[0];
+  throw new EdgelectError(`${unknown} = (not shown): no such option; ${taker} takes ${known}`, { code: 'EDGELECT_CONFIG', field: unknown });
+};
+
+/** The options of a call, which are these and no others. */
+export const callOptions = (given, names, taker) => {
+  const options = optionsOf(given ?? undefined, `${taker} takes an object, such as { signal }`);
+  if (typeof options.throwIfAborted === 'function') throw wrongOption('options', options, 'an AbortSignal is given as { signal }');
+  checkNames(options, names, taker);
+  return options;
+};
+
 /** How a storage says that it keeps records: a text or nothing. Anything else would break the wasm's glue. */
 export const checkFormat = (format) => {
   if (format === undefined || format === null || typeof format === 'string') return format;

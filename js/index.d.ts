@@ -434,6 +434,9 @@ export interface Diagnosis {
   finding: Finding;
   /** Those that were done: a violation is the last, and so is what leaves the next ones nothing to stand on. */
   steps: DiagnosedStep[];
+  /** Where the store refused for good and so nothing could be judged: the credentials, a right that they lack, a bucket or table
+   * that is not there. The last step's `why` says what to do. `null` elsewhere. */
+  refusal: { status: number | null; storeCode: string | null } | null;
   /** What to add to this machine's clock to have the store's, in milliseconds, and by how much that may be wrong either way;
    * `null` where the store's answers have no `Date`. No lease depends on it. */
   clockOffset: number | null;

@@ -3,6 +3,7 @@ import { bucketOf } from './bucket.js';
 import { leaderElection } from './engine.js';
 import { EdgelectError, optionsOf, signalOf, textOf, wrongOption } from './errors.js';
 import { Objects } from './objects.js';
+import { checkNoBinding } from './r2.js';
 
 /** The longest record, in bytes, as in src/lease.rs. */
 const MAX_RECORD_BYTES = 65_536;
@@ -49,6 +50,7 @@ export const objectStoreLock = (options) => {
 
 /** What reads and writes the object: the storage itself, or a view of its bucket. */
 const objectsOf = (storage) => {
+  checkNoBinding(storage);
   if (typeof storage?.get === 'function' && typeof storage?.putIfMatch === 'function') return storage;
   const bucket = typeof storage === 'object' && storage !== null ? bucketOf(storage) : undefined;
   if (bucket?.json === undefined) throw wrongOption('storage', storage, 'must be an S3Storage, or have the methods get and putIfMatch');

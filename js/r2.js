@@ -1,4 +1,4 @@
-import { checkFormat, wrongOption } from './errors.js';
+import { checkFormat, checkNames, optionsOf, wrongOption } from './errors.js';
 
 /** One byte more than a record may have. What is larger is read no further: it is cut there, and known by it. */
 const LIMIT = 65_537;
@@ -8,13 +8,21 @@ const METHODS = ['head', 'get', 'put'];
 export const isR2Bucket = (binding) =>
   typeof binding === 'object' && binding !== null && METHODS.every((name) => typeof binding[name] === 'function') && typeof binding.fetch !== 'function';
 
+/** Refuses the bucket itself where a storage over it is wanted. */
+export const checkNoBinding = (storage) => {
+  if (!isR2Bucket(storage) || typeof storage.putIfMatch === 'function') return;
+  throw wrongOption('storage', storage, 'this is an R2 bucket binding, which a storage has to wrap: new R2Storage(env.BUCKET)');
+};
+
 export class R2Storage {
   #bucket;
 
-  constructor(binding, { format = 'native' } = {}) {
+  constructor(binding, options) {
     if (!isR2Bucket(binding)) {
       throw wrongOption('binding', binding, 'an R2Storage takes an R2 bucket binding, such as env.EDGELECT_R2: [[r2_buckets]] in wrangler.toml binds one');
     }
+    const { format = 'native' } = optionsOf(options, 'an R2Storage takes a binding and an object with format');
+    checkNames(options ?? {}, ['format'], 'an R2Storage');
     this.#bucket = binding;
     /** How the lease is written down; the elector asks for it. */
     this.format = checkFormat(format);

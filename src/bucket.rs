@@ -10,6 +10,7 @@ use crate::sigv4::Credentials;
 use crate::store::dynamodb::DynamoDbConfig;
 use crate::store::route53::{self, Route53Config};
 use crate::store::s3::S3Config;
+use crate::text::{first, nearest, unknown, visible};
 use crate::vars;
 use crate::web::{Settled, Web};
 
@@ -37,7 +38,7 @@ impl Provide for CredentialSource {
 /// Reads credentials: `accessKeyId`, `secretAccessKey`, `sessionToken`.
 ///
 /// # Errors
-/// One of both keys is no text, or empty.
+/// One of both keys is no text, or empty; or one of the three has more than one line.
 pub fn read_credentials(given: &Object) -> Result<Credentials, ConfigError> {
     let text = |name: &str| given.get(name).and_then(json::text).filter(|text| !text.is_empty());
     // The value is never shown: somebody may have put a secret into the wrong field.
@@ -45,11 +46,18 @@ pub fn read_credentials(given: &Object) -> Result<Credentials, ConfigError> {
         let rule = "credentials are { accessKeyId, secretAccessKey, sessionToken? } or a function that gives them";
         text(name).ok_or_else(|| wrong(&format!("credentials.{name}"), "(not a text)", rule))
     };
-    Ok(Credentials {
+    let credentials = Credentials {
         access_key_id: needed("accessKeyId")?,
         secret_access_key: needed("secretAccessKey")?,
         session_token: text("sessionToken"),
-    })
+    };
+    let Credentials { access_key_id, secret_access_key, session_token } = &credentials;
+    vars::check_one_line([
+        ("credentials.accessKeyId", access_key_id),
+        ("credentials.secretAccessKey", secret_access_key),
+        ("credentials.sessionToken", session_token.as_deref().unwrap_or_default()),
+    ])?;
+    Ok(credentials)
 }
 
 /// The store that the options of a storage of the npm package name. Where there is more than one, `kind` says which:
@@ -182,7 +190,8 @@ impl Given {
         match self.0.iter().find(|(_, value)| !json::is_null(value)) {
             None => Ok(()),
             Some((name, _)) => {
-                Err(ConfigError::new(name, "(not shown)", format!("no such option; {known}")))
+                let rule = unknown("option", nearest(name, known.split([' ', ','])), known);
+                Err(ConfigError::new(&visible(first(name, 60)), "(not shown)", rule))
             }
         }
     }

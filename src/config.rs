@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::json::{self, Object};
 use crate::lease::{MAX_LEASE_MS, MAX_NAME_BYTES, MAX_TERM};
 use crate::planted::planted;
-use crate::text::{first, quoted, visible};
+use crate::text::{first, nearest, quoted, unknown, visible};
 
 /// The widest window over which claimants of one lease spread, in milliseconds.
 pub const SPREAD_MS: u64 = 500;
@@ -169,6 +169,9 @@ fn refuse<T>(field: &str, value: &str, rule: impl Into<String>) -> Result<T, Con
     Err(ConfigError::new(field, value, rule))
 }
 
+/// Up to here a duration that is too short by itself and not as seconds is taken for seconds.
+const MOST_SECONDS: u64 = 300;
+
 /// Refuses a number outside a range; the rule says which range, and why.
 fn check(
     field: &str,
@@ -176,7 +179,15 @@ fn check(
     range: std::ops::RangeInclusive<u64>,
     rule: impl Into<String>,
 ) -> Result<(), ConfigError> {
-    if range.contains(&number) { Ok(()) } else { refuse(field, &number.to_string(), rule) }
+    if range.contains(&number) {
+        return Ok(());
+    }
+    let mut rule = rule.into();
+    let as_ms = number.saturating_mul(1_000);
+    if (1..=MOST_SECONDS).contains(&number) && range.contains(&as_ms) {
+        rule.push_str(&format!("; is it in seconds? In milliseconds it is {as_ms}"));
+    }
+    refuse(field, &number.to_string(), rule)
 }
 
 impl Config {
@@ -378,13 +389,49 @@ impl Settings {
             "sustain" => &mut self.sustain_ms,
             // Its value is not shown: it may be a secret that was put into the wrong place.
             _ => {
-                let name = visible(first(name, 60));
-                return refuse(&name, "(not shown)", "no such option; docs/options.md lists them");
+                let meant = nearest(name, OPTIONS.into_iter().chain(JS_OPTIONS));
+                let rule = unknown("option", meant, "docs/options.md lists them");
+                return refuse(&visible(first(name, 60)), "(not shown)", rule);
             }
         };
         put(number, name, value, MILLISECONDS)
     }
 }
+
+/// The options that [`Settings::from_json`] knows.
+const OPTIONS: [&str; 17] = [
+    "lockfilePath",
+    "serverId",
+    "serverAddr",
+    "peerMode",
+    "failFast",
+    "follow",
+    "retryDelays",
+    "termFloor",
+    "frequentInterval",
+    "infrequentInterval",
+    "leaderTimeout",
+    "peerTimeout",
+    "margin",
+    "storeSkew",
+    "maxLease",
+    "requestTimeout",
+    "sustain",
+];
+
+/// What `js/elector.js` takes out of the options before they come here; a misspelt one comes here.
+const JS_OPTIONS: [&str; 10] = [
+    "storage",
+    "probe",
+    "unref",
+    "releaseOnStop",
+    "warn",
+    "onAcquireLeadership",
+    "onLoseLeadership",
+    "onNewLeader",
+    "onError",
+    "onStatus",
+];
 
 /// How the JSON of an option is read, and what it must be.
 type Kind<T> = (fn(&str) -> Option<T>, &'static str);
@@ -572,12 +619,54 @@ mod tests {
             (json!({ "lockfilePath": "/leader" }), "lockfilePath", "leading slash"),
             (json!({ "lockfilePath": "a/../b" }), "lockfilePath", "dot"),
             (json!({ "lockfilePath": "" }), "lockfilePath", "1 to 1024 bytes"),
-            (json!({ "lockFilePath": "a" }), "lockFilePath", "no such option"),
+            (
+                json!({ "lockFilePath": "a" }),
+                "lockFilePath",
+                "no such option: did you mean lockfilePath? docs/options.md lists them",
+            ),
+            (json!({ "onAquireLeadership": 1 }), "onAquireLeadership", "onAcquireLeadership?"),
+            (
+                json!({ "secretAccessKey": "a" }),
+                "secretAccessKey",
+                "no such option; docs/options.md lists them",
+            ),
+            (
+                json!({ "leaderTimeout": 15 }),
+                "leaderTimeout",
+                "a lease lasts from 1000 ms to one hour; is it in seconds? In milliseconds it is 15000",
+            ),
+            (json!({ "frequentInterval": 5 }), "frequentInterval", "milliseconds it is 5000"),
+            (json!({ "sustain": 57 }), "sustain", "In milliseconds it is 57000"),
         ] {
             let error = config_of(options.clone()).expect_err(&options.to_string());
             assert_eq!(error.field, field, "{options}: {error}");
             assert!(error.rule.contains(rule), "{options}: {error}");
             assert!(error.to_string().starts_with(field), "{error}");
+        }
+    }
+
+    #[test]
+    fn each_option_that_may_be_meant_is_one() {
+        for option in OPTIONS {
+            let refused = Settings::default().set(option, "{}").expect_err(option);
+            assert!(!refused.rule.contains("no such option"), "{refused}");
+        }
+        for option in JS_OPTIONS {
+            let refused = Settings::default().set(option, "{}").expect_err(option);
+            assert!(refused.rule.contains(&format!("did you mean {option}?")), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_time_that_is_long_enough_or_short_either_way_is_not_taken_for_seconds() {
+        for options in [
+            json!({ "leaderTimeout": 999 }),
+            json!({ "leaderTimeout": 0 }),
+            json!({ "leaderTimeout": 3_600_001 }),
+            json!({ "margin": 9, "leaderTimeout": 10_000 }),
+        ] {
+            let error = config_of(options.clone()).expect_err(&options.to_string());
+            assert!(!error.rule.contains("seconds?"), "{error}");
         }
     }
 

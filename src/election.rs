@@ -34,6 +34,7 @@ use crate::slots::{Schedule, SlotEnd, Trigger};
 use crate::store::{Answer, Condition, Version};
 
 pub use self::event::{Event, LostReason};
+use self::problem::Namesake;
 pub use self::problem::Problem;
 use self::waiting::SeenLease;
 pub use self::waiting::Waiting;
@@ -363,8 +364,9 @@ pub struct Election {
     trigger: Option<Box<Trigger>>,
     /// A problem that no single answer shows to be over, and that costs no term.
     warning: Option<Problem>,
-    /// When a member of another make was last seen under our name, on the monotonic clock.
+    /// When somebody else was last seen under our name, on the monotonic clock.
     shared_ms: u64,
+    namesake: Namesake,
     /// A write that is held up takes no effect once a later one was accepted.
     stale_writes_fail: bool,
     /// The store has no versions, so that no term has a token.
@@ -430,6 +432,7 @@ impl Election {
             trigger: None,
             warning: None,
             shared_ms: 0,
+            namesake: Namesake::default(),
             stale_writes_fail: true,
             unfenced: false,
             unproven_wait_ms: None,

@@ -273,16 +273,23 @@ pub fn check_bucket(bucket: &str, credentials: Option<String>, host: JsHost) -> 
 }
 
 /// Reads settings, bucket and credentials from variables given as a JSON object of texts:
-/// `{ settings, bucket, credentials }` as JSON.
+/// `{ settings, bucket, credentials, names }` as JSON; `names` says by which variable each option was set.
 #[wasm_bindgen(js_name = fromVariables)]
 pub fn from_variables(variables: &str) -> Result<String, String> {
     let variables = object(variables)?;
     let get = |name: &str| variables.get(name).and_then(json::text);
+    vars::check_names(variables.iter().map(|(name, _)| name)).map_err(config_error)?;
     let settings = vars::settings_json(get).map_err(config_error)?;
     vars::only_s3(get).map_err(config_error)?;
     let bucket = vars::bucket(get).map_err(config_error)?;
     let secrets = vars::secrets(get).map_err(config_error)?;
-    Ok(json!({ "settings": settings, "bucket": bucket, "credentials": secrets }).to_string())
+    let options = settings.iter().map(|(option, _)| option).chain(["endpoint", "bucket", "region"]);
+    let mut names = Object::new();
+    for option in options {
+        names.set(option, json::of(&vars::variable_of(get, option)));
+    }
+    Ok(json!({ "settings": settings, "bucket": bucket, "credentials": secrets, "names": names })
+        .to_string())
 }
 
 /// The settings that options of a `LeaderElectionConfig` mean, and a `warning`, as JSON.

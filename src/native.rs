@@ -184,8 +184,11 @@ pub fn variable(name: &str) -> Option<String> {
 /// The settings of an elector out of the `EDGELECT_*` variables of this process.
 ///
 /// # Errors
-/// The variable that is missing or cannot be used, and why.
+/// The variable that is missing or cannot be used, and why; one whose name begins with `EDGELECT_` and that nobody reads.
 pub fn config() -> Result<Config, ConfigError> {
+    let names: Vec<_> =
+        std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect();
+    vars::check_names(names.iter().map(String::as_str))?;
     vars::config(&vars::settings(variable)?)
 }
 

@@ -92,6 +92,8 @@ pub enum Finding {
     Holds,
     /// Nothing can be concluded, and why.
     Unclear(String),
+    /// Nothing can be concluded: the store refuses the credentials or lacks the bucket, and will do so again.
+    Refused(Fault),
     /// The store did what lets two lead; what it did.
     Violated(String),
 }
@@ -132,6 +134,14 @@ impl Report {
         let unclear = |one: &&Judged| one.step != Step::Clocks && one.finding != Finding::Holds;
         let told = self.judged.iter().find(violated).or_else(|| self.judged.iter().find(unclear));
         told.map_or(&Finding::Holds, |one| &one.finding)
+    }
+
+    /// What the store refused, where that ended the probe.
+    pub fn refusal(&self) -> Option<&Fault> {
+        match &self.judged.last()?.finding {
+            Finding::Refused(fault) => Some(fault),
+            _ => None,
+        }
     }
 }
 

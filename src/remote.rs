@@ -151,7 +151,7 @@ impl<H: Host> S3Store<H> {
         let config = S3Config { endpoint, bucket, region, path_style, key, format };
         let SecretVars { access_key_id, secret_access_key, session_token } = vars::secrets(&get)?;
         let credentials = Credentials { access_key_id, secret_access_key, session_token };
-        Self::new(config, credentials, host).map_err(vars::by_variable)
+        Self::new(config, credentials, host).map_err(|error| vars::by_set_variable(&get, error))
     }
 }
 

@@ -12,7 +12,7 @@ use crate::config::{Config, ConfigError, HostClock};
 use crate::json::{self, Object};
 use crate::lease::Lease;
 use crate::planted::planted;
-use crate::text::{first, quoted, visible};
+use crate::text::{first, nearest, quoted, unknown, visible};
 
 /// The most slots that nobody claimed which one trigger makes up for; older ones are counted and left out.
 pub const MAX_MISSED: u64 = 100;
@@ -446,8 +446,11 @@ impl ScheduleSettings {
             "subrequests" => &mut self.subrequests,
             "budget" => &mut self.budget_ms,
             _ => {
-                let rule = "no such option; runScheduled knows period, policy, missed, attempts, budget, subrequests and signal";
-                return known(false, &visible(first(name, 60)), "", rule);
+                let names =
+                    ["period", "policy", "missed", "attempts", "budget", "subrequests", "signal"];
+                let rest = "runScheduled knows period, policy, missed, attempts, budget, subrequests and signal";
+                let rule = unknown("option", nearest(name, names), rest);
+                return Err(ConfigError::new(&visible(first(name, 60)), "(not shown)", rule));
             }
         };
         *place = crate::config::exact(value);

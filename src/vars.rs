@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::json::{self, Object};
 use crate::lease::Format;
-use crate::text::{first, quoted, visible};
+use crate::text::{first, nearest, quoted, unknown, visible};
 
 #[derive(Clone, Copy)]
 enum Kind {
@@ -75,6 +75,9 @@ pub(crate) const FORMATS: &str =
 
 /// Which store it is.
 const STORE: &str = "EDGELECT_STORE";
+
+/// What the names of this crate's own variables begin with.
+const BEGIN: &str = "EDGELECT_";
 
 /// The binding to an R2 bucket.
 pub(crate) const R2: &str = "EDGELECT_R2";
@@ -200,13 +203,9 @@ impl Given {
 pub fn check_given<'a>(
     variables: impl Iterator<Item = (&'a str, &'a Given)>,
 ) -> Result<(), ConfigError> {
-    let settings = || VARS.iter().map(|(var, ..)| var);
     for (name, given) in variables {
-        let known = settings().chain(&STORE_VARS).chain(&WORKER_VARS).any(|var| *var == name);
-        if !known && name.starts_with("EDGELECT_") {
-            let rule = "no such variable; docs/options.md lists them";
-            return Err(ConfigError::new(&visible(first(name, 60)), "(not shown)", rule));
-        }
+        let known = names().any(|var| var == name);
+        check_name(name)?;
         if name == JOB && given.is_set() && *given != Given::Service {
             let rule = "must be a service binding, or not set";
             return Err(ConfigError::new(name, "(no binding)", rule));
@@ -222,6 +221,41 @@ pub fn check_given<'a>(
         }
     }
     Ok(())
+}
+
+/// All variables of this crate's own.
+fn names() -> impl Iterator<Item = &'static str> {
+    VARS.iter().map(|(var, ..)| *var).chain(STORE_VARS).chain(WORKER_VARS)
+}
+
+fn check_name(name: &str) -> Result<(), ConfigError> {
+    let Some(own) = name.strip_prefix(BEGIN) else { return Ok(()) };
+    if names().any(|var| var == name) {
+        return Ok(());
+    }
+    // Without what all names begin with: it would make any two of them alike.
+    let meant = nearest(own, names().filter_map(|var| var.strip_prefix(BEGIN)));
+    let meant = meant.map(|own| [BEGIN, own].concat());
+    let rule = unknown("variable", meant.as_deref(), "docs/options.md lists them");
+    Err(ConfigError::new(&visible(first(name, 60)), "(not shown)", rule))
+}
+
+/// Refuses a variable of a program, or of somebody's own Worker, whose name begins with `EDGELECT_` and that nobody reads: it is
+/// a misspelt one. What Kubernetes sets for a Service of that name is left alone.
+///
+/// # Errors
+/// The variable, by its name.
+pub fn check_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<(), ConfigError> {
+    names.into_iter().filter(|name| !is_service_link(name)).try_for_each(check_name)
+}
+
+/// Whether Kubernetes gives every container of a namespace such a variable for a Service: `EDGELECT_SERVICE_HOST`,
+/// `EDGELECT_PORT_80_TCP_ADDR` (<https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables>).
+fn is_service_link(name: &str) -> bool {
+    let ends = ["_SERVICE_HOST", "_SERVICE_PORT", "_PORT"].iter().any(|end| name.ends_with(end));
+    let names_port =
+        ["_SERVICE_PORT_", "_TCP", "_UDP", "_SCTP"].iter().any(|part| name.contains(part));
+    ends || names_port
 }
 
 /// A store, as `EDGELECT_STORE` names it.
@@ -328,19 +362,26 @@ pub fn only_s3(get: impl Fn(&str) -> Option<String>) -> Result<(), ConfigError> 
     }
 }
 
+/// What names the address of an S3 store: the first that is set.
+const S3_ENDPOINT: [&str; 3] = ["EDGELECT_ENDPOINT", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"];
+
+/// What names the region: the first that is set.
+const REGION: [&str; 3] = ["EDGELECT_REGION", "AWS_REGION", "AWS_DEFAULT_REGION"];
+
 /// The address of a service, if one is set.
 pub fn endpoint(get: impl Fn(&str) -> Option<String>, store: StoreName) -> Option<String> {
     let own = match store {
-        StoreName::S3 | StoreName::Epochs | StoreName::R2 => "AWS_ENDPOINT_URL_S3",
+        StoreName::S3 | StoreName::Epochs | StoreName::R2 => S3_ENDPOINT[1],
         StoreName::DynamoDb => "AWS_ENDPOINT_URL_DYNAMODB",
         StoreName::Route53 => "AWS_ENDPOINT_URL_ROUTE_53",
     };
-    first_set(&get, &["EDGELECT_ENDPOINT", own, "AWS_ENDPOINT_URL"])
+    let [ours, _, all] = S3_ENDPOINT;
+    first_set(&get, &[ours, own, all])
 }
 
 /// The region, if one is set.
 pub fn region(get: impl Fn(&str) -> Option<String>) -> Option<String> {
-    first_set(&get, &["EDGELECT_REGION", "AWS_REGION", "AWS_DEFAULT_REGION"])
+    first_set(&get, &REGION)
 }
 
 /// The text of a variable that has to be set.
@@ -436,10 +477,17 @@ pub fn format(get: impl Fn(&str) -> Option<String>) -> Result<Format, ConfigErro
     }
 }
 
+/// How a secret is set here.
+const SET_SECRET: &str = if cfg!(all(target_arch = "wasm32", feature = "workerd")) {
+    "set it by `npx wrangler secret put NAME`"
+} else {
+    "set it in the environment of this program"
+};
+
 /// Reads the credentials; a session token belongs to the pair that it came with.
 ///
 /// # Errors
-/// The variable that is missing.
+/// The variable that is missing, or has more than one line.
 pub fn secrets(get: impl Fn(&str) -> Option<String>) -> Result<SecretVars, ConfigError> {
     let prefix = ["EDGELECT", "AWS"].into_iter().find(|prefix| {
         ["ACCESS_KEY_ID", "SECRET_ACCESS_KEY"]
@@ -451,7 +499,7 @@ pub fn secrets(get: impl Fn(&str) -> Option<String>) -> Result<SecretVars, Confi
     let needed = |name: &str| {
         one(name).ok_or_else(|| {
             let var = format!("{prefix}_{name}");
-            missing(&var, "set it; on Workers: wrangler secret put NAME")
+            missing(&var, SET_SECRET)
         })
     };
     let secrets = SecretVars {
@@ -460,17 +508,24 @@ pub fn secrets(get: impl Fn(&str) -> Option<String>) -> Result<SecretVars, Confi
         session_token: one("SESSION_TOKEN"),
     };
     let token = secrets.session_token.as_deref().unwrap_or_default();
-    for (name, text) in [
-        ("ACCESS_KEY_ID", secrets.access_key_id.as_str()),
-        ("SECRET_ACCESS_KEY", &secrets.secret_access_key),
-        ("SESSION_TOKEN", token),
-    ] {
-        if text.chars().any(char::is_control) {
-            let var = format!("{prefix}_{name}");
-            return Err(ConfigError::new(&var, "(not shown)", "must be a text of one line"));
+    check_one_line([
+        (&format!("{prefix}_ACCESS_KEY_ID"), &secrets.access_key_id),
+        (&format!("{prefix}_SECRET_ACCESS_KEY"), &secrets.secret_access_key),
+        (&format!("{prefix}_SESSION_TOKEN"), token),
+    ])?;
+    Ok(secrets)
+}
+
+/// Refuses credentials with a control character, which no signature and no header can carry.
+pub(crate) fn check_one_line(texts: [(&str, &str); 3]) -> Result<(), ConfigError> {
+    match texts.iter().find(|(_, text)| text.chars().any(char::is_control)) {
+        None => Ok(()),
+        Some((name, _)) => {
+            let rule = "must be a text of one line without control characters; what was read from a \
+                        file often ends with a newline: remove it";
+            Err(ConfigError::new(name, "(not shown)", rule))
         }
     }
-    Ok(secrets)
 }
 
 fn first_set(get: &dyn Fn(&str) -> Option<String>, names: &[&str]) -> Option<String> {
@@ -523,22 +578,49 @@ fn value(var: &str, text: &str, kind: Kind) -> Result<String, ConfigError> {
 /// Says a setting's error by the name of its variable, which is what the reader has before them, and no more of its value
 /// than helps.
 pub fn by_variable(error: ConfigError) -> ConfigError {
-    let found = VARS.iter().find(|(_, option, _)| *option == error.field);
-    let field = match (found, error.field.as_str()) {
-        (Some((var, _, _)), _) => (*var).to_owned(),
-        (None, "endpoint") => "EDGELECT_ENDPOINT".to_owned(),
-        (None, "bucket") => "EDGELECT_BUCKET".to_owned(),
-        (None, "region") => "EDGELECT_REGION".to_owned(),
-        (None, "pathStyle") => "EDGELECT_PATH_STYLE".to_owned(),
-        (None, "table") => "EDGELECT_TABLE".to_owned(),
-        (None, "hostedZoneId") => "EDGELECT_HOSTED_ZONE_ID".to_owned(),
-        (None, "recordPrefix") => "EDGELECT_RECORD_PREFIX".to_owned(),
-        (None, "domainName") => "EDGELECT_DOMAIN_NAME".to_owned(),
-        (None, _) => error.field,
-    };
+    by_set_variable(|_| None, error)
+}
+
+/// As [`by_variable`]; of several variables for one setting, by the one that is set.
+pub fn by_set_variable(get: impl Fn(&str) -> Option<String>, error: ConfigError) -> ConfigError {
+    let variable = variable_of(get, &error.field).map(str::to_owned);
+    let field = variable.unwrap_or(error.field);
     let shown = first(&error.value, 60);
     let value = if shown == error.value { error.value } else { format!("{shown}…") };
-    ConfigError { field, value, ..error }
+    ConfigError { field, value, rule: with_variables(&error.rule) }
+}
+
+/// The variable of an option of an elector or a storage: of several the one that is set.
+pub fn variable_of(get: impl Fn(&str) -> Option<String>, option: &str) -> Option<&'static str> {
+    let names: &[&'static str] = match option {
+        "endpoint" => &S3_ENDPOINT,
+        "bucket" => &["EDGELECT_BUCKET"],
+        "region" => &REGION,
+        "pathStyle" => &["EDGELECT_PATH_STYLE"],
+        "table" => &["EDGELECT_TABLE"],
+        "hostedZoneId" => &["EDGELECT_HOSTED_ZONE_ID"],
+        "recordPrefix" => &["EDGELECT_RECORD_PREFIX"],
+        "domainName" => &["EDGELECT_DOMAIN_NAME"],
+        _ => return VARS.iter().find(|(_, known, _)| *known == option).map(|(var, ..)| *var),
+    };
+    let set = names.iter().find(|name| first_set(&get, &[name]).is_some());
+    set.or(names.first()).copied()
+}
+
+/// A rule in which each option is named by its variable.
+fn with_variables(rule: &str) -> String {
+    let is_letter = |one: char| one.is_ascii_alphanumeric();
+    let mut told = String::new();
+    let mut rest = rule;
+    while let Some(begin) = rest.find(is_letter) {
+        let (between, word) = rest.split_at(begin);
+        let (word, after) = word.split_at(word.find(|one| !is_letter(one)).unwrap_or(word.len()));
+        let variable = VARS.iter().find(|(_, option, _)| *option == word).map(|(var, ..)| *var);
+        told.push_str(between);
+        told.push_str(variable.unwrap_or(word));
+        rest = after;
+    }
+    told + rest
 }
 
 #[cfg(test)]
@@ -575,8 +657,11 @@ mod tests {
                 asked.starts_with("EDGELECT_").then(|| text.to_owned())
             };
             let error = secrets(get).err().expect("it is refused");
-            assert_eq!(error.field, var);
-            assert!(!error.message().contains("hidden"), "{}", error.message());
+            let told = format!(
+                "{var} = (not shown): must be a text of one line without control characters; what was \
+                 read from a file often ends with a newline: remove it"
+            );
+            assert_eq!(error.message(), told);
         }
     }
 
@@ -641,6 +726,60 @@ mod tests {
             assert_eq!(error.field, name);
             assert!(!error.message().contains("hidden"));
         }
+    }
+
+    #[test]
+    fn a_misspelt_variable_of_a_program_is_told_by_what_was_meant() {
+        for (name, rule) in [
+            ("EDGELECT_LEADER_TIMOUT", "did you mean EDGELECT_LEADER_TIMEOUT? docs/options.md"),
+            ("EDGELECT_LEADERTIMEOUT", "did you mean EDGELECT_LEADER_TIMEOUT?"),
+            ("EDGELECT_SUSTAIN__MAIL", "no such variable; docs/options.md lists them"),
+            ("EDGELECT_FOO", "no such variable; docs/options.md lists them"),
+        ] {
+            let error = check_names(["PATH", name]).unwrap_err();
+            assert_eq!((error.field.as_str(), error.value.as_str()), (name, "(not shown)"));
+            assert!(error.rule.contains(rule), "{error}");
+        }
+        // The last are what Kubernetes sets for a Service of this name.
+        let fine =
+            ["EDGELECT_LEADER_TIMEOUT", "EDGELECT_STORE", "EDGELECT_GROUPS", "MY_EDGELECT_X"];
+        let links = ["EDGELECT_PORT", "EDGELECT_SERVICE_HOST", "EDGELECT_UI_PORT_80_TCP_ADDR"];
+        assert_eq!(check_names(fine.into_iter().chain(links)), Ok(()));
+    }
+
+    #[test]
+    fn a_missing_secret_of_a_program_is_not_set_by_wrangler() {
+        let told = secrets(of(&[])).err().expect("it is missing").message();
+        let to_do = "EDGELECT_ACCESS_KEY_ID = (not set): set it in the environment of this program";
+        assert_eq!(told, to_do);
+    }
+
+    #[test]
+    fn an_error_names_the_variable_that_was_set() {
+        let vars =
+            [("EDGELECT_REGION", ""), ("AWS_DEFAULT_REGION", "x"), ("AWS_ENDPOINT_URL", "y")];
+        for (option, variable) in [
+            ("endpoint", Some("AWS_ENDPOINT_URL")),
+            ("region", Some("AWS_DEFAULT_REGION")),
+            ("bucket", Some("EDGELECT_BUCKET")),
+            ("leaderTimeout", Some("EDGELECT_LEADER_TIMEOUT")),
+            ("key", None),
+        ] {
+            assert_eq!(variable_of(of(&vars), option), variable, "{option}");
+        }
+        assert_eq!(variable_of(of(&[]), "region"), Some("EDGELECT_REGION"));
+    }
+
+    #[test]
+    fn a_rule_between_settings_names_their_variables() {
+        let vars = [("EDGELECT_LOCKFILE_PATH", "a"), ("EDGELECT_FREQUENT_INTERVAL", "13000")];
+        let error = config(&settings(of(&vars)).unwrap()).unwrap_err();
+        let rule = "EDGELECT_FREQUENT_INTERVAL = 13000: S8: EDGELECT_FREQUENT_INTERVAL (13000) + 4 * \
+                    EDGELECT_REQUEST_TIMEOUT + EDGELECT_RETRY_DELAYS (1100) must not exceed \
+                    EDGELECT_LEADER_TIMEOUT - EDGELECT_MARGIN (13500), so that three attempts and a \
+                    read-back fit before the fence; lower EDGELECT_FREQUENT_INTERVAL or raise \
+                    EDGELECT_LEADER_TIMEOUT";
+        assert_eq!(error.message(), rule);
     }
 
     #[test]

@@ -73,8 +73,10 @@ impl AnyStore {
     /// `EDGELECT_R2`, unless `EDGELECT_ENDPOINT` names another place or there is no such binding; then an S3 bucket.
     ///
     /// # Errors
-    /// The variable or the binding that is missing or cannot be used, and why.
+    /// The variable or the binding that is missing or cannot be used, and why; one whose name begins with `EDGELECT_` and that
+    /// nobody reads.
     pub fn from_env(env: &Env, config: &Config, host: &Workerd) -> Result<Self, ConfigError> {
+        vars::check_names(env::entries(env).iter().map(|(name, _)| name.as_str()))?;
         open(env, variables(env), R2, config, host)
     }
 

@@ -45,8 +45,9 @@ A store may keep its conditions only for what it has just written, or a cache
 may: --age 70 asks again after more than a minute.
 
 Exit code: 0 the store keeps its conditions; 1 it breaks one, so two could lead,
-or nobody after a crash: do not use it; 2 the settings are wrong; 3 it cannot be
-told, and the steps say why.
+or nobody after a crash: do not use it; 2 the settings are wrong, or the store
+refuses these credentials, or there is no such bucket; 3 it cannot be told, and
+the steps say why.
 
 Examples:
   npx edgelect doctor --bucket jobs --region eu-central-1
@@ -64,23 +65,25 @@ Examples:
 async function examine({ json, races: given, age = AGE_S, ...flags }) {
   const races = given ?? (flags.store === 'route53' ? ZONE_RACES : RACES);
   const { Elector } = await import('edgelect');
+  let elector;
   const screen = json ? { begin() {}, step() {}, end() {} } : new Screen({ races, age });
   const onBegin = (step) => screen.begin(step);
   const onStep = (step) => screen.step(step);
   let diagnosis;
   try {
-    const elector = new Elector(await electorOptions(flags));
+    elector = new Elector(await electorOptions(flags));
     diagnosis = await elector.doctor({ races, age: age * 1_000, onBegin, onStep });
   } catch (error) {
     if (error.code !== 'EDGELECT_CONFIG') throw error;
     console.error(`edgelect: ${error.message}\nSet it by a flag or a variable: edgelect doctor --help.`);
     return WRONG_SETTINGS;
   }
+  const code = diagnosis.refusal ? WRONG_SETTINGS : EXIT_CODES[diagnosis.finding];
   // Before the last words: a reader that has gone away must not hide the finding.
-  process.exitCode = EXIT_CODES[diagnosis.finding];
+  process.exitCode = code;
   if (json) say(JSON.stringify(diagnosis, undefined, 2));
-  else screen.end(diagnosis);
-  return EXIT_CODES[diagnosis.finding];
+  else screen.end(diagnosis, elector.config.lockfilePath);
+  return code;
 }
 
 /** A line for each step. What takes long is shown meanwhile: on a terminal with its seconds, elsewhere by one line. */
@@ -114,8 +117,13 @@ class Screen {
     if (why) say(`            ${why}`);
   }
 
-  end({ store, finding, clockOffset, clockError }) {
+  end({ store, finding, refusal, clockOffset, clockError }, lockfilePath) {
     this.#clear();
+    if (refusal) {
+      if (MISSING_RIGHT.test(refusal.storeCode)) say(rightsFor(lockfilePath));
+      say(`${paint(finding, 'The settings are wrong, so nothing was judged; see the step above')}: ${store}`);
+      return;
+    }
     if (clockOffset !== null) {
       const [ahead, far] = [clockOffset < 0 ? 'behind' : 'ahead of', Math.abs(clockOffset)];
       say(`The store's clock is ${far} ms ${ahead} this machine's, give or take ${clockError} ms. No lease depends on it.`);
@@ -140,6 +148,12 @@ const SENTENCES = {
   violated: 'Do not use this store for leases',
   unclear: 'It cannot be told; see the step above, and try again',
 };
+
+const MISSING_RIGHT = /^AccessDenied(Exception)?$/;
+
+const rightsFor = (lockfilePath) =>
+  `These credentials may not use ${lockfilePath}.probe-*, which is beside the lease ${lockfilePath}. If they are for another lease, name\n`
+  + 'it by --lockfile-path; otherwise allow them what the step above asks for (docs/stores.md#permissions).';
 
 const COLOURS = { holds: 'green', unclear: 'yellow', violated: 'red' };
 

@@ -6,7 +6,8 @@ use super::{
 };
 use crate::age::Observation;
 use crate::clock::{Drift, Now};
-use crate::lease::{Closed, MAX_LEASE_MS, Reading, Stamp};
+use crate::config::HostClock;
+use crate::lease::{Closed, Lease, MAX_LEASE_MS, Reading, Stamp};
 use crate::planted::planted;
 use crate::store::{Answer, Condition, Facts, Outcome, Version};
 
@@ -372,6 +373,42 @@ impl Election {
         if named && lease.session.is_none() && !lease.released() {
             self.warning = Some(Problem::SharedName(self.config.server_id.clone()));
             self.shared_ms = now.mono_ms;
+        }
+        if named && self.is_namesake(lease) {
+            self.warning.get_or_insert_with(|| Problem::SharedServerId {
+                server_id: self.config.server_id.clone(),
+                theirs: lease.leader_addr.clone(),
+                ours: self.config.server_addr.clone(),
+            });
+            self.shared_ms = now.mono_ms;
+        }
+        if matches!(self.warning, Some(Problem::SharedServerId { .. })) {
+            self.forget_shared_name(now);
+        }
+    }
+
+    /// Whether a record of our name shows another process that goes on leading. The isolates of a Worker and the triggers of a
+    /// cron share a name on purpose, and follow each other.
+    fn is_namesake(&mut self, lease: &Lease) -> bool {
+        let long_running = self.config.clock == HostClock::Two
+            && self.config.sustain_ms.is_none()
+            && self.trigger.is_none();
+        let leads = !lease.released() && !lease.in_grace() && !lease.parked;
+        match lease.session.as_deref().filter(|session| *session != self.session) {
+            Some(session) if long_running && leads && lease.park_at.is_none() => {
+                self.namesake.renews(session, lease.sequence)
+            }
+            _ => false,
+        }
+    }
+
+    /// Nobody was seen under our name for two leases. Whoever was there would have written, or renewed, by now.
+    pub(super) fn forget_shared_name(&mut self, now: Now) {
+        let alone_ms = now.mono_ms.saturating_sub(self.shared_ms);
+        if alone_ms >= 2 * self.config.leader_timeout_ms {
+            self.warning.take_if(|known| {
+                matches!(known, Problem::SharedName(_) | Problem::SharedServerId { .. })
+            });
         }
     }
 

@@ -1,9 +1,11 @@
 //! What somebody should know who looks at an elector, as a sentence that says what to do.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 use crate::lease::Flaw;
 use crate::store::Fault;
+use crate::text::{first, quoted};
 
 /// What somebody should know who looks at the elector.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -44,6 +46,51 @@ pub enum Problem {
     },
     /// A member of another make writes records under our `serverId`, and takes ours for its own.
     SharedName(String),
+    /// Another process runs under our `serverId`, and leads.
+    SharedServerId {
+        /// The name.
+        server_id: String,
+        /// Where the other is reached (`leaderAddr`); empty where its records do not say.
+        theirs: String,
+        /// Our `serverAddr`; empty without one.
+        ours: String,
+    },
+}
+
+/// The session that leads under our `serverId`. Nothing is decided by it: two elections that differ in it alone are equal, so
+/// that a model has no more states by it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Namesake {
+    session: String,
+    sequence: u64,
+    renewals: u32,
+}
+
+impl Namesake {
+    /// A predecessor that has ended renews no more, but a renewal of its may still have been on the way.
+    const ALIVE_AFTER: u32 = 2;
+
+    /// Whether this record of its shows that it goes on renewing while we look.
+    pub(super) fn renews(&mut self, session: &str, sequence: u64) -> bool {
+        if self.session != session {
+            *self = Self { session: session.to_owned(), sequence, renewals: 0 };
+        } else if sequence > self.sequence {
+            (self.sequence, self.renewals) = (sequence, self.renewals.saturating_add(1));
+        }
+        self.renewals >= Self::ALIVE_AFTER
+    }
+}
+
+impl PartialEq for Namesake {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Namesake {}
+
+impl Hash for Namesake {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
 impl fmt::Display for Problem {
@@ -102,6 +149,14 @@ impl fmt::Display for Problem {
                  serverId: it takes our record for its own and leads beside us until the next \
                  renewal. If it still runs, give this member a serverId that no other has",
             ),
+            Self::SharedServerId { server_id, theirs, ours } => write!(
+                f,
+                "another process has the serverId {} and leads{}: only their sessions are told apart, \
+                 so no two lead at once, but the leader's name says nothing, and one takes over what \
+                 the other has parked. Give each process a serverId of its own, or none",
+                quoted(server_id),
+                places(theirs, ours),
+            ),
             Self::DateAhead { ahead_ms } => write!(
                 f,
                 "the `Date` of the store's answers is {ahead_ms} ms ahead of its \
@@ -110,6 +165,16 @@ impl fmt::Display for Problem {
                  its own, which has to be put right",
             ),
         }
+    }
+}
+
+/// Where two processes are, as far as is known.
+fn places(theirs: &str, ours: &str) -> String {
+    match (theirs, ours) {
+        ("", "") => String::new(),
+        ("", ours) => format!(" (this one is at {ours})"),
+        (theirs, "") => format!(" (it is at {})", quoted(first(theirs, 260))),
+        (theirs, ours) => format!(" (it is at {}, this one at {ours})", quoted(first(theirs, 260))),
     }
 }
 

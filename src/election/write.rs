@@ -346,11 +346,7 @@ impl Election {
                 }
                 term.lease = lease;
                 term.anchor = anchor;
-                // Whoever was there would have written over our record by now.
-                let alone_ms = now.mono_ms.saturating_sub(self.shared_ms);
-                if alone_ms >= 2 * self.config.leader_timeout_ms {
-                    self.warning.take_if(|known| matches!(known, Problem::SharedName(_)));
-                }
+                self.forget_shared_name(now);
                 self.plan_renewal(now, anchor.sent);
             }
             None if planted!(LapsedRenewalAdopted) && anchor.remaining_ms(now).is_some() => {

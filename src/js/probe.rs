@@ -118,9 +118,18 @@ impl<'a> StepTold<'a> {
         let why = match finding {
             Finding::Holds => None,
             Finding::Unclear(why) | Finding::Violated(why) => Some(why.as_str()),
+            Finding::Refused(fault) => Some(fault.message.as_str()),
         };
         Self { step: step.name(), finding: name(finding), why }
     }
+}
+
+/// What ended a probe, as the public types have it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Refusal<'a> {
+    status: Option<u16>,
+    store_code: Option<&'a str>,
 }
 
 /// A report, as the public types have it.
@@ -131,6 +140,7 @@ struct ReportEvent<'a> {
     store: String,
     finding: &'static str,
     steps: Vec<StepTold<'a>>,
+    refusal: Option<Refusal<'a>>,
     clock_offset: Option<i64>,
     clock_error: Option<u64>,
 }
@@ -142,6 +152,9 @@ impl<'a> ReportEvent<'a> {
             store,
             finding: name(report.finding()),
             steps: report.judged.iter().map(StepTold::of).collect(),
+            refusal: report
+                .refusal()
+                .map(|fault| Refusal { status: fault.status, store_code: fault.code.as_deref() }),
             clock_offset: report.offset.map(|offset| offset.ms),
             clock_error: report.offset.map(|offset| offset.error_ms),
         }
@@ -151,7 +164,7 @@ impl<'a> ReportEvent<'a> {
 fn name(finding: &Finding) -> &'static str {
     match finding {
         Finding::Holds => "holds",
-        Finding::Unclear(_) => "unclear",
+        Finding::Unclear(_) | Finding::Refused(_) => "unclear",
         Finding::Violated(_) => "violated",
     }
 }

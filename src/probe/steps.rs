@@ -127,7 +127,7 @@ impl<'a, S: Store, H: Host> Probe<'a, S, H> {
             // Nothing comes of a write that has not landed, and nothing of a store that says nothing.
             let ends = match &finding {
                 Finding::Holds => false,
-                Finding::Unclear(_) => !heard || step.lands(),
+                Finding::Unclear(_) | Finding::Refused(_) => !heard || step.lands(),
                 Finding::Violated(_) => true,
             };
             note(Progress::Done(&Judged { step, finding }));
@@ -191,7 +191,7 @@ impl<'a, S: Store, H: Host> Probe<'a, S, H> {
                     before = self.sequence;
                     continue;
                 }
-            } else if let Finding::Unclear(_) = finding
+            } else if let Finding::Unclear(_) | Finding::Refused(_) = finding
                 && self.patient
                 && self.left_ms() > PATIENCE_MS
                 && (busy(&read) || written.iter().any(|(_, answer)| busy(answer)))
@@ -228,8 +228,8 @@ impl<'a, S: Store, H: Host> Probe<'a, S, H> {
                      never; something on the way caches"
                         .to_owned(),
                 ),
-                Outcome::Unknown { cause, .. } | Outcome::Rejected(cause) => unclear(&cause.message),
-                _ => unclear("the object is not what it was before"),
+                outcome => unread(outcome)
+                    .unwrap_or_else(|| unclear("the object is not what it was before")),
             };
             return Verdict(finding, !matches!(answer.outcome, Outcome::Unknown { .. }));
         }
@@ -322,12 +322,9 @@ impl<'a, S: Store, H: Host> Probe<'a, S, H> {
             {
                 (Some(lease.sequence), Some(version))
             }
-            Outcome::Unknown { cause, .. } | Outcome::Rejected(cause) => {
-                return Finding::Unclear(cause.message.clone());
-            }
-            _ => {
+            outcome => {
                 let why = "somebody else wrote the object of this probe";
-                return Finding::Unclear(why.to_owned());
+                return unread(outcome).unwrap_or_else(|| Finding::Unclear(why.to_owned()));
             }
         };
         let stored = self.stored;
@@ -455,10 +452,29 @@ fn busy(answer: &Answer) -> bool {
     matches!(&answer.outcome, Outcome::Unknown { cause, .. } if cause.kind == FaultKind::Unavailable)
 }
 
+/// What a read shows that was refused or not answered; none for another.
+fn unread(outcome: &Outcome) -> Option<Finding> {
+    match outcome {
+        Outcome::Rejected(cause)
+            if matches!(cause.kind, FaultKind::Denied | FaultKind::Misconfigured) =>
+        {
+            Some(Finding::Refused(cause.clone()))
+        }
+        Outcome::Unknown { cause, .. } | Outcome::Rejected(cause) => {
+            Some(Finding::Unclear(cause.message.clone()))
+        }
+        _ => None,
+    }
+}
+
 /// What comes of a step whose writes are not in the object.
 fn nothing_carried_out(step: Step, outcome: &Outcome) -> Finding {
     match outcome {
         Outcome::Refused if !step.lands() => Finding::Holds,
+        // What is wrong with the set-up shows itself to a read too: a write may be one that this store does not know.
+        Outcome::Rejected(cause) if cause.kind == FaultKind::Denied => {
+            Finding::Refused(cause.clone())
+        }
         Outcome::Unknown { cause, .. } | Outcome::Rejected(cause) => {
             Finding::Unclear(cause.message.clone())
         }

@@ -152,7 +152,7 @@ impl Store for Scripted {
 fn letters(judged: &[Judged]) -> String {
     let letter = |one: &Judged| match one.finding {
         Finding::Holds => 'h',
-        Finding::Unclear(_) => 'u',
+        Finding::Unclear(_) | Finding::Refused(_) => 'u',
         Finding::Violated(_) => 'v',
     };
     judged.iter().map(letter).collect()

@@ -369,11 +369,25 @@ fn c26_an_unclear_answer_is_no_violation() {
     }
     let steps = |manner| {
         let judged = Stand::new(manner).judged();
-        let unclear = |judged: &Judged| matches!(judged.finding, Finding::Unclear(_));
+        let unclear =
+            |judged: &Judged| matches!(judged.finding, Finding::Unclear(_) | Finding::Refused(_));
         (judged.len(), judged.iter().filter(|judged| unclear(judged)).count())
     };
     assert_eq!(steps(Manner::Denies), (1, 1), "without a reading there is nothing to stand on");
     assert_eq!(steps(Manner::Relays), (8, 1), "only the clocks cannot be told");
+}
+
+#[test]
+fn c26_what_the_store_refuses_for_good_is_told_apart_from_what_may_pass() {
+    for (manner, refused) in [
+        (Manner::Denies, Some(FaultKind::Denied)),
+        (Manner::Relays, None),
+        (Manner::AsksForPatience(0, 100), None),
+        (Manner::IgnoresConditions, None),
+    ] {
+        let report = Stand::new(manner).report(Effort::at_start(&config()));
+        assert_eq!(report.refusal().map(|fault| fault.kind), refused, "{manner:?}: {report:?}");
+    }
 }
 
 #[test]

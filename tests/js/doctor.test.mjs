@@ -106,6 +106,7 @@ for (const [name, make, finding, steps, why = ''] of [
     const lockfilePath = name.includes('Route 53') ? 'jobs' : freshKey('doctor');
     const diagnosis = await on(await make(), { lockfilePath, ...PATIENT }).doctor({ races: finding === 'violated' ? RACES : 2 });
     assert.equal(diagnosis.finding, finding, JSON.stringify(diagnosis));
+    assert.equal(diagnosis.refusal !== null, /forbids|does not exist/.test(name), JSON.stringify(diagnosis));
     if (steps) assert.deepEqual(findings(diagnosis), steps);
     assert.match(diagnosis.steps.at(-1).why ?? '', new RegExp(why));
   });
@@ -282,16 +283,35 @@ test('edgelect doctor tells each step and the clock, or why it cannot be told an
   assert.match(fine.stdout, /^The store keeps its conditions: S3 bucket/m);
   assert.doesNotMatch(fine.stdout, /\u001b/);
   const unwell = await kept(startLiar('unwell'));
-  for (const [args, variables, said] of [
-    [[], { EDGELECT_ENDPOINT: unwell.endpoint, EDGELECT_BUCKET: 'jobs', ...secrets(LOCAL.credentials) }, /^  unclear   update of an absent object.*\n +S3 bucket "jobs".*503/m],
-    [[...PLACE, '--bucket', 'no-such-bucket'], secrets(credentials), /NoSuchBucket/],
-    [[...PLACE, '--bucket', bucketOptions.bucket], secrets({ ...credentials, secretAccessKey: 'the-secret' }), /SignatureDoesNotMatch/],
+  const { code, stdout } = await command([], { EDGELECT_ENDPOINT: unwell.endpoint, EDGELECT_BUCKET: 'jobs', ...secrets(LOCAL.credentials) });
+  assert.equal(code, 3, stdout);
+  assert.match(stdout, /^  unclear   update of an absent object.*\n +S3 bucket "jobs".*503/m);
+  assert.match(stdout, /^It cannot be told; see the step above, and try again: S3 bucket "jobs" at /m);
+});
+
+test('edgelect doctor ends with 2 where the store refuses the credentials or has no such bucket, and says what to do', async () => {
+  const [forbids, lists] = await Promise.all(['forbids', 'lists'].map((manner) => kept(startLiar(manner))));
+  const at = ({ endpoint }) => ['--endpoint', endpoint, '--bucket', 'jobs'];
+  const own = [...PLACE, '--bucket', bucketOptions.bucket];
+  const rights = (lease) => `These credentials may not use ${lease}.probe-*, which is beside the lease ${lease}. If they are for another lease, name\n`
+    + 'it by --lockfile-path; otherwise allow them what the step above asks for (docs/stores.md#permissions).\n';
+  for (const [args, keys, why, refusal, before = ''] of [
+    [[...PLACE, '--bucket', 'no-such-bucket'], credentials, '404 NoSuchBucket: create the bucket, or correct its name or the endpoint', [404, 'NoSuchBucket']],
+    [own, { ...credentials, secretAccessKey: 'the-secret' }, '403 SignatureDoesNotMatch: check the secret access key and the region', [403, 'SignatureDoesNotMatch']],
+    [own, { ...credentials, accessKeyId: 'nobody' }, '403 InvalidAccessKeyId: check the access key id', [403, 'InvalidAccessKeyId']],
+    [at(forbids), credentials, '403 AccessDenied: the credentials need s3:PutObject on the key', [403, 'AccessDenied'], rights('leader.json')],
+    [[...at(lists), '--lockfile-path', 'leader/mail'], credentials, '403 AccessDenied: the credentials need s3:GetObject on the key and s3:ListBucket', [403, 'AccessDenied'], rights('leader/mail')],
   ]) {
-    const { code, stdout } = await command(args, variables);
-    assert.equal(code, 3, stdout);
-    assert.match(stdout, said);
-    assert.match(stdout, /^It cannot be told/m);
-    assert.doesNotMatch(stdout, /the-secret/);
+    const { code, stdout } = await command(args, secrets(keys));
+    assert.equal(code, 2, stdout);
+    assert.ok(stdout.includes(`was answered ${why}`), stdout);
+    assert.ok(stdout.includes(`\n${before}The settings are wrong, so nothing was judged; see the step above: S3 bucket "`), stdout);
+    assert.equal(stdout.includes('--lockfile-path'), before !== '', stdout);
+    assert.doesNotMatch(stdout, /the-secret|try again/);
+    const told = await command([...args, '--json'], secrets(keys));
+    const [status, storeCode] = refusal;
+    const diagnosis = JSON.parse(told.stdout);
+    assert.deepEqual([told.code, diagnosis.finding, diagnosis.refusal], [2, 'unclear', { status, storeCode }]);
   }
 });
 
@@ -338,7 +358,7 @@ test('edgelect doctor refuses by name what it cannot be given, and --help says w
 
 test('edgelect doctor whose reader goes away never says that a store holds', { skip: !fs.existsSync('/bin/sh') && 'no shell' }, async () => {
   const store = await kept(startLiar('racy', { windowMs: 20 }));
-  const env = { ...process.env, EDGELECT_ENDPOINT: store.endpoint, EDGELECT_BUCKET: 'jobs', ...secrets(LOCAL.credentials) };
+  const env = { PATH: process.env.PATH, EDGELECT_ENDPOINT: store.endpoint, EDGELECT_BUCKET: 'jobs', ...secrets(LOCAL.credentials) };
   for (const [args, codes] of [['', [1, 3]], ['--json', [1]]]) {
     const script = `{ "${process.execPath}" "${inRoot('js/dist/cli.js')}" doctor ${args}; echo "exit $?" >&2; } | true`;
     const told = await new Promise((resolve) => {

@@ -25,6 +25,21 @@ const inZone = (options) => new Elector({ storage: zone(), lockfilePath: 'shard-
 const epochs = (options) => new EpochStorage({ endpoint: 'http://127.0.0.1:9', region: 'auto', bucket: 'jobs', credentials, ...options });
 const lock = (options) => objectStoreLock(options && { storage: new MemoryStorage(), key: 'k', identity: 'a', ...options });
 
+const OPTIONS = [
+  'lockfilePath', 'serverId', 'serverAddr', 'peerMode', 'failFast', 'follow', 'retryDelays', 'termFloor', 'frequentInterval', 'infrequentInterval',
+  'leaderTimeout', 'peerTimeout', 'margin', 'storeSkew', 'maxLease', 'requestTimeout', 'sustain',
+];
+/** What the wasm never sees unless it is misspelt. */
+const OWN_OPTIONS = [
+  'storage', 'probe', 'unref', 'releaseOnStop', 'warn', 'onAcquireLeadership', 'onLoseLeadership', 'onNewLeader', 'onError', 'onStatus',
+];
+/** Each of these with its last two letters exchanged. */
+const misspelt = (names) => names.map((name) => {
+  const wrong = name.slice(0, -2) + name.at(-1) + name.at(-2);
+  return [{ [wrong]: secret }, wrong, new RegExp(`^${wrong} = \\(not shown\\): no such option: did you mean ${name}\\? docs/options\\.md lists them$`)];
+});
+const ONE_LINE = 'must be a text of one line without control characters; what was read from a file often ends with a newline: remove it';
+
 /** What is given, the field that the error names, and what it says besides. Common mistakes with an S3 store are in
  * tests/runtimes/bad-input.mjs, with their whole errors. */
 const REFUSED = {
@@ -37,10 +52,12 @@ const REFUSED = {
     [{ lockfilePath: credentials }, 'lockfilePath'],
     [{ follow: 'loosely' }, 'follow'],
     [{ unref: 'yes' }, 'unref'],
-    [{ probe: 'no' }, 'probe'],
-    [{ releaseOnStop: 1 }, 'releaseOnStop'],
+    [{ probe: 'no' }, 'probe', /^probe = "no": must be true or false$/],
+    [{ releaseOnStop: 1 }, 'releaseOnStop', /^releaseOnStop = 1: must be true or false$/],
+    [{ warn: {} }, 'warn', /^warn = \(object\): must be true or false$/],
     [{ onNewLeader: 'me' }, 'onNewLeader'],
-    [{ leaderTimeOut: 15000 }, 'leaderTimeOut'],
+    ...misspelt([...OPTIONS, ...OWN_OPTIONS]),
+    [{ storage: { head: nothing, get: nothing, put: nothing } }, 'storage', /^storage = \(object\): this is an R2 bucket binding, which a storage has to wrap: new R2Storage\(env\.BUCKET\)$/],
     [{ credentials }, 'credentials'],
     [{ secretAccessKey: secret }, 'secretAccessKey'],
     [{ storage: 's3://bucket' }, 'storage'],
@@ -60,6 +77,10 @@ const REFUSED = {
     [{ region: credentials }, 'region'],
     [{ pathStyle: 'yes' }, 'pathStyle'],
     [{ forcePathStyle: true }, 'forcePathStyle'],
+    [{ bukcet: 'jobs' }, 'bukcet', /^bukcet = \(not shown\): no such option: did you mean bucket\? an S3Storage has endpoint, /],
+    ...['accessKeyId', 'secretAccessKey', 'sessionToken'].flatMap((name) => ['SHOWN\n', 'SHOWN\0', '\rSHOWN'].map((text) =>
+      [{ credentials: { ...credentials, [name]: text } }, `credentials.${name}`, new RegExp(`^credentials\\.${name} = \\(not shown\\): ${ONE_LINE}$`)])),
+    [{ endpoint: 'http://seaweedfs:8333' }, 'endpoint', /; for a store on a private network see docs\/options\.md#a-store-on-a-private-network$/],
     [{ password: secret }, 'password'],
     [{ credentials: { ...credentials, accessKeyId: credentials } }, 'credentials.accessKeyId'],
     [{ credentials: { ...credentials, accessKeyId: noJson } }, 'credentials.accessKeyId'],
@@ -90,8 +111,13 @@ const REFUSED = {
   ]],
   R2Storage: [(binding) => new R2Storage(binding), [undefined, null, 'edgelect', {}, nothing, { get: nothing, put: nothing }, service].map((binding) =>
     [binding, 'binding', /^binding = \(\w+\): an R2Storage takes an R2 bucket binding, such as env\.EDGELECT_R2: \[\[r2_buckets\]\] in wrangler\.toml binds one$/])],
+  'R2Storage with options': [(options) => new R2Storage({ head: nothing, get: nothing, put: nothing }, options), [
+    [{ fromat: 'native' }, 'fromat', /^fromat = \(not shown\): no such option; an R2Storage takes format$/],
+    [5, 'options', /an object with format/],
+  ]],
   objectStoreLock: [lock, [
     [{ storage: {} }, 'storage'],
+    [{ storage: { head: nothing, get: nothing, put: nothing } }, 'storage', /new R2Storage\(env\.BUCKET\)$/],
     [{ key: '' }, 'key'],
     [{ identity: undefined }, 'identity'],
     [undefined, 'storage'],
@@ -166,6 +192,25 @@ test('what is refused, or is no format or signal, costs nobody else a term', asy
     await refused(() => elector.lead(work, { signal }), 'signal', `lead ${inspect(signal)}`);
   }
   await within(elector.stop());
+});
+
+test('an option that a call does not have is refused, before anything begins, and a signal in its place', async () => {
+  const work = () => assert.fail('the work began');
+  const names = { doctor: 'races, age, onBegin, onStep and signal' };
+  for (const call of ['lead', 'start', 'waitForLeadership', 'init', 'doctor']) {
+    const elector = member(await newGroup());
+    const give = (options) => within(call === 'lead' ? elector.lead(work, options) : elector[call](options));
+    const refused = (field, message) => ({ name: 'EdgelectError', code: 'EDGELECT_CONFIG', field, message });
+    const unknown = `singal = (not shown): no such option; ${call} takes ${names[call] ?? 'signal'}`;
+    await assert.rejects(give({ singal: AbortSignal.abort() }), refused('singal', unknown));
+    await assert.rejects(give(AbortSignal.abort()), refused('options', 'options = (object): an AbortSignal is given as { signal }'));
+    await assert.rejects(give('SIGTERM'), refused('options', `options = (string): ${call} takes an object, such as { signal }`));
+    assert.equal(elector.status().role, 'stopped');
+  }
+  // What ends an elector must not fail for a name.
+  const { elector } = await leading();
+  await within(elector.resign('SIGTERM'));
+  await within(elector.stop({ singal: true }));
 });
 
 test('whatever park is, the elector stops; a stop whose options throw has not begun', async () => {

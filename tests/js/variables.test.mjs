@@ -14,6 +14,18 @@ test('docs/options.md has each variable once, with its default and its rule', ()
   for (const row of rows) assert.ok(row.length === 3 && row.every((cell) => cell.trim() !== ''), row.join('|'));
 });
 
+test('each page, and each part of one, that an error names is there', () => {
+  const files = ['src', 'js'].flatMap((folder) => fs.readdirSync(new URL(`../../${folder}`, import.meta.url), { recursive: true })
+    .filter((file) => /\.(rs|js)$/.test(file) && !file.startsWith('dist')).map((file) => `${folder}/${file}`));
+  const named = new Set(files.flatMap((file) => read(file).match(/docs\/[a-z0-9-]+\.md(#[a-z0-9-]+)?/g) ?? []));
+  assert.ok(named.has('docs/options.md#a-store-on-a-private-network'), [...named].join());
+  for (const one of named) {
+    const [page, part] = one.split('#');
+    const headings = [...read(page).matchAll(/^#+ (.*)$/gm)].map(([, heading]) => heading.toLowerCase().replace(/[^a-z0-9 -]/g, '').replaceAll(' ', '-'));
+    assert.ok(part === undefined || headings.includes(part), one);
+  }
+});
+
 test('Env has each variable, and no other', () => {
   const names = [...read('js/worker-env.d.ts').matchAll(/^ {2}(EDGELECT_[A-Z0-9_]+)\?:/gm)].map(([, name]) => name);
   assert.deepEqual(names.sort(), known());

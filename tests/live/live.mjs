@@ -156,8 +156,8 @@ class Run {
     this.#lanes.set(name, lane);
     const variables = {
       ...variablesOf({ ...this.#store, endpoint: lane.endpoint }, LOCKFILE_PATH, { ...TIMING, sustain: SUSTAIN_MS }),
-      EDGELECT_LIVE_RESOURCE: this.#resource.url,
-      ...(name === HEEDLESS.name && { EDGELECT_LIVE_HEEDLESS_MS: String(HEEDLESS.ms) }),
+      LIVE_RESOURCE: this.#resource.url,
+      ...(name === HEEDLESS.name && { LIVE_HEEDLESS_MS: String(HEEDLESS.ms) }),
     };
     const say = (text) => this.#tell(text);
     this.#members.push(new ProcessMember({ name, ...description, env: { ...variables, ...env }, rules: this.#rules, say }));

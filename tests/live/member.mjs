@@ -6,6 +6,6 @@ const { env } = process;
 
 await act(elector, {
   member: env.EDGELECT_SERVER_ID,
-  resource: env.EDGELECT_LIVE_RESOURCE,
-  heedlessMs: Number(env.EDGELECT_LIVE_HEEDLESS_MS ?? 0),
+  resource: env.LIVE_RESOURCE,
+  heedlessMs: Number(env.LIVE_HEEDLESS_MS ?? 0),
 });

@@ -7,4 +7,4 @@ export const report = (event, more = {}) => process.stdout.write(`${JSON.stringi
 export const obey = (onLine) => createInterface({ input: process.stdin }).on('line', onLine).on('close', () => process.exit(0));
 
 /** What our starter has set, for a Worker that we run. */
-export const ownVariables = () => Object.fromEntries(Object.entries(process.env).filter(([name]) => name.startsWith('EDGELECT_')));
+export const ownVariables = () => Object.fromEntries(Object.entries(process.env).filter(([name]) => /^(EDGELECT|LIVE)_/.test(name)));

@@ -29,7 +29,7 @@ export default {
       sustain: number('SUSTAIN'),
       follow: env.EDGELECT_FOLLOW,
     });
-    const acting = act(elector, { member: env.EDGELECT_SERVER_ID, resource: env.EDGELECT_LIVE_RESOURCE });
+    const acting = act(elector, { member: env.EDGELECT_SERVER_ID, resource: env.LIVE_RESOURCE });
     const endMs = Date.now() + number('SUSTAIN');
     while (!stopping && Date.now() < endMs) await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
     await elector.stop({ park: true });

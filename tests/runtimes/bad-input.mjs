@@ -7,9 +7,16 @@ const KEYS = 'credentials are { accessKeyId, secretAccessKey, sessionToken? } or
 const PATH = 'is the key of the lease object: 1 to 1024 bytes, without a leading slash, empty or dot segments, or control '
   + 'characters, such as "leader/my-group.json"';
 const HTTPS = 'must begin with https://; http:// is for loopback addresses only, because a lease that somebody on the way can '
-  + 'change protects nothing';
+  + 'change protects nothing; for a store on a private network see docs/options.md#a-store-on-a-private-network';
 const NOT_S3 = 'this does not come from an S3 store, so it does not mean that the record is absent; check the endpoint';
 const NO_ANSWER = 'no answer: REASON; check the endpoint and the network';
+
+const ONE_LINE = '(not shown): must be a text of one line without control characters; what was read from a file often ends with a newline: remove it';
+
+/** Variables that name a bucket. */
+const PLACE = { EDGELECT_LOCKFILE_PATH: 'leader/a', EDGELECT_BUCKET: 'jobs', EDGELECT_ACCESS_KEY_ID: 'id', EDGELECT_SECRET_ACCESS_KEY: 'hidden-secret' };
+const nothing = () => {};
+const BINDING = { head: nothing, get: nothing, put: nothing };
 
 // A pause of the machine is no answer that came too late.
 const PATIENT = { leaderTimeout: 60_000, requestTimeout: 10_000 };
@@ -29,7 +36,21 @@ const CASES = {
   'a provider that gives nothing': [{ bucket: { credentials: () => null } }, store(`the credentials provider failed: credentials.accessKeyId = (undefined): ${GIVES}`)],
   'a wrong secret': [{ bucket: { credentials: ({ accessKeyId }) => ({ accessKeyId, secretAccessKey: 'hidden-secret' }) } }, store('GET "KEY" was answered 403 SignatureDoesNotMatch: check the secret access key and the region, and that nothing on the way changes the request')],
   'an unknown key id': [{ bucket: { credentials: () => ({ accessKeyId: 'AKIDNOBODY', secretAccessKey: 'hidden-secret' }) } }, store('GET "KEY" was answered 403 InvalidAccessKeyId: check the access key id')],
-  'credentials that no header takes': [{ bucket: { credentials: () => ({ accessKeyId: 'ä\n', secretAccessKey: 'hidden-secret' }) } }, store('nothing was sent: the access key id, session token or region has a character that no header can carry; check the credentials')],
+  'credentials that no header takes': [{ bucket: { credentials: () => ({ accessKeyId: 'ä', secretAccessKey: 'hidden-secret' }) } }, store('nothing was sent: the access key id, session token or region has a character that no header can carry; check the credentials')],
+  'a secret with a newline': [{ bucket: { credentials: { accessKeyId: 'id', secretAccessKey: 'hidden-secret\n' } } }, config('credentials.secretAccessKey', ONE_LINE)],
+  'a provider that gives a secret with a newline': [{ bucket: { credentials: () => ({ accessKeyId: 'id', secretAccessKey: 'hidden-secret\n' }) } }, store(`the credentials provider failed: credentials.secretAccessKey = ${ONE_LINE}`)],
+  'a misspelt option': [{ options: { leaderTimeOut: 15_000 } }, config('leaderTimeOut', '(not shown): no such option: did you mean leaderTimeout? docs/options.md lists them')],
+  'a misspelt option of the storage': [{ bucket: { regoin: 'auto' } }, config('regoin', '(not shown): no such option: did you mean region? an S3Storage has endpoint, bucket, region, credentials, pathStyle and format')],
+  'a misspelt option of lead': [{ lead: { singal: null, timeout: 5 } }, config('timeout', '(not shown): no such option; lead takes signal')],
+  'a misspelt variable': [{ variables: { EDGELECT_LEADER_TIMOUT: '15000' } }, config('EDGELECT_LEADER_TIMOUT', '(not shown): no such variable: did you mean EDGELECT_LEADER_TIMEOUT? docs/options.md lists them')],
+  'a variable in seconds': [{ variables: { ...PLACE, EDGELECT_LEADER_TIMEOUT: '15' } }, config('EDGELECT_LEADER_TIMEOUT', '15: a lease lasts from 1000 ms to one hour; is it in seconds? In milliseconds it is 15000')],
+  'a variable with http': [{ variables: { ...PLACE, AWS_ENDPOINT_URL: 'http://seaweedfs:8333' } }, config('AWS_ENDPOINT_URL', `"http://seaweedfs:8333": ${HTTPS}`)],
+  'a variable that is missing': [{ variables: { EDGELECT_BUCKET: 'jobs', AWS_ACCESS_KEY_ID: 'id' } }, config('AWS_SECRET_ACCESS_KEY', '(not set): set it in the environment of this program')],
+  'a bucket of R2 that no storage wraps': [{ options: { storage: BINDING } }, config('storage', '(object): this is an R2 bucket binding, which a storage has to wrap: new R2Storage(env.BUCKET)')],
+  'a flag that is a text': [{ options: { unref: 'yes' } }, config('unref', '"yes": must be true or false')],
+  'a duration that is a text': [{ options: { leaderTimeout: '15s' } }, config('leaderTimeout', '"15s": must be a whole number of milliseconds, 0 or more')],
+  'a callback that is none': [{ options: { onNewLeader: 'me' } }, config('onNewLeader', '(string): must be a function')],
+  'a name that is a number': [{ options: { serverId: 7 } }, config('serverId', '7: must be a text')],
   'a region that is none': [{ bucket: { region: 'EU West' } }, config('region', '"EU West": is 1 to 64 lower-case letters, digits and dashes, such as "eu-central-1" or "auto"')],
   'a wrong region': [{ rules: [{ status: 400, body: '<Error><Code>AuthorizationHeaderMalformed</Code></Error>' }] }, store('GET "KEY" was answered 400 AuthorizationHeaderMalformed: the store cannot do this as it is set up; check endpoint, bucket, region and key')],
   'no bucket': [{ bucket: { bucket: undefined } }, config('bucket', '"": is 3 to 63 lower-case letters, digits, dashes and single dots, with a letter or digit at both ends')],
@@ -53,7 +74,7 @@ const CASES = {
   'a leading slash': [{ options: { lockfilePath: '/leader' } }, config('lockfilePath', `"/leader": ${PATH}`)],
   'an empty segment': [{ options: { lockfilePath: 'leader//a' } }, config('lockfilePath', `"leader//a": ${PATH}`)],
   'a storage that is none': [{ options: { storage: {} } }, config('storage', '(object): a storage needs the methods get and putIfMatch; it has no get')],
-  'a lease that is too short': [{ options: { leaderTimeout: 10 } }, config('leaderTimeout', '10: a lease lasts from 1000 ms to one hour')],
+  'a lease that is too short': [{ options: { leaderTimeout: 10 } }, config('leaderTimeout', '10: a lease lasts from 1000 ms to one hour; is it in seconds? In milliseconds it is 10000')],
 };
 
 const secret = /hidden-secret|AKIDHALF|Signature=|AWS4-HMAC/;
@@ -70,14 +91,31 @@ const outcome = async (context, given, isFinal) => {
     .replaceAll(endpoint, 'ENDPOINT').replace(lockfilePath, 'KEY').replaceAll(context.bucket, 'BUCKET');
   let elector;
   try {
+    if (given.variables) return withVariables(given.variables, () => new Elector());
     const storage = new S3Storage(where);
-    const options = typeof given.options === 'number' ? given.options : { storage, lockfilePath, ...PATIENT, ...given.options };
+    const options = typeof given.options === 'number' ? given.options : { storage, lockfilePath, warn: false, ...PATIENT, ...given.options };
     elector = new Elector(options);
-    await elector.init();
+    if (given.lead) {
+      const made = elector;
+      elector = undefined;
+      await made.lead(nothing, given.lead);
+    } else await elector.init();
     return { message: 'nothing was refused' };
   } catch (error) {
     const came = shown(error, plain);
     return elector ? { ...came, ...(await whenStarted(elector, plain, isFinal)) } : came;
+  }
+};
+
+/** Runs `work` where the variables of this process are these and no others; a runtime that has no process gets one. */
+const withVariables = (variables, work) => {
+  const own = Object.getOwnPropertyDescriptor(globalThis, 'process');
+  Object.defineProperty(globalThis, 'process', { value: { env: variables }, configurable: true, writable: true });
+  try {
+    return { message: `nothing was refused: ${work()}` };
+  } finally {
+    if (own) Object.defineProperty(globalThis, 'process', own);
+    else delete globalThis.process;
   }
 };
 
@@ -114,7 +152,7 @@ const withoutChance = (message) => {
 };
 
 /** Trying again does not help there, so whoever waits is told. */
-const FINAL = ['a bucket that does not exist', 'a wrong region'];
+const FINAL = ['a bucket that does not exist', 'a wrong region', 'a wrong secret', 'an unknown key id'];
 
 export const badInput = Object.fromEntries(Object.entries(CASES).map(([name, [given, error]]) => [`bad input: ${name}`, async (context) => {
   const isFinal = FINAL.includes(name);

@@ -11,7 +11,8 @@ const freshKey = (name) => `${name}/${crypto.randomUUID()}.json`;
 
 const member = ({ endpoint, bucket, credentials }, lockfilePath, options = {}, where = {}) => {
   const storage = new S3Storage({ endpoint, bucket, region: 'us-east-1', credentials, ...where });
-  return new Elector({ storage, ...FAST, lockfilePath, ...options });
+  // What is written to standard error is a failure.
+  return new Elector({ storage, warn: false, ...FAST, lockfilePath, ...options });
 };
 
 const newGroup = async (context, name) => {

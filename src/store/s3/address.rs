@@ -115,7 +115,8 @@ impl Address {
         let address = Address::parse(text).map_err(refuse_endpoint)?;
         if !address.secure && !address.is_loopback() {
             let rule = "must begin with https://; http:// is for loopback addresses only, because a lease \
-                        that somebody on the way can change protects nothing";
+                        that somebody on the way can change protects nothing; for a store on a private \
+                        network see docs/options.md#a-store-on-a-private-network";
             return Err(refuse_endpoint(rule));
         }
         Ok(address)
