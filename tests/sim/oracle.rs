@@ -271,6 +271,8 @@ impl Oracle {
         }
         view.stepped_back_ms = Some(true_ms);
         view.recent.clear();
+        // How long a peer has repeated itself is measured anew; how long the store was not read is judged by true time.
+        (view.peer, view.peer_stale) = (None, false);
         view.absent_at.mono_ms = view.absent_at.mono_ms.saturating_add_signed(step_ms);
         if let Some(sight) = &mut view.sight {
             sight.origin_ms += i128::from(step_ms);
