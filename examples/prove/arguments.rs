@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Arg, ArgAction, Command, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use edgelect::planted::Bug;
 
 use crate::sim::run::Seed;
 
@@ -12,8 +13,8 @@ pub enum Task {
     Prove,
     /// Tell the history of one.
     Tell(Seed),
-    /// After how many schedules each planted bug is found.
-    Mutants,
+    /// After how many schedules each planted bug is found, or each of these.
+    Mutants(Vec<Bug>),
 }
 
 pub struct Arguments {
@@ -36,7 +37,7 @@ impl Arguments {
         let number = |name: &str| matches.get_one::<u64>(name).copied();
         let schedules = number("schedules").unwrap_or(1_000_000);
         let task = match (matches.subcommand_name(), matches.get_one::<Seed>("seed")) {
-            (Some("mutants"), _) => Task::Mutants,
+            (Some("mutants"), _) => Task::Mutants(bugs(&matches)),
             (_, Some(seed)) => Task::Tell(*seed),
             _ => Task::Prove,
         };
@@ -51,6 +52,12 @@ impl Arguments {
     }
 }
 
+/// The bugs that were named.
+fn bugs(matches: &ArgMatches) -> Vec<Bug> {
+    let of = matches.subcommand_matches("mutants").and_then(|of| of.get_many("bug"));
+    of.into_iter().flatten().copied().collect()
+}
+
 fn command() -> Command {
     let number = |name: &'static str, what: &'static str| {
         Arg::new(name).long(name).value_name("N").value_parser(value_parser!(u64)).help(what)
@@ -61,14 +68,28 @@ fn command() -> Command {
              step against the rules.\nInterrupted with Ctrl-C, it goes on where it was when it is \
              started again.",
         )
-        .subcommand(Command::new("mutants").about(
-            "Plants each known bug and says after how many schedules it is found, from 15 base seeds",
-        ))
+        .subcommand(
+            Command::new("mutants")
+                .about(
+                    "Plants each known bug and says after how many schedules it is found, from 15 \
+                     base seeds",
+                )
+                .arg(
+                    Arg::new("bug")
+                        .value_name("BUG")
+                        .num_args(0..)
+                        .value_parser(|name: &str| Bug::named(name).ok_or("no bug has this name"))
+                        .help("Only these, without the page's head"),
+                ),
+        )
         .subcommand(
             Command::new("model")
                 .about("Checks every interleaving of a small group, with stateright")
                 .arg(
-                    Arg::new("long").long("long").action(ArgAction::SetTrue).help("A tick more each"),
+                    Arg::new("long")
+                        .long("long")
+                        .action(ArgAction::SetTrue)
+                        .help("A tick more each"),
                 ),
         )
         .args_conflicts_with_subcommands(true)

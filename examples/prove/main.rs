@@ -34,7 +34,7 @@ fn main() -> ExitCode {
     let done = match &arguments.task {
         Task::Tell(seed) => tell(*seed),
         Task::Prove => prove(&arguments),
-        Task::Mutants => Ok(mutants::table()),
+        Task::Mutants(bugs) => Ok(mutants::table(bugs)),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,

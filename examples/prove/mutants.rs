@@ -1,4 +1,4 @@
-//! After how many schedules the simulator finds each planted bug, as a table for the documents.
+//! After how many schedules the simulator finds each planted bug, as the page docs/generated/mutants.md.
 
 use edgelect::planted::{Bug, Depth};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -11,15 +11,28 @@ const BASE_SEEDS: u64 = 15;
 /// How far apart the base seeds are, so that no schedule is run for two of them.
 const APART: u64 = 1_000_000;
 
-/// Prints the table; whether each bug was found from every base seed, but for those that survive.
-pub fn table() -> bool {
+/// What stands before the table.
+const HEAD: &str = "# Planted bugs
+
+Printed by `npm run --silent prove -- mutants`. Each bug is planted alone, and schedules run until one breaks a rule.
+The columns *median* and *worst* count these schedules from 15 base seeds; *over 5000* means that 5,000 were not
+enough from that seed. `npm test` looks from one seed, from which each bug is found. Depth `core` is the election over
+a model of a store, `store` adds the real S3 code, and `epochs` is the layout of one object per epoch.
+";
+
+/// Prints the page, or the rows of these bugs alone; whether each bug was found from every base seed, but for those that survive.
+pub fn table(only: &[Bug]) -> bool {
+    let bugs = if only.is_empty() { Bug::ALL } else { only };
     let form = "{wide_bar} {pos} of {len} {msg}";
     let style = ProgressStyle::with_template(form).expect("a form that indicatif knows");
-    let bar = ProgressBar::new(Bug::ALL.len() as u64 * BASE_SEEDS).with_style(style);
-    println!("| planted bug | what goes wrong | rule | depth | median | worst | found by |");
-    println!("| --- | --- | --- | --- | ---: | ---: | --- |");
+    let bar = ProgressBar::new(bugs.len() as u64 * BASE_SEEDS).with_style(style);
+    if only.is_empty() {
+        println!("{HEAD}");
+        println!("| planted bug | what goes wrong | rule | depth | median | worst | found by |");
+        println!("| --- | --- | --- | --- | ---: | ---: | --- |");
+    }
     let mut complete = true;
-    for bug in Bug::ALL.iter().copied() {
+    for bug in bugs.iter().copied() {
         bar.set_message(format!("{bug:?}"));
         let (mut after, mut check) = (Vec::new(), "");
         for base in 0..BASE_SEEDS {
