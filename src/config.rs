@@ -185,7 +185,8 @@ fn check(
     let mut rule = rule.into();
     let as_ms = number.saturating_mul(1_000);
     if (1..=MOST_SECONDS).contains(&number) && range.contains(&as_ms) {
-        rule.push_str(&format!("; is it in seconds? In milliseconds it is {as_ms}"));
+        rule.push_str("; is it in seconds? In milliseconds it is ");
+        rule.push_str(&as_ms.to_string());
     }
     refuse(field, &number.to_string(), rule)
 }

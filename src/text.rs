@@ -23,22 +23,29 @@ pub fn first(text: &str, characters: usize) -> &str {
 
 /// The nearest of these names to a misspelt one, whatever its case and separators. None where even that is far off.
 pub fn nearest<'a>(misspelt: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Not by `to_lowercase`, whose tables are larger than all the rest of this.
-    let plain = |name: &str| -> String {
-        let letters = name.chars().filter(|one| !matches!(one, '_' | '-'));
-        letters.map(|one| one.to_ascii_lowercase()).collect()
-    };
+    nearest_of(misspelt, &mut names.into_iter())
+}
+
+/// Once for all kinds of lists.
+fn nearest_of<'a>(misspelt: &str, names: &mut dyn Iterator<Item = &'a str>) -> Option<&'a str> {
+    // `to_lowercase` would bring tables that are larger than all the rest of this.
+    let plain = |name: &str| name.replace('_', "").to_ascii_lowercase();
     let misspelt = plain(first(misspelt, 60));
-    let wrong = names.into_iter().map(|name| (osa_distance(&misspelt, &plain(name)), name));
-    let near = wrong.filter(|(wrong, name)| *wrong <= MOST_WRONG.min(name.len() / 3));
-    near.min_by_key(|(wrong, _)| *wrong).map(|(_, name)| name)
+    let (mut found, mut least) = (None, MOST_WRONG + 1);
+    for name in names {
+        let wrong = osa_distance(&misspelt, &plain(name));
+        if wrong < least && wrong <= name.len() / 3 {
+            (found, least) = (Some(name), wrong);
+        }
+    }
+    found
 }
 
 /// The rule that an option or variable of a name that nobody knows breaks; `rest` says where the names are.
 pub fn unknown(what: &str, meant: Option<&str>, rest: &str) -> String {
     match meant {
-        Some(meant) => format!("no such {what}: did you mean {meant}? {rest}"),
-        None => format!("no such {what}; {rest}"),
+        Some(meant) => ["no such ", what, ": did you mean ", meant, "? ", rest].concat(),
+        None => ["no such ", what, "; ", rest].concat(),
     }
 }
 
@@ -53,7 +60,7 @@ mod tests {
             ("leaderTimeOut", Some("leaderTimeout")),
             ("leader_timeout", Some("leaderTimeout")),
             ("leaderTimeuot", Some("leaderTimeout")),
-            ("lockFile-Path", Some("lockfilePath")),
+            ("LOCKFILE_PATH", Some("lockfilePath")),
             ("folow", Some("follow")),
             ("secretAccessKey", None),
             ("ma", None),

@@ -7,8 +7,7 @@ import { PlainError } from './run.mjs';
 import { withBundle } from './wrangler.mjs';
 
 /** Bytes after gzip -9. The Worker's holds for everything that is uploaded: wasm and JavaScript together. They are there to
- * show a jump, not to leave a library out: the free plan takes 3 MB. Crate worker, and groups and jobs in Rust, are 40 KB of the
- * Worker's; lockers and a lock's settings in Rust are 6 KB of the npm package's, the probe 9. */
+ * show a jump, not to leave a library out: the free plan takes 3 MB. */
 export const BUDGETS = { npm: 280_000, worker: 320_000 };
 
 export const gzipped = (file) => gzipSync(fs.readFileSync(file), { level: 9 }).length;

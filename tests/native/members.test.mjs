@@ -164,7 +164,12 @@ test('errors of a native member are one line that says what to do and no secret'
 test('a native member that can never lead ends with 1 and one line that says why', async () => {
   const hopeless = [
     [{ EDGELECT_BUCKET: 'no-such-bucket' }, /^edgelect: S3 bucket "no-such-bucket" at .*404 NoSuchBucket: create the bucket/],
-    [{ EDGELECT_SECRET_ACCESS_KEY: '' }, /^edgelect: EDGELECT_SECRET_ACCESS_KEY = \(not set\): set it/],
+    [{ EDGELECT_SECRET_ACCESS_KEY: '' }, /^edgelect: EDGELECT_SECRET_ACCESS_KEY = \(not set\): set it in the environment of this program$/],
+    [{ EDGELECT_SECRET_ACCESS_KEY: 'a\nb' }, /^edgelect: EDGELECT_SECRET_ACCESS_KEY = \(not shown\): must be a text of one line/],
+    [{ EDGELECT_LEADER_TIMOUT: '15000' }, /^edgelect: EDGELECT_LEADER_TIMOUT = \(not shown\): no such variable: did you mean EDGELECT_LEADER_TIMEOUT\? docs\/options\.md lists them$/],
+    [{ EDGELECT_LEADER_TIMEOUT: '15' }, /^edgelect: EDGELECT_LEADER_TIMEOUT = 15: a lease lasts from 1000 ms to one hour; is it in seconds\? In milliseconds it is 15000$/],
+    [{ EDGELECT_FREQUENT_INTERVAL: '1400' }, /^edgelect: EDGELECT_FREQUENT_INTERVAL = 1400: S8: EDGELECT_FREQUENT_INTERVAL \(1400\) \+ 4 \* EDGELECT_REQUEST_TIMEOUT .* or raise EDGELECT_LEADER_TIMEOUT$/],
+    [{ EDGELECT_ENDPOINT: '', AWS_ENDPOINT_URL: 'http://seaweedfs:8333' }, /^edgelect: AWS_ENDPOINT_URL = "http:\/\/seaweedfs:8333": must begin with https:\/\/.*#a-store-on-a-private-network$/],
     [{ EDGELECT_FREQUENT_INTERVAL: '1s' }, /^edgelect: EDGELECT_FREQUENT_INTERVAL = "1s": must be a whole number/],
     [{ EDGELECT_PORT: 'http' }, /^edgelect: EDGELECT_PORT = "http": must be a port number/],
   ];

@@ -47,8 +47,8 @@ const WRONG = {
   EDGELECT_REGION: { S3: [OBJECT, [/./, 'a/b', 'x'.repeat(200)]] },
   EDGELECT_PATH_STYLE: { S3: [OBJECT, [/must be true or false/, 'yes']] },
   EDGELECT_FORMAT: [OBJECT, [/must be native or kubernetes/, 'yaml', 'Kubernetes', 1]],
-  EDGELECT_ACCESS_KEY_ID: { S3: [OBJECT, UNSEEN, [/\(not set\): set it; on Workers: wrangler secret put EDGELECT_ACCESS_KEY_ID/, '']] },
-  EDGELECT_SECRET_ACCESS_KEY: { S3: [OBJECT, UNSEEN, [/\(not set\): set it/, '']] },
+  EDGELECT_ACCESS_KEY_ID: { S3: [OBJECT, UNSEEN, [/\(not set\): set it by `npx wrangler secret put EDGELECT_ACCESS_KEY_ID`$/, '']] },
+  EDGELECT_SECRET_ACCESS_KEY: { S3: [OBJECT, UNSEEN, [/\(not set\): set it by `npx wrangler secret put EDGELECT_SECRET_ACCESS_KEY`$/, '']] },
   EDGELECT_SESSION_TOKEN: { S3: [OBJECT, UNSEEN] },
   EDGELECT_GROUPS: [[/lower-case letters/, 'A'], [/must be names/, 5, { a: 1 }], [/two groups/, 'a,a']],
   EDGELECT_STATUS_TOKEN: [[/\(not shown\): must have at least 16 characters/, 'short']],
@@ -115,8 +115,9 @@ test('the table above has every variable', () => {
 });
 
 test('an EDGELECT variable that nobody knows is a misspelt one; others are nobody\'s business', async () => {
-  for (const name of ['EDGELECT_LEADER_TIMOUT', 'EDGELECT_', 'EDGELECT_edgelect', 'EDGELECT_R2_BUCKET']) {
-    for (const value of [HIDDEN, '', { a: HIDDEN }, 5]) await refused({ [name]: value }, name, /= \(not shown\): no such variable; docs\/options\.md lists them$/);
+  for (const [name, meant] of [['EDGELECT_LEADER_TIMOUT', ': did you mean EDGELECT_LEADER_TIMEOUT\\?'], ['EDGELECT_', ';'], ['EDGELECT_edgelect', ';'], ['EDGELECT_R2_BUCKET', ';']]) {
+    const rule = new RegExp(`= \\(not shown\\): no such variable${meant} docs/options\\.md lists them$`);
+    for (const value of [HIDDEN, '', { a: HIDDEN }, 5]) await refused({ [name]: value }, name, rule);
   }
   await refused({ AWS_SECRET_ACCESS_KEY: { a: HIDDEN } }, 'AWS_SECRET_ACCESS_KEY', TEXT);
   assert.equal((await asked({ AWS_PROFILE: { a: 1 }, OTHER: 'x', edgelect: 'x' })).status, 404);
@@ -143,7 +144,7 @@ test('a group\'s own variable is told by its own name', async () => {
   const groups = { EDGELECT_LOCKFILE_PATH: null, EDGELECT_GROUPS: 'reports,mail' };
   for (const [variable, value, rule] of [
     ['EDGELECT_LEADER_TIMEOUT__REPORTS', '15 s', NUMBER],
-    ['EDGELECT_LEADER_TIMOUT__REPORTS', HIDDEN, /no such variable/],
+    ['EDGELECT_LEADER_TIMOUT__REPORTS', HIDDEN, /no such variable: did you mean EDGELECT_LEADER_TIMEOUT\?/],
     ['EDGELECT_R2__REPORTS', { bound: 'KV' }, ONLY_BINDING],
     ['EDGELECT_SUSTAIN__POST', '1', /__REPORTS, __MAIL/],
     ['EDGELECT_LOCKFILE_PATH', 'leader.json', /a lease of its own/],
