@@ -47,7 +47,11 @@ export const elector = new Elector({
   },
 });
 
-await elector.start();
+// What follows does not wait for the store's first answer: it shows also a member that has none yet.
+void elector.start().catch(({ message }) => {
+  report('error', { error: message });
+  process.exit(1);
+});
 setInterval(() => {
   const { role, term, remainingMs, requests, leaderId, error } = elector.status();
   report('status', { role, term, remainingMs, requests, leaderId, error });
