@@ -232,8 +232,9 @@ async fn health(
     if request.inner().method() != "GET" {
         return Ok(HealthAnswer::wrong_method());
     }
+    let token = vars::status_token(|name| group.get(name))?;
     if path == status::PATH {
-        let Some(token) = vars::status_token(|name| group.get(name))? else {
+        let Some(token) = token else {
             return Ok(none(
                 "the status is shown to whoever has EDGELECT_STATUS_TOKEN, which is not set",
             ));
