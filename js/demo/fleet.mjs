@@ -36,7 +36,7 @@ function deno(script) {
     // Its own modules need no permission to be read, and nothing else on the disk is read.
     args: [
       'run', '--no-prompt', '--no-remote', '--no-lock', '--allow-net=127.0.0.1',
-      '--allow-env=EDGELECT_*,AWS_ACCESS_KEY_ID,AWS_SECRET_ACCESS_KEY', script,
+      '--allow-env=EDGELECT_*,LIVE_*,AWS_ACCESS_KEY_ID,AWS_SECRET_ACCESS_KEY', script,
     ],
     env: { DENO_DIR: inRoot('.tools/deno-cache'), DENO_NO_UPDATE_CHECK: '1' },
   };
