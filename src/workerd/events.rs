@@ -19,6 +19,7 @@ use crate::groups::{self, Group};
 use crate::isolate::Isolate;
 use crate::lead::Term;
 use crate::peer::{self, HealthAnswer};
+use crate::text::{first, quoted};
 use crate::{status, tick, vars};
 
 thread_local! {

@@ -74,7 +74,7 @@ const REFUSED = [
   [['node', 'a', '--bucket', 'Jobs'], `--bucket "Jobs": ${BUCKET_RULE}`],
   [['node', 'a', '--bucket', ''], `--bucket "": ${BUCKET_RULE}`],
   [['worker', 'a', '--bucket', 'my.jobs'], '--bucket "my.jobs": R2 has no dots in a bucket\'s name: use dashes'],
-  [['node', 'a', '--endpoint', 'http://s3.example.com'], '--endpoint "http://s3.example.com": must begin with https://; http:// is for loopback addresses only, because a lease that somebody on the way can change protects nothing'],
+  [['node', 'a', '--endpoint', 'http://s3.example.com'], '--endpoint "http://s3.example.com": must begin with https://; http:// is for loopback addresses only, because a lease that somebody on the way can change protects nothing; for a store on a private network see docs/options.md#a-store-on-a-private-network'],
   [['deno', 'a', '--endpoint', 'https://id:secret@s3.example.com'], '--endpoint "(not shown)": has no user name and no password: credentials are an option of their own'],
   [['node', 'a', '--region', 'auto'], '--region "auto": needs an endpoint, because AWS has no such region'],
   [['node', 'a', '--lockfile', '/leader.json'], '--lockfile "/leader.json": is the key of the lease object: 1 to 1024 bytes, without a leading slash, empty or dot segments, or control characters, such as "leader/my-group.json"'],

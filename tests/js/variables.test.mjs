@@ -52,8 +52,12 @@ test('docs/options.md has each option of an elector once', () => {
   const types = withoutComments(read('js/index.d.ts'));
   const typed = ['TimingOptions', 'ElectorOptions'].flatMap((name) =>
     [...body(types, `export interface ${name}`).matchAll(/^ {2}(\w+)\?:/gm)].map(([, option]) => option));
-  const rows = rowsBelow('# Options and variables').flatMap(([cell]) => spans(cell));
-  assert.deepEqual([...rows, 'storage'].sort(), typed.sort());
+  const alone = rowsBelow('## Options without a variable').flatMap(([cell]) => spans(cell));
+  // An option with a variable begins the last cell of that variable's row.
+  const rows = rowsBelow('### Group and timing').map(([variable, , cell]) => [...spans(variable), /^`(\w+)`: /.exec(cell)?.[1]]);
+  const settable = [...read('src/vars.rs').matchAll(/^ {4}\("(EDGELECT_\w+)", "(\w+)", Kind::/gm)].map(([, ...both]) => both);
+  assert.deepEqual(rows.sort(), settable.sort());
+  assert.deepEqual([...alone, ...rows.map(([, option]) => option), 'storage'].sort(), typed.sort());
 });
 
 test('docs/options.md has each option of each storage that takes any, and no other', () => {

@@ -7,14 +7,16 @@ import { PlainError, step } from '../../js/tools/run.mjs';
 import { RAN_BEFORE, putRecord } from '../examples/group.mjs';
 import { devBlock } from './dev-block.mjs';
 
-const MOST_LINES = 104;
+const MOST_LINES = 110;
 const README = fs.readFileSync(inRoot('README.md'), 'utf8');
 const REPORT = 'export const writeReport = ({ token, signal }) => console.log(`wrote as term ${token}, aborted: ${signal.aborted}`);\n';
+/** The same for a daemon, which then gets the signal that a deploy sends. */
+const CONSUMED = REPORT.replace('=> console', '=> { console').replace(');\n', "); process.emit('SIGTERM'); };\n");
 const DENO_RUN = ['run', '--quiet', '--no-prompt', '--allow-env', '--allow-net=127.0.0.1', 'lead.mjs'];
 /** Every command in the README, and which step of `npm test` runs it. */
 const COMMANDS = {
-  'npx edgelect demo': 'node', 'npx edgelect doctor': 'node', 'npx edgelect init': 'node', 'npx edgelect new node my-job': 'examples', 'npx edgelect new worker my-job': 'examples',
-  'npm start -- --once': 'demo', 'npm test': 'all of them', 'npm install edgelect': 'package', 'node hourly.mjs': 'readme', 'node lead.mjs': 'readme', 'bun add edgelect': 'package',
+  'npx edgelect demo': 'node', 'npx edgelect doctor': 'node', 'npx edgelect init --lockfile-path leader/report.json': 'node', 'npx edgelect new node my-job': 'examples', 
+  'npm start -- --once': 'demo', 'npm test': 'all of them', 'npm install edgelect': 'package', 
   'cargo add edgelect --features native': 'readme', 'npm run figures -- NAME': 'figures',
 };
 /** What docs/native.md has one type for a program in Rust. */
@@ -33,15 +35,15 @@ export async function readme(store) {
 }
 
 async function runSnippets(place, store) {
-  const [hourly, worker, daemon, ...others] = blocks('js');
+  const [nightly, worker, daemon, ...others] = blocks('js');
   if (others.length > 0) throw new PlainError('README.md has a JavaScript snippet that nothing runs');
   // The daemon's lines stand in the place of what follows `new Elector`.
-  const [begin] = /^.*?new Elector\(.*?\n/s.exec(hourly);
+  const [begin] = /^.*?new Elector\(.*?\n/s.exec(nightly);
   const lead = begin + daemon;
   // So that no slot is left out.
   await putRecord(store, 'leader/report.json', RAN_BEFORE);
   const snippets = {
-    'cron on Node': () => onNode(place, 'hourly', hourly), 'a daemon on Node': () => onNode(place, 'lead', lead), 'a daemon on Deno': () => onDeno(place, lead),
+    'cron on Node': () => onNode(place, 'nightly', nightly), 'a daemon on Node': () => onNode(place, 'lead', lead), 'a daemon on Deno': () => onDeno(place, lead),
     'a daemon on Bun': () => onBun(place, lead), Workers: () => onWorkers(place, worker), Rust: () => inRust(place),
   };
   let last = 0;
@@ -52,8 +54,8 @@ async function runSnippets(place, store) {
     last = term;
     console.log(`ok  ${name}: term ${term}`);
   }
-  const again = await runWell(HOST_NODE, ['hourly.mjs'], { cwd: path.join(place.users, 'node-hourly'), env: place.env });
-  if (!/^taken /m.test(again)) throw new PlainError(`the hour ran twice: ${again}`);
+  const again = await runWell(HOST_NODE, ['nightly.mjs'], { cwd: path.join(place.users, 'node-nightly'), env: place.env });
+  if (!/^taken /m.test(again)) throw new PlainError(`the night ran twice: ${again}`);
 }
 
 function commandsAreKnown() {
@@ -80,7 +82,7 @@ const environment = ({ endpoint, bucket, credentials }) => ({
 function folderFor(place, name, snippet, { above = place.users, main = 'lead' } = {}) {
   const folder = emptyFolder({ folder: above }, name);
   fs.writeFileSync(path.join(folder, `${main}.mjs`), snippet);
-  fs.writeFileSync(path.join(folder, 'report.mjs'), REPORT);
+  fs.writeFileSync(path.join(folder, 'report.mjs'), main === 'lead' ? CONSUMED : REPORT);
   return folder;
 }
 
@@ -97,7 +99,7 @@ function onDeno(place, snippet) {
 async function onWorkers(place, snippet) {
   // Loaded here: whoever lists the steps of a test has no packages yet.
   const { bundleIn, fireCron, startWorkerd } = await import('../../js/tools/miniflare.mjs');
-  const out = await uploadOf(folderFor(place, 'worker', snippet), { main: 'lead.mjs' });
+  const out = await uploadOf(folderFor(place, 'worker', snippet, { main: 'worker' }), { main: 'worker.mjs' });
   let logged = '';
   const worker = startWorkerd({ ...bundleIn(out), r2Buckets: ['BUCKET'], onLog: (text) => (logged += `${text}\n`) });
   try {
