@@ -39,6 +39,22 @@ const { outcome } = await elector.runScheduled(Date.now() - 1_000, async ({ sign
 say('ends', { outcome, released: isReleased() });
 `;
 
+const EARLY = `
+process.emit('SIGTERM');
+const led = await elector.lead(() => say('works'));
+const refused = await Promise.all([elector.start(), elector.runScheduled(Date.now(), () => say('works'))].map((one) => one.catch(({ code }) => code)));
+say('ends', { led: led ?? null, refused });
+`;
+const FOLLOWS = `
+const other = new Elector({ storage, lockfilePath: 'a', serverId: 'other' });
+await other.start();
+await other.waitForLeadership();
+setTimeout(() => say('works'), 300);
+const led = await elector.lead(() => 'led');
+await other.stop();
+say('ends', { led: led ?? null });
+`;
+
 const begun = (program) => start(['--input-type=module', '-e', PROGRAM + program]);
 
 for (const signal of ['SIGTERM', 'SIGINT']) {
@@ -77,4 +93,20 @@ test('a signal ends the job of a slot, and the lease is released', async () => {
   child.kill('SIGTERM');
   const { outcome, released } = await next('ends');
   assert.deepEqual([outcome, released], ['lost', true]);
+});
+
+test('a signal before anything was begun is remembered', async () => {
+  const { heard, next, ended } = begun(EARLY);
+  const { led, refused } = await next('ends');
+  assert.deepEqual([led, refused], [null, ['EDGELECT_STOPPED', 'EDGELECT_STOPPED']]);
+  assert.equal(heard.some(({ event }) => event === 'works'), false);
+  assert.equal(await ended, 0);
+});
+
+test('a member that waits for its turn ends well at a signal', async () => {
+  const { child, next, ended } = begun(FOLLOWS);
+  await next('works');
+  child.kill('SIGTERM');
+  assert.equal((await next('ends')).led, null);
+  assert.equal(await ended, 0);
 });

@@ -26,7 +26,7 @@ const options: ElectorOptions = {
   onNewLeader: (leaderId: string | null) => console.log(leaderId),
 };
 
-export const useAws = async (): Promise<number> => {
+export const useAws = async (): Promise<number | undefined> => {
   const table = new DynamoDBStorage({ table: 'coordination-table', region: 'eu-central-1', credentials: provider });
   const zone = new Route53Storage({ hostedZoneId: 'Z1', recordPrefix: 'lock', domainName: 'example.com', credentials: provider });
   const epochs = new EpochStorage({ bucket: 'jobs', credentials: provider, format: 'kubernetes' });
@@ -68,7 +68,7 @@ export const use = async (): Promise<string> => {
   const credentials: Credentials = await provider();
   elector.updateConfig({ leaderTimeout: config.leaderTimeout * 2 });
   const answer: Response = await elector.handleRequest(new Request('https://a/health/leadership'));
-  const text: string = await elector.lead(async (term: Term) => `${term.token}`, { signal: AbortSignal.timeout(1) });
+  const text: string | undefined = await elector.lead(async (term: Term) => `${term.token}`, { signal: AbortSignal.timeout(1) });
   await elector.lead(async (term) => {
     const state: Checkpoint<{ next: number }> = await term.checkpoint<{ next: number }>('reports/cursor.json');
     await state.write({ next: (state.value?.next ?? 0) + 1 });
