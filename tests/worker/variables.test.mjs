@@ -25,11 +25,12 @@ const WRONG = {
   EDGELECT_SERVER_ADDR: [OBJECT, [/must be a host or host:port/, 'https://a', 'a\nb'], [/= \(not shown\): must be a host/, `k:${HIDDEN}@a`]],
   EDGELECT_LEADER_TIMEOUT: [...NUMBERS, [/from 1000 ms to one hour|whole number/, 999, 3_600_001, 2 ** 53]],
   EDGELECT_FREQUENT_INTERVAL: [...NUMBERS, [/./, 49, 15_000]],
-  EDGELECT_INFREQUENT_INTERVAL: [...NUMBERS, [/must be from frequentInterval/, 4_999, 86_400_001]],
+  EDGELECT_INFREQUENT_INTERVAL: [...NUMBERS, [/must be from EDGELECT_FREQUENT_INTERVAL/, 4_999, 86_400_001]],
   EDGELECT_FOLLOW: [OBJECT, [/"tight", "balanced" or "frugal"/, 'loosely', 1]],
   EDGELECT_PEER_MODE: [OBJECT, [/must be true or false/, 'yes', 2]],
+  EDGELECT_FAIL_FAST: [OBJECT, [/must be true or false/, 'yes', 2]],
   EDGELECT_PEER_TIMEOUT: [...NUMBERS, [/from 50 ms to 10 minutes/, 0, 600_001]],
-  EDGELECT_MARGIN: [...NUMBERS, [/from 10 ms to half of leaderTimeout/, 9, 7_501]],
+  EDGELECT_MARGIN: [...NUMBERS, [/from 10 ms to half of EDGELECT_LEADER_TIMEOUT/, 9, 7_501]],
   EDGELECT_STORE_SKEW: [...NUMBERS, [/at most 10 minutes/, 600_001]],
   EDGELECT_MAX_LEASE: [...NUMBERS, [/longest lease of the whole group/, 14_999]],
   EDGELECT_REQUEST_TIMEOUT: [...NUMBERS, [/at least 50 ms|S8/, 49, 10_000]],
@@ -115,7 +116,7 @@ test('the table above has every variable', () => {
 });
 
 test('an EDGELECT variable that nobody knows is a misspelt one; others are nobody\'s business', async () => {
-  for (const [name, meant] of [['EDGELECT_LEADER_TIMOUT', ': did you mean EDGELECT_LEADER_TIMEOUT\\?'], ['EDGELECT_', ';'], ['EDGELECT_edgelect', ';'], ['EDGELECT_R2_BUCKET', ';']]) {
+  for (const [name, meant] of [['EDGELECT_LEADER_TIMOUT', ': did you mean EDGELECT_LEADER_TIMEOUT\\?'], ['EDGELECT_', ';'], ['EDGELECT_edgelect', ';'], ['EDGELECT_R2_BUCKET', ': did you mean EDGELECT_BUCKET\\?']]) {
     const rule = new RegExp(`= \\(not shown\\): no such variable${meant} docs/options\\.md lists them$`);
     for (const value of [HIDDEN, '', { a: HIDDEN }, 5]) await refused({ [name]: value }, name, rule);
   }
