@@ -39,7 +39,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::clock::Now;
-use crate::config::{Config, ConfigError};
+use crate::config::{Config, ConfigError, Settings};
 use crate::driver::{Handle, Host};
 use crate::election::Input;
 use crate::peer::{self, HealthAnswer};
@@ -181,23 +181,38 @@ pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
+/// The options of an elector out of the `EDGELECT_*` variables of this process, for a program that adds some of its own before
+/// [`vars::config`] checks them.
+///
+/// # Errors
+/// The variable whose text is no value of its option; one whose name begins with `EDGELECT_` and that nobody reads.
+pub fn settings() -> Result<Settings, ConfigError> {
+    check_names()?;
+    vars::settings(variable)
+}
+
+fn check_names() -> Result<(), ConfigError> {
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let names: Vec<String> = names.collect();
+    vars::check_names(names.iter().map(String::as_str))
+}
+
 /// The settings of an elector out of the `EDGELECT_*` variables of this process.
 ///
 /// # Errors
 /// The variable that is missing or cannot be used, and why; one whose name begins with `EDGELECT_` and that nobody reads.
 pub fn config() -> Result<Config, ConfigError> {
-    let names: Vec<_> =
-        std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect();
-    vars::check_names(names.iter().map(String::as_str))?;
-    vars::config(&vars::settings(variable)?)
+    vars::config(&settings()?)
 }
 
 /// The group's lease object in the bucket that the variables of this process name, with the credentials that they name; see
 /// [`S3Store::from_vars`].
 ///
 /// # Errors
-/// The variable that is missing or cannot be used, and why; `EDGELECT_STORE` if it names another kind of store.
+/// The variable that is missing or cannot be used, and why; `EDGELECT_STORE` if it names another kind of store; one whose name
+/// begins with `EDGELECT_` and that nobody reads.
 pub fn store(config: &Config, host: &Native) -> Result<S3Store<Native>, ConfigError> {
+    check_names()?;
     let other = variable("EDGELECT_STORE").filter(|name| !["", "s3"].contains(&name.as_str()));
     if let Some(name) = other {
         let rule = "names another store than a bucket, and two stores make two leaders: this program opens a bucket only";

@@ -55,7 +55,7 @@ fn help() -> String {
 async fn member() -> Result<(), Failure> {
     let port = port(native::variable("EDGELECT_PORT"))?;
     let listener = TcpListener::bind(("127.0.0.1", port)).await?;
-    let mut settings = vars::settings(native::variable)?;
+    let mut settings = native::settings()?;
     let own_addr = listener.local_addr()?.to_string();
     settings.server_addr = settings.server_addr.or(Some(own_addr));
     let config = vars::config(&settings)?;

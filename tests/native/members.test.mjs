@@ -168,7 +168,7 @@ test('a native member that can never lead ends with 1 and one line that says why
     [{ EDGELECT_SECRET_ACCESS_KEY: 'a\nb' }, /^edgelect: EDGELECT_SECRET_ACCESS_KEY = \(not shown\): must be a text of one line/],
     [{ EDGELECT_LEADER_TIMOUT: '15000' }, /^edgelect: EDGELECT_LEADER_TIMOUT = \(not shown\): no such variable: did you mean EDGELECT_LEADER_TIMEOUT\? docs\/options\.md lists them$/],
     [{ EDGELECT_LEADER_TIMEOUT: '15' }, /^edgelect: EDGELECT_LEADER_TIMEOUT = 15: a lease lasts from 1000 ms to one hour; is it in seconds\? In milliseconds it is 15000$/],
-    [{ EDGELECT_FREQUENT_INTERVAL: '1400' }, /^edgelect: EDGELECT_FREQUENT_INTERVAL = 1400: S8: EDGELECT_FREQUENT_INTERVAL \(1400\) \+ 4 \* EDGELECT_REQUEST_TIMEOUT .* or raise EDGELECT_LEADER_TIMEOUT$/],
+    [{ EDGELECT_FREQUENT_INTERVAL: '2500' }, /^edgelect: EDGELECT_FREQUENT_INTERVAL = 2500: S8: EDGELECT_FREQUENT_INTERVAL \(2500\) \+ 4 \* EDGELECT_REQUEST_TIMEOUT .* or raise EDGELECT_LEADER_TIMEOUT$/],
     [{ EDGELECT_ENDPOINT: '', AWS_ENDPOINT_URL: 'http://seaweedfs:8333' }, /^edgelect: AWS_ENDPOINT_URL = "http:\/\/seaweedfs:8333": must begin with https:\/\/.*#a-store-on-a-private-network$/],
     [{ EDGELECT_FREQUENT_INTERVAL: '1s' }, /^edgelect: EDGELECT_FREQUENT_INTERVAL = "1s": must be a whole number/],
     [{ EDGELECT_PORT: 'http' }, /^edgelect: EDGELECT_PORT = "http": must be a port number/],
