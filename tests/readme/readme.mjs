@@ -55,7 +55,8 @@ async function runSnippets(place, store) {
     console.log(`ok  ${name}: term ${term}`);
   }
   const again = await runWell(HOST_NODE, ['nightly.mjs'], { cwd: path.join(place.users, 'node-nightly'), env: place.env });
-  if (!/^taken /m.test(again)) throw new PlainError(`the night ran twice: ${again}`);
+  // It says nothing where another machine did it, so that cron sends no mail.
+  if (again !== '') throw new PlainError(`the night ran twice: ${again}`);
 }
 
 function commandsAreKnown() {
