@@ -47,7 +47,7 @@ struct WaitingStatus {
 }
 
 /// The status of one elector at one reading of the clocks, as a JSON object. `waiting` says what a member without authority waits
-/// for: `reason` (see [`Waiting::name`]), `untilMs` by the host's wall clock, and a `message` for people. `role` is `leader` with authority, `candidate`
+/// for: `reason` (see [`Waiting::name`](crate::election::Waiting::name)), `untilMs` by the host's wall clock, and a `message` for people. `role` is `leader` with authority, `candidate`
 /// while no leader is known, `follower` otherwise; `remainingMs` is the authority that is left. `unfenced` is there, and true, where
 /// the store has no versions, so that terms have no fencing tokens.
 pub fn status(election: &Election, now: Now, requests: Requests) -> String {
