@@ -131,7 +131,9 @@ describe('jobs', { concurrency: 3 }, () => {
           asked.push({ url: request.url, headers: Object.fromEntries(request.headers), body: await request.text() });
           return byBinding();
         };
-        const group = await slotGroup({ EDGELECT_JOB_SECRET: secret, EDGELECT_JOB_TIMEOUT: '1500', ...(way === 'url' && { EDGELECT_JOB_URL: url }) });
+        // What answers does so in time, however busy the machine is.
+        const EDGELECT_JOB_TIMEOUT = what === 'nothing' ? '1500' : '8000';
+        const group = await slotGroup({ EDGELECT_JOB_SECRET: secret, EDGELECT_JOB_TIMEOUT, ...(way === 'url' && { EDGELECT_JOB_URL: url }) });
         const worker = await isolate(group, way === 'url' ? {} : { serviceBindings: { JOB } });
         const startedMs = Date.now();
         assert.equal((await worker.tick(slot(1))).outcome, done ? 'ok' : 'exception', `${way}: Cloudflare counts it as failed, or not`);
