@@ -37,7 +37,7 @@ async function prepare(place) {
   const edgelect = `npm:edgelect@${registry.version}`;
   fs.writeFileSync(path.join(deno, 'deno.json'), JSON.stringify({ imports: { edgelect, 'edgelect/aws': `${edgelect}/aws` } }));
   const worker = await uploadOf(users, { main: 'workerd.mjs' });
-  const installed = fs.realpathSync(path.join(users, 'node_modules/edgelect/js/default.js'));
+  const installed = fs.realpathSync(path.join(users, 'node_modules/edgelect/js/entry/default.js'));
   const fetched = `${fs.realpathSync(place.folder)}/deno-dir/npm/`;
   return [
     { name: 'Node', program: HOST_NODE, args: ['node.mjs'], after: ['./using.node20.mjs'], cwd: users, from: installed },

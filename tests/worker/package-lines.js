@@ -1,6 +1,6 @@
 // Workers of somebody's own over the npm package: the README's, and what the tests ask of it beside. The store is the R2 binding
 // JOBS, or else S3 by its variables.
-import { Elector, R2Storage, S3Storage } from '../../js/workerd.js';
+import { Elector, R2Storage, S3Storage } from '../../js/entry/workerd.js';
 
 // Made in the global scope, where Workers have neither randomness nor a clock.
 const unused = new Elector({ storage: { get: () => null, putIfMatch: () => null }, lockfilePath: 'a' });

@@ -85,9 +85,9 @@ test('c41 over an R2 binding in workerd a term is read at every millisecond and 
 });
 
 for (const flags of [[], ['no_global_navigator']]) {
-  test(`c41 js/workerd.js knows that it is on Workers, which have one clock, with the flags [${flags}]`, async () => {
+  test(`c41 js/entry/workerd.js knows that it is on Workers, which have one clock, with the flags [${flags}]`, async () => {
     const told = "Response.json({ singleClock: new Host().singleClock, named: 'navigator' in globalThis })";
-    const text = ["import '../../js/workerd.js';", "import { Host } from '../../js/host.js';", `export default { fetch: () => ${told} };`].join('\n');
+    const text = ["import '../../js/entry/workerd.js';", "import { Host } from '../../js/host.js';", `export default { fetch: () => ${told} };`].join('\n');
     assert.deepEqual(await started(text, { compatibilityFlags: flags }).ask(), { singleClock: true, named: flags.length === 0 });
   });
 }

@@ -1,5 +1,5 @@
 // The types for `require`: those of index.d.ts, not a copy, so that values from either way fit the other.
-import type * as edgelect from './index.js' with { 'resolution-mode': 'import' };
+import type * as edgelect from '../index.js' with { 'resolution-mode': 'import' };
 
 export declare const Elector: typeof edgelect.Elector;
 export type Elector<S extends edgelect.AnyStorage = edgelect.FencedStorage> = edgelect.Elector<S>;
@@ -42,4 +42,4 @@ export type {
   TermOf,
   TimingOptions,
   UnfencedTerm,
-} from './index.js' with { 'resolution-mode': 'import' };
+} from '../index.js' with { 'resolution-mode': 'import' };

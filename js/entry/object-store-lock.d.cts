@@ -1,5 +1,5 @@
 // The types for `require`: those of object-store-lock.d.ts, not a copy.
-import type * as lock from './object-store-lock.js' with { 'resolution-mode': 'import' };
+import type * as lock from '../object-store-lock.js' with { 'resolution-mode': 'import' };
 
 export declare const objectStoreLock: typeof lock.objectStoreLock;
 export declare const leaderElectionOptions: typeof lock.leaderElectionOptions;
@@ -8,4 +8,4 @@ export type {
   LeaderElectionConfig,
   LeaderElectionRecord,
   ObjectStoreLock,
-} from './object-store-lock.js' with { 'resolution-mode': 'import' };
+} from '../object-store-lock.js' with { 'resolution-mode': 'import' };

@@ -1,0 +1,2 @@
+require('../needs.cjs').check();
+module.exports = require('../dist/edgelect.js');

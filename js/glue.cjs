@@ -1,2 +1,0 @@
-require('./needs.cjs').check();
-module.exports = require('./dist/edgelect.js');
