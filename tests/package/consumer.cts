@@ -10,7 +10,7 @@ export const status: Status = elector.status();
 export const config: Config = elector.config;
 export const work = (term: Term): number => term.token;
 export const error: EdgelectError = new EdgelectError('x', { code: 'EDGELECT_CONFIG' });
-export const led: Promise<number> = elector.lead(work);
+export const led: Promise<number | undefined> = elector.lead(work);
 export const bucket = (credentials: Credentials): S3Storage => new S3Storage({ bucket: 'jobs', credentials });
 export const table = (credentials: Credentials): DynamoDBStorage => new DynamoDBStorage({ table: 'jobs', credentials });
 export const lead = (storage: DynamoDBStorage | EpochStorage | Route53Storage): Elector => new Elector({ storage, lockfilePath: 'a' });
