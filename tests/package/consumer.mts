@@ -7,7 +7,7 @@ import { bound, elector, lead, led, table } from './consumer.cjs';
 
 // Of one class, whichever way it came.
 export const same: Elector = elector;
-export const token: number = await led;
+export const token: number | undefined = await led;
 export const ofAws: DynamoDBStorage = table({ accessKeyId: 'a', secretAccessKey: 'b' });
 export const overAws: Elector = lead(new DynamoDBStorage({ table: 'jobs', credentials: { accessKeyId: 'a', secretAccessKey: 'b' } }));
 const env: Env = { EDGELECT_GROUPS: 'reports,mail' };
