@@ -4,8 +4,10 @@ import { openCheckpoint } from './checkpoint.js';
 import { Engine, checked, readVariables } from './engine.js';
 import { EdgelectError, callOptions, checkFormat, optionsOf, signalOf, textOf, toJson, wrongOption } from './errors.js';
 import { Fence, inFull, lookingFirst } from './fence.js';
+import { Questions, healthOfStore, nobodyLeads } from './health.js';
 import { unrefTimer } from './host.js';
 import { LOCKER_METHODS, isLocker, unfencedError } from './locker.js';
+import { fetchWith } from './peer-tls.js';
 import { diagnose } from './probe.js';
 import { checkNoBinding } from './r2.js';
 import { SlotRuns } from './slots.js';
@@ -149,13 +151,18 @@ export class Elector {
   #starters = new Set();
   /** By the callback's name, the newest last; gone once a later call of the same one has ended well. */
   #callbackErrors = new Map();
+  /** Those of peers that wait for an answer. */
+  #questions = new Questions();
+  /** How peers are asked, where their certificates need more than the runtime's own `fetch`. */
+  #peerFetch = (url, init) => fetch(url, init);
   #calls = 0;
 
   constructor(options = {}) {
     if (typeof options !== 'object' || options === null) {
       throw wrongOption('options', options, 'an Elector takes an object');
     }
-    const { storage, unref = false, releaseOnStop = true, probe, warn, ...settings } = options;
+    const { storage, unref = false, releaseOnStop = true, probe, warn, peerTls, ...settings } = options;
+    if (peerTls !== undefined && peerTls !== null) this.#peerFetch = fetchWith(peerTls);
     for (const name of CALLBACKS) {
       delete settings[name];
       // Not only own properties: an instance of a class has its methods elsewhere.
@@ -294,7 +301,10 @@ export class Elector {
   }
 
   enablePeerMode(options = {}) {
-    this.updateConfig({ ...options, peerMode: true });
+    const { peerTls, ...settings } = typeof options === 'string' ? { peerTls: { ca: options } } : options;
+    const peerFetch = peerTls === undefined || peerTls === null ? this.#peerFetch : fetchWith(peerTls);
+    this.updateConfig({ ...settings, peerMode: true });
+    this.#peerFetch = peerFetch;
   }
 
   waitForLeadership(options) {
@@ -385,7 +395,7 @@ export class Elector {
         troubled = this.#hearTrouble(event, troubled);
         onEvent(event);
       };
-      engine = this.#newEngine(hear, schedule);
+      engine = this.#newEngine(hear, schedule, () => this.#questions.turn(engine));
       this.#slotEngines.add(engine);
       return engine;
     };
@@ -456,7 +466,7 @@ export class Elector {
   }
 
   async handleRequest(request) {
-    const { pathname } = new URL(request.url, 'http://localhost');
+    const { pathname, search } = new URL(request.url, 'http://localhost');
     if (pathname !== HEALTH_PATH && pathname !== STATUS_PATH) return respond(404, '{"error":"not found"}');
     if (request.method !== 'GET') return respond(405, '{"error":"use GET"}', { allow: 'GET' });
     if (pathname === STATUS_PATH) {
@@ -465,12 +475,20 @@ export class Elector {
       const thrown = [...this.#callbackErrors].find(([, { text }]) => text === status.error);
       return respond(200, JSON.stringify(thrown ? { ...status, error: `${thrown[0]} threw` } : status));
     }
-    const engines = [this.#engine, ...this.#slotEngines];
-    const answers = engines.map((engine) => this.#asked((one) => one.health(), engine)).filter(Boolean);
-    const health = answers.find((answer) => answer.status === 200) ?? answers[0];
-    if (!health) return respond(404, '{"error":"no leader is known","leaderID":null}');
-    const { status, etag, body } = health;
-    return respond(status, body, etag ? { etag } : {});
+    const { status, etag, body, proof, retryAfterS } = await this.#health(search.slice(1), request.signal);
+    const headers = { etag, 'edgelect-proof': proof, 'retry-after': retryAfterS };
+    return respond(status, body, Object.fromEntries(Object.entries(headers).filter(([, value]) => value)));
+  }
+
+  /** Of the session that leads, of any that runs, or of the stored record. */
+  async #health(query, signal) {
+    const alive = [this.#engine, ...this.#slotEngines].filter((engine) => engine?.alive);
+    const leads = alive.find((engine) => this.#asked((one) => one.standing(), engine));
+    const engine = leads ?? alive[0];
+    const answer = await this.#asked((one) => this.#questions.ask(one, query, signal), engine);
+    // A locker shows no record.
+    if (answer || this.#unfenced) return answer ?? nobodyLeads;
+    return healthOfStore((onEvent) => this.#newEngine(onEvent), this.#storage, query);
   }
 
   async [Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')]() {
@@ -484,7 +502,8 @@ export class Elector {
   /** Where the group's objects are, and how they are reached. */
   #place() {
     const [settings, storage, unref, locker] = [this.#settings, this.#storage, this.#unref, this.#unfenced];
-    return { settings, storage, bucket: bucketOf(storage), format: storage.format, unref, locker };
+    const peerFetch = (url, init) => this.#peerFetch(url, init);
+    return { settings, storage, bucket: bucketOf(storage), format: storage.format, unref, locker, peerFetch };
   }
 
   /** What the engine says, or undefined without one; one that breaks down over the question is none any more. */
@@ -560,6 +579,7 @@ export class Elector {
 
   /** Something may have happened. */
   #onTurn(engine) {
+    this.#questions.turn(engine);
     if (engine !== this.#engine) return;
     if (this.#starters.size > 0 && engine.heard) this.#letStart(({ resolve }) => resolve());
     this.#tellStatus();
@@ -781,6 +801,7 @@ export class Elector {
   }
 
   #onFinished(engine, error) {
+    this.#questions.turn(engine);
     if (engine !== this.#engine) return;
     if (this.#term) this.#onLost(numberOf(this.#term), error ? 'trap' : 'stopped');
     if (error) this.#failure = error;

@@ -3,6 +3,10 @@
 //! [`Settings`] is what somebody wrote, everything optional; [`Config`] is what the election runs on, checked
 //! and complete. The names and defaults are S3lect's. All durations are milliseconds.
 
+mod peers;
+
+pub use self::peers::{MAX_WAIT_MS, PeerSettings, PeerTrust, Peers};
+
 use crate::hostname::Hostname;
 use serde::Serialize;
 
@@ -57,6 +61,8 @@ pub struct Settings {
     pub peer_mode: Option<bool>,
     /// `peerTimeout`: how long the leader may take to answer. Default 3 s.
     pub peer_timeout_ms: Option<u64>,
+    /// The other options of peers.
+    pub peers: PeerSettings,
     /// `follow`: how closely a stable leader is watched. Default tight; frugal where `infrequentInterval` is set.
     pub follow: Option<Follow>,
     /// `margin`: what authority ends before the lease does. Default a tenth of the lease.
@@ -105,6 +111,9 @@ pub struct Config {
     /// How long a peer may take to answer.
     #[serde(rename = "peerTimeout")]
     pub peer_timeout_ms: u64,
+    /// The other options of peers.
+    #[serde(flatten)]
+    pub peers: Peers,
     /// How closely a stable leader is watched.
     pub follow: Follow,
     /// What authority ends before the lease does.
@@ -217,6 +226,7 @@ impl Config {
             leader_timeout_ms: lease_ms,
             peer_mode: settings.peer_mode.unwrap_or(false),
             peer_timeout_ms: settings.peer_timeout_ms.unwrap_or(3_000),
+            peers: Peers::new(&settings.peers)?,
             follow: settings.follow.unwrap_or(match settings.infrequent_interval_ms {
                 Some(_) => Follow::Frugal,
                 None => Follow::Tight,
@@ -313,6 +323,12 @@ impl Config {
         Ok(self)
     }
 
+    /// Whether a peer may be asked at this address, which came out of a bucket or from another peer.
+    pub fn asks(&self, addr: &str) -> bool {
+        let host = Hostname::parse_with_port(addr).map(|(host, _)| host);
+        host.is_some_and(|host| !host.is_no_member() && self.peers.allow(&host))
+    }
+
     /// The least time in which a session that knows nothing surely takes over a dead leader's lease.
     pub fn take_over_ms(&self) -> u64 {
         self.grace_ms(0) + self.store_skew_ms + 4 * self.request_timeout_ms + SPREAD_MS + 1_000
@@ -376,6 +392,11 @@ impl Settings {
             "serverAddr" => return put(&mut self.server_addr, name, value, TEXT),
             "peerMode" => return put(&mut self.peer_mode, name, value, FLAG),
             "failFast" => return put(&mut self.fail_fast, name, value, FLAG),
+            "peerSecret" => return put_secrets(&mut self.peers.secret, value),
+            "insecurePeers" => return put(&mut self.peers.insecure, name, value, FLAG),
+            "peerHosts" => return put(&mut self.peers.hosts, name, value, TEXTS),
+            "peerTrust" => return put(&mut self.peers.trust, name, value, TRUST),
+            "maxPeers" => return put(&mut self.peers.most, name, value, NUMBER),
             "follow" => return put(&mut self.follow, name, value, FOLLOW),
             "retryDelays" => return put(&mut self.retry_delays_ms, name, value, DELAYS),
             "termFloor" => return put(&mut self.term_floor, name, value, NUMBER),
@@ -383,6 +404,7 @@ impl Settings {
             "infrequentInterval" => &mut self.infrequent_interval_ms,
             "leaderTimeout" => &mut self.leader_timeout_ms,
             "peerTimeout" => &mut self.peer_timeout_ms,
+            "peerWait" => &mut self.peers.wait_ms,
             "margin" => &mut self.margin_ms,
             "storeSkew" => &mut self.store_skew_ms,
             "maxLease" => &mut self.max_lease_ms,
@@ -400,11 +422,17 @@ impl Settings {
 }
 
 /// The options that [`Settings::from_json`] knows.
-const OPTIONS: [&str; 17] = [
+const OPTIONS: [&str; 23] = [
     "lockfilePath",
     "serverId",
     "serverAddr",
     "peerMode",
+    "peerSecret",
+    "insecurePeers",
+    "peerHosts",
+    "peerTrust",
+    "peerWait",
+    "maxPeers",
     "failFast",
     "follow",
     "retryDelays",
@@ -445,6 +473,9 @@ const FOLLOW: Kind<Follow> = (
     |value| Follow::from_name(&json::text(value)?),
     "must be \"tight\", \"balanced\" or \"frugal\"",
 );
+const TEXTS: Kind<Vec<String>> = (json::texts, "must be a list of texts");
+const TRUST: Kind<PeerTrust> =
+    (|value| PeerTrust::named(&json::text(value)?), "must be \"edgelect\" or \"s3lect\"");
 const DELAYS: Kind<[u64; 2]> = (
     |value| json::two_wholes(value).filter(|delays| delays.iter().all(|ms| *ms <= MAX_LEASE_MS)),
     "must be two whole numbers of milliseconds, the pauses before attempts two and three",
@@ -458,6 +489,15 @@ fn put<T>(
 ) -> Result<(), ConfigError> {
     *place = read(value);
     if place.is_some() { Ok(()) } else { refuse(name, &shown(value), rule) }
+}
+
+/// A secret or a list of them; an error shows nothing of it.
+fn put_secrets(place: &mut Option<Vec<String>>, value: &str) -> Result<(), ConfigError> {
+    *place = json::texts(value).or_else(|| Some(vec![json::text(value)?]));
+    match place {
+        Some(_) => Ok(()),
+        None => refuse("peerSecret", "(not shown)", "must be a text, or a list of two"),
+    }
 }
 
 /// A number that JavaScript knows exactly.

@@ -10,7 +10,7 @@ use futures::future::{Either, select};
 use crate::config::Config;
 use crate::driver::{Handle, Host};
 use crate::lease::Reading;
-use crate::peer::{self, HealthAnswer};
+use crate::peer::{self, HealthAnswer, Question};
 use crate::status;
 use crate::store::{Answer, Facts, Operation, Outcome, Store};
 
@@ -86,8 +86,22 @@ impl<H: Host + Clone> Isolate<H> {
 
     /// The answer to `GET /health/leadership` for the group of `config`: of an elector that runs here and leads, or of
     /// the store's record, which is read at most once per `frequentInterval`. `host` is the asking event's own; `bound`
-    /// says that the store is a binding of the platform whose clock `host` has too.
+    /// says that the store is a binding of the platform whose clock `host` has too, and `query` is that of the question. No
+    /// question is held: what one event waits for, another one can't wake.
     pub async fn health<S: Store>(
+        &self,
+        config: &Config,
+        store: &S,
+        host: &H,
+        bound: bool,
+        query: &str,
+    ) -> HealthAnswer {
+        let (question, _) = Question::read(query, &config.peers.secrets);
+        let answer = self.answer(config, store, host, bound).await;
+        answer.to(&question, &config.peers.secrets)
+    }
+
+    async fn answer<S: Store>(
         &self,
         config: &Config,
         store: &S,

@@ -92,6 +92,7 @@ mod planted;
 #[cfg(feature = "planted")]
 pub mod planted;
 pub mod probe;
+pub mod proof;
 pub mod protocol;
 pub mod remote;
 pub mod request;

@@ -35,11 +35,11 @@ use http::{Method, Uri, header};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::clock::Now;
-use crate::config::{Config, ConfigError, Settings};
+use crate::config::{Config, ConfigError, MAX_WAIT_MS, Settings};
 use crate::driver::{Handle, Host};
 use crate::election::Input;
 use crate::peer::{self, HealthAnswer};
@@ -54,11 +54,14 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// How long one request may take with its whole answer, whoever sends it.
 const REQUEST_LIMIT: Duration = Duration::from_secs(60);
 
-/// How many peers are answered at once. The next ones wait.
+/// How many connections are open beyond those whose questions are held. The next ones wait.
 const MOST_CONNECTIONS: usize = 64;
 
-/// How long one connection of a peer is kept.
-const CONNECTION_LIMIT: Duration = Duration::from_secs(10);
+/// How long one connection of a peer is kept: as long as a question may be held, and some more.
+const CONNECTION_LIMIT: Duration = Duration::from_millis(MAX_WAIT_MS + 10_000);
+
+/// How long a connection may take to send the head of its request.
+const HEAD_LIMIT: Duration = Duration::from_secs(10);
 
 /// How long [`serve_health`] waits after a connection could not be accepted, in milliseconds.
 const ACCEPT_PAUSE_MS: u64 = 500;
@@ -273,13 +276,15 @@ fn first_signal() -> io::Result<impl Future<Output = ()>> {
 /// Answers peers: `GET /health/leadership`, as `EDGELECT_PEER_MODE` needs it; and people: `GET /status.json`. It is plain HTTP and never ends; publish it by
 /// `EDGELECT_SERVER_ADDR`, behind what speaks TLS where it is not on loopback. Run it beside the election, in one `select!`.
 ///
-/// It keeps at most 64 connections at once, each for 10 s; a peer that is not answered in time reads the store.
+/// It keeps at most `maxPeers` connections and 64 more at once, each for 65 s; a peer that is not answered in time reads the store.
 pub async fn serve_health(listener: &TcpListener, elector: &Handle, host: &Native) -> Infallible {
     let mut served = FuturesUnordered::new();
+    let held = elector.with(|election| election.config().peers.most);
+    let most = MOST_CONNECTIONS.saturating_add(usize::try_from(held).unwrap_or(usize::MAX));
     loop {
         tokio::select! {
             Some(()) = served.next() => {}
-            accepted = listener.accept(), if served.len() < MOST_CONNECTIONS => match accepted {
+            accepted = listener.accept(), if served.len() < most => match accepted {
                 Ok((stream, _)) => served.push(serve_peer(stream, elector, host)),
                 // Out of file descriptors: others have to end first, and go on meanwhile.
                 Err(_) => {
@@ -292,13 +297,16 @@ pub async fn serve_health(listener: &TcpListener, elector: &Handle, host: &Nativ
 }
 
 async fn serve_peer(stream: TcpStream, elector: &Handle, host: &Native) {
-    let answer = service_fn(async |request| health(&request, elector, host));
-    let serving = http1::Builder::new().serve_connection(TokioIo::new(stream), answer);
+    let answer = service_fn(async |request| health(&request, elector, host).await);
+    let serving = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_LIMIT)
+        .serve_connection(TokioIo::new(stream), answer);
     // What a peer does wrong ends its connection and nothing else.
     let _ = tokio::time::timeout(CONNECTION_LIMIT, serving).await;
 }
 
-fn health(
+async fn health(
     request: &http::Request<Incoming>,
     elector: &Handle,
     host: &Native,
@@ -311,11 +319,19 @@ fn health(
         Method::GET if path == status::PATH => {
             let body =
                 elector.with(|election| status::public(election, host.now(), elector.requests()));
-            HealthAnswer { status: 200, etag: None, body }
+            HealthAnswer::of(200, body)
         }
-        Method::GET => elector.with(|election| peer::answer(election, host.now())),
+        Method::GET => elector.answer_peer(host, request.uri().query().unwrap_or("")).await,
         _ => HealthAnswer::wrong_method(),
     };
+    response(answer)
+}
+
+/// An answer of [`Handle::answer_peer`] for a server on crate `http`'s types, such as axum or hyper.
+///
+/// # Errors
+/// None that an answer of this crate makes.
+pub fn response(answer: HealthAnswer) -> http::Result<http::Response<String>> {
     let mut response = http::Response::builder()
         .status(answer.status)
         .header(header::CONTENT_TYPE, "application/json")
@@ -325,6 +341,12 @@ fn health(
     }
     if let Some(version) = answer.etag {
         response = response.header(header::ETAG, version.0);
+    }
+    if let Some(seconds) = answer.retry_after_s {
+        response = response.header(header::RETRY_AFTER, seconds);
+    }
+    if let Some(proof) = answer.proof {
+        response = response.header(peer::PROOF, proof);
     }
     response.body(answer.body)
 }

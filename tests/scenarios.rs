@@ -255,7 +255,7 @@ fn peers() -> Stage {
 #[test]
 fn c66_a_peer_that_repeats_one_answer_blinds_nobody() {
     let mut stage = peers();
-    stage.world.peer_repeats = true;
+    stage.world.peers.repeats = true;
     stage.run(LEASE_MS);
     stage.cut_off(0, 100 * LEASE_MS);
     stage.run_until_led_by_other(0, 4 * LEASE_MS);
