@@ -4,7 +4,7 @@ import { openCheckpoint } from './checkpoint.js';
 import { Engine, checked, readVariables } from './engine.js';
 import { EdgelectError, callOptions, checkFormat, optionsOf, signalOf, textOf, toJson, wrongOption } from './errors.js';
 import { Fence, inFull, lookingFirst } from './fence.js';
-import { Questions, healthOfStore, nobodyLeads } from './health.js';
+import { HEALTH_PATH, Questions, STATUS_PATH, healthOfStore, nobodyLeads } from './health.js';
 import { unrefTimer } from './host.js';
 import { LOCKER_METHODS, isLocker, unfencedError } from './locker.js';
 import { fetchWith } from './peer-tls.js';
@@ -15,11 +15,10 @@ import { S3Storage } from './storage.js';
 
 export { celeriant } from './celeriant.js';
 export { EdgelectError } from './errors.js';
+export { nodeHandler } from './health.js';
 export { DynamoDBStorage, EpochStorage, MemoryStorage, R2Storage, Route53Storage, S3Storage } from './storage.js';
 
 const CALLBACKS = ['onAcquireLeadership', 'onLoseLeadership', 'onNewLeader', 'onError', 'onStatus'];
-const HEALTH_PATH = '/health/leadership';
-const STATUS_PATH = '/status.json';
 /** The options of a call that has a signal alone. A stop and a resignation take whatever they get: they must not fail. */
 const SIGNAL = ['signal'];
 const DOCTOR_OPTIONS = ['races', 'age', 'onBegin', 'onStep', 'signal'];
@@ -32,6 +31,8 @@ const STOP_SIGNALS = ['SIGTERM', 'SIGINT'];
 // How long a stop may take beyond its own bounds: a runtime may forget timers, as Workers do after a request.
 const FORGOTTEN_MS = 10_000;
 const LONG_MS = 3_600_000;
+/** How many sessions are remembered that do not lead any more: a record is of the last one or of the one before. */
+const MOST_SESSIONS = 8;
 
 /** Why each term ended, and which of the reasons are this member's own. */
 const lossOf = new WeakMap();
@@ -151,6 +152,8 @@ export class Elector {
   #starters = new Set();
   /** By the callback's name, the newest last; gone once a later call of the same one has ended well. */
   #callbackErrors = new Map();
+  /** The last ones that ran, by their ids. */
+  #sessions = [];
   /** Those of peers that wait for an answer. */
   #questions = new Questions();
   /** How peers are asked, where their certificates need more than the runtime's own `fetch`. */
@@ -162,7 +165,10 @@ export class Elector {
       throw wrongOption('options', options, 'an Elector takes an object');
     }
     const { storage, unref = false, releaseOnStop = true, probe, warn, peerTls, ...settings } = options;
-    if (peerTls !== undefined && peerTls !== null) this.#peerFetch = fetchWith(peerTls);
+    if (peerTls !== undefined && peerTls !== null) {
+      this.#peerFetch = fetchWith(peerTls);
+      settings.insecurePeers ??= false;
+    }
     for (const name of CALLBACKS) {
       delete settings[name];
       // Not only own properties: an instance of a class has its methods elsewhere.
@@ -302,8 +308,9 @@ export class Elector {
 
   enablePeerMode(options = {}) {
     const { peerTls, ...settings } = typeof options === 'string' ? { peerTls: { ca: options } } : options;
-    const peerFetch = peerTls === undefined || peerTls === null ? this.#peerFetch : fetchWith(peerTls);
-    this.updateConfig({ ...settings, peerMode: true });
+    const trusts = peerTls !== undefined && peerTls !== null;
+    const peerFetch = trusts ? fetchWith(peerTls) : this.#peerFetch;
+    this.updateConfig({ ...(trusts && { insecurePeers: false }), ...settings, peerMode: true });
     this.#peerFetch = peerFetch;
   }
 
@@ -397,6 +404,7 @@ export class Elector {
       };
       engine = this.#newEngine(hear, schedule, () => this.#questions.turn(engine));
       this.#slotEngines.add(engine);
+      this.#noteSession(engine);
       return engine;
     };
     try {
@@ -488,7 +496,8 @@ export class Elector {
     const answer = await this.#asked((one) => this.#questions.ask(one, query, signal), engine);
     // A locker shows no record.
     if (answer || this.#unfenced) return answer ?? nobodyLeads;
-    return healthOfStore((onEvent) => this.#newEngine(onEvent), this.#storage, query);
+    const [storage, ended] = [this.#storage, this.#sessions];
+    return healthOfStore((onEvent) => this.#newEngine(onEvent), { storage, query, ended });
   }
 
   async [Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')]() {
@@ -530,6 +539,7 @@ export class Elector {
   #begin() {
     const engine = this.#newEngine((event) => this.#onEvent(engine, event), undefined, () => this.#onTurn(engine));
     this.#engine = engine;
+    this.#noteSession(engine);
     this.#troubled = false;
     this.#stoppers = new Set();
     this.#stopping = false;
@@ -540,6 +550,11 @@ export class Elector {
     });
     if (this.#work.size > 0) void this.#runAfterWork(engine);
     else engine.run(this.#probe);
+  }
+
+  #noteSession(engine) {
+    const { session } = engine.status();
+    this.#sessions = [...this.#sessions.slice(1 - MOST_SESSIONS), session];
   }
 
   /** Competes once the work of earlier sessions has stopped: this one's election knows nothing of it. */

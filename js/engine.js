@@ -164,8 +164,8 @@ export class Engine {
   }
 
   /** Answers a question from the stored record, which an event `health` tells. */
-  healthOfStore(query, place, bound) {
-    this.#ask((raw) => raw.healthOfStore(query, place, bound));
+  healthOfStore(query, { place, bound, ended }) {
+    this.#ask((raw) => raw.healthOfStore(query, place, bound, ended));
     this.#drive();
   }
 

@@ -2,6 +2,10 @@
 import { bucketOf } from './bucket.js';
 import { R2Storage } from './r2.js';
 
+export const HEALTH_PATH = '/health/leadership';
+export const STATUS_PATH = '/status.json';
+const PATHS = [HEALTH_PATH, STATUS_PATH];
+
 const NOBODY = { status: 404, body: '{"error":"no leader is known","leaderID":null}' };
 
 /** Storages of the application, by numbers: what was read of one is not what another one has. */
@@ -14,15 +18,16 @@ const placeOf = (storage) => {
   return places.get(storage);
 };
 
-/** The answer out of the stored record, by an engine that `open` makes for it. */
-export const healthOfStore = (open, storage, query) =>
+/** The answer out of the stored record, by an engine that `open` makes for it. The sessions that have `ended` here do not lead,
+ * whatever the record says. */
+export const healthOfStore = (open, { storage, query, ended }) =>
   new Promise((resolve) => {
     let answer = NOBODY;
     const engine = open((event) => {
       if (event.type === 'health') ({ answer } = event);
       if (event.type === 'finished') resolve(answer);
     });
-    engine.healthOfStore(query, placeOf(storage), storage instanceof R2Storage);
+    engine.healthOfStore(query, { place: placeOf(storage), bound: storage instanceof R2Storage, ended });
   });
 
 /** What nobody can answer who has neither a session nor a record. */
@@ -77,3 +82,22 @@ export class Questions {
     return this.#held.get(engine);
   }
 }
+
+/** A listener for the servers of Node, Express among them, that answers by `elector.handleRequest`; what is not for it goes to
+ * `next`, where there is one. */
+export const nodeHandler = (elector) => async (incoming, outgoing, next) => {
+  const gone = new AbortController();
+  outgoing.once('close', () => gone.abort());
+  try {
+    const { pathname, search } = new URL(incoming.url, 'http://localhost');
+    if (next && !PATHS.includes(pathname)) return next();
+    const { method } = incoming;
+    const { signal } = gone;
+    const response = await elector.handleRequest({ method, url: `http://localhost${pathname}${search}`, signal });
+    const body = await response.text();
+    outgoing.writeHead(response.status, Object.fromEntries(response.headers)).end(method === 'HEAD' ? undefined : body);
+  } catch {
+    // An address that is none.
+    outgoing.writeHead(400).end();
+  }
+};

@@ -449,7 +449,8 @@ const OPTIONS: [&str; 23] = [
 ];
 
 /// What `js/elector.js` takes out of the options before they come here; a misspelt one comes here.
-const JS_OPTIONS: [&str; 10] = [
+const JS_OPTIONS: [&str; 11] = [
+    "peerTls",
     "storage",
     "probe",
     "unref",

@@ -154,9 +154,10 @@ impl RawElector {
     }
 
     /// Has [`RawElector::poll`] answer a question to `GET /health/leadership`, the query of its URL, from the stored record. An event
-    /// `health` has the answer. `place` is a number of the storage, 0 for a bucket; `bound` says that it is a binding to R2.
+    /// `health` has the answer. `place` is a number of the storage, 0 for a bucket; `bound` says that it is a binding to R2;
+    /// `ended` are the sessions that have run here.
     #[wasm_bindgen(js_name = healthOfStore)]
-    pub fn health_of_store(&mut self, query: String, place: u32, bound: bool) {
+    pub fn health_of_store(&mut self, query: String, place: u32, bound: bool, ended: Vec<String>) {
         let (handle, store, web) = (self.handle.clone(), Rc::clone(&self.store), self.web.clone());
         let events = Rc::clone(&self.events);
         let isolate = READ.with_borrow_mut(|read| {
@@ -167,7 +168,7 @@ impl RawElector {
         });
         self.task = Task::new(async move {
             let config = handle.with(|election| election.config().clone());
-            let answer = isolate.health(&config, &*store, &web, bound, &query).await;
+            let answer = isolate.health(&config, &*store, &web, bound, &query, &ended).await;
             events.borrow_mut().push(json!({ "type": "health", "answer": answer }).to_string());
             json!({ "type": "finished" }).to_string()
         });

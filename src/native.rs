@@ -75,6 +75,8 @@ const ACCEPT_PAUSE_MS: u64 = 500;
 pub struct Native {
     tunnelled: reqwest::Client,
     direct: reqwest::Client,
+    /// For peers, where their certificates need one of their own.
+    peers: Option<reqwest::Client>,
     started: Instant,
     quiet: bool,
 }
@@ -92,7 +94,7 @@ impl Native {
             builder.build().map_err(|error| format!("no HTTP client: {}", innermost(error)))
         };
         let (tunnelled, direct) = (client(builder())?, client(builder().no_proxy())?);
-        Ok(Self { tunnelled, direct, started: Instant::now(), quiet: false })
+        Ok(Self { tunnelled, direct, peers: None, started: Instant::now(), quiet: false })
     }
 
     /// The same, without a line on standard error when a problem lasts and when it is over: for programs that show
@@ -101,12 +103,29 @@ impl Native {
         Self { quiet: true, ..self }
     }
 
+    /// The same, with questions to peers sent by a client of the program's own: one that trusts their authority, or shows a
+    /// certificate. `build` gets a builder that follows no redirects and repeats nothing, as questions need it.
+    ///
+    /// # Errors
+    /// The client cannot be built.
+    pub fn with_peers(
+        self,
+        build: impl FnOnce(reqwest::ClientBuilder) -> reqwest::ClientBuilder,
+    ) -> Result<Self, String> {
+        let peers = build(builder().no_proxy()).build();
+        let peers = peers.map_err(|error| format!("no HTTP client: {}", innermost(error)))?;
+        Ok(Self { peers: Some(peers), ..self })
+    }
+
     fn client_for(&self, uri: &Uri) -> &reqwest::Client {
         if uri.scheme_str() == Some("https") { &self.tunnelled } else { &self.direct }
     }
 
-    async fn send(&self, request: Request, limit: usize) -> Result<Response, reqwest::Error> {
-        let client = self.client_for(request.uri());
+    async fn send(
+        client: &reqwest::Client,
+        request: Request,
+        limit: usize,
+    ) -> Result<Response, reqwest::Error> {
         let mut answer = client.execute(request.try_into()?).await?;
         let mut body = Body::default();
         while let Some(chunk) = answer.chunk().await? {
@@ -159,7 +178,12 @@ impl Host for Native {
     }
 
     async fn fetch(&self, request: Request, limit: usize) -> Result<Response, String> {
-        self.send(request, limit).await.map_err(innermost)
+        Self::send(self.client_for(request.uri()), request, limit).await.map_err(innermost)
+    }
+
+    async fn ask_peer(&self, request: Request, limit: usize) -> Result<Response, String> {
+        let client = self.peers.as_ref().unwrap_or_else(|| self.client_for(request.uri()));
+        Self::send(client, request, limit).await.map_err(innermost)
     }
 
     fn warn(&self, line: &str) {

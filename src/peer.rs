@@ -295,17 +295,17 @@ pub fn judge(heard: &Heard<'_>, question: &Question, peers: &Peers) -> PeerAnswe
 }
 
 /// The URL of the question, or `None` where it must not be asked. `addr` came out of a bucket or from another peer: it is a
-/// host and a port and nothing else, asked over https unless `insecurePeers` is set; on loopback over http, and only by a
-/// member that is itself published there, so that a bucket can't send anybody to a local service.
+/// host and a port and nothing else, asked over https; over http with `insecurePeers`, and on loopback unless that is `false`.
+/// On loopback it is asked only by a member that is itself published there, so that a bucket can't send anybody to a local
+/// service.
 pub fn url(addr: &str, config: &Config) -> Option<String> {
     let (host, port) = Hostname::parse_with_port(addr).filter(|_| config.asks(addr))?;
     let own = Hostname::parse_with_port(&config.server_addr);
-    let scheme = match (host.is_loopback(), own) {
-        (false, _) if config.peers.insecure => "http",
-        (false, _) => "https",
-        (true, Some((own, _))) if own.is_loopback() => "http",
-        (true, _) => return None,
-    };
+    if host.is_loopback() && !own.is_some_and(|(own, _)| own.is_loopback()) {
+        return None;
+    }
+    let insecure = config.peers.insecure.unwrap_or_else(|| host.is_loopback());
+    let scheme = if insecure { "http" } else { "https" };
     let port = port.map_or_else(String::new, |port| format!(":{port}"));
     Some(format!("{scheme}://{}{port}{PATH}", host.as_str()))
 }

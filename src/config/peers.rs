@@ -45,7 +45,7 @@ impl PeerTrust {
 pub struct PeerSettings {
     /// `peerSecret`: what the members share, to prove their answers to one another; the new and the old one while it changes.
     pub secret: Option<Vec<String>>,
-    /// `insecurePeers`: whether peers are asked over plain HTTP. Default false: then only on loopback.
+    /// `insecurePeers`: whether peers are asked over plain HTTP. By default only on loopback; `false` means not even there.
     pub insecure: Option<bool>,
     /// `peerHosts`: the only places where peers are asked: host names, `.example.com` for all below it, IP addresses, and
     /// networks such as `10.0.0.0/8`. Default: wherever a record says.
@@ -66,9 +66,9 @@ pub struct Peers {
     /// What proves answers; none without `peerSecret`.
     #[serde(skip)]
     pub secrets: Secrets,
-    /// Whether peers are asked over plain HTTP.
+    /// Whether peers are asked over plain HTTP; only on loopback where nobody says.
     #[serde(rename = "insecurePeers")]
-    pub insecure: bool,
+    pub insecure: Option<bool>,
     /// The only places where peers are asked; empty where every place is.
     #[serde(rename = "peerHosts")]
     pub hosts: Vec<String>,
@@ -111,14 +111,7 @@ impl Peers {
         check("peerWait", wait_ms, 0..=MAX_WAIT_MS, rule)?;
         let most = settings.most.unwrap_or(1_000);
         check("maxPeers", most, 0..=1_000_000, "must be at most 1000000")?;
-        Ok(Self {
-            secrets,
-            insecure: settings.insecure.unwrap_or(false),
-            hosts,
-            trust,
-            wait_ms,
-            most,
-        })
+        Ok(Self { secrets, insecure: settings.insecure, hosts, trust, wait_ms, most })
     }
 
     /// Whether `peerHosts` lets this host be asked.

@@ -121,7 +121,7 @@ impl Desk {
         let named = (0..count.min(NAMED_RELAYS)).map(|at| (first + at) % count);
         let named: Vec<&str> = named.map(|at| self.relays[at].0.as_str()).collect();
         let body = json!({ "error": "too many wait for an answer", "relays": named });
-        let over = self.turned_away.1 / config.peers.most.max(1);
+        let over = self.turned_away.1.saturating_sub(1) / config.peers.most.max(1);
         let pause_s = (lease_ms / 1_000).max(1).saturating_mul(1 + over).min(MAX_PAUSE_S);
         let retry_after_s = Some(pause_s + chance % (pause_s / 2 + 1));
         let answer = HealthAnswer { retry_after_s, ..HealthAnswer::of(503, body.to_string()) };

@@ -249,5 +249,5 @@ async fn health(
         return Ok(HealthAnswer::of(200, body));
     }
     let bound = matches!(store, super::AnyStore::Local(_));
-    Ok(ISOLATE.with(Rc::clone).health(&config, &store, &host, bound, query).await)
+    Ok(ISOLATE.with(Rc::clone).health(&config, &store, &host, bound, query, &[]).await)
 }

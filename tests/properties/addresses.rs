@@ -45,7 +45,7 @@ fn address() -> impl Strategy<Value = String> {
 #[test]
 fn c68_an_address_out_of_a_bucket_leads_where_it_says_or_nowhere() {
     hold(REGRESSIONS, 6_000, (address(), address()), |(addr, own)| {
-        saw("asked", addresses::url_of(&addr, &own, false).is_some());
+        saw("asked", addresses::url_of(&addr, &own, None).is_some());
         addresses::peers(&addr, &own);
     });
     drew(["asked"], 500);
