@@ -143,6 +143,8 @@ export class Elector {
   #warns;
   /** Whether one was told that is not over. */
   #troubled = false;
+  /** What `onError` heard last. */
+  #told = null;
   /** What `onStatus` heard last, as a text. */
   #statusTold = null;
   /** Those of `start` that wait for the store's first answer. */
@@ -183,12 +185,23 @@ export class Elector {
     return checked(this.#settings);
   }
 
-  async start(options) {
-    const signal = signalOf(callOptions(options, SIGNAL, 'start'));
-    if (this.#ending) throw endingError();
-    await this.#started(signal);
-    if (this.#engine && signal) this.#stopWith(signal);
-    await unlessAborted(this.#firstAnswer(), signal);
+  start(options) {
+    // Whoever has heard of it by `onError` need not wait for the start as well: no process ends because nobody did.
+    const started = this.#start(options, () => void started.catch(() => {}));
+    return started;
+  }
+
+  async #start(options, markHandled) {
+    try {
+      const signal = signalOf(callOptions(options, SIGNAL, 'start'));
+      if (this.#ending) throw endingError();
+      await this.#started(signal);
+      if (this.#engine && signal) this.#stopWith(signal);
+      await unlessAborted(this.#firstAnswer(), signal);
+    } catch (error) {
+      if (this.#callbacks.onError && error === this.#told) markHandled();
+      throw error;
+    }
   }
 
   async stop(options) {
@@ -580,6 +593,7 @@ export class Elector {
   /** Tells of a problem that lasts. */
   #tellError(error, { shows = true } = {}) {
     const { lockfilePath: group } = this.config;
+    this.#told = error;
     publish('error', () => ({ group, error }));
     if (this.#callbacks.onError) void this.#call('onError', error);
     if (this.#warns && shows) showLine(group, error.message);

@@ -317,6 +317,10 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
    * belongs to that event. While work of an earlier session of this elector still runs, nothing is claimed until it has
    * stopped: `status().error` says so, and `start` does not wait for it. Otherwise it resolves when the store has answered, or
    * has failed once in a way that may pass; with `unref` at once.
+   *
+   * Nobody has to wait for it where `onError` is given: what `onError` has heard is never an unhandled rejection. Without
+   * `onError`, and without an `await` or a `catch`, Node, Deno and Bun end the process and show the error: this elector can
+   * never lead.
    * @throws EdgelectError `EDGELECT_STORE` for a store that breaks a condition or, unless `failFast` is false, refuses for good;
    * `EDGELECT_STOPPED` after a signal. On Workers it resolves at once: `lead` and `runScheduled` reject there. */
   start(options?: { signal?: AbortSignal }): Promise<void>;
