@@ -142,6 +142,11 @@ export class Engine {
     return JSON.parse(this.#ask((raw) => raw.status()));
   }
 
+  /** That for anybody who asks: without the session. */
+  publicStatus() {
+    return JSON.parse(this.#ask((raw) => raw.publicStatus()));
+  }
+
   health() {
     return JSON.parse(this.#ask((raw) => raw.health()));
   }

@@ -272,8 +272,9 @@ export type Config = Required<Omit<TimingOptions, 'sustain'>> & {
 export interface Waiting {
   /** `grace`: nobody leads a new group, or one whose lease object was unreadable, before its grace is over; for a group that never ran, `init` avoids the
    * wait. `lease`: another member's lease. `sittingOut`: the pause after a resignation. `store`: the store's next answer. `work`:
-   * work of a lost term has not stopped. */
-  reason: 'grace' | 'lease' | 'sittingOut' | 'store' | 'work';
+   * work of a lost term has not stopped. `closed`: this member never claims the lease object as it is; `message` says what an
+   * operator has to do. */
+  reason: 'grace' | 'lease' | 'sittingOut' | 'store' | 'work' | 'closed';
   /** Until when, as far as is known, in milliseconds of this machine's clock since the Unix epoch. */
   untilMs: number | null;
   /** The same as a sentence, with the seconds that are left. */
@@ -382,8 +383,9 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
    * `S3Storage` or an `EpochStorage` that lets it. Whether this elector runs does not matter. The finding is not thrown.
    * @throws EdgelectError `EDGELECT_CONFIG` for options; the signal's reason once that fired, which may leave the object. */
   doctor(options?: DoctorOptions): Promise<Diagnosis>;
-  /** Answers `GET /health/leadership`, for peers, and `GET /status.json`, which is `status()` without the session, from any server
-   * that speaks `Request` and `Response`. Both may be seen by anybody who reaches that server: a problem names the bucket. */
+  /** Answers `GET /health/leadership`, for peers, and `GET /status.json`, from any server that speaks `Request` and `Response`. The
+   * latter is `status()` without the session; a member without a `serverId` is named there by the first eight characters of its
+   * session. Both may be seen by anybody who reaches that server: a problem names the bucket. */
   handleRequest(request: Request): Promise<Response>;
   [Symbol.asyncDispose](): Promise<void>;
 }

@@ -215,7 +215,7 @@ test('start has heard of the leader when it resolves, and says what it waits for
   const { role, waiting } = second.status();
   assert.deepEqual([role, waiting.reason], ['follower', 'lease']);
   assert.ok(waiting.untilMs > Date.now() - 100 && waiting.untilMs <= Date.now() + FAST.leaderTimeout);
-  assert.match(waiting.message, /^first leads; /);
+  assert.match(waiting.message, /^"first" leads; /);
   assert.equal(first.status().waiting, null);
   await Promise.all([first.stop(), second.stop()]);
   assert.deepEqual([second.status().role, second.status().waiting], ['stopped', null]);
@@ -357,6 +357,19 @@ test('every member shows its status, without its session', async () => {
   const status = await answer.json();
   assert.deepEqual([answer.status, status.role, status.leaderId, 'session' in status], [200, 'leader', 'a', false]);
   assert.equal((await ask({ method: 'POST' })).status, 405);
+  await elector.stop();
+});
+
+test('a member without a serverId shows the beginning of its session alone', async () => {
+  const elector = member(await newGroup(), { serverId: undefined });
+  await elector.start();
+  await leads(elector);
+  const { session, serverId, leaderId } = elector.status();
+  assert.deepEqual([serverId, leaderId], [session, session]);
+  const text = await (await elector.handleRequest(new Request('http://localhost/status.json'))).text();
+  const name = `${session.slice(0, 8)}…`;
+  assert.deepEqual([JSON.parse(text).serverId, JSON.parse(text).leaderId], [name, name]);
+  assert.ok(!text.includes(session.slice(0, 9)));
   await elector.stop();
 });
 
