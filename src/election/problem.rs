@@ -103,6 +103,29 @@ impl Hash for Namesake {
     fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
+const TERM_TOO_HIGH: &str = "the lease object's term is above 2^52, so no member can give out a higher token, \
+     and this member claims nothing. Stop all members, delete the object, wait for the \
+     longest lease, and start them with a termFloor that your data accepts";
+
+const CONTRADICTED: &str = "the store refuses every write of this member, although each names the version \
+     that the store showed last. Probably something between here and the store \
+     answers reads from a cache: remove it, or run `npx edgelect doctor` to find it";
+
+const LONG_WAIT: &str = "the lease object has not changed for more than two leases, and this member may \
+     not claim it yet. If it waits out a lease that is longer than its own, this \
+     passes (S7). If it does not pass, the store's answers do not prove how old the \
+     object is (S6): remove the cache that answers (header Age), or what lets the \
+     header Date stand still";
+
+const MOVING_TIMES: &str = "each read of the unchanged lease object shows another Last-Modified, so the wait \
+     for a new lease object began again. Something between here and the store sets \
+     that header: stop it. After three such reads this member ignores the header";
+
+const MOVING_VERSIONS: &str = "each read of the unchanged lease object shows another ETag, so this member can't \
+     tell how long it has not changed, and does not take over from a dead leader. \
+     Something between here and the store makes ETags of its own: stop it, or run \
+     `npx edgelect doctor` to find it";
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -114,35 +137,12 @@ impl fmt::Display for Problem {
                  all members, delete the object, wait for the longest lease, and start them again",
                 format.map_or_else(|| "(no number)".to_owned(), |number| number.to_string()),
             ),
-            Self::TermTooHigh => f.write_str(
-                "the lease object's term is above 2^52, so no member can give out a higher token, \
-                 and this member claims nothing. Stop all members, delete the object, wait for the \
-                 longest lease, and start them with a termFloor that your data accepts",
-            ),
+            Self::TermTooHigh => f.write_str(TERM_TOO_HIGH),
             Self::Unreadable(flaw) => f.write_str(&flaw_text(*flaw)),
-            Self::Contradicted => f.write_str(
-                "the store refuses every write of this member, although each names the version \
-                 that the store showed last. Probably something between here and the store \
-                 answers reads from a cache: remove it, or run `npx edgelect doctor` to find it",
-            ),
-            Self::LongWait => f.write_str(
-                "the lease object has not changed for more than two leases, and this member may \
-                 not claim it yet. If it waits out a lease that is longer than its own, this \
-                 passes (S7). If it does not pass, the store's answers do not prove how old the \
-                 object is (S6): remove the cache that answers (header Age), or what lets the \
-                 header Date stand still",
-            ),
-            Self::MovingTimes => f.write_str(
-                "each read of the unchanged lease object shows another Last-Modified, so the wait \
-                 for a new lease object began again. Something between here and the store sets \
-                 that header: stop it. After three such reads this member ignores the header",
-            ),
-            Self::MovingVersions => f.write_str(
-                "each read of the unchanged lease object shows another ETag, so this member can't \
-                 tell how long it has not changed, and does not take over from a dead leader. \
-                 Something between here and the store makes ETags of its own: stop it, or run \
-                 `npx edgelect doctor` to find it",
-            ),
+            Self::Contradicted => f.write_str(CONTRADICTED),
+            Self::LongWait => f.write_str(LONG_WAIT),
+            Self::MovingTimes => f.write_str(MOVING_TIMES),
+            Self::MovingVersions => f.write_str(MOVING_VERSIONS),
             Self::WorkGoesOn { term } => write!(
                 f,
                 "the authority of term {term} has ended and its work goes on: this member claims \
