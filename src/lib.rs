@@ -93,6 +93,8 @@ mod planted;
 pub mod planted;
 pub mod probe;
 pub mod protocol;
+#[cfg(any(test, all(target_arch = "wasm32", feature = "workerd")))]
+mod rehearsal;
 pub mod remote;
 pub mod request;
 pub mod scheduled;
