@@ -25,8 +25,8 @@ const DOCTOR_OPTIONS = ['races', 'age', 'onBegin', 'onStep', 'signal'];
 const SLOT_OPTIONS = ['policy', 'missed', 'period', 'attempts', 'budget', 'subrequests'];
 // Seconds since 1970 that are taken for milliseconds lie before it for 3,000 years to come: 3 March 1973.
 const EARLIEST_SLOT_MS = 1e11;
-const OLD_WORK = 'work of an earlier session of this elector goes on: this session claims nothing until it has stopped, '
-  + 'which is what its signal asks for; work that waits for the next term waits for itself';
+const OLD_WORK = 'work of an earlier session of this elector goes on: this session claims nothing until that work has stopped. '
+  + 'End the work when its signal fires. Work that waits for the next term waits for itself';
 const STOP_SIGNALS = ['SIGTERM', 'SIGINT'];
 // How long a stop may take beyond its own bounds: a runtime may forget timers, as Workers do after a request.
 const FORGOTTEN_MS = 10_000;
@@ -146,6 +146,8 @@ export class Elector {
   #warns;
   /** Whether one was told that is not over. */
   #troubled = false;
+  /** What `onError` heard last. */
+  #told = null;
   /** What `onStatus` heard last, as a text. */
   #statusTold = null;
   /** Those of `start` that wait for the store's first answer. */
@@ -196,12 +198,23 @@ export class Elector {
     return checked(this.#settings);
   }
 
-  async start(options) {
-    const signal = signalOf(callOptions(options, SIGNAL, 'start'));
-    if (this.#ending) throw endingError();
-    await this.#started(signal);
-    if (this.#engine && signal) this.#stopWith(signal);
-    await unlessAborted(this.#firstAnswer(), signal);
+  start(options) {
+    // Whoever has heard of it by `onError` need not wait for the start as well: no process ends because nobody did.
+    const started = this.#start(options, () => void started.catch(() => {}));
+    return started;
+  }
+
+  async #start(options, markHandled) {
+    try {
+      const signal = signalOf(callOptions(options, SIGNAL, 'start'));
+      if (this.#ending) throw endingError();
+      await this.#started(signal);
+      if (this.#engine && signal) this.#stopWith(signal);
+      await unlessAborted(this.#firstAnswer(), signal);
+    } catch (error) {
+      if (this.#callbacks.onError && error === this.#told) markHandled();
+      throw error;
+    }
   }
 
   async stop(options) {
@@ -281,7 +294,12 @@ export class Elector {
   }
 
   status() {
-    const status = this.#asked((engine) => engine.status());
+    return this.#statusBy((engine) => engine.status());
+  }
+
+  /** The status, as `ask` gets it of an engine. */
+  #statusBy(ask) {
+    const status = this.#asked(ask);
     const callbackError = [...this.#callbackErrors.values()].at(-1)?.text ?? null;
     if (status) {
       const waiting = this.#goOn ? { reason: 'work', untilMs: null, message: OLD_WORK } : status.waiting;
@@ -292,10 +310,12 @@ export class Elector {
     return this.#unfenced ? { ...stopped, unfenced: true } : stopped;
   }
 
-  /** The status, or that of a slot that runs, where nothing else does. */
-  #shownStatus() {
+  /** The status for anybody, or that of a slot that runs, where nothing else does. */
+  #publicStatus() {
+    const ask = (engine) => engine.publicStatus();
     const [slot] = this.#engine ? [] : this.#slotEngines;
-    return (slot && this.#asked((one) => one.status(), slot)) ?? this.status();
+    const { session: _, ...status } = (slot && this.#asked(ask, slot)) ?? this.#statusBy(ask);
+    return status;
   }
 
   updateConfig(changes) {
@@ -478,8 +498,8 @@ export class Elector {
     if (pathname !== HEALTH_PATH && pathname !== STATUS_PATH) return respond(404, '{"error":"not found"}');
     if (request.method !== 'GET') return respond(405, '{"error":"use GET"}', { allow: 'GET' });
     if (pathname === STATUS_PATH) {
-      // A session's id is nobody else's business, and what a callback threw is the application's text: it may name a password.
-      const { session: _, ...status } = this.#shownStatus();
+      // What a callback threw is the application's text: it may name a password.
+      const status = this.#publicStatus();
       const thrown = [...this.#callbackErrors].find(([, { text }]) => text === status.error);
       return respond(200, JSON.stringify(thrown ? { ...status, error: `${thrown[0]} threw` } : status));
     }
@@ -615,6 +635,7 @@ export class Elector {
   /** Tells of a problem that lasts. */
   #tellError(error, { shows = true } = {}) {
     const { lockfilePath: group } = this.config;
+    this.#told = error;
     publish('error', () => ({ group, error }));
     if (this.#callbacks.onError) void this.#call('onError', error);
     if (this.#warns && shows) showLine(group, error.message);

@@ -142,6 +142,11 @@ export class Engine {
     return JSON.parse(this.#ask((raw) => raw.status()));
   }
 
+  /** That for anybody who asks: without the session. */
+  publicStatus() {
+    return JSON.parse(this.#ask((raw) => raw.publicStatus()));
+  }
+
   /** A question to `GET /health/leadership`: its answer, or `held`, its number, and `forMs`. */
   peerAsks(query) {
     const [chance] = crypto.getRandomValues(new Uint32Array(1));

@@ -302,8 +302,9 @@ export type Config = Required<Omit<TimingOptions, 'sustain'>> & {
 export interface Waiting {
   /** `grace`: nobody leads a new group, or one whose lease object was unreadable, before its grace is over; for a group that never ran, `init` avoids the
    * wait. `lease`: another member's lease. `sittingOut`: the pause after a resignation. `store`: the store's next answer. `work`:
-   * work of a lost term has not stopped. */
-  reason: 'grace' | 'lease' | 'sittingOut' | 'store' | 'work';
+   * work of a lost term has not stopped. `closed`: this member never claims the lease object as it is; `message` says what an
+   * operator has to do. */
+  reason: 'grace' | 'lease' | 'sittingOut' | 'store' | 'work' | 'closed';
   /** Until when, as far as is known, in milliseconds of this machine's clock since the Unix epoch. */
   untilMs: number | null;
   /** The same as a sentence, with the seconds that are left. */
@@ -347,6 +348,10 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
    * belongs to that event. While work of an earlier session of this elector still runs, nothing is claimed until it has
    * stopped: `status().error` says so, and `start` does not wait for it. Otherwise it resolves when the store has answered, or
    * has failed once in a way that may pass; with `unref` at once.
+   *
+   * Nobody has to wait for it where `onError` is given: what `onError` has heard is never an unhandled rejection. Without
+   * `onError`, and without an `await` or a `catch`, Node, Deno and Bun end the process and show the error: this elector can
+   * never lead.
    * @throws EdgelectError `EDGELECT_STORE` for a store that breaks a condition or, unless `failFast` is false, refuses for good;
    * `EDGELECT_STOPPED` after a signal. On Workers it resolves at once: `lead` and `runScheduled` reject there. */
   start(options?: { signal?: AbortSignal }): Promise<void>;
@@ -409,11 +414,12 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
    * `S3Storage` or an `EpochStorage` that lets it. Whether this elector runs does not matter. The finding is not thrown.
    * @throws EdgelectError `EDGELECT_CONFIG` for options; the signal's reason once that fired, which may leave the object. */
   doctor(options?: DoctorOptions): Promise<Diagnosis>;
-  /** Answers `GET /health/leadership`, for peers, and `GET /status.json`, which is `status()` without the session, from any server
-   * that speaks `Request` and `Response`: `Deno.serve`, `Bun.serve`, Hono (`c.req.raw`), a Worker's `fetch`; Node's through
-   * `nodeHandler`. Both may be seen by anybody who reaches that server: a problem names the bucket. A question may be held until the
-   * term is over (`peerWait`); the request's `signal` ends that. Where no session runs here, the answer is of the stored record, read
-   * at most once per `frequentInterval`, and a leader's only if the record names this `serverId`. */
+  /** Answers `GET /health/leadership`, for peers, and `GET /status.json`, for people, from any server that speaks `Request` and
+   * `Response`: `Deno.serve`, `Bun.serve`, Hono (`c.req.raw`), a Worker's `fetch`; Node's through `nodeHandler`. Anybody who reaches
+   * that server may see both answers: a problem names the bucket. The second is `status()` without the session; a member without a
+   * `serverId` is named there by the first eight characters of its session.
+   * A peer's question may be held until the term is over (`peerWait`); the request's `signal` ends that. Where no session runs here,
+   * the stored record answers, read at most once per `frequentInterval`, and names a leader only by this `serverId`. */
   handleRequest(request: Pick<Request, 'url' | 'method'> & { signal?: AbortSignal }): Promise<Response>;
   [Symbol.asyncDispose](): Promise<void>;
 }

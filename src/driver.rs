@@ -388,9 +388,7 @@ pub async fn run<S: Store, H: Host>(
                     let told: [Option<Event>; 2] = {
                         let election = &mut *handle.inner.election.borrow_mut();
                         election.handle(host.now(), input);
-                        if let Some(fault) = store.complaint() {
-                            election.complain(fault);
-                        }
+                        election.complain(store.complaint());
                         let waiting = election.waiting(host.now());
                         let waiting = waiting.filter(|_| !election.has_schedule());
                         // What ends the election, at this refusal or at the next, is told as its end.
@@ -649,7 +647,7 @@ fn tombstone(config: &Config, session: &str, storage_ms: u64) -> Lease {
         session: Some(session.to_owned()),
         sequence: 1,
         lease_ms: Some(config.leader_timeout_ms),
-        // All that came before counts as claimed (design, Crons); said here for stores that name no `Last-Modified`.
+        // All that came before counts as claimed; said here for stores that name no `Last-Modified`.
         slot: Some(storage_ms.saturating_add(2 * config.store_skew_ms + 2_999)),
         slot_done: Some(true),
         ..Lease::bare(server_id, Stamp::Released)

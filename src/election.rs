@@ -32,7 +32,7 @@ use crate::config::Config;
 use crate::lease::{History, Lease, PastSlot, Reading};
 use crate::planted::planted;
 use crate::slots::{Schedule, SlotEnd, Trigger};
-use crate::store::{Answer, Condition, Version};
+use crate::store::{Answer, Condition, Fault, Version};
 
 pub use self::event::{Event, LostReason};
 use self::peers::Peers;
@@ -372,6 +372,8 @@ pub struct Election {
     problem: Option<Problem>,
     /// The problem is of a write that has not landed: a read alone does not solve it.
     unwritten: bool,
+    /// What the store says beside its newest answer.
+    complaint: Option<Problem>,
     trigger: Option<Box<Trigger>>,
     /// A problem that no single answer shows to be over, and that costs no term.
     warning: Option<Problem>,
@@ -439,6 +441,7 @@ impl Election {
             events: VecDeque::new(),
             problem: None,
             unwritten: false,
+            complaint: None,
             trigger: None,
             warning: None,
             shared_ms: 0,
@@ -619,7 +622,15 @@ impl Election {
 
     /// What somebody should know about, if anything.
     pub fn problem(&self) -> Option<&Problem> {
-        self.problem.as_ref().or(self.warning.as_ref())
+        self.problem.as_ref().or(self.complaint.as_ref()).or(self.warning.as_ref())
+    }
+
+    /// Why the last request to the store has failed, if it has: a read that is answered does not mend a write that failed.
+    pub fn fault(&self) -> Option<&Fault> {
+        match &self.problem {
+            Some(Problem::Store(fault)) => Some(fault),
+            _ => None,
+        }
     }
 
     /// Whether the store has answered, or has failed in a way that may pass.

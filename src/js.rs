@@ -265,8 +265,8 @@ impl RawElector {
     /// them. Nothing while it answers, whatever else somebody should know.
     pub fn problem(&self) -> Option<String> {
         self.handle.with(|election| {
-            let failed = election.problem().filter(|one| matches!(one, Problem::Store(_)));
-            failed.map(|one| problem_json(one).to_string())
+            let fault = election.fault().cloned();
+            fault.map(|fault| problem_json(&Problem::Store(fault)).to_string())
         })
     }
 
@@ -274,6 +274,13 @@ impl RawElector {
     pub fn status(&self) -> String {
         let (now, requests) = (self.web.now(), self.handle.requests());
         self.handle.with(|election| status::status(election, now, requests))
+    }
+
+    /// The same for anybody who asks.
+    #[wasm_bindgen(js_name = publicStatus)]
+    pub fn public_status(&self) -> String {
+        let (now, requests) = (self.web.now(), self.handle.requests());
+        self.handle.with(|election| status::public(election, now, requests))
     }
 
     /// A question to `GET /health/leadership`, the query of its URL: its answer as JSON, or `{ held, forMs }`. What is held is

@@ -103,7 +103,7 @@ impl Election {
         pause_ms + self.random_below(pause_ms / 2 + 1)
     }
 
-    /// When a follower looks next (design section 3, timing).
+    /// When a follower looks next.
     pub(super) fn plan_follow(&mut self, now: Now) {
         let frequent_ms = self.config.frequent_interval_ms;
         let spread_ms = self.spread_ms();
@@ -182,7 +182,7 @@ impl Election {
         let Seen::Record { observation, reading: Reading::Lease(lease) } = &self.seen else {
             return now.mono_ms + frequent_ms;
         };
-        // Another session of our own name may park at any moment (design, Crons), and so may a job end; a silent peer
+        // Another session of our own name may park at any moment, and so may a job end; a silent peer
         // is a sign; and a locker shows nobody's renewals.
         let own_name = lease.leader_id == self.config.server_id || self.trigger.is_some();
         if let Some(at_ms) = self.parking_look_ms(now, lease) {

@@ -7,7 +7,7 @@ use super::{
 use crate::age::Observation;
 use crate::clock::{Drift, Now};
 use crate::config::HostClock;
-use crate::lease::{Closed, Lease, MAX_LEASE_MS, Reading, Stamp};
+use crate::lease::{Lease, MAX_LEASE_MS, Reading, Stamp};
 use crate::planted::planted;
 use crate::store::{Answer, Condition, Facts, Outcome, Version};
 
@@ -358,10 +358,7 @@ impl Election {
                 }
                 self.problem = Some(Problem::Unreadable(*flaw));
             }
-            Reading::Closed(Closed::NewerFormat(format)) => {
-                self.problem = Some(Problem::NewerFormat(*format));
-            }
-            Reading::Closed(Closed::TermTooHigh) => self.problem = Some(Problem::TermTooHigh),
+            Reading::Closed(why) => self.problem = Some(Problem::closed(*why)),
         }
     }
 

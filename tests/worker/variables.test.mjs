@@ -17,8 +17,8 @@ const OBJECT = [/= \(no text\): must be a text, a number or a flag$/, { a: HIDDE
 const NUMBERS = [OBJECT, [TEXT, [1, 2]], [NUMBER, '15 s', -1, '1.5', 1e300, true, '1\n2']];
 const UNSEEN = [/\(not shown\): must be a text of one line/, `${HIDDEN}\n`];
 
-/** What each variable can't be: the rule that the log must name, and values that break it; every value is in src/config.rs,
- * src/vars.rs and src/job.rs. Those of `S3`, `DYNAMODB` and `ROUTE53` are tried with that store, those of `JOB` with a job. */
+/** What each variable can't be: the rule that the log must name, and values that break it; every value is in src/config.rs and
+ * src/config/, src/vars.rs and src/vars/, and src/job.rs. Those of `S3`, `DYNAMODB` and `ROUTE53` are tried with that store, those of `JOB` with a job. */
 const WRONG = {
   EDGELECT_LOCKFILE_PATH: [OBJECT, [/is the key of the lease object: 1 to 1024 bytes/, '/a', 'a\u0000', 'x'.repeat(1025)]],
   EDGELECT_SERVER_ID: [OBJECT, [/must be 1 to 1024 bytes without control characters/, 'a\u007f', 'x'.repeat(1025)]],
