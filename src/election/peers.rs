@@ -45,11 +45,10 @@ impl Election {
         let limit_ms = self.config.leader_timeout_ms.min(self.lease_to_wait_ms(lease));
         let timeout_ms = self.config.peer_timeout_ms.min(limit_ms);
         let term = lease.term;
-        let wait_ms = match term {
-            Some(_) => self.config.peers.wait_within_ms(limit_ms, timeout_ms),
-            // Who knows no terms can't tell when one has changed.
-            None => 0,
-        };
+        // Only who has answered is waited for: an address may be stale. Who knows no terms can't tell when one has changed.
+        let waits = self.waits_for_peer(now, term);
+        let wait_ms =
+            if waits { self.config.peers.wait_within_ms(limit_ms, timeout_ms) } else { 0 };
         self.outstanding = Some(Outstanding::Peer { sent_ms: now.mono_ms, wait_ms, relays });
         Step::AskPeer { addr, term, wait_ms, timeout_ms: timeout_ms + wait_ms }
     }
@@ -69,12 +68,14 @@ impl Election {
                 if !relays {
                     self.peers.relays.clear();
                 }
+                let first = wait_ms == 0 && !self.waits_for_peer(now, term);
                 let interval_ms = self.peer_interval_ms();
                 let beyond_ms = wait_ms.saturating_add(2 * self.config.peer_timeout_ms);
                 self.peers.believed_until_ms = now.mono_ms + interval_ms + beyond_ms;
                 // Who holds questions is asked again at once; anybody else at intervals.
                 let held = wait_ms > 0 && now.mono_ms.saturating_sub(sent_ms) >= wait_ms / 2;
-                let pause_ms = if held { 0 } else { interval_ms };
+                let next = held || (first && self.waits_for_peer(now, term));
+                let pause_ms = if next { 0 } else { interval_ms };
                 self.plan = Plan { at_ms: now.mono_ms + pause_ms, action: Action::Ask };
             }
             PeerAnswer::Busy { retry_after_ms, relays: named } if !relays => {
@@ -95,6 +96,13 @@ impl Election {
                 }
             }
         }
+    }
+
+    /// Whether a question about this term may wait: the one who is asked has just answered one.
+    fn waits_for_peer(&self, now: Now, term: Option<u64>) -> bool {
+        let told = self.peers.moved.as_ref().is_some_and(|moved| moved.term == term);
+        let waits = self.config.peers.wait_ms > 0 && term.is_some();
+        waits && told && now.mono_ms < self.peers.believed_until_ms
     }
 
     /// The leader has no room: it is left alone for a while, and a relay is asked, or the store.

@@ -91,7 +91,9 @@ impl World {
         machine: Option<usize>,
         asked: Asked,
     ) {
-        let members = machine.map_or_else(Vec::new, |machine| self.sessions_of(machine));
+        // Nothing is at that address: nobody ever says so.
+        let Some(machine) = machine else { return };
+        let members = self.sessions_of(machine);
         let leads = members.iter().rev().find(|member| self.authority(**member).is_some());
         let Some(by) = leads.or(members.last()).copied() else {
             return self.tell_asker(asker, request, &asked, None);

@@ -662,6 +662,7 @@ impl World {
         let owed = self.sessions[session].stopping_ms.is_some();
         require!(self.oracle, !owed, "S12 given up once";
             "s{session} finished and GivenUp was never told");
+        self.look_at_holds();
         self.kill(session);
         self.trigger_ends(session);
         if self.machines[machine].runs_for_long() && self.restarts {
