@@ -18,7 +18,9 @@ export { EdgelectError } from './errors.js';
 export { nodeHandler } from './health.js';
 export { DynamoDBStorage, EpochStorage, MemoryStorage, R2Storage, Route53Storage, S3Storage } from './storage.js';
 
-const CALLBACKS = ['onAcquireLeadership', 'onLoseLeadership', 'onNewLeader', 'onError', 'onStatus'];
+const CALLBACKS = ['onAcquireLeadership', 'onLoseLeadership', 'onNewLeader', 'onSuspect', 'onRecover', 'onError', 'onStatus'];
+/** Celeriant's. */
+const HEARTBEAT_MS = 500;
 /** The options of a call that has a signal alone. A stop and a resignation take whatever they get: they must not fail. */
 const SIGNAL = ['signal'];
 const DOCTOR_OPTIONS = ['races', 'age', 'onBegin', 'onStep', 'signal'];
@@ -186,7 +188,7 @@ export class Elector {
     const fromEnvironment = storage === undefined || storage === null;
     const variables = fromEnvironment ? fromVariables() : null;
     this.#storage = fromEnvironment ? variables.storage : storage;
-    this.#settings = toJson({ ...variables?.settings, ...defined(settings) });
+    this.#settings = toJson({ ...variables?.settings, ...beating(defined(settings)) });
     byVariable(() => checked(this.#settings, bucketOf(this.#storage)), variables?.names, settings);
     checkStorage(this.#storage);
     this.#unfenced = isLocker(this.#storage);
@@ -319,7 +321,7 @@ export class Elector {
   }
 
   updateConfig(changes) {
-    const settings = toJson({ ...JSON.parse(this.#settings), ...JSON.parse(toJson(defined(changes ?? {}))) });
+    const settings = toJson({ ...JSON.parse(this.#settings), ...JSON.parse(toJson(beating(defined(changes ?? {})))) });
     if (this.#unfenced && JSON.parse(settings).peerMode) throw unfencedError('peerMode');
     if (this.#engine?.alive) this.#engine.configure(settings);
     else checked(settings);
@@ -728,6 +730,8 @@ export class Elector {
     if (event.type === 'acquired') this.#onAcquired(event.term);
     else if (event.type === 'lost') this.#onLost(event.term, event.reason);
     else if (event.type === 'newLeader') this.#call('onNewLeader', event.leaderId);
+    else if (event.type === 'suspected') this.#call('onSuspect', event.serverId);
+    else if (event.type === 'recovered') this.#call('onRecover', event.serverId);
     else if (event.type === 'givenUp') for (const given of this.#resigning.splice(0)) given();
     else if (event.type === 'finished') this.#onFinished(engine, event.error);
     else if (event.type === 'failed') this.#fail(storeError(event));
@@ -915,6 +919,13 @@ const showLine = (group, text) => {
   } catch {
     // Nobody is left to tell.
   }
+};
+
+/** `heartbeat: true` is the usual one, and `false` none. */
+const beating = (settings) => {
+  const { heartbeat } = settings;
+  if (heartbeat !== true && heartbeat !== false) return settings;
+  return { ...settings, heartbeat: heartbeat ? HEARTBEAT_MS : null };
 };
 
 const respond = (status, body, headers = {}) =>

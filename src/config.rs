@@ -198,6 +198,10 @@ impl Config {
             sustain_ms: settings.sustain_ms,
             clock: settings.clock,
         };
+        if config.peers.heartbeat_ms.is_some() && !config.peer_mode {
+            let value = config.peers.heartbeat_ms.unwrap_or(0).to_string();
+            return refuse("heartbeat", &value, "is sent to peers: set peerMode too");
+        }
         config.check_ranges()?;
         config.with_request_timeout(settings.request_timeout_ms)
     }

@@ -180,6 +180,8 @@ pub struct Question {
     pub wait_ms: u64,
     /// `relay`: where the asker answers others, `host` or `host:port`; empty where it does not.
     pub relay: String,
+    /// `from`: the `serverId` of who asks, in a heartbeat; empty in other questions.
+    pub from: String,
 }
 
 impl Question {
@@ -193,6 +195,7 @@ impl Question {
             ("term", term.as_deref()),
             ("wait", (self.wait_ms > 0).then_some(&*wait)),
             ("relay", Some(&*self.relay)),
+            ("from", Some(&*self.from)),
         ];
         for (name, value) in fields {
             if let Some(value) = value.filter(|value| !value.is_empty()) {
@@ -218,6 +221,7 @@ impl Question {
             term: None,
             wait_ms: 0,
             relay: String::new(),
+            from: String::new(),
         };
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             match &*name {
@@ -226,6 +230,7 @@ impl Question {
                 "term" => question.term = value.parse().ok(),
                 "wait" => question.wait_ms = value.parse().unwrap_or(0).min(MAX_WAIT_MS),
                 "relay" => question.relay = value.into_owned(),
+                "from" => question.from = value.into_owned(),
                 _ => {}
             }
         }

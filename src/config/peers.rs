@@ -14,6 +14,9 @@ use crate::text::{first, quoted};
 /// The longest time for which a question is held, in milliseconds. Proxies end connections that stay silent for a minute.
 pub const MAX_WAIT_MS: u64 = 55_000;
 
+/// The shortest time between two heartbeats, in milliseconds.
+const MIN_HEARTBEAT_MS: u64 = 100;
+
 /// How many places `peerHosts` may name.
 const MOST_HOSTS: usize = 64;
 
@@ -57,6 +60,10 @@ pub struct PeerSettings {
     pub wait_ms: Option<u64>,
     /// `maxPeers`: how many questions this member holds at once. Default 1,000.
     pub most: Option<u64>,
+    /// `heartbeat`: how often a follower lets the leader hear of it, in milliseconds. Default: not at all.
+    pub heartbeat_ms: Option<u64>,
+    /// `suspectAfter`: after how many milliseconds without a heartbeat the other side is suspected. Default three heartbeats.
+    pub suspect_after_ms: Option<u64>,
 }
 
 /// Checked options of peers.
@@ -81,6 +88,12 @@ pub struct Peers {
     /// How many questions this member holds at once.
     #[serde(rename = "maxPeers")]
     pub most: u64,
+    /// How often a follower lets the leader hear of it, in milliseconds.
+    #[serde(rename = "heartbeat")]
+    pub heartbeat_ms: Option<u64>,
+    /// After how many milliseconds without a heartbeat the other side is suspected.
+    #[serde(rename = "suspectAfter")]
+    pub suspect_after_ms: u64,
 }
 
 impl Peers {
@@ -111,7 +124,16 @@ impl Peers {
         check("peerWait", wait_ms, 0..=MAX_WAIT_MS, rule)?;
         let most = settings.most.unwrap_or(1_000);
         check("maxPeers", most, 0..=1_000_000, "must be at most 1000000")?;
-        Ok(Self { secrets, insecure: settings.insecure, hosts, trust, wait_ms, most })
+        let heartbeat_ms = settings.heartbeat_ms;
+        let rule = "must be from 100 ms to a minute";
+        let shown_ms = heartbeat_ms.unwrap_or(MIN_HEARTBEAT_MS);
+        check("heartbeat", shown_ms, MIN_HEARTBEAT_MS..=60_000, rule)?;
+        let suspect_after_ms = settings.suspect_after_ms.unwrap_or(3 * heartbeat_ms.unwrap_or(500));
+        let least_ms = 2 * shown_ms;
+        let rule = format!("must be from two heartbeats ({least_ms} ms) to an hour");
+        check("suspectAfter", suspect_after_ms, least_ms..=MAX_LEASE_MS, rule)?;
+        let insecure = settings.insecure;
+        Ok(Self { secrets, insecure, hosts, trust, wait_ms, most, heartbeat_ms, suspect_after_ms })
     }
 
     /// Whether `peerHosts` lets this host be asked.

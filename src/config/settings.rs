@@ -85,6 +85,8 @@ impl Settings {
             "leaderTimeout" => &mut self.leader_timeout_ms,
             "peerTimeout" => &mut self.peer_timeout_ms,
             "peerWait" => &mut self.peers.wait_ms,
+            "heartbeat" => &mut self.peers.heartbeat_ms,
+            "suspectAfter" => &mut self.peers.suspect_after_ms,
             "margin" => &mut self.margin_ms,
             "storeSkew" => &mut self.store_skew_ms,
             "maxLease" => &mut self.max_lease_ms,
@@ -102,7 +104,7 @@ impl Settings {
 }
 
 /// The options that [`Settings::from_json`] knows.
-const OPTIONS: [&str; 23] = [
+const OPTIONS: [&str; 25] = [
     "lockfilePath",
     "serverId",
     "serverAddr",
@@ -113,6 +115,8 @@ const OPTIONS: [&str; 23] = [
     "peerTrust",
     "peerWait",
     "maxPeers",
+    "heartbeat",
+    "suspectAfter",
     "failFast",
     "follow",
     "retryDelays",
@@ -129,7 +133,7 @@ const OPTIONS: [&str; 23] = [
 ];
 
 /// What `js/elector.js` takes out of the options before they come here; a misspelt one comes here.
-const JS_OPTIONS: [&str; 11] = [
+const JS_OPTIONS: [&str; 13] = [
     "peerTls",
     "storage",
     "probe",
@@ -141,6 +145,8 @@ const JS_OPTIONS: [&str; 11] = [
     "onNewLeader",
     "onError",
     "onStatus",
+    "onSuspect",
+    "onRecover",
 ];
 
 /// How the JSON of an option is read, and what it must be.

@@ -185,6 +185,16 @@ impl Election {
         self.config.asks(&lease.leader_addr).then(|| (lease.leader_addr.clone(), false))
     }
 
+    /// The leader that the newest record names, where it may be asked: its address, its term and its `serverId`.
+    pub fn leader_to_ask(&self) -> Option<(String, Option<u64>, String)> {
+        let Seen::Record { reading: Reading::Lease(lease), .. } = &self.seen else { return None };
+        let own = lease.session.as_deref() == Some(&self.session)
+            || lease.leader_addr == self.config.server_addr;
+        let leads = self.config.peer_mode && !own && !lease.parked && !lease.released();
+        let asked = leads && self.config.asks(&lease.leader_addr);
+        asked.then(|| (lease.leader_addr.clone(), lease.term, lease.leader_id.clone()))
+    }
+
     /// The term of which this member has nothing new to tell: it leads in it, is about to write down that it gave it up, or
     /// repeats what its leader says. A question about this term may be held.
     pub fn steady_term(&self, now: Now) -> Option<u64> {

@@ -15,6 +15,9 @@ const MOST_RELAYS: usize = 64;
 /// How many of them a busy leader names at once.
 const NAMED_RELAYS: usize = 4;
 
+/// How many heartbeats are kept until they are taken.
+const MOST_HEARTBEATS: usize = 4_096;
+
 /// After how many leases without a question a relay is forgotten.
 const RELAY_LEASES: u64 = 2;
 
@@ -43,6 +46,8 @@ pub struct Desk {
     turned_away: (u64, u64),
     /// Where members answer for this one, and when each was heard of last, on the monotonic clock. The newest comes last.
     relays: VecDeque<(String, u64)>,
+    /// Whose heartbeats came since they were taken last, and when.
+    heartbeats: Vec<(String, u64)>,
 }
 
 impl Desk {
@@ -58,6 +63,9 @@ impl Desk {
         let secrets = config.peers.secrets.is_set();
         // Whoever knows no secret is answered, and keeps nothing here.
         let member = proven || !secrets;
+        if member && !question.from.is_empty() && self.heartbeats.len() < MOST_HEARTBEATS {
+            self.heartbeats.push((question.from.clone(), now.mono_ms));
+        }
         if question.wait_ms == 0 || !member || !Self::is_steady(election, now, question) {
             return Reply::Now(self.answer(election, now, question));
         }
@@ -92,6 +100,11 @@ impl Desk {
         let other = !question.group.is_empty() && question.group != config.lockfile_path;
         let answer = if other { HealthAnswer::not_leading(None) } else { answer(election, now) };
         answer.to(question, &config.peers.secrets)
+    }
+
+    /// Whose heartbeats came since the last call, by `serverId`, and when, on the monotonic clock.
+    pub fn take_heartbeats(&mut self) -> Vec<(String, u64)> {
+        std::mem::take(&mut self.heartbeats)
     }
 
     /// A question is held no more.

@@ -69,7 +69,9 @@ impl World {
             if secrets.is_set() { format!("{:016x}", self.chance.next()) } else { String::new() };
         let config = self.sessions[session].election.config();
         let group = config.lockfile_path.clone();
-        let question = Question { group, nonce, term, wait_ms, relay: config.server_addr.clone() };
+        let relay = config.server_addr.clone();
+        let from = String::new();
+        let question = Question { group, nonce, term, wait_ms, relay, from };
         let query = question.to_query(&secrets);
         self.history.note(self.now_ms, || format!("s{session} asks {addr} ? {query}"));
         let operation = self.operations;

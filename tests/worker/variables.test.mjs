@@ -36,6 +36,8 @@ const WRONG = {
   EDGELECT_PEER_HOSTS: [OBJECT, [/must be host names/, 'https://a', 'a:80', '10.0.0.0/33']],
   EDGELECT_PEER_TRUST: [OBJECT, [/"edgelect" or "s3lect"/, 'anybody', 1]],
   EDGELECT_MAX_PEERS: [...NUMBERS, [/at most 1000000/, 1_000_001]],
+  EDGELECT_HEARTBEAT: [...NUMBERS, [/from 100 ms to a minute|set EDGELECT_PEER_MODE too/, 99, 60_001, 500]],
+  EDGELECT_SUSPECT_AFTER: [...NUMBERS, [/from two heartbeats/, 199, 3_600_001]],
   EDGELECT_MARGIN: [...NUMBERS, [/from 10 ms to half of EDGELECT_LEADER_TIMEOUT/, 9, 7_501]],
   EDGELECT_STORE_SKEW: [...NUMBERS, [/at most 10 minutes/, 600_001]],
   EDGELECT_MAX_LEASE: [...NUMBERS, [/longest lease of the whole group/, 14_999]],
