@@ -7,7 +7,9 @@ import { createServer as createSecureServer } from 'node:https';
 import os from 'node:os';
 import path from 'node:path';
 import { after, test } from 'node:test';
+import { createServer as createTlsServer } from 'node:tls';
 import { Elector, MemoryStorage, nodeHandler } from 'edgelect';
+import { fetchWith } from '../../js/peer-tls.js';
 import { serve } from '../../js/tools/serve.mjs';
 import { until } from './until.mjs';
 
@@ -53,6 +55,19 @@ const leading = async (storage, options, more) => {
   await leader.elector.start();
   await leader.elector.waitForLeadership();
   return leader;
+};
+
+/** A key and the certificate of this machine that it has signed itself. */
+const certificate = () => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-tls-'));
+  ending.push(() => fs.rmSync(folder, { recursive: true }));
+  const made = spawnSync('openssl', [
+    'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2', '-subj', '/CN=peers',
+    '-addext', 'subjectAltName=IP:127.0.0.1', '-keyout', 'key.pem', '-out', 'cert.pem',
+  ], { cwd: folder, encoding: 'utf8' });
+  assert.equal(made.status, 0, made.stderr);
+  const [key, cert] = ['key.pem', 'cert.pem'].map((name) => fs.readFileSync(path.join(folder, name), 'utf8'));
+  return { key, cert };
 };
 
 const ask = (host, query = '') => fetch(`http://${host}/health/leadership${query}`);
@@ -197,14 +212,7 @@ test('without a session the stored record answers, read once an interval, and of
 });
 
 test('peers are asked by TLS that only their own authority has signed', async () => {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-tls-'));
-  ending.push(() => fs.rmSync(folder, { recursive: true }));
-  const made = spawnSync('openssl', [
-    'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2', '-subj', '/CN=peers',
-    '-addext', 'subjectAltName=IP:127.0.0.1', '-keyout', 'key.pem', '-out', 'cert.pem',
-  ], { cwd: folder, encoding: 'utf8' });
-  assert.equal(made.status, 0, made.stderr);
-  const [key, cert] = ['key.pem', 'cert.pem'].map((name) => fs.readFileSync(path.join(folder, name), 'utf8'));
+  const { key, cert } = certificate();
   const storage = new MemoryStorage();
   const leader = await leading(storage, { peerTls: { ca: cert } }, { secure: { key, cert } });
   const { elector: trusting } = await member(storage, 'b', { peerMode: false }, { secure: { key, cert } });
@@ -229,4 +237,32 @@ test('peers are asked by TLS that only their own authority has signed', async ()
     }
   })();
   assert.ok(!hidden.includes('secret key'), hidden);
+});
+
+test('no answer that a peer makes up ends the process or keeps a connection', async () => {
+  const { key, cert } = certificate();
+  let answer;
+  let open = 0;
+  const server = createTlsServer({ key, cert }, (socket) => {
+    open += 1;
+    socket.on('close', () => {
+      open -= 1;
+    });
+    socket.on('error', () => {});
+    socket.on('data', () => socket.write(answer));
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  ending.push(() => server.close());
+  const url = `https://127.0.0.1:${server.address().port}/health/leadership`;
+  const fetchPeer = fetchWith({ ca: cert });
+  const { signal } = new AbortController();
+  for (const status of ['999 Odd', '600 Odd', '101 Switching\r\nupgrade: x\r\nconnection: upgrade']) {
+    answer = `HTTP/1.1 ${status}\r\ncontent-length: 0\r\n\r\n`;
+    await assert.rejects(fetchPeer(url, { signal }), status);
+  }
+  for (const status of [204, 205]) {
+    answer = `HTTP/1.1 ${status} Empty\r\n\r\n`;
+    assert.equal((await fetchPeer(url, { signal })).status, status);
+  }
+  await until(() => open === 0);
 });
