@@ -414,6 +414,7 @@ export class Elector {
     } finally {
       this.#slotEngines.delete(engine);
       engine?.close();
+      this.#questions.turn(engine);
     }
   }
 

@@ -211,6 +211,22 @@ test('without a session the stored record answers, read once an interval, and of
   await leader.elector.stop();
 });
 
+test('who waits for the leader of a slot is told when the slot is over', async () => {
+  const storage = new MemoryStorage();
+  const past = { leaderID: 'a', lastUpdated: '0001-01-01T00:00:00Z', term: 1, session: 's', sequence: 1, leaseMs: LEASE_MS };
+  const slots = { slot: 1, slotDone: true, format: 1, acquired: '2026-01-01T00:00:00Z' };
+  await storage.putIfMatch('peers.json', JSON.stringify({ ...past, ...slots }), null);
+  const { elector, host, held } = await member(storage, 'a');
+  let answered;
+  const { outcome } = await elector.runScheduled(Date.now(), async ({ token }) => {
+    answered = ask(host, `?group=peers.json&term=${token}&wait=55000`);
+    await until(() => held() === 1);
+  });
+  assert.equal(outcome, 'done');
+  await until(() => held() === 0);
+  assert.equal((await answered).status, 404);
+});
+
 test('peers are asked by TLS that only their own authority has signed', async () => {
   const { key, cert } = certificate();
   const storage = new MemoryStorage();
