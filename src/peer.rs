@@ -222,7 +222,8 @@ impl Question {
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             match &*name {
                 "group" => question.group = value.into_owned(),
-                "nonce" if value.len() <= MAX_NONCE_BYTES => question.nonce = value.into_owned(),
+                // In hex, as askers make it: with other signs in it one answer's proof could be of another answer, too.
+                "nonce" if is_nonce(&value) => question.nonce = value.into_owned(),
                 "term" => question.term = value.parse().ok(),
                 "wait" => question.wait_ms = value.parse().unwrap_or(0).min(MAX_WAIT_MS),
                 "relay" => question.relay = value.into_owned(),
@@ -231,6 +232,10 @@ impl Question {
         }
         (question, proven)
     }
+}
+
+fn is_nonce(text: &str) -> bool {
+    text.len() <= MAX_NONCE_BYTES && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// What a question's proof is of.
@@ -403,6 +408,27 @@ mod tests {
         ] {
             assert_eq!(judge(status, body.as_bytes(), group), PeerAnswer::Silent, "{status}");
         }
+    }
+
+    #[test]
+    fn the_proof_of_one_answer_is_of_no_other() {
+        let peers = config(json!({ "peerSecret": "0123456789abcdef" })).peers;
+        let nonce = "00112233445566778899aabbccddeeff";
+        let asked = |query: &str| Question::read(query, &peers.secrets).0;
+        // Whoever is asked by this nonce asks the leader with more in it.
+        let stretched = asked(&format!("nonce={nonce}%0A503%0A"));
+        let told = from_store(&lease(), Some(0)).to(&stretched, &peers.secrets);
+        let body = format!("\n200\n{}", told.body);
+        let heard = Heard {
+            status: 503,
+            proof: told.proof.as_deref(),
+            retry_after_ms: Some(300_000),
+            body: body.as_bytes(),
+        };
+        assert_eq!(
+            super::judge(&heard, &asked(&format!("nonce={nonce}")), &peers),
+            PeerAnswer::Silent
+        );
     }
 
     #[test]
