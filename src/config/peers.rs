@@ -1,5 +1,6 @@
 //! The options of peers: who may be asked, what an answer has to prove, how long a question waits.
 
+use std::fmt;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
@@ -40,8 +41,8 @@ impl PeerTrust {
     }
 }
 
-/// What somebody asked for, of peers; everything has a default.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// What somebody asked for, of peers; everything has a default. Its `Debug` shows no secret.
+#[derive(Clone, Default, PartialEq)]
 pub struct PeerSettings {
     /// `peerSecret`: what the members share, to prove their answers to one another; the new and the old one while it changes.
     pub secret: Option<Vec<String>>,
@@ -57,6 +58,20 @@ pub struct PeerSettings {
     pub wait_ms: Option<u64>,
     /// `maxPeers`: how many questions this member holds at once. Default 1,000.
     pub most: Option<u64>,
+}
+
+impl fmt::Debug for PeerSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { secret, insecure, hosts, trust, wait_ms, most } = self;
+        f.debug_struct("PeerSettings")
+            .field("secret", &secret.as_ref().map(|_| "(not shown)"))
+            .field("insecure", insecure)
+            .field("hosts", hosts)
+            .field("trust", trust)
+            .field("wait_ms", wait_ms)
+            .field("most", most)
+            .finish()
+    }
 }
 
 /// Checked options of peers.
@@ -200,6 +215,9 @@ mod tests {
         };
         let error = with("hunter2", None).unwrap_err().message();
         assert!(error.contains("peerSecret = (not shown)") && !error.contains("hunter2"));
+        let secret = Some(vec!["hunter2hunter2hunter2".to_owned()]);
+        let settings = format!("{:?}", PeerSettings { secret, ..PeerSettings::default() });
+        assert!(!settings.contains("hunter2") && settings.contains("not shown"), "{settings}");
         let peers = with("hunter2hunter2hunter2", None).unwrap();
         let shown = format!("{peers:?} {}", crate::json::of(&peers));
         assert!(!shown.contains("hunter2") && peers.secrets.is_set(), "{shown}");
