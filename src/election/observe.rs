@@ -66,6 +66,9 @@ impl Election {
             trigger.stepped_back(now.mono_ms);
         }
         self.peers = Peers::default();
+        if let Some(Outstanding::Peer { sent_ms, .. }) = &mut self.outstanding {
+            *sent_ms = u64::MAX;
+        }
         self.compete_after_ms = self.compete_after_ms.min(now.mono_ms + self.sit_out_ms());
         self.not_before_ms = 0;
     }

@@ -57,6 +57,10 @@ impl Election {
     pub(super) fn on_peer(&mut self, now: Now, answer: PeerAnswer) {
         let Some(Outstanding::Peer { sent_ms, wait_ms, relays }) = self.outstanding else { return };
         self.outstanding = None;
+        if sent_ms > now.mono_ms {
+            // The clock has stepped since, and what was known of peers is forgotten: the store is read.
+            return;
+        }
         match answer {
             PeerAnswer::Alive { leader_id, term, sequence }
                 if self.peer_moves(now, &leader_id, term, sequence) =>
@@ -195,5 +199,84 @@ impl Election {
         let same = lease.term == term && term.is_some() && !lease.released() && !lease.parked;
         let sequence = sequence.max(lease.sequence);
         same.then(|| Lease { sequence, ..(**lease).clone() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, HostClock, Settings};
+    use crate::election::Input;
+    use crate::json::Object;
+    use crate::store::{Answer, Facts, Outcome, Version};
+
+    fn found(sequence: u64) -> Input {
+        let lease = Lease {
+            leader_addr: "10.0.0.1:80".to_owned(),
+            term: Some(7),
+            session: Some("s".to_owned()),
+            sequence,
+            lease_ms: Some(15_000),
+            acquired: Some(1_795_244_280_000),
+            ..Lease::bare("a", crate::lease::Stamp::At(1_795_244_292_345))
+        };
+        let reading = Reading::Lease(Box::new(lease));
+        let outcome = Outcome::Found { version: Version(sequence.to_string()), reading };
+        Input::Answer(Answer { outcome, facts: Facts::default() })
+    }
+
+    fn alive(sequence: u64) -> Input {
+        Input::Peer(PeerAnswer::Alive { leader_id: "a".to_owned(), term: Some(7), sequence })
+    }
+
+    /// A follower and the time, by one clock.
+    struct Follower(Election, u64);
+
+    impl Follower {
+        fn new(options: &serde_json::Value) -> Self {
+            let mut settings = Settings::from_json(&Object::of(options)).unwrap();
+            settings.lockfile_path = Some("jobs".to_owned());
+            settings.peer_mode = Some(true);
+            settings.clock = HostClock::One;
+            let config = Config::new(&settings).unwrap();
+            let mut new = Self(Election::new(config, "b".to_owned(), 1), 1_795_244_292_345);
+            assert!(matches!(new.step(), Step::Read { .. }));
+            new.hears(found(1));
+            new
+        }
+
+        fn step(&mut self) -> Step {
+            loop {
+                match self.0.poll(Now::new(self.1, self.1)) {
+                    Step::Wait { until_ms } => self.1 = until_ms,
+                    step => return step,
+                }
+            }
+        }
+
+        fn hears(&mut self, input: Input) {
+            self.0.handle(Now::new(self.1, self.1), input);
+        }
+    }
+
+    #[test]
+    fn s11_a_question_from_before_a_step_of_the_clock_says_nothing() {
+        let options = serde_json::json!({ "peerSecret": "0123456789abcdef" });
+        for (back_ms, relay) in [(5_000, true), (500, true), (3_600_000, false)] {
+            let mut follower = Follower::new(&options);
+            assert!(matches!(follower.step(), Step::AskPeer { .. }));
+            if relay {
+                let relays = vec!["10.0.0.2:80".to_owned()];
+                follower.hears(Input::Peer(PeerAnswer::Busy { retry_after_ms: 9_000, relays }));
+                assert!(matches!(follower.step(), Step::AskPeer { .. }));
+            }
+            follower.1 += 1_000;
+            follower.hears(Input::Tick);
+            follower.1 -= back_ms;
+            follower.hears(Input::Tick);
+            follower.hears(if relay { Input::Peer(PeerAnswer::Silent) } else { alive(9) });
+            let step = follower.step();
+            assert!(matches!(step, Step::Read { .. }), "{back_ms}: {step:?}");
+        }
     }
 }
