@@ -76,9 +76,11 @@ impl Election {
                 let interval_ms = self.peer_interval_ms();
                 let beyond_ms = wait_ms.saturating_add(2 * self.config.peer_timeout_ms);
                 self.peers.believed_until_ms = now.mono_ms + interval_ms + beyond_ms;
-                // Who holds questions is asked again at once; anybody else at intervals.
-                let held = wait_ms > 0 && now.mono_ms.saturating_sub(sent_ms) >= wait_ms / 2;
-                let pause_ms = if held { 0 } else { interval_ms };
+                // Who holds questions is asked again at once, but where the wait is a short one; anybody else at intervals.
+                let took_ms = now.mono_ms.saturating_sub(sent_ms);
+                let held = wait_ms > 0 && took_ms >= wait_ms / 2;
+                let short_ms = self.config.frequent_interval_ms.saturating_sub(took_ms);
+                let pause_ms = if held { short_ms } else { interval_ms };
                 self.plan = Plan { at_ms: now.mono_ms + pause_ms, action: Action::Ask };
             }
             PeerAnswer::Busy { retry_after_ms, relays: named } if !relays => {
@@ -277,6 +279,23 @@ mod tests {
             follower.hears(if relay { Input::Peer(PeerAnswer::Silent) } else { alive(9) });
             let step = follower.step();
             assert!(matches!(step, Step::Read { .. }), "{back_ms}: {step:?}");
+        }
+    }
+
+    #[test]
+    fn a_short_wait_makes_no_hot_loop() {
+        for wait_ms in [1, 10, 500] {
+            let mut follower = Follower::new(&serde_json::json!({ "peerWait": wait_ms }));
+            let (began_ms, mut asked) = (follower.1, 0);
+            while follower.1 < began_ms + 60_000 {
+                match follower.step() {
+                    Step::AskPeer { wait_ms, .. } => follower.1 += wait_ms + 1,
+                    step => panic!("{step:?}"),
+                }
+                asked += 1;
+                follower.hears(alive(2 + asked));
+            }
+            assert!(asked <= 13, "{asked} questions a minute with a wait of {wait_ms} ms");
         }
     }
 }
