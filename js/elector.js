@@ -321,19 +321,24 @@ export class Elector {
   }
 
   updateConfig(changes) {
-    const settings = toJson({ ...JSON.parse(this.#settings), ...JSON.parse(toJson(beating(defined(changes ?? {})))) });
+    const { peerTls, ...timing } = changes ?? {};
+    const trusts = peerTls !== undefined && peerTls !== null;
+    const peerFetch = trusts ? fetchWith(peerTls) : this.#peerFetch;
+    this.#update({ ...(trusts && { insecurePeers: false }), ...timing });
+    this.#peerFetch = peerFetch;
+  }
+
+  #update(changes) {
+    const settings = toJson({ ...JSON.parse(this.#settings), ...JSON.parse(toJson(beating(defined(changes)))) });
     if (this.#unfenced && JSON.parse(settings).peerMode) throw unfencedError('peerMode');
     if (this.#engine?.alive) this.#engine.configure(settings);
     else checked(settings);
     this.#settings = settings;
   }
 
-  enablePeerMode(options = {}) {
-    const { peerTls, ...settings } = typeof options === 'string' ? { peerTls: { ca: options } } : options;
-    const trusts = peerTls !== undefined && peerTls !== null;
-    const peerFetch = trusts ? fetchWith(peerTls) : this.#peerFetch;
-    this.updateConfig({ ...(trusts && { insecurePeers: false }), ...settings, peerMode: true });
-    this.#peerFetch = peerFetch;
+  enablePeerMode(options) {
+    const changes = typeof options === 'string' ? { peerTls: { ca: options } } : options;
+    this.updateConfig({ ...changes, peerMode: true });
   }
 
   waitForLeadership(options) {
@@ -436,6 +441,7 @@ export class Elector {
     } finally {
       this.#slotEngines.delete(engine);
       engine?.close();
+      this.#questions.turn(engine);
     }
   }
 
@@ -515,7 +521,9 @@ export class Elector {
     const alive = [this.#engine, ...this.#slotEngines].filter((engine) => engine?.alive);
     const leads = alive.find((engine) => this.#asked((one) => one.standing(), engine));
     const engine = leads ?? alive[0];
-    const answer = await this.#asked((one) => this.#questions.ask(one, query, signal), engine);
+    const unref = this.#unref;
+    const ask = async (one) => this.#questions.ask(one, query, { signal, unref }).catch(() => nobodyLeads);
+    const answer = await this.#asked(ask, engine);
     // A locker shows no record.
     if (answer || this.#unfenced) return answer ?? nobodyLeads;
     const [storage, ended] = [this.#storage, this.#sessions];

@@ -389,7 +389,7 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
   status(): Status;
   /** Takes effect with the next write. Over epochs and over a `Locker` a new `leaderTimeout` counts from the next term on: there a
    * renewal that is held up takes effect after a later one, so that all of one term ask for the same time. */
-  updateConfig(changes: TimingOptions): void;
+  updateConfig(changes: TimingOptions & { peerTls?: PeerTls }): void;
   /** Asks peers from now on. A text is the certificate (PEM) of the authority that has signed theirs, as `peerTls: { ca }`. */
   enablePeerMode(options?: string | (TimingOptions & { peerTls?: PeerTls })): void;
   /** Rejects when the signal fires, when the elector stops, or when the store can't be used. Work and callbacks must not wait

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{ConfigError, check, refuse};
 use crate::hostname::Hostname;
 use crate::lease::MAX_LEASE_MS;
-use crate::proof::Secrets;
+use crate::proof::{Hidden, Secrets};
 use crate::text::{first, quoted};
 
 /// The longest time for which a question is held, in milliseconds. Proxies end connections that stay silent for a minute.
@@ -43,11 +43,11 @@ impl PeerTrust {
     }
 }
 
-/// What somebody asked for, of peers; everything has a default.
+/// What somebody asked for, of peers; everything has a default. Its `Debug` shows no secret.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PeerSettings {
     /// `peerSecret`: what the members share, to prove their answers to one another; the new and the old one while it changes.
-    pub secret: Option<Vec<String>>,
+    pub secret: Option<Hidden<Vec<String>>>,
     /// `insecurePeers`: whether peers are asked over plain HTTP. By default only on loopback; `false` means not even there.
     pub insecure: Option<bool>,
     /// `peerHosts`: the only places where peers are asked: host names, `.example.com` for all below it, IP addresses, and
@@ -100,7 +100,7 @@ impl Peers {
     pub(super) fn new(settings: &PeerSettings) -> Result<Self, ConfigError> {
         let secrets = match &settings.secret {
             None => Secrets::default(),
-            Some(texts) => Secrets::new(texts.clone()).ok_or_else(|| {
+            Some(Hidden(texts)) => Secrets::new(texts.clone()).ok_or_else(|| {
                 let rule = "must be one secret, or the new and the old one while it changes, each of 16 to 256 letters, digits \
                             and signs without spaces and commas, such as `openssl rand -hex 16` prints";
                 ConfigError::new("peerSecret", "(not shown)", rule)
@@ -217,11 +217,15 @@ mod tests {
     #[test]
     fn a_secret_is_in_no_error_and_no_configuration() {
         let with = |secret: &str, trust| {
-            let secret = Some(vec![secret.to_owned()]);
+            let secret = Some(Hidden(vec![secret.to_owned()]));
             Peers::new(&PeerSettings { secret, trust, ..PeerSettings::default() })
         };
         let error = with("hunter2", None).unwrap_err().message();
         assert!(error.contains("peerSecret = (not shown)") && !error.contains("hunter2"));
+        let secret = Some(vec!["hunter2hunter2hunter2".to_owned()]);
+        let settings =
+            format!("{:?}", PeerSettings { secret: secret.map(Hidden), ..PeerSettings::default() });
+        assert!(!settings.contains("hunter2") && settings.contains("not shown"), "{settings}");
         let peers = with("hunter2hunter2hunter2", None).unwrap();
         let shown = format!("{peers:?} {}", crate::json::of(&peers));
         assert!(!shown.contains("hunter2") && peers.secrets.is_set(), "{shown}");

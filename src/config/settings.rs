@@ -3,6 +3,7 @@
 use super::{ConfigError, Follow, HostClock, PeerSettings, PeerTrust, refuse};
 use crate::json::{self, Object};
 use crate::lease::MAX_LEASE_MS;
+use crate::proof::Hidden;
 use crate::text::{first, nearest, quoted, unknown, visible};
 
 /// What somebody asked for; everything but the key has a default.
@@ -179,8 +180,8 @@ fn put<T>(
 }
 
 /// A secret or a list of them; an error shows nothing of it.
-fn put_secrets(place: &mut Option<Vec<String>>, value: &str) -> Result<(), ConfigError> {
-    *place = json::texts(value).or_else(|| Some(vec![json::text(value)?]));
+fn put_secrets(place: &mut Option<Hidden<Vec<String>>>, value: &str) -> Result<(), ConfigError> {
+    *place = json::texts(value).or_else(|| Some(vec![json::text(value)?])).map(Hidden);
     match place {
         Some(_) => Ok(()),
         None => refuse("peerSecret", "(not shown)", "must be a text, or a list of two"),

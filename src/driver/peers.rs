@@ -15,7 +15,6 @@ use crate::election::{Event, PeerAnswer};
 use crate::heartbeat::Watch;
 use crate::peer::{self, Desk, HealthAnswer, Heard, PROOF, Question, Reply};
 use crate::request;
-use crate::store::{Facts, heard};
 
 /// After how many leases without a heartbeat a follower is watched no more.
 const FORGOTTEN_AFTER: u64 = 10;
@@ -161,7 +160,6 @@ pub(super) async fn ask<H: Host>(host: &H, ask: &Ask<'_>, config: &Config) -> Pe
         let heard = Heard {
             status: answer.status().as_u16(),
             proof: request::text(answer.headers(), PROOF),
-            retry_after_ms: heard::retry_after_ms(&answer, &Facts::default()),
             body: &answer.body().bytes,
         };
         Ok::<_, String>(peer::judge(&heard, &question, &config.peers))
