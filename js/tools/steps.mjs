@@ -42,6 +42,7 @@ export const STEPS = [
   { name: 'docs', lane: 'computes', what: "the documentation of the crate, with its examples, and of the package's types", run: docs },
   { name: 'tsc', lane: 'computes', after: ['build'], what: 'the types', run: () => command(NODE_24, [inRoot('node_modules/typescript/bin/tsc'), '--noEmit', '-p', 'js/tsconfig.json']) },
   { name: 'size', lane: 'computes', after: ['build'], what: 'the builds against their budgets', run: () => build().then(checkSizes) },
+  { name: 'crate', lane: 'computes', after: ['compile'], what: 'the crate as crates.io gets it', run: crate },
   { name: 'licences', lane: 'computes', after: ['build'], what: 'the licences of all crates and npm packages', run: checkLicences },
   { name: 'node', lane: 'waits', after: ['build'], what: "the npm package on this machine's Node", run: () => withMinistack((env) => nodeTests(HOST_NODE, 'tests/js', { atOnce: 4, env })) },
   { name: 'worker', lane: 'waits', after: ['build'], what: 'the Worker in workerd', run: () => withMinistack((env) => nodeTests(NODE_24, 'tests/worker', { atOnce: 2, env })) },
@@ -109,6 +110,11 @@ async function docs() {
     await cargo(['doc', '--locked', '--no-deps', ...more], { RUSTDOCFLAGS: '-D warnings' });
   }
   await command(NODE_24, ['js/tools/typedoc.mjs']);
+}
+
+// As `cargo publish --dry-run` does it, but without a network; it says that no tests are packed, which is meant.
+function crate() {
+  return cargo(['package', '--locked', '--offline', '--no-verify', '--allow-dirty', '--quiet']);
 }
 
 // All of them at once, on however few cores: most of a life of a key is waiting. The histories load a store that is their own.
