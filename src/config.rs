@@ -3,6 +3,7 @@
 //! [`Settings`] is what somebody wrote, everything optional; [`Config`] is what the election runs on, checked
 //! and complete. The names and defaults are S3lect's. All durations are milliseconds.
 
+mod peers;
 mod settings;
 
 use serde::Serialize;
@@ -13,6 +14,7 @@ use crate::lease::{MAX_LEASE_MS, MAX_NAME_BYTES, MAX_TERM};
 use crate::planted::planted;
 use crate::text::quoted;
 
+pub use self::peers::{MAX_WAIT_MS, PeerSettings, PeerTrust, Peers};
 pub use settings::Settings;
 pub(crate) use settings::{exact, shown};
 
@@ -66,6 +68,9 @@ pub struct Config {
     /// How long a peer may take to answer.
     #[serde(rename = "peerTimeout")]
     pub peer_timeout_ms: u64,
+    /// The other options of peers.
+    #[serde(flatten)]
+    pub peers: Peers,
     /// How closely a stable leader is watched.
     pub follow: Follow,
     /// What authority ends before the lease does.
@@ -178,6 +183,7 @@ impl Config {
             leader_timeout_ms: lease_ms,
             peer_mode: settings.peer_mode.unwrap_or(false),
             peer_timeout_ms: settings.peer_timeout_ms.unwrap_or(3_000),
+            peers: Peers::new(&settings.peers)?,
             follow: settings.follow.unwrap_or(match settings.infrequent_interval_ms {
                 Some(_) => Follow::Frugal,
                 None => Follow::Tight,
@@ -272,6 +278,12 @@ impl Config {
             check("sustain", sustain_ms, 0..=900_000, rule)?;
         }
         Ok(self)
+    }
+
+    /// Whether a peer may be asked at this address, which came out of a bucket or from another peer.
+    pub fn asks(&self, addr: &str) -> bool {
+        let host = Hostname::parse_with_port(addr).map(|(host, _)| host);
+        host.is_some_and(|host| !host.is_no_member() && self.peers.allow(&host))
     }
 
     /// The least time in which a session that knows nothing surely takes over a dead leader's lease.

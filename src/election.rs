@@ -15,6 +15,7 @@ mod claim;
 mod event;
 mod follow;
 mod observe;
+mod peers;
 mod policy;
 mod problem;
 mod release;
@@ -34,6 +35,7 @@ use crate::slots::{Schedule, SlotEnd, Trigger};
 use crate::store::{Answer, Condition, Fault, Version};
 
 pub use self::event::{Event, LostReason};
+use self::peers::Peers;
 use self::problem::Namesake;
 pub use self::problem::Problem;
 use self::waiting::SeenLease;
@@ -108,10 +110,14 @@ pub enum Step {
         /// As for a read.
         timeout_ms: u64,
     },
-    /// Ask the leader (`GET /health/leadership`).
+    /// Ask the leader, or who relays for it (`GET /health/leadership`).
     AskPeer {
         /// `host` or `host:port`, checked.
         addr: String,
+        /// The term that is known; `None` under a leader that knows none.
+        term: Option<u64>,
+        /// For how many milliseconds the peer may hold the question until that term is over.
+        wait_ms: u64,
         /// After how many milliseconds to give up.
         timeout_ms: u64,
     },
@@ -171,8 +177,15 @@ pub enum PeerAnswer {
         leader_id: String,
         /// Its `term`; `None` where the answer names none.
         term: Option<u64>,
-        /// Its `sequence`, which grows with each renewal.
+        /// Its `sequence`, which grows with each renewal; of S3lect's leaders, which have none, `lastUpdated` in milliseconds.
         sequence: u64,
+    },
+    /// 503: the leader holds as many questions as it can.
+    Busy {
+        /// For how long it asks to be left alone, in milliseconds.
+        retry_after_ms: u64,
+        /// `host` or `host:port` of members that answer for it; not checked.
+        relays: Vec<String>,
     },
     /// Anything else, or nothing.
     Silent,
@@ -271,7 +284,7 @@ struct Plan {
 enum Outstanding {
     Read { sent: Now },
     Write { sequence: u64 },
-    Peer,
+    Peer { sent_ms: u64, wait_ms: u64, relays: bool },
 }
 
 /// Giving the leadership up (S12).
@@ -350,9 +363,7 @@ pub struct Election {
     /// How much earlier than one interval after the last a tight follower looks, in milliseconds, and at which
     /// leader, of which term: larger until it is in step with that leader's renewals.
     early: Option<(u64, String, Option<u64>)>,
-    peer_silent_until_ms: u64,
-    /// The newest term and sequence that a peer has answered with, and when it first did, on the monotonic clock.
-    peer_moved: Option<(Option<u64>, u64, u64)>,
+    peers: Peers,
     announced: Option<u64>,
     /// The lost term whose work is not known to have stopped: nothing is claimed under it.
     working: Option<u64>,
@@ -423,8 +434,7 @@ impl Election {
             versions_moved: 0,
             refusals: 0,
             early: None,
-            peer_silent_until_ms: 0,
-            peer_moved: None,
+            peers: Peers::default(),
             announced: None,
             working: None,
             known_leader: None,

@@ -92,6 +92,7 @@ mod planted;
 #[cfg(feature = "planted")]
 pub mod planted;
 pub mod probe;
+pub mod proof;
 pub mod protocol;
 #[cfg(any(test, all(target_arch = "wasm32", feature = "workerd")))]
 mod rehearsal;

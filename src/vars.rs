@@ -20,10 +20,11 @@ enum Kind {
     Number,
     Flag,
     Numbers,
+    Texts,
 }
 
 /// Each variable, the option that it sets, and how its text is read.
-const VARS: [(&str, &str, Kind); 17] = [
+const VARS: [(&str, &str, Kind); 23] = [
     ("EDGELECT_LOCKFILE_PATH", "lockfilePath", Kind::Text),
     ("EDGELECT_SERVER_ID", "serverId", Kind::Text),
     ("EDGELECT_SERVER_ADDR", "serverAddr", Kind::Text),
@@ -32,6 +33,12 @@ const VARS: [(&str, &str, Kind); 17] = [
     ("EDGELECT_LEADER_TIMEOUT", "leaderTimeout", Kind::Number),
     ("EDGELECT_PEER_MODE", "peerMode", Kind::Flag),
     ("EDGELECT_PEER_TIMEOUT", "peerTimeout", Kind::Number),
+    ("EDGELECT_PEER_SECRET", "peerSecret", Kind::Texts),
+    ("EDGELECT_INSECURE_PEERS", "insecurePeers", Kind::Flag),
+    ("EDGELECT_PEER_HOSTS", "peerHosts", Kind::Texts),
+    ("EDGELECT_PEER_TRUST", "peerTrust", Kind::Text),
+    ("EDGELECT_PEER_WAIT", "peerWait", Kind::Number),
+    ("EDGELECT_MAX_PEERS", "maxPeers", Kind::Number),
     ("EDGELECT_FOLLOW", "follow", Kind::Text),
     ("EDGELECT_MARGIN", "margin", Kind::Number),
     ("EDGELECT_STORE_SKEW", "storeSkew", Kind::Number),
@@ -297,6 +304,10 @@ fn value(var: &str, text: &str, kind: Kind) -> Result<String, ConfigError> {
                 _ => None,
             };
             (flag.map(str::to_owned), "must be true or false")
+        }
+        Kind::Texts => {
+            let texts: Vec<&str> = text.split(',').map(str::trim).collect();
+            (Some(json::of(&texts)), "")
         }
         Kind::Numbers => {
             let mut numbers = text.split(',').map(|part| digits(part.trim()));

@@ -1,6 +1,6 @@
 //! What somebody asked for, as it is read from options or variables.
 
-use super::{ConfigError, Follow, HostClock, refuse};
+use super::{ConfigError, Follow, HostClock, PeerSettings, PeerTrust, refuse};
 use crate::json::{self, Object};
 use crate::lease::MAX_LEASE_MS;
 use crate::text::{first, nearest, quoted, unknown, visible};
@@ -25,6 +25,8 @@ pub struct Settings {
     pub peer_mode: Option<bool>,
     /// `peerTimeout`: how long the leader may take to answer. Default 3 s.
     pub peer_timeout_ms: Option<u64>,
+    /// The other options of peers.
+    pub peers: PeerSettings,
     /// `follow`: how closely a stable leader is watched. Default tight; frugal where `infrequentInterval` is set.
     pub follow: Option<Follow>,
     /// `margin`: what authority ends before the lease does. Default a tenth of the lease.
@@ -70,6 +72,11 @@ impl Settings {
             "serverAddr" => return put(&mut self.server_addr, name, value, TEXT),
             "peerMode" => return put(&mut self.peer_mode, name, value, FLAG),
             "failFast" => return put(&mut self.fail_fast, name, value, FLAG),
+            "peerSecret" => return put_secrets(&mut self.peers.secret, value),
+            "insecurePeers" => return put(&mut self.peers.insecure, name, value, FLAG),
+            "peerHosts" => return put(&mut self.peers.hosts, name, value, TEXTS),
+            "peerTrust" => return put(&mut self.peers.trust, name, value, TRUST),
+            "maxPeers" => return put(&mut self.peers.most, name, value, NUMBER),
             "follow" => return put(&mut self.follow, name, value, FOLLOW),
             "retryDelays" => return put(&mut self.retry_delays_ms, name, value, DELAYS),
             "termFloor" => return put(&mut self.term_floor, name, value, NUMBER),
@@ -77,6 +84,7 @@ impl Settings {
             "infrequentInterval" => &mut self.infrequent_interval_ms,
             "leaderTimeout" => &mut self.leader_timeout_ms,
             "peerTimeout" => &mut self.peer_timeout_ms,
+            "peerWait" => &mut self.peers.wait_ms,
             "margin" => &mut self.margin_ms,
             "storeSkew" => &mut self.store_skew_ms,
             "maxLease" => &mut self.max_lease_ms,
@@ -94,11 +102,17 @@ impl Settings {
 }
 
 /// The options that [`Settings::from_json`] knows.
-const OPTIONS: [&str; 17] = [
+const OPTIONS: [&str; 23] = [
     "lockfilePath",
     "serverId",
     "serverAddr",
     "peerMode",
+    "peerSecret",
+    "insecurePeers",
+    "peerHosts",
+    "peerTrust",
+    "peerWait",
+    "maxPeers",
     "failFast",
     "follow",
     "retryDelays",
@@ -115,7 +129,8 @@ const OPTIONS: [&str; 17] = [
 ];
 
 /// What `js/elector.js` takes out of the options before they come here; a misspelt one comes here.
-const JS_OPTIONS: [&str; 10] = [
+const JS_OPTIONS: [&str; 11] = [
+    "peerTls",
     "storage",
     "probe",
     "unref",
@@ -139,6 +154,9 @@ const FOLLOW: Kind<Follow> = (
     |value| Follow::from_name(&json::text(value)?),
     "must be \"tight\", \"balanced\" or \"frugal\"",
 );
+const TEXTS: Kind<Vec<String>> = (json::texts, "must be a list of texts");
+const TRUST: Kind<PeerTrust> =
+    (|value| PeerTrust::named(&json::text(value)?), "must be \"edgelect\" or \"s3lect\"");
 const DELAYS: Kind<[u64; 2]> = (
     |value| json::two_wholes(value).filter(|delays| delays.iter().all(|ms| *ms <= MAX_LEASE_MS)),
     "must be two whole numbers of milliseconds, the pauses before attempts two and three",
@@ -152,6 +170,15 @@ fn put<T>(
 ) -> Result<(), ConfigError> {
     *place = read(value);
     if place.is_some() { Ok(()) } else { refuse(name, &shown(value), rule) }
+}
+
+/// A secret or a list of them; an error shows nothing of it.
+fn put_secrets(place: &mut Option<Vec<String>>, value: &str) -> Result<(), ConfigError> {
+    *place = json::texts(value).or_else(|| Some(vec![json::text(value)?]));
+    match place {
+        Some(_) => Ok(()),
+        None => refuse("peerSecret", "(not shown)", "must be a text, or a list of two"),
+    }
 }
 
 /// A number that JavaScript knows exactly.

@@ -230,7 +230,7 @@ async fn answer(request: &worker::Request, env: &Env, job: Job) -> Result<Respon
             console_error!("edgelect: {}", error.message());
             // Names the variable and nothing of its value, which may be a secret in the wrong place.
             let body = serde_json::json!({ "error": "edgelect is not configured", "variable": error.field });
-            HealthAnswer { status: 500, etag: None, body: body.to_string() }
+            HealthAnswer::of(500, body.to_string())
         }
     };
     let mut response = Response::builder()
@@ -254,16 +254,12 @@ async fn health(
     env: &Env,
     job: Job,
 ) -> std::result::Result<HealthAnswer, ConfigError> {
-    let none = |what: &str| HealthAnswer {
-        status: 404,
-        etag: None,
-        body: serde_json::json!({ "error": what }).to_string(),
-    };
+    let none = |what: &str| HealthAnswer::of(404, serde_json::json!({ "error": what }).to_string());
     // By crate `worker` it would be parsed as a URL, with tables for international names.
     let url = request.inner().url();
     let query = url.split_once('?').map_or("", |(_, query)| query);
-    let mut query = form_urlencoded::parse(query.as_bytes());
-    let path = query.find_map(|(name, path)| (name == "group").then_some(path));
+    let mut fields = form_urlencoded::parse(query.as_bytes());
+    let path = fields.find_map(|(name, path)| (name == "group").then_some(path));
     let Some(group) = groups::of_path(&env::entries(env), path.as_deref())? else {
         return Ok(none("no such group"));
     };
@@ -285,7 +281,7 @@ async fn health(
         let shown = request.headers().get("authorization").ok().flatten();
         if !status::is_allowed(shown.as_deref(), &token) {
             let body = r#"{"error":"show EDGELECT_STATUS_TOKEN: Authorization: Bearer TOKEN"}"#;
-            return Ok(HealthAnswer { status: 401, etag: None, body: body.to_owned() });
+            return Ok(HealthAnswer::of(401, body.to_owned()));
         }
     }
     let host = Workerd::new();
@@ -293,8 +289,8 @@ async fn health(
     let Setup { config, store, .. } = setup.map_err(|error| group.by_source(error))?;
     if path == status::PATH {
         let body = ISOLATE.with(Rc::clone).status(&config, &store, &host).await;
-        return Ok(HealthAnswer { status: 200, etag: None, body });
+        return Ok(HealthAnswer::of(200, body));
     }
     let bound = matches!(store, super::AnyStore::Local(_));
-    Ok(ISOLATE.with(Rc::clone).health(&config, &store, &host, bound).await)
+    Ok(ISOLATE.with(Rc::clone).health(&config, &store, &host, bound, query, &[]).await)
 }
