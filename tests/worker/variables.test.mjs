@@ -31,7 +31,7 @@ const WRONG = {
   EDGELECT_FAIL_FAST: [OBJECT, [/must be true or false/, 'yes', 2]],
   EDGELECT_PEER_TIMEOUT: [...NUMBERS, [/from 50 ms to 10 minutes/, 0, 600_001]],
   EDGELECT_PEER_WAIT: [...NUMBERS, [/up to 55000 ms/, 55_001]],
-  EDGELECT_PEER_SECRET: [OBJECT, [/= \(not shown\): must be one secret/, 'short', `${HIDDEN} `, `${HIDDEN},${HIDDEN},${HIDDEN}`]],
+  EDGELECT_PEER_SECRET: [OBJECT, [/= \(not shown\): must be one secret/, 'short', `${HIDDEN} b`, `${HIDDEN},${HIDDEN},${HIDDEN}`]],
   EDGELECT_INSECURE_PEERS: [OBJECT, [/must be true or false/, 'yes', 2]],
   EDGELECT_PEER_HOSTS: [OBJECT, [/must be host names/, 'https://a', 'a:80', '10.0.0.0/33']],
   EDGELECT_PEER_TRUST: [OBJECT, [/"edgelect" or "s3lect"/, 'anybody', 1]],
