@@ -227,6 +227,25 @@ impl Handle {
         })
     }
 
+    /// The request under way has ended. Gives what there is to tell of problems.
+    fn ended(
+        &self,
+        now: Now,
+        input: Input,
+        complaint: Option<Fault>,
+        trouble: &mut Trouble,
+    ) -> impl Iterator<Item = Event> + use<> {
+        let election = &mut *self.inner.election.borrow_mut();
+        election.handle(now, input);
+        election.complain(complaint);
+        let waiting = election.waiting(now).filter(|_| !election.has_schedule());
+        // What ends the election, at this refusal or at the next, is told as its end.
+        let goes_on =
+            !election.has_failed() && (election.is_heard() || election.problem().is_none());
+        let troubled = goes_on.then(|| trouble.note(election.problem()));
+        [troubled.flatten(), trouble.note_waiting(waiting)].into_iter().flatten()
+    }
+
     fn count(&self, step: &Step) {
         let mut requests = self.inner.requests.get();
         match step {
@@ -293,19 +312,8 @@ pub async fn run<S: Store, H: Host>(
         match request.take() {
             Some(under_way) => match select(under_way, pin!(pause)).await {
                 Either::Left((input, _)) => {
-                    let told: [Option<Event>; 2] = {
-                        let election = &mut *handle.inner.election.borrow_mut();
-                        election.handle(host.now(), input);
-                        election.complain(store.complaint());
-                        let waiting = election.waiting(host.now());
-                        let waiting = waiting.filter(|_| !election.has_schedule());
-                        // What ends the election, at this refusal or at the next, is told as its end.
-                        let goes_on = !election.has_failed()
-                            && (election.is_heard() || election.problem().is_none());
-                        let troubled = goes_on.then(|| trouble.note(election.problem()));
-                        [troubled.flatten(), trouble.note_waiting(waiting)]
-                    };
-                    for event in told.into_iter().flatten() {
+                    let complaint = store.complaint();
+                    for event in handle.ended(host.now(), input, complaint, &mut trouble) {
                         if let Some(line) = trouble_line(handle, &event) {
                             host.warn(&line);
                         }
