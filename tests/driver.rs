@@ -15,6 +15,8 @@ mod lock;
 mod locker;
 #[path = "driver/proxied_date.rs"]
 mod proxied_date;
+#[path = "driver/questions.rs"]
+mod questions;
 #[path = "driver/ticks.rs"]
 mod ticks;
 #[path = "driver/trouble.rs"]

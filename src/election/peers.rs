@@ -213,13 +213,8 @@ impl Election {
     pub(super) fn note_read_for_peers(&mut self, unread_ms: u64, dated: bool) {
         let Seen::Record { reading: Reading::Lease(lease), .. } = &self.seen else { return };
         let lease_ms = self.lease_to_wait_ms(lease);
-        let (term, sequence) = (lease.term, lease.sequence);
+        let term = lease.term;
         self.peers.doubted = !dated && unread_ms > 2 * lease_ms;
-        // Nobody has renewed more often than the record says.
-        let made_up = |moved: &Moved| moved.term == term && moved.sequence > sequence;
-        if self.peers.moved.as_ref().is_some_and(made_up) {
-            self.peers.moved = None;
-        }
         if self.peers.moved.as_ref().is_none_or(|moved| moved.term != term) {
             self.peers.wait_limit_ms = None;
         }

@@ -102,6 +102,7 @@ impl World {
         let Some(by) = leads.or(members.last()).copied() else {
             return self.tell_asker(asker, request, &asked, None);
         };
+        self.strangers_ask(by);
         let look = self.look(by);
         let chance = self.chance.next();
         let member = &mut self.sessions[by];
@@ -120,6 +121,33 @@ impl World {
                 require!(self.oracle, held <= most, "questions are bounded"; "s{by} holds {held} of {most}");
             }
         }
+    }
+
+    /// Others than members ask as well, and would wait for ever.
+    fn strangers_ask(&mut self, by: usize) {
+        if !self.chance.per_mille(self.peers.trouble) {
+            return;
+        }
+        let look = self.look(by);
+        let member = &mut self.sessions[by];
+        let secret = member.election.config().peers.secrets.is_set();
+        let term = member.election.steady_term(look.now);
+        let (held, most) = (member.desk.held(), member.election.config().peers.most);
+        for _ in 0..3 {
+            let (question, _) =
+                Question::read("wait=55000&nonce=00&relay=evil:80", &Secrets::default());
+            let question = Question { term, ..question };
+            let reply = member.desk.ask(&member.election, look.now, (&question, false), 0);
+            if let Reply::Hold { .. } = reply {
+                require!(self.oracle, !secret, "only members wait"; "s{by} holds a stranger's question");
+                // The stranger goes away at once; its place must be free again.
+                member.desk.leave();
+            }
+        }
+        let now = member.desk.held();
+        require!(self.oracle, now == held && now <= most, "questions are bounded";
+            "s{by} holds {now} of {most}, {held} before strangers came");
+        self.tally.fault(Kind::PeerFlooded);
     }
 
     /// Those that hold a question look whether there is something new to tell.
@@ -213,6 +241,9 @@ impl World {
         if self.chance.per_mille(self.peers.trouble) {
             self.tally.fault(Kind::PeerLies);
             told = self.lie(&asked.question.group);
+        } else if self.chance.per_mille(self.peers.trouble / 2) {
+            self.tally.fault(Kind::PeerStalls);
+            return;
         } else if self.chance.per_mille(self.peers.trouble) || told.status == 0 {
             self.tally.fault(Kind::PeerSilent);
             told = Told::default();
