@@ -8,14 +8,16 @@ import { unrefTimer } from './host.js';
 import { LOCKER_METHODS, isLocker, unfencedError } from './locker.js';
 import { diagnose } from './probe.js';
 import { checkNoBinding } from './r2.js';
+import { CALLBACKS, SHARED } from './shared.js';
 import { SlotRuns } from './slots.js';
 import { S3Storage } from './storage.js';
 
 export { celeriant } from './celeriant.js';
+export { coordinator } from './coordinator.js';
+export { Electors } from './electors.js';
 export { EdgelectError } from './errors.js';
 export { DynamoDBStorage, EpochStorage, MemoryStorage, R2Storage, Route53Storage, S3Storage } from './storage.js';
 
-const CALLBACKS = ['onAcquireLeadership', 'onLoseLeadership', 'onNewLeader', 'onError', 'onStatus'];
 const HEALTH_PATH = '/health/leadership';
 const STATUS_PATH = '/status.json';
 /** The options of a call that has a signal alone. A stop and a resignation take whatever they get: they must not fail. */
@@ -106,6 +108,8 @@ export class Elector {
   #settings;
   #callbacks = {};
   #unref;
+  /** What it shares with the other groups of an `Electors`. */
+  #shared;
   /** Whether a stop that says nothing of it leaves a tombstone. */
   #releaseOnStop;
   /** Whether a start judges the store; null where that is not said. */
@@ -166,6 +170,7 @@ export class Elector {
     }
     this.#warns = warn === undefined ? !this.#callbacks.onError : flag('warn', warn);
     this.#unref = flag('unref', unref);
+    this.#shared = options[SHARED];
     this.#releaseOnStop = flag('releaseOnStop', releaseOnStop);
     this.#probe = probe === undefined ? null : flag('probe', probe);
     const fromEnvironment = storage === undefined || storage === null;
@@ -484,7 +489,7 @@ export class Elector {
   /** Where the group's objects are, and how they are reached. */
   #place() {
     const [settings, storage, unref, locker] = [this.#settings, this.#storage, this.#unref, this.#unfenced];
-    return { settings, storage, bucket: bucketOf(storage), format: storage.format, unref, locker };
+    return { settings, storage, bucket: bucketOf(storage), format: storage.format, unref, locker, shared: this.#shared };
   }
 
   /** What the engine says, or undefined without one; one that breaks down over the question is none any more. */

@@ -384,6 +384,79 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
   [Symbol.asyncDispose](): Promise<void>;
 }
 
+/** The options that all groups of an `Electors` have in common, and what they may do together. Callbacks hear, after what an
+ * `Elector`'s hear, of which group it is. */
+export interface ElectorsOptions<S extends AnyStorage = FencedStorage>
+  extends Omit<ElectorOptions<S>, 'lockfilePath' | 'onAcquireLeadership' | 'onLoseLeadership' | 'onNewLeader' | 'onError' | 'onStatus'> {
+  /** How many requests may be under way at once, 2 to 10000. Default 64. Of these a quarter is kept free of reads, so that no
+   * renewal waits for the answer to one. */
+  maxConnections?: number;
+  /** How many requests may leave in a second, a tenth of it more in a burst; 1 to 1000000. Renewals go first, the one whose
+   * term would end first before the others, then claims and releases, then the reads of followers. Waiting counts as latency: every time limit holds. Default: no
+   * limit. */
+  maxRequestsPerSecond?: number;
+  onAcquireLeadership?(term: TermOf<S>, group: string): void | Promise<void>;
+  onLoseLeadership?(lost: LostLeadership<S>, group: string): void | Promise<void>;
+  onNewLeader?(leaderId: string | null, group: string): void | Promise<void>;
+  onError?(error: EdgelectError, group: string): void | Promise<void>;
+  onStatus?(status: Status, group: string): void | Promise<void>;
+}
+
+/** One group of an `Electors`: its own options come before the common ones. */
+export type GroupOptions<S extends AnyStorage = FencedStorage> = Omit<ElectorOptions<S>, 'storage' | 'unref' | 'probe' | 'lockfilePath'> & {
+  lockfilePath: string;
+};
+
+/** What all groups do, and what each of them does. */
+export interface ElectorsStatus {
+  /** Requests that have left and are not answered. */
+  underWay: number;
+  /** Requests that wait to leave. */
+  waiting: number;
+  groups: Status[];
+}
+
+/** Up to 10000 groups in one process, over one storage: one timer, one budget of connections and requests, one judgement of
+ * the store. A group begins to compete up to one `frequentInterval` late, so that the renewals of many spread over it. One that fails
+ * does not touch the others. */
+export class Electors<S extends AnyStorage = FencedStorage> implements AsyncDisposable, Iterable<Elector<S>> {
+  /** @throws EdgelectError with `code: 'EDGELECT_CONFIG'` and `field` for an option that breaks a rule. */
+  constructor(options?: ElectorsOptions<S>);
+  /** How many groups there are. */
+  readonly size: number;
+  /** Adds a group by its `lockfilePath`, and gives its elector, which is yet to be started.
+   * @throws EdgelectError `EDGELECT_CONFIG` for an option that breaks a rule, a group that is there already, and one too many
+   * for `maxRequestsPerSecond`: each sends one request per `frequentInterval`. */
+  add(group: string | GroupOptions<S>): Elector<S>;
+  get(lockfilePath: string): Elector<S> | undefined;
+  /** Stops the elector of a group, as its `stop` does, and takes the group off. False if there is none. */
+  remove(lockfilePath: string, options?: { park?: boolean; release?: boolean; signal?: AbortSignal }): Promise<boolean>;
+  /** Stops all electors; the groups stay. */
+  stop(options?: { park?: boolean; release?: boolean; signal?: AbortSignal }): Promise<void>;
+  status(): ElectorsStatus;
+  /** As `handleRequest` of an elector, for the one that `?group=LOCKFILE_PATH` names: 404 where there is none of that name. Without a
+   * name `GET /status.json` shows all of them, and `GET /health/leadership` is 400 where there is more than one. */
+  handleRequest(request: Request): Promise<Response>;
+  [Symbol.iterator](): Iterator<Elector<S>>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** The options of an `Elector` that those of a shardcoordinator `Coordinator` mean, in milliseconds: `lockfilePath`, `serverId`,
+ * `leaderTimeout`, `frequentInterval` and `storage`. The elector's `start`, `stop` and `isLeader` are the coordinator's.
+ * @throws EdgelectError `EDGELECT_CONFIG` for an option that is missing or not one of these. */
+export function coordinator<S extends AnyStorage>(options: {
+  /** What is led. */
+  shardId: string;
+  /** The name of this process. */
+  ownerId: string;
+  /** How long a lease lasts without a renewal. */
+  leaseDuration: number;
+  /** How often it is renewed. */
+  renewPeriod: number;
+  /** Any storage, or an object with `tryAcquire`, `renew` and `release`. */
+  locker: S;
+}): Pick<ElectorOptions<S>, 'lockfilePath' | 'serverId' | 'leaderTimeout' | 'frequentInterval'> & { storage: S };
+
 /** The options of a cluster of two or more nodes with a durable lease of 30 s, as Celeriant has it: its key under a prefix of the
  * cluster's own, a renewal every third of it, followers who see a leader's end at once. `new Elector({ ...celeriant({ cluster }) })`.
  * @throws EdgelectError `EDGELECT_CONFIG` for an option that breaks a rule. */

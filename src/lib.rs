@@ -75,6 +75,7 @@ pub mod config;
 pub mod cron;
 pub mod driver;
 pub mod election;
+pub mod electors;
 #[cfg(all(target_arch = "wasm32", feature = "figures"))]
 pub mod figures;
 pub mod groups;
@@ -127,6 +128,8 @@ pub use checkpoint::{Checkpoint, CheckpointError, Owner, Refusal};
 pub use config::{Config, ConfigError, Follow, Settings};
 pub use driver::{Handle, Host, init, new_election, new_schedule, run};
 pub use election::{Authority, Election, Event, Input, Problem, Standing, Waiting};
+pub use electors::budget::Limits;
+pub use electors::{Electors, Member};
 pub use lead::{Term, UnfencedTerm, lead, lead_unfenced};
 pub use locker::{Locker, LockerStore};
 #[cfg(all(not(target_arch = "wasm32"), feature = "native"))]

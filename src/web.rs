@@ -13,6 +13,8 @@ use wasm_bindgen::prelude::*;
 use crate::clock::Now;
 use crate::config::HostClock;
 use crate::driver::Host;
+use crate::electors::budget::Urgency;
+use crate::electors::queue::Queue;
 use crate::request::{self, Body, Request, Response};
 use crate::sigv4::Credentials;
 use crate::timers::{Due, Timers};
@@ -51,6 +53,12 @@ extern "C" {
     fn lock(this: &JsHost, id: u32, name: &str, shard_id: &str, owner_id: &str, ttl_ms: f64);
 
     #[wasm_bindgen(method)]
+    fn turn(this: &JsHost, id: u32, urgency: u8, fence_ms: f64);
+
+    #[wasm_bindgen(method)]
+    fn leave(this: &JsHost, id: u32);
+
+    #[wasm_bindgen(method)]
     fn cancel(this: &JsHost, id: u32);
 
     #[wasm_bindgen(method, catch)]
@@ -61,6 +69,9 @@ extern "C" {
 
     #[wasm_bindgen(method, getter)]
     fn locker(this: &JsHost) -> bool;
+
+    #[wasm_bindgen(method, getter)]
+    fn shares(this: &JsHost) -> bool;
 
     #[wasm_bindgen(js_namespace = performance, js_name = now)]
     fn performance_now() -> f64;
@@ -92,6 +103,8 @@ pub enum Settled {
     Refused,
     /// What a locker has answered.
     Locked(bool),
+    /// A request may leave.
+    Turned,
 }
 
 /// An answer to a `fetch`.
@@ -304,6 +317,34 @@ impl Host for Web {
             }
             other => Err(other.failure()),
         }
+    }
+}
+
+/// Requests of many groups wait for their turn in JavaScript, which wakes the engine of the one whose turn it is.
+impl Queue for Web {
+    type Turn = Option<WebTurn>;
+
+    async fn turn(&self, urgency: Urgency) -> Option<WebTurn> {
+        if !self.link.host.shares() {
+            return None;
+        }
+        let (kind, fence_ms) = urgency.parts();
+        let begun = self.link.begin(|host, id| host.turn(id, kind, fence_ms as f64));
+        let turn = WebTurn { link: Rc::clone(&self.link), id: begun.id };
+        begun.await;
+        Some(turn)
+    }
+}
+
+/// A place among the requests that are under way, given back when dropped.
+pub struct WebTurn {
+    link: Rc<Link>,
+    id: u32,
+}
+
+impl Drop for WebTurn {
+    fn drop(&mut self) {
+        self.link.host.leave(self.id);
     }
 }
 

@@ -15,6 +15,9 @@ export declare const Route53Storage: typeof edgelect.Route53Storage;
 export type Route53Storage = edgelect.Route53Storage;
 export declare const MemoryStorage: typeof edgelect.MemoryStorage;
 export type MemoryStorage = edgelect.MemoryStorage;
+export declare const Electors: typeof edgelect.Electors;
+export type Electors<S extends edgelect.AnyStorage = edgelect.FencedStorage> = edgelect.Electors<S>;
+export declare const coordinator: typeof edgelect.coordinator;
 export declare const celeriant: typeof edgelect.celeriant;
 export declare const EdgelectError: typeof edgelect.EdgelectError;
 export type EdgelectError = edgelect.EdgelectError;
@@ -24,8 +27,11 @@ export type {
   Config,
   Credentials,
   ElectorOptions,
+  ElectorsOptions,
+  ElectorsStatus,
   FencedStorage,
   Format,
+  GroupOptions,
   Locker,
   LostLeadership,
   LostReason,
