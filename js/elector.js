@@ -16,6 +16,7 @@ export { celeriant } from './celeriant.js';
 export { coordinator } from './coordinator.js';
 export { Electors } from './electors.js';
 export { EdgelectError } from './errors.js';
+export { Shards } from './shards.js';
 export { DynamoDBStorage, EpochStorage, MemoryStorage, R2Storage, Route53Storage, S3Storage } from './storage.js';
 
 const HEALTH_PATH = '/health/leadership';

@@ -25,7 +25,7 @@ export class Electors {
     const given = optionsOf(options, TAKES);
     const { storage, unref = false, releaseOnStop, probe, warn, ...rest } = given;
     for (const name of CALLBACKS) delete rest[name];
-    const { limits, settings } = limitsOf(toJson(rest));
+    const { limits, settings } = limitsOf(toJson(rest), given[SHARED]?.names ?? []);
     if (settings.lockfilePath !== undefined) {
       throw wrongOption('lockfilePath', settings.lockfilePath, 'each group has its own: electors.add(lockfilePath)');
     }
@@ -44,7 +44,8 @@ export class Electors {
     if (foreign) throw wrongOption(foreign, own[foreign], 'is one for all groups of an Electors');
     const { lockfilePath } = own;
     if (typeof lockfilePath !== 'string') throw wrongOption('lockfilePath', lockfilePath, 'must be a text: the key of the lease object');
-    const shared = { timers: this.#timers, budget: this.#budget, judgement: this.#judgement, delayMs: 0, competes: own[SHARED]?.competes };
+    const [timers, budget, judgement] = [this.#timers, this.#budget, this.#judgement];
+    const shared = Object.assign(own[SHARED] ?? {}, { timers, budget, judgement, delayMs: 0 });
     const elector = new Elector({ ...this.#optionsOf(lockfilePath), ...own, [SHARED]: shared });
     const before = JSON.stringify({ groups: this.#groups.size, need: this.#need, added: this.#added });
     const { frequentInterval } = elector.config;

@@ -16,8 +16,19 @@ export const leaderElection = (options) => {
   return JSON.parse(ownWasm.call((wasm) => wasm.leaderElection(json)));
 };
 
-/** Options of an `Electors`, JSON, as `{ limits, settings }`. */
-export const limitsOf = (options) => JSON.parse(ownWasm.call(({ limits }) => limits(options)));
+/** Options of an `Electors`, JSON, as `{ limits, settings }`; `names` are others that somebody may have meant. */
+export const limitsOf = (options, names) => JSON.parse(ownWasm.call(({ limits }) => limits(options, names)));
+
+/** The `lockfilePath` of each shard, and the seat's at the end, and how often to look at them. */
+export const shardPaths = (settings, prefix, shards) => JSON.parse(ownWasm.call((wasm) => wasm.shardPaths(settings, prefix, shards)));
+
+/** What decides about the shards of these engines, the seat's at the end: called, it gives what to do, a list of
+ * `[number, 'claim' | 'leave' | 'give']`. */
+export const newShards = (engines) => {
+  const raw = ownWasm.call(({ RawShards }) => new RawShards());
+  for (const engine of engines) engine.use((elector) => raw.add(elector));
+  return () => JSON.parse(engines[0].use((elector) => raw.step(elector)));
+};
 
 /** What one group more needs: `{ need, own, delayMs }`; see src/js/many.rs. */
 export const checkGroup = (...what) => JSON.parse(ownWasm.call((wasm) => wasm.checkGroup(...what)));
@@ -88,6 +99,11 @@ export class Engine {
   /** Whether it may claim; what it holds it keeps. */
   compete(competes) {
     this.#tell((raw) => raw.compete(competes));
+  }
+
+  /** Asks something about its part in the wasm. */
+  use(what) {
+    return this.#ask(what);
   }
 
   get sharedTimers() {

@@ -441,6 +441,54 @@ export class Electors<S extends AnyStorage = FencedStorage> implements AsyncDisp
   [Symbol.asyncDispose](): Promise<void>;
 }
 
+/** The options of a `Shards`: those that its shards have in common, and its own. */
+export interface ShardsOptions<S extends FencedStorage = FencedStorage>
+  extends Omit<ElectorsOptions<S>, 'onAcquireLeadership' | 'onLoseLeadership'> {
+  /** What the shards' `lockfilePath`s begin with: `PREFIX/0` and so on; beside them `PREFIX/seat`, a lease that a member takes while
+   * it leads no shard yet. */
+  prefix: string;
+  /** How many shards there are, 1 to 1024: the same number for all members. */
+  shards: number;
+  /** The name of this member, which no other one has. Default: a random one for each start. */
+  serverId?: string;
+  /** A term of this shard began. Its promise is work of the term; if it throws or rejects, the shard is given up for a while. */
+  onAcquire?(shard: number, term: Term): void | Promise<void>;
+  /** The term ended. `resigned`: it was given to another member. When the returned promise settles, the work counts as
+   * stopped, and the shard is released. */
+  onLose?(shard: number, reason: LostReason): void | Promise<void>;
+}
+
+export interface ShardsStatus extends ElectorsStatus {
+  /** The shards that this member leads now. */
+  led: number[];
+}
+
+/** One member's part in shards that the living members share out evenly, over any storage with versions. A member claims free
+ * shards up to its share, gives back what is above it when others join, and takes over when others leave; while shares
+ * differ by one at most, nothing moves. Each shard has a lease of its own, so that no two members lead one whatever they
+ * believe of each other. */
+export class Shards<S extends FencedStorage = FencedStorage> implements AsyncDisposable {
+  /** @throws EdgelectError `EDGELECT_CONFIG` for an option that breaks a rule, and for a storage without versions. */
+  constructor(options: ShardsOptions<S>);
+  /** Begins to take part; resolves when the store has answered for each shard. Stops when the signal fires. */
+  start(options?: { signal?: AbortSignal }): Promise<void>;
+  /** Gives everything back: as `stop` of an elector. */
+  stop(): Promise<void>;
+  /** Starts, and runs the work for each shard in each of its terms: `term.signal` fires when the term ends. Work that returns or
+   * throws before gives its shard up for a while. Resolves after the signal fired or a `stop`.
+   * @throws EdgelectError `EDGELECT_STORE` where the store can't be used; `EDGELECT_BUSY` if it is started already. */
+  lead(work: (shard: number, term: Term) => void | Promise<void>, options?: { signal?: AbortSignal }): Promise<void>;
+  /** The shards that this member leads now. */
+  led(): number[];
+  status(): ShardsStatus;
+  /** As that of an `Electors`. */
+  handleRequest(request: Request): Promise<Response>;
+  /** Starts the groups of all shards that never ran, without their waiting time: as `init` of an elector.
+   * @throws EdgelectError `EDGELECT_EXISTS` if all of them have a lease object. */
+  init(options?: { signal?: AbortSignal }): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
 /** The options of an `Elector` that those of a shardcoordinator `Coordinator` mean, in milliseconds: `lockfilePath`, `serverId`,
  * `leaderTimeout`, `frequentInterval` and `storage`. The elector's `start`, `stop` and `isLeader` are the coordinator's.
  * @throws EdgelectError `EDGELECT_CONFIG` for an option that is missing or not one of these. */

@@ -89,7 +89,9 @@ pub enum Holder<'a> {
     Nobody,
     /// This session, with authority or in the grace of a new record.
     Me,
-    /// Another session of this `serverId`, or a session that gives it up just now; nobody who could be named.
+    /// Nobody, and this session sits out, or work of its last term goes on.
+    Barred,
+    /// Nobody who could be named: another session of this `serverId`, or one that gives it up just now.
     Unnamed,
     /// The member of this `serverId`.
     Other(&'a str),
@@ -638,7 +640,9 @@ impl Election {
 
     /// What somebody should know about, if anything.
     pub fn problem(&self) -> Option<&Problem> {
-        self.problem.as_ref().or(self.warning.as_ref())
+        // Who is not to claim a lease is not kept from it.
+        let waits = |problem: &&Problem| !self.competes && **problem == Problem::LongWait;
+        self.problem.as_ref().filter(|problem| !waits(problem)).or(self.warning.as_ref())
     }
 
     /// Whether the store has answered, or has failed in a way that may pass.
@@ -683,8 +687,15 @@ impl Election {
             Seen::Record { observation, reading } => (observation, reading),
         };
         let age_ms = self.age_to_claim_ms(observation, now);
+        let sits_out = now.mono_ms < self.compete_after_ms || self.working.is_some();
         match reading {
-            Reading::Lease(lease) if self.may_succeed(now, lease, age_ms) => Holder::Nobody,
+            Reading::Lease(lease) if self.may_succeed(now, lease, age_ms) => {
+                if sits_out {
+                    Holder::Barred
+                } else {
+                    Holder::Nobody
+                }
+            }
             Reading::Lease(lease) if lease.session.as_deref() == Some(&self.session) => Holder::Me,
             Reading::Lease(lease) if lease.leader_id == self.server_id() => Holder::Unnamed,
             Reading::Lease(lease) => Holder::Other(&lease.leader_id),
@@ -693,6 +704,12 @@ impl Election {
             }
             Reading::Unreadable(..) | Reading::Closed(_) => Holder::Unnamed,
         }
+    }
+
+    /// For how long neither the store nor a peer has said anything new of the record, in milliseconds.
+    pub fn unheard_ms(&self, now: Now) -> u64 {
+        let by_peer_ms = self.peer_moved.map_or(0, |(_, _, at_ms)| at_ms);
+        now.mono_ms.saturating_sub(self.seen_sent_ms.max(by_peer_ms))
     }
 
     /// How much longer the own term lasts if no write is accepted before, in milliseconds. For whoever orders requests: unlike

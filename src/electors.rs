@@ -6,7 +6,7 @@
 //! use futures::future::join_all;
 //!
 //! async fn serve(
-//!     host: impl Host + Clone,
+//!     host: impl Host + Clone + 'static,
 //!     tenants: Vec<(Config, impl Store)>,
 //! ) -> Result<(), Box<dyn std::error::Error>> {
 //!     let electors = Electors::new(host, Limits { max_connections: 32, ..Limits::default() })?;

@@ -17,6 +17,8 @@ export declare const MemoryStorage: typeof edgelect.MemoryStorage;
 export type MemoryStorage = edgelect.MemoryStorage;
 export declare const Electors: typeof edgelect.Electors;
 export type Electors<S extends edgelect.AnyStorage = edgelect.FencedStorage> = edgelect.Electors<S>;
+export declare const Shards: typeof edgelect.Shards;
+export type Shards<S extends edgelect.FencedStorage = edgelect.FencedStorage> = edgelect.Shards<S>;
 export declare const coordinator: typeof edgelect.coordinator;
 export declare const celeriant: typeof edgelect.celeriant;
 export declare const EdgelectError: typeof edgelect.EdgelectError;
@@ -39,6 +41,8 @@ export type {
   ScheduledOptions,
   ScheduledResult,
   ServiceOptions,
+  ShardsOptions,
+  ShardsStatus,
   SlotRun,
   SlotTerm,
   Status,

@@ -69,7 +69,7 @@ impl Election {
             if self.problem.is_none() || self.unwritten {
                 (self.problem, self.unwritten) = (Some(Problem::WorkGoesOn { term }), false);
             }
-        } else if self.competes
+        } else if (self.competes || planted!(CompetesUntold))
             && now.mono_ms >= self.compete_after_ms
             && let Some(round) = self.justified_claim(now)
         {

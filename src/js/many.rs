@@ -1,12 +1,14 @@
-//! What `js/electors.js` asks about many groups: which request leaves next.
+//! What `js/electors.js` and `js/shards.js` ask about many groups: which request leaves next, and who leads what.
 
 use serde_json::json;
 use wasm_bindgen::prelude::*;
 
-use super::{config_error, object};
+use super::{RawElector, config_error, object};
 use crate::config::Settings;
+use crate::driver::{Handle, Host};
 use crate::electors::budget::{Budget, Limits, Urgency, need_milli, start_delay_ms};
 use crate::electors::{check_rate, check_room};
+use crate::shards::{self, Order, Sharing};
 
 /// The budget of one `Electors`.
 #[wasm_bindgen]
@@ -52,12 +54,13 @@ impl RawBudget {
 }
 
 /// Takes the limits out of the options of an `Electors`: `{ limits, settings }` as JSON. Refuses a setting of a group that
-/// nobody knows, or of a type that it cannot have.
+/// nobody knows, or of a type that it cannot have; `names` are others that it may have meant.
 #[wasm_bindgen]
-pub fn limits(options: &str) -> Result<String, String> {
+pub fn limits(options: &str, names: Vec<String>) -> Result<String, String> {
     let mut settings = object(options)?;
     let limits = Limits::from_json(&mut settings).map_err(config_error)?;
-    Settings::of_many(&settings, &Limits::OPTIONS).map_err(config_error)?;
+    let names = Limits::OPTIONS.into_iter().chain(names.iter().map(String::as_str));
+    Settings::of_many(&settings, &names.collect::<Vec<_>>()).map_err(config_error)?;
     let [connections, rate] = Limits::OPTIONS;
     let limits =
         json!({ connections: limits.max_connections, rate: limits.max_requests_per_second });
@@ -84,4 +87,59 @@ pub fn check_group(
     check_rate(&limits, need, groups as usize + 1).map_err(config_error)?;
     let delay_ms = start_delay_ms(number("added"), interval_ms);
     Ok(json!({ "need": need, "own": need_milli(interval_ms), "delayMs": delay_ms }).to_string())
+}
+
+/// The settings of the shards and of the seat, the seat's last, as a JSON list; `settings` are those that they have in common.
+#[wasm_bindgen(js_name = shardPaths)]
+pub fn shard_paths(settings: &str, prefix: &str, shards: f64) -> Result<String, String> {
+    let settings = Settings::from_json(&object(settings)?).map_err(config_error)?;
+    let whole = shards.fract() == 0.0 && (0.0..=1e6).contains(&shards);
+    let shards = if whole { shards as usize } else { 0 };
+    let configs = shards::configs(&settings, prefix, shards).map_err(config_error)?;
+    let paths = configs.iter().map(|config| config.lockfile_path.as_str());
+    Ok(json!({
+        "paths": paths.collect::<Vec<_>>(),
+        "stepMs": configs.first().map(shards::step_ms),
+    })
+    .to_string())
+}
+
+/// What one member does about the shards.
+#[wasm_bindgen]
+#[derive(Default)]
+pub struct RawShards {
+    handles: Vec<Handle>,
+    sharing: Option<Sharing>,
+}
+
+#[wasm_bindgen]
+impl RawShards {
+    /// No elector yet.
+    #[wasm_bindgen(constructor)]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds the elector of the next shard, or at the end of the seat.
+    pub fn add(&mut self, elector: &RawElector) {
+        self.handles.push(elector.handle.clone());
+    }
+
+    /// What is to be told to electors now, as a JSON list of `[number, "claim" | "leave" | "give"]`.
+    pub fn step(&mut self, elector: &RawElector) -> String {
+        let sharing = self.sharing.get_or_insert_with(|| {
+            let config = elector.handle.with(|election| election.config().clone());
+            Sharing::new(&config, self.handles.clone())
+        });
+        let orders = sharing.step(elector.web.now());
+        let told = orders.iter().map(|(at, order)| {
+            let name = match order {
+                Order::Compete(true) => "claim",
+                Order::Compete(false) => "leave",
+                Order::Give => "give",
+            };
+            json!([at, name])
+        });
+        told.collect::<serde_json::Value>().to_string()
+    }
 }
