@@ -8,6 +8,8 @@ const TAKES = 'an Electors takes an object with storage and the options that its
 /** The options that one runtime or one storage has, so that no group has others. */
 const COMMON = ['storage', 'unref', 'probe'];
 const STATUS_PATH = '/status.json';
+/** Between the releases of two leases, in milliseconds: those of a thousand at once would not be answered in time. */
+const RELEASES_APART_MS = 5;
 
 export class Electors {
   #options;
@@ -81,7 +83,18 @@ export class Electors {
   }
 
   async stop(options) {
-    const ended = await Promise.allSettled([...this].map((elector) => elector.stop(options)));
+    const { maxRequestsPerSecond: rate } = JSON.parse(this.#limits);
+    const apartMs = Math.max(RELEASES_APART_MS, rate ? 1_000 / rate : 0);
+    let releases = 0;
+    const ended = await Promise.allSettled([...this].map(async (elector) => {
+      // Until then it leads, and its work goes on.
+      if (elector.isLeader()) {
+        const ms = releases * apartMs;
+        releases += 1;
+        if (ms > 0) await new Promise((resolve) => this.#timers.set(ms, resolve));
+      }
+      await elector.stop(options);
+    }));
     const failed = ended.find(({ status }) => status === 'rejected');
     if (failed) throw failed.reason;
   }

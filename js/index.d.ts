@@ -431,7 +431,8 @@ export class Electors<S extends AnyStorage = FencedStorage> implements AsyncDisp
   get(lockfilePath: string): Elector<S> | undefined;
   /** Stops the elector of a group, as its `stop` does, and takes the group off. False if there is none. */
   remove(lockfilePath: string, options?: { park?: boolean; release?: boolean; signal?: AbortSignal }): Promise<boolean>;
-  /** Stops all electors; the groups stay. */
+  /** Stops all electors, those that lead 5 ms apart or as far as `maxRequestsPerSecond` demands, so that every lease is released;
+   * the groups stay. */
   stop(options?: { park?: boolean; release?: boolean; signal?: AbortSignal }): Promise<void>;
   status(): ElectorsStatus;
   /** As `handleRequest` of an elector, for the one that `?group=LOCKFILE_PATH` names: 404 where there is none of that name. Without a

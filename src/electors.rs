@@ -48,6 +48,9 @@ use crate::text::quoted;
 /// How many groups one process may have.
 pub const MOST_GROUPS: usize = 10_000;
 
+/// Between the releases of two leases, in milliseconds.
+const RELEASES_APART_MS: u64 = 5;
+
 /// Whether the one store of all groups has been judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Judged {
@@ -252,10 +255,17 @@ impl<H: Host + Clone + 'static> Electors<H> {
         groups.iter().map(|(group, handle)| (group.clone(), handle.clone())).collect()
     }
 
-    /// Tells every member to stop.
-    pub fn stop(&self) {
+    /// Tells every member to stop; those that lead one after the other, so that every lease is released: the releases of a thousand
+    /// at once would not be answered in time. Until then each leads, and its work goes on.
+    pub async fn stop(&self) {
+        let rate = self.shared.limits.max_requests_per_second;
+        let apart_ms = rate.map_or(0, |rate| 1_000_u64.div_ceil(rate)).max(RELEASES_APART_MS);
         for (_, handle) in self.handles() {
+            let leads = handle.authority(self.shared.host.now()).is_some();
             handle.tell(Input::Stop { park: false });
+            if leads {
+                self.shared.host.sleep(apart_ms).await;
+            }
         }
     }
 

@@ -190,7 +190,8 @@ fn a_group_that_fails_ends_alone_and_one_that_stops_makes_room() {
     assert_eq!(world.electors.health("group-3").status, 200);
     assert_eq!(world.electors.health("group-7").status, 404, "it is gone");
     assert_eq!(world.electors.status().matches(r#""role":"leader""#).count(), 9);
-    world.electors.stop();
+    let electors = world.electors.clone();
+    world.machine.run(async move { electors.stop().await });
     world.machine.pass(5_000);
     assert_eq!(world.electors.handles().len(), 0);
     assert_eq!(world.electors.load().under_way, 0);

@@ -89,10 +89,17 @@ test('five hundred groups share one timer and the connections, and renew evenly 
   const { groups, underWay, waiting } = electors.status();
   assert.equal(groups.filter(({ role }) => role === 'leader').length, 500);
   assert.ok(underWay <= 8 && waiting < 50, `${underWay} and ${waiting}`);
+  const released = [];
+  const { putIfMatch } = storage;
+  storage.putIfMatch = (key, body, etag) => {
+    if (new TextDecoder().decode(body).includes('0001-01-01')) released.push(key);
+    return putIfMatch(key, body, etag);
+  };
   const stopped = electors.stop();
   await runtime.pass(60_000);
   await stopped;
   assert.equal(runtime.timers(), before, 'nothing is left');
+  assert.equal(released.length, 500, 'each lease is released, and none of the writes had to be repeated');
 });
 
 test('reads that hang cost no leader of the same process its term', async () => {
