@@ -25,14 +25,14 @@ export class Electors {
 
   constructor(options) {
     const given = optionsOf(options, TAKES);
-    const { storage, unref = false, releaseOnStop, probe, warn, ...rest } = given;
+    const { storage, unref = false, releaseOnStop, probe, warn, peerTls, ...rest } = given;
     for (const name of CALLBACKS) delete rest[name];
     const { limits, settings } = limitsOf(toJson(rest), given[SHARED]?.names ?? []);
     if (settings.lockfilePath !== undefined) {
       throw wrongOption('lockfilePath', settings.lockfilePath, 'each group has its own: electors.add(lockfilePath)');
     }
     const callbacks = Object.fromEntries(CALLBACKS.map((name) => [name, given[name]]));
-    this.#options = { storage, unref, releaseOnStop, probe, warn, ...settings, ...callbacks };
+    this.#options = { storage, unref, releaseOnStop, probe, warn, peerTls, ...settings, ...callbacks };
     // What is wrong with them is wrong for every group.
     new Elector(this.#optionsOf('check'));
     this.#limits = JSON.stringify(limits);

@@ -15,6 +15,7 @@ mod claim;
 mod event;
 mod follow;
 mod observe;
+mod peers;
 mod policy;
 mod problem;
 mod release;
@@ -31,9 +32,10 @@ use crate::config::Config;
 use crate::lease::{History, Lease, PastSlot, Reading};
 use crate::planted::planted;
 use crate::slots::{Schedule, SlotEnd, Trigger};
-use crate::store::{Answer, Condition, Version};
+use crate::store::{Answer, Condition, Fault, Version};
 
 pub use self::event::{Event, LostReason};
+use self::peers::Peers;
 use self::problem::Namesake;
 pub use self::problem::Problem;
 use self::waiting::SeenLease;
@@ -125,10 +127,14 @@ pub enum Step {
         /// As for a read.
         timeout_ms: u64,
     },
-    /// Ask the leader (`GET /health/leadership`).
+    /// Ask the leader, or who relays for it (`GET /health/leadership`).
     AskPeer {
         /// `host` or `host:port`, checked.
         addr: String,
+        /// The term that is known; `None` under a leader that knows none.
+        term: Option<u64>,
+        /// For how many milliseconds the peer may hold the question until that term is over.
+        wait_ms: u64,
         /// After how many milliseconds to give up.
         timeout_ms: u64,
     },
@@ -191,8 +197,15 @@ pub enum PeerAnswer {
         leader_id: String,
         /// Its `term`; `None` where the answer names none.
         term: Option<u64>,
-        /// Its `sequence`, which grows with each renewal.
+        /// Its `sequence`, which grows with each renewal; of S3lect's leaders, which have none, `lastUpdated` in milliseconds.
         sequence: u64,
+    },
+    /// 503: the leader holds as many questions as it can.
+    Busy {
+        /// For how long it asks to be left alone, in milliseconds.
+        retry_after_ms: u64,
+        /// `host` or `host:port` of members that answer for it; not checked.
+        relays: Vec<String>,
     },
     /// Anything else, or nothing.
     Silent,
@@ -291,7 +304,7 @@ struct Plan {
 enum Outstanding {
     Read { sent: Now },
     Write { sequence: u64 },
-    Peer,
+    Peer { sent_ms: u64, wait_ms: u64, relays: bool },
 }
 
 /// Giving the leadership up (S12).
@@ -372,9 +385,7 @@ pub struct Election {
     /// How much earlier than one interval after the last a tight follower looks, in milliseconds, and at which
     /// leader, of which term: larger until it is in step with that leader's renewals.
     early: Option<(u64, String, Option<u64>)>,
-    peer_silent_until_ms: u64,
-    /// The newest term and sequence that a peer has answered with, and when it first did, on the monotonic clock.
-    peer_moved: Option<(Option<u64>, u64, u64)>,
+    peers: Peers,
     announced: Option<u64>,
     /// The lost term whose work is not known to have stopped: nothing is claimed under it.
     working: Option<u64>,
@@ -383,6 +394,8 @@ pub struct Election {
     problem: Option<Problem>,
     /// The problem is of a write that has not landed: a read alone does not solve it.
     unwritten: bool,
+    /// What the store says beside its newest answer.
+    complaint: Option<Problem>,
     trigger: Option<Box<Trigger>>,
     /// A problem that no single answer shows to be over, and that costs no term.
     warning: Option<Problem>,
@@ -444,14 +457,14 @@ impl Election {
             versions_moved: 0,
             refusals: 0,
             early: None,
-            peer_silent_until_ms: 0,
-            peer_moved: None,
+            peers: Peers::default(),
             announced: None,
             working: None,
             known_leader: None,
             events: VecDeque::new(),
             problem: None,
             unwritten: false,
+            complaint: None,
             trigger: None,
             warning: None,
             shared_ms: 0,
@@ -642,7 +655,16 @@ impl Election {
     pub fn problem(&self) -> Option<&Problem> {
         // Who is not to claim a lease is not kept from it.
         let waits = |problem: &&Problem| !self.competes && **problem == Problem::LongWait;
-        self.problem.as_ref().filter(|problem| !waits(problem)).or(self.warning.as_ref())
+        let problem = self.problem.as_ref().filter(|problem| !waits(problem));
+        problem.or(self.complaint.as_ref()).or(self.warning.as_ref())
+    }
+
+    /// Why the last request to the store has failed, if it has: a read that is answered does not mend a write that failed.
+    pub fn fault(&self) -> Option<&Fault> {
+        match &self.problem {
+            Some(Problem::Store(fault)) => Some(fault),
+            _ => None,
+        }
     }
 
     /// Whether the store has answered, or has failed in a way that may pass.
@@ -708,8 +730,7 @@ impl Election {
 
     /// For how long neither the store nor a peer has said anything new of the record, in milliseconds.
     pub fn unheard_ms(&self, now: Now) -> u64 {
-        let by_peer_ms = self.peer_moved.map_or(0, |(_, _, at_ms)| at_ms);
-        now.mono_ms.saturating_sub(self.seen_sent_ms.max(by_peer_ms))
+        now.mono_ms.saturating_sub(self.seen_sent_ms.max(self.peers.moved_ms()))
     }
 
     /// How much longer the own term lasts if no write is accepted before, in milliseconds. For whoever orders requests: unlike

@@ -21,6 +21,7 @@ export declare const Shards: typeof edgelect.Shards;
 export type Shards<S extends edgelect.FencedStorage = edgelect.FencedStorage> = edgelect.Shards<S>;
 export declare const coordinator: typeof edgelect.coordinator;
 export declare const celeriant: typeof edgelect.celeriant;
+export declare const nodeHandler: typeof edgelect.nodeHandler;
 export declare const EdgelectError: typeof edgelect.EdgelectError;
 export type EdgelectError = edgelect.EdgelectError;
 export type {
@@ -37,6 +38,7 @@ export type {
   Locker,
   LostLeadership,
   LostReason,
+  PeerTls,
   R2BucketBinding,
   ScheduledOptions,
   ScheduledResult,
