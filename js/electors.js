@@ -31,7 +31,8 @@ export class Electors {
     if (settings.lockfilePath !== undefined) {
       throw wrongOption('lockfilePath', settings.lockfilePath, 'each group has its own: electors.add(lockfilePath)');
     }
-    const callbacks = Object.fromEntries(CALLBACKS.map((name) => [name, given[name]]));
+    const own = (callback) => (typeof callback === 'function' ? callback.bind(given) : callback);
+    const callbacks = Object.fromEntries(CALLBACKS.map((name) => [name, own(given[name])]));
     this.#options = { storage, unref, releaseOnStop, probe, warn, peerTls, ...settings, ...callbacks };
     // What is wrong with them is wrong for every group.
     new Elector(this.#optionsOf('check'));
