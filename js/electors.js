@@ -27,13 +27,16 @@ export class Electors {
     const given = optionsOf(options, TAKES);
     const { storage, unref = false, releaseOnStop, probe, warn, peerTls, ...rest } = given;
     for (const name of CALLBACKS) delete rest[name];
-    const { limits, settings } = limitsOf(toJson(rest), given[SHARED]?.names ?? []);
+    // An elector says what `true` stands for.
+    const { heartbeat, ...plain } = rest;
+    const checked = typeof heartbeat === 'boolean' ? plain : rest;
+    const { limits, settings } = limitsOf(toJson(checked), given[SHARED]?.names ?? []);
     if (settings.lockfilePath !== undefined) {
       throw wrongOption('lockfilePath', settings.lockfilePath, 'each group has its own: electors.add(lockfilePath)');
     }
     const own = (callback) => (typeof callback === 'function' ? callback.bind(given) : callback);
     const callbacks = Object.fromEntries(CALLBACKS.map((name) => [name, own(given[name])]));
-    this.#options = { storage, unref, releaseOnStop, probe, warn, peerTls, ...settings, ...callbacks };
+    this.#options = { storage, unref, releaseOnStop, probe, warn, peerTls, heartbeat, ...settings, ...callbacks };
     // What is wrong with them is wrong for every group.
     new Elector(this.#optionsOf('check'));
     this.#limits = JSON.stringify(limits);

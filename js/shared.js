@@ -6,7 +6,7 @@ import { hasSingleClock, unrefTimer } from './host.js';
 export const SHARED = Symbol('shared');
 
 /** The options of an elector that are called. */
-export const CALLBACKS = ['onAcquireLeadership', 'onLoseLeadership', 'onNewLeader', 'onError', 'onStatus'];
+export const CALLBACKS = ['onAcquireLeadership', 'onLoseLeadership', 'onNewLeader', 'onSuspect', 'onRecover', 'onError', 'onStatus'];
 
 /** From how many entries on those that were taken back are cleared away. */
 const FEW = 64;

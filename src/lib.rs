@@ -79,6 +79,7 @@ pub mod electors;
 #[cfg(all(target_arch = "wasm32", feature = "figures"))]
 pub mod figures;
 pub mod groups;
+pub mod heartbeat;
 pub mod hostname;
 pub mod isolate;
 pub mod job;

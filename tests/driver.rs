@@ -7,6 +7,8 @@ mod backend;
 mod chance;
 #[path = "driver/electors.rs"]
 mod electors;
+#[path = "driver/heartbeat.rs"]
+mod heartbeat;
 #[path = "driver/lead.rs"]
 mod lead;
 #[path = "driver/lock.rs"]
@@ -84,7 +86,14 @@ impl World {
     fn gave_up_last(&self) -> bool {
         let told = self.told.borrow();
         let of_problem = |event: &Event| {
-            matches!(event, Event::Troubled(_) | Event::Solved | Event::InGrace { .. })
+            matches!(
+                event,
+                Event::Troubled(_)
+                    | Event::Solved
+                    | Event::InGrace { .. }
+                    | Event::Suspected { .. }
+                    | Event::Recovered { .. }
+            )
         };
         let last = told.iter().rfind(|(_, event)| !of_problem(event));
         matches!(last, Some((_, Event::GivenUp)))
