@@ -10,15 +10,18 @@ import { LOCKER_METHODS, isLocker, unfencedError } from './locker.js';
 import { fetchWith } from './peer-tls.js';
 import { diagnose } from './probe.js';
 import { checkNoBinding } from './r2.js';
+import { CALLBACKS, SHARED } from './shared.js';
 import { SlotRuns } from './slots.js';
 import { S3Storage } from './storage.js';
 
 export { celeriant } from './celeriant.js';
+export { coordinator } from './coordinator.js';
+export { Electors } from './electors.js';
 export { EdgelectError } from './errors.js';
 export { nodeHandler } from './health.js';
+export { Shards } from './shards.js';
 export { DynamoDBStorage, EpochStorage, MemoryStorage, R2Storage, Route53Storage, S3Storage } from './storage.js';
 
-const CALLBACKS = ['onAcquireLeadership', 'onLoseLeadership', 'onNewLeader', 'onSuspect', 'onRecover', 'onError', 'onStatus'];
 /** Celeriant's. */
 const HEARTBEAT_MS = 500;
 /** The options of a call that has a signal alone. A stop and a resignation take whatever they get: they must not fail. */
@@ -111,6 +114,8 @@ export class Elector {
   #settings;
   #callbacks = {};
   #unref;
+  /** What it shares with the other groups of an `Electors`. */
+  #shared;
   /** Whether a stop that says nothing of it leaves a tombstone. */
   #releaseOnStop;
   /** Whether a start judges the store; null where that is not said. */
@@ -183,6 +188,7 @@ export class Elector {
     }
     this.#warns = warn === undefined ? !this.#callbacks.onError : flag('warn', warn);
     this.#unref = flag('unref', unref);
+    this.#shared = options[SHARED];
     this.#releaseOnStop = flag('releaseOnStop', releaseOnStop);
     this.#probe = probe === undefined ? null : flag('probe', probe);
     const fromEnvironment = storage === undefined || storage === null;
@@ -541,8 +547,8 @@ export class Elector {
   /** Where the group's objects are, and how they are reached. */
   #place() {
     const [settings, storage, unref, locker] = [this.#settings, this.#storage, this.#unref, this.#unfenced];
-    const peerFetch = (url, init) => this.#peerFetch(url, init);
-    return { settings, storage, bucket: bucketOf(storage), format: storage.format, unref, locker, peerFetch };
+    const [peerFetch, shared] = [(url, init) => this.#peerFetch(url, init), this.#shared];
+    return { settings, storage, bucket: bucketOf(storage), format: storage.format, unref, locker, peerFetch, shared };
   }
 
   /** What the engine says, or undefined without one; one that breaks down over the question is none any more. */

@@ -16,6 +16,23 @@ export const leaderElection = (options) => {
   return JSON.parse(ownWasm.call((wasm) => wasm.leaderElection(json)));
 };
 
+/** Options of an `Electors`, JSON, as `{ limits, settings }`; `names` are others that somebody may have meant. */
+export const limitsOf = (options, names) => JSON.parse(ownWasm.call(({ limits }) => limits(options, names)));
+
+/** The `lockfilePath` of each shard, and the seat's at the end, and how often to look at them. */
+export const shardPaths = (settings, prefix, shards) => JSON.parse(ownWasm.call((wasm) => wasm.shardPaths(settings, prefix, shards)));
+
+/** What decides about the shards of these engines, the seat's at the end: called, it gives what to do, a list of
+ * `[number, 'claim' | 'leave' | 'give']`. */
+export const newShards = (engines) => {
+  const raw = ownWasm.call(({ RawShards }) => new RawShards());
+  for (const engine of engines) engine.use((elector) => raw.add(elector));
+  return () => JSON.parse(engines[0].use((elector) => raw.step(elector)));
+};
+
+/** What one group more needs: `{ need, own, delayMs }`; see src/js/many.rs. */
+export const checkGroup = (...what) => JSON.parse(ownWasm.call((wasm) => wasm.checkGroup(...what)));
+
 /** Settings, bucket and credentials out of an object of variables, and `names`, the variable of each option that was set. */
 export const readVariables = (variables) => {
   const json = toJson(variables);
@@ -29,6 +46,12 @@ export class Engine {
   #onEvent;
   #onTurn;
   #mayMove;
+  /** What it shares with the other groups of an `Electors`. */
+  #shared;
+  /** Whether its first request waits for this group's place among many; a slot is late already. */
+  #delays;
+  /** Its part in the judgement of the store, which is one for all of them. */
+  #judging = null;
   #events = [];
   #driving = false;
   #again = false;
@@ -39,16 +62,19 @@ export class Engine {
   /** `settings` is JSON, and so is `schedule`, for an engine that runs slots. `format` is
    * that of a storage's records, unless it is a bucket. `onEvent` hears each event; the last one is
    * `finished`, with `error` if something broke. `mayMove` is asked before each turn, and may close this engine instead.
-   * `onAnswer` hears each answer of a `fetch`, before the wasm does; `onTurn` is called after the events of each turn. */
-  constructor({ settings, storage, bucket, schedule, format, unref, onEvent, onTurn, onAnswer, locker, peerFetch, mayMove = () => true }) {
+   * `onAnswer` hears each answer of a `fetch`, before the wasm does; `onTurn` is called after the events of each turn; `shared` is what `js/electors.js` gives
+   * each of its groups. */
+  constructor({ settings, storage, bucket, schedule, format, unref, onEvent, onTurn, onAnswer, locker, peerFetch, shared, mayMove = () => true }) {
     checkFormat(format);
-    this.#host = new Host({ settle: (how) => this.#tell(how), storage, credentials: bucket?.provider, unref, onAnswer, locker, peerFetch });
+    this.#host = new Host({ settle: (how) => this.#tell(how), storage, credentials: bucket?.provider, unref, onAnswer, locker, peerFetch, shared });
     const { json, credentials } = bucket ?? {};
     this.#raw = ownWasm.call(({ RawElector }) => new RawElector(settings, json, credentials, schedule, format, this.#host));
     this.#instance = ownWasm.instance;
     this.#onEvent = onEvent;
     this.#onTurn = onTurn;
     this.#mayMove = mayMove;
+    this.#shared = shared;
+    this.#delays = schedule === undefined;
     ownWasm.engines.add(this.#breakDown);
   }
 
@@ -59,7 +85,29 @@ export class Engine {
 
   /** With `judges` the store is judged first; null leaves it to the kind of store. */
   run(judges = false) {
-    this.#tell((raw) => raw.run(judges));
+    if (!this.#shared) {
+      this.#tell((raw) => raw.run(judges, 0));
+      return;
+    }
+    const { delayMs, competes, judgement } = this.#shared;
+    this.#shared.engine = this;
+    if (competes === false) this.#attempt((raw) => raw.compete(false));
+    this.#judging = judgement.join(judges, (own) => this.#tell((raw) => raw.run(own, this.#delays ? delayMs : 0)));
+    this.#judging.start();
+  }
+
+  /** Whether it may claim; what it holds it keeps. */
+  compete(competes) {
+    this.#tell((raw) => raw.compete(competes));
+  }
+
+  /** Asks something about its part in the wasm. */
+  use(what) {
+    return this.#ask(what);
+  }
+
+  get sharedTimers() {
+    return this.#shared?.timers;
   }
 
   init() {
@@ -93,6 +141,8 @@ export class Engine {
 
   stop(park) {
     this.#tell((raw) => raw.stop(park));
+    // It has heard of the stop before it begins, so that it asks nobody.
+    this.#judging?.now();
   }
 
   workEnded(term) {
@@ -179,6 +229,7 @@ export class Engine {
     if (this.#ended) return;
     this.#ended = true;
     ownWasm.engines.delete(this.#breakDown);
+    this.#judging?.forget();
     this.#host.close();
     // Looked at only now: the listeners of what was aborted may have broken it.
     if (!ownWasm.broken && this.#instance === ownWasm.instance) this.#attempt((raw) => raw.free());
@@ -239,6 +290,7 @@ export class Engine {
     while (this.#events.length > 0 && this.alive) {
       const event = this.#events.shift();
       if (event.type === 'finished') this.#end(event.error);
+      else if (event.type === 'judged') this.#judging?.held();
       else if (event.type === 'failed' || event.type === 'troubled') this.#onEvent({ ...event, cause: this.#causeOf(event.message) });
       else this.#onEvent(event);
     }

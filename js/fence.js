@@ -1,5 +1,5 @@
 // One term's fence: what the election says of its authority now, and a timer for when nobody asks.
-import { unrefTimer } from './host.js';
+import { ownTimers } from './host.js';
 
 // How often the authority is read besides: a timer does not count the time of a suspend.
 const WATCH_MS = 1_000;
@@ -29,8 +29,9 @@ export class Fence {
   #onOver;
   #onSeen;
   #onProven;
-  #unref;
-  #timer;
+  #timers;
+  /** Takes the timer back. */
+  #forget;
   #closed = false;
   /** Whether the end is told at the next turn. */
   #telling = false;
@@ -43,7 +44,7 @@ export class Fence {
     this.#onOver = onOver;
     this.#onSeen = onSeen;
     this.#onProven = onProven;
-    this.#unref = unref;
+    this.#timers = engine.sharedTimers ?? ownTimers(unref);
   }
 
   /** Milliseconds of authority that this reading leaves, 0 once it is over. Where a single clock proves nothing for a moment
@@ -59,19 +60,18 @@ export class Fence {
 
   /** Checks now, and again and again until it is closed. */
   watch() {
-    clearTimeout(this.#timer);
+    this.#forget?.();
     if (this.#closed) return;
     const standing = this.#standing();
     if (standing?.proven) this.#onProven();
     if (this.#closed) return;
     const ms = standing?.proven ? Math.min(standing.remainingMs, WATCH_MS) : LATE_MS;
-    this.#timer = setTimeout(() => this.#read() && this.watch(), ms);
-    if (this.#unref) unrefTimer(this.#timer);
+    this.#forget = this.#timers.set(ms, () => this.#read() && this.watch());
   }
 
   close() {
     this.#closed = true;
-    clearTimeout(this.#timer);
+    this.#forget?.();
   }
 
   #standing() {

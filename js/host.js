@@ -14,14 +14,16 @@ const SIGNED = /(?<!(?:LEAF|CERT)_)signature|aws4-hmac|x-amz-|authorization/i;
 
 let onWorkers = false;
 
+/** Workers have one clock, and it stands still between I/O. */
+export const hasSingleClock = () => onWorkers || globalThis.navigator?.userAgent === 'Cloudflare-Workers';
+
 /** Said by the entries that only Workers load: an old compatibility date or `no_global_navigator` hides the name. */
 export const thisIsWorkers = () => {
   onWorkers = true;
 };
 
 export class Host {
-  /** Workers have one clock, and it stands still between I/O. */
-  singleClock = onWorkers || globalThis.navigator?.userAgent === 'Cloudflare-Workers';
+  singleClock = hasSingleClock();
   /** Whether the storage is a backend of three calls and no versions. */
   locker;
   /** What failed last, as a plain error. */
@@ -29,20 +31,26 @@ export class Host {
   #settle;
   #storage;
   #credentials;
-  #unref;
+  /** The runtime's timers, or those that many groups share. */
+  #timers;
+  /** Where requests wait for their turn, if many groups share one. */
+  #budget;
   #onAnswer;
   #peerFetch;
   #waiting = [];
+  /** What gives back the turn of each request that waits or is under way. */
+  #turns = new Map();
   /** What cancels each operation that is under way. */
   #cancels = new Map();
 
   /** `settle` gets a function for each operation that ended, which tells a `RawElector` how; `onAnswer({ status, headers, body })` hears
-   * each answer of a `fetch`. */
-  constructor({ settle, storage, credentials, unref = false, onAnswer, locker = false, peerFetch } = {}) {
+   * each answer of a `fetch`; `shared` has what the groups of an `Electors` share. */
+  constructor({ settle, storage, credentials, unref = false, onAnswer, locker = false, peerFetch, shared } = {}) {
     this.#settle = settle;
     this.#storage = storage;
     this.#credentials = credentials;
-    this.#unref = unref;
+    this.#timers = shared?.timers ?? ownTimers(unref);
+    this.#budget = shared?.budget;
     this.#onAnswer = onAnswer;
     this.#peerFetch = peerFetch;
     this.locker = locker;
@@ -53,11 +61,25 @@ export class Host {
   }
 
   sleep(id, ms) {
+    this.#begin(id, (settle) => this.#timers.set(ms, () => settle((raw) => raw.slept(id))));
+  }
+
+  /** Whether requests wait for their turn. */
+  get shares() {
+    return this.#budget !== undefined;
+  }
+
+  /** `urgency` is a number of the wasm's, and `fenceMs` when the term ends that depends on the request, if one does. */
+  turn(id, urgency, fenceMs) {
     this.#begin(id, (settle) => {
-      const timer = setTimeout(settle, ms, (raw) => raw.slept(id));
-      if (this.#unref) unrefTimer(timer);
-      return () => clearTimeout(timer);
+      this.#turns.set(id, this.#budget.enter(urgency, fenceMs, () => settle((raw) => raw.turned(id))));
+      return () => this.#giveBack(id);
     });
+  }
+
+  /** The request of this turn is over. */
+  leave(id) {
+    this.#waiting.push(() => this.#giveBack(id));
   }
 
   /** `headers` has each name and its value after it. */
@@ -143,6 +165,13 @@ export class Host {
   close() {
     for (const id of [...this.#cancels.keys()]) this.cancel(id);
     this.startAll();
+    for (const id of [...this.#turns.keys()]) this.#giveBack(id);
+  }
+
+  #giveBack(id) {
+    const leave = this.#turns.get(id);
+    this.#turns.delete(id);
+    leave?.();
   }
 
   #begin(id, start) {
@@ -180,6 +209,15 @@ export const unrefTimer = (timer) => {
   if (typeof timer === 'number') globalThis.Deno?.unrefTimer(timer);
   else timer?.unref?.();
 };
+
+/** The runtime's own timers. `set` gives a function that takes the timer back. */
+export const ownTimers = (unref) => ({
+  set: (ms, callback) => {
+    const timer = setTimeout(callback, ms);
+    if (unref) unrefTimer(timer);
+    return () => clearTimeout(timer);
+  },
+});
 
 const readAnswer = async (response, limit, signal) => {
   if (typeof response?.headers?.get !== 'function') throw new Error('fetch gave no Response');

@@ -435,6 +435,129 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
   [Symbol.asyncDispose](): Promise<void>;
 }
 
+/** The options that all groups of an `Electors` have in common, and what they may do together. Callbacks hear, after what an
+ * `Elector`'s hear, of which group it is. */
+export interface ElectorsOptions<S extends AnyStorage = FencedStorage>
+  extends Omit<ElectorOptions<S>, 'lockfilePath' | 'onAcquireLeadership' | 'onLoseLeadership' | 'onNewLeader' | 'onSuspect' | 'onRecover' | 'onError' | 'onStatus'> {
+  /** How many requests may be under way at once, 2 to 10000. Default 64. Of these a quarter is kept free of reads, so that no
+   * renewal waits for the answer to one. */
+  maxConnections?: number;
+  /** How many requests may leave in a second, a tenth of it more in a burst; 1 to 1000000. Renewals go first, the one whose
+   * term would end first before the others, then claims and releases, then the reads of followers. Waiting counts as latency: every time limit holds. Default: no
+   * limit. */
+  maxRequestsPerSecond?: number;
+  onAcquireLeadership?(term: TermOf<S>, group: string): void | Promise<void>;
+  onLoseLeadership?(lost: LostLeadership<S>, group: string): void | Promise<void>;
+  onNewLeader?(leaderId: string | null, group: string): void | Promise<void>;
+  onSuspect?(serverId: string, group: string): void | Promise<void>;
+  onRecover?(serverId: string, group: string): void | Promise<void>;
+  onError?(error: EdgelectError, group: string): void | Promise<void>;
+  onStatus?(status: Status, group: string): void | Promise<void>;
+}
+
+/** One group of an `Electors`: its own options come before the common ones. */
+export type GroupOptions<S extends AnyStorage = FencedStorage> = Omit<ElectorOptions<S>, 'storage' | 'unref' | 'probe' | 'lockfilePath'> & {
+  lockfilePath: string;
+};
+
+/** What all groups do, and what each of them does. */
+export interface ElectorsStatus {
+  /** Requests that have left and are not answered. */
+  underWay: number;
+  /** Requests that wait to leave. */
+  waiting: number;
+  groups: Status[];
+}
+
+/** Up to 10000 groups in one process, over one storage: one timer, one budget of connections and requests, one judgement of
+ * the store. A group begins to compete up to one `frequentInterval` late, so that the renewals of many spread over it. One that fails
+ * does not touch the others. */
+export class Electors<S extends AnyStorage = FencedStorage> implements AsyncDisposable, Iterable<Elector<S>> {
+  /** @throws EdgelectError with `code: 'EDGELECT_CONFIG'` and `field` for an option that breaks a rule. */
+  constructor(options?: ElectorsOptions<S>);
+  /** How many groups there are. */
+  readonly size: number;
+  /** Adds a group by its `lockfilePath`, and gives its elector, which is yet to be started.
+   * @throws EdgelectError `EDGELECT_CONFIG` for an option that breaks a rule, a group that is there already, and one too many
+   * for `maxRequestsPerSecond`: each sends one request per `frequentInterval`. */
+  add(group: string | GroupOptions<S>): Elector<S>;
+  get(lockfilePath: string): Elector<S> | undefined;
+  /** Stops the elector of a group, as its `stop` does, and takes the group off. False if there is none. */
+  remove(lockfilePath: string, options?: { park?: boolean; release?: boolean; signal?: AbortSignal }): Promise<boolean>;
+  /** Stops all electors, those that lead 5 ms apart or as far as `maxRequestsPerSecond` demands, so that every lease is released;
+   * the groups stay. */
+  stop(options?: { park?: boolean; release?: boolean; signal?: AbortSignal }): Promise<void>;
+  status(): ElectorsStatus;
+  /** As `handleRequest` of an elector, for the one that `?group=LOCKFILE_PATH` names: 404 where there is none of that name. Without a
+   * name `GET /status.json` shows all of them, and `GET /health/leadership` is 400 where there is more than one. */
+  handleRequest(request: Request): Promise<Response>;
+  [Symbol.iterator](): Iterator<Elector<S>>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** The options of a `Shards`: those that its shards have in common, and its own. */
+export interface ShardsOptions<S extends FencedStorage = FencedStorage>
+  extends Omit<ElectorsOptions<S>, 'onAcquireLeadership' | 'onLoseLeadership'> {
+  /** What the shards' `lockfilePath`s begin with: `PREFIX/0` and so on; beside them `PREFIX/seat`, a lease that a member takes while
+   * it leads no shard yet. */
+  prefix: string;
+  /** How many shards there are, 1 to 1024: the same number for all members. */
+  shards: number;
+  /** The name of this member, which no other one has. Default: a random one for each start. */
+  serverId?: string;
+  /** A term of this shard began. Its promise is work of the term; if it throws or rejects, the shard is given up for a while. */
+  onAcquire?(shard: number, term: Term): void | Promise<void>;
+  /** The term ended. `resigned`: it was given to another member. When the returned promise settles, the work counts as
+   * stopped, and the shard is released. */
+  onLose?(shard: number, reason: LostReason): void | Promise<void>;
+}
+
+export interface ShardsStatus extends ElectorsStatus {
+  /** The shards that this member leads now. */
+  led: number[];
+}
+
+/** One member's part in shards that the living members share out evenly, over any storage with versions. A member claims free
+ * shards up to its share, gives back what is above it when others join, and takes over when others leave; while shares
+ * differ by one at most, nothing moves. Each shard has a lease of its own, so that no two members lead one whatever they
+ * believe of each other. */
+export class Shards<S extends FencedStorage = FencedStorage> implements AsyncDisposable {
+  /** @throws EdgelectError `EDGELECT_CONFIG` for an option that breaks a rule, and for a storage without versions. */
+  constructor(options: ShardsOptions<S>);
+  /** Begins to take part; resolves when the store has answered for each shard. Stops when the signal fires. */
+  start(options?: { signal?: AbortSignal }): Promise<void>;
+  /** Gives everything back: as `stop` of an elector. */
+  stop(): Promise<void>;
+  /** Starts, and runs the work for each shard in each of its terms: `term.signal` fires when the term ends. Work that returns or
+   * throws before gives its shard up for a while. Resolves after the signal fired or a `stop`.
+   * @throws EdgelectError `EDGELECT_STORE` where the store can't be used; `EDGELECT_BUSY` if it is started already. */
+  lead(work: (shard: number, term: Term) => void | Promise<void>, options?: { signal?: AbortSignal }): Promise<void>;
+  /** The shards that this member leads now. */
+  led(): number[];
+  status(): ShardsStatus;
+  /** As that of an `Electors`. */
+  handleRequest(request: Request): Promise<Response>;
+  /** Starts the groups of all shards that never ran, without their waiting time: as `init` of an elector.
+   * @throws EdgelectError `EDGELECT_EXISTS` if all of them have a lease object. */
+  init(options?: { signal?: AbortSignal }): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** The options of an `Elector` that those of a shardcoordinator `Coordinator` mean, in milliseconds: `lockfilePath`, `serverId`,
+ * `leaderTimeout`, `frequentInterval` and `storage`. The elector's `start`, `stop` and `isLeader` are the coordinator's.
+ * @throws EdgelectError `EDGELECT_CONFIG` for an option that is missing or not one of these. */
+export function coordinator<S extends AnyStorage>(options: {
+  /** What is led. */
+  shardId: string;
+  /** The name of this process. */
+  ownerId: string;
+  /** How long a lease lasts without a renewal. */
+  leaseDuration: number;
+  /** How often it is renewed. */
+  renewPeriod: number;
+  /** Any storage, or an object with `tryAcquire`, `renew` and `release`. */
+  locker: S;
+}): Pick<ElectorOptions<S>, 'lockfilePath' | 'serverId' | 'leaderTimeout' | 'frequentInterval'> & { storage: S };
 /** A listener for the servers of Node (`http.createServer(nodeHandler(elector))`) and Express (`app.use(nodeHandler(elector))`) that
  * answers by `elector.handleRequest`. What is not for it goes to `next`, or is answered 404. */
 export function nodeHandler(elector: Pick<Elector<AnyStorage>, 'handleRequest'>): (

@@ -218,13 +218,18 @@ impl Handle {
     /// Ends as soon as a stop has been told that the driver has yet to hear.
     pub(crate) fn stop_told(&self) -> impl Future<Output = ()> + '_ {
         std::future::poll_fn(|context| {
-            let stop = |input: &Input| matches!(input, Input::Stop { .. });
-            if self.inner.commands.borrow().iter().any(stop) {
+            if self.stops() {
                 return Poll::Ready(());
             }
             *self.inner.waker.borrow_mut() = Some(context.waker().clone());
             Poll::Pending
         })
+    }
+
+    /// Whether a stop has been told that the driver has yet to hear.
+    pub(crate) fn stops(&self) -> bool {
+        let stop = |input: &Input| matches!(input, Input::Stop { .. });
+        self.inner.commands.borrow().iter().any(stop)
     }
 
     /// The request under way has ended. Gives what there is to tell of problems.

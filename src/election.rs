@@ -82,6 +82,23 @@ pub enum Standing {
     Over,
 }
 
+/// Who holds a lease, as far as a session knows at one reading of the clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holder<'a> {
+    /// The store has not been heard of yet.
+    Unknown,
+    /// Nobody: this session could claim it, if its next read shows the same.
+    Nobody,
+    /// This session, with authority or in the grace of a new record.
+    Me,
+    /// Nobody, and this session sits out, or work of its last term goes on.
+    Barred,
+    /// Nobody who could be named: another session of this `serverId`, or one that gives it up just now.
+    Unnamed,
+    /// The member of this `serverId`.
+    Other(&'a str),
+}
+
 /// What to do next.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
@@ -164,6 +181,9 @@ pub enum Input {
     },
     /// New settings; they count from the next write on.
     Configure(Box<Config>),
+    /// Whether this session may claim, which it may from the beginning unless it is told. One that may not follows all the same,
+    /// and what it holds it keeps.
+    Compete(bool),
     /// Nothing but time: somebody saw that the authority may have ended.
     Tick,
 }
@@ -346,6 +366,8 @@ pub struct Election {
     /// A write was refused since the last body was read: the version that we know may be an old one.
     contradicted: bool,
     compete_after_ms: u64,
+    /// Whether it may claim.
+    competes: bool,
     /// Until when the store asked to be left alone (`Retry-After`).
     not_before_ms: u64,
     failures: u32,
@@ -425,6 +447,7 @@ impl Election {
             accepted: false,
             contradicted: false,
             compete_after_ms: 0,
+            competes: true,
             not_before_ms: 0,
             failures: 0,
             refused_keys: 0,
@@ -539,6 +562,14 @@ impl Election {
                     self.plan_look(now, 0);
                 }
             }
+            Input::Compete(competes) => {
+                let changed = std::mem::replace(&mut self.competes, competes) != competes;
+                if changed && self.term.is_none() && self.wind_down.is_none() {
+                    // A claim that has not left yet is judged again, by the answer to a new read.
+                    self.round = self.round.take().filter(|_| self.outstanding.is_some());
+                    self.plan_look(now, 0);
+                }
+            }
         }
     }
 
@@ -622,7 +653,10 @@ impl Election {
 
     /// What somebody should know about, if anything.
     pub fn problem(&self) -> Option<&Problem> {
-        self.problem.as_ref().or(self.complaint.as_ref()).or(self.warning.as_ref())
+        // Who is not to claim a lease is not kept from it.
+        let waits = |problem: &&Problem| !self.competes && **problem == Problem::LongWait;
+        let problem = self.problem.as_ref().filter(|problem| !waits(problem));
+        problem.or(self.complaint.as_ref()).or(self.warning.as_ref())
     }
 
     /// Why the last request to the store has failed, if it has: a read that is answered does not mend a write that failed.
@@ -662,6 +696,47 @@ impl Election {
         let own =
             self.record().is_some_and(|(_, lease)| lease.session.as_ref() == Some(&self.session));
         self.known_leader.as_deref().filter(|_| !own)
+    }
+
+    /// Who holds the lease. Advice: what a claim rests on is the next read.
+    pub fn holder(&self, now: Now) -> Holder<'_> {
+        if let Some(term) = &self.term {
+            return if term.ended { Holder::Unnamed } else { Holder::Me };
+        }
+        let (observation, reading) = match &self.seen {
+            Seen::Nothing => return Holder::Unknown,
+            Seen::Absent => return Holder::Nobody,
+            Seen::Record { observation, reading } => (observation, reading),
+        };
+        let age_ms = self.age_to_claim_ms(observation, now);
+        let sits_out = now.mono_ms < self.compete_after_ms || self.working.is_some();
+        match reading {
+            Reading::Lease(lease) if self.may_succeed(now, lease, age_ms) => {
+                if sits_out {
+                    Holder::Barred
+                } else {
+                    Holder::Nobody
+                }
+            }
+            Reading::Lease(lease) if lease.session.as_deref() == Some(&self.session) => Holder::Me,
+            Reading::Lease(lease) if lease.leader_id == self.server_id() => Holder::Unnamed,
+            Reading::Lease(lease) => Holder::Other(&lease.leader_id),
+            Reading::Unreadable(..) if age_ms >= self.config.grace_ms(self.longest_lease_ms) => {
+                Holder::Nobody
+            }
+            Reading::Unreadable(..) | Reading::Closed(_) => Holder::Unnamed,
+        }
+    }
+
+    /// For how long neither the store nor a peer has said anything new of the record, in milliseconds.
+    pub fn unheard_ms(&self, now: Now) -> u64 {
+        now.mono_ms.saturating_sub(self.seen_sent_ms.max(self.peers.moved_ms()))
+    }
+
+    /// How much longer the own term lasts if no write is accepted before, in milliseconds. For whoever orders requests: unlike
+    /// [`Election::authority`] it ends nothing.
+    pub fn fence_left_ms(&self, now: Now) -> Option<u64> {
+        self.lease_left(now).map(|left| left.remaining_ms)
     }
 
     /// Whether this session runs slots.

@@ -4,13 +4,16 @@
 //! on to the other. The JavaScript side owns promises, signals and callbacks; this side owns the election, and
 //! moves only while [`RawElector::poll`] runs. An error is thrown as a text: JSON with `code`, `message`, `field`.
 
+mod many;
 mod probe;
 mod settle;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::rc::Rc;
 
+use futures::future::select;
 use serde_json::{Value, json};
 use wasm_bindgen::prelude::*;
 
@@ -20,6 +23,7 @@ use crate::config::{Config, ConfigError, HostClock, Settings};
 use crate::custom::{AnyStore, CustomStore, OwnStore};
 use crate::driver::{self, Asked, Handle, Held, Host, UNHURRIED_MS};
 use crate::election::{Election, Event, Input, Problem, SlotsOver, Standing, Waiting};
+use crate::electors::queue::Budgeted;
 use crate::isolate::Isolate;
 use crate::json::{self, Object};
 use crate::lease::Format;
@@ -39,7 +43,7 @@ use crate::{status, vars};
 pub struct RawElector {
     handle: Handle,
     place: Place,
-    store: Rc<AnyStore<CredentialSource>>,
+    store: Rc<Budgeted<AnyStore<CredentialSource>, Web>>,
     web: Web,
     link: Rc<Link>,
     task: Task,
@@ -97,6 +101,7 @@ impl RawElector {
             )),
             false => handle.with(|election| place.open(election.config(), &web))?,
         };
+        let store = Budgeted::new(store, web.clone(), handle.clone(), web.clone());
         Ok(Self {
             handle,
             place,
@@ -111,8 +116,9 @@ impl RawElector {
     }
 
     /// Has [`RawElector::poll`] drive the election until it has finished. With `judges` the store is judged first, without
-    /// `judges` not; where nobody says, a bucket is, in a long-running process.
-    pub fn run(&mut self, judges: Option<bool>) {
+    /// `judges` not; where nobody says, a bucket is, in a long-running process. An event `judged` tells that it did not fail.
+    /// Before all of it a member of many groups waits `delay_ms`, unless it is told to stop.
+    pub fn run(&mut self, judges: Option<bool>, delay_ms: f64) {
         let (handle, store, web) = (self.handle.clone(), Rc::clone(&self.store), self.web.clone());
         let events = Rc::clone(&self.events);
         let object = self.judged(judges);
@@ -121,12 +127,18 @@ impl RawElector {
                 let json = handle.with(|election| event_json(&event, election));
                 events.borrow_mut().push(json);
             };
+            if delay_ms > 0.0 {
+                select(pin!(web.sleep(delay_ms as u64)), pin!(handle.stop_told())).await;
+            }
             let judged = match object {
                 Some(object) => judge_by(&handle, &object, &web).await,
                 None => Ok(()),
             };
             match judged {
-                Ok(()) => driver::run(&handle, &*store, &web, tell).await,
+                Ok(()) => {
+                    events.borrow_mut().push(json!({ "type": "judged" }).to_string());
+                    driver::run(&handle, &*store, &web, tell).await;
+                }
                 Err(violation) => tell(Event::Failed(violation)),
             }
             json!({ "type": "finished" }).to_string()
@@ -243,6 +255,11 @@ impl RawElector {
         }
         self.handle.tell(Input::Configure(Box::new(config)));
         Ok(())
+    }
+
+    /// Whether this member may claim. What it holds it keeps.
+    pub fn compete(&self, competes: bool) {
+        self.handle.tell(Input::Compete(competes));
     }
 
     /// What is known of the own term now: `[term, remainingMs, 1]` with authority, 0 in place of the 1 where a single clock

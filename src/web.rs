@@ -13,6 +13,8 @@ use wasm_bindgen::prelude::*;
 use crate::clock::Now;
 use crate::config::HostClock;
 use crate::driver::Host;
+use crate::electors::budget::Urgency;
+use crate::electors::queue::Queue;
 use crate::request::{self, Body, Request, Response};
 use crate::sigv4::Credentials;
 use crate::timers::{Due, Timers};
@@ -54,6 +56,12 @@ extern "C" {
     fn lock(this: &JsHost, id: u32, name: &str, shard_id: &str, owner_id: &str, ttl_ms: f64);
 
     #[wasm_bindgen(method)]
+    fn turn(this: &JsHost, id: u32, urgency: u8, fence_ms: f64);
+
+    #[wasm_bindgen(method)]
+    fn leave(this: &JsHost, id: u32);
+
+    #[wasm_bindgen(method)]
     fn cancel(this: &JsHost, id: u32);
 
     #[wasm_bindgen(method, catch)]
@@ -64,6 +72,9 @@ extern "C" {
 
     #[wasm_bindgen(method, getter)]
     fn locker(this: &JsHost) -> bool;
+
+    #[wasm_bindgen(method, getter)]
+    fn shares(this: &JsHost) -> bool;
 
     #[wasm_bindgen(js_namespace = performance, js_name = now)]
     fn performance_now() -> f64;
@@ -95,6 +106,8 @@ pub enum Settled {
     Refused,
     /// What a locker has answered.
     Locked(bool),
+    /// A request may leave.
+    Turned,
 }
 
 /// An answer to a `fetch`.
@@ -315,6 +328,34 @@ impl Host for Web {
     async fn ask_peer(&self, request: Request, limit: usize) -> Result<Response, String> {
         let (url, limit) = (request.uri().to_string(), u32::try_from(limit).unwrap_or(u32::MAX));
         fetched(self.link.begin(|host, id| host.ask_peer(id, &url, limit)).await)
+    }
+}
+
+/// Requests of many groups wait for their turn in JavaScript, which wakes the engine of the one whose turn it is.
+impl Queue for Web {
+    type Turn = Option<WebTurn>;
+
+    async fn turn(&self, urgency: Urgency) -> Option<WebTurn> {
+        if !self.link.host.shares() {
+            return None;
+        }
+        let (kind, fence_ms) = urgency.parts();
+        let begun = self.link.begin(|host, id| host.turn(id, kind, fence_ms as f64));
+        let turn = WebTurn { link: Rc::clone(&self.link), id: begun.id };
+        begun.await;
+        Some(turn)
+    }
+}
+
+/// A place among the requests that are under way, given back when dropped.
+pub struct WebTurn {
+    link: Rc<Link>,
+    id: u32,
+}
+
+impl Drop for WebTurn {
+    fn drop(&mut self) {
+        self.link.host.leave(self.id);
     }
 }
 

@@ -5,6 +5,8 @@ mod backend;
 #[allow(dead_code)] // Another part of it is the simulator's.
 #[path = "sim/chance.rs"]
 mod chance;
+#[path = "driver/electors.rs"]
+mod electors;
 #[path = "driver/heartbeat.rs"]
 mod heartbeat;
 #[path = "driver/lead.rs"]

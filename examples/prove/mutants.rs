@@ -54,6 +54,7 @@ pub fn table(only: &[Bug]) -> bool {
             Depth::Core => "core",
             Depth::Store => "store",
             Depth::Epochs => "epochs",
+            Depth::Shards => "shards",
         };
         bar.suspend(|| {
             let (what, rule) = (bug.what(), bug.rule());

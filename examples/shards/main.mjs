@@ -1,14 +1,13 @@
-// Work that is split into shards, each led by one process at a time.
+// Work that is split into shards, shared out over the processes that are alive.
 import os from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { DynamoDBStorage, Elector } from 'edgelect';
+import { DynamoDBStorage, Shards } from 'edgelect';
 
 const HELP = `node examples/shards/main.mjs [options]
 
-Start it as often as you like, on one machine or on many. Every process competes for every shard, and each shard is led by one
-of them at a time. Nothing shares the shards out evenly: who comes first leads those that are free. End one: what it led goes
-to the others.
+Start it as often as you like, on one machine or on many. The processes share the shards out evenly, and each shard is led by
+one of them at a time. Start one more: it gets its share from the others. End one: what it led goes to them.
 
   --shards N     how many shards there are (default 8); the same number everywhere
   --prefix NAME  what the shards' lockfilePaths begin with (default shards)
@@ -62,33 +61,23 @@ const storageOf = (table) => {
 };
 
 /** The work of one shard, in each of its terms. `term.signal` fires when it has to stop; `term.token` is for whatever it changes. */
-const workOn = (shard) => async (term) => {
+const work = async (shard, term) => {
   say('leads', { shard, token: term.token });
   await sleep(2 ** 31 - 1, undefined, { signal: term.signal }).catch(() => {});
   say('lost', { shard, token: term.token });
-  throw term.signal.reason;
 };
 
 const main = async () => {
   const { shards: count, prefix, table, init, help } = read();
   if (help) return console.log(HELP);
-  const storage = await storageOf(table);
-  const shards = Array.from({ length: count }, (_one, index) => `${prefix}/${index}`);
+  const shards = new Shards({ storage: storageOf(table), prefix, shards: count, serverId: NAME });
   if (init) {
-    await Promise.all(shards.map((lockfilePath) => new Elector({ storage, lockfilePath }).init()));
+    await shards.init();
     return say('initialised', { shards: count });
   }
   const ending = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => ending.abort());
-  const { signal } = ending;
-  const failures = [];
-  const serve = (shard) => new Elector({ storage, lockfilePath: shard, serverId: NAME }).lead(workOn(shard), { signal }).catch((error) => {
-    // One shard that nobody serves any more would not be missed among the others, so they go to other processes.
-    if (!signal.aborted) failures.push(error);
-    ending.abort();
-  });
-  await Promise.all(shards.map(serve));
-  if (failures.length > 0) throw failures[0];
+  await shards.lead(work, { signal: ending.signal });
 };
 
 main().catch((error) => {

@@ -15,6 +15,11 @@ export declare const Route53Storage: typeof edgelect.Route53Storage;
 export type Route53Storage = edgelect.Route53Storage;
 export declare const MemoryStorage: typeof edgelect.MemoryStorage;
 export type MemoryStorage = edgelect.MemoryStorage;
+export declare const Electors: typeof edgelect.Electors;
+export type Electors<S extends edgelect.AnyStorage = edgelect.FencedStorage> = edgelect.Electors<S>;
+export declare const Shards: typeof edgelect.Shards;
+export type Shards<S extends edgelect.FencedStorage = edgelect.FencedStorage> = edgelect.Shards<S>;
+export declare const coordinator: typeof edgelect.coordinator;
 export declare const celeriant: typeof edgelect.celeriant;
 export declare const nodeHandler: typeof edgelect.nodeHandler;
 export declare const EdgelectError: typeof edgelect.EdgelectError;
@@ -25,8 +30,11 @@ export type {
   Config,
   Credentials,
   ElectorOptions,
+  ElectorsOptions,
+  ElectorsStatus,
   FencedStorage,
   Format,
+  GroupOptions,
   Locker,
   LostLeadership,
   LostReason,
@@ -35,6 +43,8 @@ export type {
   ScheduledOptions,
   ScheduledResult,
   ServiceOptions,
+  ShardsOptions,
+  ShardsStatus,
   SlotRun,
   SlotTerm,
   Status,

@@ -59,14 +59,23 @@ impl Settings {
     /// # Errors
     /// An option of the wrong type, or one that nobody knows.
     pub fn from_json(options: &Object) -> Result<Self, ConfigError> {
+        Self::of_many(options, &[])
+    }
+
+    /// As [`Settings::from_json`], for options that are given beside others of these names: one that nobody knows may be a
+    /// misspelt one of those.
+    ///
+    /// # Errors
+    /// As those of [`Settings::from_json`].
+    pub fn of_many(options: &Object, others: &[&str]) -> Result<Self, ConfigError> {
         let mut settings = Self::default();
         for (name, value) in options.iter().filter(|(_, value)| !json::is_null(value)) {
-            settings.set(name, value)?;
+            settings.set(name, value, others)?;
         }
         Ok(settings)
     }
 
-    fn set(&mut self, name: &str, value: &str) -> Result<(), ConfigError> {
+    fn set(&mut self, name: &str, value: &str, others: &[&str]) -> Result<(), ConfigError> {
         let number = match name {
             "lockfilePath" => return put(&mut self.lockfile_path, name, value, TEXT),
             "serverId" => return put(&mut self.server_id, name, value, TEXT),
@@ -95,7 +104,8 @@ impl Settings {
             "sustain" => &mut self.sustain_ms,
             // Its value is not shown: it may be a secret that was put into the wrong place.
             _ => {
-                let meant = nearest(name, OPTIONS.into_iter().chain(JS_OPTIONS));
+                let known = OPTIONS.into_iter().chain(JS_OPTIONS);
+                let meant = nearest(name, known.chain(others.iter().copied()));
                 let rule = unknown("option", meant, "docs/options.md lists them");
                 return refuse(&visible(first(name, 60)), "(not shown)", rule);
             }
@@ -217,11 +227,11 @@ mod tests {
     #[test]
     fn each_option_that_may_be_meant_is_one() {
         for option in OPTIONS {
-            let refused = Settings::default().set(option, "{}").expect_err(option);
+            let refused = Settings::default().set(option, "{}", &[]).expect_err(option);
             assert!(!refused.rule.contains("no such option"), "{refused}");
         }
         for option in JS_OPTIONS {
-            let refused = Settings::default().set(option, "{}").expect_err(option);
+            let refused = Settings::default().set(option, "{}", &[]).expect_err(option);
             assert!(refused.rule.contains(&format!("did you mean {option}?")), "{refused}");
         }
     }

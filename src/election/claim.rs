@@ -69,7 +69,8 @@ impl Election {
             if self.problem.is_none() || self.unwritten {
                 (self.problem, self.unwritten) = (Some(Problem::WorkGoesOn { term }), false);
             }
-        } else if now.mono_ms >= self.compete_after_ms
+        } else if (self.competes || planted!(CompetesUntold))
+            && now.mono_ms >= self.compete_after_ms
             && let Some(round) = self.justified_claim(now)
         {
             self.unproven_wait_ms = self.unproven_wait_ms(now);

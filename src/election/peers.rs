@@ -42,6 +42,13 @@ pub(super) struct Moved {
     since_ms: u64,
 }
 
+impl Peers {
+    /// When a peer last said something new, on the monotonic clock.
+    pub(super) fn moved_ms(&self) -> u64 {
+        self.moved.as_ref().map_or(0, |moved| moved.since_ms)
+    }
+}
+
 impl Election {
     pub(super) fn ask(&mut self, now: Now) -> Step {
         let (Some((addr, relays)), Seen::Record { reading: Reading::Lease(lease), .. }) =

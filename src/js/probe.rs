@@ -58,7 +58,7 @@ impl RawElector {
     /// probe's.
     pub(super) fn judged(&self, judges: Option<bool>) -> Option<AnyStore<CredentialSource>> {
         // A table and a zone are AWS's own, and requests of a zone are scarce.
-        let in_bucket = matches!(&*self.store, AnyStore::S3(_) | AnyStore::Epochs(_));
+        let in_bucket = matches!(self.store.inner(), AnyStore::S3(_) | AnyStore::Epochs(_));
         let due = in_bucket && self.handle.with(|election| is_due(election.config()));
         if judges.unwrap_or(due) { self.beside().ok().map(|(object, _)| object) } else { None }
     }

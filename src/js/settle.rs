@@ -20,6 +20,11 @@ impl RawElector {
         self.link.settle(id, Settled::Slept);
     }
 
+    /// A request that waited for its turn may leave.
+    pub fn turned(&self, id: u32) {
+        self.link.settle(id, Settled::Turned);
+    }
+
     /// A `fetch` was answered. `headers` has each name and its value after it, `body` as much as was asked for, and
     /// `truncated` says whether there was more.
     pub fn fetched(

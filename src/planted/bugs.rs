@@ -12,6 +12,8 @@ pub enum Depth {
     Store,
     /// The real code of the epoch layout, over a modelled store without `If-Match`.
     Epochs,
+    /// Whole members that share shards out, over a store in memory.
+    Shards,
 }
 
 macro_rules! bugs {
@@ -323,6 +325,15 @@ bugs! {
     EpochDateOfBody: "S6, epochs", Epochs;
     /// With epochs, new settings change the lease within a term.
     EpochLeaseVaries: "S5, epochs", Epochs;
+
+    /// A member gives a shard back as soon as its view says that it has too many.
+    ShardsGiveAtOnce: "shards", Shards;
+    /// A member gives a shard to one that has one less.
+    ShardsEvenByOne: "shards", Shards;
+    /// A member claims every free shard that it sees.
+    ShardsClaimAll: "shards", Shards;
+    /// What a member was told to leave alone it claims all the same.
+    CompetesUntold: "shards", Shards;
 }
 
 impl Bug {

@@ -100,12 +100,14 @@ test('shards: the credentials of a table are those of one family of variables, E
   assert.match(run(SHARDS, ['--help']).stdout, /AWS_ACCESS_KEY_ID/);
 });
 
-test('shards: every shard is led by one process, and what the first one led goes to the second', async () => {
+test('shards: a second process gets half of them, and what the first one led goes to it when that ends', async () => {
   const args = ['--table', TABLE, '--shards', '6'];
   assert.equal(run(SHARDS, [...args, '--init']).status, 0);
   const first = start(SHARDS, args);
   await until(() => first.all('leads').length === 6, LONG_MS);
   const second = start(SHARDS, args);
+  await until(() => second.all('leads').length === 3, LONG_MS);
+  assert.equal(first.all('lost').length, 3);
   first.child.kill('SIGTERM');
   assert.equal(await first.ended, 0);
   assert.equal(first.all('lost').length, 6);

@@ -13,7 +13,7 @@ const HOUR_MS = 60 * MINUTE_MS;
 
 // Before the package, which must find the virtual clocks wherever it looks.
 const runtime = virtualRuntime();
-const { Elector, MemoryStorage, S3Storage } = await import('edgelect');
+const { Elector, Electors, MemoryStorage, S3Storage, Shards } = await import('edgelect');
 const { initSync } = await import('edgelect/edgelect.js');
 const wasm = initSync();
 
@@ -126,4 +126,23 @@ test('fifty shards cost fifty times as much as one: requests and timers', async 
   assert.ok(one.requests >= 119 && one.requests <= 121, `${one.requests} requests in ten minutes`);
   assert.ok(Math.abs(fifty.requests - 50 * one.requests) <= 50, `${fifty.requests} requests of fifty`);
   assert.equal(fifty.timers, 50 * one.timers);
+});
+
+test('fifty groups of an Electors, and a member of shards, hold no more after an hour and a half than after half an hour', async () => {
+  const storage = new MemoryStorage();
+  const names = Array.from({ length: 50 }, (_, index) => `groups/${index}`);
+  for (const lockfilePath of names) await new Elector({ storage, lockfilePath }).init();
+  const shards = new Shards({ storage, prefix: 'jobs', shards: 10 });
+  await shards.init();
+  const electors = new Electors({ storage, maxRequestsPerSecond: 50 });
+  for (const name of names) void electors.add(name).start();
+  void shards.start();
+  await runtime.pass(HOUR_MS / 2);
+  const before = await held();
+  await runtime.pass(HOUR_MS);
+  assertNoMore(before, await held(), 'an hour');
+  assert.deepEqual([shards.led().length, electors.status().groups.filter(({ role }) => role === 'leader').length], [10, 50]);
+  const stopped = Promise.all([electors.stop(), shards.stop()]);
+  await runtime.pass(MINUTE_MS);
+  await stopped;
 });

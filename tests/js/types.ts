@@ -1,5 +1,7 @@
 // Compiled by `tsc`, never run: the types say what the README shows, and refuse what would be a mistake.
-import { celeriant, DynamoDBStorage, EdgelectError, Elector, EpochStorage, MemoryStorage, Route53Storage, S3Storage } from 'edgelect';
+import {
+  celeriant, coordinator, DynamoDBStorage, EdgelectError, Elector, Electors, EpochStorage, MemoryStorage, Route53Storage, S3Storage, Shards,
+} from 'edgelect';
 import type {
   Checkpoint, Config, Credentials, ElectorOptions, Locker, LostReason, ScheduledResult, SlotTerm, Status, Storage, Term,
 } from 'edgelect';
@@ -122,3 +124,24 @@ objectStoreLock({ storage: new DynamoDBStorage({ table: 'jobs', credentials: pro
 celeriant({});
 // @ts-expect-error: no such option
 leaderElectionOptions({ bucketName: 'b' });
+
+export const many = async (): Promise<number> => {
+  await using electors = new Electors({ storage: bucket, maxRequestsPerSecond: 100, onError: (error, group) => console.log(group, error.code) });
+  const elector = electors.add({ lockfilePath: 'a', leaderTimeout: 20_000 });
+  void elector.lead((term) => term.token.toFixed());
+  // @ts-expect-error Each group has its own, given by add.
+  new Electors({ lockfilePath: 'a' });
+  // @ts-expect-error All groups have one storage.
+  electors.add({ lockfilePath: 'b', storage: own });
+  return electors.status().groups.length + [...electors].length;
+};
+
+export const shares = async (): Promise<number[]> => {
+  const shards = new Shards({ storage: own, prefix: 'jobs', shards: 16, onLose: (shard, reason) => console.log(shard.toFixed(), reason) });
+  await shards.lead(async (shard, term) => console.log(shard.toFixed(), term.token.toFixed()), { signal: AbortSignal.timeout(1) });
+  // @ts-expect-error A locker names nobody who leads.
+  new Shards({ storage: locker, prefix: 'jobs', shards: 16 });
+  return shards.led();
+};
+
+export const coordinated = new Elector(coordinator({ shardId: 'a', ownerId: 'b', leaseDuration: 15_000, renewPeriod: 5_000, locker: own }));

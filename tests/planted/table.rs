@@ -5,6 +5,9 @@
 pub mod adversary;
 #[path = "../epochs/bucket.rs"]
 mod bucket;
+#[allow(dead_code)] // The test of the shards themselves tells more.
+#[path = "../shards/play.rs"]
+pub mod shards;
 
 use edgelect::planted::{self, Bug, plant};
 
@@ -24,6 +27,7 @@ pub fn depth(bug: Bug) -> Depth {
         planted::Depth::Core => Depth::Core,
         planted::Depth::Store => Depth::Store,
         planted::Depth::Epochs => unreachable!("the adversary of epochs has no depths"),
+        planted::Depth::Shards => unreachable!("the schedules of shards have no depths"),
     }
 }
 
@@ -42,6 +46,12 @@ pub fn found_after(bug: Bug, base_seed: u64, count: u64) -> Option<(u64, Violati
         return found.map(|(seed, told)| {
             let (at_ms, check, text) = (told.at_ms, told.check, told.text);
             (seed - base_seed + 1, Violation { at_ms, check, text })
+        });
+    }
+    if bug.depth() == planted::Depth::Shards {
+        let found = shards::play(base_seed, count, || plant(Some(bug))).err();
+        return found.map(|(seed, text)| {
+            (seed - base_seed + 1, Violation { at_ms: 0, check: "shards", text })
         });
     }
     let range = Range { depth: depth(bug), first: base_seed, count };

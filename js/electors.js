@@ -1,0 +1,143 @@
+// Many groups in one process. How requests share a budget, and when each group begins, is decided in src/electors/.
+import { Elector } from './elector.js';
+import { checkGroup, limitsOf } from './engine.js';
+import { optionsOf, toJson, wrongOption } from './errors.js';
+import { CALLBACKS, Judgement, SHARED, SharedBudget, SharedTimers } from './shared.js';
+
+const TAKES = 'an Electors takes an object with storage and the options that its groups have in common';
+/** The options that one runtime or one storage has, so that no group has others. */
+const COMMON = ['storage', 'unref', 'probe'];
+const STATUS_PATH = '/status.json';
+/** Between the releases of two leases, in milliseconds: those of a thousand at once would not be answered in time. */
+const RELEASES_APART_MS = 5;
+
+export class Electors {
+  #options;
+  /** JSON. */
+  #limits;
+  #timers;
+  #budget;
+  #judgement = new Judgement();
+  /** Each group's elector, and what it needs of the rate. */
+  #groups = new Map();
+  #need = 0;
+  #added = 0;
+
+  constructor(options) {
+    const given = optionsOf(options, TAKES);
+    const { storage, unref = false, releaseOnStop, probe, warn, peerTls, ...rest } = given;
+    for (const name of CALLBACKS) delete rest[name];
+    // An elector says what `true` stands for.
+    const { heartbeat, ...plain } = rest;
+    const checked = typeof heartbeat === 'boolean' ? plain : rest;
+    const { limits, settings } = limitsOf(toJson(checked), given[SHARED]?.names ?? []);
+    if (settings.lockfilePath !== undefined) {
+      throw wrongOption('lockfilePath', settings.lockfilePath, 'each group has its own: electors.add(lockfilePath)');
+    }
+    const own = (callback) => (typeof callback === 'function' ? callback.bind(given) : callback);
+    const callbacks = Object.fromEntries(CALLBACKS.map((name) => [name, own(given[name])]));
+    this.#options = { storage, unref, releaseOnStop, probe, warn, peerTls, heartbeat, ...settings, ...callbacks };
+    // What is wrong with them is wrong for every group.
+    new Elector(this.#optionsOf('check'));
+    this.#limits = JSON.stringify(limits);
+    this.#timers = new SharedTimers(unref);
+    this.#budget = new SharedBudget(this.#limits, this.#timers);
+  }
+
+  add(group) {
+    const own = typeof group === 'string' ? { lockfilePath: group } : optionsOf(group, 'a group is its lockfilePath, or options with one', 'group');
+    const foreign = COMMON.find((name) => own[name] !== undefined);
+    if (foreign) throw wrongOption(foreign, own[foreign], 'is one for all groups of an Electors');
+    const { lockfilePath } = own;
+    if (typeof lockfilePath !== 'string') throw wrongOption('lockfilePath', lockfilePath, 'must be a text: the key of the lease object');
+    const [timers, budget, judgement] = [this.#timers, this.#budget, this.#judgement];
+    const shared = Object.assign(own[SHARED] ?? {}, { timers, budget, judgement, delayMs: 0 });
+    const elector = new Elector({ ...this.#optionsOf(lockfilePath), ...own, [SHARED]: shared });
+    const before = JSON.stringify({ groups: this.#groups.size, need: this.#need, added: this.#added });
+    const { frequentInterval } = elector.config;
+    const found = checkGroup(this.#limits, lockfilePath, this.#groups.has(lockfilePath), frequentInterval, before);
+    shared.delayMs = found.delayMs;
+    this.#need = found.need;
+    this.#added += 1;
+    this.#groups.set(lockfilePath, { elector, shared, need: found.own });
+    return elector;
+  }
+
+  get(lockfilePath) {
+    return this.#groups.get(lockfilePath)?.elector;
+  }
+
+  get size() {
+    return this.#groups.size;
+  }
+
+  [Symbol.iterator]() {
+    return [...this.#groups.values()].map(({ elector }) => elector)[Symbol.iterator]();
+  }
+
+  async remove(lockfilePath, options) {
+    const group = this.#groups.get(lockfilePath);
+    if (!group) return false;
+    await group.elector.stop(options);
+    if (this.#groups.get(lockfilePath) === group) {
+      this.#groups.delete(lockfilePath);
+      this.#need -= group.need;
+    }
+    return true;
+  }
+
+  async stop(options) {
+    const { maxRequestsPerSecond: rate } = JSON.parse(this.#limits);
+    const apartMs = Math.max(RELEASES_APART_MS, rate ? 1_000 / rate : 0);
+    let releases = 0;
+    const ended = await Promise.allSettled([...this].map(async (elector) => {
+      // Until then it leads, and its work goes on.
+      if (elector.isLeader()) {
+        const ms = releases * apartMs;
+        releases += 1;
+        if (ms > 0) await new Promise((resolve) => this.#timers.set(ms, resolve));
+      }
+      await elector.stop(options);
+    }));
+    const failed = ended.find(({ status }) => status === 'rejected');
+    if (failed) throw failed.reason;
+  }
+
+  status() {
+    return { ...this.#budget.load, groups: [...this].map((elector) => elector.status()) };
+  }
+
+  async handleRequest(request) {
+    const { pathname, searchParams } = new URL(request.url, 'http://localhost');
+    const group = searchParams.get('group');
+    if (group !== null) return (this.get(group) ?? NONE).handleRequest(request);
+    const [first, ...others] = this;
+    if (pathname !== STATUS_PATH || request.method !== 'GET') {
+      // Each of them answers 404 and 405 alike; with more than one, whose leadership is asked for has to be said.
+      if (others.length === 0 || pathname !== '/health/leadership' || request.method !== 'GET') return (first ?? NONE).handleRequest(request);
+      return answer(400, { error: 'which group? ask with ?group=LOCKFILE_PATH' });
+    }
+    const shown = await Promise.all([...this].map(async (elector) => (await elector.handleRequest(request)).json()));
+    return answer(200, { ...this.#budget.load, groups: shown });
+  }
+
+  async [Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')]() {
+    await this.stop();
+  }
+
+  /** The common options, as one group has them: callbacks hear of which group it is. */
+  #optionsOf(lockfilePath) {
+    const options = { ...this.#options, lockfilePath };
+    for (const name of CALLBACKS) {
+      const callback = options[name];
+      if (typeof callback === 'function') options[name] = (told) => callback(told, lockfilePath);
+    }
+    return options;
+  }
+}
+
+const answer = (status, body) =>
+  new Response(JSON.stringify(body), { status, headers: { 'content-type': 'application/json', 'cache-control': 'no-store' } });
+
+/** A group that is not here. */
+const NONE = { handleRequest: async () => answer(404, { error: 'there is no such group here', leaderID: null }) };

@@ -1,0 +1,191 @@
+// Shards that are shared out evenly over the members that are alive. Which of them this one asks for is decided in src/shards/.
+import { Elector } from './elector.js';
+import { Electors } from './electors.js';
+import { newShards, shardPaths } from './engine.js';
+import { EdgelectError, callOptions, optionsOf, signalOf, toJson, wrongOption } from './errors.js';
+import { isLocker, unfencedError } from './locker.js';
+import { CALLBACKS, SHARED } from './shared.js';
+
+const OWN = ['prefix', 'shards', 'onAcquire', 'onLose'];
+/** The timings decide how the shards are watched; the rest of an elector's options belongs to it. */
+const ELECTOR_ONLY = ['storage', 'unref', 'releaseOnStop', 'probe', 'warn', 'peerTls', 'heartbeat', 'maxConnections', 'maxRequestsPerSecond', ...CALLBACKS];
+
+export class Shards {
+  #options;
+  #paths;
+  #stepMs;
+  #onAcquire;
+  #onLose;
+  #work = null;
+  /** While it runs. */
+  #session = null;
+  #ending = null;
+
+  constructor(options) {
+    const given = optionsOf(options, `a Shards takes an object with storage, ${OWN.join(', ')} and the options of an Electors`);
+    const { prefix, shards, onAcquire, onLose, ...rest } = given;
+    if (typeof prefix !== 'string') throw wrongOption('prefix', prefix, 'must be a text: what the shards\' lockfilePaths begin with');
+    if (typeof shards !== 'number') throw wrongOption('shards', shards, 'must be a whole number: the same for all members');
+    for (const [name, callback] of Object.entries({ onAcquire, onLose })) {
+      if (callback !== undefined && callback !== null && typeof callback !== 'function') throw wrongOption(name, callback, 'must be a function');
+    }
+    for (const [name, own] of [['onAcquireLeadership', 'onAcquire'], ['onLoseLeadership', 'onLose']]) {
+      if (rest[name] !== undefined) throw wrongOption(name, rest[name], `a Shards has ${own}(shard, …)`);
+    }
+    if (isLocker(rest.storage)) throw unfencedError('Shards');
+    // What is wrong with the options is told before anything is started.
+    new Electors({ ...rest, [SHARED]: { names: OWN } });
+    const settings = Object.fromEntries(Object.entries(rest).filter(([name]) => !ELECTOR_ONLY.includes(name)));
+    const { paths, stepMs } = shardPaths(toJson(settings), prefix, shards);
+    [this.#options, this.#paths, this.#stepMs] = [rest, paths, stepMs];
+    [this.#onAcquire, this.#onLose] = [onAcquire?.bind(given), onLose?.bind(given)];
+  }
+
+  async start(options) {
+    const signal = signalOf(callOptions(options, ['signal'], 'start'));
+    signal?.throwIfAborted();
+    await this.#ending;
+    if (this.#session) return;
+    const session = this.#newSession();
+    this.#session = session;
+    const stop = () => void this.stop().catch(() => {});
+    signal?.addEventListener('abort', stop, { once: true });
+    void session.ended.finally(() => signal?.removeEventListener('abort', stop)).catch(() => {});
+    const started = Promise.all(session.electors.map((elector) => elector.start()));
+    this.#watch(session);
+    try {
+      await started;
+    } catch (error) {
+      await this.#fail(session, error);
+      throw error;
+    }
+  }
+
+  async stop() {
+    const session = this.#session;
+    if (session) await this.#end(session, session.finish);
+    await this.#ending;
+  }
+
+  /** Runs the work for each shard that this member leads, until the signal fires or it is stopped. */
+  async lead(work, options) {
+    if (typeof work !== 'function') throw wrongOption('work', work, 'must be a function');
+    const signal = signalOf(callOptions(options, ['signal'], 'lead'));
+    if (this.#session || this.#work) throw busyError();
+    this.#work = work;
+    try {
+      await this.start({ signal });
+      await this.#session?.ended;
+      await this.#ending;
+    } finally {
+      this.#work = null;
+    }
+  }
+
+  /** The numbers of the shards that this member leads now. */
+  led() {
+    const electors = this.#session?.electors.slice(0, -1) ?? [];
+    return electors.flatMap((elector, shard) => (elector.isLeader() ? [shard] : []));
+  }
+
+  status() {
+    const all = this.#session?.all.status() ?? { underWay: 0, waiting: 0, groups: [] };
+    return { ...all, led: this.led() };
+  }
+
+  async handleRequest(request) {
+    const all = this.#session?.all ?? new Electors(this.#options);
+    return all.handleRequest(request);
+  }
+
+  async init(options) {
+    const { storage } = this.#options;
+    const inits = this.#paths.map((lockfilePath) => new Elector({ ...plain(this.#options), storage, lockfilePath }).init(options));
+    const ended = await Promise.allSettled(inits);
+    const failed = ended.filter(({ status }) => status === 'rejected').map(({ reason }) => reason);
+    const worst = failed.find(({ code }) => code !== 'EDGELECT_EXISTS');
+    if (worst) throw worst;
+    if (failed.length === ended.length) throw failed[0];
+  }
+
+  async [Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')]() {
+    await this.stop();
+  }
+
+  #newSession() {
+    // The leases name the members, so that each has a name of its own.
+    const serverId = this.#options.serverId ?? crypto.randomUUID();
+    const all = new Electors({ ...this.#options, serverId });
+    const session = { all, shared: [], electors: [], decides: null, forget: () => {} };
+    session.ended = new Promise((resolve, reject) => Object.assign(session, { finish: resolve, fail: reject }));
+    session.ended.catch(() => {});
+    for (const [shard, lockfilePath] of this.#paths.entries()) {
+      const shared = { competes: false };
+      session.shared.push(shared);
+      const seat = shard === this.#paths.length - 1;
+      const own = seat ? { onNewLeader: undefined, onStatus: undefined } : this.#callbacksOf(shard);
+      session.electors.push(all.add({ ...own, lockfilePath, [SHARED]: shared }));
+    }
+    return session;
+  }
+
+  #callbacksOf(shard) {
+    const work = this.#work;
+    return {
+      onAcquireLeadership: async (term) => {
+        await this.#onAcquire?.(shard, term);
+        if (!work) return;
+        await work(shard, term);
+        term.resign();
+      },
+      onLoseLeadership: ({ reason }) => this.#onLose?.(shard, reason),
+    };
+  }
+
+  /** Looks at the leases again and again. */
+  #watch(session) {
+    if (this.#session !== session) return;
+    const [{ timers }] = session.shared;
+    session.forget = timers.set(this.#stepMs, () => {
+      this.#look(session);
+      this.#watch(session);
+    });
+  }
+
+  #look(session) {
+    const engines = session.shared.map(({ engine }) => engine);
+    if (engines.some((engine) => engine === undefined)) return;
+    const dead = engines.findIndex((engine) => !engine.alive);
+    if (dead >= 0) {
+      // It has failed, and says why to who waits for it.
+      void session.electors[dead].waitForLeadership().catch((error) => this.#fail(session, error));
+      return;
+    }
+    session.decides ??= newShards(engines);
+    for (const [at, what] of session.decides()) {
+      if (what === 'give') void session.electors[at].resign().catch(() => {});
+      else engines[at].compete(what === 'claim');
+    }
+  }
+
+  async #fail(session, error) {
+    if (this.#session === session) await this.#end(session, () => session.fail(error));
+  }
+
+  async #end(session, settle) {
+    if (this.#session !== session) return;
+    this.#session = null;
+    session.forget();
+    this.#ending = session.all.stop().finally(() => {
+      this.#ending = null;
+      settle();
+    });
+    await this.#ending;
+  }
+}
+
+/** The options without what a single elector has not. */
+const plain = ({ maxConnections: _connections, maxRequestsPerSecond: _rate, ...options }) => options;
+
+const busyError = () =>
+  new EdgelectError('these shards are started already: make another Shards, or stop this one', { code: 'EDGELECT_BUSY' });

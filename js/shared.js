@@ -1,0 +1,228 @@
+// What many groups of one process share: one timer, one budget of requests, one judgement of the store.
+import { ownWasm } from './engine.js';
+import { hasSingleClock, unrefTimer } from './host.js';
+
+/** Under this an `Electors` hands its groups what they share. No application has it. */
+export const SHARED = Symbol('shared');
+
+/** The options of an elector that are called. */
+export const CALLBACKS = ['onAcquireLeadership', 'onLoseLeadership', 'onNewLeader', 'onSuspect', 'onRecover', 'onError', 'onStatus'];
+
+/** From how many entries on those that were taken back are cleared away. */
+const FEW = 64;
+
+const clock = () => (hasSingleClock() ? Date.now() : performance.now());
+
+/** One timer of the runtime for all that waits: a heap of what is due, the nearest first. */
+export class SharedTimers {
+  #heap = [];
+  /** How many in the heap were taken back. */
+  #gone = 0;
+  #timer;
+  #armedMs = Infinity;
+  #unref;
+
+  constructor(unref) {
+    this.#unref = unref;
+  }
+
+  set(ms, callback) {
+    const entry = { dueMs: clock() + ms, callback };
+    this.#push(entry);
+    this.#arm();
+    return () => {
+      if (!entry.callback) return;
+      entry.callback = undefined;
+      this.#gone += 1;
+      if (this.#gone > FEW && this.#gone > this.#heap.length / 2) this.#clear();
+      if (this.#gone === this.#heap.length) this.#disarm();
+    };
+  }
+
+  /** How many wait. */
+  get size() {
+    return this.#heap.length - this.#gone;
+  }
+
+  #arm() {
+    const [first] = this.#heap;
+    if (!first || first.dueMs >= this.#armedMs) return;
+    clearTimeout(this.#timer);
+    this.#armedMs = first.dueMs;
+    this.#timer = setTimeout(() => this.#fire(), Math.max(0, Math.ceil(first.dueMs - clock())));
+    if (this.#unref) unrefTimer(this.#timer);
+  }
+
+  /** Nothing waits any more, and nothing keeps the process alive. */
+  #disarm() {
+    clearTimeout(this.#timer);
+    this.#armedMs = Infinity;
+    this.#heap = [];
+    this.#gone = 0;
+  }
+
+  #fire() {
+    this.#armedMs = Infinity;
+    const nowMs = clock();
+    try {
+      for (;;) {
+        const [first] = this.#heap;
+        if (!first || (first.callback && first.dueMs > nowMs)) break;
+        this.#pop();
+        if (first.callback) {
+          const { callback } = first;
+          first.callback = undefined;
+          callback();
+        } else this.#gone -= 1;
+      }
+    } finally {
+      // Whatever a callback throws, the others are still due.
+      this.#arm();
+    }
+  }
+
+  #clear() {
+    this.#heap = this.#heap.filter(({ callback }) => callback).sort((one, other) => one.dueMs - other.dueMs);
+    this.#gone = 0;
+  }
+
+  #push(entry) {
+    const heap = this.#heap;
+    let at = heap.push(entry) - 1;
+    while (at > 0) {
+      const parent = (at - 1) >> 1;
+      if (heap[parent].dueMs <= entry.dueMs) break;
+      heap[at] = heap[parent];
+      at = parent;
+    }
+    heap[at] = entry;
+  }
+
+  /** Takes the first one off. */
+  #pop() {
+    const heap = this.#heap;
+    const last = heap.pop();
+    if (heap.length === 0) return;
+    let at = 0;
+    for (;;) {
+      let child = 2 * at + 1;
+      if (child >= heap.length) break;
+      if (child + 1 < heap.length && heap[child + 1].dueMs < heap[child].dueMs) child += 1;
+      if (heap[child].dueMs >= last.dueMs) break;
+      heap[at] = heap[child];
+      at = child;
+    }
+    heap[at] = last;
+  }
+}
+
+/** Where requests wait for their turn. Which of them leaves next is decided in src/electors/budget.rs. */
+export class SharedBudget {
+  #limits;
+  #timers;
+  #raw;
+  #instance;
+  /** What tells each request that waits that it may leave, by its ticket. */
+  #waiting = new Map();
+  /** Whether a look is to come. */
+  #looks = false;
+  #forget;
+
+  constructor(limits, timers) {
+    this.#limits = limits;
+    this.#timers = timers;
+  }
+
+  /** Calls `onTurn` once the request may leave, not within this call. Returns what ends its turn, or its wait. */
+  enter(urgency, fenceMs, onTurn) {
+    const [raw, ticket] = this.#ask((budget) => [budget, budget.ask(urgency, fenceMs)]);
+    this.#waiting.set(ticket, onTurn);
+    this.#lookSoon();
+    return () => {
+      // Tickets of a broken instance went with it.
+      if (raw !== this.#raw) return;
+      this.#waiting.delete(ticket);
+      this.#ask((budget) => budget.leave(ticket));
+      this.#lookSoon();
+    };
+  }
+
+  /** `{ underWay, waiting }`. */
+  get load() {
+    return JSON.parse(this.#ask((budget) => budget.load()));
+  }
+
+  #ask(what) {
+    if (!this.#raw || ownWasm.broken || this.#instance !== ownWasm.instance) {
+      // Whoever waited ended with the instance.
+      this.#waiting.clear();
+      this.#raw = ownWasm.call(({ RawBudget }) => new RawBudget(this.#limits, clock()));
+      this.#instance = ownWasm.instance;
+    }
+    return ownWasm.call(() => what(this.#raw));
+  }
+
+  /** In a turn of its own, in which many that have ended are one look. */
+  #lookSoon() {
+    if (this.#looks) return;
+    this.#looks = true;
+    void Promise.resolve().then(() => {
+      this.#looks = false;
+      this.#look();
+    });
+  }
+
+  #look() {
+    const [tickets, waitMs] = this.#ask((budget) => [budget.grant(clock()), budget.waitMs(clock())]);
+    this.#forget?.();
+    this.#forget = waitMs === undefined ? undefined : this.#timers.set(waitMs, () => this.#look());
+    for (const ticket of tickets) {
+      const onTurn = this.#waiting.get(ticket);
+      this.#waiting.delete(ticket);
+      onTurn?.();
+    }
+  }
+}
+
+/** The one store of all groups is judged by the first of them that asks; the others wait for that. */
+export class Judgement {
+  #held = false;
+  /** The one that judges. */
+  #judge = null;
+  #waiting = new Set();
+
+  /** A group that runs by `run(judges)`: `start` does so at once or after the one that judges, `now` without waiting any longer. */
+  join(judges, run) {
+    const begin = (own = judges) => {
+      this.#waiting.delete(begin);
+      if (own !== false) this.#judge = begin;
+      run(own);
+    };
+    return {
+      start: () => {
+        if (judges === false || this.#held) begin(false);
+        else if (this.#judge) this.#waiting.add(begin);
+        else begin();
+      },
+      now: () => this.#waiting.has(begin) && begin(false),
+      held: () => this.#judge === begin && this.#hold(),
+      forget: () => this.#end(begin),
+    };
+  }
+
+  /** The store kept its conditions, or that cannot be told. */
+  #hold() {
+    this.#held = true;
+    this.#judge = null;
+    for (const begin of [...this.#waiting]) begin(false);
+  }
+
+  /** One has ended, and may have judged nothing. */
+  #end(begin) {
+    this.#waiting.delete(begin);
+    if (this.#judge !== begin) return;
+    this.#judge = null;
+    const [next] = this.#waiting;
+    next?.();
+  }
+}

@@ -1,0 +1,305 @@
+//! Which shards a member claims and which it gives back: a state machine without I/O and without a clock.
+//!
+//! Nothing here makes anybody a leader: each shard has a lease of its own, and what is decided here is only whether this member
+//! asks for it. So two members with different views may both ask, and one of them leads.
+//!
+//! **Who is alive** is what the leases say: whoever holds a shard is, until that lease has run out by this member's own clock. Who
+//! holds none yet takes the *seat*, one more lease beside those of the shards, and is seen by that. So there is no list to keep,
+//! and no store has to have one.
+//!
+//! **Shares** differ by one shard at most. A free shard is for the member that has the fewest. While two members are two or
+//! more apart, the one that has the most gives a shard to the one that has the fewest; all members come to the same pairs,
+//! because they count the same leases and break ties by the same hash. A shard is given after that has been so for a while, so
+//! that a view that is a moment old moves nothing. Where shares are even nothing moves.
+
+use std::collections::BTreeMap;
+
+use crate::planted::planted;
+
+/// Who holds a lease, as one member sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum View {
+    /// The store has not been heard of, or not for long.
+    Unknown,
+    /// It may be claimed.
+    Free,
+    /// This member.
+    Mine,
+    /// It may be claimed by the others: this member gave it up a while ago.
+    Barred,
+    /// Nobody who counts: the holder gives it up just now, or has this member's own name.
+    Unnamed,
+    /// Another member.
+    Other(String),
+}
+
+/// What a member does about the leases.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Orders {
+    /// Of each shard, whether it may be claimed.
+    pub competes: Vec<bool>,
+    /// The shards to give back.
+    pub gives: Vec<usize>,
+    /// Whether the seat may be claimed.
+    pub takes_seat: bool,
+    /// Whether the seat is to be given back.
+    pub gives_seat: bool,
+}
+
+/// For how many times its patience a member counts as unwilling that was free to take a shard and did not; and for how many times
+/// a shard has to be unknown before others are given back without it.
+const UNWILLING_FOR: u64 = 10;
+
+/// What a member remembers from one look at the leases to the next.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    me: String,
+    /// For how long a reason to give has to last, in milliseconds.
+    settle_ms: u64,
+    /// How long a free shard is left to whom it is for, in milliseconds.
+    patience_ms: u64,
+    /// Who held each shard when it was last seen held.
+    holders: Vec<Option<String>>,
+    /// Since when each shard is free.
+    free_since_ms: Vec<Option<u64>>,
+    /// Who has just lost a shard, and until when they are not counted on.
+    wavering: BTreeMap<String, u64>,
+    /// Who let a shard lie that was for them, and until when nothing is for them.
+    unwilling: BTreeMap<String, u64>,
+    /// Since when each shard is unknown.
+    unknown_since_ms: Vec<Option<u64>>,
+    /// Since when this member holds any shard at all.
+    holds_since_ms: Option<u64>,
+    /// Since when it holds a shard or the seat, by which the others know of it.
+    shown_since_ms: Option<u64>,
+    /// Since when there has been a reason to give.
+    gives_since_ms: Option<u64>,
+}
+
+/// How many shards each living member holds.
+type Shares = BTreeMap<String, usize>;
+
+impl Plan {
+    /// A member of this name. `look_ms` is how old its view of a lease may be, and `lease_ms` how long a lease lasts.
+    pub fn new(me: impl Into<String>, shards: usize, look_ms: u64, lease_ms: u64) -> Self {
+        let settle_ms = if planted!(ShardsGiveAtOnce) { 0 } else { 2 * look_ms };
+        Self {
+            me: me.into(),
+            settle_ms,
+            patience_ms: 2 * (lease_ms + look_ms),
+            holders: vec![None; shards],
+            free_since_ms: vec![None; shards],
+            unknown_since_ms: vec![None; shards],
+            wavering: BTreeMap::new(),
+            unwilling: BTreeMap::new(),
+            holds_since_ms: None,
+            shown_since_ms: None,
+            gives_since_ms: None,
+        }
+    }
+
+    /// What to do at this time of the monotonic clock, by what is seen of each shard and of the seat.
+    pub fn decide(&mut self, now_ms: u64, shards: &[View], seat: &View) -> Orders {
+        self.note(now_ms, shards, seat);
+        let mut orders = Orders { competes: vec![false; shards.len()], ..Orders::default() };
+        let unknown = self.unknown_since_ms.iter().flatten().map(|since_ms| now_ms - since_ms);
+        let shortest_ms = unknown.min().unwrap_or(u64::MAX);
+        if shortest_ms < self.patience_ms {
+            self.gives_since_ms = None;
+            return orders;
+        }
+        let mut shares = self.shares(shards, seat);
+        let own = shares[&self.me];
+        let free: Vec<usize> = (0..shards.len())
+            .filter(|shard| matches!(shards[*shard], View::Free | View::Barred))
+            .collect();
+        let meant = self.assign(shards, &free, &mut shares);
+        self.note_unwilling(now_ms, &free, &meant);
+        self.claim(now_ms, own, shards, &free, &meant, &mut orders.competes);
+        let most = shares.values().max().copied().unwrap_or(0);
+        // Who sees a part of the shards cannot tell who has too many.
+        if shortest_ms >= UNWILLING_FOR * self.patience_ms {
+            orders.gives = self.give(now_ms, all(shards, &View::Mine), shares);
+        }
+        let willing = !self.unwilling.contains_key(&self.me);
+        orders.takes_seat = own == 0 && free.is_empty() && most >= 2 && willing;
+        // Until the others have seen its first shard, the seat shows them that it is there.
+        let seen = own > 0 && self.is_over(now_ms, self.holds_since_ms);
+        orders.gives_seat = *seat == View::Mine && (seen || most < 2 || !willing);
+        orders
+    }
+
+    /// Takes note of what has changed.
+    fn note(&mut self, now_ms: u64, shards: &[View], seat: &View) {
+        for (shard, view) in shards.iter().enumerate() {
+            let since_ms = self.unknown_since_ms[shard].unwrap_or(now_ms);
+            self.unknown_since_ms[shard] = (*view == View::Unknown).then_some(since_ms);
+            if *view == View::Unknown {
+                self.free_since_ms[shard] = None;
+                continue;
+            }
+            let holder = match view {
+                View::Mine => Some(&self.me),
+                View::Other(name) => Some(name),
+                _ => None,
+            };
+            let before = &self.holders[shard];
+            if let Some(before) = before.as_ref().filter(|before| Some(*before) != holder) {
+                self.wavering.insert(before.clone(), now_ms + self.settle_ms);
+            }
+            if let Some(name) = holder {
+                self.unwilling.remove(name);
+            }
+            self.holders[shard] = holder.cloned();
+            let since_ms = self.free_since_ms[shard].unwrap_or(now_ms);
+            let free = matches!(view, View::Free | View::Barred);
+            self.free_since_ms[shard] = free.then_some(since_ms);
+        }
+        self.wavering.retain(|_, until_ms| *until_ms > now_ms);
+        self.unwilling.retain(|_, until_ms| *until_ms > now_ms);
+        let holds = shards.contains(&View::Mine);
+        self.holds_since_ms = holds.then(|| self.holds_since_ms.unwrap_or(now_ms));
+        let shown = holds || *seat == View::Mine;
+        self.shown_since_ms = shown.then(|| self.shown_since_ms.unwrap_or(now_ms));
+    }
+
+    fn shares(&self, shards: &[View], seat: &View) -> Shares {
+        let mut shares = Shares::from([(self.me.clone(), 0)]);
+        for view in shards {
+            match view {
+                View::Mine => *shares.entry(self.me.clone()).or_default() += 1,
+                View::Other(name) => *shares.entry(name.clone()).or_default() += 1,
+                _ => {}
+            }
+        }
+        if let View::Other(name) = seat {
+            shares.entry(name.clone()).or_default();
+        }
+        shares
+    }
+
+    /// Who may be given one more: not who has just lost one, nor who let one lie.
+    fn takes(&self, name: &str) -> bool {
+        !self.wavering.contains_key(name) && !self.unwilling.contains_key(name)
+    }
+
+    /// The member that has the fewest, of those that may be given one more.
+    fn neediest(&self, shard: usize, barred: bool, shares: &Shares) -> Option<String> {
+        let may = |name: &str| self.takes(name) && !(barred && name == self.me);
+        let takers = shares.iter().filter(|(name, _)| may(name));
+        let neediest = takers.min_by_key(|(name, held)| (**held, !weight(shard, name)));
+        neediest.map(|(name, _)| name.clone())
+    }
+
+    /// Whom each free shard is for, who is then counted as its holder.
+    fn assign(&self, shards: &[View], free: &[usize], shares: &mut Shares) -> Vec<Option<String>> {
+        let mut next = |shard: &usize| {
+            let taker = self.neediest(*shard, shards[*shard] == View::Barred, shares)?;
+            *shares.entry(taker.clone()).or_default() += 1;
+            Some(taker)
+        };
+        free.iter().map(&mut next).collect()
+    }
+
+    /// Who lets a shard lie that is for them is not counted on for a while, so that somebody else takes it.
+    fn note_unwilling(&mut self, now_ms: u64, free: &[usize], meant: &[Option<String>]) {
+        for (shard, taker) in free.iter().zip(meant) {
+            let lies = self.lies_for_ms(now_ms, *shard) >= self.patience_ms;
+            if let Some(taker) = taker.as_ref().filter(|_| lies) {
+                let until_ms = now_ms + UNWILLING_FOR * self.patience_ms;
+                self.unwilling.insert(taker.clone(), until_ms);
+                self.free_since_ms[*shard] = Some(now_ms);
+            }
+        }
+    }
+
+    /// Whether the others have seen what has been so since then.
+    fn is_over(&self, now_ms: u64, since_ms: Option<u64>) -> bool {
+        since_ms.is_some_and(|since_ms| now_ms - since_ms >= self.settle_ms)
+    }
+
+    fn lies_for_ms(&self, now_ms: u64, shard: usize) -> u64 {
+        self.free_since_ms[shard].map_or(0, |since_ms| now_ms.saturating_sub(since_ms))
+    }
+
+    /// A newcomer claims one shard, and what else is for it once the others have seen that it is there.
+    fn claim(
+        &self,
+        now_ms: u64,
+        own: usize,
+        shards: &[View],
+        free: &[usize],
+        meant: &[Option<String>],
+        competes: &mut [bool],
+    ) {
+        if planted!(ShardsClaimAll) {
+            free.iter().for_each(|shard| competes[*shard] = true);
+            return;
+        }
+        if !self.takes(&self.me) {
+            return;
+        }
+        let known = self.is_over(now_ms, self.shown_since_ms);
+        if own == 0 && !known {
+            let mine = free.iter().filter(|shard| shards[**shard] == View::Free);
+            let first = mine.max_by_key(|shard| weight(**shard, &self.me));
+            first.into_iter().for_each(|shard| competes[*shard] = true);
+            return;
+        }
+        if !known {
+            return;
+        }
+        for (shard, taker) in free.iter().zip(meant) {
+            let free = shards[*shard] == View::Free;
+            competes[*shard] = free && taker.as_ref() == Some(&self.me);
+        }
+    }
+
+    /// The shards that this member gives back now, if it was clear for long enough that it has too many.
+    fn give(&mut self, now_ms: u64, mut mine: Vec<usize>, mut shares: Shares) -> Vec<usize> {
+        let mut gives = Vec::new();
+        let apart = if planted!(ShardsEvenByOne) { 1 } else { 2 };
+        while let Some(to) = self.neediest(0, false, &shares) {
+            let most = shares.iter().max_by_key(|(name, held)| (**held, weight(0, name)));
+            let Some((from, most)) = most.map(|(name, most)| (name.clone(), *most)) else { break };
+            if most < shares[&to] + apart || mine.is_empty() || from == to {
+                break;
+            }
+            if from == self.me {
+                let best = mine.iter().enumerate().max_by_key(|(_, shard)| weight(**shard, &to));
+                let at = best.map_or(0, |(at, _)| at);
+                gives.push(mine.swap_remove(at));
+            }
+            shares.entry(from).and_modify(|held| *held -= 1);
+            shares.entry(to).and_modify(|held| *held += 1);
+            if planted!(ShardsEvenByOne) {
+                break;
+            }
+        }
+        if gives.is_empty() {
+            self.gives_since_ms = None;
+            return gives;
+        }
+        let since_ms = *self.gives_since_ms.get_or_insert(now_ms);
+        if now_ms.saturating_sub(since_ms) < self.settle_ms {
+            return Vec::new();
+        }
+        self.gives_since_ms = None;
+        gives
+    }
+}
+
+fn all(shards: &[View], view: &View) -> Vec<usize> {
+    (0..shards.len()).filter(|shard| shards[*shard] == *view).collect()
+}
+
+/// How much a member is preferred for a shard, by rendezvous hashing: FNV-1a of the name, then SplitMix64.
+fn weight(shard: usize, name: &str) -> u64 {
+    let mut mixed = name.bytes().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3)
+    });
+    mixed = mixed.wrapping_add((shard as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
+}

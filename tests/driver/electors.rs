@@ -1,0 +1,212 @@
+//! Many groups of one process: what they share, and that they fail one by one.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use edgelect::store::memory::Memory;
+use edgelect::store::{Answer, Fault, FaultKind, Operation, Store};
+use edgelect::{Config, Electors, Host, Limits, Settings, driver};
+use futures::executor::block_on;
+
+use crate::virtual_time::{Machine, Virtual, config_of};
+
+/// A store whose every answer takes this long, and what it has seen of all groups.
+#[derive(Clone)]
+struct Slow {
+    memory: Memory,
+    host: Virtual,
+    takes_ms: u64,
+    seen: Seen,
+    /// Whether it says that it can't be used.
+    wrong: bool,
+}
+
+#[derive(Clone, Default)]
+struct Seen {
+    under_way: Rc<Cell<usize>>,
+    most: Rc<Cell<usize>>,
+    /// When each request left.
+    left_ms: Rc<RefCell<Vec<u64>>>,
+    probed: Rc<Cell<usize>>,
+}
+
+struct UnderWay(Seen);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.under_way.set(self.0.under_way.get() - 1);
+    }
+}
+
+impl Store for Slow {
+    async fn perform(&self, operation: Operation) -> Answer {
+        let seen = &self.seen;
+        seen.under_way.set(seen.under_way.get() + 1);
+        seen.most.set(seen.most.get().max(seen.under_way.get()));
+        seen.left_ms.borrow_mut().push(self.host.now_ms.get());
+        let _under_way = UnderWay(seen.clone());
+        if self.wrong {
+            return Answer::rejected(Fault::new(FaultKind::Misconfigured, "no such bucket"));
+        }
+        if self.takes_ms > 0 {
+            self.host.sleep(self.takes_ms).await;
+        }
+        self.memory.perform(operation).await
+    }
+
+    fn beside(&self, _key: &str) -> Option<impl Store> {
+        self.seen.probed.set(self.seen.probed.get() + 1);
+        Some(Self { memory: memory(&self.host), ..self.clone() })
+    }
+
+    fn condition_covers_version(&self) -> bool {
+        true
+    }
+
+    fn describe(&self) -> String {
+        "a slow store".to_owned()
+    }
+}
+
+fn memory(host: &Virtual) -> Memory {
+    let host = host.clone();
+    Memory::new(move || host.wall_ms())
+}
+
+/// The settings of a group; the lease of `HASTY` is short, so that its renewals cannot wait.
+fn group(index: usize) -> Config {
+    let hasty = |ms| (index == HASTY).then_some(ms);
+    let settings = Settings {
+        server_id: Some("a".to_owned()),
+        leader_timeout_ms: hasty(3_000),
+        frequent_interval_ms: hasty(1_000),
+        ..Settings::default()
+    };
+    Config { lockfile_path: format!("group-{index}"), ..config_of(settings) }
+}
+
+const HASTY: usize = 9_999;
+
+struct World {
+    machine: Machine,
+    electors: Electors<Virtual>,
+    seen: Seen,
+    /// The groups that led, by the start of each term, and those whose `lead` has failed.
+    led: Rc<RefCell<Vec<usize>>>,
+    failed: Rc<RefCell<Vec<String>>>,
+}
+
+impl World {
+    fn new(limits: Limits) -> Self {
+        let machine = Machine::default();
+        let electors = Electors::new(machine.host.clone(), limits).expect("limits");
+        let (led, failed) = (Rc::default(), Rc::default());
+        Self { machine, electors, seen: Seen::default(), led, failed }
+    }
+
+    /// A group that was just made, or whose lease another holds for ever, on a store like this.
+    fn lead(&self, index: usize, takes_ms: u64, wrong: bool, held: bool) {
+        let host = self.machine.host.clone();
+        let memory = memory(&host);
+        block_on(driver::init(&memory, &host, &group(index))).expect("a new group");
+        if held {
+            let (memory, host) = (memory.clone(), host.clone());
+            let config = Config { server_id: "other".to_owned(), ..group(index) };
+            let mut election = edgelect::Election::new(config, format!("other-{index}"), 1);
+            election.store_held();
+            let handle = edgelect::Handle::new(election);
+            self.machine.run(async move { edgelect::run(&handle, &memory, &host, |_| {}).await });
+        }
+        let store = Slow { memory, host, takes_ms, seen: self.seen.clone(), wrong };
+        let member = self.electors.add(group(index), store).expect("it is added");
+        let (led, failed) = (Rc::clone(&self.led), Rc::clone(&self.failed));
+        self.machine.run(async move {
+            let work = async |_term| {
+                led.borrow_mut().push(index);
+                std::future::pending::<()>().await;
+            };
+            if let Err(fault) = member.lead(work).await {
+                failed.borrow_mut().push(fault.message);
+            }
+        });
+    }
+}
+
+#[test]
+fn a_thousand_groups_lead_within_the_connections_and_renew_evenly() {
+    let mut world = World::new(Limits { max_connections: 8, ..Limits::default() });
+    (0..1_000).for_each(|index| world.lead(index, 30, false, false));
+    world.machine.pass(30_000);
+    let mut led = world.led.borrow().clone();
+    led.sort_unstable();
+    assert!(led.iter().copied().eq(0..1_000), "each leads, in one term");
+    assert_eq!(world.seen.probed.get(), 1, "one has judged the store for all");
+    assert!((6..=8).contains(&world.seen.most.get()), "{}", world.seen.most.get());
+    let left_ms = world.seen.left_ms.borrow();
+    for from_ms in (20_000..29_000).step_by(250) {
+        let window = from_ms..from_ms + 250;
+        let count = left_ms.iter().filter(|ms| window.contains(*ms)).count();
+        assert!((30..=70).contains(&count), "{count} of 50 from {from_ms} ms on");
+    }
+}
+
+#[test]
+fn followers_whose_reads_hang_cost_no_leader_of_the_same_process_its_term() {
+    let mut world = World::new(Limits { max_connections: 4, ..Limits::default() });
+    world.lead(HASTY, 0, false, false);
+    world.machine.pass(1_000);
+    (1..200).for_each(|index| world.lead(index, 60_000, false, true));
+    world.machine.pass(600_000);
+    assert_eq!(*world.led.borrow(), [HASTY], "one term, and nobody else's");
+    assert_eq!(world.electors.health(&group(HASTY).lockfile_path).status, 200);
+    assert!(world.seen.most.get() <= 4);
+}
+
+#[test]
+fn a_rate_that_is_too_low_for_all_at_once_delays_reads_and_holds_every_lease() {
+    let rate = Limits { max_requests_per_second: Some(30), ..Limits::default() };
+    let mut world = World::new(rate);
+    (0..100).for_each(|index| world.lead(index, 5, false, index >= 50));
+    world.machine.pass(300_000);
+    let mut led = world.led.borrow().clone();
+    led.sort_unstable();
+    assert!(led.iter().copied().eq(0..50), "each of them in one term");
+    let left_ms = world.seen.left_ms.borrow();
+    for second in 0..295_u64 {
+        let window = second * 1_000..(second + 1) * 1_000;
+        let count = left_ms.iter().filter(|ms| window.contains(*ms)).count();
+        // The judgement of the store comes before the groups and is not counted against them.
+        assert!(count <= 33 || second == 0, "{count} in second {second}");
+    }
+}
+
+#[test]
+fn a_group_that_fails_ends_alone_and_one_that_stops_makes_room() {
+    let mut world = World::new(Limits::default());
+    (0..10).for_each(|index| world.lead(index, 5, index == 7, false));
+    world.machine.pass(60_000);
+    assert_eq!(world.failed.borrow().len(), 1);
+    assert_eq!((world.led.borrow().len(), world.electors.handles().len()), (9, 9));
+    assert_eq!(world.electors.health("group-3").status, 200);
+    assert_eq!(world.electors.health("group-7").status, 404, "it is gone");
+    assert_eq!(world.electors.status().matches(r#""role":"leader""#).count(), 9);
+    let electors = world.electors.clone();
+    world.machine.run(async move { electors.stop().await });
+    world.machine.pass(5_000);
+    assert_eq!(world.electors.handles().len(), 0);
+    assert_eq!(world.electors.load().under_way, 0);
+}
+
+#[test]
+fn groups_that_cannot_be_led_within_the_limits_are_refused() {
+    let rate = Limits { max_requests_per_second: Some(1), ..Limits::default() };
+    let world = World::new(rate);
+    (0..5).for_each(|index| world.lead(index, 5, false, false));
+    let host = world.machine.host.clone();
+    let add = |index: usize| {
+        let added = world.electors.add(group(index), memory(&host));
+        added.err().expect("it is refused").to_string()
+    };
+    assert!(add(5).starts_with("maxRequestsPerSecond = 1: 6 groups send 2 requests a second"));
+    assert!(add(3).starts_with("lockfilePath = \"group-3\": this group is there already"));
+}

@@ -1,0 +1,234 @@
+// Many groups in one process, on virtual time: what they share, what goes first, and that they fail one by one.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { atEnd } from './ending.mjs';
+import { virtualRuntime } from './virtual.mjs';
+
+// Before the package, which must find the virtual clocks wherever it looks.
+const runtime = virtualRuntime();
+const { Elector, Electors, MemoryStorage, S3Storage } = await import('edgelect');
+
+/** Another session's lease, written now. */
+const lease = (sequence) => JSON.stringify({
+  leaderID: 'other', leaderAddr: '', lastUpdated: new Date(Date.now()).toISOString(), term: 7, session: 'other', sequence,
+  leaseMs: 15_000, acquired: new Date(Date.now()).toISOString(), transitions: 1, parked: false, format: 1,
+});
+
+/** A storage of many groups, each made by `init`; `held` ones are renewed by somebody else for ever. Its answers take a while. */
+const storageOf = async (groups, { held = [], takesMs = () => 0 } = {}) => {
+  const memory = new MemoryStorage();
+  for (const lockfilePath of groups) await new Elector({ storage: memory, lockfilePath }).init();
+  const seen = { underWay: 0, most: 0, sent: [], writes: [] };
+  let sequence = 0;
+  const slow = async (key, work) => {
+    seen.underWay += 1;
+    seen.most = Math.max(seen.most, seen.underWay);
+    seen.sent.push(performance.now());
+    try {
+      const ms = takesMs(key);
+      if (ms > 0) await new Promise((resolve) => setTimeout(resolve, ms));
+      return work();
+    } finally {
+      seen.underWay -= 1;
+    }
+  };
+  const storage = {
+    get: (key) => slow(key, () => {
+      if (!held.includes(key)) return memory.get(key);
+      sequence += 1;
+      return { body: lease(sequence), etag: `"${sequence}"` };
+    }),
+    putIfMatch: (key, body, etag) => slow(key, () => {
+      seen.writes.push([performance.now(), key]);
+      return memory.putIfMatch(key, body, etag);
+    }),
+  };
+  return { storage, seen };
+};
+
+const electorsOf = (options) => {
+  const electors = new Electors({ serverId: 'a', warn: false, ...options });
+  atEnd(async () => {
+    const stopped = electors.stop();
+    await runtime.pass(60_000);
+    await stopped;
+  });
+  return electors;
+};
+
+const namesOf = (count) => Array.from({ length: count }, (_, index) => `tenants/${index}`);
+
+/** Has each group lead until the end; resolves to the groups that have led, and counts their terms. */
+const leadAll = (electors, names) => {
+  const led = [];
+  for (const name of names) {
+    const work = async ({ signal }) => {
+      led.push(name);
+      await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+    };
+    electors.add(name).lead(work).catch(() => {});
+  }
+  return led;
+};
+
+test('five hundred groups share one timer and the connections, and renew evenly over the interval', async () => {
+  const names = namesOf(500);
+  const { storage, seen } = await storageOf(names, { takesMs: () => 30 });
+  const electors = electorsOf({ storage, maxConnections: 8 });
+  const before = runtime.timers();
+  const led = leadAll(electors, names);
+  await runtime.pass(30_000);
+  assert.deepEqual([...led].sort(), [...names].sort(), 'each leads, in one term');
+  assert.ok(seen.most <= 8 && seen.most >= 6, `${seen.most} at once`);
+  // One for all groups; and the storage has its own.
+  assert.ok(runtime.timers() - before <= 1 + seen.underWay, `${runtime.timers() - before} timers`);
+  for (let from = 15_000; from < 25_000; from += 500) {
+    const count = seen.sent.filter((ms) => ms >= from && ms < from + 500).length;
+    assert.ok(count >= 25 && count <= 75, `${count} of 50 requests from ${from} ms on`);
+  }
+  const { groups, underWay, waiting } = electors.status();
+  assert.equal(groups.filter(({ role }) => role === 'leader').length, 500);
+  assert.ok(underWay <= 8 && waiting < 50, `${underWay} and ${waiting}`);
+  const released = [];
+  const { putIfMatch } = storage;
+  storage.putIfMatch = (key, body, etag) => {
+    if (new TextDecoder().decode(body).includes('0001-01-01')) released.push(key);
+    return putIfMatch(key, body, etag);
+  };
+  const stopped = electors.stop();
+  await runtime.pass(60_000);
+  await stopped;
+  assert.equal(runtime.timers(), before, 'nothing is left');
+  assert.equal(released.length, 500, 'each lease is released, and none of the writes had to be repeated');
+});
+
+test('reads that hang cost no leader of the same process its term', async () => {
+  const names = namesOf(101);
+  const held = names.slice(1);
+  const { storage } = await storageOf(names, { held, takesMs: (key) => (key === names[0] ? 5 : 60_000) });
+  const electors = electorsOf({ storage, maxConnections: 4 });
+  // Its renewals cannot wait for long.
+  const led = leadAll(electors, [{ lockfilePath: names[0], leaderTimeout: 3_000, frequentInterval: 1_000 }]);
+  await runtime.pass(1_000);
+  leadAll(electors, held);
+  for (let minute = 0; minute < 5; minute += 1) {
+    await runtime.pass(60_000);
+    assert.ok(electors.get(names[0]).isLeader(), `after ${minute + 1} minutes`);
+  }
+  assert.equal(led.length, 1);
+});
+
+test('the rate is kept to the second, and every lease is held', async () => {
+  const names = namesOf(60);
+  const { storage, seen } = await storageOf(names, { held: names.slice(30), takesMs: () => 5 });
+  const startMs = performance.now();
+  const electors = electorsOf({ storage, maxRequestsPerSecond: 20 });
+  const led = leadAll(electors, names);
+  await runtime.pass(120_000);
+  assert.deepEqual([...led].sort(), names.slice(0, 30).sort());
+  for (let from = startMs; from < startMs + 115_000; from += 250) {
+    const count = seen.sent.filter((ms) => ms >= from && ms < from + 1_000).length;
+    assert.ok(count <= 22, `${count} requests from ${from - startMs} ms on`);
+  }
+});
+
+test('one store is judged once, by the first group that asks', async () => {
+  const objects = new Map();
+  let [probes, etags] = [0, 0];
+  const bucket = runtime.bucket();
+  bucket.answerWith(async (url, { method, headers, body }) => {
+    const { pathname } = new URL(url);
+    const date = new Date(Date.now()).toUTCString();
+    const found = objects.get(pathname);
+    if (pathname.includes('.probe-')) probes += 1;
+    if (method === 'DELETE') {
+      objects.delete(pathname);
+      return new Response(null, { status: 204, headers: { date } });
+    }
+    if (method === 'PUT') {
+      if (headers['if-none-match'] ? found : found?.etag !== headers['if-match']) {
+        const [status, code] = found || headers['if-none-match'] ? [412, 'PreconditionFailed'] : [404, 'NoSuchKey'];
+        return new Response(`<Error><Code>${code}</Code></Error>`, { status, headers: { date } });
+      }
+      etags += 1;
+      objects.set(pathname, { body: body.slice(), etag: `"${etags}"`, modified: date });
+      return new Response(null, { headers: { date, etag: `"${etags}"` } });
+    }
+    if (!found) return new Response('<Error><Code>NoSuchKey</Code></Error>', { status: 404, headers: { date } });
+    const facts = { date, etag: found.etag, 'last-modified': found.modified };
+    return headers['if-none-match'] === found.etag ? new Response(null, { status: 304, headers: facts }) : new Response(found.body, { headers: facts });
+  });
+  const storage = new S3Storage({ endpoint: bucket.endpoint, bucket: 'jobs', credentials: { accessKeyId: 'a', secretAccessKey: 'b' } });
+  const names = namesOf(20);
+  for (const lockfilePath of names) await new Elector({ storage, lockfilePath }).init();
+  const electors = electorsOf({ storage });
+  const led = leadAll(electors, names);
+  await runtime.pass(20_000);
+  assert.equal(led.length, 20);
+  assert.ok(probes >= 17 && probes <= 20, `${probes} requests of probes`);
+});
+
+test('a group that fails is told by its name, and the others go on', async () => {
+  const names = namesOf(10);
+  const { storage } = await storageOf(names);
+  const heard = [];
+  const broken = { ...storage, get: async (key) => (key === names[3] ? Promise.reject(new Error('no disk')) : storage.get(key)) };
+  const electors = electorsOf({ storage: broken, onError: (error, group) => heard.push([group, error.message]) });
+  const led = leadAll(electors, names);
+  await runtime.pass(60_000);
+  assert.deepEqual([...led].sort(), names.filter((name) => name !== names[3]));
+  assert.ok(heard.length > 0 && heard.every(([group, text]) => group === names[3] && text.includes('no disk')), JSON.stringify(heard));
+  const status = electors.status().groups.find(({ group }) => group === names[3]);
+  assert.ok(status.error.includes('no disk'), status.error);
+});
+
+test('a group can be removed and added again, and answers by its name', async () => {
+  const [name, other] = namesOf(2);
+  const { storage } = await storageOf([name, other]);
+  const electors = electorsOf({ storage });
+  leadAll(electors, [name, other]);
+  await runtime.pass(1_000);
+  const ask = async (path) => {
+    const answer = await electors.handleRequest(new Request(`http://localhost${path}`));
+    return [answer.status, await answer.json()];
+  };
+  assert.equal((await ask(`/health/leadership?group=${name}`))[0], 200);
+  assert.equal((await ask('/health/leadership'))[0], 400, 'there are two');
+  assert.equal((await ask('/health/leadership?group=none'))[0], 404);
+  assert.equal((await ask(`/status.json?group=${other}`))[1].group, other);
+  const [, all] = await ask('/status.json');
+  assert.deepEqual(all.groups.map(({ group }) => group), [name, other]);
+  assert.ok(all.groups.every((shown) => !('session' in shown)));
+  const removed = electors.remove(name);
+  await runtime.pass(5_000);
+  assert.equal(await removed, true);
+  assert.deepEqual([electors.size, electors.get(name), await electors.remove(name)], [1, undefined, false]);
+  const led = leadAll(electors, [name]);
+  await runtime.pass(10_000);
+  assert.deepEqual(led, [name]);
+});
+
+test('an option that nobody knows, and groups that the limits cannot hold, are refused by name', async () => {
+  const storage = new MemoryStorage();
+  const code = 'EDGELECT_CONFIG';
+  for (const [options, field, says] of [
+    [{ maxConnection: 3 }, 'maxConnection', /did you mean maxConnections\?/],
+    [{ maxConnections: 1 }, 'maxConnections', /from 2 to 10000/],
+    [{ leaderTimeOut: 3 }, 'leaderTimeOut', /did you mean leaderTimeout\?/],
+    [{ lockfilePath: 'a' }, 'lockfilePath', /electors\.add/],
+    [{ leaderTimeout: 500 }, 'leaderTimeout', /./],
+    [{ unref: 'yes' }, 'unref', /true or false/],
+    [{ onError: 3 }, 'onError', /a function/],
+  ]) {
+    assert.throws(() => new Electors({ storage, ...options }), (error) => error.code === code && error.field === field && says.test(error.message), field);
+  }
+  assert.throws(() => new Electors({ storage: {} }), { code, field: 'storage' });
+  const electors = new Electors({ storage, maxRequestsPerSecond: 1 });
+  namesOf(5).forEach((name) => electors.add(name));
+  assert.throws(() => electors.add('a'), { code, field: 'maxRequestsPerSecond', message: /6 groups send 2 requests a second/ });
+  assert.throws(() => electors.add('tenants/0'), { code, field: 'lockfilePath', message: /is there already/ });
+  assert.throws(() => electors.add({ lockfilePath: 'b', storage }), { code, field: 'storage', message: /one for all/ });
+  assert.throws(() => electors.add({}), { code, field: 'lockfilePath' });
+  const slower = electors.add.bind(electors, { lockfilePath: 'b', frequentInterval: 9_000, leaderTimeout: 60_000 });
+  assert.throws(slower, { field: 'maxRequestsPerSecond' }, 'the rate is used up');
+});

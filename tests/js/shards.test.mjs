@@ -1,0 +1,143 @@
+// Shards over the members that are alive, on virtual time: who gets which, and what their application hears.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { atEnd } from './ending.mjs';
+import { virtualRuntime } from './virtual.mjs';
+
+// Before the package, which must find the virtual clocks wherever it looks.
+const runtime = virtualRuntime();
+const { MemoryStorage, Shards } = await import('edgelect');
+
+const SETTLED_MS = 80_000;
+const code = 'EDGELECT_CONFIG';
+
+const groupOf = async (shards) => {
+  const storage = new MemoryStorage();
+  await new Shards({ storage, prefix: 'jobs', shards }).init();
+  return storage;
+};
+
+/** A member, what it has heard, and what cuts it off from the store. */
+const memberOf = (storage, serverId, options = {}) => {
+  const heard = [];
+  const way = { cut: false };
+  const through = (call) => async (...how) => (way.cut ? new Promise(() => {}) : call(...how));
+  const own = { get: through((key) => storage.get(key)), putIfMatch: through((...how) => storage.putIfMatch(...how)) };
+  const shards = new Shards({
+    storage: own,
+    prefix: 'jobs',
+    serverId,
+    warn: false,
+    onAcquire: (shard, term) => void heard.push(['leads', shard, term.token]),
+    onLose: (shard, reason) => void heard.push(['lost', shard, reason]),
+    ...options,
+  });
+  atEnd(() => passing(shards.stop()));
+  return { shards, heard, way };
+};
+
+/** What a promise comes to while time passes. */
+const passing = async (promise) => {
+  let over = false;
+  const ended = promise.finally(() => {
+    over = true;
+  });
+  for (let second = 0; second < 60 && !over; second += 1) await runtime.pass(1_000);
+  return ended;
+};
+
+/** Passes time, and sees no shard with two leaders. */
+const watch = async (ms, members) => {
+  for (let passed = 0; passed < ms; passed += 500) {
+    await runtime.pass(500);
+    const led = members.flatMap(({ shards }) => shards.led());
+    assert.equal(new Set(led).size, led.length, `each shard has one leader: ${led}`);
+  }
+};
+
+const sharesOf = (members) => members.map(({ shards }) => shards.led().length);
+
+test('a second member gets half of the shards, and what stops leaves its shards to the other', async () => {
+  const storage = await groupOf(8);
+  const one = memberOf(storage, 'one', { shards: 8 });
+  await passing(one.shards.start());
+  await watch(SETTLED_MS, [one]);
+  assert.deepEqual(one.shards.led(), [0, 1, 2, 3, 4, 5, 6, 7]);
+  const two = memberOf(storage, 'two', { shards: 8 });
+  await passing(two.shards.start());
+  await watch(SETTLED_MS, [one, two]);
+  assert.deepEqual(sharesOf([one, two]), [4, 4]);
+  const lost = one.heard.filter(([what]) => what === 'lost');
+  assert.deepEqual(lost.map(([, shard, reason]) => [shard, reason]).sort(), two.shards.led().map((shard) => [shard, 'resigned']));
+  for (const [, shard, token] of two.heard) {
+    const before = one.heard.find(([what, of]) => what === 'leads' && of === shard);
+    assert.ok(token > before[2], 'the token has grown');
+  }
+  const [moves, heard] = [one.heard.length, two.heard.length];
+  await watch(300_000, [one, two]);
+  assert.deepEqual([one.heard.length, two.heard.length], [moves, heard], 'nothing moves');
+  await passing(one.shards.stop());
+  await watch(10_000, [two]);
+  assert.deepEqual([one.shards.led(), two.shards.led().length], [[], 8]);
+  assert.deepEqual(two.shards.status().led.length, 8);
+  assert.deepEqual(one.shards.status().groups, []);
+});
+
+test('what a member that is cut off led goes to the others, and it gets its share again', async () => {
+  const storage = await groupOf(9);
+  const members = ['a', 'b', 'c'].map((name) => memberOf(storage, name, { shards: 9 }));
+  await passing(Promise.all(members.map(({ shards }) => shards.start())));
+  await watch(SETTLED_MS, members);
+  assert.deepEqual(sharesOf(members), [3, 3, 3]);
+  members[0].way.cut = true;
+  await watch(30_000, members);
+  const shares = sharesOf(members);
+  assert.deepEqual([shares[0], shares[1] + shares[2]], [0, 9]);
+  assert.ok(Math.abs(shares[1] - shares[2]) <= 1, `${shares}`);
+  members[0].way.cut = false;
+  await watch(SETTLED_MS + 30_000, members);
+  assert.deepEqual(sharesOf(members), [3, 3, 3]);
+});
+
+test('lead runs the work of each shard until its signal fires, and work that returns gives its shard up', async () => {
+  const storage = await groupOf(3);
+  const { shards } = memberOf(storage, 'a', { shards: 3, onAcquire: undefined, onLose: undefined });
+  const ending = new AbortController();
+  const runs = [];
+  const work = async (shard, term) => {
+    runs.push(shard);
+    if (shard === 1) return;
+    await new Promise((resolve) => term.signal.addEventListener('abort', resolve, { once: true }));
+  };
+  const leading = shards.lead(work, { signal: ending.signal });
+  await assert.rejects(shards.lead(work), { code: 'EDGELECT_BUSY' });
+  await runtime.pass(SETTLED_MS);
+  assert.deepEqual([...new Set(runs)].sort(), [0, 1, 2]);
+  assert.deepEqual(shards.led(), [0, 2]);
+  ending.abort();
+  await passing(leading);
+  assert.deepEqual(shards.led(), []);
+  const again = shards.lead(work, { signal: AbortSignal.abort(new Error('no')) });
+  await assert.rejects(again, { message: 'no' });
+});
+
+test('an option that breaks a rule is refused by its name', () => {
+  const storage = new MemoryStorage();
+  for (const [options, field] of [
+    [{}, 'prefix'],
+    [{ prefix: 'a/' }, 'prefix'],
+    [{ prefix: 'a', shards: 0 }, 'shards'],
+    [{ prefix: 'a', shards: 1.5 }, 'shards'],
+    [{ prefix: 'a', shards: 2_000 }, 'shards'],
+    [{ prefix: 'a', shards: '8' }, 'shards'],
+    [{ prefix: 'a', shards: 8, onAquire: () => {} }, 'onAquire'],
+    [{ prefix: 'a', shards: 8, onLose: 3 }, 'onLose'],
+    [{ prefix: 'a', shards: 8, onAcquireLeadership: () => {} }, 'onAcquireLeadership'],
+    [{ prefix: 'a', shards: 8, leaderTimeout: 5 }, 'leaderTimeout'],
+  ]) {
+    assert.throws(() => new Shards({ storage, shards: 8, ...options }), { code, field }, JSON.stringify(options));
+  }
+  assert.throws(() => new Shards({ storage, prefix: 'a', shards: 8, onAquire: 1 }), /did you mean onAcquire\?/);
+  const locker = { tryAcquire: () => true, renew: () => true, release: () => {} };
+  assert.throws(() => new Shards({ storage: locker, prefix: 'a', shards: 8 }), { code, field: 'storage' });
+});

@@ -1,0 +1,90 @@
+//! Members that share shards out, whole: the real code on virtual time, over a store in memory.
+
+#[path = "shards/play.rs"]
+mod play;
+mod sim {
+    #[allow(dead_code)] // Another part of it is the simulator's.
+    #[path = "../sim/chance.rs"]
+    pub mod chance;
+}
+
+use edgelect::planted::plant;
+use play::{LEASE_MS, World, play};
+
+/// After the last event: a dead member's leases run out, its shards are claimed, and what is uneven is given back in two rounds.
+const SETTLED_MS: u64 = play::SETTLED_MS;
+
+#[test]
+fn a_member_alone_leads_all_shards_and_a_second_one_gets_half_of_them() {
+    let mut world = World::new(8, 1);
+    world.join();
+    world.pass(SETTLED_MS);
+    assert_eq!(world.shares(), [8]);
+    let moved = world.moves();
+    world.join();
+    world.pass(SETTLED_MS);
+    assert_eq!((world.shares(), world.moves() - moved), (vec![4, 4], 4));
+    world.check();
+}
+
+#[test]
+fn members_that_start_together_share_out_without_giving_much_back() {
+    let mut world = World::new(16, 2);
+    (0..4).for_each(|_| world.join());
+    world.pass(SETTLED_MS);
+    assert_eq!(world.shares(), [4, 4, 4, 4]);
+    // The first four terms come before anybody knows of the others.
+    assert!(world.moves() <= 16 + 4, "{} terms", world.moves());
+    world.check();
+}
+
+#[test]
+fn the_shards_of_a_member_that_dies_go_to_the_others_within_a_lease_and_a_look_and_no_other_moves()
+{
+    let mut world = World::new(12, 3);
+    (0..3).for_each(|_| world.join());
+    world.pass(SETTLED_MS);
+    assert_eq!(world.shares(), [4, 4, 4]);
+    let moved = world.moves();
+    world.crash(0);
+    world.pass(LEASE_MS + 7_000);
+    assert_eq!((world.shares(), world.moves() - moved), (vec![6, 6], 4));
+    world.check();
+}
+
+#[test]
+fn those_who_stop_leave_their_shards_to_the_others_at_their_next_look() {
+    let mut world = World::new(9, 4);
+    (0..3).for_each(|_| world.join());
+    world.pass(SETTLED_MS);
+    world.stop(1);
+    world.pass(7_500);
+    assert_eq!(world.shares().iter().sum::<usize>(), 9);
+    world.pass(SETTLED_MS);
+    world.check();
+}
+
+#[test]
+fn more_members_than_shards_leave_one_shard_each_and_the_rest_stand_by() {
+    let mut world = World::new(3, 5);
+    (0..5).for_each(|_| world.join());
+    world.pass(2 * SETTLED_MS);
+    let mut shares = world.shares();
+    shares.sort_unstable();
+    assert_eq!(shares, [0, 0, 1, 1, 1]);
+    let (moved, leader) = (world.moves(), world.shares().iter().position(|share| *share == 1));
+    world.pass(600_000);
+    assert_eq!(world.moves(), moved, "nothing moves");
+    world.crash(leader.expect("three lead"));
+    world.pass(SETTLED_MS);
+    assert_eq!(world.shares().iter().sum::<usize>(), 3);
+    world.check();
+}
+
+#[test]
+fn whatever_happens_one_leads_each_shard_shares_even_out_and_then_nothing_moves() {
+    let schedules = std::env::var("EDGELECT_SHARD_SCHEDULES").ok();
+    let schedules = schedules.and_then(|text| text.parse().ok()).unwrap_or(150);
+    let found = play(0, schedules, || plant(None)).err();
+    assert!(found.is_none(), "{found:?}");
+}

@@ -1,0 +1,267 @@
+//! A world of members over one store, and schedules of what may happen to them.
+
+#[allow(dead_code)] // Each suite uses a part of it.
+#[path = "../virtual_time/mod.rs"]
+mod virtual_time;
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::future::pending;
+use std::rc::Rc;
+
+use edgelect::clock::Now;
+use edgelect::request::{Request, Response};
+use edgelect::store::memory::Memory;
+use edgelect::store::{Answer, Operation, Store};
+use edgelect::{Config, Electors, Host, Limits, Settings, Shards, driver};
+use futures::executor::block_on;
+use futures::future::AbortHandle;
+
+use self::virtual_time::{Machine, Virtual};
+use crate::sim::chance::Chance;
+
+/// The default lease.
+pub const LEASE_MS: u64 = 15_000;
+
+/// Within what time shares are even after the last event: two leases and ten intervals.
+pub const SETTLED_MS: u64 = 80_000;
+
+const ANSWER_MS: u64 = 15;
+const LOOK_MS: u64 = 500;
+
+/// Virtual time, and randomness that is never the same.
+#[derive(Clone)]
+pub struct Place {
+    time: Virtual,
+    chance: Rc<RefCell<Chance>>,
+}
+
+impl Host for Place {
+    fn now(&self) -> Now {
+        self.time.now()
+    }
+
+    async fn sleep(&self, ms: u64) {
+        self.time.sleep(ms).await;
+    }
+
+    fn random(&self) -> Result<[u8; 16], String> {
+        let mut chance = self.chance.borrow_mut();
+        let bytes = [chance.next().to_le_bytes(), chance.next().to_le_bytes()].concat();
+        Ok(bytes.try_into().expect("sixteen bytes"))
+    }
+
+    async fn fetch(&self, _request: Request, _limit: usize) -> Result<Response, String> {
+        Err("there is no network here".to_owned())
+    }
+}
+
+/// One member's way to one object; cut off, it gives no answer, and nothing happens.
+struct Wire {
+    memory: Memory,
+    time: Virtual,
+    cut: Rc<Cell<bool>>,
+}
+
+impl Store for Wire {
+    async fn perform(&self, operation: Operation) -> Answer {
+        self.time.sleep(ANSWER_MS).await;
+        if self.cut.get() {
+            return pending().await;
+        }
+        let answer = self.memory.perform(operation).await;
+        self.time.sleep(ANSWER_MS).await;
+        answer
+    }
+
+    fn condition_covers_version(&self) -> bool {
+        true
+    }
+
+    fn describe(&self) -> String {
+        "the store".to_owned()
+    }
+}
+
+struct One {
+    shards: Rc<Shards<Place>>,
+    end: AbortHandle,
+    cut: Rc<Cell<bool>>,
+    /// Neither crashed nor stopped.
+    alive: bool,
+}
+
+pub struct World {
+    machine: Machine,
+    place: Place,
+    objects: Rc<BTreeMap<String, Memory>>,
+    shards: usize,
+    members: Vec<One>,
+    terms: Rc<Cell<usize>>,
+}
+
+impl World {
+    pub fn new(shards: usize, seed: u64) -> Self {
+        let machine = Machine::default();
+        let place =
+            Place { time: machine.host.clone(), chance: Rc::new(RefCell::new(Chance::new(seed))) };
+        let settings = Settings::default();
+        let configs = edgelect::shards::configs(&settings, "jobs", shards).expect("settings");
+        let object = |config: &Config| {
+            let time = place.time.clone();
+            let memory = Memory::new(move || time.wall_ms());
+            block_on(driver::init(&memory, &place, config)).expect("a new group");
+            (config.lockfile_path.clone(), memory)
+        };
+        let objects = Rc::new(configs.iter().map(object).collect());
+        Self { machine, place, objects, shards, members: Vec::new(), terms: Rc::default() }
+    }
+
+    /// One member more.
+    pub fn join(&mut self) {
+        let electors =
+            Electors::new(self.place.clone(), Limits::default()).expect("the limits are fine");
+        let settings = Settings {
+            server_id: Some(format!("member-{}", self.members.len())),
+            ..Settings::default()
+        };
+        let made = Shards::new(&electors, self.place.clone(), &settings, "jobs", self.shards);
+        let shards = Rc::new(made.expect("settings"));
+        let cut = Rc::<Cell<bool>>::default();
+        let (objects, time) = (Rc::clone(&self.objects), self.place.time.clone());
+        let (way, terms, running) = (Rc::clone(&cut), Rc::clone(&self.terms), Rc::clone(&shards));
+        let end = self.machine.run(async move {
+            let open = |config: &Config| {
+                let memory = objects[&config.lockfile_path].clone();
+                Ok(Wire { memory, time: time.clone(), cut: Rc::clone(&way) })
+            };
+            let work = async |_shard: usize, _term: edgelect::Term<'_, Place>| {
+                terms.set(terms.get() + 1);
+                pending::<()>().await;
+            };
+            running.lead(open, work).await.expect("the store can be used");
+        });
+        self.members.push(One { shards, end, cut, alive: true });
+    }
+
+    /// This member's process dies.
+    pub fn crash(&mut self, member: usize) {
+        self.members[member].alive = false;
+        self.members[member].end.abort();
+    }
+
+    /// This member gives everything back.
+    pub fn stop(&mut self, member: usize) {
+        self.members[member].alive = false;
+        self.members[member].shards.stop();
+    }
+
+    pub fn pass(&mut self, ms: u64) {
+        self.machine.pass(ms);
+    }
+
+    /// How many shards each living member leads.
+    pub fn shares(&self) -> Vec<usize> {
+        let alive = self.members.iter().filter(|one| one.alive);
+        alive.map(|one| one.shards.led().len()).collect()
+    }
+
+    /// How many terms have begun.
+    pub fn moves(&self) -> usize {
+        self.terms.get()
+    }
+
+    /// Whether each shard has one leader at the most, those counted that died without a word.
+    pub fn one_each(&self) -> Result<(), String> {
+        let mut leaders = vec![0; self.shards];
+        for shard in self.members.iter().flat_map(|one| one.shards.led()) {
+            leaders[shard] += 1;
+        }
+        match leaders.iter().position(|count| *count > 1) {
+            Some(shard) => Err(format!("shard {shard} has {} leaders", leaders[shard])),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether each shard is led, and shares differ by one at the most.
+    fn even(&self) -> Result<(), String> {
+        self.one_each()?;
+        let shares = self.shares();
+        let (most, least) = (shares.iter().max(), shares.iter().min());
+        let apart = most.zip(least).map_or(0, |(most, least)| most - least);
+        if shares.iter().sum::<usize>() != self.shards || apart > 1 {
+            return Err(format!("{} shards are led as {shares:?}", self.shards));
+        }
+        Ok(())
+    }
+
+    pub fn check(&self) {
+        assert_eq!(self.even(), Ok(()));
+    }
+
+    /// Passes time, and looks at it all the while.
+    fn watch(&mut self, ms: u64) -> Result<(), String> {
+        for _ in 0..ms.div_ceil(LOOK_MS) {
+            self.pass(LOOK_MS);
+            self.one_each()?;
+        }
+        Ok(())
+    }
+
+    fn alive(&self) -> Vec<usize> {
+        (0..self.members.len()).filter(|at| self.members[*at].alive).collect()
+    }
+
+    /// Something happens to one of the members.
+    fn happen(&mut self, chance: &mut Chance) {
+        let alive = self.alive();
+        let one = chance.pick(&alive);
+        match chance.below(6) {
+            0 | 1 if alive.len() < 5 => self.join(),
+            2 if alive.len() > 1 => self.crash(one),
+            3 if alive.len() > 1 => self.stop(one),
+            4 => self.members[one].cut.set(true),
+            _ => self.members.iter().for_each(|one| one.cut.set(false)),
+        }
+    }
+}
+
+/// One schedule: whatever happens for a while, then quiet, then one member more.
+fn schedule(seed: u64) -> Result<(), String> {
+    let mut chance = Chance::new(seed);
+    let mut world = World::new(chance.between(5, 10) as usize, seed);
+    (0..chance.between(1, 3)).for_each(|_| world.join());
+    for _ in 0..chance.between(0, 6) {
+        let ms = chance.span(40_000);
+        world.watch(ms)?;
+        world.happen(&mut chance);
+    }
+    world.members.iter().for_each(|one| one.cut.set(false));
+    // A member that was cut off backs off for as long as `infrequentInterval` before it hears the store again.
+    world.watch(SETTLED_MS + 30_000)?;
+    world.even()?;
+    let moved = world.moves();
+    world.watch(60_000)?;
+    if world.moves() != moved {
+        return Err(format!("{} terms began while nothing happened", world.moves() - moved));
+    }
+    if world.alive().len() < 5 {
+        world.join();
+        let most = world.shards.div_ceil(world.alive().len());
+        world.watch(SETTLED_MS)?;
+        world.even()?;
+        if world.moves() - moved > most {
+            return Err(format!("a join moved {} shards, not {most}", world.moves() - moved));
+        }
+    }
+    Ok(())
+}
+
+/// Plays so many schedules; the first seed that breaks a rule, and what it broke.
+pub fn play(first: u64, count: u64, plant: impl Fn()) -> Result<(), (u64, String)> {
+    for seed in first..first + count {
+        plant();
+        schedule(seed).map_err(|told| (seed, told))?;
+    }
+    Ok(())
+}
