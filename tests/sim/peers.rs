@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use edgelect::config::{PeerSettings, Peers};
+use edgelect::config::{Follow, PeerSettings, Peers};
 use edgelect::election::{Input, PeerAnswer, Step};
 use edgelect::lease::{self, Lease};
 use edgelect::peer::{self, HealthAnswer, Heard, Question, Reply};
@@ -211,8 +211,13 @@ impl World {
         let config = member.election.config();
         let authority = member.election.authority(look.now);
         // An interval, a question that is held and one that is not answered.
-        let longest_ms =
-            config.infrequent_interval_ms + 2 * config.max_lease_ms + 2 * config.peer_timeout_ms;
+        let interval_ms = match config.follow {
+            Follow::Tight => config.frequent_interval_ms,
+            Follow::Balanced => config.leader_timeout_ms,
+            Follow::Frugal => config.infrequent_interval_ms,
+        };
+        let held_ms = config.leader_timeout_ms.saturating_sub(config.peer_timeout_ms);
+        let longest_ms = interval_ms + held_ms + 2 * config.peer_timeout_ms;
         let relays = member
             .heard_ms
             .is_some_and(|at_ms| look.now.mono_ms.saturating_sub(at_ms) <= longest_ms);
