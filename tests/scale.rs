@@ -2,10 +2,10 @@
 
 mod fleet;
 
-use fleet::Setup;
-use fleet::count::Requests;
+use fleet::count::{Cause, Failover, Requests, percentile};
 use fleet::prices::{Price, STORES, number, row};
 use fleet::run::Fleet;
+use fleet::{LEASE_MS, Setup};
 
 const MINUTES: u64 = 2;
 
@@ -29,6 +29,53 @@ fn c70_ten_thousand_followers_do_not_grow_the_leaders_requests() {
         } else {
             assert!(gets < 1.1 && questions == 0.0, "{gets} {questions} in each interval");
         }
+    }
+}
+
+fn failovers(setup: Setup, cause: Cause, rounds: usize) -> Vec<Failover> {
+    let mut fleet = Fleet::new(setup);
+    fleet.settle();
+    (0..rounds).map(|_| fleet.fail(cause)).collect()
+}
+
+fn median_claims(setup: Setup, cause: Cause) -> u64 {
+    percentile(failovers(setup, cause, 7).iter().map(|failover| failover.claims), 50)
+}
+
+/// Of ten thousand that see one expiry, one tombstone or that the record is gone, a handful writes.
+fn a_handful_writes(store_ms: u64) {
+    for cause in [Cause::Crash, Cause::Resign, Cause::Delete] {
+        let claims = median_claims(Setup { store_ms, ..Setup::of(10_000) }, cause);
+        assert!(claims <= 5, "{cause:?}: {claims} PUTs, median");
+    }
+}
+
+#[test]
+fn of_ten_thousand_followers_a_handful_writes_in_a_failover() {
+    a_handful_writes(20);
+}
+
+#[test]
+fn of_ten_thousand_followers_a_handful_writes_over_a_slow_store() {
+    a_handful_writes(200);
+}
+
+#[test]
+fn without_turns_they_all_write() {
+    for cause in [Cause::Crash, Cause::Resign, Cause::Delete] {
+        let setup = Setup { store_ms: 200, hasty: true, ..Setup::of(1_000) };
+        let claims = median_claims(setup, cause);
+        assert!(claims > 100, "{cause:?}: {claims} PUTs, median");
+    }
+}
+
+#[test]
+fn a_tight_follower_takes_over_within_a_lease_half_a_second_and_round_trips() {
+    for (followers, store_ms, rounds) in [(1, 20, 100), (1, 200, 100), (1_000, 20, 10)] {
+        let setup = Setup { store_ms, ..Setup::of(followers) };
+        let slowest = failovers(setup, Cause::Crash, rounds).iter().map(|one| one.took_ms).max();
+        let most_ms = LEASE_MS + 500 + 9 * store_ms;
+        assert!(slowest <= Some(most_ms), "{followers} over {store_ms} ms: {slowest:?}");
     }
 }
 

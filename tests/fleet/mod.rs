@@ -36,6 +36,8 @@ pub struct Setup {
     pub limited: bool,
     /// Whether followers ask the leader before the store.
     pub peers: bool,
+    /// Whether every follower claims as soon as it may, without a turn.
+    pub hasty: bool,
     pub seed: u64,
 }
 
@@ -43,7 +45,15 @@ impl Setup {
     /// So many `tight` followers over a store without a limit that answers in 20 ms.
     pub fn of(followers: usize) -> Self {
         let follow = Follow::Tight;
-        Self { followers, follow, store_ms: 20, limited: false, peers: false, seed: 1 }
+        Self {
+            followers,
+            follow,
+            store_ms: 20,
+            limited: false,
+            peers: false,
+            hasty: false,
+            seed: 1,
+        }
     }
 
     fn config(&self, member: usize) -> Config {

@@ -137,7 +137,10 @@ impl Fleet {
     fn add_member(&mut self, within_ms: u64) {
         let number = self.members.len();
         let session = format!("{:016x}{:016x}", self.chance.next(), self.chance.next());
-        let election = Election::new(self.setup.config(number), session, self.chance.next());
+        let mut election = Election::new(self.setup.config(number), session, self.chance.next());
+        if self.setup.hasty {
+            election.claim_first();
+        }
         self.members.push(Member {
             election,
             ahead_ms: self.chance.below(1 << 40),
