@@ -4,8 +4,10 @@ import { openCheckpoint } from './checkpoint.js';
 import { Engine, checked, readVariables } from './engine.js';
 import { EdgelectError, callOptions, checkFormat, optionsOf, signalOf, textOf, toJson, wrongOption } from './errors.js';
 import { Fence, inFull, lookingFirst } from './fence.js';
+import { HEALTH_PATH, Questions, STATUS_PATH, healthOfStore, nobodyLeads } from './health.js';
 import { unrefTimer } from './host.js';
 import { LOCKER_METHODS, isLocker, unfencedError } from './locker.js';
+import { fetchWith } from './peer-tls.js';
 import { diagnose } from './probe.js';
 import { checkNoBinding } from './r2.js';
 import { SlotRuns } from './slots.js';
@@ -13,23 +15,24 @@ import { S3Storage } from './storage.js';
 
 export { celeriant } from './celeriant.js';
 export { EdgelectError } from './errors.js';
+export { nodeHandler } from './health.js';
 export { DynamoDBStorage, EpochStorage, MemoryStorage, R2Storage, Route53Storage, S3Storage } from './storage.js';
 
 const CALLBACKS = ['onAcquireLeadership', 'onLoseLeadership', 'onNewLeader', 'onError', 'onStatus'];
-const HEALTH_PATH = '/health/leadership';
-const STATUS_PATH = '/status.json';
 /** The options of a call that has a signal alone. A stop and a resignation take whatever they get: they must not fail. */
 const SIGNAL = ['signal'];
 const DOCTOR_OPTIONS = ['races', 'age', 'onBegin', 'onStep', 'signal'];
 const SLOT_OPTIONS = ['policy', 'missed', 'period', 'attempts', 'budget', 'subrequests'];
 // Seconds since 1970 that are taken for milliseconds lie before it for 3,000 years to come: 3 March 1973.
 const EARLIEST_SLOT_MS = 1e11;
-const OLD_WORK = 'work of an earlier session of this elector goes on: this session claims nothing until it has stopped, '
-  + 'which is what its signal asks for; work that waits for the next term waits for itself';
+const OLD_WORK = 'work of an earlier session of this elector goes on: this session claims nothing until that work has stopped. '
+  + 'End the work when its signal fires. Work that waits for the next term waits for itself';
 const STOP_SIGNALS = ['SIGTERM', 'SIGINT'];
 // How long a stop may take beyond its own bounds: a runtime may forget timers, as Workers do after a request.
 const FORGOTTEN_MS = 10_000;
 const LONG_MS = 3_600_000;
+/** How many sessions are remembered that do not lead any more: a record is of the last one or of the one before. */
+const MOST_SESSIONS = 8;
 
 /** Why each term ended, and which of the reasons are this member's own. */
 const lossOf = new WeakMap();
@@ -143,19 +146,31 @@ export class Elector {
   #warns;
   /** Whether one was told that is not over. */
   #troubled = false;
+  /** What `onError` heard last. */
+  #told = null;
   /** What `onStatus` heard last, as a text. */
   #statusTold = null;
   /** Those of `start` that wait for the store's first answer. */
   #starters = new Set();
   /** By the callback's name, the newest last; gone once a later call of the same one has ended well. */
   #callbackErrors = new Map();
+  /** The last ones that ran, by their ids. */
+  #sessions = [];
+  /** Those of peers that wait for an answer. */
+  #questions = new Questions();
+  /** How peers are asked, where their certificates need more than the runtime's own `fetch`. */
+  #peerFetch = (url, init) => fetch(url, init);
   #calls = 0;
 
   constructor(options = {}) {
     if (typeof options !== 'object' || options === null) {
       throw wrongOption('options', options, 'an Elector takes an object');
     }
-    const { storage, unref = false, releaseOnStop = true, probe, warn, ...settings } = options;
+    const { storage, unref = false, releaseOnStop = true, probe, warn, peerTls, ...settings } = options;
+    if (peerTls !== undefined && peerTls !== null) {
+      this.#peerFetch = fetchWith(peerTls);
+      settings.insecurePeers ??= false;
+    }
     for (const name of CALLBACKS) {
       delete settings[name];
       // Not only own properties: an instance of a class has its methods elsewhere.
@@ -183,12 +198,23 @@ export class Elector {
     return checked(this.#settings);
   }
 
-  async start(options) {
-    const signal = signalOf(callOptions(options, SIGNAL, 'start'));
-    if (this.#ending) throw endingError();
-    await this.#started(signal);
-    if (this.#engine && signal) this.#stopWith(signal);
-    await unlessAborted(this.#firstAnswer(), signal);
+  start(options) {
+    // Whoever has heard of it by `onError` need not wait for the start as well: no process ends because nobody did.
+    const started = this.#start(options, () => void started.catch(() => {}));
+    return started;
+  }
+
+  async #start(options, markHandled) {
+    try {
+      const signal = signalOf(callOptions(options, SIGNAL, 'start'));
+      if (this.#ending) throw endingError();
+      await this.#started(signal);
+      if (this.#engine && signal) this.#stopWith(signal);
+      await unlessAborted(this.#firstAnswer(), signal);
+    } catch (error) {
+      if (this.#callbacks.onError && error === this.#told) markHandled();
+      throw error;
+    }
   }
 
   async stop(options) {
@@ -268,7 +294,12 @@ export class Elector {
   }
 
   status() {
-    const status = this.#asked((engine) => engine.status());
+    return this.#statusBy((engine) => engine.status());
+  }
+
+  /** The status, as `ask` gets it of an engine. */
+  #statusBy(ask) {
+    const status = this.#asked(ask);
     const callbackError = [...this.#callbackErrors.values()].at(-1)?.text ?? null;
     if (status) {
       const waiting = this.#goOn ? { reason: 'work', untilMs: null, message: OLD_WORK } : status.waiting;
@@ -279,10 +310,12 @@ export class Elector {
     return this.#unfenced ? { ...stopped, unfenced: true } : stopped;
   }
 
-  /** The status, or that of a slot that runs, where nothing else does. */
-  #shownStatus() {
+  /** The status for anybody, or that of a slot that runs, where nothing else does. */
+  #publicStatus() {
+    const ask = (engine) => engine.publicStatus();
     const [slot] = this.#engine ? [] : this.#slotEngines;
-    return (slot && this.#asked((one) => one.status(), slot)) ?? this.status();
+    const { session: _, ...status } = (slot && this.#asked(ask, slot)) ?? this.#statusBy(ask);
+    return status;
   }
 
   updateConfig(changes) {
@@ -294,7 +327,11 @@ export class Elector {
   }
 
   enablePeerMode(options = {}) {
-    this.updateConfig({ ...options, peerMode: true });
+    const { peerTls, ...settings } = typeof options === 'string' ? { peerTls: { ca: options } } : options;
+    const trusts = peerTls !== undefined && peerTls !== null;
+    const peerFetch = trusts ? fetchWith(peerTls) : this.#peerFetch;
+    this.updateConfig({ ...(trusts && { insecurePeers: false }), ...settings, peerMode: true });
+    this.#peerFetch = peerFetch;
   }
 
   waitForLeadership(options) {
@@ -385,8 +422,9 @@ export class Elector {
         troubled = this.#hearTrouble(event, troubled);
         onEvent(event);
       };
-      engine = this.#newEngine(hear, schedule);
+      engine = this.#newEngine(hear, schedule, () => this.#questions.turn(engine));
       this.#slotEngines.add(engine);
+      this.#noteSession(engine);
       return engine;
     };
     try {
@@ -456,21 +494,30 @@ export class Elector {
   }
 
   async handleRequest(request) {
-    const { pathname } = new URL(request.url, 'http://localhost');
+    const { pathname, search } = new URL(request.url, 'http://localhost');
     if (pathname !== HEALTH_PATH && pathname !== STATUS_PATH) return respond(404, '{"error":"not found"}');
     if (request.method !== 'GET') return respond(405, '{"error":"use GET"}', { allow: 'GET' });
     if (pathname === STATUS_PATH) {
-      // A session's id is nobody else's business, and what a callback threw is the application's text: it may name a password.
-      const { session: _, ...status } = this.#shownStatus();
+      // What a callback threw is the application's text: it may name a password.
+      const status = this.#publicStatus();
       const thrown = [...this.#callbackErrors].find(([, { text }]) => text === status.error);
       return respond(200, JSON.stringify(thrown ? { ...status, error: `${thrown[0]} threw` } : status));
     }
-    const engines = [this.#engine, ...this.#slotEngines];
-    const answers = engines.map((engine) => this.#asked((one) => one.health(), engine)).filter(Boolean);
-    const health = answers.find((answer) => answer.status === 200) ?? answers[0];
-    if (!health) return respond(404, '{"error":"no leader is known","leaderID":null}');
-    const { status, etag, body } = health;
-    return respond(status, body, etag ? { etag } : {});
+    const { status, etag, body, proof, retryAfterS } = await this.#health(search.slice(1), request.signal);
+    const headers = { etag, 'edgelect-proof': proof, 'retry-after': retryAfterS };
+    return respond(status, body, Object.fromEntries(Object.entries(headers).filter(([, value]) => value)));
+  }
+
+  /** Of the session that leads, of any that runs, or of the stored record. */
+  async #health(query, signal) {
+    const alive = [this.#engine, ...this.#slotEngines].filter((engine) => engine?.alive);
+    const leads = alive.find((engine) => this.#asked((one) => one.standing(), engine));
+    const engine = leads ?? alive[0];
+    const answer = await this.#asked((one) => this.#questions.ask(one, query, signal), engine);
+    // A locker shows no record.
+    if (answer || this.#unfenced) return answer ?? nobodyLeads;
+    const [storage, ended] = [this.#storage, this.#sessions];
+    return healthOfStore((onEvent) => this.#newEngine(onEvent), { storage, query, ended });
   }
 
   async [Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')]() {
@@ -484,7 +531,8 @@ export class Elector {
   /** Where the group's objects are, and how they are reached. */
   #place() {
     const [settings, storage, unref, locker] = [this.#settings, this.#storage, this.#unref, this.#unfenced];
-    return { settings, storage, bucket: bucketOf(storage), format: storage.format, unref, locker };
+    const peerFetch = (url, init) => this.#peerFetch(url, init);
+    return { settings, storage, bucket: bucketOf(storage), format: storage.format, unref, locker, peerFetch };
   }
 
   /** What the engine says, or undefined without one; one that breaks down over the question is none any more. */
@@ -511,6 +559,7 @@ export class Elector {
   #begin() {
     const engine = this.#newEngine((event) => this.#onEvent(engine, event), undefined, () => this.#onTurn(engine));
     this.#engine = engine;
+    this.#noteSession(engine);
     this.#troubled = false;
     this.#stoppers = new Set();
     this.#stopping = false;
@@ -521,6 +570,11 @@ export class Elector {
     });
     if (this.#work.size > 0) void this.#runAfterWork(engine);
     else engine.run(this.#probe);
+  }
+
+  #noteSession(engine) {
+    const { session } = engine.status();
+    this.#sessions = [...this.#sessions.slice(1 - MOST_SESSIONS), session];
   }
 
   /** Competes once the work of earlier sessions has stopped: this one's election knows nothing of it. */
@@ -560,6 +614,7 @@ export class Elector {
 
   /** Something may have happened. */
   #onTurn(engine) {
+    this.#questions.turn(engine);
     if (engine !== this.#engine) return;
     if (this.#starters.size > 0 && engine.heard) this.#letStart(({ resolve }) => resolve());
     this.#tellStatus();
@@ -580,6 +635,7 @@ export class Elector {
   /** Tells of a problem that lasts. */
   #tellError(error, { shows = true } = {}) {
     const { lockfilePath: group } = this.config;
+    this.#told = error;
     publish('error', () => ({ group, error }));
     if (this.#callbacks.onError) void this.#call('onError', error);
     if (this.#warns && shows) showLine(group, error.message);
@@ -781,6 +837,7 @@ export class Elector {
   }
 
   #onFinished(engine, error) {
+    this.#questions.turn(engine);
     if (engine !== this.#engine) return;
     if (this.#term) this.#onLost(numberOf(this.#term), error ? 'trap' : 'stopped');
     if (error) this.#failure = error;

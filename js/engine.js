@@ -40,9 +40,9 @@ export class Engine {
    * that of a storage's records, unless it is a bucket. `onEvent` hears each event; the last one is
    * `finished`, with `error` if something broke. `mayMove` is asked before each turn, and may close this engine instead.
    * `onAnswer` hears each answer of a `fetch`, before the wasm does; `onTurn` is called after the events of each turn. */
-  constructor({ settings, storage, bucket, schedule, format, unref, onEvent, onTurn, onAnswer, locker, mayMove = () => true }) {
+  constructor({ settings, storage, bucket, schedule, format, unref, onEvent, onTurn, onAnswer, locker, peerFetch, mayMove = () => true }) {
     checkFormat(format);
-    this.#host = new Host({ settle: (how) => this.#tell(how), storage, credentials: bucket?.provider, unref, onAnswer, locker });
+    this.#host = new Host({ settle: (how) => this.#tell(how), storage, credentials: bucket?.provider, unref, onAnswer, locker, peerFetch });
     const { json, credentials } = bucket ?? {};
     this.#raw = ownWasm.call(({ RawElector }) => new RawElector(settings, json, credentials, schedule, format, this.#host));
     this.#instance = ownWasm.instance;
@@ -142,8 +142,36 @@ export class Engine {
     return JSON.parse(this.#ask((raw) => raw.status()));
   }
 
-  health() {
-    return JSON.parse(this.#ask((raw) => raw.health()));
+  /** That for anybody who asks: without the session. */
+  publicStatus() {
+    return JSON.parse(this.#ask((raw) => raw.publicStatus()));
+  }
+
+  /** A question to `GET /health/leadership`: its answer, or `held`, its number, and `forMs`. */
+  peerAsks(query) {
+    const [chance] = crypto.getRandomValues(new Uint32Array(1));
+    return JSON.parse(this.#ask((raw) => raw.peerAsks(query, chance)));
+  }
+
+  /** The answer to one that is held, undefined while there is nothing new to tell unless it is `due`. */
+  peerAnswer(held, due) {
+    const answer = this.#ask((raw) => raw.peerAnswer(held, due));
+    return answer && JSON.parse(answer);
+  }
+
+  peerLeaves(held) {
+    this.#ask((raw) => raw.peerLeaves(held));
+  }
+
+  /** The term that held questions are about. */
+  get steadyTerm() {
+    return this.#ask((raw) => raw.steadyTerm());
+  }
+
+  /** Answers a question from the stored record, which an event `health` tells. */
+  healthOfStore(query, { place, bound, ended }) {
+    this.#ask((raw) => raw.healthOfStore(query, place, bound, ended));
+    this.#drive();
   }
 
   /** Ends at once, whatever is under way. */

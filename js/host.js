@@ -3,7 +3,7 @@ import { textOf } from './errors.js';
 
 /** The answer headers that the wasm reads; no others cross. */
 const ANSWER_HEADERS = [
-  'age', 'content-type', 'date', 'etag', 'last-modified', 'location', 'retry-after', 'via', 'x-amz-bucket-region', 'x-amz-request-id',
+  'age', 'content-type', 'date', 'edgelect-proof', 'etag', 'last-modified', 'location', 'retry-after', 'via', 'x-amz-bucket-region', 'x-amz-request-id',
 ];
 /** The greatest status that crosses as what it is; which of them are statuses of HTTP, the wasm knows. */
 const MAX_STATUS = 0xffff;
@@ -31,18 +31,20 @@ export class Host {
   #credentials;
   #unref;
   #onAnswer;
+  #peerFetch;
   #waiting = [];
   /** What cancels each operation that is under way. */
   #cancels = new Map();
 
   /** `settle` gets a function for each operation that ended, which tells a `RawElector` how; `onAnswer({ status, headers, body })` hears
    * each answer of a `fetch`. */
-  constructor({ settle, storage, credentials, unref = false, onAnswer, locker = false } = {}) {
+  constructor({ settle, storage, credentials, unref = false, onAnswer, locker = false, peerFetch } = {}) {
     this.#settle = settle;
     this.#storage = storage;
     this.#credentials = credentials;
     this.#unref = unref;
     this.#onAnswer = onAnswer;
+    this.#peerFetch = peerFetch;
     this.locker = locker;
   }
 
@@ -71,6 +73,17 @@ export class Host {
       const { status, body: bytes, truncated } = answer;
       const pairs = Object.entries(answer.headers).flat();
       return (raw) => raw.fetched(id, status, pairs, bytes, truncated);
+    }));
+  }
+
+  /** A question to a peer, by the application's own fetch where it brings one. */
+  askPeer(id, url, limit) {
+    this.#begin(id, this.#abortable(id, async (signal) => {
+      const init = { redirect: 'manual', signal };
+      if (!this.singleClock) init.cache = 'no-store';
+      const ask = this.#peerFetch ?? fetch;
+      const { status, headers, body, truncated } = await readAnswer(await ask(url, init), limit, signal);
+      return (raw) => raw.fetched(id, status, Object.entries(headers).flat(), body, truncated);
     }));
   }
 

@@ -185,8 +185,26 @@ export interface TimingOptions {
   leaderTimeout?: number;
   /** Ask the leader (`serverAddr`) before the store. Default false. */
   peerMode?: boolean;
-  /** How long a leader may take to answer. Default 3000. */
+  /** How long a leader may take to answer, beyond the time for which it holds the question. Default 3000. */
   peerTimeout?: number;
+  /** How long a leader may hold a question until its term is over: a resignation is told to its followers at once, and a follower
+   * that waits reads nothing. 0 to 55000; 0: it does not wait. Default 25000, and in all cases no more than a lease. */
+  peerWait?: number;
+  /** What the members share, to prove questions and answers to each other: 16 to 256 characters, such as `openssl rand -hex 16`
+   * prints. While it changes: the new one and the old one, `[NEW, OLD]`. Without one an answer is believed by the leader's name,
+   * its term and its growing sequence, and saves reads for at most ten leases. */
+  peerSecret?: string | [string, string];
+  /** `true`: peers are asked over plain HTTP. `false`: not even on loopback, which is the default. */
+  insecurePeers?: boolean;
+  /** The only places where peers are asked: host names, `.example.com` for all below it, IP addresses, networks such as
+   * `10.0.0.0/8`. Default: wherever the record says, but no metadata service, and loopback only for members that are there. */
+  peerHosts?: string[];
+  /** `s3lect`: answers of S3lect's leaders are believed too. They name no group and prove nothing: whoever answers at that address
+   * by the leader's name keeps followers from the store, for up to ten leases. Not with `peerSecret`. Default `edgelect`. */
+  peerTrust?: 'edgelect' | 's3lect';
+  /** How many questions this member holds at once. Beyond them it answers 503, and with `peerSecret` it names followers that
+   * answer in its place. Default 1000. */
+  maxPeers?: number;
   /** How closely a stable leader is watched. Default `tight`, one GET per `frequentInterval`, or `frugal` where `infrequentInterval`
    * is set; `balanced` is one per lease. */
   follow?: 'tight' | 'balanced' | 'frugal';
@@ -224,6 +242,15 @@ export type FencedStorage =
 
 export type AnyStorage = FencedStorage | Locker;
 
+/** Certificates for questions to peers, each a PEM text. */
+export interface PeerTls {
+  /** The authority that has signed the peers' certificates. */
+  ca?: string;
+  /** What this member shows to its peers, with its `key`. */
+  cert?: string;
+  key?: string;
+}
+
 export interface ElectorOptions<S extends AnyStorage = FencedStorage> extends TimingOptions {
   /** Default: S3 from the variables `EDGELECT_*` and `AWS_*`; Deno shows them only with `--allow-env`. */
   storage?: S;
@@ -234,6 +261,9 @@ export interface ElectorOptions<S extends AnyStorage = FencedStorage> extends Ti
    * may take over what the other has parked. To find a process by it:
    * `${os.hostname()}-${process.pid}-${crypto.randomUUID()}`. Default: the session's random id. */
   serverId?: string;
+  /** How peers are asked whose certificates only their own authority has signed, on Node, Deno and Bun; then never over plain
+   * HTTP, unless `insecurePeers` is set. */
+  peerTls?: PeerTls;
   /** Whether pending timers let the process end. Default false. */
   unref?: boolean;
   /** Whether `stop` leaves a tombstone, so that another can lead at once. Default true; without it the lease runs out. */
@@ -272,8 +302,9 @@ export type Config = Required<Omit<TimingOptions, 'sustain'>> & {
 export interface Waiting {
   /** `grace`: nobody leads a new group, or one whose lease object was unreadable, before its grace is over; for a group that never ran, `init` avoids the
    * wait. `lease`: another member's lease. `sittingOut`: the pause after a resignation. `store`: the store's next answer. `work`:
-   * work of a lost term has not stopped. */
-  reason: 'grace' | 'lease' | 'sittingOut' | 'store' | 'work';
+   * work of a lost term has not stopped. `closed`: this member never claims the lease object as it is; `message` says what an
+   * operator has to do. */
+  reason: 'grace' | 'lease' | 'sittingOut' | 'store' | 'work' | 'closed';
   /** Until when, as far as is known, in milliseconds of this machine's clock since the Unix epoch. */
   untilMs: number | null;
   /** The same as a sentence, with the seconds that are left. */
@@ -317,6 +348,10 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
    * belongs to that event. While work of an earlier session of this elector still runs, nothing is claimed until it has
    * stopped: `status().error` says so, and `start` does not wait for it. Otherwise it resolves when the store has answered, or
    * has failed once in a way that may pass; with `unref` at once.
+   *
+   * Nobody has to wait for it where `onError` is given: what `onError` has heard is never an unhandled rejection. Without
+   * `onError`, and without an `await` or a `catch`, Node, Deno and Bun end the process and show the error: this elector can
+   * never lead.
    * @throws EdgelectError `EDGELECT_STORE` for a store that breaks a condition or, unless `failFast` is false, refuses for good;
    * `EDGELECT_STOPPED` after a signal. On Workers it resolves at once: `lead` and `runScheduled` reject there. */
   start(options?: { signal?: AbortSignal }): Promise<void>;
@@ -344,7 +379,8 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
   /** Takes effect with the next write. Over epochs and over a `Locker` a new `leaderTimeout` counts from the next term on: there a
    * renewal that is held up takes effect after a later one, so that all of one term ask for the same time. */
   updateConfig(changes: TimingOptions): void;
-  enablePeerMode(options?: Pick<TimingOptions, 'peerTimeout' | 'serverAddr'>): void;
+  /** Asks peers from now on. A text is the certificate (PEM) of the authority that has signed theirs, as `peerTls: { ca }`. */
+  enablePeerMode(options?: string | (TimingOptions & { peerTls?: PeerTls })): void;
   /** Rejects when the signal fires, when the elector stops, or when the store can't be used. Work and callbacks must not wait
    * here once their own term has ended, nor for a `lead` of the same elector: no term is claimed before they have stopped,
    * so they would wait for themselves, until the signal or a stop ends it; `status().error` says that the work goes on. */
@@ -378,11 +414,23 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
    * `S3Storage` or an `EpochStorage` that lets it. Whether this elector runs does not matter. The finding is not thrown.
    * @throws EdgelectError `EDGELECT_CONFIG` for options; the signal's reason once that fired, which may leave the object. */
   doctor(options?: DoctorOptions): Promise<Diagnosis>;
-  /** Answers `GET /health/leadership`, for peers, and `GET /status.json`, which is `status()` without the session, from any server
-   * that speaks `Request` and `Response`. Both may be seen by anybody who reaches that server: a problem names the bucket. */
-  handleRequest(request: Request): Promise<Response>;
+  /** Answers `GET /health/leadership`, for peers, and `GET /status.json`, for people, from any server that speaks `Request` and
+   * `Response`: `Deno.serve`, `Bun.serve`, Hono (`c.req.raw`), a Worker's `fetch`; Node's through `nodeHandler`. Anybody who reaches
+   * that server may see both answers: a problem names the bucket. The second is `status()` without the session; a member without a
+   * `serverId` is named there by the first eight characters of its session.
+   * A peer's question may be held until the term is over (`peerWait`); the request's `signal` ends that. Where no session runs here,
+   * the stored record answers, read at most once per `frequentInterval`, and names a leader only by this `serverId`. */
+  handleRequest(request: Pick<Request, 'url' | 'method'> & { signal?: AbortSignal }): Promise<Response>;
   [Symbol.asyncDispose](): Promise<void>;
 }
+
+/** A listener for the servers of Node (`http.createServer(nodeHandler(elector))`) and Express (`app.use(nodeHandler(elector))`) that
+ * answers by `elector.handleRequest`. What is not for it goes to `next`, or is answered 404. */
+export function nodeHandler(elector: Pick<Elector<AnyStorage>, 'handleRequest'>): (
+  incoming: { url?: string; method?: string },
+  outgoing: object,
+  next?: () => void,
+) => Promise<void>;
 
 /** The options of a cluster of two or more nodes with a durable lease of 30 s, as Celeriant has it: its key under a prefix of the
  * cluster's own, a renewal every third of it, followers who see a leader's end at once. `new Elector({ ...celeriant({ cluster }) })`.

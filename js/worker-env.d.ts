@@ -41,6 +41,18 @@ export interface GroupEnv {
   EDGELECT_PEER_MODE?: FlagVariable;
   /** How long a leader may take to answer. Default 3000. */
   EDGELECT_PEER_TIMEOUT?: NumberVariable;
+  /** How long a leader may hold a question until its term is over. Default 25000, and no more than a lease. */
+  EDGELECT_PEER_WAIT?: NumberVariable;
+  /** What the members share, to prove questions and answers; a secret. While it changes `NEW,OLD`. */
+  EDGELECT_PEER_SECRET?: string;
+  /** Whether peers are asked over plain HTTP. Default: on loopback only. */
+  EDGELECT_INSECURE_PEERS?: FlagVariable;
+  /** The only places where peers are asked, such as `.example.com,10.0.0.0/8`. Default: any. */
+  EDGELECT_PEER_HOSTS?: string;
+  /** Whose answers are believed. Default `edgelect`. */
+  EDGELECT_PEER_TRUST?: 'edgelect' | 's3lect';
+  /** How many questions are held at once. Default 1000. */
+  EDGELECT_MAX_PEERS?: NumberVariable;
   /** What authority ends before the lease does. Default a tenth of the lease. */
   EDGELECT_MARGIN?: NumberVariable;
   /** How far the store's own clocks may be apart. Default 2000. */

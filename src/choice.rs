@@ -1,5 +1,7 @@
 //! The choice of a store: every store of the crate as one type, and which of them the variables name.
 
+use futures::future::FutureExt;
+
 use crate::config::{Config, ConfigError};
 use crate::driver::Host;
 use crate::remote::{DynamoDbStore, EpochStore, Provide, Route53Store, S3Store};
@@ -39,7 +41,8 @@ macro_rules! each {
 
 impl<H: Host, P: Provide, L: Store> Store for AnyStore<H, P, L> {
     async fn perform(&self, operation: Operation) -> Answer {
-        each!(self, store => store.perform(operation).await)
+        // Behind a pointer: as one function they would all be compiled by V8 for the one that is used.
+        each!(self, store => store.perform(operation).boxed_local()).await
     }
 
     fn condition_covers_version(&self) -> bool {

@@ -3,13 +3,20 @@
 //! [`Settings`] is what somebody wrote, everything optional; [`Config`] is what the election runs on, checked
 //! and complete. The names and defaults are S3lect's. All durations are milliseconds.
 
-use crate::hostname::Hostname;
+mod peers;
+mod settings;
+
 use serde::Serialize;
 
-use crate::json::{self, Object};
+use crate::hostname::Hostname;
+use crate::json;
 use crate::lease::{MAX_LEASE_MS, MAX_NAME_BYTES, MAX_TERM};
 use crate::planted::planted;
-use crate::text::{first, nearest, quoted, unknown, visible};
+use crate::text::quoted;
+
+pub use self::peers::{MAX_WAIT_MS, PeerSettings, PeerTrust, Peers};
+pub use settings::Settings;
+pub(crate) use settings::{exact, shown};
 
 /// The widest window over which claimants of one lease spread, in milliseconds.
 pub const SPREAD_MS: u64 = 500;
@@ -37,50 +44,6 @@ pub enum HostClock {
     One,
 }
 
-/// What somebody asked for; everything but the key has a default.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Settings {
-    /// `lockfilePath`: the key of the lease record; it names the group.
-    pub lockfile_path: Option<String>,
-    /// `serverId`: the name of this participant; without one the session's id serves.
-    pub server_id: Option<String>,
-    /// `serverAddr`: `host` or `host:port` under which peers reach this participant.
-    pub server_addr: Option<String>,
-    /// `frequentInterval`: how often a leader renews and an unstable follower looks. Default 5 s.
-    pub frequent_interval_ms: Option<u64>,
-    /// `infrequentInterval`: how often a `frugal` follower looks. Default 30 s. Set without `follow`, it makes `frugal` the
-    /// default, as the dual interval of S3lect is meant.
-    pub infrequent_interval_ms: Option<u64>,
-    /// `leaderTimeout`: the lease. Default 15 s.
-    pub leader_timeout_ms: Option<u64>,
-    /// `peerMode`: ask the leader before the store. Default off.
-    pub peer_mode: Option<bool>,
-    /// `peerTimeout`: how long the leader may take to answer. Default 3 s.
-    pub peer_timeout_ms: Option<u64>,
-    /// `follow`: how closely a stable leader is watched. Default tight; frugal where `infrequentInterval` is set.
-    pub follow: Option<Follow>,
-    /// `margin`: what authority ends before the lease does. Default a tenth of the lease.
-    pub margin_ms: Option<u64>,
-    /// `storeSkew`: how far the store's own clocks may be apart. Default 2 s.
-    pub store_skew_ms: Option<u64>,
-    /// `maxLease`: the longest lease of any member of the group. Default the own lease.
-    pub max_lease_ms: Option<u64>,
-    /// `requestTimeout`: how long one request may take. Default 1.8 s, or what fits.
-    pub request_timeout_ms: Option<u64>,
-    /// `retryDelays`: the pauses before the second and the third attempt of a write. Default 0.1 s and 1 s,
-    /// scaled down with leases under 15 s.
-    pub retry_delays_ms: Option<[u64; 2]>,
-    /// `termFloor`: no new term is lower than this. Default 0.
-    pub term_floor: Option<u64>,
-    /// `failFast`: whether a store that refuses for good before it ever worked, as with an unknown key, ends the elector.
-    /// Default true; otherwise it tries again and again.
-    pub fail_fast: Option<bool>,
-    /// `sustain`: how long one cron tick may take, counted from its scheduled time.
-    pub sustain_ms: Option<u64>,
-    /// Which clocks the host has; the host says so, not the user.
-    pub clock: HostClock,
-}
-
 /// Checked settings.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -105,6 +68,9 @@ pub struct Config {
     /// How long a peer may take to answer.
     #[serde(rename = "peerTimeout")]
     pub peer_timeout_ms: u64,
+    /// The other options of peers.
+    #[serde(flatten)]
+    pub peers: Peers,
     /// How closely a stable leader is watched.
     pub follow: Follow,
     /// What authority ends before the lease does.
@@ -195,7 +161,7 @@ impl Config {
     /// Checks settings and fills in the defaults.
     ///
     /// # Errors
-    /// The first setting that breaks a rule, with the rule (design, section 2, end).
+    /// The first setting that breaks a rule, with the rule.
     pub fn new(settings: &Settings) -> Result<Self, ConfigError> {
         let lease_ms = settings.leader_timeout_ms.unwrap_or(15_000);
         let rule = "a lease lasts from 1000 ms to one hour";
@@ -217,6 +183,7 @@ impl Config {
             leader_timeout_ms: lease_ms,
             peer_mode: settings.peer_mode.unwrap_or(false),
             peer_timeout_ms: settings.peer_timeout_ms.unwrap_or(3_000),
+            peers: Peers::new(&settings.peers)?,
             follow: settings.follow.unwrap_or(match settings.infrequent_interval_ms {
                 Some(_) => Follow::Frugal,
                 None => Follow::Tight,
@@ -313,6 +280,12 @@ impl Config {
         Ok(self)
     }
 
+    /// Whether a peer may be asked at this address, which came out of a bucket or from another peer.
+    pub fn asks(&self, addr: &str) -> bool {
+        let host = Hostname::parse_with_port(addr).map(|(host, _)| host);
+        host.is_some_and(|host| !host.is_no_member() && self.peers.allow(&host))
+    }
+
     /// The least time in which a session that knows nothing surely takes over a dead leader's lease.
     pub fn take_over_ms(&self) -> u64 {
         self.grace_ms(0) + self.store_skew_ms + 4 * self.request_timeout_ms + SPREAD_MS + 1_000
@@ -354,133 +327,6 @@ impl Follow {
         [Self::Tight, Self::Balanced, Self::Frugal].into_iter().find(|follow| follow.name() == name)
     }
 }
-
-impl Settings {
-    /// Reads the options of JavaScript's `new Elector({ … })`, or the same names from variables; `null` counts
-    /// as not given.
-    ///
-    /// # Errors
-    /// An option of the wrong type, or one that nobody knows.
-    pub fn from_json(options: &Object) -> Result<Self, ConfigError> {
-        let mut settings = Self::default();
-        for (name, value) in options.iter().filter(|(_, value)| !json::is_null(value)) {
-            settings.set(name, value)?;
-        }
-        Ok(settings)
-    }
-
-    fn set(&mut self, name: &str, value: &str) -> Result<(), ConfigError> {
-        let number = match name {
-            "lockfilePath" => return put(&mut self.lockfile_path, name, value, TEXT),
-            "serverId" => return put(&mut self.server_id, name, value, TEXT),
-            "serverAddr" => return put(&mut self.server_addr, name, value, TEXT),
-            "peerMode" => return put(&mut self.peer_mode, name, value, FLAG),
-            "failFast" => return put(&mut self.fail_fast, name, value, FLAG),
-            "follow" => return put(&mut self.follow, name, value, FOLLOW),
-            "retryDelays" => return put(&mut self.retry_delays_ms, name, value, DELAYS),
-            "termFloor" => return put(&mut self.term_floor, name, value, NUMBER),
-            "frequentInterval" => &mut self.frequent_interval_ms,
-            "infrequentInterval" => &mut self.infrequent_interval_ms,
-            "leaderTimeout" => &mut self.leader_timeout_ms,
-            "peerTimeout" => &mut self.peer_timeout_ms,
-            "margin" => &mut self.margin_ms,
-            "storeSkew" => &mut self.store_skew_ms,
-            "maxLease" => &mut self.max_lease_ms,
-            "requestTimeout" => &mut self.request_timeout_ms,
-            "sustain" => &mut self.sustain_ms,
-            // Its value is not shown: it may be a secret that was put into the wrong place.
-            _ => {
-                let meant = nearest(name, OPTIONS.into_iter().chain(JS_OPTIONS));
-                let rule = unknown("option", meant, "docs/options.md lists them");
-                return refuse(&visible(first(name, 60)), "(not shown)", rule);
-            }
-        };
-        put(number, name, value, MILLISECONDS)
-    }
-}
-
-/// The options that [`Settings::from_json`] knows.
-const OPTIONS: [&str; 17] = [
-    "lockfilePath",
-    "serverId",
-    "serverAddr",
-    "peerMode",
-    "failFast",
-    "follow",
-    "retryDelays",
-    "termFloor",
-    "frequentInterval",
-    "infrequentInterval",
-    "leaderTimeout",
-    "peerTimeout",
-    "margin",
-    "storeSkew",
-    "maxLease",
-    "requestTimeout",
-    "sustain",
-];
-
-/// What `js/elector.js` takes out of the options before they come here; a misspelt one comes here.
-const JS_OPTIONS: [&str; 10] = [
-    "storage",
-    "probe",
-    "unref",
-    "releaseOnStop",
-    "warn",
-    "onAcquireLeadership",
-    "onLoseLeadership",
-    "onNewLeader",
-    "onError",
-    "onStatus",
-];
-
-/// How the JSON of an option is read, and what it must be.
-type Kind<T> = (fn(&str) -> Option<T>, &'static str);
-
-const TEXT: Kind<String> = (json::text, "must be a text");
-const FLAG: Kind<bool> = (json::flag, "must be true or false");
-const NUMBER: Kind<u64> = (exact, "must be a whole number, 0 or more");
-const MILLISECONDS: Kind<u64> = (exact, "must be a whole number of milliseconds, 0 or more");
-const FOLLOW: Kind<Follow> = (
-    |value| Follow::from_name(&json::text(value)?),
-    "must be \"tight\", \"balanced\" or \"frugal\"",
-);
-const DELAYS: Kind<[u64; 2]> = (
-    |value| json::two_wholes(value).filter(|delays| delays.iter().all(|ms| *ms <= MAX_LEASE_MS)),
-    "must be two whole numbers of milliseconds, the pauses before attempts two and three",
-);
-
-fn put<T>(
-    place: &mut Option<T>,
-    name: &str,
-    value: &str,
-    (read, rule): Kind<T>,
-) -> Result<(), ConfigError> {
-    *place = read(value);
-    if place.is_some() { Ok(()) } else { refuse(name, &shown(value), rule) }
-}
-
-/// A number that JavaScript knows exactly.
-pub(crate) fn exact(value: &str) -> Option<u64> {
-    json::whole(value).filter(|number| *number < 1 << 53)
-}
-
-/// A value for an error: what it is, and no more of it than helps.
-pub(crate) fn shown(value: &str) -> String {
-    if let Some(found) = json::text(value) {
-        return quoted(first(&found, 60));
-    }
-    match Object::read(value.as_bytes()) {
-        Some(fields) => match fields.get(NOT_JSON).and_then(json::text) {
-            Some(found) => visible(first(&found, 60)),
-            None => "(an object)".to_owned(),
-        },
-        None => visible(first(value, 60)),
-    }
-}
-
-/// The field under which JavaScript hands over a value that JSON would change (NaN, a function).
-const NOT_JSON: &str = "not JSON";
 
 fn default_delays(lease_ms: u64) -> [u64; 2] {
     let scale_ms = lease_ms.min(15_000);
@@ -542,6 +388,7 @@ pub fn is_peer_addr(addr: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::Object;
     use serde_json::{Value, json};
 
     fn config_of(options: Value) -> Result<Config, ConfigError> {
@@ -643,18 +490,6 @@ mod tests {
             assert_eq!(error.field, field, "{options}: {error}");
             assert!(error.rule.contains(rule), "{options}: {error}");
             assert!(error.to_string().starts_with(field), "{error}");
-        }
-    }
-
-    #[test]
-    fn each_option_that_may_be_meant_is_one() {
-        for option in OPTIONS {
-            let refused = Settings::default().set(option, "{}").expect_err(option);
-            assert!(!refused.rule.contains("no such option"), "{refused}");
-        }
-        for option in JS_OPTIONS {
-            let refused = Settings::default().set(option, "{}").expect_err(option);
-            assert!(refused.rule.contains(&format!("did you mean {option}?")), "{refused}");
         }
     }
 

@@ -4,11 +4,11 @@
 //! watches the fence, so that the end of an authority is told when it happens, not when the answer comes.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::task::{Poll, Waker};
+use std::task::{Context, Poll, Waker};
 
 use futures::future::{Either, select};
 
@@ -19,9 +19,10 @@ use crate::clock::Now;
 use crate::config::Config;
 use crate::election::{Authority, Election, Event, Input, PeerAnswer, Standing, Step};
 use crate::lease::{self, Lease, Stamp};
-use crate::peer;
+use crate::peer::{self, Desk, HealthAnswer, Heard, PROOF, Question, Reply};
 use crate::request::{self, Request, Response};
 use crate::slots::Schedule;
+use crate::store::heard;
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Store, Version,
 };
@@ -55,8 +56,8 @@ pub trait Host {
     async fn sleep(&self, ms: u64);
 
     /// Random bytes of the quality that keys are made of: the session's identity is made of them, and two
-    /// equal sessions would take each other's writes for their own (S4). Asked when an election is made and
-    /// not while it runs.
+    /// equal sessions would take each other's writes for their own (S4). Asked when an election is made, and
+    /// with each question to a peer and from one.
     ///
     /// # Errors
     /// There is no randomness here (the global scope of a Worker). Never fall back to something weaker.
@@ -75,6 +76,15 @@ pub trait Host {
     /// No whole answer came, for people: short, without the address and without any header. It counts as a
     /// request of which nobody knows whether it took effect.
     async fn fetch(&self, request: Request, limit: usize) -> Result<Response, String>;
+
+    /// Sends a question to a peer, by the same rules. By default as every request: a host differs where peers have certificates
+    /// that others do not trust.
+    ///
+    /// # Errors
+    /// As for [`Host::fetch`]; the store is read then.
+    async fn ask_peer(&self, request: Request, limit: usize) -> Result<Response, String> {
+        self.fetch(request, limit).await
+    }
 
     /// Shows the operator one line: a problem that lasts, or its end. By default nobody sees it; the
     /// [event](crate::election::Event::Troubled) is told all the same.
@@ -96,6 +106,10 @@ impl<H: Host> Host for &H {
 
     async fn fetch(&self, request: Request, limit: usize) -> Result<Response, String> {
         H::fetch(self, request, limit).await
+    }
+
+    async fn ask_peer(&self, request: Request, limit: usize) -> Result<Response, String> {
+        H::ask_peer(self, request, limit).await
     }
 
     fn warn(&self, line: &str) {
@@ -125,6 +139,11 @@ struct Inner {
     commands: RefCell<VecDeque<Input>>,
     waker: RefCell<Option<Waker>>,
     requests: Cell<Requests>,
+    desk: RefCell<Desk>,
+    /// The term whose questions are held, as of the last turn, and who holds one, by a number of its own.
+    steady: Cell<Option<u64>>,
+    holders: RefCell<BTreeMap<u64, Option<Waker>>>,
+    questions: Cell<u64>,
 }
 
 impl Handle {
@@ -136,6 +155,10 @@ impl Handle {
                 commands: RefCell::default(),
                 waker: RefCell::default(),
                 requests: Cell::default(),
+                desk: RefCell::default(),
+                steady: Cell::default(),
+                holders: RefCell::default(),
+                questions: Cell::default(),
             }),
         }
     }
@@ -201,6 +224,59 @@ impl Handle {
         })
     }
 
+    /// Takes a question of a peer to `GET /health/leadership`, the query of its URL: answers it, or says for how long it may be
+    /// held. `chance` is any number.
+    pub fn asked(&self, now: Now, query: &str, chance: u64) -> Asked {
+        let election = self.inner.election.borrow();
+        let (question, proven) = Question::read(query, &election.config().peers.secrets);
+        let mut desk = self.inner.desk.borrow_mut();
+        match desk.ask(&election, now, (&question, proven), chance) {
+            Reply::Now(answer) => Asked::Answered(answer),
+            Reply::Hold { for_ms } => {
+                let number = self.inner.questions.get();
+                self.inner.questions.set(number + 1);
+                self.inner.holders.borrow_mut().insert(number, None);
+                Asked::Held { held: Held { handle: self.clone(), question, number }, for_ms }
+            }
+        }
+    }
+
+    /// Answers a question of a peer to `GET /health/leadership`, the query of its URL. It may wait for as long as the asker has
+    /// said, until something has changed; dropping the future is fine at any time.
+    pub async fn answer_peer<H: Host>(&self, host: &H, query: &str) -> HealthAnswer {
+        let chance =
+            host.random().map_or(0, |bytes| u64::from(bytes[0]) << 8 | u64::from(bytes[1]));
+        match self.asked(host.now(), query, chance) {
+            Asked::Answered(answer) => answer,
+            Asked::Held { held, for_ms } => {
+                let changed = std::future::poll_fn(|context| held.poll_changed(host, context));
+                select(pin!(changed), pin!(host.sleep(for_ms))).await;
+                held.answer(host.now())
+            }
+        }
+    }
+
+    /// How many questions of peers are held.
+    pub fn questions_held(&self) -> u64 {
+        self.inner.desk.borrow().held()
+    }
+
+    /// The term about which questions are held: those about another one have their answer now.
+    pub fn steady_term(&self, now: Now) -> Option<u64> {
+        self.inner.election.borrow().steady_term(now)
+    }
+
+    /// Wakes those who hold questions, where there may be something new to tell.
+    fn wake_holders(&self, steady: Option<u64>) {
+        if self.inner.steady.replace(steady) == steady {
+            return;
+        }
+        let mut holders = self.inner.holders.borrow_mut();
+        let wakers: Vec<Waker> = holders.values_mut().filter_map(Option::take).collect();
+        drop(holders);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
     fn count(&self, step: &Step) {
         let mut requests = self.inner.requests.get();
         match step {
@@ -210,6 +286,57 @@ impl Handle {
             Step::Wait { .. } | Step::Finished => {}
         }
         self.inner.requests.set(requests);
+    }
+}
+
+/// What becomes of a question of a peer.
+#[must_use]
+pub enum Asked {
+    /// It is answered.
+    Answered(HealthAnswer),
+    /// It is held.
+    Held {
+        /// The question; dropping it makes room for another one.
+        held: Held,
+        /// For how many milliseconds at most.
+        for_ms: u64,
+    },
+}
+
+/// A question of a peer that is held.
+#[must_use]
+pub struct Held {
+    handle: Handle,
+    question: Question,
+    number: u64,
+}
+
+impl Held {
+    /// Whether there is something new to tell.
+    pub fn has_changed(&self, now: Now) -> bool {
+        !Desk::is_steady(&self.handle.inner.election.borrow(), now, &self.question)
+    }
+
+    /// The answer.
+    pub fn answer(self, now: Now) -> HealthAnswer {
+        let inner = &self.handle.inner;
+        inner.desk.borrow().answer(&inner.election.borrow(), now, &self.question)
+    }
+
+    fn poll_changed<H: Host>(&self, host: &H, context: &Context<'_>) -> Poll<()> {
+        if self.has_changed(host.now()) {
+            return Poll::Ready(());
+        }
+        let waker = Some(context.waker().clone());
+        self.handle.inner.holders.borrow_mut().insert(self.number, waker);
+        Poll::Pending
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.handle.inner.holders.borrow_mut().remove(&self.number);
+        self.handle.inner.desk.borrow_mut().leave();
     }
 }
 
@@ -241,6 +368,7 @@ pub async fn run<S: Store, H: Host>(
             let Some(event) = event else { break };
             tell_app(event);
         }
+        handle.wake_holders(handle.steady_term(host.now()));
         handle.count(&step);
         let until_ms = match step {
             Step::Finished => return,
@@ -260,9 +388,7 @@ pub async fn run<S: Store, H: Host>(
                     let told: [Option<Event>; 2] = {
                         let election = &mut *handle.inner.election.borrow_mut();
                         election.handle(host.now(), input);
-                        if let Some(fault) = store.complaint() {
-                            election.complain(fault);
-                        }
+                        election.complain(store.complaint());
                         let waiting = election.waiting(host.now());
                         let waiting = waiting.filter(|_| !election.has_schedule());
                         // What ends the election, at this refusal or at the next, is told as its end.
@@ -298,8 +424,8 @@ async fn carry_out<S: Store, H: Host>(store: &S, host: &H, step: Step, config: C
         Step::Renew { lease, held, timeout_ms } => {
             (write(lease, Condition::Match(held)), timeout_ms)
         }
-        Step::AskPeer { addr, timeout_ms } => {
-            let asking = pin!(ask_peer(host, &addr, &config));
+        Step::AskPeer { addr, term, wait_ms, timeout_ms } => {
+            let asking = pin!(ask_peer(host, &addr, term, wait_ms, &config));
             let answer = match select(asking, pin!(host.sleep(timeout_ms))).await {
                 Either::Left((answer, _)) => answer,
                 Either::Right(_) => PeerAnswer::Silent,
@@ -313,17 +439,37 @@ async fn carry_out<S: Store, H: Host>(store: &S, host: &H, step: Step, config: C
     Input::Answer(perform_within(store, host, operation, timeout_ms).await)
 }
 
-async fn ask_peer<H: Host>(host: &H, addr: &str, config: &Config) -> PeerAnswer {
-    let Some(url) = peer::url(addr, &config.server_addr) else { return PeerAnswer::Silent };
-    let Ok(request) = request::new(Method::GET, &url, &[], Vec::new()) else {
-        return PeerAnswer::Silent;
+async fn ask_peer<H: Host>(
+    host: &H,
+    addr: &str,
+    term: Option<u64>,
+    wait_ms: u64,
+    config: &Config,
+) -> PeerAnswer {
+    let answer = async {
+        let nonce =
+            if config.peers.secrets.is_set() { hex::encode(host.random()?) } else { String::new() };
+        let question = Question {
+            group: config.lockfile_path.clone(),
+            nonce,
+            term,
+            wait_ms,
+            relay: config.server_addr.clone(),
+        };
+        let url = peer::url(addr, config).ok_or_else(|| "not to be asked".to_owned())?;
+        let url = format!("{url}?{}", question.to_query(&config.peers.secrets));
+        let request = request::new(Method::GET, &url, &[], Vec::new());
+        let request = request.map_err(|error| error.to_string())?;
+        let answer = host.ask_peer(request, peer::MAX_ANSWER_BYTES + 1).await?;
+        let heard = Heard {
+            status: answer.status().as_u16(),
+            proof: request::text(answer.headers(), PROOF),
+            retry_after_ms: heard::retry_after_ms(&answer, &Facts::default()),
+            body: &answer.body().bytes,
+        };
+        Ok::<_, String>(peer::judge(&heard, &question, &config.peers))
     };
-    match host.fetch(request, peer::MAX_ANSWER_BYTES + 1).await {
-        Ok(answer) => {
-            peer::judge(answer.status().as_u16(), &answer.body().bytes, &config.lockfile_path)
-        }
-        Err(_) => PeerAnswer::Silent,
-    }
+    answer.await.unwrap_or(PeerAnswer::Silent)
 }
 
 fn write(lease: Box<Lease>, condition: Condition) -> Operation {
@@ -501,7 +647,7 @@ fn tombstone(config: &Config, session: &str, storage_ms: u64) -> Lease {
         session: Some(session.to_owned()),
         sequence: 1,
         lease_ms: Some(config.leader_timeout_ms),
-        // All that came before counts as claimed (design, Crons); said here for stores that name no `Last-Modified`.
+        // All that came before counts as claimed; said here for stores that name no `Last-Modified`.
         slot: Some(storage_ms.saturating_add(2 * config.store_skew_ms + 2_999)),
         slot_done: Some(true),
         ..Lease::bare(server_id, Stamp::Released)

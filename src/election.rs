@@ -15,6 +15,7 @@ mod claim;
 mod event;
 mod follow;
 mod observe;
+mod peers;
 mod policy;
 mod problem;
 mod release;
@@ -32,9 +33,10 @@ use crate::config::Config;
 use crate::lease::{History, Lease, PastSlot, Reading};
 use crate::planted::planted;
 use crate::slots::{Schedule, SlotEnd, Trigger};
-use crate::store::{Answer, Condition, Version};
+use crate::store::{Answer, Condition, Fault, Version};
 
 pub use self::event::{Event, LostReason};
+use self::peers::Peers;
 use self::problem::Namesake;
 pub use self::problem::Problem;
 use self::waiting::SeenLease;
@@ -109,10 +111,14 @@ pub enum Step {
         /// As for a read.
         timeout_ms: u64,
     },
-    /// Ask the leader (`GET /health/leadership`).
+    /// Ask the leader, or who relays for it (`GET /health/leadership`).
     AskPeer {
         /// `host` or `host:port`, checked.
         addr: String,
+        /// The term that is known; `None` under a leader that knows none.
+        term: Option<u64>,
+        /// For how many milliseconds the peer may hold the question until that term is over.
+        wait_ms: u64,
         /// After how many milliseconds to give up.
         timeout_ms: u64,
     },
@@ -172,8 +178,15 @@ pub enum PeerAnswer {
         leader_id: String,
         /// Its `term`; `None` where the answer names none.
         term: Option<u64>,
-        /// Its `sequence`, which grows with each renewal.
+        /// Its `sequence`, which grows with each renewal; of S3lect's leaders, which have none, `lastUpdated` in milliseconds.
         sequence: u64,
+    },
+    /// 503: the leader holds as many questions as it can.
+    Busy {
+        /// For how long it asks to be left alone, in milliseconds.
+        retry_after_ms: u64,
+        /// `host` or `host:port` of members that answer for it; not checked.
+        relays: Vec<String>,
     },
     /// Anything else, or nothing.
     Silent,
@@ -272,7 +285,7 @@ struct Plan {
 enum Outstanding {
     Read { sent: Now },
     Write { sequence: u64 },
-    Peer,
+    Peer { sent_ms: u64, wait_ms: u64, relays: bool },
 }
 
 /// When a follower may claim, on the monotonic clock.
@@ -368,9 +381,7 @@ pub struct Election {
     /// How much earlier than one interval after the last a tight follower looks, in milliseconds, and at which
     /// leader, of which term: larger until it is in step with that leader's renewals.
     early: Option<(u64, String, Option<u64>)>,
-    peer_silent_until_ms: u64,
-    /// The newest term and sequence that a peer has answered with, and when it first did, on the monotonic clock.
-    peer_moved: Option<(Option<u64>, u64, u64)>,
+    peers: Peers,
     announced: Option<u64>,
     /// The lost term whose work is not known to have stopped: nothing is claimed under it.
     working: Option<u64>,
@@ -379,6 +390,8 @@ pub struct Election {
     problem: Option<Problem>,
     /// The problem is of a write that has not landed: a read alone does not solve it.
     unwritten: bool,
+    /// What the store says beside its newest answer.
+    complaint: Option<Problem>,
     trigger: Option<Box<Trigger>>,
     /// A problem that no single answer shows to be over, and that costs no term.
     warning: Option<Problem>,
@@ -444,14 +457,14 @@ impl Election {
             turn: None,
             in_turn: false,
             early: None,
-            peer_silent_until_ms: 0,
-            peer_moved: None,
+            peers: Peers::default(),
             announced: None,
             working: None,
             known_leader: None,
             events: VecDeque::new(),
             problem: None,
             unwritten: false,
+            complaint: None,
             trigger: None,
             warning: None,
             shared_ms: 0,
@@ -638,7 +651,15 @@ impl Election {
 
     /// What somebody should know about, if anything.
     pub fn problem(&self) -> Option<&Problem> {
-        self.problem.as_ref().or(self.warning.as_ref())
+        self.problem.as_ref().or(self.complaint.as_ref()).or(self.warning.as_ref())
+    }
+
+    /// Why the last request to the store has failed, if it has: a read that is answered does not mend a write that failed.
+    pub fn fault(&self) -> Option<&Fault> {
+        match &self.problem {
+            Some(Problem::Store(fault)) => Some(fault),
+            _ => None,
+        }
     }
 
     /// Whether the store has answered, or has failed in a way that may pass.

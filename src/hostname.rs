@@ -3,6 +3,20 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+/// Where clouds keep their metadata beside the link-local address: Alibaba's, Oracle's, Azure's.
+const METADATA_V4: [Ipv4Addr; 3] = [
+    Ipv4Addr::new(100, 100, 100, 200),
+    Ipv4Addr::new(192, 0, 0, 192),
+    Ipv4Addr::new(168, 63, 129, 16),
+];
+
+/// AWS's metadata over IPv6.
+const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
+
+/// The names of Google's and of AWS's metadata.
+const METADATA_NAMES: [&str; 4] =
+    ["metadata", "metadata.google.internal", "instance-data", "instance-data.ec2.internal"];
+
 /// A host without port, as it stands in a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hostname(String);
@@ -59,17 +73,24 @@ impl Hostname {
         named || self.ip().is_some_and(|ip| ip.is_loopback())
     }
 
-    /// Whether no member can be there: unspecified, link-local (where clouds keep their metadata), multicast
-    /// and broadcast addresses.
+    /// Whether no member can be there: unspecified, link-local, multicast and broadcast addresses, and where clouds keep
+    /// their metadata.
     pub fn is_no_member(&self) -> bool {
         match self.ip() {
             Some(IpAddr::V4(ip)) => {
-                ip.is_unspecified() || ip.is_link_local() || ip.is_multicast() || ip.is_broadcast()
+                ip.is_unspecified()
+                    || ip.is_link_local()
+                    || ip.is_multicast()
+                    || ip.is_broadcast()
+                    || METADATA_V4.contains(&ip)
             }
             Some(IpAddr::V6(ip)) => {
-                ip.is_unspecified() || ip.is_unicast_link_local() || ip.is_multicast()
+                ip.is_unspecified()
+                    || ip.is_unicast_link_local()
+                    || ip.is_multicast()
+                    || METADATA_V6 == ip
             }
-            None => false,
+            None => METADATA_NAMES.contains(&self.0.as_str()),
         }
     }
 }
@@ -170,6 +191,8 @@ mod tests {
         }
         for nowhere in
             ["0.0.0.0", "[::]", "169.254.169.254", "[fe80::1]", "224.0.0.1", "255.255.255.255"]
+                .into_iter()
+                .chain(["100.100.100.200", "[fd00:ec2::254]", "metadata.google.internal"])
         {
             assert!(host(nowhere).is_no_member() && !host(nowhere).is_loopback(), "{nowhere}");
         }

@@ -10,7 +10,7 @@ use futures::future::{Either, select};
 use crate::config::Config;
 use crate::driver::{Handle, Host};
 use crate::lease::Reading;
-use crate::peer::{self, HealthAnswer};
+use crate::peer::{self, HealthAnswer, Question};
 use crate::status;
 use crate::store::{Answer, Facts, Operation, Outcome, Store};
 
@@ -86,13 +86,30 @@ impl<H: Host + Clone> Isolate<H> {
 
     /// The answer to `GET /health/leadership` for the group of `config`: of an elector that runs here and leads, or of
     /// the store's record, which is read at most once per `frequentInterval`. `host` is the asking event's own; `bound`
-    /// says that the store is a binding of the platform whose clock `host` has too.
+    /// says that the store is a binding of the platform whose clock `host` has too, and `query` is that of the question;
+    /// `ended` are sessions that were here and have no authority any more. No question is held: what one event waits for,
+    /// another one can't wake.
     pub async fn health<S: Store>(
         &self,
         config: &Config,
         store: &S,
         host: &H,
         bound: bool,
+        query: &str,
+        ended: &[String],
+    ) -> HealthAnswer {
+        let (question, _) = Question::read(query, &config.peers.secrets);
+        let answer = self.answer(config, store, host, bound, ended).await;
+        answer.to(&question, &config.peers.secrets)
+    }
+
+    async fn answer<S: Store>(
+        &self,
+        config: &Config,
+        store: &S,
+        host: &H,
+        bound: bool,
+        ended: &[String],
     ) -> HealthAnswer {
         let mut here: Vec<(Handle, H)> = self.running.borrow().clone();
         here.retain(|(elector, _)| {
@@ -105,11 +122,12 @@ impl<H: Host + Clone> Isolate<H> {
                 return answer;
             }
         }
-        let sessions: Vec<String> = here.iter().map(|(elector, _)| session_of(elector)).collect();
+        let mut sessions = ended.to_vec();
+        sessions.extend(here.iter().map(|(elector, _)| session_of(elector)));
         let (at_ms, answer) = self.read(config, store, host).await;
         let age_ms = age_ms(config, answer.facts, at_ms, host.now().wall_ms, bound);
         match &answer.outcome {
-            // A session of ours that is here and has no authority speaks for its own record.
+            // A session of ours that is or was here and has no authority speaks for its own record.
             Outcome::Found { reading: Reading::Lease(lease), .. }
                 if lease.session.as_ref().is_some_and(|session| sessions.contains(session)) =>
             {

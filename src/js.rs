@@ -8,6 +8,7 @@ mod probe;
 mod settle;
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use serde_json::{Value, json};
@@ -17,8 +18,9 @@ use crate::bucket::{self, CredentialSource, Group, read_credentials};
 use crate::checkpoint::{CheckpointError, Opening, Owner, Refusal};
 use crate::config::{Config, ConfigError, HostClock, Settings};
 use crate::custom::{AnyStore, CustomStore, OwnStore};
-use crate::driver::{self, Handle, Host, UNHURRIED_MS};
+use crate::driver::{self, Asked, Handle, Held, Host, UNHURRIED_MS};
 use crate::election::{Election, Event, Input, Problem, SlotsOver, Standing, Waiting};
+use crate::isolate::Isolate;
 use crate::json::{self, Object};
 use crate::lease::Format;
 use crate::locker::LockerStore;
@@ -30,7 +32,7 @@ use crate::store::{Condition, Operation, Outcome, Record, Store, Version};
 use crate::task::Task;
 use crate::text::quoted;
 use crate::web::{JsHost, Link, Web};
-use crate::{peer, status, vars};
+use crate::{status, vars};
 
 /// One elector instance from its start to its stop: one session.
 #[wasm_bindgen]
@@ -42,6 +44,17 @@ pub struct RawElector {
     link: Rc<Link>,
     task: Task,
     events: Rc<RefCell<Vec<String>>>,
+    /// The questions of peers that are held, by numbers of their own.
+    held: BTreeMap<u32, Held>,
+    questions: u32,
+}
+
+/// How many storages of applications are told apart by what was read of them for questions.
+const MOST_PLACES: usize = 16;
+
+thread_local! {
+    /// What was read for questions, by the number of the storage.
+    static READ: RefCell<BTreeMap<u32, Rc<Isolate<Web>>>> = RefCell::default();
 }
 
 #[wasm_bindgen]
@@ -92,6 +105,8 @@ impl RawElector {
             link,
             task: Task::default(),
             events: Rc::default(),
+            held: BTreeMap::new(),
+            questions: 0,
         })
     }
 
@@ -134,6 +149,27 @@ impl RawElector {
             };
             let answer = driver::perform_within(&*store, &web, operation, UNHURRIED_MS).await;
             events.borrow_mut().push(answer_json(&answer.outcome, &store.describe()));
+            json!({ "type": "finished" }).to_string()
+        });
+    }
+
+    /// Has [`RawElector::poll`] answer a question to `GET /health/leadership`, the query of its URL, from the stored record. An event
+    /// `health` has the answer. `place` is a number of the storage, 0 for a bucket; `bound` says that it is a binding to R2;
+    /// `ended` are the sessions that have run here.
+    #[wasm_bindgen(js_name = healthOfStore)]
+    pub fn health_of_store(&mut self, query: String, place: u32, bound: bool, ended: Vec<String>) {
+        let (handle, store, web) = (self.handle.clone(), Rc::clone(&self.store), self.web.clone());
+        let events = Rc::clone(&self.events);
+        let isolate = READ.with_borrow_mut(|read| {
+            if read.len() >= MOST_PLACES && !read.contains_key(&place) {
+                read.pop_first();
+            }
+            Rc::clone(read.entry(place).or_default())
+        });
+        self.task = Task::new(async move {
+            let config = handle.with(|election| election.config().clone());
+            let answer = isolate.health(&config, &*store, &web, bound, &query, &ended).await;
+            events.borrow_mut().push(json!({ "type": "health", "answer": answer }).to_string());
             json!({ "type": "finished" }).to_string()
         });
     }
@@ -229,8 +265,8 @@ impl RawElector {
     /// them. Nothing while it answers, whatever else somebody should know.
     pub fn problem(&self) -> Option<String> {
         self.handle.with(|election| {
-            let failed = election.problem().filter(|one| matches!(one, Problem::Store(_)));
-            failed.map(|one| problem_json(one).to_string())
+            let fault = election.fault().cloned();
+            fault.map(|fault| problem_json(&Problem::Store(fault)).to_string())
         })
     }
 
@@ -240,11 +276,46 @@ impl RawElector {
         self.handle.with(|election| status::status(election, now, requests))
     }
 
-    /// The answer to `GET /health/leadership` as JSON: `{ status, etag, body }`.
-    pub fn health(&self) -> String {
+    /// The same for anybody who asks.
+    #[wasm_bindgen(js_name = publicStatus)]
+    pub fn public_status(&self) -> String {
+        let (now, requests) = (self.web.now(), self.handle.requests());
+        self.handle.with(|election| status::public(election, now, requests))
+    }
+
+    /// A question to `GET /health/leadership`, the query of its URL: its answer as JSON, or `{ held, forMs }`. What is held is
+    /// answered by [`RawElector::peer_answer`], once [`RawElector::steady_term`] says something new or the time is over.
+    #[wasm_bindgen(js_name = peerAsks)]
+    pub fn peer_asks(&mut self, query: &str, chance: u32) -> String {
+        match self.handle.asked(self.web.now(), query, chance.into()) {
+            Asked::Answered(answer) => json::of(&answer),
+            Asked::Held { held, for_ms } => {
+                self.questions = self.questions.wrapping_add(1);
+                self.held.insert(self.questions, held);
+                json!({ "held": self.questions, "forMs": for_ms }).to_string()
+            }
+        }
+    }
+
+    /// The term about which questions are held.
+    #[wasm_bindgen(js_name = steadyTerm)]
+    pub fn steady_term(&self) -> Option<f64> {
+        self.handle.steady_term(self.web.now()).map(|term| term as f64)
+    }
+
+    /// The answer to a question that was held, as JSON, and nothing while there is nothing new to tell unless it is `due`.
+    #[wasm_bindgen(js_name = peerAnswer)]
+    pub fn peer_answer(&mut self, held: u32, due: bool) -> Option<String> {
         let now = self.web.now();
-        let answer = self.handle.with(|election| peer::answer(election, now));
-        json::of(&answer)
+        let changed = self.held.get(&held)?.has_changed(now);
+        let question = if due || changed { self.held.remove(&held) } else { None };
+        question.map(|question| json::of(&question.answer(now)))
+    }
+
+    /// Nobody waits for the answer to this question any more.
+    #[wasm_bindgen(js_name = peerLeaves)]
+    pub fn peer_leaves(&mut self, held: u32) {
+        self.held.remove(&held);
     }
 }
 

@@ -156,6 +156,11 @@ pub fn two_wholes(json: &str) -> Option<[u64; 2]> {
     read(json)
 }
 
+/// The values, if they are a list of texts.
+pub fn texts(json: &str) -> Option<Vec<String>> {
+    read(json)
+}
+
 /// The objects of a list; nothing of a value that is no list.
 pub fn objects(json: &str) -> Vec<Object> {
     let values: Vec<&RawValue> = serde_json::from_str(json).unwrap_or_default();

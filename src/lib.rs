@@ -92,7 +92,10 @@ mod planted;
 #[cfg(feature = "planted")]
 pub mod planted;
 pub mod probe;
+pub mod proof;
 pub mod protocol;
+#[cfg(any(test, all(target_arch = "wasm32", feature = "workerd")))]
+mod rehearsal;
 pub mod remote;
 pub mod request;
 pub mod scheduled;

@@ -35,11 +35,11 @@ use http::{Method, Uri, header};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::clock::Now;
-use crate::config::{Config, ConfigError, Settings};
+use crate::config::{Config, ConfigError, MAX_WAIT_MS, Settings};
 use crate::driver::{Handle, Host};
 use crate::election::Input;
 use crate::peer::{self, HealthAnswer};
@@ -54,11 +54,14 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// How long one request may take with its whole answer, whoever sends it.
 const REQUEST_LIMIT: Duration = Duration::from_secs(60);
 
-/// How many peers are answered at once. The next ones wait.
+/// How many connections are open beyond those whose questions are held. The next ones wait.
 const MOST_CONNECTIONS: usize = 64;
 
-/// How long one connection of a peer is kept.
-const CONNECTION_LIMIT: Duration = Duration::from_secs(10);
+/// How long one connection of a peer is kept: as long as a question may be held, and some more.
+const CONNECTION_LIMIT: Duration = Duration::from_millis(MAX_WAIT_MS + 10_000);
+
+/// How long a connection may take to send the head of its request.
+const HEAD_LIMIT: Duration = Duration::from_secs(10);
 
 /// How long [`serve_health`] waits after a connection could not be accepted, in milliseconds.
 const ACCEPT_PAUSE_MS: u64 = 500;
@@ -72,6 +75,8 @@ const ACCEPT_PAUSE_MS: u64 = 500;
 pub struct Native {
     tunnelled: reqwest::Client,
     direct: reqwest::Client,
+    /// For peers, where their certificates need one of their own.
+    peers: Option<reqwest::Client>,
     started: Instant,
     quiet: bool,
 }
@@ -89,7 +94,7 @@ impl Native {
             builder.build().map_err(|error| format!("no HTTP client: {}", innermost(error)))
         };
         let (tunnelled, direct) = (client(builder())?, client(builder().no_proxy())?);
-        Ok(Self { tunnelled, direct, started: Instant::now(), quiet: false })
+        Ok(Self { tunnelled, direct, peers: None, started: Instant::now(), quiet: false })
     }
 
     /// The same, without a line on standard error when a problem lasts and when it is over: for programs that show
@@ -98,12 +103,29 @@ impl Native {
         Self { quiet: true, ..self }
     }
 
+    /// The same, with questions to peers sent by a client of the program's own: one that trusts their authority, or shows a
+    /// certificate. `build` gets a builder that follows no redirects and repeats nothing, as questions need it.
+    ///
+    /// # Errors
+    /// The client cannot be built.
+    pub fn with_peers(
+        self,
+        build: impl FnOnce(reqwest::ClientBuilder) -> reqwest::ClientBuilder,
+    ) -> Result<Self, String> {
+        let peers = build(builder().no_proxy()).build();
+        let peers = peers.map_err(|error| format!("no HTTP client: {}", innermost(error)))?;
+        Ok(Self { peers: Some(peers), ..self })
+    }
+
     fn client_for(&self, uri: &Uri) -> &reqwest::Client {
         if uri.scheme_str() == Some("https") { &self.tunnelled } else { &self.direct }
     }
 
-    async fn send(&self, request: Request, limit: usize) -> Result<Response, reqwest::Error> {
-        let client = self.client_for(request.uri());
+    async fn send(
+        client: &reqwest::Client,
+        request: Request,
+        limit: usize,
+    ) -> Result<Response, reqwest::Error> {
         let mut answer = client.execute(request.try_into()?).await?;
         let mut body = Body::default();
         while let Some(chunk) = answer.chunk().await? {
@@ -156,7 +178,12 @@ impl Host for Native {
     }
 
     async fn fetch(&self, request: Request, limit: usize) -> Result<Response, String> {
-        self.send(request, limit).await.map_err(innermost)
+        Self::send(self.client_for(request.uri()), request, limit).await.map_err(innermost)
+    }
+
+    async fn ask_peer(&self, request: Request, limit: usize) -> Result<Response, String> {
+        let client = self.peers.as_ref().unwrap_or_else(|| self.client_for(request.uri()));
+        Self::send(client, request, limit).await.map_err(innermost)
     }
 
     fn warn(&self, line: &str) {
@@ -273,13 +300,15 @@ fn first_signal() -> io::Result<impl Future<Output = ()>> {
 /// Answers peers: `GET /health/leadership`, as `EDGELECT_PEER_MODE` needs it; and people: `GET /status.json`. It is plain HTTP and never ends; publish it by
 /// `EDGELECT_SERVER_ADDR`, behind what speaks TLS where it is not on loopback. Run it beside the election, in one `select!`.
 ///
-/// It keeps at most 64 connections at once, each for 10 s; a peer that is not answered in time reads the store.
+/// It keeps at most `maxPeers` connections and 64 more at once, each for 65 s; a peer that is not answered in time reads the store.
 pub async fn serve_health(listener: &TcpListener, elector: &Handle, host: &Native) -> Infallible {
     let mut served = FuturesUnordered::new();
+    let held = elector.with(|election| election.config().peers.most);
+    let most = MOST_CONNECTIONS.saturating_add(usize::try_from(held).unwrap_or(usize::MAX));
     loop {
         tokio::select! {
             Some(()) = served.next() => {}
-            accepted = listener.accept(), if served.len() < MOST_CONNECTIONS => match accepted {
+            accepted = listener.accept(), if served.len() < most => match accepted {
                 Ok((stream, _)) => served.push(serve_peer(stream, elector, host)),
                 // Out of file descriptors: others have to end first, and go on meanwhile.
                 Err(_) => {
@@ -292,13 +321,16 @@ pub async fn serve_health(listener: &TcpListener, elector: &Handle, host: &Nativ
 }
 
 async fn serve_peer(stream: TcpStream, elector: &Handle, host: &Native) {
-    let answer = service_fn(async |request| health(&request, elector, host));
-    let serving = http1::Builder::new().serve_connection(TokioIo::new(stream), answer);
+    let answer = service_fn(async |request| health(&request, elector, host).await);
+    let serving = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_LIMIT)
+        .serve_connection(TokioIo::new(stream), answer);
     // What a peer does wrong ends its connection and nothing else.
     let _ = tokio::time::timeout(CONNECTION_LIMIT, serving).await;
 }
 
-fn health(
+async fn health(
     request: &http::Request<Incoming>,
     elector: &Handle,
     host: &Native,
@@ -311,11 +343,19 @@ fn health(
         Method::GET if path == status::PATH => {
             let body =
                 elector.with(|election| status::public(election, host.now(), elector.requests()));
-            HealthAnswer { status: 200, etag: None, body }
+            HealthAnswer::of(200, body)
         }
-        Method::GET => elector.with(|election| peer::answer(election, host.now())),
+        Method::GET => elector.answer_peer(host, request.uri().query().unwrap_or("")).await,
         _ => HealthAnswer::wrong_method(),
     };
+    response(answer)
+}
+
+/// An answer of [`Handle::answer_peer`] for a server on crate `http`'s types, such as axum or hyper.
+///
+/// # Errors
+/// None that an answer of this crate makes.
+pub fn response(answer: HealthAnswer) -> http::Result<http::Response<String>> {
     let mut response = http::Response::builder()
         .status(answer.status)
         .header(header::CONTENT_TYPE, "application/json")
@@ -325,6 +365,12 @@ fn health(
     }
     if let Some(version) = answer.etag {
         response = response.header(header::ETAG, version.0);
+    }
+    if let Some(seconds) = answer.retry_after_s {
+        response = response.header(header::RETRY_AFTER, seconds);
+    }
+    if let Some(proof) = answer.proof {
+        response = response.header(peer::PROOF, proof);
     }
     response.body(answer.body)
 }

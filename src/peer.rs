@@ -1,16 +1,21 @@
-//! `GET /health/leadership`: the answer that a member gives, and what a follower makes of it.
+//! `GET /health/leadership`: the question, the answer that a member gives, and what a follower makes of it.
 //!
 //! An answer saves a read of the store; it never grants or extends anything.
+
+mod desk;
 
 use serde::Serialize;
 use serde_json::json;
 
+pub use self::desk::{Desk, Reply};
 use crate::clock::Now;
+use crate::config::{Config, MAX_WAIT_MS, PeerTrust, Peers};
 use crate::election::{Election, PeerAnswer};
 use crate::hostname::Hostname;
 use crate::json::{self, Object};
-use crate::lease::{self, History, Lease, Reading};
+use crate::lease::{self, History, Lease, Reading, Stamp};
 use crate::planted::planted;
+use crate::proof::Secrets;
 use crate::store::Version;
 
 /// The path of the question.
@@ -19,13 +24,32 @@ pub const PATH: &str = "/health/leadership";
 /// The largest answer that is read, in bytes: a record and what we add to it.
 pub const MAX_ANSWER_BYTES: usize = lease::MAX_RECORD_BYTES + 1024;
 
+/// The header in which an answer is proven: the HMAC-SHA256 by `peerSecret` of the nonce, the status and the body, in hex.
+pub const PROOF: &str = "edgelect-proof";
+
+/// What comes before the proof of a question, at the end of its query.
+const PROVED_BY: &str = "&proof=";
+
+/// The longest query that is read, in bytes: a group's key and an address, percent-encoded, and a few numbers.
+const MAX_QUERY_BYTES: usize = 8 * 1024;
+
+/// The longest nonce that is answered, in bytes.
+const MAX_NONCE_BYTES: usize = 64;
+
 /// An HTTP answer, for whichever server gives it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct HealthAnswer {
-    /// 200, 404 or 405.
+    /// 200, 404, 405 or 503.
     pub status: u16,
     /// The lease's version, as the `ETag` header; none where a header can't have it.
     pub etag: Option<Version>,
+    /// After how many seconds to ask again, as `Retry-After`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after_s: Option<u64>,
+    /// The header [`PROOF`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proof: Option<String>,
     /// JSON.
     pub body: String,
 }
@@ -38,7 +62,7 @@ struct Beside<'a> {
     /// The authority that is left, where the session itself answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     remaining_ms: Option<u64>,
-    /// `store` where the answer is of the stored record.
+    /// `store` where the answer is of the stored record, `relay` where it is what the leader has told.
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<&'static str>,
 }
@@ -50,12 +74,24 @@ impl HealthAnswer {
             Some(leader_id) => json!({ "error": "not the leader", "leaderID": leader_id }),
             None => json!({ "error": "no leader is known", "leaderID": null }),
         };
-        Self { status: 404, etag: None, body: body.to_string() }
+        Self::of(404, body.to_string())
+    }
+
+    /// An answer of a status and a body, and nothing else.
+    pub fn of(status: u16, body: String) -> Self {
+        Self { status, etag: None, retry_after_s: None, proof: None, body }
+    }
+
+    /// The same, proven to who asked.
+    pub fn to(self, question: &Question, secrets: &Secrets) -> Self {
+        let text = answer_text(&question.nonce, self.status, &self.body);
+        let proof = secrets.proof(&text).filter(|_| !question.nonce.is_empty());
+        Self { proof, ..self }
     }
 
     /// 405: the path knows GET only.
     pub fn wrong_method() -> Self {
-        Self { status: 405, etag: None, body: r#"{"error":"use GET"}"#.to_owned() }
+        Self::of(405, r#"{"error":"use GET"}"#.to_owned())
     }
 
     /// Anybody may ask: the answer shows who leads and that it renews, and neither the session nor the word of a job, nor
@@ -71,12 +107,13 @@ impl HealthAnswer {
         };
         let body = lease::write_with(&lease, &Object::of(beside));
         let etag = version.0.bytes().all(|byte| byte.is_ascii_graphic()).then(|| version.clone());
-        Self { status: 200, etag, body }
+        Self { etag, ..Self::of(200, body) }
     }
 }
 
-/// What the session itself answers: its lease while it has authority, with what is left of it; 404 otherwise,
-/// so also as soon as the authority of a leader that is cut off from the store is gone.
+/// What the session itself answers: its lease while it has authority, with what is left of it; what its leader has told,
+/// while it believes that; 404 otherwise, so also as soon as the authority of a leader that is cut off from the store is
+/// gone.
 pub fn answer(election: &Election, now: Now) -> HealthAnswer {
     let left_ms = election.authority(now).map(|authority| authority.remaining_ms);
     let own = |(_, lease): (_, &Lease)| lease.session.as_deref() == Some(election.session());
@@ -96,7 +133,15 @@ pub fn answer(election: &Election, now: Now) -> HealthAnswer {
             }
             HealthAnswer::leading(version, lease, &beside)
         }
-        _ => HealthAnswer::not_leading(election.leader_id(now)),
+        _ => match election.relayed(now).zip(election.record()) {
+            Some((lease, (version, _))) => {
+                let group = election.config().lockfile_path.as_str();
+                let beside = Beside { group, remaining_ms: None, source: Some("relay") };
+                // It may be an older version than the one that the leader has told of.
+                HealthAnswer { etag: None, ..HealthAnswer::leading(version, &lease, &beside) }
+            }
+            None => HealthAnswer::not_leading(election.leader_id(now)),
+        },
     }
 }
 
@@ -122,33 +167,145 @@ pub fn answer_from_store(
     HealthAnswer::leading(version, lease, &beside)
 }
 
-/// What an answer to our question means: alive only if it is a 200 with a lease of this group.
-pub fn judge(status: u16, body: &[u8], group: &str) -> PeerAnswer {
-    if status != 200 || body.len() > MAX_ANSWER_BYTES {
+/// A question, as it stands in the query of its URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// `group`: of which group; empty where nobody says.
+    pub group: String,
+    /// `nonce`: what the proof of the answer is bound to, in hex; empty without `peerSecret`.
+    pub nonce: String,
+    /// `term`: the term that the asker knows.
+    pub term: Option<u64>,
+    /// `wait`: for how many milliseconds the answer may be held until that term is over.
+    pub wait_ms: u64,
+    /// `relay`: where the asker answers others, `host` or `host:port`; empty where it does not.
+    pub relay: String,
+}
+
+impl Question {
+    /// The query of the URL; with a secret its last field proves the others.
+    pub fn to_query(&self, secrets: &Secrets) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        let (term, wait) = (self.term.map(|term| term.to_string()), self.wait_ms.to_string());
+        let fields = [
+            ("group", Some(&*self.group)),
+            ("nonce", Some(&*self.nonce)),
+            ("term", term.as_deref()),
+            ("wait", (self.wait_ms > 0).then_some(&*wait)),
+            ("relay", Some(&*self.relay)),
+        ];
+        for (name, value) in fields {
+            if let Some(value) = value.filter(|value| !value.is_empty()) {
+                query.append_pair(name, value);
+            }
+        }
+        let query = query.finish();
+        match secrets.proof(&question_text(&query)) {
+            Some(proof) => format!("{query}{PROVED_BY}{proof}"),
+            None => query,
+        }
+    }
+
+    /// Reads a query, and whether it is proven. What is too long or no value of its field counts as left out: anybody may ask.
+    pub fn read(query: &str, secrets: &Secrets) -> (Self, bool) {
+        let query = if query.len() > MAX_QUERY_BYTES { "" } else { query };
+        let proven = query
+            .rsplit_once(PROVED_BY)
+            .is_some_and(|(fields, proof)| secrets.prove(&question_text(fields), proof));
+        let mut question = Self {
+            group: String::new(),
+            nonce: String::new(),
+            term: None,
+            wait_ms: 0,
+            relay: String::new(),
+        };
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            match &*name {
+                "group" => question.group = value.into_owned(),
+                "nonce" if value.len() <= MAX_NONCE_BYTES => question.nonce = value.into_owned(),
+                "term" => question.term = value.parse().ok(),
+                "wait" => question.wait_ms = value.parse().unwrap_or(0).min(MAX_WAIT_MS),
+                "relay" => question.relay = value.into_owned(),
+                _ => {}
+            }
+        }
+        (question, proven)
+    }
+}
+
+/// What a question's proof is of.
+fn question_text(query: &str) -> String {
+    format!("edgelect question\n{query}")
+}
+
+/// What an answer's proof is of.
+fn answer_text(nonce: &str, status: u16, body: &str) -> String {
+    format!("edgelect answer\n{nonce}\n{status}\n{body}")
+}
+
+/// An answer as it came.
+#[derive(Clone, Copy, Debug)]
+pub struct Heard<'a> {
+    /// The status.
+    pub status: u16,
+    /// The header [`PROOF`].
+    pub proof: Option<&'a str>,
+    /// `Retry-After`, in milliseconds.
+    pub retry_after_ms: Option<u64>,
+    /// The body, or so much of it that it is too long.
+    pub body: &'a [u8],
+}
+
+/// What an answer to our question means: alive only if it is a 200 with a lease of this group, and proven if there is a
+/// secret.
+pub fn judge(heard: &Heard<'_>, question: &Question, peers: &Peers) -> PeerAnswer {
+    let Heard { status, body, .. } = *heard;
+    let Some(text) = std::str::from_utf8(body).ok().filter(|_| body.len() <= MAX_ANSWER_BYTES)
+    else {
+        return PeerAnswer::Silent;
+    };
+    let proven = heard.proof.is_some_and(|proof| {
+        peers.secrets.prove(&answer_text(&question.nonce, status, text), proof)
+    });
+    if peers.secrets.is_set() && !proven && !planted!(UnprovenPeerBelieved) {
+        return PeerAnswer::Silent;
+    }
+    if status == 503 {
+        let Some(retry_after_ms) = heard.retry_after_ms else { return PeerAnswer::Silent };
+        // Without a secret anybody could send a fleet to any address.
+        let relays = Object::read(body).filter(|_| proven);
+        let relays = relays.and_then(|fields| json::texts(fields.get("relays")?));
+        return PeerAnswer::Busy { retry_after_ms, relays: relays.unwrap_or_default() };
+    }
+    if status != 200 {
         return PeerAnswer::Silent;
     }
     let Reading::Lease(lease) = lease::read(body) else { return PeerAnswer::Silent };
     let theirs = lease.extra.get("group").and_then(json::text);
-    if theirs.as_deref() != Some(group) || lease.released() {
+    let foreign = theirs.is_none() && peers.trust == PeerTrust::S3lect && lease.term.is_none();
+    if (theirs.as_deref() != Some(&*question.group) && !foreign) || lease.released() {
         return PeerAnswer::Silent;
     }
-    let Lease { leader_id, term, sequence, .. } = *lease;
+    let Lease { leader_id, term, sequence, last_updated, .. } = *lease;
+    let sequence = match last_updated {
+        Stamp::At(ms) if foreign => u64::try_from(ms).unwrap_or(0),
+        _ => sequence,
+    };
     PeerAnswer::Alive { leader_id, term, sequence }
 }
 
-/// The address of the question, or `None` where it must not be asked. `addr` came out of a bucket: it is a
-/// host and a port and nothing else, asked over https; over http only on loopback, and only by a member that
-/// is itself published there, so that a bucket can't send anybody to a local service.
-pub fn url(addr: &str, own_addr: &str) -> Option<String> {
-    let (host, port) = Hostname::parse_with_port(addr)?;
-    if host.is_no_member() {
+/// The URL of the question, or `None` where it must not be asked. `addr` came out of a bucket or from another peer: it is a
+/// host and a port and nothing else, asked over https; over http with `insecurePeers`, and on loopback unless that is `false`.
+/// On loopback it is asked only by a member that is itself published there, so that a bucket can't send anybody to a local
+/// service.
+pub fn url(addr: &str, config: &Config) -> Option<String> {
+    let (host, port) = Hostname::parse_with_port(addr).filter(|_| config.asks(addr))?;
+    let own = Hostname::parse_with_port(&config.server_addr);
+    if host.is_loopback() && !own.is_some_and(|(own, _)| own.is_loopback()) {
         return None;
     }
-    let scheme = match (host.is_loopback(), Hostname::parse_with_port(own_addr)) {
-        (false, _) => "https",
-        (true, Some((own, _))) if own.is_loopback() => "http",
-        (true, _) => return None,
-    };
+    let insecure = config.peers.insecure.unwrap_or_else(|| host.is_loopback());
+    let scheme = if insecure { "http" } else { "https" };
     let port = port.map_or_else(String::new, |port| format!(":{port}"));
     Some(format!("{scheme}://{}{port}{PATH}", host.as_str()))
 }
@@ -156,7 +313,7 @@ pub fn url(addr: &str, own_addr: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lease::Stamp;
+    use crate::config::Settings;
 
     fn lease() -> Lease {
         Lease {
@@ -180,6 +337,12 @@ mod tests {
             history: History::default(),
             extra: crate::json::Object::new(),
         }
+    }
+
+    fn config(options: serde_json::Value) -> Config {
+        let mut settings = Settings::from_json(&Object::of(&options)).unwrap();
+        settings.lockfile_path = Some("jobs".to_owned());
+        Config::new(&settings).unwrap()
     }
 
     fn from_store(lease: &Lease, age_ms: Option<u64>) -> HealthAnswer {
@@ -221,6 +384,14 @@ mod tests {
     fn c68_an_answer_counts_only_for_this_group_and_within_bounds() {
         let answer = from_store(&lease(), Some(0)).body;
         let alive = PeerAnswer::Alive { leader_id: "a".to_owned(), term: Some(7), sequence: 3 };
+        let asked = |group: &str| Question {
+            group: group.to_owned(),
+            ..Question::read("", &Secrets::default()).0
+        };
+        let judge = |status, body: &[u8], group| {
+            let heard = Heard { status, proof: None, retry_after_ms: None, body };
+            super::judge(&heard, &asked(group), &config(json!({})).peers)
+        };
         assert_eq!(judge(200, answer.as_bytes(), "jobs"), alive);
         for (status, body, group) in [
             (200, answer.clone(), "other"),
@@ -236,7 +407,7 @@ mod tests {
 
     #[test]
     fn c68_only_a_host_of_the_same_kind_is_asked() {
-        let asked = |addr, own| url(addr, own);
+        let asked = |addr: &str, own: &str| url(addr, &config(json!({ "serverAddr": own })));
         assert_eq!(
             asked("10.0.1.42:8443", "").as_deref(),
             Some("https://10.0.1.42:8443/health/leadership")
@@ -249,6 +420,7 @@ mod tests {
             ("127.0.0.1:80", ""),
             ("localhost:80", "10.0.0.1:80"),
             ("[::1]:80", "example.com"),
+            ("metadata.google.internal", "x"),
             ("u@evil", "x"),
             ("evil/path", "x"),
             ("evil?x", "x"),

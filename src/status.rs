@@ -1,5 +1,7 @@
 //! What an elector says about itself, as JSON for people and monitors. Never a secret.
 
+use std::borrow::Cow;
+
 use hmac::{Hmac, KeyInit, Mac};
 use serde::Serialize;
 use sha2::Sha256;
@@ -11,6 +13,7 @@ use crate::election::{Election, Input, Problem};
 use crate::json;
 use crate::lease::{History, PastSlot, history};
 use crate::store::Answer;
+use crate::text::first;
 
 /// The path at which a member shows its status.
 pub const PATH: &str = "/status.json";
@@ -19,11 +22,11 @@ pub const PATH: &str = "/status.json";
 #[serde(rename_all = "camelCase")]
 struct Status<'a> {
     role: &'static str,
-    server_id: &'a str,
+    server_id: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     session: Option<&'a str>,
     group: &'a str,
-    leader_id: Option<&'a str>,
+    leader_id: Option<Cow<'a, str>>,
     leader_addr: Option<&'a str>,
     term: Option<u64>,
     remaining_ms: Option<u64>,
@@ -51,12 +54,13 @@ struct WaitingStatus {
 /// while no leader is known, `follower` otherwise; `remainingMs` is the authority that is left. `unfenced` is there, and true, where
 /// the store has no versions, so that terms have no fencing tokens.
 pub fn status(election: &Election, now: Now, requests: Requests) -> String {
-    json::of(&status_of(election, now, requests, Some(election.session())))
+    json::of(&status_of(election, now, requests, Audience::Owner))
 }
 
-/// The same for anybody who asks: without the session.
+/// The same for anybody who asks: without the session. A member without a `serverId` is called by its session's id, of which
+/// only the beginning is shown.
 pub fn public(election: &Election, now: Now, requests: Requests) -> String {
-    json::of(&status_of(election, now, requests, None))
+    json::of(&status_of(election, now, requests, Audience::Anybody))
 }
 
 /// What somebody reads who runs no session of the group: the stored record, as this answer shows it. `role` is `none`.
@@ -65,8 +69,9 @@ pub fn of_record(config: &Config, answer: Answer, now: Now) -> String {
     // The answer counts only for a read that is under way.
     reader.poll(now);
     reader.handle(now, Input::Answer(answer));
-    let status = status_of(&reader, now, Requests::default(), None);
-    json::of(&Status { role: "none", server_id: &config.server_id, waiting: None, ..status })
+    let status = status_of(&reader, now, Requests::default(), Audience::Anybody);
+    let server_id = Cow::Borrowed(config.server_id.as_str());
+    json::of(&Status { role: "none", server_id, waiting: None, ..status })
 }
 
 /// Whether a request shows this token in its `Authorization` header, found out in a time that says nothing of the token.
@@ -82,30 +87,56 @@ pub fn is_allowed(authorization: Option<&str>, token: &str) -> bool {
     mac().chain_update(shown).verify_slice(&known).is_ok()
 }
 
-fn status_of<'a>(
-    election: &'a Election,
-    now: Now,
-    requests: Requests,
-    session: Option<&'a str>,
-) -> Status<'a> {
+/// Who reads a status.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Audience {
+    /// The program that runs the elector.
+    Owner,
+    /// Anybody who reaches its server.
+    Anybody,
+}
+
+/// How many characters of a session's id anybody may see: enough to tell members apart.
+const SHOWN_OF_SESSION: usize = 8;
+
+impl Audience {
+    /// A member's name. The driver makes a session's id of 32 hex digits; those of other sessions are known by that alone.
+    fn shown<'a>(self, name: &'a str, election: &Election) -> Cow<'a, str> {
+        let looks_random = name.len() == 32 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let session = looks_random || name == election.session();
+        if self == Self::Owner || !session {
+            return Cow::Borrowed(name);
+        }
+        Cow::Owned(format!("{}…", first(name, SHOWN_OF_SESSION)))
+    }
+}
+
+fn status_of(election: &Election, now: Now, requests: Requests, audience: Audience) -> Status<'_> {
+    let shown = |name| audience.shown(name, election);
     let authority = election.authority(now);
-    let leader_id = election.leader_id(now);
+    let leader_id = election.leader_id(now).map(shown);
     let record = election.record().map(|(_, lease)| lease);
     // What a record without versions says of terms is made up.
     let unfenced = election.is_unfenced();
     let told = record.filter(|_| !unfenced);
     let term = authority.map(|authority| authority.term).or(record.and_then(|lease| lease.term));
-    let role = match (authority, leader_id) {
+    let role = match (authority, &leader_id) {
         (Some(_), _) => "leader",
         (None, Some(_)) => "follower",
         (None, None) => "candidate",
     };
     let leader_addr =
         record.map(|lease| lease.leader_addr.as_str()).filter(|addr| !addr.is_empty());
+    let waiting = election.waiting(now).map(|(waiting, left_ms)| WaitingStatus {
+        reason: waiting.name(),
+        until_ms: left_ms.map(|left_ms| now.wall_ms.saturating_add(left_ms)),
+        message: waiting.text(left_ms, leader_id.as_deref()),
+    });
+    let by = |name: &str| audience.shown(name, election).into_owned();
     Status {
         role,
-        server_id: election.server_id(),
-        session,
+        server_id: shown(election.server_id()),
+        session: Some(election.session()).filter(|_| audience == Audience::Owner),
         group: &election.config().lockfile_path,
         leader_id,
         leader_addr,
@@ -113,14 +144,10 @@ fn status_of<'a>(
         remaining_ms: authority.map(|authority| authority.remaining_ms),
         transitions: record.map(|lease| lease.transitions).filter(|_| !unfenced),
         parked: record.map(|lease| lease.parked).filter(|_| !unfenced),
-        history: told.map(|lease| lease.history.clone()).unwrap_or_default(),
-        last_slot: told.and_then(history::shown_slot),
+        history: told.map(|lease| lease.history.with_names(by)).unwrap_or_default(),
+        last_slot: told.and_then(history::shown_slot).map(|past| past.with_name(by)),
         unfenced: unfenced.then_some(true),
-        waiting: election.waiting(now).map(|(waiting, left_ms)| WaitingStatus {
-            reason: waiting.name(),
-            until_ms: left_ms.map(|left_ms| now.wall_ms.saturating_add(left_ms)),
-            message: waiting.text(left_ms, leader_id),
-        }),
+        waiting,
         requests,
         error: election.problem().map(Problem::to_string),
     }

@@ -5,7 +5,7 @@
 
 pub mod dynamodb;
 pub mod epochs;
-mod heard;
+pub(crate) mod heard;
 pub mod memory;
 pub mod route53;
 pub mod s3;
@@ -36,7 +36,7 @@ pub enum Operation {
         /// The version that the caller already knows.
         unless: Option<Version>,
     },
-    /// Replace the record, if the condition holds.
+    /// Replace the record if the condition holds.
     Write {
         /// What it is replaced by.
         record: Record,
@@ -84,7 +84,7 @@ impl Record {
         }
     }
 
-    /// The same of a record that is written again perhaps.
+    /// The same for a record that the caller keeps, because it may write it again.
     pub fn body(&self, format: Format) -> Vec<u8> {
         match self {
             Self::Lease(lease) => format.write(lease).into_bytes(),
@@ -116,7 +116,7 @@ pub enum Outcome {
     Refused,
     /// The operation may have taken effect, or may still do (a timeout, a reset, a 5xx, a 429).
     Unknown {
-        /// How long the store asks to be left alone, in milliseconds (`Retry-After`).
+        /// How many milliseconds the store asks to wait before the next request (`Retry-After`).
         retry_after_ms: Option<u64>,
         /// What happened, for people.
         cause: Fault,
@@ -146,7 +146,7 @@ pub enum FaultKind {
     Timeout,
     /// No answer: refused, reset, name not found.
     Network,
-    /// The store is unwell or asks for patience (5xx, 429, SlowDown).
+    /// The store has failed, or asks for fewer requests (5xx, 429, SlowDown).
     Unavailable,
     /// The credentials are not allowed to do this, or are wrong or expired.
     Denied,
@@ -204,44 +204,47 @@ pub trait Store {
     /// Performs one operation.
     async fn perform(&self, operation: Operation) -> Answer;
 
-    /// The object at another key of the same store, for a probe: a store that has one is judged before the election trusts
-    /// it, at the start of a long-running process. There is none by default, nor in a store that keeps one record.
+    /// The object at another key of the same store, which a probe may use: a long-running process tests such a store at its
+    /// start, before the election trusts it. `None` by default, and for a store that keeps one record.
     fn beside(&self, _key: &str) -> Option<impl Store> {
         None::<Nowhere>
     }
 
-    /// Whether a write on [`Condition::Match`] takes effect only while the record has that very version. Where it
-    /// says only that nobody has succeeded the record, as for epochs, the election lets an age
-    /// count only up to the sending of the read that showed the version last, and these hold: the version changes
-    /// with `Last-Modified`, and of a read that shows a body the `Date` is of before the request that read it left. An answer
-    /// that is [relayed](Facts::relayed) then proves no age at all.
+    /// Whether a write on [`Condition::Match`] takes effect only while the record has exactly that version.
     ///
-    /// A store made of others hands on what they say: a `true` too much lets two lead, so there is no default.
+    /// For epochs it is `false`: there the condition proves only that nobody has written a later epoch. Then the election counts
+    /// an age only up to the moment at which the last read that showed the version was sent. Such a store must change the version
+    /// whenever `Last-Modified` changes, and must take the `Date` of a read from an answer that came before the request for the
+    /// body was sent. An answer that is [relayed](Facts::relayed) then proves no age at all.
+    ///
+    /// A store that wraps another must forward what that one returns: wrongly returning `true` allows two leaders, so there
+    /// is no default.
     fn condition_covers_version(&self) -> bool;
 
-    /// Whether a write that is held up on its way takes no effect any more once a later one was accepted. It does not
-    /// where a write names no version: then the lease stays the same for a whole term, because a held-up renewal with a
-    /// shorter one would end what a later one has granted (S5).
+    /// Whether a write that is delayed on its way has no effect any more once a later write was accepted. This is `false` where
+    /// a write names no version. Then the length of the lease stays the same for a whole term: a delayed renewal with a shorter
+    /// lease would end the authority that a later renewal has granted (S5).
     ///
-    /// A store made of others hands on what they say: a `true` too much lets two lead.
+    /// A store that wraps another must forward what that one returns: wrongly returning `true` allows two leaders.
     fn stale_writes_fail(&self) -> bool {
         self.condition_covers_version()
     }
 
-    /// Versions that differ from this one in one part each, where a condition is made of several: a probe writes on each of
-    /// them, which must be refused. There are none where the store compares a version as a whole.
+    /// For a store whose condition has several parts: versions that differ from this one in one part each. A probe writes on
+    /// each of them, and the store must refuse. Empty where the store compares a version as a whole.
     fn near_misses(&self, _version: &Version) -> Vec<Version> {
         Vec::new()
     }
 
-    /// Whether every body comes back whole and stays until it is replaced, as a checkpoint needs: not in a TXT record, which
-    /// leaves out what does not fit, nor in an item with a `ttl`, which is deleted some time. Unless a store says so, it keeps
-    /// leases only; one made of others hands on what they say.
+    /// Whether every body comes back whole and stays until it is replaced, as a checkpoint needs. A TXT record leaves out what
+    /// does not fit, and an item with a `ttl` is deleted some time, so they return `false`, the default: they keep leases only.
+    /// A store that wraps another must forward what that one returns.
     fn keeps_any_body(&self) -> bool {
         false
     }
 
-    /// What goes wrong beside the operations, costs no term, and somebody should still act on: a problem of the status.
+    /// A problem that costs no term and that somebody should still act on, such as old objects that can't be deleted. The
+    /// status shows it as its error while no operation fails.
     fn complaint(&self) -> Option<Fault> {
         None
     }
@@ -250,7 +253,7 @@ pub trait Store {
     fn describe(&self) -> String;
 }
 
-/// The store that nobody has.
+/// A store that can't exist: the type of [`Store::beside`] where there is none.
 enum Nowhere {}
 
 impl Store for Nowhere {
@@ -293,13 +296,13 @@ pub fn is_probe(key: &str) -> bool {
 }
 
 impl Answer {
-    /// Nobody knows what became of the operation, and nothing was heard of time.
+    /// Nobody knows whether the operation took effect, and no answer tells anything about time.
     pub fn unknown(cause: Fault) -> Self {
         let outcome = Outcome::Unknown { retry_after_ms: None, cause };
         Self { outcome, facts: Facts::default() }
     }
 
-    /// The operation surely did nothing, and nothing was heard of time.
+    /// The operation certainly had no effect, and no answer tells anything about time.
     pub fn rejected(fault: Fault) -> Self {
         Self { outcome: Outcome::Rejected(fault), facts: Facts::default() }
     }

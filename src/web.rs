@@ -38,6 +38,9 @@ extern "C" {
         limit: u32,
     );
 
+    #[wasm_bindgen(method, js_name = askPeer)]
+    fn ask_peer(this: &JsHost, id: u32, url: &str, limit: u32);
+
     #[wasm_bindgen(method)]
     fn credentials(this: &JsHost, id: u32, fresh: bool);
 
@@ -274,6 +277,16 @@ fn pairs(request: &Request) -> Vec<String> {
         .collect()
 }
 
+fn fetched(settled: Settled) -> Result<Response, String> {
+    match settled {
+        Settled::Fetched(Fetched { status, headers, body }) => {
+            let pairs = headers.chunks_exact(2).map(|pair| (pair[0].as_str(), pair[1].as_str()));
+            request::answer(status, pairs, body).map_err(|_| STRANGE.to_owned())
+        }
+        other => Err(other.failure()),
+    }
+}
+
 impl Host for Web {
     fn now(&self) -> Now {
         self.timers.now(mono_ms(self.timers.clock()), date_now() as u64)
@@ -296,14 +309,12 @@ impl Host for Web {
         let begin = |host: &JsHost, id| {
             host.fetch(id, method.as_str(), &url, headers, request.into_body(), limit);
         };
-        match self.link.begin(begin).await {
-            Settled::Fetched(Fetched { status, headers, body }) => {
-                let pairs =
-                    headers.chunks_exact(2).map(|pair| (pair[0].as_str(), pair[1].as_str()));
-                request::answer(status, pairs, body).map_err(|_| STRANGE.to_owned())
-            }
-            other => Err(other.failure()),
-        }
+        fetched(self.link.begin(begin).await)
+    }
+
+    async fn ask_peer(&self, request: Request, limit: usize) -> Result<Response, String> {
+        let (url, limit) = (request.uri().to_string(), u32::try_from(limit).unwrap_or(u32::MAX));
+        fetched(self.link.begin(|host, id| host.ask_peer(id, &url, limit)).await)
     }
 }
 

@@ -22,6 +22,12 @@ pub async fn scheduled(event: worker_sys::ScheduledEvent, env: Env) -> Result<()
     workerd::scheduled(&event.into(), &env).await
 }
 
+/// What the isolate does while it starts: see [`workerd::rehearse`].
+#[wasm_bindgen(wasm_bindgen = worker::wasm_bindgen)]
+pub fn rehearse() -> bool {
+    workerd::rehearse()
+}
+
 #[event(fetch)]
 async fn fetch(request: Request, env: Env, _: Context) -> Result<Response> {
     workerd::fetch(&request, &env).await

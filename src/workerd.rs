@@ -31,7 +31,7 @@ mod slot;
 
 use worker::Env;
 
-pub use events::{fetch, fetch_with, scheduled, scheduled_with};
+pub use events::{fetch, fetch_with, rehearse, scheduled, scheduled_with};
 pub use host::Workerd;
 pub use r2::R2Store;
 

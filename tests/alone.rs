@@ -8,6 +8,8 @@ mod in_step;
 mod refused;
 #[path = "alone/revival.rs"]
 mod revival;
+#[path = "alone/seen.rs"]
+mod seen;
 #[path = "alone/shared_name.rs"]
 mod shared_name;
 #[path = "alone/single_clock.rs"]

@@ -5,7 +5,7 @@
 mod sim;
 
 use edgelect::clock::Now;
-use edgelect::config::{Follow, HostClock, Settings};
+use edgelect::config::{Follow, HostClock, PeerSettings, Settings};
 use edgelect::election::{Event as Told, Input, LostReason, Problem};
 use edgelect::lease::{Lease, Stamp};
 use edgelect::slots::{Policy, ScheduleSettings};
@@ -255,7 +255,7 @@ fn peers() -> Stage {
 #[test]
 fn c66_a_peer_that_repeats_one_answer_blinds_nobody() {
     let mut stage = peers();
-    stage.world.peer_repeats = true;
+    stage.world.peers.repeats = true;
     stage.run(LEASE_MS);
     stage.cut_off(0, 100 * LEASE_MS);
     stage.run_until_led_by_other(0, 4 * LEASE_MS);
@@ -274,6 +274,55 @@ fn c66_whatever_a_peer_says_the_store_is_read_once_in_ten_leases() {
     let read = reads(&stage) - before;
     assert!((8..=12).contains(&read), "{read} reads in a hundred leases");
     assert_eq!(stage.leader(), Some(0));
+}
+
+#[test]
+fn c69_under_a_stale_address_the_store_is_read_within_one_interval() {
+    let stale = Settings { server_addr: Some("m9:80".to_owned()), ..settings(0) };
+    let asks =
+        Settings { peer_mode: Some(true), server_addr: Some("m1:80".to_owned()), ..settings(1) };
+    let mut stage = Stage::led_by(&[stale, asks]);
+    let sent = |stage: &Stage, reads: bool| {
+        let of_follower = |request: &&sim::requests::Request| {
+            request.session == 1 && request.asked.is_some() == reads
+        };
+        stage.world.requests.iter().filter(of_follower).count()
+    };
+    let (mut reads, mut since_ms, mut longest_ms) = (sent(&stage, true), 0, 0);
+    for _ in 0..8 * LEASE_MS / 100 {
+        stage.run(100);
+        since_ms += 100;
+        longest_ms = longest_ms.max(since_ms);
+        if sent(&stage, true) > reads {
+            (reads, since_ms) = (sent(&stage, true), 0);
+        }
+    }
+    assert!(sent(&stage, false) >= 4, "it is asked again and again");
+    assert!(
+        longest_ms <= INTERVAL_MS + INTERVAL_MS / 10 + 3_000 + 200,
+        "{longest_ms} ms without a look"
+    );
+    assert_eq!(stage.leader(), Some(0), "and nobody is deposed for it");
+}
+
+#[test]
+fn c66_a_leader_that_resigns_is_followed_within_a_second_by_one_look_and_one_write() {
+    for secret in [None, Some(vec!["0123456789abcdef".to_owned()])] {
+        let asks = |machine: usize| Settings {
+            peer_mode: Some(true),
+            server_addr: Some(format!("m{machine}:80")),
+            peers: PeerSettings { secret: secret.clone(), ..PeerSettings::default() },
+            ..settings(machine)
+        };
+        let mut stage = Stage::led_by(&[asks(0), asks(1)]);
+        stage.run(2 * LEASE_MS + 1_234);
+        let before = stage.world.requests.len();
+        stage.stop(0, false);
+        let took_ms = stage.run_until_led_by_other(0, LEASE_MS);
+        assert!(took_ms <= 1_000, "{took_ms} ms");
+        let of_follower = stage.world.requests[before..].iter().filter(|one| one.session == 1);
+        assert_eq!(of_follower.count(), 2, "a look and a write");
+    }
 }
 
 #[test]

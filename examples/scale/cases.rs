@@ -5,11 +5,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use edgelect::config::Follow;
 
-use crate::fleet::Setup;
 use crate::fleet::count::{Cause, Failover, Requests, percentile};
 use crate::fleet::run::Fleet;
+use crate::fleet::{Peers, Setup};
 
 pub const FOLLOWS: [Follow; 3] = [Follow::Tight, Follow::Balanced, Follow::Frugal];
+
+pub const PEERS: [Peers; 3] = [Peers::Off, Peers::On, Peers::Relay];
+
+pub fn peers_name(peers: Peers) -> &'static str {
+    match peers {
+        Peers::Off => "no",
+        Peers::On => "yes",
+        Peers::Relay => "and relays",
+    }
+}
 
 /// How long a request to the store takes, in milliseconds.
 pub const STORES_MS: [u64; 2] = [20, 200];
@@ -69,41 +79,58 @@ impl Results {
     }
 }
 
-fn sizes(quick: bool) -> &'static [usize] {
-    if quick { &[10, 100, 1_000] } else { &[10, 100, 1_000, 10_000, 100_000] }
-}
+/// The sizes of groups that are simulated.
+const SIZES: [usize; 5] = [10, 100, 1_000, 10_000, 100_000];
 
-fn tasks(quick: bool) -> Vec<(Setup, Task)> {
-    let minutes = |followers: usize| if quick || followers > 10_000 { 5 } else { 30 };
-    let rounds = |followers: usize| match followers {
-        _ if quick => 10,
-        0..=1_000 => 100,
-        1_001..=10_000 => 40,
-        _ => 10,
+fn tasks(quick: bool, most: usize) -> Vec<(Setup, Task)> {
+    let minutes = |followers: usize| match followers {
+        _ if quick => 5,
+        0..=1_000 => 30,
+        1_001..=10_000 => 10,
+        _ => 2,
     };
     let mut tasks = Vec::new();
     // The largest first, so that no core waits for the other at the end.
-    for followers in sizes(quick).iter().rev().copied() {
+    for followers in SIZES.into_iter().rev().filter(|size| *size <= most) {
         let of = Setup::of(followers);
-        for (follow, peers) in FOLLOWS.into_iter().flat_map(|f| [(f, false), (f, true)]) {
-            tasks.push((Setup { follow, peers, ..of }, Task::Stable(minutes(followers))));
+        let rounds = Task::Failovers(rounds(quick, followers));
+        for (follow, peers) in FOLLOWS.into_iter().flat_map(|f| PEERS.map(|peers| (f, peers))) {
+            let setup = Setup { follow, peers, ..of };
+            let relays = peers == Peers::Relay;
+            // Relays answer where the leader has no room, whatever the follow.
+            if !relays || (follow == Follow::Tight && followers > 1_000) {
+                tasks.push((setup, Task::Stable(minutes(followers))));
+            }
             // What is measured of `tight` below is not measured twice.
-            if (peers || follow != Follow::Tight) && followers <= 10_000 {
-                let setup = Setup { follow, peers, ..of };
-                tasks.push((setup, Task::Failovers(rounds(followers))));
+            let other = peers == Peers::On || (peers, follow) == (Peers::Off, Follow::Balanced);
+            let other = other || (peers, follow) == (Peers::Off, Follow::Frugal);
+            if other && followers <= 10_000 {
+                tasks.push((setup, rounds));
             }
         }
         for (store_ms, limited) in STORES_MS.into_iter().flat_map(|ms| [(ms, false), (ms, true)]) {
-            let setup = Setup { store_ms, limited, ..of };
-            tasks.push((setup, Task::Failovers(rounds(followers))));
+            tasks.push((Setup { store_ms, limited, ..of }, rounds));
+        }
+        if followers <= 10_000 {
+            tasks.push((Setup { limited: true, peers: Peers::On, ..of }, rounds));
         }
     }
     tasks
 }
 
-/// Simulates everything on all cores; `told` hears what has ended.
-pub fn run(quick: bool, told: impl Fn(usize, usize, &str) + Sync) -> Results {
-    let tasks = tasks(quick);
+/// How many crashes are simulated, and as many resignations.
+pub fn rounds(quick: bool, followers: usize) -> usize {
+    match followers {
+        _ if quick => 10,
+        0..=1_000 => 60,
+        1_001..=10_000 => 20,
+        _ => 5,
+    }
+}
+
+/// Simulates groups of up to so many followers on all cores; `told` hears what has ended.
+pub fn run(quick: bool, most: usize, told: impl Fn(usize, usize, &str) + Sync) -> Results {
+    let tasks = tasks(quick, most);
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let results = Mutex::new(Results::default());
     let work = || {
@@ -146,7 +173,10 @@ fn simulate(setup: Setup, task: Task, results: &Mutex<Results>) {
 fn name(setup: &Setup, task: Task) -> String {
     let Setup { followers, follow, store_ms, limited, peers, .. } = setup;
     let kind = if matches!(task, Task::Stable(_)) { "stable" } else { "failovers" };
-    let peers = if *peers { ", peers" } else { "" };
+    let peers = peers_name(*peers);
     let limited = if *limited { ", one write a second" } else { "" };
-    format!("{followers} {} followers, store {store_ms} ms{limited}{peers}: {kind}", follow.name())
+    format!(
+        "{followers} {} followers, store {store_ms} ms{limited}, peers {peers}: {kind}",
+        follow.name()
+    )
 }

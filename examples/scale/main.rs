@@ -18,10 +18,12 @@ fn main() -> ExitCode {
     let matches = command().get_matches();
     let quick = matches.get_flag("quick");
     let began = stopwatch();
-    let results = cases::run(quick, |done, all, what| {
+    let most = matches.get_one::<usize>("up-to").copied();
+    let most = most.unwrap_or(if quick { 1_000 } else { 100_000 });
+    let results = cases::run(quick, most, |done, all, what| {
         println!("{done} of {all}: {what} ({} s)", began.elapsed().as_secs());
     });
-    let page = page::markdown(&results);
+    let page = page::markdown(&results, quick);
     print!("{page}");
     let Some(folder) = matches.get_one::<PathBuf>("write") else { return ExitCode::SUCCESS };
     match write(folder, &page, &results) {
@@ -49,6 +51,13 @@ fn command() -> Command {
                 .long("quick")
                 .action(ArgAction::SetTrue)
                 .help("Up to 1,000 followers and few failovers, in seconds"),
+        )
+        .arg(
+            Arg::new("up-to")
+                .long("up-to")
+                .value_name("FOLLOWERS")
+                .value_parser(value_parser!(usize))
+                .help("No larger groups [default: 100000]"),
         )
         .arg(
             Arg::new("write")

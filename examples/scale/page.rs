@@ -4,13 +4,13 @@ use std::fmt::Write;
 
 use edgelect::config::Follow;
 
-use crate::cases::{FOLLOWS, Failovers, Results, STORES_MS, spread};
+use crate::cases::{FOLLOWS, Failovers, Results, STORES_MS, peers_name, rounds, spread};
 use crate::fleet::prices::{Price, STORES, day};
-use crate::fleet::{INTERVAL_MS, LEASE_MS};
+use crate::fleet::{INTERVAL_MS, LEASE_MS, Peers};
 
 const HOURS_A_MONTH: f64 = 720.0;
 
-pub fn markdown(results: &Results) -> String {
+pub fn markdown(results: &Results, quick: bool) -> String {
     let mut page = String::new();
     let text = &mut page;
     let _ = writeln!(
@@ -23,7 +23,7 @@ pub fn markdown(results: &Results) -> String {
         INTERVAL_MS / 1_000
     );
     stable(text, results);
-    failovers(text, results);
+    failovers(text, results, quick);
     others(text, results);
     money(text, results);
     page
@@ -46,24 +46,27 @@ fn stable(text: &mut String, results: &Results) {
             "| {} | `{}` | {} | {:.0} | {gets:.1} | {unchanged:.0} % | {questions:.1} | {:.1} |",
             grouped(one.setup.followers as u64),
             one.setup.follow.name(),
-            if one.setup.peers { "yes" } else { "no" },
+            peers_name(one.setup.peers),
             one.per_hour(requests.renewals),
-            one.per_hour(requests.questions) / 3_600.0
+            one.per_hour(requests.leader_questions) / 3_600.0
         );
     }
 }
 
-fn failovers(text: &mut String, results: &Results) {
+fn failovers(text: &mut String, results: &Results, quick: bool) {
     let _ = writeln!(
         text,
-        "\n## Failovers, `tight`, without peers\n\nMedian and p99 of 100 failovers (40 at 10,000 followers, \
-         10 at 100,000: there the p99 is the slowest). PUTs are those of members that want to lead.\n\n\
+        "\n## Failovers, `tight`, without peers\n\nMedian and p99 of {} failovers ({} at 10,000 followers, \
+         {} at 100,000; of so few the p99 is the slowest). PUTs are those of members that want to lead.\n\n\
          | followers | store | limit | crash, seconds | PUTs | resignation, seconds | PUTs |\n\
-         |---|---|---|---|---|---|---|"
+         |---|---|---|---|---|---|---|",
+        rounds(quick, 1),
+        rounds(quick, 10_000),
+        rounds(quick, 100_000)
     );
     for store_ms in STORES_MS {
         let of = |one: &crate::fleet::Setup| {
-            one.store_ms == store_ms && one.follow == Follow::Tight && !one.peers
+            one.store_ms == store_ms && one.follow == Follow::Tight && one.peers == Peers::Off
         };
         for one in results.failovers(of) {
             let limit = if one.setup.limited { "one write a second" } else { "none" };
@@ -80,17 +83,18 @@ fn failovers(text: &mut String, results: &Results) {
 fn others(text: &mut String, results: &Results) {
     let _ = writeln!(
         text,
-        "\n## Failovers, the others\n\nThe store answers in 20 ms and has no limit.\n\n\
-         | followers | `follow` | peers | crash, seconds | PUTs | resignation, seconds | PUTs |\n\
-         |---|---|---|---|---|---|---|"
+        "\n## Failovers, the others\n\nThe store answers in 20 ms.\n\n\
+         | followers | `follow` | peers | limit | crash, seconds | PUTs | resignation, seconds | PUTs |\n\
+         |---|---|---|---|---|---|---|---|"
     );
-    for one in results.failovers(|one| one.peers || one.follow != Follow::Tight) {
+    for one in results.failovers(|one| one.peers != Peers::Off || one.follow != Follow::Tight) {
+        let limit = if one.setup.limited { "one write a second" } else { "none" };
         let _ = writeln!(
             text,
-            "| {} | `{}` | {} | {} |",
+            "| {} | `{}` | {} | {limit} | {} |",
             grouped(one.setup.followers as u64),
             one.setup.follow.name(),
-            if one.setup.peers { "yes" } else { "no" },
+            peers_name(one.setup.peers),
             cells(one)
         );
     }
@@ -125,7 +129,7 @@ fn money(text: &mut String, results: &Results) {
     let mut sizes: Vec<usize> = results.stable.iter().map(|one| one.setup.followers).collect();
     sizes.dedup();
     for (followers, store) in sizes.into_iter().flat_map(|size| STORES.map(|store| (size, store))) {
-        let of = FOLLOWS.into_iter().flat_map(|follow| [(follow, false), (follow, true)]);
+        let of = FOLLOWS.into_iter().flat_map(|follow| [(follow, Peers::Off), (follow, Peers::On)]);
         let costs: Vec<String> = of
             .map(|(follow, peers)| {
                 let dollars = month(results, followers, follow, peers, store);
@@ -142,7 +146,13 @@ fn money(text: &mut String, results: &Results) {
 }
 
 /// What a stable group costs in a month.
-pub fn month(results: &Results, followers: usize, follow: Follow, peers: bool, store: &str) -> f64 {
+pub fn month(
+    results: &Results,
+    followers: usize,
+    follow: Follow,
+    peers: Peers,
+    store: &str,
+) -> f64 {
     let is = |one: &crate::fleet::Setup| {
         (one.followers, one.follow, one.peers) == (followers, follow, peers)
     };

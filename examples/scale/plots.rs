@@ -4,6 +4,7 @@ use edgelect::config::Follow;
 use plotters::prelude::*;
 
 use crate::cases::{Failovers, Results, spread};
+use crate::fleet::Peers;
 use crate::fleet::count::Failover;
 use crate::page::{grouped, month};
 
@@ -43,7 +44,7 @@ fn lines(results: &Results, value: impl Fn(&[Failover]) -> f64) -> Vec<Line> {
         let chosen = results.failovers(move |setup| {
             setup.store_ms == store_ms
                 && setup.follow == Follow::Tight
-                && !setup.peers
+                && setup.peers == Peers::Off
                 && !setup.limited
         });
         let of = |one: &Failovers| match cause {
@@ -58,10 +59,10 @@ fn lines(results: &Results, value: impl Fn(&[Failover]) -> f64) -> Vec<Line> {
 
 fn money(results: &Results) -> Vec<Line> {
     let of = [
-        (Follow::Tight, false),
-        (Follow::Balanced, false),
-        (Follow::Frugal, false),
-        (Follow::Tight, true),
+        (Follow::Tight, Peers::Off),
+        (Follow::Balanced, Peers::Off),
+        (Follow::Frugal, Peers::Off),
+        (Follow::Tight, Peers::On),
     ];
     of.into_iter()
         .map(|(follow, peers)| {
@@ -71,7 +72,7 @@ fn money(results: &Results) -> Vec<Line> {
                 .map(|one| one.setup.followers)
                 .map(|size| (size as f64, month(results, size, follow, peers, "S3")))
                 .collect();
-            let with = if peers { " with peers" } else { "" };
+            let with = if peers == Peers::On { " with peers" } else { "" };
             Line { name: format!("{}{with}", follow.name()), points }
         })
         .collect()

@@ -16,6 +16,7 @@ export type Route53Storage = edgelect.Route53Storage;
 export declare const MemoryStorage: typeof edgelect.MemoryStorage;
 export type MemoryStorage = edgelect.MemoryStorage;
 export declare const celeriant: typeof edgelect.celeriant;
+export declare const nodeHandler: typeof edgelect.nodeHandler;
 export declare const EdgelectError: typeof edgelect.EdgelectError;
 export type EdgelectError = edgelect.EdgelectError;
 export type {
@@ -29,6 +30,7 @@ export type {
   Locker,
   LostLeadership,
   LostReason,
+  PeerTls,
   R2BucketBinding,
   ScheduledOptions,
   ScheduledResult,

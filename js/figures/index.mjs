@@ -9,6 +9,7 @@ const FIGURES = {
   signature: 'time to sign one request, beside other signers (1 min, with a compile)',
   'first-tick': "a fresh isolate's first cron tick, up to its first request and to leadership (1 min)",
   tick: 'a cron trigger a minute: time without authority, requests and CPU of a tick, triggers that come late (7 min)',
+  slot: 'CPU of one slot of the deployed Worker, in a fresh isolate and in a warm one (1 min)',
   size: 'what has to be uploaded and loaded, compressed (15 s)',
 };
 

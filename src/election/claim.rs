@@ -194,7 +194,7 @@ impl Election {
         let named = !self.config.server_id.is_empty() && lease.leader_id == self.config.server_id;
         let parked = lease.parked || (planted!(AnnouncedIsParked) && lease.park_at.is_some());
         let parked_for_us = parked && (named || planted!(ParkedForAnybody));
-        let silent = planted!(SilentPeerIsDead) && now.mono_ms < self.peer_silent_until_ms;
+        let silent = planted!(SilentPeerIsDead) && now.mono_ms < self.peers.silent_until_ms;
         parked_for_us || silent || age_ms >= self.lease_to_wait_ms(lease)
     }
 

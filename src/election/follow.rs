@@ -1,11 +1,8 @@
-//! When to look next, and whom to ask.
+//! When to look next, or to renew.
 
-use super::{
-    Action, Election, Event, LEASES_BY_PEER, MAX_RETRY_AFTER_MS, Outstanding, PeerAnswer, Plan,
-    Problem, Seen, Step,
-};
+use super::{Action, Election, Event, MAX_RETRY_AFTER_MS, Outstanding, Plan, Problem, Seen, Step};
 use crate::clock::Now;
-use crate::config::{Follow, is_peer_addr};
+use crate::config::Follow;
 use crate::lease::{Lease, MAX_LEASE_MS, Reading};
 use crate::planted::planted;
 
@@ -48,71 +45,10 @@ impl Election {
         Step::Read { unless, timeout_ms: self.config.request_timeout_ms }
     }
 
-    pub(super) fn ask(&mut self, now: Now) -> Step {
-        match self.peer_to_ask(now) {
-            Some(addr) => {
-                self.outstanding = Some(Outstanding::Peer);
-                // A peer that hangs must not blind us for longer than a lease.
-                let timeout_ms = self.config.peer_timeout_ms.min(self.config.leader_timeout_ms);
-                Step::AskPeer { addr, timeout_ms }
-            }
-            None => self.look(now),
-        }
-    }
-
     /// Honours `Retry-After`, even where that costs the term: the fence holds all the same (scenario 12).
     pub(super) fn leave_alone(&mut self, now: Now, retry_after_ms: Option<u64>) {
         let asked_ms = retry_after_ms.unwrap_or(0).min(MAX_RETRY_AFTER_MS);
         self.not_before_ms = now.mono_ms.saturating_add(asked_ms);
-    }
-
-    pub(super) fn on_peer(&mut self, now: Now, answer: PeerAnswer) {
-        if !matches!(self.outstanding, Some(Outstanding::Peer)) {
-            return;
-        }
-        self.outstanding = None;
-        match answer {
-            PeerAnswer::Alive { leader_id, term, sequence }
-                if self.peer_moves(now, &leader_id, term, sequence) =>
-            {
-                if let Seen::Record { observation, .. } = &mut self.seen
-                    && planted!(PeerExtendsLease)
-                {
-                    observation.restart(&self.clocks, now);
-                }
-                let at_ms = now.mono_ms + self.peer_interval_ms();
-                self.plan = Plan { at_ms, action: Action::Ask };
-            }
-            _ => self.on_silent_peer(now),
-        }
-    }
-
-    /// Whether an answer is of the leader and the term that the record names, and of a leader that renews: one whose
-    /// sequence has not grown for a lease is somebody's who repeats an old answer.
-    pub(super) fn peer_moves(
-        &mut self,
-        now: Now,
-        leader_id: &str,
-        term: Option<u64>,
-        sequence: u64,
-    ) -> bool {
-        let Seen::Record { reading: Reading::Lease(lease), .. } = &self.seen else { return false };
-        if lease.leader_id != leader_id || lease.term != term {
-            return false;
-        }
-        let grown = |(before, at, _): &(Option<u64>, u64, u64)| *before != term || sequence > *at;
-        if self.peer_moved.as_ref().is_none_or(grown) {
-            self.peer_moved = Some((term, sequence, now.mono_ms));
-            return true;
-        }
-        let since_ms = self.peer_moved.map_or(now.mono_ms, |(_, _, since_ms)| since_ms);
-        let still_ms = now.mono_ms.saturating_sub(since_ms);
-        still_ms < self.lease_to_wait_ms(lease) || planted!(PeerReplayBelieved)
-    }
-
-    pub(super) fn on_silent_peer(&mut self, now: Now) {
-        self.peer_silent_until_ms = now.mono_ms + self.config.leader_timeout_ms;
-        self.plan_look(now, 0);
     }
 
     pub(super) fn plan_look(&mut self, now: Now, pause_ms: u64) {
@@ -168,7 +104,7 @@ impl Election {
         pause_ms + self.random_below(pause_ms / 2 + 1)
     }
 
-    /// When a follower looks next (design section 3, timing).
+    /// When a follower looks next.
     pub(super) fn plan_follow(&mut self, now: Now) {
         let frequent_ms = self.config.frequent_interval_ms;
         let rank_ms = self.rank_ms();
@@ -253,13 +189,13 @@ impl Election {
         let Seen::Record { observation, reading: Reading::Lease(lease) } = &self.seen else {
             return now.mono_ms + frequent_ms;
         };
-        // Another session of our own name may park at any moment (design, Crons), and so may a job end; a silent peer
+        // Another session of our own name may park at any moment, and so may a job end; a silent peer
         // is a sign; and a locker shows nobody's renewals.
         let own_name = lease.leader_id == self.config.server_id || self.trigger.is_some();
         if let Some(at_ms) = self.parking_look_ms(now, lease) {
             return proof_ms.min(at_ms);
         }
-        if own_name || self.unfenced || now.mono_ms < self.peer_silent_until_ms {
+        if own_name || self.unfenced || now.mono_ms < self.peers.silent_until_ms {
             return proof_ms.min(now.mono_ms + frequent_ms + jitter_ms);
         }
         let fresh = observation.is_new(now);
@@ -319,33 +255,6 @@ impl Election {
             left_ms => left_ms.saturating_add(PARK_LOOK_MS),
         };
         Some(now.mono_ms.saturating_add(pause_ms))
-    }
-
-    pub(super) fn peer_interval_ms(&self) -> u64 {
-        match self.config.follow {
-            Follow::Tight => self.config.frequent_interval_ms,
-            Follow::Balanced => self.config.leader_timeout_ms,
-            Follow::Frugal => self.config.infrequent_interval_ms,
-        }
-    }
-
-    /// The address to ask instead of the store, if peers are on and the record names a usable one.
-    pub(super) fn peer_to_ask(&self, now: Now) -> Option<String> {
-        let Seen::Record { reading: Reading::Lease(lease), .. } = &self.seen else { return None };
-        let own = lease.session.as_deref() == Some(&self.session)
-            || lease.leader_addr == self.config.server_addr;
-        // No peer blinds a follower: some time the store is read whatever the peer says.
-        let unread_ms = now.mono_ms.saturating_sub(self.seen_sent_ms);
-        let read = unread_ms < LEASES_BY_PEER.saturating_mul(self.lease_to_wait_ms(lease))
-            || planted!(PeerBelievedForEver);
-        let usable = self.config.peer_mode
-            && read
-            && !own
-            && !lease.parked
-            && !lease.released()
-            && now.mono_ms >= self.peer_silent_until_ms
-            && is_peer_addr(&lease.leader_addr);
-        usable.then(|| lease.leader_addr.clone())
     }
 
     pub(super) fn name_leader(&mut self, leader_id: Option<String>) {

@@ -1,13 +1,13 @@
 //! Reads: what an answer shows of the record, of time and of others.
 
 use super::{
-    Action, Anchor, Attempt, Election, LOST_AFTER, LostReason, Outstanding, Plan, Problem, Purpose,
-    Round, Seen, VERSIONS_MOVED,
+    Action, Anchor, Attempt, Election, LOST_AFTER, LostReason, Outstanding, Peers, Plan, Problem,
+    Purpose, Round, Seen, VERSIONS_MOVED,
 };
 use crate::age::Observation;
 use crate::clock::{Drift, Now};
 use crate::config::HostClock;
-use crate::lease::{Closed, Lease, MAX_LEASE_MS, Reading, Stamp};
+use crate::lease::{Lease, MAX_LEASE_MS, Reading, Stamp};
 use crate::planted::planted;
 use crate::store::{Answer, Condition, Facts, Outcome, Version};
 
@@ -65,8 +65,7 @@ impl Election {
         if let Some(trigger) = &mut self.trigger {
             trigger.stepped_back(now.mono_ms);
         }
-        self.peer_silent_until_ms = 0;
-        self.peer_moved = None;
+        self.peers = Peers::default();
         self.compete_after_ms = self.compete_after_ms.min(now.mono_ms + self.sit_out_ms());
         self.not_before_ms = 0;
     }
@@ -90,7 +89,7 @@ impl Election {
                 let own = |attempt: &&Attempt| attempt.lease.sequence == sequence;
                 self.unresolved.iter().find(own).map(|attempt| attempt.anchor.sent)
             }
-            Outstanding::Peer => None,
+            Outstanding::Peer { .. } => None,
         };
         let drift = match outcome {
             Outcome::Unknown { .. } => Drift::Unproven,
@@ -133,7 +132,7 @@ impl Election {
                 self.on_read(now, sent, outcome, &facts, drift);
             }
             Outstanding::Write { sequence } => self.on_write(now, sequence, outcome),
-            Outstanding::Peer => self.on_silent_peer(now),
+            Outstanding::Peer { .. } => self.on_silent_peer(now),
         }
     }
 
@@ -362,10 +361,7 @@ impl Election {
                 }
                 self.problem = Some(Problem::Unreadable(*flaw));
             }
-            Reading::Closed(Closed::NewerFormat(format)) => {
-                self.problem = Some(Problem::NewerFormat(*format));
-            }
-            Reading::Closed(Closed::TermTooHigh) => self.problem = Some(Problem::TermTooHigh),
+            Reading::Closed(why) => self.problem = Some(Problem::closed(*why)),
         }
     }
 

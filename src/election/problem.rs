@@ -3,7 +3,7 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-use crate::lease::Flaw;
+use crate::lease::{Closed, Flaw};
 use crate::store::Fault;
 use crate::text::{first, quoted};
 
@@ -57,6 +57,16 @@ pub enum Problem {
     },
 }
 
+impl Problem {
+    /// That of a record which is never claimed.
+    pub(super) fn closed(why: Closed) -> Self {
+        match why {
+            Closed::NewerFormat(format) => Self::NewerFormat(format),
+            Closed::TermTooHigh => Self::TermTooHigh,
+        }
+    }
+}
+
 /// The session that leads under our `serverId`. Nothing is decided by it: two elections that differ in it alone are equal, so
 /// that a model has no more states by it.
 #[derive(Clone, Debug, Default)]
@@ -93,76 +103,81 @@ impl Hash for Namesake {
     fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
+const TERM_TOO_HIGH: &str = "the lease object's term is above 2^52, so no member can give out a higher token, \
+     and this member claims nothing. Stop all members, delete the object, wait for the \
+     longest lease, and start them with a termFloor that your data accepts";
+
+const CONTRADICTED: &str = "the store refuses every write of this member, although each names the version \
+     that the store showed last. Probably something between here and the store \
+     answers reads from a cache: remove it, or run `npx edgelect doctor` to find it";
+
+const LONG_WAIT: &str = "the lease object has not changed for more than two leases, and this member may \
+     not claim it yet. If it waits out a lease that is longer than its own, this \
+     passes (S7). If it does not pass, the store's answers do not prove how old the \
+     object is (S6): remove the cache that answers (header Age), or what lets the \
+     header Date stand still";
+
+const MOVING_TIMES: &str = "each read of the unchanged lease object shows another Last-Modified, so the wait \
+     for a new lease object began again. Something between here and the store sets \
+     that header: stop it. After three such reads this member ignores the header";
+
+const MOVING_VERSIONS: &str = "each read of the unchanged lease object shows another ETag, so this member can't \
+     tell how long it has not changed, and does not take over from a dead leader. \
+     Something between here and the store makes ETags of its own: stop it, or run \
+     `npx edgelect doctor` to find it";
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Store(fault) => f.write_str(&fault.message),
             Self::NewerFormat(format) => write!(
                 f,
-                "the lease object has format {}, which a newer edgelect wrote; nothing is \
-                 claimed. Upgrade this member; or, to go back, stop all members, delete the \
-                 object, and wait for the longest lease",
+                "a newer version of edgelect wrote the lease object (format {}), so this member \
+                 claims nothing. Upgrade this member. To go back to the old version instead: stop \
+                 all members, delete the object, wait for the longest lease, and start them again",
                 format.map_or_else(|| "(no number)".to_owned(), |number| number.to_string()),
             ),
-            Self::TermTooHigh => f.write_str(
-                "the lease object's term is above 2^52, so no higher token can be given out; \
-                 nothing is claimed. Stop all members, delete the object, wait for the longest \
-                 lease, and start with a termFloor that your fenced resources accept",
-            ),
+            Self::TermTooHigh => f.write_str(TERM_TOO_HIGH),
             Self::Unreadable(flaw) => f.write_str(&flaw_text(*flaw)),
-            Self::Contradicted => f.write_str(
-                "the store refuses each write on the version that it shows: does something \
-                 between here and there answer reads from a cache? Run `npx edgelect doctor`",
-            ),
-            Self::LongWait => f.write_str(
-                "the lease object has not changed for more than two leases and can't be claimed \
-                 yet: either it waits out a longer lease than this member's (S7), or the store's \
-                 answers prove no age, because a cache answers (Age) or its Date does not move \
-                 (S6)",
-            ),
-            Self::MovingTimes => f.write_str(
-                "the store shows another Last-Modified with each read of one version, so the \
-                 wait for a new lease object began again: does something between here and there \
-                 set that header? It is ignored after three such reads",
-            ),
-            Self::MovingVersions => f.write_str(
-                "the store shows another ETag with each read of one record, so nobody can tell \
-                 how long it has not changed, and a dead leader is not succeeded: does something \
-                 between here and there make ETags of its own? Run `npx edgelect doctor`",
-            ),
+            Self::Contradicted => f.write_str(CONTRADICTED),
+            Self::LongWait => f.write_str(LONG_WAIT),
+            Self::MovingTimes => f.write_str(MOVING_TIMES),
+            Self::MovingVersions => f.write_str(MOVING_VERSIONS),
             Self::WorkGoesOn { term } => write!(
                 f,
                 "the authority of term {term} has ended and its work goes on: this member claims \
-                 nothing until the work has stopped, which is what its signal asks for; work \
+                 nothing until the work has stopped. End the work when its signal fires. Work \
                  that waits for the next term waits for itself",
             ),
             Self::LeaseTooLong { lease_ms, max_lease_ms } => write!(
                 f,
                 "a member has a lease of {lease_ms} ms, longer than maxLease ({max_lease_ms} ms) \
-                 here, which is waited out: set the same maxLease for every member of the group \
-                 (S7). If a member of another make wrote it, its clock and this machine's may be \
-                 apart",
+                 here. This member waits it out, but one that has not seen it would not: set the \
+                 same maxLease for every member of the group (S7). If other software wrote the \
+                 record, also check the clock of its machine",
             ),
             Self::SharedName(server_id) => write!(
                 f,
-                "a member of another make writes this lease as \"{server_id}\", our own \
-                 serverId: it takes our record for its own and leads beside us until the next \
-                 renewal. If it still runs, give this member a serverId that no other has",
+                "other software writes this lease under {}, which is this member's own serverId: \
+                 it takes this member's record for its own, and can lead at the same time until \
+                 the next renewal. If it still runs, give this member a serverId that no other has",
+                quoted(server_id),
             ),
             Self::SharedServerId { server_id, theirs, ours } => write!(
                 f,
-                "another process has the serverId {} and leads{}: only their sessions are told apart, \
-                 so no two lead at once, but the leader's name says nothing, and one takes over what \
-                 the other has parked. Give each process a serverId of its own, or none",
+                "another process has the serverId {} and leads{}: the two never lead at once, but \
+                 the leader's name does not tell which of them leads, and one takes over the lease \
+                 that the other has parked. Give each process a serverId of its own, or none",
                 quoted(server_id),
                 places(theirs, ours),
             ),
             Self::DateAhead { ahead_ms } => write!(
                 f,
                 "the `Date` of the store's answers is {ahead_ms} ms ahead of its \
-                 `Last-Modified`, more than storeSkew allows, so a dead leader's lease is \
-                 watched for as long as it lasts: a proxy on the way sets `Date` by a clock of \
-                 its own, which has to be put right",
+                 `Last-Modified`, more than storeSkew allows. So `Date` proves no age, and this \
+                 member takes over from a dead leader only after it has watched the lease object \
+                 for a whole lease. Probably a proxy sets `Date` by its own clock: correct that \
+                 clock",
             ),
         }
     }
@@ -184,15 +199,16 @@ fn flaw_text(flaw: Flaw) -> String {
         Flaw::NotJson => "is not a JSON object",
         Flaw::Foreign => "is no lease record",
         Flaw::OtherFormat => {
-            "is a record of another format than this member's store is set to (native or kubernetes), \
-             which every member must set alike"
+            "has another format than this member's storage is set to (native or kubernetes; set the \
+             same for every member)"
         }
         Flaw::Absurd => {
-            "has a leaseMs that is not between a second and an hour, or another duration under a second"
+            "has a leaseMs that is not from one second to one hour, or another duration under one second"
         }
     };
     format!(
-        "the lease object {what}; it will be replaced once it has not changed for the grace and \
-         for the lease that can be read of it. Does something else write to this lockfilePath?"
+        "the lease object {what}, so this member can't tell who leads. It will be replaced once it \
+         has not changed for the grace and for any lease that can still be read in it. Find out \
+         what else writes to this lockfilePath"
     )
 }

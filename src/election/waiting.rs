@@ -4,7 +4,8 @@ use std::hash::{Hash, Hasher};
 
 use super::{Election, Plan, Problem, Seen};
 use crate::clock::Now;
-use crate::lease::{Lease, Reading};
+use crate::lease::{Closed, Lease, Reading};
+use crate::text::{first, quoted};
 
 /// What a member that does not lead waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub enum Waiting {
     Store,
     /// Work of a lost term that has not stopped.
     Work,
+    /// An operator: the record is one that this member never claims.
+    Closed(Closed),
 }
 
 impl Waiting {
@@ -32,6 +35,7 @@ impl Waiting {
             Self::SittingOut => "sittingOut",
             Self::Store => "store",
             Self::Work => "work",
+            Self::Closed(_) => "closed",
         }
     }
 
@@ -48,6 +52,7 @@ impl Waiting {
             ),
             Self::Lease => match leader_id {
                 Some(leader_id) => {
+                    let leader_id = quoted(first(leader_id, 120));
                     format!("{leader_id} leads; its lease may be taken when it runs out{left}")
                 }
                 None => format!("waiting for a lease to run out{left}"),
@@ -55,6 +60,7 @@ impl Waiting {
             Self::SittingOut => format!("sitting out after a resignation{left}"),
             Self::Store => "waiting for the store's next answer".to_owned(),
             Self::Work => "waiting for the work of a lost term to stop".to_owned(),
+            Self::Closed(why) => Problem::closed(why).to_string(),
         }
     }
 }
@@ -89,7 +95,7 @@ impl Election {
         if self.working.is_some() && self.held_back {
             return Some((Waiting::Work, None));
         }
-        if matches!(self.problem, Some(Problem::Store(_))) || self.seen == Seen::Nothing {
+        if self.fault().is_some() || self.seen == Seen::Nothing {
             return Some((Waiting::Store, left_ms(next_ms)));
         }
         if now.mono_ms < self.compete_after_ms {
@@ -97,7 +103,9 @@ impl Election {
         }
         let (waiting, until_ms) = match &self.seen {
             Seen::Nothing | Seen::Absent => (self.grace_kind(), None),
-            Seen::Record { reading: Reading::Closed(_), .. } => return None,
+            Seen::Record { reading: Reading::Closed(why), .. } => {
+                return Some((Waiting::Closed(*why), None));
+            }
             Seen::Record { observation, reading: Reading::Unreadable(..) } => {
                 let wait_ms = self.config.grace_ms(self.longest_lease_ms);
                 (self.grace_kind(), Some(observation.proven_at_ms(&self.clocks, now, wait_ms)))

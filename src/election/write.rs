@@ -364,9 +364,10 @@ impl Election {
         }
     }
 
-    /// Takes note of what a store says beside its answers, unless something worse is known.
-    pub fn complain(&mut self, fault: Fault) {
-        self.problem.get_or_insert(Problem::Store(fault));
+    /// Takes note of what a store says beside its newest answer (see [`Store::complaint`](crate::store::Store::complaint)). It is
+    /// shown where nothing worse is known, and nothing is waited for because of it.
+    pub fn complain(&mut self, fault: Option<Fault>) {
+        self.complaint = fault.map(Problem::Store);
     }
 
     /// Takes note of what the store refuses to do; true if that is final. What has worked once is not given up for one

@@ -78,6 +78,11 @@ impl PastSlot {
     pub fn finished(&self) -> bool {
         matches!(self.outcome.as_str(), "ok" | "failed" | "stopped")
     }
+
+    /// The same, whose `by` is what `name` makes of it.
+    pub(crate) fn with_name(self, name: impl Fn(&str) -> String) -> Self {
+        Self { by: self.by.as_deref().map(name), ..self }
+    }
 }
 
 impl History {
@@ -121,6 +126,15 @@ impl History {
     /// The entries, newest last.
     pub fn entries(&self) -> &[Past] {
         &self.0
+    }
+
+    /// The same, whose every `by` is what `name` makes of it.
+    pub(crate) fn with_names(&self, name: impl Fn(&str) -> String) -> Self {
+        let renamed = |past: &Past| match past.clone() {
+            Past::Term(past) => Past::Term(PastTerm { by: name(&past.by), ..past }),
+            Past::Slot(past) => Past::Slot(past.with_name(&name)),
+        };
+        Self(self.0.iter().map(renamed).collect())
     }
 
     /// The newest slot in it.

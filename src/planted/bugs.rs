@@ -144,7 +144,13 @@ bugs! {
     /// A peer's answer starts the watch of the record again, as if the lease had been renewed.
     PeerExtendsLease: "peers", Core;
     /// A leader answers its peers from its record, also without authority.
-    ZombieAnswersPeers: "scenario 67", Store;
+    ZombieAnswersPeers: "scenario 67", Core;
+    /// Where there is a secret, an answer is believed that proves nothing.
+    UnprovenPeerBelieved: "peers", Core;
+    /// A member repeats what its leader has told, long after it has heard of it.
+    RelayForEver: "peers", Core;
+    /// A member holds as many questions as there come.
+    QuestionsWithoutEnd: "peers", Core;
 
     /// A record created from absence grants authority at once.
     ClaimAbsenceWithoutGrace: "S7", Core;

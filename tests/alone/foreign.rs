@@ -319,7 +319,7 @@ fn a_member_of_another_make_with_the_own_name_is_told_of_at_the_start_and_later(
         alone.reads();
         alone.found("\"0\"", &theirs(name, updated));
         let text = told(&alone).unwrap_or_default();
-        let said = text.contains("another make") && text.contains("serverId");
+        let said = text.contains("other software") && text.contains("serverId");
         assert_eq!(said, warns, "{name} {updated}: {text:?}");
     }
     let (mut alone, _) = reserved(&settings(), &theirs("theirs", left));
@@ -333,7 +333,7 @@ fn a_member_of_another_make_with_the_own_name_is_told_of_at_the_start_and_later(
     alone.found("\"3\"", &theirs("ours", living));
     alone.tell(Input::WorkEnded { term: lease.term.expect("a claim has a term") });
     let text = told(&alone).expect("it is told");
-    assert!(text.contains("another make"), "{text}");
+    assert!(text.contains("other software"), "{text}");
     assert!(!alone.leads(), "and who may lead is the same");
 }
 

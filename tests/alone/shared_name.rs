@@ -26,9 +26,8 @@ fn said(alone: &mut Alone, records: &[String]) -> Vec<Option<String>> {
 
 #[test]
 fn a_second_process_of_one_server_id_is_told_once_it_has_renewed_twice() {
-    let advice = "only their sessions are told apart, so no two lead at once, but the leader's name says \
-                  nothing, and one takes over what the other has parked. Give each process a serverId of \
-                  its own, or none";
+    let advice = "the two never lead at once, but the leader's name does not tell which of them leads, and one takes \
+                  over the lease that the other has parked. Give each process a serverId of its own, or none";
     for (ours, more, places) in [
         (None, "", ""),
         (Some("here:8443"), "", " (this one is at here:8443)"),

@@ -15,8 +15,10 @@ pub struct Requests {
     pub renewals: u64,
     /// PUTs of members that want to lead.
     pub claims: u64,
-    /// Questions to the leader.
+    /// Questions to peers.
     pub questions: u64,
+    /// Those of them that reached the member that leads.
+    pub leader_questions: u64,
 }
 
 impl Requests {
@@ -40,6 +42,7 @@ impl Sub for Requests {
             renewals: self.renewals - before.renewals,
             claims: self.claims - before.claims,
             questions: self.questions - before.questions,
+            leader_questions: self.leader_questions - before.leader_questions,
         }
     }
 }

@@ -13,7 +13,7 @@ pub mod run;
 pub mod store;
 pub mod timeline;
 
-use edgelect::config::{Config, Follow, Settings};
+use edgelect::config::{Config, Follow, PeerSettings, Settings};
 
 /// The lease of every member, in milliseconds.
 pub const LEASE_MS: u64 = 15_000;
@@ -21,8 +21,21 @@ pub const LEASE_MS: u64 = 15_000;
 /// How often a leader renews, in milliseconds.
 pub const INTERVAL_MS: u64 = 5_000;
 
+/// The `peerSecret` of a fleet that has one.
+const SECRET: &str = "a-secret-of-a-simulated-fleet";
+
 /// A question to a peer and its answer take so many milliseconds on average.
 pub const PEER_MS: u64 = 20;
+
+/// Whether followers ask the leader before the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peers {
+    Off,
+    /// The leader holds as many questions as it has room for.
+    On,
+    /// With `peerSecret`, so that members answer in a busy leader's place.
+    Relay,
+}
 
 /// What a group is made of.
 #[derive(Clone, Copy, Debug)]
@@ -34,8 +47,7 @@ pub struct Setup {
     pub store_ms: u64,
     /// Whether the store takes one write a second and answers 429 to more.
     pub limited: bool,
-    /// Whether followers ask the leader before the store.
-    pub peers: bool,
+    pub peers: Peers,
     /// Whether every follower claims as soon as it may, without a turn.
     pub hasty: bool,
     pub seed: u64,
@@ -50,17 +62,19 @@ impl Setup {
             follow,
             store_ms: 20,
             limited: false,
-            peers: false,
+            peers: Peers::Off,
             hasty: false,
             seed: 1,
         }
     }
 
     fn config(&self, member: usize) -> Config {
+        let secret = (self.peers == Peers::Relay).then(|| vec![SECRET.to_owned()]);
         let settings = Settings {
             lockfile_path: Some("leader/fleet.json".to_owned()),
-            server_addr: self.peers.then(|| address(member)),
-            peer_mode: Some(self.peers),
+            server_addr: (self.peers != Peers::Off).then(|| address(member)),
+            peer_mode: Some(self.peers != Peers::Off),
+            peers: PeerSettings { secret, ..PeerSettings::default() },
             follow: Some(self.follow),
             leader_timeout_ms: Some(LEASE_MS),
             frequent_interval_ms: Some(INTERVAL_MS),

@@ -2,8 +2,8 @@
 
 use edgelect::clock::Now;
 use edgelect::election::{Election, Event as Told, Input, PeerAnswer, Step};
-use edgelect::peer;
-use edgelect::store::{Answer, Condition, Operation, Outcome, Version};
+use edgelect::peer::{Desk, HealthAnswer, Heard, Question, Reply, judge};
+use edgelect::store::{Answer, Condition, Operation, Outcome};
 
 use super::chance::Chance;
 use super::count::{Cause, Failover, Requests};
@@ -22,14 +22,26 @@ struct Member {
     wake: u32,
     request: u32,
     under_way: UnderWay,
+    desk: Desk,
+    /// The members whose questions it holds, with the number of each question.
+    holds: Vec<(usize, u32)>,
 }
 
 /// A member's request, of which there is one at a time.
 enum UnderWay {
     Nothing,
     ToStore(Operation),
-    ToPeer { member: Option<usize>, timeout_ms: u64 },
+    ToPeer(Asked),
     Back(Input),
+}
+
+/// A question to a peer.
+struct Asked {
+    peer: Option<usize>,
+    query: String,
+    question: Question,
+    /// When the asker gives up.
+    until_ms: u64,
 }
 
 pub struct Fleet {
@@ -42,8 +54,6 @@ pub struct Fleet {
     requests: Requests,
     /// Who acquired the leadership last, and when.
     leader: Option<(usize, u64)>,
-    /// What the leader has answered under this version.
-    told: Option<(usize, Version, PeerAnswer)>,
 }
 
 impl Fleet {
@@ -58,7 +68,6 @@ impl Fleet {
             object: Object::new(setup.limited),
             requests: Requests::default(),
             leader: None,
-            told: None,
         };
         for _ in 0..=setup.followers {
             fleet.add_member(INTERVAL_MS);
@@ -95,7 +104,7 @@ impl Fleet {
         let throttled = self.object.answered.throttled;
         self.leader = None;
         match cause {
-            Cause::Crash => self.members[leader].alive = false,
+            Cause::Crash => self.crash(leader),
             Cause::Resign => self.tell(leader, Input::Resign),
             Cause::Delete => self.object.delete(),
         }
@@ -148,6 +157,8 @@ impl Fleet {
             wake: 0,
             request: 0,
             under_way: UnderWay::Nothing,
+            desk: Desk::default(),
+            holds: Vec::new(),
         });
         let at_ms = self.now_ms + 1 + self.chance.below(within_ms);
         self.plan(at_ms, What::Start, number, 0);
@@ -164,7 +175,7 @@ impl Fleet {
 
     fn happen(&mut self, event: Event) {
         let member = event.member as usize;
-        let of = &mut self.members[member];
+        let of = &self.members[member];
         if !of.alive {
             return;
         }
@@ -172,14 +183,16 @@ impl Fleet {
             What::Start => self.turn(member),
             What::Wake if event.number == of.wake => self.turn(member),
             What::Arrive if event.number == of.request => self.arrive(member),
+            What::Due if self.held(member, event.number).is_some() => self.end_hold(member),
             What::Answer if event.number == of.request => {
+                let of = &mut self.members[member];
                 let UnderWay::Back(input) = std::mem::replace(&mut of.under_way, UnderWay::Nothing)
                 else {
                     unreachable!("what comes back has arrived before")
                 };
                 self.tell(member, input);
             }
-            What::Wake | What::Arrive | What::Answer => {}
+            What::Wake | What::Arrive | What::Answer | What::Due => {}
         }
     }
 
@@ -189,8 +202,21 @@ impl Fleet {
         self.turn(member);
     }
 
-    /// Drives a member as the driver does, until it waits.
+    /// Drives a member until it waits, and answers the questions that it holds if there is something new to tell.
     fn turn(&mut self, member: usize) {
+        self.drive(member);
+        let now = self.reading(member);
+        let of = &self.members[member];
+        let over = |(asker, number): &&(usize, u32)| {
+            let asked = self.held(*asker, *number);
+            !asked.is_some_and(|asked| Desk::is_steady(&of.election, now, &asked.question))
+        };
+        let over: Vec<usize> = of.holds.iter().filter(over).map(|(asker, _)| *asker).collect();
+        over.into_iter().for_each(|asker| self.end_hold(asker));
+    }
+
+    /// Drives a member as the driver does.
+    fn drive(&mut self, member: usize) {
         let now = self.reading(member);
         loop {
             let step = self.members[member].election.poll(now);
@@ -223,9 +249,10 @@ impl Fleet {
                     self.requests.renewals += 1;
                     (write(lease.into(), Condition::Match(held)), self.setup.store_ms)
                 }
-                Step::AskPeer { addr, timeout_ms } => {
+                Step::AskPeer { addr, term, wait_ms, timeout_ms } => {
                     self.requests.questions += 1;
-                    (UnderWay::ToPeer { member: member_at(&addr), timeout_ms }, PEER_MS)
+                    let asked = self.asked(member, &addr, (term, wait_ms), timeout_ms);
+                    (UnderWay::ToPeer(asked), PEER_MS)
                 }
             };
             self.send(member, under_way, takes_ms);
@@ -268,11 +295,7 @@ impl Fleet {
                 }
                 (Input::Answer(answer), self.way_ms(self.setup.store_ms))
             }
-            UnderWay::ToPeer { member: asked, timeout_ms } => match self.ask(asked) {
-                Some(answer) => (Input::Peer(answer), self.way_ms(PEER_MS)),
-                // No machine answers at this address.
-                None => (Input::Peer(PeerAnswer::Silent), timeout_ms),
-            },
+            UnderWay::ToPeer(asked) => return self.ask(member, asked),
             UnderWay::Nothing | UnderWay::Back(_) => unreachable!("a request arrives once"),
         };
         self.members[member].under_way = UnderWay::Back(input);
@@ -286,23 +309,94 @@ impl Fleet {
         }
     }
 
-    /// What a member answers to a question, as the follower's code understands it; `None` where nobody answers.
-    fn ask(&mut self, asked: Option<usize>) -> Option<PeerAnswer> {
-        let asked = asked.filter(|asked| self.members[*asked].alive)?;
-        let now = self.reading(asked);
-        let election = &self.members[asked].election;
-        let version = election.authority(now).and(election.record()).map(|(version, _)| version);
-        match (&self.told, version) {
-            // Equal questions at a leader of one version have equal answers, but for what is left of the lease.
-            (Some((of, at, answer)), Some(version)) if *of == asked && at == version => {
-                Some(answer.clone())
+    fn asked(
+        &mut self,
+        member: usize,
+        addr: &str,
+        (term, wait_ms): (Option<u64>, u64),
+        timeout_ms: u64,
+    ) -> Asked {
+        let nonce = format!("{:016x}", self.chance.next());
+        let config = self.members[member].election.config();
+        let (group, relay) = (config.lockfile_path.clone(), config.server_addr.clone());
+        let question = Question { group, nonce, term, wait_ms, relay };
+        let query = question.to_query(&config.peers.secrets);
+        Asked { peer: member_at(addr), query, question, until_ms: self.now_ms + timeout_ms }
+    }
+
+    /// A question reaches its peer.
+    fn ask(&mut self, asker: usize, asked: Asked) {
+        let peer = asked.peer.filter(|peer| self.members[*peer].alive);
+        // No machine answers at this address.
+        let Some(peer) = peer else { return self.hear_nothing(asker, asked.until_ms) };
+        let leads = self.leader.is_some_and(|(leader, _)| leader == peer);
+        self.requests.leader_questions += u64::from(leads);
+        let (now, chance) = (self.reading(peer), self.chance.next());
+        let Member { election, desk, .. } = &mut self.members[peer];
+        let (question, proven) = Question::read(&asked.query, &election.config().peers.secrets);
+        match desk.ask(election, now, (&question, proven), chance) {
+            Reply::Now(answer) => self.tell_asker(asker, &asked, &answer),
+            Reply::Hold { for_ms } => {
+                let number = self.members[asker].request;
+                self.members[peer].holds.push((asker, number));
+                self.members[asker].under_way = UnderWay::ToPeer(asked);
+                self.plan(self.now_ms + for_ms, What::Due, asker, number);
             }
-            (_, version) => {
-                let answer = peer::answer(election, now);
-                let group = &election.config().lockfile_path;
-                let judged = peer::judge(answer.status, answer.body.as_bytes(), group);
-                self.told = version.map(|version| (asked, version.clone(), judged.clone()));
-                Some(judged)
+        }
+    }
+
+    /// The question that is held for this asker, if it still waits.
+    fn held(&self, asker: usize, number: u32) -> Option<&Asked> {
+        let of = &self.members[asker];
+        match &of.under_way {
+            UnderWay::ToPeer(asked) if of.alive && of.request == number => Some(asked),
+            _ => None,
+        }
+    }
+
+    /// A question that was held is answered.
+    fn end_hold(&mut self, asker: usize) {
+        let under_way = std::mem::replace(&mut self.members[asker].under_way, UnderWay::Nothing);
+        let UnderWay::ToPeer(asked) = under_way else { unreachable!("it waits for its peer") };
+        let peer = asked.peer.expect("somebody holds it");
+        let now = self.reading(peer);
+        let Member { election, desk, holds, .. } = &mut self.members[peer];
+        holds.retain(|(held, _)| *held != asker);
+        desk.leave();
+        let answer = desk.answer(election, now, &asked.question);
+        self.tell_asker(asker, &asked, &answer);
+    }
+
+    fn tell_asker(&mut self, asker: usize, asked: &Asked, answer: &HealthAnswer) {
+        let heard = Heard {
+            status: answer.status,
+            proof: answer.proof.as_deref(),
+            retry_after_ms: answer.retry_after_s.map(|s| s * 1_000),
+            body: answer.body.as_bytes(),
+        };
+        let peers = &self.members[asker].election.config().peers;
+        let input = Input::Peer(judge(&heard, &asked.question, peers));
+        let at_ms = self.now_ms + self.way_ms(PEER_MS);
+        self.come_back(asker, input, at_ms);
+    }
+
+    fn hear_nothing(&mut self, asker: usize, until_ms: u64) {
+        self.come_back(asker, Input::Peer(PeerAnswer::Silent), until_ms.max(self.now_ms + 1));
+    }
+
+    fn come_back(&mut self, member: usize, input: Input, at_ms: u64) {
+        let of = &mut self.members[member];
+        of.under_way = UnderWay::Back(input);
+        let number = of.request;
+        self.plan(at_ms, What::Answer, member, number);
+    }
+
+    /// The machine of a member is gone, and with it the connections to it. It leads, so that it asks nobody.
+    fn crash(&mut self, member: usize) {
+        self.members[member].alive = false;
+        for (asker, number) in std::mem::take(&mut self.members[member].holds) {
+            if let Some(until_ms) = self.held(asker, number).map(|asked| asked.until_ms) {
+                self.hear_nothing(asker, until_ms);
             }
         }
     }

@@ -11,6 +11,8 @@ pub enum What {
     Arrive,
     /// The answer reaches it.
     Answer,
+    /// Its question was held for long enough.
+    Due,
     /// It begins.
     Start,
 }

@@ -1,22 +1,30 @@
 // What somebody sees of a member that does not lead, or whose store fails.
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { test } from 'node:test';
 import { EdgelectError, MemoryStorage, S3Storage } from 'edgelect';
 import { FAST, KEY, bent, block, fired, gated, leads, member, newGroup, pause, putRecord, replaced, until, within } from './group.mjs';
 import { serve } from './loopback.mjs';
+import { inRoot } from '../../js/tools/paths.mjs';
 
 const s3Error = (code) => `<?xml version="1.0"?><Error><Code>${code}</Code><Message>no</Message></Error>`;
 
-/** A bucket whose store answers everything with this status and this error of S3's. */
-const refusingBucket = async (status, code, ended) => {
+/** A server that answers everything with this status and this error of S3's. */
+const refusingServer = async (status, code, ended) => {
   const server = await serve((_request, response) => {
     response.writeHead(status, { 'content-type': 'application/xml', date: new Date().toUTCString() });
     response.end(s3Error(code));
   });
   ended.after(server.close);
+  return server;
+};
+
+/** A bucket of such a server. */
+const refusingBucket = async (status, code, ended) => {
+  const { endpoint } = await refusingServer(status, code, ended);
   const credentials = { accessKeyId: 'AK', secretAccessKey: 'shown-nowhere' };
-  return new S3Storage({ endpoint: server.endpoint, bucket: 'jobs', credentials });
+  return new S3Storage({ endpoint, bucket: 'jobs', credentials });
 };
 
 /** Runs `work` and gives the lines that it showed on standard error. */
@@ -58,6 +66,44 @@ for (const [status, code, says] of [
     assert.deepEqual(lines, []);
   });
 }
+
+/** Runs a program in a process of its own: `{ code, stdout, stderr }`. */
+const runToEnd = (program) =>
+  new Promise((resolve) => {
+    const options = { cwd: inRoot(), env: { PATH: process.env.PATH }, timeout: 30_000 };
+    execFile(process.execPath, ['--input-type=module', '-e', program], options, (error, stdout, stderr) => {
+      resolve({ code: error ? error.code : 0, stdout, stderr });
+    });
+  });
+
+/** Runs a program that starts an elector over a store that refuses for good, and waits for nothing. */
+const startedByNobody = async (context, options) => {
+  const { endpoint } = await refusingServer(403, 'SignatureDoesNotMatch', context);
+  const credentials = { accessKeyId: 'AK', secretAccessKey: 'shown-nowhere' };
+  const storage = `new S3Storage(${JSON.stringify({ endpoint, bucket: 'jobs', credentials })})`;
+  const program = `import { Elector, S3Storage } from 'edgelect';
+    new Elector({ storage: ${storage}, lockfilePath: 'a', ${options} }).start();`;
+  return runToEnd(program);
+};
+
+test('a start that nobody waits for ends the process with its error', async (context) => {
+  const { code, stderr } = await startedByNobody(context, '');
+  assert.equal(code, 1);
+  assert.match(stderr, /EdgelectError: .*secret/);
+  assert.match(stderr, /EDGELECT_STORE/);
+});
+
+test('a start that nobody waits for ends no process whose onError has heard of it', async (context) => {
+  const { code, stdout, stderr } = await startedByNobody(context, 'onError: ({ code }) => console.log(`heard ${code}`)');
+  assert.deepEqual([code, stdout, stderr], [0, 'heard EDGELECT_STORE\n', '']);
+});
+
+test('a start that is refused by its options is nothing that onError has heard', async () => {
+  const elector = `new Elector({ storage: new MemoryStorage(), lockfilePath: 'a', onError: () => {} })`;
+  const { code, stderr } = await runToEnd(`import { Elector, MemoryStorage } from 'edgelect'; ${elector}.start({ sinal: 1 });`);
+  assert.equal(code, 1);
+  assert.match(stderr, /EDGELECT_CONFIG/);
+});
 
 test('with failFast: false a member waits for such a store, and says so once', async (context) => {
   const storage = await refusingBucket(403, 'SignatureDoesNotMatch', context);
@@ -169,7 +215,7 @@ test('start has heard of the leader when it resolves, and says what it waits for
   const { role, waiting } = second.status();
   assert.deepEqual([role, waiting.reason], ['follower', 'lease']);
   assert.ok(waiting.untilMs > Date.now() - 100 && waiting.untilMs <= Date.now() + FAST.leaderTimeout);
-  assert.match(waiting.message, /^first leads; /);
+  assert.match(waiting.message, /^"first" leads; /);
   assert.equal(first.status().waiting, null);
   await Promise.all([first.stop(), second.stop()]);
   assert.deepEqual([second.status().role, second.status().waiting], ['stopped', null]);
@@ -311,6 +357,19 @@ test('every member shows its status, without its session', async () => {
   const status = await answer.json();
   assert.deepEqual([answer.status, status.role, status.leaderId, 'session' in status], [200, 'leader', 'a', false]);
   assert.equal((await ask({ method: 'POST' })).status, 405);
+  await elector.stop();
+});
+
+test('a member without a serverId shows the beginning of its session alone', async () => {
+  const elector = member(await newGroup(), { serverId: undefined });
+  await elector.start();
+  await leads(elector);
+  const { session, serverId, leaderId } = elector.status();
+  assert.deepEqual([serverId, leaderId], [session, session]);
+  const text = await (await elector.handleRequest(new Request('http://localhost/status.json'))).text();
+  const name = `${session.slice(0, 8)}…`;
+  assert.deepEqual([JSON.parse(text).serverId, JSON.parse(text).leaderId], [name, name]);
+  assert.ok(!text.includes(session.slice(0, 9)));
   await elector.stop();
 });
 

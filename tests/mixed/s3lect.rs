@@ -9,9 +9,11 @@ mod member;
 
 use std::fs;
 
+use edgelect::config::{PeerSettings, PeerTrust};
 use edgelect::election::{Election, PeerAnswer, Step};
 use edgelect::json::Object;
 use edgelect::lease::{self, History, Lease, Reading, Stamp};
+use edgelect::peer::{Heard, Question};
 use edgelect::store::{Condition, Operation, Outcome, Version};
 use edgelect::{Config, Input, Policy, Settings, peer};
 use serde_json::Value;
@@ -184,7 +186,19 @@ fn c36_go_reads_our_health_answer_and_one_of_its_own_names_no_group_so_the_store
         );
     }
     let body = go::marshal(&go_record("server-001", "10.0.1.42:8443", go::Time::at(AT_MS)));
-    assert_eq!(peer::judge(200, &body, "jobs"), PeerAnswer::Silent);
+    let judged = |trust| {
+        let peers = PeerSettings { trust: Some(trust), ..PeerSettings::default() };
+        let settings =
+            Settings { lockfile_path: Some("jobs".to_owned()), peers, ..Settings::default() };
+        let config = Config::new(&settings).expect("it is one");
+        let (question, _) = Question::read("group=jobs", &config.peers.secrets);
+        let heard = Heard { status: 200, proof: None, retry_after_ms: None, body: &body };
+        peer::judge(&heard, &question, &config.peers)
+    };
+    assert_eq!(judged(PeerTrust::Edgelect), PeerAnswer::Silent);
+    let leader_id = "server-001".to_owned();
+    let moved = PeerAnswer::Alive { leader_id, term: None, sequence: AT_MS as u64 };
+    assert_eq!(judged(PeerTrust::S3lect), moved, "its lastUpdated moves in place of a sequence");
 }
 
 const COURSE: Course = Course {

@@ -6,7 +6,6 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use edgelect::config::is_peer_addr;
-use edgelect::peer;
 use edgelect::store::s3::{S3, S3Config};
 
 use super::draw;
@@ -46,7 +45,7 @@ fn address() -> impl Strategy<Value = String> {
 #[test]
 fn c68_an_address_out_of_a_bucket_leads_where_it_says_or_nowhere() {
     hold(REGRESSIONS, 6_000, (address(), address()), |(addr, own)| {
-        saw("asked", peer::url(&addr, &own).is_some());
+        saw("asked", addresses::url_of(&addr, &own, None).is_some());
         addresses::peers(&addr, &own);
     });
     drew(["asked"], 500);

@@ -2,9 +2,11 @@
 
 use proptest::prelude::*;
 
+use edgelect::config::MAX_WAIT_MS;
 use edgelect::election::PeerAnswer;
 use edgelect::json;
-use edgelect::peer;
+use edgelect::peer::Question;
+use edgelect::proof::Secrets;
 
 use super::draw::{self, Bytes};
 use super::hold::{drew, hold, saw};
@@ -25,7 +27,7 @@ fn c68_any_answer_is_worth_a_held_record_of_this_group_or_nothing() {
             let Some(rest) = body.strip_prefix(b"{") else { return };
             let group = format!("{{\"group\":{},", json::of(if ours { "jobs" } else { "others" }));
             let body = [group.as_bytes(), rest].concat();
-            let told = peer::judge(status, &body, "jobs");
+            let told = peers::judge(status, &body, "jobs");
             saw("alive", told != PeerAnswer::Silent);
             peers::judged(status, &body, "jobs");
         },
@@ -37,5 +39,31 @@ fn c68_any_answer_is_worth_a_held_record_of_this_group_or_nothing() {
 fn every_record_is_answered_so_that_its_followers_understand() {
     hold(REGRESSIONS, 10_000, (draw::lease(), draw::text(20)), |(lease, group)| {
         peers::answered(&lease, &group);
+    });
+}
+
+#[test]
+fn any_question_is_read_within_bounds_and_one_of_a_member_comes_as_it_was_asked() {
+    let secrets = Secrets::new(vec!["0123456789abcdef".to_owned()]).expect("it is one");
+    hold(REGRESSIONS, 5_000, draw::text(60), |query| {
+        let (question, proven) = Question::read(&query, &secrets);
+        assert!(question.wait_ms <= MAX_WAIT_MS && question.nonce.len() <= 64 && !proven);
+    });
+    let question =
+        (draw::text(30), "[0-9a-f]{0,32}", any::<Option<u64>>(), 0..MAX_WAIT_MS, draw::text(20));
+    hold(REGRESSIONS, 5_000, question, |(group, nonce, term, wait_ms, relay)| {
+        let question = Question { group, nonce, term, wait_ms, relay };
+        let query = question.to_query(&secrets);
+        let told = Question::read(&query, &secrets);
+        assert_eq!(told, (question.clone(), true), "{query}");
+        let other = Secrets::new(vec!["fedcba9876543210".to_owned()]).expect("it is one");
+        assert!(!Question::read(&query, &other).1, "a stranger's proof");
+        assert!(
+            !Question::read(&query.replacen('&', "&x=1&", 1), &secrets).1 || !query.contains('&')
+        );
+        assert!(
+            query.len() < 2 && query.is_empty()
+                || query.bytes().all(|byte| byte.is_ascii_graphic())
+        );
     });
 }

@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use edgelect::config::HostClock;
+use edgelect::config::{HostClock, PeerSettings};
 use edgelect::lease::MAX_TERM;
 use edgelect::{Config, Follow, Settings, vars};
 
@@ -40,6 +40,7 @@ fn good() -> impl Strategy<Value = Settings> {
             request_timeout_ms: more.2,
             sustain_ms: more.3,
             peer_mode: others.0[0],
+            peers: PeerSettings::default(),
             fail_fast: others.0[1],
             term_floor: others.1,
             retry_delays_ms: others.2,

@@ -1,5 +1,7 @@
 //! What stands between the members and the store, or in a peer's place, and answers by itself.
 
+use edgelect::config::PeerSettings;
+
 use super::chance::Chance;
 
 /// One seed in so many has each of these.
@@ -10,6 +12,7 @@ const UNCHANGED_SALT: u64 = 4_012 << 40;
 const MOVING_SALT: u64 = 4_979 << 40;
 const GATEWAY_SALT: u64 = 6_943 << 40;
 const REPEAT_SALT: u64 = 12_644 << 40;
+const PEER_SALT: u64 = 17_017 << 40;
 
 /// Which of them a schedule has.
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,5 +36,17 @@ impl Between {
             gateway: drawn(GATEWAY_SALT),
             repeats: drawn(REPEAT_SALT),
         }
+    }
+}
+
+/// What the members of a schedule have set of peers, where they ask them.
+pub fn peer_settings(seed: u64) -> PeerSettings {
+    let mut chance = Chance::new(seed ^ PEER_SALT);
+    let secret = chance.one_in(2).then(|| vec!["a secret of the group".replace(' ', "-")]);
+    PeerSettings {
+        secret,
+        wait_ms: chance.pick(&[None, None, None, Some(0)]),
+        most: chance.pick(&[None, None, Some(1), Some(0)]),
+        ..PeerSettings::default()
     }
 }

@@ -190,6 +190,7 @@ impl Schedule {
             leader_timeout_ms: Some(lease_ms),
             peer_mode: Some(config.peer_mode),
             peer_timeout_ms: Some((lease_ms / 5).max(50)),
+            peers: self.world.peers.settings.clone(),
             follow: Some(config.follow),
             margin_ms: Some(lease_ms.div_ceil(parts.max(2))),
             store_skew_ms: Some(config.store_skew_ms),
@@ -298,7 +299,7 @@ impl Schedule {
         let world = &mut self.world;
         world.healed = true;
         world.weather = Weather::calm();
-        world.peer_trouble = 0;
+        world.peers.trouble = 0;
         let manners = &mut world.store.manners;
         (manners.undated_per_mille, manners.cached_ms, manners.stale_per_mille) = (0, 0, 0);
         let mut until_ms = world.trouble_until_ms.max(world.now_ms);

@@ -281,7 +281,7 @@ impl Oracle {
         require!(self, !graced, "S7 nothing in the grace";
             "{aim:?} over a record created from absence");
         let renews = aim == Aim::Renew;
-        // A parked lease lasts as long as the group's longest: a late trigger loses less (design, Crons).
+        // A parked lease lasts as long as the group's longest: a late trigger loses less.
         let lease_ms = match aim {
             Aim::Park => Some(writer.config.max_lease_ms),
             _ => held.lease_ms,

@@ -3,6 +3,7 @@
 use edgelect::clock::Now;
 use edgelect::config::Config;
 use edgelect::election::Election;
+use edgelect::peer::Desk;
 use edgelect::slots::Schedule;
 
 use super::clocks::Clocks;
@@ -78,6 +79,10 @@ pub struct Due {
 pub struct Session {
     pub machine: usize,
     pub election: Election,
+    /// Who asks it.
+    pub desk: Desk,
+    /// When a peer told it last that the leader is alive, by its monotonic clock.
+    pub heard_ms: Option<u64>,
     /// Between the election and the store, where the requests are HTTP.
     pub client: Option<Client>,
     pub alive: bool,
@@ -117,6 +122,8 @@ impl Session {
         Self {
             machine,
             election,
+            desk: Desk::default(),
+            heard_ms: None,
             client,
             alive: true,
             flight: None,

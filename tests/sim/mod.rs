@@ -40,6 +40,7 @@ pub mod member;
 pub mod network;
 pub mod oracle;
 pub mod past;
+pub mod peers;
 pub mod queue;
 pub mod report;
 pub mod requests;

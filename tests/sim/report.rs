@@ -16,7 +16,8 @@ listed! {
         DoubledTick, LateTick, VanishedIsolate, TwinIdentity, SlotTrigger, SlotSkipped,
         SlotDoubled, SlotLate, SlotEarly, SlotRun, SlotMissed, SlotRerun, SlotDone, SlotFailed,
         SlotStopped, SlotRecorded, SlotReported, SlotTaken, SlotCovered, SlotWaited, SlotLost,
-        SlotUnknown, SlotOwed, PeerSilent, PeerLies, PeerRepeats, ZombieRefused,
+        SlotUnknown, SlotOwed, PeerSilent, PeerLies, PeerRepeats, PeerHeld, PeerToldEarly,
+        PeerBusy, PeerRelayed, ZombieRefused,
     }
 }
 

@@ -2,9 +2,8 @@
 
 use std::rc::Rc;
 
-use edgelect::election::{PeerAnswer, Step};
+use edgelect::election::Step;
 use edgelect::lease::{self, Lease};
-use edgelect::peer::{self, HealthAnswer};
 use edgelect::request::{Request as HttpRequest, Response};
 use edgelect::store::{Answer, Condition, Facts, Outcome};
 
@@ -25,9 +24,9 @@ pub struct Request {
     pub operation: usize,
     /// `None` for a question to a peer.
     pub asked: Option<Rc<Asked>>,
-    fate: Fate,
+    pub fate: Fate,
     pub deed: Option<usize>,
-    http: Option<Rc<HttpRequest>>,
+    pub http: Option<Rc<HttpRequest>>,
 }
 
 /// What comes back to one request.
@@ -53,7 +52,7 @@ impl World {
                 let (asked, deed) = self.write(look, *lease, Condition::Match(held), false);
                 (asked, Some(deed), timeout_ms)
             }
-            Step::AskPeer { addr, timeout_ms } => return self.ask_peer(look, &addr, timeout_ms),
+            step @ Step::AskPeer { .. } => return self.ask_peer(look, step),
             Step::Wait { .. } | Step::Finished => return,
         };
         self.history.note(self.now_ms, || {
@@ -113,7 +112,7 @@ impl World {
             "s{} sent {busy} requests within one lease", look.session);
     }
 
-    fn under_way(
+    pub fn under_way(
         &mut self,
         look: Look,
         timeout_ms: u64,
@@ -445,104 +444,6 @@ impl World {
             return;
         }
         self.after(travel_ms, Event::Deliver { session, request, reply: Box::new(reply) });
-    }
-
-    /// A peer answers by its own authority, or lies, or is silent.
-    fn ask_peer(&mut self, look: Look, addr: &str, timeout_ms: u64) {
-        let session = look.session;
-        let config = self.sessions[session].election.config();
-        let (group, infrequent_ms) = (config.lockfile_path.clone(), config.infrequent_interval_ms);
-        self.oracle.asks_peer(look, config.leader_timeout_ms, infrequent_ms);
-        let machine = addr.trim_start_matches('m').split(':').next().and_then(|n| n.parse().ok());
-        let known = machine.filter(|machine| *machine < self.machines.len());
-        let peers = known.map_or_else(Vec::new, |machine| self.sessions_of(machine));
-        let mut answer = match self.depth {
-            Depth::Core => self.peers_say(peers),
-            Depth::Store => self.peers_answer(peers, &group),
-        };
-        if self.chance.per_mille(self.peer_trouble) {
-            self.tally.fault(Kind::PeerLies);
-            answer = self.lie(&group);
-        } else if self.chance.per_mille(self.peer_trouble) || answer == PeerAnswer::Silent {
-            self.tally.fault(Kind::PeerSilent);
-            answer = PeerAnswer::Silent;
-        }
-        if self.peer_repeats && !self.healed {
-            let first = match (self.repeated.get(addr), &answer) {
-                (None, PeerAnswer::Alive { .. }) => {
-                    self.repeated.insert(addr.to_owned(), answer.clone());
-                    None
-                }
-                (first, _) => first.cloned(),
-            };
-            if let Some(first) = first {
-                self.tally.fault(Kind::PeerRepeats);
-                answer = first;
-            }
-        }
-        self.history.note(self.now_ms, || format!("s{session} asks peer {addr}: {answer:?}"));
-        let operation = self.operations;
-        self.operations += 1;
-        let fate = Fate::calm(1, 1);
-        let travel_ms = self.chance.between(1, 40);
-        let request = Request { session, operation, asked: None, fate, deed: None, http: None };
-        self.under_way(look, timeout_ms, request, None);
-        let request = self.requests.len() - 1;
-        self.after(travel_ms, Event::Peer { session, request, answer: Box::new(answer) });
-    }
-
-    /// The answer of the one among a machine's sessions that has authority.
-    fn peers_say(&self, peers: Vec<usize>) -> PeerAnswer {
-        let leads = peers.into_iter().find(|peer| self.authority(*peer).is_some());
-        leads.map_or(PeerAnswer::Silent, |peer| {
-            let election = &self.sessions[peer].election;
-            let leader_id = election.server_id().to_owned();
-            let lease = election.record().map(|(_, lease)| lease);
-            let sequence = lease.map_or(0, |lease| lease.sequence);
-            PeerAnswer::Alive { leader_id, term: lease.and_then(|lease| lease.term), sequence }
-        })
-    }
-
-    /// The same by the peers' own code, down to the JSON.
-    fn peers_answer(&mut self, peers: Vec<usize>, group: &str) -> PeerAnswer {
-        let answers = peers.into_iter().rev().map(|peer| self.peer_answers(peer));
-        let leads = answers.reduce(|best, next| if best.status == 200 { best } else { next });
-        leads.map_or(PeerAnswer::Silent, |answer| {
-            peer::judge(answer.status, answer.body.as_bytes(), group)
-        })
-    }
-
-    /// What the peer's own code answers; a 200 only with authority, whatever its store last said.
-    fn peer_answers(&mut self, peer: usize) -> HealthAnswer {
-        let look = self.look(peer);
-        let election = &self.sessions[peer].election;
-        let (answer, authority) = (peer::answer(election, look.now), election.authority(look.now));
-        self.oracle.looked(look, authority, false);
-        let honest = (answer.status == 200) == authority.is_some();
-        require!(self.oracle, honest, "a peer answers by its authority";
-            "s{peer} answers {} with authority {authority:?}", answer.status);
-        answer
-    }
-
-    /// Another's name, another group's leader, or an answer without end; of the term in the record, and ever newer.
-    fn lie(&mut self, group: &str) -> PeerAnswer {
-        let liar = self.chance.below(self.machines.len() as u64);
-        let (named, padding) = match self.chance.below(4) {
-            0 => ("others.json", 0),
-            1 => (group, peer::MAX_ANSWER_BYTES),
-            _ => (group, 0),
-        };
-        let padding = " ".repeat(padding);
-        let object = self.store.object.as_ref();
-        let term = object.and_then(|object| object.shown.lease()?.term).unwrap_or(0);
-        let fields = format!("\"group\":\"{named}\",\"term\":{term},\"sequence\":{}", self.now_ms);
-        let body = format!("{{\"leaderID\":\"m{liar}\",{fields}}}{padding}");
-        let answer = peer::judge(200, body.as_bytes(), group);
-        let foreign = named != group || !padding.is_empty();
-        let believed = answer != PeerAnswer::Silent;
-        require!(self.oracle, !(foreign && believed), "a peer of the group";
-            "an answer of {} bytes for {named} is believed", body.len());
-        answer
     }
 }
 

@@ -1,12 +1,12 @@
 //! One seed, one schedule: which members, which clocks, which faults (swarm style), and when it
 //! heals.
 
-use edgelect::config::{Config, Follow, HostClock, Settings};
+use edgelect::config::{Config, Follow, HostClock, PeerSettings, Settings};
 use edgelect::json::Object;
 use edgelect::lease::{self, History, Lease, Stamp};
 use edgelect::slots::{Missed, Policy};
 
-use super::between::Between;
+use super::between::{self, Between};
 use super::chance::Chance;
 use super::clocks::Clocks;
 use super::member::Cron;
@@ -54,6 +54,7 @@ struct Group {
     /// One part in this many of a lease is the margin.
     margin_parts: u64,
     peers: bool,
+    peer_settings: PeerSettings,
     worst_ppm: u64,
     /// The canary's clock rates.
     beyond: bool,
@@ -71,7 +72,8 @@ impl Schedule {
         let mut chance = Chance::new(seed ^ 0xED6E_1EC7);
         let beyond = rate_per_mille > WITHIN_CONTRACT;
         let wild = !beyond && seed % ONE_WILD_IN == ONE_WILD_IN - 1;
-        let group = Group::draw(&mut chance, rate_per_mille, wild);
+        let mut group = Group::draw(&mut chance, rate_per_mille, wild);
+        group.peer_settings = between::peer_settings(seed);
         let lease_ms = group.max_lease_ms;
         let slots = !beyond && slots::drawn(seed);
         let crons = chance.one_in(3) && !slots;
@@ -105,8 +107,9 @@ impl Schedule {
         if between.gateway {
             world.weather.add(Kind::Gateway, 30);
         }
-        world.peer_repeats = between.repeats;
-        world.peer_trouble = chance.pick(&[0, 100, 500]);
+        world.peers.settings = group.peer_settings.clone();
+        world.peers.repeats = between.repeats;
+        world.peers.trouble = chance.pick(&[0, 100, 500]);
         if beyond {
             // The canary needs the shortest ways, so that only the clocks can be at fault.
             world.weather = Weather::calm();
@@ -256,7 +259,9 @@ impl Schedule {
         let grace_ms = longest(&|config| config.grace_ms(lease_ms) + config.store_skew_ms);
         let intervals_ms = longest(&|config| config.infrequent_interval_ms);
         let requests_ms = longest(&|config| {
-            8 * config.request_timeout_ms + 4 * config.frequent_interval_ms + config.peer_timeout_ms
+            let asked_ms = config.peer_timeout_ms
+                + config.peers.wait_within_ms(lease_ms, config.peer_timeout_ms);
+            8 * config.request_timeout_ms + 4 * config.frequent_interval_ms + asked_ms
         });
         let pause_ms = intervals_ms.max(lease_ms).max(self.world.weather.retry_after_ms);
         let crons_ms = machines.iter().filter_map(|machine| machine.cron);
@@ -314,6 +319,7 @@ impl Group {
             store_skew_ms: chance.pick(&[2_000, 2_000, 500, 100]),
             margin_parts,
             peers: chance.one_in(3),
+            peer_settings: PeerSettings::default(),
             worst_ppm: if wild { 300_000 } else { contract_ppm * rate_per_mille / 1_000 },
             beyond: rate_per_mille > WITHIN_CONTRACT,
         }
@@ -346,6 +352,7 @@ impl Group {
                 leader_timeout_ms: Some(lease_ms),
                 peer_mode: Some(self.peers),
                 peer_timeout_ms: Some((lease_ms / 5).max(50)),
+                peers: self.peer_settings.clone(),
                 follow: Some(chance.pick(&[Follow::Tight, Follow::Balanced, Follow::Frugal])),
                 margin_ms: Some(lease_ms.div_ceil(self.margin_parts)),
                 store_skew_ms: Some(self.store_skew_ms),

@@ -1,5 +1,5 @@
 //! The book of slots: which were claimed, begun, done, failed, and whether each claim, each job and
-//! each closing write was right (design section 3, scenarios 54 to 56).
+//! each closing write was right (scenarios 54 to 56).
 
 use std::collections::{BTreeMap, BTreeSet};
 

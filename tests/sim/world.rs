@@ -1,8 +1,6 @@
 //! The world of one schedule: a queue of events over true time, and the driver's loop for each
 //! session.
 
-use std::collections::BTreeMap;
-
 use edgelect::clock::Now;
 use edgelect::config::Config;
 use edgelect::election::{Event as Told, Input, LostReason, PeerAnswer, Step};
@@ -16,6 +14,7 @@ use super::clocks::Clocks;
 use super::member::{Cron, Cut, Due, Flight, Machine, Session};
 use super::network::{Fate, Weather};
 use super::oracle::{Aim, Contract, Look, Oracle};
+use super::peers::{self, PeerWorld};
 use super::queue::Queue;
 use super::report::{History, Kind, Tally};
 use super::requests::{Reply, Request, brief};
@@ -34,8 +33,12 @@ pub enum Event {
     Arrive { request: usize, copy: bool },
     /// An answer reaches the driver.
     Deliver { session: usize, request: usize, reply: Box<Reply> },
+    /// A question reaches the machine of a peer.
+    PeerAsked { asker: usize, request: usize, machine: Option<usize>, asked: Box<peers::Asked> },
+    /// The time is over for which a session was to hold a question.
+    HoldOver { session: usize, hold: u64 },
     /// A peer's answer reaches the driver.
-    Peer { session: usize, request: usize, answer: Box<PeerAnswer> },
+    Peer { session: usize, request: usize, asked: Box<peers::Asked>, told: Box<peers::Told> },
     /// The work of one lost term has stopped.
     WorkEnds { session: usize, term: u64 },
     /// The work of one term writes to the fenced resource.
@@ -113,11 +116,7 @@ pub struct World {
     pub outage: Cut,
     /// A session that has finished is followed by another one.
     pub restarts: bool,
-    /// Peers may lie, and how often they are silent, out of a thousand.
-    pub peer_trouble: u64,
-    /// Whatever is at a peer's address repeats the first answer of a leader that was there.
-    pub peer_repeats: bool,
-    pub repeated: BTreeMap<String, PeerAnswer>,
+    pub peers: PeerWorld,
     pub oracle: Oracle,
     pub tally: Tally,
     pub history: History,
@@ -217,6 +216,7 @@ impl World {
             _ => Turn::Usual,
         };
         self.happen(event);
+        self.look_at_holds();
         self.look_around();
         Some(turn)
     }
@@ -254,10 +254,15 @@ impl World {
             | Event::Timeout { session, .. }
             | Event::Deliver { session, .. }
             | Event::Peer { session, .. }
+            | Event::HoldOver { session, .. }
             | Event::WorkEnds { session, .. }
             | Event::Act { session, .. }
             | Event::JobEnds { session, .. }
             | Event::TickStop { session } => *session,
+            Event::PeerAsked { machine, .. } => {
+                let until_ms = self.machines[(*machine)?].paused_until_ms;
+                return (until_ms > self.now_ms).then_some(until_ms);
+            }
             // Nothing starts on a host that sleeps.
             Event::Start { machine }
             | Event::Tick { machine, .. }
@@ -282,20 +287,12 @@ impl World {
             Event::Deliver { session, request, reply } => {
                 self.on_deliver(session, request, *reply);
             }
-            Event::Peer { session, request, answer } => {
-                if self.awaits(session, request) {
-                    self.sessions[session].flight = None;
-                    let look = self.look(session);
-                    let election = &self.sessions[session].election;
-                    if let (PeerAnswer::Alive { leader_id, term, sequence }, Some((_, lease))) =
-                        (&*answer, election.record())
-                        && (leader_id, *term) == (&lease.leader_id, lease.term)
-                    {
-                        let lease_ms = election.config().leader_timeout_ms;
-                        self.oracle.peer_answered(look, (*term, *sequence), lease_ms);
-                    }
-                    self.tell(session, Input::Peer(*answer));
-                }
+            Event::PeerAsked { asker, request, machine, asked } => {
+                self.on_peer_asked(asker, request, machine, *asked);
+            }
+            Event::HoldOver { hold, .. } => self.end_hold(hold, true),
+            Event::Peer { session, request, asked, told } => {
+                self.on_peer_told(session, request, &asked, &told);
             }
             Event::WorkEnds { session, term } => self.on_work_ends(session, term),
             Event::Act { session, term } => self.on_act(session, term),
@@ -471,7 +468,7 @@ impl World {
     }
 
     /// Whether the session waits for an answer to this request; late ones are dropped.
-    fn awaits(&mut self, session: usize, request: usize) -> bool {
+    pub fn awaits(&mut self, session: usize, request: usize) -> bool {
         let Session { alive, flight, .. } = &self.sessions[session];
         let awaited = *alive && flight.as_ref().is_some_and(|flight| flight.awaited == request);
         if !awaited {
@@ -665,6 +662,7 @@ impl World {
         let owed = self.sessions[session].stopping_ms.is_some();
         require!(self.oracle, !owed, "S12 given up once";
             "s{session} finished and GivenUp was never told");
+        self.look_at_holds();
         self.kill(session);
         self.trigger_ends(session);
         if self.machines[machine].runs_for_long() && self.restarts {

@@ -17,8 +17,8 @@ const OBJECT = [/= \(no text\): must be a text, a number or a flag$/, { a: HIDDE
 const NUMBERS = [OBJECT, [TEXT, [1, 2]], [NUMBER, '15 s', -1, '1.5', 1e300, true, '1\n2']];
 const UNSEEN = [/\(not shown\): must be a text of one line/, `${HIDDEN}\n`];
 
-/** What each variable can't be: the rule that the log must name, and values that break it; every value is in src/config.rs,
- * src/vars.rs and src/job.rs. Those of `S3`, `DYNAMODB` and `ROUTE53` are tried with that store, those of `JOB` with a job. */
+/** What each variable can't be: the rule that the log must name, and values that break it; every value is in src/config.rs and
+ * src/config/, src/vars.rs and src/vars/, and src/job.rs. Those of `S3`, `DYNAMODB` and `ROUTE53` are tried with that store, those of `JOB` with a job. */
 const WRONG = {
   EDGELECT_LOCKFILE_PATH: [OBJECT, [/is the key of the lease object: 1 to 1024 bytes/, '/a', 'a\u0000', 'x'.repeat(1025)]],
   EDGELECT_SERVER_ID: [OBJECT, [/must be 1 to 1024 bytes without control characters/, 'a\u007f', 'x'.repeat(1025)]],
@@ -30,6 +30,12 @@ const WRONG = {
   EDGELECT_PEER_MODE: [OBJECT, [/must be true or false/, 'yes', 2]],
   EDGELECT_FAIL_FAST: [OBJECT, [/must be true or false/, 'yes', 2]],
   EDGELECT_PEER_TIMEOUT: [...NUMBERS, [/from 50 ms to 10 minutes/, 0, 600_001]],
+  EDGELECT_PEER_WAIT: [...NUMBERS, [/up to 55000 ms/, 55_001]],
+  EDGELECT_PEER_SECRET: [OBJECT, [/= \(not shown\): must be one secret/, 'short', `${HIDDEN} `, `${HIDDEN},${HIDDEN},${HIDDEN}`]],
+  EDGELECT_INSECURE_PEERS: [OBJECT, [/must be true or false/, 'yes', 2]],
+  EDGELECT_PEER_HOSTS: [OBJECT, [/must be host names/, 'https://a', 'a:80', '10.0.0.0/33']],
+  EDGELECT_PEER_TRUST: [OBJECT, [/"edgelect" or "s3lect"/, 'anybody', 1]],
+  EDGELECT_MAX_PEERS: [...NUMBERS, [/at most 1000000/, 1_000_001]],
   EDGELECT_MARGIN: [...NUMBERS, [/from 10 ms to half of EDGELECT_LEADER_TIMEOUT/, 9, 7_501]],
   EDGELECT_STORE_SKEW: [...NUMBERS, [/at most 10 minutes/, 600_001]],
   EDGELECT_MAX_LEASE: [...NUMBERS, [/longest lease of the whole group/, 14_999]],

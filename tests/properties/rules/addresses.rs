@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use edgelect::config::is_peer_addr;
+use edgelect::config::{Config, PeerSettings, Settings, is_peer_addr};
 use edgelect::hostname::Hostname;
 use edgelect::peer;
 use edgelect::sigv4::Credentials;
@@ -13,7 +13,25 @@ use reqwest::Url;
 
 /// Any two texts as the address of a peer, out of a bucket, and the own one.
 pub fn peers(addr: &str, own_addr: &str) {
-    let url = peer::url(addr, own_addr);
+    for insecure in [None, Some(false), Some(true)] {
+        peer(addr, own_addr, insecure);
+    }
+}
+
+/// The URL by which a member asks at this address that is published at its own; one that can't be published has none.
+pub fn url_of(addr: &str, own_addr: &str, insecure: Option<bool>) -> Option<String> {
+    let settings = |own: &str| Settings {
+        lockfile_path: Some("jobs".to_owned()),
+        server_addr: Some(own.to_owned()),
+        peers: PeerSettings { insecure, ..PeerSettings::default() },
+        ..Settings::default()
+    };
+    let config = Config::new(&settings(own_addr)).or_else(|_| Config::new(&settings("")));
+    peer::url(addr, &config.expect("without an address it is one"))
+}
+
+fn peer(addr: &str, own_addr: &str, insecure: Option<bool>) {
+    let url = url_of(addr, own_addr, insecure);
     if url.is_some() {
         assert!(is_peer_addr(addr), "{addr:?} is asked and is no address");
     }
@@ -29,7 +47,11 @@ pub fn peers(addr: &str, own_addr: &str) {
     assert_eq!((parsed.path(), parsed.query(), parsed.fragment()), (peer::PATH, None, None));
     assert_eq!((parsed.username(), parsed.password()), ("", None), "{addr:?}");
     let here = is_loopback(&parsed);
-    assert_eq!(parsed.scheme(), if here { "http" } else { "https" }, "{addr:?}");
+    assert_eq!(
+        parsed.scheme(),
+        if insecure.unwrap_or(here) { "http" } else { "https" },
+        "{addr:?}"
+    );
     let published_here =
         Hostname::parse_with_port(own_addr).is_some_and(|(own, _)| own.is_loopback());
     assert!(!here || published_here, "{addr:?} leads to a service of this machine");

@@ -1,17 +1,28 @@
 //! An answer of a peer is worth no more than a record of this group that is held, and never grows
 //! without bound.
 
+use edgelect::config::{Config, Settings};
 use edgelect::election::PeerAnswer;
 use edgelect::json::Object;
 use edgelect::lease::{self, Lease, MAX_RECORD_BYTES, Reading};
-use edgelect::peer::{self, MAX_ANSWER_BYTES};
+use edgelect::peer::{self, Heard, MAX_ANSWER_BYTES, Question};
 use edgelect::store::Version;
 
 use super::records;
 
+/// What a member of this group makes of an answer, without a secret.
+pub fn judge(status: u16, body: &[u8], group: &str) -> PeerAnswer {
+    let settings = Settings { lockfile_path: Some("jobs".to_owned()), ..Settings::default() };
+    let config = Config::new(&settings).expect("it is one");
+    let (question, _) = Question::read("", &config.peers.secrets);
+    let question = Question { group: group.to_owned(), ..question };
+    let heard = Heard { status, proof: None, retry_after_ms: None, body };
+    peer::judge(&heard, &question, &config.peers)
+}
+
 /// Any answer to our question.
 pub fn judged(status: u16, body: &[u8], group: &str) {
-    let PeerAnswer::Alive { leader_id, .. } = peer::judge(status, body, group) else { return };
+    let PeerAnswer::Alive { leader_id, .. } = judge(status, body, group) else { return };
     assert!(status == 200 && body.len() <= MAX_ANSWER_BYTES);
     assert!(matches!(lease::read(body), Reading::Lease(lease) if lease.leader_id == leader_id));
     let fields = Object::read(body).expect("a record is an object");
@@ -48,7 +59,7 @@ pub fn answered(lease: &Lease, group: &str) {
     }
     if alive.body.len() <= MAX_RECORD_BYTES {
         let (leader_id, term) = (lease.leader_id.clone(), lease.term);
-        let told = peer::judge(200, alive.body.as_bytes(), group);
+        let told = judge(200, alive.body.as_bytes(), group);
         let meant = PeerAnswer::Alive { leader_id, term, sequence: lease.sequence };
         assert_eq!(told, meant, "{}", alive.body);
     }

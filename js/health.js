@@ -1,0 +1,103 @@
+// `GET /health/leadership`: who is asked, who waits, and the store's record where no session is at hand.
+import { bucketOf } from './bucket.js';
+import { R2Storage } from './r2.js';
+
+export const HEALTH_PATH = '/health/leadership';
+export const STATUS_PATH = '/status.json';
+const PATHS = [HEALTH_PATH, STATUS_PATH];
+
+const NOBODY = { status: 404, body: '{"error":"no leader is known","leaderID":null}' };
+
+/** Storages of the application, by numbers: what was read of one is not what another one has. */
+const places = new WeakMap();
+let lastPlace = 0;
+
+const placeOf = (storage) => {
+  if (bucketOf(storage)) return 0;
+  if (!places.has(storage)) places.set(storage, (lastPlace += 1));
+  return places.get(storage);
+};
+
+/** The answer out of the stored record, by an engine that `open` makes for it. The sessions that have `ended` here do not lead,
+ * whatever the record says. */
+export const healthOfStore = (open, { storage, query, ended }) =>
+  new Promise((resolve) => {
+    let answer = NOBODY;
+    const engine = open((event) => {
+      if (event.type === 'health') ({ answer } = event);
+      if (event.type === 'finished') resolve(answer);
+    });
+    engine.healthOfStore(query, { place: placeOf(storage), bound: storage instanceof R2Storage, ended });
+  });
+
+/** What nobody can answer who has neither a session nor a record. */
+export const nobodyLeads = NOBODY;
+
+/** The questions that one elector holds. */
+export class Questions {
+  /** By engine: what ends each question, and the term that they are about. */
+  #held = new Map();
+
+  /** The answer of a session, now or once there is something new to tell. `signal` fires when nobody waits for it any more. */
+  async ask(engine, query, signal) {
+    const told = engine.peerAsks(query);
+    if (told.held === undefined) return told;
+    const { held, forMs } = told;
+    return new Promise((resolve) => {
+      const { ends } = this.#heldBy(engine);
+      const settle = (answer) => {
+        clearTimeout(timer);
+        signal?.removeEventListener('abort', leave);
+        ends.delete(end);
+        if (ends.size === 0) this.#held.delete(engine);
+        resolve(answer);
+      };
+      const end = (due) => {
+        const answer = engine.alive ? engine.peerAnswer(held, due) : NOBODY;
+        if (answer) settle(answer);
+      };
+      const leave = () => {
+        if (engine.alive) engine.peerLeaves(held);
+        settle(NOBODY);
+      };
+      const timer = setTimeout(() => end(true), forMs);
+      ends.add(end);
+      if (signal?.aborted) leave();
+      else signal?.addEventListener('abort', leave, { once: true });
+    });
+  }
+
+  /** Something may have happened: those whose term is over are answered. */
+  turn(engine) {
+    const held = this.#held.get(engine);
+    if (!held) return;
+    const steady = engine.alive ? engine.steadyTerm : undefined;
+    if (engine.alive && steady === held.steady) return;
+    held.steady = steady;
+    for (const end of [...held.ends]) end(false);
+  }
+
+  #heldBy(engine) {
+    if (!this.#held.has(engine)) this.#held.set(engine, { ends: new Set(), steady: engine.steadyTerm });
+    return this.#held.get(engine);
+  }
+}
+
+/** A listener for the servers of Node, Express among them, that answers by `elector.handleRequest`; what is not for it goes to
+ * `next`, where there is one. */
+export const nodeHandler = (elector) => async (incoming, outgoing, next) => {
+  const gone = new AbortController();
+  outgoing.once('close', () => gone.abort());
+  try {
+    const { pathname, search } = new URL(incoming.url, 'http://localhost');
+    if (next && !PATHS.includes(pathname)) return next();
+    const { method } = incoming;
+    const { signal } = gone;
+    const response = await elector.handleRequest({ method, url: `http://localhost${pathname}${search}`, signal });
+    const body = await response.text();
+    outgoing.writeHead(response.status, Object.fromEntries(response.headers)).end(method === 'HEAD' ? undefined : body);
+  } catch {
+    // An address that is none.
+    outgoing.writeHead(400).end();
+  }
+};

@@ -1,0 +1,205 @@
+//! Asking the leader, or who relays its answers, in place of the store.
+
+use super::{
+    Action, Election, LEASES_BY_PEER, MAX_RETRY_AFTER_MS, Outstanding, PeerAnswer, Plan, Seen, Step,
+};
+use crate::clock::Now;
+use crate::config::Follow;
+use crate::lease::{Lease, Reading};
+use crate::planted::planted;
+
+/// How many relays are kept of those that a leader without room has named.
+const MOST_RELAYS: usize = 4;
+
+/// What is known of those who are asked in place of the store.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Peers {
+    /// Until when nobody is asked because the leader was silent, on the monotonic clock.
+    pub(super) silent_until_ms: u64,
+    /// Until when the leader itself is not asked because it had no room.
+    busy_until_ms: u64,
+    /// The newest term and sequence that a peer has answered with, and when it first did.
+    pub(super) moved: Option<Moved>,
+    /// Until when the last answer may be repeated to those who ask this member.
+    believed_until_ms: u64,
+    /// Who relays the leader's answers; the first one is asked.
+    relays: Vec<String>,
+}
+
+/// An answer that was newer than the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Moved {
+    term: Option<u64>,
+    sequence: u64,
+    since_ms: u64,
+}
+
+impl Election {
+    pub(super) fn ask(&mut self, now: Now) -> Step {
+        let (Some((addr, relays)), Seen::Record { reading: Reading::Lease(lease), .. }) =
+            (self.peer_to_ask(now), &self.seen)
+        else {
+            return self.look(now);
+        };
+        // A peer that hangs must not blind us for longer than a lease.
+        let limit_ms = self.config.leader_timeout_ms.min(self.lease_to_wait_ms(lease));
+        let timeout_ms = self.config.peer_timeout_ms.min(limit_ms);
+        let term = lease.term;
+        // Only who has answered is waited for: an address may be stale. Who knows no terms can't tell when one has changed.
+        let waits = self.waits_for_peer(now, term);
+        let wait_ms =
+            if waits { self.config.peers.wait_within_ms(limit_ms, timeout_ms) } else { 0 };
+        self.outstanding = Some(Outstanding::Peer { sent_ms: now.mono_ms, wait_ms, relays });
+        Step::AskPeer { addr, term, wait_ms, timeout_ms: timeout_ms + wait_ms }
+    }
+
+    pub(super) fn on_peer(&mut self, now: Now, answer: PeerAnswer) {
+        let Some(Outstanding::Peer { sent_ms, wait_ms, relays }) = self.outstanding else { return };
+        self.outstanding = None;
+        match answer {
+            PeerAnswer::Alive { leader_id, term, sequence }
+                if self.peer_moves(now, &leader_id, term, sequence) =>
+            {
+                if let Seen::Record { observation, .. } = &mut self.seen
+                    && planted!(PeerExtendsLease)
+                {
+                    observation.restart(&self.clocks, now);
+                }
+                if !relays {
+                    self.peers.relays.clear();
+                }
+                let first = wait_ms == 0 && !self.waits_for_peer(now, term);
+                let interval_ms = self.peer_interval_ms();
+                let beyond_ms = wait_ms.saturating_add(2 * self.config.peer_timeout_ms);
+                self.peers.believed_until_ms = now.mono_ms + interval_ms + beyond_ms;
+                // Who holds questions is asked again at once; anybody else at intervals.
+                let held = wait_ms > 0 && now.mono_ms.saturating_sub(sent_ms) >= wait_ms / 2;
+                let next = held || (first && self.waits_for_peer(now, term));
+                let pause_ms = if next { 0 } else { interval_ms };
+                self.plan = Plan { at_ms: now.mono_ms + pause_ms, action: Action::Ask };
+            }
+            PeerAnswer::Busy { retry_after_ms, relays: named } if !relays => {
+                self.on_busy_peer(now, retry_after_ms, named);
+            }
+            _ if relays => {
+                self.peers.relays.remove(0);
+                self.peers.believed_until_ms = 0;
+                self.await_turn(now);
+            }
+            _ => {
+                self.on_silent_peer(now);
+                if wait_ms > 0 {
+                    // All who waited are told in the same moment.
+                    self.await_turn(now);
+                }
+            }
+        }
+    }
+
+    /// Whether a question about this term may wait: the one who is asked has just answered one.
+    fn waits_for_peer(&self, now: Now, term: Option<u64>) -> bool {
+        let told = self.peers.moved.as_ref().is_some_and(|moved| moved.term == term);
+        let waits = self.config.peers.wait_ms > 0 && term.is_some();
+        waits && told && now.mono_ms < self.peers.believed_until_ms
+    }
+
+    /// The leader has no room: it is left alone for a while, and a relay is asked, or the store.
+    fn on_busy_peer(&mut self, now: Now, retry_after_ms: u64, named: Vec<String>) {
+        let pause_ms = retry_after_ms.clamp(1_000, MAX_RETRY_AFTER_MS);
+        self.peers.busy_until_ms = now.mono_ms.saturating_add(pause_ms);
+        let usable = |addr: &String| self.config.asks(addr) && *addr != self.config.server_addr;
+        let mut relays: Vec<String> = named.into_iter().filter(usable).collect();
+        relays.truncate(MOST_RELAYS);
+        if !relays.is_empty() {
+            let first = self.random_below(relays.len() as u64) as usize;
+            relays.rotate_left(first);
+        }
+        self.peers.relays = relays;
+        self.plan_follow(now);
+        if self.peer_to_ask(now).is_some() {
+            let at_ms = now.mono_ms + self.rank_ms();
+            self.plan = Plan { at_ms, action: Action::Ask };
+        }
+    }
+
+    /// Whether an answer is of the leader and the term that the record names, and of a leader that renews: one whose
+    /// sequence has not grown for a lease is somebody's who repeats an old answer.
+    pub(super) fn peer_moves(
+        &mut self,
+        now: Now,
+        leader_id: &str,
+        term: Option<u64>,
+        sequence: u64,
+    ) -> bool {
+        let Seen::Record { reading: Reading::Lease(lease), .. } = &self.seen else { return false };
+        if lease.leader_id != leader_id || lease.term != term {
+            return false;
+        }
+        let grown = |before: &Moved| before.term != term || sequence > before.sequence;
+        if self.peers.moved.as_ref().is_none_or(grown) {
+            self.peers.moved = Some(Moved { term, sequence, since_ms: now.mono_ms });
+            return true;
+        }
+        let since_ms = self.peers.moved.map_or(now.mono_ms, |moved| moved.since_ms);
+        let still_ms = now.mono_ms.saturating_sub(since_ms);
+        still_ms < self.lease_to_wait_ms(lease) || planted!(PeerReplayBelieved)
+    }
+
+    pub(super) fn on_silent_peer(&mut self, now: Now) {
+        self.peers.silent_until_ms = now.mono_ms + self.config.leader_timeout_ms;
+        self.peers.believed_until_ms = 0;
+        self.plan_look(now, 0);
+    }
+
+    pub(super) fn peer_interval_ms(&self) -> u64 {
+        match self.config.follow {
+            Follow::Tight => self.config.frequent_interval_ms,
+            Follow::Balanced => self.config.leader_timeout_ms,
+            Follow::Frugal => self.config.infrequent_interval_ms,
+        }
+    }
+
+    /// The address to ask instead of the store, if peers are on and there is a usable one; and whether it only relays.
+    pub(super) fn peer_to_ask(&self, now: Now) -> Option<(String, bool)> {
+        let Seen::Record { reading: Reading::Lease(lease), .. } = &self.seen else { return None };
+        let own = lease.session.as_deref() == Some(&self.session)
+            || lease.leader_addr == self.config.server_addr;
+        // No peer blinds a follower: some time the store is read whatever the peer says.
+        let unread_ms = now.mono_ms.saturating_sub(self.seen_sent_ms);
+        let read = unread_ms < LEASES_BY_PEER.saturating_mul(self.lease_to_wait_ms(lease))
+            || planted!(PeerBelievedForEver);
+        let usable = self.config.peer_mode
+            && read
+            && !own
+            && !lease.parked
+            && !lease.released()
+            && now.mono_ms >= self.peers.silent_until_ms;
+        if !usable {
+            return None;
+        }
+        if now.mono_ms < self.peers.busy_until_ms {
+            return self.peers.relays.first().map(|relay| (relay.clone(), true));
+        }
+        self.config.asks(&lease.leader_addr).then(|| (lease.leader_addr.clone(), false))
+    }
+
+    /// The term of which this member has nothing new to tell: it leads in it, is about to write down that it gave it up, or
+    /// repeats what its leader says. A question about this term may be held.
+    pub fn steady_term(&self, now: Now) -> Option<u64> {
+        match &self.term {
+            Some(term) if term.ended => self.wind_down.is_some().then_some(term.number),
+            Some(term) => self.lease_left(now).is_some().then_some(term.number),
+            None => self.relayed(now).and_then(|lease| lease.term),
+        }
+    }
+
+    /// The leader's record with the newest sequence that it has told, while this member believes it: what it may tell others.
+    pub fn relayed(&self, now: Now) -> Option<Lease> {
+        let Seen::Record { reading: Reading::Lease(lease), .. } = &self.seen else { return None };
+        let believed = now.mono_ms < self.peers.believed_until_ms || planted!(RelayForEver);
+        let Moved { term, sequence, .. } = self.peers.moved.filter(|_| believed)?;
+        let same = lease.term == term && term.is_some() && !lease.released() && !lease.parked;
+        let sequence = sequence.max(lease.sequence);
+        same.then(|| Lease { sequence, ..(**lease).clone() })
+    }
+}

@@ -1,0 +1,130 @@
+//! Who asks, who waits for an answer, and who answers for this member: a bounded number of each.
+
+use std::collections::VecDeque;
+
+use serde_json::json;
+
+use super::{HealthAnswer, Question, answer};
+use crate::clock::Now;
+use crate::election::Election;
+use crate::planted::planted;
+
+/// How many relays are remembered.
+const MOST_RELAYS: usize = 64;
+
+/// How many of them a busy leader names at once.
+const NAMED_RELAYS: usize = 4;
+
+/// After how many leases without a question a relay is forgotten.
+const RELAY_LEASES: u64 = 2;
+
+/// The longest `Retry-After`, in seconds.
+const MAX_PAUSE_S: u64 = 60;
+
+/// What becomes of a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// It is answered.
+    Now(HealthAnswer),
+    /// It is held for so many milliseconds, or until [`Desk::is_steady`] says no. Who holds it tells [`Desk::leave`] once it is
+    /// answered or the asker is gone, and answers by [`Desk::answer`].
+    Hold {
+        /// In milliseconds.
+        for_ms: u64,
+    },
+}
+
+/// The questions to one member.
+#[derive(Clone, Debug, Default)]
+pub struct Desk {
+    /// How many are held.
+    held: u64,
+    /// Since when how many had no room, on the monotonic clock; for a lease.
+    turned_away: (u64, u64),
+    /// Where members answer for this one, and when each was heard of last, on the monotonic clock. The newest comes last.
+    relays: VecDeque<(String, u64)>,
+}
+
+impl Desk {
+    /// A question, and whether it is proven. `chance` is any number.
+    pub fn ask(
+        &mut self,
+        election: &Election,
+        now: Now,
+        (question, proven): (&Question, bool),
+        chance: u64,
+    ) -> Reply {
+        let config = election.config();
+        let secrets = config.peers.secrets.is_set();
+        // Whoever knows no secret is answered, and keeps nothing here.
+        let member = proven || !secrets;
+        if question.wait_ms == 0 || !member || !Self::is_steady(election, now, question) {
+            return Reply::Now(self.answer(election, now, question));
+        }
+        if self.held >= config.peers.most && !planted!(QuestionsWithoutEnd) {
+            let (since_ms, count) = self.turned_away;
+            let recent = now.mono_ms.saturating_sub(since_ms) < config.leader_timeout_ms;
+            self.turned_away = if recent { (since_ms, count + 1) } else { (now.mono_ms, 1) };
+            return Reply::Now(self.busy(election, now, question, chance));
+        }
+        self.held += 1;
+        if proven && config.asks(&question.relay) && question.relay != config.server_addr {
+            self.relays.retain(|(addr, _)| *addr != question.relay);
+            if self.relays.len() == MOST_RELAYS {
+                self.relays.pop_front();
+            }
+            self.relays.push_back((question.relay.clone(), now.mono_ms));
+        }
+        // Those who began together do not all come back together.
+        let for_ms = question.wait_ms - chance % (question.wait_ms / 16 + 1);
+        Reply::Hold { for_ms }
+    }
+
+    /// Whether there is nothing new to tell to who asked this.
+    pub fn is_steady(election: &Election, now: Now, question: &Question) -> bool {
+        let asked = question.group.is_empty() || question.group == election.config().lockfile_path;
+        asked && question.term.is_some() && election.steady_term(now) == question.term
+    }
+
+    /// The answer to a question, as it is now.
+    pub fn answer(&self, election: &Election, now: Now, question: &Question) -> HealthAnswer {
+        let config = election.config();
+        let other = !question.group.is_empty() && question.group != config.lockfile_path;
+        let answer = if other { HealthAnswer::not_leading(None) } else { answer(election, now) };
+        answer.to(question, &config.peers.secrets)
+    }
+
+    /// A question is held no more.
+    pub fn leave(&mut self) {
+        self.held = self.held.saturating_sub(1);
+    }
+
+    /// How many questions are held.
+    pub fn held(&self) -> u64 {
+        self.held
+    }
+
+    /// 503: later again, the later the more there are who have no room; or somewhere else.
+    fn busy(
+        &mut self,
+        election: &Election,
+        now: Now,
+        question: &Question,
+        chance: u64,
+    ) -> HealthAnswer {
+        let config = election.config();
+        let lease_ms = config.leader_timeout_ms;
+        let longest_ms = RELAY_LEASES * lease_ms;
+        self.relays.retain(|(_, heard_ms)| now.mono_ms.saturating_sub(*heard_ms) < longest_ms);
+        let count = self.relays.len();
+        let first = if count == 0 { 0 } else { (chance % count as u64) as usize };
+        let named = (0..count.min(NAMED_RELAYS)).map(|at| (first + at) % count);
+        let named: Vec<&str> = named.map(|at| self.relays[at].0.as_str()).collect();
+        let body = json!({ "error": "too many wait for an answer", "relays": named });
+        let over = self.turned_away.1.saturating_sub(1) / config.peers.most.max(1);
+        let pause_s = (lease_ms / 1_000).max(1).saturating_mul(1 + over).min(MAX_PAUSE_S);
+        let retry_after_s = Some(pause_s + chance % (pause_s / 2 + 1));
+        let answer = HealthAnswer { retry_after_s, ..HealthAnswer::of(503, body.to_string()) };
+        answer.to(question, &config.peers.secrets)
+    }
+}

@@ -1,0 +1,106 @@
+//! What a member without authority shows of its waiting, and what anybody may see of it.
+
+use edgelect::Settings;
+use edgelect::driver::Requests;
+use edgelect::election::Waiting;
+use edgelect::lease::Closed;
+use edgelect::status;
+use edgelect::store::{Fault, FaultKind};
+use serde_json::{Value, json};
+
+use crate::told::{Alone, LIVING, settings};
+
+fn shown(
+    alone: &Alone,
+    of: fn(&edgelect::Election, edgelect::clock::Now, Requests) -> String,
+) -> Value {
+    let text = of(&alone.election, alone.now(), Requests::default());
+    serde_json::from_str(&text).expect("a status is JSON")
+}
+
+/// One that has read this record.
+fn reader(settings: &Settings, record: &str) -> Alone {
+    let mut alone = Alone::new(settings);
+    alone.reads();
+    alone.found("\"v\"", record);
+    alone
+}
+
+#[test]
+fn a_record_that_is_never_claimed_is_waited_for_with_the_way_out() {
+    for (record, why, way_out) in [
+        (r#"{"leaderID":"x","format":2}"#, Closed::NewerFormat(Some(2)), "Upgrade this member."),
+        (
+            r#"{"leaderID":"x","lastUpdated":"2026-11-21T06:58:12Z","term":4503599627370497}"#,
+            Closed::TermTooHigh,
+            "Stop all members, delete the object",
+        ),
+    ] {
+        let alone = reader(&settings(), record);
+        assert_eq!(alone.election.waiting(alone.now()), Some((Waiting::Closed(why), None)));
+        let status = shown(&alone, status::status);
+        assert_eq!(
+            (&status["waiting"]["reason"], &status["waiting"]["untilMs"]),
+            (&json!("closed"), &Value::Null)
+        );
+        let message = status["waiting"]["message"].as_str().expect("a sentence");
+        assert!(message.contains(way_out) && status["error"] == message, "{status}");
+    }
+}
+
+#[test]
+fn a_name_out_of_a_bucket_is_quoted_where_it_is_waited_for() {
+    let record = LIVING.replace("\"other\"", "\"a\\u001b[2J\\u202e\"");
+    let alone = reader(&settings(), &record);
+    let message = shown(&alone, status::status)["waiting"]["message"].as_str().map(str::to_owned);
+    let message = message.expect("it waits for a lease");
+    assert!(message.starts_with(r#""a\u{1b}[2J\u{202e}" leads; "#), "{message}");
+}
+
+#[test]
+fn what_a_store_says_beside_its_answers_is_shown_and_not_waited_for() {
+    let mut alone = reader(&settings(), LIVING);
+    let complaint = Fault::new(FaultKind::Denied, "nobody cleans up");
+    alone.election.complain(Some(complaint));
+    assert!(matches!(alone.election.waiting(alone.now()), Some((Waiting::Lease, Some(1..)))));
+    assert_eq!(shown(&alone, status::status)["error"], "nobody cleans up");
+    assert_eq!(alone.election.fault(), None, "no request has failed");
+    alone.election.complain(None);
+    assert_eq!(shown(&alone, status::status)["error"], Value::Null);
+}
+
+#[test]
+fn anybody_sees_the_beginning_of_a_sessions_id_and_no_more() {
+    let (ours, theirs) = ("0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210");
+    let record = format!(
+        r#"{{"leaderID":"{theirs}","session":"{theirs}","sequence":1,"term":5,"leaseMs":15000,"slot":60000,"slotTerm":5,
+        "acquired":"2026-11-21T06:00:00Z","lastUpdated":"2026-11-21T06:58:12Z",
+        "history":[{{"term":4,"by":"{ours}","how":"released"}},{{"slot":1,"outcome":"ok","by":"{theirs}"}}]}}"#
+    );
+    let config = edgelect::Config::new(&Settings { server_id: None, ..settings() });
+    let config = config.expect("a name is no must");
+    let mut alone = Alone::of(edgelect::Election::new(config, ours.to_owned(), 7));
+    alone.reads();
+    alone.found("\"v\"", &record);
+    let own = shown(&alone, status::status);
+    assert_eq!(
+        (&own["serverId"], &own["session"], &own["leaderId"]),
+        (&json!(ours), &json!(ours), &json!(theirs))
+    );
+    assert_eq!(own["history"][0]["by"], ours);
+    let public = shown(&alone, status::public);
+    assert!(public.get("session").is_none(), "{public}");
+    assert_eq!(
+        (&public["serverId"], &public["leaderId"]),
+        (&json!("01234567…"), &json!("fedcba98…"))
+    );
+    assert_eq!(
+        (&public["history"][0]["by"], &public["lastSlot"]["by"]),
+        (&json!("01234567…"), &json!("fedcba98…"))
+    );
+    let text = public.to_string();
+    assert!(!text.contains(&ours[..9]) && !text.contains(&theirs[..9]), "{text}");
+    let named = reader(&settings(), LIVING);
+    let public = shown(&named, status::public);
+    assert_eq!((&public["serverId"], &public["leaderId"]), (&json!("ours"), &json!("other")));
+}

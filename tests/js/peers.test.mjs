@@ -1,0 +1,232 @@
+// Peers over real servers on loopback: held questions, proofs, relays, who is answered without a session, and TLS.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import { createServer } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
+import os from 'node:os';
+import path from 'node:path';
+import { after, test } from 'node:test';
+import { Elector, MemoryStorage, nodeHandler } from 'edgelect';
+import { serve } from '../../js/tools/serve.mjs';
+import { until } from './until.mjs';
+
+const LEASE_MS = 9_000;
+const FREQUENT_MS = 2_500;
+const SECRET = 'a-secret-of-this-group';
+const ending = [];
+
+after(async () => {
+  for (const end of ending.reverse()) await end();
+});
+
+/** A member with a server of its own, which notes the questions that come. `changed` may change an answer's headers. */
+const member = async (storage, serverId, options = {}, { secure, changed = () => {} } = {}) => {
+  const asked = [];
+  const elector = {};
+  const listener = (incoming, outgoing) => {
+    const question = { query: new URL(incoming.url, 'http://x').searchParams, answered: null };
+    asked.push(question);
+    const { writeHead } = outgoing;
+    outgoing.writeHead = (status, headers) => {
+      question.answered = status;
+      return writeHead.call(outgoing, status, changed(headers) ?? headers);
+    };
+    return nodeHandler(elector.one)(incoming, outgoing);
+  };
+  const { host, close } = await serve(secure ? createSecureServer(secure, listener) : createServer(listener));
+  elector.one = new Elector({
+    storage, lockfilePath: 'peers.json', serverId, serverAddr: host, leaderTimeout: LEASE_MS, frequentInterval: FREQUENT_MS,
+    peerMode: true, probe: false, warn: false, ...options,
+  });
+  ending.push(async () => {
+    await elector.one.stop();
+    await close();
+  });
+  return { elector: elector.one, host, asked, held: () => asked.filter(({ answered }) => answered === null).length };
+};
+
+/** One that leads. */
+const leading = async (storage, options, more) => {
+  const leader = await member(storage, 'a', options, more);
+  await leader.elector.init();
+  await leader.elector.start();
+  await leader.elector.waitForLeadership();
+  return leader;
+};
+
+const ask = (host, query = '') => fetch(`http://${host}/health/leadership${query}`);
+
+test('a leader that resigns tells those who wait at once, and the next one leads without a look of its own', async () => {
+  const storage = new MemoryStorage();
+  const leader = await leading(storage);
+  const { elector: follower } = await member(storage, 'b');
+  await follower.start();
+  await until(() => leader.held() === 1);
+  const [{ query }] = leader.asked;
+  assert.equal(query.get('group'), 'peers.json');
+  assert.equal(Number(query.get('term')), leader.elector.status().term);
+  assert.equal(query.get('wait'), String(LEASE_MS - 3_000));
+  const { requests: before } = follower.status();
+  const beganMs = performance.now();
+  await leader.elector.stop();
+  await follower.waitForLeadership();
+  const tookMs = performance.now() - beganMs;
+  assert.ok(tookMs < FREQUENT_MS / 2, `${tookMs} ms`);
+  const { requests: then } = follower.status();
+  assert.deepEqual([then.read - before.read, then.write - before.write], [1, 1], 'one look and one write');
+});
+
+test('a follower whose question is held reads nothing, and asks again when the time is over', async () => {
+  const storage = new MemoryStorage();
+  const leader = await leading(storage, { leaderTimeout: 3_000, frequentInterval: 700 });
+  const { elector: follower } = await member(storage, 'b', { leaderTimeout: 3_000, frequentInterval: 700, peerTimeout: 1_000 });
+  await follower.start();
+  await until(() => leader.held() === 1);
+  const { read } = follower.status().requests;
+  await until(() => leader.asked.length >= 4);
+  assert.equal(follower.status().requests.read, read);
+  assert.ok(leader.asked.slice(0, -1).every(({ answered }) => answered === 200));
+  assert.equal(follower.leaderId(), 'a');
+});
+
+test('who goes away leaves room, and without room a question is answered 503, later again', async () => {
+  const storage = new MemoryStorage();
+  const { host, elector, held } = await leading(storage, { maxPeers: 1 });
+  const query = `?group=peers.json&term=${elector.status().term}&wait=5000`;
+  const gone = new AbortController();
+  const first = fetch(`http://${host}/health/leadership${query}`, { signal: gone.signal });
+  await until(() => held() === 1);
+  const second = await ask(host, query);
+  assert.equal(second.status, 503);
+  const seconds = Number(second.headers.get('retry-after'));
+  assert.ok(seconds >= 9 && seconds <= 14, `${seconds} s, a lease and up to a half more`);
+  assert.deepEqual((await second.json()).relays, []);
+  assert.equal((await ask(host, '?group=peers.json')).status, 200, 'who does not wait needs no room');
+  gone.abort();
+  await assert.rejects(first, { name: 'AbortError' });
+  let third;
+  await until(async () => {
+    const stop = new AbortController();
+    third = fetch(`http://${host}/health/leadership${query}`, { signal: stop.signal }).catch(() => undefined);
+    const settled = await Promise.race([third, new Promise((resolve) => setTimeout(resolve, 300, 'held'))]);
+    stop.abort();
+    return settled === 'held';
+  });
+});
+
+test('where there is a secret only a proven answer is believed, and it is never shown', async () => {
+  const storage = new MemoryStorage();
+  let proof;
+  const stripped = (headers) => {
+    proof = headers['edgelect-proof'];
+    return Object.fromEntries(Object.entries(headers).filter(([name]) => name !== 'edgelect-proof'));
+  };
+  const leader = await leading(storage, { peerSecret: SECRET }, { changed: stripped });
+  const wrong = await member(storage, 'b', { peerSecret: SECRET, frequentInterval: 500 });
+  await wrong.elector.start();
+  await until(() => leader.asked.some(({ answered }) => answered !== null) || leader.held() === 1);
+  const { elector: stopped } = wrong;
+  assert.equal(JSON.stringify(stopped.config).includes(SECRET), false);
+  assert.equal(JSON.stringify(stopped.status()).includes(SECRET), false);
+  const { read } = stopped.status().requests;
+  await until(() => stopped.status().requests.read > read + 1, 60_000);
+  assert.match(proof, /^[0-9a-f]{64}$/);
+  await stopped.stop();
+});
+
+test('while secrets change, members of the old one and of the new one understand each other', async () => {
+  const storage = new MemoryStorage();
+  const leader = await leading(storage, { peerSecret: [`${SECRET}-new`, SECRET] });
+  const { elector: follower } = await member(storage, 'b', { peerSecret: [SECRET, `${SECRET}-new`] });
+  await follower.start();
+  await until(() => leader.held() === 1);
+  const stranger = await ask(leader.host, `?group=peers.json&term=${leader.elector.status().term}&wait=5000&nonce=00`);
+  assert.equal(stranger.status, 200, 'who proves nothing does not wait');
+  assert.ok(stranger.headers.get('edgelect-proof'));
+});
+
+test('a leader without room names a follower, which answers in its place until it hears nothing more', async () => {
+  const storage = new MemoryStorage();
+  const options = { peerSecret: SECRET, maxPeers: 1 };
+  const leader = await leading(storage, options);
+  const relay = await member(storage, 'b', options);
+  await relay.elector.start();
+  await until(() => leader.held() === 1);
+  // It relays once it was answered itself.
+  await until(() => leader.asked[0].answered === 200, LEASE_MS);
+  const far = await member(storage, 'c', options);
+  await far.elector.start();
+  await until(() => relay.asked.length > 0, 20_000);
+  const direct = await ask(relay.host, '?group=peers.json');
+  const body = await direct.json();
+  assert.deepEqual([direct.status, body.leaderID, body.source, body.remainingMs], [200, 'a', 'relay', undefined]);
+  await until(() => relay.held() === 1 || relay.asked.some(({ answered }) => answered === 200));
+  await leader.elector.stop();
+  const next = await Promise.race([relay, far].map(async ({ elector }) => {
+    await elector.waitForLeadership();
+    return elector;
+  }));
+  assert.ok(next.isLeader());
+});
+
+test('without a session the stored record answers, read once an interval, and of whom it names alone', async () => {
+  const inner = new MemoryStorage();
+  let reads = 0;
+  const storage = {
+    get: (key) => {
+      reads += 1;
+      return inner.get(key);
+    },
+    putIfMatch: (...args) => inner.putIfMatch(...args),
+  };
+  const leader = await leading(storage);
+  const idle = await member(storage, 'a');
+  const before = reads;
+  const answers = await Promise.all(Array.from({ length: 5 }, () => ask(idle.host)));
+  await Promise.all(answers.map((answer) => answer.text()));
+  const answer = await ask(idle.host);
+  const { source, leaderID, remainingMs } = await answer.json();
+  assert.deepEqual([answer.status, source, leaderID, remainingMs], [200, 'store', 'a', undefined]);
+  // The leader's own renewals read nothing.
+  assert.equal(reads - before, 1);
+  const other = await member(storage, 'c');
+  const notMine = await ask(other.host);
+  assert.deepEqual([notMine.status, (await notMine.json()).leaderID], [404, 'a']);
+  await leader.elector.stop();
+});
+
+test('peers are asked by TLS that only their own authority has signed', async () => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-tls-'));
+  ending.push(() => fs.rmSync(folder, { recursive: true }));
+  const made = spawnSync('openssl', [
+    'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2', '-subj', '/CN=peers',
+    '-addext', 'subjectAltName=IP:127.0.0.1', '-keyout', 'key.pem', '-out', 'cert.pem',
+  ], { cwd: folder, encoding: 'utf8' });
+  assert.equal(made.status, 0, made.stderr);
+  const [key, cert] = ['key.pem', 'cert.pem'].map((name) => fs.readFileSync(path.join(folder, name), 'utf8'));
+  const storage = new MemoryStorage();
+  const leader = await leading(storage, { peerTls: { ca: cert } }, { secure: { key, cert } });
+  const { elector: trusting } = await member(storage, 'b', { peerMode: false }, { secure: { key, cert } });
+  trusting.enablePeerMode(cert);
+  assert.deepEqual([trusting.config.peerMode, trusting.config.insecurePeers], [true, false]);
+  await trusting.start();
+  await until(() => leader.held() === 1);
+  const asked = leader.asked.length;
+  const { elector: strict } = await member(storage, 'c', { insecurePeers: false }, { secure: { key, cert } });
+  await strict.start();
+  await until(() => strict.status().requests.peer >= 1);
+  await until(() => strict.status().requests.read >= 2);
+  assert.ok(leader.asked.length <= asked + 1, 'nobody else comes through');
+  for (const peerTls of [{ ca: 'no certificate' }, { cert }, { certificate: cert }]) {
+    assert.throws(() => new Elector({ storage, lockfilePath: 'x', peerTls }), { code: 'EDGELECT_CONFIG' });
+  }
+  const hidden = (() => {
+    try {
+      return new Elector({ storage, lockfilePath: 'x', peerTls: { cert, key: 'secret key' } });
+    } catch (error) {
+      return error.message;
+    }
+  })();
+  assert.ok(!hidden.includes('secret key'), hidden);
+});

@@ -1,0 +1,295 @@
+//! Questions of members to one another, by the members' own code: who holds them, who answers in a leader's place, who lies.
+
+use std::collections::BTreeMap;
+
+use edgelect::config::{PeerSettings, Peers};
+use edgelect::election::{Input, PeerAnswer, Step};
+use edgelect::peer::{self, HealthAnswer, Heard, Question, Reply};
+use edgelect::proof::Secrets;
+
+use super::network::Fate;
+use super::oracle::Look;
+use super::report::Kind;
+use super::requests::Request;
+use super::world::{Event, World};
+
+/// A question on its way or held: the text of its URL, and what the asker knows of it.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    addr: String,
+    query: String,
+    question: Question,
+    secrets: Secrets,
+}
+
+/// An answer on its way.
+#[derive(Clone, Debug, Default)]
+pub struct Told {
+    status: u16,
+    proof: Option<String>,
+    retry_after_ms: Option<u64>,
+    body: String,
+    /// Somebody else made it than the member that was asked, or at another time.
+    forged: bool,
+}
+
+/// A question that a session holds.
+pub struct Hold {
+    by: usize,
+    asker: usize,
+    request: usize,
+    asked: Asked,
+    question: Question,
+}
+
+/// What stands at the addresses of peers.
+#[derive(Default)]
+pub struct PeerWorld {
+    /// What all members have set.
+    pub settings: PeerSettings,
+    /// Peers may lie, and how often they are silent, out of a thousand.
+    pub trouble: u64,
+    /// Whatever is at a peer's address repeats the first answer of a leader that was there.
+    pub repeats: bool,
+    repeated: BTreeMap<String, Told>,
+    holds: BTreeMap<u64, Hold>,
+    next_hold: u64,
+}
+
+impl World {
+    pub fn ask_peer(&mut self, look: Look, step: Step) {
+        let Step::AskPeer { addr, term, wait_ms, timeout_ms } = step else { return };
+        let session = look.session;
+        let config = self.sessions[session].election.config();
+        self.oracle.asks_peer(look, config.leader_timeout_ms, config.infrequent_interval_ms);
+        let secrets = config.peers.secrets.clone();
+        let machine = addr.trim_start_matches('m').split(':').next().and_then(|n| n.parse().ok());
+        let machine = machine.filter(|machine| *machine < self.machines.len());
+        let nonce =
+            if secrets.is_set() { format!("{:016x}", self.chance.next()) } else { String::new() };
+        let config = self.sessions[session].election.config();
+        let group = config.lockfile_path.clone();
+        let question = Question { group, nonce, term, wait_ms, relay: config.server_addr.clone() };
+        let query = question.to_query(&secrets);
+        self.history.note(self.now_ms, || format!("s{session} asks {addr} ? {query}"));
+        let operation = self.operations;
+        self.operations += 1;
+        let fate = Fate::calm(1, 1);
+        let travel_ms = self.chance.between(1, 20);
+        let request = Request { session, operation, asked: None, fate, deed: None, http: None };
+        self.under_way(look, timeout_ms, request, None);
+        let request = self.requests.len() - 1;
+        let asked = Box::new(Asked { addr, query, question, secrets });
+        self.after(travel_ms, Event::PeerAsked { asker: session, request, machine, asked });
+    }
+
+    /// The machine's newest member that leads answers, or the newest of all.
+    pub fn on_peer_asked(
+        &mut self,
+        asker: usize,
+        request: usize,
+        machine: Option<usize>,
+        asked: Asked,
+    ) {
+        // Nothing is at that address: nobody ever says so.
+        let Some(machine) = machine else { return };
+        let members = self.sessions_of(machine);
+        let leads = members.iter().rev().find(|member| self.authority(**member).is_some());
+        let Some(by) = leads.or(members.last()).copied() else {
+            return self.tell_asker(asker, request, &asked, None);
+        };
+        let look = self.look(by);
+        let chance = self.chance.next();
+        let member = &mut self.sessions[by];
+        let (question, proven) =
+            Question::read(&asked.query, &member.election.config().peers.secrets);
+        match member.desk.ask(&member.election, look.now, (&question, proven), chance) {
+            Reply::Now(answer) => self.answer_asker(by, asker, request, &asked, answer),
+            Reply::Hold { for_ms } => {
+                self.tally.fault(Kind::PeerHeld);
+                let hold = self.peers.next_hold;
+                self.peers.next_hold += 1;
+                self.peers.holds.insert(hold, Hold { by, asker, request, asked, question });
+                self.after(for_ms, Event::HoldOver { session: by, hold });
+                let (held, most) =
+                    (self.sessions[by].desk.held(), self.sessions[by].election.config().peers.most);
+                require!(self.oracle, held <= most, "questions are bounded"; "s{by} holds {held} of {most}");
+            }
+        }
+    }
+
+    /// Those that hold a question look whether there is something new to tell.
+    pub fn look_at_holds(&mut self) {
+        let over = |world: &Self, hold: &Hold| {
+            let member = &world.sessions[hold.by];
+            let stopped = world.machines[member.machine].paused_until_ms > world.now_ms;
+            !member.alive
+                || (!stopped
+                    && !peer::Desk::is_steady(
+                        &member.election,
+                        world.look(hold.by).now,
+                        &hold.question,
+                    ))
+        };
+        let ids: Vec<u64> = self
+            .peers
+            .holds
+            .iter()
+            .filter(|(_, hold)| over(self, hold))
+            .map(|(id, _)| *id)
+            .collect();
+        for id in ids {
+            self.end_hold(id, false);
+        }
+    }
+
+    pub fn end_hold(&mut self, id: u64, due: bool) {
+        let Some(Hold { by, asker, request, asked, question }) = self.peers.holds.remove(&id)
+        else {
+            return;
+        };
+        self.sessions[by].desk.leave();
+        if !self.sessions[by].alive {
+            // Its host closed the connection, or nobody ever hears of it.
+            if self.chance.one_in(2) {
+                self.tell_asker(asker, request, &asked, None);
+            }
+            return;
+        }
+        if !due {
+            self.tally.fault(Kind::PeerToldEarly);
+        }
+        let look = self.look(by);
+        let member = &self.sessions[by];
+        let answer = member.desk.answer(&member.election, look.now, &question);
+        self.answer_asker(by, asker, request, &asked, answer);
+    }
+
+    /// What a member's own code answers now: a 200 only with authority, or where it believes its leader.
+    fn answer_asker(
+        &mut self,
+        by: usize,
+        asker: usize,
+        request: usize,
+        asked: &Asked,
+        answer: HealthAnswer,
+    ) {
+        let look = self.look(by);
+        let member = &self.sessions[by];
+        let config = member.election.config();
+        let authority = member.election.authority(look.now);
+        // An interval, a question that is held and one that is not answered.
+        let longest_ms =
+            config.infrequent_interval_ms + 2 * config.max_lease_ms + 2 * config.peer_timeout_ms;
+        let relays = member
+            .heard_ms
+            .is_some_and(|at_ms| look.now.mono_ms.saturating_sub(at_ms) <= longest_ms);
+        self.oracle.looked(look, authority, false);
+        let honest = match answer.status {
+            200 => authority.is_some() || relays,
+            503 => true,
+            _ => authority.is_none(),
+        };
+        require!(self.oracle, honest, "a peer answers by its authority";
+            "s{by} answers {} with authority {authority:?}", answer.status);
+        if answer.status == 200 && authority.is_none() {
+            self.tally.fault(Kind::PeerRelayed);
+        }
+        if answer.status == 503 {
+            self.tally.fault(Kind::PeerBusy);
+        }
+        let told = Told {
+            status: answer.status,
+            proof: answer.proof,
+            retry_after_ms: answer.retry_after_s.map(|s| s * 1_000),
+            body: answer.body,
+            forged: false,
+        };
+        self.tell_asker(asker, request, asked, Some(told));
+    }
+
+    /// An answer sets off, or what somebody makes of it. `None`: the connection is refused or closed.
+    fn tell_asker(&mut self, asker: usize, request: usize, asked: &Asked, told: Option<Told>) {
+        let mut told = told.unwrap_or_default();
+        if self.chance.per_mille(self.peers.trouble) {
+            self.tally.fault(Kind::PeerLies);
+            told = self.lie(&asked.question.group);
+        } else if self.chance.per_mille(self.peers.trouble) || told.status == 0 {
+            self.tally.fault(Kind::PeerSilent);
+            told = Told::default();
+        }
+        if self.peers.repeats && !self.healed {
+            match self.peers.repeated.get(&asked.addr) {
+                None if told.status == 200 => {
+                    let first = Told { forged: true, ..told.clone() };
+                    self.peers.repeated.insert(asked.addr.clone(), first);
+                }
+                None => {}
+                Some(first) => {
+                    self.tally.fault(Kind::PeerRepeats);
+                    told = first.clone();
+                }
+            }
+        }
+        let travel_ms = self.chance.between(1, 20);
+        let asked = Box::new(asked.clone());
+        self.after(travel_ms, Event::Peer { session: asker, request, asked, told: Box::new(told) });
+    }
+
+    pub fn on_peer_told(&mut self, session: usize, request: usize, asked: &Asked, told: &Told) {
+        if !self.awaits(session, request) {
+            return;
+        }
+        self.sessions[session].flight = None;
+        let look = self.look(session);
+        let election = &self.sessions[session].election;
+        let heard = Heard {
+            status: told.status,
+            proof: told.proof.as_deref(),
+            retry_after_ms: told.retry_after_ms,
+            body: told.body.as_bytes(),
+        };
+        let peers = Peers { secrets: asked.secrets.clone(), ..election.config().peers.clone() };
+        let answer = peer::judge(&heard, &asked.question, &peers);
+        let refused = !told.forged || !asked.secrets.is_set() || answer == PeerAnswer::Silent;
+        require!(self.oracle, refused, "only a proven answer is believed";
+            "s{session} believes a forged answer: {answer:?}");
+        self.history
+            .note(self.now_ms, || format!("s{session} hears {} as {answer:?}", told.status));
+        if let (PeerAnswer::Alive { leader_id, term, sequence }, Some((_, lease))) =
+            (&answer, election.record())
+            && (leader_id, *term) == (&lease.leader_id, lease.term)
+        {
+            let lease_ms = election.config().leader_timeout_ms;
+            self.oracle.peer_answered(look, (*term, *sequence), lease_ms);
+            self.sessions[session].heard_ms = Some(look.now.mono_ms);
+        }
+        self.tell(session, Input::Peer(answer));
+    }
+
+    /// Another's name, another group's leader, or an answer without end; of the term in the record, and ever newer.
+    fn lie(&mut self, group: &str) -> Told {
+        let liar = self.chance.below(self.machines.len() as u64);
+        let (named, padding) = match self.chance.below(4) {
+            0 => ("others.json", 0),
+            1 => (group, peer::MAX_ANSWER_BYTES),
+            _ => (group, 0),
+        };
+        let padding = " ".repeat(padding);
+        let object = self.store.object.as_ref();
+        let term = object.and_then(|object| object.shown.lease()?.term).unwrap_or(0);
+        let fields = format!("\"group\":\"{named}\",\"term\":{term},\"sequence\":{}", self.now_ms);
+        let body = format!("{{\"leaderID\":\"m{liar}\",{fields}}}{padding}");
+        let told = Told { status: 200, forged: true, body, ..Told::default() };
+        let foreign = named != group || !padding.is_empty();
+        let heard =
+            Heard { status: 200, proof: None, retry_after_ms: None, body: told.body.as_bytes() };
+        let (asked, _) = Question::read("", &Secrets::default());
+        let asked = Question { group: group.to_owned(), ..asked };
+        let trusting = &self.machines[0].config.peers;
+        let believed = peer::judge(&heard, &asked, trusting) != PeerAnswer::Silent;
+        require!(self.oracle, !(foreign && believed), "a peer of the group";
+            "an answer of {} bytes for {named} is believed", told.body.len());
+        told
+    }
+}
