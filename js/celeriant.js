@@ -1,14 +1,16 @@
 import { EdgelectError, optionsOf, wrongOption } from './errors.js';
 
+const TAKES = 'celeriant takes an object with cluster, leaseDuration and heartbeat';
 const LEASE_MS = 30_000;
 /** A renewal may fail twice before the lease is at its end. */
 const RENEWALS = 3;
 
 /** The timing of Celeriant's durable lease, and a key of its own for each cluster of one bucket; see docs/celeriant.md. */
 export const celeriant = (options) => {
-  const { cluster, leaseDuration = LEASE_MS, ...others } = optionsOf(options, 'celeriant takes an object with cluster and leaseDuration');
+  const { cluster, leaseDuration = LEASE_MS, heartbeat = false, ...others } = optionsOf(options, TAKES);
   const unknown = Object.keys(others)[0];
-  if (unknown !== undefined) throw wrongOption(unknown, others[unknown], 'celeriant takes cluster and leaseDuration');
+  if (unknown !== undefined) throw wrongOption(unknown, others[unknown], TAKES);
+  if (typeof heartbeat !== 'boolean') throw wrongOption('heartbeat', heartbeat, 'must be true or false');
   if (typeof cluster !== 'string' || cluster === '' || cluster.endsWith('/')) {
     throw wrongOption('cluster', cluster, 'must be a text without a slash at its end: the prefix of this cluster in the bucket');
   }
@@ -22,5 +24,6 @@ export const celeriant = (options) => {
     leaderTimeout: leaseDuration,
     frequentInterval: Math.floor(leaseDuration / RENEWALS),
     follow: 'tight',
+    ...(heartbeat && { peerMode: true, heartbeat: true }),
   };
 };

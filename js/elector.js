@@ -18,7 +18,9 @@ export { EdgelectError } from './errors.js';
 export { nodeHandler } from './health.js';
 export { DynamoDBStorage, EpochStorage, MemoryStorage, R2Storage, Route53Storage, S3Storage } from './storage.js';
 
-const CALLBACKS = ['onAcquireLeadership', 'onLoseLeadership', 'onNewLeader', 'onError', 'onStatus'];
+const CALLBACKS = ['onAcquireLeadership', 'onLoseLeadership', 'onNewLeader', 'onSuspect', 'onRecover', 'onError', 'onStatus'];
+/** Celeriant's. */
+const HEARTBEAT_MS = 500;
 /** The options of a call that has a signal alone. A stop and a resignation take whatever they get: they must not fail. */
 const SIGNAL = ['signal'];
 const DOCTOR_OPTIONS = ['races', 'age', 'onBegin', 'onStep', 'signal'];
@@ -186,7 +188,7 @@ export class Elector {
     const fromEnvironment = storage === undefined || storage === null;
     const variables = fromEnvironment ? fromVariables() : null;
     this.#storage = fromEnvironment ? variables.storage : storage;
-    this.#settings = toJson({ ...variables?.settings, ...defined(settings) });
+    this.#settings = toJson({ ...variables?.settings, ...beating(defined(settings)) });
     byVariable(() => checked(this.#settings, bucketOf(this.#storage)), variables?.names, settings);
     checkStorage(this.#storage);
     this.#unfenced = isLocker(this.#storage);
@@ -319,19 +321,24 @@ export class Elector {
   }
 
   updateConfig(changes) {
-    const settings = toJson({ ...JSON.parse(this.#settings), ...JSON.parse(toJson(defined(changes ?? {}))) });
+    const { peerTls, ...timing } = changes ?? {};
+    const trusts = peerTls !== undefined && peerTls !== null;
+    const peerFetch = trusts ? fetchWith(peerTls) : this.#peerFetch;
+    this.#update({ ...(trusts && { insecurePeers: false }), ...timing });
+    this.#peerFetch = peerFetch;
+  }
+
+  #update(changes) {
+    const settings = toJson({ ...JSON.parse(this.#settings), ...JSON.parse(toJson(beating(defined(changes)))) });
     if (this.#unfenced && JSON.parse(settings).peerMode) throw unfencedError('peerMode');
     if (this.#engine?.alive) this.#engine.configure(settings);
     else checked(settings);
     this.#settings = settings;
   }
 
-  enablePeerMode(options = {}) {
-    const { peerTls, ...settings } = typeof options === 'string' ? { peerTls: { ca: options } } : options;
-    const trusts = peerTls !== undefined && peerTls !== null;
-    const peerFetch = trusts ? fetchWith(peerTls) : this.#peerFetch;
-    this.updateConfig({ ...(trusts && { insecurePeers: false }), ...settings, peerMode: true });
-    this.#peerFetch = peerFetch;
+  enablePeerMode(options) {
+    const changes = typeof options === 'string' ? { peerTls: { ca: options } } : options;
+    this.updateConfig({ ...changes, peerMode: true });
   }
 
   waitForLeadership(options) {
@@ -434,6 +441,7 @@ export class Elector {
     } finally {
       this.#slotEngines.delete(engine);
       engine?.close();
+      this.#questions.turn(engine);
     }
   }
 
@@ -513,7 +521,9 @@ export class Elector {
     const alive = [this.#engine, ...this.#slotEngines].filter((engine) => engine?.alive);
     const leads = alive.find((engine) => this.#asked((one) => one.standing(), engine));
     const engine = leads ?? alive[0];
-    const answer = await this.#asked((one) => this.#questions.ask(one, query, signal), engine);
+    const unref = this.#unref;
+    const ask = async (one) => this.#questions.ask(one, query, { signal, unref }).catch(() => nobodyLeads);
+    const answer = await this.#asked(ask, engine);
     // A locker shows no record.
     if (answer || this.#unfenced) return answer ?? nobodyLeads;
     const [storage, ended] = [this.#storage, this.#sessions];
@@ -728,6 +738,8 @@ export class Elector {
     if (event.type === 'acquired') this.#onAcquired(event.term);
     else if (event.type === 'lost') this.#onLost(event.term, event.reason);
     else if (event.type === 'newLeader') this.#call('onNewLeader', event.leaderId);
+    else if (event.type === 'suspected') this.#call('onSuspect', event.serverId);
+    else if (event.type === 'recovered') this.#call('onRecover', event.serverId);
     else if (event.type === 'givenUp') for (const given of this.#resigning.splice(0)) given();
     else if (event.type === 'finished') this.#onFinished(engine, event.error);
     else if (event.type === 'failed') this.#fail(storeError(event));
@@ -915,6 +927,13 @@ const showLine = (group, text) => {
   } catch {
     // Nobody is left to tell.
   }
+};
+
+/** `heartbeat: true` is the usual one, and `false` none. */
+const beating = (settings) => {
+  const { heartbeat } = settings;
+  if (heartbeat !== true && heartbeat !== false) return settings;
+  return { ...settings, heartbeat: heartbeat ? HEARTBEAT_MS : null };
 };
 
 const respond = (status, body, headers = {}) =>

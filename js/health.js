@@ -1,5 +1,6 @@
 // `GET /health/leadership`: who is asked, who waits, and the store's record where no session is at hand.
 import { bucketOf } from './bucket.js';
+import { unrefTimer } from './host.js';
 import { R2Storage } from './r2.js';
 
 export const HEALTH_PATH = '/health/leadership';
@@ -39,7 +40,7 @@ export class Questions {
   #held = new Map();
 
   /** The answer of a session, now or once there is something new to tell. `signal` fires when nobody waits for it any more. */
-  async ask(engine, query, signal) {
+  async ask(engine, query, { signal, unref }) {
     const told = engine.peerAsks(query);
     if (told.held === undefined) return told;
     const { held, forMs } = told;
@@ -52,15 +53,24 @@ export class Questions {
         if (ends.size === 0) this.#held.delete(engine);
         resolve(answer);
       };
+      const asked = (ask) => {
+        // One that breaks down over the question is none any more, and tells so itself.
+        try {
+          return engine.alive ? ask() : NOBODY;
+        } catch {
+          return NOBODY;
+        }
+      };
       const end = (due) => {
-        const answer = engine.alive ? engine.peerAnswer(held, due) : NOBODY;
+        const answer = asked(() => engine.peerAnswer(held, due));
         if (answer) settle(answer);
       };
       const leave = () => {
-        if (engine.alive) engine.peerLeaves(held);
+        asked(() => engine.peerLeaves(held));
         settle(NOBODY);
       };
       const timer = setTimeout(() => end(true), forMs);
+      if (unref) unrefTimer(timer);
       ends.add(end);
       if (signal?.aborted) leave();
       else signal?.addEventListener('abort', leave, { once: true });
@@ -86,18 +96,19 @@ export class Questions {
 /** A listener for the servers of Node, Express among them, that answers by `elector.handleRequest`; what is not for it goes to
  * `next`, where there is one. */
 export const nodeHandler = (elector) => async (incoming, outgoing, next) => {
+  if (!URL.canParse(incoming.url, 'http://localhost')) return void outgoing.writeHead(400).end();
+  const { pathname, search } = new URL(incoming.url, 'http://localhost');
+  if (next && !PATHS.includes(pathname)) return next();
   const gone = new AbortController();
   outgoing.once('close', () => gone.abort());
   try {
-    const { pathname, search } = new URL(incoming.url, 'http://localhost');
-    if (next && !PATHS.includes(pathname)) return next();
     const { method } = incoming;
     const { signal } = gone;
     const response = await elector.handleRequest({ method, url: `http://localhost${pathname}${search}`, signal });
     const body = await response.text();
-    outgoing.writeHead(response.status, Object.fromEntries(response.headers)).end(method === 'HEAD' ? undefined : body);
+    outgoing.writeHead(response.status, Object.fromEntries(response.headers)).end(body);
   } catch {
-    // An address that is none.
-    outgoing.writeHead(400).end();
+    if (!outgoing.headersSent) outgoing.writeHead(500);
+    outgoing.end();
   }
 };

@@ -202,6 +202,11 @@ export interface TimingOptions {
   /** `s3lect`: answers of S3lect's leaders are believed too. They name no group and prove nothing: whoever answers at that address
    * by the leader's name keeps followers from the store, for up to ten leases. Not with `peerSecret`. Default `edgelect`. */
   peerTrust?: 'edgelect' | 's3lect';
+  /** How often a follower lets the leader hear of it, in milliseconds; `true` is 500. Needs `peerMode`, a `serverAddr` of whoever
+   * leads, and costs a request each time. For work that wants to know early: it changes no lease. Default: not at all. */
+  heartbeat?: number | boolean;
+  /** After how many milliseconds without a heartbeat the other side is suspected. Default three heartbeats. */
+  suspectAfter?: number;
   /** How many questions this member holds at once. Beyond them it answers 503, and with `peerSecret` it names followers that
    * answer in its place. Default 1000. */
   maxPeers?: number;
@@ -279,6 +284,12 @@ export interface ElectorOptions<S extends AnyStorage = FencedStorage> extends Ti
    * resignation or a stop the lease is released then, and no other term is claimed before. So stop your work here. That of
    * each `lead` and of `onAcquireLeadership` is waited for besides. */
   onLoseLeadership?(lost: LostLeadership<S>): void | Promise<void>;
+  /** No heartbeat came for `suspectAfter` from this member, by its `serverId`: a follower hears it of the leader, a leader of each
+   * follower. The lease alone says who leads: a suspected leader leads until its lease has run out. */
+  onSuspect?(serverId: string): void | Promise<void>;
+  /** Heartbeats come again from a member that was suspected, or it is watched no more: another one leads, or it has been gone for
+   * ten leases. Each `onSuspect` is followed by one. */
+  onRecover?(serverId: string): void | Promise<void>;
   /** Another leader than before; `null` when the lease was released or its object is gone. */
   onNewLeader?(leaderId: string | null): void | Promise<void>;
   /** A problem has lasted for two attempts, has become another one, or ends the elector: what `status().error` says, with the
@@ -378,7 +389,7 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
   status(): Status;
   /** Takes effect with the next write. Over epochs and over a `Locker` a new `leaderTimeout` counts from the next term on: there a
    * renewal that is held up takes effect after a later one, so that all of one term ask for the same time. */
-  updateConfig(changes: TimingOptions): void;
+  updateConfig(changes: TimingOptions & { peerTls?: PeerTls }): void;
   /** Asks peers from now on. A text is the certificate (PEM) of the authority that has signed theirs, as `peerTls: { ca }`. */
   enablePeerMode(options?: string | (TimingOptions & { peerTls?: PeerTls })): void;
   /** Rejects when the signal fires, when the elector stops, or when the store can't be used. Work and callbacks must not wait
@@ -440,7 +451,10 @@ export function celeriant(options: {
   cluster: string;
   /** Default 30000. */
   leaseDuration?: number;
-}): Pick<ElectorOptions, 'lockfilePath' | 'leaderTimeout' | 'frequentInterval' | 'follow'>;
+  /** Whether followers send a heartbeat every 500 ms, and either side is suspected after 1500: `onSuspect`, `onRecover`. It needs
+   * `serverAddr`, and a server there that answers by `handleRequest`. Default false. */
+  heartbeat?: boolean;
+}): Pick<ElectorOptions, 'lockfilePath' | 'leaderTimeout' | 'frequentInterval' | 'follow' | 'peerMode' | 'heartbeat'>;
 export interface DoctorOptions {
   signal?: AbortSignal;
   /** How often the race is run, 1 to 1000, six requests each (eight over epochs). Default 20. */

@@ -42,10 +42,25 @@ const viaHttps = (https, agent) => (url, { signal }) => {
   const { Readable } = globalThis.process.getBuiltinModule('node:stream');
   return new Promise((resolve, reject) => {
     const request = https.get(url, { agent, signal }, (incoming) => {
-      const headers = new Headers();
-      for (let at = 0; at < incoming.rawHeaders.length; at += 2) headers.append(incoming.rawHeaders[at], incoming.rawHeaders[at + 1]);
-      const { statusCode: status } = incoming;
-      resolve(new Response(BODILESS.includes(status) ? null : Readable.toWeb(incoming), { status, headers }));
+      // Nobody catches what is thrown in here: a status that `Response` refuses would end the process.
+      try {
+        const headers = new Headers();
+        for (let at = 0; at < incoming.rawHeaders.length; at += 2) headers.append(incoming.rawHeaders[at], incoming.rawHeaders[at + 1]);
+        const { statusCode: status } = incoming;
+        const bodiless = BODILESS.includes(status);
+        const response = new Response(bodiless ? null : Readable.toWeb(incoming), { status, headers });
+        // What is not read keeps its connection.
+        if (bodiless) incoming.destroy();
+        resolve(response);
+      } catch (error) {
+        incoming.destroy();
+        reject(error);
+      }
+    });
+    // Without it a peer that wants another protocol leaves the question without an end.
+    request.on('upgrade', (_incoming, socket) => {
+      socket.destroy();
+      reject(new Error('the peer wants another protocol'));
     });
     request.on('error', reject);
   });

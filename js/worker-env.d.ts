@@ -53,6 +53,10 @@ export interface GroupEnv {
   EDGELECT_PEER_TRUST?: 'edgelect' | 's3lect';
   /** How many questions are held at once. Default 1000. */
   EDGELECT_MAX_PEERS?: NumberVariable;
+  /** How often a follower lets the leader hear of it. Default: not at all. */
+  EDGELECT_HEARTBEAT?: NumberVariable;
+  /** After how long without a heartbeat the other side is suspected. Default three heartbeats. */
+  EDGELECT_SUSPECT_AFTER?: NumberVariable;
   /** What authority ends before the lease does. Default a tenth of the lease. */
   EDGELECT_MARGIN?: NumberVariable;
   /** How far the store's own clocks may be apart. Default 2000. */

@@ -198,6 +198,10 @@ impl Config {
             sustain_ms: settings.sustain_ms,
             clock: settings.clock,
         };
+        if config.peers.heartbeat_ms.is_some() && !config.peer_mode {
+            let value = config.peers.heartbeat_ms.unwrap_or(0).to_string();
+            return refuse("heartbeat", &value, "is sent to peers: set peerMode too");
+        }
         config.check_ranges()?;
         config.with_request_timeout(settings.request_timeout_ms)
     }
@@ -282,8 +286,12 @@ impl Config {
 
     /// Whether a peer may be asked at this address, which came out of a bucket or from another peer.
     pub fn asks(&self, addr: &str) -> bool {
-        let host = Hostname::parse_with_port(addr).map(|(host, _)| host);
-        host.is_some_and(|host| !host.is_no_member() && self.peers.allow(&host))
+        let host = |addr| Hostname::parse_with_port(addr).map(|(host, _)| host);
+        let Some(peer) = host(addr).filter(|peer| !peer.is_no_member()) else { return false };
+        // A bucket must not send anybody to a service of its own machine.
+        let reachable =
+            !peer.is_loopback() || host(&self.server_addr).is_some_and(|own| own.is_loopback());
+        reachable && self.peers.allow(&peer)
     }
 
     /// The least time in which a session that knows nothing surely takes over a dead leader's lease.

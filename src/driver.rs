@@ -3,26 +3,29 @@
 //! [`run`] carries out the steps of an [`Election`] one after the other. While a request is under way it still
 //! watches the fence, so that the end of an authority is told when it happens, not when the answer comes.
 
+mod peers;
+
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Poll, Waker};
 
 use futures::future::{Either, select};
 
-use http::Method;
 use serde::Serialize;
+
+use self::peers::{Ask, Heart};
+pub use self::peers::{Asked, Held};
 
 use crate::clock::Now;
 use crate::config::Config;
-use crate::election::{Authority, Election, Event, Input, PeerAnswer, Standing, Step};
+use crate::election::{Authority, Election, Event, Input, Standing, Step};
 use crate::lease::{self, Lease, Stamp};
-use crate::peer::{self, Desk, HealthAnswer, Heard, PROOF, Question, Reply};
-use crate::request::{self, Request, Response};
+use crate::peer::Desk;
+use crate::request::{Request, Response};
 use crate::slots::Schedule;
-use crate::store::heard;
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Store, Version,
 };
@@ -224,57 +227,23 @@ impl Handle {
         })
     }
 
-    /// Takes a question of a peer to `GET /health/leadership`, the query of its URL: answers it, or says for how long it may be
-    /// held. `chance` is any number.
-    pub fn asked(&self, now: Now, query: &str, chance: u64) -> Asked {
-        let election = self.inner.election.borrow();
-        let (question, proven) = Question::read(query, &election.config().peers.secrets);
-        let mut desk = self.inner.desk.borrow_mut();
-        match desk.ask(&election, now, (&question, proven), chance) {
-            Reply::Now(answer) => Asked::Answered(answer),
-            Reply::Hold { for_ms } => {
-                let number = self.inner.questions.get();
-                self.inner.questions.set(number + 1);
-                self.inner.holders.borrow_mut().insert(number, None);
-                Asked::Held { held: Held { handle: self.clone(), question, number }, for_ms }
-            }
-        }
-    }
-
-    /// Answers a question of a peer to `GET /health/leadership`, the query of its URL. It may wait for as long as the asker has
-    /// said, until something has changed; dropping the future is fine at any time.
-    pub async fn answer_peer<H: Host>(&self, host: &H, query: &str) -> HealthAnswer {
-        let chance =
-            host.random().map_or(0, |bytes| u64::from(bytes[0]) << 8 | u64::from(bytes[1]));
-        match self.asked(host.now(), query, chance) {
-            Asked::Answered(answer) => answer,
-            Asked::Held { held, for_ms } => {
-                let changed = std::future::poll_fn(|context| held.poll_changed(host, context));
-                select(pin!(changed), pin!(host.sleep(for_ms))).await;
-                held.answer(host.now())
-            }
-        }
-    }
-
-    /// How many questions of peers are held.
-    pub fn questions_held(&self) -> u64 {
-        self.inner.desk.borrow().held()
-    }
-
-    /// The term about which questions are held: those about another one have their answer now.
-    pub fn steady_term(&self, now: Now) -> Option<u64> {
-        self.inner.election.borrow().steady_term(now)
-    }
-
-    /// Wakes those who hold questions, where there may be something new to tell.
-    fn wake_holders(&self, steady: Option<u64>) {
-        if self.inner.steady.replace(steady) == steady {
-            return;
-        }
-        let mut holders = self.inner.holders.borrow_mut();
-        let wakers: Vec<Waker> = holders.values_mut().filter_map(Option::take).collect();
-        drop(holders);
-        wakers.into_iter().for_each(Waker::wake);
+    /// The request under way has ended. Gives what there is to tell of problems.
+    fn ended(
+        &self,
+        now: Now,
+        input: Input,
+        complaint: Option<Fault>,
+        trouble: &mut Trouble,
+    ) -> impl Iterator<Item = Event> + use<> {
+        let election = &mut *self.inner.election.borrow_mut();
+        election.handle(now, input);
+        election.complain(complaint);
+        let waiting = election.waiting(now).filter(|_| !election.has_schedule());
+        // What ends the election, at this refusal or at the next, is told as its end.
+        let goes_on =
+            !election.has_failed() && (election.is_heard() || election.problem().is_none());
+        let troubled = goes_on.then(|| trouble.note(election.problem()));
+        [troubled.flatten(), trouble.note_waiting(waiting)].into_iter().flatten()
     }
 
     fn count(&self, step: &Step) {
@@ -286,57 +255,6 @@ impl Handle {
             Step::Wait { .. } | Step::Finished => {}
         }
         self.inner.requests.set(requests);
-    }
-}
-
-/// What becomes of a question of a peer.
-#[must_use]
-pub enum Asked {
-    /// It is answered.
-    Answered(HealthAnswer),
-    /// It is held.
-    Held {
-        /// The question; dropping it makes room for another one.
-        held: Held,
-        /// For how many milliseconds at most.
-        for_ms: u64,
-    },
-}
-
-/// A question of a peer that is held.
-#[must_use]
-pub struct Held {
-    handle: Handle,
-    question: Question,
-    number: u64,
-}
-
-impl Held {
-    /// Whether there is something new to tell.
-    pub fn has_changed(&self, now: Now) -> bool {
-        !Desk::is_steady(&self.handle.inner.election.borrow(), now, &self.question)
-    }
-
-    /// The answer.
-    pub fn answer(self, now: Now) -> HealthAnswer {
-        let inner = &self.handle.inner;
-        inner.desk.borrow().answer(&inner.election.borrow(), now, &self.question)
-    }
-
-    fn poll_changed<H: Host>(&self, host: &H, context: &Context<'_>) -> Poll<()> {
-        if self.has_changed(host.now()) {
-            return Poll::Ready(());
-        }
-        let waker = Some(context.waker().clone());
-        self.handle.inner.holders.borrow_mut().insert(self.number, waker);
-        Poll::Pending
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.handle.inner.holders.borrow_mut().remove(&self.number);
-        self.handle.inner.desk.borrow_mut().leave();
     }
 }
 
@@ -355,6 +273,9 @@ pub async fn run<S: Store, H: Host>(
         election.stale_writes_fail(store.stale_writes_fail());
     }
     let mut trouble = Trouble::default();
+    let heart = Heart::default();
+    let mut beats: Pin<Box<dyn Future<Output = Vec<Event>> + '_>> =
+        Box::pin(heart.next(handle, host));
     let mut request: Option<Pin<Box<dyn Future<Output = Input> + '_>>> = None;
     loop {
         let commands = std::mem::take(&mut *handle.inner.commands.borrow_mut());
@@ -380,35 +301,35 @@ pub async fn run<S: Store, H: Host>(
             }
         };
         let ms = until_ms.saturating_sub(host.now().mono_ms).clamp(1, LONGEST_SLEEP_MS);
-        let (asleep, told) = (pin!(host.sleep(ms)), pin!(handle.told()));
-        let pause = select(asleep, told);
+        let pause = async {
+            let (asleep, told) = (pin!(host.sleep(ms)), pin!(handle.told()));
+            match select(select(asleep, told), beats.as_mut()).await {
+                Either::Left(_) => None,
+                Either::Right((events, _)) => Some(events),
+            }
+        };
+        let mut heard = None;
         match request.take() {
             Some(under_way) => match select(under_way, pin!(pause)).await {
                 Either::Left((input, _)) => {
-                    let told: [Option<Event>; 2] = {
-                        let election = &mut *handle.inner.election.borrow_mut();
-                        election.handle(host.now(), input);
-                        election.complain(store.complaint());
-                        let waiting = election.waiting(host.now());
-                        let waiting = waiting.filter(|_| !election.has_schedule());
-                        // What ends the election, at this refusal or at the next, is told as its end.
-                        let goes_on = !election.has_failed()
-                            && (election.is_heard() || election.problem().is_none());
-                        let troubled = goes_on.then(|| trouble.note(election.problem()));
-                        [troubled.flatten(), trouble.note_waiting(waiting)]
-                    };
-                    for event in told.into_iter().flatten() {
+                    let complaint = store.complaint();
+                    for event in handle.ended(host.now(), input, complaint, &mut trouble) {
                         if let Some(line) = trouble_line(handle, &event) {
                             host.warn(&line);
                         }
                         tell_app(event);
                     }
                 }
-                Either::Right((_, under_way)) => request = Some(under_way),
+                Either::Right((beaten, under_way)) => {
+                    request = Some(under_way);
+                    heard = beaten;
+                }
             },
-            None => {
-                pause.await;
-            }
+            None => heard = pause.await,
+        }
+        if let Some(events) = heard {
+            beats = Box::pin(heart.next(handle, host));
+            events.into_iter().for_each(&mut tell_app);
         }
     }
 }
@@ -425,51 +346,14 @@ async fn carry_out<S: Store, H: Host>(store: &S, host: &H, step: Step, config: C
             (write(lease, Condition::Match(held)), timeout_ms)
         }
         Step::AskPeer { addr, term, wait_ms, timeout_ms } => {
-            let asking = pin!(ask_peer(host, &addr, term, wait_ms, &config));
-            let answer = match select(asking, pin!(host.sleep(timeout_ms))).await {
-                Either::Left((answer, _)) => answer,
-                Either::Right(_) => PeerAnswer::Silent,
-            };
-            return Input::Peer(answer);
+            let ask = Ask { addr: &addr, term, wait_ms, from: "", timeout_ms };
+            return Input::Peer(peers::ask(host, &ask, &config).await);
         }
         Step::Wait { .. } | Step::Finished => {
             unreachable!("the loop keeps these to itself")
         }
     };
     Input::Answer(perform_within(store, host, operation, timeout_ms).await)
-}
-
-async fn ask_peer<H: Host>(
-    host: &H,
-    addr: &str,
-    term: Option<u64>,
-    wait_ms: u64,
-    config: &Config,
-) -> PeerAnswer {
-    let answer = async {
-        let nonce =
-            if config.peers.secrets.is_set() { hex::encode(host.random()?) } else { String::new() };
-        let question = Question {
-            group: config.lockfile_path.clone(),
-            nonce,
-            term,
-            wait_ms,
-            relay: config.server_addr.clone(),
-        };
-        let url = peer::url(addr, config).ok_or_else(|| "not to be asked".to_owned())?;
-        let url = format!("{url}?{}", question.to_query(&config.peers.secrets));
-        let request = request::new(Method::GET, &url, &[], Vec::new());
-        let request = request.map_err(|error| error.to_string())?;
-        let answer = host.ask_peer(request, peer::MAX_ANSWER_BYTES + 1).await?;
-        let heard = Heard {
-            status: answer.status().as_u16(),
-            proof: request::text(answer.headers(), PROOF),
-            retry_after_ms: heard::retry_after_ms(&answer, &Facts::default()),
-            body: &answer.body().bytes,
-        };
-        Ok::<_, String>(peer::judge(&heard, &question, &config.peers))
-    };
-    answer.await.unwrap_or(PeerAnswer::Silent)
 }
 
 fn write(lease: Box<Lease>, condition: Condition) -> Operation {

@@ -13,6 +13,12 @@ const METADATA_V4: [Ipv4Addr; 3] = [
 /// AWS's metadata over IPv6.
 const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
 
+/// Names of this very machine.
+const HERE: [&str; 3] = ["localhost", "ip6-localhost", "ip6-loopback"];
+
+/// What NAT64 puts before an IPv4 address: another way to write each of them.
+const NAT64: [u16; 6] = [0x64, 0xff9b, 0, 0, 0, 0];
+
 /// The names of Google's and of AWS's metadata.
 const METADATA_NAMES: [&str; 4] =
     ["metadata", "metadata.google.internal", "instance-data", "instance-data.ec2.internal"];
@@ -69,7 +75,7 @@ impl Hostname {
 
     /// Whether the host is this very machine.
     pub fn is_loopback(&self) -> bool {
-        let named = self.0 == "localhost" || self.0.ends_with(".localhost");
+        let named = HERE.contains(&self.0.as_str()) || self.0.ends_with(".localhost");
         named || self.ip().is_some_and(|ip| ip.is_loopback())
     }
 
@@ -89,6 +95,7 @@ impl Hostname {
                     || ip.is_unicast_link_local()
                     || ip.is_multicast()
                     || METADATA_V6 == ip
+                    || ip.segments()[..6] == NAT64
             }
             None => METADATA_NAMES.contains(&self.0.as_str()),
         }
@@ -186,13 +193,25 @@ mod tests {
     #[test]
     fn c68_every_spelling_of_this_machine_is_known_and_nobody_is_asked_nowhere() {
         let host = |text| Hostname::parse(text).expect("a host");
-        for here in ["localhost", "a.localhost", "127.8.9.1", "[::1]", "[::ffff:127.0.0.1]"] {
+        for here in [
+            "localhost",
+            "ip6-localhost",
+            "a.localhost",
+            "127.8.9.1",
+            "[::1]",
+            "[::ffff:127.0.0.1]",
+        ] {
             assert!(host(here).is_loopback(), "{here}");
         }
         for nowhere in
             ["0.0.0.0", "[::]", "169.254.169.254", "[fe80::1]", "224.0.0.1", "255.255.255.255"]
                 .into_iter()
-                .chain(["100.100.100.200", "[fd00:ec2::254]", "metadata.google.internal"])
+                .chain([
+                    "100.100.100.200",
+                    "[fd00:ec2::254]",
+                    "metadata.google.internal",
+                    "[64:ff9b::a9fe:a9fe]",
+                ])
         {
             assert!(host(nowhere).is_no_member() && !host(nowhere).is_loopback(), "{nowhere}");
         }

@@ -524,6 +524,8 @@ fn event_json(event: &Event, election: &Election) -> String {
             told
         }
         Event::Solved => json!({ "type": "solved" }),
+        Event::Suspected { server_id } => json!({ "type": "suspected", "serverId": server_id }),
+        Event::Recovered { server_id } => json!({ "type": "recovered", "serverId": server_id }),
         Event::InGrace { left_ms } => {
             json!({ "type": "inGrace", "message": Waiting::NewGroup.text(Some(*left_ms), None) })
         }

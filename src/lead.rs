@@ -125,6 +125,7 @@ async fn run_work<'a, S: Store, H: Host, T>(
         Event::NewLeader { .. } | Event::GivenUp => {}
         Event::SlotClosed { .. } | Event::SlotsOver(_) => {}
         Event::Troubled(_) | Event::Solved | Event::InGrace { .. } => {}
+        Event::Suspected { .. } | Event::Recovered { .. } => {}
     });
     let leading = async {
         loop {

@@ -78,6 +78,7 @@ pub mod election;
 #[cfg(all(target_arch = "wasm32", feature = "figures"))]
 pub mod figures;
 pub mod groups;
+pub mod heartbeat;
 pub mod hostname;
 pub mod isolate;
 pub mod job;

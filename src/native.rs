@@ -322,7 +322,9 @@ pub async fn serve_health(listener: &TcpListener, elector: &Handle, host: &Nativ
 
 async fn serve_peer(stream: TcpStream, elector: &Handle, host: &Native) {
     let answer = service_fn(async |request| health(&request, elector, host).await);
+    // One question a connection: its time is over at a known moment, and no question is cut off while it is held.
     let serving = http1::Builder::new()
+        .keep_alive(false)
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_LIMIT)
         .serve_connection(TokioIo::new(stream), answer);

@@ -157,7 +157,7 @@ pub fn answer_from_store(
 ) -> HealthAnswer {
     let lease_ms = lease.lease_ms.unwrap_or(own_lease_ms);
     let alive = age_ms.is_some_and(|age_ms| age_ms < lease_ms);
-    if lease.released() || lease.in_grace() || !alive {
+    if lease.released() || lease.parked || lease.in_grace() || !alive {
         return HealthAnswer::not_leading(None);
     }
     if lease.leader_id != server_id {
@@ -180,6 +180,8 @@ pub struct Question {
     pub wait_ms: u64,
     /// `relay`: where the asker answers others, `host` or `host:port`; empty where it does not.
     pub relay: String,
+    /// `from`: the `serverId` of who asks, in a heartbeat; empty in other questions.
+    pub from: String,
 }
 
 impl Question {
@@ -193,6 +195,7 @@ impl Question {
             ("term", term.as_deref()),
             ("wait", (self.wait_ms > 0).then_some(&*wait)),
             ("relay", Some(&*self.relay)),
+            ("from", Some(&*self.from)),
         ];
         for (name, value) in fields {
             if let Some(value) = value.filter(|value| !value.is_empty()) {
@@ -218,19 +221,26 @@ impl Question {
             term: None,
             wait_ms: 0,
             relay: String::new(),
+            from: String::new(),
         };
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             match &*name {
-                "group" => question.group = value.into_owned(),
-                "nonce" if value.len() <= MAX_NONCE_BYTES => question.nonce = value.into_owned(),
+                "group" if question.group.is_empty() => question.group = value.into_owned(),
+                // In hex, as askers make it: with other signs in it one answer's proof could be of another answer, too.
+                "nonce" if is_nonce(&value) => question.nonce = value.into_owned(),
                 "term" => question.term = value.parse().ok(),
                 "wait" => question.wait_ms = value.parse().unwrap_or(0).min(MAX_WAIT_MS),
                 "relay" => question.relay = value.into_owned(),
+                "from" => question.from = value.into_owned(),
                 _ => {}
             }
         }
         (question, proven)
     }
+}
+
+fn is_nonce(text: &str) -> bool {
+    text.len() <= MAX_NONCE_BYTES && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// What a question's proof is of.
@@ -250,8 +260,6 @@ pub struct Heard<'a> {
     pub status: u16,
     /// The header [`PROOF`].
     pub proof: Option<&'a str>,
-    /// `Retry-After`, in milliseconds.
-    pub retry_after_ms: Option<u64>,
     /// The body, or so much of it that it is too long.
     pub body: &'a [u8],
 }
@@ -271,10 +279,12 @@ pub fn judge(heard: &Heard<'_>, question: &Question, peers: &Peers) -> PeerAnswe
         return PeerAnswer::Silent;
     }
     if status == 503 {
-        let Some(retry_after_ms) = heard.retry_after_ms else { return PeerAnswer::Silent };
+        let Some(fields) = Object::read(body) else { return PeerAnswer::Silent };
+        let Some(retry_after_ms) = fields.get("retryAfterMs").and_then(json::whole) else {
+            return PeerAnswer::Silent;
+        };
         // Without a secret anybody could send a fleet to any address.
-        let relays = Object::read(body).filter(|_| proven);
-        let relays = relays.and_then(|fields| json::texts(fields.get("relays")?));
+        let relays = fields.get("relays").filter(|_| proven).and_then(json::texts);
         return PeerAnswer::Busy { retry_after_ms, relays: relays.unwrap_or_default() };
     }
     if status != 200 {
@@ -283,7 +293,8 @@ pub fn judge(heard: &Heard<'_>, question: &Question, peers: &Peers) -> PeerAnswe
     let Reading::Lease(lease) = lease::read(body) else { return PeerAnswer::Silent };
     let theirs = lease.extra.get("group").and_then(json::text);
     let foreign = theirs.is_none() && peers.trust == PeerTrust::S3lect && lease.term.is_none();
-    if (theirs.as_deref() != Some(&*question.group) && !foreign) || lease.released() {
+    let unled = lease.released() || lease.parked;
+    if (theirs.as_deref() != Some(&*question.group) && !foreign) || unled {
         return PeerAnswer::Silent;
     }
     let Lease { leader_id, term, sequence, last_updated, .. } = *lease;
@@ -300,10 +311,6 @@ pub fn judge(heard: &Heard<'_>, question: &Question, peers: &Peers) -> PeerAnswe
 /// service.
 pub fn url(addr: &str, config: &Config) -> Option<String> {
     let (host, port) = Hostname::parse_with_port(addr).filter(|_| config.asks(addr))?;
-    let own = Hostname::parse_with_port(&config.server_addr);
-    if host.is_loopback() && !own.is_some_and(|(own, _)| own.is_loopback()) {
-        return None;
-    }
     let insecure = config.peers.insecure.unwrap_or_else(|| host.is_loopback());
     let scheme = if insecure { "http" } else { "https" };
     let port = port.map_or_else(String::new, |port| format!(":{port}"));
@@ -389,7 +396,7 @@ mod tests {
             ..Question::read("", &Secrets::default()).0
         };
         let judge = |status, body: &[u8], group| {
-            let heard = Heard { status, proof: None, retry_after_ms: None, body };
+            let heard = Heard { status, proof: None, body };
             super::judge(&heard, &asked(group), &config(json!({})).peers)
         };
         assert_eq!(judge(200, answer.as_bytes(), "jobs"), alive);
@@ -402,6 +409,29 @@ mod tests {
             (200, answer.replace('{', &format!("{{\"x\":\"{}\",", "y".repeat(70_000))), "jobs"),
         ] {
             assert_eq!(judge(status, body.as_bytes(), group), PeerAnswer::Silent, "{status}");
+        }
+    }
+
+    #[test]
+    fn the_proof_of_one_answer_is_of_no_other() {
+        let peers = config(json!({ "peerSecret": "0123456789abcdef" })).peers;
+        let nonce = "00112233445566778899aabbccddeeff";
+        let asked = |query: &str| Question::read(query, &peers.secrets).0;
+        // Whoever is asked by this nonce asks the leader with more in it.
+        let stretched = asked(&format!("nonce={nonce}%0A503%0A"));
+        assert_eq!(stretched.nonce, "", "a nonce is hex");
+        let told = from_store(&lease(), Some(0)).to(&stretched, &peers.secrets);
+        assert_eq!(told.proof, None);
+        let question = asked(&format!("nonce={nonce}"));
+        let told = from_store(&lease(), Some(0)).to(&question, &peers.secrets);
+        let judged = |status, body: &str| {
+            let heard = Heard { status, proof: told.proof.as_deref(), body: body.as_bytes() };
+            super::judge(&heard, &Question { group: "jobs".to_owned(), ..question.clone() }, &peers)
+        };
+        assert!(matches!(judged(200, &told.body), PeerAnswer::Alive { .. }));
+        let busy = told.body.replacen('{', "{\"retryAfterMs\":1000,", 1);
+        for (status, body) in [(503, &busy), (200, &busy), (503, &told.body)] {
+            assert_eq!(judged(status, body), PeerAnswer::Silent);
         }
     }
 

@@ -14,6 +14,16 @@ pub const MAX_SECRET_BYTES: usize = 256;
 /// How many secrets are accepted at once: the old one and the new one, while they change.
 pub const MOST_SECRETS: usize = 2;
 
+/// What no `Debug` shows.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Hidden<T>(pub T);
+
+impl<T> fmt::Debug for Hidden<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(not shown)")
+    }
+}
+
 /// The secrets of a group's members: the first one signs, each of them is accepted. Its `Debug` shows how many there are.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Secrets(Vec<String>);

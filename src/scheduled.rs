@@ -254,6 +254,7 @@ impl Told {
             Event::SlotClosed { term, recorded: true } => self.recorded.borrow_mut().push(term),
             Event::SlotClosed { .. } | Event::NewLeader { .. } | Event::GivenUp => {}
             Event::Troubled(_) | Event::Solved | Event::InGrace { .. } => {}
+            Event::Suspected { .. } | Event::Recovered { .. } => {}
         }
     }
 

@@ -5,7 +5,7 @@
 
 pub mod dynamodb;
 pub mod epochs;
-pub(crate) mod heard;
+mod heard;
 pub mod memory;
 pub mod route53;
 pub mod s3;

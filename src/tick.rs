@@ -73,6 +73,7 @@ pub async fn tick<S: Store, H: Host>(
             Event::NewLeader { .. } | Event::GivenUp => {}
             Event::SlotClosed { .. } | Event::SlotsOver(_) => {}
             Event::Troubled(_) | Event::Solved | Event::InGrace { .. } => {}
+            Event::Suspected { .. } | Event::Recovered { .. } => {}
         }));
         let until_park = pin!(host.sleep(leads_for_ms));
         if let Either::Right((_, run)) = select(run, until_park).await {

@@ -24,7 +24,7 @@ enum Kind {
 }
 
 /// Each variable, the option that it sets, and how its text is read.
-const VARS: [(&str, &str, Kind); 23] = [
+const VARS: [(&str, &str, Kind); 25] = [
     ("EDGELECT_LOCKFILE_PATH", "lockfilePath", Kind::Text),
     ("EDGELECT_SERVER_ID", "serverId", Kind::Text),
     ("EDGELECT_SERVER_ADDR", "serverAddr", Kind::Text),
@@ -39,6 +39,8 @@ const VARS: [(&str, &str, Kind); 23] = [
     ("EDGELECT_PEER_TRUST", "peerTrust", Kind::Text),
     ("EDGELECT_PEER_WAIT", "peerWait", Kind::Number),
     ("EDGELECT_MAX_PEERS", "maxPeers", Kind::Number),
+    ("EDGELECT_HEARTBEAT", "heartbeat", Kind::Number),
+    ("EDGELECT_SUSPECT_AFTER", "suspectAfter", Kind::Number),
     ("EDGELECT_FOLLOW", "follow", Kind::Text),
     ("EDGELECT_MARGIN", "margin", Kind::Number),
     ("EDGELECT_STORE_SKEW", "storeSkew", Kind::Number),

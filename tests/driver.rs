@@ -5,6 +5,8 @@ mod backend;
 #[allow(dead_code)] // Another part of it is the simulator's.
 #[path = "sim/chance.rs"]
 mod chance;
+#[path = "driver/heartbeat.rs"]
+mod heartbeat;
 #[path = "driver/lead.rs"]
 mod lead;
 #[path = "driver/lock.rs"]
@@ -82,7 +84,14 @@ impl World {
     fn gave_up_last(&self) -> bool {
         let told = self.told.borrow();
         let of_problem = |event: &Event| {
-            matches!(event, Event::Troubled(_) | Event::Solved | Event::InGrace { .. })
+            matches!(
+                event,
+                Event::Troubled(_)
+                    | Event::Solved
+                    | Event::InGrace { .. }
+                    | Event::Suspected { .. }
+                    | Event::Recovered { .. }
+            )
         };
         let last = told.iter().rfind(|(_, event)| !of_problem(event));
         matches!(last, Some((_, Event::GivenUp)))

@@ -4,6 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
+use edgelect::Problem;
+use edgelect::lease::Flaw;
+
 const PAGES: [&str; 4] =
     ["docs/celeriant.md", "docs/failure-modes.md", "docs/object-store-lock.md", "docs/s3lect.md"];
 
@@ -98,4 +101,36 @@ fn a_name_counts_only_where_it_is_a_test_of_that_file() {
     let node = "test('it isn\\'t one', () => {});\n  test(\"two\", f);\nhelper('three');\n";
     assert!(has(node, "tests/x.mjs", "it isn't one") && has(node, "tests/x.mjs", "two"));
     assert!(!has(node, "tests/x.mjs", "three") && !has(node, "tests/x.mjs", "tw"));
+}
+
+#[test]
+fn what_the_page_of_errors_quotes_is_said() {
+    let (term, ahead_ms, name) = (1, 1, || "a".to_owned());
+    let said = [
+        Problem::NewerFormat(Some(2)),
+        Problem::TermTooHigh,
+        Problem::Unreadable(Flaw::NotJson),
+        Problem::Contradicted,
+        Problem::LongWait,
+        Problem::MovingTimes,
+        Problem::MovingVersions,
+        Problem::DateAhead { ahead_ms },
+        Problem::WorkGoesOn { term },
+        Problem::LeaseTooLong { lease_ms: 2, max_lease_ms: 1 },
+        Problem::SharedServerId { server_id: name(), theirs: name(), ours: name() },
+        Problem::SharedName(name()),
+    ]
+    .map(|problem| problem.to_string());
+    let page = fs::read_to_string("docs/errors.md").expect("the page is there");
+    let (_, section) = page.split_once("## What `status().error` says").expect("its section");
+    let rows = section.lines().filter(|line| line.starts_with("| \""));
+    let quotes: Vec<&str> =
+        rows.flat_map(|row| first_cell(row).split('"').skip(1).step_by(2)).collect();
+    assert!(quotes.len() >= said.len(), "each has a row: {quotes:?}");
+    for quote in &quotes {
+        assert!(said.iter().any(|text| text.contains(quote)), "nothing says {quote:?}");
+    }
+    for text in said {
+        assert!(quotes.iter().any(|quote| text.contains(quote)), "no row is for {text:?}");
+    }
 }

@@ -6,6 +6,7 @@ import { compileNative } from '../demo/fleet.mjs';
 import { build } from './build.mjs';
 import { runBounded } from './cleanup.mjs';
 import { withJsStores } from './js-stores.mjs';
+import { checkLicences } from './licences.mjs';
 import { withMinistack } from './ministack.mjs';
 import { LIVE, recordNode, recordPassed, suiteFlags } from './outcomes.mjs';
 import { packageChecks } from './package.mjs';
@@ -38,9 +39,11 @@ export const STEPS = [
   { name: 'model', lane: 'computes', after: ['compile'], what: 'every interleaving of two and three sessions, also with planted bugs', run: () => cargoTests(['model'], ['--nocapture']) },
   { name: 'wasm', lane: 'computes', after: ['build'], what: "the stores' conformance list and random histories, in wasm", run: wasm },
   { name: 'clippy', lane: 'computes', what: 'lints, natively and for each wasm build', run: clippy },
-  { name: 'docs', lane: 'computes', what: "the crate's documentation and its examples", run: docs },
+  { name: 'docs', lane: 'computes', what: "the documentation of the crate, with its examples, and of the package's types", run: docs },
   { name: 'tsc', lane: 'computes', after: ['build'], what: 'the types', run: () => command(NODE_24, [inRoot('node_modules/typescript/bin/tsc'), '--noEmit', '-p', 'js/tsconfig.json']) },
   { name: 'size', lane: 'computes', after: ['build'], what: 'the builds against their budgets', run: () => build().then(checkSizes) },
+  { name: 'crate', lane: 'computes', after: ['compile'], what: 'the crate as crates.io gets it', run: crate },
+  { name: 'licences', lane: 'computes', after: ['build'], what: 'the licences of all crates and npm packages', run: checkLicences },
   { name: 'node', lane: 'waits', after: ['build'], what: "the npm package on this machine's Node", run: () => withMinistack((env) => nodeTests(HOST_NODE, 'tests/js', { atOnce: 4, env })) },
   { name: 'worker', lane: 'waits', after: ['build'], what: 'the Worker in workerd', run: () => withMinistack((env) => nodeTests(NODE_24, 'tests/worker', { atOnce: 2, env })) },
   { name: 'package', lane: 'waits', after: ['build'], what: 'the package as it is installed: checkers, import, require, bundles, unref, providers', run: () => onPacked(packageChecks) },
@@ -106,6 +109,12 @@ async function docs() {
   for (const more of [[], ['--features', 'native'], [...WASM, '--features', 'workerd']]) {
     await cargo(['doc', '--locked', '--no-deps', ...more], { RUSTDOCFLAGS: '-D warnings' });
   }
+  await command(NODE_24, ['js/tools/typedoc.mjs']);
+}
+
+// As `cargo publish --dry-run` does it, but without a network; it says that no tests are packed, which is meant.
+function crate() {
+  return cargo(['package', '--locked', '--offline', '--no-verify', '--allow-dirty', '--quiet']);
 }
 
 // All of them at once, on however few cores: most of a life of a key is waiting. The histories load a store that is their own.

@@ -8,11 +8,14 @@ use serde::Serialize;
 use super::{ConfigError, check, refuse};
 use crate::hostname::Hostname;
 use crate::lease::MAX_LEASE_MS;
-use crate::proof::Secrets;
+use crate::proof::{Hidden, Secrets};
 use crate::text::{first, quoted};
 
 /// The longest time for which a question is held, in milliseconds. Proxies end connections that stay silent for a minute.
 pub const MAX_WAIT_MS: u64 = 55_000;
+
+/// The shortest time between two heartbeats, in milliseconds.
+const MIN_HEARTBEAT_MS: u64 = 100;
 
 /// How many places `peerHosts` may name.
 const MOST_HOSTS: usize = 64;
@@ -40,11 +43,11 @@ impl PeerTrust {
     }
 }
 
-/// What somebody asked for, of peers; everything has a default.
+/// What somebody asked for, of peers; everything has a default. Its `Debug` shows no secret.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PeerSettings {
     /// `peerSecret`: what the members share, to prove their answers to one another; the new and the old one while it changes.
-    pub secret: Option<Vec<String>>,
+    pub secret: Option<Hidden<Vec<String>>>,
     /// `insecurePeers`: whether peers are asked over plain HTTP. By default only on loopback; `false` means not even there.
     pub insecure: Option<bool>,
     /// `peerHosts`: the only places where peers are asked: host names, `.example.com` for all below it, IP addresses, and
@@ -57,6 +60,10 @@ pub struct PeerSettings {
     pub wait_ms: Option<u64>,
     /// `maxPeers`: how many questions this member holds at once. Default 1,000.
     pub most: Option<u64>,
+    /// `heartbeat`: how often a follower lets the leader hear of it, in milliseconds. Default: not at all.
+    pub heartbeat_ms: Option<u64>,
+    /// `suspectAfter`: after how many milliseconds without a heartbeat the other side is suspected. Default three heartbeats.
+    pub suspect_after_ms: Option<u64>,
 }
 
 /// Checked options of peers.
@@ -81,13 +88,19 @@ pub struct Peers {
     /// How many questions this member holds at once.
     #[serde(rename = "maxPeers")]
     pub most: u64,
+    /// How often a follower lets the leader hear of it, in milliseconds.
+    #[serde(rename = "heartbeat")]
+    pub heartbeat_ms: Option<u64>,
+    /// After how many milliseconds without a heartbeat the other side is suspected.
+    #[serde(rename = "suspectAfter")]
+    pub suspect_after_ms: u64,
 }
 
 impl Peers {
     pub(super) fn new(settings: &PeerSettings) -> Result<Self, ConfigError> {
         let secrets = match &settings.secret {
             None => Secrets::default(),
-            Some(texts) => Secrets::new(texts.clone()).ok_or_else(|| {
+            Some(Hidden(texts)) => Secrets::new(texts.clone()).ok_or_else(|| {
                 let rule = "must be one secret, or the new and the old one while it changes, each of 16 to 256 letters, digits \
                             and signs without spaces and commas, such as `openssl rand -hex 16` prints";
                 ConfigError::new("peerSecret", "(not shown)", rule)
@@ -111,7 +124,16 @@ impl Peers {
         check("peerWait", wait_ms, 0..=MAX_WAIT_MS, rule)?;
         let most = settings.most.unwrap_or(1_000);
         check("maxPeers", most, 0..=1_000_000, "must be at most 1000000")?;
-        Ok(Self { secrets, insecure: settings.insecure, hosts, trust, wait_ms, most })
+        let heartbeat_ms = settings.heartbeat_ms;
+        let rule = "must be from 100 ms to a minute";
+        let shown_ms = heartbeat_ms.unwrap_or(MIN_HEARTBEAT_MS);
+        check("heartbeat", shown_ms, MIN_HEARTBEAT_MS..=60_000, rule)?;
+        let suspect_after_ms = settings.suspect_after_ms.unwrap_or(3 * heartbeat_ms.unwrap_or(500));
+        let least_ms = 2 * shown_ms;
+        let rule = format!("must be from two heartbeats ({least_ms} ms) to an hour");
+        check("suspectAfter", suspect_after_ms, least_ms..=MAX_LEASE_MS, rule)?;
+        let insecure = settings.insecure;
+        Ok(Self { secrets, insecure, hosts, trust, wait_ms, most, heartbeat_ms, suspect_after_ms })
     }
 
     /// Whether `peerHosts` lets this host be asked.
@@ -195,11 +217,15 @@ mod tests {
     #[test]
     fn a_secret_is_in_no_error_and_no_configuration() {
         let with = |secret: &str, trust| {
-            let secret = Some(vec![secret.to_owned()]);
+            let secret = Some(Hidden(vec![secret.to_owned()]));
             Peers::new(&PeerSettings { secret, trust, ..PeerSettings::default() })
         };
         let error = with("hunter2", None).unwrap_err().message();
         assert!(error.contains("peerSecret = (not shown)") && !error.contains("hunter2"));
+        let secret = Some(vec!["hunter2hunter2hunter2".to_owned()]);
+        let settings =
+            format!("{:?}", PeerSettings { secret: secret.map(Hidden), ..PeerSettings::default() });
+        assert!(!settings.contains("hunter2") && settings.contains("not shown"), "{settings}");
         let peers = with("hunter2hunter2hunter2", None).unwrap();
         let shown = format!("{peers:?} {}", crate::json::of(&peers));
         assert!(!shown.contains("hunter2") && peers.secrets.is_set(), "{shown}");

@@ -3,6 +3,7 @@
 use super::{ConfigError, Follow, HostClock, PeerSettings, PeerTrust, refuse};
 use crate::json::{self, Object};
 use crate::lease::MAX_LEASE_MS;
+use crate::proof::Hidden;
 use crate::text::{first, nearest, quoted, unknown, visible};
 
 /// What somebody asked for; everything but the key has a default.
@@ -85,6 +86,8 @@ impl Settings {
             "leaderTimeout" => &mut self.leader_timeout_ms,
             "peerTimeout" => &mut self.peer_timeout_ms,
             "peerWait" => &mut self.peers.wait_ms,
+            "heartbeat" => &mut self.peers.heartbeat_ms,
+            "suspectAfter" => &mut self.peers.suspect_after_ms,
             "margin" => &mut self.margin_ms,
             "storeSkew" => &mut self.store_skew_ms,
             "maxLease" => &mut self.max_lease_ms,
@@ -102,7 +105,7 @@ impl Settings {
 }
 
 /// The options that [`Settings::from_json`] knows.
-const OPTIONS: [&str; 23] = [
+const OPTIONS: [&str; 25] = [
     "lockfilePath",
     "serverId",
     "serverAddr",
@@ -113,6 +116,8 @@ const OPTIONS: [&str; 23] = [
     "peerTrust",
     "peerWait",
     "maxPeers",
+    "heartbeat",
+    "suspectAfter",
     "failFast",
     "follow",
     "retryDelays",
@@ -129,7 +134,7 @@ const OPTIONS: [&str; 23] = [
 ];
 
 /// What `js/elector.js` takes out of the options before they come here; a misspelt one comes here.
-const JS_OPTIONS: [&str; 11] = [
+const JS_OPTIONS: [&str; 13] = [
     "peerTls",
     "storage",
     "probe",
@@ -141,6 +146,8 @@ const JS_OPTIONS: [&str; 11] = [
     "onNewLeader",
     "onError",
     "onStatus",
+    "onSuspect",
+    "onRecover",
 ];
 
 /// How the JSON of an option is read, and what it must be.
@@ -173,8 +180,8 @@ fn put<T>(
 }
 
 /// A secret or a list of them; an error shows nothing of it.
-fn put_secrets(place: &mut Option<Vec<String>>, value: &str) -> Result<(), ConfigError> {
-    *place = json::texts(value).or_else(|| Some(vec![json::text(value)?]));
+fn put_secrets(place: &mut Option<Hidden<Vec<String>>>, value: &str) -> Result<(), ConfigError> {
+    *place = json::texts(value).or_else(|| Some(vec![json::text(value)?])).map(Hidden);
     match place {
         Some(_) => Ok(()),
         None => refuse("peerSecret", "(not shown)", "must be a text, or a list of two"),

@@ -42,6 +42,18 @@ pub enum Event {
     Troubled(Problem),
     /// The problem that was told is over.
     Solved,
+    /// No heartbeat came for `suspectAfter`: from the leader, or, where this session leads, from a follower. The driver says so.
+    /// Nothing else changes: the lease alone says who leads.
+    Suspected {
+        /// The `serverId`.
+        server_id: String,
+    },
+    /// Heartbeats come again from whom was suspected, or it is watched no more: another one leads, or it has been gone for ten
+    /// leases.
+    Recovered {
+        /// The `serverId`.
+        server_id: String,
+    },
     /// Nobody leads before the grace of a new group is over (S7). The driver says so, once; not of a session that runs slots.
     InGrace {
         /// For how many more milliseconds.

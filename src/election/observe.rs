@@ -66,6 +66,9 @@ impl Election {
             trigger.stepped_back(now.mono_ms);
         }
         self.peers = Peers::default();
+        if let Some(Outstanding::Peer { sent_ms, .. }) = &mut self.outstanding {
+            *sent_ms = u64::MAX;
+        }
         self.compete_after_ms = self.compete_after_ms.min(now.mono_ms + self.sit_out_ms());
         self.not_before_ms = 0;
     }
@@ -489,9 +492,12 @@ impl Election {
         if self.stamped_ahead(&reading, facts) {
             observation.distrust_store_clock();
         }
+        let unread_ms = sent.mono_ms.saturating_sub(self.seen_sent_ms);
+        let put_off_ms = if observation.is_new(now) { unread_ms } else { 0 };
         if self.clocks.shows_present(facts) {
             self.seen_sent_ms = sent.mono_ms;
         }
+        let dated = observation.has_store_clock(&self.clocks);
         self.grace = self.grace.take().filter(|grace| grace.version == observation.version);
         if let Reading::Lease(lease) = &reading {
             let own = lease.session.as_deref() == Some(&self.session);
@@ -505,6 +511,7 @@ impl Election {
             self.name_leader(leads.then(|| lease.leader_id.clone()));
         }
         self.seen = Seen::Record { observation: Box::new(observation), reading };
+        self.note_read_for_peers(put_off_ms, dated);
     }
 
     /// Whether a record shows that its writer goes by another clock than the store's, as we may.

@@ -8,6 +8,9 @@ use crate::config::Follow;
 use crate::lease::{Lease, Reading};
 use crate::planted::planted;
 
+/// The shortest wait that is asked for after a held question was cut off, in milliseconds.
+const MIN_WAIT_MS: u64 = 1_000;
+
 /// How many relays are kept of those that a leader without room has named.
 const MOST_RELAYS: usize = 4;
 
@@ -24,6 +27,11 @@ pub(super) struct Peers {
     believed_until_ms: u64,
     /// Who relays the leader's answers; the first one is asked.
     relays: Vec<String>,
+    /// For how long a question may be held, where something on the way has cut off one that was held for longer.
+    wait_limit_ms: Option<u64>,
+    /// The record was new at a read that peers had put off for long, and no clock of the store's says how new: another read
+    /// follows soon, before peers put off reads for long again.
+    doubted: bool,
 }
 
 /// An answer that was newer than the one before.
@@ -49,6 +57,7 @@ impl Election {
         let waits = self.waits_for_peer(now, term);
         let wait_ms =
             if waits { self.config.peers.wait_within_ms(limit_ms, timeout_ms) } else { 0 };
+        let wait_ms = wait_ms.min(self.peers.wait_limit_ms.unwrap_or(u64::MAX));
         self.outstanding = Some(Outstanding::Peer { sent_ms: now.mono_ms, wait_ms, relays });
         Step::AskPeer { addr, term, wait_ms, timeout_ms: timeout_ms + wait_ms }
     }
@@ -56,6 +65,10 @@ impl Election {
     pub(super) fn on_peer(&mut self, now: Now, answer: PeerAnswer) {
         let Some(Outstanding::Peer { sent_ms, wait_ms, relays }) = self.outstanding else { return };
         self.outstanding = None;
+        if sent_ms > now.mono_ms {
+            // The clock has stepped since, and what was known of peers is forgotten: the store is read.
+            return;
+        }
         match answer {
             PeerAnswer::Alive { leader_id, term, sequence }
                 if self.peer_moves(now, &leader_id, term, sequence) =>
@@ -72,10 +85,15 @@ impl Election {
                 let interval_ms = self.peer_interval_ms();
                 let beyond_ms = wait_ms.saturating_add(2 * self.config.peer_timeout_ms);
                 self.peers.believed_until_ms = now.mono_ms + interval_ms + beyond_ms;
-                // Who holds questions is asked again at once; anybody else at intervals.
-                let held = wait_ms > 0 && now.mono_ms.saturating_sub(sent_ms) >= wait_ms / 2;
-                let next = held || (first && self.waits_for_peer(now, term));
-                let pause_ms = if next { 0 } else { interval_ms };
+                // Who holds questions is asked again at once, but where the wait is a short one; anybody else at intervals.
+                let took_ms = now.mono_ms.saturating_sub(sent_ms);
+                let held = wait_ms > 0 && took_ms >= wait_ms / 2;
+                let short_ms = self.config.frequent_interval_ms.saturating_sub(took_ms);
+                let pause_ms = match held {
+                    true => short_ms,
+                    false if first && self.waits_for_peer(now, term) => 0,
+                    false => interval_ms,
+                };
                 self.plan = Plan { at_ms: now.mono_ms + pause_ms, action: Action::Ask };
             }
             PeerAnswer::Busy { retry_after_ms, relays: named } if !relays => {
@@ -88,6 +106,11 @@ impl Election {
             }
             _ => {
                 self.on_silent_peer(now);
+                let took_ms = now.mono_ms.saturating_sub(sent_ms);
+                if (MIN_WAIT_MS..wait_ms).contains(&took_ms) {
+                    // A proxy may end connections that stay silent for a while.
+                    self.peers.wait_limit_ms = Some((took_ms / 2).max(MIN_WAIT_MS));
+                }
                 if wait_ms > 0 {
                     // All who waited are told in the same moment.
                     self.await_turn(now);
@@ -166,7 +189,8 @@ impl Election {
             || lease.leader_addr == self.config.server_addr;
         // No peer blinds a follower: some time the store is read whatever the peer says.
         let unread_ms = now.mono_ms.saturating_sub(self.seen_sent_ms);
-        let read = unread_ms < LEASES_BY_PEER.saturating_mul(self.lease_to_wait_ms(lease))
+        let leases = if self.peers.doubted { 1 } else { LEASES_BY_PEER };
+        let read = unread_ms < leases.saturating_mul(self.lease_to_wait_ms(lease))
             || planted!(PeerBelievedForEver);
         let usable = self.config.peer_mode
             && read
@@ -181,6 +205,32 @@ impl Election {
             return self.peers.relays.first().map(|relay| (relay.clone(), true));
         }
         self.config.asks(&lease.leader_addr).then(|| (lease.leader_addr.clone(), false))
+    }
+
+    /// A read has shown a record that is new here, after so many milliseconds without a read.
+    pub(super) fn note_read_for_peers(&mut self, unread_ms: u64, dated: bool) {
+        let Seen::Record { reading: Reading::Lease(lease), .. } = &self.seen else { return };
+        let lease_ms = self.lease_to_wait_ms(lease);
+        let (term, sequence) = (lease.term, lease.sequence);
+        self.peers.doubted = !dated && unread_ms > 2 * lease_ms;
+        // Nobody has renewed more often than the record says.
+        let made_up = |moved: &Moved| moved.term == term && moved.sequence > sequence;
+        if self.peers.moved.as_ref().is_some_and(made_up) {
+            self.peers.moved = None;
+        }
+        if self.peers.moved.as_ref().is_none_or(|moved| moved.term != term) {
+            self.peers.wait_limit_ms = None;
+        }
+    }
+
+    /// The leader that the newest record names, where it may be asked: its address, its term and its `serverId`.
+    pub fn leader_to_ask(&self) -> Option<(String, Option<u64>, String)> {
+        let Seen::Record { reading: Reading::Lease(lease), .. } = &self.seen else { return None };
+        let own = lease.session.as_deref() == Some(&self.session)
+            || lease.leader_addr == self.config.server_addr;
+        let leads = self.config.peer_mode && !own && !lease.parked && !lease.released();
+        let asked = leads && self.config.asks(&lease.leader_addr);
+        asked.then(|| (lease.leader_addr.clone(), lease.term, lease.leader_id.clone()))
     }
 
     /// The term of which this member has nothing new to tell: it leads in it, is about to write down that it gave it up, or
@@ -201,5 +251,108 @@ impl Election {
         let same = lease.term == term && term.is_some() && !lease.released() && !lease.parked;
         let sequence = sequence.max(lease.sequence);
         same.then(|| Lease { sequence, ..(**lease).clone() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, HostClock, Settings};
+    use crate::election::Input;
+    use crate::json::Object;
+    use crate::store::{Answer, Facts, Outcome, Version};
+
+    fn found(sequence: u64) -> Input {
+        let lease = Lease {
+            leader_addr: "10.0.0.1:80".to_owned(),
+            term: Some(7),
+            session: Some("s".to_owned()),
+            sequence,
+            lease_ms: Some(15_000),
+            acquired: Some(1_795_244_280_000),
+            ..Lease::bare("a", crate::lease::Stamp::At(1_795_244_292_345))
+        };
+        let reading = Reading::Lease(Box::new(lease));
+        let outcome = Outcome::Found { version: Version(sequence.to_string()), reading };
+        Input::Answer(Answer { outcome, facts: Facts::default() })
+    }
+
+    fn alive(sequence: u64) -> Input {
+        Input::Peer(PeerAnswer::Alive { leader_id: "a".to_owned(), term: Some(7), sequence })
+    }
+
+    /// A follower and the time, by one clock.
+    struct Follower(Election, u64);
+
+    impl Follower {
+        fn new(options: &serde_json::Value) -> Self {
+            let mut settings = Settings::from_json(&Object::of(options)).unwrap();
+            settings.lockfile_path = Some("jobs".to_owned());
+            settings.peer_mode = Some(true);
+            settings.clock = HostClock::One;
+            let config = Config::new(&settings).unwrap();
+            let mut new = Self(Election::new(config, "b".to_owned(), 1), 1_795_244_292_345);
+            assert!(matches!(new.step(), Step::Read { .. }));
+            new.hears(found(1));
+            new
+        }
+
+        fn step(&mut self) -> Step {
+            loop {
+                match self.0.poll(Now::new(self.1, self.1)) {
+                    Step::Wait { until_ms } => self.1 = until_ms,
+                    step => return step,
+                }
+            }
+        }
+
+        fn hears(&mut self, input: Input) {
+            self.0.handle(Now::new(self.1, self.1), input);
+        }
+    }
+
+    #[test]
+    fn s11_a_question_from_before_a_step_of_the_clock_says_nothing() {
+        let options = serde_json::json!({ "peerSecret": "0123456789abcdef" });
+        for (back_ms, relay) in [(5_000, true), (500, true), (3_600_000, false)] {
+            let mut follower = Follower::new(&options);
+            assert!(matches!(follower.step(), Step::AskPeer { .. }));
+            if relay {
+                let relays = vec!["10.0.0.2:80".to_owned()];
+                follower.hears(Input::Peer(PeerAnswer::Busy { retry_after_ms: 9_000, relays }));
+                assert!(matches!(follower.step(), Step::AskPeer { .. }));
+            }
+            follower.1 += 1_000;
+            follower.hears(Input::Tick);
+            follower.1 -= back_ms;
+            follower.hears(Input::Tick);
+            follower.hears(if relay { Input::Peer(PeerAnswer::Silent) } else { alive(9) });
+            let step = follower.step();
+            assert!(matches!(step, Step::Read { .. }), "{back_ms}: {step:?}");
+        }
+    }
+
+    #[test]
+    fn a_short_wait_makes_no_hot_loop() {
+        for wait_ms in [1, 10, 500] {
+            let mut follower = Follower::new(&serde_json::json!({ "peerWait": wait_ms }));
+            let (began_ms, mut asked) = (follower.1, 0);
+            while follower.1 < began_ms + 60_000 {
+                match follower.step() {
+                    Step::AskPeer { wait_ms, .. } => follower.1 += wait_ms + 1,
+                    Step::Read { .. } => {
+                        follower.hears(found(2 + asked));
+                        continue;
+                    }
+                    step => panic!("{step:?}"),
+                }
+                asked += 1;
+                follower.hears(alive(2 + asked));
+            }
+            assert!(
+                (8..=14).contains(&asked),
+                "{asked} questions a minute with a wait of {wait_ms} ms"
+            );
+        }
     }
 }

@@ -15,6 +15,12 @@ const MOST_RELAYS: usize = 64;
 /// How many of them a busy leader names at once.
 const NAMED_RELAYS: usize = 4;
 
+/// How many nonces are remembered: those of a lease, of as many members as a leader usually has room for.
+const MOST_NONCES: usize = 2_048;
+
+/// How many heartbeats are kept until they are taken.
+const MOST_HEARTBEATS: usize = 4_096;
+
 /// After how many leases without a question a relay is forgotten.
 const RELAY_LEASES: u64 = 2;
 
@@ -43,6 +49,10 @@ pub struct Desk {
     turned_away: (u64, u64),
     /// Where members answer for this one, and when each was heard of last, on the monotonic clock. The newest comes last.
     relays: VecDeque<(String, u64)>,
+    /// Those of the last questions that were to be held.
+    nonces: VecDeque<String>,
+    /// Whose heartbeats came since they were taken last, and when.
+    heartbeats: Vec<(String, u64)>,
 }
 
 impl Desk {
@@ -58,7 +68,15 @@ impl Desk {
         let secrets = config.peers.secrets.is_set();
         // Whoever knows no secret is answered, and keeps nothing here.
         let member = proven || !secrets;
-        if question.wait_ms == 0 || !member || !Self::is_steady(election, now, question) {
+        if member && !question.from.is_empty() && self.heartbeats.len() < MOST_HEARTBEATS {
+            self.heartbeats.push((question.from.clone(), now.mono_ms));
+        }
+        let waits = question.wait_ms > 0 && config.peers.most > 0;
+        if !waits || !member || !Self::is_steady(election, now, question) {
+            return Reply::Now(self.answer(election, now, question));
+        }
+        // Somebody who has seen a member's question must not take the members' places with it.
+        if secrets && !self.is_new(&question.nonce) {
             return Reply::Now(self.answer(election, now, question));
         }
         if self.held >= config.peers.most && !planted!(QuestionsWithoutEnd) {
@@ -94,9 +112,25 @@ impl Desk {
         answer.to(question, &config.peers.secrets)
     }
 
+    /// Whose heartbeats came since the last call, by `serverId`, and when, on the monotonic clock.
+    pub fn take_heartbeats(&mut self) -> Vec<(String, u64)> {
+        std::mem::take(&mut self.heartbeats)
+    }
+
     /// A question is held no more.
     pub fn leave(&mut self) {
         self.held = self.held.saturating_sub(1);
+    }
+
+    fn is_new(&mut self, nonce: &str) -> bool {
+        if self.nonces.iter().any(|known| known == nonce) {
+            return false;
+        }
+        if self.nonces.len() == MOST_NONCES {
+            self.nonces.pop_front();
+        }
+        self.nonces.push_back(nonce.to_owned());
+        true
     }
 
     /// How many questions are held.
@@ -120,10 +154,12 @@ impl Desk {
         let first = if count == 0 { 0 } else { (chance % count as u64) as usize };
         let named = (0..count.min(NAMED_RELAYS)).map(|at| (first + at) % count);
         let named: Vec<&str> = named.map(|at| self.relays[at].0.as_str()).collect();
-        let body = json!({ "error": "too many wait for an answer", "relays": named });
         let over = self.turned_away.1.saturating_sub(1) / config.peers.most.max(1);
         let pause_s = (lease_ms / 1_000).max(1).saturating_mul(1 + over).min(MAX_PAUSE_S);
-        let retry_after_s = Some(pause_s + chance % (pause_s / 2 + 1));
+        let pause_s = pause_s + chance % (pause_s / 2 + 1);
+        let error = "too many wait for an answer";
+        let body = json!({ "error": error, "retryAfterMs": pause_s * 1_000, "relays": named });
+        let retry_after_s = Some(pause_s);
         let answer = HealthAnswer { retry_after_s, ..HealthAnswer::of(503, body.to_string()) };
         answer.to(question, &config.peers.secrets)
     }

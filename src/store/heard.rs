@@ -30,7 +30,7 @@ fn only_time_ms(response: &Response, name: &str) -> Option<u64> {
 }
 
 /// `Retry-After` in seconds, or as a date beside the answer's own `Date`: no clock of ours is compared.
-pub(crate) fn retry_after_ms(response: &Response, facts: &Facts) -> Option<u64> {
+pub(super) fn retry_after_ms(response: &Response, facts: &Facts) -> Option<u64> {
     let text = request::text(response.headers(), "retry-after")?.trim();
     let asked_ms = match text.parse::<u64>() {
         Ok(seconds) => seconds.saturating_mul(1_000),

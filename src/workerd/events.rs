@@ -240,6 +240,12 @@ async fn answer(request: &worker::Request, env: &Env, job: Job) -> Result<Respon
     if let Some(version) = answer.etag {
         response = response.with_header("etag", &version.0)?;
     }
+    if let Some(seconds) = answer.retry_after_s {
+        response = response.with_header("retry-after", &seconds.to_string())?;
+    }
+    if let Some(proof) = &answer.proof {
+        response = response.with_header(peer::PROOF, proof)?;
+    }
     if answer.status == 405 {
         response = response.with_header("allow", "GET")?;
     }

@@ -8,6 +8,7 @@ use worker::web_sys::{
 };
 use worker::{AbortController, Fetch, Fetcher, Headers, ResponseBody, Result};
 
+use crate::peer::PROOF;
 use crate::request::{self, Body, Request, Response};
 use crate::store::s3::ANSWER_HEADERS;
 
@@ -67,7 +68,7 @@ pub async fn exchange(request: Request, limit: usize) -> Result<Response> {
         ResponseBody::Body(_) | ResponseBody::Empty => Body::default(),
     };
     let mut headers = Vec::new();
-    for name in ANSWER_HEADERS {
+    for name in ANSWER_HEADERS.into_iter().chain([PROOF]) {
         if let Some(value) = answer.headers().get(name)? {
             headers.push((name, value));
         }

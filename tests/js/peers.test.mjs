@@ -7,7 +7,9 @@ import { createServer as createSecureServer } from 'node:https';
 import os from 'node:os';
 import path from 'node:path';
 import { after, test } from 'node:test';
+import { createServer as createTlsServer } from 'node:tls';
 import { Elector, MemoryStorage, nodeHandler } from 'edgelect';
+import { fetchWith } from '../../js/peer-tls.js';
 import { serve } from '../../js/tools/serve.mjs';
 import { until } from './until.mjs';
 
@@ -55,6 +57,19 @@ const leading = async (storage, options, more) => {
   return leader;
 };
 
+/** A key and the certificate of this machine that it has signed itself. */
+const certificate = () => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-tls-'));
+  ending.push(() => fs.rmSync(folder, { recursive: true }));
+  const made = spawnSync('openssl', [
+    'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2', '-subj', '/CN=peers',
+    '-addext', 'subjectAltName=IP:127.0.0.1', '-keyout', 'key.pem', '-out', 'cert.pem',
+  ], { cwd: folder, encoding: 'utf8' });
+  assert.equal(made.status, 0, made.stderr);
+  const [key, cert] = ['key.pem', 'cert.pem'].map((name) => fs.readFileSync(path.join(folder, name), 'utf8'));
+  return { key, cert };
+};
+
 const ask = (host, query = '') => fetch(`http://${host}/health/leadership${query}`);
 
 test('a leader that resigns tells those who wait at once, and the next one leads without a look of its own', async () => {
@@ -63,7 +78,7 @@ test('a leader that resigns tells those who wait at once, and the next one leads
   const { elector: follower } = await member(storage, 'b');
   await follower.start();
   await until(() => leader.held() === 1);
-  const [{ query }] = leader.asked;
+  const { query } = leader.asked.find(({ answered }) => answered === null);
   assert.equal(query.get('group'), 'peers.json');
   assert.equal(Number(query.get('term')), leader.elector.status().term);
   assert.equal(query.get('wait'), String(LEASE_MS - 3_000));
@@ -196,15 +211,24 @@ test('without a session the stored record answers, read once an interval, and of
   await leader.elector.stop();
 });
 
+test('who waits for the leader of a slot is told when the slot is over', async () => {
+  const storage = new MemoryStorage();
+  const past = { leaderID: 'a', lastUpdated: '0001-01-01T00:00:00Z', term: 1, session: 's', sequence: 1, leaseMs: LEASE_MS };
+  const slots = { slot: 1, slotDone: true, format: 1, acquired: '2026-01-01T00:00:00Z' };
+  await storage.putIfMatch('peers.json', JSON.stringify({ ...past, ...slots }), null);
+  const { elector, host, held } = await member(storage, 'a');
+  let answered;
+  const { outcome } = await elector.runScheduled(Date.now(), async ({ token }) => {
+    answered = ask(host, `?group=peers.json&term=${token}&wait=55000`);
+    await until(() => held() === 1);
+  });
+  assert.equal(outcome, 'done');
+  await until(() => held() === 0);
+  assert.equal((await answered).status, 404);
+});
+
 test('peers are asked by TLS that only their own authority has signed', async () => {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-tls-'));
-  ending.push(() => fs.rmSync(folder, { recursive: true }));
-  const made = spawnSync('openssl', [
-    'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2', '-subj', '/CN=peers',
-    '-addext', 'subjectAltName=IP:127.0.0.1', '-keyout', 'key.pem', '-out', 'cert.pem',
-  ], { cwd: folder, encoding: 'utf8' });
-  assert.equal(made.status, 0, made.stderr);
-  const [key, cert] = ['key.pem', 'cert.pem'].map((name) => fs.readFileSync(path.join(folder, name), 'utf8'));
+  const { key, cert } = certificate();
   const storage = new MemoryStorage();
   const leader = await leading(storage, { peerTls: { ca: cert } }, { secure: { key, cert } });
   const { elector: trusting } = await member(storage, 'b', { peerMode: false }, { secure: { key, cert } });
@@ -229,4 +253,55 @@ test('peers are asked by TLS that only their own authority has signed', async ()
     }
   })();
   assert.ok(!hidden.includes('secret key'), hidden);
+});
+
+test('heartbeats: silence of either side is told, and its end, and nobody claims for it', async () => {
+  const storage = new MemoryStorage();
+  const heard = { a: [], b: [] };
+  const hears = (name) => ({
+    heartbeat: 100,
+    onSuspect: (serverId) => heard[name].push(`? ${serverId}`),
+    onRecover: (serverId) => heard[name].push(`! ${serverId}`),
+  });
+  const leader = await leading(storage, hears('a'));
+  const { elector: follower } = await member(storage, 'b', hears('b'));
+  await follower.start();
+  await until(() => leader.asked.filter(({ query }) => query.get('from') === 'b').length >= 3);
+  assert.deepEqual(heard, { a: [], b: [] });
+  const { write } = follower.status().requests;
+  follower.updateConfig({ heartbeat: false });
+  await until(() => heard.a.length === 1);
+  follower.updateConfig({ heartbeat: true, suspectAfter: 1_500 });
+  await until(() => heard.a.length === 2);
+  assert.deepEqual(heard.a, ['? b', '! b']);
+  assert.equal(follower.status().requests.write, write);
+  assert.throws(() => new Elector({ storage, lockfilePath: 'x', heartbeat: true }), /peerMode/);
+});
+
+test('no answer that a peer makes up ends the process or keeps a connection', async () => {
+  const { key, cert } = certificate();
+  let answer;
+  let open = 0;
+  const server = createTlsServer({ key, cert }, (socket) => {
+    open += 1;
+    socket.on('close', () => {
+      open -= 1;
+    });
+    socket.on('error', () => {});
+    socket.on('data', () => socket.write(answer));
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  ending.push(() => server.close());
+  const url = `https://127.0.0.1:${server.address().port}/health/leadership`;
+  const fetchPeer = fetchWith({ ca: cert });
+  const { signal } = new AbortController();
+  for (const status of ['999 Odd', '600 Odd', '101 Switching\r\nupgrade: x\r\nconnection: upgrade']) {
+    answer = `HTTP/1.1 ${status}\r\ncontent-length: 0\r\n\r\n`;
+    await assert.rejects(fetchPeer(url, { signal }), status);
+  }
+  for (const status of [204, 205]) {
+    answer = `HTTP/1.1 ${status} Empty\r\n\r\n`;
+    assert.equal((await fetchPeer(url, { signal })).status, status);
+  }
+  await until(() => open === 0);
 });

@@ -192,7 +192,7 @@ fn c36_go_reads_our_health_answer_and_one_of_its_own_names_no_group_so_the_store
             Settings { lockfile_path: Some("jobs".to_owned()), peers, ..Settings::default() };
         let config = Config::new(&settings).expect("it is one");
         let (question, _) = Question::read("group=jobs", &config.peers.secrets);
-        let heard = Heard { status: 200, proof: None, retry_after_ms: None, body: &body };
+        let heard = Heard { status: 200, proof: None, body: &body };
         peer::judge(&heard, &question, &config.peers)
     };
     assert_eq!(judged(PeerTrust::Edgelect), PeerAnswer::Silent);

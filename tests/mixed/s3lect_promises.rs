@@ -228,7 +228,8 @@ fn a_silent_peer_costs_one_read_at_once_and_the_store_is_read_frequently_from_th
     group.pass(31_000);
     let (silent_ms, _) = follower.way.0.asked.borrow()[asked];
     let reads = follower.way.1.since(from_ms);
-    assert_eq!(reads[0], (silent_ms, "read"));
+    // All who waited hear of it in one moment: they spread over half a second.
+    assert!((silent_ms..=silent_ms + 500).contains(&reads[0].0), "{reads:?}");
     group.pass(10_000);
     let reads = follower.way.1.since(silent_ms);
     assert!(reads[1].0 - reads[0].0 <= 5_500, "{reads:?}");

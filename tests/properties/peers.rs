@@ -49,10 +49,11 @@ fn any_question_is_read_within_bounds_and_one_of_a_member_comes_as_it_was_asked(
         let (question, proven) = Question::read(&query, &secrets);
         assert!(question.wait_ms <= MAX_WAIT_MS && question.nonce.len() <= 64 && !proven);
     });
-    let question =
-        (draw::text(30), "[0-9a-f]{0,32}", any::<Option<u64>>(), 0..MAX_WAIT_MS, draw::text(20));
-    hold(REGRESSIONS, 5_000, question, |(group, nonce, term, wait_ms, relay)| {
-        let question = Question { group, nonce, term, wait_ms, relay };
+    let names = (draw::text(30), draw::text(20), draw::text(20));
+    let question = (names, "[0-9a-f]{0,32}", any::<Option<u64>>(), 0..MAX_WAIT_MS);
+    hold(REGRESSIONS, 5_000, question, |(names, nonce, term, wait_ms)| {
+        let (group, relay, from) = names;
+        let question = Question { group, nonce, term, wait_ms, relay, from };
         let query = question.to_query(&secrets);
         let told = Question::read(&query, &secrets);
         assert_eq!(told, (question.clone(), true), "{query}");

@@ -1,6 +1,7 @@
 //! What stands between the members and the store, or in a peer's place, and answers by itself.
 
 use edgelect::config::PeerSettings;
+use edgelect::proof::Hidden;
 
 use super::chance::Chance;
 
@@ -42,7 +43,7 @@ impl Between {
 /// What the members of a schedule have set of peers, where they ask them.
 pub fn peer_settings(seed: u64) -> PeerSettings {
     let mut chance = Chance::new(seed ^ PEER_SALT);
-    let secret = chance.one_in(2).then(|| vec!["a secret of the group".replace(' ', "-")]);
+    let secret = chance.one_in(2).then(|| Hidden(vec!["a-secret-of-the-group".to_owned()]));
     PeerSettings {
         secret,
         wait_ms: chance.pick(&[None, None, None, Some(0)]),

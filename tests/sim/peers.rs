@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use edgelect::config::{PeerSettings, Peers};
 use edgelect::election::{Input, PeerAnswer, Step};
+use edgelect::lease::{self, Lease};
 use edgelect::peer::{self, HealthAnswer, Heard, Question, Reply};
 use edgelect::proof::Secrets;
 
@@ -27,7 +28,6 @@ pub struct Asked {
 pub struct Told {
     status: u16,
     proof: Option<String>,
-    retry_after_ms: Option<u64>,
     body: String,
     /// Somebody else made it than the member that was asked, or at another time.
     forged: bool,
@@ -51,6 +51,8 @@ pub struct PeerWorld {
     pub trouble: u64,
     /// Whatever is at a peer's address repeats the first answer of a leader that was there.
     pub repeats: bool,
+    /// Whatever is at a peer's address tells of a leader that renews, whether there is one or not.
+    pub makes_up: bool,
     repeated: BTreeMap<String, Told>,
     holds: BTreeMap<u64, Hold>,
     next_hold: u64,
@@ -69,7 +71,9 @@ impl World {
             if secrets.is_set() { format!("{:016x}", self.chance.next()) } else { String::new() };
         let config = self.sessions[session].election.config();
         let group = config.lockfile_path.clone();
-        let question = Question { group, nonce, term, wait_ms, relay: config.server_addr.clone() };
+        let relay = config.server_addr.clone();
+        let from = String::new();
+        let question = Question { group, nonce, term, wait_ms, relay, from };
         let query = question.to_query(&secrets);
         self.history.note(self.now_ms, || format!("s{session} asks {addr} ? {query}"));
         let operation = self.operations;
@@ -198,13 +202,8 @@ impl World {
         if answer.status == 503 {
             self.tally.fault(Kind::PeerBusy);
         }
-        let told = Told {
-            status: answer.status,
-            proof: answer.proof,
-            retry_after_ms: answer.retry_after_s.map(|s| s * 1_000),
-            body: answer.body,
-            forged: false,
-        };
+        let told =
+            Told { status: answer.status, proof: answer.proof, body: answer.body, forged: false };
         self.tell_asker(asker, request, asked, Some(told));
     }
 
@@ -231,6 +230,14 @@ impl World {
                 }
             }
         }
+        let stored = self.store.object.as_ref().and_then(|object| object.shown.lease().cloned());
+        if let (true, Some(lease)) = (self.peers.makes_up, stored) {
+            let group = format!("{{\"group\":\"{}\",", asked.question.group);
+            let lease = Lease { sequence: self.now_ms, ..lease };
+            let body = String::from_utf8(lease::write(&lease)).expect("it is JSON");
+            let body = body.replacen('{', &group, 1);
+            told = Told { status: 200, forged: true, body, ..Told::default() };
+        }
         let travel_ms = self.chance.between(1, 20);
         let asked = Box::new(asked.clone());
         self.after(travel_ms, Event::Peer { session: asker, request, asked, told: Box::new(told) });
@@ -243,12 +250,8 @@ impl World {
         self.sessions[session].flight = None;
         let look = self.look(session);
         let election = &self.sessions[session].election;
-        let heard = Heard {
-            status: told.status,
-            proof: told.proof.as_deref(),
-            retry_after_ms: told.retry_after_ms,
-            body: told.body.as_bytes(),
-        };
+        let heard =
+            Heard { status: told.status, proof: told.proof.as_deref(), body: told.body.as_bytes() };
         let peers = Peers { secrets: asked.secrets.clone(), ..election.config().peers.clone() };
         let answer = peer::judge(&heard, &asked.question, &peers);
         let refused = !told.forged || !asked.secrets.is_set() || answer == PeerAnswer::Silent;
@@ -282,8 +285,7 @@ impl World {
         let body = format!("{{\"leaderID\":\"m{liar}\",{fields}}}{padding}");
         let told = Told { status: 200, forged: true, body, ..Told::default() };
         let foreign = named != group || !padding.is_empty();
-        let heard =
-            Heard { status: 200, proof: None, retry_after_ms: None, body: told.body.as_bytes() };
+        let heard = Heard { status: 200, proof: None, body: told.body.as_bytes() };
         let (asked, _) = Question::read("", &Secrets::default());
         let asked = Question { group: group.to_owned(), ..asked };
         let trusting = &self.machines[0].config.peers;

@@ -708,7 +708,11 @@ impl World {
                 Told::NewLeader { leader_id } => {
                     self.oracle.told_leader(session, leader_id);
                 }
-                Told::Troubled(_) | Told::Solved | Told::InGrace { .. } => {
+                Told::Troubled(_)
+                | Told::Solved
+                | Told::InGrace { .. }
+                | Told::Suspected { .. }
+                | Told::Recovered { .. } => {
                     unreachable!("the driver tells these")
                 }
                 Told::GivenUp => {

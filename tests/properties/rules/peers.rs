@@ -16,7 +16,7 @@ pub fn judge(status: u16, body: &[u8], group: &str) -> PeerAnswer {
     let config = Config::new(&settings).expect("it is one");
     let (question, _) = Question::read("", &config.peers.secrets);
     let question = Question { group: group.to_owned(), ..question };
-    let heard = Heard { status, proof: None, retry_after_ms: None, body };
+    let heard = Heard { status, proof: None, body };
     peer::judge(&heard, &question, &config.peers)
 }
 

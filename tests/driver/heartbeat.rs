@@ -1,0 +1,131 @@
+//! Heartbeats between two members: both sides tell of silence and of its end, and nothing else changes.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use crate::virtual_time::{Hanging, Machine, Virtual, config_of};
+use edgelect::clock::Now;
+use edgelect::config::PeerSettings;
+use edgelect::election::{Election, Event};
+use edgelect::request::{self, Request, Response};
+use edgelect::{Handle, Host, Settings, run};
+
+/// A host from which one other member can be asked.
+#[derive(Clone)]
+struct Street {
+    time: Virtual,
+    other: Rc<RefCell<Option<Handle>>>,
+    cut: Rc<Cell<bool>>,
+}
+
+impl Host for Street {
+    fn now(&self) -> Now {
+        self.time.now()
+    }
+
+    async fn sleep(&self, ms: u64) {
+        self.time.sleep(ms).await;
+    }
+
+    fn random(&self) -> Result<[u8; 16], String> {
+        self.time.random()
+    }
+
+    async fn fetch(&self, request: Request, _limit: usize) -> Result<Response, String> {
+        if self.cut.get() {
+            return std::future::pending().await;
+        }
+        let other = self.other.borrow().clone().ok_or("nobody is there")?;
+        let answer = other.answer_peer(self, request.uri().query().unwrap_or("")).await;
+        let body = answer.body.as_bytes().into();
+        request::answer(answer.status, [], body).map_err(|error| error.to_string())
+    }
+}
+
+type Told = Rc<RefCell<Vec<(u64, String)>>>;
+
+struct Pair {
+    machine: Machine,
+    cut: Rc<Cell<bool>>,
+    leader: (Handle, Told),
+    follower: (Handle, Told),
+}
+
+/// A leader and a follower that sends it a heartbeat every 500 ms.
+fn pair(heartbeat_ms: Option<u64>) -> Pair {
+    let machine = Machine::default();
+    let store = Hanging::with_group(&machine.host);
+    let cut = Rc::<Cell<bool>>::default();
+    let member = |name: &str, other: Option<Handle>| {
+        let settings = Settings {
+            server_id: Some(name.to_owned()),
+            server_addr: Some(format!("{name}.example:8443")),
+            peer_mode: Some(true),
+            peers: PeerSettings { heartbeat_ms, ..PeerSettings::default() },
+            ..Settings::default()
+        };
+        let handle =
+            Handle::new(Election::new(config_of(settings), format!("session of {name}"), 1));
+        let time = machine.host.clone();
+        let host = Street { time, other: Rc::new(RefCell::new(other)), cut: Rc::clone(&cut) };
+        let told = Told::default();
+        let (running, wire, noted) = (handle.clone(), store.clone(), Rc::clone(&told));
+        machine.run(async move {
+            let note = |event| {
+                if let Event::Suspected { .. } | Event::Recovered { .. } = event {
+                    noted.borrow_mut().push((host.time.now_ms.get(), format!("{event:?}")));
+                }
+            };
+            run(&running, &wire, &host, note).await;
+        });
+        (handle, told)
+    };
+    let leader = member("a", None);
+    let follower = member("b", Some(leader.0.clone()));
+    Pair { machine, cut, leader, follower }
+}
+
+fn texts(told: &Told) -> Vec<String> {
+    told.borrow().iter().map(|(_, text)| text.clone()).collect()
+}
+
+#[test]
+fn silence_is_told_on_both_sides_after_1500_ms_and_so_is_its_end() {
+    let mut pair = pair(Some(500));
+    pair.machine.pass(20_000);
+    assert_eq!((texts(&pair.leader.1), texts(&pair.follower.1)), (vec![], vec![]));
+    let peers = pair.follower.0.requests();
+    pair.cut.set(true);
+    pair.machine.pass(5_000);
+    for ((_, told), who) in [(&pair.leader, "b"), (&pair.follower, "a")] {
+        let told = told.borrow();
+        let [(at_ms, text)] = &told[..] else { panic!("{told:?}") };
+        assert_eq!(*text, format!("Suspected {{ server_id: {who:?} }}"));
+        assert!((21_000..=22_100).contains(at_ms), "{at_ms}");
+    }
+    pair.cut.set(false);
+    pair.machine.pass(3_000);
+    assert_eq!(texts(&pair.leader.1).last().unwrap(), "Recovered { server_id: \"b\" }");
+    assert_eq!(texts(&pair.follower.1).last().unwrap(), "Recovered { server_id: \"a\" }");
+    assert_eq!((texts(&pair.leader.1).len(), texts(&pair.follower.1).len()), (2, 2));
+    let after = pair.follower.0.requests();
+    assert_eq!(after.write, peers.write, "nobody has claimed anything for it");
+    assert!(pair.leader.0.authority(pair.machine.host.now()).is_some());
+}
+
+#[test]
+fn nothing_is_sent_where_nobody_asked_for_it() {
+    let mut pair = pair(None);
+    pair.machine.pass(20_000);
+    pair.cut.set(true);
+    pair.machine.pass(60_000);
+    assert_eq!((texts(&pair.leader.1), texts(&pair.follower.1)), (vec![], vec![]));
+}
+
+#[test]
+fn whoever_was_never_heard_of_is_not_suspected() {
+    let mut pair = pair(Some(500));
+    pair.cut.set(true);
+    pair.machine.pass(60_000);
+    assert_eq!((texts(&pair.leader.1), texts(&pair.follower.1)), (vec![], vec![]));
+}
