@@ -14,6 +14,7 @@ pub mod store;
 pub mod timeline;
 
 use edgelect::config::{Config, Follow, PeerSettings, Settings};
+use edgelect::proof::Hidden;
 
 /// The lease of every member, in milliseconds.
 pub const LEASE_MS: u64 = 15_000;
@@ -69,7 +70,7 @@ impl Setup {
     }
 
     fn config(&self, member: usize) -> Config {
-        let secret = (self.peers == Peers::Relay).then(|| vec![SECRET.to_owned()]);
+        let secret = (self.peers == Peers::Relay).then(|| Hidden(vec![SECRET.to_owned()]));
         let settings = Settings {
             lockfile_path: Some("leader/fleet.json".to_owned()),
             server_addr: (self.peers != Peers::Off).then(|| address(member)),

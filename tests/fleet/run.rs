@@ -319,7 +319,7 @@ impl Fleet {
         let nonce = format!("{:016x}", self.chance.next());
         let config = self.members[member].election.config();
         let (group, relay) = (config.lockfile_path.clone(), config.server_addr.clone());
-        let question = Question { group, nonce, term, wait_ms, relay };
+        let question = Question { group, nonce, term, wait_ms, relay, from: String::new() };
         let query = question.to_query(&config.peers.secrets);
         Asked { peer: member_at(addr), query, question, until_ms: self.now_ms + timeout_ms }
     }
@@ -371,7 +371,6 @@ impl Fleet {
         let heard = Heard {
             status: answer.status,
             proof: answer.proof.as_deref(),
-            retry_after_ms: answer.retry_after_s.map(|s| s * 1_000),
             body: answer.body.as_bytes(),
         };
         let peers = &self.members[asker].election.config().peers;
