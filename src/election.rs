@@ -19,6 +19,7 @@ mod peers;
 mod policy;
 mod problem;
 mod release;
+mod turn;
 mod waiting;
 mod write;
 
@@ -307,6 +308,13 @@ enum Outstanding {
     Peer { sent_ms: u64, wait_ms: u64, relays: bool },
 }
 
+/// When a follower may claim, on the monotonic clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Turn {
+    at_ms: u64,
+    until_ms: u64,
+}
+
 /// Giving the leadership up (S12).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct WindDown {
@@ -382,6 +390,16 @@ pub struct Election {
     versions_moved: u32,
     /// How many claims in a row came to nothing.
     refusals: u32,
+    /// How many claims in a row a store did not take because there were too many writes.
+    throttled: u32,
+    /// How long a read takes, in milliseconds, as the last ones did.
+    round_trip_ms: u64,
+    /// Its wait is the shortest that there is.
+    first: bool,
+    /// When this session looks before its claim.
+    turn: Option<Turn>,
+    /// Whether the newest look was that one, or one of the first.
+    in_turn: bool,
     /// How much earlier than one interval after the last a tight follower looks, in milliseconds, and at which
     /// leader, of which term: larger until it is in step with that leader's renewals.
     early: Option<(u64, String, Option<u64>)>,
@@ -456,6 +474,11 @@ impl Election {
             misses: 0,
             versions_moved: 0,
             refusals: 0,
+            throttled: 0,
+            round_trip_ms: 0,
+            first: false,
+            turn: None,
+            in_turn: false,
             early: None,
             peers: Peers::default(),
             announced: None,
@@ -621,6 +644,12 @@ impl Election {
     /// events: elections that differ only in what they have drawn become equal.
     pub fn reseed(&mut self, seed: u64) {
         self.chance = seed;
+    }
+
+    /// Takes its turn at once wherever followers claim one after the other, as the one with the shortest wait does. For
+    /// whoever explores every course of events: the others do the same, only later.
+    pub fn claim_first(&mut self) {
+        self.first = true;
     }
 
     /// Forgets what came before the records that this session knows. For whoever explores every course of events: no

@@ -1,6 +1,6 @@
 //! Claims: which one is justified, when, and with which term (S2, S6, S7).
 
-use super::{Action, Attempt, Election, Grace, Plan, Problem, Purpose, Round, Seen};
+use super::{Action, Attempt, Election, Grace, Plan, Problem, Purpose, Round, Seen, Turn};
 use crate::age::Observation;
 use crate::clock::{Drift, Now};
 use crate::lease::{History, Lease, MAX_TERM, Reading, Stamp};
@@ -43,6 +43,8 @@ impl Election {
         }
         let pause_ms = self.growing_pause_ms(self.refusals);
         self.plan_look(now, pause_ms);
+        // Whoever has tried before has waited.
+        self.turn = Some(Turn { at_ms: self.plan.at_ms, until_ms: u64::MAX });
     }
 
     pub(super) fn grace_from(&self, now: Now, version: Version, lease: &Lease) -> Grace {
@@ -53,14 +55,19 @@ impl Election {
 
     /// Judges what the answer that is processed now has shown; claims follow an answer, never a timer.
     pub(super) fn judge(&mut self, now: Now) {
+        self.judge_claim(now);
+    }
+
+    /// The same, and whether a claim is justified: it is planned, or the look before it.
+    pub(super) fn judge_claim(&mut self, now: Now) -> bool {
         if let Some(wind_down) = self.wind_down {
             if self.term.is_none() && wind_down.until_ms.is_some() {
                 self.finish_wind_down(now);
             }
-            return;
+            return false;
         }
         if self.term.is_some() || self.failed || self.finished || !self.slots_go_on(now) {
-            return;
+            return false;
         }
         let working = self.working.filter(|_| !planted!(CompetesUnderOldWork));
         if let Some(term) = working {
@@ -73,6 +80,10 @@ impl Election {
             && now.mono_ms >= self.compete_after_ms
             && let Some(round) = self.justified_claim(now)
         {
+            if !self.may_write_claim() {
+                self.await_turn(now);
+                return true;
+            }
             self.unproven_wait_ms = self.unproven_wait_ms(now);
             self.clocks.forget_agreement();
             // A tombstone lets everybody claim: what it says of the record before has to be sure. Nor is a wait begun
@@ -82,10 +93,11 @@ impl Election {
             if self.unproven_wait_ms.is_none() || (bounded && !round.lease.released()) {
                 self.round = Some(round);
                 self.plan = Plan { at_ms: now.mono_ms, action: Action::Attempt };
-                return;
+                return true;
             }
         }
         self.plan_follow(now);
+        false
     }
 
     /// How long a claim of the newest record waits once it has landed, if nothing but the store's clock, which no write

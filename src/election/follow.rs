@@ -2,7 +2,7 @@
 
 use super::{Action, Election, Event, MAX_RETRY_AFTER_MS, Outstanding, Plan, Problem, Seen, Step};
 use crate::clock::Now;
-use crate::config::{Follow, SPREAD_MS};
+use crate::config::Follow;
 use crate::lease::{Lease, MAX_LEASE_MS, Reading};
 use crate::planted::planted;
 
@@ -27,6 +27,7 @@ impl Election {
 
     pub(super) fn look(&mut self, now: Now) -> Step {
         self.outstanding = Some(Outstanding::Read { sent: now });
+        self.take_turn(now);
         let unless = match (&self.term, &self.seen) {
             // Something between here and the store may answer "unchanged" of an old version for ever.
             _ if self.contradicted && !planted!(RefusedReadConditional) => None,
@@ -106,15 +107,18 @@ impl Election {
     /// When a follower looks next.
     pub(super) fn plan_follow(&mut self, now: Now) {
         let frequent_ms = self.config.frequent_interval_ms;
-        let spread_ms = self.spread_ms();
+        let rank_ms = self.rank_ms();
         let jitter_ms = self.random_below(frequent_ms / 10 + 1);
         let soon_ms = now.mono_ms + frequent_ms + jitter_ms;
+        // When a claim is justified, and this session's turn comes.
+        let mut turn_ms = None;
         let (at_ms, action) = match &self.seen {
             Seen::Record { observation, reading: Reading::Lease(lease) } => {
                 let own = lease.session.as_deref() == Some(&self.session);
                 let lease_ms = self.lease_to_wait_ms(lease);
                 let proof_ms =
-                    observation.proven_at_ms(&self.clocks, now, lease_ms).saturating_add(spread_ms);
+                    observation.proven_at_ms(&self.clocks, now, lease_ms).saturating_add(rank_ms);
+                turn_ms = Some(proof_ms);
                 let grace_left_ms = self.grace.as_ref().filter(|_| own).map_or(0, |grace| {
                     grace.length_ms.saturating_sub(self.clocks.passed_ms(now, grace.since))
                 });
@@ -132,7 +136,8 @@ impl Election {
                             None => self.foreign_term_ahead_ms(now),
                             Some(_) => 0,
                         };
-                        let reached_ms = now.mono_ms + ahead_ms.max(1_000) + spread_ms;
+                        let reached_ms = now.mono_ms + ahead_ms.max(1_000) + rank_ms;
+                        turn_ms = Some(reached_ms).filter(|_| ahead_ms > 0);
                         let at_ms = if ahead_ms > 0 { soon_ms.min(reached_ms) } else { soon_ms };
                         (at_ms, Action::Look)
                     }
@@ -146,17 +151,19 @@ impl Election {
                 let wait_ms = self.config.grace_ms(self.longest_lease_ms);
                 let proof_ms = observation.proven_at_ms(&self.clocks, now, wait_ms);
                 let proven = proof_ms <= now.mono_ms;
-                let at_ms = if proven { soon_ms } else { soon_ms.min(proof_ms + spread_ms) };
+                turn_ms = Some(proof_ms + rank_ms).filter(|_| !proven);
+                let at_ms = turn_ms.map_or(soon_ms, |turn_ms| soon_ms.min(turn_ms));
                 (at_ms, Action::Look)
             }
             _ => (soon_ms, Action::Look),
         };
         self.note_wait(now);
         self.misses = self.misses.saturating_add(1);
-        self.refusals = 0;
+        (self.refusals, self.throttled) = (0, 0);
         // A single clock learns of a second only by the store's `Date`: no reading over and over meanwhile.
         let least_ms = self.config.retry_delays_ms[0].min(100);
         self.plan = Plan { at_ms: at_ms.max(now.mono_ms + least_ms), action };
+        self.plan_turn(turn_ms.filter(|turn_ms| *turn_ms == at_ms));
     }
 
     /// Whoever looks at the elector is told why nobody leads for long.
@@ -255,17 +262,6 @@ impl Election {
             self.known_leader.clone_from(&leader_id);
             self.events.push_back(Event::NewLeader { leader_id });
         }
-    }
-
-    /// How long after a lease ran out this follower looks. Most followers draw a time near the end and few an
-    /// early one, so that whatever their number only a handful act before the first of them is seen: the
-    /// truncated exponential distribution of feedback suppression in multicast (Nonnenmacher and Biersack).
-    pub(super) fn spread_ms(&mut self) -> u64 {
-        const SLOTS: u64 = 14;
-        let window_ms = (self.config.leader_timeout_ms / 30).min(SPREAD_MS);
-        let from_end = u64::from(self.random().leading_zeros()).min(SLOTS - 1);
-        let within_ms = self.random_below(window_ms / SLOTS + 1);
-        window_ms * (SLOTS - 1 - from_end) / SLOTS + within_ms
     }
 
     /// SplitMix64: small, seeded by the host, and never used for anything that has to be secret.

@@ -128,7 +128,12 @@ impl Election {
             self.problem = None;
         }
         match outstanding {
-            Outstanding::Read { sent } => self.on_read(now, sent, outcome, &facts, drift),
+            Outstanding::Read { sent } => {
+                if heard {
+                    self.note_round_trip(now.mono_ms.saturating_sub(sent.mono_ms));
+                }
+                self.on_read(now, sent, outcome, &facts, drift);
+            }
             Outstanding::Write { sequence } => self.on_write(now, sequence, outcome),
             Outstanding::Peer { .. } => self.on_silent_peer(now),
         }
@@ -233,12 +238,10 @@ impl Election {
         self.observe_version(now, sent, version, reading, facts, drift);
         self.unresolved.retain(|attempt| same || attempt.purpose == Purpose::Create);
         let refused = self.round.take().is_some();
-        if !(same && refused) {
-            self.judge(now);
-        }
+        let justified = !(same && refused) && self.judge_claim(now);
         // A store that shows other records in turn, each of which may be claimed, is not to be asked without
         // pause either.
-        if refused && (same || self.round.is_some()) {
+        if refused && (same || justified) {
             self.pause_claim(now);
         }
     }

@@ -109,8 +109,7 @@ impl Election {
             _ if relays => {
                 self.peers.relays.remove(0);
                 self.peers.believed_until_ms = 0;
-                let pause_ms = self.spread_ms();
-                self.plan_look(now, pause_ms);
+                self.await_turn(now);
             }
             _ => {
                 self.on_silent_peer(now);
@@ -121,8 +120,7 @@ impl Election {
                 }
                 if wait_ms > 0 {
                     // All who waited are told in the same moment.
-                    let pause_ms = self.spread_ms();
-                    self.plan_look(now, pause_ms);
+                    self.await_turn(now);
                 }
             }
         }
@@ -149,7 +147,7 @@ impl Election {
         self.peers.relays = relays;
         self.plan_follow(now);
         if self.peer_to_ask(now).is_some() {
-            let at_ms = now.mono_ms + self.spread_ms();
+            let at_ms = now.mono_ms + self.rank_ms();
             self.plan = Plan { at_ms, action: Action::Ask };
         }
     }

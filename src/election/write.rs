@@ -158,8 +158,12 @@ impl Election {
                 if planted!(TimeoutDidNotLand) {
                     self.unresolved.swap_remove(index);
                 }
+                let many = matches!(cause.status, Some(429 | 503));
                 (self.problem, self.unwritten) = (Some(Problem::Store(cause)), true);
                 self.leave_alone(now, retry_after_ms);
+                if many && self.term.is_none() && self.wind_down.is_none() {
+                    return self.yield_claim(now);
+                }
                 self.plan_next_attempt(now);
             }
             // No store answers a write like this: it may have landed.

@@ -88,7 +88,8 @@ impl Place {
     pub fn start(&mut self, bounds: &Bounds, index: usize, tick: u64, witness: &mut Witness) {
         *self = Self { lives: self.lives + 1, ..Self::default() };
         let name = format!("{}{}", bounds.configs[index].server_id, self.lives);
-        let election = Election::new(bounds.configs[index].clone(), name, SEED);
+        let mut election = Election::new(bounds.configs[index].clone(), name, SEED);
+        election.claim_first();
         self.member = Some(Member::new(election));
         self.tell(bounds, index, tick, None, witness);
     }

@@ -1,0 +1,80 @@
+//! What is counted, and what it says.
+
+use std::ops::Sub;
+
+/// Requests that members have made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Requests {
+    /// GETs that showed the record, or that there is none.
+    pub reads: u64,
+    /// GETs that were answered by 304.
+    pub unchanged: u64,
+    /// GETs of the member that leads, which are counted above as well.
+    pub leader_gets: u64,
+    /// PUTs of a leader: renewals and tombstones.
+    pub renewals: u64,
+    /// PUTs of members that want to lead.
+    pub claims: u64,
+    /// Questions to peers.
+    pub questions: u64,
+    /// Those of them that reached the member that leads.
+    pub leader_questions: u64,
+}
+
+impl Requests {
+    pub fn gets(&self) -> u64 {
+        self.reads + self.unchanged
+    }
+
+    pub fn puts(&self) -> u64 {
+        self.renewals + self.claims
+    }
+}
+
+impl Sub for Requests {
+    type Output = Self;
+
+    fn sub(self, before: Self) -> Self {
+        Self {
+            reads: self.reads - before.reads,
+            unchanged: self.unchanged - before.unchanged,
+            leader_gets: self.leader_gets - before.leader_gets,
+            renewals: self.renewals - before.renewals,
+            claims: self.claims - before.claims,
+            questions: self.questions - before.questions,
+            leader_questions: self.leader_questions - before.leader_questions,
+        }
+    }
+}
+
+/// Why a group needs another leader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The leader's machine is gone: no peer gets an answer.
+    Crash,
+    /// The leader resigns.
+    Resign,
+    /// Somebody deletes the record.
+    Delete,
+}
+
+/// One failover.
+#[derive(Clone, Copy, Debug)]
+pub struct Failover {
+    /// From the cause to the next leader's authority, in milliseconds.
+    pub took_ms: u64,
+    /// PUTs of members that wanted to lead, up to a lease after the next leader began.
+    pub claims: u64,
+    /// Writes that the store did not take because there were too many.
+    pub throttled: u64,
+    /// GETs from the cause to the next leader's authority.
+    pub gets: u64,
+}
+
+/// The value below which so many of a hundred lie.
+pub fn percentile(values: impl IntoIterator<Item = u64>, percent: usize) -> u64 {
+    let mut values: Vec<u64> = values.into_iter().collect();
+    values.sort_unstable();
+    let place = (values.len() * percent).div_ceil(100).max(1) - 1;
+    values.get(place).copied().unwrap_or(0)
+}

@@ -1,0 +1,98 @@
+//! A group of thousands of members, as `fleet/` simulates it.
+
+mod fleet;
+
+use fleet::count::{Cause, Failover, Requests, percentile};
+use fleet::prices::{Price, STORES, number, row};
+use fleet::run::Fleet;
+use fleet::{LEASE_MS, Peers, Setup};
+
+const MINUTES: u64 = 1;
+
+fn stable(setup: Setup) -> Requests {
+    let mut fleet = Fleet::new(setup);
+    fleet.settle();
+    fleet.stable(MINUTES)
+}
+
+#[test]
+fn c70_ten_thousand_followers_do_not_grow_the_leaders_requests() {
+    for peers in [Peers::Off, Peers::On, Peers::Relay] {
+        let [few, many] = [10, 10_000].map(|size| stable(Setup { peers, ..Setup::of(size) }));
+        let of_leader = |requests: &Requests| (requests.renewals, requests.leader_gets);
+        assert_eq!(of_leader(&many), of_leader(&few), "{peers:?}");
+        assert_eq!(of_leader(&many), (MINUTES * 12, 0), "one PUT in each interval");
+        let each = |count: u64| count as f64 / 10_000.0 / (MINUTES * 12) as f64;
+        let (gets, questions) = (each(many.gets()), each(many.questions));
+        let most = match peers {
+            Peers::Off => (1.1, 0.0),
+            // The leader has room for a thousand questions: the others read.
+            Peers::On => (1.1, 0.3),
+            Peers::Relay => (0.05, 0.6),
+        };
+        let within = gets <= most.0 && questions <= most.1;
+        assert!(within, "{peers:?}: {gets} GETs, {questions} questions in each interval");
+    }
+}
+
+fn failovers(setup: Setup, cause: Cause, rounds: usize) -> Vec<Failover> {
+    let mut fleet = Fleet::new(setup);
+    fleet.settle();
+    (0..rounds).map(|_| fleet.fail(cause)).collect()
+}
+
+fn median_claims(setup: Setup, cause: Cause) -> u64 {
+    percentile(failovers(setup, cause, 5).iter().map(|failover| failover.claims), 50)
+}
+
+/// Of ten thousand that see one expiry, one tombstone or that the record is gone, a handful writes.
+fn a_handful_writes(store_ms: u64, causes: &[Cause]) {
+    for cause in causes.iter().copied() {
+        let claims = median_claims(Setup { store_ms, ..Setup::of(10_000) }, cause);
+        assert!(claims <= 5, "{cause:?}: {claims} PUTs, median");
+    }
+}
+
+#[test]
+fn of_ten_thousand_followers_a_handful_writes_in_a_failover() {
+    a_handful_writes(20, &[Cause::Crash, Cause::Resign, Cause::Delete]);
+}
+
+#[test]
+fn of_ten_thousand_followers_a_handful_writes_over_a_slow_store() {
+    a_handful_writes(200, &[Cause::Crash, Cause::Resign]);
+}
+
+#[test]
+fn without_turns_they_all_write() {
+    for cause in [Cause::Crash, Cause::Resign, Cause::Delete] {
+        let setup = Setup { store_ms: 200, hasty: true, ..Setup::of(1_000) };
+        let claims = median_claims(setup, cause);
+        assert!(claims > 30, "{cause:?}: {claims} PUTs, median");
+    }
+}
+
+#[test]
+fn a_tight_follower_takes_over_within_a_lease_half_a_second_and_round_trips() {
+    for (followers, store_ms, rounds) in [(1, 20, 100), (1, 200, 100), (100, 20, 20)] {
+        let setup = Setup { store_ms, ..Setup::of(followers) };
+        let slowest = failovers(setup, Cause::Crash, rounds).iter().map(|one| one.took_ms).max();
+        let most_ms = LEASE_MS + 500 + 12 * store_ms;
+        assert!(slowest <= Some(most_ms), "{followers} over {store_ms} ms: {slowest:?}");
+    }
+}
+
+/// A month's writes of a leader and reads of a `tight` follower.
+const A_MONTH: f64 = 518_400.0;
+
+#[test]
+fn the_costs_of_a_month_follow_from_the_prices() {
+    for store in STORES {
+        let price = Price::of(store);
+        let (leader, follower) = (price.dollars(A_MONTH, 0.0), price.dollars(0.0, A_MONTH));
+        let expected = [leader, follower, leader + 2.0 * follower];
+        for (cell, expected) in row(store)[1..].iter().zip(expected) {
+            assert!((number(cell) - expected).abs() < 0.006, "{store}: {cell}, not {expected}");
+        }
+    }
+}
