@@ -35,7 +35,8 @@ function deno(script) {
     command: inRoot('node_modules/.bin/deno'),
     // Its own modules need no permission to be read, and nothing else on the disk is read.
     args: [
-      'run', '--no-prompt', '--no-remote', '--no-lock', '--allow-net=127.0.0.1',
+      // The signal of a request then fires only where nobody waits for its answer any more.
+      'run', '--unstable-no-legacy-abort', '--no-prompt', '--no-remote', '--no-lock', '--allow-net=127.0.0.1',
       '--allow-env=EDGELECT_*,LIVE_*,AWS_ACCESS_KEY_ID,AWS_SECRET_ACCESS_KEY', script,
     ],
     env: { DENO_DIR: inRoot('.tools/deno-cache'), DENO_NO_UPDATE_CHECK: '1' },

@@ -172,7 +172,7 @@ async function rustWorker() {
 
 // Those that can break without another step seeing it, and that a busy machine measures well enough.
 function figures() {
-  return command(process.execPath, ['js/figures/index.mjs', '--quick', 'requests', 'failover', 'signature']);
+  return command(process.execPath, ['js/figures/index.mjs', '--quick', 'requests', 'failover', 'signature', 'fleet']);
 }
 
 async function live() {

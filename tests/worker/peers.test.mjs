@@ -1,0 +1,121 @@
+// Peers of the deployed Worker: a tick that follows asks the leader in place of the store, and an answer is proven to who asked.
+import assert from 'node:assert/strict';
+import { createHmac } from 'node:crypto';
+import { createServer } from 'node:http';
+import { describe, test } from 'node:test';
+import { Elector, S3Storage, nodeHandler } from 'edgelect';
+import { serve } from '../../js/tools/serve.mjs';
+import { bucketOptions, until } from '../js/bucket.mjs';
+import { atEnd, kept } from '../js/ending.mjs';
+import { startProxy } from '../js/proxy.mjs';
+import { healthy, isolate, newGroup, outcomes, warm } from './isolate.mjs';
+
+const SECRET = 'a-secret-of-this-group';
+const NONCE = '00112233445566778899aabbccddeeff';
+// Peers are asked on loopback only by members that are published there. Nobody answers at these addresses.
+const [HONEST, CHEATED] = ['127.0.0.1:1', '127.0.0.1:2'];
+// A question may be held for what the lease leaves beside the timeout.
+const TIMING = { EDGELECT_LEADER_TIMEOUT: '4000', EDGELECT_PEER_TIMEOUT: '1500', EDGELECT_REQUEST_TIMEOUT: '500', EDGELECT_SUSTAIN: '9000' };
+
+/** A member that leads `group` in Node with a server of its own, and the questions that came; its answers to `CHEATED` lose
+ * their proof on the way. */
+const leading = async (group, options = {}) => {
+  const asked = [];
+  const elector = {};
+  const { host, close } = await serve(createServer((incoming, outgoing) => {
+    const { pathname, searchParams } = new URL(incoming.url, 'http://x');
+    asked.push({ method: incoming.method, pathname, query: Object.fromEntries(searchParams) });
+    const { writeHead } = outgoing;
+    outgoing.writeHead = (status, { 'edgelect-proof': proof, ...headers }) => {
+      const shown = proof && searchParams.get('relay') !== CHEATED;
+      return writeHead.call(outgoing, status, { ...headers, ...(shown && { 'edgelect-proof': proof }) });
+    };
+    return nodeHandler(elector.one)(incoming, outgoing);
+  }));
+  elector.one = new Elector({
+    storage: new S3Storage(bucketOptions), lockfilePath: group.EDGELECT_LOCKFILE_PATH, serverId: 'a-server', serverAddr: host,
+    leaderTimeout: 4_000, frequentInterval: 500, peerTimeout: 1_500, peerMode: true, probe: false, warn: false, ...options,
+  });
+  atEnd(async () => {
+    await elector.one.stop();
+    await close();
+  });
+  await elector.one.start();
+  await elector.one.waitForLeadership();
+  return asked;
+};
+
+/** A Worker that ticks once beside a leader, and how often it has read the store meanwhile. */
+const following = async (group, variables) => {
+  const proxy = await kept(startProxy(bucketOptions.endpoint));
+  const worker = await warm({ ...group, ...TIMING, ...variables, EDGELECT_ENDPOINT: proxy.endpoint });
+  proxy.seen.length = 0;
+  await worker.tick();
+  await until(() => outcomes(worker).length === 1);
+  assert.deepEqual([outcomes(worker), proxy.count('PUT')], [['followed'], 0]);
+  return { reads: proxy.count('GET'), logged: worker.logged() };
+};
+
+/** What the secret proves of an answer. */
+const proofOf = (nonce, status, body) => createHmac('sha256', SECRET).update(`edgelect answer\n${nonce}\n${status}\n${body}`).digest('hex');
+
+describe('peers of the Worker', { concurrency: 3 }, () => {
+  test('a tick that follows asks the leader, who may hold the question, and reads the store less', async () => {
+    const group = await newGroup();
+    const asked = await leading(group);
+    const [peers, alone] = await Promise.all([
+      following(group, { EDGELECT_PEER_MODE: 'true', EDGELECT_SERVER_ADDR: HONEST }),
+      following(group, { EDGELECT_SERVER_ADDR: CHEATED }),
+    ]);
+    assert.ok(asked.length >= 2, `${asked.length} questions`);
+    for (const { method, pathname, query } of asked) {
+      assert.deepEqual([method, pathname, query.group], ['GET', '/health/leadership', group.EDGELECT_LOCKFILE_PATH]);
+      assert.equal(query.relay, HONEST, 'without peer mode nobody is asked');
+    }
+    assert.ok(asked.some(({ query }) => Number(query.wait) > 0));
+    assert.ok(peers.reads <= 3 && peers.reads < alone.reads / 2, `${peers.reads} reads with peers, ${alone.reads} without`);
+  });
+
+  test('with a secret a tick believes the answer that it proves, and not one without its proof', async () => {
+    const group = await newGroup();
+    const asked = await leading(group, { peerSecret: SECRET });
+    const peers = { EDGELECT_PEER_MODE: 'true', EDGELECT_PEER_SECRET: SECRET };
+    const [proven, stripped] = await Promise.all([
+      following(group, { ...peers, EDGELECT_SERVER_ADDR: HONEST }),
+      following(group, { ...peers, EDGELECT_SERVER_ADDR: CHEATED }),
+    ]);
+    const byRelay = (addr) => asked.filter(({ query }) => query.relay === addr);
+    assert.ok(byRelay(CHEATED).length > 0);
+    assert.ok(byRelay(HONEST).some(({ query }) => Number(query.wait) > 0), 'who has proven itself is waited for');
+    assert.ok(byRelay(CHEATED).every(({ query }) => !query.wait), 'who has not is no leader to wait for');
+    assert.ok(asked.every(({ query }) => /^[0-9a-f]{32}$/.test(query.nonce) && /^[0-9a-f]{64}$/.test(query.proof)));
+    assert.equal(new Set(asked.map(({ query }) => query.nonce)).size, asked.length, 'each nonce is fresh');
+    assert.ok(proven.reads <= 3 && proven.reads < stripped.reads / 2, `${proven.reads} reads proven, ${stripped.reads} without a proof`);
+    assert.ok(![proven, stripped].some(({ logged }) => logged.includes(SECRET)) && !JSON.stringify(asked).includes(SECRET));
+  });
+
+  test('its own answers carry the proof of the nonce, whoever leads, and never the secret', async () => {
+    const group = await newGroup();
+    const worker = await isolate({ ...group, EDGELECT_PEER_MODE: 'true', EDGELECT_PEER_SECRET: SECRET });
+    const path = `/health/leadership?group=${encodeURIComponent(group.EDGELECT_LOCKFILE_PATH)}`;
+    const checked = async (answer) => {
+      const body = await answer.text();
+      assert.equal(answer.headers.get('edgelect-proof'), proofOf(NONCE, answer.status, body));
+      assert.ok(![body, ...answer.headers.values()].some((text) => text.includes(SECRET)));
+      return body;
+    };
+    const nobody = await worker.ask(`${path}&nonce=${NONCE}`);
+    assert.equal(nobody.status, 404);
+    await checked(nobody);
+    const ticking = worker.tick();
+    const leads = await until(healthy(worker, `${path}&nonce=${NONCE}`));
+    assert.equal(JSON.parse(await checked(leads)).leaderID, 'the-worker');
+    for (const unproven of [path, `${path}&nonce=no-hex`]) {
+      const answer = await worker.ask(unproven);
+      await answer.text();
+      assert.equal(answer.headers.get('edgelect-proof'), null, unproven);
+    }
+    await ticking;
+    assert.ok(!worker.logged().includes(SECRET));
+  });
+});
