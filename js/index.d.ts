@@ -426,7 +426,7 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
    * @throws EdgelectError `EDGELECT_CONFIG` for options; the signal's reason once that fired, which may leave the object. */
   doctor(options?: DoctorOptions): Promise<Diagnosis>;
   /** Answers `GET /health/leadership`, for peers, and `GET /status.json`, for people, from any server that speaks `Request` and
-   * `Response`: `Deno.serve`, `Bun.serve`, Hono (`c.req.raw`), a Worker's `fetch`; Node's through `nodeHandler`. Anybody who reaches
+   * `Response`: `Deno.serve`, `Bun.serve` (with `idleTimeout: 60`), Hono (`c.req.raw`), a Worker's `fetch`; Node's through `nodeHandler`. Anybody who reaches
    * that server may see both answers: a problem names the bucket. The second is `status()` without the session; a member without a
    * `serverId` is named there by the first eight characters of its session.
    * A peer's question may be held until the term is over (`peerWait`); the request's `signal` ends that. Where no session runs here,

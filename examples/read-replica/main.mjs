@@ -1,13 +1,14 @@
 // A cluster whose followers serve reads, and in which only the holder of the lease takes writes.
 import { createServer } from 'node:http';
 import { parseArgs } from 'node:util';
-import { Elector, celeriant } from 'edgelect';
+import { Elector, celeriant, nodeHandler } from 'edgelect';
 import { Replica, replicateTo } from './replica.mjs';
 
 const HELP = `node main.mjs --port PORT --peer URL [options]
 
 One node of a cluster of two. Both serve reads; the one that holds the lease takes writes and hands each of them to the other
-before it answers. Without the lease a write is answered 503, so writes pause while a dead leader's lease runs out.
+before it answers. Without the lease a write is answered 503, so writes pause while a dead leader's lease runs out. With
+--heartbeat they also pause while the leader has not heard from the other node for 1.5 s.
 
   GET  /items/KEY   the value; the header x-token says which term wrote it
   PUT  /items/KEY   200 with the token, or 503 while another node leads or none does
@@ -17,6 +18,7 @@ before it answers. Without the lease a write is answered 503, so writes pause wh
   --peer URL        the other node, such as http://127.0.0.1:8002
   --cluster NAME    the prefix of the lease in the bucket (default demo)
   --lease MS        the lease (default 30000)
+  --heartbeat       both nodes send or answer a heartbeat every 500 ms; set it on both
   --init            start a new cluster without its waiting time: once, by hand, never in a start script
   --help            this text
 
@@ -41,6 +43,7 @@ const read = () => {
       peer: { type: 'string' },
       cluster: { type: 'string', default: 'demo' },
       lease: { type: 'string', default: '30000' },
+      heartbeat: { type: 'boolean', default: false },
       init: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
     },
@@ -71,11 +74,24 @@ class Node {
   #replica = new Replica();
   #term = null;
   #queue = Promise.resolve();
+  #suspected = new Set();
   #elector;
+  #health;
   #peer;
 
-  constructor(elector, peer) {
-    this.#elector = elector;
+  constructor(options, peer) {
+    const hears = {
+      onSuspect: (serverId) => {
+        this.#suspected.add(serverId);
+        say('suspects', { serverId });
+      },
+      onRecover: (serverId) => {
+        this.#suspected.delete(serverId);
+        say('recovers', { serverId });
+      },
+    };
+    this.#elector = new Elector({ ...options, ...hears });
+    this.#health = nodeHandler(this.#elector);
     this.#peer = replicateTo(peer);
   }
 
@@ -101,6 +117,7 @@ class Node {
   async handle(request, response) {
     const { pathname } = new URL(request.url, 'http://localhost');
     const { method } = request;
+    if (pathname === '/health/leadership') return this.#health(request, response);
     const key = /^\/items\/([\w.-]{1,100})$/.exec(pathname)?.[1];
     if (method === 'GET' && key) return this.#read(key, response);
     if (method === 'PUT' && key) return this.#write({ key, value: await bodyOf(request) }, response);
@@ -132,6 +149,7 @@ class Node {
     const term = this.#term;
     const pause = (error) => ({ status: 503, error, leaderId: this.#elector.leaderId() });
     if (!term || term.remaining() === 0) return pause('this node does not hold the lease; reads go on');
+    if (this.#suspected.size > 0) return pause('the other node is silent: writes pause until it is heard again');
     const entry = { ...item, token: term.token, sequence: this.#replica.next(term.token) };
     const { refused } = await this.#peer.send(entry, term.signal);
     if (refused) {
@@ -149,11 +167,11 @@ class Node {
 }
 
 const main = async () => {
-  const { port, peer, cluster, lease, init, help } = read();
+  const { port, peer, cluster, lease, heartbeat, init, help } = read();
   if (help) return console.log(HELP);
-  const elector = new Elector(celeriant({ cluster, leaseDuration: wholeNumber('lease', lease) }));
-  if (init) return elector.init();
-  const node = new Node(elector, peer);
+  const options = celeriant({ cluster, leaseDuration: wholeNumber('lease', lease), heartbeat });
+  if (init) return new Elector(options).init();
+  const node = new Node({ ...options, ...(heartbeat && { serverAddr: `127.0.0.1:${port}` }) }, peer);
   await node.catchUp().catch(({ message }) => say('alone', { message }));
   const server = createServer((request, response) => {
     node.handle(request, response).catch(({ status = 400, message }) => answer(response, status, { error: message }));

@@ -53,7 +53,7 @@ export const STEPS = [
   { name: 'slots', lane: 'waits', after: ['build'], what: 'cron slots over three Workers and two Node members, each run as its policy says', run: slots },
   { name: 'rust-worker', lane: 'waits', after: ['rust-worker-build'], what: 'the example of a Rust Worker, and what it stands on, in workerd', run: rustWorker },
   { name: 'runtimes', lane: 'waits', after: ['build'], what: 'one suite on Node, Node 24, Deno, Bun and workerd', run: () => onPacked(runtimes) },
-  { name: 'examples', lane: 'waits', after: ['build'], what: 'the examples: a Worker of somebody\'s own, Deno.cron, Bun.cron, a timer on Node; what `edgelect new` writes', run: () => onPacked(examples) },
+  { name: 'examples', lane: 'waits', after: ['build'], what: 'the examples: a Worker of somebody\'s own, Deno.cron, Bun.cron, a timer on Node, peers by TLS; what `edgelect new` writes', run: () => onPacked(examples) },
   { name: 'readme', lane: 'waits', after: ['build', 'compile'], what: 'the snippets and commands of README.md', run: () => onPacked(readme) },
   { name: 'figures', lane: 'waits', after: ['build'], what: "the limits of the README's figures, held in short", run: figures },
   { name: 'demo', lane: 'waits', after: ['build', 'compile'], what: 'npm start -- --once', run: () => command(process.execPath, ['js/tools/start.mjs', '--once']) },

@@ -221,7 +221,8 @@ impl Election {
         let term = lease.term;
         self.peers.doubted = !dated && unread_ms > 2 * lease_ms;
         if self.peers.moved.as_ref().is_none_or(|moved| moved.term != term) {
-            self.peers.wait_limit_ms = None;
+            // It was another leader that was silent.
+            (self.peers.wait_limit_ms, self.peers.silent_until_ms) = (None, 0);
         }
     }
 

@@ -15,7 +15,7 @@ const MOST_RELAYS: usize = 64;
 /// How many of them a busy leader names at once.
 const NAMED_RELAYS: usize = 4;
 
-/// How many nonces are remembered: those of a lease, of as many members as a leader usually has room for.
+/// How many nonces are remembered: those of a few seconds, with heartbeats and without room for everybody.
 const MOST_NONCES: usize = 2_048;
 
 /// How many heartbeats are kept until they are taken.
@@ -66,17 +66,14 @@ impl Desk {
     ) -> Reply {
         let config = election.config();
         let secrets = config.peers.secrets.is_set();
-        // Whoever knows no secret is answered, and keeps nothing here.
-        let member = proven || !secrets;
+        // Whoever knows no secret is answered, and leaves nothing here.
+        // Nor must somebody who has seen a member's question use it again: to take places, or to be taken for the member.
+        let member = !secrets || (proven && self.is_new(&question.nonce));
         if member && !question.from.is_empty() && self.heartbeats.len() < MOST_HEARTBEATS {
             self.heartbeats.push((question.from.clone(), now.mono_ms));
         }
         let waits = question.wait_ms > 0 && config.peers.most > 0;
         if !waits || !member || !Self::is_steady(election, now, question) {
-            return Reply::Now(self.answer(election, now, question));
-        }
-        // Somebody who has seen a member's question must not take the members' places with it.
-        if secrets && !self.is_new(&question.nonce) {
             return Reply::Now(self.answer(election, now, question));
         }
         if self.held >= config.peers.most && !planted!(QuestionsWithoutEnd) {
@@ -86,7 +83,7 @@ impl Desk {
             return Reply::Now(self.busy(election, now, question, chance));
         }
         self.held += 1;
-        if proven && config.asks(&question.relay) && question.relay != config.server_addr {
+        if secrets && config.asks(&question.relay) && question.relay != config.server_addr {
             self.relays.retain(|(addr, _)| *addr != question.relay);
             if self.relays.len() == MOST_RELAYS {
                 self.relays.pop_front();

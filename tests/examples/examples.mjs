@@ -7,6 +7,7 @@ import { step } from '../../js/tools/run.mjs';
 import { jsWorker } from './js-worker.mjs';
 import { minuteCron } from './minute-cron.mjs';
 import { nodeTimer } from './node-timer.mjs';
+import { peers } from './peers.mjs';
 import { heldCommands, heldRust, heldSnippets } from './snippets.mjs';
 import { starters } from './starters.mjs';
 
@@ -18,9 +19,9 @@ export async function examples(store) {
   await withPacked(async (packed) => {
     // Deno takes the package from the registry: it must not find it beside itself.
     copy('deno-cron', packed.folder);
-    for (const name of ['js-worker', 'bun-cron', 'node-timer']) copy(name, packed.users);
+    for (const name of ['js-worker', 'bun-cron', 'node-timer', 'peers']) copy(name, packed.users);
     const place = { ...packed, store };
-    const checks = [...nodeTimer(place), ...minuteCron(place), ...jsWorker(place), ...starters(place)];
+    const checks = [...nodeTimer(place), ...minuteCron(place), ...jsWorker(place), ...peers(place), ...starters(place)];
     const all = () => Promise.allSettled(checks.map(([what, check]) => checked(what, check)));
     const ends = await step('The examples, over a real minute', all);
     const failed = ends.find(({ status }) => status === 'rejected');

@@ -6,6 +6,7 @@ import { inRoot } from '../../js/tools/paths.mjs';
 import { PlainError } from '../../js/tools/run.mjs';
 
 const EXAMPLES = ['js-worker', 'deno-cron', 'bun-cron', 'node-timer'];
+const COMMAND = /\b(?:node|deno|bun) [^\n`]*?main\.m?js/g;
 const DOCUMENTS = ['docs/crons.md', ...EXAMPLES.map((name) => `examples/${name}/README.md`)];
 
 /** Fails for a block of JavaScript that begins with an import and is not one file of the examples from its first line of code
@@ -36,11 +37,11 @@ export function heldRust() {
 export function heldCommands() {
   for (const name of fs.readdirSync(inRoot('examples')).filter((one) => fs.existsSync(inRoot('examples', one, 'README.md')))) {
     const main = ['main.mjs', 'main.js'].map((file) => inRoot('examples', name, file)).find((file) => fs.existsSync(file));
-    const help = main && /HELP = `(.*?main\.m?js)/.exec(fs.readFileSync(main, 'utf8'))?.[1];
+    const help = main && /HELP = `(.*?)`;/s.exec(fs.readFileSync(main, 'utf8'))?.[1];
     if (!help) continue;
-    const named = [...fs.readFileSync(inRoot('examples', name, 'README.md'), 'utf8').matchAll(/\b(?:node|deno|bun) [^\n`]*?main\.m?js/g)];
-    const other = named.find(([command]) => command !== help);
-    if (other || named.length === 0) throw new PlainError(`examples/${name}/README.md says \`${other ?? 'nothing'}\`, and its help \`${help}\``);
+    const [said, known] = [fs.readFileSync(inRoot('examples', name, 'README.md'), 'utf8'), help].map((text) => text.match(COMMAND) ?? []);
+    const other = said.find((command) => !known.includes(command));
+    if (other || said.length === 0) throw new PlainError(`examples/${name}/README.md says \`${other ?? 'nothing'}\`, and its help \`${known}\``);
   }
 }
 

@@ -16,9 +16,9 @@ const LEASE_MS = 6_000;
 
 const env = (who, more) => ({ ...variables, EDGELECT_SERVER_ID: who, EDGELECT_STORE_SKEW: '500', ...more });
 
-const start = async (cluster, who, port, peerPort) => {
+const start = async (cluster, who, { port, peerPort, more }) => {
   const proxy = await kept(startProxy(bucketOptions.endpoint));
-  const args = [MAIN, '--port', port, '--peer', `http://127.0.0.1:${peerPort}`, '--cluster', cluster, '--lease', LEASE_MS];
+  const args = [MAIN, '--port', port, '--peer', `http://127.0.0.1:${peerPort}`, '--cluster', cluster, '--lease', LEASE_MS, ...more];
   const program = startProgram(args, { env: env(who, { EDGELECT_ENDPOINT: proxy.endpoint }) });
   const { child, all } = program;
   await until(() => all('serves')[0] || child.exitCode !== null);
@@ -26,22 +26,22 @@ const start = async (cluster, who, port, peerPort) => {
   return { ...program, who, proxy, url: `http://127.0.0.1:${port}` };
 };
 
-const startCluster = async () => {
+const startCluster = async (more) => {
   const cluster = `read-replica/${crypto.randomUUID()}`;
   const init = run([MAIN, '--init', '--cluster', cluster, '--lease', LEASE_MS], { env: env('init') });
   assert.equal(init.status, 0, init.stderr);
   const [one, other] = await freePorts(2);
-  const leader = await start(cluster, 'a', one, other);
+  const leader = await start(cluster, 'a', { port: one, peerPort: other, more });
   await until(() => leader.all('leads')[0]);
-  const follower = await start(cluster, 'b', other, one);
+  const follower = await start(cluster, 'b', { port: other, peerPort: one, more });
   await until(async () => (await ask(follower, '/status')).leaderId === 'a');
   return { leader, follower };
 };
 
 // Another process may take one of the ports between our look and the start of its node.
-const newCluster = (attempts = 3) => startCluster().catch((error) => {
+const newCluster = (more = [], attempts = 3) => startCluster(more).catch((error) => {
   if (attempts === 1) throw error;
-  return newCluster(attempts - 1);
+  return newCluster(more, attempts - 1);
 });
 
 const ask = async ({ url }, path, init) => {
@@ -124,6 +124,26 @@ describe('two nodes', { concurrency: 4 }, () => {
     const [first, last] = [accepted[0], accepted.at(-1)];
     assert.ok(first.who === 'a' && last.who === 'b' && last.token > first.token, JSON.stringify([first, last]));
     neverTwo(accepted);
+  });
+
+  test('with heartbeats the leader pauses writes while it suspects its follower, and still leads', async () => {
+    const { leader, follower } = await newCluster(['--heartbeat']);
+    const writes = async (status, key) => until(async () => (await put(leader, key, 'x')).status === status);
+    // Whoever was never heard of is not suspected.
+    await until(async () => (await ask(follower, '/status')).requests.peer >= 3);
+    await writes(200, 'before');
+    follower.child.kill('SIGSTOP');
+    await until(() => leader.all('suspects')[0]);
+    const paused = await put(leader, 'paused', 'x');
+    assert.deepEqual([paused.status, paused.leaderId], [503, 'a']);
+    assert.match(paused.error, /silent/);
+    assert.equal((await get(leader, 'before')).value, 'x', 'reads go on');
+    follower.child.kill('SIGCONT');
+    await until(() => leader.all('recovers')[0]);
+    await writes(200, 'after');
+    assert.equal((await get(leader, 'paused')).status, 404, 'a write that was refused is not there');
+    assert.deepEqual(leader.all('suspects')[0].serverId, 'b');
+    assert.deepEqual([leader, follower].map((node) => node.all('leads').length), [1, 0], 'no lease has changed');
   });
 
   test('a leader that cannot reach the store fences itself and stops accepting writes, and one that was stopped comes back fenced', async () => {

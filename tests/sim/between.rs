@@ -13,6 +13,7 @@ const UNCHANGED_SALT: u64 = 4_012 << 40;
 const MOVING_SALT: u64 = 4_979 << 40;
 const GATEWAY_SALT: u64 = 6_943 << 40;
 const REPEAT_SALT: u64 = 12_644 << 40;
+const EARLY_SALT: u64 = 19_001 << 40;
 const PEER_SALT: u64 = 17_017 << 40;
 
 /// Which of them a schedule has.
@@ -38,6 +39,11 @@ impl Between {
             repeats: drawn(REPEAT_SALT),
         }
     }
+}
+
+/// Whether the claims of a schedule come as early as they may. Members that take turns hide what is wrong with such claims.
+pub fn claims_early(seed: u64) -> bool {
+    Chance::new(seed ^ EARLY_SALT).one_in(2)
 }
 
 /// What the members of a schedule have set of peers, where they ask them.

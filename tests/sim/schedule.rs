@@ -97,6 +97,7 @@ impl Schedule {
         let mut world = World::new(seed, manners, contract);
         world.depth = depth;
         world.late_ticks = chance.one_in(3);
+        world.claims_early = between::claims_early(seed);
         if wild {
             world.tally.fault(Kind::WildClocks);
         }

@@ -125,6 +125,8 @@ pub struct World {
     pub operations: usize,
     /// Cron triggers come late.
     pub late_ticks: bool,
+    /// Nobody waits for its turn: all claim as early as they ever may.
+    pub claims_early: bool,
     /// The cron whose triggers run slots, and its jobs.
     pub slots: Option<Plan>,
     /// Until when something on the way answers all reads with an old `Date`.
@@ -379,7 +381,11 @@ impl World {
         let seed = self.chance.next();
         self.oracle.join(name.clone(), clocks.rate_ppm, clocks.single);
         let client = (self.depth == Depth::Store).then(|| Client::new(&self.store.manners));
-        self.sessions.push(Session::new(machine, name, config, seed, client, schedule));
+        let mut member = Session::new(machine, name, config, seed, client, schedule);
+        if self.claims_early {
+            member.election.claim_first();
+        }
+        self.sessions.push(member);
         self.living.push(session);
         let began_mono_ms = self.look(session).now.mono_ms;
         if let Some(trigger) = &mut self.sessions[session].trigger {
