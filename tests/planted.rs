@@ -34,7 +34,9 @@ fn each_planted_bug_is_found() {
         let known = known_seed(bug)
             .and_then(|seed| found_after(bug, seed, 1).map(|(_, by)| (seed + 1, by)));
         let remembered = known.is_some();
-        let found = known.or_else(|| found_after(bug, 0, SCHEDULES));
+        // One that survives is looked for where somebody asks for it by name.
+        let looks = !survives || std::env::var_os("EDGELECT_BUG").is_some();
+        let found = known.or_else(|| if looks { found_after(bug, 0, SCHEDULES) } else { None });
         let seconds = began.elapsed().as_secs_f64();
         if let Some((schedules, _)) = &found {
             seeds.push_str(&format!("{bug:?} {}\n", schedules - 1));
@@ -51,6 +53,9 @@ fn each_planted_bug_is_found() {
                     "; EDGELECT_UPDATE=1 notes that in tests/planted/found.txt"
                 },
             ),
+            None if !looks => {
+                println!("{bug:?} ({}): not looked for here. {}", bug.rule(), bug.survives());
+            }
             None => println!(
                 "{bug:?} ({}): not found within {SCHEDULES} schedules, {seconds:.1} s. {}",
                 bug.rule(),

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use edgelect::clock::Now;
 use edgelect::json::Object;
 use edgelect::lease::{self, Closed, Flaw, Format, Lease, Reading, Remains, Stamp};
+use edgelect::planted::{Bug, plant};
 use edgelect::protocol::Protocol;
 use edgelect::request::{Request, Response};
 use edgelect::store::epochs::Epochs;
@@ -504,10 +505,13 @@ fn s6_an_age_is_proven_by_the_date_of_before_the_body_was_asked_for() {
         let late_ms = if lists(request) { 20_000 } else { 90_000 };
         Some(Ok(bucket.perform(late_ms, 0, request)))
     });
-    let facts = desk.perform(&epochs(), Operation::Read { unless: None }).facts;
-    let began_ms = BEGAN_MS;
+    let read = || desk.perform(&epochs(), Operation::Read { unless: None }).facts;
+    let (facts, began_ms) = (read(), BEGAN_MS);
     assert_eq!(facts.date_ms, Some(began_ms + 20_000));
     assert_eq!(facts.last_modified_ms, Some(began_ms));
+    plant(Some(Bug::EpochDateOfBody));
+    assert_eq!(read().date_ms, Some(began_ms + 90_000), "the planted bug is seen here");
+    plant(None);
 }
 
 #[test]
