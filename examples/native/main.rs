@@ -108,8 +108,12 @@ async fn drive(handle: &Handle, store: &S3Store<Native>, host: &Native) -> Resul
             report(host, "problem", json!({ "problem": problem.to_string() }));
         }
         Event::Solved => report(host, "solved", json!({})),
-        Event::Suspected { server_id } => report(host, "suspected", json!({ "serverId": server_id })),
-        Event::Recovered { server_id } => report(host, "recovered", json!({ "serverId": server_id })),
+        Event::Suspected { server_id } => {
+            report(host, "suspected", json!({ "serverId": server_id }))
+        }
+        Event::Recovered { server_id } => {
+            report(host, "recovered", json!({ "serverId": server_id }))
+        }
         Event::InGrace { left_ms } => report(host, "grace", json!({ "leftMs": left_ms })),
         Event::GivenUp | Event::SlotClosed { .. } | Event::SlotsOver(_) => {}
     })
