@@ -589,8 +589,7 @@ export class Elector {
   }
 
   #noteSession(engine) {
-    const { session } = engine.status();
-    this.#sessions = [...this.#sessions.slice(1 - MOST_SESSIONS), session];
+    this.#sessions = [...this.#sessions.slice(1 - MOST_SESSIONS), engine.session];
   }
 
   /** Competes once the work of earlier sessions has stopped: this one's election knows nothing of it. */

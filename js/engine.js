@@ -192,6 +192,11 @@ export class Engine {
     return JSON.parse(this.#ask((raw) => raw.status()));
   }
 
+  /** The session's random id. */
+  get session() {
+    return this.#ask((raw) => raw.session());
+  }
+
   /** That for anybody who asks: without the session. */
   publicStatus() {
     return JSON.parse(this.#ask((raw) => raw.publicStatus()));

@@ -314,6 +314,11 @@ impl RawElector {
         }
     }
 
+    /// The session's random id.
+    pub fn session(&self) -> String {
+        self.handle.with(|election| election.session().to_owned())
+    }
+
     /// The term about which questions are held.
     #[wasm_bindgen(js_name = steadyTerm)]
     pub fn steady_term(&self) -> Option<f64> {
