@@ -44,7 +44,7 @@ pub fn answered(lease: &Lease, group: &str) {
         assert_eq!(dead.status, 404);
     }
     let alive = given(&lease.leader_id, Some(lease_ms - 1));
-    if lease.released() || lease.in_grace() {
+    if lease.released() || lease.parked || lease.in_grace() {
         assert_eq!(alive.status, 404);
         return;
     }
