@@ -223,7 +223,8 @@ impl RawElector {
             let mut end = json!({ "type": "finished" });
             match asked {
                 Ok(Receipt { written, leader_id, term }) => {
-                    let receipt = json!({ "written": written, "leaderId": leader_id, "term": term });
+                    let receipt =
+                        json!({ "written": written, "leaderId": leader_id, "term": term });
                     let told = json!({ "type": "asked", "receipt": receipt });
                     events.borrow_mut().push(told.to_string());
                 }
