@@ -88,6 +88,7 @@ pub mod lead;
 pub mod lease;
 pub mod locker;
 pub mod object_store_lock;
+pub mod operator;
 pub mod peer;
 #[cfg(not(feature = "planted"))]
 mod planted;
