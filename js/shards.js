@@ -8,7 +8,7 @@ import { CALLBACKS, SHARED } from './shared.js';
 
 const OWN = ['prefix', 'shards', 'onAcquire', 'onLose'];
 /** The timings decide how the shards are watched; the rest of an elector's options belongs to it. */
-const ELECTOR_ONLY = ['storage', 'unref', 'releaseOnStop', 'probe', 'warn', 'peerTls', 'heartbeat', 'maxConnections', 'maxRequestsPerSecond', ...CALLBACKS];
+const ELECTOR_ONLY = ['storage', 'unref', 'releaseOnStop', 'probe', 'warn', 'log', 'logLevel', 'peerTls', 'page', 'heartbeat', 'maxConnections', 'maxRequestsPerSecond', ...CALLBACKS];
 
 export class Shards {
   #options;
