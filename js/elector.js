@@ -113,6 +113,8 @@ export class Elector {
   #unfenced;
   /** JSON: nobody else can change it later. */
   #settings;
+  /** The `lockfilePath`: known without the wasm, which may be broken. */
+  #group;
   #callbacks = {};
   #unref;
   /** What it shares with the other groups of an `Electors`. */
@@ -199,7 +201,7 @@ export class Elector {
     const variables = fromEnvironment ? fromVariables() : null;
     this.#storage = fromEnvironment ? variables.storage : storage;
     this.#settings = toJson({ ...variables?.settings, ...beating(defined(settings)) });
-    byVariable(() => checked(this.#settings, bucketOf(this.#storage)), variables?.names, settings);
+    this.#group = byVariable(() => checked(this.#settings, bucketOf(this.#storage)), variables?.names, settings).lockfilePath;
     checkStorage(this.#storage);
     this.#unfenced = isLocker(this.#storage);
     if (this.#unfenced && this.config.peerMode) throw unfencedError('peerMode');
@@ -336,7 +338,7 @@ export class Elector {
 
   [SAMPLES]() {
     const running = [this.#engine, ...this.#slotEngines].map((engine) => this.#asked((one) => one.sample, engine));
-    return [JSON.stringify({ group: this.config.lockfilePath }), this.#counted, ...running].filter(Boolean);
+    return [JSON.stringify({ group: this.#group }), this.#counted, ...running].filter(Boolean);
   }
 
   #keepCounts(engine) {
@@ -681,7 +683,7 @@ export class Elector {
   }
 
   #tellLog(level, event, message, term) {
-    this.#log.tell(level, { group: this.config.lockfilePath, event, term, message });
+    this.#log.tell(level, { group: this.#group, event, term, message });
   }
 
   /** Stops this session when the signal fires. */

@@ -5,7 +5,7 @@ import fs from 'node:fs';
 import { test } from 'node:test';
 import { Electors, MemoryStorage } from 'edgelect';
 import { OPENMETRICS, PROMTOOL, inRoot } from '../../js/tools/paths.mjs';
-import { KEY, leads, member, newGroup, putRecord, slotRecord, until } from './group.mjs';
+import { KEY, LONG, leads, member, newGroup, putRecord, slotRecord, until } from './group.mjs';
 
 const PARSE = `
 import json, sys
@@ -35,7 +35,7 @@ const asked = async (served) => {
 };
 
 test('a member shows what it has counted, in all its sessions, and no session\'s id', async () => {
-  const elector = member(await newGroup(), { serverId: undefined });
+  const elector = member(await newGroup(), { ...LONG, serverId: undefined });
   assert.equal((await asked(elector)).of('authority', { group: KEY }), 0, 'before it was started');
   await elector.start();
   await leads(elector);
@@ -64,7 +64,7 @@ test('the slots of a member are counted by outcome, and the newest one stays to 
   const storage = await newGroup();
   const slot = Date.now() - (Date.now() % 60_000);
   putRecord(storage, slotRecord(slot - 10 * 60_000));
-  const elector = member(storage, { leaderTimeout: 8000, frequentInterval: 200 });
+  const elector = member(storage, LONG);
   const run = (minutes, job) => elector.runScheduled(slot - minutes * 60_000, job, { policy: 'atMostOnce', period: 60_000 });
   await run(5, () => {});
   await run(5, () => {});
