@@ -6,8 +6,9 @@ import { demo } from './demo.js';
 import { doctor } from './doctor.js';
 import { init } from './init.js';
 import { starter } from './new.js';
+import { pause, resume, stepDown } from './operator.js';
 
-const COMMANDS = [demo, doctor, init, starter];
+const COMMANDS = [demo, doctor, init, stepDown, pause, resume, starter];
 // Both stand as deep in the package as this file does once it is built.
 const README = fileURLToPath(new URL('../../README.md', import.meta.url));
 const { version } = JSON.parse(fs.readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
@@ -20,6 +21,7 @@ Example:
   npx edgelect demo               a crash, a resignation and a late write, in five seconds
   npx edgelect doctor             whether your bucket may be trusted with leases
   npx edgelect init               a new group, whose first member leads at once
+  npx edgelect pause --for 2h     nobody leads for two hours
   npx edgelect new node reports   a starter project with your own values
 
 edgelect COMMAND --help says more about one command.
