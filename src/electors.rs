@@ -39,6 +39,7 @@ use crate::config::{Config, ConfigError};
 use crate::driver::{Handle, Host, new_election, run};
 use crate::election::{Event, Input};
 use crate::lead::{Term, lead};
+use crate::metrics::{self, Sample};
 use crate::peer::{self, HealthAnswer};
 use crate::probe::judge;
 use crate::status;
@@ -278,6 +279,12 @@ impl<H: Host + Clone + 'static> Electors<H> {
         let groups = self.handles();
         let told: Vec<String> = groups.iter().map(|(_, handle)| of(handle)).collect();
         format!("[{}]", told.join(","))
+    }
+
+    /// The metrics of all groups, in OpenMetrics.
+    pub fn metrics(&self) -> String {
+        let sample = |(_, handle): (_, Handle)| Sample::of(&handle, self.shared.host.now());
+        metrics::text(self.handles().into_iter().map(sample))
     }
 
     /// The answer to `GET /health/leadership?group=…`, for peers; 404 for a group that is not here.

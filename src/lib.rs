@@ -87,8 +87,10 @@ pub mod json;
 pub mod lead;
 pub mod lease;
 pub mod locker;
+pub mod metrics;
 pub mod object_store_lock;
 pub mod operator;
+pub mod page;
 pub mod peer;
 #[cfg(not(feature = "planted"))]
 mod planted;
@@ -107,6 +109,7 @@ pub mod sigv4;
 pub mod slots;
 pub mod status;
 pub mod store;
+pub mod tally;
 mod text;
 pub mod tick;
 pub mod timers;

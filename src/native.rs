@@ -42,11 +42,12 @@ use crate::clock::Now;
 use crate::config::{Config, ConfigError, MAX_WAIT_MS, Settings};
 use crate::driver::{Handle, Host};
 use crate::election::Input;
+use crate::metrics::Sample;
 use crate::peer::{self, HealthAnswer};
 use crate::remote::S3Store;
 use crate::request::{Body, Request, Response};
 use crate::text::{first, quoted};
-use crate::{status, vars};
+use crate::{metrics, page, status, vars};
 
 /// How long a connection may take to open. An election's own time limits are shorter.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
@@ -297,11 +298,26 @@ fn first_signal() -> io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Answers peers: `GET /health/leadership`, as `EDGELECT_PEER_MODE` needs it; and people: `GET /status.json`. It is plain HTTP and never ends; publish it by
+/// Answers peers: `GET /health/leadership`, as `EDGELECT_PEER_MODE` needs it; people: `GET /status.json`; and monitors:
+/// `GET /metrics`. It is plain HTTP and never ends; publish it by
 /// `EDGELECT_SERVER_ADDR`, behind what speaks TLS where it is not on loopback. Run it beside the election, in one `select!`.
 ///
 /// It keeps at most `maxPeers` connections and 64 more at once, each for 65 s; a peer that is not answered in time reads the store.
 pub async fn serve_health(listener: &TcpListener, elector: &Handle, host: &Native) -> Infallible {
+    serve(listener, elector, host, false).await
+}
+
+/// The same, and a page for people at `/`.
+pub async fn serve_page(listener: &TcpListener, elector: &Handle, host: &Native) -> Infallible {
+    serve(listener, elector, host, true).await
+}
+
+async fn serve(
+    listener: &TcpListener,
+    elector: &Handle,
+    host: &Native,
+    has_page: bool,
+) -> Infallible {
     let mut served = FuturesUnordered::new();
     let held = elector.with(|election| election.config().peers.most);
     let most = MOST_CONNECTIONS.saturating_add(usize::try_from(held).unwrap_or(usize::MAX));
@@ -309,7 +325,7 @@ pub async fn serve_health(listener: &TcpListener, elector: &Handle, host: &Nativ
         tokio::select! {
             Some(()) = served.next() => {}
             accepted = listener.accept(), if served.len() < most => match accepted {
-                Ok((stream, _)) => served.push(serve_peer(stream, elector, host)),
+                Ok((stream, _)) => served.push(serve_one(stream, elector, host, has_page)),
                 // Out of file descriptors: others have to end first, and go on meanwhile.
                 Err(_) => {
                     let others = async { while served.next().await.is_some() {} ; std::future::pending::<()>().await };
@@ -320,8 +336,8 @@ pub async fn serve_health(listener: &TcpListener, elector: &Handle, host: &Nativ
     }
 }
 
-async fn serve_peer(stream: TcpStream, elector: &Handle, host: &Native) {
-    let answer = service_fn(async |request| health(&request, elector, host).await);
+async fn serve_one(stream: TcpStream, elector: &Handle, host: &Native, has_page: bool) {
+    let answer = service_fn(async |request| answer(&request, elector, host, has_page).await);
     // One question a connection: its time is over at a known moment, and no question is cut off while it is held.
     let serving = http1::Builder::new()
         .keep_alive(false)
@@ -332,25 +348,40 @@ async fn serve_peer(stream: TcpStream, elector: &Handle, host: &Native) {
     let _ = tokio::time::timeout(CONNECTION_LIMIT, serving).await;
 }
 
-async fn health(
+async fn answer(
     request: &http::Request<Incoming>,
     elector: &Handle,
     host: &Native,
+    has_page: bool,
 ) -> http::Result<http::Response<String>> {
     let path = request.uri().path();
-    if ![peer::PATH, status::PATH].contains(&path) {
+    let is_page = has_page && path == page::PATH;
+    if ![peer::PATH, status::PATH, metrics::PATH].contains(&path) && !is_page {
         return http::Response::builder().status(404).body(r#"{"error":"not found"}"#.to_owned());
     }
-    let answer = match *request.method() {
-        Method::GET if path == status::PATH => {
+    if *request.method() != Method::GET {
+        return response(HealthAnswer::wrong_method());
+    }
+    match path {
+        status::PATH => {
             let body =
                 elector.with(|election| status::public(election, host.now(), elector.requests()));
-            HealthAnswer::of(200, body)
+            response(HealthAnswer::of(200, body))
         }
-        Method::GET => elector.answer_peer(host, request.uri().query().unwrap_or("")).await,
-        _ => HealthAnswer::wrong_method(),
-    };
-    response(answer)
+        metrics::PATH => http::Response::builder()
+            .header(header::CONTENT_TYPE, metrics::CONTENT_TYPE)
+            .header(header::CACHE_CONTROL, "no-store")
+            .body(metrics::text([Sample::of(elector, host.now())])),
+        page::PATH => {
+            let builder = page::headers()
+                .into_iter()
+                .fold(http::Response::builder(), |builder, (name, value)| {
+                    builder.header(name, value)
+                });
+            builder.body(page::HTML.to_owned())
+        }
+        _ => response(elector.answer_peer(host, request.uri().query().unwrap_or("")).await),
+    }
 }
 
 /// An answer of [`Handle::answer_peer`] for a server on crate `http`'s types, such as axum or hyper.

@@ -319,6 +319,28 @@ async fn peers_are_answered_while_others_say_nothing_and_only_at_the_one_path() 
 }
 
 #[tokio::test]
+async fn monitors_and_people_are_shown_the_member_and_the_page_names_its_own_script_alone() {
+    let host = native();
+    let elector = Handle::new(new_election(&host, probe_config()).expect("randomness"));
+    let (listener, url) = server().await;
+    let address = url.trim_start_matches("http://");
+    let asking = async {
+        let ask =
+            |path: &str| format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+        let metrics = told_to(address, &ask("/metrics")).await;
+        assert!(metrics.contains("content-type: application/openmetrics-text; version=1.0.0"));
+        assert!(metrics.contains("\nedgelect_authority{group=") && metrics.ends_with("# EOF\n"));
+        let page = told_to(address, &ask("/")).await;
+        assert!(page.starts_with("HTTP/1.1 200 ") && page.ends_with("</html>\n"));
+        assert!(page.contains("content-security-policy: default-src 'none'; script-src 'sha256-"));
+    };
+    tokio::select! {
+        never = daemon::serve_page(&listener, &elector, &host) => match never {},
+        () = asking => {}
+    }
+}
+
+#[tokio::test]
 async fn what_ends_before_a_signal_comes_back_as_it_is() {
     let host = native();
     let elector = Handle::new(new_election(&host, probe_config()).expect("randomness"));
