@@ -42,6 +42,7 @@ use crate::clock::Now;
 use crate::config::{Config, ConfigError, MAX_WAIT_MS, Settings};
 use crate::driver::{Handle, Host};
 use crate::election::Input;
+use crate::electors::Electors;
 use crate::metrics::Sample;
 use crate::peer::{self, HealthAnswer};
 use crate::remote::S3Store;
@@ -303,29 +304,91 @@ fn first_signal() -> io::Result<impl Future<Output = ()>> {
 /// `EDGELECT_SERVER_ADDR`, behind what speaks TLS where it is not on loopback. Run it beside the election, in one `select!`.
 ///
 /// It keeps at most `maxPeers` connections and 64 more at once, each for 65 s; a peer that is not answered in time reads the store.
-pub async fn serve_health(listener: &TcpListener, elector: &Handle, host: &Native) -> Infallible {
-    serve(listener, elector, host, false).await
+pub async fn serve_health(
+    listener: &TcpListener,
+    electors: &impl Answers,
+    host: &Native,
+) -> Infallible {
+    serve(listener, electors, host, false).await
 }
 
 /// The same, and a page for people at `/`.
-pub async fn serve_page(listener: &TcpListener, elector: &Handle, host: &Native) -> Infallible {
-    serve(listener, elector, host, true).await
+pub async fn serve_page(
+    listener: &TcpListener,
+    electors: &impl Answers,
+    host: &Native,
+) -> Infallible {
+    serve(listener, electors, host, true).await
+}
+
+/// Who answers at the paths of a server: one elector, or the groups of an [`Electors`].
+#[allow(async_fn_in_trait)] // Hosts here have one thread.
+pub trait Answers {
+    /// The answer to a peer's question, the query of its URL.
+    async fn to_peer(&self, host: &Native, query: &str) -> HealthAnswer;
+
+    /// What anybody may see, as JSON.
+    fn to_people(&self, host: &Native) -> String;
+
+    /// Metrics, in OpenMetrics.
+    fn to_monitor(&self, host: &Native) -> String;
+
+    /// How many questions of peers are held at most.
+    fn most_held(&self) -> u64;
+}
+
+impl Answers for Handle {
+    async fn to_peer(&self, host: &Native, query: &str) -> HealthAnswer {
+        self.answer_peer(host, query).await
+    }
+
+    fn to_people(&self, host: &Native) -> String {
+        self.with(|election| status::public(election, host.now(), self.requests()))
+    }
+
+    fn to_monitor(&self, host: &Native) -> String {
+        metrics::text([Sample::of(self, host.now())])
+    }
+
+    fn most_held(&self) -> u64 {
+        self.with(|election| election.config().peers.most)
+    }
+}
+
+impl Answers for Electors<Native> {
+    async fn to_peer(&self, _host: &Native, query: &str) -> HealthAnswer {
+        self.answer_peer(query).await
+    }
+
+    fn to_people(&self, _host: &Native) -> String {
+        self.public_status()
+    }
+
+    fn to_monitor(&self, _host: &Native) -> String {
+        self.metrics()
+    }
+
+    fn most_held(&self) -> u64 {
+        let of = |(_, handle): &(String, Handle)| handle.most_held();
+        self.handles().iter().map(of).fold(0, u64::saturating_add)
+    }
 }
 
 async fn serve(
     listener: &TcpListener,
-    elector: &Handle,
+    electors: &impl Answers,
     host: &Native,
     has_page: bool,
 ) -> Infallible {
     let mut served = FuturesUnordered::new();
-    let held = elector.with(|election| election.config().peers.most);
-    let most = MOST_CONNECTIONS.saturating_add(usize::try_from(held).unwrap_or(usize::MAX));
     loop {
+        // Groups come and go.
+        let held = usize::try_from(electors.most_held()).unwrap_or(usize::MAX);
+        let most = MOST_CONNECTIONS.saturating_add(held);
         tokio::select! {
             Some(()) = served.next() => {}
             accepted = listener.accept(), if served.len() < most => match accepted {
-                Ok((stream, _)) => served.push(serve_one(stream, elector, host, has_page)),
+                Ok((stream, _)) => served.push(serve_one(stream, electors, host, has_page)),
                 // Out of file descriptors: others have to end first, and go on meanwhile.
                 Err(_) => {
                     let others = async { while served.next().await.is_some() {} ; std::future::pending::<()>().await };
@@ -336,8 +399,8 @@ async fn serve(
     }
 }
 
-async fn serve_one(stream: TcpStream, elector: &Handle, host: &Native, has_page: bool) {
-    let answer = service_fn(async |request| answer(&request, elector, host, has_page).await);
+async fn serve_one(stream: TcpStream, electors: &impl Answers, host: &Native, has_page: bool) {
+    let answer = service_fn(async |request| answer(&request, electors, host, has_page).await);
     // One question a connection: its time is over at a known moment, and no question is cut off while it is held.
     let serving = http1::Builder::new()
         .keep_alive(false)
@@ -350,7 +413,7 @@ async fn serve_one(stream: TcpStream, elector: &Handle, host: &Native, has_page:
 
 async fn answer(
     request: &http::Request<Incoming>,
-    elector: &Handle,
+    electors: &impl Answers,
     host: &Native,
     has_page: bool,
 ) -> http::Result<http::Response<String>> {
@@ -363,15 +426,11 @@ async fn answer(
         return response(HealthAnswer::wrong_method());
     }
     match path {
-        status::PATH => {
-            let body =
-                elector.with(|election| status::public(election, host.now(), elector.requests()));
-            response(HealthAnswer::of(200, body))
-        }
+        status::PATH => response(HealthAnswer::of(200, electors.to_people(host))),
         metrics::PATH => http::Response::builder()
             .header(header::CONTENT_TYPE, metrics::CONTENT_TYPE)
             .header(header::CACHE_CONTROL, "no-store")
-            .body(metrics::text([Sample::of(elector, host.now())])),
+            .body(electors.to_monitor(host)),
         page::PATH => {
             let builder = page::headers()
                 .into_iter()
@@ -380,7 +439,7 @@ async fn answer(
                 });
             builder.body(page::HTML.to_owned())
         }
-        _ => response(elector.answer_peer(host, request.uri().query().unwrap_or("")).await),
+        _ => response(electors.to_peer(host, request.uri().query().unwrap_or("")).await),
     }
 }
 

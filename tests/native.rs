@@ -11,10 +11,11 @@ use edgelect::clock::Now;
 use edgelect::request::{self, Request, Response};
 use edgelect::store::FaultKind;
 use edgelect::store::epochs::Epochs;
+use edgelect::store::memory::Memory;
 use edgelect::store::{Operation, Outcome, Store};
 use edgelect::{
-    Config, Credentials, EpochStore, Handle, Host, S3Config, S3Store, lead, native as daemon,
-    new_election, probe,
+    Config, Credentials, Electors, EpochStore, Handle, Host, Limits, S3Config, S3Store, lead,
+    native as daemon, new_election, probe,
 };
 use real::{Bucket, Native, config, native, random};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -338,6 +339,37 @@ async fn monitors_and_people_are_shown_the_member_and_the_page_names_its_own_scr
         never = daemon::serve_page(&listener, &elector, &host) => match never {},
         () = asking => {}
     }
+}
+
+#[tokio::test]
+async fn the_groups_of_a_process_share_a_server() {
+    let host = native();
+    let electors = Electors::new(host.clone(), Limits::default()).expect("limits");
+    let of = |group: &str| Config { lockfile_path: group.to_owned(), ..probe_config() };
+    let members = ["one", "two"].map(|group| {
+        electors.add(of(group), Memory::new(|| 0)).unwrap_or_else(|_| panic!("there is room"))
+    });
+    let (listener, url) = server().await;
+    let address = url.trim_start_matches("http://");
+    let ask = async |path: &str| {
+        told_to(address, &format!("GET {path} HTTP/1.1\r\nhost: {address}\r\n\r\n")).await
+    };
+    let asking = async {
+        let which = ask("/health/leadership").await;
+        assert!(which.starts_with("HTTP/1.1 400 ") && which.contains("which group?"), "{which}");
+        for group in ["two", "three"] {
+            let told = ask(&format!("/health/leadership?group={group}")).await;
+            assert!(told.starts_with("HTTP/1.1 404 "), "nobody leads it here: {told}");
+        }
+        let status = ask("/status.json").await;
+        let groups = ["one", "two"].map(|group| format!(r#""group":"{group}""#));
+        assert!(groups.iter().all(|group| status.contains(group)), "{status}");
+    };
+    tokio::select! {
+        never = daemon::serve_health(&listener, &electors, &host) => match never {},
+        () = asking => {}
+    }
+    drop(members);
 }
 
 #[tokio::test]
