@@ -12,14 +12,15 @@ const wordsOf = (command) =>
 const quoted = (text) => `'${text.replaceAll("'", '’')}'`;
 
 const bash = (commands) => {
-  const choices = new Map(commands.flatMap(optionsOf).filter((one) => one.argChoices).map(({ long, argChoices }) => [long, argChoices.join(' ')]));
+  const choices = commands.flatMap((command) => optionsOf(command).filter((one) => one.argChoices).map(({ long, argChoices }) =>
+    [`${command.name()}\\ ${long}`, argChoices.join(' ')]));
   return `_edgelect() {
   local words=
   case "\${COMP_WORDS[1]}" in
 ${commands.map((one) => `    ${one.name()}) words=${quoted(wordsOf(one))} ;;`).join('\n')}
   esac
-  case "\${COMP_WORDS[COMP_CWORD-1]}" in
-${[...choices].map(([long, words]) => `    ${long}) words=${quoted(words)} ;;`).join('\n')}
+  case "\${COMP_WORDS[1]} \${COMP_WORDS[COMP_CWORD-1]}" in
+${choices.map(([long, words]) => `    ${long}) words=${quoted(words)} ;;`).join('\n')}
   esac
   [ "$COMP_CWORD" -gt 1 ] || words=${quoted(commands.map((one) => one.name()).join(' '))}
   COMPREPLY=($(compgen -W "$words" -- "\${COMP_WORDS[COMP_CWORD]}"))

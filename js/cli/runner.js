@@ -3,7 +3,7 @@ import os from 'node:os';
 import { Child, codeOfSignal, startGuard, timesOf } from './child.js';
 import { EXIT } from './command.js';
 import { nowMs } from './group.js';
-import { codeOf, electorOptions, look } from './store.js';
+import { codeOf, electorOptions, jsonOf, look } from './store.js';
 
 const KILL_AFTER_MS = 8_000;
 /** After these no command is begun. */
@@ -142,7 +142,7 @@ export class Runner {
   /** A line on standard error if there is a text; with --json each event. */
   #tell(event, more, text) {
     const line = { at: new Date().toISOString(), event, ...more, ...(text && { text }) };
-    if (this.#flags.json) console.error(JSON.stringify(line));
+    if (this.#flags.json) console.error(jsonOf(line));
     else if (text) console.error(`edgelect: ${text}`);
   }
 }

@@ -1,6 +1,6 @@
 // `edgelect status`: who leads, and why nobody does.
 import { EXIT, commandOf } from './command.js';
-import { codeOf, electorOptions, look, visible } from './store.js';
+import { codeOf, electorOptions, jsonOf, look, visible } from './store.js';
 import { tableOf } from './table.js';
 
 const LATE_MS = 60_000;
@@ -23,7 +23,7 @@ async function show(groups, { period, late = LATE_MS, json, ...flags }) {
   const code = Math.max(...looks.map(verdict));
   // Before the last words: a reader that goes away must not hide it.
   process.exitCode = code;
-  const text = json ? looks.map((one) => JSON.stringify(one)).join('\n') : page(looks, process.stdout.columns);
+  const text = json ? looks.map((one) => jsonOf(one)).join('\n') : page(looks, process.stdout.columns);
   process.stdout.write(`${text}\n`);
   return code;
 }

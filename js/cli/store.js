@@ -41,6 +41,10 @@ export const codeOf = ({ code, status, message }, name) => {
 /** A text of a store or a record on one line, in which nothing moves a cursor. */
 export const visible = (text, most = 500) => String(text).slice(0, most).replace(/[\p{Cc}\p{Cf}\u2028\u2029]+/gu, ' ');
 
+/** One line of JSON in which nothing moves a cursor either. */
+export const jsonOf = (value) =>
+  JSON.stringify(value).replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (one) => one.split('').map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`).join(''));
+
 /** What one read of the stored record shows; `due` is `{ periodMs, lateMs }`.
  * @throws EdgelectError `EDGELECT_STORE` for a store that does not answer, or refuses. */
 export const look = async ({ storage, ...settings }, due) => {

@@ -1,7 +1,7 @@
 // `edgelect watch`: a line for each change of a group.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { commandOf } from './command.js';
-import { codeOf, look, visible } from './store.js';
+import { codeOf, jsonOf, look, visible } from './store.js';
 import { name, optionsOf, timeOf } from './status.js';
 
 const INTERVAL_MS = 5_000;
@@ -32,7 +32,7 @@ async function follow(options, intervalMs, textOf) {
   }
 }
 
-const objectOf = (shown) => JSON.stringify({ at: new Date().toISOString(), ...shown });
+const objectOf = (shown) => jsonOf({ at: new Date().toISOString(), ...shown });
 
 function lineOf({ group, state, leaderId, since, term, lastSlot, why, error }) {
   const slot = lastSlot ? `; slot ${timeOf(lastSlot.slot)} ${name(lastSlot.outcome)}` : '';

@@ -1,44 +1,17 @@
 // `edgelect run`: real processes, a store on loopback that a test can silence, leases of 1.5 to 2 s.
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import fs from 'node:fs';
-import os from 'node:os';
-import path from 'node:path';
-import { after, before, test } from 'node:test';
-import { Elector, S3Storage } from 'edgelect';
-import { begin, edgelect } from './command.mjs';
-import { atEnd, kept } from './ending.mjs';
-import { startLiar } from './liar.mjs';
+import { test } from 'node:test';
+import { promisify } from 'node:util';
+import { LEASE_MS, folder, newGroup, store } from './commanded.mjs';
+import { edgelect } from './command.mjs';
+import { kept } from './ending.mjs';
 import { startProxy } from './proxy.mjs';
 import { until } from './until.mjs';
 
-const LEASE_MS = 2_000;
 /** What a busy machine may add to a wait that ends at once. */
 const BUSY_MS = 5_000;
-const KEYS = { accessKeyId: 'id', secretAccessKey: 'secret' };
-const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-run-'));
-
-let store;
-before(async () => {
-  store = await kept(startLiar('honest'));
-});
-after(() => fs.rmSync(folder, { recursive: true, force: true }));
-
-/** A group of its own, in which nobody has to wait out a grace. */
-const newGroup = async () => {
-  const lockfilePath = `leader/${crypto.randomUUID()}`;
-  const elector = new Elector({ lockfilePath, leaderTimeout: LEASE_MS, probe: false, storage: new S3Storage({ endpoint: store.endpoint, bucket: 'jobs', credentials: KEYS }) });
-  await elector.init();
-  atEnd(() => elector.stop());
-  const file = path.join(folder, path.basename(lockfilePath));
-  const record = () => JSON.parse(store.objects.get(`/jobs/${lockfilePath}`).body);
-  const variables = (endpoint = store.endpoint) => ({
-    EDGELECT_ENDPOINT: endpoint, EDGELECT_BUCKET: 'jobs', EDGELECT_ACCESS_KEY_ID: KEYS.accessKeyId, EDGELECT_SECRET_ACCESS_KEY: KEYS.secretAccessKey,
-    EDGELECT_LOCKFILE_PATH: lockfilePath, EDGELECT_LEADER_TIMEOUT: String(LEASE_MS), FILE: file,
-  });
-  const run = (args, endpoint) => begin(['run', ...args], { variables: variables(endpoint) });
-  return { elector, file, record, variables, run, isReleased: () => record().lastUpdated.startsWith('0001'), read: () => (fs.existsSync(file) ? fs.readFileSync(file, 'utf8') : '') };
-};
-
 /** A shell that ignores SIGTERM, as its child does, and writes the time again and again. */
 const STUBBORN = 'trap "" TERM; while :; do date +%s%3N >> "$FILE"; sleep 0.03; done';
 const sh = (script) => ['--', 'sh', '-c', script];
@@ -202,8 +175,6 @@ test('what is wrong is one line, or two with a hint, and 2; a store that fails i
 test('a reader of its messages that goes away ends nothing', async () => {
   const { variables, read } = await newGroup();
   const script = `{ "${process.execPath}" js/dist/cli.js run --json -- sh -c 'sleep 1; echo done > "$FILE"'; } 2>&1 | true`;
-  const { execFile } = await import('node:child_process');
-  const { promisify } = await import('node:util');
   await promisify(execFile)('/bin/sh', ['-c', script], { env: { PATH: process.env.PATH, ...variables() } });
   await until(() => read() === 'done\n');
 });
