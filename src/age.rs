@@ -122,6 +122,17 @@ impl Observation {
         }
     }
 
+    /// How many milliseconds a store that takes writes so far apart may go on to refuse one after that of this version. A guess
+    /// by the store's clock, which nothing but patience depends on.
+    pub fn rests_ms(&self, now: Now, apart_ms: u64) -> u64 {
+        let shown_ms = now.mono_ms.saturating_sub(self.first_mono_ms);
+        let dates_ms = self.dated_ms.zip(self.changed_ms);
+        let before_ms =
+            dates_ms.map_or(0, |(date_ms, changed_ms)| date_ms.saturating_sub(changed_ms));
+        // Both are whole seconds.
+        apart_ms.saturating_sub(shown_ms.saturating_add(before_ms.saturating_sub(1_000)))
+    }
+
     /// The version was made by a write of ours that this answer showed to have landed.
     pub fn made(&mut self, clocks: &Clocks, facts: &Facts) {
         let by_date_ms = facts.date_ms.map(|date_ms| clocks.latest_of_ms(date_ms));

@@ -61,6 +61,10 @@ impl<H: Host, P: Provide, L: Store> Store for AnyStore<H, P, L> {
         each!(self, store => store.keeps_any_body())
     }
 
+    fn writes_apart_ms(&self) -> u64 {
+        each!(self, store => store.writes_apart_ms())
+    }
+
     fn complaint(&self) -> Option<Fault> {
         each!(self, store => store.complaint())
     }

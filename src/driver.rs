@@ -276,6 +276,7 @@ pub async fn run<S: Store, H: Host>(
         let mut election = handle.inner.election.borrow_mut();
         election.condition_covers_version(store.condition_covers_version());
         election.stale_writes_fail(store.stale_writes_fail());
+        election.writes_apart_ms(store.writes_apart_ms());
     }
     let mut trouble = Trouble::default();
     let heart = Heart::default();

@@ -423,6 +423,8 @@ pub struct Election {
     namesake: Namesake,
     /// A write that is held up takes no effect once a later one was accepted.
     stale_writes_fail: bool,
+    /// The store takes one write of the record in so many milliseconds.
+    writes_apart_ms: u64,
     /// The store has no versions, so that no term has a token.
     unfenced: bool,
     /// How long the newest claim waits once it has landed, in milliseconds, unless the own write shows that the store's
@@ -494,6 +496,7 @@ impl Election {
             shared_ms: 0,
             namesake: Namesake::default(),
             stale_writes_fail: true,
+            writes_apart_ms: 0,
             unfenced: false,
             unproven_wait_ms: None,
             unproven: None,
@@ -524,6 +527,12 @@ impl Election {
     /// [`Store::stale_writes_fail`](crate::store::Store::stale_writes_fail).
     pub fn stale_writes_fail(&mut self, fail: bool) {
         self.stale_writes_fail = fail;
+    }
+
+    /// Before the first poll: the shortest time between two writes; see
+    /// [`Store::writes_apart_ms`](crate::store::Store::writes_apart_ms).
+    pub fn writes_apart_ms(&mut self, apart_ms: u64) {
+        self.writes_apart_ms = apart_ms.min(self.config.frequent_interval_ms);
     }
 
     /// The store has no versions: terms are numbered for this session alone, and their numbers are no fencing tokens.

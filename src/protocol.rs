@@ -79,6 +79,11 @@ pub trait Protocol {
         false
     }
 
+    /// As [`Store::writes_apart_ms`](crate::store::Store::writes_apart_ms).
+    fn writes_apart_ms(&self) -> u64 {
+        0
+    }
+
     /// As [`Store::complaint`](crate::store::Store::complaint).
     fn complaint(&self) -> Option<Fault> {
         None

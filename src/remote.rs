@@ -177,6 +177,10 @@ impl<W: Protocol, H: Host, P: Provide> Store for Remote<W, H, P> {
         self.protocol.keeps_any_body()
     }
 
+    fn writes_apart_ms(&self) -> u64 {
+        self.protocol.writes_apart_ms()
+    }
+
     fn complaint(&self) -> Option<Fault> {
         self.protocol.complaint()
     }

@@ -243,6 +243,12 @@ pub trait Store {
         false
     }
 
+    /// The shortest time between two writes of one record that the store takes, in milliseconds; it answers 429 to others. Members
+    /// that hear of a release at once then wait for so long before they claim. 0 where it has no such limit, the default.
+    fn writes_apart_ms(&self) -> u64 {
+        0
+    }
+
     /// A problem that costs no term and that somebody should still act on, such as old objects that can't be deleted. The
     /// status shows it as its error while no operation fails.
     fn complaint(&self) -> Option<Fault> {

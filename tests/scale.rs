@@ -63,6 +63,14 @@ fn of_ten_thousand_followers_a_handful_writes_over_a_slow_store() {
     a_handful_writes(200, &[Cause::Crash, Cause::Resign]);
 }
 
+/// Peers tell all of them at once, while the store still refuses the write after the release.
+#[test]
+fn of_a_thousand_that_hear_of_a_release_a_handful_writes_to_a_store_of_one_write_a_second() {
+    let setup = Setup { limited: true, peers: Peers::On, ..Setup::of(1_000) };
+    let claims = median_claims(setup, Cause::Resign);
+    assert!(claims <= 10, "{claims} PUTs, median");
+}
+
 #[test]
 fn without_turns_they_all_write() {
     for cause in [Cause::Crash, Cause::Resign, Cause::Delete] {

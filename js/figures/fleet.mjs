@@ -3,6 +3,9 @@
 //
 // Every process notes by the wall clock of this machine, which must not step meanwhile.
 import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { fileURLToPath } from 'node:url';
 import { compileNative, fleet, scripted } from '../demo/fleet.mjs';
@@ -11,21 +14,24 @@ import { endProcess, spawnKept } from '../tools/cleanup.mjs';
 import { SEAWEED_VERSION } from '../tools/paths.mjs';
 import { PlainError, ask, lineReader, step } from '../tools/run.mjs';
 import { bucketOf, variablesOf } from '../tools/variables.mjs';
-import { line, median, sleep, watchCpu } from './figure.mjs';
+import { bundled, inWorkerd } from '../tools/workerd.mjs';
+import { line, median, sleep, versionOf, watchCpu } from './figure.mjs';
 import { newGroup, startCounter, withStore } from './store.mjs';
 
 const MEMBER = fileURLToPath(new URL('fleet-member.mjs', import.meta.url));
+const WORKER = fileURLToPath(new URL('fleet-workerd.mjs', import.meta.url));
 const LONG = {
   timing: { leaderTimeout: 6_000, frequentInterval: 2_000, infrequentInterval: 6_000, peerTimeout: 2_000 },
-  scripts: 2, each: 49, natives: 6, leases: 10, failovers: 10,
+  scripts: 2, each: 48, natives: 6, workers: 8, leases: 10, failovers: 10,
 };
 const SHORT = {
   timing: { leaderTimeout: 3_000, frequentInterval: 750, infrequentInterval: 3_000, peerTimeout: 1_000 },
-  scripts: 1, each: 10, natives: 0, leases: 2, failovers: 2,
+  scripts: 1, each: 9, natives: 0, workers: 4, leases: 2, failovers: 2,
 };
 // Nothing is measured while processes start.
 const START_LIMIT_MS = 90_000;
 const LOOK_LIMIT_MS = 10_000;
+const LOOK_MS = 200;
 // Claims and their answers are over by then, and the next leader has not renewed yet.
 const CLAIMS_MS = 500;
 const MAX_STEP_MS = 20;
@@ -41,7 +47,9 @@ export async function measure({ quick }) {
     const blocked = monitorEventLoopDelay({ resolution: 5 });
     blocked.enable();
     const counter = await startCounter(store);
-    const group = new Group(counter, { ...store, endpoint: counter.endpoint }, await newGroup(store, 'fleet'), length);
+    const folder = mkdtempSync(path.join(tmpdir(), 'edgelect-fleet-'));
+    const worker = { runtime: `workerd ${versionOf('workerd')}`, ...inWorkerd(WORKER, await bundled('js/figures/fleet-worker.js', folder), folder) };
+    const group = new Group(counter, { ...store, endpoint: counter.endpoint }, await newGroup(store, 'fleet'), { ...length, worker });
     try {
       await step(`Starting ${group.size} members`, () => group.start());
       const calm = await step(`Counting requests over ${length.leases} leases`, () => group.rest());
@@ -57,6 +65,7 @@ export async function measure({ quick }) {
       blocked.disable();
       await group.end();
       await counter.close();
+      rmSync(folder, { recursive: true, force: true });
     }
   });
 }
@@ -73,6 +82,7 @@ class Group {
   #counter;
   #length;
   #processes;
+  #worker;
   #onAcquired = () => {};
   /** By term: who led, and from when to when it said so. */
   terms = new Map();
@@ -84,14 +94,17 @@ class Group {
     const options = { ...length.timing, peerMode: true, peerSecret: randomUUID() };
     const [node, , ...others] = scripted(MEMBER);
     const kinds = [node, node, ...Array.from({ length: length.scripts }, () => others).flat()];
-    // A quick run is of 30 members on three runtimes.
+    // A quick run is of 31 members on four runtimes.
     const scripts = length.natives > 0 ? kinds : [node, ...others];
     const spreadMs = options.leaderTimeout;
-    this.#processes = scripts.map((kind, index) => new Process(kind, this, (names) => {
+    const processOf = (kind, index, members) => new Process(kind, this, (names) => {
       const given = { ...options, lockfilePath, storage: bucketOf(store), names, spreadMs };
       // Not as an argument, which every user of the machine could read.
       return { env: kind.env, first: JSON.stringify(given) };
-    }, Array.from({ length: length.each }, (_, member) => `${kind.runtime.split(' ')[0]}-${index + 1}-${member + 1}`)));
+    }, Array.from({ length: members }, (_, member) => `${kind.runtime.split(' ')[0]}-${index + 1}-${member + 1}`));
+    this.#processes = scripts.map((kind, index) => processOf(kind, index, length.each));
+    this.#worker = processOf(length.worker, scripts.length, length.workers);
+    this.#processes.push(this.#worker);
     for (let index = 0; index < length.natives; index += 1) {
       const kind = fleet({ native: undefined }).at(-1);
       this.#processes.push(new NativeProcess(kind, this, ([serverId]) => ({
@@ -111,7 +124,14 @@ class Group {
   /** Starts everybody and resolves once all know the same leader. */
   async start() {
     await Promise.all(this.#processes.map((one) => one.start()));
-    await this.#agree();
+    for (;;) {
+      const { leader, process } = await this.#agree();
+      // Its members have no address, so that everybody would read the store.
+      if (process !== this.#worker) return;
+      const before = this.terms.size;
+      process.say(`resign ${leader.name}`);
+      while (this.terms.size === before) await sleep(LOOK_MS);
+    }
   }
 
   end() {
@@ -191,7 +211,7 @@ class Group {
         const others = new Map(told.map((one) => [one, told.filter((other) => other === one).length]));
         throw new PlainError(`after ${START_LIMIT_MS / 1000} s members follow ${[...others].map(([name, count]) => `${name} (${count})`).join(', ')}`);
       }
-      await sleep(200);
+      await sleep(LOOK_MS);
     }
   }
 }

@@ -215,11 +215,12 @@ function readIfAny(file) {
   }
 }
 
-async function main(argument = 'all') {
-  if (argument !== 'all' && !(argument in TARGETS)) {
-    throw new PlainError(`there is no build "${argument}": use ${Object.keys(TARGETS).join(', ')} or all`);
+async function main(targets) {
+  const unknown = targets.find((target) => !(target in TARGETS));
+  if (unknown !== undefined) {
+    throw new PlainError(`there is no build "${unknown}": name some of ${Object.keys(TARGETS).join(', ')}, or none for all`);
   }
-  await ensure(['bindgen', 'packages'], () => build(argument === 'all' ? undefined : [argument]));
+  await ensure(['bindgen', 'packages'], () => build(targets.length > 0 ? targets : undefined));
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) main(process.argv[2]).catch(fail);
+if (process.argv[1] === fileURLToPath(import.meta.url)) main(process.argv.slice(2)).catch(fail);

@@ -109,7 +109,7 @@ impl Election {
             _ if relays => {
                 self.peers.relays.remove(0);
                 self.peers.believed_until_ms = 0;
-                self.await_turn(now);
+                self.await_turn_told(now);
             }
             _ => {
                 self.on_silent_peer(now);
@@ -120,7 +120,7 @@ impl Election {
                 }
                 if wait_ms > 0 {
                     // All who waited are told in the same moment.
-                    self.await_turn(now);
+                    self.await_turn_told(now);
                 }
             }
         }

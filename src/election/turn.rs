@@ -85,10 +85,24 @@ impl Election {
         self.plan_look(now, pause_ms);
     }
 
-    /// Looks again when this session's turn comes.
+    /// Looks again when this session's turn comes, after a look that has shown a lease that anybody may claim.
     pub(super) fn await_turn(&mut self, now: Now) {
-        let rank_ms = self.rank_ms();
-        self.turn = Some(Turn { at_ms: now.mono_ms + rank_ms, until_ms: u64::MAX });
-        self.plan_look(now, rank_ms);
+        let rests_ms = match &self.seen {
+            Seen::Record { observation, .. } => observation.rests_ms(now, self.writes_apart_ms),
+            _ => 0,
+        };
+        self.await_turn_after(now, rests_ms);
+    }
+
+    /// Looks when this session's turn comes: a peer has said that the leader's term is over, or has left all that it held
+    /// without an answer. They know it in the same moment, in which the leader may have written its release.
+    pub(super) fn await_turn_told(&mut self, now: Now) {
+        self.await_turn_after(now, self.writes_apart_ms);
+    }
+
+    fn await_turn_after(&mut self, now: Now, rests_ms: u64) {
+        let wait_ms = rests_ms + self.rank_ms();
+        self.turn = Some(Turn { at_ms: now.mono_ms + wait_ms, until_ms: u64::MAX });
+        self.plan_look(now, wait_ms);
     }
 }

@@ -66,6 +66,10 @@ impl<S: Store, Q: Queue> Store for Budgeted<S, Q> {
         self.store.keeps_any_body()
     }
 
+    fn writes_apart_ms(&self) -> u64 {
+        self.store.writes_apart_ms()
+    }
+
     fn complaint(&self) -> Option<Fault> {
         self.store.complaint()
     }

@@ -256,6 +256,10 @@ impl Protocol for S3 {
         true
     }
 
+    fn writes_apart_ms(&self) -> u64 {
+        self.configured.0.writes_apart_ms()
+    }
+
     fn describe(&self) -> String {
         self.describe()
     }

@@ -15,6 +15,9 @@ use crate::store::{
 };
 use crate::text::quoted;
 
+/// R2 takes one write of one object in a second (<https://developers.cloudflare.com/r2/platform/limits/>).
+const WRITES_APART_MS: u64 = 1_000;
+
 /// One lease object in an R2 bucket, reached through a binding (`[[r2_buckets]]` in `wrangler.toml`).
 ///
 /// Its answers have no `Date`, so the age of a record is watched: a tick that finds somebody else's lease needs a
@@ -125,6 +128,10 @@ impl Store for R2Store {
             let what = [name, &told(&error.into())].concat();
             Answer::unknown(self.fault(FaultKind::Unavailable, &what))
         })
+    }
+
+    fn writes_apart_ms(&self) -> u64 {
+        WRITES_APART_MS
     }
 
     fn condition_covers_version(&self) -> bool {

@@ -3,7 +3,7 @@
 use edgelect::Credentials;
 use edgelect::config::ConfigError;
 use edgelect::lease::{Flaw, MAX_RECORD_BYTES, Reading, Remains};
-use edgelect::protocol::Next;
+use edgelect::protocol::{Next, Protocol};
 use edgelect::request::{Request, Response};
 use edgelect::store::s3::{S3, S3Config};
 use edgelect::store::{Condition, Fault, FaultKind, Operation, Outcome, Version};
@@ -485,6 +485,20 @@ fn c20_a_fips_or_dual_stack_endpoint_is_not_left_for_a_plain_one() {
             assert_eq!(next, Next::Again, "{kind} {headers:?}");
             assert_eq!(url(&talk.sends()), there, "{status} {headers:?}");
         }
+    }
+}
+
+#[test]
+fn a_store_of_one_write_a_second_says_so() {
+    for (endpoint, apart_ms) in [
+        ("https://0123.r2.cloudflarestorage.com", 1_000),
+        ("https://0123.eu.r2.cloudflarestorage.com", 1_000),
+        ("https://storage.googleapis.com", 1_000),
+        ("https://s3.eu-central-1.amazonaws.com", 0),
+        ("https://storage.googleapis.com.example", 0),
+    ] {
+        let s3 = S3::new(S3Config { endpoint: Some(endpoint.to_owned()), ..config() });
+        assert_eq!(s3.expect("a plain bucket").writes_apart_ms(), apart_ms, "{endpoint}");
     }
 }
 

@@ -7,7 +7,7 @@ use edgelect::store::{Answer, Condition, Operation, Outcome};
 
 use super::chance::Chance;
 use super::count::{Cause, Failover, Requests};
-use super::store::{EPOCH_MS, Object};
+use super::store::{EPOCH_MS, Object, WRITE_EVERY_MS};
 use super::timeline::{Event, Timeline, What};
 use super::{INTERVAL_MS, LEASE_MS, PEER_MS, Setup, member_at};
 
@@ -149,6 +149,9 @@ impl Fleet {
         let mut election = Election::new(self.setup.config(number), session, self.chance.next());
         if self.setup.hasty {
             election.claim_first();
+        }
+        if self.setup.limited {
+            election.writes_apart_ms(WRITE_EVERY_MS);
         }
         self.members.push(Member {
             election,

@@ -9,7 +9,7 @@ use edgelect::store::{
 pub const EPOCH_MS: u64 = 1_795_244_292_345;
 
 /// R2 and Google's take one write of one object within so many milliseconds.
-const WRITE_EVERY_MS: u64 = 1_000;
+pub const WRITE_EVERY_MS: u64 = 1_000;
 
 /// How requests ended.
 #[derive(Clone, Copy, Debug, Default)]

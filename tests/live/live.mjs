@@ -9,12 +9,13 @@ import { ROOT, inRoot } from '../../js/tools/paths.mjs';
 import { startSeaweed } from '../../js/tools/seaweed.mjs';
 import { bucketOf, variablesOf } from '../../js/tools/variables.mjs';
 import { findWithin, mustFind, pause } from '../../js/tools/wait.mjs';
+import { bundled, inWorkerd } from '../../js/tools/workerd.mjs';
 import { check } from './checker.mjs';
 import { chance, networkPhases, processPhases } from './plan.mjs';
 import { FAULTS, startProxy } from './proxy.mjs';
 import { startResource } from './resource.mjs';
 import { COMPLETE_FROM_S, report } from './report.mjs';
-import { START_LIMIT_MS, bundled, inWorkerd, playThrough } from './run.mjs';
+import { START_LIMIT_MS, playThrough } from './run.mjs';
 
 const LEASE_MS = 2_500;
 const TIMING = { leaderTimeout: LEASE_MS, frequentInterval: 500, infrequentInterval: LEASE_MS, follow: 'tight' };
@@ -83,7 +84,7 @@ class Run {
     this.#proxy = await this.#kept(startProxy(store.endpoint, chance(this.#seed, 'requests'), {
       requestTimeoutMs: this.config.requestTimeout, leaseMs: LEASE_MS,
     }), 'close');
-    const worker = { name: 'worker', runtime: 'workerd', ...inWorkerd('workerd.mjs', await bundled('tests/live/worker.mjs', folder), folder) };
+    const worker = { name: 'worker', runtime: 'workerd', ...inWorkerd(inRoot('tests/live/workerd.mjs'), await bundled('tests/live/worker.mjs', folder), folder) };
     for (const description of [...scripted(inRoot('tests/live/member.mjs')), worker]) await this.#add(description);
     this.#opened.push(() => this.#members.forEach((member) => member.alive && member.kill()));
     for (const member of this.#members) member.start();

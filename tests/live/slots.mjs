@@ -10,9 +10,10 @@ import { PlainError, seconds as inSeconds } from '../../js/tools/run.mjs';
 import { startSeaweed } from '../../js/tools/seaweed.mjs';
 import { bucketOf, variablesOf } from '../../js/tools/variables.mjs';
 import { findWithin, mustFind, pause } from '../../js/tools/wait.mjs';
+import { bundled, inWorkerd } from '../../js/tools/workerd.mjs';
 import { chance } from './plan.mjs';
 import { startProxy } from './proxy.mjs';
-import { START_LIMIT_MS, bundled, inWorkerd, playThrough } from './run.mjs';
+import { START_LIMIT_MS, playThrough } from './run.mjs';
 import { checkSlots } from './slots-checker.mjs';
 import { startEndpoint } from './slots-endpoint.mjs';
 import { SlotMember } from './slots-members.mjs';
@@ -44,7 +45,7 @@ export async function slots({ slots: count, seed }) {
   const outcomes = [];
   try {
     // The deployed Worker, as `wrangler deploy` bundles it.
-    const worker = inWorkerd('slots-workerd.mjs', await bundled('js/worker.js', folder), folder);
+    const worker = inWorkerd(inRoot('tests/live/slots-workerd.mjs'), await bundled('js/worker.js', folder), folder);
     for (const policy of POLICIES) outcomes.push(await playThrough(new Leg({ store, worker, policy, count, seed }), PROGRESS_MS));
   } finally {
     await store.stop();

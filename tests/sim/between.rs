@@ -14,6 +14,7 @@ const MOVING_SALT: u64 = 4_979 << 40;
 const GATEWAY_SALT: u64 = 6_943 << 40;
 const REPEAT_SALT: u64 = 12_644 << 40;
 const EARLY_SALT: u64 = 19_001 << 40;
+const APART_SALT: u64 = 23_017 << 40;
 const PEER_SALT: u64 = 17_017 << 40;
 
 /// Which of them a schedule has.
@@ -44,6 +45,11 @@ impl Between {
 /// Whether the claims of a schedule come as early as they may. Members that take turns hide what is wrong with such claims.
 pub fn claims_early(seed: u64) -> bool {
     Chance::new(seed ^ EARLY_SALT).one_in(2)
+}
+
+/// How far apart the members of a schedule believe that the store takes writes, in milliseconds.
+pub fn writes_apart_ms(seed: u64) -> u64 {
+    if Chance::new(seed ^ APART_SALT).one_in(ONE_IN) { 1_000 } else { 0 }
 }
 
 /// What the members of a schedule have set of peers, where they ask them.

@@ -98,6 +98,7 @@ impl Schedule {
         world.depth = depth;
         world.late_ticks = chance.one_in(3);
         world.claims_early = between::claims_early(seed);
+        world.writes_apart_ms = between::writes_apart_ms(seed);
         if wild {
             world.tally.fault(Kind::WildClocks);
         }

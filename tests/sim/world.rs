@@ -127,6 +127,7 @@ pub struct World {
     pub late_ticks: bool,
     /// Nobody waits for its turn: all claim as early as they ever may.
     pub claims_early: bool,
+    pub writes_apart_ms: u64,
     /// The cron whose triggers run slots, and its jobs.
     pub slots: Option<Plan>,
     /// Until when something on the way answers all reads with an old `Date`.
@@ -385,6 +386,7 @@ impl World {
         if self.claims_early {
             member.election.claim_first();
         }
+        member.election.writes_apart_ms(self.writes_apart_ms);
         self.sessions.push(member);
         self.living.push(session);
         let began_mono_ms = self.look(session).now.mono_ms;

@@ -226,6 +226,14 @@ impl Address {
         aws_region(&self.host).is_some()
     }
 
+    /// The shortest time between two writes of one object that this store takes, in milliseconds: Cloudflare's and Google's take
+    /// one a second (<https://developers.cloudflare.com/r2/platform/limits/>,
+    /// <https://cloud.google.com/storage/quotas#objects>), and Amazon's has no such limit.
+    pub fn writes_apart_ms(&self) -> u64 {
+        let limited = [".r2.cloudflarestorage.com", "storage.googleapis.com"];
+        if limited.iter().any(|host| self.host.ends_with(host)) { 1_000 } else { 0 }
+    }
+
     fn is_ip(&self) -> bool {
         Hostname::parse(&self.host).is_some_and(|host| host.ip().is_some())
     }
