@@ -5,7 +5,7 @@ import fs from 'node:fs';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { LEASE_MS, folder, newGroup, store } from './commanded.mjs';
-import { edgelect } from './command.mjs';
+import { CLI, edgelect } from './command.mjs';
 import { kept } from './ending.mjs';
 import { startProxy } from './proxy.mjs';
 import { until } from './until.mjs';
@@ -33,6 +33,8 @@ test('the exit code is the command\'s own, its token is that of the term, and th
     [['--', 'there-is-no-such-command'], 127, /^edgelect: there-is-no-such-command: there is no such command\n$/],
     [['--', folder], 126, /can't be executed\n$/],
     [['--shell', '--', 'exit $((3 + 2))'], 5, /^$/],
+    // EDGELECT_TOKEN is no misspelt variable to another program of ours.
+    [['--', process.execPath, CLI, 'status', 'leader/none'], 3, /^$/],
     // A command without -- keeps its own flags.
     [['sh', '-c', 'exit 4'], 4, /^$/],
   ]) {
