@@ -15,6 +15,7 @@ mod claim;
 mod event;
 mod follow;
 mod observe;
+mod operator;
 mod peers;
 mod policy;
 mod problem;
@@ -93,7 +94,7 @@ pub enum Holder<'a> {
     Nobody,
     /// This session, with authority or in the grace of a new record.
     Me,
-    /// Nobody, and this session sits out, or work of its last term goes on.
+    /// Nobody, and this session sits out, work of its last term goes on, or an operator has paused the group.
     Barred,
     /// Nobody who could be named: another session of this `serverId`, or one that gives it up just now.
     Unnamed,

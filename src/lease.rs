@@ -7,9 +7,11 @@
 
 pub mod history;
 mod kubernetes;
+mod operator;
 
 pub use self::history::{History, Past, PastSlot, PastTerm};
 pub use kubernetes::duration_ms;
+pub use operator::{Ask, MAX_TEXT, OperatorRequest};
 
 use crate::calendar::{self, Instant};
 use serde::{Deserialize, Serialize};
@@ -86,6 +88,8 @@ pub struct Lease {
     pub slot_term: Option<u64>,
     /// `history`: the last terms and slots before this record. For people: no rule reads it.
     pub history: History,
+    /// `operator`: what an operator asks for, until a write of a member answers it.
+    pub operator: Option<OperatorRequest>,
     /// Fields that we do not know, kept to the byte.
     pub extra: Object,
 }
@@ -194,8 +198,18 @@ impl Lease {
             slot_failures: None,
             slot_term: None,
             history: History::default(),
+            operator: None,
             extra: Object::new(),
         }
+    }
+
+    /// Whether both are one write of one session, whatever an operator has written over it since.
+    pub fn is_same_write(&self, other: &Self) -> bool {
+        let of = |lease: &Self| (lease.sequence, lease.term, lease.lease_ms, lease.last_updated);
+        self.session.is_some()
+            && (&self.session, &self.leader_id) == (&other.session, &other.leader_id)
+            && of(self) == of(other)
+            && self.parked == other.parked
     }
 
     /// Whether the holder gave the lease up (S12).
@@ -370,6 +384,7 @@ fn take_lease(leader_id: String, object: &mut Object) -> Result<Lease, Reading> 
     // Neither is believed, so that neither makes a record unusable.
     let slot_term = object.get("slotTerm").and_then(json::whole);
     let history = object.get("history").map(History::read).unwrap_or_default();
+    let operator = object.get(operator::FIELD).and_then(OperatorRequest::read);
     let fields: Fields = object.take(&OWN_FIELDS).ok_or(FOREIGN)?;
     let last_updated = match time(fields.last_updated)? {
         Some(Instant { unix_ms: ZERO_TIME_MS, exact: true }) => Stamp::Released,
@@ -396,6 +411,7 @@ fn take_lease(leader_id: String, object: &mut Object) -> Result<Lease, Reading> 
         slot_failures: fields.slot_failures,
         slot_term,
         history,
+        operator,
         extra: Object::new(),
     })
 }
@@ -406,7 +422,7 @@ fn time(text: Option<String>) -> Result<Option<Instant>, Reading> {
 }
 
 /// Every field that [`write()`] may write; others' fields of these names are not kept.
-const OWN_FIELDS: [&str; 19] = [
+const OWN_FIELDS: [&str; 20] = [
     "leaderID",
     "leaderAddr",
     "lastUpdated",
@@ -425,6 +441,7 @@ const OWN_FIELDS: [&str; 19] = [
     "slotFailures",
     "slotTerm",
     "history",
+    operator::FIELD,
     "format",
 ];
 
@@ -448,6 +465,9 @@ fn written(mut own: Object, lease: &Lease, own_names: [&[&str]; 2], more: &Objec
     }
     if !lease.history.entries().is_empty() {
         own.set("history", lease.history.to_json());
+    }
+    if let Some(request) = &lease.operator {
+        own.set(operator::FIELD, request.to_json());
     }
     own.extend(more);
     let mut whole = lease.extra.clone();

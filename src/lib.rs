@@ -89,6 +89,7 @@ pub mod lease;
 pub mod locker;
 pub mod look;
 pub mod object_store_lock;
+pub mod operator;
 pub mod peer;
 #[cfg(not(feature = "planted"))]
 mod planted;

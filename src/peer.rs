@@ -102,6 +102,7 @@ impl HealthAnswer {
             slot_result: None,
             slot_term: None,
             history: History::default(),
+            operator: None,
             extra: Object::new(),
             ..lease.clone()
         };
@@ -342,6 +343,7 @@ mod tests {
             slot_failures: None,
             slot_term: None,
             history: History::default(),
+            operator: None,
             extra: crate::json::Object::new(),
         }
     }

@@ -88,7 +88,10 @@ pub struct Run<T, E> {
 impl LostReason {
     /// Whether the authority was lost, and not given up.
     fn is_loss(self) -> bool {
-        !matches!(self, Self::Resigned | Self::Stopped | Self::Done)
+        !matches!(
+            self,
+            Self::Resigned | Self::Stopped | Self::Done | Self::SteppedDown | Self::Paused
+        )
     }
 }
 

@@ -211,6 +211,8 @@ pub enum SlotsOver {
     Store,
     /// It was told to stop before it had claimed the slot.
     Stopped,
+    /// An operator has paused the group.
+    Paused,
 }
 
 impl SlotsOver {
@@ -229,6 +231,7 @@ impl SlotsOver {
             Self::Full => "full",
             Self::Store => "store",
             Self::Stopped => "stopped",
+            Self::Paused => "paused",
         }
     }
 }

@@ -9,7 +9,7 @@ use sha2::Sha256;
 use crate::clock::Now;
 use crate::config::Config;
 use crate::driver::Requests;
-use crate::election::{Election, Input, Problem};
+use crate::election::{Election, Input, Problem, Waiting};
 use crate::json;
 use crate::lease::{History, PastSlot, history};
 use crate::store::Answer;
@@ -32,6 +32,7 @@ struct Status<'a> {
     remaining_ms: Option<u64>,
     transitions: Option<u64>,
     parked: Option<bool>,
+    paused: Option<PausedStatus<'a>>,
     history: History,
     last_slot: Option<PastSlot>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,6 +40,15 @@ struct Status<'a> {
     waiting: Option<WaitingStatus>,
     requests: Requests,
     error: Option<String>,
+}
+
+/// An operator's pause; times in milliseconds since the Unix epoch.
+#[derive(Serialize)]
+struct PausedStatus<'a> {
+    by: &'a str,
+    why: &'a str,
+    since: Option<u64>,
+    until: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -51,7 +61,7 @@ struct WaitingStatus {
 
 /// The status of one elector at one reading of the clocks, as a JSON object. `waiting` says what a member without authority waits
 /// for: `reason` (see [`Waiting::name`](crate::election::Waiting::name)), `untilMs` by the host's wall clock, and a `message` for people. `role` is `leader` with authority, `candidate`
-/// while no leader is known, `follower` otherwise; `remainingMs` is the authority that is left. `unfenced` is there, and true, where
+/// while no leader is known, `follower` otherwise; `paused` says who has paused the group, why, since when and until when; `remainingMs` is the authority that is left. `unfenced` is there, and true, where
 /// the store has no versions, so that terms have no fencing tokens.
 pub fn status(election: &Election, now: Now, requests: Requests) -> String {
     json::of(&status_of(election, now, requests, Audience::Owner))
@@ -130,7 +140,10 @@ fn status_of(election: &Election, now: Now, requests: Requests, audience: Audien
     let waiting = election.waiting(now).map(|(waiting, left_ms)| WaitingStatus {
         reason: waiting.name(),
         until_ms: left_ms.map(|left_ms| now.wall_ms.saturating_add(left_ms)),
-        message: waiting.text(left_ms, leader_id.as_deref()),
+        message: match election.paused(now).filter(|_| waiting == Waiting::Paused) {
+            Some(request) => request.told(),
+            None => waiting.text(left_ms, leader_id.as_deref()),
+        },
     });
     let by = |name: &str| audience.shown(name, election).into_owned();
     Status {
@@ -144,6 +157,12 @@ fn status_of(election: &Election, now: Now, requests: Requests, audience: Audien
         remaining_ms: authority.map(|authority| authority.remaining_ms),
         transitions: record.map(|lease| lease.transitions).filter(|_| !unfenced),
         parked: record.map(|lease| lease.parked).filter(|_| !unfenced),
+        paused: election.paused(now).map(|request| PausedStatus {
+            by: &request.by,
+            why: &request.why,
+            since: request.at_ms,
+            until: request.until_ms,
+        }),
         history: told.map(|lease| lease.history.with_names(by)).unwrap_or_default(),
         last_slot: told.and_then(history::shown_slot).map(|past| past.with_name(by)),
         unfenced: unfenced.then_some(true),

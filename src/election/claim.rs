@@ -173,8 +173,11 @@ impl Election {
     }
 
     /// Whether a record may be succeeded: a tombstone, our own without authority and outside its grace, one
-    /// parked for us, or one whose age is proven (S6).
+    /// parked for us, or one whose age is proven (S6); none while an operator has paused the group.
     pub(super) fn may_succeed(&self, now: Now, lease: &Lease, age_ms: u64) -> bool {
+        if self.pause_of(now, lease).is_some() && !planted!(PauseIgnored) {
+            return false;
+        }
         let own_name = lease.leader_id == self.server_id();
         let named = planted!(OwnNameIsOwnSession) && own_name;
         // A member of another make that keeps what it does not know carries our session on under its own name.
@@ -282,6 +285,7 @@ impl Election {
             slot_term: before.and_then(|lease| lease.slot_term),
             history: before
                 .map_or_else(History::default, |lease| History::after(lease, self.changed_ms())),
+            operator: None,
             extra: before.map(|lease| lease.extra.clone()).unwrap_or_default(),
         }
     }

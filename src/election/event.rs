@@ -78,6 +78,10 @@ pub enum LostReason {
     Stopped,
     /// [`Input::SlotEnded`](super::Input::SlotEnded).
     Done,
+    /// An operator asked its leader to step down.
+    SteppedDown,
+    /// An operator has paused the group.
+    Paused,
 }
 
 impl LostReason {
@@ -91,6 +95,8 @@ impl LostReason {
             Self::Resigned => "resigned",
             Self::Stopped => "stopped",
             Self::Done => "done",
+            Self::SteppedDown => "stepDown",
+            Self::Paused => "paused",
         }
     }
 }

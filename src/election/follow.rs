@@ -37,6 +37,7 @@ impl Election {
             (None, Seen::Record { reading, .. }) if reading.may_come_back() => None,
             // Nothing is written over it, so that no refusal would ever show that it is gone.
             (None, Seen::Record { reading: Reading::Closed(_), .. }) => None,
+            (None, _) if self.sees_pause(now) => None,
             // Nor has anything else the two times of one answer.
             (None, _) if self.unproven.is_some() => None,
             (None, Seen::Record { observation, .. }) => Some(observation.version.clone()),
@@ -113,6 +114,10 @@ impl Election {
         // When a claim is justified, and this session's turn comes.
         let mut turn_ms = None;
         let (at_ms, action) = match &self.seen {
+            _ if self.sees_pause(now) => {
+                let left_ms = self.pause_left_ms(now).unwrap_or(u64::MAX);
+                (soon_ms.min(now.mono_ms.saturating_add(left_ms)), Action::Look)
+            }
             Seen::Record { observation, reading: Reading::Lease(lease) } => {
                 let own = lease.session.as_deref() == Some(&self.session);
                 let lease_ms = self.lease_to_wait_ms(lease);
@@ -168,6 +173,9 @@ impl Election {
 
     /// Whoever looks at the elector is told why nobody leads for long.
     pub(super) fn note_wait(&mut self, now: Now) {
+        if self.sees_pause(now) {
+            return;
+        }
         let Seen::Record { observation, reading } = &self.seen else { return };
         let lease_ms = match reading {
             Reading::Lease(lease) => self.lease_to_wait_ms(lease).min(MAX_LEASE_MS),

@@ -224,6 +224,9 @@ impl Election {
             self.compare_clocks(now, &attempt.anchor, facts);
             return self.on_landed(now, attempt, version);
         }
+        if self.take_request(now, &version, &reading) {
+            return;
+        }
         if planted!(RenewalOverAnything)
             && let Some(term) = &mut self.term
         {
@@ -270,7 +273,12 @@ impl Election {
             let kept = sent.released() == lease.released() && sent.leader_id == lease.leader_id;
             sent.sequence == lease.sequence && (kept || named)
         };
-        self.unresolved.iter().find(ours).cloned()
+        let mut attempt = self.unresolved.iter().find(ours).cloned()?;
+        if !planted!(RequestOverUnknownLost) {
+            // An operator may have written over it before this look.
+            attempt.lease.operator.clone_from(&lease.operator);
+        }
+        Some(attempt)
     }
 
     pub(super) fn on_unchanged(&mut self, now: Now, sent: Now, facts: &Facts, drift: Drift) {

@@ -63,8 +63,10 @@ impl Election {
             }
             _ => Holder { busy: false, made: false },
         };
+        let paused = self.sees_pause(now);
         let trigger = self.trigger.as_mut().expect("it has a verdict");
-        let Some(over) = trigger.is_over(now.mono_ms, judged, holder) else { return true };
+        let over = trigger.is_over(now.mono_ms, judged, holder);
+        let Some(over) = over.or(paused.then_some(SlotsOver::Paused)) else { return true };
         self.slots_over(over);
         false
     }

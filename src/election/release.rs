@@ -48,6 +48,12 @@ impl Election {
     }
 
     pub(super) fn begin_wind_down(&mut self, now: Now, park: bool, finish: bool) {
+        let reason = if finish { LostReason::Stopped } else { LostReason::Resigned };
+        self.give_up(now, park, finish, reason);
+    }
+
+    /// Gives the leadership up for this reason: the work stops, then the record says so (S12).
+    pub(super) fn give_up(&mut self, now: Now, park: bool, finish: bool, reason: LostReason) {
         if self.finished {
             return;
         }
@@ -75,7 +81,6 @@ impl Election {
         let acting = planted!(ParkUnderAuthority) && park;
         let announced = self.announced.take_if(|_| !acting);
         if let Some(term) = announced {
-            let reason = if finish { LostReason::Stopped } else { LostReason::Resigned };
             self.tell_lost(term, reason);
         }
         if let Some(term) = &mut self.term {
@@ -158,6 +163,9 @@ impl Election {
             lease.lease_ms = Some(self.config.max_lease_ms);
         } else {
             lease.last_updated = Stamp::Released;
+        }
+        if planted!(PauseReleased) {
+            lease.operator = None;
         }
         if let Some(trigger) = &self.trigger {
             trigger.close(&mut lease);

@@ -82,6 +82,7 @@ impl Election {
         let age_ms = self.age_to_claim_ms(observation, now);
         let sits_out = now.mono_ms < self.compete_after_ms || self.working.is_some();
         match reading {
+            Reading::Lease(lease) if lease.released() && self.sees_pause(now) => Holder::Barred,
             Reading::Lease(lease) if self.may_succeed(now, lease, age_ms) => {
                 if sits_out {
                     Holder::Barred

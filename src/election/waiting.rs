@@ -22,6 +22,8 @@ pub enum Waiting {
     Store,
     /// Work of a lost term that has not stopped.
     Work,
+    /// The end of a pause by an operator.
+    Paused,
     /// An operator: the record is one that this member never claims.
     Closed(Closed),
 }
@@ -35,6 +37,7 @@ impl Waiting {
             Self::SittingOut => "sittingOut",
             Self::Store => "store",
             Self::Work => "work",
+            Self::Paused => "paused",
             Self::Closed(_) => "closed",
         }
     }
@@ -60,6 +63,7 @@ impl Waiting {
             Self::SittingOut => format!("sitting out after a resignation{left}"),
             Self::Store => "waiting for the store's next answer".to_owned(),
             Self::Work => "waiting for the work of a lost term to stop".to_owned(),
+            Self::Paused => format!("an operator has paused the group{left}"),
             Self::Closed(why) => Problem::closed(why).to_string(),
         }
     }
@@ -97,6 +101,9 @@ impl Election {
         }
         if self.fault().is_some() || self.seen == Seen::Nothing {
             return Some((Waiting::Store, left_ms(next_ms)));
+        }
+        if self.sees_pause(now) {
+            return Some((Waiting::Paused, self.pause_left_ms(now)));
         }
         if now.mono_ms < self.compete_after_ms {
             return Some((Waiting::SittingOut, left_ms(self.compete_after_ms)));

@@ -102,6 +102,8 @@ impl Election {
         let term = self.term.as_ref().filter(|term| !term.ended)?;
         let mut lease = term.lease.clone();
         lease.leader_addr.clone_from(&self.config.server_addr);
+        // What a leader renews with it has not to obey, or no longer.
+        lease.operator = None;
         Some(Round {
             purpose: Purpose::Renew,
             condition: Condition::Match(term.version.clone()),
@@ -322,6 +324,8 @@ impl Election {
         self.lapsed.0.set(false);
         let ended = self.wind_down.is_some() && !planted!(StopForgetsClaim);
         self.term = Some(HeldTerm { number, version, lease, anchor, ended });
+        // A request may have come before the term was known to have begun: then it is told to nobody.
+        let ended = self.obey(now) || ended;
         self.plan_renewal(now, anchor.sent);
         if self.wind_down.is_some_and(|wind_down| wind_down.until_ms.is_some()) {
             self.begin_release(now);
@@ -352,6 +356,7 @@ impl Election {
                 term.anchor = anchor;
                 self.forget_shared_name(now);
                 self.plan_renewal(now, anchor.sent);
+                self.obey(now);
             }
             None if planted!(LapsedRenewalAdopted) && anchor.remaining_ms(now).is_some() => {
                 self.begin_term(now, lease, version, anchor);

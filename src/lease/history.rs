@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{Lease, MAX_TERM, Stamp};
+use super::{Ask, Lease, MAX_TERM, Stamp};
 use crate::calendar::YEAR_9999_MS;
 use crate::json::{self, Object};
 use crate::planted::planted;
@@ -57,7 +57,8 @@ pub struct PastTerm {
     /// store's `Last-Modified`, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<u64>,
-    /// `released`, `parked`, or `expired`: its last record was neither.
+    /// `released`, `parked`, `steppedDown` or `paused` at an operator's request, or `expired`: its last record was none of
+    /// these.
     pub how: String,
 }
 
@@ -96,7 +97,14 @@ impl History {
             return before.history.clone();
         };
         let mut entries = before.history.0.to_vec();
+        let asked = before.operator.as_ref().filter(|asked| asked.term == Some(term));
         let (how, ended_ms) = match before.last_updated {
+            Stamp::Released if asked.is_some_and(|asked| asked.ask == Ask::Pause) => {
+                ("paused", changed_ms)
+            }
+            Stamp::Released if asked.is_some_and(|asked| asked.ask == Ask::StepDown) => {
+                ("steppedDown", changed_ms)
+            }
             Stamp::Released => ("released", changed_ms),
             Stamp::At(ms) if before.parked => ("parked", u64::try_from(ms).ok()),
             Stamp::At(ms) => ("expired", u64::try_from(ms).ok()),

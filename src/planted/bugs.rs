@@ -307,6 +307,19 @@ bugs! {
     /// A trigger whose tombstone that counts slots as claimed may have landed says nothing of it.
     UnheardCoverSkipped: "S8", Core;
 
+    /// A member claims the lease of a group that an operator has paused.
+    PauseIgnored: "operator", Core;
+    /// The tombstone that answers a pause drops it, so that others claim.
+    PauseReleased: "operator", Core;
+    /// A holder that was shown a step-down renews.
+    StepDownIgnored: "operator", Core;
+    /// A request over a write of unknown end is dropped when that write is found to have landed.
+    RequestOverUnknownLost: "S8, operator", Core;
+    /// A holder that takes a request counts its authority from there.
+    RequestExtends: "S1, S5, operator", Core;
+    /// A request counts the sequence on, so that the holder takes its own record for another's.
+    RequestCountsAsWrite: "S8, operator", Core;
+
     /// With epochs, a body that was written again counts as unchanged.
     EpochTouchUnseen: "S6, epochs", Epochs;
     /// With epochs, two changes within one second of `Last-Modified` count as one.

@@ -120,6 +120,7 @@ fn ours() -> Vec<(&'static str, Lease)> {
         slot_failures: Some(1),
         slot_term: None,
         history: History::default(),
+        operator: None,
         extra: Object::new(),
     };
     let odd = "<a>&\"b\"\\/\u{2028}\u{2029}\u{8}\t\u{1f}\u{7f}ü😀\u{202e}";

@@ -5,7 +5,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use edgelect::json::{self, Object};
-use edgelect::lease::{History, Lease, MAX_LEASE_MS, MAX_TERM, MIN_LEASE_MS, Stamp};
+use edgelect::lease::{
+    History, Lease, MAX_LEASE_MS, MAX_TERM, MIN_LEASE_MS, OperatorRequest, Stamp,
+};
 
 use super::rules::records::OWN_FIELDS;
 
@@ -127,6 +129,7 @@ pub fn body() -> impl Strategy<Value = Bytes> {
                 number()
             ),
             (Just("history"), past()),
+            (Just("operator"), request()),
             (select(vec!["session", "leaderAddr"]), text(20))
                 .prop_map(|(name, text)| (name, json::of(&text))),
             (select(vec!["parked", "slotDone"]), select(vec!["true", "false"]))
@@ -185,6 +188,23 @@ pub fn past() -> impl Strategy<Value = String> {
     list.prop_map(|entries| format!("[{}]", entries.join(",")))
 }
 
+/// An operator's request, or nearly one.
+pub fn request() -> impl Strategy<Value = String> {
+    let ask = one_of(["stepDown", "pause", "resume", "drain"]).prop_map(|ask| json::of(&ask));
+    let words = (text(3), text(260), text(260)).prop_map(|(id, by, why)| [id, by, why]);
+    let end = prop_oneof![3 => time().prop_map(|time| json::of(&time)), 1 => value()];
+    (ask, words, prop::option::of(end), prop::option::of(0..=MAX_TERM)).prop_map(
+        |(ask, words, end, term)| {
+            let mut fields = vec![("ask".to_owned(), ask)];
+            let names = ["id", "by", "why"].into_iter().zip(words);
+            fields.extend(names.map(|(name, text)| (name.to_owned(), json::of(&text))));
+            fields.extend(end.map(|end| ("until".to_owned(), end)));
+            fields.extend(term.map(|term| ("term".to_owned(), term.to_string())));
+            object(fields)
+        },
+    )
+}
+
 /// A record that an elector could hold.
 pub fn lease() -> impl Strategy<Value = Lease> {
     let flags = (any::<bool>(), any::<Option<bool>>(), any::<bool>());
@@ -193,7 +213,7 @@ pub fn lease() -> impl Strategy<Value = Lease> {
     let names = (text(20), text(20), prop::option::of(text(20)));
     let terms = (prop::option::of(0..=MAX_TERM), prop::option::of(MIN_LEASE_MS..=MAX_LEASE_MS));
     let extra = vec((text(6), value()), 0..4);
-    (flags, numbers, times, names, terms, extra, past()).prop_map(
+    (flags, numbers, times, names, terms, extra, past(), request()).prop_map(
         |(
             (parked, slot_done, released),
             (sequence, transitions, slot),
@@ -202,6 +222,7 @@ pub fn lease() -> impl Strategy<Value = Lease> {
             terms,
             extra,
             past,
+            request,
         )| {
             let mut kept = Object::new();
             for (name, json) in extra {
@@ -226,6 +247,7 @@ pub fn lease() -> impl Strategy<Value = Lease> {
                 slot_failures: slot_done.map(u64::from),
                 slot_term: terms.0.filter(|_| parked),
                 history: History::read(&past),
+                operator: OperatorRequest::read(&request),
                 extra: kept,
             }
         },

@@ -317,6 +317,7 @@ impl Schedule {
             world.store.delete();
             world.oracle.tampered();
         }
+        world.operator_resumes();
         world.history.note(world.now_ms, || "*** healed".to_owned());
     }
 }

@@ -197,6 +197,7 @@ impl Oracle {
                     let bare = before.released() && before.term.is_none() && lease.in_grace();
                     require!(self, bare, "S2 a reservation"; "{before:?} became {lease:?}");
                 }
+                self.check_pause(writer, &before);
                 let kept = before.extra == lease.extra;
                 require!(self, kept, "S12 unknown fields are kept";
                     "{:?} became {:?}", before.extra, lease.extra);
@@ -294,6 +295,7 @@ impl Oracle {
             && held.extra == lease.extra;
         require!(self, kept, "S12 every other field kept"; "{held:?} became {lease:?}");
         self.check_past_kept(&held, lease);
+        self.check_obeyed(&held, lease, aim);
         self.check_slot(writer, Some(&held), lease, aim);
         if aim == Aim::Renew {
             // A held clock hides the authority for a moment; its earlier anchor only shortens the

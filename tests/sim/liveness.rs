@@ -4,6 +4,7 @@
 use edgelect::clock::Now;
 use edgelect::config::Config;
 use edgelect::election::Input;
+use edgelect::lease::Ask;
 use edgelect::store::{Answer, Facts, Outcome, Version};
 
 use super::world::World;
@@ -177,7 +178,7 @@ impl World {
                 // What it counts as must not be ahead of storage time (S2).
                 (ms, None) => ms.max(skew_ms + 2_000),
             });
-        let Self { sessions, requests, .. } = self;
+        let Self { sessions, requests, oracle, .. } = self;
         let state = &mut sessions[session];
         let passed_ms = state.liveness.watches(version, single, now, facts);
         let due_ms = lease_ms.map(|ms| if single { ms + 2 * skew_ms + 2_000 } else { ms });
@@ -187,7 +188,11 @@ impl World {
         });
         // Before an old `Date` no slot is known to be due.
         let undue = state.trigger.is_some() && facts.cached;
+        let view = &oracle.views[session];
+        let paused = view.sight.as_ref().and_then(|sight| sight.shown.lease());
+        let paused = paused.and_then(|lease| lease.operator.as_ref());
         let may_rest = undue
+            || paused.is_some_and(|request| request.ask == Ask::Pause)
             // Nobody competes while work of its last term goes on.
             || !state.works.is_empty()
             || state.liveness.giving_up

@@ -97,6 +97,8 @@ pub struct Session {
     /// When the session was told to stop or to resign and has not said yet that it did, by its
     /// monotonic clock.
     pub stopping_ms: Option<u64>,
+    /// An operator's request in its own record asked it to end a term.
+    pub requested: bool,
     /// The terms whose work is running, the ending ones included.
     pub works: Vec<u64>,
     pub liveness: Liveness,
@@ -132,6 +134,7 @@ impl Session {
             wakes: 0,
             stopped: false,
             stopping_ms: None,
+            requested: false,
             works: Vec::new(),
             liveness: Liveness::default(),
             trigger,

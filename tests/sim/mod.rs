@@ -38,6 +38,7 @@ pub mod justified;
 pub mod liveness;
 pub mod member;
 pub mod network;
+pub mod operator;
 pub mod oracle;
 pub mod past;
 pub mod peers;

@@ -516,7 +516,7 @@ impl Oracle {
         config: &Config,
     ) -> usize {
         let session = look.session;
-        let fresh = self.made.insert(version.clone(), self.deeds.len()).is_none();
+        let fresh = self.enter(&version);
         require!(self, fresh, "S4 every body is new"; "{} was written before", version.0);
         let view = &mut self.views[session];
         let grows = lease.sequence > view.sequence;
@@ -543,6 +543,11 @@ impl Oracle {
         let deed = self.deeds.len() - 1;
         self.views[session].open.push(deed);
         deed
+    }
+
+    /// The next entry of the book makes this version; whether that is a new one.
+    pub fn enter(&mut self, version: &Version) -> bool {
+        self.made.insert(version.clone(), self.deeds.len()).is_none()
     }
 
     /// How many requests this session sent within one of its leases, this one included; other

@@ -2,7 +2,7 @@
 
 use edgelect::json;
 use edgelect::lease::history::{MAX_ENTRIES, MAX_HISTORY_BYTES};
-use edgelect::lease::{History, Lease, Past, PastSlot, PastTerm, Stamp};
+use edgelect::lease::{Ask, History, Lease, Past, PastSlot, PastTerm, Stamp};
 
 use super::clocks::EPOCH_MS;
 use super::justified::Writer;
@@ -79,6 +79,12 @@ impl Oracle {
         };
         let Some(claim) = self.deeds.iter().position(begins) else { return Vec::new() };
         let from = self.deeds[claim].lease.acquired.and_then(|ms| u64::try_from(ms).ok());
+        let asked = lease.operator.as_ref().filter(|request| request.term == Some(term));
+        let how = match asked.map(|request| request.ask).filter(|_| how == "released") {
+            Some(Ask::StepDown) => "steppedDown",
+            Some(Ask::Pause) => "paused",
+            _ => how,
+        };
         let (by, how) = (by.clone(), how.to_owned());
         let mut past = vec![Past::Term(PastTerm { term, by: by.clone(), from, to, how })];
         if let Some(slot) = self.slots.claimed_by(claim, &self.deeds[claim].lease) {

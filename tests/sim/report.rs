@@ -17,7 +17,8 @@ listed! {
         SlotDoubled, SlotLate, SlotEarly, SlotRun, SlotMissed, SlotRerun, SlotDone, SlotFailed,
         SlotStopped, SlotRecorded, SlotReported, SlotTaken, SlotCovered, SlotWaited, SlotLost,
         SlotUnknown, SlotOwed, PeerSilent, PeerLies, PeerRepeats, PeerHeld, PeerToldEarly,
-        PeerBusy, PeerRelayed, PeerStalls, PeerFlooded, ZombieRefused,
+        PeerBusy, PeerRelayed, PeerStalls, PeerFlooded, ZombieRefused, SteppedDown, PausedGroup,
+        ResumedGroup,
     }
 }
 

@@ -11,6 +11,7 @@ use super::chance::Chance;
 use super::clocks::Clocks;
 use super::member::Cron;
 use super::network::Weather;
+use super::operator::Operator;
 use super::oracle::Contract;
 use super::report::Kind;
 use super::slots::{self, Plan};
@@ -137,6 +138,10 @@ impl Schedule {
         schedule.bound_ms = schedule.leader_bound_ms();
         schedule.world.at(schedule.heal_ms, Event::Heal);
         schedule.world.after(schedule.pace_ms, Event::Chaos);
+        schedule.world.operator = Operator::draw(seed, lease_ms).filter(|_| !beyond);
+        if schedule.world.operator.is_some() {
+            schedule.world.after(lease_ms, Event::OperatorAsks);
+        }
         schedule
     }
 
@@ -392,6 +397,7 @@ pub fn foreign_record(number: u64, leader_id: &str, term: Option<u64>, released:
         slot_failures: None,
         slot_term: None,
         history: History::default(),
+        operator: None,
         extra,
     };
     lease::write(&lease)

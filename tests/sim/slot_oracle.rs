@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use edgelect::election::SlotsOver;
-use edgelect::lease::{Lease, Reading};
+use edgelect::lease::{Ask, Lease, Reading};
 use edgelect::slots::{Missed, Policy};
 
 use super::clocks::EPOCH_MS;
@@ -354,6 +354,9 @@ impl Oracle {
             SlotsOver::Lost => trigger.lost || trigger.stopped,
             SlotsOver::Stopped => trigger.stopped,
             SlotsOver::Store => trigger.failed,
+            SlotsOver::Paused => self.shown_lease(session).is_some_and(|lease| {
+                lease.operator.as_ref().is_some_and(|request| request.ask == Ask::Pause)
+            }),
             SlotsOver::OtherCron => trigger.schedule.cron.is_some(),
             SlotsOver::Full => !trigger.runs.is_empty() && !steady,
             SlotsOver::Ahead { .. } => {

@@ -169,6 +169,18 @@ impl ModelStore {
         self.change(now_ms, 0, version, shown, Some(Rc::from(body)), None);
     }
 
+    /// A request over the record that the operator has read.
+    pub fn ask(
+        &mut self,
+        now_ms: u64,
+        version: Version,
+        shown: Shown,
+        bytes: Option<Rc<[u8]>>,
+        write: Option<usize>,
+    ) {
+        self.change(now_ms, 0, version, shown, bytes, write);
+    }
+
     pub fn delete(&mut self) {
         self.remember();
         self.object = None;

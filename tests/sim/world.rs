@@ -4,6 +4,7 @@
 use edgelect::clock::Now;
 use edgelect::config::Config;
 use edgelect::election::{Event as Told, Input, LostReason, PeerAnswer, Step};
+use edgelect::lease::{Ask, Reading};
 use edgelect::slots::Schedule;
 use edgelect::store::{Answer, Facts, Fault, FaultKind, Outcome};
 
@@ -13,6 +14,7 @@ use super::chance::Chance;
 use super::clocks::Clocks;
 use super::member::{Cron, Cut, Due, Flight, Machine, Session};
 use super::network::{Fate, Weather};
+use super::operator::{self, Operator};
 use super::oracle::{Aim, Contract, Look, Oracle};
 use super::peers::{self, PeerWorld};
 use super::queue::Queue;
@@ -63,6 +65,10 @@ pub enum Event {
     TickStop { session: usize },
     /// The isolate is gone, without notice.
     Vanish { session: usize },
+    /// The operator looks at the record.
+    OperatorAsks,
+    /// Its request arrives at the store.
+    OperatorArrives { asked: operator::Asked },
     /// The schedule's next fault.
     Chaos,
     /// No faults from here on.
@@ -128,6 +134,7 @@ pub struct World {
     /// Nobody waits for its turn: all claim as early as they ever may.
     pub claims_early: bool,
     pub writes_apart_ms: u64,
+    pub operator: Option<Operator>,
     /// The cron whose triggers run slots, and its jobs.
     pub slots: Option<Plan>,
     /// Until when something on the way answers all reads with an old `Date`.
@@ -324,6 +331,8 @@ impl World {
                     self.kill(session);
                 }
             }
+            Event::OperatorAsks => self.operator_asks(),
+            Event::OperatorArrives { asked } => self.operator_arrives(asked),
             Event::Chaos | Event::Heal => {}
         }
     }
@@ -524,6 +533,7 @@ impl World {
         self.claims_heard(session, &answer.outcome);
         self.history
             .note(self.now_ms, || format!("s{session} <- {} {:?}", brief(&answer), look.now));
+        self.requested(session, &answer.outcome);
         let lost_time = self.hears(session, look.now, &answer);
         let shown = matches!(answer.outcome, Outcome::Found { .. } | Outcome::Unchanged);
         let facts = answer.facts;
@@ -695,6 +705,7 @@ impl World {
                     self.acquired(session, now, term);
                 }
                 Told::Lost { term, reason } => {
+                    self.asked_to_end(session, now, reason);
                     let object = self.store.object.as_ref();
                     let stale = self.store.keeps_past;
                     let written = object.and_then(|object| object.write).filter(|_| !stale);
@@ -724,14 +735,7 @@ impl World {
                     unreachable!("the driver tells these")
                 }
                 Told::GivenUp => {
-                    self.sessions[session].liveness.gave_up();
-                    let trigger = self.sessions[session].trigger.as_ref();
-                    // A store that fails ends the closing write of a slot as well.
-                    let ends = trigger.is_some_and(|trigger| trigger.failed || trigger.stopped);
-                    let asked = self.sessions[session].stopping_ms.take().is_some() || ends;
-                    require!(self.oracle, asked, "S12 given up once";
-                        "s{session} was not asked to give up");
-                    self.check_all_is_over(session);
+                    self.given_up(session);
                 }
                 Told::SlotClosed { term, recorded } => {
                     let look = Look { session, now };
@@ -753,6 +757,43 @@ impl World {
             }
         }
         require!(self.oracle, drained <= 8, "bounded memory"; "{drained} events at once");
+    }
+
+    fn given_up(&mut self, session: usize) {
+        let state = &mut self.sessions[session];
+        state.liveness.gave_up();
+        let trigger = state.trigger.as_ref();
+        // A store that fails ends the closing write of a slot as well.
+        let ends = trigger.is_some_and(|trigger| trigger.failed || trigger.stopped);
+        let told = state.stopping_ms.take().is_some();
+        let asked = std::mem::take(&mut state.requested) || told || ends;
+        require!(self.oracle, asked, "S12 given up once"; "s{session} was not asked to give up");
+        self.check_all_is_over(session);
+    }
+
+    /// An operator's request ends a term as a resignation does.
+    fn asked_to_end(&mut self, session: usize, now: Now, reason: LostReason) {
+        if !matches!(reason, LostReason::SteppedDown | LostReason::Paused) {
+            return;
+        }
+        let Session { liveness, election, stopping_ms, .. } = &mut self.sessions[session];
+        liveness.is_told(now, &Input::Resign, election.config());
+        if stopping_ms.replace(now.mono_ms).is_none() {
+            let lease_ms = election.config().leader_timeout_ms;
+            self.oracle.resigns(Look { session, now }, lease_ms);
+        }
+    }
+
+    /// Its own record asks it to end a term, which it may not even know to have begun.
+    fn requested(&mut self, session: usize, outcome: &Outcome) {
+        let Outcome::Found { reading: Reading::Lease(lease), .. } = outcome else { return };
+        let own = lease.session.as_ref() == Some(&self.oracle.views[session].name);
+        if own && lease.operator.as_ref().is_some_and(|request| request.ask != Ask::Resume) {
+            self.sessions[session].requested = true;
+            if let Some(trigger) = &mut self.sessions[session].trigger {
+                trigger.stopped = true;
+            }
+        }
     }
 
     fn check_begins(&mut self, session: usize, now: Now, term: u64) {

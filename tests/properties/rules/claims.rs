@@ -76,6 +76,7 @@ pub fn bodies(bodies: &[(u64, Vec<u8>)], leader_timeout_ms: u64) {
                 let needed_ms = watched.needed_ms(body, &config);
                 let needed_ms = needed_ms.expect("a closed record is never claimed");
                 assert!(waited_ms >= needed_ms, "claimed after {waited_ms} of {needed_ms} ms");
+                assert!(!is_paused(body, ms), "claimed while it was paused");
                 return;
             }
             step => panic!("{step:?} by a member that leads nothing and asks nobody"),
@@ -83,8 +84,13 @@ pub fn bodies(bodies: &[(u64, Vec<u8>)], leader_timeout_ms: u64) {
     }
     let last = &bodies[bodies.len() - 1].1;
     let used_up = watched.highest_term >= Some(MAX_TERM);
-    let closed = watched.needed_ms(last, &config).is_none();
+    let closed = watched.needed_ms(last, &config).is_none() || is_paused(last, end_ms - 60_000);
     assert!(closed || used_up, "nobody ever claimed what anybody may claim");
+}
+
+fn is_paused(body: &[u8], ms: u64) -> bool {
+    let Reading::Lease(lease) = lease::read(body) else { return false };
+    lease.operator.is_some_and(|request| request.pauses(START_MS + ms))
 }
 
 /// What the member has been told.

@@ -6,11 +6,11 @@ use edgelect::json::{self, Object};
 use edgelect::lease::history::{MAX_ENTRIES, MAX_HISTORY_BYTES};
 use edgelect::lease::{
     self, Closed, Flaw, Format, History, Lease, MAX_FOREIGN_LEASE_MS, MAX_LEASE_MS,
-    MAX_RECORD_BYTES, MAX_TERM, MIN_LEASE_MS, Reading, Remains, Stamp,
+    MAX_RECORD_BYTES, MAX_TERM, MIN_LEASE_MS, OperatorRequest, Reading, Remains, Stamp,
 };
 
 /// The names of the fields that are ours.
-pub const OWN_FIELDS: [&str; 19] = [
+pub const OWN_FIELDS: [&str; 20] = [
     "leaderID",
     "leaderAddr",
     "lastUpdated",
@@ -29,6 +29,7 @@ pub const OWN_FIELDS: [&str; 19] = [
     "slotFailures",
     "slotTerm",
     "history",
+    "operator",
     "format",
 ];
 
@@ -175,6 +176,7 @@ fn says_what_the_body_says(lease: &Lease, fields: &Object) {
     assert_eq!(lease.slot_failures, field("slotFailures").and_then(number));
     assert_eq!(lease.slot_term, field("slotTerm").and_then(number));
     assert_eq!(lease.history, field("history").map(History::read).unwrap_or_default());
+    assert_eq!(lease.operator, field("operator").and_then(OperatorRequest::read));
     let told = lease.history.to_json();
     assert!(lease.history.entries().len() <= MAX_ENTRIES && told.len() <= MAX_HISTORY_BYTES);
     assert_eq!(History::read(&told), lease.history);

@@ -1,0 +1,81 @@
+//! What an operator's request in the record changes: who ends its term, and who claims nothing.
+
+use super::{Action, Election, LostReason, Plan, Seen};
+use crate::clock::Now;
+use crate::lease::{Ask, Lease, OperatorRequest, Reading};
+use crate::planted::planted;
+use crate::store::Version;
+
+impl Election {
+    /// The request that keeps the group paused, as the newest record shows it.
+    pub fn paused(&self, now: Now) -> Option<&OperatorRequest> {
+        self.record().and_then(|(_, lease)| self.pause_of(now, lease))
+    }
+
+    /// The request of a record by which nobody claims it now.
+    pub(super) fn pause_of<'a>(&self, now: Now, lease: &'a Lease) -> Option<&'a OperatorRequest> {
+        let storage_ms = self.clocks.storage_ms(now);
+        lease.operator.as_ref().filter(|request| request.pauses(storage_ms))
+    }
+
+    /// For how many more milliseconds the newest record is paused; `None` where that has no end.
+    pub(super) fn pause_left_ms(&self, now: Now) -> Option<u64> {
+        let until_ms = self.paused(now)?.until_ms?;
+        Some(until_ms.saturating_sub(self.clocks.storage_ms(now)))
+    }
+
+    /// Takes an operator's request that was written over the record that this session holds; true if there is one. Its
+    /// authority stays what it was: the sequence is one that was known to have landed. Writes that left before it were
+    /// conditional on the version that is gone, so that none of them can land any more (S5, S8).
+    pub(super) fn take_request(&mut self, now: Now, version: &Version, reading: &Reading) -> bool {
+        let Reading::Lease(lease) = reading else { return false };
+        let compared = self.clocks.covered() && self.stale_writes_fail;
+        let asked = |held: &Lease| held.is_same_write(lease) && held.operator != lease.operator;
+        let Some(term) = self.term.as_mut().filter(|term| compared && asked(&term.lease)) else {
+            return false;
+        };
+        term.version = version.clone();
+        term.lease.operator.clone_from(&lease.operator);
+        if planted!(RequestExtends) {
+            term.anchor.sent = now;
+        }
+        let lease = term.lease.clone();
+        self.unresolved.clear();
+        (self.forgotten, self.round, self.misses) = (None, None, 0);
+        self.see_own(now, &lease, version.clone());
+        match self.wind_down {
+            Some(wind_down) if wind_down.until_ms.is_some() => self.release_again(now),
+            Some(_) => {}
+            None => {
+                // The renewal that was refused is due.
+                self.plan = Plan { at_ms: now.mono_ms, action: Action::Attempt };
+                self.obey(now);
+            }
+        }
+        true
+    }
+
+    /// Gives the term up if the request in its record asks for that; true if it does.
+    pub(super) fn obey(&mut self, now: Now) -> bool {
+        let Some(term) = self.term.as_ref().filter(|term| !term.ended) else { return false };
+        let Some(request) = &term.lease.operator else { return false };
+        let ends = request.ends(term.number, &self.session) && !planted!(StepDownIgnored);
+        let reason = match request.ask {
+            Ask::StepDown if ends => LostReason::SteppedDown,
+            Ask::Pause if self.pause_of(now, &term.lease).is_some() => LostReason::Paused,
+            _ => return false,
+        };
+        self.give_up(now, false, self.trigger.is_some(), reason);
+        true
+    }
+
+    /// Whether the newest record is one that nobody claims because an operator has paused the group.
+    pub(super) fn sees_pause(&self, now: Now) -> bool {
+        match &self.seen {
+            Seen::Record { reading: Reading::Lease(lease), .. } => {
+                self.pause_of(now, lease).is_some()
+            }
+            _ => false,
+        }
+    }
+}

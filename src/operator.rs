@@ -1,0 +1,316 @@
+//! An operator asks the leader to step down, pauses a group, or resumes it, from anywhere that reaches its store.
+//!
+//! A request is a field that is written into the lease record by compare-and-swap; every other field stays as it is. So it
+//! shortens and lengthens nobody's authority. The leader's next renewal is refused, its read-back shows the request, and it
+//! stops its work, then releases the lease. Nobody claims a record that is paused. Members of other makes know no requests,
+//! and drop them.
+
+use std::fmt;
+
+use crate::config::{Config, ConfigError};
+use crate::driver::{Host, UNHURRIED_MS, perform_within};
+use crate::election::Problem;
+use crate::lease::{Ask, Closed, Lease, MAX_TEXT, OperatorRequest, Reading};
+use crate::store::{
+    Condition, Facts, Fault, FaultKind, Operation, Outcome, Record, Store, Version,
+};
+use crate::text::{first, quoted};
+
+/// The number of times that a request is written at most.
+const ATTEMPTS: usize = 3;
+
+/// Who asks, and why, at most 200 characters each: the record, `status()` and the members' logs show it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Words {
+    /// Who.
+    pub by: String,
+    /// Why.
+    pub why: String,
+}
+
+/// What was asked of whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    /// Whether the record carries the request. False where a group is resumed that is not paused: nothing was written.
+    pub written: bool,
+    /// The `serverId` that led, as the record said; `None` where nobody did.
+    pub leader_id: Option<String>,
+    /// The term that is to end; `None` where none is.
+    pub term: Option<u64>,
+}
+
+/// Why a request was not made.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum OperatorError {
+    /// It can't be made: a text is too long, an end lies in the past, or the store has no compare-and-swap for it.
+    Config(ConfigError),
+    /// There is no term that could end, or there is no group yet.
+    NobodyLeads(String),
+    /// The record can't carry requests now: other software leads, or nobody can read it.
+    Unusable(String),
+    /// The store failed before anything was written, or the record changed before each attempt.
+    Store(Fault),
+    /// A request left, and nobody knows whether it took effect.
+    Unknown(String),
+}
+
+impl fmt::Display for OperatorError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Config(error) => error.fmt(f),
+            Self::Store(fault) => fault.fmt(f),
+            Self::NobodyLeads(text) | Self::Unusable(text) | Self::Unknown(text) => {
+                f.write_str(text)
+            }
+        }
+    }
+}
+
+impl std::error::Error for OperatorError {}
+
+/// Asks the leader to end its term. It stops its work, releases the lease and leaves the next term to others for a lease; a
+/// later term is not asked.
+///
+/// # Errors
+/// See [`OperatorError`]; [`OperatorError::NobodyLeads`] if there is no leader.
+pub async fn step_down<S: Store, H: Host>(
+    store: &S,
+    host: &H,
+    config: &Config,
+    words: &Words,
+) -> Result<Receipt, OperatorError> {
+    Order::new(store, host, config, Ask::StepDown, words, None)?.carry_out().await
+}
+
+/// Pauses a group: its leader releases the lease as at [`step_down`], and nobody claims it until [`resume`], or until
+/// `until_ms` in milliseconds since the Unix epoch, by the store's clock.
+///
+/// # Errors
+/// See [`OperatorError`]; [`OperatorError::NobodyLeads`] if there is no group yet.
+pub async fn pause<S: Store, H: Host>(
+    store: &S,
+    host: &H,
+    config: &Config,
+    words: &Words,
+    until_ms: Option<u64>,
+) -> Result<Receipt, OperatorError> {
+    Order::new(store, host, config, Ask::Pause, words, until_ms)?.carry_out().await
+}
+
+/// Ends a pause.
+///
+/// # Errors
+/// See [`OperatorError`].
+pub async fn resume<S: Store, H: Host>(
+    store: &S,
+    host: &H,
+    config: &Config,
+    words: &Words,
+) -> Result<Receipt, OperatorError> {
+    Order::new(store, host, config, Ask::Resume, words, None)?.carry_out().await
+}
+
+/// One request on its way into the record.
+struct Order<'a, S, H> {
+    store: &'a S,
+    host: &'a H,
+    config: &'a Config,
+    request: OperatorRequest,
+    /// The record that was judged first.
+    first: Option<Lease>,
+    /// On what the newest write was conditional of which nobody knows the end.
+    doubted: Option<Version>,
+    /// Why the last operation said nothing.
+    fault: Option<Fault>,
+}
+
+/// What a look at the record says about the next step.
+enum Next {
+    Done(Receipt),
+    Write(Box<Lease>, Version),
+}
+
+impl<'a, S: Store, H: Host> Order<'a, S, H> {
+    fn new(
+        store: &'a S,
+        host: &'a H,
+        config: &'a Config,
+        ask: Ask,
+        words: &Words,
+        until_ms: Option<u64>,
+    ) -> Result<Self, OperatorError> {
+        for (name, text) in [("by", &words.by), ("why", &words.why)] {
+            if text.chars().count() > MAX_TEXT || text.chars().any(char::is_control) {
+                let rule = "must have at most 200 characters, and no control characters";
+                return Err(refused(name, quoted(first(text, 60)), rule));
+            }
+        }
+        if !store.condition_covers_version() || !store.stale_writes_fail() {
+            return Err(refused("storage", store.describe(), NO_COMPARE_AND_SWAP));
+        }
+        let random = host.random().map_err(OperatorError::Unusable)?;
+        let request = OperatorRequest {
+            ask,
+            id: hex::encode(random),
+            by: words.by.clone(),
+            why: words.why.clone(),
+            at_ms: None,
+            until_ms,
+            term: None,
+            session: None,
+        };
+        Ok(Self { store, host, config, request, first: None, doubted: None, fault: None })
+    }
+
+    async fn carry_out(mut self) -> Result<Receipt, OperatorError> {
+        let ended = self.attempts().await;
+        match (&self.doubted, ended) {
+            (Some(_), Err(error)) => Err(OperatorError::Unknown(format!(
+                "nobody knows whether the request took effect: {error}. Look at the status, then ask again"
+            ))),
+            (_, ended) => ended,
+        }
+    }
+
+    async fn attempts(&mut self) -> Result<Receipt, OperatorError> {
+        let [first_ms, second_ms] = self.config.retry_delays_ms;
+        // After the third attempt the record is only read back.
+        for (number, pause_ms) in [0, first_ms, second_ms, second_ms].into_iter().enumerate() {
+            if pause_ms > 0 {
+                self.host.sleep(pause_ms).await;
+            }
+            let read = Operation::Read { unless: None };
+            let seen = perform_within(self.store, self.host, read, UNHURRIED_MS).await;
+            let (lease, version) = match seen.outcome {
+                Outcome::Found { version, reading } => {
+                    match self.judge(reading, version, &seen.facts)? {
+                        Next::Done(receipt) => return Ok(receipt),
+                        Next::Write(lease, version) => (lease, version),
+                    }
+                }
+                Outcome::Missing => return Err(OperatorError::NobodyLeads(NO_GROUP.to_owned())),
+                Outcome::Rejected(fault) => return Err(OperatorError::Store(fault)),
+                Outcome::Unknown { cause, .. } => {
+                    self.fault = Some(cause);
+                    continue;
+                }
+                _ => continue,
+            };
+            if number == ATTEMPTS {
+                break;
+            }
+            if let Some(receipt) = self.write(lease, version).await? {
+                return Ok(receipt);
+            }
+        }
+        let changed = || {
+            let text = ": the lease object changed before each of three attempts: ask again";
+            Fault::new(FaultKind::Unavailable, [&self.store.describe(), text].concat())
+        };
+        Err(OperatorError::Store(self.fault.take().unwrap_or_else(changed)))
+    }
+
+    /// Whether the record carries the request already, or is to carry it.
+    fn judge(
+        &mut self,
+        reading: Reading,
+        version: Version,
+        facts: &Facts,
+    ) -> Result<Next, OperatorError> {
+        let unusable = |problem: Problem| Err(OperatorError::Unusable(problem.to_string()));
+        let lease = match reading {
+            Reading::Lease(lease) => *lease,
+            Reading::Unreadable(flaw, _) => return unusable(Problem::Unreadable(flaw)),
+            Reading::Closed(Closed::NewerFormat(format)) => {
+                return unusable(Problem::NewerFormat(format));
+            }
+            Reading::Closed(Closed::TermTooHigh) => return unusable(Problem::TermTooHigh),
+        };
+        if lease.operator.as_ref().is_some_and(|known| known.id == self.request.id) {
+            return Ok(Next::Done(self.receipt(true)));
+        }
+        let now_ms = facts.date_ms.unwrap_or(self.host.now().wall_ms);
+        self.check(&lease, now_ms)?;
+        // Nobody drops a pause, nor a step-down within its term: a write on another version has not landed, and can't.
+        self.doubted.take_if(|doubted| *doubted != version);
+        let paused = lease.operator.as_ref().is_some_and(|known| known.pauses(now_ms));
+        if self.request.ask == Ask::Resume && !paused {
+            return Ok(Next::Done(self.receipt(false)));
+        }
+        let led = is_led(&lease);
+        self.request.at_ms = self.request.at_ms.or(Some(now_ms));
+        self.request.term = lease.term.filter(|_| led);
+        self.request.session = lease.session.clone().filter(|_| led);
+        let asked = Box::new(self.request.clone().over(&lease));
+        self.first.get_or_insert(lease);
+        Ok(Next::Write(asked, version))
+    }
+
+    fn check(&self, lease: &Lease, now_ms: u64) -> Result<(), OperatorError> {
+        if lease.session.is_none() && !lease.released() {
+            return Err(OperatorError::Unusable(format!(
+                "{} leads by other software, which knows no requests of an operator: stop it there",
+                quoted(first(&lease.leader_id, 120)),
+            )));
+        }
+        if let Some(until_ms) = self.request.until_ms.filter(|until_ms| *until_ms <= now_ms) {
+            let rule = "must lie ahead, by the store's clock";
+            return Err(refused("until", until_ms.to_string(), rule));
+        }
+        let same = |first: &Lease| (first.term, &first.session) == (lease.term, &lease.session);
+        let goes_on = is_led(lease) && self.first.as_ref().is_none_or(same);
+        if self.request.ask == Ask::StepDown && !goes_on {
+            let text = match self.first {
+                Some(_) => "the term that was asked to end is over",
+                None => "nobody leads, so that there is no term to end",
+            };
+            return Err(OperatorError::NobodyLeads(text.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Writes the request; nothing where a look has to tell what became of it (S8).
+    async fn write(
+        &mut self,
+        lease: Box<Lease>,
+        version: Version,
+    ) -> Result<Option<Receipt>, OperatorError> {
+        let condition = Condition::Match(version.clone());
+        let operation = Operation::Write { record: Record::Lease(lease), condition };
+        let made = perform_within(self.store, self.host, operation, UNHURRIED_MS).await.outcome;
+        self.fault = None;
+        match made {
+            Outcome::Written { version: Some(_) } => return Ok(Some(self.receipt(true))),
+            Outcome::Rejected(fault) => return Err(OperatorError::Store(fault)),
+            Outcome::Unknown { cause, .. } => self.fault = Some(cause),
+            _ => {}
+        }
+        self.doubted = Some(version);
+        Ok(None)
+    }
+
+    fn receipt(&self, written: bool) -> Receipt {
+        let led = self.first.as_ref().filter(|lease| is_led(lease));
+        Receipt {
+            written,
+            leader_id: led.map(|lease| lease.leader_id.clone()),
+            term: led.and_then(|lease| lease.term),
+        }
+    }
+}
+
+const NO_COMPARE_AND_SWAP: &str = "can't carry a request of an operator, because it does not compare and swap one record: \
+     call resign() in the leader's process, or stop the members";
+
+const NO_GROUP: &str = "there is no lease object, so there is nobody to ask: start the group first, with `npx edgelect init` \
+     or by its members";
+
+/// Whether somebody leads by this record, as far as it says.
+fn is_led(lease: &Lease) -> bool {
+    lease.session.is_some() && !lease.released() && !lease.parked && !lease.in_grace()
+}
+
+fn refused(field: &str, value: impl Into<String>, rule: &str) -> OperatorError {
+    OperatorError::Config(ConfigError::new(field, value, rule))
+}
