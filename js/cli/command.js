@@ -18,7 +18,7 @@ export class PlainCommand extends Command {
     super(name);
     this.helpOption('-h, --help', 'show this help').helpCommand(false);
     this.configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'edgelect: ')) });
-    this.configureHelp({ minWidthToWrap: 20, formatItem });
+    this.configureHelp({ minWidthToWrap: 20, formatItem, subcommandTerm: (command) => command.name() });
   }
 
   createCommand(name) {

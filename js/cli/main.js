@@ -12,6 +12,7 @@ import { plan } from './plan.js';
 import { run } from './run.js';
 import { slot } from './slot.js';
 import { status } from './status.js';
+import { closeStores } from './store.js';
 import { watch } from './watch.js';
 
 const COMMANDS = [demo, run, slot, status, watch, doctor, init, plan, starter, completions];
@@ -44,4 +45,4 @@ process.stderr.on('error', () => {});
 program.parseAsync().catch((error) => {
   console.error(`edgelect: ${error.message}`);
   process.exitCode ||= 1;
-});
+}).finally(closeStores);

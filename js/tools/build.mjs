@@ -174,7 +174,7 @@ async function bundleCli() {
       // Hardly a line of it is ours, and it is larger than all the rest.
       minify: name === 'profile',
       // commander asks for Node's modules by require(), which a module does not have.
-      banner: { js: "import { createRequire } from 'node:module';\nconst require = createRequire(import.meta.url);" },
+      banner: { js: "import { createRequire as requireBeside } from 'node:module';\nconst require = requireBeside(import.meta.url);" },
       metafile: true, logLevel: 'warning',
     });
     return metafile.outputs;
