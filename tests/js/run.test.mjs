@@ -141,6 +141,21 @@ test('what a command leaves behind ends before the lease is released', async () 
   assert.ok(isGone(Number(read())) && isReleased());
 });
 
+test('an operator who asks the leader to step down leaves the command its grace; a paused group runs nothing', async () => {
+  const { run, read, elector, isReleased, variables } = await newGroup();
+  const leader = run(sh('trap "sleep 0.1; echo ended >> $FILE; exit 0" TERM; echo ready >> $FILE; while :; do sleep 0.05; done'));
+  await until(() => read() === 'ready\n');
+  await elector.stepDown({ by: 'ada' });
+  assert.deepEqual(await leader.ended, { code: 76, signal: null });
+  assert.ok(read() === 'ready\nended\n' && isReleased());
+  await elector.pause({ by: 'ada', why: 'a migration' });
+  assert.deepEqual(await run(['-n', ...sh('echo begun >> "$FILE"')]).ended, { code: 75, signal: null });
+  assert.equal(read(), 'ready\nended\n');
+  const { code, stdout } = await edgelect(['status'], { variables: variables() });
+  assert.equal(code, 3);
+  assert.match(stdout, /nobody leads: "ada" has paused the group until somebody resumes it: "a migration"/);
+});
+
 test('--restart runs a command that fails again in the same term, and after a lost term in the next one', async () => {
   const { run, read, elector, record } = await newGroup();
   const leader = run(['--restart', ...sh('echo "$EDGELECT_TOKEN" >> "$FILE"; test $(wc -l < "$FILE") = 2 && sleep 100; test $(wc -l < "$FILE") = 3')]);
