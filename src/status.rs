@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::driver::Requests;
 use crate::election::{Election, Input, Problem, Waiting};
 use crate::json;
-use crate::lease::{History, PastSlot, Stamp, history};
+use crate::lease::{History, OperatorRequest, PastSlot, Stamp, history};
 use crate::store::Answer;
 use crate::text::first;
 
@@ -48,11 +48,18 @@ struct Status<'a> {
 
 /// An operator's pause; times in milliseconds since the Unix epoch.
 #[derive(Serialize)]
-struct PausedStatus<'a> {
+pub(crate) struct PausedStatus<'a> {
     by: &'a str,
     why: &'a str,
     since: Option<u64>,
     until: Option<u64>,
+}
+
+impl<'a> From<&'a OperatorRequest> for PausedStatus<'a> {
+    fn from(request: &'a OperatorRequest) -> Self {
+        let OperatorRequest { by, why, at_ms, until_ms, .. } = request;
+        Self { by, why, since: *at_ms, until: *until_ms }
+    }
 }
 
 #[derive(Serialize)]
@@ -179,12 +186,7 @@ fn status_of(election: &Election, now: Now, requests: Requests, audience: Audien
             Stamp::Released => None,
         }),
         lease_ms: told.and_then(|lease| lease.lease_ms),
-        paused: election.paused(now).map(|request| PausedStatus {
-            by: &request.by,
-            why: &request.why,
-            since: request.at_ms,
-            until: request.until_ms,
-        }),
+        paused: election.paused(now).map(PausedStatus::from),
         history: told.map(|lease| lease.history.with_names(by)).unwrap_or_default(),
         last_slot: told.and_then(history::shown_slot).map(|past| past.with_name(by)),
         unfenced: unfenced.then_some(true),
