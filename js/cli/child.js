@@ -65,6 +65,7 @@ export class Child {
   /** When it gets SIGKILL, whatever its lease says. */
   #killAtMs = Infinity;
   #lost = false;
+  #isOver = false;
   #ended;
   #timer;
 
@@ -89,6 +90,8 @@ export class Child {
   async end() {
     const ended = await this.#ended;
     if (this.#isAlive()) await this.#sweep();
+    // Its term may end in this very turn, and has it looked at once more.
+    this.#isOver = true;
     clearTimeout(this.#timer);
     const lives = this.#isAlive();
     if (!lives) this.#guard.tell({});
@@ -111,6 +114,7 @@ export class Child {
 
   /** Looks at what is left of the authority, and again in time. */
   look() {
+    if (this.#isOver) return;
     const { graceMs, killMs } = this.#times;
     const [leftMs, atMs] = [this.#leftMs(), nowMs()];
     if (leftMs <= killMs || atMs >= this.#killAtMs) {
@@ -133,6 +137,7 @@ export class Child {
   }
 
   #killAt(inMs) {
+    if (this.#isOver) return;
     this.#killAtMs = Math.min(this.#killAtMs, nowMs() + inMs);
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.look(), POLL_MS);
