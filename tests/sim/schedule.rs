@@ -354,7 +354,8 @@ impl Group {
             dated: !manners.undated,
             always_dated: dated,
             timely: (manners.cached_ms == 0 || known) && !by_storage,
-            changes_told: known,
+            // Such a storage tells no time of a record that came by a relay.
+            changes_told: known && !by_storage,
             changes_made_up: manners.moving,
             wild,
         }
