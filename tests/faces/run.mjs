@@ -120,7 +120,12 @@ async function many({ newWorld, pack, first, count }) {
     add(faults, ended.counts);
     add(own, ended.own);
     for (const name of Object.keys(sums)) sums[name] += ended[name];
-    if (ended.broken) broken.push({ seed, ...ended.broken });
+    if (ended.broken) {
+      broken.push(seed);
+      const { check, text } = ended.broken;
+      say(`faces:${seed} ${check}: ${text}`);
+      if (!failedBefore().includes(seed)) fs.appendFileSync(FAILED, `faces:${seed} ${check}\n`);
+    }
     if (realNow() - toldMs < PROGRESS_MS) continue;
     toldMs = realNow();
     say(`${done} of ${seeds.length} schedules, ${pace()}, ${broken.length} failed`);
@@ -131,11 +136,7 @@ async function many({ newWorld, pack, first, count }) {
   const memoryMb = pack.memory.buffer.byteLength / 2 ** 20;
   say(`The package's wasm has ${memoryMb.toFixed(1)} MB, of at most ${MOST_MB}.`);
   if (broken.length === 0) return memoryMb <= MOST_MB ? 0 : 1;
-  const before = failedBefore();
-  const fresh = broken.filter(({ seed }) => !before.includes(seed));
-  fs.appendFileSync(FAILED, fresh.map(({ seed, check }) => `faces:${seed} ${check}\n`).join(''));
-  for (const { seed, check, text } of broken) say(`faces:${seed} ${check}: ${text}`);
-  tell(await runSeed({ newWorld, pack, seed: broken[0].seed, keep: true }), broken[0].seed);
+  tell(await runSeed({ newWorld, pack, seed: broken[0], keep: true }), broken[0]);
   return 1;
 }
 
