@@ -31,6 +31,7 @@ const PARTS = [
   { name: 'schedules', what: 'a million schedules, and 20,000 with the real store code', commands: node('js/tools/prove.mjs', '--schedules', '1000000', '--store-schedules', '20000') },
   { name: 'shipped', what: 'the same traces from a build without the feature that plants bugs', same: /^trace of /,
     commands: [['cargo', 'run', '--locked', '--quiet', '--manifest-path', 'tests/shipped/Cargo.toml'], ['cargo', 'test', '--locked', '--test', 'simulation', 'fifty', '--', '--nocapture']] },
+  { name: 'faces', what: '100,000 schedules of the npm package', commands: node('tests/faces/run.mjs', '--schedules', '100000') },
   { name: 'model', what: 'every interleaving, with more ticks', commands: node('js/tools/prove.mjs', 'model', '--long') },
   { name: 'mutants', what: 'each planted bug from 15 base seeds', commands: node('js/tools/prove.mjs', 'mutants') },
   { name: 'epochs', what: '5,000 schedules against the layout of epochs', commands: [['cargo', 'test', '--locked', '--test', 'epochs']], env: { EDGELECT_SCHEDULES: '5000' } },

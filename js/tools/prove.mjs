@@ -1,5 +1,5 @@
 // `npm run prove`: the long run of the simulator, the table of planted bugs, the model checker. Everything but the
-// compiler's flags is in examples/prove and tests/model.
+// compiler's flags is in examples/prove, tests/model and, for seeds of the npm package, tests/faces.
 import { endOf, spawnKept } from './cleanup.mjs';
 import { ROOT, inRoot } from './paths.mjs';
 import { fail } from './run.mjs';
@@ -11,6 +11,8 @@ async function main(args) {
     const long = args.includes('--long') ? { EDGELECT_MODEL: 'long' } : {};
     return cargo(['test', '--quiet', '--locked', '--test', 'model', '--', '--nocapture'], long);
   }
+  const faces = args.some((arg) => arg.includes('faces:'));
+  if (faces) return endOf(spawnKept(process.execPath, ['tests/faces/run.mjs', ...args], { cwd: ROOT, stdio: 'inherit' }));
   const run = ['run', '--quiet', '--locked', '--example', 'prove', '--', ...args];
   return cargo(run, {});
 }

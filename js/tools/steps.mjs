@@ -36,6 +36,7 @@ export const STEPS = [
   { name: 'native', lane: 'computes', after: ['compile'], what: 'the Rust tests but the simulation', run: native },
   { name: 'simulation', lane: 'computes', after: ['compile'], what: '20,000 seeded schedules, and 2,000 with the real store code', run: () => cargoTests(['simulation'], ['--nocapture']) },
   { name: 'planted', lane: 'computes', after: ['compile'], what: 'the planted bugs, each to be found by the simulator', run: () => cargoTests(['planted'], ['--nocapture']) },
+  { name: 'faces', lane: 'computes', after: ['build'], what: 'the npm package in the simulated world: 2,000 schedules, and bugs planted in it, each to be found', run: faces },
   { name: 'model', lane: 'computes', after: ['compile'], what: 'every interleaving of two and three sessions, also with planted bugs', run: () => cargoTests(['model'], ['--nocapture']) },
   { name: 'wasm', lane: 'computes', after: ['build'], what: "the stores' conformance list and random histories, in wasm", run: wasm },
   { name: 'clippy', lane: 'computes', what: 'lints, natively and for each wasm build', run: clippy },
@@ -102,6 +103,13 @@ async function compile() {
 async function native() {
   const names = fs.readdirSync(inRoot('tests')).filter((name) => name.endsWith('.rs')).map((name) => name.slice(0, -3));
   await cargoTests(['lib', ...names.filter((name) => !OWN_STEP.includes(name))]);
+}
+
+async function faces() {
+  const runner = 'tests/faces/run.mjs';
+  await cargo(['fmt', '--check', '--manifest-path', 'tests/faces/Cargo.toml']);
+  await command(NODE_24, [runner, '--schedules', '2000']);
+  await command(NODE_24, [runner, '--mutants']);
 }
 
 async function docs() {

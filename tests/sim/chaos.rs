@@ -42,6 +42,11 @@ impl Schedule {
         }
         let blow = self.world.chance.pick(&self.blows.clone());
         let machine = self.world.chance.below(self.world.machines.len() as u64) as usize;
+        // Those who bring members decide themselves when these end, resign and change.
+        let own = [Blow::Crash, Blow::CrashLoop, Blow::Stop, Blow::Configure];
+        if self.world.machines[machine].outside && own.contains(&blow) {
+            return;
+        }
         self.world.history.note(self.world.now_ms, || format!("*** {blow:?} m{machine}"));
         match blow {
             Blow::Crash => {
@@ -413,6 +418,9 @@ impl World {
         let back = step_ms < 0;
         self.tally.fault(if back { Kind::StepBack } else { Kind::StepForward });
         self.machines[machine].clocks.wall_offset_ms += step_ms;
+        if self.machines[machine].outside {
+            self.outside_stepped(machine, step_ms);
+        }
         if self.machines[machine].clocks.single {
             self.forgive_stop(machine, step_ms.unsigned_abs());
             for session in 0..self.sessions.len() {

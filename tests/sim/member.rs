@@ -2,13 +2,14 @@
 
 use edgelect::clock::Now;
 use edgelect::config::Config;
-use edgelect::election::Election;
+use edgelect::election::{Authority, Election};
 use edgelect::peer::Desk;
 use edgelect::slots::Schedule;
 
 use super::clocks::Clocks;
 use super::liveness::Liveness;
 use super::network::Trouble;
+use super::outside::Outside;
 use super::slots::Triggered;
 use super::wire::{Client, Conversation};
 
@@ -46,6 +47,8 @@ pub struct Machine {
     pub cron: Option<Cron>,
     /// Its sessions begin with a trigger and run slots.
     pub runs_slots: bool,
+    /// Whoever runs the schedule brings its members, and starts and stops them.
+    pub outside: bool,
     /// How long the work takes to stop after `Lost`, at most.
     pub work_end_ms: u64,
     /// The work goes on writing to the fenced resource until it has stopped, without a look.
@@ -55,7 +58,7 @@ pub struct Machine {
 impl Machine {
     /// Whether its process is always to run, so that it is started again.
     pub fn runs_for_long(&self) -> bool {
-        self.cron.is_none() && !self.runs_slots
+        self.cron.is_none() && !self.runs_slots && !self.outside
     }
 }
 
@@ -79,6 +82,8 @@ pub struct Due {
 pub struct Session {
     pub machine: usize,
     pub election: Election,
+    /// What is known of one that runs elsewhere; its election here gets no input, and has its settings alone.
+    pub outside: Option<Outside>,
     /// Who asks it.
     pub desk: Desk,
     /// When a peer told it last that the leader is alive, by its monotonic clock.
@@ -124,6 +129,7 @@ impl Session {
         Self {
             machine,
             election,
+            outside: None,
             desk: Desk::default(),
             heard_ms: None,
             client,
@@ -138,6 +144,13 @@ impl Session {
             works: Vec::new(),
             liveness: Liveness::default(),
             trigger,
+        }
+    }
+
+    pub fn authority(&self, now: Now) -> Option<Authority> {
+        match &self.outside {
+            Some(outside) => outside.authority(now),
+            None => self.election.authority(now),
         }
     }
 

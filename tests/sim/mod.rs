@@ -40,6 +40,7 @@ pub mod member;
 pub mod network;
 pub mod operator;
 pub mod oracle;
+pub mod outside;
 pub mod past;
 pub mod peers;
 pub mod queue;

@@ -35,7 +35,7 @@ pub struct Reply {
     /// What it means: all that a store's client may conclude.
     pub answer: Answer,
     /// As it comes over the wire, where the requests are HTTP.
-    http: Option<Result<Response, String>>,
+    pub http: Option<Result<Response, String>>,
     turned: Option<Turned>,
 }
 
@@ -94,7 +94,7 @@ impl World {
         self.store.manners.credentials_ms.map_or(0, |ms| self.now_ms / ms)
     }
 
-    fn count_request(&mut self, look: Look) {
+    pub fn count_request(&mut self, look: Look) {
         // A tight follower whose clock is off looks half a dozen times around each renewal; three
         // attempts, a read-back and a look, each answered at once, come with pauses that grow eight
         // times before they are as long as an interval, and begin anew after a stale read. The term before may have
@@ -223,7 +223,13 @@ impl World {
         }
     }
 
-    fn write(&mut self, look: Look, lease: Lease, seen: Condition, claim: bool) -> (Asked, usize) {
+    pub fn write(
+        &mut self,
+        look: Look,
+        lease: Lease,
+        seen: Condition,
+        claim: bool,
+    ) -> (Asked, usize) {
         let (bytes, version) = match self.depth {
             Depth::Core => (None, self.store.etag_of(&lease)),
             Depth::Store => {
@@ -239,7 +245,9 @@ impl World {
             Condition::Match(version) => self.store.born_ms(version),
             Condition::Absent => None,
         };
-        let authority = state.election.authority(look.now).map(|authority| authority.term);
+        let authority = state.authority(look.now).map(|authority| authority.term);
+        let recent = state.outside.as_ref().and_then(|outside| outside.renews());
+        let authority = authority.or(recent.filter(|_| aim == Aim::Renew));
         let working = state.works.contains(&lease.term.unwrap_or(0));
         let again = matches!(&seen, Condition::Match(version) if Some(version) == self.store.again.as_ref());
         let stale = self.store.keeps_past || !self.oracle.contract.changes_told || again;
@@ -271,7 +279,7 @@ impl World {
         (Asked::Write { lease, bytes, version, condition: seen, write }, write)
     }
 
-    fn fate(&mut self, session: usize, write: bool) -> Fate {
+    pub fn fate(&mut self, session: usize, write: bool) -> Fate {
         let machine = self.sessions[session].machine;
         let scripted = self
             .script
@@ -500,7 +508,7 @@ fn outcome_brief(outcome: &Outcome) -> String {
     }
 }
 
-fn asked_brief(asked: &Asked, deed: Option<&Deed>) -> String {
+pub fn asked_brief(asked: &Asked, deed: Option<&Deed>) -> String {
     match (asked, deed) {
         (Asked::Write { condition, .. }, Some(deed)) => format!(
             "{:?} #{} term {} lease {:?} makes {} if {condition:?}",

@@ -82,36 +82,73 @@ pub fn trace(count: u64) -> u64 {
 
 /// The same with clock rates at so many thousandths of the contract.
 fn run_at_rate(seed: Seed, keep: bool, rate_per_mille: u64) -> Ended {
-    let mut schedule = Schedule::draw(seed.number, seed.depth, rate_per_mille);
-    schedule.world.history.keep = keep;
-    let mut end_ms = u64::MAX;
-    let mut settled = false;
-    let mut asked_ms = 0;
-    while schedule.world.oracle.violation.is_none() {
-        match schedule.world.step(end_ms) {
-            None => break,
+    let schedule = Schedule::draw(seed.number, seed.depth, rate_per_mille);
+    let mut running = Running::new(schedule, keep);
+    while running.step(u64::MAX) {}
+    running.finish(seed)
+}
+
+/// A schedule under way.
+pub struct Running {
+    pub schedule: Schedule,
+    end_ms: u64,
+    settled: bool,
+    asked_ms: u64,
+}
+
+impl Running {
+    pub fn new(mut schedule: Schedule, keep: bool) -> Self {
+        schedule.world.history.keep = keep;
+        Self { schedule, end_ms: u64::MAX, settled: false, asked_ms: 0 }
+    }
+
+    /// When it is over, once the faults are.
+    pub fn end_ms(&self) -> u64 {
+        self.end_ms
+    }
+
+    /// Whether nothing more is to be expected: the faults have been over for two leases, and somebody leads.
+    pub fn rests(&self) -> bool {
+        let Schedule { world, bound_ms, .. } = &self.schedule;
+        let led = world.slots.is_none() && world.leaderless_since_ms.is_none();
+        let over_ms = self.end_ms.saturating_sub(if led { *bound_ms } else { 0 });
+        world.now_ms >= over_ms
+    }
+
+    /// The next event up to `until_ms`; false when there is none, or a rule is broken.
+    pub fn step(&mut self, until_ms: u64) -> bool {
+        let Self { schedule, end_ms, settled, asked_ms } = self;
+        if schedule.world.oracle.violation.is_some() {
+            return false;
+        }
+        match schedule.world.step(until_ms.min(*end_ms)) {
+            None => return false,
             Some(Turn::Chaos) => schedule.strike(),
             Some(Turn::Heal) => schedule.heal(),
             Some(Turn::Usual) => {}
         }
         let world = &mut schedule.world;
-        if world.healed && !settled && world.now_ms >= world.trouble_until_ms {
-            settled = true;
-            end_ms = world.now_ms + schedule.bound_ms + 2 * schedule.lease_ms;
+        if world.healed && !*settled && world.now_ms >= world.trouble_until_ms {
+            *settled = true;
+            *end_ms = world.now_ms + schedule.bound_ms + 2 * schedule.lease_ms;
             if let Some(plan) = &world.slots {
-                end_ms += plan.budget_ms + 4 * plan.period_ms;
-                asked_ms = plan.asked_ms;
+                *end_ms += plan.budget_ms + 4 * plan.period_ms;
+                *asked_ms = plan.asked_ms;
             }
             world.leaderless_ms = 0;
             if let Some(since_ms) = &mut world.leaderless_since_ms {
                 *since_ms = world.now_ms;
             }
-            check_memory(&mut schedule);
+            check_memory(schedule);
         }
-        check_liveness(&mut schedule, settled);
+        check_liveness(schedule, *settled);
+        true
     }
-    check_slots(&mut schedule, asked_ms);
-    finish(seed, schedule)
+
+    pub fn finish(mut self, seed: Seed) -> Ended {
+        check_slots(&mut self.schedule, self.asked_ms);
+        finish(seed, self.schedule)
+    }
 }
 
 /// I5: from the healing on nobody is without a leader for longer than the bound.

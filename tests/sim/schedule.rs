@@ -12,6 +12,7 @@ use super::clocks::Clocks;
 use super::member::Cron;
 use super::network::Weather;
 use super::oracle::Contract;
+use super::peers::PeerWorld;
 use super::report::Kind;
 use super::slots::{self, Plan};
 use super::store::Manners;
@@ -44,6 +45,10 @@ pub struct Schedule {
     pub wild: bool,
     /// A machine that crashes again and again, and how often it still will.
     pub crash_loop: (usize, u64),
+    /// The options of the members that whoever runs the schedule brings, as JavaScript names them.
+    pub outside: Vec<Settings>,
+    /// The first of them reaches the store by a storage of its own.
+    pub by_storage: bool,
 }
 
 /// What all members of a group share.
@@ -69,31 +74,30 @@ pub const ONE_WILD_IN: u64 = 8;
 
 impl Schedule {
     pub fn draw(seed: u64, depth: Depth, rate_per_mille: u64) -> Self {
+        Self::draw_around(seed, depth, rate_per_mille, 0)
+    }
+
+    /// The same around so many members of one more machine, which whoever runs the schedule brings.
+    pub fn draw_around(seed: u64, depth: Depth, rate_per_mille: u64, outside: u64) -> Self {
         let mut chance = Chance::new(seed ^ 0xED6E_1EC7);
         let beyond = rate_per_mille > WITHIN_CONTRACT;
-        let wild = !beyond && seed % ONE_WILD_IN == ONE_WILD_IN - 1;
+        let wild = !beyond && outside == 0 && seed % ONE_WILD_IN == ONE_WILD_IN - 1;
         let mut group = Group::draw(&mut chance, rate_per_mille, wild);
         group.peer_settings = between::peer_settings(seed);
         let lease_ms = group.max_lease_ms;
         let slots = !beyond && slots::drawn(seed);
-        let crons = chance.one_in(3) && !slots;
+        let crons = chance.one_in(3) && !slots && outside == 0;
         let mut manners = draw_manners(&mut chance, &group);
         manners.unmodified = if slots { slots::unmodified(seed) } else { seed % 7 == 3 };
         let between = if beyond { Between::default() } else { Between::draw(seed) };
+        // What a client asks anew by itself is told apart by its own code alone.
+        manners.aws &= outside == 0;
+        manners.credentials_ms = manners.credentials_ms.filter(|_| outside == 0);
         manners.unchanged = between.unchanged;
         // A trigger lives too short to know such a time for what it is: it leaves its slot out, and heals nothing.
         manners.moving = between.moving && !manners.unmodified && !slots && !crons;
-        let contract = Contract {
-            worst_ppm: group.worst_ppm,
-            clocks: !beyond && !wild,
-            shortest_lease_ms: group.leases_ms.iter().copied().min().unwrap_or(0),
-            dated: !manners.undated,
-            always_dated: !manners.undated && manners.undated_per_mille == 0,
-            timely: manners.cached_ms == 0 || (!manners.unmodified && !manners.moving),
-            changes_told: !manners.unmodified && !manners.moving,
-            changes_made_up: manners.moving,
-            wild,
-        };
+        let by_storage = outside > 0 && !slots && seed % 4 == 1;
+        let contract = group.contract(&manners, wild, by_storage);
         let mut world = World::new(seed, manners, contract);
         world.depth = depth;
         world.late_ticks = chance.one_in(3);
@@ -109,9 +113,7 @@ impl Schedule {
         if between.gateway {
             world.weather.add(Kind::Gateway, 30);
         }
-        world.peers.settings = group.peer_settings.clone();
-        world.peers.repeats = between.repeats;
-        world.peers.trouble = chance.pick(&[0, 100, 500]);
+        draw_peers(&mut world.peers, &mut chance, &group, between);
         if beyond {
             // The canary needs the shortest ways, so that only the clocks can be at fault.
             world.weather = Weather::calm();
@@ -127,8 +129,17 @@ impl Schedule {
             stepped_forward: false,
             wild,
             crash_loop: (0, 0),
+            outside: Vec::new(),
+            by_storage,
         };
+        if outside > 0 {
+            schedule.heal_ms = lease_ms * chance.between(4, 10);
+            schedule.draw_outside(&mut chance, &group, outside);
+        }
         schedule.draw_members(&mut chance, &group, crons, slots);
+        if outside > 0 {
+            schedule.draw_outside_machine(&mut chance, slots);
+        }
         schedule.draw_blows(&mut chance);
         schedule.first_record(&mut chance);
         if slots {
@@ -144,7 +155,10 @@ impl Schedule {
     }
 
     fn draw_members(&mut self, chance: &mut Chance, group: &Group, crons: bool, slots: bool) {
-        let members = chance.pick(&[1, 2, 2, 3, 3, 4, 5]);
+        let members = match self.outside.len() {
+            0 => chance.pick(&[1, 2, 2, 3, 3, 4, 5]),
+            _ => chance.pick(&[1, 1, 1, 2]),
+        };
         // Somebody who leads on the same key lets the jobs of slots wait.
         let mixed = slots && members > 1 && chance.one_in(8);
         for member in 0..members {
@@ -194,6 +208,25 @@ impl Schedule {
                 self.world.at(begin_ms, begin);
             }
         }
+    }
+
+    fn draw_outside(&mut self, chance: &mut Chance, group: &Group, members: u64) {
+        for member in 0..members {
+            let mut settings = group.settings(chance, 10 + member, 10 + member, false);
+            (settings.peer_mode, settings.server_addr) = (None, None);
+            settings.peers = PeerSettings::default();
+            self.outside.push(settings);
+        }
+    }
+
+    /// One process, so one machine, with clocks that keep time: they may be stepped, and sleep.
+    fn draw_outside_machine(&mut self, chance: &mut Chance, slots: bool) {
+        let config = Config::new(&self.outside[0]).expect("they were drawn to be valid");
+        let wall_ms = chance.pick(&[0, 10_000, -10_000, -600_000]);
+        let clocks = Clocks::new(false, 0, chance.below(1_000_000), wall_ms);
+        let machine = self.world.add_machine(config, clocks, None);
+        (self.world.machines[machine].outside, self.world.machines[machine].runs_slots) =
+            (true, slots);
     }
 
     fn draw_slots(&mut self, chance: &mut Chance) {
@@ -258,7 +291,9 @@ impl Schedule {
     fn leader_bound_ms(&self) -> u64 {
         let machines = &self.world.machines;
         let longest = |of: &dyn Fn(&Config) -> u64| {
-            machines.iter().map(|machine| of(&machine.config)).max().unwrap_or(0)
+            let outside = self.outside.iter().filter_map(|settings| Config::new(settings).ok());
+            let outside = outside.map(|config| of(&config)).max().unwrap_or(0);
+            machines.iter().map(|machine| of(&machine.config)).max().unwrap_or(0).max(outside)
         };
         let lease_ms = 2 * self.lease_ms;
         let grace_ms = longest(&|config| config.grace_ms(lease_ms) + config.store_skew_ms);
@@ -279,6 +314,12 @@ impl Schedule {
         let local_ms = local_ms + moving_ms;
         local_ms + local_ms / 10
     }
+}
+
+fn draw_peers(peers: &mut PeerWorld, chance: &mut Chance, group: &Group, between: Between) {
+    peers.settings = group.peer_settings.clone();
+    peers.repeats = between.repeats;
+    peers.trouble = chance.pick(&[0, 100, 500]);
 }
 
 fn draw_manners(chance: &mut Chance, group: &Group) -> Manners {
@@ -303,6 +344,23 @@ fn draw_manners(chance: &mut Chance, group: &Group) -> Manners {
 }
 
 impl Group {
+    fn contract(&self, manners: &Manners, wild: bool, by_storage: bool) -> Contract {
+        let dated = !manners.undated && manners.undated_per_mille == 0 && !by_storage;
+        let known = !manners.unmodified && !manners.moving;
+        Contract {
+            worst_ppm: self.worst_ppm,
+            clocks: !self.beyond && !wild,
+            shortest_lease_ms: self.leases_ms.iter().copied().min().unwrap_or(0),
+            dated: !manners.undated,
+            always_dated: dated,
+            timely: (manners.cached_ms == 0 || known) && !by_storage,
+            // Such a storage tells no time of a record that came by a relay.
+            changes_told: known && !by_storage,
+            changes_made_up: manners.moving,
+            wild,
+        }
+    }
+
     fn draw(chance: &mut Chance, rate_per_mille: u64, wild: bool) -> Self {
         // The seeds' settings most of the time, and the shortest for the edges.
         let base_ms = chance.pick(&[
@@ -341,6 +399,11 @@ impl Group {
     }
 
     fn config(&self, chance: &mut Chance, name: u64, member: u64, cron: bool) -> Config {
+        let settings = self.settings(chance, name, member, cron);
+        Config::new(&settings).expect("they were drawn to be valid")
+    }
+
+    fn settings(&self, chance: &mut Chance, name: u64, member: u64, cron: bool) -> Settings {
         let lease_ms = chance.pick(&self.leases_ms);
         let server_id = (!chance.one_in(8)).then(|| format!("m{name}"));
         let address = format!("m{member}:80");
@@ -365,8 +428,8 @@ impl Group {
                 clock: if cron { HostClock::One } else { HostClock::Two },
                 ..Settings::default()
             };
-            if let Ok(config) = Config::new(&settings) {
-                return config;
+            if Config::new(&settings).is_ok() {
+                return settings;
             }
         }
     }

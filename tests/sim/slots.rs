@@ -284,6 +284,9 @@ impl World {
         let schedule = Slots::new(&settings, &self.machines[machine].config);
         let schedule = schedule.expect("a group's plan keeps the rules");
         self.tally.fault(Kind::SlotTrigger);
+        if self.machines[machine].outside {
+            return self.calls.triggers.push(schedule);
+        }
         self.trigger(machine, schedule);
     }
 
@@ -435,6 +438,14 @@ impl World {
         let Some(trigger) = trigger else { return };
         let own_ms = election.own_slot_ms().map(|(slot_ms, _)| slot_ms);
         let outcome = trigger.outcome(own_ms);
+        self.reports(session, outcome);
+    }
+
+    /// The same of what anybody reports of it.
+    pub fn reports(&mut self, session: usize, outcome: &str) {
+        let Session { trigger, election, .. } = &self.sessions[session];
+        let Some(trigger) = trigger else { return };
+        let own_ms = election.own_slot_ms().map(|(slot_ms, _)| slot_ms);
         self.history.note(self.now_ms, || format!("s{session} reports {outcome}"));
         let object = self.store.object.as_ref();
         let covers = |(deed, _): &(usize, Condition)| {

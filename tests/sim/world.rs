@@ -16,6 +16,7 @@ use super::member::{Cron, Cut, Due, Flight, Machine, Session};
 use super::network::{Fate, Weather};
 use super::operator::{self, Operator};
 use super::oracle::{Aim, Contract, Look, Oracle};
+use super::outside::Calls;
 use super::peers::{self, PeerWorld};
 use super::queue::Queue;
 use super::report::{History, Kind, Tally};
@@ -116,7 +117,7 @@ pub struct World {
     pub machines: Vec<Machine>,
     pub sessions: Vec<Session>,
     /// The sessions that are alive, oldest first.
-    living: Vec<usize>,
+    pub living: Vec<usize>,
     pub weather: Weather,
     pub script: Vec<Script>,
     pub outage: Cut,
@@ -149,6 +150,8 @@ pub struct World {
     pub last_leader: Option<usize>,
     /// What the work was told, for scenarios.
     pub told: Option<Vec<(usize, Told)>>,
+    /// What those who run the schedule have to hear of, for their own members.
+    pub calls: Calls,
     queue: Queue,
     pub requests: Vec<Request>,
 }
@@ -176,6 +179,7 @@ impl World {
             cut: Cut::default(),
             cron,
             runs_slots: false,
+            outside: false,
             work_end_ms: 50,
             careless: false,
         });
@@ -231,7 +235,7 @@ impl World {
         Some(turn)
     }
 
-    fn pass_to(&mut self, now_ms: u64) {
+    pub fn pass_to(&mut self, now_ms: u64) {
         (self.now_ms, self.oracle.true_ms) = (now_ms, now_ms);
     }
 
@@ -250,8 +254,10 @@ impl World {
                 !alive || wake.is_none() || newest != wakes
             }
             Event::Timeout { session, operation } => {
-                let Session { alive, flight, .. } = &self.sessions[*session];
-                !alive || flight.as_ref().is_none_or(|flight| flight.operation != *operation)
+                let Session { alive, flight, outside, .. } = &self.sessions[*session];
+                // One from outside has timers of its own.
+                let other = |flight: &Flight| flight.operation != *operation;
+                !alive || outside.is_some() || flight.as_ref().is_none_or(other)
             }
             _ => false,
         }
@@ -347,7 +353,7 @@ impl World {
                 continue;
             }
             let look = self.look(session);
-            let authority = self.sessions[session].election.authority(look.now);
+            let authority = self.sessions[session].authority(look.now);
             self.oracle.looked(look, authority, false);
             if let Some(authority) = authority {
                 let another = (session, authority.term);
@@ -376,7 +382,7 @@ impl World {
     pub fn authority(&self, session: usize) -> Option<u64> {
         let now = self.look(session).now;
         let session = &self.sessions[session];
-        session.election.authority(now).filter(|_| session.alive).map(|authority| authority.term)
+        session.authority(now).filter(|_| session.alive).map(|authority| authority.term)
     }
 
     pub fn start(&mut self, machine: usize) -> usize {
@@ -508,6 +514,9 @@ impl World {
         if !self.awaits(session, request) {
             return;
         }
+        if self.sessions[session].outside.is_some() {
+            return self.outside_hears(session, request, reply);
+        }
         let machine = self.sessions[session].machine;
         let frozen_ms = std::mem::take(&mut self.machines[machine].frozen_ms);
         if frozen_ms > 0 {
@@ -578,7 +587,8 @@ impl World {
 
     /// Tells a session what happened, as the driver does: `handle`, then `poll` until it waits.
     pub fn tell(&mut self, session: usize, input: Input) {
-        if !self.sessions[session].alive {
+        let Session { alive, outside, .. } = &self.sessions[session];
+        if !alive || outside.is_some() {
             return;
         }
         let now = self.look(session).now;
@@ -785,7 +795,7 @@ impl World {
     }
 
     /// Its own record asks it to end a term, which it may not even know to have begun.
-    fn requested(&mut self, session: usize, outcome: &Outcome) {
+    pub fn requested(&mut self, session: usize, outcome: &Outcome) {
         let Outcome::Found { reading: Reading::Lease(lease), .. } = outcome else { return };
         let own = lease.session.as_ref() == Some(&self.oracle.views[session].name);
         if own && lease.operator.as_ref().is_some_and(|request| request.ask != Ask::Resume) {

@@ -1,0 +1,534 @@
+// Members of the npm package in a schedule: what they do is drawn, and what they are told is judged.
+import { OwnStorage } from './storage.mjs';
+
+/** By their access key's id the world knows whose a request is. */
+const credentialsOf = (name) => ({ accessKeyId: name, secretAccessKey: 'wJalrXUtnFEMI', sessionToken: 'generation-0' });
+/** Reasons that are the member's own, and those for which a job may still come to its end. */
+const GIVEN_UP = ['resigned', 'stopped', 'stepDown', 'paused'];
+const TOLD = ['stopped', 'stepDown', 'paused'];
+const BEGIN = ['start', 'lead'];
+const REASON = /has ended: (\w+)/;
+const WRONG = [
+  [(elector) => elector.updateConfig({ leaderTimeout: 'soon' }), 'EDGELECT_CONFIG'],
+  [(elector) => elector.updateConfig({ nothing: 1 }), 'EDGELECT_CONFIG'],
+  [(elector) => elector.waitForLeadership({ signal: 5 }), 'EDGELECT_CONFIG'],
+  [(elector) => elector.lead('work'), 'EDGELECT_CONFIG'],
+  [(elector) => elector.lead(() => {}, { signal: {} }), 'EDGELECT_CONFIG'],
+  [(elector) => elector.runScheduled(1_000, () => {}), 'EDGELECT_CONFIG'],
+  [(elector) => elector.runScheduled(Date.now(), null), 'EDGELECT_CONFIG'],
+];
+
+/** A signal of the caller's whose listeners are counted. */
+export const newCaller = (caller) => {
+  const controller = new AbortController();
+  const { signal } = controller;
+  for (const [method, step] of [['addEventListener', 1], ['removeEventListener', -1]]) {
+    const own = signal[method].bind(signal);
+    signal[method] = (...what) => {
+      caller.listeners += step;
+      return own(...what);
+    };
+  }
+  return controller;
+};
+
+/** What both kinds of members share. */
+class Face {
+  constructor(schedule, name, options) {
+    const { world, runtime, chance, pack } = schedule;
+    Object.assign(this, { schedule, world, runtime, chance, pack, name, options });
+    /** Each term by its token: `{ session, term, over }`. */
+    this.terms = new Map();
+    this.caller = { listeners: 0 };
+    schedule.faces.set(name, this);
+  }
+
+  newElector(callbacks = {}) {
+    const { S3Storage, Elector } = this.pack;
+    const bucket = { endpoint: 'https://s3.example.com', bucket: 'jobs', credentials: credentialsOf(this.name) };
+    const storage = this.byStorage ? new OwnStorage(this.runtime, this.name) : new S3Storage(bucket);
+    return new Elector({ ...this.options, storage, warn: false, probe: false, ...callbacks });
+  }
+
+  broke(check, text) {
+    this.world.broke(check, `${this.name}: ${text}`);
+  }
+
+  /** A term is handed out. */
+  begins(session, term) {
+    const { token } = term;
+    // After a deletion a number may come again, in another session: the world knows when.
+    const known = this.terms.get(token);
+    if (known && (!known.over || known.session === session)) this.broke('a term is told once', `term ${token} again`);
+    this.terms.delete(token);
+    const open = [...this.terms.values()].find(({ over }) => !over);
+    if (open) this.broke('a term is over before the next', `${open.term.token} goes on when ${token} begins`);
+    const told = { session, term, over: false, fired: false };
+    this.terms.set(token, told);
+    term.signal.addEventListener('abort', () => {
+      told.fired = true;
+    }, { once: true });
+    this.world.acquired(session, token, term.remaining());
+  }
+
+  /** It is over, and told so. */
+  ends(token, reason) {
+    const known = this.terms.get(token);
+    if (!known || known.over) return this.broke('the end of a term is told once', `term ${token}, ${reason}`);
+    Object.assign(known, { over: true, reason });
+    this.world.lost(known.session, token, reason);
+    if (!known.fired) this.broke('a signal has fired when the end is told', `term ${token}`);
+    if (known.term.remaining() !== 0) this.broke('nothing remains of a term that is over', `term ${token}`);
+    return known;
+  }
+
+  /** What code of the application reads of its term is what is true. */
+  look(term, session, caller, signal = term.signal) {
+    const leads = this.world.leads(session) === term.token;
+    const { aborted } = signal;
+    if (aborted !== (!leads || caller?.aborted === true)) this.broke('a signal is true', `aborted ${aborted} in term ${term.token}, leads: ${leads}`);
+    if ((term.remaining() > 0) !== leads) this.broke('what remains is true', `${term.remaining()} ms of term ${term.token}, leads: ${leads}`);
+  }
+
+  /** Says again where it stands, when that may have changed. */
+  standsNow() {
+    const { session, over, term } = [...this.terms.values()].at(-1) ?? { over: true };
+    if (!over && !term.signal.aborted) this.world.stands(session, term.token, term.remaining());
+  }
+
+  /** Work of a drawn kind under a term. */
+  async work(term, session, caller) {
+    const { runtime, chance, world } = this;
+    const { leaseMs } = this.schedule;
+    const { signal } = term;
+    const kinds = ['short', 'polls', 'polls', 'deaf', 'deaf', 'throws', 'blocks', 'blocks', 'computes', 'resigns', 'listens', 'silent', 'keeps', 'keeps'];
+    const kind = this.schedule.healed ? this.healedKind : chance.pick(kinds);
+    const span = () => 1 + chance.below(chance.below(leaseMs) + 1);
+    this.schedule.count(`work ${kind}`);
+    world.note(`${this.name} works in term ${term.token}: ${kind}`);
+    if (kind === 'short') {
+      await runtime.sleep(span());
+      return 'short';
+    }
+    if (kind === 'throws') {
+      if (chance.oneIn(2)) await runtime.sleep(span());
+      throw new Error('the work failed');
+    }
+    if (kind === 'listens') {
+      await new Promise((resolve) => {
+        if (term.signal.aborted) resolve();
+        term.signal.addEventListener('abort', resolve, { once: true });
+        runtime.set(resolve, 3 * leaseMs, { own: true });
+      });
+      return 'listened';
+    }
+    if (kind === 'computes') {
+      await runtime.sleep(span());
+      if (!this.schedule.over) this.schedule.block(1 + chance.below(2 * leaseMs));
+      return 'computed';
+    }
+    if (kind === 'keeps') return this.#keeps(term, span);
+    if (kind === 'silent') {
+      await runtime.sleep(span());
+      // As much work does, it looks at nothing and comes to its end, whatever happened.
+      await runtime.sleep(2 * span());
+      return 'silent';
+    }
+    const untilMs = runtime.now + (this.schedule.healed ? Infinity : 3 * leaseMs);
+    while (runtime.now < untilMs && !this.schedule.over) {
+      await runtime.sleep(span());
+      if (kind === 'blocks' && !this.schedule.over) {
+        this.schedule.block(1 + chance.below(leaseMs / 2));
+        const looks = [() => this.look(term, session, caller, signal), () => this.read?.()];
+        for (const look of chance.oneIn(2) ? looks : looks.reverse()) look();
+      }
+      if (kind === 'resigns') {
+        term.resign();
+        if (!term.signal.aborted) this.broke('a resignation ends the term at once', `term ${term.token}`);
+        await runtime.sleep(span());
+        return 'resigned';
+      }
+      if (kind !== 'deaf') {
+        this.look(term, session, caller);
+        if (term.signal.aborted) return 'stopped';
+      }
+    }
+    return kind;
+  }
+
+  /** Counts on in a checkpoint, until a call of it fails. */
+  async #keeps(term, span) {
+    const { runtime, schedule } = this;
+    try {
+      const state = await term.checkpoint('progress.json');
+      while (!term.signal.aborted && !schedule.over) {
+        const next = (state.value?.next ?? 0) + 1;
+        await state.write({ next });
+        schedule.count('checkpoint written');
+        if (state.value.next !== next) this.broke('a checkpoint has what was written', `${state.value.next} for ${next}`);
+        await runtime.sleep(span());
+      }
+    } catch (error) {
+      const known = ['EDGELECT_FENCED', 'EDGELECT_UNKNOWN', 'EDGELECT_LOST', 'EDGELECT_STORE'].includes(error?.code) || term.signal.aborted;
+      if (!known) this.broke('a call fails by a known error', `checkpoint: ${error?.stack ?? error}`);
+      schedule.count(`checkpoint ${error?.code}`);
+    }
+    return 'kept';
+  }
+
+  /** Whether it has authority for its newest term, as far as the world knows. */
+  get leadsNow() {
+    const { session, term } = [...this.terms.values()].at(-1) ?? {};
+    return term !== undefined && this.world.leads(session) === term.token;
+  }
+
+  healedKind = 'polls';
+}
+
+/** A member that competes. */
+export class Member extends Face {
+  #sessions = new Map();
+  #asking;
+  #running = new Map();
+  /** What is under way, and how many calls have begun a session or might have. */
+  #calls = new Set();
+  #begun = 0;
+
+  constructor(schedule, number, options, byStorage) {
+    super(schedule, `M${number}`, options);
+    this.byStorage = byStorage;
+    if (byStorage) schedule.count('storage of its own');
+    const told = (name, does) => (what) => {
+      this.world.note(`${this.name} ${name}`);
+      return does(what);
+    };
+    this.elector = this.newElector({
+      onAcquireLeadership: told('onAcquireLeadership', (term) => this.#acquired(term)),
+      onLoseLeadership: told('onLoseLeadership', ({ term, reason }) => this.#lost(term, reason)),
+      onError: () => schedule.count('onError'),
+      ...(number === 0 && { onStatus: () => schedule.count('onStatus') }),
+    });
+  }
+
+  /** The world's number of the session that sends this. Each begins with a read of the whole record. */
+  asking(conditional) {
+    if (!conditional || this.#asking === undefined) this.#asking = this.session;
+    return this.#asking;
+  }
+
+  /** The world's number of the elector's session. */
+  get session() {
+    const { session } = this.elector.status();
+    if (session === null) return undefined;
+    if (!this.#sessions.has(session)) {
+      this.leave();
+      this.#sessions.set(session, this.world.join(JSON.stringify(this.options), session, this.byStorage === true));
+    }
+    return this.#sessions.get(session);
+  }
+
+  /** A session that is followed by another one, or by none, is over. */
+  leave() {
+    for (const session of this.#sessions.values()) this.world.gone(session);
+  }
+
+  #acquired(term) {
+    const { session, chance, schedule } = this;
+    this.begins(session, term);
+    const { token } = term;
+    this.#alone(token);
+    this.world.works(session, token, true);
+    const ends = () => this.world.works(session, token, false);
+    if (schedule.healed || !chance.oneIn(4)) return void ends();
+    const kind = chance.pick(['resigns', 'throws', 'rejects', 'slow', 'stops', 'configures', 'blocks']);
+    schedule.count(`onAcquireLeadership ${kind}`);
+    const meddles = {
+      resigns: () => {
+        term.resign();
+        if (!term.signal.aborted || this.elector.isLeader()) this.broke('a resignation ends the term at once', `term ${token}`);
+      },
+      throws: () => {
+        throw new Error('the callback failed');
+      },
+      stops: () => this.stop(),
+      configures: () => this.configure(),
+      blocks: () => {
+        const { signal } = term;
+        schedule.block(chance.below(schedule.leaseMs));
+        this.look(term, session, undefined, signal);
+      },
+    };
+    if (meddles[kind]) {
+      try {
+        return void meddles[kind]();
+      } finally {
+        ends();
+      }
+    }
+    return this.runtime.sleep(chance.below(schedule.leaseMs / 2)).then(() => {
+      ends();
+      if (kind === 'rejects') throw new Error('the callback rejects');
+    });
+  }
+
+  #lost(token, reason) {
+    const known = this.ends(token, reason);
+    if (!known) return undefined;
+    if (this.elector.isLeader()) this.broke('a leader is told', `isLeader() in the loss of ${token}`);
+    const { session } = known;
+    if (this.schedule.healed || !this.chance.oneIn(4)) return undefined;
+    const kind = this.chance.pick(['throws', 'slow', 'resigns', 'starts', 'stops']);
+    this.schedule.count(`onLoseLeadership ${kind}`);
+    if (kind === 'throws') throw new Error('the callback failed');
+    if (kind === 'resigns') void this.resign();
+    if (kind === 'stops') void this.stop();
+    if (kind === 'starts') void this.start();
+    if (kind !== 'slow') return undefined;
+    this.world.works(session, token, true);
+    return this.runtime.sleep(this.chance.below(this.schedule.leaseMs / 2)).then(() => this.world.works(session, token, false));
+  }
+
+  /** Waits for a call that may fail in one of these ways, and counts how it ended. */
+  async call(name, calling, codes = ['EDGELECT_STOPPED', 'EDGELECT_STORE']) {
+    const call = { name };
+    this.#calls.add(call);
+    if (BEGIN.includes(name)) this.#begun += 1;
+    try {
+      const value = await calling();
+      this.schedule.count(`${name} resolves`);
+      return value;
+    } catch (error) {
+      const known = codes.includes(error?.code) || ['the work failed', 'the caller ends it'].includes(error?.message);
+      if (!known) this.broke('a call fails by a known error', `${name}: ${error?.stack ?? error}`);
+      this.schedule.count(`${name} rejects`);
+      return undefined;
+    } finally {
+      this.#calls.delete(call);
+    }
+  }
+
+  start() {
+    return this.call('start', () => this.elector.start());
+  }
+
+  stop(options = this.chance.pick([undefined, undefined, { park: true }, { release: false }])) {
+    return this.call('stop', () => this.elector.stop(options));
+  }
+
+  /** Work that ignores its signal goes on under the new session. */
+  restart() {
+    void this.stop(this.chance.pick([{ release: false }, { release: false }, {}]));
+    return this.start();
+  }
+
+  resign() {
+    const { session } = this;
+    if (session !== undefined) this.world.resigns(session);
+    return this.call('resign', () => this.elector.resign());
+  }
+
+  configure() {
+    const { chance, schedule, options } = this;
+    const leaderTimeout = chance.pick(schedule.leases);
+    const changes = {
+      leaderTimeout, frequentInterval: Math.max(50, Math.floor(leaderTimeout / 5)), infrequentInterval: leaderTimeout,
+      margin: Math.ceil(leaderTimeout / Math.max(2, Math.floor(options.leaderTimeout / options.margin))),
+    };
+    let refused = false;
+    const { session } = this;
+    // What the elector has begun in this turn leaves with the settings of before.
+    void Promise.resolve().then(() => {
+      if (refused) return;
+      Object.assign(options, changes);
+      if (session !== undefined) this.world.configured(session, JSON.stringify(options));
+    });
+    try {
+      this.elector.updateConfig(changes);
+      schedule.count('updateConfig');
+    } catch (error) {
+      refused = true;
+      if (error?.code !== 'EDGELECT_CONFIG') this.broke('a call fails by a known error', `updateConfig: ${error?.stack}`);
+    }
+  }
+
+  async lead() {
+    const { chance, schedule, runtime } = this;
+    const controller = newCaller(this.caller);
+    const { signal } = controller;
+    const alone = this.elector.status().role === 'stopped' && ![...this.#calls].some(({ name }) => BEGIN.includes(name));
+    const begun = this.#begun;
+    const ends = chance.oneIn(4) && runtime.set(() => controller.abort(new Error('the caller ends it')), chance.below(6 * schedule.leaseMs), { own: true });
+    const token = await this.call('lead', () => this.elector.lead((term) => this.#leads(term, signal), { signal }));
+    const { over, reason } = this.terms.get(token) ?? {};
+    if (over && !GIVEN_UP.includes(reason)) this.broke('what lost work returns counts for nothing', `term ${token}, ${reason}`);
+    if (ends) runtime.clear(ends);
+    const { role } = this.elector.status();
+    if (alone && begun + 1 === this.#begun && role !== 'stopped') this.broke('a lead that began a session ends it', role);
+  }
+
+  #alone(token) {
+    const others = [...this.#running.keys()].filter((other) => other !== token && this.#running.get(other) > 0);
+    if (others.length > 0) this.broke('work has ended before the next begins', `${others} goes on when ${token} begins`);
+  }
+
+  async #leads(view, caller) {
+    const { token } = view;
+    const { session } = this.terms.get(token) ?? {};
+    if (session === undefined) return this.broke('work runs under a term that was told', `term ${token}`);
+    this.#alone(token);
+    this.#running.set(token, (this.#running.get(token) ?? 0) + 1);
+    this.world.works(session, token, true);
+    try {
+      await this.work(view, session, caller);
+      return token;
+    } finally {
+      this.#running.set(token, this.#running.get(token) - 1);
+      this.world.works(session, token, false);
+    }
+  }
+
+  async wrong() {
+    const [calls, code] = this.chance.pick(WRONG);
+    try {
+      await calls(this.elector);
+      this.broke('a wrong value is refused', String(calls));
+    } catch (error) {
+      if (error?.code !== code) this.broke('a wrong value is refused', `${calls}: ${error?.stack ?? error}`);
+    }
+  }
+
+  /** What the getters say is true. */
+  read() {
+    const { elector, world, schedule } = this;
+    const status = elector.status();
+    // One that has asked for nothing yet is not known to the world, and is not made known by a getter.
+    const session = this.#sessions.get(status.session);
+    const leads = session !== undefined && world.leads(session) !== undefined;
+    if (elector.isLeader() !== leads) this.broke('isLeader() is true', `${!leads}, and it is ${leads}`);
+    if ((status.role === 'leader') !== leads) this.broke('a role is true', `${status.role}, leads: ${leads}`);
+    const competes = status.role === 'follower' || status.role === 'candidate';
+    if (competes && status.waiting === null && status.error === null) this.broke('who does not lead says what it waits for', status.role);
+    if (leads && elector.leaderId() === null) this.broke('a leader is named', 'leaderId() is null for a leader');
+    schedule.count(`role ${status.role}`);
+  }
+
+  /** What it does until the faults are over. */
+  async live() {
+    const { chance, schedule, runtime } = this;
+    await runtime.sleep(1 + chance.below(chance.pick([1, schedule.leaseMs])));
+    while (!schedule.over) {
+      if (schedule.healed || !chance.oneIn(3)) await this.lead();
+      else {
+        await this.start();
+        await runtime.sleep(1 + chance.below(4 * schedule.leaseMs));
+        if (schedule.over) return;
+        if (chance.oneIn(2)) await this.lead();
+        else await this.stop();
+      }
+      await runtime.sleep(1 + chance.below(schedule.leaseMs / 4));
+    }
+  }
+
+  /** Calls that come from elsewhere meanwhile. */
+  async meddle() {
+    const { chance, schedule, runtime } = this;
+    for (;;) {
+      await runtime.sleep(1 + chance.below(6 * schedule.leaseMs));
+      if (schedule.healed || schedule.over) return;
+      const kind = chance.pick(['resign', 'stop', 'restart', 'restart', 'start', 'configure', 'configure', 'wrong', 'lead', 'wait']);
+      this.world.note(`${this.name}: ${kind}`);
+      if (kind === 'wait') void this.call('waitForLeadership', () => this.elector.waitForLeadership());
+      else void this[kind]();
+    }
+  }
+
+  /** Ends at once. */
+  async close() {
+    void this.stop({ release: false });
+    this.leave();
+  }
+}
+
+/** One trigger of a slot. */
+export class Trigger extends Face {
+  constructor(schedule, number, options) {
+    super(schedule, `T${number}`, options);
+    this.elector = this.newElector();
+    this.controller = newCaller(this.caller);
+    this.asking = () => this.session;
+    this.ended = new Map();
+  }
+
+  async run({ number, slot, options }) {
+    const { chance, schedule, runtime } = this;
+    this.session = this.world.join(JSON.stringify(this.options), '', false, number);
+    const { signal } = this.controller;
+    if (!schedule.healed && chance.oneIn(10)) {
+      runtime.set(() => {
+        this.stopped = true;
+        this.world.stopped(this.session);
+        this.controller.abort(new Error('the caller ends it'));
+      }, chance.below(2 * schedule.leaseMs), { own: true });
+    }
+    let result;
+    try {
+      result = await this.elector.runScheduled(slot ?? undefined, (term) => this.#job(term), { ...options, signal });
+    } catch (error) {
+      const known = ['EDGELECT_STORE', 'EDGELECT_SLOT'].includes(error?.code) || error?.message === 'the caller ends it';
+      if (!known) this.broke('a call fails by a known error', `runScheduled: ${error?.stack ?? error}`);
+      schedule.count('slot rejects');
+      this.world.reports(this.session, 'an error', false, new Float64Array());
+      return this.world.gone(this.session);
+    }
+    this.#judge(result);
+    schedule.count(`slot ${result.outcome}`);
+    const recorded = result.runs.filter((run) => run.recorded).map((run) => run.term);
+    this.world.reports(this.session, result.outcome, /lease object is new/.test(result.reason ?? ''), new Float64Array(recorded));
+    this.world.gone(this.session);
+  }
+
+  #judge(result) {
+    for (const run of result.runs) {
+      const { outcome, term } = run;
+      const ended = this.ended.get(term);
+      if (outcome === 'done' && ended !== 'done') this.broke('a slot is done when its job is', `term ${term} is ${ended}`);
+      if (('value' in run) !== (outcome === 'done')) this.broke('a value is that of a job that is done', `${outcome}: ${run.value}`);
+      if (('error' in run) !== (outcome !== 'done')) this.broke('an error is that of a job that is not done', `${outcome}: ${run.error}`);
+      if (outcome === 'failed' && ended !== 'failed') this.broke('a slot has failed when its job has', `term ${term} is ${ended}`);
+    }
+    if (result.outcome !== 'done' && 'value' in result) this.broke('a value is that of a job that is done', result.outcome);
+  }
+
+  async #job(term) {
+    const { session, world, schedule } = this;
+    const { token } = term;
+    this.begins(session, term);
+    world.job(session, term.slot, token);
+    world.works(session, token, true);
+    schedule.world.trouble(6 * schedule.leaseMs);
+    let told;
+    term.signal.addEventListener('abort', () => {
+      [, told] = REASON.exec(term.signal.reason.message);
+      this.ends(token, told);
+    }, { once: true });
+    let ended = 'lost';
+    try {
+      const value = await this.work(term, session);
+      if (world.leads(session) === token || TOLD.includes(told)) ended = 'done';
+      return value;
+    } catch (error) {
+      if (world.leads(session) === token) ended = 'failed';
+      throw error;
+    } finally {
+      this.ended.set(token, ended);
+      world.jobEnded(session, token, ended);
+      world.works(session, token, false);
+    }
+  }
+
+  healedKind = 'short';
+
+  close() {
+    this.controller.abort(new Error('the caller ends it'));
+  }
+}

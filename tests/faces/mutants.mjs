@@ -1,0 +1,25 @@
+// Bugs that are planted in a copy of the package, one at a time: each is found by the schedules.
+
+const LOST = `      onOver: (reason) => this.#onLost(number, reason),
+      onSeen: (reason) => noteEnd(term, reason, this.#causeOf(engine, reason)),`;
+const TOLD = "    void this.#call('onLoseLeadership', { term: term.token, reason: lossOf.get(term) }).fine.then(stopped);";
+const WAITS = `    if (this.#work.size > 0) void this.#runAfterWork(engine);
+    else engine.run(this.#probe);`;
+const RESIGNS = "      // Within a callback the engine's own word comes later.\n      if (holds()) this.#onLost(number, 'resigned');";
+
+export const MUTANTS = [
+  { name: 'fence-tells-nobody', file: 'elector.js', from: LOST, to: LOST.replace('this.#onLost(number, reason)', 'reason') },
+  { name: 'lost-slot-keeps-value', file: 'slots.js', from: '      delete run.value;\n', to: '' },
+  { name: 'signal-fires-late', file: 'elector.js', from: '      term.#fire(term.#loss);', to: '      setTimeout(() => term.#fire(term.#loss), 500);' },
+  { name: 'loss-is-not-told', file: 'elector.js', from: TOLD, to: '    stopped();' },
+  { name: 'new-session-beside-old-work', file: 'elector.js', from: WAITS, to: '    engine.run(this.#probe);' },
+  { name: 'released-under-work', file: 'elector.js', from: '    this.#afterWork(() => engine.workEnded(number));', to: '    engine.workEnded(number);' },
+  { name: 'resigns-after-the-callback', file: 'elector.js', from: RESIGNS, to: '' },
+  { name: 'abort-reaches-no-fetch', file: 'host.js', from: '      return () => controller.abort();', to: '      return () => {};' },
+  { name: 'lost-work-counts', file: 'elector.js', from: '        if (!term.signal.aborted) return value;', to: '        return value;' },
+  { name: 'leads-without-a-clock', file: 'elector.js', from: '    return this.#fence?.leads === true;', to: '    return this.#term !== null;' },
+  { name: 'caller-keeps-listeners', file: 'elector.js', from: "    other.removeEventListener('abort', onOther);", to: '' },
+  { name: 'job-begins-at-each-check', file: 'slots.js', from: '    if (this.#begun === run.term) return;\n', to: '' },
+  { name: 'signal-waits-for-a-turn', file: 'fence.js', from: '  const aborted = () => seen() !== undefined || own(\'aborted\');', to: "  const aborted = () => own('aborted');" },
+  { name: 'lead-keeps-the-session', file: 'elector.js', from: '    if (this.#startedByLead) await this.stop();\n    else if', to: '    if' },
+];

@@ -1,0 +1,143 @@
+// `node tests/faces/run.mjs`: the npm package as it ships, in the simulator's world.
+import fs from 'node:fs';
+import { parsed, say } from '../../js/tools/command.mjs';
+import { buildFaces } from '../../js/tools/faces.mjs';
+import { inRoot } from '../../js/tools/paths.mjs';
+import { PlainError, fail } from '../../js/tools/run.mjs';
+import { MUTANTS } from './mutants.mjs';
+import { realNow, virtual } from './runtime.mjs';
+import { runSchedule } from './schedule.mjs';
+import { loadPackage, loadWorld } from './world.mjs';
+
+const HELP = `node tests/faces/run.mjs --schedules 2000   members of the npm package beside Rust's, in the simulator's world
+node tests/faces/run.mjs --first 5000       begins with another seed
+node tests/faces/run.mjs --seed faces:7     one schedule, with its history
+node tests/faces/run.mjs --mutants          plants each bug of tests/faces/mutants.mjs; each is to be found
+node tests/faces/run.mjs --mutant NAME      plants one: ${MUTANTS.map(({ name }) => name).join(', ')}
+Seeds that failed are kept in tests/faces/failed.txt and run first.`;
+const OPTIONS = {
+  help: { type: 'boolean', short: 'h' }, schedules: { type: 'string' }, first: { type: 'string' }, seed: { type: 'string' },
+  mutant: { type: 'string' }, mutants: { type: 'boolean' },
+};
+const FAILED = inRoot('tests/faces/failed.txt');
+const PROGRESS_MS = 2_000;
+const LONGEST_TEXT = 200;
+/** What the package's wasm may grow to, however many electors it has had. */
+const MOST_MB = 8;
+/** Of so many schedules one is run again without the getters. */
+const ONE_UNREAD_IN = 25;
+
+const failedBefore = () => {
+  const lines = fs.readFileSync(FAILED, 'utf8').split('\n').filter((line) => line.startsWith('faces:'));
+  return lines.map((line) => numberOf(line.split(' ')[0]));
+};
+
+const numberOf = (seed) => {
+  const [, number] = /^faces:(\d{1,9})$/.exec(seed) ?? [];
+  if (number === undefined) throw new PlainError(`there is no seed "${seed}": a seed is faces:NUMBER, as a failing run prints it`);
+  return Number(number);
+};
+
+const whole = (name, text, otherwise) => {
+  if (text !== undefined && !/^\d{1,9}$/.test(text)) throw new PlainError(`--${name} ${text}: must be a whole number`);
+  return Number(text ?? otherwise);
+};
+
+/** Adds what a schedule counted. */
+const add = (sums, counts) => {
+  for (const [what, count] of Object.entries(counts)) sums[what] = (sums[what] ?? 0) + count;
+};
+
+/** As one schedule, and where a seed is chosen for that, a second time without the getters: both are the same. */
+const runSeed = async (how) => {
+  const ended = await runSchedule(how);
+  if (ended.broken || how.keep || how.seed % ONE_UNREAD_IN !== 0) return ended;
+  const { trace } = await runSchedule({ ...how, reads: false });
+  if (trace !== ended.trace) ended.broken = { atMs: 0, check: 'getters change nothing', text: `${ended.trace} became ${trace}` };
+  return ended;
+};
+
+const tell = ({ lines, broken }, seed) => {
+  say(lines.join('\n'));
+  say(broken ? `seed faces:${seed}: at ${broken.atMs} ms: ${broken.check}: ${broken.text}` : `seed faces:${seed}: no violation`);
+  say(`again: node tests/faces/run.mjs --seed faces:${seed}`);
+};
+
+const listed = (counts) => Object.entries(counts).filter(([, count]) => count > 0).sort().map(([what, count]) => `${what} ${count}`).join(', ');
+
+async function main(args) {
+  const { values } = parsed(args, OPTIONS, HELP);
+  if (values.help) return say(HELP);
+  const mutant = MUTANTS.find(({ name }) => name === values.mutant);
+  if (values.mutant !== undefined && !mutant) throw new PlainError(`there is no mutant "${values.mutant}"; --help lists them`);
+  const [first, count] = [whole('first', values.first, 0), whole('schedules', values.schedules, 2_000)];
+  const seed = values.seed === undefined ? undefined : numberOf(values.seed);
+  await buildFaces();
+  const [newWorld, pack] = [await loadWorld(), await loadPackage(mutant)];
+  virtual();
+  if (seed !== undefined) {
+    const ended = await runSeed({ newWorld, pack, seed, keep: true });
+    tell(ended, seed);
+    return ended.broken ? 1 : 0;
+  }
+  if (mutant) return (await finds({ newWorld, pack, mutant, first, count })) ? 0 : 1;
+  if (values.mutants) return planted({ newWorld, first, count });
+  return many({ newWorld, pack, first, count });
+}
+
+/** The seeds of a run, those that failed once before all others. */
+const seedsOf = (first, count) => [...new Set([...failedBefore(), ...Array.from({ length: count }, (_, at) => first + at)])];
+
+/** Runs schedules of a changed package until one breaks a rule; whether one did. */
+async function finds({ newWorld, pack, mutant, first, count }) {
+  let runs = 0;
+  for (const seed of seedsOf(first, count)) {
+    runs += 1;
+    const { broken } = await runSeed({ newWorld, pack, seed });
+    if (!broken) continue;
+    say(`${mutant.name}: found by schedule ${runs}, faces:${seed}: ${broken.check}: ${broken.text.slice(0, LONGEST_TEXT)}`);
+    return true;
+  }
+  say(`${mutant.name}: not found in ${runs} schedules`);
+  return false;
+}
+
+async function planted(how) {
+  let missed = 0;
+  for (const mutant of MUTANTS) missed += (await finds({ ...how, mutant, pack: await loadPackage(mutant) })) ? 0 : 1;
+  return missed === 0 ? 0 : 1;
+}
+
+async function many({ newWorld, pack, first, count }) {
+  const seeds = seedsOf(first, count);
+  const [beganMs, faults, own, broken] = [realNow(), {}, {}, []];
+  const sums = { requests: 0, terms: 0, failovers: 0 };
+  let [done, toldMs] = [0, realNow()];
+  const pace = () => `${((done * 1_000) / (realNow() - beganMs)).toFixed(0)} a second`;
+  for (const seed of seeds) {
+    const ended = await runSeed({ newWorld, pack, seed });
+    done += 1;
+    add(faults, ended.counts);
+    add(own, ended.own);
+    for (const name of Object.keys(sums)) sums[name] += ended[name];
+    if (ended.broken) {
+      broken.push(seed);
+      const { check, text } = ended.broken;
+      say(`faces:${seed} ${check}: ${text}`);
+      if (!failedBefore().includes(seed)) fs.appendFileSync(FAILED, `faces:${seed} ${check}\n`);
+    }
+    if (realNow() - toldMs < PROGRESS_MS) continue;
+    toldMs = realNow();
+    say(`${done} of ${seeds.length} schedules, ${pace()}, ${broken.length} failed`);
+  }
+  say(`Faults: ${listed(faults)}.\n\nMembers of the package: ${listed(own)}.\n`);
+  const counted = Object.entries(sums).map(([what, sum]) => `${sum} ${what}`).join(', ');
+  say(`${done} schedules, ${pace()}: ${counted}, ${broken.length} failed`);
+  const memoryMb = pack.memory.buffer.byteLength / 2 ** 20;
+  say(`The package's wasm has ${memoryMb.toFixed(1)} MB, of at most ${MOST_MB}.`);
+  if (broken.length === 0) return memoryMb <= MOST_MB ? 0 : 1;
+  tell(await runSeed({ newWorld, pack, seed: broken[0], keep: true }), broken[0]);
+  return 1;
+}
+
+main(process.argv.slice(2)).then((code) => process.exit(code), fail);

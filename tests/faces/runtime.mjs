@@ -1,0 +1,180 @@
+// Clocks, timers, randomness and `fetch` of the process of the members, which are the world's.
+
+/** Numbers of a seed. */
+export const newChance = (seed) => {
+  let state = seed >>> 0;
+  const next = () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return (mixed ^ (mixed >>> 14)) >>> 0;
+  };
+  const below = (bound) => next() % Math.max(1, Math.floor(bound));
+  return { next, below, oneIn: (times) => below(times) === 0, pick: (list) => list[below(list.length)] };
+};
+
+const LONGEST_MS = 2 ** 31 - 1;
+const real = { setImmediate, now: performance.now.bind(performance) };
+export const realNow = real.now;
+
+/** What one schedule gives the process. */
+export class Runtime {
+  #world;
+  #timers = new Map();
+  #numbers = 0;
+  #pending = new Map();
+  #chance;
+  #sessionOf;
+  #closed = false;
+  /** How far time goes on after the schedule. */
+  #aheadMs = 0;
+  /** The names of those who sent something or heard something since the last turn. */
+  active = new Set();
+  /** What was asked and answered, and when. */
+  trace = 0;
+
+  /** `sessionOf(name, conditional)` is the session of the world that asks with credentials of this name. */
+  constructor(world, seed, sessionOf) {
+    this.#world = world;
+    this.#chance = newChance(seed ^ 0x5eed);
+    this.#sessionOf = sessionOf;
+  }
+
+  get now() {
+    return this.#world.mono() + this.#aheadMs;
+  }
+
+  get wall() {
+    return this.#world.wall() + this.#aheadMs;
+  }
+
+  /** `own` timers are those of the schedule itself. */
+  set(callback, ms = 0, { every = false, own = false } = {}) {
+    const number = ++this.#numbers;
+    const spanMs = ms >= 1 && ms <= LONGEST_MS ? Math.trunc(ms) : 1;
+    const timer = { number, own, ref: () => timer, unref: () => timer, hasRef: () => true };
+    const arm = () => {
+      timer.dueMs = this.now + spanMs;
+      this.#timers.set(number, timer);
+    };
+    timer.fire = () => {
+      this.#timers.delete(number);
+      if (every) arm();
+      callback();
+    };
+    arm();
+    return timer;
+  }
+
+  clear(timer) {
+    this.#timers.delete(timer?.number);
+  }
+
+  sleep(ms) {
+    return this.#closed ? Promise.resolve() : new Promise((resolve) => this.set(resolve, ms, { own: true }));
+  }
+
+  random(array) {
+    const bytes = new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
+    for (let at = 0; at < bytes.length; at += 1) bytes[at] = this.#chance.next();
+    return array;
+  }
+
+  fetch(url, { method, headers, body, signal }) {
+    return new Promise((resolve, reject) => {
+      if (signal.aborted) return reject(signal.reason);
+      const [, name] = /Credential=(\w+)\//.exec(headers.authorization);
+      if (!url.endsWith('/leader.json')) {
+        signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+        void this.objects(name, { method, headers, body }).then(({ status, headers: own, body: text }) => resolve(responseOf(status, own, text)), reject);
+        return;
+      }
+      const session = this.#sessionOf(name, headers['if-none-match'] ?? headers['if-match']);
+      const request = this.#world.ask(session, method, url, JSON.stringify(Object.entries(headers)), body ?? new Uint8Array());
+      const onAbort = () => {
+        if (!this.#pending.delete(request)) return;
+        this.#world.abandon(session, request);
+        reject(signal.reason);
+      };
+      signal.addEventListener('abort', onAbort, { once: true });
+      this.#pending.set(request, { resolve, reject, name });
+      this.#note(name, method.length);
+    });
+  }
+
+  #note(name, what) {
+    this.active.add(name);
+    for (const number of [this.#world.time, name.charCodeAt(1), what]) this.trace = (Math.imul(this.trace ^ number, 0x9e3779b1) ^ (this.trace >>> 13)) >>> 0;
+  }
+
+  answer({ request, status, headers, body, error }) {
+    const { resolve, reject, name } = this.#pending.get(request) ?? {};
+    if (!resolve) return;
+    this.#pending.delete(request);
+    this.#note(name, status ?? 0);
+    if (error) reject(new TypeError(error));
+    else resolve(responseOf(status, headers, body));
+  }
+
+  /** When the next timer is due, and what is due now, the earliest first. */
+  get nextMs() {
+    let first = Infinity;
+    for (const { dueMs } of this.#timers.values()) first = Math.min(first, dueMs);
+    return first;
+  }
+
+  fireOne() {
+    let first;
+    for (const timer of this.#timers.values()) if (!first || timer.dueMs < first.dueMs) first = timer;
+    if (!first || first.dueMs > this.now) return false;
+    first.fire();
+    return true;
+  }
+
+  /** The schedule is over: what it waits for itself happens at once, and no request is answered; `goesOn` lets time pass to the
+   * next timer of anybody's. */
+  close(goesOn) {
+    this.#closed = true;
+    for (const [request, { reject }] of [...this.#pending]) {
+      this.#pending.delete(request);
+      reject(new TypeError('the schedule is over'));
+    }
+    for (const timer of [...this.#timers.values()]) if (timer.own) timer.fire();
+    if (goesOn && this.#timers.size > 0) this.#aheadMs += Math.max(0, this.nextMs - this.now);
+    while (goesOn && this.fireOne());
+  }
+
+  /** What is left of the members. */
+  get left() {
+    return { timers: [...this.#timers.values()].filter(({ own }) => !own).length, requests: this.#pending.size };
+  }
+}
+
+// Node's own costs more than all the rest of an answer.
+const responseOf = (status, headers, body) => {
+  const chunks = body ? [new TextEncoder().encode(body)] : [];
+  const reader = { read: async () => ({ done: chunks.length === 0, value: chunks.shift() }), cancel: async () => {} };
+  return { status, headers: { get: (name) => headers[name] ?? null }, body: { getReader: () => reader } };
+};
+
+/** Everything that needs no time happens. */
+export const settle = () => new Promise((resolve) => real.setImmediate(resolve));
+
+let runtime;
+
+/** From now on the process lives in this runtime. */
+export const enter = (next) => {
+  runtime = next;
+};
+
+/** The process's own clocks and timers give way to a schedule's. */
+export const virtual = () => {
+  globalThis.setTimeout = (callback, ms) => runtime.set(callback, ms);
+  globalThis.setInterval = (callback, ms) => runtime.set(callback, ms, { every: true });
+  globalThis.clearTimeout = (timer) => runtime.clear(timer);
+  globalThis.clearInterval = globalThis.clearTimeout;
+  globalThis.performance.now = () => runtime.now;
+  Date.now = () => runtime.wall;
+  globalThis.fetch = (url, init) => runtime.fetch(url, init);
+  crypto.getRandomValues = (array) => runtime.random(array);
+};

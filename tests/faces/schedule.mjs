@@ -1,0 +1,109 @@
+// One schedule: the world, and the members that the npm package brings into it.
+import { Member, Trigger } from './members.mjs';
+import { Objects } from './objects.mjs';
+import { Runtime, enter, newChance, settle } from './runtime.mjs';
+
+/** The simulator's. */
+const EPOCH_MS = 1_795_000_000_123;
+/** No schedule has so many; one that has spins. */
+const MOST_TURNS = 20_000;
+
+const unhandled = [];
+process.on('unhandledRejection', (reason) => unhandled.push(reason));
+process.on('uncaughtException', (error) => unhandled.push(error));
+
+/** Runs the schedule of a seed; `reads` has the getters called as well. */
+export const runSchedule = async ({ newWorld, pack, seed, keep = false, reads = true }) => {
+  const chance = newChance(seed);
+  const world = newWorld(seed, keep, 1 + chance.below(2));
+  const { members: options, leases, slots, byStorage } = JSON.parse(world.plan());
+  const counts = {};
+  const schedule = {
+    world, chance, pack, engines: pack.ownWasm.engines.size, leases, leaseMs: Math.max(...leases), over: false, faces: new Map(),
+    count: (what) => {
+      counts[what] = (counts[what] ?? 0) + 1;
+    },
+    get trueMs() {
+      return EPOCH_MS + world.time;
+    },
+    get healed() {
+      return world.healed;
+    },
+    /** The process computes: timers and answers wait. */
+    block: (ms) => {
+      schedule.count('blocked');
+      world.note(`the process computes for ${ms} ms`);
+      if (world.block(ms)) for (const face of schedule.faces.values()) face.standsNow();
+    },
+  };
+  schedule.runtime = new Runtime(world, seed, (name, conditional) => schedule.faces.get(name).asking(conditional));
+  const objects = new Objects(schedule, newChance(seed ^ 0x0b7ec7));
+  schedule.runtime.objects = (name, init) => objects.fetch(schedule.faces.get(name), init);
+  enter(schedule.runtime);
+  try {
+    await play(schedule, { options, slots, byStorage, reads, seed });
+    for (const thrown of unhandled.splice(0)) world.left(`unhandled: ${thrown?.stack ?? thrown}`);
+  } catch (error) {
+    schedule.world.broke('nothing breaks', String(error?.stack ?? error));
+  }
+  const ended = JSON.parse(world.finish());
+  world.free();
+  return { ...ended, own: counts, trace: schedule.trace };
+};
+
+const play = async (schedule, { options, slots, byStorage, reads, seed }) => {
+  const { world, runtime, faces } = schedule;
+  if (!slots) {
+    for (const [number, one] of options.entries()) {
+      const member = new Member(schedule, number, one, byStorage && number === 0);
+      void member.live();
+      void member.meddle();
+    }
+  }
+  const looks = newChance(seed ^ 0x100c);
+  const look = () => {
+    for (const face of faces.values()) face.read?.();
+    runtime.set(look, 1 + looks.below(schedule.leaseMs), { own: true });
+  };
+  if (reads) look();
+  let triggers = 0;
+  for (let turns = 0; ; turns += 1) {
+    if (turns === MOST_TURNS) world.broke('no spinning', 'the schedule never ends');
+    await turn(schedule);
+    const calls = world.run(runtime.nextMs);
+    if (calls === undefined) break;
+    const { answers, triggers: fired, stepped } = JSON.parse(calls);
+    if (stepped) for (const face of faces.values()) face.standsNow();
+    for (const one of fired) void new Trigger(schedule, triggers++, options[0]).run(one);
+    for (const answer of answers) {
+      runtime.answer(answer);
+      await turn(schedule);
+    }
+    while (runtime.fireOne()) await turn(schedule);
+  }
+  await end(schedule, slots);
+};
+
+const turn = async ({ runtime, faces }) => {
+  await settle();
+  for (const name of runtime.active) faces.get(name).standsNow();
+  runtime.active.clear();
+};
+
+/** Everything is closed, and nothing of the members is left. */
+const end = async (schedule, slots) => {
+  const { world, runtime, faces, pack } = schedule;
+  schedule.over = true;
+  schedule.trace = runtime.trace;
+  world.close();
+  for (const face of faces.values()) face.close();
+  for (let round = 0; round < (slots ? 100 : 10); round += 1) {
+    // A trigger's slot is closed by a write, however often it is sent.
+    runtime.close(slots);
+    await settle();
+  }
+  const { timers, requests } = runtime.left;
+  const listeners = [...faces.values()].reduce((sum, { caller }) => sum + caller.listeners, 0);
+  const left = { timers, requests, engines: pack.ownWasm.engines.size - schedule.engines, listeners };
+  for (const [what, count] of Object.entries(left)) if (count > 0) world.left(`${count} ${what}`);
+};

@@ -1,0 +1,34 @@
+// The simulator's world, and the package in the state in which it is judged.
+import fs from 'node:fs';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { inRoot } from '../../js/tools/paths.mjs';
+
+const FOLDER = inRoot('build/faces');
+
+/** Gives a function that makes a world. */
+export const loadWorld = async () => {
+  const { Faces, initSync } = await import(pathToFileURL(path.join(FOLDER, 'faces.js')));
+  initSync({ module: fs.readFileSync(path.join(FOLDER, 'faces_bg.wasm')) });
+  return (...how) => new Faces(...how);
+};
+
+/** The package's modules; `mutant` changes one of its files in a copy. */
+export const loadPackage = async (mutant) => {
+  const folder = mutant ? mutated(mutant) : inRoot('js');
+  const load = (file) => import(pathToFileURL(path.join(folder, file)));
+  const [{ Elector, S3Storage }, { ownWasm }] = [await load('entry/default.js'), await load('engine.js')];
+  const { memory } = (await load('dist/edgelect.js')).initSync();
+  return { Elector, S3Storage, ownWasm, memory };
+};
+
+const mutated = ({ name, file, from, to }) => {
+  const folder = inRoot('build/faces/mutants', name);
+  fs.rmSync(folder, { recursive: true, force: true });
+  fs.cpSync(inRoot('js'), folder, { recursive: true, filter: (source) => !/[\\/](tools|cli|demo|figures)$/.test(source) });
+  const place = path.join(folder, file);
+  const text = fs.readFileSync(place, 'utf8');
+  if (text.split(from).length !== 2) throw new Error(`mutant ${name}: ${file} does not have this once: ${from}`);
+  fs.writeFileSync(place, text.replace(from, () => to));
+  return folder;
+};

@@ -1,0 +1,407 @@
+//! Members that whoever runs the schedule brings. Their requests come as HTTP; what they say of their terms is held
+//! against the same rules as that of the simulated ones.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use edgelect::clock::Now;
+use edgelect::config::Config;
+use edgelect::election::{Authority, Election, LostReason};
+use edgelect::lease::{self, Lease, Reading};
+use edgelect::request::{Request as HttpRequest, Response};
+use edgelect::slots::{Schedule, SlotEnd};
+use edgelect::store::{Answer, Condition, Facts, Fault, FaultKind, Outcome, Version};
+
+use super::member::Session;
+use super::oracle::{Aim, Look};
+use super::requests::{Reply, Request, asked_brief, brief};
+use super::slots::{Ended, Ran};
+use super::store::Asked;
+use super::world::{Event, World};
+
+/// How late a signal may fire while nothing blocks the process: a reading that proves nothing is repeated after 20 ms.
+const LATE_MS: u64 = 25;
+/// And where a clock was stepped or slept, which no timer counts: the fence is checked each second.
+const UNCOUNTED_MS: u64 = 1_000;
+
+/// What is known of a member outside.
+#[derive(Default)]
+pub struct Outside {
+    /// Between it and the store stands a storage of its own, which says less: no `Date` but of a record, no cause.
+    pub by_storage: bool,
+    standing: Option<Standing>,
+    /// The term that it had authority for in this turn of its process: what it has begun leaves after its callbacks.
+    recent: Option<u64>,
+    /// How the job of each term ended.
+    ends: BTreeMap<u64, Ended>,
+    /// How many pieces of work of each term go on.
+    works: BTreeMap<u64, u64>,
+    /// Since when its term is over by the wall clock.
+    over_ms: Option<u64>,
+}
+
+/// A term, and until when it lasts by each clock unless it is renewed.
+#[derive(Clone, Copy)]
+struct Standing {
+    term: u64,
+    until_mono_ms: u64,
+    until_wall_ms: u64,
+}
+
+impl Outside {
+    /// The term that a renewal may belong to.
+    pub fn renews(&self) -> Option<u64> {
+        self.recent
+    }
+
+    pub fn authority(&self, now: Now) -> Option<Authority> {
+        let Standing { term, until_mono_ms, until_wall_ms } = self.standing?;
+        let mono_ms = until_mono_ms.saturating_sub(now.mono_ms);
+        let remaining_ms = mono_ms.min(until_wall_ms.saturating_sub(now.wall_ms));
+        (remaining_ms > 0).then_some(Authority { term, remaining_ms })
+    }
+}
+
+/// What those who bring members have to hear of.
+#[derive(Default)]
+pub struct Calls {
+    /// The answers to their requests: session, request, what comes.
+    answers: Vec<(usize, usize, Reply)>,
+    /// Triggers of slots that have fired.
+    pub triggers: Vec<Schedule>,
+    /// A wall clock was stepped.
+    pub stepped: bool,
+}
+
+impl Calls {
+    pub fn is_empty(&self) -> bool {
+        self.answers.is_empty() && self.triggers.is_empty() && !self.stepped
+    }
+}
+
+impl World {
+    /// A session of such a member begins; the name may be empty until its first write tells it.
+    pub fn joins(
+        &mut self,
+        machine: usize,
+        name: &str,
+        config: &Config,
+        schedule: Option<Schedule>,
+    ) -> usize {
+        let session = self.sessions.len();
+        let clocks = &self.machines[machine].clocks;
+        self.oracle.join(name.to_owned(), clocks.rate_ppm, clocks.single);
+        let mut member = Session::new(machine, name.to_owned(), config, 0, None, schedule);
+        member.outside = Some(Outside::default());
+        self.sessions.push(member);
+        self.living.push(session);
+        let mono_ms = self.look(session).now.mono_ms;
+        if let Some(trigger) = &mut self.sessions[session].trigger {
+            (trigger.began_ms, trigger.began_mono_ms) = (self.now_ms, mono_ms);
+        }
+        self.history.note(self.now_ms, || format!("s{session} begins: {name}"));
+        session
+    }
+
+    /// Other settings count for a session.
+    pub fn outside_configured(&mut self, session: usize, config: &Config) {
+        self.sessions[session].election = Election::new(config.clone(), String::new(), 0);
+        self.history.note(self.now_ms, || {
+            format!("s{session} gets a lease of {} ms", config.leader_timeout_ms)
+        });
+    }
+
+    /// A request of a session leaves; its number.
+    pub fn outside_asks(&mut self, session: usize, http: HttpRequest) -> usize {
+        let look = self.look(session);
+        let (asked, deed) = self.meant(look, &http);
+        self.history.note(self.now_ms, || {
+            format!("s{session} -> {}", asked_brief(&asked, self.oracle.deeds.last()))
+        });
+        self.count_request(look);
+        let aim = deed.map(|deed| self.oracle.deeds[deed].aim);
+        self.oracle.asks(look, aim);
+        if let Asked::Read { unless } = &asked {
+            self.oracle.reads(look, unless.is_some());
+        }
+        let operation = self.operations;
+        self.operations += 1;
+        let fate = self.fate(session, deed.is_some());
+        let (asked, http) = (Some(Rc::new(asked)), Some(Rc::new(http)));
+        let request = self.requests.len();
+        let timeout_ms = self.sessions[session].election.config().request_timeout_ms;
+        self.under_way(
+            look,
+            timeout_ms,
+            Request { session, operation, asked, fate, deed, http },
+            None,
+        );
+        request
+    }
+
+    /// What a request asks of the store, judged if it is a write.
+    fn meant(&mut self, look: Look, http: &HttpRequest) -> (Asked, Option<usize>) {
+        let session = look.session;
+        let header = |name: &str| {
+            let value = http.headers().get(name).and_then(|value| value.to_str().ok());
+            value.map(|value| Version(value.to_owned()))
+        };
+        if http.method() == "GET" {
+            return (Asked::Read { unless: header("if-none-match") }, None);
+        }
+        let Reading::Lease(lease) = lease::read(http.body()) else {
+            self.oracle.broke("what is written can be read", format!("{http:?}"));
+            return (Asked::Read { unless: None }, None);
+        };
+        let condition = header("if-match").map_or(Condition::Absent, Condition::Match);
+        if self.oracle.views[session].name.is_empty() {
+            self.oracle.views[session].name = lease.session.clone().unwrap_or_default();
+        }
+        let own = match &condition {
+            Condition::Match(version) => self.oracle.own_deed(session, version),
+            Condition::Absent => None,
+        };
+        let renews = own.map(|own| &self.oracle.deeds[own]).is_some_and(|own| {
+            // What was only reserved may be given up, and not renewed.
+            let given_up = own.aim == Aim::Reserve && lease.released();
+            own.lease.term == lease.term && (matches!(own.aim, Aim::Claim | Aim::Renew) || given_up)
+        });
+        if renews {
+            self.job_told(session, &lease);
+        }
+        let (asked, deed) = self.write(look, *lease, condition, !renews);
+        (asked, Some(deed))
+    }
+
+    /// How a job has ended of whose slot this is the closing write. One that never began was stopped, or is not told of.
+    fn job_told(&mut self, session: usize, lease: &Lease) {
+        let Session { trigger: Some(trigger), outside: Some(outside), .. } =
+            &mut self.sessions[session]
+        else {
+            return;
+        };
+        let Some(term) = lease.term else { return };
+        let never = lease.slot_result.as_ref().map(|_| Ended::Lost);
+        let Some(ended) = outside.ends.get(&term).copied().or(never) else { return };
+        let result = match ended {
+            Ended::Done => "ok",
+            Ended::Failed => "failed",
+            Ended::Lost => "stopped",
+        };
+        let (done, failed) = (ended == Ended::Done, ended == Ended::Failed);
+        let (result, took_ms) = (result.to_owned(), lease.slot_took_ms.unwrap_or(0));
+        trigger.told = Some((term, SlotEnd { done, failed, result, took_ms }));
+    }
+
+    /// An answer reaches a session.
+    pub fn outside_hears(&mut self, session: usize, request: usize, reply: Reply) {
+        self.calls.answers.push((session, request, reply));
+    }
+
+    /// The answers that have come: whoever takes them hands them on before anything else happens.
+    pub fn outside_answers(&mut self) -> Vec<(usize, Result<Response, String>)> {
+        let answers = std::mem::take(&mut self.calls.answers);
+        let hear = |(session, request, reply): (usize, usize, Reply)| {
+            let told = match self.outside_of(session).by_storage {
+                true => by_storage(reply.answer),
+                false => reply.answer,
+            };
+            self.outside_ended(session, request, &told);
+            (request, reply.http.expect("its requests are HTTP"))
+        };
+        answers.into_iter().map(hear).collect()
+    }
+
+    /// A session waits for an answer no more.
+    pub fn outside_abandons(&mut self, session: usize, request: usize) {
+        if !self.awaits(session, request) {
+            return;
+        }
+        let cause = Fault::new(FaultKind::Timeout, "no answer in time");
+        let outcome = Outcome::Unknown { retry_after_ms: None, cause };
+        self.outside_ended(session, request, &Answer { outcome, facts: Facts::default() });
+    }
+
+    fn outside_ended(&mut self, session: usize, request: usize, answer: &Answer) {
+        let look = self.look(session);
+        let state = &mut self.sessions[session];
+        state.flight = None;
+        let skew_ms = state.election.config().store_skew_ms;
+        self.oracle.answered(look, self.requests[request].deed, answer, skew_ms);
+        self.claims_heard(session, &answer.outcome);
+        self.history
+            .note(self.now_ms, || format!("s{session} <- {} {:?}", brief(answer), look.now));
+        self.requested(session, &answer.outcome);
+    }
+
+    fn outside_of(&mut self, session: usize) -> &mut Outside {
+        self.sessions[session].outside.as_mut().expect("it is one from outside")
+    }
+
+    /// The wall clock of its process was stepped. One that is stopped sees nothing of it before it runs again, and says then
+    /// where it stands.
+    pub fn outside_stepped(&mut self, machine: usize, step_ms: i64) {
+        self.calls.stepped = true;
+        if self.machines[machine].paused_until_ms <= self.now_ms {
+            return;
+        }
+        for session in self.sessions.iter_mut().filter(|session| session.machine == machine) {
+            let standing = session.outside.as_mut().and_then(|outside| outside.standing.as_mut());
+            if let Some(Standing { until_wall_ms, .. }) = standing {
+                *until_wall_ms = until_wall_ms.saturating_add_signed(step_ms);
+            }
+        }
+    }
+
+    /// What a session says of its authority, now.
+    pub fn outside_stands(&mut self, session: usize, term: u64, remaining_ms: u64) {
+        let look = self.look(session);
+        let (until_mono_ms, until_wall_ms) =
+            (look.now.mono_ms + remaining_ms, look.now.wall_ms + remaining_ms);
+        let standing = Standing { term, until_mono_ms, until_wall_ms };
+        let outside = self.outside_of(session);
+        (outside.standing, outside.over_ms) = (Some(standing).filter(|_| remaining_ms > 0), None);
+        outside.recent = outside.recent.max(Some(term).filter(|_| remaining_ms > 0));
+        let authority = self.sessions[session].authority(look.now);
+        self.oracle.looked(look, authority, false);
+    }
+
+    /// A session tells its application of a term.
+    pub fn outside_acquired(&mut self, session: usize, term: u64, remaining_ms: u64) {
+        self.history
+            .note(self.now_ms, || format!("s{session} says Acquired {term}, {remaining_ms} ms"));
+        let idle =
+            self.sessions[session].works.is_empty() || self.sessions[session].trigger.is_some();
+        require!(self.oracle, idle, "S10 old work has stopped";
+            "Acquired({term}) while {:?} go on", self.sessions[session].works);
+        self.oracle.told_acquired(session, term, remaining_ms > 0);
+        self.outside_stands(session, term, remaining_ms);
+        self.sessions[session].works.push(term);
+        self.resource.begins(&mut self.oracle, session, term);
+        self.after(1, Event::Act { session, term });
+        self.tally.terms += 1;
+        if self.last_leader.is_some_and(|last| last != session) {
+            self.tally.failovers += 1;
+        }
+        self.last_leader = Some(session);
+    }
+
+    /// A session tells its application that a term is over.
+    pub fn outside_lost(&mut self, session: usize, term: u64, reason: LostReason) {
+        self.history.note(self.now_ms, || format!("s{session} says Lost {term} {reason:?}"));
+        self.outside_of(session).standing = None;
+        if matches!(reason, LostReason::SteppedDown | LostReason::Paused) {
+            let lease_ms = self.sessions[session].election.config().leader_timeout_ms;
+            let look = self.look(session);
+            self.oracle.resigns(look, lease_ms);
+        }
+        let stale = self.store.keeps_past;
+        let written = self.store.object.as_ref().and_then(|object| object.write);
+        let own = written.filter(|_| !stale).map(|write| &self.oracle.deeds[write]);
+        let own = own.filter(|deed| deed.session == session).map(|deed| deed.term);
+        self.oracle.told_lost(session, (term, reason), own);
+        if let Some(trigger) = &mut self.sessions[session].trigger {
+            trigger.lost = true;
+        }
+        self.look_around();
+        self.outside_idle(session, term);
+    }
+
+    /// One more piece of work goes on under a term, or one less.
+    pub fn outside_works(&mut self, session: usize, term: u64, begins: bool) {
+        let works = self.outside_of(session).works.entry(term).or_default();
+        *works = if begins { *works + 1 } else { works.saturating_sub(1) };
+        self.outside_idle(session, term);
+    }
+
+    /// A lost term without work is over.
+    fn outside_idle(&mut self, session: usize, term: u64) {
+        let announced = self.oracle.views[session].announced == Some(term);
+        let state = &mut self.sessions[session];
+        let works = state.outside.as_ref().and_then(|outside| outside.works.get(&term));
+        if !announced && works.is_none_or(|works| *works == 0) {
+            state.works.retain(|running| *running != term);
+        }
+    }
+
+    /// The job of a slot begins.
+    pub fn outside_job(&mut self, session: usize, slot_ms: u64, term: u64) {
+        self.history.note(self.now_ms, || format!("s{session} runs slot {slot_ms} in term {term}"));
+        let Some(trigger) = &mut self.sessions[session].trigger else { return };
+        self.oracle.slot_begins(session, (slot_ms, term), trigger);
+        trigger.claims.clear();
+        trigger.runs.push(Ran { slot_ms, term, ended: None });
+    }
+
+    /// It has ended.
+    pub fn outside_job_ends(&mut self, session: usize, term: u64, ended: Ended) {
+        self.history
+            .note(self.now_ms, || format!("s{session}'s job of term {term} ended: {ended:?}"));
+        self.outside_of(session).ends.insert(term, ended);
+        if let Some(trigger) = &mut self.sessions[session].trigger
+            && let Some(ran) = trigger.runs.iter_mut().find(|ran| ran.term == term)
+        {
+            ran.ended = Some(ended);
+        }
+        self.oracle.slots.job_ended(session, term, ended);
+    }
+
+    /// Whether a run's closing write is in the store, as its result says.
+    pub fn outside_recorded(&mut self, session: usize, term: u64) {
+        let written = self.oracle.closed(session, term);
+        require!(self.oracle, written, "slot: what is recorded is in the store";
+            "s{session} says that the end of term {term} is recorded");
+    }
+
+    /// A session is over.
+    pub fn outside_gone(&mut self, session: usize) {
+        let told = self.oracle.views[session].announced;
+        require!(self.oracle, told.is_none(), "S10 lost is told";
+            "s{session} has ended and the end of term {told:?} was never told");
+        if self.sessions[session].alive {
+            self.kill(session);
+        }
+    }
+
+    /// The process of these members has nothing to do: no term may be over of which it was not told.
+    pub fn outside_rests(&mut self) {
+        for index in 0..self.living.len() {
+            let session = self.living[index];
+            let now = self.look(session).now;
+            let freed_ms = self.machines[self.sessions[session].machine].paused_until_ms;
+            let announced = self.oracle.views[session].announced;
+            let authority = self.authority(session);
+            let Some(outside) = &mut self.sessions[session].outside else { continue };
+            outside.recent = authority;
+            let Some(Standing { term, until_mono_ms, until_wall_ms }) = outside.standing else {
+                continue;
+            };
+            if announced != Some(term) || freed_ms > self.now_ms {
+                continue;
+            }
+            let free_ms = self.now_ms - freed_ms;
+            let late_ms = now.mono_ms.saturating_sub(until_mono_ms).min(free_ms);
+            let uncounted_ms = match now.wall_ms >= until_wall_ms {
+                true => self.now_ms - *outside.over_ms.get_or_insert(self.now_ms),
+                false => 0,
+            };
+            let in_time = late_ms <= LATE_MS && uncounted_ms.min(free_ms) <= UNCOUNTED_MS + LATE_MS;
+            require!(self.oracle, in_time, "S10 the signal fires when the authority ends";
+                "term {term} of s{session} was over {} ms ago and nobody was told",
+                late_ms.max(uncounted_ms));
+        }
+    }
+}
+
+/// What is left of an answer behind a storage that gives bodies, and throws where it has none.
+fn by_storage(Answer { outcome, facts }: Answer) -> Answer {
+    let found = matches!(outcome, Outcome::Found { .. }) && !facts.relayed;
+    let facts = if found { facts } else { Facts::default() };
+    let outcome = match outcome {
+        Outcome::Rejected(cause) | Outcome::Unknown { cause, .. } => {
+            Outcome::Unknown { retry_after_ms: None, cause }
+        }
+        other => other,
+    };
+    Answer { outcome, facts }
+}
