@@ -12,7 +12,7 @@ import { diagnose } from './probe.js';
 import { checkNoBinding } from './r2.js';
 import { CALLBACKS, SHARED } from './shared.js';
 import { SlotRuns } from './slots.js';
-import { S3Storage } from './storage.js';
+import { STORAGES } from './storage.js';
 
 export { celeriant } from './celeriant.js';
 export { coordinator } from './coordinator.js';
@@ -1040,8 +1040,8 @@ const fromVariables = () => {
     const message = 'storage = (not set): give one, or let the variables be read that name it (in Deno: --allow-env)';
     throw new EdgelectError(message, { code: 'EDGELECT_CONFIG', field: 'storage', cause });
   }
-  const { settings, bucket, credentials, names } = readVariables(Object.fromEntries(relevant));
-  return { settings, names, storage: byVariable(() => new S3Storage({ ...bucket, credentials }), names) };
+  const { settings, kind, place, credentials, names } = readVariables(Object.fromEntries(relevant));
+  return { settings, names, storage: byVariable(() => new STORAGES[kind]({ ...place, credentials }), names) };
 };
 
 /** Does what may refuse a setting. One that came from a variable is named by it in the error. */

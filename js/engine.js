@@ -33,7 +33,8 @@ export const newShards = (engines) => {
 /** What one group more needs: `{ need, own, delayMs }`; see src/js/many.rs. */
 export const checkGroup = (...what) => JSON.parse(ownWasm.call((wasm) => wasm.checkGroup(...what)));
 
-/** Settings, bucket and credentials out of an object of variables, and `names`, the variable of each option that was set. */
+/** Settings, the kind of store, its place and its credentials out of an object of variables, and `names`, the variable of each
+ * option that was set. */
 export const readVariables = (variables) => {
   const json = toJson(variables);
   return JSON.parse(ownWasm.call(({ fromVariables }) => fromVariables(json)));
@@ -112,6 +113,11 @@ export class Engine {
 
   init() {
     this.#tell((raw) => raw.init());
+  }
+
+  /** Reads the record once; what it shows, or why not, is told as an event. */
+  look({ periodMs, lateMs = 0 } = {}) {
+    this.#tell((raw) => raw.look(periodMs, lateMs));
   }
 
   /** Opens or writes the checkpoint at `lockfilePath`; `order` is JSON. What is held then is told as an event. */

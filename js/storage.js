@@ -46,3 +46,6 @@ export class MemoryStorage {
     return { etag: written.etag };
   }
 }
+
+/** By their names in `EDGELECT_STORE`. */
+export const STORAGES = { s3: S3Storage, epochs: EpochStorage, dynamodb: DynamoDBStorage, route53: Route53Storage };

@@ -120,11 +120,10 @@ fn dynamodb(
     get: &dyn Fn(&str) -> Option<String>,
     config: &Config,
 ) -> Result<DynamoDbConfig, ConfigError> {
-    vars::only_native(get)?;
     Ok(DynamoDbConfig {
         endpoint: vars::endpoint(get, StoreName::DynamoDb),
         region: vars::region(get),
-        table: vars::needed(get, "EDGELECT_TABLE", "name the table, whose keys are pk and sk")?,
+        table: vars::table(get)?,
         shard_id: config.lockfile_path.clone(),
         lease_ms: config.leader_timeout_ms,
     })
@@ -134,19 +133,16 @@ fn route53(
     get: &dyn Fn(&str) -> Option<String>,
     config: &Config,
 ) -> Result<Route53Config, ConfigError> {
-    vars::only_native(get)?;
+    let [hosted_zone_id, record_prefix, domain_name] = vars::zone(get)?;
     // Where there is none, a session's own id is the owner, and that always fits.
     if !config.server_id.is_empty() {
         route53::check_owner(&config.server_id)?;
     }
-    let zone = "give the hosted zone's id, such as Z1234567890ABC";
-    let prefix = "give what the record's name begins with, such as lock";
-    let domain = "give the zone's domain, or one below it, with which the record's name ends";
     Ok(Route53Config {
         endpoint: vars::endpoint(get, StoreName::Route53),
-        hosted_zone_id: vars::needed(get, "EDGELECT_HOSTED_ZONE_ID", zone)?,
-        record_prefix: vars::needed(get, "EDGELECT_RECORD_PREFIX", prefix)?,
-        domain_name: vars::needed(get, "EDGELECT_DOMAIN_NAME", domain)?,
+        hosted_zone_id,
+        record_prefix,
+        domain_name,
         shard_id: config.lockfile_path.clone(),
         lease_ms: config.leader_timeout_ms,
     })

@@ -28,6 +28,7 @@ use crate::isolate::Isolate;
 use crate::json::{self, Object};
 use crate::lease::Format;
 use crate::locker::LockerStore;
+use crate::look::{Due, look};
 use crate::object_store_lock::LeaderElectionConfig;
 use crate::probe::judge_by;
 use crate::scheduled::{SlotOutcome, says_nothing, shown_slot};
@@ -182,6 +183,23 @@ impl RawElector {
             let config = handle.with(|election| election.config().clone());
             let answer = isolate.health(&config, &*store, &web, bound, &query, &ended).await;
             events.borrow_mut().push(json!({ "type": "health", "answer": answer }).to_string());
+            json!({ "type": "finished" }).to_string()
+        });
+    }
+
+    /// Has [`RawElector::poll`] read the record once. An event `looked` has what it shows, or `failed` why not. With a `period_ms`
+    /// it says whether the next slot is later than `late_ms`.
+    pub fn look(&mut self, period_ms: Option<f64>, late_ms: f64) {
+        let (handle, store, web) = (self.handle.clone(), Rc::clone(&self.store), self.web.clone());
+        let events = Rc::clone(&self.events);
+        let due = period_ms.map(|ms| Due { period_ms: ms as u64, late_ms: late_ms as u64 });
+        self.task = Task::new(async move {
+            let config = handle.with(|election| election.config().clone());
+            let told = match look(&*store, &web, &config, due).await {
+                Ok(shown) => format!(r#"{{"type":"looked","shown":{shown}}}"#),
+                Err(fault) => handle.with(|election| event_json(&Event::Failed(fault), election)),
+            };
+            events.borrow_mut().push(told);
             json!({ "type": "finished" }).to_string()
         });
     }
@@ -365,24 +383,29 @@ pub fn check_bucket(bucket: &str, credentials: Option<String>, host: JsHost) -> 
     open_bucket(bucket, credentials.as_deref(), &group, Web::new(Link::new(host))).map(drop)
 }
 
-/// Reads settings, bucket and credentials from variables given as a JSON object of texts:
-/// `{ settings, bucket, credentials, names }` as JSON; `names` says by which variable each option was set.
+/// Reads settings, store and credentials from variables given as a JSON object of texts: `{ settings, kind, place, credentials, names }`
+/// as JSON; `place` has the options of the storage of this `kind`, `names` says by which variable each option was set.
 #[wasm_bindgen(js_name = fromVariables)]
 pub fn from_variables(variables: &str) -> Result<String, String> {
     let variables = object(variables)?;
     let get = |name: &str| variables.get(name).and_then(json::text);
     vars::check_names(variables.iter().map(|(name, _)| name)).map_err(config_error)?;
     let settings = vars::settings_json(get).map_err(config_error)?;
-    vars::only_s3(get).map_err(config_error)?;
-    let bucket = vars::bucket(get).map_err(config_error)?;
+    let kind = vars::program_store(get).map_err(config_error)?;
+    let place = vars::place(get, kind).map_err(config_error)?;
     let secrets = vars::secrets(get).map_err(config_error)?;
-    let options = settings.iter().map(|(option, _)| option).chain(["endpoint", "bucket", "region"]);
     let mut names = Object::new();
-    for option in options {
+    for (option, _) in settings.iter().chain(place.iter()) {
         names.set(option, json::of(&vars::variable_of(get, option)));
     }
-    Ok(json!({ "settings": settings, "bucket": bucket, "credentials": secrets, "names": names })
-        .to_string())
+    Ok(json!({
+        "settings": settings,
+        "kind": kind.name(),
+        "place": place,
+        "credentials": secrets,
+        "names": names,
+    })
+    .to_string())
 }
 
 /// The settings that options of a `LeaderElectionConfig` mean, and a `warning`, as JSON.

@@ -87,6 +87,7 @@ pub mod json;
 pub mod lead;
 pub mod lease;
 pub mod locker;
+pub mod look;
 pub mod object_store_lock;
 pub mod operator;
 pub mod peer;

@@ -7,8 +7,8 @@ use crate::json::{self, Object};
 use crate::text::{first, nearest, quoted, unknown, visible};
 
 pub use store::{
-    BucketVars, SecretVars, StoreName, bucket, endpoint, format, needed, only_native, only_s3,
-    region, secrets, store_name,
+    BucketVars, SecretVars, StoreName, bucket, endpoint, format, only_s3, place, program_store,
+    region, secrets, store_name, table, zone,
 };
 #[cfg(all(target_arch = "wasm32", feature = "js"))]
 pub(crate) use store::{FORMATS, check_one_line};
@@ -212,9 +212,12 @@ fn names() -> impl Iterator<Item = &'static str> {
     VARS.iter().map(|(var, ..)| *var).chain(STORE_VARS).chain(WORKER_VARS)
 }
 
+/// What the command line tells the command that it runs, which may be a program that reads variables itself.
+const TOLD_VARS: [&str; 2] = ["EDGELECT_TOKEN", "EDGELECT_SLOT"];
+
 fn check_name(name: &str) -> Result<(), ConfigError> {
     let Some(own) = name.strip_prefix(BEGIN) else { return Ok(()) };
-    if names().any(|var| var == name) {
+    if names().chain(TOLD_VARS).any(|var| var == name) {
         return Ok(());
     }
     // Without what all names begin with: it would make any two of them alike.
@@ -459,8 +462,7 @@ mod tests {
             assert!(error.rule.contains(rule), "{error}");
         }
         // The last are what Kubernetes sets for a Service of this name.
-        let fine =
-            ["EDGELECT_LEADER_TIMEOUT", "EDGELECT_STORE", "EDGELECT_GROUPS", "MY_EDGELECT_X"];
+        let fine = ["EDGELECT_LEADER_TIMEOUT", "EDGELECT_STORE", "EDGELECT_TOKEN", "MY_EDGELECT_X"];
         let links = ["EDGELECT_PORT", "EDGELECT_SERVICE_HOST", "EDGELECT_UI_PORT_80_TCP_ADDR"];
         assert_eq!(check_names(fine.into_iter().chain(links)), Ok(()));
     }

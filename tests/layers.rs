@@ -52,7 +52,7 @@ fn sources(folder: &Path, prefix: &str, found: &mut BTreeMap<String, String>) {
         let name = format!("{prefix}{stem}");
         if path.is_dir() {
             sources(&path, &format!("{name}/"), found);
-        } else {
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
             found.insert(name, fs::read_to_string(&path).expect("a source file is text"));
         }
     }

@@ -1,18 +1,15 @@
 // `edgelect doctor`: whether a store keeps the conditions that leases stand on, step by step.
 import { styleText } from 'node:util';
-import { InvalidArgumentError } from 'commander';
-import { PlainCommand } from './command.js';
-import { STORE_HELP, electorOptions, withStore } from './store.js';
+import { EXIT, commandOf } from './command.js';
+import { codeOf, electorOptions } from './store.js';
 
 const RACES = 20;
 /** An account has five requests a second of Route 53, for all its zones. */
 const ZONE_RACES = 1;
 const AGE_S = 5;
-const LONGEST_AGE_S = 3_600;
 /** A step that takes longer than this is shown while it is under way. */
 const LONG_S = 2;
 const EXIT_CODES = { holds: 0, violated: 1, unclear: 3 };
-const WRONG_SETTINGS = 2;
 const WHAT = {
   'update of an absent object': 'must be refused',
   create: 'must be taken, and seen at once',
@@ -27,43 +24,14 @@ const WHAT = {
   clocks: 'must agree within storeSkew',
 };
 
-export const doctor = () => withStore(new PlainCommand('doctor').description('judge whether a store may be trusted with leases'))
-  .option('--races <n>', `how often the race is run, six requests each, eight over epochs (default: ${RACES}; ${ZONE_RACES} for route53)`, Number)
-  .option('--age <s>', `how many seconds the object is left alone before the last conditions are broken (default: ${AGE_S})`, readAge)
-  .option('--json', 'print the diagnosis as JSON, and nothing else')
-  .addHelpText('after', `
-It makes an object LOCKFILE_PATH.probe-RANDOM, breaks each condition on it on
-purpose, looks at what the store keeps, and deletes it where it can. The lease
-itself is not touched, so it may be run beside a group that works.
-${STORE_HELP}
-
-A bucket's credentials need GetObject, PutObject and ListBucket, with
-DeleteObject nothing is left behind; a table's GetItem and PutItem; a zone's
-ListResourceRecordSets and ChangeResourceRecordSets.
-
-A store may keep its conditions only for what it has just written, or a cache
-may: --age 70 asks again after more than a minute.
-
-Exit code: 0 the store keeps its conditions; 1 it breaks one, so two could lead,
-or nobody after a crash: do not use it; 2 the settings are wrong, or the store
-refuses these credentials, or there is no such bucket; 3 it cannot be told, and
-the steps say why.
-
-Examples:
-  npx edgelect doctor --bucket jobs --region eu-central-1
-  npx edgelect doctor --endpoint https://ACCOUNT.r2.cloudflarestorage.com --bucket jobs --region auto
-  npx edgelect doctor --store epochs --endpoint https://s3.example.com --bucket jobs --lockfile-path leader/mail
-  npx edgelect doctor --store dynamodb --table coordination-table --region eu-central-1 --lockfile-path batch-processor
-  npx edgelect doctor --store route53 --zone Z1234567890ABC --domain coordination.example.com --lockfile-path batch-processor
-  npx edgelect doctor --races 200 --json | jq .finding`)
-  .action(async (options) => {
-    // Whatever ends it early, as a reader that goes away does: nothing is known to hold.
-    process.exitCode = EXIT_CODES.unclear;
-    process.exitCode = await examine(options);
-  });
+export const doctor = () => commandOf('doctor').action(async (options) => {
+  // Whatever ends it early, as a reader that goes away does: nothing is known to hold.
+  process.exitCode = EXIT_CODES.unclear;
+  process.exitCode = await examine(options);
+});
 
 async function examine({ json, races: given, age = AGE_S, ...flags }) {
-  const races = given ?? (flags.store === 'route53' ? ZONE_RACES : RACES);
+  const races = given ?? ((flags.store ?? process.env.EDGELECT_STORE) === 'route53' ? ZONE_RACES : RACES);
   const { Elector } = await import('edgelect');
   let elector;
   const screen = json ? { begin() {}, step() {}, end() {} } : new Screen({ races, age });
@@ -75,10 +43,9 @@ async function examine({ json, races: given, age = AGE_S, ...flags }) {
     diagnosis = await elector.doctor({ races, age: age * 1_000, onBegin, onStep });
   } catch (error) {
     if (error.code !== 'EDGELECT_CONFIG') throw error;
-    console.error(`edgelect: ${error.message}\nSet it by a flag or a variable: edgelect doctor --help.`);
-    return WRONG_SETTINGS;
+    return codeOf(error, 'doctor');
   }
-  const code = diagnosis.refusal ? WRONG_SETTINGS : EXIT_CODES[diagnosis.finding];
+  const code = diagnosis.refusal ? EXIT.settings : EXIT_CODES[diagnosis.finding];
   // Before the last words: a reader that has gone away must not hide the finding.
   process.exitCode = code;
   if (json) say(JSON.stringify(diagnosis, undefined, 2));
@@ -156,12 +123,6 @@ const rightsFor = (lockfilePath) =>
   + 'it by --lockfile-path; otherwise allow them what the step above asks for (docs/stores.md#permissions).';
 
 const COLOURS = { holds: 'green', unclear: 'yellow', violated: 'red' };
-
-function readAge(text) {
-  const age = Number(text);
-  if (!/^\d+$/.test(text) || age > LONGEST_AGE_S) throw new InvalidArgumentError(`It is a whole number of seconds from 0 to ${LONGEST_AGE_S}.`);
-  return age;
-}
 
 function say(line) {
   process.stdout.write(`${line}\n`);

@@ -1,23 +1,33 @@
 // The command line: one file for each command, listed here.
 import fs from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import spec from '../../src/cli/commands.json';
 import { PlainCommand } from './command.js';
+import { completions } from './completions.js';
 import { demo } from './demo.js';
 import { doctor } from './doctor.js';
 import { init } from './init.js';
 import { starter } from './new.js';
+import { plan } from './plan.js';
+import { run } from './run.js';
+import { slot } from './slot.js';
+import { status } from './status.js';
+import { watch } from './watch.js';
 
-const COMMANDS = [demo, doctor, init, starter];
+const COMMANDS = [demo, run, slot, status, watch, doctor, init, plan, starter, completions];
 // Both stand as deep in the package as this file does once it is built.
 const README = fileURLToPath(new URL('../../README.md', import.meta.url));
 const { version } = JSON.parse(fs.readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
 
 const program = new PlainCommand('edgelect')
-  .description('Leader election for work that must run on exactly one of many machines. The members share one small object in S3-compatible storage; each leader gets a fencing token that is higher than all before.')
+  .description(spec.about)
+  .enablePositionalOptions()
   .version(version, '-v, --version', 'show the version')
   .addHelpText('after', `
 Example:
   npx edgelect demo               a crash, a resignation and a late write, in five seconds
+  npx edgelect run -- COMMAND     a command that runs only on the machine that leads
+  npx edgelect status             who leads, or why nobody does
   npx edgelect doctor             whether your bucket may be trusted with leases
   npx edgelect init               a new group, whose first member leads at once
   npx edgelect new node reports   a starter project with your own values
@@ -28,6 +38,8 @@ for (const command of COMMANDS) program.addCommand(command({ readme: README }));
 
 // A reader that has gone away (`edgelect … | head`) wants no more of it.
 process.stdout.on('error', (error) => process.exit(error.code === 'EPIPE' ? (process.exitCode ?? 0) : (process.exitCode || 1)));
+// Nor does a lost terminal end what runs under a lease.
+process.stderr.on('error', () => {});
 
 program.parseAsync().catch((error) => {
   console.error(`edgelect: ${error.message}`);

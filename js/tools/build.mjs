@@ -12,10 +12,13 @@ import { sizeLine } from './size.mjs';
 const RUST = ['src', 'Cargo.toml', 'Cargo.lock', 'rust-toolchain.toml'];
 const TOOLS = ['package-lock.json', 'js/tools/build.mjs', 'js/tools/bindgen/Cargo.lock', 'js/tools/bindgen/src'];
 const PACKAGED = ['edgelect.js', 'edgelect.d.ts', 'edgelect_bg.wasm', 'bytes.js'];
+/** Files of the command line that are loaded by themselves. */
+const CLI_ENTRIES = ['main', 'demo-member', 'guard', 'profile'];
 const TARGETS = {
   npm: { folder: inRoot('js/dist'), files: PACKAGED, inputs: [...RUST, ...TOOLS], make: bindAndShrink, feature: 'js' },
   cli: {
-    folder: inRoot('js/dist'), files: ['cli.js', 'main.js', 'demo-member.js'], inputs: ['js/cli', 'js/demo/rules.mjs', ...TOOLS],
+    folder: inRoot('js/dist'), files: ['cli.js', ...CLI_ENTRIES.map((name) => `${name}.js`)],
+    inputs: ['js/cli', 'js/demo/rules.mjs', 'src/cli', ...TOOLS],
     make: bundleCli, withNpm: true,
   },
   worker: {
@@ -164,7 +167,7 @@ async function bundleCli() {
   const { folder } = TARGETS.cli;
   const { metafile } = await esbuild.build({
     absWorkingDir: inRoot(),
-    entryPoints: { main: 'js/cli/main.js', 'demo-member': 'js/cli/demo-member.js' },
+    entryPoints: CLI_ENTRIES.map((name) => `js/cli/${name}.js`),
     outdir: folder,
     bundle: true, platform: 'node', format: 'esm', target: 'node20', external: ['edgelect'],
     // commander asks for Node's modules by require(), which a module does not have.
@@ -173,7 +176,9 @@ async function bundleCli() {
   });
   for (const [file, { inputs }] of Object.entries(metafile.outputs)) {
     const packages = new Set(Object.keys(inputs).flatMap((input) => /.*(?:^|\/)(node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(input)?.[1] ?? []));
-    for (const name of packages) fs.appendFileSync(inRoot(file), licenceOf(name));
+    const licences = new Map();
+    for (const { name, text } of [...packages].map(licenceOf)) licences.set(text, [...(licences.get(text) ?? []), name]);
+    for (const [text, names] of licences) fs.appendFileSync(inRoot(file), `\n/*! Contains ${names.join(', ')}.\n\n${text}\n*/\n`);
   }
   fs.copyFileSync(inRoot('js/cli/cli.js'), path.join(folder, 'cli.js'));
   fs.chmodSync(path.join(folder, 'cli.js'), 0o755);
@@ -181,10 +186,12 @@ async function bundleCli() {
 
 // Their licences ask for their text to go where the code goes.
 function licenceOf(folder) {
-  const { name, version } = JSON.parse(fs.readFileSync(inRoot(folder, 'package.json'), 'utf8'));
+  const { name, version, license } = JSON.parse(fs.readFileSync(inRoot(folder, 'package.json'), 'utf8'));
   const file = fs.readdirSync(inRoot(folder)).find((entry) => /^licen[cs]e/i.test(entry));
-  if (file === undefined) throw new PlainError(`${name} ${version} has no licence file, so it cannot be bundled`);
-  return `\n/*! Contains ${name} ${version}.\n\n${fs.readFileSync(inRoot(folder, file), 'utf8').trim()}\n*/\n`;
+  // Ours is the same text.
+  const from = file ? inRoot(folder, file) : license === 'Apache-2.0' && inRoot('LICENSE');
+  if (!from) throw new PlainError(`${name} ${version} has no licence file, so it cannot be bundled`);
+  return { name: `${name} ${version}`, text: fs.readFileSync(from, 'utf8').trim() };
 }
 
 function hashInputs(target) {

@@ -59,7 +59,7 @@ pub enum Problem {
 
 impl Problem {
     /// That of a record which is never claimed.
-    pub(super) fn closed(why: Closed) -> Self {
+    pub(crate) fn closed(why: Closed) -> Self {
         match why {
             Closed::NewerFormat(format) => Self::NewerFormat(format),
             Closed::TermTooHigh => Self::TermTooHigh,

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{FORMAT, Kind, R2, STORE, first_set, missing, value};
 use crate::config::ConfigError;
-use crate::json;
+use crate::json::{self, Object};
 use crate::lease::Format;
 use crate::text::{first, quoted};
 
@@ -70,6 +70,17 @@ pub enum StoreName {
 }
 
 impl StoreName {
+    /// The name for variables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::S3 => "s3",
+            Self::Epochs => "epochs",
+            Self::R2 => "r2",
+            Self::DynamoDb => "dynamodb",
+            Self::Route53 => "route53",
+        }
+    }
+
     /// The variables that name this store and no other.
     fn own_vars(self) -> &'static [&'static str] {
         match self {
@@ -144,6 +155,74 @@ pub fn store_name(
     }
 }
 
+/// The same for a program, to which nothing is bound: without a name it is S3.
+///
+/// # Errors
+/// There is no store of that name for programs, or the variables name two.
+pub fn program_store(get: impl Fn(&str) -> Option<String>) -> Result<StoreName, ConfigError> {
+    let name = first_set(&get, &[STORE]).unwrap_or_else(|| StoreName::S3.name().to_owned());
+    if name == StoreName::R2.name() {
+        let rule = "is for Workers, to which a bucket is bound: a program takes s3 and the S3 endpoint \
+                    of R2 (EDGELECT_ENDPOINT), with EDGELECT_REGION = auto";
+        return Err(ConfigError::new(STORE, quoted(&name), rule));
+    }
+    store_name(|var| if var == STORE { Some(name.clone()) } else { get(var) }, false)
+}
+
+/// Where the store of a program is, as the options of the npm package's storage of this name.
+///
+/// # Errors
+/// The variable that is missing or cannot be used, and why.
+pub fn place(
+    get: impl Fn(&str) -> Option<String>,
+    store: StoreName,
+) -> Result<Object, ConfigError> {
+    let mut place = Object::new();
+    match store {
+        StoreName::S3 | StoreName::Epochs | StoreName::R2 => {
+            return Ok(Object::of(&bucket(get)?));
+        }
+        StoreName::DynamoDb => {
+            place.set("region", json::of(&region(&get)));
+            place.set("table", json::of(&table(&get)?));
+        }
+        StoreName::Route53 => {
+            for (option, text) in
+                ["hostedZoneId", "recordPrefix", "domainName"].iter().zip(zone(&get)?)
+            {
+                place.set(option, json::of(&text));
+            }
+        }
+    }
+    place.set("endpoint", json::of(&endpoint(&get, store)));
+    Ok(place)
+}
+
+/// The name of the table.
+///
+/// # Errors
+/// `EDGELECT_TABLE` is missing, or `EDGELECT_FORMAT` names a form that an item does not have.
+pub fn table(get: impl Fn(&str) -> Option<String>) -> Result<String, ConfigError> {
+    only_native(&get)?;
+    needed(get, "EDGELECT_TABLE", "name the table, whose keys are pk and sk")
+}
+
+/// The zone's id, what its record begins with, and its domain.
+///
+/// # Errors
+/// One of them is missing, or `EDGELECT_FORMAT` names a form that a TXT record does not have.
+pub fn zone(get: impl Fn(&str) -> Option<String>) -> Result<[String; 3], ConfigError> {
+    only_native(&get)?;
+    let id = "give the hosted zone's id, such as Z1234567890ABC";
+    let prefix = "give what the record's name begins with, such as lock";
+    let domain = "give the zone's domain, or one below it, with which the record's name ends";
+    Ok([
+        needed(&get, "EDGELECT_HOSTED_ZONE_ID", id)?,
+        needed(&get, "EDGELECT_RECORD_PREFIX", prefix)?,
+        needed(&get, "EDGELECT_DOMAIN_NAME", domain)?,
+    ])
+}
+
 /// Refuses a choice of a store where there is none but S3.
 ///
 /// # Errors
@@ -178,7 +257,7 @@ pub fn region(get: impl Fn(&str) -> Option<String>) -> Option<String> {
 ///
 /// # Errors
 /// It is not, with what to do.
-pub fn needed(
+fn needed(
     get: impl Fn(&str) -> Option<String>,
     var: &str,
     rule: &str,
@@ -190,7 +269,7 @@ pub fn needed(
 ///
 /// # Errors
 /// `EDGELECT_FORMAT` names another than the native one.
-pub fn only_native(get: impl Fn(&str) -> Option<String>) -> Result<(), ConfigError> {
+fn only_native(get: impl Fn(&str) -> Option<String>) -> Result<(), ConfigError> {
     if format(get)? == Format::Native {
         return Ok(());
     }

@@ -1,17 +1,36 @@
 // The command line as it is built, with the variables that a test gives it.
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { inRoot } from '../../js/tools/paths.mjs';
+import { atEnd } from './ending.mjs';
+import { until } from './until.mjs';
 
 export const CLI = inRoot('js/dist/cli.js');
+
+const LIMIT_MS = 60_000;
+
+/** The environment with these variables and no others of ours or AWS's; no file of AWS's is read. */
+const cleaned = (variables) => {
+  const clean = Object.entries(process.env).filter(([name]) => !/^(EDGELECT|AWS)_/.test(name));
+  const nowhere = { AWS_CONFIG_FILE: '/dev/null', AWS_SHARED_CREDENTIALS_FILE: '/dev/null' };
+  return { ...Object.fromEntries(clean), ...nowhere, ...variables };
+};
 
 /** Runs `edgelect` with these variables and no others of its kind: `{ code, stdout, stderr }`. */
 export const edgelect = (args, { variables = {}, cwd } = {}) =>
   new Promise((resolve) => {
-    const clean = Object.entries(process.env).filter(([name]) => !/^(EDGELECT|AWS)_/.test(name));
-    const options = { cwd, env: { ...Object.fromEntries(clean), ...variables }, timeout: 60_000 };
-    execFile(process.execPath, [CLI, ...args], options, (error, stdout, stderr) => {
+    execFile(process.execPath, [CLI, ...args], { cwd, env: cleaned(variables), timeout: LIMIT_MS }, (error, stdout, stderr) => {
       resolve({ code: error ? error.code : 0, stdout, stderr });
     });
   });
 
 export const doctor = (args, variables) => edgelect(['doctor', ...args], { variables });
+
+/** Starts `edgelect` and lets it run: `ended` resolves to `{ code, signal }`, `shown` has what it has written so far. */
+export const begin = (args, { variables = {} } = {}) => {
+  const child = spawn(process.execPath, [CLI, ...args], { env: cleaned(variables), stdio: ['ignore', 'pipe', 'pipe'], timeout: LIMIT_MS, killSignal: 'SIGKILL' });
+  const shown = { stdout: '', stderr: '' };
+  for (const name of Object.keys(shown)) child[name].setEncoding('utf8').on('data', (text) => (shown[name] += text));
+  const ended = new Promise((resolve) => child.once('close', (code, signal) => resolve({ code, signal })));
+  atEnd(() => child.kill('SIGKILL'));
+  return { pid: child.pid, shown, ended, kill: (signal) => child.kill(signal), says: (what) => until(() => what.exec(shown.stdout + shown.stderr)) };
+};

@@ -328,19 +328,19 @@ test('edgelect doctor refuses by name what it cannot be given, and --help says w
   const aws = awsSecrets(LOCAL.credentials);
   for (const [args, variables, sentence] of [
     [[], {}, /^edgelect: EDGELECT_BUCKET.*\nSet it by a flag or a variable/m],
-    [['--bucket', 'jobs', '--races', 'many'], secrets(LOCAL.credentials), /^edgelect: races = \(not a number\): must be a whole number from 1 to 1000/],
+    [['--bucket', 'jobs', '--races', 'many'], secrets(LOCAL.credentials), /^edgelect: option '--races <n>' argument 'many' is invalid/],
     [['--bukcet', 'jobs'], {}, /unknown option/],
     [['jobs'], {}, /too many arguments/],
-    [['--endpoint', 'https://s3.example.com', '--bucket', 'jobs', '--lockfile-path', 'a'.repeat(1_000)], secrets(LOCAL.credentials), /^edgelect: lockfilePath/],
+    [['--endpoint', 'https://s3.example.com', '--bucket', 'jobs', '--lockfile-path', 'a'.repeat(1_000)], secrets(LOCAL.credentials), /^edgelect: --lockfile-path = /],
     [['--bucket', 'jobs'], { ...secrets(LOCAL.credentials), EDGELECT_FORMAT: 'yaml' }, /^edgelect: EDGELECT_FORMAT = "yaml": must be native or kubernetes/],
     [['--store', 'dynamo'], aws, /'--store <kind>' argument 'dynamo' is invalid.*dynamodb/],
     [['--bucket', 'jobs', '--table', 'locks'], aws, /^edgelect: --table: means nothing with --store s3/],
     [['--store', 'dynamodb', '--table', 'locks', '--bucket', 'jobs'], aws, /^edgelect: --bucket: means nothing with --store dynamodb/],
-    [['--store', 'dynamodb'], aws, /^edgelect: --table = \(not set\): --store dynamodb needs --table/],
-    [['--store', 'route53', '--zone', 'Z1'], aws, /^edgelect: --domain = \(not set\): --store route53 needs --zone and --domain/],
+    [['--store', 'dynamodb'], aws, /^edgelect: EDGELECT_TABLE = \(not set\): name the table/],
+    [['--store', 'route53', '--zone', 'Z1'], aws, /^edgelect: EDGELECT_DOMAIN_NAME = \(not set\)/],
     [['--store', 'epochs'], aws, /^edgelect: EDGELECT_BUCKET = \(not set\)/],
-    [['--store', 'dynamodb', '--table', 'locks'], secrets(LOCAL.credentials), /^edgelect: AWS_ACCESS_KEY_ID = \(not set\)/],
-    [['--store', 'route53', '--zone', 'Z1', '--domain', 'example.com', '--lockfile-path', 'Jobs'], aws, /^edgelect: \w+ = "Jobs"/],
+    [['--store', 'dynamodb', '--table', 'locks'], secrets(LOCAL.credentials), /^edgelect: EDGELECT_ACCESS_KEY_ID = \(not set\)/],
+    [['--store', 'route53', '--zone', 'Z1', '--domain', 'example.com', '--lockfile-path', 'Jobs'], aws, /^edgelect: --lockfile-path = "Jobs"/],
   ]) {
     const { code, stdout, stderr } = await command(args, variables);
     assert.deepEqual([code, stdout], [2, ''], `${args.join(' ')}: ${stderr}`);
@@ -350,7 +350,7 @@ test('edgelect doctor refuses by name what it cannot be given, and --help says w
   const { stdout } = await command(['--help'], {});
   const variables = ['SESSION_TOKEN', 'REGION', 'DEFAULT_REGION', 'ENDPOINT_URL', 'ENDPOINT_URL_S3', 'ENDPOINT_URL_DYNAMODB', 'ENDPOINT_URL_ROUTE_53'];
   for (const part of [
-    /Exit code: 0/, /Secrets come by\nvariables only/, /--races <n>/, /npx edgelect doctor --bucket/, /six requests each, eight\s+over epochs/,
+    /^Exit codes:\n {2}0 /m, /^Secrets have no flags/m, /--races <n>/, /npx edgelect doctor --bucket/, /six requests each, eight\s+over epochs/,
     ...['epochs', 'dynamodb', 'route53'].map((store) => new RegExp(`^  npx edgelect doctor --store ${store} `, 'm')),
     ...variables.map((name) => new RegExp(`\\bAWS_${name}\\b`)),
   ]) assert.match(stdout, part);

@@ -56,9 +56,10 @@ const inFolder = async () => {
  * - `portal`: 200 and a page to everything, with the headers of a store; `nameless`: no ETag to a PUT. */
 export const startLiar = async (manner, { windowMs = 1 } = {}) => {
   const store = manner === 'folder' ? await inFolder() : inMemory();
-  const seen = [];
+  const [seen, signed] = [[], []];
   const server = await serve(async ({ method, url, headers }, response, body) => {
     seen.push({ method, url });
+    signed.push(`${url} ${headers.authorization}`);
     if (manner === 'silent') return;
     const answer = await answered(store, manner, windowMs, { method, url, headers, body });
     response.writeHead(answer.status, answer.headers ?? {}).end(answer.body ?? '');
@@ -67,7 +68,7 @@ export const startLiar = async (manner, { windowMs = 1 } = {}) => {
     await server.close();
     await store.close();
   };
-  return { ...server, objects: store.objects, seen, close };
+  return { ...server, objects: store.objects, seen, signed, close };
 };
 
 async function answered(store, manner, windowMs, { method, url, headers, body }) {

@@ -1,0 +1,130 @@
+// One run of a command: a process group that is dead before the authority under which it runs ends.
+import { fork, spawn } from 'node:child_process';
+import os from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { EXIT } from './command.js';
+import { isAlive, killGroup, nowMs } from './group.js';
+
+const GUARD = fileURLToPath(new URL('./guard.js', import.meta.url));
+const POLL_MS = 20;
+/** How often the authority is read where nothing presses. */
+const LOOK_MS = 500;
+/** How long a group may take to die of SIGKILL before its lease is left to run out. */
+const DYING_MS = 1_000;
+const NOT_STARTED = { ENOENT: EXIT.notFound, EACCES: EXIT.notExecutable };
+
+/** The exit code of a shell for a process that a signal has ended. */
+export const codeOfSignal = (signal) => 128 + os.constants.signals[signal];
+
+/** How long before the fence the group gets SIGTERM and SIGKILL, in milliseconds.
+ * @throws Error `EDGELECT_CONFIG` where SIGTERM would come before a renewal can be answered. */
+export const timesOf = ({ leaderTimeout, margin, frequentInterval, requestTimeout }, grace) => {
+  const killMs = Math.min(500, leaderTimeout / 20);
+  const most = Math.floor(leaderTimeout - margin - frequentInterval - requestTimeout - killMs);
+  const graceMs = grace ?? Math.min(leaderTimeout / 6, Math.max(most, 0));
+  if (graceMs <= most || grace === undefined) return { graceMs, killMs };
+  const message = `--grace = ${grace} ms: at most ${most} ms with this lease, so that a renewal is answered before SIGTERM; set a longer --lease`;
+  throw Object.assign(new Error(message), { code: 'EDGELECT_CONFIG' });
+};
+
+/** Starts the guard, once for all runs of this process. */
+export const startGuard = async () => {
+  const guard = fork(GUARD, [], { detached: true, stdio: ['ignore', 'ignore', 'ignore', 'ipc'], execArgv: [] });
+  await new Promise((resolve, reject) => guard.once('message', resolve).once('error', reject).once('exit', () => reject(new Error('the guard has ended'))));
+  guard.unref();
+  guard.channel.unref?.();
+  const tell = (told) => guard.connected && guard.send(told, () => {});
+  return { tell, end: () => guard.connected && guard.disconnect() };
+};
+
+export class Child {
+  #group;
+  #leftMs;
+  #times;
+  #guard;
+  #killAfterMs;
+  /** When it gets SIGKILL, whatever its lease says. */
+  #killAtMs = Infinity;
+  #lost = false;
+  #ended;
+  #timer;
+
+  /** `leftMs()` is how long the authority lasts, or what others respect of it. */
+  constructor({ command, shell, env, times, killAfterMs, leftMs, guard }) {
+    this.#leftMs = leftMs;
+    this.#times = times;
+    this.#killAfterMs = killAfterMs;
+    this.#guard = guard;
+    const [program, ...args] = shell ? ['/bin/sh', '-c', command.join(' ')] : command;
+    const child = spawn(program, args, { env, stdio: 'inherit', detached: true });
+    this.#group = child.pid;
+    this.look();
+    this.#ended = new Promise((resolve) => {
+      const end = (how) => resolve({ ...how, lost: this.#lost });
+      child.once('exit', (code, signal) => end({ code: signal ? codeOfSignal(signal) : code, signal }));
+      child.once('error', (error) => end({ code: NOT_STARTED[error.code] ?? EXIT.failed, error }));
+    });
+  }
+
+  /** Resolves once nothing of the group runs: `{ code, signal, lost, error }`, and `lives` where SIGKILL did not help. */
+  async end() {
+    const ended = await this.#ended;
+    if (this.#isAlive()) await this.#sweep();
+    clearTimeout(this.#timer);
+    const lives = this.#isAlive();
+    if (!lives) this.#guard.tell({});
+    return { ...ended, lives };
+  }
+
+  /** Passes a signal on. One that `ends` the command has a limit; the second one is SIGKILL. */
+  signal(name, { ends }) {
+    const again = ends && this.#killAtMs < Infinity;
+    if (ends) this.#killAt(this.#killAfterMs);
+    this.#send(again ? 'SIGKILL' : name);
+  }
+
+  /** Its term is given up, and the lease waits for it. */
+  lose() {
+    this.#lost = true;
+    this.#killAt(this.#times.graceMs);
+    this.#send('SIGTERM');
+  }
+
+  /** Looks at what is left of the authority, and again in time. */
+  look() {
+    const { graceMs, killMs } = this.#times;
+    const [leftMs, atMs] = [this.#leftMs(), nowMs()];
+    if (leftMs <= killMs || atMs >= this.#killAtMs) {
+      this.#lost ||= leftMs <= killMs;
+      this.#send('SIGKILL');
+    } else if (leftMs <= killMs + graceMs && !this.#lost) {
+      this.lose();
+    }
+    this.#guard.tell({ group: this.#group, untilMs: atMs + Math.max(leftMs - killMs / 2, 0) });
+    const nextMs = Math.min((leftMs - killMs - graceMs) / 2, this.#killAtMs - atMs, LOOK_MS);
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.look(), Math.max(nextMs, POLL_MS));
+  }
+
+  /** What the command has left behind in its group. */
+  async #sweep() {
+    this.#send('SIGTERM');
+    this.#killAt(this.#times.graceMs);
+    while (this.#isAlive() && nowMs() < this.#killAtMs + DYING_MS) await sleep(POLL_MS);
+  }
+
+  #killAt(inMs) {
+    this.#killAtMs = Math.min(this.#killAtMs, nowMs() + inMs);
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.look(), POLL_MS);
+  }
+
+  #isAlive() {
+    return this.#group !== undefined && isAlive(this.#group);
+  }
+
+  #send(signal) {
+    if (this.#group !== undefined) killGroup(this.#group, signal);
+  }
+}

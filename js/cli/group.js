@@ -1,0 +1,29 @@
+// Process groups.
+import fs from 'node:fs';
+
+/** Milliseconds of a clock that all processes of this machine share. */
+export const nowMs = () => Number(process.hrtime.bigint() / 1_000_000n);
+
+/** Sends a signal to all processes of a group; false where there are none. */
+export const killGroup = (group, signal) => {
+  try {
+    process.kill(-group, signal);
+    return true;
+  } catch (error) {
+    return error.code === 'EPERM';
+  }
+};
+
+/** Whether a process of the group still runs. In a container without an init nobody collects dead ones, which count as none. */
+export const isAlive = (group) => killGroup(group, 0) && (process.platform !== 'linux' || runs(group));
+
+const runs = (group) => fs.readdirSync('/proc').some((name) => {
+  if (!/^\d+$/.test(name)) return false;
+  try {
+    // The name of the program, in brackets, may contain anything: `7 (sh) S 1 7 7 …`.
+    const [state, , ofGroup] = fs.readFileSync(`/proc/${name}/stat`, 'utf8').split(') ').at(-1).split(' ');
+    return Number(ofGroup) === group && state !== 'Z' && state !== 'X';
+  } catch {
+    return false;
+  }
+});

@@ -1,0 +1,44 @@
+// `edgelect run`: a command that runs only while this machine leads.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { EXIT, commandOf } from './command.js';
+import { Runner } from './runner.js';
+
+const PAUSE_MS = 1_000;
+const LONGEST_PAUSE_MS = 30_000;
+/** With -n: how long a lease that is about to end, and a store that is slow, are waited for. */
+const MOMENT_MS = 1_000;
+const PATIENCE_MS = 10_000;
+
+export const run = () => commandOf('run').action(async (command, flags) => {
+  process.exitCode = await Runner.exitCode(command, { ...flags, name: 'run' }, (runner) => campaign(runner, flags));
+});
+
+async function campaign(runner, { nonblock, wait = nonblock ? PATIENCE_MS : undefined, restart, conflictExitCode = EXIT.conflict }) {
+  const { elector, signal } = runner;
+  const giveUp = () => runner.end(elector.status().error ? EXIT.failed : conflictExitCode);
+  const timer = wait === undefined ? undefined : setTimeout(giveUp, wait);
+  if (nonblock) {
+    runner.onError = giveUp;
+    runner.onStatus = ({ waiting }) => {
+      const isLong = waiting?.untilMs === null || waiting?.untilMs > Date.now() + MOMENT_MS;
+      if (waiting && waiting.reason !== 'store' && isLong) giveUp();
+    };
+  }
+  const work = async (term) => {
+    clearTimeout(timer);
+    runner.onStatus = () => {};
+    for (let pauseMs = PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
+      const ended = await runner.run(term);
+      if (!ended) return;
+      if (!restart || !ended.started || ended.code === 0) return runner.end(ended.code);
+      // The signal of this work fires when either ends.
+      await sleep(pauseMs, undefined, { signal: term.signal }).catch(() => {});
+      if (term.signal.aborted) return;
+    }
+  };
+  try {
+    await elector.lead(work, { signal });
+  } finally {
+    clearTimeout(timer);
+  }
+}

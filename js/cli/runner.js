@@ -1,0 +1,148 @@
+// What `run` and `slot` share: settings, signals, and one command at a time under a term.
+import os from 'node:os';
+import { Child, codeOfSignal, startGuard, timesOf } from './child.js';
+import { EXIT } from './command.js';
+import { nowMs } from './group.js';
+import { codeOf, electorOptions, jsonOf, look } from './store.js';
+
+const KILL_AFTER_MS = 8_000;
+/** After these no command is begun. */
+const ENDS = ['SIGTERM', 'SIGINT', 'SIGQUIT'];
+const PASSED = [...ENDS, 'SIGHUP', 'SIGUSR1', 'SIGUSR2', 'SIGWINCH', 'SIGCONT'];
+/** How a term ends while the lease is still held for its work. */
+const GIVEN_UP = /: (resigned|stopped|stepDown|paused)$/;
+const WHY = { ENOENT: 'there is no such command', EACCES: 'it can\'t be executed' };
+
+export class Runner {
+  elector;
+  /** Hears each status. */
+  onStatus = () => {};
+  /** Hears of a store that keeps failing. */
+  onError = () => {};
+  #command;
+  #flags;
+  #options;
+  #times;
+  #guard;
+  #child;
+  /** Why nothing is to be begun any more, and with which exit code. */
+  #ending;
+  #over = new AbortController();
+
+  /** Has `work` use a runner; resolves to the exit code, once nothing of the command runs. */
+  static async exitCode(command, flags, work) {
+    const runner = new Runner(command, flags);
+    try {
+      await runner.#open();
+      await work(runner);
+      return runner.#ending?.code ?? EXIT.failed;
+    } catch (error) {
+      if (runner.#ending && error === runner.signal.reason) return runner.#ending.code;
+      return codeOf(error, flags.name);
+    } finally {
+      await runner.#child?.end();
+      await runner.#tellLease();
+      runner.#guard?.end();
+    }
+  }
+
+  constructor(command, flags) {
+    this.#command = command;
+    this.#flags = flags;
+  }
+
+  /** Fires when nothing is to be begun and no command runs. */
+  get signal() {
+    return this.#over.signal;
+  }
+
+  /** Has nothing begun any more. */
+  end(code, more) {
+    this.#ending ??= { code, ...more };
+    if (!this.#child) this.#over.abort(new Error('nothing is begun any more'));
+  }
+
+  /** Runs the command under a term: how it ended, or undefined where nothing is to be begun. */
+  async run(term, more = {}) {
+    if (this.#ending || term.signal.aborted) return undefined;
+    const isGivenUp = () => GIVEN_UP.test(term.signal.reason?.message ?? '');
+    let fenceMs = 0;
+    const leftMs = () => {
+      const left = term.remaining();
+      if (left > 0) fenceMs = nowMs() + left;
+      return left > 0 || !isGivenUp() ? left : fenceMs - nowMs();
+    };
+    const [command, { shell, killAfter: killAfterMs = KILL_AFTER_MS }] = [this.#command, this.#flags];
+    const env = { ...process.env, ...more, EDGELECT_TOKEN: String(term.token) };
+    const child = new Child({ command, shell, env, times: this.#times, killAfterMs, leftMs, guard: this.#guard });
+    this.#child = child;
+    this.#tell('began', { term: term.token, ...more });
+    const onAbort = () => (isGivenUp() ? child.lose() : child.look());
+    term.signal.addEventListener('abort', onAbort, { once: true });
+    const { code, lost, error, signal, lives } = await child.end();
+    term.signal.removeEventListener('abort', onAbort);
+    this.#child = undefined;
+    const own = lost ? EXIT.lost : code;
+    const text = lost ? 'the authority was lost, so the command was ended' : error && `${command[0]}: ${WHY[error.code] ?? error.message}`;
+    this.#tell('ended', { code: own }, text);
+    if (lives) this.#leave(own, 'a process of the command does not die');
+    if (signal === 'SIGHUP') this.end(own);
+    if (this.#ending) {
+      this.#ending.code = own;
+      this.end();
+    }
+    return { code: own, started: !error };
+  }
+
+  async #open() {
+    if (process.platform === 'win32') throw Object.assign(new Error('Windows has no process groups: run this in WSL'), { code: 'EDGELECT_CONFIG' });
+    for (const name of PASSED) process.on(name, () => this.#onSignal(name));
+    const serverId = this.#flags.serverId ?? (process.env.EDGELECT_SERVER_ID || `${os.hostname()}-${process.pid}`);
+    this.#options = await electorOptions({ ...this.#flags, serverId });
+    const { Elector } = await import('edgelect');
+    let waits;
+    const onStatus = (status) => {
+      if (status.waiting && status.waiting.reason !== waits) this.#tell('waits', { why: status.waiting.message });
+      waits = status.waiting?.reason;
+      this.onStatus(status);
+    };
+    const onError = (error) => {
+      this.#tell('error', {}, error.message);
+      this.onError(error);
+    };
+    this.elector = new Elector({ ...this.#options, onStatus, onError, ...(this.#flags.nonblock && { probe: false }) });
+    this.#times = timesOf(this.elector.config, this.#flags.grace);
+    this.#guard = await startGuard();
+  }
+
+  #onSignal(name) {
+    const ends = ENDS.includes(name);
+    this.#tell('signal', { signal: name });
+    if (this.#child) this.#child.signal(name, { ends });
+    else if (this.#ending && ends) this.#leave(codeOfSignal(name), name);
+    if (ends || (name === 'SIGHUP' && !this.#child)) this.end(codeOfSignal(name), { signal: name });
+  }
+
+  /** Ends at once; the lease is not released. */
+  #leave(code, why) {
+    this.#tell('left', { code }, `${why}: the lease is not released, and runs out within ${this.elector?.config.leaderTimeout ?? 0} ms`);
+    process.exit(code);
+  }
+
+  /** After a signal: what became of the lease. */
+  async #tellLease() {
+    if (!this.#ending?.signal || !this.elector) return;
+    const { serverId } = this.elector.config;
+    const shown = await look(this.#options).catch(() => undefined);
+    const held = shown === undefined || shown.leaderId === serverId;
+    const text = held ? `the lease runs out within ${shown?.leftMs ?? this.elector.config.leaderTimeout} ms` : 'this member holds no lease';
+    this.#tell('left', { held }, `${this.#ending.signal}: ${text}`);
+  }
+
+  /** A line on standard error if there is a text; with --json each event. */
+  #tell(event, more, text) {
+    const line = { at: new Date().toISOString(), event, ...more, ...(text && { text }) };
+    if (this.#flags.json) console.error(jsonOf(line));
+    else if (text) console.error(`edgelect: ${text}`);
+  }
+}

@@ -1,0 +1,180 @@
+// `edgelect run`: real processes, a store on loopback that a test can silence, leases of 1.5 to 2 s.
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import fs from 'node:fs';
+import { test } from 'node:test';
+import { promisify } from 'node:util';
+import { LEASE_MS, folder, newGroup, store } from './commanded.mjs';
+import { edgelect } from './command.mjs';
+import { kept } from './ending.mjs';
+import { startProxy } from './proxy.mjs';
+import { until } from './until.mjs';
+
+/** What a busy machine may add to a wait that ends at once. */
+const BUSY_MS = 5_000;
+/** A shell that ignores SIGTERM, as its child does, and writes the time again and again. */
+const STUBBORN = 'trap "" TERM; while :; do date +%s%3N >> "$FILE"; sleep 0.03; done';
+const sh = (script) => ['--', 'sh', '-c', script];
+const isGone = (pid) => {
+  try {
+    process.kill(pid, 0);
+    return fs.readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
+  } catch {
+    return true;
+  }
+};
+
+test('the exit code is the command\'s own, its token is that of the term, and the lease is released', async () => {
+  const group = await newGroup();
+  for (const [args, code, stderr] of [
+    [sh('echo "$EDGELECT_TOKEN" > "$FILE"'), 0, /^$/],
+    [sh('exit 7'), 7, /^$/],
+    [sh('kill -TERM $$'), 143, /^$/],
+    [['--', 'there-is-no-such-command'], 127, /^edgelect: there-is-no-such-command: there is no such command\n$/],
+    [['--', folder], 126, /can't be executed\n$/],
+    [['--shell', '--', 'exit $((3 + 2))'], 5, /^$/],
+    // A command without -- keeps its own flags.
+    [['sh', '-c', 'exit 4'], 4, /^$/],
+  ]) {
+    const told = await edgelect(['run', '-n', ...args], { variables: group.variables() });
+    assert.equal(told.code, code, `${args.join(' ')}: ${told.stderr}`);
+    assert.match(told.stderr, stderr);
+    assert.ok(group.isReleased(), args.join(' '));
+    if (code === 0) assert.equal(group.read(), `${group.record().term}\n`);
+  }
+});
+
+test('where another leads -n and --wait end with 75, and a signal ends the wait; the command is never begun', async () => {
+  const { elector, run, read } = await newGroup();
+  await elector.start();
+  await elector.waitForLeadership();
+  const command = sh('echo begun >> "$FILE"');
+  for (const [args, expected] of [[['-n'], 75], [['-n', '--conflict-exit-code', '9'], 9], [['--wait', '300ms'], 75]]) {
+    const startMs = performance.now();
+    assert.deepEqual(await run([...args, ...command]).ended, { code: expected, signal: null }, args.join(' '));
+    assert.ok(performance.now() - startMs < BUSY_MS, args.join(' '));
+  }
+  for (const [signal, code] of [['SIGTERM', 143], ['SIGINT', 130], ['SIGHUP', 129]]) {
+    const waiting = run(['--json', ...command]);
+    await waiting.says(/"waits"/);
+    waiting.kill(signal);
+    assert.deepEqual(await waiting.ended, { code, signal: null });
+    assert.match(waiting.shown.stderr, /this member holds no lease/);
+  }
+  assert.equal(read(), '');
+});
+
+test('three of them run one at a time', async () => {
+  const { run, read } = await newGroup();
+  const all = [1, 2, 3].map(() => run(sh('echo begin >> "$FILE"; sleep 0.3; echo end >> "$FILE"')));
+  for (const { ended } of all) assert.deepEqual(await ended, { code: 0, signal: null });
+  assert.equal(read(), 'begin\nend\n'.repeat(3));
+});
+
+test('a command that ignores SIGTERM is dead with its group before the authority ends', async () => {
+  const { run, read, elector } = await newGroup();
+  const passed = [];
+  const proxy = await kept(startProxy(store.endpoint, ({ method, atMs }) => method === 'PUT' && passed.push(performance.timeOrigin + atMs)));
+  const leader = run(['--grace', '300ms', ...sh(`${STUBBORN} & ${STUBBORN}`)], proxy.endpoint);
+  await until(() => read().length > 100);
+  proxy.answerWith(() => 'hang');
+  await elector.start();
+  const { token } = await elector.waitForLeadership();
+  const ledMs = Date.now();
+  assert.deepEqual(await leader.ended, { code: 76, signal: null });
+  assert.match(leader.shown.stderr, /the authority was lost, so the command was ended/);
+  const last = Math.max(...read().trim().split('\n').map(Number));
+  assert.ok(last < passed.at(-1) + LEASE_MS, `its last act was ${last - passed.at(-1)} ms after its last renewal left`);
+  assert.ok(last < ledMs && token > 0, 'nothing of it is left when the next one leads');
+});
+
+for (const [signal, what] of [['SIGKILL', 'killed'], ['SIGSTOP', 'stopped']]) {
+  test(`when edgelect itself is ${what}, nothing of its command outlives the lease`, async () => {
+    const { run, read, elector } = await newGroup();
+    const leader = run(sh(STUBBORN));
+    await until(() => read().length > 0);
+    leader.kill(signal);
+    await elector.start();
+    await elector.waitForLeadership();
+    const length = read().length;
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    assert.equal(read().length, length);
+    leader.kill('SIGKILL');
+    await leader.ended;
+  });
+}
+
+test('signals pass on to the command, which ends as it likes', async () => {
+  const { run, read, isReleased } = await newGroup();
+  const leader = run(sh('trap "echo usr1 >> $FILE" USR1; trap "echo hup >> $FILE" HUP; trap "echo term >> $FILE; exit 3" TERM; echo ready >> $FILE; while :; do sleep 0.05; done'));
+  for (const [signal, shown] of [[undefined, 'ready'], ['SIGUSR1', 'usr1'], ['SIGHUP', 'hup'], ['SIGTERM', 'term']]) {
+    if (signal) leader.kill(signal);
+    await until(() => read().endsWith(`${shown}\n`));
+  }
+  assert.deepEqual(await leader.ended, { code: 3, signal: null });
+  assert.match(leader.shown.stderr, /^edgelect: SIGTERM: this member holds no lease$/m);
+  assert.ok(isReleased());
+});
+
+test('a command that ignores SIGTERM gets SIGKILL after --kill-after or at the second SIGTERM, and then the lease is released', async () => {
+  for (const [args, times] of [[['--kill-after', '200ms'], 1], [[], 2]]) {
+    const { run, read, isReleased } = await newGroup();
+    const leader = run([...args, ...sh(STUBBORN)]);
+    await until(() => read().length > 0);
+    for (let left = times; left > 0; left -= 1) {
+      leader.kill('SIGTERM');
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    const startMs = performance.now();
+    assert.deepEqual(await leader.ended, { code: 137, signal: null });
+    assert.ok(performance.now() - startMs < BUSY_MS);
+    assert.ok(isReleased());
+  }
+});
+
+test('what a command leaves behind ends before the lease is released', async () => {
+  const { run, read, isReleased } = await newGroup();
+  const leader = run(sh('sh -c \'trap "" TERM; echo $$ > "$FILE"; while :; do sleep 0.05; done\' & sleep 0.3; exit 6'));
+  assert.deepEqual(await leader.ended, { code: 6, signal: null });
+  assert.ok(isGone(Number(read())) && isReleased());
+});
+
+test('--restart runs a command that fails again in the same term, and after a lost term in the next one', async () => {
+  const { run, read, elector, record } = await newGroup();
+  const leader = run(['--restart', ...sh('echo "$EDGELECT_TOKEN" >> "$FILE"; test $(wc -l < "$FILE") = 2 && sleep 100; test $(wc -l < "$FILE") = 3')]);
+  const tokens = () => read().trim().split('\n');
+  await until(() => tokens().length === 2);
+  assert.equal(tokens()[0], tokens()[1]);
+  store.objects.delete(`/jobs/${elector.config.lockfilePath}`);
+  assert.deepEqual(await leader.ended, { code: 0, signal: null });
+  assert.ok(tokens().length === 3 && Number(tokens()[2]) > Number(tokens()[1]));
+  assert.equal(record().term, Number(tokens()[2]));
+});
+
+test('what is wrong is one line, or two with a hint, and 2; a store that fails is 1', async () => {
+  const { variables } = await newGroup();
+  const own = variables();
+  for (const [args, more, code, stderr] of [
+    [[], {}, 2, /missing required argument 'command'/],
+    [['--wait', 'soon', '--', 'true'], {}, 2, /argument 'soon' is invalid\. It is a number and ms, s, m, h or d/],
+    [['--conflict-exit-code', '256', '--', 'true'], {}, 2, /from 0 to 255/],
+    [['--lease', '10ms', '--', 'true'], {}, 2, /^edgelect: --lease = 10: /],
+    [['--lease', '15s', '--grace', '20s', '--', 'true'], {}, 2, /^edgelect: --grace = 20000 ms: at most \d+ ms/],
+    [['--endpoint', 'no url', '--', 'true'], {}, 2, /endpoint/],
+    [['--profile', 'nobody', '--', 'true'], { EDGELECT_ACCESS_KEY_ID: '', EDGELECT_SECRET_ACCESS_KEY: '' }, 2, /^edgelect: profile "nobody": /],
+    [['-n', '--', 'true'], { EDGELECT_ENDPOINT: 'http://127.0.0.1:1' }, 1, /no answer/],
+  ]) {
+    const told = await edgelect(['run', ...args], { variables: { ...own, ...more } });
+    assert.equal(told.code, code, `${args.join(' ')}: ${told.stderr}`);
+    assert.match(told.stderr, stderr);
+    assert.ok(told.stderr.trim().split('\n').length <= 2, told.stderr);
+    assert.doesNotMatch(told.stderr, /^ +at |secret/m);
+  }
+});
+
+test('a reader of its messages that goes away ends nothing', async () => {
+  const { variables, read } = await newGroup();
+  const script = `{ "${process.execPath}" js/dist/cli.js run --json -- sh -c 'sleep 1; echo done > "$FILE"'; } 2>&1 | true`;
+  await promisify(execFile)('/bin/sh', ['-c', script], { env: { PATH: process.env.PATH, ...variables() } });
+  await until(() => read() === 'done\n');
+});

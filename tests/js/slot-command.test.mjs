@@ -1,0 +1,70 @@
+// `edgelect slot`: the same line in the crontab of many machines.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { begin, edgelect } from './command.mjs';
+import { newGroup } from './commanded.mjs';
+import { slotRecord } from './group.mjs';
+import { until } from './until.mjs';
+
+const HOUR_MS = 3_600_000;
+const sh = (script) => ['--', 'sh', '-c', script];
+
+/** A group whose slots until a week ago have run, so that no test waits for the clock. */
+const running = async () => {
+  const group = await newGroup({ starts: false });
+  group.put(JSON.stringify(slotRecord((Math.floor(Date.now() / HOUR_MS) - 7 * 24) * HOUR_MS)));
+  return group;
+};
+
+/** Not near the moment at which one slot of an hour follows the other. */
+const awayFromHalfHour = () => until(() => Math.abs((Date.now() % HOUR_MS) - HOUR_MS / 2) > 10_000);
+
+test('of three machines one runs the slot, and all end with 0; status then knows when the next one is late', async () => {
+  await awayFromHalfHour();
+  const { variables, read, record, lockfilePath } = await running();
+  const args = ['slot', '--period', '1h', ...sh('echo "$EDGELECT_SLOT $EDGELECT_TOKEN" >> "$FILE"; sleep 0.2')];
+  const told = await Promise.all([1, 2, 3].map(() => edgelect(args, { variables: variables() })));
+  assert.deepEqual(told, Array(3).fill({ code: 0, stdout: '', stderr: '' }));
+  const { slot, term } = record();
+  assert.equal(read(), `${new Date(slot).toISOString()} ${term}\n`);
+  assert.equal(slot % HOUR_MS, 0);
+  for (const [more, code, shown] of [[[], 3, /nobody leads: the slot of .* has ended \(ok\)/], [['--period', '1h'], 0, /ok/], [['--period', '1s', '--late', '0'], 4, /the next slot is overdue/]]) {
+    const seen = await edgelect(['status', ...more, lockfilePath], { variables: variables() });
+    assert.equal(seen.code, code, seen.stdout + seen.stderr);
+    assert.match(seen.stdout, shown);
+  }
+});
+
+test('a command that fails gives its code, and the record says that it failed', async () => {
+  const { variables, record } = await running();
+  const { code } = await edgelect(['slot', '--period', '1d', ...sh('exit 9')], { variables: variables() });
+  assert.deepEqual([code, record().slotDone, record().slotResult], [9, false, 'failed']);
+});
+
+test('not run: another holds the lease (75), the group is new (3), no period (2)', async () => {
+  const led = await running();
+  await led.elector.start();
+  await led.elector.waitForLeadership();
+  const fresh = await newGroup({ starts: false });
+  for (const [group, args, code, stderr] of [
+    [led, ['--period', '1h', '--budget', '9s'], 75, /did not run: somebody else held the lease/],
+    [fresh, ['--period', '1h'], 3, /did not run: the lease object is new/],
+    [led, [], 2, /required option '--period <duration>'/],
+    [led, ['--period', '1s'], 2, /^edgelect: --period = 1000: /],
+  ]) {
+    const told = await edgelect(['slot', ...args, ...sh('echo begun >> "$FILE"')], { variables: group.variables() });
+    assert.equal(told.code, code, told.stderr);
+    assert.match(told.stderr, stderr);
+    assert.equal(group.read(), '');
+  }
+});
+
+test('a SIGTERM passes on, and the slot is closed as stopped', async () => {
+  const { variables, read, record, isReleased } = await running();
+  const slot = begin(['slot', '--period', '1d', ...sh('trap "exit 5" TERM; echo ready >> "$FILE"; while :; do sleep 0.05; done')], { variables: variables() });
+  await until(() => read() === 'ready\n');
+  slot.kill('SIGTERM');
+  assert.deepEqual(await slot.ended, { code: 5, signal: null });
+  assert.ok(isReleased());
+  assert.deepEqual([record().slotDone, record().slotResult], [false, 'stopped']);
+});

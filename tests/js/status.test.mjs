@@ -1,0 +1,133 @@
+// `edgelect status`, `watch`, `plan` and `completions`: what an operator reads.
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+import { test } from 'node:test';
+import { promisify } from 'node:util';
+import { CLI, begin, edgelect } from './command.mjs';
+import { folder, newGroup, store } from './commanded.mjs';
+import { onTerminal } from './terminal.mjs';
+
+/** The lines that a terminal of so many columns shows. */
+const shownOn = async (columns, args, variables) => {
+  const env = Object.entries(variables).map(([name, text]) => `${name}=${text}`);
+  const command = ['env', ...env, 'sh', '-c', `stty cols ${columns}; exec "$@"`, 'sh', process.execPath, CLI, ...args];
+  return (await onTerminal(command, 'nothing is asked', [])).shown.split('\n');
+};
+
+test('status names who leads, since when and for how long, as a table, as a list on 40 columns, and as JSON', async () => {
+  const group = await newGroup();
+  await group.elector.start();
+  const { token } = await group.elector.waitForLeadership();
+  const { code, stdout } = await edgelect(['status'], { variables: group.variables() });
+  assert.equal(code, 0);
+  const [head, row] = stdout.split('\n');
+  assert.match(head, /^GROUP +LEADER +SINCE +TERM +LEFT +LAST-SLOT$/);
+  assert.match(row, new RegExp(`^${group.lockfilePath} +beside +20\\d\\d-\\S+Z +${token} +[12]s +-$`));
+  const json = JSON.parse((await edgelect(['status', '--json'], { variables: group.variables() })).stdout);
+  assert.deepEqual([json.state, json.leaderId, json.term, json.why], ['led', 'beside', token, null]);
+  const narrow = await shownOn(40, ['status'], group.variables());
+  assert.ok(narrow.includes('LEADER     beside') && narrow.includes(`TERM       ${token}`), narrow.join('\n'));
+  await group.elector.stop();
+  const after = await edgelect(['status', group.lockfilePath, 'leader/none'], { variables: group.variables() });
+  assert.equal(after.code, 3);
+  assert.match(after.stdout, /nobody leads: "beside" released the lease and nobody has claimed it/);
+  assert.match(after.stdout, /^leader\/none: nobody leads: there is no lease object/m);
+});
+
+test('what a record says moves no cursor, however hostile', async () => {
+  const group = await newGroup();
+  const hostile = '\u001b[2J\u202e\nroot leads';
+  const past = Array.from({ length: 8 }, () => ({ term: 9e15, by: hostile, from: 1e300, to: -1, how: hostile }));
+  group.put(JSON.stringify({
+    leaderID: hostile, leaderAddr: hostile, lastUpdated: new Date().toISOString(), term: 5, session: 's', sequence: 1, leaseMs: 15_000,
+    acquired: '9999-12-31T23:59:59Z', slot: 4e15, slotTerm: 5, slotDone: true, history: past,
+  }));
+  for (const body of [undefined, '{', '[]', '{"leaderID":7}', '{"leaderID":"a","format":99}', 'x'.repeat(70_000)]) {
+    if (body !== undefined) group.put(body);
+    for (const args of [['status'], ['status', '--period', '1h'], ['status', '--json']]) {
+      const { code, stdout, stderr } = await edgelect(args, { variables: group.variables() });
+      assert.ok([0, 3, 4].includes(code), `${code}: ${stderr}`);
+      assert.doesNotMatch(stdout, /[\u001b\u202e]|^root/m);
+    }
+  }
+});
+
+test('a store that fails is 1, one that refuses 2, and a reader that goes away hides neither', async () => {
+  const { variables } = await newGroup();
+  for (const [more, code] of [[{ EDGELECT_ENDPOINT: 'http://127.0.0.1:1' }, 1], [{ EDGELECT_ENDPOINT: 'ftp://x' }, 2], [{ EDGELECT_STORE: 'r2' }, 2], [{ EDGELECT_BUKCET: 'x' }, 2]]) {
+    const told = await edgelect(['status'], { variables: { ...variables(), ...more } });
+    assert.equal(told.code, code, told.stderr);
+    assert.match(told.stderr, /^edgelect: [^\n]*\n([^\n]*\n)?$/);
+  }
+  const script = `{ "${process.execPath}" "${CLI}" status --json none none none; echo "exit $?" >&2; } | true`;
+  const { stderr } = await promisify(execFile)('/bin/sh', ['-c', script], { env: { PATH: process.env.PATH, ...variables() } });
+  assert.equal(stderr, 'exit 3\n');
+});
+
+test('watch prints each change once, with --json as an object a line, until a signal', async () => {
+  const { elector, variables, lockfilePath } = await newGroup();
+  const [plain, json] = [[], ['--json']].map((more) => begin(['watch', '--interval', '250ms', ...more], { variables: variables() }));
+  await plain.says(/the group was started/);
+  await elector.start();
+  await plain.says(/beside leads since/);
+  await elector.stop();
+  await plain.says(/"beside" released the lease/);
+  await json.says(/"state":"led".*\n.*"state":"released"/);
+  const objects = json.shown.stdout.trim().split('\n').map((line) => JSON.parse(line));
+  assert.deepEqual(objects.map(({ state }) => state), ['released', 'led', 'released']);
+  assert.ok(objects.every(({ at, group }) => Date.parse(at) > 0 && group === lockfilePath));
+  assert.equal(plain.shown.stdout.trim().split('\n').length, 3);
+  for (const one of [plain, json]) one.kill('SIGINT');
+  assert.deepEqual(await plain.ended, { code: null, signal: 'SIGINT' });
+});
+
+test('keys and the region come from a profile of AWS\'s files, where no variable has them', async () => {
+  const group = await newGroup();
+  const file = (name, text) => {
+    fs.writeFileSync(path.join(folder, name), text);
+    return path.join(folder, name);
+  };
+  const files = {
+    AWS_SHARED_CREDENTIALS_FILE: file('credentials', '[night]\naws_access_key_id = nightkey\naws_secret_access_key = hidden\n[half]\naws_access_key_id = x\n'),
+    AWS_CONFIG_FILE: file('config', '[profile night]\nregion = eu-north-1\n[profile script]\ncredential_process = echo \'{"Version":1,"AccessKeyId":"scriptkey","SecretAccessKey":"hidden"}\'\n'),
+  };
+  const variables = { ...group.variables(), EDGELECT_ACCESS_KEY_ID: '', EDGELECT_SECRET_ACCESS_KEY: '', ...files };
+  for (const [args, more, code, found] of [
+    [['--profile', 'night'], {}, 3, `Credential=nightkey/${new Date().toISOString().slice(0, 10).replaceAll('-', '')}/eu-north-1/s3/`],
+    [[], { AWS_PROFILE: 'script' }, 3, 'Credential=scriptkey/'],
+    [['--profile', 'half'], {}, 2, /^edgelect: profile "half": /],
+    [['--profile', 'none'], {}, 2, /^edgelect: profile "none": /],
+    [[], {}, 2, /^edgelect: EDGELECT_ACCESS_KEY_ID = \(not set\)/],
+  ]) {
+    const before = store.signed.length;
+    const { code: seen, stderr } = await edgelect(['status', ...args], { variables: { ...variables, ...more } });
+    assert.equal(seen, code, stderr);
+    if (typeof found !== 'string') assert.match(stderr, found);
+    else assert.ok(store.signed.slice(before).some((one) => one.includes(group.lockfilePath) && one.includes(found)), found);
+    assert.doesNotMatch(stderr, /hidden|^ +at /m);
+  }
+});
+
+test('plan counts what the documentation counts', async () => {
+  const { rows } = JSON.parse((await edgelect(['plan', '--members', '3', '--json'])).stdout);
+  assert.deepEqual(rows[0], { follow: 'tight', crashMs: 15_500, releaseMs: 5_500, writes: 518_400, reads: 1_036_800, dollars: 3.01 });
+  const operations = fs.readFileSync('docs/operations.md', 'utf8');
+  assert.match(operations, /^\| S3 \| 5\.00, 0\.40 \|.*\| 3\.01 \|$/m);
+  const { code, stderr } = await edgelect(['plan', '--members', '0']);
+  assert.deepEqual([code, stderr.split('\n')[0]], [2, 'edgelect: --members = 0: must be more']);
+});
+
+test('bash completes commands, options and what an option takes', async () => {
+  const { stdout } = await edgelect(['completions', 'bash']);
+  const complete = async (...words) => {
+    const script = `${stdout}\nCOMP_WORDS=(edgelect ${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length}; _edgelect; echo "\${COMPREPLY[*]}"`;
+    return (await promisify(execFile)('bash', ['-c', script])).stdout.trim();
+  };
+  assert.equal(await complete('sta'), 'status');
+  assert.equal(await complete('run', '--non'), '--nonblock');
+  assert.equal(await complete('status', '--store', 'd'), 'dynamodb');
+  assert.equal(await complete('plan', '--store', 'r'), 'r2 route53');
+  assert.equal(await complete('run', '--bucket', 'x'), '', 'the shell completes files');
+});
