@@ -41,7 +41,7 @@ const MOST_SESSIONS = 8;
 
 /** Why each term ended, and which of the reasons are this member's own. */
 const lossOf = new WeakMap();
-const GIVEN_UP = ['resigned', 'stopped'];
+const GIVEN_UP = ['resigned', 'stopped', 'stepDown', 'paused'];
 
 let noteEnd;
 let endTerm;
@@ -490,6 +490,51 @@ export class Elector {
     });
     try {
       await unlessAborted(made, signal);
+    } finally {
+      engine?.close();
+    }
+  }
+
+  async stepDown(options) {
+    return this.#operate('stepDown', options, ['by', 'why', ...SIGNAL]);
+  }
+
+  async pause(options) {
+    return this.#operate('pause', options, ['by', 'why', 'until', ...SIGNAL]);
+  }
+
+  async resume(options) {
+    return this.#operate('resume', options, ['by', 'why', ...SIGNAL]);
+  }
+
+  /** Writes an operator's request into the lease object; whether this elector runs does not matter. */
+  async #operate(ask, options, names) {
+    const given = callOptions(options, names, ask);
+    const signal = signalOf(given);
+    signal?.throwIfAborted();
+    if (this.#unfenced) throw unfencedError(ask);
+    const order = { ask };
+    for (const name of ['by', 'why']) {
+      const text = given[name] ?? '';
+      if (typeof text !== 'string') throw wrongOption(name, text, 'must be a text');
+      order[name] = text;
+    }
+    const until = given.until instanceof Date ? given.until.getTime() : (given.until ?? undefined);
+    if (until !== undefined && (!Number.isSafeInteger(until) || until < 0)) {
+      throw wrongOption('until', given.until, 'must be a Date, or whole milliseconds since 1970');
+    }
+    if (until !== undefined) order.until = until;
+    let engine;
+    let receipt;
+    const asked = new Promise((resolve, reject) => {
+      engine = this.#newEngine((event) => {
+        if (event.type === 'asked') ({ receipt } = event);
+        else if (event.type === 'finished') event.error ? reject(event.error) : resolve(receipt);
+      });
+      engine.operate(JSON.stringify(order));
+    });
+    try {
+      return await unlessAborted(asked, signal);
     } finally {
       engine?.close();
     }
@@ -1024,6 +1069,7 @@ const stoppedStatus = (serverId, group, error) => ({
   remainingMs: null,
   transitions: null,
   parked: null,
+  paused: null,
   waiting: null,
   history: [],
   lastSlot: null,

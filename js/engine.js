@@ -120,6 +120,12 @@ export class Engine {
     this.#tell((raw) => raw.look(periodMs, lateMs));
   }
 
+  /** Asks something as an operator; `order` is JSON. What was asked of whom is told as the event `asked`. */
+  operate(order) {
+    this.#ask((raw) => raw.operate(order));
+    this.#drive();
+  }
+
   /** Opens or writes the checkpoint at `lockfilePath`; `order` is JSON. What is held then is told as an event. */
   checkpoint(order) {
     this.#ask((raw) => raw.checkpoint(order));

@@ -101,8 +101,8 @@ export interface PastTerm {
   from?: number;
   /** When its last record was written, in milliseconds since 1970, where that is known. */
   to?: number;
-  /** `expired`: its last record was neither released nor parked. */
-  how: 'released' | 'parked' | 'expired';
+  /** `steppedDown`, `paused`: released because an operator asked. `expired`: its last record was neither released nor parked. */
+  how: 'released' | 'parked' | 'steppedDown' | 'paused' | 'expired';
 }
 
 /** One job that was run. */
@@ -167,6 +167,8 @@ export type LostReason =
   | 'resigned'
   | 'stopped'
   | 'done'
+  | 'stepDown'
+  | 'paused'
   | 'trap';
 
 export interface LostLeadership<S extends AnyStorage = FencedStorage> {
@@ -309,13 +311,30 @@ export type Config = Required<Omit<TimingOptions, 'sustain'>> & {
   serverId: string;
 };
 
+/** Who asks and why, at most 200 characters each, for `status()` of every member. After the signal nobody knows whether the
+ * request was written. */
+export interface OperatorOptions {
+  by?: string;
+  why?: string;
+  signal?: AbortSignal;
+}
+
+/** What was asked of whom. */
+export interface OperatorReceipt {
+  /** False where a group was resumed that was not paused. */
+  written: boolean;
+  /** The `serverId` that led and its token; null where nobody did. */
+  leaderId: string | null;
+  term: number | null;
+}
+
 /** What a member waits for. */
 export interface Waiting {
   /** `grace`: nobody leads a new group, or one whose lease object was unreadable, before its grace is over; for a group that never ran, `init` avoids the
    * wait. `lease`: another member's lease. `sittingOut`: the pause after a resignation. `store`: the store's next answer. `work`:
-   * work of a lost term has not stopped. `closed`: this member never claims the lease object as it is; `message` says what an
+   * work of a lost term has not stopped. `paused`: the end of an operator's pause. `closed`: this member never claims the lease object as it is; `message` says what an
    * operator has to do. */
-  reason: 'grace' | 'lease' | 'sittingOut' | 'store' | 'work' | 'closed';
+  reason: 'grace' | 'lease' | 'sittingOut' | 'store' | 'work' | 'paused' | 'closed';
   /** Until when, as far as is known, in milliseconds of this machine's clock since the Unix epoch. */
   untilMs: number | null;
   /** The same as a sentence, with the seconds that are left. */
@@ -335,6 +354,8 @@ export interface Status {
   remainingMs: number | null;
   transitions: number | null;
   parked: boolean | null;
+  /** Who has paused the group; times in milliseconds since the Unix epoch. */
+  paused: { by: string; why: string; since: number | null; until: number | null } | null;
   /** What a member that runs and does not lead waits for. */
   waiting: Waiting | null;
   /** The last terms and slots before the newest record, at most eight and newest last, as that record tells them. */
@@ -421,6 +442,16 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
    * Never in a start script. After its signal fired nobody knows whether the group was made.
    * @throws EdgelectError `EDGELECT_EXISTS` if there is a lease object. */
   init(options?: { signal?: AbortSignal }): Promise<void>;
+  /** Asks the leader, whichever member leads, to give up its term as `resign` does. Its next renewal meets the request, so
+   * nobody's authority becomes shorter or longer by it; a later term is not asked. Whether this elector runs does not matter.
+   * @throws EdgelectError `EDGELECT_NOBODY_LEADS`; `EDGELECT_UNKNOWN` if nobody knows whether the request was written;
+   * `EDGELECT_STORE`; `EDGELECT_CONFIG` for options, and for a storage that can't carry a request: `EpochStorage`, a locker. */
+  stepDown(options?: OperatorOptions): Promise<OperatorReceipt>;
+  /** The same, and nobody claims the lease until `resume`, or until `until` by the store's clock; slots are skipped.
+   * @throws EdgelectError as `stepDown`; `EDGELECT_NOBODY_LEADS` if there is no lease object. */
+  pause(options?: OperatorOptions & { until?: Date | number }): Promise<OperatorReceipt>;
+  /** Ends a pause. @throws EdgelectError as `pause`. */
+  resume(options?: OperatorOptions): Promise<OperatorReceipt>;
   /** Judges the store by an object of its own beside the lease object, and deletes that one again where the store is an
    * `S3Storage` or an `EpochStorage` that lets it. Whether this elector runs does not matter. The finding is not thrown.
    * @throws EdgelectError `EDGELECT_CONFIG` for options; the signal's reason once that fired, which may leave the object. */
@@ -810,7 +841,7 @@ export class EdgelectError extends Error {
     details?: { code?: string; field?: string; status?: number; storeCode?: string; cause?: unknown },
   );
   /** `EDGELECT_CONFIG`, `EDGELECT_STORE`, `EDGELECT_STOPPED`, `EDGELECT_LOST`, `EDGELECT_EXISTS`, `EDGELECT_SLOT`,
-   * `EDGELECT_TRAP`, `EDGELECT_RANDOMNESS`; of a checkpoint also `EDGELECT_FENCED`, `EDGELECT_UNKNOWN`, `EDGELECT_BUSY`; of an
+   * `EDGELECT_TRAP`, `EDGELECT_RANDOMNESS`; of an operator's request also `EDGELECT_NOBODY_LEADS` and `EDGELECT_UNKNOWN`; of a checkpoint also `EDGELECT_FENCED`, `EDGELECT_UNKNOWN`, `EDGELECT_BUSY`; of an
    * `objectStoreLock` also `EDGELECT_CONFLICT` and `EDGELECT_UNKNOWN`. */
   readonly code: string;
   /** The option that was refused. */

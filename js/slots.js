@@ -20,6 +20,9 @@ const REASONS = {
   unknown: 'a claim was sent and its answer never came: the slot may count as claimed, and was not run here',
 };
 
+/** Why a job is told to stop, whose end still counts where it comes in time. */
+const TOLD = ['stopped', 'stepDown', 'paused'];
+
 /** Runs the slots that `open` claims; `open(onEvent)` gives the engine, `newTerm(token, hooks)` the term that a job gets,
  * `endTerm(term, reason)` fires its signal, and `noteEnd(term, reason)` has it say so before its listeners are called. */
 export class SlotRuns {
@@ -156,8 +159,8 @@ export class SlotRuns {
     const run = this.#runs.find((one) => one.term === token);
     this.#endTerm(term, reason);
     if (reason === 'done') return;
-    run.stopped = reason;
-    if (reason !== 'stopped') {
+    run.stopped = TOLD.includes(reason) ? 'stopped' : reason;
+    if (run.stopped !== 'stopped') {
       run.outcome = 'lost';
       delete run.value;
     }
@@ -177,7 +180,7 @@ export class SlotRuns {
   }
 
   #result() {
-    const { why, outcome = 'skipped', saysNothing = true, slot = null, leftOut = 0, aheadMs, shown, problem } = this.#over ?? {};
+    const { why, outcome = 'skipped', saysNothing = true, slot = null, leftOut = 0, aheadMs, shown, problem, paused } = this.#over ?? {};
     this.#ended = true;
     for (const run of this.#runs) {
       delete run.stopped;
@@ -191,7 +194,8 @@ export class SlotRuns {
     if (runs.length === 0 && typeof aheadMs === 'number') throw aheadError(slot, aheadMs);
     const more = { leftOut, runs, ...(this.#failure && { fault: this.#failure }) };
     if (own) return { ...own, ...more };
-    const reason = problem ? `${REASONS[why] ?? 'it was stopped'}: ${problem}` : (REASONS[why] ?? 'it was stopped');
+    const told = [paused ?? REASONS[why] ?? 'it was stopped', ...(problem ? [problem] : [])];
+    const reason = told.join(': ');
     const taken = outcome === 'taken' && { by: shown?.by ?? null, finished: shown?.finished ?? false };
     return { outcome, slot, reason, previous: null, ...taken, ...more };
   }

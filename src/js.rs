@@ -26,10 +26,11 @@ use crate::election::{Election, Event, Input, Problem, SlotsOver, Standing, Wait
 use crate::electors::queue::Budgeted;
 use crate::isolate::Isolate;
 use crate::json::{self, Object};
-use crate::lease::Format;
+use crate::lease::{Format, OperatorRequest};
 use crate::locker::LockerStore;
 use crate::look::{Due, look};
 use crate::object_store_lock::LeaderElectionConfig;
+use crate::operator::{self, OperatorError, Receipt, Words};
 use crate::probe::judge_by;
 use crate::scheduled::{SlotOutcome, says_nothing, shown_slot};
 use crate::slots::{Schedule, ScheduleSettings, SlotEnd};
@@ -219,6 +220,37 @@ impl RawElector {
             }
             end.to_string()
         });
+    }
+
+    /// Has [`RawElector::poll`] ask something as an operator: `order` is JSON with `ask`, `by`, `why` and `until`. What was
+    /// asked of whom is told as the event `asked`.
+    pub fn operate(&mut self, order: &str) -> Result<(), String> {
+        let order = object(order)?;
+        let text = |name| order.get(name).and_then(json::text).unwrap_or_default();
+        let (ask, words) = (text("ask"), Words { by: text("by"), why: text("why") });
+        let until_ms = order.get("until").and_then(json::whole);
+        let (handle, store, web) = (self.handle.clone(), Rc::clone(&self.store), self.web.clone());
+        let events = Rc::clone(&self.events);
+        self.task = Task::new(async move {
+            let config = handle.with(|election| election.config().clone());
+            let asked = match ask.as_str() {
+                "stepDown" => operator::step_down(&*store, &web, &config, &words).await,
+                "pause" => operator::pause(&*store, &web, &config, &words, until_ms).await,
+                _ => operator::resume(&*store, &web, &config, &words).await,
+            };
+            let mut end = json!({ "type": "finished" });
+            match asked {
+                Ok(Receipt { written, leader_id, term }) => {
+                    let receipt =
+                        json!({ "written": written, "leaderId": leader_id, "term": term });
+                    let told = json!({ "type": "asked", "receipt": receipt });
+                    events.borrow_mut().push(told.to_string());
+                }
+                Err(error) => end["error"] = operator_error(&error),
+            }
+            end.to_string()
+        });
+        Ok(())
     }
 
     /// Goes on as far as it can. The events since the last call, as a JSON array; the last of all is
@@ -499,6 +531,20 @@ fn error_json(code: &str, message: &str) -> Value {
     json!({ "code": code, "message": message })
 }
 
+fn operator_error(error: &OperatorError) -> Value {
+    let code = match error {
+        OperatorError::Config(_) => "EDGELECT_CONFIG",
+        OperatorError::NobodyLeads(_) => "EDGELECT_NOBODY_LEADS",
+        OperatorError::Unknown(_) => "EDGELECT_UNKNOWN",
+        _ => "EDGELECT_STORE",
+    };
+    let mut told = error_json(code, &error.to_string());
+    if let OperatorError::Config(error) = error {
+        told["field"] = error.field.as_str().into();
+    }
+    told
+}
+
 fn answer_json(outcome: &Outcome, store: &str) -> String {
     let (name, version, cause) = match outcome {
         Outcome::Found { version, .. } => ("found", Some(version), None),
@@ -543,6 +589,8 @@ fn event_json(event: &Event, election: &Election) -> String {
                 SlotsOver::Ahead { by_ms } => Some(*by_ms),
                 _ => None,
             };
+            let request = election.record().and_then(|(_, lease)| lease.operator.as_ref());
+            let paused = request.filter(|_| *why == SlotsOver::Paused).map(OperatorRequest::told);
             let shown = shown_slot(election);
             let shown = shown.map(|past| json!({ "by": past.by, "finished": past.finished() }));
             json!({
@@ -555,6 +603,7 @@ fn event_json(event: &Event, election: &Election) -> String {
                 "aheadMs": ahead_ms,
                 "problem": election.problem().map(Problem::to_string),
                 "shown": shown,
+                "paused": paused,
             })
         }
         Event::Failed(fault) => json!({

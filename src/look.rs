@@ -7,7 +7,8 @@ use crate::config::Config;
 use crate::driver::{Host, UNHURRIED_MS, perform_within};
 use crate::election::Problem;
 use crate::json;
-use crate::lease::{History, Lease, PastSlot, Reading, Stamp, history};
+use crate::lease::{History, Lease, OperatorRequest, PastSlot, Reading, Stamp, history};
+use crate::status::PausedStatus;
 use crate::store::{Facts, Fault, Operation, Outcome, Store};
 use crate::text::{first, quoted};
 
@@ -30,6 +31,7 @@ struct Look<'a> {
     since: Option<u64>,
     term: Option<u64>,
     left_ms: Option<u64>,
+    paused: Option<PausedStatus<'a>>,
     transitions: Option<u64>,
     history: History,
     last_slot: Option<PastSlot>,
@@ -37,8 +39,8 @@ struct Look<'a> {
     why: Option<String>,
 }
 
-/// Reads the record once and gives what it shows as a JSON object. `state` is `led`, `parked`, `expired`, `released`, `grace`,
-/// `missing`, `unreadable` or `closed`; `why` is a sentence that says why nobody leads. Times are in milliseconds since the Unix
+/// Reads the record once and gives what it shows as a JSON object. `state` is `led`, `paused`, `parked`, `expired`, `released`,
+/// `grace`, `missing`, `unreadable` or `closed`; `why` is a sentence that says why nobody leads, or what an operator asks of the leader. Times are in milliseconds since the Unix
 /// epoch. `slotOverdue` is `null` where `due` is `None`. The age of the record is a guess by the store's clock, or without one by
 /// the own, which is good enough to be shown.
 ///
@@ -74,7 +76,14 @@ fn shown(
         _ => None,
     };
     let left_ms = lease.map_or(0, |lease| left_ms(config, lease, facts, storage_ms));
-    let (state, why) = state_of(found, left_ms);
+    let asked = lease.and_then(|lease| lease.operator.as_ref());
+    let paused = asked.filter(|request| request.pauses(storage_ms));
+    let (state, why) = match (state_of(found, left_ms), paused) {
+        // A leader obeys at its next renewal.
+        (("led", _), _) => ("led", asked.map(OperatorRequest::told)),
+        (_, Some(pause)) => ("paused", Some(pause.told())),
+        (state, None) => state,
+    };
     let leader = lease.filter(|_| state == "led");
     // A group of which no slot is known was started when its record was written.
     let begun_ms = lease.and_then(|lease| lease.slot.or(facts.last_modified_ms));
@@ -90,6 +99,7 @@ fn shown(
         since: leader.and_then(|lease| u64::try_from(lease.acquired?).ok()),
         term: lease.and_then(|lease| lease.term),
         left_ms: leader.map(|_| left_ms.unsigned_abs()),
+        paused: paused.map(PausedStatus::from),
         transitions: lease.map(|lease| lease.transitions),
         history: lease.map(|lease| lease.history.clone()).unwrap_or_default(),
         last_slot: lease.and_then(history::shown_slot),
@@ -209,6 +219,14 @@ mod tests {
             (record(gone), 4_000, "released", "no member has led yet"),
             (record(&format!("{acquired}{gone}")), 4_000, "released", "\"a\" released the lease"),
             (record(&format!("{}{gone}", slot(NOW_MS))), 4_000, "released", "has ended (ok)"),
+            (
+                record(&format!(
+                    r#"{acquired}{gone},"operator":{{"ask":"pause","id":"i","by":"ann","why":"w"}}"#
+                )),
+                4_000,
+                "paused",
+                "\"ann\" has paused the group",
+            ),
             (String::new(), 0, "missing", "no lease object"),
             ("{".to_owned(), 0, "unreadable", ""),
             (record(",\"format\":2"), 0, "closed", "newer"),

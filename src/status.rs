@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::driver::Requests;
 use crate::election::{Election, Input, Problem, Waiting};
 use crate::json;
-use crate::lease::{History, PastSlot, history};
+use crate::lease::{History, OperatorRequest, PastSlot, history};
 use crate::store::Answer;
 use crate::text::first;
 
@@ -44,11 +44,18 @@ struct Status<'a> {
 
 /// An operator's pause; times in milliseconds since the Unix epoch.
 #[derive(Serialize)]
-struct PausedStatus<'a> {
+pub(crate) struct PausedStatus<'a> {
     by: &'a str,
     why: &'a str,
     since: Option<u64>,
     until: Option<u64>,
+}
+
+impl<'a> From<&'a OperatorRequest> for PausedStatus<'a> {
+    fn from(request: &'a OperatorRequest) -> Self {
+        let OperatorRequest { by, why, at_ms, until_ms, .. } = request;
+        Self { by, why, since: *at_ms, until: *until_ms }
+    }
 }
 
 #[derive(Serialize)]
@@ -157,12 +164,7 @@ fn status_of(election: &Election, now: Now, requests: Requests, audience: Audien
         remaining_ms: authority.map(|authority| authority.remaining_ms),
         transitions: record.map(|lease| lease.transitions).filter(|_| !unfenced),
         parked: record.map(|lease| lease.parked).filter(|_| !unfenced),
-        paused: election.paused(now).map(|request| PausedStatus {
-            by: &request.by,
-            why: &request.why,
-            since: request.at_ms,
-            until: request.until_ms,
-        }),
+        paused: election.paused(now).map(PausedStatus::from),
         history: told.map(|lease| lease.history.with_names(by)).unwrap_or_default(),
         last_slot: told.and_then(history::shown_slot).map(|past| past.with_name(by)),
         unfenced: unfenced.then_some(true),

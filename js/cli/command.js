@@ -18,7 +18,7 @@ export class PlainCommand extends Command {
     super(name);
     this.helpOption('-h, --help', 'show this help').helpCommand(false);
     this.configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'edgelect: ')) });
-    this.configureHelp({ minWidthToWrap: 20, formatItem });
+    this.configureHelp({ minWidthToWrap: 20, formatItem, subcommandTerm: (command) => command.name() });
   }
 
   createCommand(name) {
@@ -39,7 +39,7 @@ function lineOf(command) {
 
 /** The command of this name, without what it does. */
 export const commandOf = (name) => {
-  const { about, arguments: operands = [], options = [], sets: used = [], details, exit, examples } = commands.find((one) => one.name === name);
+  const { about, arguments: operands = [], options = [], sets: used = [], details, exit = sets[used[0]].exit, examples } = commands.find((one) => one.name === name);
   const command = new PlainCommand(name).description(about);
   for (const { name: operand, variadic, optional, choices, help } of operands) {
     const words = variadic ? `${operand}...` : operand;
@@ -61,11 +61,11 @@ export const commandOf = (name) => {
   });
 };
 
-function optionOf({ long, short, value, kind, most, choices, required, help }) {
+function optionOf({ long, short, value, kind, most, choices, conflicts = [], required, help }) {
   const option = new Option(`${short ? `-${short}, ` : ''}--${long}${value ? ` <${value}>` : ''}`, help);
   if (choices) option.choices(choices);
   else if (READERS[kind]) option.argParser((text) => READERS[kind](text, most));
-  return option.makeOptionMandatory(required === true);
+  return option.conflicts(conflicts).makeOptionMandatory(required === true);
 }
 
 const READERS = {
@@ -74,6 +74,11 @@ const READERS = {
     const ms = Math.round(Number(number) * UNIT_MS[unit]);
     if (number === undefined || ms > LONGEST_MS) throw new InvalidArgumentError(`It is ${kinds.duration}, at most 366d.`);
     return ms;
+  },
+  time: (text) => {
+    const time = new Date(text);
+    if (!Number.isFinite(time.getTime())) throw new InvalidArgumentError(`It is ${kinds.time}.`);
+    return time;
   },
   code: (text) => {
     if (!/^\d{1,3}$/.test(text) || Number(text) > 255) throw new InvalidArgumentError(`It is ${kinds.code}.`);

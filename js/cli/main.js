@@ -8,13 +8,15 @@ import { demo } from './demo.js';
 import { doctor } from './doctor.js';
 import { init } from './init.js';
 import { starter } from './new.js';
+import { pause, resume, stepDown } from './operator.js';
 import { plan } from './plan.js';
 import { run } from './run.js';
 import { slot } from './slot.js';
 import { status } from './status.js';
+import { closeStores } from './store.js';
 import { watch } from './watch.js';
 
-const COMMANDS = [demo, run, slot, status, watch, doctor, init, plan, starter, completions];
+const COMMANDS = [demo, run, slot, status, watch, stepDown, pause, resume, doctor, init, plan, starter, completions];
 // Both stand as deep in the package as this file does once it is built.
 const README = fileURLToPath(new URL('../../README.md', import.meta.url));
 const { version } = JSON.parse(fs.readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
@@ -30,6 +32,7 @@ Example:
   npx edgelect status             who leads, or why nobody does
   npx edgelect doctor             whether your bucket may be trusted with leases
   npx edgelect init               a new group, whose first member leads at once
+  npx edgelect pause --for 2h     nobody leads for two hours
   npx edgelect new node reports   a starter project with your own values
 
 edgelect COMMAND --help says more about one command.
@@ -44,4 +47,4 @@ process.stderr.on('error', () => {});
 program.parseAsync().catch((error) => {
   console.error(`edgelect: ${error.message}`);
   process.exitCode ||= 1;
-});
+}).finally(closeStores);

@@ -4,13 +4,15 @@ import { loadSharedConfigFiles } from '@smithy/core/config';
 
 const DEFAULT_REGION = 'us-east-1';
 
-/** The keys of a profile as variables, with its region where none is set, and a provider that gives them anew.
+/** The keys of a profile as variables, with its region and endpoint where none are set, and a provider that gives them anew.
  * @throws Error where there is no such profile, or it gives no keys. */
 export const readProfile = async (profile = 'default', variables = {}) => {
   const { configFile } = await loadSharedConfigFiles();
-  const region = variables.EDGELECT_REGION ?? variables.AWS_REGION ?? variables.AWS_DEFAULT_REGION ?? configFile[profile]?.region;
+  const { region: own, endpoint_url: endpoint } = configFile[profile] ?? {};
+  const region = variables.EDGELECT_REGION ?? variables.AWS_REGION ?? variables.AWS_DEFAULT_REGION ?? own;
   const provider = fromIni({ profile, clientConfig: { region: region ?? DEFAULT_REGION } });
   const { accessKeyId, secretAccessKey, sessionToken } = await provider();
   const keys = { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey, AWS_SESSION_TOKEN: sessionToken };
-  return { provider, variables: { ...keys, ...(region && { AWS_REGION: region }) } };
+  const place = { ...(region && { AWS_REGION: region }), ...(endpoint && { AWS_ENDPOINT_URL: variables.AWS_ENDPOINT_URL ?? endpoint }) };
+  return { provider, variables: { ...keys, ...place } };
 };

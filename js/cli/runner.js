@@ -1,11 +1,13 @@
 // What `run` and `slot` share: settings, signals, and one command at a time under a term.
 import os from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Child, codeOfSignal, startGuard, timesOf } from './child.js';
 import { EXIT } from './command.js';
 import { nowMs } from './group.js';
-import { codeOf, electorOptions, jsonOf, look } from './store.js';
+import { codeOf, electorOptions, jsonOf, look, visible } from './store.js';
 
 const KILL_AFTER_MS = 8_000;
+const MOMENT_MS = 20;
 /** After these no command is begun. */
 const ENDS = ['SIGTERM', 'SIGINT', 'SIGQUIT'];
 const PASSED = [...ENDS, 'SIGHUP', 'SIGUSR1', 'SIGUSR2', 'SIGWINCH', 'SIGCONT'];
@@ -64,6 +66,9 @@ export class Runner {
 
   /** Runs the command under a term: how it ended, or undefined where nothing is to be begun. */
   async run(term, more = {}) {
+    const { graceMs, killMs } = this.#times;
+    // A claim that was slow leaves too little: the next renewal comes first.
+    while (!this.#ending && !term.signal.aborted && term.remaining() <= graceMs + killMs + MOMENT_MS) await sleep(MOMENT_MS);
     if (this.#ending || term.signal.aborted) return undefined;
     const isGivenUp = () => GIVEN_UP.test(term.signal.reason?.message ?? '');
     let fenceMs = 0;
@@ -76,7 +81,7 @@ export class Runner {
     const env = { ...process.env, ...more, EDGELECT_TOKEN: String(term.token) };
     const child = new Child({ command, shell, env, times: this.#times, killAfterMs, leftMs, guard: this.#guard });
     this.#child = child;
-    this.#tell('began', { term: term.token, ...more });
+    this.tell('began', { term: term.token, ...more });
     const onAbort = () => (isGivenUp() ? child.lose() : child.look());
     term.signal.addEventListener('abort', onAbort, { once: true });
     const { code, lost, error, signal, lives } = await child.end();
@@ -84,7 +89,7 @@ export class Runner {
     this.#child = undefined;
     const own = lost ? EXIT.lost : code;
     const text = lost ? 'the authority was lost, so the command was ended' : error && `${command[0]}: ${WHY[error.code] ?? error.message}`;
-    this.#tell('ended', { code: own }, text);
+    this.tell('ended', { code: own }, text);
     if (lives) this.#leave(own, 'a process of the command does not die');
     if (signal === 'SIGHUP') this.end(own);
     if (this.#ending) {
@@ -92,6 +97,13 @@ export class Runner {
       this.end();
     }
     return { code: own, started: !error };
+  }
+
+  /** A line on standard error if there is a text; with --json each event. */
+  tell(event, more, text) {
+    const line = { at: new Date().toISOString(), event, ...more, ...(text && { text }) };
+    if (this.#flags.json) console.error(jsonOf(line));
+    else if (text) console.error(`edgelect: ${text}`);
   }
 
   async #open() {
@@ -102,12 +114,14 @@ export class Runner {
     const { Elector } = await import('edgelect');
     let waits;
     const onStatus = (status) => {
-      if (status.waiting && status.waiting.reason !== waits) this.#tell('waits', { why: status.waiting.message });
-      waits = status.waiting?.reason;
+      const { reason, message } = status.waiting ?? {};
+      const isShown = this.#flags.json || process.stderr.isTTY;
+      if (reason && reason !== waits) this.tell('waits', {}, isShown ? visible(message) : undefined);
+      waits = reason;
       this.onStatus(status);
     };
     const onError = (error) => {
-      this.#tell('error', {}, error.message);
+      this.tell('error', {}, error.message);
       this.onError(error);
     };
     this.elector = new Elector({ ...this.#options, onStatus, onError, ...(this.#flags.nonblock && { probe: false }) });
@@ -117,7 +131,7 @@ export class Runner {
 
   #onSignal(name) {
     const ends = ENDS.includes(name);
-    this.#tell('signal', { signal: name });
+    this.tell('signal', { signal: name });
     if (this.#child) this.#child.signal(name, { ends });
     else if (this.#ending && ends) this.#leave(codeOfSignal(name), name);
     if (ends || (name === 'SIGHUP' && !this.#child)) this.end(codeOfSignal(name), { signal: name });
@@ -125,7 +139,7 @@ export class Runner {
 
   /** Ends at once; the lease is not released. */
   #leave(code, why) {
-    this.#tell('left', { code }, `${why}: the lease is not released, and runs out within ${this.elector?.config.leaderTimeout ?? 0} ms`);
+    this.tell('left', { code }, `${why}: the lease is not released, and runs out within ${this.elector?.config.leaderTimeout ?? 0} ms`);
     process.exit(code);
   }
 
@@ -136,13 +150,6 @@ export class Runner {
     const shown = await look(this.#options).catch(() => undefined);
     const held = shown === undefined || shown.leaderId === serverId;
     const text = held ? `the lease runs out within ${shown?.leftMs ?? this.elector.config.leaderTimeout} ms` : 'this member holds no lease';
-    this.#tell('left', { held }, `${this.#ending.signal}: ${text}`);
-  }
-
-  /** A line on standard error if there is a text; with --json each event. */
-  #tell(event, more, text) {
-    const line = { at: new Date().toISOString(), event, ...more, ...(text && { text }) };
-    if (this.#flags.json) console.error(jsonOf(line));
-    else if (text) console.error(`edgelect: ${text}`);
+    this.tell('left', { held }, `${this.#ending.signal}: ${text}`);
   }
 }

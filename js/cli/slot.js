@@ -18,6 +18,6 @@ async function take(runner, { period, policy, missed, budget, conflictExitCode =
   const { outcome, reason } = await elector.runScheduled(null, job, { period, policy, missed, budget, signal });
   const skipped = NEW_GROUP.test(reason) ? EXIT.nobody : conflictExitCode;
   const codes = { done: EXIT.done, taken: EXIT.done, failed: ended?.code, lost: EXIT.lost, skipped, unknown: EXIT.failed };
-  runner.end(codes[outcome] ?? EXIT.failed, { outcome });
-  if (outcome === 'skipped' || outcome === 'unknown') console.error(`edgelect: the command did not run: ${reason}`);
+  runner.tell('over', { outcome }, reason && outcome !== 'taken' ? `the command did not run: ${reason}` : undefined);
+  runner.end(codes[outcome]);
 }

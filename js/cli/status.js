@@ -50,7 +50,7 @@ function notes({ group, state, why, slotOverdue, lastSlot, history }) {
   const terms = history.filter((past) => past.term).reverse().map(({ term, by, from, to, how }) =>
     `  ${term}  ${name(by)}  ${timeOf(from)} to ${timeOf(to)}  ${name(how)}`);
   return [
-    ...(state === 'led' ? [] : [`${name(group)}: nobody leads: ${visible(why)}`]),
+    ...(why ? [`${name(group)}: ${state === 'led' ? '' : 'nobody leads: '}${visible(why)}`] : []),
     ...(slotOverdue ? [`${name(group)}: the next slot is overdue; ${lastSlot ? `the last one was that of ${timeOf(lastSlot.slot)}` : 'none has run'}`] : []),
     ...(terms.length > 0 ? [`${name(group)}: terms before:`, ...terms] : []),
   ];

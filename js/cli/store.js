@@ -1,6 +1,9 @@
 // The store that a command asks, as flags, variables and profiles name it.
-import { EXIT } from './command.js';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
 import spec from '../../src/cli/commands.json';
+import { EXIT } from './command.js';
 
 const DEFAULTS = { EDGELECT_STORE: 's3', EDGELECT_LOCKFILE_PATH: 'leader.json' };
 /** What only one of the stores has. */
@@ -8,7 +11,7 @@ const STORE_DEFAULTS = { route53: { EDGELECT_RECORD_PREFIX: 'lock' } };
 const FLAGS = [...spec.sets.store.options, ...spec.sets.member.options].map((flag) => ({
   ...flag, name: flag.long.replace(/-(\w)/g, (_all, letter) => letter.toUpperCase()),
 }));
-const PLACES = { s3: 'bucket', epochs: 'bucket', dynamodb: 'table', route53: 'zone' };
+const PLACES = { s3: 'bucket', epochs: 'bucket', dynamodb: 'table', route53: 'zone', r2: 'binding' };
 /** What says where a store is, and the keys to it. */
 const OF_A_PLACE = /^EDGELECT_(ENDPOINT|BUCKET|REGION|PATH_STYLE|FORMAT|TABLE|HOSTED_ZONE_ID|DOMAIN_NAME|RECORD_PREFIX|ACCESS_KEY_ID|SECRET_ACCESS_KEY|SESSION_TOKEN)$/;
 const KEYS = ['EDGELECT', 'AWS'].flatMap((family) => [`${family}_ACCESS_KEY_ID`, `${family}_SECRET_ACCESS_KEY`]);
@@ -19,6 +22,7 @@ export const electorOptions = async (flags, environment = process.env) => {
   const { EdgelectError } = await import('edgelect');
   const refused = (message) => new EdgelectError(message, { code: 'EDGELECT_CONFIG' });
   const variables = variablesOf(flags, environment, refused);
+  if (variables.EDGELECT_STORE === 'r2') return inBinding(variables, flags.binding, refused);
   const keys = KEYS.some((name) => variables[name]) ? undefined : await profileOf(variables, flags.profile, refused);
   const { readVariables } = await ours('engine.js');
   const { STORAGES } = await ours('storage.js');
@@ -55,7 +59,7 @@ export const look = async ({ storage, ...settings }, due) => {
       if (event.type === 'finished') resolve();
       else told = event;
     };
-    const engine = new Engine({ settings: JSON.stringify(settings), storage, bucket: bucketOf(storage), onEvent });
+    const engine = new Engine({ settings: JSON.stringify(settings), storage, bucket: bucketOf(storage), format: storage.format, onEvent });
     engine.look(due);
   });
   if (told?.type === 'looked') return told.shown;
@@ -76,9 +80,32 @@ const variablesOf = (flags, environment, refused) => {
       const known = FLAGS.filter((flag) => !flag.of || flag.of.includes(store)).map((flag) => `--${flag.long}`);
       throw refused(`--${long}: means nothing with --store ${store}, which has ${known.join(', ')}`);
     }
-    variables[variable] = String(flags[name]);
+    if (variable) variables[variable] = String(flags[name]);
   }
   return { ...DEFAULTS, ...STORE_DEFAULTS[store], ...variables };
+};
+
+/** What has to be closed before the process can end. */
+const open = [];
+export const closeStores = () => Promise.all(open.splice(0).map((close) => close()));
+
+/** A bucket that wrangler.toml of this folder binds, as Wrangler keeps it on this machine. */
+const inBinding = async (variables, binding = 'EDGELECT_R2', refused) => {
+  const require = createRequire(path.join(process.cwd(), 'package.json'));
+  let wrangler;
+  try {
+    wrangler = await import(pathToFileURL(require.resolve('wrangler')).href);
+  } catch {
+    throw refused('--store r2: this folder has no wrangler: npm install -D wrangler, or take --store s3 and the S3 endpoint of R2');
+  }
+  const { env, dispose } = await wrangler.getPlatformProxy();
+  open.push(dispose);
+  const { R2Storage } = await import('edgelect');
+  if (typeof env[binding]?.put !== 'function') throw refused(`--binding = ${JSON.stringify(binding)}: wrangler.toml of this folder binds no such bucket`);
+  const { readVariables } = await ours('engine.js');
+  // Variables are read with the bucket that they name.
+  const { settings, place } = readVariables({ ...variables, EDGELECT_STORE: 's3', EDGELECT_BUCKET: 'none', AWS_ACCESS_KEY_ID: 'none', AWS_SECRET_ACCESS_KEY: 'none' });
+  return { ...settings, storage: new R2Storage(env[binding], { format: place.format }) };
 };
 
 /** The keys and the region of a profile, as variables that readVariables takes, and what gives the keys anew. */

@@ -24,8 +24,8 @@ async function follow(options, intervalMs, textOf) {
       if (first && error.status >= 400 && error.status < 500) throw error;
       return { group: options.lockfilePath, state: 'unknown', error: visible(error.message) };
     });
-    const { state, leaderId, term, lastSlot, error } = shown;
-    const key = JSON.stringify([state, leaderId, term, lastSlot, error]);
+    const { state, leaderId, term, lastSlot, paused, error } = shown;
+    const key = JSON.stringify([state, leaderId, term, lastSlot, paused, error]);
     if (key !== told) process.stdout.write(`${textOf(shown)}\n`);
     told = key;
     await sleep(intervalMs);
@@ -36,6 +36,6 @@ const objectOf = (shown) => jsonOf({ at: new Date().toISOString(), ...shown });
 
 function lineOf({ group, state, leaderId, since, term, lastSlot, why, error }) {
   const slot = lastSlot ? `; slot ${timeOf(lastSlot.slot)} ${name(lastSlot.outcome)}` : '';
-  const what = state === 'led' ? `${name(leaderId)} leads since ${timeOf(since)}, term ${term}` : (error ?? `nobody leads: ${visible(why)}`);
+  const what = state === 'led' ? `${name(leaderId)} leads since ${timeOf(since)}, term ${term}${why ? `; ${visible(why)}` : ''}` : (error ?? `nobody leads: ${visible(why)}`);
   return `${timeOf(Date.now())}  ${name(group)}  ${what}${slot}`;
 }

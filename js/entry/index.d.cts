@@ -38,6 +38,8 @@ export type {
   Locker,
   LostLeadership,
   LostReason,
+  OperatorOptions,
+  OperatorReceipt,
   PeerTls,
   R2BucketBinding,
   ScheduledOptions,

@@ -11,7 +11,7 @@ use super::problem::{Problem, told};
 use super::send;
 use crate::config::Config;
 use crate::driver::{Handle, Host};
-use crate::election::SlotsOver;
+use crate::election::{Election, SlotsOver};
 use crate::groups::Group;
 use crate::job::{self, Answered, Call, JobTarget, Order};
 use crate::lead::Term;
@@ -106,8 +106,10 @@ pub async fn run_slot<S: Store>(
     let fine = report.runs.iter().all(|run| matches!(run.end, RunEnd::Done(_)));
     match report.outcome {
         SlotOutcome::Done | SlotOutcome::Taken if fine && report.fault.is_none() => Ok(line),
-        // Nothing is wrong with a group that begins.
-        SlotOutcome::Skipped(SlotsOver::NewGroup) if report.fault.is_none() => Ok(line),
+        // Nothing is wrong with a group that begins, or that an operator has paused.
+        SlotOutcome::Skipped(SlotsOver::NewGroup | SlotsOver::Paused) if report.fault.is_none() => {
+            Ok(line)
+        }
         outcome => Err(Problem::Told(line, outcome.name())),
     }
 }
@@ -135,6 +137,10 @@ fn line(handle: &Handle, config: &Config, report: &Report<String, String>) -> St
         pieces.push(format!("why={}", why.name()));
         if why == SlotsOver::OtherCron {
             pieces.push(other_cron(handle));
+        }
+        if why == SlotsOver::Paused {
+            let of = |election: &Election| election.record()?.1.operator.as_ref().map(|r| r.told());
+            pieces.extend(handle.with(of).map(|told| format!("note={}", quoted(&told))));
         }
         if why == SlotsOver::NewGroup {
             pieces.push(format!("note=\"{NEW_GROUP}\""));

@@ -31,6 +31,10 @@ export const begin = (args, { variables = {} } = {}) => {
   const shown = { stdout: '', stderr: '' };
   for (const name of Object.keys(shown)) child[name].setEncoding('utf8').on('data', (text) => (shown[name] += text));
   const ended = new Promise((resolve) => child.once('close', (code, signal) => resolve({ code, signal })));
-  atEnd(() => child.kill('SIGKILL'));
+  atEnd(() => {
+    child.kill('SIGKILL');
+    // What it has left behind may hold them.
+    for (const name of Object.keys(shown)) child[name].destroy();
+  });
   return { pid: child.pid, shown, ended, kill: (signal) => child.kill(signal), says: (what) => until(() => what.exec(shown.stdout + shown.stderr)) };
 };

@@ -5,7 +5,7 @@ import fs from 'node:fs';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { LEASE_MS, folder, newGroup, store } from './commanded.mjs';
-import { edgelect } from './command.mjs';
+import { CLI, edgelect } from './command.mjs';
 import { kept } from './ending.mjs';
 import { startProxy } from './proxy.mjs';
 import { until } from './until.mjs';
@@ -33,6 +33,8 @@ test('the exit code is the command\'s own, its token is that of the term, and th
     [['--', 'there-is-no-such-command'], 127, /^edgelect: there-is-no-such-command: there is no such command\n$/],
     [['--', folder], 126, /can't be executed\n$/],
     [['--shell', '--', 'exit $((3 + 2))'], 5, /^$/],
+    // EDGELECT_TOKEN is no misspelt variable to another program of ours.
+    [['--', process.execPath, CLI, 'status', 'leader/none'], 3, /^$/],
     // A command without -- keeps its own flags.
     [['sh', '-c', 'exit 4'], 4, /^$/],
   ]) {
@@ -137,6 +139,21 @@ test('what a command leaves behind ends before the lease is released', async () 
   const leader = run(sh('sh -c \'trap "" TERM; echo $$ > "$FILE"; while :; do sleep 0.05; done\' & sleep 0.3; exit 6'));
   assert.deepEqual(await leader.ended, { code: 6, signal: null });
   assert.ok(isGone(Number(read())) && isReleased());
+});
+
+test('an operator who asks the leader to step down leaves the command its grace; a paused group runs nothing', async () => {
+  const { run, read, elector, isReleased, variables } = await newGroup();
+  const leader = run(sh('trap "sleep 0.1; echo ended >> $FILE; exit 0" TERM; echo ready >> $FILE; while :; do sleep 0.05; done'));
+  await until(() => read() === 'ready\n');
+  await elector.stepDown({ by: 'ada' });
+  assert.deepEqual(await leader.ended, { code: 76, signal: null });
+  assert.ok(read() === 'ready\nended\n' && isReleased());
+  await elector.pause({ by: 'ada', why: 'a migration' });
+  assert.deepEqual(await run(['-n', ...sh('echo begun >> "$FILE"')]).ended, { code: 75, signal: null });
+  assert.equal(read(), 'ready\nended\n');
+  const { code, stdout } = await edgelect(['status'], { variables: variables() });
+  assert.equal(code, 3);
+  assert.match(stdout, /nobody leads: "ada" has paused the group until somebody resumes it: "a migration"/);
 });
 
 test('--restart runs a command that fails again in the same term, and after a lost term in the next one', async () => {

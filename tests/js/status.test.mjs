@@ -5,6 +5,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
+import { inRoot } from '../../js/tools/paths.mjs';
 import { CLI, begin, edgelect } from './command.mjs';
 import { folder, newGroup, store } from './commanded.mjs';
 import { onTerminal } from './terminal.mjs';
@@ -56,7 +57,7 @@ test('what a record says moves no cursor, however hostile', async () => {
 
 test('a store that fails is 1, one that refuses 2, and a reader that goes away hides neither', async () => {
   const { variables } = await newGroup();
-  for (const [more, code] of [[{ EDGELECT_ENDPOINT: 'http://127.0.0.1:1' }, 1], [{ EDGELECT_ENDPOINT: 'ftp://x' }, 2], [{ EDGELECT_STORE: 'r2' }, 2], [{ EDGELECT_BUKCET: 'x' }, 2]]) {
+  for (const [more, code] of [[{ EDGELECT_ENDPOINT: 'http://127.0.0.1:1' }, 1], [{ EDGELECT_ENDPOINT: 'ftp://x' }, 2], [{ EDGELECT_STORE: 'tape' }, 2], [{ EDGELECT_BUKCET: 'x' }, 2]]) {
     const told = await edgelect(['status'], { variables: { ...variables(), ...more } });
     assert.equal(told.code, code, told.stderr);
     assert.match(told.stderr, /^edgelect: [^\n]*\n([^\n]*\n)?$/);
@@ -69,9 +70,9 @@ test('a store that fails is 1, one that refuses 2, and a reader that goes away h
 test('watch prints each change once, with --json as an object a line, until a signal', async () => {
   const { elector, variables, lockfilePath } = await newGroup();
   const [plain, json] = [[], ['--json']].map((more) => begin(['watch', '--interval', '250ms', ...more], { variables: variables() }));
-  await plain.says(/the group was started/);
+  await Promise.all([plain.says(/the group was started/), json.says(/the group was started/)]);
   await elector.start();
-  await plain.says(/beside leads since/);
+  await Promise.all([plain.says(/beside leads since/), json.says(/"state":"led"/)]);
   await elector.stop();
   await plain.says(/"beside" released the lease/);
   await json.says(/"state":"led".*\n.*"state":"released"/);
@@ -108,6 +109,21 @@ test('keys and the region come from a profile of AWS\'s files, where no variable
     else assert.ok(store.signed.slice(before).some((one) => one.includes(group.lockfilePath) && one.includes(found)), found);
     assert.doesNotMatch(stderr, /hidden|^ +at /m);
   }
+});
+
+test('a bucket that wrangler.toml binds is reached as Wrangler keeps it on this machine', async () => {
+  const cwd = path.join(folder, 'worker');
+  fs.mkdirSync(cwd);
+  const toml = 'name = "w"\ncompatibility_date = "2025-11-01"\n[[r2_buckets]]\nbinding = "BUCKET"\nbucket_name = "jobs"\n';
+  fs.writeFileSync(path.join(cwd, 'wrangler.toml'), toml);
+  const r2 = (command, ...args) => edgelect([command, '--store', 'r2', '--binding', 'BUCKET', '--lockfile-path', 'leader/a', ...args], { cwd });
+  const without = await r2('status');
+  assert.deepEqual([without.code, /has no wrangler: npm install -D wrangler/.test(without.stderr)], [2, true]);
+  fs.symlinkSync(inRoot('node_modules'), path.join(cwd, 'node_modules'));
+  assert.equal((await r2('init')).code, 0);
+  const { code, stdout } = await r2('status');
+  assert.equal(code, 3);
+  assert.match(stdout, /^leader\/a: nobody leads: .* released the lease/m);
 });
 
 test('plan counts what the documentation counts', async () => {

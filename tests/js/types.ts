@@ -3,7 +3,7 @@ import {
   celeriant, coordinator, DynamoDBStorage, EdgelectError, Elector, Electors, EpochStorage, MemoryStorage, Route53Storage, S3Storage, Shards,
 } from 'edgelect';
 import type {
-  Checkpoint, Config, Credentials, ElectorOptions, Locker, LostReason, ScheduledResult, SlotTerm, Status, Storage, Term,
+  Checkpoint, Config, Credentials, ElectorOptions, Locker, LostReason, OperatorReceipt, ScheduledResult, SlotTerm, Status, Storage, Term,
 } from 'edgelect';
 import { leaderElectionOptions, objectStoreLock } from 'edgelect/object-store-lock';
 
@@ -86,6 +86,10 @@ export const use = async (): Promise<string> => {
   else if (ran.outcome === 'taken') void [ran.by?.trim(), ran.finished satisfies boolean];
   void [ran.previous?.outcome === 'died', ran.previous?.by?.trim(), status.lastSlot?.outcome === 'open'];
   for (const past of status.history) void ('term' in past ? past.how === 'released' : past.outcome === 'ok');
+  const asked: OperatorReceipt = await elector.pause({ by: 'ada', why: 'a migration', until: new Date() });
+  void [asked.leaderId?.trim(), asked.term?.toFixed(), (await elector.resume()).written satisfies boolean, status.paused?.by.trim()];
+  // @ts-expect-error: a step-down has no end
+  void elector.stepDown({ until: 7 });
   // @ts-expect-error: no such policy
   void elector.runScheduled(new Date(), () => 1, { policy: 'exactlyOnce' });
   // @ts-expect-error: a job is needed

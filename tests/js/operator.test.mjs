@@ -1,0 +1,104 @@
+// An operator's requests as calls and as commands: who stops leading, what the members show, and what is refused.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Elector, EpochStorage, MemoryStorage, S3Storage } from 'edgelect';
+import { bucketOptions, variables } from './bucket.mjs';
+import { edgelect } from './command.mjs';
+import { FAST, leading, leads, member, newGroup, recordIn, slotRecord, putRecord, until } from './group.mjs';
+
+const WORDS = { by: 'ada', why: 'a migration' };
+
+test('whoever is not started can ask the leader to step down, and another member leads', async () => {
+  const { elector, storage, losses, term } = await leading();
+  const other = member(storage, { serverId: 'b' });
+  await other.start();
+  const operator = new Elector({ storage, ...FAST });
+  assert.deepEqual(await operator.stepDown(WORDS), { written: true, leaderId: 'a', term: term.token });
+  const next = await leads(other);
+  assert.ok(next.token > term.token);
+  assert.deepEqual(losses, [{ term: term.token, reason: 'stepDown' }]);
+  assert.equal(recordIn(storage).history.at(-1).how, 'steppedDown');
+  await Promise.all([elector.stop(), other.stop()]);
+});
+
+test('a paused group shows who paused it, and leads again once it is resumed', async () => {
+  const { elector, storage, losses } = await leading();
+  await elector.pause(WORDS);
+  await until(() => elector.status().paused && !elector.isLeader());
+  const { paused, waiting } = elector.status();
+  assert.deepEqual([paused.by, paused.why, paused.until, waiting.reason], ['ada', 'a migration', null, 'paused']);
+  assert.equal(losses[0].reason, 'paused');
+  await assert.rejects(elector.stepDown(), { code: 'EDGELECT_NOBODY_LEADS' });
+  assert.equal((await elector.resume()).written, true);
+  await leads(elector);
+  assert.equal((await elector.resume()).written, false);
+  await elector.stop();
+});
+
+test('a slot that is due while its group is paused is skipped, and run later where missed says so', async () => {
+  const storage = new MemoryStorage();
+  const slot = Math.floor(Date.now() / 60_000) * 60_000;
+  putRecord(storage, slotRecord(slot - 120_000));
+  const elector = new Elector({ storage, ...FAST });
+  await elector.pause(WORDS);
+  const skipped = await elector.runScheduled(slot - 60_000, () => 1);
+  assert.equal(skipped.outcome, 'skipped');
+  assert.equal(skipped.reason, '"ada" has paused the group until somebody resumes it: "a migration"');
+  await elector.resume();
+  const ran = [];
+  const { outcome } = await elector.runScheduled(slot, (term) => ran.push(term.slot), { period: 60_000, missed: 'all' });
+  assert.deepEqual([outcome, ran], ['done', [slot - 60_000, slot]]);
+});
+
+test('a job that ends in time when its group is paused has ended well', async () => {
+  const storage = new MemoryStorage();
+  const slot = Math.floor(Date.now() / 60_000) * 60_000;
+  putRecord(storage, slotRecord(slot - 60_000));
+  const elector = new Elector({ storage, ...FAST });
+  const ran = await elector.runScheduled(slot, async (term) => {
+    await elector.pause(WORDS);
+    await new Promise((resolve) => term.signal.addEventListener('abort', resolve));
+    return 'saved';
+  });
+  assert.deepEqual([ran.outcome, ran.value, ran.recorded], ['done', 'saved', true]);
+  assert.equal(recordIn(storage).operator.ask, 'pause');
+});
+
+test('what cannot be asked is refused by name', async () => {
+  const elector = new Elector({ storage: await newGroup(), ...FAST });
+  const refused = (asked, field) => assert.rejects(asked, { code: 'EDGELECT_CONFIG', field });
+  await refused(elector.pause({ until: 'tomorrow' }), 'until');
+  await refused(elector.pause({ until: new Date(Date.now() - 60_000) }), 'until');
+  await refused(elector.pause({ by: 7 }), 'by');
+  await refused(elector.pause({ why: 'x'.repeat(201) }), 'why');
+  await refused(elector.stepDown({ until: Date.now() }), 'until');
+  const epochs = new Elector({ storage: new EpochStorage({ ...bucketOptions }), lockfilePath: `operator/${crypto.randomUUID()}` });
+  await refused(epochs.stepDown(), 'storage');
+  const locker = { tryAcquire: () => true, renew: () => true, release: () => {} };
+  await refused(new Elector({ storage: locker, ...FAST }).pause(), 'storage');
+  await assert.rejects(new Elector({ storage: new MemoryStorage(), ...FAST }).pause(), { code: 'EDGELECT_NOBODY_LEADS', message: /edgelect init/ });
+});
+
+test('the commands ask a real store, and their exit codes say what came of it', async () => {
+  const lockfilePath = `leader/${crypto.randomUUID()}.json`;
+  const run = (command, ...args) => edgelect([command, '--lockfile-path', lockfilePath, ...args], { variables });
+  assert.equal((await run('pause')).code, 3, 'there is no group');
+  assert.equal((await run('init')).code, 0);
+  const nobody = await run('step-down');
+  assert.deepEqual([nobody.code, nobody.stderr], [3, 'edgelect: nobody leads, so that there is no term to end\n']);
+  const paused = await run('pause', '--for', '2h', '--by', 'ada', '--why', 'a migration');
+  assert.match(paused.stdout, /^The group is paused until \d{4}-.*\.\n$/);
+  const elector = new Elector({ ...FAST, lockfilePath, storage: new S3Storage(bucketOptions), probe: false });
+  await elector.start();
+  await until(() => elector.status().paused);
+  assert.equal(elector.status().paused.by, 'ada');
+  assert.deepEqual(JSON.parse((await run('resume', '--json')).stdout), { written: true, leaderId: null, term: null });
+  const { token } = await leads(elector);
+  const { code, stdout } = await run('step-down');
+  assert.deepEqual([code, stdout.includes(`is asked to end term ${token}`)], [0, true]);
+  await until(() => !elector.isLeader());
+  await elector.stop();
+  assert.equal((await run('pause', '--for', 'ever')).code, 2);
+  assert.equal((await run('pause', '--for', '1h', '--until', '2030-01-01')).code, 2);
+  assert.match((await edgelect(['pause', '--help'])).stdout, /npx edgelect pause --bucket .* --for 2h/);
+});
