@@ -42,6 +42,11 @@ impl Times {
             None => Ok(Self { grace_ms: (lease_ms / 6).min(most_ms), kill_ms }),
         }
     }
+
+    /// What has to be left of an authority for a command to begin under it.
+    pub fn least_ms(&self) -> u64 {
+        self.grace_ms + self.kill_ms + POLL_MS
+    }
 }
 
 /// One run, as signals and the work under a term have it. Times are those of [`now_ms`].

@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use clap::builder::PossibleValuesParser;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use edgelect::calendar;
 use serde::Deserialize;
 
 use super::tell;
@@ -35,6 +36,8 @@ struct Set {
     details: Vec<String>,
     #[serde(default)]
     native: Vec<String>,
+    #[serde(default)]
+    exit: Vec<[String; 2]>,
 }
 
 #[derive(Deserialize)]
@@ -49,7 +52,7 @@ struct CommandSpec {
     #[serde(default)]
     sets: Vec<String>,
     details: Vec<String>,
-    exit: Vec<[String; 2]>,
+    exit: Option<Vec<[String; 2]>>,
     examples: Vec<[String; 2]>,
 }
 
@@ -71,6 +74,8 @@ pub struct Flag {
     kind: Option<String>,
     most: Option<u64>,
     choices: Option<Vec<String>>,
+    conflicts: Option<String>,
+    only: Option<String>,
     #[serde(default)]
     required: bool,
     help: String,
@@ -80,6 +85,12 @@ pub struct Flag {
     pub of: Option<Vec<String>>,
 }
 
+impl Flag {
+    fn is_here(&self) -> bool {
+        self.only.as_deref() != Some("npm")
+    }
+}
+
 /// The exit code of this name.
 pub fn code(name: &str) -> i32 {
     SPEC.exit_codes[name]
@@ -87,7 +98,10 @@ pub fn code(name: &str) -> i32 {
 
 /// The options that stand for variables.
 pub fn settings() -> impl Iterator<Item = &'static Flag> {
-    ["store", "member"].iter().flat_map(|set| &SPEC.sets[*set].options)
+    ["store", "member"]
+        .iter()
+        .flat_map(|set| &SPEC.sets[*set].options)
+        .filter(|flag| flag.is_here())
 }
 
 /// What a command line says.
@@ -118,9 +132,16 @@ impl Flags {
 pub fn matches() -> ArgMatches {
     program().try_get_matches().unwrap_or_else(|error| {
         let shown = error.render().to_string();
-        if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-            tell::print(shown.trim_end());
-            exit(code("done"));
+        match error.kind() {
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+                tell::print(shown.trim_end());
+                exit(code("done"));
+            }
+            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+                tell::line(shown.trim_end());
+                exit(code("settings"));
+            }
+            _ => {}
         }
         let first: Vec<&str> =
             shown.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
@@ -138,7 +159,8 @@ fn spec_of(name: &str) -> Option<&'static CommandSpec> {
 }
 
 fn options_of(spec: &'static CommandSpec) -> impl Iterator<Item = &'static Flag> {
-    spec.options.iter().chain(spec.sets.iter().flat_map(|set| &SPEC.sets[set].options))
+    let all = spec.options.iter().chain(spec.sets.iter().flat_map(|set| &SPEC.sets[set].options));
+    all.filter(|flag| flag.is_here())
 }
 
 /// What the command line of a command says.
@@ -169,6 +191,7 @@ fn program() -> Command {
         )
         .disable_help_subcommand(true)
         .subcommand_required(true)
+        .arg_required_else_help(true)
         .after_help("edgelect COMMAND --help says more about one command.")
         .subcommands(SPEC.commands.iter().filter_map(|spec| spec_of(&spec.name)).map(command_of))
 }
@@ -197,6 +220,9 @@ fn arg_of(flag: &'static Flag) -> Arg {
     if let Some(short) = flag.short {
         arg = arg.short(short);
     }
+    if let Some(other) = &flag.conflicts {
+        arg = arg.conflicts_with(other.as_str());
+    }
     let Some(value) = &flag.value else { return arg.action(ArgAction::SetTrue) };
     arg = arg.value_name(value.as_str());
     let most = flag.most.unwrap_or(MOST);
@@ -205,6 +231,7 @@ fn arg_of(flag: &'static Flag) -> Arg {
             arg.value_parser(PossibleValuesParser::new(choices.iter().map(String::as_str)))
         }
         (None, Some("duration")) => arg.value_parser(duration_ms),
+        (None, Some("time")) => arg.value_parser(time_ms),
         (None, Some("code")) => arg.value_parser(|text: &str| whole(text, "code", 255)),
         (None, Some(_)) => arg.value_parser(move |text: &str| whole(text, "number", most)),
         (None, None) => arg,
@@ -231,6 +258,12 @@ fn duration_ms(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("It is {}, at most 366d.", SPEC.kinds["duration"]))
 }
 
+/// A time in milliseconds since the Unix epoch.
+fn time_ms(text: &str) -> Result<u64, String> {
+    let time = calendar::read_rfc3339(text).and_then(|time| u64::try_from(time.unix_ms).ok());
+    time.ok_or_else(|| format!("It is {}.", SPEC.kinds["time"]))
+}
+
 fn whole(text: &str, kind: &str, most: u64) -> Result<u64, String> {
     let is_plain = text.bytes().all(|one| one.is_ascii_digit());
     let number = text.parse().ok().filter(|number| is_plain && *number <= most);
@@ -245,9 +278,10 @@ fn more_of(spec: &'static CommandSpec) -> String {
     if options_of(spec).any(|flag| flag.kind.as_deref() == Some("duration")) {
         parts.push(format!("A duration is {}.", SPEC.kinds["duration"]));
     }
-    let width = spec.exit.iter().map(|[code, _]| code.len()).max().unwrap_or(0);
+    let exit = spec.exit.as_ref().unwrap_or_else(|| &SPEC.sets[&spec.sets[0]].exit);
+    let width = exit.iter().map(|[code, _]| code.len()).max().unwrap_or(0);
     let codes: Vec<String> =
-        spec.exit.iter().map(|[code, means]| format!("  {code:width$}  {means}")).collect();
+        exit.iter().map(|[code, means]| format!("  {code:width$}  {means}")).collect();
     parts.push(format!("Exit codes:\n{}", codes.join("\n")));
     let example = |[line, says]: &[String; 2]| {
         let line = line.replace("{edgelect}", "edgelect");

@@ -8,7 +8,7 @@ use edgelect::store::Store;
 use serde_json::{Value, json};
 
 use super::command::{Flags, code};
-use super::place::{Failure, Variables, host};
+use super::place::{Failure, Variables, host, named_group};
 use super::tell;
 
 const RACES: u64 = 20;
@@ -143,15 +143,7 @@ fn line(step: Step, races: u64, age_s: u64) -> String {
 /// # Errors
 /// The settings are wrong, or the store failed.
 pub async fn init(flags: &Flags) -> Result<i32, Failure> {
-    let named = flags.has("lockfile-path")
-        || std::env::var_os("EDGELECT_LOCKFILE_PATH").is_some_and(|path| !path.is_empty());
-    if !named {
-        let text = "--lockfile-path = (not set): name the group, by this flag or by EDGELECT_LOCKFILE_PATH.";
-        return Err(Failure::Settings(text.to_owned()));
-    }
-    let variables = Variables::new(flags, &[])?;
-    let (config, host) = (variables.config()?, host()?);
-    let store = variables.store(&config, host.clone())?;
+    let (config, store, host) = named_group(flags)?;
     match start(&store, &host, &config).await {
         Ok(()) => {
             let path = &config.lockfile_path;

@@ -7,6 +7,7 @@ mod child;
 mod command;
 mod doctor;
 mod guard;
+mod operator;
 mod place;
 mod processes;
 mod profile;
@@ -50,7 +51,8 @@ async fn carry_out(name: &str, matches: &ArgMatches) -> i32 {
         "status" => status::status(&flags).await,
         "watch" => watch::watch(&flags).await,
         "doctor" => doctor::doctor(&flags).await,
-        _ => doctor::init(&flags).await,
+        "init" => doctor::init(&flags).await,
+        _ => operator::ask(name, &flags).await,
     };
     ended.unwrap_or_else(|failure| failure.tell(name))
 }

@@ -7,7 +7,7 @@ use edgelect::driver::Host;
 use edgelect::look::{Due, look};
 use edgelect::store::Fault;
 use edgelect::store::memory::Memory;
-use edgelect::{Config, ConfigError, Credentials, Native, vars};
+use edgelect::{Config, ConfigError, Credentials, Native, native, vars};
 use serde_json::Value;
 
 use super::command::{Flags, code, settings};
@@ -28,6 +28,7 @@ const OF_A_PLACE: [&str; 12] = [
     "SECRET_ACCESS_KEY",
     "SESSION_TOKEN",
 ];
+const PATH: &str = "EDGELECT_LOCKFILE_PATH";
 const KEYS: [&str; 4] = [
     "EDGELECT_ACCESS_KEY_ID",
     "EDGELECT_SECRET_ACCESS_KEY",
@@ -112,7 +113,7 @@ impl Variables {
         }
         found.add_profile()?;
         let prefix = (store == "route53").then(|| ("EDGELECT_RECORD_PREFIX", "lock".to_owned()));
-        let path = ("EDGELECT_LOCKFILE_PATH", "leader.json".to_owned());
+        let path = (PATH, "leader.json".to_owned());
         for (name, text) in more.iter().cloned().chain([path]).chain(prefix) {
             found.texts.entry(name.to_owned()).or_insert(text);
         }
@@ -122,7 +123,7 @@ impl Variables {
     /// The same for another group in the store.
     pub fn with_group(&self, group: &str) -> Self {
         let mut texts = self.texts.clone();
-        texts.insert("EDGELECT_LOCKFILE_PATH".to_owned(), group.to_owned());
+        texts.insert(PATH.to_owned(), group.to_owned());
         Self { texts, flags: self.flags.clone() }
     }
 
@@ -211,6 +212,21 @@ pub fn groups(flags: &Flags) -> Result<Vec<(Config, AnyStoreOf<Native>)>, Failur
         [] => Ok(vec![open(&variables)?]),
         groups => groups.iter().map(|group| open(&variables.with_group(group))).collect(),
     }
+}
+
+/// The same for the one group of a command that writes: somebody has to name it.
+///
+/// # Errors
+/// What is missing or wrong.
+pub fn named_group(flags: &Flags) -> Result<(Config, AnyStoreOf<Native>, Native), Failure> {
+    if !flags.has("lockfile-path") && native::variable(PATH).is_none_or(|path| path.is_empty()) {
+        let text = "--lockfile-path = (not set): name the group, by this flag or by EDGELECT_LOCKFILE_PATH.";
+        return Err(Failure::Settings(text.to_owned()));
+    }
+    let variables = Variables::new(flags, &[])?;
+    let (config, host) = (variables.config()?, host()?);
+    let store = variables.store(&config, host.clone())?;
+    Ok((config, store, host))
 }
 
 /// The host of a command that competes for nothing.

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::future::poll_fn;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, IsTerminal};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::rc::Rc;
@@ -87,7 +87,7 @@ impl Host for Machine {
 
 impl Machine {
     /// A line on standard error if there is a text; with --json each event.
-    fn tell(&self, event: &str, mut more: Value, text: Option<&str>) {
+    pub fn tell(&self, event: &str, mut more: Value, text: Option<&str>) {
         if self.as_json {
             let now_ms = i64::try_from(self.now().wall_ms).unwrap_or_default();
             more["at"] = calendar::rfc3339_with_ms(now_ms).into();
@@ -242,7 +242,11 @@ impl Runner {
     /// Runs the command under a term: how it ended, or `None` where nothing is to be begun. Dropped, it ends the command.
     pub async fn run(&self, term: &Term<'_, Machine>, slot: Option<&str>) -> Option<Ended> {
         self.give_up_at_ms.set(None);
-        if self.is_over() || term.remaining_ms() == 0 {
+        // A claim that was slow leaves too little: the next renewal comes first.
+        while !self.is_over() && term.remaining_ms() <= self.times.least_ms() {
+            self.host.sleep(POLL_MS).await;
+        }
+        if self.is_over() {
             return None;
         }
         let mut life = match self.spawn(term, slot) {
@@ -362,7 +366,8 @@ impl Runner {
         {
             let leader = self.handle.with(|election| election.leader_id(now).map(str::to_owned));
             let why = what.text(left_ms, leader.as_deref());
-            self.host.tell("waits", json!({ "why": why }), None);
+            let is_shown = self.host.as_json || io::stderr().is_terminal();
+            self.host.tell("waits", json!({}), Some(&why).filter(|_| is_shown).map(String::as_str));
         }
         let Some(give_up_at_ms) = self.give_up_at_ms.get() else { return };
         let fails = self.handle.with(|election| election.problem().is_some());

@@ -6,14 +6,14 @@ use std::future::pending;
 use edgelect::json::Object;
 use edgelect::slots::SlotsOver;
 use edgelect::{
-    ConfigError, Schedule, ScheduleSettings, SlotOutcome, calendar, new_schedule, run_scheduled,
+    ConfigError, Election, Schedule, ScheduleSettings, SlotOutcome, calendar, new_schedule,
+    run_scheduled,
 };
 use serde_json::json;
 
 use super::command::{Flags, code};
 use super::place::Failure;
 use super::runner::Runner;
-use super::tell;
 
 /// Runs the command if the slot is still free; gives the exit code.
 ///
@@ -59,22 +59,27 @@ async fn take(runner: &Runner) -> Result<i32, Failure> {
     };
     let report = run_scheduled(&runner.handle, &runner.store, &runner.host, job).await;
     let outcome = report.map_err(Failure::Store)?.outcome;
+    let why = match outcome {
+        SlotOutcome::Skipped(why) => Some(reason(runner, why)),
+        SlotOutcome::Unknown => Some(text(SlotsOver::Unknown).to_owned()),
+        _ => None,
+    };
+    let why = why.map(|why| format!("the command did not run: {why}"));
+    runner.host.tell("over", json!({ "outcome": outcome.name() }), why.as_deref());
     Ok(match outcome {
         SlotOutcome::Done | SlotOutcome::Taken => code("done"),
         SlotOutcome::Failed => last.get(),
         SlotOutcome::Lost => code("lost"),
-        SlotOutcome::Skipped(why) => {
-            if !runner.is_over() {
-                tell::error(&format!("the command did not run: {}", text(why)));
-            }
-            if why == SlotsOver::NewGroup { code("nobody") } else { runner.conflict }
-        }
-        SlotOutcome::Unknown => {
-            let text = text(SlotsOver::Unknown);
-            tell::error(&format!("the command did not run: {text}"));
-            code("failed")
-        }
+        SlotOutcome::Skipped(SlotsOver::NewGroup) => code("nobody"),
+        SlotOutcome::Skipped(_) => runner.conflict,
+        SlotOutcome::Unknown => code("failed"),
     })
+}
+
+fn reason(runner: &Runner, why: SlotsOver) -> String {
+    let told = |election: &Election| Some(election.record()?.1.operator.as_ref()?.told());
+    let told = if why == SlotsOver::Paused { runner.handle.with(told) } else { None };
+    told.unwrap_or_else(|| text(why).to_owned())
 }
 
 fn text(why: SlotsOver) -> &'static str {

@@ -86,8 +86,9 @@ pub fn slot(look: &Value) -> Option<String> {
 fn notes(look: &Value) -> Vec<String> {
     let group = name(&look["group"]);
     let mut notes = Vec::new();
-    if look["state"] != "led" {
-        notes.push(format!("{group}: nobody leads: {}", text(&look["why"])));
+    if look["why"].is_string() {
+        let state = if look["state"] == "led" { "" } else { "nobody leads: " };
+        notes.push(format!("{group}: {state}{}", text(&look["why"])));
     }
     if look["slotOverdue"] == true {
         let last = Some(time(&look["lastSlot"]["slot"])).filter(|_| !look["lastSlot"].is_null());

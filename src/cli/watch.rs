@@ -59,7 +59,8 @@ async fn follow(
                 "error": tell::visible(&fault.message, 500),
             }),
         };
-        let key = ["state", "leaderId", "term", "lastSlot", "error"].map(|key| look[key].clone());
+        let key = ["state", "leaderId", "term", "lastSlot", "paused", "error"]
+            .map(|key| look[key].clone());
         if told.as_ref() != Some(&key) {
             let line = if as_json { object(look, host) } else { line(&look, host) };
             if !tell::print(&line) {
@@ -79,7 +80,9 @@ fn object(mut look: Value, host: &Native) -> String {
 fn line(look: &Value, host: &Native) -> String {
     let what = if look["state"] == "led" {
         let (leader, since) = (name(&look["leaderId"]), time(&look["since"]));
-        format!("{leader} leads since {since}, term {}", look["term"])
+        let why = Some(text(&look["why"])).filter(|why| !why.is_empty());
+        let why = why.map(|why| format!("; {why}")).unwrap_or_default();
+        format!("{leader} leads since {since}, term {}{why}", look["term"])
     } else if look["error"].is_string() {
         text(&look["error"])
     } else {
