@@ -291,25 +291,3 @@ fn more_of(spec: &'static CommandSpec) -> String {
     parts.push(format!("Examples:\n{}", examples.join("\n")));
     parts.join("\n\n")
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_command_is_one_that_clap_takes() {
-        program().debug_assert();
-    }
-
-    #[test]
-    fn a_duration_has_a_unit_or_is_in_seconds() {
-        for (text, ms) in
-            [("90", 90_000), ("1.5s", 1_500), ("250ms", 250), ("366d", 31_622_400_000)]
-        {
-            assert_eq!(duration_ms(text), Ok(ms), "{text}");
-        }
-        for text in ["", "s", "-1", "+1", "1e3", ".5s", "1.", "1.2.3", "1w", "367d", "1 s", "inf"] {
-            assert!(duration_ms(text).is_err(), "{text}");
-        }
-    }
-}

@@ -26,7 +26,8 @@ pub async fn status(flags: &Flags) -> Result<i32, Failure> {
     let lines = if flags.has("json") {
         looks.iter().map(tell::json).collect()
     } else {
-        let columns = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+        let columns = terminal_size::terminal_size_of(std::io::stdout())
+            .map(|(width, _)| usize::from(width.0));
         page(&looks, columns.unwrap_or(usize::MAX))
     };
     tell::print(&lines.join("\n"));

@@ -43,17 +43,3 @@ pub fn json(value: &Value) -> String {
 fn is_hidden(one: char) -> bool {
     one.is_control() || one.escape_debug().len() > 2
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nothing_of_a_foreign_text_moves_a_cursor() {
-        let hostile = "a\u{1b}[2J\u{202e}\n\u{2028}\"ü";
-        assert_eq!(visible(hostile, 500), "a [2J   \"ü");
-        let shown = json(&Value::from(hostile));
-        assert!(!shown.chars().any(is_hidden), "{shown}");
-        assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), Value::from(hostile));
-    }
-}

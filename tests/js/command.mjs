@@ -7,7 +7,7 @@ import { until } from './until.mjs';
 export const CLI = inRoot('js/dist/cli.js');
 
 /** The native command line, where that is under test. */
-const NATIVE = process.env.EDGELECT_TEST_PROGRAM;
+const NATIVE = process.env.NATIVE_COMMAND_LINE;
 export const PROGRAM = NATIVE ? [NATIVE] : [process.execPath, CLI];
 /** As an option of a test: why it is left out where the native command line is under test. */
 export const npmOnly = { skip: NATIVE && 'the npm package alone has this' };

@@ -13,7 +13,7 @@ import { onTerminal } from './terminal.mjs';
 /** The lines that a terminal of so many columns shows. */
 const shownOn = async (columns, args, variables) => {
   const env = Object.entries(variables).map(([name, text]) => `${name}=${text}`);
-  const command = ['env', ...env, 'sh', '-c', `stty cols ${columns}; exec "$@"`, 'sh', ...PROGRAM, ...args];
+  const command = ['env', '-i', `PATH=${process.env.PATH}`, ...env, 'sh', '-c', `stty rows 24 cols ${columns}; exec "$@"`, 'sh', ...PROGRAM, ...args];
   return (await onTerminal(command, 'nothing is asked', [])).shown.split('\n');
 };
 
