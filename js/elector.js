@@ -1,16 +1,17 @@
 import { bucketOf } from './bucket.js';
 import { isHeard, publish } from './channels.js';
 import { openCheckpoint } from './checkpoint.js';
-import { Engine, checked, readVariables } from './engine.js';
+import { Engine, addSample, checked, readVariables, show } from './engine.js';
 import { EdgelectError, callOptions, checkFormat, optionsOf, signalOf, textOf, toJson, wrongOption } from './errors.js';
 import { Fence, inFull, lookingFirst } from './fence.js';
-import { HEALTH_PATH, Questions, STATUS_PATH, healthOfStore, nobodyLeads } from './health.js';
+import { METRICS_PATH, PAGE_PATH, Questions, STATUS_PATH, healthOfStore, nobodyLeads, serves, showing } from './health.js';
 import { unrefTimer } from './host.js';
 import { LOCKER_METHODS, isLocker, unfencedError } from './locker.js';
+import { Log } from './log.js';
 import { fetchWith } from './peer-tls.js';
 import { diagnose } from './probe.js';
 import { checkNoBinding } from './r2.js';
-import { CALLBACKS, SHARED } from './shared.js';
+import { CALLBACKS, HAS_PAGE, SAMPLES, SHARED } from './shared.js';
 import { SlotRuns } from './slots.js';
 import { STORAGES } from './storage.js';
 
@@ -112,6 +113,8 @@ export class Elector {
   #unfenced;
   /** JSON: nobody else can change it later. */
   #settings;
+  /** The `lockfilePath`: known without the wasm, which may be broken. */
+  #group;
   #callbacks = {};
   #unref;
   /** What it shares with the other groups of an `Electors`. */
@@ -149,8 +152,7 @@ export class Elector {
   #inside = false;
   #resigning = [];
   #failure = null;
-  /** Whether a problem that lasts is shown on standard error. */
-  #warns;
+  #log;
   /** Whether one was told that is not over. */
   #troubled = false;
   /** What `onError` heard last. */
@@ -168,12 +170,14 @@ export class Elector {
   /** How peers are asked, where their certificates need more than the runtime's own `fetch`. */
   #peerFetch = (url, init) => fetch(url, init);
   #calls = 0;
+  /** What engines that have ended have counted. */
+  #counted;
 
   constructor(options = {}) {
     if (typeof options !== 'object' || options === null) {
       throw wrongOption('options', options, 'an Elector takes an object');
     }
-    const { storage, unref = false, releaseOnStop = true, probe, warn, peerTls, ...settings } = options;
+    const { storage, unref = false, releaseOnStop = true, probe, warn, log, logLevel, peerTls, page = false, ...settings } = options;
     if (peerTls !== undefined && peerTls !== null) {
       this.#peerFetch = fetchWith(peerTls);
       settings.insecurePeers ??= false;
@@ -186,8 +190,10 @@ export class Elector {
       if (typeof callback !== 'function') throw wrongOption(name, callback, 'must be a function');
       this.#callbacks[name] = callback.bind(options);
     }
-    this.#warns = warn === undefined ? !this.#callbacks.onError : flag('warn', warn);
+    const warns = warn === undefined ? !this.#callbacks.onError : flag('warn', warn);
+    this.#log = new Log({ log, logLevel, warns });
     this.#unref = flag('unref', unref);
+    this[HAS_PAGE] = flag('page', page);
     this.#shared = options[SHARED];
     this.#releaseOnStop = flag('releaseOnStop', releaseOnStop);
     this.#probe = probe === undefined ? null : flag('probe', probe);
@@ -195,7 +201,7 @@ export class Elector {
     const variables = fromEnvironment ? fromVariables() : null;
     this.#storage = fromEnvironment ? variables.storage : storage;
     this.#settings = toJson({ ...variables?.settings, ...beating(defined(settings)) });
-    byVariable(() => checked(this.#settings, bucketOf(this.#storage)), variables?.names, settings);
+    this.#group = byVariable(() => checked(this.#settings, bucketOf(this.#storage)), variables?.names, settings).lockfilePath;
     checkStorage(this.#storage);
     this.#unfenced = isLocker(this.#storage);
     if (this.#unfenced && this.config.peerMode) throw unfencedError('peerMode');
@@ -326,6 +332,23 @@ export class Elector {
     return status;
   }
 
+  metrics() {
+    return show(METRICS_PATH, this[SAMPLES]()).body;
+  }
+
+  [SAMPLES]() {
+    const running = [this.#engine, ...this.#slotEngines].map((engine) => this.#asked((one) => one.sample, engine));
+    return [JSON.stringify({ group: this.#group }), this.#counted, ...running].filter(Boolean);
+  }
+
+  #keepCounts(engine) {
+    try {
+      if (engine?.lastSample) this.#counted = addSample(this.#counted, engine.lastSample);
+    } catch {
+      // The next one counts from nothing, as monitors expect of what was started anew.
+    }
+  }
+
   updateConfig(changes) {
     const { peerTls, ...timing } = changes ?? {};
     const trusts = peerTls !== undefined && peerTls !== null;
@@ -443,10 +466,12 @@ export class Elector {
     try {
       const result = await runs.run(open);
       publish('slot', () => ({ group: this.config.lockfilePath, result }));
+      this.#tellLog('info', 'slot', `slot ${result.slot}: ${[result.outcome, result.reason].filter(Boolean).join(', ')}`, result.term);
       return result;
     } finally {
       this.#slotEngines.delete(engine);
       engine?.close();
+      this.#keepCounts(engine);
       this.#questions.turn(engine);
     }
   }
@@ -554,8 +579,9 @@ export class Elector {
 
   async handleRequest(request) {
     const { pathname, search } = new URL(request.url, 'http://localhost');
-    if (pathname !== HEALTH_PATH && pathname !== STATUS_PATH) return respond(404, '{"error":"not found"}');
+    if (!serves(pathname, this[HAS_PAGE])) return respond(404, '{"error":"not found"}');
     if (request.method !== 'GET') return respond(405, '{"error":"use GET"}', { allow: 'GET' });
+    if (pathname === METRICS_PATH || pathname === PAGE_PATH) return showing(pathname, () => this[SAMPLES]());
     if (pathname === STATUS_PATH) {
       // What a callback threw is the application's text: it may name a password.
       const status = this.#publicStatus();
@@ -698,7 +724,11 @@ export class Elector {
     this.#told = error;
     publish('error', () => ({ group, error }));
     if (this.#callbacks.onError) void this.#call('onError', error);
-    if (this.#warns && shows) showLine(group, error.message);
+    if (shows) this.#tellLog(error === this.#failure ? 'error' : 'warn', 'problem', error.message);
+  }
+
+  #tellLog(level, event, message, term) {
+    this.#log.tell(level, { group: this.#group, event, term, message });
   }
 
   /** Stops this session when the signal fires. */
@@ -787,7 +817,10 @@ export class Elector {
     if (engine !== this.#engine) return;
     if (event.type === 'acquired') this.#onAcquired(event.term);
     else if (event.type === 'lost') this.#onLost(event.term, event.reason);
-    else if (event.type === 'newLeader') this.#call('onNewLeader', event.leaderId);
+    else if (event.type === 'newLeader') {
+      this.#tellLog('debug', 'leader', event.leaderId === null ? 'nobody leads' : `${event.leaderId} leads`);
+      this.#call('onNewLeader', event.leaderId);
+    }
     else if (event.type === 'suspected') this.#call('onSuspect', event.serverId);
     else if (event.type === 'recovered') this.#call('onRecover', event.serverId);
     else if (event.type === 'givenUp') for (const given of this.#resigning.splice(0)) given();
@@ -799,8 +832,8 @@ export class Elector {
   /** Tells of a problem that lasts and of its end. Returns whether there is one that is not over. */
   #hearTrouble(event, before) {
     if (event.type === 'troubled') this.#tellError(storeError(event));
-    if (event.type === 'inGrace' && this.#warns) showLine(this.config.lockfilePath, event.message);
-    if (event.type === 'solved' && before && this.#warns) showLine(this.config.lockfilePath, 'the problem is over');
+    if (event.type === 'inGrace') this.#tellLog('warn', 'grace', event.message);
+    if (event.type === 'solved' && before) this.#tellLog('warn', 'solved', 'the problem is over');
     return event.type === 'troubled' || (before && event.type !== 'solved');
   }
 
@@ -847,6 +880,7 @@ export class Elector {
     this.#term = term;
     this.#fence = fence;
     publish('term', () => ({ group: this.config.lockfilePath, term: term.token, how: 'acquired' }));
+    this.#tellLog('info', 'acquired', 'this member leads', term.token);
     const stopped = this.#beginWork();
     const { failed, fine } = this.#call('onAcquireLeadership', term);
     void fine.then((ok) => {
@@ -885,6 +919,7 @@ export class Elector {
     this.#fence = null;
     noteEnd(term, reason, this.#causeOf(engine, reason));
     publish('term', () => ({ group: this.config.lockfilePath, term: term.token, how: 'lost', reason }));
+    this.#tellLog('info', 'lost', `this member does not lead any more: ${reason}`, term.token);
     try {
       fence.close();
       endTerm(term, reason);
@@ -903,6 +938,7 @@ export class Elector {
     if (engine !== this.#engine) return;
     if (this.#term) this.#onLost(numberOf(this.#term), error ? 'trap' : 'stopped');
     if (error) this.#failure = error;
+    this.#keepCounts(engine);
     this.#goOn?.();
     this.#goOn = null;
     this.#engine = null;
@@ -969,15 +1005,6 @@ const flag = (name, value) => {
 
 const defined = (options) =>
   Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
-
-/** What a storage threw may hold anything: it stays one line, and moves no cursor. A console may throw, too. */
-const showLine = (group, text) => {
-  try {
-    console.warn(`edgelect: group ${group}: ${text}`.replace(/[\p{Cc}\p{Cf}\u2028\u2029]+/gu, ' '));
-  } catch {
-    // Nobody is left to tell.
-  }
-};
 
 /** `heartbeat: true` is the usual one, and `false` none. */
 const beating = (settings) => {
@@ -1069,6 +1096,9 @@ const stoppedStatus = (serverId, group, error) => ({
   remainingMs: null,
   transitions: null,
   parked: null,
+  acquiredMs: null,
+  renewedMs: null,
+  leaseMs: null,
   paused: null,
   waiting: null,
   history: [],

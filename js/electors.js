@@ -1,13 +1,13 @@
 // Many groups in one process. How requests share a budget, and when each group begins, is decided in src/electors/.
 import { Elector } from './elector.js';
-import { checkGroup, limitsOf } from './engine.js';
+import { checkGroup, limitsOf, show } from './engine.js';
 import { optionsOf, toJson, wrongOption } from './errors.js';
-import { CALLBACKS, Judgement, SHARED, SharedBudget, SharedTimers } from './shared.js';
+import { METRICS_PATH, PAGE_PATH, STATUS_PATH, showing } from './health.js';
+import { CALLBACKS, HAS_PAGE, Judgement, SAMPLES, SHARED, SharedBudget, SharedTimers } from './shared.js';
 
 const TAKES = 'an Electors takes an object with storage and the options that its groups have in common';
 /** The options that one runtime or one storage has, so that no group has others. */
-const COMMON = ['storage', 'unref', 'probe'];
-const STATUS_PATH = '/status.json';
+const COMMON = ['storage', 'unref', 'probe', 'page'];
 /** Between the releases of two leases, in milliseconds: those of a thousand at once would not be answered in time. */
 const RELEASES_APART_MS = 5;
 
@@ -25,7 +25,7 @@ export class Electors {
 
   constructor(options) {
     const given = optionsOf(options, TAKES);
-    const { storage, unref = false, releaseOnStop, probe, warn, peerTls, ...rest } = given;
+    const { storage, unref = false, releaseOnStop, probe, warn, log, logLevel, peerTls, page = false, ...rest } = given;
     for (const name of CALLBACKS) delete rest[name];
     // An elector says what `true` stands for.
     const { heartbeat, ...plain } = rest;
@@ -36,9 +36,9 @@ export class Electors {
     }
     const own = (callback) => (typeof callback === 'function' ? callback.bind(given) : callback);
     const callbacks = Object.fromEntries(CALLBACKS.map((name) => [name, own(given[name])]));
-    this.#options = { storage, unref, releaseOnStop, probe, warn, peerTls, heartbeat, ...settings, ...callbacks };
+    this.#options = { storage, unref, releaseOnStop, probe, warn, log, logLevel, peerTls, page, heartbeat, ...settings, ...callbacks };
     // What is wrong with them is wrong for every group.
-    new Elector(this.#optionsOf('check'));
+    this[HAS_PAGE] = new Elector(this.#optionsOf('check'))[HAS_PAGE];
     this.#limits = JSON.stringify(limits);
     this.#timers = new SharedTimers(unref);
     this.#budget = new SharedBudget(this.#limits, this.#timers);
@@ -107,9 +107,19 @@ export class Electors {
     return { ...this.#budget.load, groups: [...this].map((elector) => elector.status()) };
   }
 
+  metrics() {
+    return show(METRICS_PATH, this.#samples()).body;
+  }
+
+  #samples() {
+    return [...this].flatMap((elector) => elector[SAMPLES]());
+  }
+
   async handleRequest(request) {
     const { pathname, searchParams } = new URL(request.url, 'http://localhost');
     const group = searchParams.get('group');
+    const ofAll = group === null && request.method === 'GET';
+    if (ofAll && (pathname === METRICS_PATH || (pathname === PAGE_PATH && this[HAS_PAGE]))) return showing(pathname, () => this.#samples());
     if (group !== null) return (this.get(group) ?? NONE).handleRequest(request);
     const [first, ...others] = this;
     if (pathname !== STATUS_PATH || request.method !== 'GET') {

@@ -40,6 +40,12 @@ export const readVariables = (variables) => {
   return JSON.parse(ownWasm.call(({ fromVariables }) => fromVariables(json)));
 };
 
+/** Adds the sample of an elector that has ended to those before it. */
+export const addSample = (before, ended) => ownWasm.call((wasm) => wasm.addSample(before, ended));
+
+/** The answer to `GET /metrics`, made of samples, or to `GET /`: `{ headers, body }`. */
+export const show = (path, samples = []) => JSON.parse(ownWasm.call((wasm) => wasm.show(path, samples)));
+
 /** One session: an election inside the wasm and the operations that it has begun outside. */
 export class Engine {
   #raw;
@@ -59,6 +65,8 @@ export class Engine {
   #ended = false;
   #instance;
   #breakDown = (error) => this.#end(error);
+  /** What its metrics told at its end. */
+  lastSample;
 
   /** `settings` is JSON, and so is `schedule`, for an engine that runs slots. `format` is
    * that of a storage's records, unless it is a bucket. `onEvent` hears each event; the last one is
@@ -204,6 +212,11 @@ export class Engine {
     return JSON.parse(this.#ask((raw) => raw.status()));
   }
 
+  /** What its metrics tell now, a text for `show` and `addSample`. */
+  get sample() {
+    return this.#ask((raw) => raw.sample());
+  }
+
   /** The session's random id. */
   get session() {
     return this.#ask((raw) => raw.session());
@@ -247,6 +260,7 @@ export class Engine {
     this.#ended = true;
     ownWasm.engines.delete(this.#breakDown);
     this.#judging?.forget();
+    if (!ownWasm.broken && this.#instance === ownWasm.instance) this.lastSample = this.#attempt((raw) => raw.sample());
     this.#host.close();
     // Looked at only now: the listeners of what was aborted may have broken it.
     if (!ownWasm.broken && this.#instance === ownWasm.instance) this.#attempt((raw) => raw.free());

@@ -1,11 +1,24 @@
 // `GET /health/leadership`: who is asked, who waits, and the store's record where no session is at hand.
 import { bucketOf } from './bucket.js';
+import { show } from './engine.js';
 import { unrefTimer } from './host.js';
 import { R2Storage } from './r2.js';
+import { HAS_PAGE } from './shared.js';
 
 export const HEALTH_PATH = '/health/leadership';
 export const STATUS_PATH = '/status.json';
-const PATHS = [HEALTH_PATH, STATUS_PATH];
+export const METRICS_PATH = '/metrics';
+export const PAGE_PATH = '/';
+const PATHS = [HEALTH_PATH, STATUS_PATH, METRICS_PATH];
+
+/** Whether a request for this path is ours. */
+export const serves = (pathname, hasPage) => PATHS.includes(pathname) || (hasPage && pathname === PAGE_PATH);
+
+/** The answer to a request for metrics, which `samples` gives, or for the page. */
+export const showing = (pathname, samples) => {
+  const { headers, body } = show(pathname, pathname === METRICS_PATH ? samples() : []);
+  return new Response(body, { headers });
+};
 
 const NOBODY = { status: 404, body: '{"error":"no leader is known","leaderID":null}' };
 
@@ -98,7 +111,7 @@ export class Questions {
 export const nodeHandler = (elector) => async (incoming, outgoing, next) => {
   if (!URL.canParse(incoming.url, 'http://localhost')) return void outgoing.writeHead(400).end();
   const { pathname, search } = new URL(incoming.url, 'http://localhost');
-  if (next && !PATHS.includes(pathname)) return next();
+  if (next && !serves(pathname, elector[HAS_PAGE])) return next();
   const gone = new AbortController();
   outgoing.once('close', () => gone.abort());
   try {

@@ -271,6 +271,8 @@ export interface ElectorOptions<S extends AnyStorage = FencedStorage> extends Ti
   /** How peers are asked whose certificates only their own authority has signed, on Node, Deno and Bun; then never over plain
    * HTTP, unless `insecurePeers` is set. */
   peerTls?: PeerTls;
+  /** Whether `handleRequest` shows a page for people at `/`. Default false. */
+  page?: boolean;
   /** Whether pending timers let the process end. Default false. */
   unref?: boolean;
   /** Whether `stop` leaves a tombstone, so that another can lead at once. Default true; without it the lease runs out. */
@@ -302,6 +304,11 @@ export interface ElectorOptions<S extends AnyStorage = FencedStorage> extends Ti
   /** Shows each problem that `onError` would hear, its end, and the wait of a new group, as one line on standard error. Default
    * true, unless `onError` is given. */
   warn?: boolean;
+  /** How these lines are written; as `json` each is one object with `time`, `level`, `group`, `event`, `message` and perhaps `term`. Default
+   * `text`. */
+  log?: 'text' | 'json';
+  /** Which lines are shown, whatever `warn` says: what ends the elector; problems too; terms and slots too; each new leader too. */
+  logLevel?: 'error' | 'warn' | 'info' | 'debug';
 }
 
 /** The settings in force, complete. */
@@ -354,6 +361,10 @@ export interface Status {
   remainingMs: number | null;
   transitions: number | null;
   parked: boolean | null;
+  /** When the newest record's term began, when it was renewed last, as its leader has told, and for how long that holds. In milliseconds, since 1970 the first two. */
+  acquiredMs: number | null;
+  renewedMs: number | null;
+  leaseMs: number | null;
   /** Who has paused the group; times in milliseconds since the Unix epoch. */
   paused: { by: string; why: string; since: number | null; until: number | null } | null;
   /** What a member that runs and does not lead waits for. */
@@ -408,6 +419,8 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
   /** Who leads, as far as is known. */
   leaderId(): string | null;
   status(): Status;
+  /** What monitors read at `GET /metrics`, in OpenMetrics: of this elector since it was made, with what `runScheduled` did. */
+  metrics(): string;
   /** Takes effect with the next write. Over epochs and over a `Locker` a new `leaderTimeout` counts from the next term on: there a
    * renewal that is held up takes effect after a later one, so that all of one term ask for the same time. */
   updateConfig(changes: TimingOptions & { peerTls?: PeerTls }): void;
@@ -456,9 +469,9 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
    * `S3Storage` or an `EpochStorage` that lets it. Whether this elector runs does not matter. The finding is not thrown.
    * @throws EdgelectError `EDGELECT_CONFIG` for options; the signal's reason once that fired, which may leave the object. */
   doctor(options?: DoctorOptions): Promise<Diagnosis>;
-  /** Answers `GET /health/leadership`, for peers, and `GET /status.json`, for people, from any server that speaks `Request` and
+  /** Answers `GET /health/leadership`, for peers, `GET /status.json` and with `page` `GET /`, for people, and `GET /metrics`, from any server that speaks `Request` and
    * `Response`: `Deno.serve`, `Bun.serve` (with `idleTimeout: 60`), Hono (`c.req.raw`), a Worker's `fetch`; Node's through `nodeHandler`. Anybody who reaches
-   * that server may see both answers: a problem names the bucket. The second is `status()` without the session; a member without a
+   * that server may see all answers: a problem names the bucket. The second is `status()` without the session; a member without a
    * `serverId` is named there by the first eight characters of its session.
    * A peer's question may be held until the term is over (`peerWait`); the request's `signal` ends that. Where no session runs here,
    * the stored record answers, read at most once per `frequentInterval`, and names a leader only by this `serverId`. */
@@ -487,7 +500,7 @@ export interface ElectorsOptions<S extends AnyStorage = FencedStorage>
 }
 
 /** One group of an `Electors`: its own options come before the common ones. */
-export type GroupOptions<S extends AnyStorage = FencedStorage> = Omit<ElectorOptions<S>, 'storage' | 'unref' | 'probe' | 'lockfilePath'> & {
+export type GroupOptions<S extends AnyStorage = FencedStorage> = Omit<ElectorOptions<S>, 'storage' | 'unref' | 'probe' | 'page' | 'lockfilePath'> & {
   lockfilePath: string;
 };
 
@@ -519,8 +532,10 @@ export class Electors<S extends AnyStorage = FencedStorage> implements AsyncDisp
    * the groups stay. */
   stop(options?: { park?: boolean; release?: boolean; signal?: AbortSignal }): Promise<void>;
   status(): ElectorsStatus;
+  /** The metrics of all groups as one text. */
+  metrics(): string;
   /** As `handleRequest` of an elector, for the one that `?group=LOCKFILE_PATH` names: 404 where there is none of that name. Without a
-   * name `GET /status.json` shows all of them, and `GET /health/leadership` is 400 where there is more than one. */
+   * name `GET /status.json`, `/metrics` and `/` show all of them, and `GET /health/leadership` is 400 where there is more than one. */
   handleRequest(request: Request): Promise<Response>;
   [Symbol.iterator](): Iterator<Elector<S>>;
   [Symbol.asyncDispose](): Promise<void>;

@@ -4,11 +4,11 @@ import { Electors } from './electors.js';
 import { newShards, shardPaths } from './engine.js';
 import { EdgelectError, callOptions, optionsOf, signalOf, toJson, wrongOption } from './errors.js';
 import { isLocker, unfencedError } from './locker.js';
-import { CALLBACKS, SHARED } from './shared.js';
+import { CALLBACKS, HAS_PAGE, SHARED } from './shared.js';
 
 const OWN = ['prefix', 'shards', 'onAcquire', 'onLose'];
 /** The timings decide how the shards are watched; the rest of an elector's options belongs to it. */
-const ELECTOR_ONLY = ['storage', 'unref', 'releaseOnStop', 'probe', 'warn', 'peerTls', 'heartbeat', 'maxConnections', 'maxRequestsPerSecond', ...CALLBACKS];
+const ELECTOR_ONLY = ['storage', 'unref', 'releaseOnStop', 'probe', 'warn', 'log', 'logLevel', 'peerTls', 'page', 'heartbeat', 'maxConnections', 'maxRequestsPerSecond', ...CALLBACKS];
 
 export class Shards {
   #options;
@@ -34,7 +34,7 @@ export class Shards {
     }
     if (isLocker(rest.storage)) throw unfencedError('Shards');
     // What is wrong with the options is told before anything is started.
-    new Electors({ ...rest, [SHARED]: { names: OWN } });
+    this[HAS_PAGE] = new Electors({ ...rest, [SHARED]: { names: OWN } })[HAS_PAGE];
     const settings = Object.fromEntries(Object.entries(rest).filter(([name]) => !ELECTOR_ONLY.includes(name)));
     const { paths, stepMs } = shardPaths(toJson(settings), prefix, shards);
     [this.#options, this.#paths, this.#stepMs] = [rest, paths, stepMs];

@@ -5,6 +5,12 @@ import { hasSingleClock, unrefTimer } from './host.js';
 /** Under this an `Electors` hands its groups what they share. No application has it. */
 export const SHARED = Symbol('shared');
 
+/** Under this an elector, or an `Electors`, says whether it has a page. */
+export const HAS_PAGE = Symbol('page');
+
+/** Under this an elector gives what its metrics are made of. */
+export const SAMPLES = Symbol('samples');
+
 /** The options of an elector that are called. */
 export const CALLBACKS = ['onAcquireLeadership', 'onLoseLeadership', 'onNewLeader', 'onSuspect', 'onRecover', 'onError', 'onStatus'];
 

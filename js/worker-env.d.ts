@@ -97,9 +97,14 @@ export interface GroupEnv {
   /** Of temporary credentials; a secret. */
   EDGELECT_SESSION_TOKEN?: string;
 
-  /** What a request for `/status.json` shows as `Authorization: Bearer TOKEN`: at least 16 characters, a secret. Default nobody is
-   * answered. */
+  /** Whether `/` is a page for people, and who may see its data, `/status.json` and `/metrics`: whoever has `EDGELECT_STATUS_TOKEN`, or
+   * anybody. Default `off`. */
+  EDGELECT_PAGE?: 'off' | 'token' | 'public';
+  /** What a request for `/status.json` and `/metrics` shows as `Authorization: Bearer TOKEN`: at least 16 characters, a secret. Default
+   * nobody is answered. */
   EDGELECT_STATUS_TOKEN?: string;
+  /** Whether each line of the log about a trigger is a JSON object. Default `text`. */
+  EDGELECT_LOG?: 'text' | 'json';
   /** The one trigger that the group is for, as in `crons` of wrangler.toml. Default every trigger. */
   EDGELECT_CRON?: string;
   /** Where the job of a slot is called, instead of the binding `JOB`: `https://…`, on loopback also `http://…`. Without both

@@ -29,6 +29,7 @@ use crate::slots::Schedule;
 use crate::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Store, Version,
 };
+use crate::tally::{Tally, UnderWay};
 use crate::trouble::{self, Trouble};
 
 /// The longest single sleep that a host is asked for, in milliseconds; JavaScript's timers end near 2^31.
@@ -142,6 +143,8 @@ struct Inner {
     commands: RefCell<VecDeque<Input>>,
     waker: RefCell<Option<Waker>>,
     requests: Cell<Requests>,
+    under_way: Cell<Option<UnderWay>>,
+    tally: RefCell<Tally>,
     desk: RefCell<Desk>,
     /// The term whose questions are held, as of the last turn, and who holds one, by a number of its own.
     steady: Cell<Option<u64>>,
@@ -158,6 +161,8 @@ impl Handle {
                 commands: RefCell::default(),
                 waker: RefCell::default(),
                 requests: Cell::default(),
+                under_way: Cell::default(),
+                tally: RefCell::new(Tally::begun()),
                 desk: RefCell::default(),
                 steady: Cell::default(),
                 holders: RefCell::default(),
@@ -196,8 +201,16 @@ impl Handle {
         self.inner.requests.get()
     }
 
+    /// What this session has counted so far.
+    pub fn tally(&self) -> Tally {
+        self.inner.tally.borrow().clone()
+    }
+
     /// Tells the election something; it is heard at the driver's next turn.
     pub fn tell(&self, input: Input) {
+        if let Input::SlotEnded { end, .. } = &input {
+            self.inner.tally.borrow_mut().job_ended(end);
+        }
         self.inner.commands.borrow_mut().push_back(input);
         if let Some(waker) = self.inner.waker.borrow_mut().take() {
             waker.wake();
@@ -241,6 +254,9 @@ impl Handle {
         trouble: &mut Trouble,
     ) -> impl Iterator<Item = Event> + use<> {
         let election = &mut *self.inner.election.borrow_mut();
+        if let Some(request) = self.inner.under_way.take() {
+            self.inner.tally.borrow_mut().request_ended(request, &input, now.mono_ms);
+        }
         election.handle(now, input);
         election.complain(complaint);
         let waiting = election.waiting(now).filter(|_| !election.has_schedule());
@@ -251,7 +267,18 @@ impl Handle {
         [troubled.flatten(), trouble.note_waiting(waiting)].into_iter().flatten()
     }
 
-    fn count(&self, step: &Step) {
+    /// Counts what the application is about to be told.
+    fn noted(&self, event: Event) -> Event {
+        let election = self.inner.election.borrow();
+        let left_out = election.own_slot_ms().map_or(0, |(_, left_out)| left_out);
+        self.inner.tally.borrow_mut().told(&event, election.has_schedule(), left_out);
+        event
+    }
+
+    fn count(&self, step: &Step, now: Now) {
+        if let Some(request) = UnderWay::of(step, now.mono_ms) {
+            self.inner.under_way.set(Some(request));
+        }
         let mut requests = self.inner.requests.get();
         match step {
             Step::Read { .. } => requests.read += 1,
@@ -278,6 +305,7 @@ pub async fn run<S: Store, H: Host>(
         election.stale_writes_fail(store.stale_writes_fail());
         election.writes_apart_ms(store.writes_apart_ms());
     }
+    let mut tell_app = |event| tell_app(handle.noted(event));
     let mut trouble = Trouble::default();
     let heart = Heart::default();
     let mut beats: Pin<Box<dyn Future<Output = Vec<Event>> + '_>> =
@@ -288,7 +316,8 @@ pub async fn run<S: Store, H: Host>(
         for input in commands {
             handle.inner.election.borrow_mut().handle(host.now(), input);
         }
-        let step = handle.inner.election.borrow_mut().poll(host.now());
+        let now = host.now();
+        let step = handle.inner.election.borrow_mut().poll(now);
         loop {
             // Not borrowed while the application hears it: it may call back into the handle.
             let event = handle.inner.election.borrow_mut().next_event();
@@ -296,7 +325,7 @@ pub async fn run<S: Store, H: Host>(
             tell_app(event);
         }
         handle.wake_holders(handle.steady_term(host.now()));
-        handle.count(&step);
+        handle.count(&step, now);
         let until_ms = match step {
             Step::Finished => return,
             Step::Wait { until_ms } => until_ms,

@@ -94,9 +94,10 @@ pub enum Holder<'a> {
     Nobody,
     /// This session, with authority or in the grace of a new record.
     Me,
-    /// Nobody, and this session sits out, work of its last term goes on, or an operator has paused the group.
+    /// Nobody, and this session sits out, or work of its last term goes on.
     Barred,
-    /// Nobody who could be named: another session of this `serverId`, or one that gives it up just now.
+    /// Nobody who could be named: another session of this `serverId`, one that gives it up just now, or anybody while an operator
+    /// has paused the group.
     Unnamed,
     /// The member of this `serverId`.
     Other(&'a str),

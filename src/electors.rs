@@ -39,8 +39,10 @@ use crate::config::{Config, ConfigError};
 use crate::driver::{Handle, Host, new_election, run};
 use crate::election::{Event, Input};
 use crate::lead::{Term, lead};
-use crate::peer::{self, HealthAnswer};
+use crate::metrics::{self, Sample};
+use crate::peer::{HealthAnswer, Question};
 use crate::probe::judge;
+use crate::proof::Secrets;
 use crate::status;
 use crate::store::{Fault, Store};
 use crate::text::quoted;
@@ -280,16 +282,39 @@ impl<H: Host + Clone + 'static> Electors<H> {
         format!("[{}]", told.join(","))
     }
 
-    /// The answer to `GET /health/leadership?group=…`, for peers; 404 for a group that is not here.
-    pub fn health(&self, group: &str) -> HealthAnswer {
-        let handle = self.shared.groups.borrow().get(group).cloned();
+    /// The metrics of all groups, in OpenMetrics.
+    pub fn metrics(&self) -> String {
+        let sample = |(_, handle): (_, Handle)| Sample::of(&handle, self.shared.host.now());
+        metrics::text(self.handles().into_iter().map(sample))
+    }
+
+    /// The same for anybody who asks, without the sessions' ids.
+    pub fn public_status(&self) -> String {
         let now = self.shared.host.now();
-        handle.map_or_else(
-            || HealthAnswer::not_leading(None),
-            |handle| handle.with(|election| peer::answer(election, now)),
-        )
+        let of = |(_, handle): &(String, Handle)| {
+            handle.with(|election| status::public(election, now, handle.requests()))
+        };
+        let told: Vec<String> = self.handles().iter().map(of).collect();
+        format!(r#"{{"groups":[{}]}}"#, told.join(","))
+    }
+
+    /// Answers a question of a peer to `GET /health/leadership`, the query of its URL, whose `group` says of which group; 404 for
+    /// one that is not here. It may wait as [`Handle::answer_peer`] does.
+    pub async fn answer_peer(&self, query: &str) -> HealthAnswer {
+        let (question, _) = Question::read(query, &Secrets::default());
+        let handle = match (question.group.as_str(), &self.handles()[..]) {
+            ("", [(_, only)]) => Some(only.clone()),
+            (group, _) => self.shared.groups.borrow().get(group).cloned(),
+        };
+        match handle {
+            Some(handle) => handle.answer_peer(&self.shared.host, query).await,
+            None if question.group.is_empty() => HealthAnswer::of(400, WHICH_GROUP.to_owned()),
+            None => HealthAnswer::not_leading(None),
+        }
     }
 }
+
+const WHICH_GROUP: &str = r#"{"error":"which group? ask with ?group=LOCKFILE_PATH"}"#;
 
 /// Refuses a group that is there, and one too many.
 pub(crate) fn check_room(there: bool, groups: usize, group: &str) -> Result<(), ConfigError> {

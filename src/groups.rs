@@ -165,6 +165,15 @@ pub fn of_path(env: &Env, path: Option<&str>) -> Result<Option<Group>, ConfigErr
     with_share(group, &fullest, env).map(Some)
 }
 
+/// Each group as [`of_path`] gives it.
+///
+/// # Errors
+/// The variable that is wrong, as it was set.
+pub fn each(env: &Env) -> Result<Vec<Group>, ConfigError> {
+    let found = all(env)?.into_iter().map(|group| of_path(env, group.get(PATH).as_deref()));
+    found.filter_map(Result::transpose).collect()
+}
+
 /// The Worker's groups, in the order of `EDGELECT_GROUPS`; without that one group.
 ///
 /// # Errors

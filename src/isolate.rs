@@ -10,6 +10,7 @@ use futures::future::{Either, select};
 use crate::config::Config;
 use crate::driver::{Handle, Host};
 use crate::lease::Reading;
+use crate::metrics::Sample;
 use crate::peer::{self, HealthAnswer, Question};
 use crate::status;
 use crate::store::{Answer, Facts, Operation, Outcome, Store};
@@ -148,19 +149,41 @@ impl<H: Host + Clone> Isolate<H> {
     /// The answer to `GET /status.json` for the group of `config`: of an elector that runs here, one that leads first, or of
     /// the store's record, read as often as for [`Isolate::health`].
     pub async fn status<S: Store>(&self, config: &Config, store: &S, host: &H) -> String {
-        let here: Vec<(Handle, H)> = self.running.borrow().clone();
-        let of_group = |elector: &Handle| {
-            elector.with(|election| election.config().lockfile_path == config.lockfile_path)
-        };
-        let leads = |(elector, clock): &&(Handle, H)| elector.authority(clock.now()).is_some();
-        let mut ours = here.iter().filter(|(elector, _)| of_group(elector));
-        let first = ours.clone().next();
-        if let Some((elector, clock)) = ours.find(leads).or(first) {
+        if let Some((elector, clock)) = self.running_for(config) {
             let (now, requests) = (clock.now(), elector.requests());
             return elector.with(|election| status::public(election, now, requests));
         }
         let (_, answer) = self.read(config, store, host).await;
         status::of_record(config, answer, host.now())
+    }
+
+    /// The same as metrics. An isolate is one of many, so that nothing is told that it has counted itself; who leads, it
+    /// tells as [`Isolate::health`] does.
+    pub async fn metrics<S: Store>(
+        &self,
+        config: &Config,
+        store: &S,
+        host: &H,
+        bound: bool,
+    ) -> Sample {
+        if let Some((elector, clock)) = self.running_for(config) {
+            let leads = elector.authority(clock.now()).is_some();
+            return elector.with(|election| Sample::of_record(election, leads));
+        }
+        let leads = self.answer(config, store, host, bound, &[]).await.status == 200;
+        let (_, answer) = self.read(config, store, host).await;
+        Sample::of_record(&status::reader_of(config, answer, host.now()), leads)
+    }
+
+    /// An elector of the group that runs here, one that leads first.
+    fn running_for(&self, config: &Config) -> Option<(Handle, H)> {
+        let mut here: Vec<(Handle, H)> = self.running.borrow().clone();
+        here.retain(|(elector, _)| {
+            elector.with(|election| election.config().lockfile_path == config.lockfile_path)
+        });
+        let leads = |(elector, clock): &(Handle, H)| elector.authority(clock.now()).is_some();
+        let leading = here.iter().position(leads).unwrap_or_default();
+        here.into_iter().nth(leading)
     }
 
     /// The record as the store has it and when it was asked for.

@@ -7,6 +7,7 @@
 mod many;
 mod probe;
 mod settle;
+mod shown;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

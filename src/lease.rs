@@ -212,6 +212,13 @@ impl Lease {
             && self.parked == other.parked
     }
 
+    /// The request by which nobody may claim this record at this storage time, in milliseconds since the Unix epoch. A member of
+    /// another make that keeps fields it does not know obeys none, so that it passes none on.
+    pub fn pause(&self, storage_ms: u64) -> Option<&OperatorRequest> {
+        let ours = self.session.is_some() || self.released();
+        self.operator.as_ref().filter(|request| ours && request.pauses(storage_ms))
+    }
+
     /// Whether the holder gave the lease up (S12).
     pub fn released(&self) -> bool {
         self.last_updated == Stamp::Released

@@ -89,8 +89,10 @@ pub mod lead;
 pub mod lease;
 pub mod locker;
 pub mod look;
+pub mod metrics;
 pub mod object_store_lock;
 pub mod operator;
+pub mod page;
 pub mod peer;
 #[cfg(not(feature = "planted"))]
 mod planted;
@@ -109,6 +111,7 @@ pub mod sigv4;
 pub mod slots;
 pub mod status;
 pub mod store;
+pub mod tally;
 mod text;
 pub mod tick;
 pub mod timers;

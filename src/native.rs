@@ -42,11 +42,13 @@ use crate::clock::Now;
 use crate::config::{Config, ConfigError, MAX_WAIT_MS, Settings};
 use crate::driver::{Handle, Host};
 use crate::election::Input;
+use crate::electors::Electors;
+use crate::metrics::Sample;
 use crate::peer::{self, HealthAnswer};
 use crate::remote::S3Store;
 use crate::request::{Body, Request, Response};
 use crate::text::{first, quoted};
-use crate::{status, vars};
+use crate::{metrics, page, status, vars};
 
 /// How long a connection may take to open. An election's own time limits are shorter.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
@@ -297,19 +299,96 @@ fn first_signal() -> io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Answers peers: `GET /health/leadership`, as `EDGELECT_PEER_MODE` needs it; and people: `GET /status.json`. It is plain HTTP and never ends; publish it by
+/// Answers peers: `GET /health/leadership`, as `EDGELECT_PEER_MODE` needs it; people: `GET /status.json`; and monitors:
+/// `GET /metrics`. It is plain HTTP and never ends; publish it by
 /// `EDGELECT_SERVER_ADDR`, behind what speaks TLS where it is not on loopback. Run it beside the election, in one `select!`.
 ///
 /// It keeps at most `maxPeers` connections and 64 more at once, each for 65 s; a peer that is not answered in time reads the store.
-pub async fn serve_health(listener: &TcpListener, elector: &Handle, host: &Native) -> Infallible {
+pub async fn serve_health(
+    listener: &TcpListener,
+    electors: &impl Answers,
+    host: &Native,
+) -> Infallible {
+    serve(listener, electors, host, false).await
+}
+
+/// The same, and a page for people at `/`.
+pub async fn serve_page(
+    listener: &TcpListener,
+    electors: &impl Answers,
+    host: &Native,
+) -> Infallible {
+    serve(listener, electors, host, true).await
+}
+
+/// Who answers at the paths of a server: one elector, or the groups of an [`Electors`].
+#[allow(async_fn_in_trait)] // Hosts here have one thread.
+pub trait Answers {
+    /// The answer to a peer's question, the query of its URL.
+    async fn to_peer(&self, host: &Native, query: &str) -> HealthAnswer;
+
+    /// What anybody may see, as JSON.
+    fn to_people(&self, host: &Native) -> String;
+
+    /// Metrics, in OpenMetrics.
+    fn to_monitor(&self, host: &Native) -> String;
+
+    /// How many questions of peers are held at most.
+    fn most_held(&self) -> u64;
+}
+
+impl Answers for Handle {
+    async fn to_peer(&self, host: &Native, query: &str) -> HealthAnswer {
+        self.answer_peer(host, query).await
+    }
+
+    fn to_people(&self, host: &Native) -> String {
+        self.with(|election| status::public(election, host.now(), self.requests()))
+    }
+
+    fn to_monitor(&self, host: &Native) -> String {
+        metrics::text([Sample::of(self, host.now())])
+    }
+
+    fn most_held(&self) -> u64 {
+        self.with(|election| election.config().peers.most)
+    }
+}
+
+impl Answers for Electors<Native> {
+    async fn to_peer(&self, _host: &Native, query: &str) -> HealthAnswer {
+        self.answer_peer(query).await
+    }
+
+    fn to_people(&self, _host: &Native) -> String {
+        self.public_status()
+    }
+
+    fn to_monitor(&self, _host: &Native) -> String {
+        self.metrics()
+    }
+
+    fn most_held(&self) -> u64 {
+        let of = |(_, handle): &(String, Handle)| handle.most_held();
+        self.handles().iter().map(of).fold(0, u64::saturating_add)
+    }
+}
+
+async fn serve(
+    listener: &TcpListener,
+    electors: &impl Answers,
+    host: &Native,
+    has_page: bool,
+) -> Infallible {
     let mut served = FuturesUnordered::new();
-    let held = elector.with(|election| election.config().peers.most);
-    let most = MOST_CONNECTIONS.saturating_add(usize::try_from(held).unwrap_or(usize::MAX));
     loop {
+        // Groups come and go.
+        let held = usize::try_from(electors.most_held()).unwrap_or(usize::MAX);
+        let most = MOST_CONNECTIONS.saturating_add(held);
         tokio::select! {
             Some(()) = served.next() => {}
             accepted = listener.accept(), if served.len() < most => match accepted {
-                Ok((stream, _)) => served.push(serve_peer(stream, elector, host)),
+                Ok((stream, _)) => served.push(serve_one(stream, electors, host, has_page)),
                 // Out of file descriptors: others have to end first, and go on meanwhile.
                 Err(_) => {
                     let others = async { while served.next().await.is_some() {} ; std::future::pending::<()>().await };
@@ -320,8 +399,8 @@ pub async fn serve_health(listener: &TcpListener, elector: &Handle, host: &Nativ
     }
 }
 
-async fn serve_peer(stream: TcpStream, elector: &Handle, host: &Native) {
-    let answer = service_fn(async |request| health(&request, elector, host).await);
+async fn serve_one(stream: TcpStream, electors: &impl Answers, host: &Native, has_page: bool) {
+    let answer = service_fn(async |request| answer(&request, electors, host, has_page).await);
     // One question a connection: its time is over at a known moment, and no question is cut off while it is held.
     let serving = http1::Builder::new()
         .keep_alive(false)
@@ -332,25 +411,36 @@ async fn serve_peer(stream: TcpStream, elector: &Handle, host: &Native) {
     let _ = tokio::time::timeout(CONNECTION_LIMIT, serving).await;
 }
 
-async fn health(
+async fn answer(
     request: &http::Request<Incoming>,
-    elector: &Handle,
+    electors: &impl Answers,
     host: &Native,
+    has_page: bool,
 ) -> http::Result<http::Response<String>> {
     let path = request.uri().path();
-    if ![peer::PATH, status::PATH].contains(&path) {
+    let is_page = has_page && path == page::PATH;
+    if ![peer::PATH, status::PATH, metrics::PATH].contains(&path) && !is_page {
         return http::Response::builder().status(404).body(r#"{"error":"not found"}"#.to_owned());
     }
-    let answer = match *request.method() {
-        Method::GET if path == status::PATH => {
-            let body =
-                elector.with(|election| status::public(election, host.now(), elector.requests()));
-            HealthAnswer::of(200, body)
+    if *request.method() != Method::GET {
+        return response(HealthAnswer::wrong_method());
+    }
+    match path {
+        status::PATH => response(HealthAnswer::of(200, electors.to_people(host))),
+        metrics::PATH => http::Response::builder()
+            .header(header::CONTENT_TYPE, metrics::CONTENT_TYPE)
+            .header(header::CACHE_CONTROL, "no-store")
+            .body(electors.to_monitor(host)),
+        page::PATH => {
+            let builder = page::headers()
+                .into_iter()
+                .fold(http::Response::builder(), |builder, (name, value)| {
+                    builder.header(name, value)
+                });
+            builder.body(page::HTML.to_owned())
         }
-        Method::GET => elector.answer_peer(host, request.uri().query().unwrap_or("")).await,
-        _ => HealthAnswer::wrong_method(),
-    };
-    response(answer)
+        _ => response(electors.to_peer(host, request.uri().query().unwrap_or("")).await),
+    }
 }
 
 /// An answer of [`Handle::answer_peer`] for a server on crate `http`'s types, such as axum or hyper.

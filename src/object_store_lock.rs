@@ -83,7 +83,7 @@ impl LeaderElectionRecord {
             slot_failures: beneath.and_then(|lease| lease.slot_failures),
             slot_term: beneath.and_then(|lease| lease.slot_term),
             history: beneath.map(|lease| lease.history.clone()).unwrap_or_default(),
-            operator: beneath.and_then(|lease| lease.operator.clone()),
+            operator: None,
             extra: beneath.map_or_else(Object::new, |lease| lease.extra.clone()),
         }
     }

@@ -16,6 +16,9 @@ use crate::store::{
 };
 use crate::text::{first, quoted};
 
+/// The end of the year 9999, in milliseconds since the Unix epoch: no later time can be written down.
+const LAST_MS: u64 = 253_402_300_799_999;
+
 /// The number of times that a request is written at most.
 const ATTEMPTS: usize = 3;
 
@@ -228,16 +231,28 @@ impl<'a, S: Store, H: Host> Order<'a, S, H> {
             Reading::Closed(Closed::TermTooHigh) => return unusable(Problem::TermTooHigh),
         };
         if lease.operator.as_ref().is_some_and(|known| known.id == self.request.id) {
-            return Ok(Next::Done(self.receipt(true)));
+            return Ok(Next::Done(Receipt { written: true, ..receipt(&lease) }));
         }
         let now_ms = facts.date_ms.unwrap_or(self.host.now().wall_ms);
         self.check(&lease, now_ms)?;
+        match self.request.ask {
+            // Another operator, or an earlier try of this one: each new version lets everybody begin to watch it anew.
+            Ask::StepDown if asks_already(&lease) => {
+                return Ok(Next::Done(Receipt { written: true, ..receipt(&lease) }));
+            }
+            // Whatever its end: the clock of this machine may be wrong.
+            Ask::Resume if lease.operator.as_ref().is_none_or(|known| known.ask != Ask::Pause) => {
+                return match self.doubted {
+                    Some(_) => {
+                        Err(OperatorError::Unusable("the group is not paused now".to_owned()))
+                    }
+                    None => Ok(Next::Done(Receipt { written: false, ..receipt(&lease) })),
+                };
+            }
+            _ => {}
+        }
         // Nobody drops a pause, nor a step-down within its term: a write on another version has not landed, and can't.
         self.doubted.take_if(|doubted| *doubted != version);
-        let paused = lease.operator.as_ref().is_some_and(|known| known.pauses(now_ms));
-        if self.request.ask == Ask::Resume && !paused {
-            return Ok(Next::Done(self.receipt(false)));
-        }
         let led = is_led(&lease);
         self.request.at_ms = self.request.at_ms.or(Some(now_ms));
         self.request.term = lease.term.filter(|_| led);
@@ -254,9 +269,17 @@ impl<'a, S: Store, H: Host> Order<'a, S, H> {
                 quoted(first(&lease.leader_id, 120)),
             )));
         }
-        if let Some(until_ms) = self.request.until_ms.filter(|until_ms| *until_ms <= now_ms) {
-            let rule = "must lie ahead, by the store's clock";
+        let wrong = |until_ms: &u64| *until_ms <= now_ms || *until_ms > LAST_MS;
+        if let Some(until_ms) = self.request.until_ms.filter(wrong) {
+            let rule = "must lie ahead, by the store's clock, and before the year 10000";
             return Err(refused("until", until_ms.to_string(), rule));
+        }
+        let paused = lease.pause(now_ms);
+        if let Some(pause) = paused.filter(|_| self.request.ask == Ask::StepDown) {
+            return Err(OperatorError::NobodyLeads(format!(
+                "{}: a leader ends its term anyway, and nobody leads until the group is resumed",
+                pause.told(),
+            )));
         }
         let same = |first: &Lease| (first.term, &first.session) == (lease.term, &lease.session);
         let goes_on = is_led(lease) && self.first.as_ref().is_none_or(same);
@@ -276,12 +299,15 @@ impl<'a, S: Store, H: Host> Order<'a, S, H> {
         lease: Box<Lease>,
         version: Version,
     ) -> Result<Option<Receipt>, OperatorError> {
+        let told = receipt(&lease);
         let condition = Condition::Match(version.clone());
         let operation = Operation::Write { record: Record::Lease(lease), condition };
         let made = perform_within(self.store, self.host, operation, UNHURRIED_MS).await.outcome;
         self.fault = None;
         match made {
-            Outcome::Written { version: Some(_) } => return Ok(Some(self.receipt(true))),
+            Outcome::Written { version: Some(_) } => {
+                return Ok(Some(Receipt { written: true, ..told }));
+            }
             Outcome::Rejected(fault) => return Err(OperatorError::Store(fault)),
             Outcome::Unknown { cause, .. } => self.fault = Some(cause),
             _ => {}
@@ -289,15 +315,20 @@ impl<'a, S: Store, H: Host> Order<'a, S, H> {
         self.doubted = Some(version);
         Ok(None)
     }
+}
 
-    fn receipt(&self, written: bool) -> Receipt {
-        let led = self.first.as_ref().filter(|lease| is_led(lease));
-        Receipt {
-            written,
-            leader_id: led.map(|lease| lease.leader_id.clone()),
-            term: led.and_then(|lease| lease.term),
-        }
-    }
+/// Who leads by this record and is to end which term.
+fn receipt(lease: &Lease) -> Receipt {
+    let led = is_led(lease);
+    let leader_id = led.then(|| lease.leader_id.clone());
+    Receipt { written: false, leader_id, term: lease.term.filter(|_| led) }
+}
+
+/// Whether a record asks its own term to end.
+fn asks_already(lease: &Lease) -> bool {
+    let term = lease.term.zip(lease.session.as_deref());
+    let known = lease.operator.as_ref().zip(term);
+    known.is_some_and(|(known, (term, session))| known.ends(term, session))
 }
 
 const NO_COMPARE_AND_SWAP: &str = "can't carry a request of an operator, because it does not compare and swap one record: \

@@ -85,16 +85,6 @@ pub struct Run<T, E> {
     pub end: RunEnd<T, E>,
 }
 
-impl LostReason {
-    /// Whether the authority was lost, and not given up.
-    fn is_loss(self) -> bool {
-        !matches!(
-            self,
-            Self::Resigned | Self::Stopped | Self::Done | Self::SteppedDown | Self::Paused
-        )
-    }
-}
-
 /// Whether a trigger that has run no job has nothing to tell but that the store can't be used.
 pub(crate) fn says_nothing(over: Option<SlotsOver>) -> bool {
     matches!(over, None | Some(SlotsOver::Store))

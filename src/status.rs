@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use hmac::{Hmac, KeyInit, Mac};
 use serde::Serialize;
+use serde_json::json;
 use sha2::Sha256;
 
 use crate::clock::Now;
@@ -11,7 +12,7 @@ use crate::config::Config;
 use crate::driver::Requests;
 use crate::election::{Election, Input, Problem, Waiting};
 use crate::json;
-use crate::lease::{History, OperatorRequest, PastSlot, history};
+use crate::lease::{History, OperatorRequest, PastSlot, Stamp, history};
 use crate::store::Answer;
 use crate::text::first;
 
@@ -32,6 +33,9 @@ struct Status<'a> {
     remaining_ms: Option<u64>,
     transitions: Option<u64>,
     parked: Option<bool>,
+    acquired_ms: Option<u64>,
+    renewed_ms: Option<u64>,
+    lease_ms: Option<u64>,
     paused: Option<PausedStatus<'a>>,
     history: History,
     last_slot: Option<PastSlot>,
@@ -82,13 +86,25 @@ pub fn public(election: &Election, now: Now, requests: Requests) -> String {
 
 /// What somebody reads who runs no session of the group: the stored record, as this answer shows it. `role` is `none`.
 pub fn of_record(config: &Config, answer: Answer, now: Now) -> String {
+    let reader = reader_of(config, answer, now);
+    let status = status_of(&reader, now, Requests::default(), Audience::Anybody);
+    let server_id = Cow::Borrowed(config.server_id.as_str());
+    json::of(&Status { role: "none", server_id, waiting: None, ..status })
+}
+
+/// An election of nobody's, which has read this answer.
+pub(crate) fn reader_of(config: &Config, answer: Answer, now: Now) -> Election {
     let mut reader = Election::new(config.clone(), String::new(), 0);
     // The answer counts only for a read that is under way.
     reader.poll(now);
     reader.handle(now, Input::Answer(answer));
-    let status = status_of(&reader, now, Requests::default(), Audience::Anybody);
-    let server_id = Cow::Borrowed(config.server_id.as_str());
-    json::of(&Status { role: "none", server_id, waiting: None, ..status })
+    reader
+}
+
+/// What is shown of a group whose settings can't be used.
+pub fn of_nobody(group: &str, error: &str) -> String {
+    let nothing = json!({ "role": "none", "group": group, "leaderId": null, "history": [], "lastSlot": null, "error": error });
+    nothing.to_string()
 }
 
 /// Whether a request shows this token in its `Authorization` header, found out in a time that says nothing of the token.
@@ -164,6 +180,12 @@ fn status_of(election: &Election, now: Now, requests: Requests, audience: Audien
         remaining_ms: authority.map(|authority| authority.remaining_ms),
         transitions: record.map(|lease| lease.transitions).filter(|_| !unfenced),
         parked: record.map(|lease| lease.parked).filter(|_| !unfenced),
+        acquired_ms: told.and_then(|lease| u64::try_from(lease.acquired?).ok()),
+        renewed_ms: told.and_then(|lease| match lease.last_updated {
+            Stamp::At(ms) => u64::try_from(ms).ok(),
+            Stamp::Released => None,
+        }),
+        lease_ms: told.and_then(|lease| lease.lease_ms),
         paused: election.paused(now).map(PausedStatus::from),
         history: told.map(|lease| lease.history.with_names(by)).unwrap_or_default(),
         last_slot: told.and_then(history::shown_slot).map(|past| past.with_name(by)),

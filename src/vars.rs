@@ -100,11 +100,17 @@ pub(crate) const JOB: &str = "JOB";
 /// What a request for the Worker's status has to show.
 const STATUS_TOKEN: &str = "EDGELECT_STATUS_TOKEN";
 
+/// Who may see the Worker's page.
+const PAGE: &str = "EDGELECT_PAGE";
+
+/// How the lines of a Worker's log are written.
+const LOG: &str = "EDGELECT_LOG";
+
 /// The shortest of these, in bytes: nobody guesses one.
 const MIN_TOKEN_BYTES: usize = 16;
 
 /// What the deployed Worker knows besides: its store, its groups and its job.
-const WORKER_VARS: [&str; 13] = [
+const WORKER_VARS: [&str; 15] = [
     R2,
     "EDGELECT_GROUPS",
     "EDGELECT_CRON",
@@ -118,6 +124,8 @@ const WORKER_VARS: [&str; 13] = [
     "EDGELECT_BUDGET",
     "EDGELECT_SUBREQUESTS",
     STATUS_TOKEN,
+    PAGE,
+    LOG,
 ];
 
 /// What a request for the Worker's status has to show as `Authorization: Bearer TOKEN`; none where nobody may ask.
@@ -131,6 +139,49 @@ pub fn status_token(get: impl Fn(&str) -> Option<String>) -> Result<Option<Strin
         return Err(ConfigError::new(STATUS_TOKEN, "(not shown)", rule));
     }
     Ok(Some(token))
+}
+
+/// Who may see the status and the metrics of a group of a Worker, and whether it has a page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// Whether a page for people is at `/`.
+    pub page: bool,
+    /// What a request has to show; `None` where anybody may see it, or nobody.
+    pub token: Option<String>,
+    /// Whether anybody may see it.
+    pub public: bool,
+}
+
+/// Who may see what, by `EDGELECT_PAGE` and `EDGELECT_STATUS_TOKEN`.
+///
+/// # Errors
+/// One of them can't be used, or the page needs a token and there is none.
+pub fn access(get: impl Fn(&str) -> Option<String>) -> Result<Access, ConfigError> {
+    let token = status_token(&get)?;
+    let page = get(PAGE).filter(|page| !page.is_empty()).unwrap_or_else(|| "off".to_owned());
+    match page.as_str() {
+        "off" => Ok(Access { page: false, token, public: false }),
+        "public" => Ok(Access { page: true, token: None, public: true }),
+        "token" if token.is_some() => Ok(Access { page: true, token, public: false }),
+        "token" => {
+            let rule = "EDGELECT_PAGE = \"token\" needs it";
+            Err(ConfigError::new(STATUS_TOKEN, "(not set)", rule))
+        }
+        _ => Err(ConfigError::new(PAGE, quoted(first(&page, 60)), "must be off, token or public")),
+    }
+}
+
+/// Whether the lines of a Worker's log are JSON, by `EDGELECT_LOG`.
+///
+/// # Errors
+/// It is neither `text` nor `json`.
+pub fn log_is_json(get: impl Fn(&str) -> Option<String>) -> Result<bool, ConfigError> {
+    let given = get(LOG).unwrap_or_default();
+    match given.as_str() {
+        "" | "text" => Ok(false),
+        "json" => Ok(true),
+        _ => Err(ConfigError::new(LOG, quoted(first(&given, 60)), "must be text or json")),
+    }
 }
 
 /// Each variable of the election's settings and the option that it sets, for help texts.

@@ -15,6 +15,8 @@ mod lead;
 mod lock;
 #[path = "driver/locker.rs"]
 mod locker;
+#[path = "driver/metrics.rs"]
+mod metrics;
 #[path = "driver/proxied_date.rs"]
 mod proxied_date;
 #[path = "driver/questions.rs"]

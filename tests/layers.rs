@@ -122,6 +122,7 @@ fn stores_and_the_election_do_not_know_each_other_and_nobody_below_the_faces_kno
             "js/many",
             "js/probe",
             "js/settle",
+            "js/shown",
             "worker",
             "worker/slot",
             "lib",

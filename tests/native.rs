@@ -11,10 +11,11 @@ use edgelect::clock::Now;
 use edgelect::request::{self, Request, Response};
 use edgelect::store::FaultKind;
 use edgelect::store::epochs::Epochs;
+use edgelect::store::memory::Memory;
 use edgelect::store::{Operation, Outcome, Store};
 use edgelect::{
-    Config, Credentials, EpochStore, Handle, Host, S3Config, S3Store, lead, native as daemon,
-    new_election, probe,
+    Config, Credentials, Electors, EpochStore, Handle, Host, Limits, S3Config, S3Store, lead,
+    native as daemon, new_election, probe,
 };
 use real::{Bucket, Native, config, native, random};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -316,6 +317,59 @@ async fn peers_are_answered_while_others_say_nothing_and_only_at_the_one_path() 
             answered.expect("a silent peer keeps nobody waiting");
         }
     }
+}
+
+#[tokio::test]
+async fn monitors_and_people_are_shown_the_member_and_the_page_names_its_own_script_alone() {
+    let host = native();
+    let elector = Handle::new(new_election(&host, probe_config()).expect("randomness"));
+    let (listener, url) = server().await;
+    let address = url.trim_start_matches("http://");
+    let asking = async {
+        let ask =
+            |path: &str| format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+        let metrics = told_to(address, &ask("/metrics")).await;
+        assert!(metrics.contains("content-type: application/openmetrics-text; version=1.0.0"));
+        assert!(metrics.contains("\nedgelect_authority{group=") && metrics.ends_with("# EOF\n"));
+        let page = told_to(address, &ask("/")).await;
+        assert!(page.starts_with("HTTP/1.1 200 ") && page.ends_with("</html>\n"));
+        assert!(page.contains("content-security-policy: default-src 'none'; script-src 'sha256-"));
+    };
+    tokio::select! {
+        never = daemon::serve_page(&listener, &elector, &host) => match never {},
+        () = asking => {}
+    }
+}
+
+#[tokio::test]
+async fn the_groups_of_a_process_share_a_server() {
+    let host = native();
+    let electors = Electors::new(host.clone(), Limits::default()).expect("limits");
+    let of = |group: &str| Config { lockfile_path: group.to_owned(), ..probe_config() };
+    let members = ["one", "two"].map(|group| {
+        electors.add(of(group), Memory::new(|| 0)).unwrap_or_else(|_| panic!("there is room"))
+    });
+    let (listener, url) = server().await;
+    let address = url.trim_start_matches("http://");
+    let ask = async |path: &str| {
+        told_to(address, &format!("GET {path} HTTP/1.1\r\nhost: {address}\r\n\r\n")).await
+    };
+    let asking = async {
+        let which = ask("/health/leadership").await;
+        assert!(which.starts_with("HTTP/1.1 400 ") && which.contains("which group?"), "{which}");
+        for group in ["two", "three"] {
+            let told = ask(&format!("/health/leadership?group={group}")).await;
+            assert!(told.starts_with("HTTP/1.1 404 "), "nobody leads it here: {told}");
+        }
+        let status = ask("/status.json").await;
+        let groups = ["one", "two"].map(|group| format!(r#""group":"{group}""#));
+        assert!(groups.iter().all(|group| status.contains(group)), "{status}");
+    };
+    tokio::select! {
+        never = daemon::serve_health(&listener, &electors, &host) => match never {},
+        () = asking => {}
+    }
+    drop(members);
 }
 
 #[tokio::test]

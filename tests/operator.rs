@@ -6,13 +6,17 @@ mod virtual_time;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use edgelect::clock::Now;
 use edgelect::driver::{init, read_back};
-use edgelect::election::{Election, Event, Input, LostReason};
-use edgelect::lease::{Ask, Lease};
+use edgelect::election::{Election, Event, Input, LostReason, Step};
+use edgelect::lease::{Ask, Lease, OperatorRequest, Reading, Stamp};
+use edgelect::object_store_lock::{LeaderElectionRecord, ObjectStoreLock};
 use edgelect::operator::{OperatorError, Receipt, Words, pause, resume, step_down};
 use edgelect::status::status;
 use edgelect::store::memory::Memory;
-use edgelect::store::{Answer, Condition, Fault, FaultKind, Operation, Outcome, Record, Store};
+use edgelect::store::{
+    Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Record, Store, Version,
+};
 use edgelect::{Config, Handle, Host, Settings, run};
 use futures::executor::block_on;
 use virtual_time::{Machine, Through, Virtual, config, config_of, undated};
@@ -312,4 +316,177 @@ fn a_member_that_starts_in_a_paused_group_claims_nothing() {
     block_on(resume(&group.memory, &group.hand(), &config(), &words())).expect("asked");
     group.machine.pass(12_000);
     assert_eq!(group.leader(), Some(0));
+}
+
+/// A group whose leader is dead: its record lies there, unreleased.
+fn dead() -> Group {
+    let mut group = Group::new(&["a"]);
+    group.machine.pass(20_000);
+    let held = group.lease();
+    let dead = Group::new(&[]);
+    let Outcome::Found { version, .. } = read(&dead.memory) else { panic!("a record") };
+    let (record, condition) = (Record::from(held), Condition::Match(version));
+    let made = block_on(dead.memory.perform(Operation::Write { record, condition })).outcome;
+    assert!(matches!(made, Outcome::Written { .. }));
+    dead
+}
+
+fn read(memory: &Memory) -> Outcome {
+    block_on(memory.perform(Operation::Read { unless: None })).outcome
+}
+
+#[test]
+fn a_step_down_does_not_end_a_pause() {
+    let mut dead = dead();
+    let paused = block_on(pause(&dead.memory, &dead.hand(), &config(), &words(), None));
+    assert!(paused.is_ok_and(|receipt| receipt.written));
+    dead.join("b");
+    dead.machine.pass(3_600_000);
+    let told = block_on(step_down(&dead.memory, &dead.hand(), &config(), &words()));
+    assert!(matches!(told, Err(OperatorError::NobodyLeads(_))), "{told:?}");
+    dead.machine.pass(60_000);
+    assert_eq!(dead.leader(), None);
+}
+
+#[test]
+fn a_script_that_repeats_its_step_down_keeps_no_dead_leader_in_office() {
+    let mut dead = dead();
+    dead.join("b");
+    for _ in 0..4 {
+        dead.machine.pass(10_000);
+        let _ = block_on(step_down(&dead.memory, &dead.hand(), &config(), &words()));
+    }
+    assert_eq!(dead.leader(), Some(0));
+}
+
+#[test]
+fn a_lock_member_that_takes_a_paused_record_passes_no_pause_on() {
+    let mut group = Group::new(&[]);
+    let paused = block_on(pause(&group.memory, &group.hand(), &config(), &words(), None));
+    assert!(paused.is_ok());
+    let host = group.machine.host.clone();
+    let lock = ObjectStoreLock::new(&group.memory, &host, "k8s-1").expect("a lock");
+    let (mut record, version) = block_on(lock.get()).expect("a read").expect("a record");
+    let taken = LeaderElectionRecord::new("k8s-1", 15_000, host.wall_ms() as i64);
+    (record.holder_identity, record.lease_duration_ms) =
+        (taken.holder_identity, taken.lease_duration_ms);
+    (record.acquire_time_ms, record.renew_time_ms) = (taken.acquire_time_ms, taken.renew_time_ms);
+    block_on(lock.update(&version, &record)).expect("it is released");
+    group.join("b");
+    group.machine.pass(120_000);
+    assert_eq!(group.leader(), Some(0), "the lock's holder has died");
+}
+
+#[test]
+fn a_resume_does_not_ask_the_own_clock_whether_the_pause_is_over() {
+    let mut group = Group::new(&[]);
+    let (host, memory) = (group.machine.host.clone(), group.memory.clone());
+    let store = Through(async move |operation| undated(memory.perform(operation).await.outcome));
+    let until_ms = Some(host.wall_ms() + 600_000);
+    block_on(pause(&store, &group.hand(), &config(), &words(), until_ms)).expect("it is written");
+    let fast = Hand(host.ahead(900_000), 99);
+    let told = block_on(resume(&store, &fast, &config(), &words()));
+    assert!(told.is_ok_and(|receipt| receipt.written));
+    group.join("b");
+    group.machine.pass(60_000);
+    assert_eq!(group.leader(), Some(0));
+}
+
+#[test]
+fn a_receipt_names_who_leads_by_the_record_that_was_written_over() {
+    let group = dead();
+    let raced = Cell::new(false);
+    let store = Through(async |operation: Operation| {
+        if matches!(operation, Operation::Write { .. }) && !raced.replace(true) {
+            let Outcome::Found { version, reading: Reading::Lease(lease) } =
+                group.memory.perform(Operation::Read { unless: None }).await.outcome
+            else {
+                panic!("a lease");
+            };
+            let (leader_id, session) = ("newer".to_owned(), Some("other".to_owned()));
+            let term = lease.term.map(|term| term + 1);
+            let record = Lease { leader_id, session, term, ..*lease }.into();
+            let condition = Condition::Match(version);
+            group.memory.perform(Operation::Write { record, condition }).await;
+        }
+        group.memory.perform(operation).await
+    });
+    let told = block_on(pause(&store, &group.hand(), &config(), &words(), None)).expect("written");
+    assert_eq!((told.leader_id.as_deref(), told.term), (Some("newer"), group.lease().term));
+}
+
+#[test]
+fn an_end_that_no_text_can_say_is_refused() {
+    let group = Group::new(&[]);
+    let told = block_on(pause(&group.memory, &group.hand(), &config(), &words(), Some(u64::MAX)));
+    assert!(matches!(told, Err(OperatorError::Config(_))), "{told:?}");
+}
+
+#[test]
+fn requests_are_no_copies_that_something_makes_of_the_record() {
+    let mut group = Group::new(&["a"]);
+    group.machine.pass(20_000);
+    for _ in 0..4 {
+        block_on(pause(&group.memory, &group.hand(), &config(), &words(), None)).expect("written");
+        group.machine.pass(20_000);
+    }
+    assert_eq!(group.status(0)["error"], serde_json::Value::Null);
+}
+
+/// A read may be an old one: on Route 53 one that shows the record as it was before the requests.
+#[test]
+fn s5_an_old_read_after_a_request_does_not_lengthen_the_authority() {
+    const WALL_MS: u64 = 1_795_000_000_000;
+    let at = |ms: u64| Now::new(ms, WALL_MS + ms);
+    let of = |lease_ms: u64| {
+        let (server_id, leader_timeout_ms) = (Some("a".to_owned()), Some(lease_ms));
+        let max_lease_ms = Some(60_000);
+        config_of(Settings { server_id, leader_timeout_ms, max_lease_ms, ..Settings::default() })
+    };
+    let answer = |outcome| Input::Answer(Answer { outcome, facts: Facts::default() });
+    let shows = |name: &str, lease: &Lease| {
+        let reading = Reading::Lease(Box::new(lease.clone()));
+        answer(Outcome::Found { version: Version(name.to_owned()), reading })
+    };
+    let mut election = Election::new(of(60_000), "s-a".to_owned(), 1);
+    let mut before = Lease::bare("z", Stamp::Released);
+    (before.term, before.session) = (Some(5), Some("s-z".to_owned()));
+    (before.lease_ms, before.acquired) = (Some(60_000), Some(1));
+    assert!(matches!(election.poll(at(0)), Step::Read { .. }));
+    election.handle(at(10), shows("v0", &before));
+    let Step::Claim { lease: claimed, .. } = election.poll(at(10)) else { panic!("a tombstone") };
+    let version = Some(Version("v1".to_owned()));
+    election.handle(at(20), answer(Outcome::Written { version }));
+    let request = OperatorRequest {
+        ask: Ask::Resume,
+        id: "2".to_owned(),
+        by: String::new(),
+        why: String::new(),
+        at_ms: None,
+        until_ms: None,
+        term: None,
+        session: None,
+    };
+    election.handle(at(4_000), Input::Configure(Box::new(of(15_000))));
+    assert!(matches!(election.poll(at(5_100)), Step::Renew { .. }));
+    election.handle(at(5_110), answer(Outcome::Refused));
+    assert!(matches!(election.poll(at(5_110)), Step::Read { .. }));
+    election.handle(at(5_120), shows("v1-resumed", &request.over(&claimed)));
+    let Step::Renew { lease, .. } = election.poll(at(5_120)) else { panic!("it is due") };
+    assert_eq!(lease.lease_ms, Some(15_000));
+    // It lands unheard, and every read from here on is an old one.
+    let mut now_ms = 5_120 + 1_800;
+    election.handle(at(now_ms), Input::Answer(no_answer()));
+    while now_ms < 5_120 + 15_000 {
+        match election.poll(at(now_ms)) {
+            Step::Wait { until_ms } => now_ms = until_ms.min(now_ms + 100),
+            Step::Read { .. } => election.handle(at(now_ms), shows("v1", &claimed)),
+            _ => {
+                now_ms += 1_800;
+                election.handle(at(now_ms), Input::Answer(no_answer()));
+            }
+        }
+        now_ms += 1;
+    }
+    assert_eq!(election.authority(at(5_120 + 15_000)), None, "others may claim now");
 }

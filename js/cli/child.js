@@ -28,14 +28,32 @@ export const timesOf = ({ leaderTimeout, margin, frequentInterval, requestTimeou
   throw Object.assign(new Error(message), { code: 'EDGELECT_CONFIG' });
 };
 
-/** Starts the guard, once for all runs of this process. */
-export const startGuard = async () => {
-  const guard = fork(GUARD, [], { detached: true, stdio: ['ignore', 'ignore', 'ignore', 'ipc'], execArgv: [] });
-  await new Promise((resolve, reject) => guard.once('message', resolve).once('error', reject).once('exit', () => reject(new Error('the guard has ended'))));
-  guard.unref();
-  guard.channel.unref?.();
-  const tell = (told) => guard.connected && guard.send(told, () => {});
-  return { tell, end: () => guard.connected && guard.disconnect() };
+/** Starts the guard, once for all runs of this process, and again where somebody has ended it; `onGone` hears if that fails. */
+export const startGuard = async (onGone) => {
+  let guard;
+  let last;
+  let isOver = false;
+  const tell = (told) => {
+    last = told;
+    if (guard.connected) guard.send(told, () => {});
+  };
+  const begin = async () => {
+    const begun = fork(GUARD, [], { detached: true, stdio: ['ignore', 'ignore', 'ignore', 'ipc'], execArgv: [] });
+    await new Promise((resolve, reject) => begun.once('message', resolve).once('error', reject).once('exit', () => reject(new Error('the guard has ended'))));
+    begun.unref();
+    begun.channel.unref?.();
+    guard = begun;
+    if (last) tell(last);
+    begun.once('exit', () => {
+      if (!isOver) begin().catch(onGone);
+    });
+  };
+  await begin();
+  const end = () => {
+    isOver = true;
+    if (guard.connected) guard.disconnect();
+  };
+  return { tell, end };
 };
 
 export class Child {

@@ -126,7 +126,11 @@ export class Runner {
     };
     this.elector = new Elector({ ...this.#options, onStatus, onError, ...(this.#flags.nonblock && { probe: false }) });
     this.#times = timesOf(this.elector.config, this.#flags.grace);
-    this.#guard = await startGuard();
+    this.#guard = await startGuard(({ message }) => {
+      this.end(EXIT.failed);
+      this.tell('error', {}, message);
+      this.#child?.lose();
+    });
   }
 
   #onSignal(name) {

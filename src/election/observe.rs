@@ -429,9 +429,13 @@ impl Election {
             Seen::Record { observation, reading: Reading::Lease(before) }
                 if observation.version != *version =>
             {
-                let again = matches!(reading, Reading::Lease(lease) if before.session.is_some()
-                    && (&before.session, before.sequence, before.term)
-                        == (&lease.session, lease.sequence, lease.term));
+                let of = |lease: &Lease| {
+                    // An operator's request is written over the rest.
+                    let request = lease.operator.as_ref().map(|request| request.id.clone());
+                    (lease.session.clone(), lease.sequence, lease.term, request)
+                };
+                let again = matches!(reading, Reading::Lease(lease)
+                    if before.session.is_some() && of(before) == of(lease));
                 if again { self.versions_moved.saturating_add(1) } else { 0 }
             }
             Seen::Record { .. } => self.versions_moved,

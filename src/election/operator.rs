@@ -14,8 +14,7 @@ impl Election {
 
     /// The request of a record by which nobody claims it now.
     pub(super) fn pause_of<'a>(&self, now: Now, lease: &'a Lease) -> Option<&'a OperatorRequest> {
-        let storage_ms = self.clocks.storage_ms(now);
-        lease.operator.as_ref().filter(|request| request.pauses(storage_ms))
+        lease.pause(self.clocks.storage_ms(now))
     }
 
     /// For how many more milliseconds the newest record is paused; `None` where that has no end.
@@ -25,12 +24,15 @@ impl Election {
     }
 
     /// Takes an operator's request that was written over the record that this session holds; true if there is one. Its
-    /// authority stays what it was: the sequence is one that was known to have landed. Writes that left before it were
-    /// conditional on the version that is gone, so that none of them can land any more (S5, S8).
+    /// authority stays what it was: the sequence is one that was known to have landed. The fences of writes in doubt go on to
+    /// count, because the read may be an old one (Route 53) and such a write may have landed since (S5, S8).
     pub(super) fn take_request(&mut self, now: Now, version: &Version, reading: &Reading) -> bool {
         let Reading::Lease(lease) = reading else { return false };
         let compared = self.clocks.covered() && self.stale_writes_fail;
-        let asked = |held: &Lease| held.is_same_write(lease) && held.operator != lease.operator;
+        let asked = |held: &Lease| {
+            let new = lease.operator.is_some() && held.operator != lease.operator;
+            new && held.is_same_write(lease)
+        };
         let Some(term) = self.term.as_mut().filter(|term| compared && asked(&term.lease)) else {
             return false;
         };
@@ -40,11 +42,11 @@ impl Election {
             term.anchor.sent = now;
         }
         let lease = term.lease.clone();
-        self.unresolved.clear();
-        (self.forgotten, self.round, self.misses) = (None, None, 0);
+        (self.round, self.misses) = (None, 0);
         self.see_own(now, &lease, version.clone());
         match self.wind_down {
-            Some(wind_down) if wind_down.until_ms.is_some() => self.release_again(now),
+            // Another one may come between: the end of the release bounds them.
+            Some(wind_down) if wind_down.until_ms.is_some() => self.begin_release(now),
             Some(_) => {}
             None => {
                 // The renewal that was refused is due.
@@ -55,11 +57,19 @@ impl Election {
         true
     }
 
+    /// Whether the request in the own record asks this term to end.
+    pub(super) fn steps_down(&self) -> bool {
+        self.term.as_ref().is_some_and(|term| {
+            let request = term.lease.operator.as_ref();
+            request.is_some_and(|request| request.ends(term.number, &self.session))
+        })
+    }
+
     /// Gives the term up if the request in its record asks for that; true if it does.
     pub(super) fn obey(&mut self, now: Now) -> bool {
         let Some(term) = self.term.as_ref().filter(|term| !term.ended) else { return false };
         let Some(request) = &term.lease.operator else { return false };
-        let ends = request.ends(term.number, &self.session) && !planted!(StepDownIgnored);
+        let ends = self.steps_down() && !planted!(StepDownIgnored);
         let reason = match request.ask {
             Ask::StepDown if ends => LostReason::SteppedDown,
             Ask::Pause if self.pause_of(now, &term.lease).is_some() => LostReason::Paused,

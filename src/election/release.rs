@@ -155,6 +155,8 @@ impl Election {
         let mut lease = term.lease.clone();
         // Nobody has led with a reservation, so there is nothing to keep.
         let park = wind_down.park && !(lease.in_grace() && lease.term.is_none());
+        // A lease that is parked is this member's again at once.
+        let park = park && !self.steps_down();
         let purpose = if park { Purpose::Park } else { Purpose::Release };
         lease.parked = park;
         lease.park_at = None;

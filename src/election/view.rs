@@ -82,7 +82,8 @@ impl Election {
         let age_ms = self.age_to_claim_ms(observation, now);
         let sits_out = now.mono_ms < self.compete_after_ms || self.working.is_some();
         match reading {
-            Reading::Lease(lease) if lease.released() && self.sees_pause(now) => Holder::Barred,
+            // Whoever held it, nobody is to take it.
+            Reading::Lease(_) if self.sees_pause(now) => Holder::Unnamed,
             Reading::Lease(lease) if self.may_succeed(now, lease, age_ms) => {
                 if sits_out {
                     Holder::Barred

@@ -64,8 +64,16 @@ fn translate(fields: &mut Object) -> Result<Translated, Reading> {
     let writer = writer.filter(|id| holder.is_empty() || *id == holder);
     let ours = writer.is_some() && written_at.is_some() && written_at == renewed_at;
     if !ours {
-        for name in ["leaderAddr", "session", "sequence", "leaseMs", "acquired", "parked", "parkAt"]
-        {
+        for name in [
+            "leaderAddr",
+            "session",
+            "sequence",
+            "leaseMs",
+            "acquired",
+            "parked",
+            "parkAt",
+            "operator",
+        ] {
             take(name);
         }
         set(fields, "acquired", acquired);

@@ -159,9 +159,11 @@ impl OperatorRequest {
     }
 }
 
-/// A text without control characters, cut.
+/// A text without control characters and without those that change the direction of what follows, cut.
 fn plain(text: &str, most: usize) -> String {
-    let shown: String = text.chars().filter(|character| !character.is_control()).collect();
+    let turns = |character| matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let shown = text.chars().filter(|character| !character.is_control() && !turns(*character));
+    let shown: String = shown.collect();
     first(&shown, most).to_owned()
 }
 

@@ -21,9 +21,10 @@ use crate::groups::{self, Group};
 use crate::isolate::Isolate;
 use crate::job::Call;
 use crate::lead::Term;
+use crate::metrics::Sample;
 use crate::peer::{self, HealthAnswer};
 use crate::text::{first, quoted};
-use crate::{rehearsal, status, tick, vars};
+use crate::{calendar, metrics, page, rehearsal, status, tick, vars};
 
 thread_local! {
     static ISOLATE: Rc<Isolate<Workerd>> = Rc::default();
@@ -139,7 +140,10 @@ async fn run(
     let name = group.name.as_ref().map(|name| format!("group={name} ")).unwrap_or_default();
     let (problem, word) = match one_group(group, event, own).await {
         Ok(line) => {
-            console_log!("edgelect tick: {name}{line}");
+            match json_line(group, "info", &line, event.host) {
+                Some(json) => console_log!("{json}"),
+                None => console_log!("edgelect tick: {name}{line}"),
+            }
             return None;
         }
         Err(Problem::Told(text, word)) => (text, word.to_owned()),
@@ -148,8 +152,24 @@ async fn run(
             (error.message(), error.field)
         }
     };
-    console_error!("edgelect: {name}{problem}");
+    match json_line(group, "error", &problem, event.host) {
+        Some(json) => console_error!("{json}"),
+        None => console_error!("edgelect: {name}{problem}"),
+    }
     Some(name + &word)
+}
+
+/// The line that a trigger of a group leaves in the log, where `EDGELECT_LOG` is `json`.
+fn json_line(group: &Group, level: &str, message: &str, host: &Workerd) -> Option<String> {
+    if !vars::log_is_json(|name| group.get(name)).unwrap_or_default() {
+        return None;
+    }
+    let time = i64::try_from(host.now().wall_ms).ok().map(calendar::rfc3339_with_ms);
+    let group = group.get("EDGELECT_LOCKFILE_PATH");
+    let line = serde_json::json!({
+        "time": time, "level": level, "group": group, "event": "trigger", "message": message,
+    });
+    Some(line.to_string())
 }
 
 async fn one_group(
@@ -206,8 +226,8 @@ async fn one_group(
     if refused && led_none { Err(Problem::Told(line, outcome)) } else { Ok(line) }
 }
 
-/// Answers `GET /health/leadership`; and, to whoever shows `EDGELECT_STATUS_TOKEN`, `GET /status.json`. `?group=PATH` asks
-/// about one of several groups. Anything else is a 404.
+/// Answers `GET /health/leadership`; to whoever shows `EDGELECT_STATUS_TOKEN`, `GET /status.json` and `GET /metrics`; and with
+/// `EDGELECT_PAGE` people at `/`. `?group=PATH` asks about one of several groups. Anything else is a 404.
 ///
 /// # Errors
 /// The runtime refuses to make an answer.
@@ -223,9 +243,28 @@ pub async fn fetch_with(request: &worker::Request, env: &Env) -> Result<Response
     answer(request, env, Job::Own).await
 }
 
+/// What a request gets.
+enum Shown {
+    Json(HealthAnswer),
+    Metrics(String),
+    Page,
+}
+
 async fn answer(request: &worker::Request, env: &Env, job: Job) -> Result<Response> {
-    let answer = match health(request, env, job).await {
-        Ok(answer) => answer,
+    let answer = match shown(request, env, job).await {
+        Ok(Shown::Json(answer)) => answer,
+        Ok(Shown::Metrics(text)) => {
+            let response = Response::builder().with_header("cache-control", "no-store")?;
+            let response = response.with_header("content-type", metrics::CONTENT_TYPE)?;
+            return Ok(response.fixed(text.into_bytes()));
+        }
+        Ok(Shown::Page) => {
+            let mut response = Response::builder();
+            for (name, value) in page::headers() {
+                response = response.with_header(name, &value)?;
+            }
+            return Ok(response.fixed(page::HTML.into()));
+        }
         Err(error) => {
             console_error!("edgelect: {}", error.message());
             // Names the variable and nothing of its value, which may be a secret in the wrong place.
@@ -233,6 +272,10 @@ async fn answer(request: &worker::Request, env: &Env, job: Job) -> Result<Respon
             HealthAnswer::of(500, body.to_string())
         }
     };
+    json_response(answer)
+}
+
+fn json_response(answer: HealthAnswer) -> Result<Response> {
     let mut response = Response::builder()
         .with_status(answer.status)
         .with_header("content-type", "application/json")?
@@ -255,48 +298,145 @@ async fn answer(request: &worker::Request, env: &Env, job: Job) -> Result<Respon
     Ok(response.fixed(answer.body.into_bytes()))
 }
 
-async fn health(
+async fn shown(
     request: &worker::Request,
     env: &Env,
     job: Job,
-) -> std::result::Result<HealthAnswer, ConfigError> {
-    let none = |what: &str| HealthAnswer::of(404, serde_json::json!({ "error": what }).to_string());
+) -> std::result::Result<Shown, ConfigError> {
+    let none = |what: &str| {
+        let body = serde_json::json!({ "error": what }).to_string();
+        Ok(Shown::Json(HealthAnswer::of(404, body)))
+    };
     // By crate `worker` it would be parsed as a URL, with tables for international names.
     let url = request.inner().url();
     let query = url.split_once('?').map_or("", |(_, query)| query);
     let mut fields = form_urlencoded::parse(query.as_bytes());
-    let path = fields.find_map(|(name, path)| (name == "group").then_some(path));
-    let Some(group) = groups::of_path(&env::entries(env), path.as_deref())? else {
-        return Ok(none("no such group"));
+    let named = fields.find_map(|(name, path)| (name == "group").then_some(path));
+    let env_entries = env::entries(env);
+    let Some(group) = groups::of_path(&env_entries, named.as_deref())? else {
+        return none("no such group");
     };
     let path = request.path();
-    if path != peer::PATH && path != status::PATH {
-        return Ok(none("not found"));
+    let of_all = named.is_none() && path != peer::PATH;
+    let groups = if of_all { groups::each(&env_entries)? } else { vec![group] };
+    let has_page = || {
+        let access = groups.iter().map(|group| vars::access(|name| group.get(name)));
+        access.filter_map(std::result::Result::ok).any(|access| access.page)
+    };
+    match path.as_str() {
+        peer::PATH | status::PATH | metrics::PATH => {}
+        page::PATH if has_page() => {}
+        _ => return none("not found"),
     }
     // Crate `worker` takes a method that it does not know for GET.
     if request.inner().method() != "GET" {
-        return Ok(HealthAnswer::wrong_method());
+        return Ok(Shown::Json(HealthAnswer::wrong_method()));
     }
-    let token = vars::status_token(|name| group.get(name))?;
-    if path == status::PATH {
-        let Some(token) = token else {
-            return Ok(none(
-                "the status is shown to whoever has EDGELECT_STATUS_TOKEN, which is not set",
-            ));
-        };
-        let shown = request.headers().get("authorization").ok().flatten();
-        if !status::is_allowed(shown.as_deref(), &token) {
-            let body = r#"{"error":"show EDGELECT_STATUS_TOKEN: Authorization: Bearer TOKEN"}"#;
-            return Ok(HealthAnswer::of(401, body.to_owned()));
+    let event = Asked { env, job, host: &Workerd::new() };
+    match path.as_str() {
+        page::PATH => Ok(Shown::Page),
+        peer::PATH => event.health(&groups[0], query).await.map(Shown::Json),
+        path => {
+            let authorization = request.headers().get("authorization").ok().flatten();
+            let seen = match visible(&groups, authorization.as_deref())? {
+                Ok(seen) => seen,
+                Err(refusal) => return Ok(Shown::Json(refusal)),
+            };
+            if path == metrics::PATH {
+                return Ok(Shown::Metrics(event.metrics(&seen).await));
+            }
+            let body = event.status(&seen, groups.len() > 1).await?;
+            Ok(Shown::Json(HealthAnswer::of(200, body)))
         }
     }
-    let host = Workerd::new();
-    let setup = set_up(&group, env, job, None, &host);
-    let Setup { config, store, .. } = setup.map_err(|error| group.by_source(error))?;
-    if path == status::PATH {
-        let body = ISOLATE.with(Rc::clone).status(&config, &store, &host).await;
-        return Ok(HealthAnswer::of(200, body));
+}
+
+/// The groups that a request may see, or what it gets instead.
+fn visible<'a>(
+    groups: &'a [Group],
+    authorization: Option<&str>,
+) -> std::result::Result<std::result::Result<Vec<&'a Group>, HealthAnswer>, ConfigError> {
+    let (mut seen, mut closed) = (Vec::new(), true);
+    for group in groups {
+        let access =
+            vars::access(|name| group.get(name)).map_err(|error| group.by_source(error))?;
+        let shows = |token: &String| status::is_allowed(authorization, token);
+        closed &= access.token.is_none();
+        if access.public || access.token.as_ref().is_some_and(shows) {
+            seen.push(group);
+        }
     }
-    let bound = matches!(store, super::AnyStore::Local(_));
-    Ok(ISOLATE.with(Rc::clone).health(&config, &store, &host, bound, query, &[]).await)
+    let refusal = match (seen.is_empty(), closed) {
+        (false, _) => return Ok(Ok(seen)),
+        (true, true) => (
+            404,
+            r#"{"error":"the status is shown to whoever has EDGELECT_STATUS_TOKEN, which is not set"}"#,
+        ),
+        (true, false) => {
+            (401, r#"{"error":"show EDGELECT_STATUS_TOKEN: Authorization: Bearer TOKEN"}"#)
+        }
+    };
+    Ok(Err(HealthAnswer::of(refusal.0, refusal.1.to_owned())))
+}
+
+/// A request about groups.
+struct Asked<'a> {
+    env: &'a Env,
+    job: Job,
+    host: &'a Workerd,
+}
+
+impl Asked<'_> {
+    fn set_up(&self, group: &Group) -> std::result::Result<Setup, ConfigError> {
+        set_up(group, self.env, self.job, None, self.host).map_err(|error| group.by_source(error))
+    }
+
+    async fn health(
+        &self,
+        group: &Group,
+        query: &str,
+    ) -> std::result::Result<HealthAnswer, ConfigError> {
+        // What is wrong with it is wrong for every path.
+        vars::access(|name| group.get(name)).map_err(|error| group.by_source(error))?;
+        let Setup { config, store, .. } = self.set_up(group)?;
+        let (isolate, bound) = (ISOLATE.with(Rc::clone), is_bound(&store));
+        Ok(isolate.health(&config, &store, self.host, bound, query, &[]).await)
+    }
+
+    /// With `many`, one that can't be used hides no other.
+    async fn status(
+        &self,
+        groups: &[&Group],
+        many: bool,
+    ) -> std::result::Result<String, ConfigError> {
+        let one = async |group: &Group| {
+            let Setup { config, store, .. } = self.set_up(group)?;
+            Ok(ISOLATE.with(Rc::clone).status(&config, &store, self.host).await)
+        };
+        if !many {
+            return one(groups[0]).await;
+        }
+        let all = join_all(groups.iter().map(async |group| {
+            one(group).await.unwrap_or_else(|error: ConfigError| {
+                let name = group.name.as_deref().unwrap_or_default();
+                status::of_nobody(name, &format!("edgelect is not configured: {}", error.field))
+            })
+        }));
+        Ok(format!(r#"{{"groups":[{}]}}"#, all.await.join(",")))
+    }
+
+    async fn metrics(&self, groups: &[&Group]) -> String {
+        let samples = join_all(groups.iter().map(async |group| {
+            let Ok(Setup { config, store, .. }) = self.set_up(group) else {
+                return Sample::unusable(group.name.as_deref().unwrap_or_default());
+            };
+            let (isolate, bound) = (ISOLATE.with(Rc::clone), is_bound(&store));
+            isolate.metrics(&config, &store, self.host, bound).await
+        }));
+        metrics::text(samples.await)
+    }
+}
+
+fn is_bound(store: &super::AnyStore) -> bool {
+    matches!(store, super::AnyStore::Local(_))
 }

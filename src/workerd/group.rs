@@ -43,6 +43,7 @@ pub fn set_up(
 ) -> Result<Setup, ConfigError> {
     vars::check_given(group.variables())?;
     let get = |name: &str| group.get(name);
+    vars::log_is_json(get)?;
     let mut settings = super::settings(get)?;
     let sustain_ms = *settings.sustain_ms.get_or_insert(SUSTAIN_MS);
     settings.server_id.get_or_insert_with(|| "edgelect".to_owned());

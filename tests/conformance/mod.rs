@@ -10,7 +10,7 @@ use std::task::Poll;
 
 use edgelect::json::Object;
 use edgelect::lease::{
-    self, Flaw, Format, Lease, MAX_RECORD_BYTES, MAX_TERM, Reading, Remains, Stamp,
+    self, Flaw, Format, Lease, MAX_RECORD_BYTES, MAX_TERM, OperatorRequest, Reading, Remains, Stamp,
 };
 use edgelect::store::{
     Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome, Record, Store, Version,
@@ -320,11 +320,15 @@ async fn the_whole_record_comes_back(store: &impl Store, _: Traits) {
         slot_took_ms: Some(1_234),
         slot_failures: Some(2),
         slot_term: Some(7),
+        operator: OperatorRequest::read(r#"{"ask":"pause","id":"1","by":"é\"","why":"","term":7}"#),
         extra,
         ..record("server-001", 17)
     };
     create(store, lease.clone()).await.expect("nothing is in the way");
     let (_, read) = found(store).await;
+    assert!(lease.operator.is_some());
+    // Where requests can be made, the holder knows its own write again.
+    assert!(read.is_same_write(&lease) || !store.condition_covers_version());
     // A layout of the store's own may round the time that is only for people.
     assert_eq!(Lease { last_updated: lease.last_updated, ..read }, lease);
 }

@@ -1,6 +1,6 @@
 // `edgelect run`: real processes, a store on loopback that a test can silence, leases of 1.5 to 2 s.
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
@@ -90,11 +90,22 @@ test('a command that ignores SIGTERM is dead with its group before the authority
   assert.ok(last < ledMs && token > 0, 'nothing of it is left when the next one leads');
 });
 
-for (const [signal, what] of [['SIGKILL', 'killed'], ['SIGSTOP', 'stopped']]) {
+/** The guards of a process. */
+const guardsOf = ({ pid }) => execFileSync('ps', ['-o', 'pid=,args=', '--ppid', String(pid)], { encoding: 'utf8' })
+  .split('\n').filter((line) => line.includes('guard.js')).map((line) => Number.parseInt(line, 10));
+
+for (const [signal, what] of [['SIGKILL', 'killed'], ['SIGSTOP', 'stopped'], ['SIGKILL', 'killed after its guard']]) {
   test(`when edgelect itself is ${what}, nothing of its command outlives the lease`, async () => {
     const { run, read, elector } = await newGroup();
     const leader = run(sh(STUBBORN));
     await until(() => read().length > 0);
+    if (what.endsWith('guard')) {
+      const [first] = guardsOf(leader);
+      process.kill(first, 'SIGKILL');
+      await until(() => guardsOf(leader).some((pid) => pid !== first));
+      // The new one has heard of the command by now.
+      await new Promise((resolve) => setTimeout(resolve, 500));
+    }
     leader.kill(signal);
     await elector.start();
     await elector.waitForLeadership();

@@ -126,6 +126,15 @@ test('a bucket that wrangler.toml binds is reached as Wrangler keeps it on this 
   assert.match(stdout, /^leader\/a: nobody leads: .* released the lease/m);
 });
 
+test('the help of each command shows exit codes and an example, and its options fit 40 columns', npmOnly, async () => {
+  for (const { name } of JSON.parse(fs.readFileSync('src/cli/commands.json', 'utf8')).commands) {
+    const { stdout } = await edgelect([name, '--help']);
+    assert.match(stdout, /^Exit codes:\n[^]*^Examples:\n[^]*edgelect /m, name);
+  }
+  const shown = (await shownOn(40, ['run', '--help'], {})).join('\n').split('\nExamples:')[0].replace(/^Usage:.*/, '');
+  assert.deepEqual(shown.split('\n').filter((line) => line.length > 40 && /\s\S+\s/.test(line.trim())), []);
+});
+
 test('plan counts what the documentation counts', npmOnly, async () => {
   const { rows } = JSON.parse((await edgelect(['plan', '--members', '3', '--json'])).stdout);
   assert.deepEqual(rows[0], { follow: 'tight', crashMs: 15_500, releaseMs: 5_500, writes: 518_400, reads: 1_036_800, dollars: 3.01 });

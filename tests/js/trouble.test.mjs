@@ -187,6 +187,28 @@ test('a console that throws breaks nothing', async () => {
   });
 });
 
+test('as JSON each line is one object, and the level says which lines there are', async () => {
+  const { broken, storage } = breakable(await newGroup());
+  const run = (options) => warned(async () => {
+    broken.why = null;
+    const elector = member(storage, { log: 'json', ...options });
+    await elector.start();
+    await leads(elector);
+    broken.why = new Error('one\ntwo');
+    await until(() => elector.status().error !== null && !elector.isLeader());
+    await elector.stop();
+  });
+  const lines = (await run({ logLevel: 'info' })).map((line) => JSON.parse(line));
+  assert.deepEqual(lines.map(({ level, event }) => `${level} ${event}`), ['info acquired', 'warn problem', 'info lost']);
+  const [acquired, problem] = lines;
+  assert.deepEqual(Object.keys(acquired), ['time', 'level', 'group', 'event', 'term', 'message']);
+  assert.ok(acquired.group === KEY && acquired.term > 0 && !('term' in problem) && problem.message.includes('one two'));
+  assert.deepEqual((await run({ onError: () => {} })).length, 0);
+  for (const [option, value] of [['log', 'xml'], ['logLevel', 'loud']]) {
+    assert.throws(() => member(storage, { [option]: value }), { code: 'EDGELECT_CONFIG', field: option });
+  }
+});
+
 test('onError takes the place of the warning, and warn: false of both', async () => {
   for (const [options, shown] of [[{ onError: true }, 0], [{ onError: true, warn: true }, 1], [{ warn: false }, 0]]) {
     const { broken, storage } = breakable(await newGroup());

@@ -35,7 +35,7 @@ pub struct Operator {
 }
 
 impl Operator {
-    pub fn draw(seed: u64, lease_ms: u64) -> Option<Self> {
+    fn draw(seed: u64, lease_ms: u64) -> Option<Self> {
         let mut chance = Chance::new(seed ^ SALT);
         chance.one_in(ONE_IN).then_some(Self { chance, lease_ms, asked: 0 })
     }
@@ -58,6 +58,14 @@ impl Operator {
 }
 
 impl World {
+    /// Some schedules have an operator.
+    pub fn operator_begins(&mut self, seed: u64, lease_ms: u64) {
+        self.operator = Operator::draw(seed, lease_ms);
+        if self.operator.is_some() {
+            self.after(lease_ms, Event::OperatorAsks);
+        }
+    }
+
     /// The operator looks at the record and asks for something.
     pub fn operator_asks(&mut self) {
         let Some(operator) = self.operator.as_mut().filter(|_| !self.healed) else { return };

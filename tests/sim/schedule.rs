@@ -11,7 +11,6 @@ use super::chance::Chance;
 use super::clocks::Clocks;
 use super::member::Cron;
 use super::network::Weather;
-use super::operator::Operator;
 use super::oracle::Contract;
 use super::report::Kind;
 use super::slots::{self, Plan};
@@ -138,9 +137,8 @@ impl Schedule {
         schedule.bound_ms = schedule.leader_bound_ms();
         schedule.world.at(schedule.heal_ms, Event::Heal);
         schedule.world.after(schedule.pace_ms, Event::Chaos);
-        schedule.world.operator = Operator::draw(seed, lease_ms).filter(|_| !beyond);
-        if schedule.world.operator.is_some() {
-            schedule.world.after(lease_ms, Event::OperatorAsks);
+        if !beyond {
+            schedule.world.operator_begins(seed, lease_ms);
         }
         schedule
     }

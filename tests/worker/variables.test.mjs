@@ -60,6 +60,8 @@ const WRONG = {
   EDGELECT_SECRET_ACCESS_KEY: { S3: [OBJECT, UNSEEN, [/\(not set\): set it by `npx wrangler secret put EDGELECT_SECRET_ACCESS_KEY`$/, '']] },
   EDGELECT_SESSION_TOKEN: { S3: [OBJECT, UNSEEN] },
   EDGELECT_GROUPS: [[/lower-case letters/, 'A'], [/must be names/, 5, { a: 1 }], [/two groups/, 'a,a']],
+  EDGELECT_PAGE: [[/must be off, token or public/, 'on', true]],
+  EDGELECT_LOG: [[/must be text or json/, 'JSON', 1]],
   EDGELECT_STATUS_TOKEN: [[/\(not shown\): must have at least 16 characters/, 'short']],
   EDGELECT_CRON: [OBJECT, [/must be one of the triggers in `crons` of wrangler\.toml.*five fields/, 'hourly', '0 * * *', 5]],
   EDGELECT_JOB_URL: [OBJECT, [/\(not shown\): must/, 'http://jobs.example.com', 'https://u:p@a', 'https://b\u00fccher.example/']],

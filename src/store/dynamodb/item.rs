@@ -104,7 +104,6 @@ pub(super) fn foreign(kept: Option<Lease>, owner: String, lease_ms: Option<u64>)
         slot_failures: kept.and_then(|lease| lease.slot_failures),
         slot_term: kept.and_then(|lease| lease.slot_term),
         history: kept.map(|lease| lease.history.clone()).unwrap_or_default(),
-        operator: kept.and_then(|lease| lease.operator.clone()),
         extra: kept.map(|lease| lease.extra.clone()).unwrap_or_default(),
         ..Lease::bare(owner, last_updated)
     }

@@ -1,0 +1,65 @@
+//! What a member counts, and what it shows monitors of it. tests/js/metrics.test.mjs has a real parser read the text.
+
+use crate::{World, world};
+use edgelect::Host;
+use edgelect::metrics::{Sample, text};
+
+fn shown(world: &World) -> String {
+    text([Sample::of(&world.handle, world.machine.host.now())])
+}
+
+/// The values of the series whose names begin so.
+fn values<'a>(text: &'a str, series: &str) -> Vec<&'a str> {
+    let of = |line: &'a str| line.strip_prefix(series)?.rsplit_once(' ').map(|(_, value)| value);
+    text.lines().filter_map(of).collect()
+}
+
+#[test]
+fn a_leader_counts_its_renewals_and_what_nobody_knows_of_them() {
+    let mut world = world(true);
+    world.pass(60_000);
+    let group = r#"{group="leader/test.json""#;
+    let of = |text: &str, name: &str, labels: &str| {
+        let found = values(text, &format!("edgelect_{name}{group}{labels}"));
+        assert_eq!(found.len(), 1, "{name}{labels} in {text}");
+        found[0].to_owned()
+    };
+    let renewals = |outcome: &str| format!(r#",operation="renew",outcome="{outcome}"}}"#);
+    let led = shown(&world);
+    assert_eq!(of(&led, "authority", "}"), "1");
+    assert_eq!(of(&led, "store_requests_total", &renewals("ok")), "12");
+    assert_eq!(of(&led, "store_requests_total", &renewals("unknown")), "0", "there to be watched");
+    assert_eq!(of(&led, "terms_total", r#",reason="expired"}"#), "0");
+    world.store.hangs.set(true);
+    world.pass(30_000);
+    world.store.hangs.set(false);
+    let lost = shown(&world);
+    assert_eq!(of(&lost, "authority", "}"), "0");
+    assert_eq!(of(&lost, "error", "}"), "1");
+    assert_eq!(of(&lost, "terms_total", r#",reason="expired"}"#), "1");
+    assert_ne!(of(&lost, "store_requests_total", &renewals("unknown")), "0");
+    // A request that was cut off at its limit of 1,800 ms is in the range up to 2.5 s.
+    let slow = values(
+        &lost,
+        r#"edgelect_store_request_duration_seconds_bucket{le="2.5",operation="renew"}"#,
+    );
+    let fast = values(
+        &lost,
+        r#"edgelect_store_request_duration_seconds_bucket{le="1.0",operation="renew"}"#,
+    );
+    assert!(fast[0] == "12" && slow[0] != "12", "{lost}");
+}
+
+#[test]
+fn several_sessions_of_one_group_are_one_series() {
+    let mut first = crate::world(true);
+    first.pass(60_000);
+    let sample = |world: &World| Sample::of(&world.handle, world.machine.host.now());
+    let mut second = crate::world(true);
+    second.pass(5_500);
+    let both = text([sample(&first).ended(), sample(&second)]);
+    assert_eq!(values(&both, "edgelect_authority"), ["1"]);
+    let renewed =
+        r#"edgelect_store_requests_total{group="leader/test.json",operation="renew",outcome="ok"}"#;
+    assert_eq!(values(&both, renewed), ["13"]);
+}

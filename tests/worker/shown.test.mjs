@@ -1,0 +1,80 @@
+// What the deployed Worker shows monitors and people, and to whom.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { until } from '../js/until.mjs';
+import { isolate } from './isolate.mjs';
+
+const R2 = { r2Buckets: ['EDGELECT_R2'] };
+const TOKEN = 'a-token-of-the-tests';
+const TIMES = { EDGELECT_LEADER_TIMEOUT: 2500, EDGELECT_FREQUENT_INTERVAL: 500, EDGELECT_STORE_SKEW: 500, EDGELECT_SUSTAIN: 6500 };
+const SLOT = Date.UTC(2026, 10, 23, 11, 55);
+const record = (more) => JSON.stringify({
+  leaderID: 'before', lastUpdated: '0001-01-01T00:00:00Z', session: 'hidden-session', sequence: 1, term: 5, leaseMs: 2500, acquired: '2026-11-21T06:00:00Z', transitions: 4,
+  slot: SLOT, slotTerm: 5, slotDone: true, slotResult: 'ok', history: [{ term: 4, by: 'a', how: 'expired' }, { term: 3, by: 'a', how: 'odd' }], format: 1, ...more,
+});
+const worker = async (variables, keys = ['leader.json']) => {
+  const path = variables.EDGELECT_GROUPS ? {} : { EDGELECT_LOCKFILE_PATH: 'leader.json' };
+  const made = await isolate({ ...path, ...TIMES, ...variables }, R2);
+  const bucket = await made.bucket();
+  await Promise.all(keys.map((key) => bucket.put(key, record())));
+  const get = async (path, token, more) => {
+    const answer = await made.ask(path, { headers: token ? { authorization: `Bearer ${token}` } : {}, ...more });
+    return { status: answer.status, type: answer.headers.get('content-type'), policy: answer.headers.get('content-security-policy'), text: await answer.text() };
+  };
+  return { ...made, get, statuses: async (token) => Promise.all(['/', '/status.json', '/metrics'].map(async (path) => (await get(path, token)).status)) };
+};
+
+describe('what a Worker shows', { concurrency: 3 }, () => {
+  test('nothing by default; with a token or to anybody as EDGELECT_PAGE says', async () => {
+    const off = await worker({});
+    assert.deepEqual(await off.statuses(TOKEN), [404, 404, 404]);
+    const byToken = await worker({ EDGELECT_PAGE: 'token', EDGELECT_STATUS_TOKEN: TOKEN });
+    assert.deepEqual([await byToken.statuses(), await byToken.statuses(`${TOKEN}x`), await byToken.statuses(TOKEN)], [[200, 401, 401], [200, 401, 401], [200, 200, 200]]);
+    const open = await worker({ EDGELECT_PAGE: 'public' });
+    assert.deepEqual(await open.statuses(), [200, 200, 200]);
+    const { type, policy, text } = await open.get('/');
+    assert.equal(type, 'text/html; charset=utf-8');
+    assert.match(policy, /default-src 'none'; script-src 'sha256-[^']+'; .*frame-ancestors 'none'/);
+    assert.ok(text.startsWith('<!doctype html>') && !text.includes('leader.json'), 'it has no data');
+    assert.equal((await open.get('/', undefined, { method: 'POST' })).status, 405);
+    const locked = await worker({ EDGELECT_PAGE: 'token' });
+    assert.deepEqual(JSON.parse((await locked.get('/status.json')).text), { error: 'edgelect is not configured', variable: 'EDGELECT_STATUS_TOKEN' });
+  });
+
+  test('its metrics are those of the record, and while it leads they say so', async () => {
+    const { get, tick } = await worker({ EDGELECT_PAGE: 'public' });
+    const idle = (await get('/metrics')).text;
+    for (const line of [
+      'edgelect_authority{group="leader.json"} 0',
+      'edgelect_transitions_total{group="leader.json"} 4',
+      `edgelect_last_slot_timestamp_seconds{group="leader.json"} ${SLOT / 1000}.0`,
+      'edgelect_history_terms{group="leader.json",end="expired"} 1',
+      'edgelect_history_terms{group="leader.json",end="other"} 1',
+    ]) assert.ok(idle.split('\n').includes(line), `${line} in ${idle}`);
+    assert.ok(!/hidden-session|store_requests/.test(idle));
+    const ticking = tick();
+    await until(async () => (await get('/metrics')).text.includes('edgelect_authority{group="leader.json"} 1'));
+    await ticking;
+  });
+
+  test('of several groups it shows those that the token is for, and one that is wrong hides no other', async () => {
+    const { get } = await worker({
+      EDGELECT_GROUPS: 'one,two,three', EDGELECT_STATUS_TOKEN__ONE: TOKEN, EDGELECT_STATUS_TOKEN__TWO: TOKEN, EDGELECT_STATUS_TOKEN__THREE: `other-${TOKEN}`,
+      EDGELECT_SUSTAIN__TWO: 'long',
+    }, ['one.json', 'two.json', 'three.json']);
+    const { groups } = JSON.parse((await get('/status.json', TOKEN)).text);
+    assert.deepEqual(groups.map(({ group, error }) => [group, error]), [['one.json', null], ['two', 'edgelect is not configured: EDGELECT_SUSTAIN__TWO']]);
+    const metrics = (await get('/metrics', TOKEN)).text;
+    assert.ok(metrics.includes('edgelect_authority{group="one.json"} 0') && metrics.includes('edgelect_error{group="two"} 1') && !metrics.includes('three'));
+    assert.equal(JSON.parse((await get('/status.json?group=three.json', `other-${TOKEN}`)).text).group, 'three.json');
+    assert.equal((await get('/status.json?group=three.json', TOKEN)).status, 401);
+  });
+
+  test('its log lines are JSON where that is wished', async () => {
+    const { tick, logged } = await worker({ EDGELECT_LOG: 'json' });
+    await tick();
+    const line = JSON.parse(await until(() => logged().split('\n').find((one) => one.startsWith('{'))));
+    assert.deepEqual([line.level, line.group, line.event], ['info', 'leader.json', 'trigger']);
+    assert.match(`${line.time} ${line.message}`, /^20\d\d-.+Z outcome=led term=\d+ requests=\d+$/);
+  });
+});
