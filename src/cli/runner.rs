@@ -201,7 +201,12 @@ impl Runner {
         };
         match select(Box::pin(working), Box::pin(self.heed())).await {
             Either::Left((ended, _)) => match self.ending.get() {
-                Some(ending) => Ok(ending.code),
+                Some(ending) => {
+                    if let Err(failure) = ended {
+                        failure.tell("run");
+                    }
+                    Ok(ending.code)
+                }
                 None => ended,
             },
             Either::Right((never, _)) => match never {},
@@ -361,8 +366,9 @@ impl Runner {
     fn look(&self) {
         let now = self.host.now();
         let waiting = self.handle.with(|election| election.waiting(now));
+        let before = self.waits_for.replace(waiting.map(|(what, _)| what));
         if let Some((what, left_ms)) = waiting
-            && self.waits_for.replace(Some(what)) != Some(what)
+            && before != Some(what)
         {
             let leader = self.handle.with(|election| election.leader_id(now).map(str::to_owned));
             let why = what.text(left_ms, leader.as_deref());
