@@ -51,7 +51,7 @@ impl Times {
 
 /// One run, as signals and the work under a term have it. Times are those of [`now_ms`].
 pub struct Run {
-    family: Family,
+    family: Cell<Family>,
     times: Times,
     kill_after_ms: u64,
     /// When it gets SIGKILL, whatever its lease says.
@@ -64,6 +64,7 @@ impl Run {
     /// A run that has begun.
     pub fn new(family: Family, times: Times, kill_after_ms: u64) -> Self {
         let (kill_at_ms, fence_at_ms) = (Cell::new(u64::MAX), Cell::new(0));
+        let family = Cell::new(family);
         Self { family, times, kill_after_ms, kill_at_ms, fence_at_ms, lost: Cell::new(false) }
     }
 
@@ -81,11 +82,13 @@ impl Run {
         self.fence_at_ms.set(now_ms + left_ms);
         if left_ms <= kill_ms || now_ms >= self.kill_at_ms.get() {
             self.lost.set(self.lost.get() || left_ms <= kill_ms);
-            self.family.send_all(Signal::SIGKILL);
+            self.family.get().send_all(Signal::SIGKILL);
         } else if left_ms <= kill_ms + grace_ms && !self.lost.get() {
             self.lose();
         }
-        guard.set(self.family.group, now_ms + left_ms.saturating_sub(kill_ms / 2));
+        let family = self.family.get();
+        guard.set(family.group, now_ms + left_ms.saturating_sub(kill_ms / 2));
+        self.family.set(Family { guard: guard.pid(), ..family });
         let calm_ms = left_ms.saturating_sub(kill_ms + grace_ms) / 2;
         calm_ms
             .min(self.kill_at_ms.get() - now_ms.min(self.kill_at_ms.get()))
@@ -98,7 +101,11 @@ impl Run {
         if ends {
             self.kill_in(self.kill_after_ms);
         }
-        if again { self.family.send_all(Signal::SIGKILL) } else { self.family.send(signal) }
+        if again {
+            self.family.get().send_all(Signal::SIGKILL)
+        } else {
+            self.family.get().send(signal)
+        }
     }
 
     /// The authority is ending, or was given up.
@@ -110,7 +117,7 @@ impl Run {
     /// Ends what still runs.
     pub fn sweep(&self) {
         self.kill_in(self.times.grace_ms);
-        self.family.send_all(Signal::SIGTERM);
+        self.family.get().send_all(Signal::SIGTERM);
     }
 
     /// The term is over. Where the authority was `given_up` the lease is held for the rest of its time, and the command has its
@@ -129,24 +136,24 @@ impl Run {
 
     /// Whether to wait on for its end, with SIGKILL from its time on.
     pub fn is_ending(&self) -> bool {
-        if !self.family.lives() {
+        if !self.family.get().lives() {
             return false;
         }
         let late_ms = now_ms().checked_sub(self.kill_at_ms.get());
         if late_ms.is_some() {
-            self.family.send_all(Signal::SIGKILL);
+            self.family.get().send_all(Signal::SIGKILL);
         }
         late_ms.is_none_or(|late_ms| late_ms < DYING_MS)
     }
 
     /// Whether anything of it runs.
     pub fn lives(&self) -> bool {
-        self.family.lives()
+        self.family.get().lives()
     }
 
     /// Collects what it has left behind and has died.
     pub fn reap(&self) {
-        self.family.reap_adopted();
+        self.family.get().reap_adopted();
     }
 
     fn kill_in(&self, ms: u64) {

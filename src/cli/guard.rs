@@ -1,7 +1,9 @@
 //! A second process that kills a command when its authority is over, or when the process that renews it is gone, stopped or
 //! blocked. Nothing else can do this after a SIGKILL.
 
+use std::cell::RefCell;
 use std::io::{self, BufRead, Write};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
@@ -18,8 +20,10 @@ pub const NAME: &str = "__guard";
 /// How long the guard waits at most before it reads the clock again: a machine that slept stops its timers.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// The guard, as its owner has it. It ends with its owner.
-pub struct Guard {
+/// The guard, as its owner has it. It ends with its owner, and is started again where somebody has ended it.
+pub struct Guard(RefCell<Process>);
+
+struct Process {
     process: Child,
     pipe: ChildStdin,
 }
@@ -30,12 +34,38 @@ impl Guard {
     /// # Errors
     /// There can be no more processes.
     pub fn start() -> io::Result<Self> {
-        use std::os::unix::process::CommandExt;
+        Process::start().map(|process| Self(RefCell::new(process)))
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> Pid {
+        let id = self.0.borrow().process.id();
+        Pid::from_raw(i32::try_from(id).expect("a process id is an i32"))
+    }
+
+    /// Has it kill this group at a time of [`now_ms`], unless it is told again before.
+    pub fn set(&self, group: Pid, until_ms: u64) {
+        let mut guard = self.0.borrow_mut();
+        if let Ok(Some(_)) = guard.process.try_wait()
+            && let Ok(next) = Process::start()
+        {
+            *guard = next;
+        }
+        let _ = (&guard.pipe).write_all(format!("{group} {until_ms}\n").as_bytes());
+    }
+
+    /// Has it kill nothing.
+    pub fn clear(&self) {
+        self.set(Pid::from_raw(0), 0);
+    }
+}
+
+impl Process {
+    fn start() -> io::Result<Self> {
         // What was started goes on where the file was replaced meanwhile.
-        let program = if cfg!(target_os = "linux") {
-            "/proc/self/exe".into()
-        } else {
-            std::env::current_exe()?
+        let program = match cfg!(target_os = "linux") {
+            true => "/proc/self/exe".into(),
+            false => std::env::current_exe()?,
         };
         let mut process = Command::new(program)
             .arg(NAME)
@@ -49,21 +79,6 @@ impl Guard {
         // A guard that is stopped reads nothing, and must not stop its owner.
         fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
         Ok(Self { process, pipe })
-    }
-
-    /// Its process.
-    pub fn pid(&self) -> Pid {
-        Pid::from_raw(i32::try_from(self.process.id()).expect("a process id is an i32"))
-    }
-
-    /// Has it kill this group at a time of [`now_ms`], unless it is told again before.
-    pub fn set(&self, group: Pid, until_ms: u64) {
-        let _ = (&self.pipe).write_all(format!("{group} {until_ms}\n").as_bytes());
-    }
-
-    /// Has it kill nothing.
-    pub fn clear(&self) {
-        self.set(Pid::from_raw(0), 0);
     }
 }
 

@@ -92,7 +92,7 @@ test('a command that ignores SIGTERM is dead with its group before the authority
 
 /** The guards of a process. */
 const guardsOf = ({ pid }) => execFileSync('ps', ['-o', 'pid=,args=', '--ppid', String(pid)], { encoding: 'utf8' })
-  .split('\n').filter((line) => line.includes('guard.js')).map((line) => Number.parseInt(line, 10));
+  .split('\n').filter((line) => /guard\.js|__guard/.test(line)).map((line) => Number.parseInt(line, 10));
 
 for (const [signal, what] of [['SIGKILL', 'killed'], ['SIGSTOP', 'stopped'], ['SIGKILL', 'killed after its guard']]) {
   test(`when edgelect itself is ${what}, nothing of its command outlives the lease`, async () => {
