@@ -46,8 +46,11 @@ const problems = fs.existsSync(CHROMIUM) ? false : 'there is no Chromium for thi
 describe('the page', { skip: problems }, () => {
   let browser;
   before(async () => {
-    const env = { ...process.env, LD_LIBRARY_PATH: path.join(CHROMIUM, 'al2023/lib'), FONTCONFIG_PATH: path.join(CHROMIUM, 'fonts') };
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-page-'));
+    // Without a font Chromium ends; the package's own configuration looks for its fonts in places of another machine.
+    const FONTCONFIG_FILE = path.join(folder, 'fonts.conf');
+    fs.writeFileSync(FONTCONFIG_FILE, `<fontconfig><dir>${path.join(CHROMIUM, 'fonts/fonts')}</dir><cachedir>${folder}</cachedir></fontconfig>`);
+    const env = { ...process.env, LD_LIBRARY_PATH: path.join(CHROMIUM, 'al2023/lib'), FONTCONFIG_FILE };
     browser = await chromium.launch({ executablePath: path.join(CHROMIUM, 'chromium'), args: ARGS, env: { ...env, TMPDIR: folder } });
     atEnd(async () => {
       await browser.close();
