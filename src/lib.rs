@@ -56,6 +56,7 @@
 //! | feature | for | brings |
 //! |---|---|---|
 //! | `native` | programs | a host on tokio and reqwest, its variables, an end by signals, answers to peers: `edgelect::native` |
+//! | `cli` | the program `edgelect` | `cargo install edgelect --features cli`, nothing in the library |
 //! | `workerd` | Rust Workers | a host made of a Worker's globals, R2 bindings as a store: `edgelect::workerd` |
 //! | `js`, `worker`, `figures`, `planted` | this repository | the npm package, its Worker, what is measured, what the tests plant |
 //!

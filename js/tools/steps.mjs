@@ -49,7 +49,7 @@ export const STEPS = [
   { name: 'worker', lane: 'waits', after: ['build'], what: 'the Worker in workerd', run: () => withMinistack((env) => nodeTests(NODE_24, 'tests/worker', { atOnce: 2, env })) },
   { name: 'package', lane: 'waits', after: ['build'], what: 'the package as it is installed: checkers, import, require, bundles, unref, providers', run: () => onPacked(packageChecks) },
   { name: 'stores', lane: 'waits', after: ['compile'], what: "the stores' conformance list, random histories and wrong set-ups, on real stores", run: stores },
-  { name: 'rust', lane: 'waits', after: ['build', 'compile'], what: 'the native host, and the native example beside a Node member', run: rust },
+  { name: 'rust', lane: 'waits', after: ['build', 'compile'], what: 'the native host, the native example beside a Node member, and the native command line', run: rust },
   { name: 'live', lane: 'waits', after: ['build'], what: 'one minute of kills, stops and a failing network around real members and a real store', run: live },
   { name: 'slots', lane: 'waits', after: ['build'], what: 'cron slots over three Workers and two Node members, each run as its policy says', run: slots },
   { name: 'rust-worker', lane: 'waits', after: ['rust-worker-build'], what: 'the example of a Rust Worker, and what it stands on, in workerd', run: rustWorker },
@@ -80,6 +80,11 @@ async function cargoTests(suites, libtestArgs = [], env = {}) {
   recordPassed(suites, libtestArgs);
 }
 
+/** Builds the native command line. */
+const COMMAND_LINE = ['build', '--locked', '--bins', '--features', 'cli'];
+/** The tests of what both command lines do; they take the native one where a variable names it. */
+const BOTH_COMMAND_LINES = ['run', 'slot-command', 'status'].map((name) => `tests/js/${name}.test.mjs`);
+
 /** Packages of their own beside the crate; those in wasm have a step that builds them. */
 const BESIDE = ['examples/native/Cargo.toml', 'js/tools/bindgen/Cargo.toml'];
 
@@ -89,6 +94,7 @@ async function fmt() {
 
 async function clippy() {
   await cargo(['clippy', '--locked', '--all-targets', '--', '-D', 'warnings']);
+  await cargo(['clippy', '--locked', '--bins', '--features', 'cli', '--', '-D', 'warnings']);
   await cargo(['clippy', '--locked', '--manifest-path', BESIDE[0], '--', '-D', 'warnings'], { CARGO_TARGET_DIR: inRoot('target/native') });
   for (const feature of ['js', 'worker', 'figures', 'workerd']) {
     await cargo(['clippy', '--locked', ...WASM, '--features', feature, '--', '-D', 'warnings']);
@@ -97,6 +103,7 @@ async function clippy() {
 
 async function compile() {
   await cargo(['test', '--locked', '--no-run', '--tests', '--examples']);
+  await cargo(COMMAND_LINE);
   await compileNative();
 }
 
@@ -166,10 +173,12 @@ async function onPacked(work) {
 
 async function rust() {
   await compileNative();
+  await cargo(COMMAND_LINE);
   await build(['npm']);
   await withStore(async (env) => {
     await cargoTests(['native'], [], env);
-    await command(process.execPath, [...TESTS, 'tests/native/members.test.mjs'], env);
+    const files = [...testsIn('tests/native'), ...BOTH_COMMAND_LINES];
+    await command(process.execPath, [...TESTS, ...files], { ...env, NATIVE_COMMAND_LINE: inRoot('target/debug/edgelect') });
   });
 }
 

@@ -6,6 +6,12 @@ import { until } from './until.mjs';
 
 export const CLI = inRoot('js/dist/cli.js');
 
+/** The native command line, where that is under test. */
+const NATIVE = process.env.NATIVE_COMMAND_LINE;
+export const PROGRAM = NATIVE ? [NATIVE] : [process.execPath, CLI];
+/** As an option of a test: why it is left out where the native command line is under test. */
+export const npmOnly = { skip: NATIVE && 'the npm package alone has this' };
+
 const LIMIT_MS = 60_000;
 
 /** The environment with these variables and no others of ours or AWS's; no file of AWS's is read. */
@@ -18,7 +24,7 @@ const cleaned = (variables) => {
 /** Runs `edgelect` with these variables and no others of its kind: `{ code, stdout, stderr }`. */
 export const edgelect = (args, { variables = {}, cwd } = {}) =>
   new Promise((resolve) => {
-    execFile(process.execPath, [CLI, ...args], { cwd, env: cleaned(variables), timeout: LIMIT_MS }, (error, stdout, stderr) => {
+    execFile(PROGRAM[0], [...PROGRAM.slice(1), ...args], { cwd, env: cleaned(variables), timeout: LIMIT_MS }, (error, stdout, stderr) => {
       resolve({ code: error ? error.code : 0, stdout, stderr });
     });
   });
@@ -27,7 +33,7 @@ export const doctor = (args, variables) => edgelect(['doctor', ...args], { varia
 
 /** Starts `edgelect` and lets it run: `ended` resolves to `{ code, signal }`, `shown` has what it has written so far. */
 export const begin = (args, { variables = {} } = {}) => {
-  const child = spawn(process.execPath, [CLI, ...args], { env: cleaned(variables), stdio: ['ignore', 'pipe', 'pipe'], timeout: LIMIT_MS, killSignal: 'SIGKILL' });
+  const child = spawn(PROGRAM[0], [...PROGRAM.slice(1), ...args], { env: cleaned(variables), stdio: ['ignore', 'pipe', 'pipe'], timeout: LIMIT_MS, killSignal: 'SIGKILL' });
   const shown = { stdout: '', stderr: '' };
   for (const name of Object.keys(shown)) child[name].setEncoding('utf8').on('data', (text) => (shown[name] += text));
   const ended = new Promise((resolve) => child.once('close', (code, signal) => resolve({ code, signal })));

@@ -5,7 +5,7 @@ import fs from 'node:fs';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { LEASE_MS, folder, newGroup, store } from './commanded.mjs';
-import { CLI, edgelect } from './command.mjs';
+import { PROGRAM, edgelect } from './command.mjs';
 import { kept } from './ending.mjs';
 import { startProxy } from './proxy.mjs';
 import { until } from './until.mjs';
@@ -34,7 +34,7 @@ test('the exit code is the command\'s own, its token is that of the term, and th
     [['--', folder], 126, /can't be executed\n$/],
     [['--shell', '--', 'exit $((3 + 2))'], 5, /^$/],
     // EDGELECT_TOKEN is no misspelt variable to another program of ours.
-    [['--', process.execPath, CLI, 'status', 'leader/none'], 3, /^$/],
+    [['--', ...PROGRAM, 'status', 'leader/none'], 3, /^$/],
     // A command without -- keeps its own flags.
     [['sh', '-c', 'exit 4'], 4, /^$/],
   ]) {
@@ -92,7 +92,7 @@ test('a command that ignores SIGTERM is dead with its group before the authority
 
 /** The guards of a process. */
 const guardsOf = ({ pid }) => execFileSync('ps', ['-o', 'pid=,args=', '--ppid', String(pid)], { encoding: 'utf8' })
-  .split('\n').filter((line) => line.includes('guard.js')).map((line) => Number.parseInt(line, 10));
+  .split('\n').filter((line) => /guard\.js|__guard/.test(line)).map((line) => Number.parseInt(line, 10));
 
 for (const [signal, what] of [['SIGKILL', 'killed'], ['SIGSTOP', 'stopped'], ['SIGKILL', 'killed after its guard']]) {
   test(`when edgelect itself is ${what}, nothing of its command outlives the lease`, async () => {
@@ -183,8 +183,8 @@ test('what is wrong is one line, or two with a hint, and 2; a store that fails i
   const { variables } = await newGroup();
   const own = variables();
   for (const [args, more, code, stderr] of [
-    [[], {}, 2, /missing required argument 'command'/],
-    [['--wait', 'soon', '--', 'true'], {}, 2, /argument 'soon' is invalid\. It is a number and ms, s, m, h or d/],
+    [[], {}, 2, /(missing required argument 'command'|arguments were not provided: <command>)/],
+    [['--wait', 'soon', '--', 'true'], {}, 2, /'soon'.* It is a number and ms, s, m, h or d/],
     [['--conflict-exit-code', '256', '--', 'true'], {}, 2, /from 0 to 255/],
     [['--lease', '10ms', '--', 'true'], {}, 2, /^edgelect: --lease = 10: /],
     [['--lease', '15s', '--grace', '20s', '--', 'true'], {}, 2, /^edgelect: --grace = 20000 ms: at most \d+ ms/],
@@ -202,7 +202,7 @@ test('what is wrong is one line, or two with a hint, and 2; a store that fails i
 
 test('a reader of its messages that goes away ends nothing', async () => {
   const { variables, read } = await newGroup();
-  const script = `{ "${process.execPath}" js/dist/cli.js run --json -- sh -c 'sleep 1; echo done > "$FILE"'; } 2>&1 | true`;
+  const script = `{ ${PROGRAM.join(' ')} run --json -- sh -c 'sleep 1; echo done > "$FILE"'; } 2>&1 | true`;
   await promisify(execFile)('/bin/sh', ['-c', script], { env: { PATH: process.env.PATH, ...variables() } });
   await until(() => read() === 'done\n');
 });

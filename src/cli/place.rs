@@ -1,0 +1,252 @@
+//! The settings and the store of a command, as flags, variables and profiles name them.
+
+use std::collections::BTreeMap;
+
+use edgelect::choice::AnyStore;
+use edgelect::driver::Host;
+use edgelect::look::{Due, look};
+use edgelect::store::Fault;
+use edgelect::store::memory::Memory;
+use edgelect::{Config, ConfigError, Credentials, Native, native, vars};
+use serde_json::Value;
+
+use super::command::{Flags, code, settings};
+use super::{profile, tell};
+
+/// What says where a store is, and the keys to it; each after `EDGELECT_`.
+const OF_A_PLACE: [&str; 12] = [
+    "ENDPOINT",
+    "BUCKET",
+    "REGION",
+    "PATH_STYLE",
+    "FORMAT",
+    "TABLE",
+    "HOSTED_ZONE_ID",
+    "DOMAIN_NAME",
+    "RECORD_PREFIX",
+    "ACCESS_KEY_ID",
+    "SECRET_ACCESS_KEY",
+    "SESSION_TOKEN",
+];
+const PATH: &str = "EDGELECT_LOCKFILE_PATH";
+const KEYS: [&str; 4] = [
+    "EDGELECT_ACCESS_KEY_ID",
+    "EDGELECT_SECRET_ACCESS_KEY",
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+];
+
+/// A store over a host.
+pub type AnyStoreOf<H> = AnyStore<H, Credentials, Memory>;
+
+/// Why a command has failed.
+pub enum Failure {
+    /// What it was told is wrong.
+    Settings(String),
+    /// The store failed, or refused.
+    Store(Fault),
+    /// The machine failed.
+    Machine(String),
+}
+
+impl Failure {
+    /// Tells it on standard error; gives the exit code.
+    pub fn tell(self, command: &str) -> i32 {
+        let passing = [408, 409, 412, 429];
+        match self {
+            Self::Settings(text) => {
+                tell::error(&text);
+                tell::line(&format!("Set it by a flag or a variable: edgelect {command} --help."));
+                code("settings")
+            }
+            Self::Store(fault) => {
+                tell::error(&fault.message);
+                let refused = fault.status.is_some_and(|status| {
+                    (400..500).contains(&status) && !passing.contains(&status)
+                });
+                code(if refused { "settings" } else { "failed" })
+            }
+            Self::Machine(text) => {
+                tell::error(&text);
+                code("failed")
+            }
+        }
+    }
+}
+
+/// The variables that a command counts, those included that its flags stand for.
+pub struct Variables {
+    texts: BTreeMap<String, String>,
+    /// The flags that were given, by their variables.
+    flags: BTreeMap<&'static str, &'static str>,
+}
+
+impl Variables {
+    /// Reads flags, variables and a profile; `more` counts where none of them says anything.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn new(flags: &Flags, more: &[(&str, String)]) -> Result<Self, Failure> {
+        let mut found = Self { texts: set(), flags: BTreeMap::new() };
+        let before = found.get("EDGELECT_STORE").unwrap_or_else(|| "s3".to_owned());
+        let store = flags.get("store").unwrap_or(&before);
+        if kind_of(store) != kind_of(&before) {
+            for name in OF_A_PLACE {
+                found.texts.remove(&format!("EDGELECT_{name}"));
+            }
+        }
+        for flag in settings() {
+            let (Some(text), Some(variable)) = (flags.get(&flag.long), &flag.variable) else {
+                continue;
+            };
+            let means = |of: &Vec<String>| of.iter().any(|one| one == store);
+            if !flag.of.as_ref().is_none_or(means) {
+                let known = settings().filter(|flag| flag.of.as_ref().is_none_or(means));
+                let known: Vec<String> = known.map(|flag| format!("--{}", flag.long)).collect();
+                let (long, known) = (&flag.long, known.join(", "));
+                let text =
+                    format!("--{long}: means nothing with --store {store}, which has {known}");
+                return Err(Failure::Settings(text));
+            }
+            found.flags.insert(variable, &flag.long);
+            found.texts.insert(variable.clone(), text.to_owned());
+        }
+        found.add_profile()?;
+        let prefix = (store == "route53").then(|| ("EDGELECT_RECORD_PREFIX", "lock".to_owned()));
+        let path = (PATH, "leader.json".to_owned());
+        for (name, text) in more.iter().cloned().chain([path]).chain(prefix) {
+            found.texts.entry(name.to_owned()).or_insert(text);
+        }
+        Ok(found)
+    }
+
+    /// The same for another group in the store.
+    pub fn with_group(&self, group: &str) -> Self {
+        let mut texts = self.texts.clone();
+        texts.insert(PATH.to_owned(), group.to_owned());
+        Self { texts, flags: self.flags.clone() }
+    }
+
+    fn get(&self, name: &str) -> Option<String> {
+        self.texts.get(name).cloned()
+    }
+
+    fn add_profile(&mut self) -> Result<(), Failure> {
+        if KEYS.iter().any(|name| self.texts.contains_key(*name)) {
+            return Ok(());
+        }
+        let named = self.get("AWS_PROFILE");
+        match profile::read(named.as_deref().unwrap_or("default"), |name| self.get(name)) {
+            Ok(found) => {
+                for (name, text) in found {
+                    self.texts.entry(name.to_owned()).or_insert(text);
+                }
+                Ok(())
+            }
+            // Without a profile the missing variable is what to tell.
+            Err(why) => match named {
+                Some(name) => Err(Failure::Settings(format!("profile {name:?}: {why}"))),
+                None => Ok(()),
+            },
+        }
+    }
+
+    /// The settings of the elector.
+    ///
+    /// # Errors
+    /// What is missing or wrong.
+    pub fn config(&self) -> Result<Config, Failure> {
+        vars::check_names(self.texts.keys().map(String::as_str))
+            .and_then(|()| vars::settings(|name| self.get(name)))
+            .and_then(|settings| vars::config(&settings))
+            .map_err(|error| self.refused(error))
+    }
+
+    /// The store of a group.
+    ///
+    /// # Errors
+    /// What is missing or wrong.
+    pub fn store<H: Host>(&self, config: &Config, host: H) -> Result<AnyStoreOf<H>, Failure> {
+        let get = |name: &str| self.get(name);
+        let unbound = || Err(ConfigError::new("EDGELECT_STORE", "r2", "is for Workers"));
+        vars::program_store(get)
+            .and_then(|name| AnyStore::named(name, get, config, host, unbound))
+            .map_err(|error| self.refused(error))
+    }
+
+    /// An error by the name that its reader has written: the flag's, or the variable's.
+    fn refused(&self, error: ConfigError) -> Failure {
+        let flag = self.flags.get(error.field.as_str()).map(|flag| format!("--{flag}"));
+        let field = flag.unwrap_or(error.field);
+        Failure::Settings(ConfigError { field, ..error }.message())
+    }
+}
+
+/// The variables of this process that may count. An empty one counts as not set.
+fn set() -> BTreeMap<String, String> {
+    let ours = |name: &str| name.starts_with("EDGELECT_") || name.starts_with("AWS_");
+    std::env::vars_os()
+        .filter_map(|(name, text)| Some((name.into_string().ok()?, text.into_string().ok()?)))
+        .filter(|(name, text)| ours(name) && !text.is_empty())
+        .collect()
+}
+
+/// Stores of one kind are named by the same variables.
+fn kind_of(store: &str) -> &str {
+    if store == "epochs" { "s3" } else { store }
+}
+
+/// The settings and the store of each group that a command shows, with the host that it asks.
+///
+/// # Errors
+/// What is missing or wrong.
+pub fn groups(flags: &Flags) -> Result<Vec<(Config, AnyStoreOf<Native>)>, Failure> {
+    let variables = Variables::new(flags, &[])?;
+    let host = host()?;
+    let open = |variables: &Variables| {
+        let config = variables.config()?;
+        let store = variables.store(&config, host.clone())?;
+        Ok((config, store))
+    };
+    match flags.operands.as_slice() {
+        [] => Ok(vec![open(&variables)?]),
+        groups => groups.iter().map(|group| open(&variables.with_group(group))).collect(),
+    }
+}
+
+/// The same for the one group of a command that writes: somebody has to name it.
+///
+/// # Errors
+/// What is missing or wrong.
+pub fn named_group(flags: &Flags) -> Result<(Config, AnyStoreOf<Native>, Native), Failure> {
+    if !flags.has("lockfile-path") && native::variable(PATH).is_none_or(|path| path.is_empty()) {
+        let text = "--lockfile-path = (not set): name the group, by this flag or by EDGELECT_LOCKFILE_PATH.";
+        return Err(Failure::Settings(text.to_owned()));
+    }
+    let variables = Variables::new(flags, &[])?;
+    let (config, host) = (variables.config()?, host()?);
+    let store = variables.store(&config, host.clone())?;
+    Ok((config, store, host))
+}
+
+/// The host of a command that competes for nothing.
+///
+/// # Errors
+/// The system's certificates cannot be loaded.
+pub fn host() -> Result<Native, Failure> {
+    Native::new().map(Native::quiet).map_err(Failure::Machine)
+}
+
+/// What one read of the stored record shows.
+///
+/// # Errors
+/// The store did not answer, or refused.
+pub async fn shown<H: Host>(
+    config: &Config,
+    store: &AnyStoreOf<H>,
+    host: &H,
+    due: Option<Due>,
+) -> Result<Value, Fault> {
+    let told = look(store, host, config, due).await?;
+    Ok(serde_json::from_str(&told).expect("a look is JSON"))
+}

@@ -1,0 +1,60 @@
+//! Keys out of the profiles of AWS's files. Other kinds of profiles (roles, single sign-on, processes) give no keys here.
+
+use std::path::PathBuf;
+
+use configparser::ini::{Ini, IniDefault};
+
+/// What a profile says, as variables.
+pub type Variables = Vec<(&'static str, String)>;
+
+/// The keys and the region of a profile.
+///
+/// # Errors
+/// There is no such profile, or it has no keys.
+pub fn read(profile: &str, get: impl Fn(&str) -> Option<String>) -> Result<Variables, String> {
+    let read = |variable: &str, file: &str| match get(variable) {
+        Some(path) => parsed(path.into()),
+        None => std::env::home_dir()
+            .map(|home| home.join(".aws").join(file))
+            .map_or_else(|| Ok(ini()), parsed),
+    };
+    let credentials = read("AWS_SHARED_CREDENTIALS_FILE", "credentials")?;
+    let config = read("AWS_CONFIG_FILE", "config")?;
+    let section =
+        if profile == "default" { profile.to_owned() } else { format!("profile {profile}") };
+    let find = |key: &str| credentials.get(profile, key).or_else(|| config.get(&section, key));
+    let known = |ini: &Ini, name: &str| ini.sections().iter().any(|one| one == name);
+    if !known(&credentials, profile) && !known(&config, &section) {
+        return Err("there is no such profile".to_owned());
+    }
+    let keys = find("aws_access_key_id").zip(find("aws_secret_access_key"));
+    let Some((access_key_id, secret_access_key)) = keys else {
+        return Err(format!(
+            "it has no aws_access_key_id with an aws_secret_access_key: set the variables that \
+             `aws configure export-credentials --profile {profile} --format env` prints, or use npx edgelect"
+        ));
+    };
+    let mut found =
+        vec![("AWS_ACCESS_KEY_ID", access_key_id), ("AWS_SECRET_ACCESS_KEY", secret_access_key)];
+    found.extend(find("aws_session_token").map(|token| ("AWS_SESSION_TOKEN", token)));
+    found.extend(find("region").map(|region| ("AWS_REGION", region)));
+    Ok(found)
+}
+
+/// Names are as they are written, and a value ends with its line.
+fn ini() -> Ini {
+    let mut how = IniDefault::default();
+    how.case_sensitive = true;
+    how.delimiters = vec!['='];
+    how.enable_inline_comments = false;
+    Ini::new_from_defaults(how)
+}
+
+fn parsed(path: PathBuf) -> Result<Ini, String> {
+    let mut ini = ini();
+    // A file that is not there has no profiles.
+    let text = std::fs::read_to_string(&path).unwrap_or_default();
+    // Nothing of its text is told: a line of it may be a key.
+    ini.read(text).map_err(|_| format!("{} can't be understood", path.display()))?;
+    Ok(ini)
+}

@@ -1,0 +1,481 @@
+//! What `run` and `slot` share: settings, signals, and one command at a time under a term.
+
+use std::cell::{Cell, RefCell};
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::io::{self, ErrorKind, IsTerminal};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::rc::Rc;
+use std::task::Poll;
+
+use edgelect::choice::AnyStore;
+use edgelect::clock::Now;
+use edgelect::driver::Host;
+use edgelect::probe::{self, Effort, Finding, Step, probe_until, violation};
+use edgelect::request::{Request, Response};
+use edgelect::{Config, Election, Handle, Input, Native, Term, Waiting, calendar};
+use futures::future::{Either, select};
+use nix::sys::signal::Signal;
+use nix::unistd::{Pid, getpid};
+use process_wrap::tokio::{ChildWrapper, CommandWrap, ProcessSession};
+use serde_json::{Value, json};
+use tokio::process::Command;
+use tokio::signal::unix::{self, SignalKind};
+
+use super::child::{POLL_MS, Run, Times};
+use super::command::{Flags, code};
+use super::guard::Guard;
+use super::place::{AnyStoreOf, Failure, Variables, shown};
+use super::processes::{Family, now_ms};
+use super::tell;
+
+const KILL_AFTER_MS: u64 = 8_000;
+/// How often it is looked at what a member waits for.
+const LOOK_MS: u64 = 100;
+/// With -n: how long a lease that is about to end, and a store that is slow, are waited for.
+const MOMENT_MS: u64 = 1_000;
+const PATIENCE_MS: u64 = 10_000;
+/// After these no command is begun.
+const ENDS: [Signal; 3] = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGQUIT];
+const PASSED: [Signal; 8] = [
+    Signal::SIGTERM,
+    Signal::SIGINT,
+    Signal::SIGQUIT,
+    Signal::SIGHUP,
+    Signal::SIGUSR1,
+    Signal::SIGUSR2,
+    Signal::SIGWINCH,
+    Signal::SIGCONT,
+];
+
+/// The machine, whose warnings are lines of this program.
+#[derive(Clone)]
+pub struct Machine {
+    native: Native,
+    as_json: bool,
+    warned: Rc<Cell<bool>>,
+}
+
+impl Host for Machine {
+    fn now(&self) -> Now {
+        self.native.now()
+    }
+
+    async fn sleep(&self, ms: u64) {
+        self.native.sleep(ms).await;
+    }
+
+    fn random(&self) -> Result<[u8; 16], String> {
+        self.native.random()
+    }
+
+    async fn fetch(&self, request: Request, limit: usize) -> Result<Response, String> {
+        self.native.fetch(request, limit).await
+    }
+
+    async fn ask_peer(&self, request: Request, limit: usize) -> Result<Response, String> {
+        self.native.ask_peer(request, limit).await
+    }
+
+    fn warn(&self, line: &str) {
+        self.warned.set(true);
+        let text = line.strip_prefix("edgelect: ").unwrap_or(line);
+        self.tell("error", json!({}), Some(text));
+    }
+}
+
+impl Machine {
+    /// A line on standard error if there is a text; with --json each event.
+    pub fn tell(&self, event: &str, mut more: Value, text: Option<&str>) {
+        if self.as_json {
+            let now_ms = i64::try_from(self.now().wall_ms).unwrap_or_default();
+            more["at"] = calendar::rfc3339_with_ms(now_ms).into();
+            more["event"] = event.into();
+            if let Some(text) = text {
+                more["text"] = text.into();
+            }
+            tell::line(&tell::json(&more));
+        } else if let Some(text) = text {
+            tell::error(text);
+        }
+    }
+}
+
+/// Why nothing is to be begun any more, and with which exit code.
+#[derive(Clone, Copy)]
+struct Ending {
+    code: i32,
+    signal: Option<Signal>,
+}
+
+/// How a command has ended.
+pub struct Ended {
+    /// The exit code of it all.
+    pub code: i32,
+    /// Whether it had begun.
+    pub started: bool,
+}
+
+/// One command line at work.
+pub struct Runner {
+    /// What sleeps and warns.
+    pub host: Machine,
+    /// The group's store.
+    pub store: AnyStoreOf<Machine>,
+    /// This member.
+    pub handle: Handle,
+    /// The exit code where another leads.
+    pub conflict: i32,
+    variables: Variables,
+    command: Vec<String>,
+    shell: bool,
+    restarts: bool,
+    nonblock: bool,
+    /// Until when to wait for the leadership, if not for ever; by [`now_ms`].
+    give_up_at_ms: Cell<Option<u64>>,
+    kill_after_ms: u64,
+    times: Times,
+    guard: Guard,
+    signals: RefCell<Vec<(Signal, unix::Signal)>>,
+    current: RefCell<Option<Rc<Run>>>,
+    ending: Cell<Option<Ending>>,
+    waits_for: Cell<Option<Waiting>>,
+}
+
+impl Runner {
+    /// Reads settings and variables, and catches signals from here on.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn open(
+        flags: &Flags,
+        elect: impl FnOnce(&Machine, Config) -> Result<Election, Failure>,
+    ) -> Result<Self, Failure> {
+        let machine = |error: io::Error| Failure::Machine(error.to_string());
+        let signals: io::Result<_> = PASSED.iter().chain([&Signal::SIGCHLD]).map(listen).collect();
+        let name = nix::unistd::gethostname().unwrap_or_default();
+        let server_id = format!("{}-{}", name.to_string_lossy(), getpid());
+        let variables = Variables::new(flags, &[("EDGELECT_SERVER_ID", server_id)])?;
+        let config = variables.config()?;
+        let times = Times::new(&config, flags.number("grace"))?;
+        let native = Native::new().map_err(Failure::Machine)?;
+        let host = Machine { native, as_json: flags.has("json"), warned: Rc::default() };
+        let store = variables.store(&config, host.clone())?;
+        let nonblock = flags.has("nonblock");
+        let wait_ms = flags.number("wait").or(nonblock.then_some(PATIENCE_MS));
+        adopt().map_err(machine)?;
+        Ok(Self {
+            handle: Handle::new(elect(&host, config)?),
+            store,
+            conflict: flags.number("conflict-exit-code").map_or(code("conflict"), |n| n as i32),
+            variables,
+            command: flags.operands.clone(),
+            shell: flags.has("shell"),
+            restarts: flags.has("restart"),
+            nonblock,
+            give_up_at_ms: Cell::new(wait_ms.map(|ms| now_ms() + ms)),
+            kill_after_ms: flags.number("kill-after").unwrap_or(KILL_AFTER_MS),
+            times,
+            guard: Guard::start().map_err(machine)?,
+            signals: RefCell::new(signals.map_err(machine)?),
+            current: RefCell::default(),
+            ending: Cell::default(),
+            waits_for: Cell::default(),
+            host,
+        })
+    }
+
+    /// Carries `work` out, and heeds signals meanwhile; gives the exit code.
+    ///
+    /// # Errors
+    /// Those of the work.
+    pub async fn attend(
+        &self,
+        work: impl Future<Output = Result<i32, Failure>>,
+    ) -> Result<i32, Failure> {
+        let working = async {
+            let ended = work.await;
+            self.tell_lease().await;
+            ended
+        };
+        match select(Box::pin(working), Box::pin(self.heed())).await {
+            Either::Left((ended, _)) => match self.ending.get() {
+                Some(ending) => {
+                    if let Err(failure) = ended {
+                        failure.tell("run");
+                    }
+                    Ok(ending.code)
+                }
+                None => ended,
+            },
+            Either::Right((never, _)) => match never {},
+        }
+    }
+
+    /// Judges the store, as a long-running process does before it trusts one.
+    ///
+    /// # Errors
+    /// It breaks a condition.
+    pub async fn judge(&self) -> Result<(), Failure> {
+        let config = self.handle.with(|election| election.config().clone());
+        // A table and a zone are AWS's own.
+        let in_bucket = matches!(self.store, AnyStore::S3(_) | AnyStore::Epochs(_));
+        if self.nonblock || !in_bucket || config.sustain_ms.is_some() {
+            return Ok(());
+        }
+        let Ok(key) = probe::key(&config.lockfile_path, &self.host) else { return Ok(()) };
+        let variables = self.variables.with_group(&key);
+        // Where there is no room for a longer key nothing can be judged.
+        let Ok(beside) = variables.config() else { return Ok(()) };
+        let object = variables.store(&beside, self.host.clone())?;
+        let effort = Effort::at_start(&config);
+        let stop = async {
+            while self.ending.get().is_none() {
+                self.host.sleep(LOOK_MS).await;
+            }
+        };
+        let report = probe_until(&object, &self.host, &beside, effort, |_| {}, stop).await;
+        let Ok(report) = report else { return Ok(()) };
+        let last = report.judged.last().map(|one| one.step);
+        if *report.finding() == Finding::Holds && last == Some(Step::Clocks) {
+            self.handle.store_held();
+        }
+        violation(&object, &report.judged).map_or(Ok(()), |fault| Err(Failure::Store(fault)))
+    }
+
+    /// Runs the command under a term: how it ended, or `None` where nothing is to be begun. Dropped, it ends the command.
+    pub async fn run(&self, term: &Term<'_, Machine>, slot: Option<&str>) -> Option<Ended> {
+        self.give_up_at_ms.set(None);
+        // A claim that was slow leaves too little: the next renewal comes first.
+        while !self.is_over() && term.remaining_ms() <= self.times.least_ms() {
+            self.host.sleep(POLL_MS).await;
+        }
+        if self.is_over() {
+            return None;
+        }
+        let mut life = match self.spawn(term, slot) {
+            Ok(life) => life,
+            Err(error) => return Some(self.not_started(&error)),
+        };
+        self.host.tell("began", json!({ "term": term.token, "slot": slot }), None);
+        let status = loop {
+            let next_ms = life.run.look(&self.guard, || term.remaining_ms());
+            tokio::select! {
+                status = life.process.wait() => break status,
+                () = self.host.sleep(next_ms) => {}
+            }
+        };
+        if life.run.lives() {
+            life.run.sweep();
+        }
+        while life.run.is_ending() {
+            life.run.look(&self.guard, || term.remaining_ms());
+            self.host.sleep(POLL_MS).await;
+        }
+        Some(Ended { code: life.end(status.ok()), started: true })
+    }
+
+    fn spawn(&self, term: &Term<'_, Machine>, slot: Option<&str>) -> io::Result<Life<'_>> {
+        let (program, args) = match self.shell {
+            true => ("/bin/sh", vec!["-c".to_owned(), self.command.join(" ")]),
+            false => (self.command[0].as_str(), self.command[1..].to_vec()),
+        };
+        let mut command = Command::new(program);
+        command.args(args).env("EDGELECT_TOKEN", term.token.to_string());
+        command.envs(slot.map(|slot| ("EDGELECT_SLOT", slot)));
+        // Its own group has a session of its own, as a terminal would otherwise stop it at its first read.
+        let process = CommandWrap::from(command).wrap(ProcessSession).spawn()?.into_inner();
+        let group = process.id().and_then(|id| i32::try_from(id).ok());
+        let group = Pid::from_raw(group.expect("nobody has waited for it"));
+        let family = Family { group, owner: getpid(), guard: self.guard.pid() };
+        let run = Rc::new(Run::new(family, self.times, self.kill_after_ms));
+        self.current.replace(Some(Rc::clone(&run)));
+        Ok(Life { runner: self, run, process, ended: false })
+    }
+
+    fn not_started(&self, error: &io::Error) -> Ended {
+        let (code, why) = match error.kind() {
+            ErrorKind::NotFound => (code("notFound"), "there is no such command".to_owned()),
+            ErrorKind::PermissionDenied => {
+                (code("notExecutable"), "it can't be executed".to_owned())
+            }
+            _ => (code("failed"), error.to_string()),
+        };
+        let text = format!("{}: {why}", self.command[0]);
+        self.host.tell("ended", json!({ "code": code }), Some(&text));
+        Ended { code, started: false }
+    }
+
+    /// Has nothing begun any more.
+    pub fn end(&self, code: i32) {
+        self.end_by(code, None);
+    }
+
+    fn end_by(&self, code: i32, signal: Option<Signal>) {
+        if self.ending.get().is_none() {
+            self.ending.set(Some(Ending { code, signal }));
+        }
+        if self.current.borrow().is_none() {
+            self.handle.tell(Input::Stop { park: false });
+        }
+    }
+
+    /// Whether nothing is to be begun any more.
+    pub fn is_over(&self) -> bool {
+        self.ending.get().is_some()
+    }
+
+    async fn heed(&self) -> Infallible {
+        loop {
+            let next = poll_fn(|context| {
+                let mut signals = self.signals.borrow_mut();
+                let mut came = signals.iter_mut().filter_map(|(name, stream)| {
+                    stream.poll_recv(context).is_ready().then_some(*name)
+                });
+                came.next().map_or(Poll::Pending, Poll::Ready)
+            });
+            tokio::select! {
+                signal = next => self.on_signal(signal),
+                () = self.host.sleep(LOOK_MS) => {}
+            }
+            self.look();
+        }
+    }
+
+    fn on_signal(&self, signal: Signal) {
+        let run = self.current.borrow().clone();
+        if signal == Signal::SIGCHLD {
+            run.iter().for_each(|run| run.reap());
+            return;
+        }
+        let ends = ENDS.contains(&signal);
+        self.host.tell("signal", json!({ "signal": signal.as_str() }), None);
+        let code = 128 + signal as i32;
+        match &run {
+            Some(run) => run.signal(signal, ends),
+            None if self.is_over() && ends => self.leave(code, signal.as_str()),
+            None => {}
+        }
+        if ends || (signal == Signal::SIGHUP && run.is_none()) {
+            self.end_by(code, Some(signal));
+        }
+    }
+
+    /// Tells what is waited for, and gives up where that takes too long.
+    fn look(&self) {
+        let now = self.host.now();
+        let waiting = self.handle.with(|election| election.waiting(now));
+        let before = self.waits_for.replace(waiting.map(|(what, _)| what));
+        if let Some((what, left_ms)) = waiting
+            && before != Some(what)
+        {
+            let leader = self.handle.with(|election| election.leader_id(now).map(str::to_owned));
+            let why = what.text(left_ms, leader.as_deref());
+            let is_shown = self.host.as_json || io::stderr().is_terminal();
+            self.host.tell("waits", json!({}), Some(&why).filter(|_| is_shown).map(String::as_str));
+        }
+        let Some(give_up_at_ms) = self.give_up_at_ms.get() else { return };
+        let fails = self.handle.with(|election| election.problem().is_some());
+        let is_long = waiting.is_some_and(|(what, left_ms)| {
+            what != Waiting::Store && left_ms.is_none_or(|left_ms| left_ms > MOMENT_MS)
+        });
+        let at_once = self.nonblock && (is_long || (fails && self.host.warned.get()));
+        if at_once || now_ms() >= give_up_at_ms {
+            self.end(if fails { code("failed") } else { self.conflict });
+        }
+    }
+
+    /// Ends at once; the lease is not released.
+    fn leave(&self, code: i32, why: &str) {
+        let lease_ms = self.handle.with(|election| election.config().leader_timeout_ms);
+        let text = format!("{why}: the lease is not released, and runs out within {lease_ms} ms");
+        self.host.tell("left", json!({ "code": code }), Some(&text));
+        std::process::exit(code);
+    }
+
+    /// After a signal: what became of the lease.
+    async fn tell_lease(&self) {
+        let Some(Ending { signal: Some(signal), .. }) = self.ending.get() else { return };
+        let config = self.handle.with(|election| election.config().clone());
+        let (server_id, lease_ms) = (config.server_id.clone(), config.leader_timeout_ms);
+        let held = match shown(&config, &self.store, &self.host, None).await {
+            Ok(look) => (look["leaderId"] == server_id.as_str()).then(|| look["leftMs"].clone()),
+            Err(_) => Some(lease_ms.into()),
+        };
+        let text = match &held {
+            Some(left_ms) => format!("the lease runs out within {left_ms} ms"),
+            None => "this member holds no lease".to_owned(),
+        };
+        let text = format!("{signal}: {text}");
+        self.host.tell("left", json!({ "held": held.is_some() }), Some(&text));
+    }
+}
+
+/// A command that runs. Dropped, it is ended first: the lease is released after that.
+struct Life<'a> {
+    runner: &'a Runner,
+    run: Rc<Run>,
+    process: Box<dyn ChildWrapper>,
+    ended: bool,
+}
+
+impl Life<'_> {
+    /// Nothing of it is to run any more; gives the exit code.
+    fn end(&mut self, status: Option<ExitStatus>) -> i32 {
+        let runner = self.runner;
+        self.ended = true;
+        let signal = status.and_then(|status| status.signal());
+        let own = status.and_then(|status| status.code()).or(signal.map(|number| 128 + number));
+        let lost = self.run.is_lost();
+        let code = if lost { code("lost") } else { own.unwrap_or(code("failed")) };
+        let text = lost.then_some("the authority was lost, so the command was ended");
+        runner.host.tell("ended", json!({ "code": code }), text);
+        if self.run.lives() {
+            runner.leave(code, "a process of the command does not die");
+        }
+        runner.guard.clear();
+        runner.current.replace(None);
+        if let Some(ending) = runner.ending.get() {
+            runner.ending.set(Some(Ending { code, ..ending }));
+        } else if signal == Some(Signal::SIGHUP as i32) {
+            runner.ending.set(Some(Ending { code, signal: None }));
+        }
+        code
+    }
+}
+
+impl Drop for Life<'_> {
+    #[allow(clippy::disallowed_methods)] // Nothing else may go on before the command has ended.
+    fn drop(&mut self) {
+        if self.ended {
+            return;
+        }
+        // As long as the newest record is its own, nobody else has had a reason to claim it.
+        let own = self.runner.handle.with(|election| {
+            let session = election.record().and_then(|(_, lease)| lease.session.clone());
+            session.as_deref() == Some(election.session())
+        });
+        self.run.abandon(own);
+        let mut status = None;
+        while self.run.is_ending() {
+            status = status.or(self.process.try_wait().ok().flatten());
+            std::thread::sleep(std::time::Duration::from_millis(POLL_MS));
+        }
+        let code = self.end(status);
+        if self.runner.is_over() || !self.runner.restarts {
+            self.runner.end(code);
+        }
+    }
+}
+
+fn listen(signal: &Signal) -> io::Result<(Signal, unix::Signal)> {
+    Ok((*signal, unix::signal(SignalKind::from_raw(*signal as i32))?))
+}
+
+/// Becomes the parent of descendants that lose theirs.
+fn adopt() -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    nix::sys::prctl::set_child_subreaper(true)?;
+    Ok(())
+}

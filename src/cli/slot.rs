@@ -1,0 +1,105 @@
+//! `edgelect slot`: a command that one of many machines runs in each period.
+
+use std::cell::Cell;
+use std::future::pending;
+
+use edgelect::json::Object;
+use edgelect::slots::SlotsOver;
+use edgelect::{
+    ConfigError, Election, Schedule, ScheduleSettings, SlotOutcome, calendar, new_schedule,
+    run_scheduled,
+};
+use serde_json::json;
+
+use super::command::{Flags, code};
+use super::place::Failure;
+use super::runner::Runner;
+
+/// Runs the command if the slot is still free; gives the exit code.
+///
+/// # Errors
+/// The settings are wrong, or the store failed.
+pub async fn slot(flags: &Flags) -> Result<i32, Failure> {
+    let mut options = Object::new();
+    for long in ["policy", "missed", "period", "budget"] {
+        let number = flags.number(long).map(|number| json!(number));
+        if let Some(value) = number.or(flags.get(long).map(|text| json!(text))) {
+            options.set(long, value.to_string());
+        }
+    }
+    let refused = |error: ConfigError| {
+        let field = format!("--{}", error.field);
+        Failure::Settings(ConfigError { field, ..error }.message())
+    };
+    let settings = ScheduleSettings::from_json(&options).map_err(refused)?;
+    let runner = Runner::open(flags, |host, config| {
+        let schedule = Schedule::new(&settings, &config).map_err(refused)?;
+        new_schedule(host, config, schedule).map_err(Failure::Machine)
+    })?;
+    runner.attend(take(&runner)).await
+}
+
+async fn take(runner: &Runner) -> Result<i32, Failure> {
+    let last = Cell::new(code("failed"));
+    let job = async |term: edgelect::Term<'_, _>| {
+        let slot_ms = term.slot_ms.and_then(|ms| i64::try_from(ms).ok()).unwrap_or_default();
+        let ended = runner.run(&term, Some(&calendar::rfc3339_with_ms(slot_ms))).await;
+        match ended.map(|ended| ended.code) {
+            Some(0) => Ok(()),
+            Some(code) if !runner.is_over() => {
+                last.set(code);
+                Err(())
+            }
+            // The record says that it was stopped, and nobody repeats what may have done its work.
+            stopped => {
+                runner.end(stopped.unwrap_or(code("failed")));
+                pending().await
+            }
+        }
+    };
+    let report = run_scheduled(&runner.handle, &runner.store, &runner.host, job).await;
+    let outcome = report.map_err(Failure::Store)?.outcome;
+    let why = match outcome {
+        SlotOutcome::Skipped(why) => Some(reason(runner, why)),
+        SlotOutcome::Unknown => Some(text(SlotsOver::Unknown).to_owned()),
+        _ => None,
+    };
+    let why = why.map(|why| format!("the command did not run: {why}"));
+    runner.host.tell("over", json!({ "outcome": outcome.name() }), why.as_deref());
+    Ok(match outcome {
+        SlotOutcome::Done | SlotOutcome::Taken => code("done"),
+        SlotOutcome::Failed => last.get(),
+        SlotOutcome::Lost => code("lost"),
+        SlotOutcome::Skipped(SlotsOver::NewGroup) => code("nobody"),
+        SlotOutcome::Skipped(_) => runner.conflict,
+        SlotOutcome::Unknown => code("failed"),
+    })
+}
+
+fn reason(runner: &Runner, why: SlotsOver) -> String {
+    let told = |election: &Election| Some(election.record()?.1.operator.as_ref()?.told());
+    let told = if why == SlotsOver::Paused { runner.handle.with(told) } else { None };
+    told.unwrap_or_else(|| text(why).to_owned())
+}
+
+fn text(why: SlotsOver) -> &'static str {
+    match why {
+        SlotsOver::NewGroup => {
+            "the lease object is new, or did not say which slots ran before, so this one is left out and the next can run"
+        }
+        SlotsOver::Budget => {
+            "somebody else held the lease, or the store did not answer, for longer than the budget"
+        }
+        SlotsOver::Blocked => "an earlier slot has to run first, and its job failed or was lost",
+        SlotsOver::OtherCron => "the lease object counts the slots of another cron",
+        SlotsOver::Ahead { .. } => "it is further ahead of the store's clock than storeSkew",
+        SlotsOver::Full => "earlier slots had to run first: the next trigger goes on",
+        SlotsOver::Paused => "an operator has paused the group",
+        SlotsOver::Unknown => {
+            "a claim was sent and its answer never came: the slot may count as claimed, and was not run here"
+        }
+        SlotsOver::Stopped | SlotsOver::Lost => "it was told to stop",
+        SlotsOver::Taken | SlotsOver::Ran => "this slot, or a later one, was claimed before",
+        SlotsOver::Store => "the store can no longer be used",
+    }
+}
