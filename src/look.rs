@@ -77,7 +77,7 @@ fn shown(
     };
     let left_ms = lease.map_or(0, |lease| left_ms(config, lease, facts, storage_ms));
     let asked = lease.and_then(|lease| lease.operator.as_ref());
-    let paused = asked.filter(|request| request.pauses(storage_ms));
+    let paused = lease.and_then(|lease| lease.pause(storage_ms));
     let (state, why) = match (state_of(found, left_ms), paused) {
         // A leader obeys at its next renewal.
         (("led", _), _) => ("led", asked.map(OperatorRequest::told)),

@@ -90,7 +90,7 @@ pub fn bodies(bodies: &[(u64, Vec<u8>)], leader_timeout_ms: u64) {
 
 fn is_paused(body: &[u8], ms: u64) -> bool {
     let Reading::Lease(lease) = lease::read(body) else { return false };
-    lease.operator.is_some_and(|request| request.pauses(START_MS + ms))
+    lease.pause(START_MS + ms).is_some()
 }
 
 /// What the member has been told.
