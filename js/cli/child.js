@@ -12,7 +12,9 @@ const POLL_MS = 20;
 const LOOK_MS = 500;
 /** How long a group may take to die of SIGKILL before its lease is left to run out. */
 const DYING_MS = 1_000;
-const NOT_STARTED = { ENOENT: EXIT.notFound, EACCES: EXIT.notExecutable };
+const NOT_STARTED = {
+  ENOENT: EXIT.notFound, ENOTDIR: EXIT.notFound, ENAMETOOLONG: EXIT.notFound, EACCES: EXIT.notExecutable, ELOOP: EXIT.notExecutable,
+};
 
 /** The exit code of a shell for a process that a signal has ended. */
 export const codeOfSignal = (signal) => 128 + os.constants.signals[signal];
@@ -61,6 +63,7 @@ export class Child {
   #leftMs;
   #times;
   #guard;
+  #onDenied;
   #killAfterMs;
   /** When it gets SIGKILL, whatever its lease says. */
   #killAtMs = Infinity;
@@ -70,13 +73,21 @@ export class Child {
   #timer;
 
   /** `leftMs()` is how long the authority lasts, or what others respect of it. */
-  constructor({ command, shell, env, times, killAfterMs, leftMs, guard }) {
+  constructor({ command, shell, env, times, killAfterMs, leftMs, guard, onDenied }) {
+    this.#onDenied = onDenied;
     this.#leftMs = leftMs;
     this.#times = times;
     this.#killAfterMs = killAfterMs;
     this.#guard = guard;
     const [program, ...args] = shell ? ['/bin/sh', '-c', command.join(' ')] : command;
-    const child = spawn(program, args, { env, stdio: 'inherit', detached: true });
+    let child;
+    try {
+      child = spawn(program, args, { env, stdio: 'inherit', detached: true });
+    } catch (error) {
+      // Only some errors are told by an event.
+      this.#ended = Promise.resolve({ code: NOT_STARTED[error.code] ?? EXIT.failed, error, lost: false });
+      return;
+    }
     this.#group = child.pid;
     this.look();
     this.#ended = new Promise((resolve) => {
@@ -148,6 +159,6 @@ export class Child {
   }
 
   #send(signal) {
-    if (this.#group !== undefined) killGroup(this.#group, signal);
+    if (this.#group !== undefined) killGroup(this.#group, signal, this.#onDenied);
   }
 }

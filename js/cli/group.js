@@ -4,13 +4,15 @@ import fs from 'node:fs';
 /** Milliseconds of a clock that all processes of this machine share. */
 export const nowMs = () => Number(process.hrtime.bigint() / 1_000_000n);
 
-/** Sends a signal to all processes of a group; false where there are none. */
-export const killGroup = (group, signal) => {
+/** Sends a signal to all processes of a group; false where there are none. `onDenied` hears if they run as another user. */
+export const killGroup = (group, signal, onDenied) => {
   try {
     process.kill(-group, signal);
     return true;
   } catch (error) {
-    return error.code === 'EPERM';
+    const isDenied = error.code === 'EPERM';
+    if (isDenied) onDenied?.();
+    return isDenied;
   }
 };
 

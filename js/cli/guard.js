@@ -3,6 +3,9 @@
 import process from 'node:process';
 import { killGroup, nowMs } from './group.js';
 
+// Whoever ends all programs called node by their name is to miss it.
+process.title = 'edgelect-guard';
+
 let group;
 let timer;
 

@@ -1,12 +1,13 @@
 // `edgelect step-down`, `pause`, `resume`: what an operator asks of a group.
 import os from 'node:os';
 import { EXIT, commandOf } from './command.js';
+import { name } from './status.js';
 import { codeOf, electorOptions, jsonOf } from './store.js';
 
 export const stepDown = () => commandOf('step-down')
   .action((flags) => run('step-down', flags, async (elector, words) => {
     const receipt = await elector.stepDown(words);
-    return [receipt, `${receipt.leaderId} is asked to end term ${receipt.term}: it does so at its next renewal.`];
+    return [receipt, `${name(receipt.leaderId)} is asked to end term ${receipt.term}: it does so at its next renewal.`];
   }));
 
 export const pause = () => commandOf('pause')
@@ -14,7 +15,7 @@ export const pause = () => commandOf('pause')
     const until = flags.until ?? (flags.for === undefined ? undefined : new Date(Date.now() + flags.for));
     const receipt = await elector.pause({ ...words, until });
     const end = until ? `until ${until.toISOString()}` : 'until `edgelect resume`';
-    const leader = receipt.leaderId === null ? '' : ` ${receipt.leaderId} ends term ${receipt.term} at its next renewal.`;
+    const leader = receipt.leaderId === null ? '' : ` ${name(receipt.leaderId)} ends term ${receipt.term} at its next renewal.`;
     return [receipt, `The group is paused ${end}.${leader}`];
   }));
 
@@ -24,7 +25,7 @@ export const resume = () => commandOf('resume')
     return [receipt, receipt.written ? 'The group is resumed.' : 'The group is not paused: nothing was written.'];
   }));
 
-async function run(name, { by = userName(), why, json, for: _for, until: _until, ...flags }, ask) {
+async function run(command, { by = userName(), why, json, for: _for, until: _until, ...flags }, ask) {
   process.exitCode = EXIT.failed;
   const { Elector } = await import('edgelect');
   try {
@@ -38,7 +39,7 @@ async function run(name, { by = userName(), why, json, for: _for, until: _until,
     console.log(json ? jsonOf(receipt) : text);
     process.exitCode = EXIT.done;
   } catch (error) {
-    const code = codeOf(error, name);
+    const code = codeOf(error, command);
     process.exitCode = error.code === 'EDGELECT_NOBODY_LEADS' ? EXIT.nobody : code;
   }
 }

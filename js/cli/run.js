@@ -8,15 +8,18 @@ const LONGEST_PAUSE_MS = 30_000;
 /** With -n: how long a lease that is about to end, and a store that is slow, are waited for. */
 const MOMENT_MS = 1_000;
 const PATIENCE_MS = 10_000;
+/** A longer timer of JavaScript fires at once. */
+export const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export const run = () => commandOf('run').action(async (command, flags) => {
   process.exitCode = await Runner.exitCode(command, { ...flags, name: 'run' }, (runner) => campaign(runner, flags));
 });
 
-async function campaign(runner, { nonblock, wait = nonblock ? PATIENCE_MS : undefined, restart, conflictExitCode = EXIT.conflict }) {
+async function campaign(runner, { wait: given, nonblock = given === 0, restart, conflictExitCode = EXIT.conflict }) {
+  const wait = nonblock ? given || PATIENCE_MS : given;
   const { elector, signal } = runner;
   const giveUp = () => runner.end(elector.status().error ? EXIT.failed : conflictExitCode);
-  const timer = wait === undefined ? undefined : setTimeout(giveUp, wait);
+  const timer = wait === undefined ? undefined : setTimeout(giveUp, Math.min(wait, LONGEST_TIMER_MS));
   if (nonblock) {
     runner.onError = giveUp;
     runner.onStatus = ({ waiting }) => {

@@ -8,6 +8,8 @@ import { codeOf, electorOptions, jsonOf, look, visible } from './store.js';
 
 const KILL_AFTER_MS = 8_000;
 const MOMENT_MS = 20;
+/** How long the last look at the lease may take. */
+const TELL_MS = 1_000;
 /** After these no command is begun. */
 const ENDS = ['SIGTERM', 'SIGINT', 'SIGQUIT'];
 const PASSED = [...ENDS, 'SIGHUP', 'SIGUSR1', 'SIGUSR2', 'SIGWINCH', 'SIGCONT'];
@@ -78,8 +80,13 @@ export class Runner {
       return left > 0 || !isGivenUp() ? left : fenceMs - nowMs();
     };
     const [command, { shell, killAfter: killAfterMs = KILL_AFTER_MS }] = [this.#command, this.#flags];
+    let isDenied = false;
+    const onDenied = () => {
+      if (!isDenied) this.tell('denied', {}, 'the command runs as another user, so that it can\'t be ended: run edgelect itself as that user');
+      isDenied = true;
+    };
     const env = { ...process.env, ...more, EDGELECT_TOKEN: String(term.token) };
-    const child = new Child({ command, shell, env, times: this.#times, killAfterMs, leftMs, guard: this.#guard });
+    const child = new Child({ command, shell, env, times: this.#times, killAfterMs, leftMs, guard: this.#guard, onDenied });
     this.#child = child;
     this.tell('began', { term: term.token, ...more });
     const onAbort = () => (isGivenUp() ? child.lose() : child.look());
@@ -88,7 +95,7 @@ export class Runner {
     term.signal.removeEventListener('abort', onAbort);
     this.#child = undefined;
     const own = lost ? EXIT.lost : code;
-    const text = lost ? 'the authority was lost, so the command was ended' : error && `${command[0]}: ${WHY[error.code] ?? error.message}`;
+    const text = lost ? `the authority was lost${isDenied || lives ? '' : ', so the command was ended'}` : error && `${command[0]}: ${WHY[error.code] ?? error.message}`;
     this.tell('ended', { code: own }, text);
     if (lives) this.#leave(own, 'a process of the command does not die');
     if (signal === 'SIGHUP') this.end(own);
@@ -103,11 +110,12 @@ export class Runner {
   tell(event, more, text) {
     const line = { at: new Date().toISOString(), event, ...more, ...(text && { text }) };
     if (this.#flags.json) console.error(jsonOf(line));
-    else if (text) console.error(`edgelect: ${text}`);
+    else if (text) console.error(`edgelect: ${visible(text)}`);
   }
 
   async #open() {
     if (process.platform === 'win32') throw Object.assign(new Error('Windows has no process groups: run this in WSL'), { code: 'EDGELECT_CONFIG' });
+    if (this.#command[0] === '') throw Object.assign(new Error('COMMAND = "": name a program'), { code: 'EDGELECT_CONFIG' });
     for (const name of PASSED) process.on(name, () => this.#onSignal(name));
     const serverId = this.#flags.serverId ?? (process.env.EDGELECT_SERVER_ID || `${os.hostname()}-${process.pid}`);
     this.#options = await electorOptions({ ...this.#flags, serverId });
@@ -151,7 +159,8 @@ export class Runner {
   async #tellLease() {
     if (!this.#ending?.signal || !this.elector) return;
     const { serverId } = this.elector.config;
-    const shown = await look(this.#options).catch(() => undefined);
+    // Docker kills what has not ended 10 s after its SIGTERM.
+    const shown = await Promise.race([look(this.#options), sleep(TELL_MS, undefined, { ref: false })]).catch(() => undefined);
     const held = shown === undefined || shown.leaderId === serverId;
     const text = held ? `the lease runs out within ${shown?.leftMs ?? this.elector.config.leaderTimeout} ms` : 'this member holds no lease';
     this.tell('left', { held }, `${this.#ending.signal}: ${text}`);

@@ -16,7 +16,8 @@ async function take(runner, { period, policy, missed, budget, conflictExitCode =
     if (ended?.code !== 0) throw new Error('the command has failed');
   };
   const { outcome, reason } = await elector.runScheduled(null, job, { period, policy, missed, budget, signal });
-  const skipped = NEW_GROUP.test(reason) ? EXIT.nobody : conflictExitCode;
+  const busy = elector.status().error === null ? conflictExitCode : EXIT.failed;
+  const skipped = NEW_GROUP.test(reason) ? EXIT.nobody : busy;
   const codes = { done: EXIT.done, taken: EXIT.done, failed: ended?.code, lost: EXIT.lost, skipped, unknown: EXIT.failed };
   runner.tell('over', { outcome }, reason && outcome !== 'taken' ? `the command did not run: ${reason}` : undefined);
   runner.end(codes[outcome]);

@@ -15,6 +15,7 @@ export const status = () => commandOf('status').action(async (groups, flags) => 
 async function show(groups, { period, late = LATE_MS, json, ...flags }) {
   let looks;
   try {
+    if (period === 0) throw Object.assign(new Error('--period = 0: it is the time between two slots, such as 1h'), { code: 'EDGELECT_CONFIG' });
     const all = await Promise.all(optionsOf(groups, flags));
     looks = await Promise.all(all.map((options) => look(options, period && { periodMs: period, lateMs: late })));
   } catch (error) {

@@ -118,7 +118,9 @@ const profileOf = async (variables, named, refused) => {
   } catch (error) {
     // Without a profile the missing variable is what to tell.
     if (profile === undefined) return undefined;
-    throw refused(`profile ${JSON.stringify(profile)}: ${error.message.split('\n')[0]}`);
+    // Its command line may have a secret in it.
+    const why = /Command failed/.test(error.message) ? 'its credential_process has failed' : error.message.split('\n')[0];
+    throw refused(`profile ${JSON.stringify(profile)}: ${why}`);
   }
 };
 

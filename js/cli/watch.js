@@ -1,6 +1,7 @@
 // `edgelect watch`: a line for each change of a group.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { commandOf } from './command.js';
+import { LONGEST_TIMER_MS } from './run.js';
 import { codeOf, jsonOf, look, visible } from './store.js';
 import { name, optionsOf, timeOf } from './status.js';
 
@@ -28,7 +29,7 @@ async function follow(options, intervalMs, textOf) {
     const key = JSON.stringify([state, leaderId, term, lastSlot, paused, error]);
     if (key !== told) process.stdout.write(`${textOf(shown)}\n`);
     told = key;
-    await sleep(intervalMs);
+    await sleep(Math.min(intervalMs, LONGEST_TIMER_MS));
   }
 }
 

@@ -32,9 +32,11 @@ test('the exit code is the command\'s own, its token is that of the term, and th
     [sh('kill -TERM $$'), 143, /^$/],
     [['--', 'there-is-no-such-command'], 127, /^edgelect: there-is-no-such-command: there is no such command\n$/],
     [['--', folder], 126, /can't be executed\n$/],
+    [['--', `${process.execPath}/there`], 127, /ENOTDIR|no such command/],
     [['--shell', '--', 'exit $((3 + 2))'], 5, /^$/],
     // EDGELECT_TOKEN is no misspelt variable to another program of ours.
     [['--', ...PROGRAM, 'status', 'leader/none'], 3, /^$/],
+    [['--wait', '30d', ...sh('exit 6')], 6, /^$/],
     // A command without -- keeps its own flags.
     [['sh', '-c', 'exit 4'], 4, /^$/],
   ]) {
@@ -92,7 +94,7 @@ test('a command that ignores SIGTERM is dead with its group before the authority
 
 /** The guards of a process. */
 const guardsOf = ({ pid }) => execFileSync('ps', ['-o', 'pid=,args=', '--ppid', String(pid)], { encoding: 'utf8' })
-  .split('\n').filter((line) => /guard\.js|__guard/.test(line)).map((line) => Number.parseInt(line, 10));
+  .split('\n').filter((line) => /guard/.test(line)).map((line) => Number.parseInt(line, 10));
 
 for (const [signal, what] of [['SIGKILL', 'killed'], ['SIGSTOP', 'stopped'], ['SIGKILL', 'killed after its guard']]) {
   test(`when edgelect itself is ${what}, nothing of its command outlives the lease`, async () => {
@@ -186,6 +188,7 @@ test('what is wrong is one line, or two with a hint, and 2; a store that fails i
     [[], {}, 2, /(missing required argument 'command'|arguments were not provided: <command>)/],
     [['--wait', 'soon', '--', 'true'], {}, 2, /'soon'.* It is a number and ms, s, m, h or d/],
     [['--conflict-exit-code', '256', '--', 'true'], {}, 2, /from 0 to 255/],
+    [['--', ''], {}, 2, /name a program/],
     [['--lease', '10ms', '--', 'true'], {}, 2, /^edgelect: --lease = 10: /],
     [['--lease', '15s', '--grace', '20s', '--', 'true'], {}, 2, /^edgelect: --grace = 20000 ms: at most \d+ ms/],
     [['--endpoint', 'no url', '--', 'true'], {}, 2, /endpoint/],

@@ -52,6 +52,10 @@ test('what a record says moves no cursor, however hostile', async () => {
       assert.ok([0, 3, 4].includes(code), `${code}: ${stderr}`);
       assert.doesNotMatch(stdout, /[\u001b\u202e]|^root/m);
     }
+    for (const args of [['step-down'], ['pause', '--for', '1m']]) {
+      const { stdout, stderr } = await edgelect(args, { variables: group.variables() });
+      assert.doesNotMatch(stdout + stderr, /[\u001b\u202e]|^root/m);
+    }
   }
 });
 
