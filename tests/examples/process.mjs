@@ -40,12 +40,15 @@ export function startExample([program, ...args], { cwd, env, onLine }) {
   };
 }
 
+/** What members rightly say of a store that a busy machine keeps from answering in time. */
+const SLOW = /^edgelect: .*: (.*no answer within \d+ ms|the problem is over)\n/gm;
+
 /** Hands started processes to the work and kills them after it. None may have written an error; where the work fails, what each
  * has printed is told. `members` may be changed meanwhile: `{ name: process }`. */
 export async function withProcesses(members, work) {
   try {
     await work();
-    for (const [name, member] of Object.entries(members)) assert.equal(member.errors(), '', name);
+    for (const [name, member] of Object.entries(members)) assert.equal(member.errors().replace(SLOW, ''), '', name);
   } catch (error) {
     for (const [name, { lines, errors }] of Object.entries(members)) error.message += `\n\n${name}:\n${[...lines, errors()].join('\n')}`;
     throw error;
