@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import { test } from 'node:test';
-import { Electors, MemoryStorage } from 'edgelect';
+import { Electors, MemoryStorage, nodeHandler } from 'edgelect';
 import { OPENMETRICS, PROMTOOL, inRoot } from '../../js/tools/paths.mjs';
 import { KEY, LONG, leads, member, newGroup, putRecord, slotRecord, until } from './group.mjs';
 
@@ -87,6 +87,17 @@ test('many groups are one text, and a name that would break it does not', async 
     assert.equal(families.filter(({ name }) => name === 'edgelect_authority').length, 1);
   }
   assert.equal((await asked({ handleRequest: () => electors.handleRequest(new Request('http://localhost/metrics?group=one')) })).of('authority', { group: hostile }), undefined);
+});
+
+test('a path that only a URL parser takes for ours is not served', async () => {
+  const handle = nodeHandler(member(new MemoryStorage()));
+  const statusOf = (url) => new Promise((resolve) => {
+    const outgoing = { once: () => {}, writeHead: (status) => (resolve(status), outgoing), end: () => {} };
+    void handle({ method: 'GET', url }, outgoing);
+  });
+  const paths = ['/metrics?x=1', '//x/metrics', '/a/../metrics', '/%2e%2e/status.json', 'http://x/metrics'];
+  assert.deepEqual(await Promise.all(paths.map(statusOf)), [200, 404, 404, 404, 404]);
+  assert.equal(await new Promise((resolve) => { void handle({ method: 'GET', url: '/a/../metrics' }, { once: () => {} }, () => resolve('next')); }), 'next');
 });
 
 const noTool = fs.existsSync(PROMTOOL) ? false : 'promtool is not here: js/tools/setup.mjs unpacks it on Debian and Ubuntu';
