@@ -191,13 +191,13 @@ impl<H: Host + Clone> Isolate<H> {
     ) -> Sample {
         if let Some((elector, clock)) = self.running_for(config) {
             let leads = elector.authority(clock.now()).is_some();
-            return elector.with(|election| Sample::of_record(election, leads));
+            return elector.with(|election| Sample::read(election, leads));
         }
         let leads = self.answer(config, store, host, bound, &[]).await.status == 200;
         let Some((_, answer)) = self.read(config, store, host).await else {
             return Sample::unusable(&config.lockfile_path);
         };
-        Sample::of_record(&status::reader_of(config, answer, host.now()), leads)
+        Sample::read(&status::reader_of(config, answer, host.now()), leads)
     }
 
     /// An elector of the group that runs here, one that leads first.
@@ -212,12 +212,7 @@ impl<H: Host + Clone> Isolate<H> {
     }
 
     /// The store's answer and when it was asked for; nothing where there is none yet.
-    async fn read<S: Store>(
-        &self,
-        config: &Config,
-        store: &S,
-        host: &H,
-    ) -> Option<(u64, Answer)> {
+    async fn read<S: Store>(&self, config: &Config, store: &S, host: &H) -> Option<(u64, Answer)> {
         let now_ms = host.now().wall_ms;
         let seen = self.seen(format!("{} {}", store.describe(), config.lockfile_path));
         let within =
