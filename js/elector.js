@@ -337,8 +337,12 @@ export class Elector {
   }
 
   [SAMPLES]() {
-    const running = [this.#engine, ...this.#slotEngines].map((engine) => this.#asked((one) => one.sample, engine));
-    return [JSON.stringify({ group: this.#group }), this.#counted, ...running].filter(Boolean);
+    // What has ended and is not counted yet must not be missing meanwhile.
+    const sampleOf = (engine) => this.#asked((one) => one.sample, engine) ?? (engine?.lastSample && addSample(undefined, engine.lastSample));
+    const running = [this.#engine, ...this.#slotEngines].map(sampleOf);
+    // The last one's error is the one that is told.
+    const own = { group: this.#group, error: this.#publicStatus().error !== null };
+    return [this.#counted, ...running, JSON.stringify(own)].filter(Boolean);
   }
 
   #keepCounts(engine) {

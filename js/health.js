@@ -109,9 +109,10 @@ export class Questions {
 /** A listener for the servers of Node, Express among them, that answers by `elector.handleRequest`; what is not for it goes to
  * `next`, where there is one. */
 export const nodeHandler = (elector) => async (incoming, outgoing, next) => {
-  if (!URL.canParse(incoming.url, 'http://localhost')) return void outgoing.writeHead(400).end();
-  const { pathname, search } = new URL(incoming.url, 'http://localhost');
-  if (next && !serves(pathname, elector[HAS_PAGE])) return next();
+  // The path as it was sent: parsed as a URL, `//x/metrics` and `/a/../metrics` would pass what a proxy closes.
+  const [pathname] = incoming.url.split('?', 1);
+  const search = incoming.url.slice(pathname.length);
+  if (!serves(pathname, elector[HAS_PAGE])) return next ? next() : void outgoing.writeHead(404).end();
   const gone = new AbortController();
   outgoing.once('close', () => gone.abort());
   try {

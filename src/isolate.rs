@@ -18,6 +18,9 @@ use crate::store::{Answer, Facts, Operation, Outcome, Store};
 /// How long a failed read answers questions from peers, in milliseconds: the store may be well again soon.
 const KEEP_FAILURE_MS: u64 = 1_000;
 
+/// What is said of a group whose record nobody has read yet.
+const NO_ANSWER: &str = "the store has not answered yet";
+
 /// How many records an isolate keeps for questions: as many as one Worker has groups.
 const MOST_SEEN: usize = 16;
 
@@ -37,6 +40,22 @@ struct Seen {
     read: RefCell<Option<(u64, Answer)>>,
     /// When a read of the record left that has not come back: the questions are public, and one read is enough.
     asked_ms: Cell<Option<u64>>,
+}
+
+/// A read that is under way. The runtime may drop the event that has begun it.
+struct Asking<'a>(&'a Cell<Option<u64>>);
+
+impl<'a> Asking<'a> {
+    fn begin(asked_ms: &'a Cell<Option<u64>>, now_ms: u64) -> Self {
+        asked_ms.set(Some(now_ms));
+        Self(asked_ms)
+    }
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.0.set(None);
+    }
 }
 
 impl<H> Default for Isolate<H> {
@@ -125,7 +144,9 @@ impl<H: Host + Clone> Isolate<H> {
         }
         let mut sessions = ended.to_vec();
         sessions.extend(here.iter().map(|(elector, _)| session_of(elector)));
-        let (at_ms, answer) = self.read(config, store, host).await;
+        let Some((at_ms, answer)) = self.read(config, store, host).await else {
+            return HealthAnswer::not_leading(None);
+        };
         let age_ms = age_ms(config, answer.facts, at_ms, host.now().wall_ms, bound);
         match &answer.outcome {
             // A session of ours that is or was here and has no authority speaks for its own record.
@@ -153,8 +174,10 @@ impl<H: Host + Clone> Isolate<H> {
             let (now, requests) = (clock.now(), elector.requests());
             return elector.with(|election| status::public(election, now, requests));
         }
-        let (_, answer) = self.read(config, store, host).await;
-        status::of_record(config, answer, host.now())
+        match self.read(config, store, host).await {
+            Some((_, answer)) => status::of_record(config, answer, host.now()),
+            None => status::of_nobody(&config.lockfile_path, NO_ANSWER),
+        }
     }
 
     /// The same as metrics. An isolate is one of many, so that nothing is told that it has counted itself; who leads, it
@@ -168,11 +191,13 @@ impl<H: Host + Clone> Isolate<H> {
     ) -> Sample {
         if let Some((elector, clock)) = self.running_for(config) {
             let leads = elector.authority(clock.now()).is_some();
-            return elector.with(|election| Sample::of_record(election, leads));
+            return elector.with(|election| Sample::read(election, leads));
         }
         let leads = self.answer(config, store, host, bound, &[]).await.status == 200;
-        let (_, answer) = self.read(config, store, host).await;
-        Sample::of_record(&status::reader_of(config, answer, host.now()), leads)
+        let Some((_, answer)) = self.read(config, store, host).await else {
+            return Sample::unusable(&config.lockfile_path);
+        };
+        Sample::read(&status::reader_of(config, answer, host.now()), leads)
     }
 
     /// An elector of the group that runs here, one that leads first.
@@ -186,11 +211,10 @@ impl<H: Host + Clone> Isolate<H> {
         here.into_iter().nth(leading)
     }
 
-    /// The record as the store has it and when it was asked for.
-    async fn read<S: Store>(&self, config: &Config, store: &S, host: &H) -> (u64, Answer) {
+    /// The store's answer and when it was asked for; nothing where there is none yet.
+    async fn read<S: Store>(&self, config: &Config, store: &S, host: &H) -> Option<(u64, Answer)> {
         let now_ms = host.now().wall_ms;
         let seen = self.seen(format!("{} {}", store.describe(), config.lockfile_path));
-        let nothing = || (now_ms, Answer { outcome: Outcome::Missing, facts: Facts::default() });
         let within =
             |since_ms: u64, ms: u64| now_ms.checked_sub(since_ms).is_some_and(|age_ms| age_ms < ms);
         let asking = seen.asked_ms.get();
@@ -201,26 +225,24 @@ impl<H: Host + Clone> Isolate<H> {
             // While the next one is on its way the last one serves a little longer; its age counts on.
             let kept_ms = kept_ms + if asking { config.request_timeout_ms } else { 0 };
             if within(*at_ms, kept_ms) {
-                return (*at_ms, answer.clone());
+                return Some((*at_ms, answer.clone()));
             }
         }
         // What another event has begun can't be waited for in this one.
         if asking {
-            return nothing();
+            return None;
         }
-        seen.asked_ms.set(Some(now_ms));
+        let _asking = Asking::begin(&seen.asked_ms, now_ms);
         let (read, late) = (
             pin!(store.perform(Operation::Read { unless: None })),
             pin!(host.sleep(config.request_timeout_ms)),
         );
-        let read = select(read, late).await;
-        seen.asked_ms.set(None);
-        match read {
+        match select(read, late).await {
             Either::Left((answer, _)) => {
                 *seen.read.borrow_mut() = Some((now_ms, answer.clone()));
-                (now_ms, answer)
+                Some((now_ms, answer))
             }
-            Either::Right(_) => nothing(),
+            Either::Right(_) => None,
         }
     }
 }

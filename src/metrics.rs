@@ -29,7 +29,9 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 #[serde(default, rename_all = "camelCase")]
 pub struct Sample {
     group: String,
-    authority: bool,
+    /// Nothing of what competes for no term of its own: somebody who reads the record, or who runs slots.
+    authority: Option<bool>,
+    record_leader: Option<bool>,
     error: bool,
     term: Option<u64>,
     transitions: Option<u64>,
@@ -42,14 +44,17 @@ pub struct Sample {
 impl Sample {
     /// Of an elector, by a reading of its host's clocks.
     pub fn of(elector: &Handle, now: Now) -> Self {
-        let authority = elector.authority(now).is_some();
-        let sample = elector.with(|election| Self::of_record(election, authority));
+        let leads = elector.authority(now).is_some();
+        let sample = elector.with(|election| Self {
+            authority: (!election.has_schedule()).then_some(leads),
+            ..Self::of_record(election)
+        });
         let (held, tally) = (elector.questions_held(), elector.tally());
         Self { questions_held: Some(held), tally: Some(tally), ..sample }
     }
 
     /// Of the record that this election has read last.
-    pub(crate) fn of_record(election: &Election, authority: bool) -> Self {
+    pub(crate) fn of_record(election: &Election) -> Self {
         // What a record without versions says of terms is made up.
         let lease = election.record().map(|(_, lease)| lease).filter(|_| !election.is_unfenced());
         let history = lease.map(|lease| {
@@ -65,7 +70,8 @@ impl Sample {
         });
         Self {
             group: election.config().lockfile_path.clone(),
-            authority,
+            authority: None,
+            record_leader: None,
             error: election.problem().is_some(),
             term: lease.and_then(|lease| lease.term),
             transitions: lease.map(|lease| lease.transitions),
@@ -76,6 +82,11 @@ impl Sample {
         }
     }
 
+    /// The same with whether that record, which anybody may have read, has a leader.
+    pub(crate) fn read(election: &Election, has_leader: bool) -> Self {
+        Self { record_leader: Some(has_leader), ..Self::of_record(election) }
+    }
+
     /// Of a group that can't be used.
     pub fn unusable(group: &str) -> Self {
         Self { group: group.to_owned(), error: true, ..Self::default() }
@@ -83,12 +94,13 @@ impl Sample {
 
     /// What stays to be told of an elector that has ended.
     pub fn ended(self) -> Self {
-        Self { authority: false, questions_held: None, ..self }
+        Self { authority: self.authority.map(|_| false), questions_held: None, ..self }
     }
 
     /// Adds what a later or another session of the same group tells: counts are added, and of what both know the other's counts.
     pub fn absorb(&mut self, other: Self) {
-        self.authority |= other.authority;
+        self.authority = self.authority.max(other.authority);
+        self.record_leader = other.record_leader.or(self.record_leader);
         self.error = other.error;
         self.term = other.term.or(self.term);
         self.transitions = other.transitions.or(self.transitions);
@@ -128,7 +140,8 @@ type Labels<'a> = Vec<(&'static str, &'a str)>;
 impl Collector for Metrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let encoder = &mut encoder;
-        self.gauges(encoder, AUTHORITY, &|one| Some(one.authority.into()))?;
+        self.gauges(encoder, AUTHORITY, &|one| one.authority.map(u64::from))?;
+        self.gauges(encoder, RECORD_LEADER, &|one| one.record_leader.map(u64::from))?;
         self.gauges(encoder, ERROR, &|one| Some(one.error.into()))?;
         self.gauges(encoder, TERM, &|one| one.term)?;
         self.family(encoder, TRANSITIONS, MetricType::Counter, &|one| plain(one.transitions))?;
@@ -155,10 +168,9 @@ impl Collector for Metrics {
     }
 }
 
-const AUTHORITY: Named = (
-    "authority",
-    "1 while this member leads the group, else 0. A Worker in which no elector runs tells what the stored record shows",
-);
+const AUTHORITY: Named = ("authority", "1 while this member leads the group, else 0");
+const RECORD_LEADER: Named =
+    ("record_leader", "1 while a Worker knows of a leader by the stored record, else 0");
 const ERROR: Named = ("error", "1 while the status shows an error");
 const TERM: Named = ("term", "The fencing token of the newest term in the record");
 const TRANSITIONS: Named =

@@ -1,7 +1,12 @@
 //! What a member counts, and what it shows monitors of it. tests/js/metrics.test.mjs has a real parser read the text.
 
-use crate::{World, world};
+use crate::{World, config, world};
 use edgelect::Host;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use crate::virtual_time::{Hanging, Machine};
+use edgelect::isolate::Isolate;
 use edgelect::metrics::{Sample, text};
 
 fn shown(world: &World) -> String {
@@ -62,4 +67,41 @@ fn several_sessions_of_one_group_are_one_series() {
     let renewed =
         r#"edgelect_store_requests_total{group="leader/test.json",operation="renew",outcome="ok"}"#;
     assert_eq!(values(&both, renewed), ["13"]);
+}
+
+#[test]
+fn a_record_that_nobody_could_read_is_an_error_and_an_event_that_vanishes_blocks_no_other() {
+    let mut machine = Machine::default();
+    let (host, store) = (machine.host.clone(), Hanging::with_group(&machine.host));
+    let isolate = Rc::new(Isolate::default());
+    let told = Rc::<RefCell<Vec<String>>>::default();
+    let ask = |machine: &Machine| {
+        let (isolate, host, store, told) =
+            (Rc::clone(&isolate), host.clone(), store.clone(), Rc::clone(&told));
+        machine.run(async move {
+            let status = isolate.status(&config(), &store, &host).await;
+            let sample = isolate.metrics(&config(), &store, &host, false).await;
+            told.borrow_mut().extend([status, text([sample])]);
+        })
+    };
+    store.hangs.set(true);
+    ask(&machine);
+    machine.pass(60_000);
+    {
+        let told = told.borrow();
+        assert!(told[0].contains(r#""error":"the store has not answered yet""#), "{told:?}");
+        assert_eq!(values(&told[1], "edgelect_error"), ["1"]);
+        assert!(!told[1].contains("_leader{") && !told[1].contains("authority"), "{told:?}");
+    }
+    let vanishes = ask(&machine);
+    machine.pass(1);
+    vanishes.abort();
+    machine.pass(1);
+    store.hangs.set(false);
+    ask(&machine);
+    machine.pass(1);
+    let told = told.borrow();
+    assert!(told[2].contains(r#""error":null"#), "{told:?}");
+    assert_eq!(values(&told[3], "edgelect_record_leader"), ["0"]);
+    assert!(!told[3].contains("authority"), "{told:?}");
 }

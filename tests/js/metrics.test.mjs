@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import { test } from 'node:test';
-import { Electors, MemoryStorage } from 'edgelect';
+import { Electors, MemoryStorage, nodeHandler } from 'edgelect';
 import { OPENMETRICS, PROMTOOL, inRoot } from '../../js/tools/paths.mjs';
 import { KEY, LONG, leads, member, newGroup, putRecord, slotRecord, until } from './group.mjs';
 
@@ -36,7 +36,7 @@ const asked = async (served) => {
 
 test('a member shows what it has counted, in all its sessions, and no session\'s id', async () => {
   const elector = member(await newGroup(), { ...LONG, serverId: undefined });
-  assert.equal((await asked(elector)).of('authority', { group: KEY }), 0, 'before it was started');
+  assert.equal((await asked(elector)).of('authority', { group: KEY }), undefined, 'before it was started');
   await elector.start();
   await leads(elector);
   const { session } = elector.status();
@@ -73,7 +73,7 @@ test('the slots of a member are counted by outcome, and the newest one stays to 
   const counted = ['ok', 'failed', 'taken', 'missed', 'skipped'].map((outcome) => of('slots_total', { outcome }));
   assert.deepEqual(counted, [1, 1, 1, 4, undefined]);
   assert.equal(of('last_slot_timestamp_seconds', { group: KEY }), (slot - 4 * 60_000) / 1000);
-  assert.equal(of('authority'), 0);
+  assert.equal(of('authority'), undefined);
 });
 
 test('many groups are one text, and a name that would break it does not', async () => {
@@ -83,10 +83,21 @@ test('many groups are one text, and a name that would break it does not', async 
   electors.add(hostile);
   for (const text of [electors.metrics(), await (await electors.handleRequest(new Request('http://localhost/metrics'))).text()]) {
     const { of, families } = parsed(text);
-    assert.deepEqual([of('authority', { group: 'one' }), of('authority', { group: hostile })], [0, 0]);
-    assert.equal(families.filter(({ name }) => name === 'edgelect_authority').length, 1);
+    assert.deepEqual([of('error', { group: 'one' }), of('error', { group: hostile })], [0, 0]);
+    assert.equal(families.filter(({ name }) => name === 'edgelect_error').length, 1);
   }
-  assert.equal((await asked({ handleRequest: () => electors.handleRequest(new Request('http://localhost/metrics?group=one')) })).of('authority', { group: hostile }), undefined);
+  assert.equal((await asked({ handleRequest: () => electors.handleRequest(new Request('http://localhost/metrics?group=one')) })).of('error', { group: hostile }), undefined);
+});
+
+test('a path that only a URL parser takes for ours is not served', async () => {
+  const handle = nodeHandler(member(new MemoryStorage()));
+  const statusOf = (url) => new Promise((resolve) => {
+    const outgoing = { once: () => {}, writeHead: (status) => (resolve(status), outgoing), end: () => {} };
+    void handle({ method: 'GET', url }, outgoing);
+  });
+  const paths = ['/metrics?x=1', '//x/metrics', '/a/../metrics', '/%2e%2e/status.json', 'http://x/metrics'];
+  assert.deepEqual(await Promise.all(paths.map(statusOf)), [200, 404, 404, 404, 404]);
+  assert.equal(await new Promise((resolve) => { void handle({ method: 'GET', url: '/a/../metrics' }, { once: () => {} }, () => resolve('next')); }), 'next');
 });
 
 const noTool = fs.existsSync(PROMTOOL) ? false : 'promtool is not here: js/tools/setup.mjs unpacks it on Debian and Ubuntu';

@@ -45,15 +45,15 @@ describe('what a Worker shows', { concurrency: 3 }, () => {
     const { get, tick } = await worker({ EDGELECT_PAGE: 'public' });
     const idle = (await get('/metrics')).text;
     for (const line of [
-      'edgelect_authority{group="leader.json"} 0',
+      'edgelect_record_leader{group="leader.json"} 0',
       'edgelect_transitions_total{group="leader.json"} 4',
       `edgelect_last_slot_timestamp_seconds{group="leader.json"} ${SLOT / 1000}.0`,
       'edgelect_history_terms{group="leader.json",end="expired"} 1',
       'edgelect_history_terms{group="leader.json",end="other"} 1',
     ]) assert.ok(idle.split('\n').includes(line), `${line} in ${idle}`);
-    assert.ok(!/hidden-session|store_requests/.test(idle));
+    assert.ok(!/hidden-session|store_requests|authority/.test(idle));
     const ticking = tick();
-    await until(async () => (await get('/metrics')).text.includes('edgelect_authority{group="leader.json"} 1'));
+    await until(async () => (await get('/metrics')).text.includes('edgelect_record_leader{group="leader.json"} 1'));
     await ticking;
   });
 
@@ -65,7 +65,7 @@ describe('what a Worker shows', { concurrency: 3 }, () => {
     const { groups } = JSON.parse((await get('/status.json', TOKEN)).text);
     assert.deepEqual(groups.map(({ group, error }) => [group, error]), [['one.json', null], ['two', 'edgelect is not configured: EDGELECT_SUSTAIN__TWO']]);
     const metrics = (await get('/metrics', TOKEN)).text;
-    assert.ok(metrics.includes('edgelect_authority{group="one.json"} 0') && metrics.includes('edgelect_error{group="two"} 1') && !metrics.includes('three'));
+    assert.ok(metrics.includes('edgelect_record_leader{group="one.json"} 0') && metrics.includes('edgelect_error{group="two"} 1') && !metrics.includes('three'));
     assert.equal(JSON.parse((await get('/status.json?group=three.json', `other-${TOKEN}`)).text).group, 'three.json');
     assert.equal((await get('/status.json?group=three.json', TOKEN)).status, 401);
   });
