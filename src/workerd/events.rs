@@ -351,15 +351,23 @@ async fn shown(
     }
 }
 
-/// The groups that a request may see, or what it gets instead.
+/// The groups that a request may see, or what it gets instead. Of several one whose access is misconfigured is seen by nobody,
+/// and hides no other.
 fn visible<'a>(
     groups: &'a [Group],
     authorization: Option<&str>,
 ) -> std::result::Result<std::result::Result<Vec<&'a Group>, HealthAnswer>, ConfigError> {
     let (mut seen, mut closed) = (Vec::new(), true);
     for group in groups {
-        let access =
-            vars::access(|name| group.get(name)).map_err(|error| group.by_source(error))?;
+        let access = match vars::access(|name| group.get(name)) {
+            Ok(access) => access,
+            Err(error) if group.name.is_none() => return Err(group.by_source(error)),
+            Err(error) => {
+                console_error!("edgelect: {}", group.by_source(error).message());
+                closed = false;
+                continue;
+            }
+        };
         let shows = |token: &String| status::is_allowed(authorization, token);
         closed &= access.token.is_none();
         if access.public || access.token.as_ref().is_some_and(shows) {

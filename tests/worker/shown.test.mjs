@@ -68,6 +68,8 @@ describe('what a Worker shows', { concurrency: 3 }, () => {
     assert.ok(metrics.includes('edgelect_record_leader{group="one.json"} 0') && metrics.includes('edgelect_error{group="two"} 1') && !metrics.includes('three'));
     assert.equal(JSON.parse((await get('/status.json?group=three.json', `other-${TOKEN}`)).text).group, 'three.json');
     assert.equal((await get('/status.json?group=three.json', TOKEN)).status, 401);
+    const wrong = await worker({ EDGELECT_GROUPS: 'one,two', EDGELECT_STATUS_TOKEN__ONE: TOKEN, EDGELECT_PAGE__TWO: 'odd' }, ['one.json']);
+    assert.deepEqual(JSON.parse((await wrong.get('/status.json', TOKEN)).text).groups.map(({ group }) => group), ['one.json']);
   });
 
   test('its log lines are JSON where that is wished', async () => {
