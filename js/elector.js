@@ -107,6 +107,9 @@ class Term {
   }
 }
 
+/** An error of a storage of the application's, with its own text. */
+const OF_STORAGE = /^(custom storage, key "[^"]*"): [^]*$/;
+
 export class Elector {
   #storage;
   /** Whether the storage knows no versions. */
@@ -587,10 +590,11 @@ export class Elector {
     if (request.method !== 'GET') return respond(405, '{"error":"use GET"}', { allow: 'GET' });
     if (pathname === METRICS_PATH || pathname === PAGE_PATH) return showing(pathname, () => this[SAMPLES]());
     if (pathname === STATUS_PATH) {
-      // What a callback threw is the application's text: it may name a password.
+      // What a callback or a storage threw is the application's text: it may name a password.
       const status = this.#publicStatus();
       const thrown = [...this.#callbackErrors].find(([, { text }]) => text === status.error);
-      return respond(200, JSON.stringify(thrown ? { ...status, error: `${thrown[0]} threw` } : status));
+      const error = thrown ? `${thrown[0]} threw` : status.error?.replace(OF_STORAGE, '$1: it failed; the log says why');
+      return respond(200, JSON.stringify({ ...status, error: error ?? null }));
     }
     const { status, etag, body, proof, retryAfterS } = await this.#health(search.slice(1), request.signal);
     const headers = { etag, 'edgelect-proof': proof, 'retry-after': retryAfterS };

@@ -407,6 +407,16 @@ test('what a callback threw is shown to its own program alone', async () => {
   await elector.stop();
 });
 
+test('what a storage of the application threw is shown to its own program alone', async () => {
+  const get = () => Promise.reject(new Error('connect postgres://app:hunter2@db'));
+  const elector = member({ get, putIfMatch: () => null });
+  await elector.start();
+  await until(() => elector.status().error?.includes('hunter2'));
+  const answer = await elector.handleRequest(new Request('http://localhost/status.json'));
+  assert.match((await answer.json()).error, /^custom storage, key ".*": it failed; the log says why$/);
+  await elector.stop();
+});
+
 test('the health of a member that does not lead tells who does', async () => {
   const storage = await newGroup();
   const [first, second] = [member(storage, { serverId: 'first' }), member(storage, { serverId: 'second' })];
