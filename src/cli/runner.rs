@@ -296,7 +296,9 @@ impl Runner {
 
     fn not_started(&self, error: &io::Error) -> Ended {
         let (code, why) = match error.kind() {
-            ErrorKind::NotFound => (code("notFound"), "there is no such command".to_owned()),
+            ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidFilename => {
+                (code("notFound"), "there is no such command".to_owned())
+            }
             ErrorKind::PermissionDenied => {
                 (code("notExecutable"), "it can't be executed".to_owned())
             }

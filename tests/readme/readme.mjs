@@ -16,6 +16,7 @@ const DENO_RUN = ['run', '--quiet', '--no-prompt', '--allow-env', '--allow-net=1
 /** Every command in the README, and which step of `npm test` runs it. */
 const COMMANDS = {
   'npx edgelect demo': 'node', 'npx edgelect doctor': 'node', 'npx edgelect init --lockfile-path leader/report.json': 'node', 'npx edgelect new node my-job': 'examples', 
+  'npx edgelect run -- COMMAND': 'node', 'npx edgelect slot --period 1d -- COMMAND': 'node',
   'npm start -- --once': 'demo', 'npm test': 'all of them', 'npm install edgelect': 'package', 
   'cargo add edgelect --features native': 'readme', 'npm run figures -- NAME': 'figures',
 };
