@@ -119,11 +119,17 @@ struct Order<'a, S, H> {
     store: &'a S,
     host: &'a H,
     config: &'a Config,
+    /// What its ids begin with.
+    id: String,
     request: OperatorRequest,
     /// The record that was judged first.
     first: Option<Lease>,
+    /// How often it was written. Each attempt is a body of its own, by its id (S4).
+    attempts: usize,
     /// On what the newest write was conditional of which nobody knows the end.
     doubted: Option<Version>,
+    /// Whether the record may come back byte for byte, so that a write that is held up can still land.
+    returns: bool,
     /// Why the last operation said nothing.
     fault: Option<Fault>,
 }
@@ -153,9 +159,10 @@ impl<'a, S: Store, H: Host> Order<'a, S, H> {
             return Err(refused("storage", store.describe(), NO_COMPARE_AND_SWAP));
         }
         let random = host.random().map_err(OperatorError::Unusable)?;
+        let id = hex::encode(random);
         let request = OperatorRequest {
             ask,
-            id: hex::encode(random),
+            id: id.clone(),
             by: words.by.clone(),
             why: words.why.clone(),
             at_ms: None,
@@ -163,7 +170,9 @@ impl<'a, S: Store, H: Host> Order<'a, S, H> {
             term: None,
             session: None,
         };
-        Ok(Self { store, host, config, request, first: None, doubted: None, fault: None })
+        let (first, doubted, fault) = (None, None, None);
+        let (attempts, returns) = (0, false);
+        Ok(Self { store, host, config, id, request, first, attempts, doubted, returns, fault })
     }
 
     async fn carry_out(mut self) -> Result<Receipt, OperatorError> {
@@ -200,7 +209,8 @@ impl<'a, S: Store, H: Host> Order<'a, S, H> {
                 }
                 _ => continue,
             };
-            if number == ATTEMPTS {
+            // Of several that are held up, one could land after the others were obeyed and over.
+            if number == ATTEMPTS || (self.returns && self.doubted.is_some()) {
                 break;
             }
             if let Some(receipt) = self.write(lease, version).await? {
@@ -222,6 +232,7 @@ impl<'a, S: Store, H: Host> Order<'a, S, H> {
         facts: &Facts,
     ) -> Result<Next, OperatorError> {
         let unusable = |problem: Problem| Err(OperatorError::Unusable(problem.to_string()));
+        let returns = reading.may_come_back();
         let lease = match reading {
             Reading::Lease(lease) => *lease,
             Reading::Unreadable(flaw, _) => return unusable(Problem::Unreadable(flaw)),
@@ -230,7 +241,7 @@ impl<'a, S: Store, H: Host> Order<'a, S, H> {
             }
             Reading::Closed(Closed::TermTooHigh) => return unusable(Problem::TermTooHigh),
         };
-        if lease.operator.as_ref().is_some_and(|known| known.id == self.request.id) {
+        if lease.operator.as_ref().is_some_and(|known| self.is_own(known)) {
             return Ok(Next::Done(Receipt { written: true, ..receipt(&lease) }));
         }
         let now_ms = facts.date_ms.unwrap_or(self.host.now().wall_ms);
@@ -252,14 +263,22 @@ impl<'a, S: Store, H: Host> Order<'a, S, H> {
             _ => {}
         }
         // Nobody drops a pause, nor a step-down within its term: a write on another version has not landed, and can't.
-        self.doubted.take_if(|doubted| *doubted != version);
+        self.doubted.take_if(|doubted| *doubted != version && !self.returns);
+        self.returns |= returns;
         let led = is_led(&lease);
+        self.attempts += 1;
+        self.request.id = [&self.id, "-", &self.attempts.to_string()].concat();
         self.request.at_ms = self.request.at_ms.or(Some(now_ms));
         self.request.term = lease.term.filter(|_| led);
         self.request.session = lease.session.clone().filter(|_| led);
         let asked = Box::new(self.request.clone().over(&lease));
         self.first.get_or_insert(lease);
         Ok(Next::Write(asked, version))
+    }
+
+    /// Whether one of its attempts has landed.
+    fn is_own(&self, known: &OperatorRequest) -> bool {
+        known.id.strip_prefix(&self.id).is_some_and(|rest| rest.starts_with('-'))
     }
 
     fn check(&self, lease: &Lease, now_ms: u64) -> Result<(), OperatorError> {

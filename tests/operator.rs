@@ -9,7 +9,7 @@ use std::rc::Rc;
 use edgelect::clock::Now;
 use edgelect::driver::{init, read_back};
 use edgelect::election::{Election, Event, Input, LostReason, Step};
-use edgelect::lease::{Ask, Lease, OperatorRequest, Reading, Stamp};
+use edgelect::lease::{Ask, Format, Lease, OperatorRequest, Reading, Stamp};
 use edgelect::object_store_lock::{LeaderElectionRecord, ObjectStoreLock};
 use edgelect::operator::{OperatorError, Receipt, Words, pause, resume, step_down};
 use edgelect::status::status;
@@ -489,4 +489,59 @@ fn s5_an_old_read_after_a_request_does_not_lengthen_the_authority() {
         now_ms += 1;
     }
     assert_eq!(election.authority(at(5_120 + 15_000)), None, "others may claim now");
+}
+
+#[test]
+fn a_pause_over_another_makes_tombstone_holds_in_the_kubernetes_format() {
+    for more in ["", r#","serverId":"z","lastUpdated":"2026-11-21T06:58:02Z""#] {
+        let mut group = Group::new(&[]);
+        group.memory = group.memory.clone().in_format(Format::Kubernetes);
+        let body = format!(
+            r#"{{"holderIdentity":"","leaseDurationSeconds":1,"renewTime":"2026-11-21T06:58:12Z","leaderTransitions":3{more}}}"#
+        );
+        group.memory.overwrite(Some(body.into_bytes()));
+        let told = block_on(pause(&group.memory, &group.hand(), &config(), &words(), None));
+        assert!(told.expect("it is released").written);
+        group.join("a");
+        group.machine.pass(120_000);
+        assert_eq!(group.leader(), None, "{}", group.status(0));
+        let told = block_on(resume(&group.memory, &group.hand(), &config(), &words()));
+        assert!(told.expect("it is paused").written);
+        group.machine.pass(120_000);
+        assert!(group.leader().is_some(), "{}", group.status(0));
+    }
+}
+
+/// What a request wrote by attempts of which none was answered, and what it says then.
+fn unanswered(group: &Group) -> (Vec<String>, Result<Receipt, OperatorError>) {
+    let bodies = RefCell::new(Vec::new());
+    let store = Through(async |operation: Operation| match operation {
+        Operation::Write { record, .. } => {
+            let body = record.into_body(Format::Native);
+            bodies.borrow_mut().push(String::from_utf8(body).expect("it is a text"));
+            no_answer()
+        }
+        read => group.memory.perform(read).await,
+    });
+    let told = block_on(pause(&store, &group.hand(), &config(), &words(), None));
+    (bodies.into_inner(), told)
+}
+
+#[test]
+fn s4_each_attempt_of_a_request_is_a_new_body() {
+    let (bodies, told) = unanswered(&dead());
+    assert!(matches!(told, Err(OperatorError::Unknown(_))), "{told:?}");
+    let different: std::collections::BTreeSet<_> = bodies.iter().collect();
+    assert_eq!((bodies.len(), different.len()), (3, 3), "{bodies:?}");
+}
+
+#[test]
+fn over_a_record_that_may_come_back_a_request_is_written_once() {
+    // Of two that are held up, one could land over the same tombstone after a resume.
+    let group = Group::new(&[]);
+    let body = br#"{"leaderID":"x","leaderAddr":"","lastUpdated":"0001-01-01T00:00:00Z"}"#;
+    group.memory.overwrite(Some(body.to_vec()));
+    let (bodies, told) = unanswered(&group);
+    assert!(matches!(told, Err(OperatorError::Unknown(_))), "{told:?}");
+    assert_eq!(bodies.len(), 1, "{bodies:?}");
 }

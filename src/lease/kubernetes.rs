@@ -62,18 +62,15 @@ fn translate(fields: &mut Object) -> Result<Translated, Reading> {
     let written_at = take("lastUpdated").as_deref().and_then(instant);
     let writer = take(SERVER_ID).as_deref().and_then(json::text).filter(|id| !id.is_empty());
     let writer = writer.filter(|id| holder.is_empty() || *id == holder);
-    let ours = writer.is_some() && written_at.is_some() && written_at == renewed_at;
+    let whole = written_at.is_some() && written_at == renewed_at;
+    let ours = writer.is_some() && whole;
+    // A request over a tombstone of another make names no writer, and `lastUpdated` says that it is newer than the tombstone.
+    if !(ours || whole && holder.is_empty()) {
+        take("operator");
+    }
     if !ours {
-        for name in [
-            "leaderAddr",
-            "session",
-            "sequence",
-            "leaseMs",
-            "acquired",
-            "parked",
-            "parkAt",
-            "operator",
-        ] {
+        for name in ["leaderAddr", "session", "sequence", "leaseMs", "acquired", "parked", "parkAt"]
+        {
             take(name);
         }
         set(fields, "acquired", acquired);
