@@ -3,7 +3,7 @@
 //! The election asks it at five points: before a claim, in the record of a claim, when a claim leaves, is answered or lands,
 //! when a job ends and its record is closed, and when time passes. It knows nothing of leases but what it is given.
 
-use super::{OwnSlots, Schedule, SlotEnd, SlotsOver, StorageTimes, Verdict};
+use super::{OwnSlots, Policy, Schedule, SlotEnd, SlotsOver, StorageTimes, Verdict};
 use crate::lease::{Lease, MAX_RESULT_BYTES, Reading};
 use crate::planted::planted;
 use crate::store::{Condition, Version};
@@ -240,7 +240,13 @@ impl Trigger {
         self.forget_claim();
         self.left_out = self.left_out.or(self.leaves_out.take());
         match ended {
-            true => self.dropped = Some(slot_ms),
+            true => {
+                self.dropped = Some(slot_ms);
+                // A missed slot that no later trigger runs either.
+                if self.slot_ms != Some(slot_ms) && self.schedule.policy == Policy::AtMostOnce {
+                    self.left_out = Some(self.left_out.unwrap_or(0) + 1);
+                }
+            }
             false => self.begun.push(slot_ms),
         }
     }

@@ -5,7 +5,7 @@ use edgelect::election::{Election, Event, SlotsOver, Step};
 use edgelect::lease::{Lease, Stamp};
 use edgelect::slots::SlotEnd;
 use edgelect::store::{Facts, Outcome};
-use edgelect::{Input, Missed, Schedule, ScheduleSettings};
+use edgelect::{Input, Missed, Policy, Schedule, ScheduleSettings};
 
 use crate::told::{AT_MS, Alone, config, denied, found, matching, settings, text, unknown};
 
@@ -247,4 +247,36 @@ fn a_resignation_under_a_job_tells_that_the_slots_are_over() {
     assert_eq!(alone.step(), Step::Finished);
     let told = alone.events();
     assert!(told.contains(&Event::GivenUp) && over(&told).is_some(), "{told:?}");
+}
+
+/// A trigger that may run missed slots, too, is told to stop under its claim of one: how many it says that nobody will run.
+fn left_out_after_a_stop(policy: Policy, behind: u64) -> u64 {
+    let schedule = ScheduleSettings {
+        slot_ms: Some(SLOT_MS),
+        period_ms: Some(MINUTE_MS),
+        missed: Some(Missed::All),
+        policy: Some(policy),
+        ..ScheduleSettings::default()
+    };
+    let config = config(&settings());
+    let schedule = Schedule::new(&schedule, &config).expect("the schedule keeps every rule");
+    let mut alone = Alone::of(Election::for_schedule(config, "s".to_owned(), 7, schedule));
+    alone.ms = SLOT_MS - AT_MS;
+    alone.reads();
+    alone.found("\"t\"", &of_slot(SLOT_MS - (behind + 1) * MINUTE_MS));
+    let (claimed, _) = alone.claims();
+    assert_eq!(claimed.slot, Some(SLOT_MS - behind * MINUTE_MS));
+    alone.tell(Input::Stop { park: false });
+    alone.written("\"mine\"");
+    assert!(matches!(alone.step(), Step::Renew { lease, .. } if lease.released()));
+    alone.written("\"over\"");
+    assert_eq!(alone.step(), Step::Finished);
+    alone.election.own_slot_ms().expect("it has one").1
+}
+
+#[test]
+fn a_missed_slot_that_is_claimed_and_dropped_is_told_as_one_that_nobody_will_run() {
+    assert_eq!(left_out_after_a_stop(Policy::AtMostOnce, 2), 1);
+    assert_eq!(left_out_after_a_stop(Policy::AtMostOnce, 0), 0, "its own has an outcome");
+    assert_eq!(left_out_after_a_stop(Policy::AtLeastOnce, 2), 0, "the next trigger runs it");
 }
