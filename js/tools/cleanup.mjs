@@ -18,11 +18,13 @@ export function handleSignals(handler) {
   onSignal = handler;
 }
 
-/** Starts a process in a group of its own, so that its children are ended with it. */
-export function spawnKept(command, args, options = {}) {
+/** Starts a process in a group of its own, so that its children are ended with it. `nice` is how far it gives way to others, as
+ * this process does where nobody says. */
+export function spawnKept(command, args, { nice = os.getPriority(), ...options } = {}) {
   watch();
   const child = spawn(command, args, { ...options, detached: true });
   if (child.pid !== undefined) {
+    if (nice > 0) giveWay(child.pid, nice);
     pids.add(child.pid);
     tellGuard({ keep: child.pid });
     child.once('exit', () => {
@@ -33,6 +35,16 @@ export function spawnKept(command, args, options = {}) {
     });
   }
   return child;
+}
+
+/** Linux weighs whole sessions against each other, and the nice value of a process within its session alone. */
+function giveWay(pid, nice) {
+  try {
+    os.setPriority(pid, nice);
+    fs.writeFileSync(`/proc/${pid}/autogroup`, String(nice));
+  } catch {
+    // It has ended, or this system weighs no sessions: then it competes with the others.
+  }
 }
 
 /** A folder among the temporary ones, which goes when this process ends, however it ends. */

@@ -1,7 +1,6 @@
 // Runs the steps of `npm test` in two lanes: what computes goes one step after the other and gives way, what mostly waits
 // goes beside it. Each step is a process of its own, whose output is kept and shown only where it fails.
 import fs from 'node:fs';
-import os from 'node:os';
 import path from 'node:path';
 import { endOf, endProcess, spawnKept } from './cleanup.mjs';
 import { ROOT, inRoot } from './paths.mjs';
@@ -70,11 +69,11 @@ class Lanes {
     const { env, logs, command } = this.#options;
     const log = fs.openSync(logOf(logs, name), 'w');
     const [program, ...args] = command(name);
-    const child = spawnKept(program, args, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'] });
+    const nice = lane === 'computes' ? GIVES_WAY : 0;
+    const child = spawnKept(program, args, { cwd: ROOT, env, nice, stdio: ['ignore', 'pipe', 'pipe'] });
     this.#children.add(child);
     const startMs = Date.now();
     try {
-      if (lane === 'computes') os.setPriority(child.pid, GIVES_WAY);
       await step(`${name}: ${what}`, async (note) => {
         const read = lineReader(note);
         for (const stream of [child.stdout, child.stderr]) {
@@ -100,12 +99,18 @@ class Lanes {
 
 const logOf = (logs, name) => path.join(logs, `${name}.log`);
 
+/** What its last line says of it. */
+function processorOf(logs, name) {
+  const [, time] = /\nprocessor: (\d+ s)\n$/.exec(`\n${fs.readFileSync(logOf(logs, name), 'utf8')}`) ?? [];
+  return time === undefined ? '' : `, ${time} of a processor`;
+}
+
 function report(steps, results, { tookMs, logs }) {
   const failed = steps.filter(({ name }) => results.get(name)?.passed === false);
   console.log('');
   for (const { name } of steps) {
     const result = results.get(name);
-    const outcome = result === undefined ? 'not run' : `${result.passed ? 'passed' : 'FAILED'}  ${seconds(result.tookMs)}`;
+    const outcome = result === undefined ? 'not run' : `${result.passed ? 'passed' : 'FAILED'}  ${seconds(result.tookMs)}${processorOf(logs, name)}`;
     console.log(`${name.padEnd(18)}${outcome}`);
   }
   console.log(`${[...results.values()].filter(({ passed }) => passed).length} passed, ${failed.length} failed in ${seconds(tookMs)}`);

@@ -45,6 +45,13 @@ test('a step that fails ends the others and shows its output whole and last', as
   assert.match(said, /=== broken failed; its output, kept in .*:\n\nthe whole\nstory\n$/);
 });
 
+test('what computes gives way to what waits, with all that it starts', { skip: !fs.existsSync('/proc/self/autogroup') && 'this system weighs no sessions' }, async () => {
+  const told = `${soon} console.log(require('fs').readFileSync('/proc/self/autogroup', 'utf8').trim()); process.exitCode = 3;`;
+  const { said } = await ran([{ name: 'one', lane: 'computes', code: told }, { name: 'other', lane: 'waits', code: told }], { keepGoing: true });
+  assert.match(said, /=== one failed[^=]*\/autogroup-\d+ nice 10/);
+  assert.match(said, /=== other failed[^=]*\/autogroup-\d+ nice 0/);
+});
+
 test('with keepGoing the others run, but for those that need it', async () => {
   const { code, said, order } = await ran([
     { name: 'broken', lane: 'computes', code: fails },
