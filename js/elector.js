@@ -2,7 +2,7 @@ import { bucketOf } from './bucket.js';
 import { isHeard, publish } from './channels.js';
 import { openCheckpoint } from './checkpoint.js';
 import { Engine, addSample, checked, readVariables, show } from './engine.js';
-import { EdgelectError, callOptions, checkFormat, optionsOf, signalOf, textOf, toJson, wrongOption } from './errors.js';
+import { EdgelectError, callOptions, checkFormat, checkWritesApart, optionsOf, signalOf, textOf, toJson, wrongOption } from './errors.js';
 import { Fence, inFull, lookingFirst } from './fence.js';
 import { METRICS_PATH, PAGE_PATH, Questions, STATUS_PATH, healthOfStore, nobodyLeads, serves, showing } from './health.js';
 import { unrefTimer } from './host.js';
@@ -627,7 +627,7 @@ export class Elector {
   #place() {
     const [settings, storage, unref, locker] = [this.#settings, this.#storage, this.#unref, this.#unfenced];
     const [peerFetch, shared] = [(url, init) => this.#peerFetch(url, init), this.#shared];
-    return { settings, storage, bucket: bucketOf(storage), format: storage.format, unref, locker, peerFetch, shared };
+    return { settings, storage, bucket: bucketOf(storage), format: storage.format, writesApart: storage.writesApart, unref, locker, peerFetch, shared };
   }
 
   /** What the engine says, or undefined without one; one that breaks down over the question is none any more. */
@@ -1085,6 +1085,7 @@ const checkStorage = (storage) => {
   }
   checkNoBinding(storage);
   checkFormat(storage.format);
+  checkWritesApart(storage.writesApart);
   if (bucketOf(storage) || isLocker(storage)) return;
   const lacks = ([, names]) => names.filter((name) => typeof storage[name] !== 'function');
   // Of the kind that it has most of.

@@ -1,5 +1,5 @@
 import * as glue from './dist/edgelect.js';
-import { EdgelectError, checkFormat, toJson } from './errors.js';
+import { EdgelectError, checkFormat, checkWritesApart, toJson } from './errors.js';
 import { Host } from './host.js';
 import { Wasm, endLater, trapError } from './wasm.js';
 
@@ -69,15 +69,16 @@ export class Engine {
   lastSample;
 
   /** `settings` is JSON, and so is `schedule`, for an engine that runs slots. `format` is
-   * that of a storage's records, unless it is a bucket. `onEvent` hears each event; the last one is
+   * that of a storage's records and `writesApart` the shortest time between two of its writes, unless it is a bucket. `onEvent` hears each event; the last one is
    * `finished`, with `error` if something broke. `mayMove` is asked before each turn, and may close this engine instead.
    * `onAnswer` hears each answer of a `fetch`, before the wasm does; `onTurn` is called after the events of each turn; `shared` is what `js/electors.js` gives
    * each of its groups. */
-  constructor({ settings, storage, bucket, schedule, format, unref, onEvent, onTurn, onAnswer, locker, peerFetch, shared, mayMove = () => true }) {
+  constructor({ settings, storage, bucket, schedule, format, writesApart, unref, onEvent, onTurn, onAnswer, locker, peerFetch, shared, mayMove = () => true }) {
     checkFormat(format);
+    checkWritesApart(writesApart);
     this.#host = new Host({ settle: (how) => this.#tell(how), storage, credentials: bucket?.provider, unref, onAnswer, locker, peerFetch, shared });
     const { json, credentials } = bucket ?? {};
-    this.#raw = ownWasm.call(({ RawElector }) => new RawElector(settings, json, credentials, schedule, format, this.#host));
+    this.#raw = ownWasm.call(({ RawElector }) => new RawElector(settings, json, credentials, schedule, format, writesApart, this.#host));
     this.#instance = ownWasm.instance;
     this.#onEvent = onEvent;
     this.#onTurn = onTurn;

@@ -34,6 +34,12 @@ export const checkFormat = (format) => {
   throw wrongOption('format', format, 'must be native or kubernetes');
 };
 
+/** The shortest time between two writes that a storage says of itself. */
+export const checkWritesApart = (ms) => {
+  if (ms === undefined || ms === null || (typeof ms === 'number' && ms >= 0 && ms <= 60_000)) return ms;
+  throw wrongOption('writesApart', ms, 'must be milliseconds from 0 to 60000: the shortest time between two writes of one object');
+};
+
 /** Options as an object: those that were given, none where they were left out. */
 export const optionsOf = (given = {}, takes, field = 'options') => {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) throw wrongOption(field, given, takes);

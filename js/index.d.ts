@@ -784,6 +784,8 @@ export class R2Storage implements Storage {
   #private;
   constructor(binding: R2BucketBinding, options?: { format?: Format });
   readonly format: Format;
+  /** 1000: R2 takes one write a second of each object. */
+  readonly writesApart: number;
   /** Of a body of more than 65,537 bytes only so many: no record is that long. */
   get(key: string, options?: { signal?: AbortSignal | null } | null): Promise<StoredObject | null>;
   putIfMatch(
@@ -839,6 +841,9 @@ export interface Locker {
 export interface Storage {
   /** How the lease is written down. Default `native`. */
   readonly format?: Format;
+  /** The shortest time between two writes of one object that the storage takes, in milliseconds. Members that hear of a release
+   * at once wait for so long before they claim. Default 0. */
+  readonly writesApart?: number;
   /** `null` if there is no object. The signal fires when the answer is no longer waited for. */
   get(key: string, options: { signal: AbortSignal }): StoredObject | null | Promise<StoredObject | null>;
   /** Writes if the object still has this etag, or with `null` if there is none; `null` if it was refused. */

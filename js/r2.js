@@ -26,6 +26,8 @@ export class R2Storage {
     this.#bucket = binding;
     /** How the lease is written down; the elector asks for it. */
     this.format = checkFormat(format);
+    /** R2 takes one write a second of each object, in milliseconds. */
+    this.writesApart = 1_000;
   }
 
   // No `date`: R2 tells when an object was written and not what time it is there, and nobody else's clock may stand in for

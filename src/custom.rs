@@ -49,6 +49,13 @@ impl Store for OwnStore {
         }
     }
 
+    fn writes_apart_ms(&self) -> u64 {
+        match self {
+            Self::Storage(storage) => storage.writes_apart_ms(),
+            Self::Locker(locker) => locker.writes_apart_ms(),
+        }
+    }
+
     fn describe(&self) -> String {
         match self {
             Self::Storage(storage) => storage.describe(),
@@ -89,6 +96,7 @@ pub struct CustomStore {
     web: Web,
     key: String,
     format: Format,
+    writes_apart_ms: u64,
 }
 
 impl Store for CustomStore {
@@ -109,15 +117,20 @@ impl Store for CustomStore {
         true
     }
 
+    fn writes_apart_ms(&self) -> u64 {
+        self.writes_apart_ms
+    }
+
     fn describe(&self) -> String {
         format!("custom storage, key {}", quoted(&self.key))
     }
 }
 
 impl CustomStore {
-    /// The object `key` of the host's storage, whose records are in this format.
-    pub fn new(web: Web, key: &str, format: Format) -> Self {
-        Self { web, key: key.to_owned(), format }
+    /// The object `key` of the host's storage, whose records are in this format and which takes two writes of one object no
+    /// faster than this after each other.
+    pub fn new(web: Web, key: &str, format: Format, writes_apart_ms: u64) -> Self {
+        Self { web, key: key.to_owned(), format, writes_apart_ms }
     }
 
     async fn read(&self, unless: Option<Version>) -> Answer {

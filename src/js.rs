@@ -68,7 +68,8 @@ thread_local! {
 impl RawElector {
     /// An elector. `settings` and `bucket` are JSON objects; without `bucket` the host's own storage is used.
     /// `credentials` is a JSON object, or nothing where the host is to be asked for them. With a `schedule`, also JSON,
-    /// it runs slots and finishes. `format` is how the host's own storage keeps records; a bucket's is one of its options.
+    /// it runs slots and finishes. `format` is how the host's own storage keeps records, `writes_apart_ms` the shortest time
+    /// between two of its writes; a bucket's are its options and its host.
     #[wasm_bindgen(constructor)]
     pub fn new(
         settings: &str,
@@ -76,6 +77,7 @@ impl RawElector {
         credentials: Option<String>,
         schedule: Option<String>,
         format: Option<String>,
+        writes_apart_ms: Option<f64>,
         host: JsHost,
     ) -> Result<RawElector, String> {
         let config = read_config(settings, Web::clock_of(&host))?;
@@ -97,7 +99,8 @@ impl RawElector {
             thrown("EDGELECT_RANDOMNESS", &format!("no randomness here: {message}"))
         })?;
         let handle = Handle::new(election);
-        let place = Place { bucket, credentials, format };
+        let writes_apart_ms = writes_apart_ms.unwrap_or_default() as u64;
+        let place = Place { bucket, credentials, format, writes_apart_ms };
         let store = match web.is_locker() {
             true => AnyStore::Local(OwnStore::Locker(
                 LockerStore::new(web.clone(), &handle).map_err(config_error)?,
@@ -462,6 +465,7 @@ struct Place {
     bucket: Option<String>,
     credentials: Option<String>,
     format: Option<String>,
+    writes_apart_ms: u64,
 }
 
 impl Place {
@@ -482,6 +486,7 @@ impl Place {
             web.clone(),
             &config.lockfile_path,
             format,
+            self.writes_apart_ms,
         ))))
     }
 }

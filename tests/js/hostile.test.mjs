@@ -58,6 +58,7 @@ const REFUSED = {
     [{ onNewLeader: 'me' }, 'onNewLeader'],
     ...misspelt([...OPTIONS, ...OWN_OPTIONS]),
     [{ storage: { head: nothing, get: nothing, put: nothing } }, 'storage', /^storage = \(object\): this is an R2 bucket binding, which a storage has to wrap: new R2Storage\(env\.BUCKET\)$/],
+    ...['1s', -1, NaN, 60_001].map((writesApart) => [{ storage: { get: nothing, putIfMatch: nothing, writesApart } }, 'writesApart', /: must be milliseconds from 0 to 60000: the shortest time between two writes of one object$/]),
     [{ credentials }, 'credentials'],
     [{ secretAccessKey: secret }, 'secretAccessKey'],
     [{ storage: 's3://bucket' }, 'storage'],
