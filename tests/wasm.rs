@@ -234,7 +234,7 @@ impl Opened {
     }
 
     fn fresh(&self) -> CustomStore {
-        CustomStore::new(self.web.clone(), &random_key(&self.web), Format::Native)
+        CustomStore::new(self.web.clone(), &random_key(&self.web), Format::Native, 0)
     }
 
     async fn close(self) {

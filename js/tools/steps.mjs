@@ -82,6 +82,8 @@ async function cargoTests(suites, libtestArgs = [], env = {}) {
 
 /** Builds the native command line. */
 const COMMAND_LINE = ['build', '--locked', '--bins', '--features', 'cli'];
+/** Waiting for leases takes no processor time, and compiling does. */
+const UNOPTIMISED = { CARGO_PROFILE_DEV_OPT_LEVEL: '0' };
 /** The tests of what both command lines do; they take the native one where a variable names it. */
 const BOTH_COMMAND_LINES = ['run', 'slot-command', 'status'].map((name) => `tests/js/${name}.test.mjs`);
 
@@ -102,7 +104,7 @@ async function clippy() {
 async function compile() {
   // With `--examples` they would be compiled as tests, and once more where they are run.
   await cargo(['test', '--locked', '--no-run']);
-  await cargo(COMMAND_LINE);
+  await cargo(COMMAND_LINE, UNOPTIMISED);
   await compileNative();
 }
 
@@ -143,6 +145,7 @@ async function wasm() {
   await withStore((s3) => withMinistack((aws) => cargo(['test', '--locked', ...WASM, '--features', 'js', '--test', 'wasm'], {
     ...s3,
     ...aws,
+    ...UNOPTIMISED,
     // The runner takes the first Node that it finds, and Miniflare wants Node 24.
     PATH: `${path.dirname(NODE_24)}${path.delimiter}${process.env.PATH}`,
     CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUNNER: bindgenBin('runner'),
@@ -172,7 +175,7 @@ async function onPacked(work) {
 
 async function rust() {
   await compileNative();
-  await cargo(COMMAND_LINE);
+  await cargo(COMMAND_LINE, UNOPTIMISED);
   await build(['npm']);
   await withStore(async (env) => {
     await cargoTests(['native'], [], env);
