@@ -1,5 +1,6 @@
 // Runs the steps of `npm test` in two lanes: what computes goes one step after the other and gives way, what mostly waits
-// goes beside it. Each step is a process of its own, whose output is kept and shown only where it fails.
+// goes beside it; where nothing waits, two compute. Each step is a process of its own, whose output is kept and shown only where
+// it fails.
 import fs from 'node:fs';
 import path from 'node:path';
 import { endOf, endProcess, spawnKept } from './cleanup.mjs';
@@ -53,16 +54,19 @@ class Lanes {
   /** The steps that can start now. */
   #ready() {
     if (this.#stops()) return [];
+    const ready = this.#steps.filter((one) => this.#isReady(one));
     const free = { ...WIDTH };
     for (const { name, lane } of this.#steps) if (this.#running.has(name)) free[lane] -= 1;
-    const isReady = ({ name, lane, after = [] }) => {
-      if (this.results.has(name) || this.#running.has(name)) return false;
-      const waitsFor = this.#steps.filter((one) => after === 'all' ? one.name !== name : after.includes(one.name));
-      if (!waitsFor.every((one) => this.results.get(one.name)?.passed || (after === 'all' && this.results.has(one.name)))) return false;
-      free[lane] -= 1;
-      return free[lane] >= 0;
-    };
-    return this.#steps.filter(isReady);
+    // Whoever links or plays schedules keeps one processor busy: where nothing waits beside it, another step computes.
+    const waits = ({ lane, name }) => lane === 'waits' && (ready.some((one) => one.name === name) || this.#running.has(name));
+    if (!this.#steps.some(waits)) free.computes += 1;
+    return ready.filter(({ lane }) => (free[lane] -= 1) >= 0);
+  }
+
+  #isReady({ name, after = [] }) {
+    if (this.results.has(name) || this.#running.has(name)) return false;
+    const waitsFor = this.#steps.filter((one) => after === 'all' ? one.name !== name : after.includes(one.name));
+    return waitsFor.every((one) => this.results.get(one.name)?.passed || (after === 'all' && this.results.has(one.name)));
   }
 
   async #start({ name, what, lane }) {

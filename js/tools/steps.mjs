@@ -32,7 +32,7 @@ export const STEPS = [
   { name: 'fmt', lane: 'computes', what: 'the formatting of the Rust code', run: fmt },
   { name: 'build', lane: 'computes', what: 'the wasm of the npm package and of the Worker', run: () => build() },
   { name: 'compile', lane: 'computes', what: 'every Rust test and example of this machine', run: compile },
-  { name: 'rust-worker-build', lane: 'computes', what: 'the example of a Rust Worker', run: buildRustWorkers },
+  { name: 'rust-worker-build', lane: 'computes', after: ['build'], what: 'the example of a Rust Worker', run: buildRustWorkers },
   { name: 'native', lane: 'computes', after: ['compile'], what: 'the Rust tests but the simulation', run: native },
   { name: 'simulation', lane: 'computes', after: ['compile'], what: '20,000 seeded schedules, and 2,000 with the real store code', run: () => cargoTests(['simulation'], ['--nocapture']) },
   { name: 'planted', lane: 'computes', after: ['compile'], what: 'the planted bugs, each to be found by the simulator', run: () => cargoTests(['planted'], ['--nocapture']) },

@@ -63,3 +63,11 @@ test('with keepGoing the others run, but for those that need it', async () => {
   assert.ok(order.includes('ends later') && !order.includes('begins after'));
   assert.match(said, /^after +not run$/m);
 });
+
+test('two steps compute at once only where nothing waits beside them', async () => {
+  const computing = ['one', 'other'].map((name) => ({ name, lane: 'computes', code: soon }));
+  const { order } = await ran(computing);
+  assert.deepEqual(order.slice(0, 2).sort(), ['begins one', 'begins other']);
+  const { order: beside } = await ran([...computing, { name: 'waiting', lane: 'waits', code: `${soon} ${soon}` }]);
+  assert.ok(beside.indexOf('begins other') > beside.indexOf('ends one'), beside.join(', '));
+});
