@@ -368,8 +368,15 @@ export class Elector {
     const settings = toJson({ ...JSON.parse(this.#settings), ...JSON.parse(toJson(beating(defined(changes)))) });
     if (this.#unfenced && JSON.parse(settings).peerMode) throw unfencedError('peerMode');
     if (this.#engine?.alive) this.#engine.configure(settings);
-    else checked(settings);
+    else this.#checkSame(checked(settings));
     this.#settings = settings;
+  }
+
+  /** It is the same member of the same group, whether it runs or not. */
+  #checkSame(settings) {
+    const before = this.config;
+    const changed = ['lockfilePath', 'serverId'].find((name) => settings[name] !== before[name]);
+    if (changed) throw wrongOption(changed, settings[changed], "can't change: make a new elector");
   }
 
   enablePeerMode(options) {

@@ -305,6 +305,9 @@ test('settings are those of the moment they were given, whatever becomes of the 
   assert.equal(elector.status().role, 'leader');
   assert.throws(() => elector.updateConfig({ lockfilePath: 'other' }), { field: 'lockfilePath' }, 'while it runs');
   await elector.stop();
+  for (const name of ['lockfilePath', 'serverId']) assert.throws(() => elector.updateConfig({ [name]: 'other' }), { field: name }, 'once it has stopped');
+  elector.updateConfig({ ...elector.config, maxLease: 4000 });
+  assert.equal(elector.config.maxLease, 4000);
 });
 
 test('a setting that starts the elector when it is looked at starts it once', async () => {
