@@ -129,7 +129,8 @@ export type ScheduledResult<T> = {
   leftOut: number;
   /** Every job that this call ran, in order: reruns and missed slots come first. */
   runs: SlotRun<T>[];
-  /** Why the store could not be used any more, after a job had been run or a claim had left. */
+  /** Why the store could not be used any more, after a job had been run or a claim had left; or why it failed to the end of the
+   * `budget`. */
   fault?: EdgelectError;
 } & (
   | SlotRun<T>
