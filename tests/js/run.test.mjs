@@ -2,10 +2,12 @@
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
 import fs from 'node:fs';
+import path from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
+import { inRoot } from '../../js/tools/paths.mjs';
 import { LEASE_MS, folder, newGroup, store } from './commanded.mjs';
-import { PROGRAM, edgelect, npmOnly } from './command.mjs';
+import { PROGRAM, begin, edgelect, npmOnly } from './command.mjs';
 import { kept } from './ending.mjs';
 import { startProxy } from './proxy.mjs';
 import { until } from './until.mjs';
@@ -167,6 +169,18 @@ test('an operator who asks the leader to step down leaves the command its grace;
   const { code, stdout } = await edgelect(['status'], { variables: variables() });
   assert.equal(code, 3);
   assert.match(stdout, /nobody leads: "ada" has paused the group until somebody resumes it: "a migration"/);
+});
+
+test('a wall clock that jumps ends the authority, and the command gets SIGKILL at once, as another may lead', async () => {
+  const { variables, read } = await newGroup();
+  const [preloaded, jumped] = ['jumping-clock.so', 'jumped'].map((name) => path.join(folder, name));
+  execFileSync('cc', ['-shared', '-fPIC', '-o', preloaded, inRoot('tests/js/jumping-clock.c')]);
+  const command = sh('trap "echo term >> $FILE; exit 0" TERM; echo ready >> $FILE; while :; do sleep 0.05; done');
+  const leader = begin(['run', ...command], { variables: { ...variables(), LD_PRELOAD: preloaded, JUMPED: jumped } });
+  await until(() => read() === 'ready\n');
+  fs.writeFileSync(jumped, '');
+  assert.deepEqual(await leader.ended, { code: 76, signal: null });
+  assert.equal(read(), 'ready\n');
 });
 
 test('--restart runs a command that fails again in the same term, and after a lost term in the next one', async () => {
