@@ -29,7 +29,8 @@ async function campaign(runner, { wait: given, nonblock = given === 0, restart, 
   }
   const work = async (term) => {
     clearTimeout(timer);
-    runner.onStatus = () => {};
+    // Who has begun waits for the store and for the next term.
+    [runner.onStatus, runner.onError] = [() => {}, () => {}];
     for (let pauseMs = PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
       const ended = await runner.run(term);
       if (!ended) return;

@@ -195,6 +195,19 @@ test('--restart runs a command that fails again in the same term, and after a lo
   assert.equal(record().term, Number(tokens()[2]));
 });
 
+test('-n is about the wait alone: a store that stumbles under the command ends no restarts', async () => {
+  const { run, read, variables } = await newGroup();
+  const proxy = await kept(startProxy(store.endpoint));
+  const leader = run(['-n', '--restart', ...sh('echo ran >> "$FILE"; test $(wc -l < "$FILE") = 2 && exit 0; until test -e "$FILE.told"; do sleep 0.05; done; exit 1')], proxy.endpoint);
+  await until(() => read() === 'ran\n');
+  let left = 2;
+  proxy.answerWith(() => (left-- > 0 ? { status: 503 } : undefined));
+  await leader.says(/503/);
+  fs.writeFileSync(`${variables().FILE}.told`, '');
+  assert.deepEqual(await leader.ended, { code: 0, signal: null });
+  assert.equal(read(), 'ran\nran\n');
+});
+
 test('what is wrong is one line, or two with a hint, and 2; a store that fails is 1', async () => {
   const { variables } = await newGroup();
   const own = variables();
