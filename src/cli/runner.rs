@@ -162,8 +162,10 @@ impl Runner {
         let native = Native::new().map_err(Failure::Machine)?;
         let host = Machine { native, as_json: flags.has("json"), warned: Rc::default() };
         let store = variables.store(&config, host.clone())?;
-        let nonblock = flags.has("nonblock");
-        let wait_ms = flags.number("wait").or(nonblock.then_some(PATIENCE_MS));
+        let wait_ms = flags.number("wait");
+        let nonblock = flags.has("nonblock") || wait_ms == Some(0);
+        let patience_ms = nonblock.then_some(PATIENCE_MS);
+        let wait_ms = wait_ms.filter(|ms| *ms > 0).or(patience_ms);
         adopt().map_err(machine)?;
         Ok(Self {
             handle: Handle::new(elect(&host, config)?),

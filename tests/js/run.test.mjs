@@ -70,6 +70,16 @@ test('where another leads -n and --wait end with 75, and a signal ends the wait;
   assert.equal(read(), '');
 });
 
+test('--wait 0 is -n: who can lead at once does, and where another leads it ends with 75', async () => {
+  const { run, elector } = await newGroup();
+  const slow = await kept(startProxy(store.endpoint));
+  slow.answerWith(() => new Promise((resolve) => setTimeout(resolve, 300)));
+  assert.deepEqual(await run(['--wait', '0', '--lease', '15s', ...sh('exit 6')], slow.endpoint).ended, { code: 6, signal: null });
+  await elector.start();
+  await elector.waitForLeadership();
+  assert.deepEqual(await run(['--wait', '0', ...sh('exit 6')]).ended, { code: 75, signal: null });
+});
+
 test('three of them run one at a time', async () => {
   const { run, read } = await newGroup();
   const all = [1, 2, 3].map(() => run(sh('echo begin >> "$FILE"; sleep 0.3; echo end >> "$FILE"')));
