@@ -36,6 +36,8 @@ const LOOK_MS: u64 = 100;
 /// With -n: how long a lease that is about to end, and a store that is slow, are waited for.
 const MOMENT_MS: u64 = 1_000;
 const PATIENCE_MS: u64 = 10_000;
+/// How long the last look at the lease may take.
+const TELL_MS: u64 = 1_000;
 /// After these no command is begun.
 const ENDS: [Signal; 3] = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGQUIT];
 const PASSED: [Signal; 8] = [
@@ -403,9 +405,14 @@ impl Runner {
         let Some(Ending { signal: Some(signal), .. }) = self.ending.get() else { return };
         let config = self.handle.with(|election| election.config().clone());
         let (server_id, lease_ms) = (config.server_id.clone(), config.leader_timeout_ms);
-        let held = match shown(&config, &self.store, &self.host, None).await {
-            Ok(look) => (look["leaderId"] == server_id.as_str()).then(|| look["leftMs"].clone()),
-            Err(_) => Some(lease_ms.into()),
+        // Docker kills what has not ended 10 s after its SIGTERM.
+        let late = self.host.sleep(TELL_MS);
+        let looking = shown(&config, &self.store, &self.host, None);
+        let held = match select(Box::pin(looking), Box::pin(late)).await {
+            Either::Left((Ok(look), _)) => {
+                (look["leaderId"] == server_id.as_str()).then(|| look["leftMs"].clone())
+            }
+            _ => Some(lease_ms.into()),
         };
         let text = match &held {
             Some(left_ms) => format!("the lease runs out within {left_ms} ms"),

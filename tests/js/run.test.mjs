@@ -80,6 +80,21 @@ test('--wait 0 is -n: who can lead at once does, and where another leads it ends
   assert.deepEqual(await run(['--wait', '0', ...sh('exit 6')]).ended, { code: 75, signal: null });
 });
 
+test('after a signal a store that does not answer is waited for but for a moment', async () => {
+  const { elector, run } = await newGroup();
+  await elector.start();
+  await elector.waitForLeadership();
+  const proxy = await kept(startProxy(store.endpoint));
+  const waiting = run(['--json', ...sh('exit 6')], proxy.endpoint);
+  await waiting.says(/"waits"/);
+  proxy.answerWith(() => 'hang');
+  const startMs = performance.now();
+  waiting.kill('SIGTERM');
+  assert.deepEqual(await waiting.ended, { code: 143, signal: null });
+  assert.ok(performance.now() - startMs < BUSY_MS, `${performance.now() - startMs} ms`);
+  assert.match(waiting.shown.stderr, /the lease runs out within 2000 ms/);
+});
+
 test('three of them run one at a time', async () => {
   const { run, read } = await newGroup();
   const all = [1, 2, 3].map(() => run(sh('echo begin >> "$FILE"; sleep 0.3; echo end >> "$FILE"')));
