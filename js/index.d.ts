@@ -129,7 +129,8 @@ export type ScheduledResult<T> = {
   leftOut: number;
   /** Every job that this call ran, in order: reruns and missed slots come first. */
   runs: SlotRun<T>[];
-  /** Why the store could not be used any more, after a job had been run or a claim had left. */
+  /** Why the store could not be used any more, after a job had been run or a claim had left; or why it failed to the end of the
+   * `budget`. */
   fault?: EdgelectError;
 } & (
   | SlotRun<T>
@@ -439,8 +440,9 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
    * is stopped otherwise, when the work throws under its term, and when the elector breaks down. */
   lead<T>(work: (term: TermOf<S>) => T | Promise<T>, options?: { signal?: AbortSignal }): Promise<T | undefined>;
   /** Runs the job of one cron slot: of all triggers for it, wherever and however often they fire, one runs it. `slot` is its
-   * scheduled time, as a number in milliseconds since 1970; without one (a timer) `null`, and storage time is rounded to the
-   * nearest multiple of `period`.
+   * scheduled time, as a number in milliseconds since 1970; without one (a timer) `null`: the last multiple of `period` by the
+   * store's clock, or the next one where that is at most `storeSkew` and a second ahead. Such a timer fires some minutes after a
+   * multiple: of machines whose clocks differ, one that fires before it and one after it mean two slots.
    * Each call is a session of its own, so the elector must not be started. A job that throws gives the outcome
    * `failed`, and does not reject.
    * `stop`, `status` and the callbacks know nothing of it; its `signal` ends it.

@@ -80,11 +80,13 @@ export class SlotRuns {
     else if (type === 'slotClosed') {
       const run = this.#runs.find((one) => one.term === term);
       if (run) run.recorded = event.recorded;
-    } else if (type === 'slotsOver') this.#over = event;
-    else if (type === 'failed') {
-      const { message, status, storeCode, cause } = event;
-      this.#failure = new EdgelectError(message, { code: 'EDGELECT_STORE', status, storeCode, cause });
-    } else if (type === 'finished') {
+    } else if (type === 'slotsOver') {
+      this.#over = event;
+      // A store that has failed to the end of the budget said of nobody that they hold the lease.
+      const failing = event.why === 'budget' && event.problem ? this.#engine.problem() : undefined;
+      if (failing) this.#failure = storeError(failing);
+    } else if (type === 'failed') this.#failure = storeError(event);
+    else if (type === 'finished') {
       this.#over ??= {};
       // Nothing is held any more: what ends from here on has not ended in time.
       for (const run of this.#runs) if (run.stopped === 'stopped') run.stopped = 'late';
@@ -200,6 +202,8 @@ export class SlotRuns {
     return { outcome, slot, reason, previous: null, ...taken, ...more };
   }
 }
+
+const storeError = ({ message, status, storeCode, cause }) => new EdgelectError(message, { code: 'EDGELECT_STORE', status, storeCode, cause });
 
 const aheadError = (slot, aheadMs) =>
   new EdgelectError(

@@ -111,7 +111,8 @@ pub struct Report<T, E> {
     pub taken: Option<PastSlot>,
     /// Every job that was run, in order: reruns and missed slots first.
     pub runs: Vec<Run<T, E>>,
-    /// Why the store could not be used any more, after a job had been run or a claim had left.
+    /// Why the store could not be used any more, after a job had been run or a claim had left; or why it failed to the end of
+    /// the budget.
     pub fault: Option<Fault>,
 }
 
@@ -264,6 +265,10 @@ impl Told {
         let ran = runs.iter().rev().find(|run| Some(run.slot_ms) == slot_ms);
         let fault = match self.failure.into_inner() {
             Some(fault) if runs.is_empty() && says_nothing(self.over.get()) => return Err(fault),
+            // A store that has failed to the end of the budget said of nobody that they hold the lease.
+            None if self.over.get() == Some(SlotsOver::Budget) => {
+                handle.with(|election| election.fault().cloned())
+            }
             fault => fault,
         };
         let outcome = match ran.map(|run| &run.end) {

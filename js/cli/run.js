@@ -12,10 +12,11 @@ const PATIENCE_MS = 10_000;
 export const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export const run = () => commandOf('run').action(async (command, flags) => {
-  process.exitCode = await Runner.exitCode(command, { ...flags, name: 'run' }, (runner) => campaign(runner, flags));
+  const { wait, nonblock = wait === 0 } = flags;
+  process.exitCode = await Runner.exitCode(command, { ...flags, nonblock, name: 'run' }, (runner) => campaign(runner, { ...flags, nonblock }));
 });
 
-async function campaign(runner, { wait: given, nonblock = given === 0, restart, conflictExitCode = EXIT.conflict }) {
+async function campaign(runner, { wait: given, nonblock, restart, conflictExitCode = EXIT.conflict }) {
   const wait = nonblock ? given || PATIENCE_MS : given;
   const { elector, signal } = runner;
   const giveUp = () => runner.end(elector.status().error ? EXIT.failed : conflictExitCode);
@@ -29,7 +30,8 @@ async function campaign(runner, { wait: given, nonblock = given === 0, restart, 
   }
   const work = async (term) => {
     clearTimeout(timer);
-    runner.onStatus = () => {};
+    // Who has begun waits for the store and for the next term.
+    [runner.onStatus, runner.onError] = [() => {}, () => {}];
     for (let pauseMs = PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
       const ended = await runner.run(term);
       if (!ended) return;

@@ -160,7 +160,7 @@ export class Runner {
     if (!this.#ending?.signal || !this.elector) return;
     const { serverId } = this.elector.config;
     // Docker kills what has not ended 10 s after its SIGTERM.
-    const shown = await Promise.race([look(this.#options), sleep(TELL_MS, undefined, { ref: false })]).catch(() => undefined);
+    const shown = await look(this.#options, undefined, AbortSignal.timeout(TELL_MS)).catch(() => undefined);
     const held = shown === undefined || shown.leaderId === serverId;
     const text = held ? `the lease runs out within ${shown?.leftMs ?? this.elector.config.leaderTimeout} ms` : 'this member holds no lease';
     this.tell('left', { held }, `${this.#ending.signal}: ${text}`);

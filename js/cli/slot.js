@@ -15,8 +15,8 @@ async function take(runner, { period, policy, missed, budget, conflictExitCode =
     ended = await runner.run(term, { EDGELECT_SLOT: new Date(term.slot).toISOString() });
     if (ended?.code !== 0) throw new Error('the command has failed');
   };
-  const { outcome, reason } = await elector.runScheduled(null, job, { period, policy, missed, budget, signal });
-  const busy = elector.status().error === null ? conflictExitCode : EXIT.failed;
+  const { outcome, reason, fault } = await elector.runScheduled(null, job, { period, policy, missed, budget, signal });
+  const busy = fault ? EXIT.failed : conflictExitCode;
   const skipped = NEW_GROUP.test(reason) ? EXIT.nobody : busy;
   const codes = { done: EXIT.done, taken: EXIT.done, failed: ended?.code, lost: EXIT.lost, skipped, unknown: EXIT.failed };
   runner.tell('over', { outcome }, reason && outcome !== 'taken' ? `the command did not run: ${reason}` : undefined);

@@ -49,10 +49,11 @@ export const visible = (text, most = 500) => String(text).slice(0, most).replace
 export const jsonOf = (value) =>
   JSON.stringify(value).replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (one) => one.split('').map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`).join(''));
 
-/** What one read of the stored record shows; `due` is `{ periodMs, lateMs }`.
+/** What one read of the stored record shows; `due` is `{ periodMs, lateMs }`. A `signal` ends it, and leaves nothing under way.
  * @throws EdgelectError `EDGELECT_STORE` for a store that does not answer, or refuses. */
-export const look = async ({ storage, ...settings }, due) => {
+export const look = async ({ storage, ...settings }, due, signal) => {
   const [{ Engine }, { bucketOf }, { EdgelectError }] = await Promise.all([ours('engine.js'), ours('bucket.js'), import('edgelect')]);
+  signal?.throwIfAborted();
   let told;
   await new Promise((resolve) => {
     const onEvent = (event) => {
@@ -60,6 +61,11 @@ export const look = async ({ storage, ...settings }, due) => {
       else told = event;
     };
     const engine = new Engine({ settings: JSON.stringify(settings), storage, bucket: bucketOf(storage), format: storage.format, onEvent });
+    const onAbort = () => {
+      engine.close();
+      resolve();
+    };
+    signal?.addEventListener('abort', onAbort, { once: true });
     engine.look(due);
   });
   if (told?.type === 'looked') return told.shown;

@@ -36,6 +36,8 @@ const LOOK_MS: u64 = 100;
 /// With -n: how long a lease that is about to end, and a store that is slow, are waited for.
 const MOMENT_MS: u64 = 1_000;
 const PATIENCE_MS: u64 = 10_000;
+/// How long the last look at the lease may take.
+const TELL_MS: u64 = 1_000;
 /// After these no command is begun.
 const ENDS: [Signal; 3] = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGQUIT];
 const PASSED: [Signal; 8] = [
@@ -162,8 +164,10 @@ impl Runner {
         let native = Native::new().map_err(Failure::Machine)?;
         let host = Machine { native, as_json: flags.has("json"), warned: Rc::default() };
         let store = variables.store(&config, host.clone())?;
-        let nonblock = flags.has("nonblock");
-        let wait_ms = flags.number("wait").or(nonblock.then_some(PATIENCE_MS));
+        let wait_ms = flags.number("wait");
+        let nonblock = flags.has("nonblock") || wait_ms == Some(0);
+        let patience_ms = nonblock.then_some(PATIENCE_MS);
+        let wait_ms = wait_ms.filter(|ms| *ms > 0).or(patience_ms);
         adopt().map_err(machine)?;
         Ok(Self {
             handle: Handle::new(elect(&host, config)?),
@@ -401,9 +405,14 @@ impl Runner {
         let Some(Ending { signal: Some(signal), .. }) = self.ending.get() else { return };
         let config = self.handle.with(|election| election.config().clone());
         let (server_id, lease_ms) = (config.server_id.clone(), config.leader_timeout_ms);
-        let held = match shown(&config, &self.store, &self.host, None).await {
-            Ok(look) => (look["leaderId"] == server_id.as_str()).then(|| look["leftMs"].clone()),
-            Err(_) => Some(lease_ms.into()),
+        // Docker kills what has not ended 10 s after its SIGTERM.
+        let late = self.host.sleep(TELL_MS);
+        let looking = shown(&config, &self.store, &self.host, None);
+        let held = match select(Box::pin(looking), Box::pin(late)).await {
+            Either::Left((Ok(look), _)) => {
+                (look["leaderId"] == server_id.as_str()).then(|| look["leftMs"].clone())
+            }
+            _ => Some(lease_ms.into()),
         };
         let text = match &held {
             Some(left_ms) => format!("the lease runs out within {left_ms} ms"),
@@ -453,12 +462,8 @@ impl Drop for Life<'_> {
         if self.ended {
             return;
         }
-        // As long as the newest record is its own, nobody else has had a reason to claim it.
-        let own = self.runner.handle.with(|election| {
-            let session = election.record().and_then(|(_, lease)| lease.session.clone());
-            session.as_deref() == Some(election.session())
-        });
-        self.run.abandon(own);
+        // Where the authority was lost, after a jump of a clock for one, another may lead, whatever the newest record says.
+        self.run.abandon(self.runner.handle.with(Election::gives_up));
         let mut status = None;
         while self.run.is_ending() {
             status = status.or(self.process.try_wait().ok().flatten());

@@ -58,7 +58,8 @@ async fn take(runner: &Runner) -> Result<i32, Failure> {
         }
     };
     let report = run_scheduled(&runner.handle, &runner.store, &runner.host, job).await;
-    let outcome = report.map_err(Failure::Store)?.outcome;
+    let report = report.map_err(Failure::Store)?;
+    let outcome = report.outcome;
     let why = match outcome {
         SlotOutcome::Skipped(why) => Some(reason(runner, why)),
         SlotOutcome::Unknown => Some(text(SlotsOver::Unknown).to_owned()),
@@ -71,6 +72,7 @@ async fn take(runner: &Runner) -> Result<i32, Failure> {
         SlotOutcome::Failed => last.get(),
         SlotOutcome::Lost => code("lost"),
         SlotOutcome::Skipped(SlotsOver::NewGroup) => code("nobody"),
+        SlotOutcome::Skipped(_) if report.fault.is_some() => code("failed"),
         SlotOutcome::Skipped(_) => runner.conflict,
         SlotOutcome::Unknown => code("failed"),
     })

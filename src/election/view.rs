@@ -46,6 +46,12 @@ impl Election {
         self.answered || self.accepted || waits || self.problem.as_ref().is_some_and(passing)
     }
 
+    /// Whether it has given up a term, by itself or because somebody asked, and still holds the lease until its work has ended
+    /// and the record says so. False where the authority was lost.
+    pub fn gives_up(&self) -> bool {
+        self.term.as_ref().is_some_and(|term| term.ended)
+    }
+
     /// The newest record and its version, as last read or written by this session.
     pub fn record(&self) -> Option<(&Version, &Lease)> {
         if let Some(term) = &self.term {

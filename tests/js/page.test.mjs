@@ -103,7 +103,7 @@ describe('the page', { skip: problems }, () => {
     assert.match(answer.headers()['content-security-policy'], /^default-src 'none'; script-src 'sha256-[^']+'; style-src 'sha256-[^']+'; connect-src 'self';/);
     await page.getByText('This member, a, has led a since').waitFor();
     await elector.stop();
-    await page.getByText('Nobody leads a.').waitFor({ timeout: 15_000 });
+    await page.getByText('This member is not started, so it does not know who leads a.').waitFor({ timeout: 15_000 });
     const off = member(new MemoryStorage());
     assert.equal((await off.handleRequest(new Request('http://localhost/'))).status, 404, 'only where it is asked for');
     await page.close();
@@ -112,6 +112,7 @@ describe('the page', { skip: problems }, () => {
   for (const [name, status, says] of [
     ['led', LED, /server-1 has led leader\/report\.json since 11:50:00/],
     ['none', { ...NOBODY, waiting: { reason: 'newGroup', untilMs: null, message: 'the group is new' } }, /Nobody leads leader\/report\.json\./],
+    ['stopped', { ...NOBODY, role: 'stopped' }, /^(?![^]*Nobody leads)[^]*This member is not started, so it does not know who leads leader\/report\.json\./],
     ['paused', { ...LED, leaderId: null, role: 'candidate', paused: { by: 'ann', why: 'moves the bucket', since: NOW - MINUTE, until: NOW + MINUTE } }, /It is paused by ann \(moves the bucket\) until 12:01:00: nobody claims it\./],
     ['silent', { ...LED, role: 'none', renewedMs: NOW - 5 * MINUTE }, /^(?![^]*leads now)[^]*server-1 led leader\/report\.json last, and has not renewed its lease since 11:55:00/],
     ['slots', SLOTS, /Nobody leads leader\/report\.json now\. The slot of 11:55:00 ended well; no slot since\./],

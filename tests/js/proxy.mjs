@@ -7,10 +7,10 @@ export const startProxy = async (target, onPassed = () => {}) => {
   const { hostname, port } = new URL(target);
   const seen = [];
   let answerWith = () => undefined;
-  const server = await serve(({ method, url, headers }, response, body) => {
+  const server = await serve(async ({ method, url, headers }, response, body) => {
     const atMs = performance.now();
     seen.push({ method, url, headers });
-    const own = answerWith({ method, url, headers });
+    const own = await answerWith({ method, url, headers });
     if (own === 'hang') return;
     if (own) {
       response.writeHead(own.status, own.headers ?? {}).end(own.body ?? '');

@@ -2,10 +2,12 @@
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
 import fs from 'node:fs';
+import path from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
+import { inRoot } from '../../js/tools/paths.mjs';
 import { LEASE_MS, folder, newGroup, store } from './commanded.mjs';
-import { PROGRAM, edgelect, npmOnly } from './command.mjs';
+import { PROGRAM, begin, edgelect, npmOnly } from './command.mjs';
 import { kept } from './ending.mjs';
 import { startProxy } from './proxy.mjs';
 import { until } from './until.mjs';
@@ -66,6 +68,31 @@ test('where another leads -n and --wait end with 75, and a signal ends the wait;
     assert.match(waiting.shown.stderr, /this member holds no lease/);
   }
   assert.equal(read(), '');
+});
+
+test('--wait 0 is -n: who can lead at once does, and where another leads it ends with 75', async () => {
+  const { run, elector } = await newGroup();
+  const slow = await kept(startProxy(store.endpoint));
+  slow.answerWith(() => new Promise((resolve) => setTimeout(resolve, 300)));
+  assert.deepEqual(await run(['--wait', '0', '--lease', '15s', ...sh('exit 6')], slow.endpoint).ended, { code: 6, signal: null });
+  await elector.start();
+  await elector.waitForLeadership();
+  assert.deepEqual(await run(['--wait', '0', ...sh('exit 6')]).ended, { code: 75, signal: null });
+});
+
+test('after a signal a store that does not answer is waited for but for a moment', async () => {
+  const { elector, run } = await newGroup();
+  await elector.start();
+  await elector.waitForLeadership();
+  const proxy = await kept(startProxy(store.endpoint));
+  const waiting = run(['--json', ...sh('exit 6')], proxy.endpoint);
+  await waiting.says(/"waits"/);
+  proxy.answerWith(() => 'hang');
+  const startMs = performance.now();
+  waiting.kill('SIGTERM');
+  assert.deepEqual(await waiting.ended, { code: 143, signal: null });
+  assert.ok(performance.now() - startMs < BUSY_MS, `${performance.now() - startMs} ms`);
+  assert.match(waiting.shown.stderr, /the lease runs out within 2000 ms/);
 });
 
 test('three of them run one at a time', async () => {
@@ -169,6 +196,18 @@ test('an operator who asks the leader to step down leaves the command its grace;
   assert.match(stdout, /nobody leads: "ada" has paused the group until somebody resumes it: "a migration"/);
 });
 
+test('a wall clock that jumps ends the authority, and the command gets SIGKILL at once, as another may lead', async () => {
+  const { variables, read } = await newGroup();
+  const [preloaded, jumped] = ['jumping-clock.so', 'jumped'].map((name) => path.join(folder, name));
+  execFileSync('cc', ['-shared', '-fPIC', '-o', preloaded, inRoot('tests/js/jumping-clock.c')]);
+  const command = sh('trap "echo term >> $FILE; exit 0" TERM; echo ready >> $FILE; while :; do sleep 0.05; done');
+  const leader = begin(['run', ...command], { variables: { ...variables(), LD_PRELOAD: preloaded, JUMPED: jumped } });
+  await until(() => read() === 'ready\n');
+  fs.writeFileSync(jumped, '');
+  assert.deepEqual(await leader.ended, { code: 76, signal: null });
+  assert.equal(read(), 'ready\n');
+});
+
 test('--restart runs a command that fails again in the same term, and after a lost term in the next one', async () => {
   const { run, read, elector, record } = await newGroup();
   const leader = run(['--restart', ...sh('echo "$EDGELECT_TOKEN" >> "$FILE"; test $(wc -l < "$FILE") = 2 && sleep 100; test $(wc -l < "$FILE") = 3')]);
@@ -179,6 +218,19 @@ test('--restart runs a command that fails again in the same term, and after a lo
   assert.deepEqual(await leader.ended, { code: 0, signal: null });
   assert.ok(tokens().length === 3 && Number(tokens()[2]) > Number(tokens()[1]));
   assert.equal(record().term, Number(tokens()[2]));
+});
+
+test('-n is about the wait alone: a store that stumbles under the command ends no restarts', async () => {
+  const { run, read, variables } = await newGroup();
+  const proxy = await kept(startProxy(store.endpoint));
+  const leader = run(['-n', '--restart', ...sh('echo ran >> "$FILE"; test $(wc -l < "$FILE") = 2 && exit 0; until test -e "$FILE.told"; do sleep 0.05; done; exit 1')], proxy.endpoint);
+  await until(() => read() === 'ran\n');
+  let left = 2;
+  proxy.answerWith(() => (left-- > 0 ? { status: 503 } : undefined));
+  await leader.says(/503/);
+  fs.writeFileSync(`${variables().FILE}.told`, '');
+  assert.deepEqual(await leader.ended, { code: 0, signal: null });
+  assert.equal(read(), 'ran\nran\n');
 });
 
 test('what is wrong is one line, or two with a hint, and 2; a store that fails is 1', async () => {

@@ -2,8 +2,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { begin, edgelect } from './command.mjs';
-import { newGroup } from './commanded.mjs';
+import { newGroup, store } from './commanded.mjs';
+import { kept } from './ending.mjs';
 import { slotRecord } from './group.mjs';
+import { startProxy } from './proxy.mjs';
 import { until } from './until.mjs';
 
 const HOUR_MS = 3_600_000;
@@ -57,6 +59,20 @@ test('not run: another holds the lease (75), the group is new (3), no period (2)
     assert.match(told.stderr, stderr);
     assert.equal(group.read(), '');
   }
+});
+
+test('a store that fails to the end of the budget is 1 and no conflict; one that has only stumbled says who holds the lease', async () => {
+  const led = await running();
+  await led.elector.start();
+  await led.elector.waitForLeadership();
+  const stumbling = await kept(startProxy(store.endpoint));
+  stumbling.answerWith(() => (stumbling.seen.length <= 2 ? { status: 503 } : undefined));
+  const slot = (group, endpoint) => edgelect(['slot', '--period', '1h', '--budget', '9s', '--conflict-exit-code', '0', ...sh('echo begun >> "$FILE"')], { variables: group.variables(endpoint) });
+  const [dead, held] = await Promise.all([slot(await running(), 'http://127.0.0.1:1'), slot(led, stumbling.endpoint)]);
+  assert.equal(dead.code, 1, dead.stderr);
+  assert.match(dead.stderr, /no answer/);
+  assert.equal(held.code, 0, held.stderr);
+  assert.match(held.stderr, /did not run: somebody else held the lease/);
 });
 
 test('a SIGTERM passes on, and the slot is closed as stopped', async () => {
