@@ -64,7 +64,7 @@ pub enum Missed {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Schedule {
     /// The slot in milliseconds since the Unix epoch; `None` for a timer without a scheduled time, whose slot is
-    /// storage time rounded to the nearest multiple of the period.
+    /// the last multiple of the period by storage time, or the next one where that is at most `storeSkew` ahead.
     pub slot_ms: Option<u64>,
     /// From one slot to the next, in milliseconds.
     pub period_ms: Option<u64>,
@@ -278,8 +278,8 @@ impl StorageTimes {
 impl Schedule {
     /// The slot that is meant at this storage time.
     ///
-    /// The nearest multiple of the period, so that a timer that fires a little early means the same slot as one that
-    /// fires a little late; the one before it for a timer that fires in the second half of a period.
+    /// The last multiple of the period; or the next one where that is at most `storeSkew` ahead, so that a timer that fires a
+    /// little early means the same slot as one that fires a little late.
     pub fn slot_at(&self, times: &StorageTimes) -> u64 {
         if let Some(slot_ms) = self.slot_ms {
             return slot_ms;
