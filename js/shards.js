@@ -134,7 +134,8 @@ export class Shards {
     return {
       onAcquireLeadership: async (term) => {
         await this.#onAcquire?.(shard, term);
-        if (!work) return;
+        // It may have ended while that took its time.
+        if (!work || term.signal.aborted) return;
         await work(shard, term);
         term.resign();
       },

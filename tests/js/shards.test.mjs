@@ -121,6 +121,32 @@ test('lead runs the work of each shard until its signal fires, and work that ret
   await assert.rejects(again, { message: 'no' });
 });
 
+test('work of a shard whose term ended while onAcquire went on is not begun', async () => {
+  const storage = await groupOf(1);
+  const began = [];
+  let calls = 0;
+  const onAcquire = async () => {
+    calls += 1;
+    // Longer than the lease, which no renewal prolongs meanwhile.
+    if (calls === 1) await new Promise((resolve) => setTimeout(resolve, 40_000));
+  };
+  const { shards, heard, way } = memberOf(storage, 'a', { shards: 1, onAcquire });
+  const leading = shards.lead((_shard, term) => {
+    began.push(term.signal.aborted);
+    return new Promise((resolve) => term.signal.addEventListener('abort', resolve, { once: true }));
+  });
+  await runtime.pass(1_000);
+  assert.equal(calls, 1);
+  way.cut = true;
+  await runtime.pass(30_000);
+  assert.deepEqual(heard, [['lost', 0, 'expired']]);
+  way.cut = false;
+  await runtime.pass(SETTLED_MS);
+  assert.deepEqual([calls, began], [2, [false]], 'only under the next term');
+  await passing(shards.stop());
+  await passing(leading);
+});
+
 test('an option that breaks a rule is refused by its name', () => {
   const storage = new MemoryStorage();
   for (const [options, field] of [
