@@ -576,7 +576,8 @@ export class Shards<S extends FencedStorage = FencedStorage> implements AsyncDis
   stop(): Promise<void>;
   /** Starts, and runs the work for each shard in each of its terms: `term.signal` fires when the term ends. Work that returns or
    * throws before gives its shard up for a while. Resolves after the signal fired or a `stop`.
-   * @throws EdgelectError `EDGELECT_STORE` where the store can't be used; `EDGELECT_BUSY` if it is started already. */
+   * @throws EdgelectError `EDGELECT_STORE` where the store can't be used; `EDGELECT_BUSY` if it is started already; the signal's
+   * reason where that fired before it began. */
   lead(work: (shard: number, term: Term) => void | Promise<void>, options?: { signal?: AbortSignal }): Promise<void>;
   /** The shards that this member leads now. */
   led(): number[];
