@@ -12,7 +12,7 @@ const elector = new Elector({ storage, lockfilePath: 'a', leaderTimeout: 2000 })
 await elector.init();
 elector.stopOnSignals();
 const stopped = (signal) => new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
-const isReleased = () => new TextDecoder().decode(storage.get('a').body).includes('0001-01-01');
+const isReleased = (key = 'a') => new TextDecoder().decode(storage.get(key).body).includes('0001-01-01');
 `;
 const LEADS = `
 await elector.lead(async ({ signal }) => {
@@ -53,6 +53,21 @@ setTimeout(() => say('works'), 300);
 const led = await elector.lead(() => 'led');
 await other.stop();
 say('ends', { led: led ?? null });
+`;
+const GROUPS = `
+import { Electors } from 'edgelect';
+const names = ['x', 'y', 'z'];
+for (const lockfilePath of names) await new Elector({ storage, lockfilePath }).init();
+const electors = new Electors({ storage, unref: true, maxRequestsPerSecond: 2 });
+const keeps = setInterval(() => {}, 1_000);
+await Promise.all(names.map(async (name) => {
+  const own = electors.add(name);
+  await own.start();
+  await own.waitForLeadership();
+}));
+clearInterval(keeps);
+process.on('exit', () => say('ends', { released: names.filter((name) => isReleased(name)) }));
+await electors.stop();
 `;
 
 const begun = (program) => start(['--input-type=module', '-e', PROGRAM + program]);
@@ -108,5 +123,11 @@ test('a member that waits for its turn ends well at a signal', async () => {
   await next('works');
   child.kill('SIGTERM');
   assert.equal((await next('ends')).led, null);
+  assert.equal(await ended, 0);
+});
+
+test('groups that keep no process alive are released one after another before it ends', async () => {
+  const { next, ended } = begun(GROUPS);
+  assert.deepEqual((await next('ends')).released, ['x', 'y', 'z']);
   assert.equal(await ended, 0);
 });
