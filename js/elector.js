@@ -424,19 +424,21 @@ export class Elector {
           value = await this.#run(work, term, signal);
         } catch (error) {
           signal?.throwIfAborted();
-          if (!this.#competesAfter(term)) throw error;
-          continue;
+          if (this.#competesAfter(term)) continue;
+          // Work throws because its signal has fired: it ends as it was told to.
+          if (this.#endsAsTold(term)) return undefined;
+          throw error;
         }
         if (!term.signal.aborted) return value;
         // What work returns after a loss counts for nothing: somebody else may have done it since.
         const given = GIVEN_UP.includes(lossOf.get(term));
         if (!given) signal?.throwIfAborted();
         if (signal?.aborted) return value;
-        if (!this.#competesAfter(term)) {
-          // What ended the elector may be its own breakdown, and nobody knows what the work was worth then.
-          if (this.#failure || !given) throw this.#failure ?? stoppedError();
-          return value;
-        }
+        if (this.#competesAfter(term)) continue;
+        if (given && !this.#failure) return value;
+        if (this.#endsAsTold(term)) return undefined;
+        // What ended the elector may be its own breakdown, and nobody knows what the work was worth then.
+        throw this.#failure ?? stoppedError();
       }
     } finally {
       this.#leads -= 1;
@@ -788,6 +790,11 @@ export class Elector {
   /** Whether the work is to run again in the next term: its own was lost or resigned, and nobody has stopped the elector. */
   #competesAfter(term) {
     return term.signal.aborted && this.#engine !== null && !this.#stopping;
+  }
+
+  /** Whether work that is over was told to end by a signal to this process, and nothing has gone wrong. */
+  #endsAsTold(term) {
+    return this.#ending && !this.#failure && term.signal.aborted;
   }
 
   /** The last `lead` is over; it gives up what it took. */

@@ -22,6 +22,53 @@ await elector.lead(async ({ signal }) => {
 });
 say('ends', { released: isReleased() });
 `;
+/** Ways of work to end at its signal that throw. */
+const THROWS = {
+  'asks its signal': `
+    for (;;) {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      signal.throwIfAborted();
+    }`,
+  'waits in a fetch': `
+    const server = createServer(() => {}).listen(0);
+    await once(server, 'listening');
+    try {
+      await fetch(\`http://localhost:\${server.address().port}\`, { signal });
+    } finally {
+      server.closeAllConnections();
+      server.close();
+    }`,
+  'wraps the reason in an error of its own': `
+    await stopped(signal);
+    throw new Error('no report', { cause: signal.reason });`,
+};
+const throwing = (work) => `
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+const led = await elector.lead(async ({ signal }) => {
+  say('works');
+  ${work}
+});
+say('ends', { led: led ?? null, released: isReleased() });
+`;
+/** Work whose term has run out when the signal comes. */
+const late = (ends) => `
+const led = await elector.lead(() => {
+  const endMs = performance.now() + 2_100;
+  while (performance.now() < endMs);
+  process.emit('SIGTERM');
+  ${ends};
+});
+say('ends', { led: led ?? null });
+`;
+const FAILS = `
+const boom = await elector.lead(() => Promise.reject(new Error('boom'))).catch(({ message }) => message);
+const ended = elector.lead(async ({ signal }) => {
+  elector.stop();
+  signal.throwIfAborted();
+}).catch(({ code }) => code);
+say('ends', { failed: [boom, await ended] });
+`;
 const IGNORES = `
 await elector.lead(() => {
   say('works');
@@ -82,6 +129,28 @@ for (const signal of ['SIGTERM', 'SIGINT']) {
     assert.deepEqual([await ended, child.signalCode], [0, null]);
   });
 }
+
+for (const [how, work] of Object.entries(THROWS)) {
+  test(`work that ${how} and throws at SIGTERM has its process end well`, async () => {
+    const { child, next, ended } = begun(throwing(work));
+    await next('works');
+    child.kill('SIGTERM');
+    assert.deepEqual([await ended, child.signalCode], [0, null]);
+    assert.deepEqual(await next('ends'), { event: 'ends', led: null, released: true });
+  });
+}
+
+test('work whose term was lost before the signal came has its process end well', async () => {
+  for (const ends of ["return 'too late'", "throw new Error('too late')"]) {
+    const { next, ended } = begun(late(ends));
+    assert.deepEqual([await ended, (await next('ends')).led], [0, null], ends);
+  }
+});
+
+test('what work throws is an error where no signal came', async () => {
+  const { next } = begun(FAILS);
+  assert.deepEqual((await next('ends')).failed, ['boom', 'EDGELECT_LOST']);
+});
 
 test('a second signal ends a process whose work does not stop', async () => {
   const { child, next, ended } = begun(IGNORES);
