@@ -617,6 +617,7 @@ fn event_json(event: &Event, election: &Election) -> String {
             "message": fault.message,
             "status": fault.status,
             "storeCode": fault.code,
+            "public": fault.public,
         }),
         Event::Troubled(problem) => {
             let mut told = problem_json(problem);
