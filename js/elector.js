@@ -44,6 +44,9 @@ const MOST_SESSIONS = 8;
 const lossOf = new WeakMap();
 const GIVEN_UP = ['resigned', 'stopped', 'stepDown', 'paused'];
 
+/** What anybody may read of an error whose text is for the program alone. */
+const shownOf = new WeakMap();
+
 let noteEnd;
 let endTerm;
 /** The number by which the elector and its engine know a term; its token, where tokens are fences. */
@@ -107,9 +110,6 @@ class Term {
   }
 }
 
-/** An error of a storage of the application's, with its own text. */
-const OF_STORAGE = /^(custom storage, key "[^"]*"): [^]*$/;
-
 export class Elector {
   #storage;
   /** Whether the storage knows no versions. */
@@ -164,7 +164,7 @@ export class Elector {
   #statusTold = null;
   /** Those of `start` that wait for the store's first answer. */
   #starters = new Set();
-  /** By the callback's name, the newest last; gone once a later call of the same one has ended well. */
+  /** `{ call, message }` by the callback's name, the newest last; gone once a later call of the same one has ended well. */
   #callbackErrors = new Map();
   /** The last ones that ran, by their ids. */
   #sessions = [];
@@ -311,27 +311,29 @@ export class Elector {
   }
 
   status() {
-    return this.#statusBy((engine) => engine.status());
+    return this.#statusBy((engine) => engine.status(), (error) => error?.message ?? null);
   }
 
-  /** The status, as `ask` gets it of an engine. */
-  #statusBy(ask) {
+  /** The status, as `ask` gets it of an engine; `tell` gives the text of an error of the elector's own, if there is one. */
+  #statusBy(ask, tell) {
     const status = this.#asked(ask);
-    const callbackError = [...this.#callbackErrors.values()].at(-1)?.text ?? null;
+    const callbackError = tell([...this.#callbackErrors.values()].at(-1));
     if (status) {
       const waiting = this.#goOn ? { reason: 'work', untilMs: null, message: OLD_WORK } : status.waiting;
       return { ...status, waiting, error: status.error ?? (this.#goOn ? OLD_WORK : callbackError) };
     }
     const { serverId, lockfilePath } = this.config;
-    const stopped = stoppedStatus(serverId, lockfilePath, this.#failure?.message ?? callbackError);
+    const stopped = stoppedStatus(serverId, lockfilePath, tell(this.#failure) ?? callbackError);
     return this.#unfenced ? { ...stopped, unfenced: true } : stopped;
   }
 
-  /** The status for anybody, or that of a slot that runs, where nothing else does. */
+  /** The status for anybody, or that of a slot that runs, where nothing else does. What a callback, a storage or a provider of
+   * credentials threw is the application's text: it may name a password. */
   #publicStatus() {
     const ask = (engine) => engine.publicStatus();
+    const tell = (error) => shownOf.get(error) ?? error?.message ?? null;
     const [slot] = this.#engine ? [] : this.#slotEngines;
-    const { session: _, ...status } = (slot && this.#asked(ask, slot)) ?? this.#statusBy(ask);
+    const { session: _, ...status } = (slot && this.#asked(ask, slot)) ?? this.#statusBy(ask, tell);
     return status;
   }
 
@@ -431,19 +433,21 @@ export class Elector {
           value = await this.#run(work, term, signal);
         } catch (error) {
           signal?.throwIfAborted();
-          if (!this.#competesAfter(term)) throw error;
-          continue;
+          if (this.#competesAfter(term)) continue;
+          // Work throws because its signal has fired: it ends as it was told to.
+          if (this.#endsAsTold(term)) return undefined;
+          throw error;
         }
         if (!term.signal.aborted) return value;
         // What work returns after a loss counts for nothing: somebody else may have done it since.
         const given = GIVEN_UP.includes(lossOf.get(term));
         if (!given) signal?.throwIfAborted();
         if (signal?.aborted) return value;
-        if (!this.#competesAfter(term)) {
-          // What ended the elector may be its own breakdown, and nobody knows what the work was worth then.
-          if (this.#failure || !given) throw this.#failure ?? stoppedError();
-          return value;
-        }
+        if (this.#competesAfter(term)) continue;
+        if (given && !this.#failure) return value;
+        if (this.#endsAsTold(term)) return undefined;
+        // What ended the elector may be its own breakdown, and nobody knows what the work was worth then.
+        throw this.#failure ?? stoppedError();
       }
     } finally {
       this.#leads -= 1;
@@ -596,13 +600,7 @@ export class Elector {
     if (!serves(pathname, this[HAS_PAGE])) return respond(404, '{"error":"not found"}');
     if (request.method !== 'GET') return respond(405, '{"error":"use GET"}', { allow: 'GET' });
     if (pathname === METRICS_PATH || pathname === PAGE_PATH) return showing(pathname, () => this[SAMPLES]());
-    if (pathname === STATUS_PATH) {
-      // What a callback or a storage threw is the application's text: it may name a password.
-      const status = this.#publicStatus();
-      const thrown = [...this.#callbackErrors].find(([, { text }]) => text === status.error);
-      const error = thrown ? `${thrown[0]} threw` : status.error?.replace(OF_STORAGE, '$1: it failed; the log says why');
-      return respond(200, JSON.stringify({ ...status, error: error ?? null }));
-    }
+    if (pathname === STATUS_PATH) return respond(200, JSON.stringify(this.#publicStatus()));
     const { status, etag, body, proof, retryAfterS } = await this.#health(search.slice(1), request.signal);
     const headers = { etag, 'edgelect-proof': proof, 'retry-after': retryAfterS };
     return respond(status, body, Object.fromEntries(Object.entries(headers).filter(([, value]) => value)));
@@ -797,6 +795,11 @@ export class Elector {
     return term.signal.aborted && this.#engine !== null && !this.#stopping;
   }
 
+  /** Whether work that is over was told to end by a signal to this process, and nothing has gone wrong. */
+  #endsAsTold(term) {
+    return this.#ending && !this.#failure && term.signal.aborted;
+  }
+
   /** The last `lead` is over; it gives up what it took. */
   async #leadEnded(started) {
     // What was still waiting for an earlier stop does not come later, and is not waited for.
@@ -976,7 +979,10 @@ export class Elector {
     };
     const note = (thrown) => {
       forget();
-      if (!this.#callbackErrors.has(name)) this.#callbackErrors.set(name, { call, text: `${name} threw: ${textOf(thrown)}` });
+      if (this.#callbackErrors.has(name)) return false;
+      const error = { call, message: `${name} threw: ${textOf(thrown)}` };
+      shownOf.set(error, `${name} threw`);
+      this.#callbackErrors.set(name, error);
       return false;
     };
     const before = this.#inside;
@@ -1034,8 +1040,11 @@ const respond = (status, body, headers = {}) =>
     headers: { 'content-type': 'application/json', 'cache-control': 'no-store', ...headers },
   });
 
-const storeError = ({ message, status, storeCode, cause }) =>
-  new EdgelectError(message, { code: 'EDGELECT_STORE', status, storeCode, cause });
+const storeError = ({ message, status, storeCode, cause, public: shown }) => {
+  const error = new EdgelectError(message, { code: 'EDGELECT_STORE', status, storeCode, cause });
+  if (shown) shownOf.set(error, shown);
+  return error;
+};
 
 const stoppedError = () =>
   new EdgelectError('the elector is not running: call start() first', { code: 'EDGELECT_STOPPED' });

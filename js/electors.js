@@ -89,13 +89,15 @@ export class Electors {
   async stop(options) {
     const { maxRequestsPerSecond: rate } = JSON.parse(this.#limits);
     const apartMs = Math.max(RELEASES_APART_MS, rate ? 1_000 / rate : 0);
+    // Its own: with `unref` the shared one would let the process end before all leases are released.
+    const timers = new SharedTimers(false);
     let releases = 0;
     const ended = await Promise.allSettled([...this].map(async (elector) => {
       // Until then it leads, and its work goes on.
       if (elector.isLeader()) {
         const ms = releases * apartMs;
         releases += 1;
-        if (ms > 0) await new Promise((resolve) => this.#timers.set(ms, resolve));
+        if (ms > 0) await new Promise((resolve) => timers.set(ms, resolve));
       }
       await elector.stop(options);
     }));

@@ -170,6 +170,11 @@ export class Engine {
     this.#tell((raw) => raw.workEnded(term));
   }
 
+  /** Whether a job of this term that ends now, also after it was told to, has ended in time. */
+  endsInTime(term) {
+    return this.alive && this.#attempt((raw) => raw.endsInTime(term)) === true;
+  }
+
   /** How the job of this term's slot has ended. */
   slotEnded(term, { done, failed, result, tookMs }) {
     this.#tell((raw) => raw.slotEnded(term, done, failed, result, tookMs));

@@ -436,8 +436,9 @@ export class Elector<S extends AnyStorage = FencedStorage> implements AsyncDispo
    * its term was lost or resigned runs again in the next term: what it returned then counts for nothing, because another
    * leader may have done the same. The elector claims no term while old work goes on, so stop at the signal: work that waits
    * for the next term, by `waitForLeadership` or by a `lead` within it, waits for itself.
-   * Resolves to `undefined` where a signal that `stopOnSignals` waits for came before the work was done. Rejects when the elector
-   * is stopped otherwise, when the work throws under its term, and when the elector breaks down. */
+   * Where a signal that `stopOnSignals` waits for came before the work was done, resolves to `undefined`, also if the work throws
+   * since then, or to what it returned when it had stopped. Rejects when the elector is stopped otherwise, when the work throws
+   * under its term, and when the elector breaks down. */
   lead<T>(work: (term: TermOf<S>) => T | Promise<T>, options?: { signal?: AbortSignal }): Promise<T | undefined>;
   /** Runs the job of one cron slot: of all triggers for it, wherever and however often they fire, one runs it. `slot` is its
    * scheduled time, as a number in milliseconds since 1970; without one (a timer) `null`: the last multiple of `period` by the
@@ -578,7 +579,8 @@ export class Shards<S extends FencedStorage = FencedStorage> implements AsyncDis
   stop(): Promise<void>;
   /** Starts, and runs the work for each shard in each of its terms: `term.signal` fires when the term ends. Work that returns or
    * throws before gives its shard up for a while. Resolves after the signal fired or a `stop`.
-   * @throws EdgelectError `EDGELECT_STORE` where the store can't be used; `EDGELECT_BUSY` if it is started already. */
+   * @throws EdgelectError `EDGELECT_STORE` where the store can't be used; `EDGELECT_BUSY` if it is started already; the signal's
+   * reason where that fired before it began. */
   lead(work: (shard: number, term: Term) => void | Promise<void>, options?: { signal?: AbortSignal }): Promise<void>;
   /** The shards that this member leads now. */
   led(): number[];

@@ -20,6 +20,8 @@ export class Shards {
   /** While it runs. */
   #session = null;
   #ending = null;
+  /** How often `stop` was called: a start that waits gives way to a later stop. */
+  #stops = 0;
 
   constructor(options) {
     const given = optionsOf(options, `a Shards takes an object with storage, ${OWN.join(', ')} and the options of an Electors`);
@@ -44,13 +46,15 @@ export class Shards {
   async start(options) {
     const signal = signalOf(callOptions(options, ['signal'], 'start'));
     signal?.throwIfAborted();
-    await this.#ending;
-    if (this.#session) return;
-    const session = this.#newSession();
-    this.#session = session;
-    const stop = () => void this.stop().catch(() => {});
-    signal?.addEventListener('abort', stop, { once: true });
-    void session.ended.finally(() => signal?.removeEventListener('abort', stop)).catch(() => {});
+    const stops = this.#stops;
+    while (this.#ending) await this.#ending;
+    signal?.throwIfAborted();
+    if (stops !== this.#stops) return;
+    const running = this.#session;
+    this.#session ??= this.#newSession();
+    const session = this.#session;
+    if (signal) this.#stopWith(session, signal);
+    if (running) return;
     const started = Promise.all(session.electors.map((elector) => elector.start()));
     this.#watch(session);
     try {
@@ -62,6 +66,7 @@ export class Shards {
   }
 
   async stop() {
+    this.#stops += 1;
     const session = this.#session;
     if (session) await this.#end(session, session.finish);
     await this.#ending;
@@ -116,7 +121,7 @@ export class Shards {
     // The leases name the members, so that each has a name of its own.
     const serverId = this.#options.serverId ?? crypto.randomUUID();
     const all = new Electors({ ...this.#options, serverId });
-    const session = { all, shared: [], electors: [], decides: null, forget: () => {} };
+    const session = { all, shared: [], electors: [], decides: null, stoppers: new Set(), forget: () => {} };
     session.ended = new Promise((resolve, reject) => Object.assign(session, { finish: resolve, fail: reject }));
     session.ended.catch(() => {});
     for (const [shard, lockfilePath] of this.#paths.entries()) {
@@ -134,12 +139,25 @@ export class Shards {
     return {
       onAcquireLeadership: async (term) => {
         await this.#onAcquire?.(shard, term);
-        if (!work) return;
+        // It may have ended while that took its time.
+        if (!work || term.signal.aborted) return;
         await work(shard, term);
         term.resign();
       },
       onLoseLeadership: ({ reason }) => this.#onLose?.(shard, reason),
     };
+  }
+
+  /** Stops this session when the signal fires. */
+  #stopWith(session, signal) {
+    const { stoppers, ended } = session;
+    if (stoppers.has(signal)) return;
+    stoppers.add(signal);
+    const stop = () => {
+      if (session === this.#session) this.stop().catch(() => {});
+    };
+    signal.addEventListener('abort', stop, { once: true });
+    void ended.finally(() => signal.removeEventListener('abort', stop)).catch(() => {});
   }
 
   /** Looks at the leases again and again. */

@@ -88,8 +88,6 @@ export class SlotRuns {
     } else if (type === 'failed') this.#failure = storeError(event);
     else if (type === 'finished') {
       this.#over ??= {};
-      // Nothing is held any more: what ends from here on has not ended in time.
-      for (const run of this.#runs) if (run.stopped === 'stopped') run.stopped = 'late';
       if (this.#term) this.#onLost(this.#term.token, event.error ? 'trap' : 'stopped');
       // An error must not hide a job that was run.
       if (event.error && this.#runs.length === 0) this.#settle.reject(event.error);
@@ -139,7 +137,7 @@ export class SlotRuns {
     run.durationMs = Math.max(0, Math.round(performance.now() - beganMs));
     // One that was told to stop and threw did as it was told; one that ended well has ended well, if it was in time.
     const told = run.stopped !== undefined;
-    const inTime = !told || run.stopped === 'stopped';
+    const inTime = !told || (run.stopped === 'stopped' && this.#engine.endsInTime(run.term));
     if (inTime && (outcome === 'done' || !told)) {
       delete run.error;
       Object.assign(run, { outcome }, rest);

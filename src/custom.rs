@@ -162,7 +162,8 @@ impl CustomStore {
     }
 
     fn unknown(&self, settled: Settled) -> Answer {
-        Answer::unknown(self.fault(FaultKind::Network, &settled.failure()))
+        let public = format!("{}: it failed; the log says why", self.describe());
+        Answer::unknown(self.fault(FaultKind::Network, &settled.failure()).shown_as(public))
     }
 
     fn fault(&self, kind: FaultKind, what: &str) -> Fault {

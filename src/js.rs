@@ -287,6 +287,13 @@ impl RawElector {
         self.handle.tell(Input::WorkEnded { term: term as u64 });
     }
 
+    /// Whether a job of this term that ends now, also after it was told to, has ended in time.
+    #[wasm_bindgen(js_name = endsInTime)]
+    pub fn ends_in_time(&self, term: f64) -> bool {
+        let now = self.web.now();
+        self.handle.with(|election| election.ends_in_time(now, term as u64))
+    }
+
     /// How the job of this term's slot has ended; see [`SlotEnd`].
     #[wasm_bindgen(js_name = slotEnded)]
     pub fn slot_ended(&self, term: f64, done: bool, failed: bool, result: String, took_ms: f64) {
@@ -617,6 +624,7 @@ fn event_json(event: &Event, election: &Election) -> String {
             "message": fault.message,
             "status": fault.status,
             "storeCode": fault.code,
+            "public": fault.public,
         }),
         Event::Troubled(problem) => {
             let mut told = problem_json(problem);

@@ -309,7 +309,10 @@ impl<L: Locker> Store for LockerStore<L> {
         };
         match performed {
             Ok(outcome) => Answer { outcome, facts: Facts::default() },
-            Err(what) => Answer::unknown(fault(FaultKind::Network, &what)),
+            Err(what) => {
+                let public = [&self.describe(), ": it failed; the log says why"].concat();
+                Answer::unknown(fault(FaultKind::Network, &what).shown_as(public))
+            }
         }
     }
 

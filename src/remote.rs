@@ -204,7 +204,9 @@ pub async fn perform<W: Protocol, H: Host, P: Provide>(
     let mut fresh = false;
     loop {
         let credentials = provider.credentials(fresh).await.map_err(|message| {
-            fault(FaultKind::Denied, ["the credentials provider failed: ", &message, ""])
+            let what = "the credentials provider failed";
+            let public = [&protocol.describe(), ": ", what, "; the log says why"].concat();
+            fault(FaultKind::Denied, [what, ": ", &message]).shown_as(public)
         });
         let request = credentials.and_then(|credentials| {
             protocol.request(&mut exchange, &credentials, host.now().wall_ms)

@@ -142,6 +142,14 @@ impl Audience {
         }
         Cow::Owned(format!("{}…", first(name, SHOWN_OF_SESSION)))
     }
+
+    /// A problem: what the application's own code said of it is for the program alone.
+    fn told(self, problem: &Problem) -> String {
+        match self {
+            Self::Owner => problem.to_string(),
+            Self::Anybody => problem.public(),
+        }
+    }
 }
 
 fn status_of(election: &Election, now: Now, requests: Requests, audience: Audience) -> Status<'_> {
@@ -192,6 +200,6 @@ fn status_of(election: &Election, now: Now, requests: Requests, audience: Audien
         unfenced: unfenced.then_some(true),
         waiting,
         requests,
-        error: election.problem().map(Problem::to_string),
+        error: election.problem().map(|problem| audience.told(problem)),
     }
 }

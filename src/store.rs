@@ -136,6 +136,8 @@ pub struct Fault {
     pub code: Option<String>,
     /// The sentence for people: the store, the operation, what to do.
     pub message: String,
+    /// The sentence for anybody who asks, where another than `message`; see [`Fault::shown_as`].
+    pub public: Option<String>,
 }
 
 /// The kinds of [`Fault`], split by what a caller can do next.
@@ -317,7 +319,13 @@ impl Answer {
 impl Fault {
     /// A fault without HTTP details.
     pub fn new(kind: FaultKind, message: impl Into<String>) -> Self {
-        Self { kind, status: None, code: None, message: message.into() }
+        Self { kind, status: None, code: None, message: message.into(), public: None }
+    }
+
+    /// The same, where `message` has the words of the application's own code, such as its storage or its provider of credentials:
+    /// they may name a password, so that only the program itself reads them. Everybody else reads this.
+    pub fn shown_as(self, public: impl Into<String>) -> Self {
+        Self { public: Some(public.into()), ..self }
     }
 
     /// Whether the set-up is wrong, so that the same request will fail again: the store cannot be used as it is set up, does not

@@ -58,6 +58,14 @@ pub enum Problem {
 }
 
 impl Problem {
+    /// What anybody may read of it.
+    pub(crate) fn public(&self) -> String {
+        match self {
+            Self::Store(Fault { public: Some(text), .. }) => text.clone(),
+            other => other.to_string(),
+        }
+    }
+
     /// That of a record which is never claimed.
     pub(crate) fn closed(why: Closed) -> Self {
         match why {

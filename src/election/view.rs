@@ -118,6 +118,13 @@ impl Election {
         self.lease_left(now).map(|left| left.remaining_ms)
     }
 
+    /// Whether work of this term that ends now, also after the term was given up, has ended in time. Later its end is not
+    /// written, and the lease runs out (S5).
+    pub fn ends_in_time(&self, now: Now, term: u64) -> bool {
+        let held = self.term.as_ref().filter(|held| held.number == term);
+        held.is_some_and(|held| held.anchor.remaining_ms(now).is_some())
+    }
+
     /// Whether this session runs slots.
     pub fn has_schedule(&self) -> bool {
         self.trigger.is_some()

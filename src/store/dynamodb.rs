@@ -504,7 +504,7 @@ impl DynamoDb {
             if code.is_empty() { "" } else { " " }
         );
         let code = Some(heard.code.clone()).filter(|code| !code.is_empty());
-        Fault { kind, status: Some(status), code, message }
+        Fault { status: Some(status), code, ..Fault::new(kind, message) }
     }
 }
 

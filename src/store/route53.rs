@@ -553,7 +553,7 @@ impl Route53 {
         let status = heard.status.to_string();
         let message = format!("{}{action}{status}{blank}{}: {advice}", self.describe(), heard.code);
         let code = Some(heard.code.to_owned()).filter(|code| !code.is_empty());
-        Fault { kind, status: Some(heard.status), code, message }
+        Fault { status: Some(heard.status), code, ..Fault::new(kind, message) }
     }
 }
 

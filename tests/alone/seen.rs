@@ -70,6 +70,16 @@ fn what_a_store_says_beside_its_answers_is_shown_and_not_waited_for() {
 }
 
 #[test]
+fn what_the_applications_own_code_said_is_shown_to_its_program_alone() {
+    let mut alone = reader(&settings(), LIVING);
+    let fault = Fault::new(FaultKind::Network, "locker: connect postgres://app:hunter2@db");
+    alone.election.complain(Some(fault.shown_as("locker: it failed")));
+    let own = shown(&alone, status::status);
+    assert_eq!(own["error"], "locker: connect postgres://app:hunter2@db");
+    assert_eq!(shown(&alone, status::public)["error"], "locker: it failed");
+}
+
+#[test]
 fn anybody_sees_the_beginning_of_a_sessions_id_and_no_more() {
     let (ours, theirs) = ("0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210");
     let record = format!(

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use edgelect::election::{Election, Event, Input, LostReason};
 use edgelect::lease::{Lease, Reading, Stamp};
 use edgelect::peer;
-use edgelect::status::status;
+use edgelect::status::{public, status};
 use edgelect::store::{Condition, FaultKind, Operation, Outcome, Record, Store, Version};
 use edgelect::{
     Config, Handle, Host, LockerStore, Owner, Schedule, ScheduleSettings, Settings, UnfencedTerm,
@@ -189,6 +189,11 @@ fn a_backend_that_is_away_is_named_in_the_status_and_costs_the_term_at_its_fence
     let now = machine.host.now();
     let told = member.handle.with(|election| status(election, now, member.handle.requests()));
     assert!(told.contains("locker, key \\\"leader/test.json\\\": Renew was cut off"), "{told}");
+    let told = member.handle.with(|election| public(election, now, member.handle.requests()));
+    assert!(
+        told.contains("key \\\"leader/test.json\\\": it failed") && !told.contains("Renew was"),
+        "{told}"
+    );
     machine.pass(60_000);
     assert_eq!(member.losses(), [LostReason::Expired]);
     backend.failing(|_| None);

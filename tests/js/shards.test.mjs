@@ -121,6 +121,85 @@ test('lead runs the work of each shard until its signal fires, and work that ret
   await assert.rejects(again, { message: 'no' });
 });
 
+test('a stop or a signal that comes while a start yields ends it', async () => {
+  const storage = await groupOf(2);
+  const ran = [];
+  const work = (shard) => void ran.push(shard);
+  const { shards } = memberOf(storage, 'a', { shards: 2 });
+  const isStopped = async (how) => {
+    assert.deepEqual(shards.status().groups, [], how);
+    await runtime.pass(SETTLED_MS);
+    assert.deepEqual([shards.status().groups, shards.led(), ran], [[], [], []], how);
+  };
+  const begun = shards.start();
+  await passing(shards.stop());
+  await passing(begun);
+  await isStopped('a stop');
+  let ending = new AbortController();
+  const leading = shards.lead(work, { signal: ending.signal });
+  ending.abort(new Error('enough'));
+  await passing(leading);
+  await isStopped('a signal');
+  // From here on the start has an earlier stop to wait for.
+  await passing(shards.start());
+  const both = [shards.stop(), shards.start(), shards.stop()];
+  await passing(Promise.all(both));
+  await isStopped('a later stop');
+  await passing(shards.start());
+  ending = new AbortController();
+  const stopped = shards.stop();
+  const refused = assert.rejects(shards.lead(work, { signal: ending.signal }), /enough/);
+  ending.abort(new Error('enough'));
+  await passing(refused);
+  await stopped;
+  await isStopped('a signal after a stop');
+  const again = [shards.start(), shards.stop(), shards.start()];
+  await passing(Promise.all(again));
+  assert.equal(shards.status().groups.length, 3, 'a start has the last word');
+});
+
+test('a signal that a running member is given by another start stops it', async () => {
+  const { shards } = memberOf(await groupOf(2), 'a', { shards: 2 });
+  const ending = new AbortController();
+  const { signal } = ending;
+  const listeners = [];
+  signal.addEventListener = (...how) => (listeners.push(how[1]), AbortSignal.prototype.addEventListener.apply(signal, how));
+  signal.removeEventListener = (...how) => (listeners.pop(), AbortSignal.prototype.removeEventListener.apply(signal, how));
+  await passing(shards.start());
+  await shards.start({ signal });
+  await shards.start({ signal });
+  assert.equal(listeners.length, 1);
+  ending.abort();
+  await runtime.pass(10_000);
+  assert.deepEqual([shards.status().groups, listeners.length], [[], 0]);
+});
+
+test('work of a shard whose term ended while onAcquire went on is not begun', async () => {
+  const storage = await groupOf(1);
+  const began = [];
+  let calls = 0;
+  const onAcquire = async () => {
+    calls += 1;
+    // Longer than the lease, which no renewal prolongs meanwhile.
+    if (calls === 1) await new Promise((resolve) => setTimeout(resolve, 40_000));
+  };
+  const { shards, heard, way } = memberOf(storage, 'a', { shards: 1, onAcquire });
+  const leading = shards.lead((_shard, term) => {
+    began.push(term.signal.aborted);
+    return new Promise((resolve) => term.signal.addEventListener('abort', resolve, { once: true }));
+  });
+  await runtime.pass(1_000);
+  assert.equal(calls, 1);
+  way.cut = true;
+  await runtime.pass(30_000);
+  assert.deepEqual(heard, [['lost', 0, 'expired']]);
+  way.cut = false;
+  await runtime.pass(SETTLED_MS);
+  assert.deepEqual([calls, began], [2, [false]], 'only under the next term');
+  await passing(shards.stop());
+  await passing(leading);
+});
+
 test('an option that breaks a rule is refused by its name', () => {
   const storage = new MemoryStorage();
   for (const [options, field] of [

@@ -12,7 +12,7 @@ const elector = new Elector({ storage, lockfilePath: 'a', leaderTimeout: 2000 })
 await elector.init();
 elector.stopOnSignals();
 const stopped = (signal) => new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
-const isReleased = () => new TextDecoder().decode(storage.get('a').body).includes('0001-01-01');
+const isReleased = (key = 'a') => new TextDecoder().decode(storage.get(key).body).includes('0001-01-01');
 `;
 const LEADS = `
 await elector.lead(async ({ signal }) => {
@@ -21,6 +21,53 @@ await elector.lead(async ({ signal }) => {
   say('stops', { released: isReleased() });
 });
 say('ends', { released: isReleased() });
+`;
+/** Ways of work to end at its signal that throw. */
+const THROWS = {
+  'asks its signal': `
+    for (;;) {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      signal.throwIfAborted();
+    }`,
+  'waits in a fetch': `
+    const server = createServer(() => {}).listen(0);
+    await once(server, 'listening');
+    try {
+      await fetch(\`http://localhost:\${server.address().port}\`, { signal });
+    } finally {
+      server.closeAllConnections();
+      server.close();
+    }`,
+  'wraps the reason in an error of its own': `
+    await stopped(signal);
+    throw new Error('no report', { cause: signal.reason });`,
+};
+const throwing = (work) => `
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+const led = await elector.lead(async ({ signal }) => {
+  say('works');
+  ${work}
+});
+say('ends', { led: led ?? null, released: isReleased() });
+`;
+/** Work whose term has run out when the signal comes. */
+const late = (ends) => `
+const led = await elector.lead(() => {
+  const endMs = performance.now() + 2_100;
+  while (performance.now() < endMs);
+  process.emit('SIGTERM');
+  ${ends};
+});
+say('ends', { led: led ?? null });
+`;
+const FAILS = `
+const boom = await elector.lead(() => Promise.reject(new Error('boom'))).catch(({ message }) => message);
+const ended = elector.lead(async ({ signal }) => {
+  elector.stop();
+  signal.throwIfAborted();
+}).catch(({ code }) => code);
+say('ends', { failed: [boom, await ended] });
 `;
 const IGNORES = `
 await elector.lead(() => {
@@ -54,6 +101,21 @@ const led = await elector.lead(() => 'led');
 await other.stop();
 say('ends', { led: led ?? null });
 `;
+const GROUPS = `
+import { Electors } from 'edgelect';
+const names = ['x', 'y', 'z'];
+for (const lockfilePath of names) await new Elector({ storage, lockfilePath }).init();
+const electors = new Electors({ storage, unref: true, maxRequestsPerSecond: 2 });
+const keeps = setInterval(() => {}, 1_000);
+await Promise.all(names.map(async (name) => {
+  const own = electors.add(name);
+  await own.start();
+  await own.waitForLeadership();
+}));
+clearInterval(keeps);
+process.on('exit', () => say('ends', { released: names.filter((name) => isReleased(name)) }));
+await electors.stop();
+`;
 
 const begun = (program) => start(['--input-type=module', '-e', PROGRAM + program]);
 
@@ -67,6 +129,28 @@ for (const signal of ['SIGTERM', 'SIGINT']) {
     assert.deepEqual([await ended, child.signalCode], [0, null]);
   });
 }
+
+for (const [how, work] of Object.entries(THROWS)) {
+  test(`work that ${how} and throws at SIGTERM has its process end well`, async () => {
+    const { child, next, ended } = begun(throwing(work));
+    await next('works');
+    child.kill('SIGTERM');
+    assert.deepEqual([await ended, child.signalCode], [0, null]);
+    assert.deepEqual(await next('ends'), { event: 'ends', led: null, released: true });
+  });
+}
+
+test('work whose term was lost before the signal came has its process end well', async () => {
+  for (const ends of ["return 'too late'", "throw new Error('too late')"]) {
+    const { next, ended } = begun(late(ends));
+    assert.deepEqual([await ended, (await next('ends')).led], [0, null], ends);
+  }
+});
+
+test('what work throws is an error where no signal came', async () => {
+  const { next } = begun(FAILS);
+  assert.deepEqual((await next('ends')).failed, ['boom', 'EDGELECT_LOST']);
+});
 
 test('a second signal ends a process whose work does not stop', async () => {
   const { child, next, ended } = begun(IGNORES);
@@ -108,5 +192,11 @@ test('a member that waits for its turn ends well at a signal', async () => {
   await next('works');
   child.kill('SIGTERM');
   assert.equal((await next('ends')).led, null);
+  assert.equal(await ended, 0);
+});
+
+test('groups that keep no process alive are released one after another before it ends', async () => {
+  const { next, ended } = begun(GROUPS);
+  assert.deepEqual((await next('ends')).released, ['x', 'y', 'z']);
   assert.equal(await ended, 0);
 });

@@ -21,6 +21,13 @@ const slotGroup = () => {
 };
 const slot = (minute) => FIRST + minute * MINUTE;
 const failing = () => assert.fail('it ran');
+/** Keeps the event loop busy: the clocks go on, and no timer runs. */
+const block = (ms) => runtime.jumpTo(Date.now() + ms);
+/** What a suspend leaves behind: the wall clock alone has gone on. */
+const sleep = (context, ms) => {
+  const { now } = Date;
+  context.mock.method(Date, 'now', () => now() + ms);
+};
 const hangs = (term) => fired(term.signal).then(() => {
   throw term.signal.reason;
 });
@@ -105,6 +112,34 @@ for (const [how, { job, slotResult, releases }] of Object.entries({
     const { slotDone, slotResult: result, slotFailures } = recordIn(storage);
     assert.deepEqual([slotDone, result, slotFailures, isReleased(storage)], [false, slotResult, undefined, releases]);
     await assert.rejects(member(storage).runScheduled(slot(2), failing, options), /enough/);
+  });
+}
+
+for (const [how, { pass, outcome }] of Object.entries({
+  'ends before its lease does': { pass: () => block(800), outcome: 'done' },
+  'blocks the event loop beyond its lease': { pass: () => block(950), outcome: 'lost' },
+  'goes on after the machine has slept beyond its lease': { pass: (context) => sleep(context, 950), outcome: 'lost' },
+})) {
+  test(`a job that was told to stop and ${how} is ${outcome}`, async (context) => {
+    for (const stop of [(term) => term.resign(), () => process.emit('SIGUSR2')]) {
+      const storage = slotGroup();
+      const elector = member(storage);
+      const forget = elector.stopOnSignals(['SIGUSR2']);
+      const result = await within(elector.runScheduled(slot(1), async (term) => {
+        // Not while its beginning is told.
+        await pause(1);
+        stop(term);
+        assert.ok(term.signal.aborted);
+        pass(context);
+        return 'value';
+      }));
+      forget();
+      context.mock.restoreAll();
+      const done = outcome === 'done';
+      assert.deepEqual([result.outcome, result.value, result.recorded], [outcome, done ? 'value' : undefined, done]);
+      assert.equal(result.error?.code, done ? undefined : 'EDGELECT_LOST');
+      assert.deepEqual([recordIn(storage).slotDone, isReleased(storage)], [done, done]);
+    }
   });
 }
 

@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { test } from 'node:test';
-import { EdgelectError, MemoryStorage, S3Storage } from 'edgelect';
+import { DynamoDBStorage, EdgelectError, Electors, EpochStorage, MemoryStorage, S3Storage } from 'edgelect';
+import { atEnd } from './ending.mjs';
 import { FAST, KEY, bent, block, fired, gated, leads, member, newGroup, pause, putRecord, replaced, until, within } from './group.mjs';
 import { serve } from './loopback.mjs';
 import { inRoot } from '../../js/tools/paths.mjs';
@@ -407,14 +408,46 @@ test('what a callback threw is shown to its own program alone', async () => {
   await elector.stop();
 });
 
-test('what a storage of the application threw is shown to its own program alone', async () => {
-  const get = () => Promise.reject(new Error('connect postgres://app:hunter2@db'));
-  const elector = member({ get, putIfMatch: () => null });
-  await elector.start();
-  await until(() => elector.status().error?.includes('hunter2'));
+const SECRET = 'connect postgres://app:hunter2@db';
+const throwing = () => Promise.reject(new Error(SECRET));
+const ofS3 = (bucket) => ({ endpoint: 'http://127.0.0.1:1', bucket, region: 'auto', pathStyle: true, credentials: throwing });
+
+for (const [name, [storage, shown, lockfilePath = KEY]] of Object.entries({
+  'a storage': [{ get: throwing, putIfMatch: throwing }, 'custom storage, key "a": it failed; the log says why'],
+  'a storage with a quote in its key': [{ get: throwing, putIfMatch: throwing }, 'custom storage, key "a\\": \\"b": it failed; the log says why', 'a": "b'],
+  'a locker': [{ tryAcquire: throwing, renew: throwing, release: throwing }, 'locker, key "a": it failed; the log says why'],
+  'a provider of S3': [new S3Storage(ofS3('jobs')), 'S3 bucket "jobs" at http://127.0.0.1:1: the credentials provider failed; the log says why'],
+  'a provider over epochs': [new EpochStorage(ofS3('jobs')), /^S3 .*: the credentials provider failed; the log says why$/],
+  'a provider of DynamoDB': [new DynamoDBStorage({ table: 'jobs', region: 'eu-central-1', credentials: throwing }), /^DynamoDB .*: the credentials provider failed; the log says why$/],
+})) {
+  test(`what ${name} threw is shown to its own program alone`, async () => {
+    const options = { ...FAST, lockfilePath: undefined, serverId: 'a', warn: false, page: true };
+    const electors = new Electors({ storage, ...options });
+    const elector = electors.add(lockfilePath);
+    atEnd(() => within(electors.stop()));
+    await elector.start();
+    await until(() => elector.status().error?.includes(SECRET));
+    for (const one of [elector, electors]) {
+      for (const path of ['/status.json', `/status.json?group=${encodeURIComponent(lockfilePath)}`, '/metrics', '/', '/health/leadership']) {
+        const text = await (await one.handleRequest(new Request(`http://localhost${path}`))).text();
+        assert.ok(!text.includes('hunter2'), `${path}: ${text}`);
+      }
+    }
+    const { error } = await (await elector.handleRequest(new Request('http://localhost/status.json'))).json();
+    if (typeof shown === 'string') assert.equal(error, shown);
+    else assert.match(error, shown);
+  });
+}
+
+test('what a storage threw that fails for good is shown to its own program alone', async () => {
+  // Deno's word for what its permissions forbid.
+  const forbidden = () => Promise.reject(Object.assign(new Error(SECRET), { name: 'NotCapable' }));
+  const elector = member({ get: forbidden, putIfMatch: forbidden }, { warn: false });
+  await assert.rejects(elector.start(), { code: 'EDGELECT_STORE' });
+  await until(() => elector.status().role === 'stopped');
+  assert.match(elector.status().error, /hunter2/);
   const answer = await elector.handleRequest(new Request('http://localhost/status.json'));
-  assert.match((await answer.json()).error, /^custom storage, key ".*": it failed; the log says why$/);
-  await elector.stop();
+  assert.equal((await answer.json()).error, 'custom storage, key "a": it failed; the log says why');
 });
 
 test('the health of a member that does not lead tells who does', async () => {

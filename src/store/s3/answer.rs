@@ -238,7 +238,7 @@ impl Exchange {
             if code.is_empty() { "" } else { " " }
         );
         let code = Some(code.to_owned()).filter(|code| !code.is_empty());
-        Fault { kind, status: Some(status), code, message }
+        Fault { status: Some(status), code, ..Fault::new(kind, message) }
     }
 }
 
