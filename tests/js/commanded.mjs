@@ -16,17 +16,17 @@ atEnd(() => fs.rmSync(folder, { recursive: true, force: true }));
 export const store = await kept(startLiar('honest'));
 
 /** A group of its own, by default one in which nobody has to wait out a grace; commands append to `file`, which is `$FILE`. */
-export const newGroup = async ({ starts = true } = {}) => {
+export const newGroup = async ({ starts = true, leaseMs = LEASE_MS } = {}) => {
   const lockfilePath = `leader/${crypto.randomUUID()}`;
   const storage = new S3Storage({ endpoint: store.endpoint, bucket: 'jobs', credentials: KEYS });
-  const elector = new Elector({ lockfilePath, serverId: 'beside', leaderTimeout: LEASE_MS, probe: false, storage });
+  const elector = new Elector({ lockfilePath, serverId: 'beside', leaderTimeout: leaseMs, probe: false, storage });
   if (starts) await elector.init();
   atEnd(() => elector.stop());
   const file = path.join(folder, path.basename(lockfilePath));
   const record = () => JSON.parse(store.objects.get(`/jobs/${lockfilePath}`).body);
   const variables = (endpoint = store.endpoint) => ({
     EDGELECT_ENDPOINT: endpoint, EDGELECT_BUCKET: 'jobs', EDGELECT_ACCESS_KEY_ID: KEYS.accessKeyId, EDGELECT_SECRET_ACCESS_KEY: KEYS.secretAccessKey,
-    EDGELECT_LOCKFILE_PATH: lockfilePath, EDGELECT_LEADER_TIMEOUT: String(LEASE_MS), FILE: file,
+    EDGELECT_LOCKFILE_PATH: lockfilePath, EDGELECT_LEADER_TIMEOUT: String(leaseMs), FILE: file,
   });
   return {
     lockfilePath, elector, variables, record,

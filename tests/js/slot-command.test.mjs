@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { begin, edgelect } from './command.mjs';
-import { newGroup, store } from './commanded.mjs';
+import { LEASE_MS, newGroup, store } from './commanded.mjs';
 import { kept } from './ending.mjs';
 import { slotRecord } from './group.mjs';
 import { startProxy } from './proxy.mjs';
@@ -11,9 +11,9 @@ import { until } from './until.mjs';
 const HOUR_MS = 3_600_000;
 const sh = (script) => ['--', 'sh', '-c', script];
 
-/** A group whose slots until a week ago have run, so that no test waits for the clock. */
-const running = async () => {
-  const group = await newGroup({ starts: false });
+/** A group whose slots until a week ago have run, so that no test waits for the clock; its lease is one that a busy machine keeps. */
+const running = async (leaseMs = 15_000) => {
+  const group = await newGroup({ starts: false, leaseMs });
   group.put(JSON.stringify(slotRecord((Math.floor(Date.now() / HOUR_MS) - 7 * 24) * HOUR_MS)));
   return group;
 };
@@ -44,7 +44,7 @@ test('a command that fails gives its code, and the record says that it failed', 
 });
 
 test('not run: another holds the lease (75), the group is new (3), no period (2)', async () => {
-  const led = await running();
+  const led = await running(LEASE_MS);
   await led.elector.start();
   await led.elector.waitForLeadership();
   const fresh = await newGroup({ starts: false });
@@ -62,13 +62,13 @@ test('not run: another holds the lease (75), the group is new (3), no period (2)
 });
 
 test('a store that fails to the end of the budget is 1 and no conflict; one that has only stumbled says who holds the lease', async () => {
-  const led = await running();
+  const led = await running(LEASE_MS);
   await led.elector.start();
   await led.elector.waitForLeadership();
   const stumbling = await kept(startProxy(store.endpoint));
   stumbling.answerWith(() => (stumbling.seen.length <= 2 ? { status: 503 } : undefined));
   const slot = (group, endpoint) => edgelect(['slot', '--period', '1h', '--budget', '9s', '--conflict-exit-code', '0', ...sh('echo begun >> "$FILE"')], { variables: group.variables(endpoint) });
-  const [dead, held] = await Promise.all([slot(await running(), 'http://127.0.0.1:1'), slot(led, stumbling.endpoint)]);
+  const [dead, held] = await Promise.all([slot(await running(LEASE_MS), 'http://127.0.0.1:1'), slot(led, stumbling.endpoint)]);
   assert.equal(dead.code, 1, dead.stderr);
   assert.match(dead.stderr, /no answer/);
   assert.equal(held.code, 0, held.stderr);
