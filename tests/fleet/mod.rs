@@ -39,7 +39,7 @@ pub enum Peers {
 }
 
 /// What a group is made of.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setup {
     /// How many members follow; one more leads.
     pub followers: usize,
