@@ -44,6 +44,9 @@ pub struct Tally {
     /// How the job of the slot that is being closed has ended.
     #[serde(skip)]
     closing: Option<&'static str>,
+    /// Whether a slot is claimed and not counted yet.
+    #[serde(skip)]
+    open: bool,
 }
 
 /// A request that is under way.
@@ -119,17 +122,22 @@ impl Tally {
     /// The application is told something; `left_out` slots of the trigger will be run by nobody.
     pub(crate) fn told(&mut self, event: &Event, runs_slots: bool, left_out: u64) {
         match event {
-            Event::Acquired { .. } => self.closing = None,
+            Event::Acquired { .. } => {
+                self.slot_left();
+                (self.closing, self.open) = (None, runs_slots);
+            }
             Event::Lost { reason, .. } => {
                 add(&mut self.terms, reason.name(), 1);
-                if runs_slots && reason.is_loss() {
-                    add(&mut self.slots, "lost", 1);
+                if reason.is_loss() {
+                    self.slot_left();
                 }
             }
             Event::SlotClosed { .. } => {
+                self.open = false;
                 add(&mut self.slots, self.closing.take().unwrap_or("stopped"), 1);
             }
             Event::SlotsOver(why) => {
+                self.slot_left();
                 if left_out > 0 {
                     add(&mut self.slots, "missed", left_out);
                 }
@@ -141,6 +149,13 @@ impl Tally {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Whatever was claimed and not closed is lost, also where its job was told to stop and outlived the lease.
+    fn slot_left(&mut self) {
+        if std::mem::take(&mut self.open) {
+            add(&mut self.slots, "lost", 1);
         }
     }
 
@@ -173,5 +188,39 @@ fn outcome_of(outcome: &Outcome) -> &'static str {
         // A success that names no version proves nothing (S8).
         Outcome::Written { version: None } | Outcome::Unknown { .. } => "unknown",
         Outcome::Rejected(_) => "rejected",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slots_after(events: &[Event]) -> Counts {
+        let mut tally = Tally::default();
+        events.iter().for_each(|event| tally.told(event, true, 0));
+        tally.slots
+    }
+
+    #[test]
+    fn each_slot_that_was_claimed_is_counted_once() {
+        let acquired = Event::Acquired { term: 7 };
+        let lost = |reason| Event::Lost { term: 7, reason };
+        let closed = Event::SlotClosed { term: 7, recorded: true };
+        let over = Event::SlotsOver(SlotsOver::Ran);
+        for (between, word) in [
+            (vec![lost(LostReason::Stopped), closed.clone()], "stopped"),
+            // The job outlived the lease, and no write has closed the slot.
+            (vec![lost(LostReason::Stopped)], "lost"),
+            (vec![lost(LostReason::Expired)], "lost"),
+            (vec![lost(LostReason::Expired), acquired.clone(), closed], "both"),
+        ] {
+            let events = [vec![acquired.clone()], between, vec![over.clone()]].concat();
+            let expected: &[_] = match word {
+                "both" => &[("lost", 1), ("stopped", 1)],
+                word => &[(word, 1)],
+            };
+            let expected = expected.iter().map(|(word, count)| (Cow::Borrowed(*word), *count));
+            assert_eq!(slots_after(&events), expected.collect(), "{events:?}");
+        }
     }
 }
