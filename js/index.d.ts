@@ -67,8 +67,9 @@ export interface ScheduledOptions {
   /** Slots that nobody claimed: left out, the latest one run first, or all of them, the oldest first and at most 100. Needs
    * `period`. Default `skip`; with `atLeastOnce` and a `period`, `all`. */
   missed?: 'skip' | 'latest' | 'all';
-  /** From one slot to the next, exact, and at least `leaderTimeout`. Where slots follow local time (a day of 23 or 25 hours)
-   * leave it out, or give them in UTC; otherwise a slot that nobody scheduled is made up for. */
+  /** From one slot to the next, exact, and at least `leaderTimeout`. Where you pass slots of local time (days of 23 or 25
+   * hours), leave it out: otherwise a slot that nobody scheduled is made up for. A timer (`null`) of local time takes 900000 with
+   * `missed: 'skip'`. */
   period?: number;
   /** With `atLeastOnce`: after how many failures of its job a slot is given up. 1 to 100, default 3. */
   attempts?: number;
@@ -577,8 +578,8 @@ export class Shards<S extends FencedStorage = FencedStorage> implements AsyncDis
   start(options?: { signal?: AbortSignal }): Promise<void>;
   /** Gives everything back: as `stop` of an elector. */
   stop(): Promise<void>;
-  /** Starts, and runs the work for each shard in each of its terms: `term.signal` fires when the term ends. Work that returns or
-   * throws before gives its shard up for a while. Resolves after the signal fired or a `stop`.
+  /** Starts, and runs the work for each shard in each of its terms: `term.signal` fires when the term ends. If the work
+   * ends earlier, the shard is given up for a while. Resolves after the signal fired or a `stop`.
    * @throws EdgelectError `EDGELECT_STORE` where the store can't be used; `EDGELECT_BUSY` if it is started already; the signal's
    * reason where that fired before it began. */
   lead(work: (shard: number, term: Term) => void | Promise<void>, options?: { signal?: AbortSignal }): Promise<void>;
@@ -783,7 +784,8 @@ export interface R2BucketBinding {
 }
 
 /** An R2 bucket that the Worker is bound to (`[[r2_buckets]]` in wrangler.toml): no credentials. R2 tells no time
- * of its own here, so the age of a lease is watched: whoever takes over a dead leader's waits for a whole lease. */
+ * of its own here, so the age of a lease is watched: who takes over a dead leader's lease first sees it unchanged for a whole
+ * lease. */
 export class R2Storage implements Storage {
   #private;
   constructor(binding: R2BucketBinding, options?: { format?: Format });
@@ -845,12 +847,13 @@ export interface Locker {
 export interface Storage {
   /** How the lease is written down. Default `native`. */
   readonly format?: Format;
-  /** The shortest time between two writes of one object that the storage takes, in milliseconds. Members that hear of a release
-   * at once wait for so long before they claim. Default 0. */
+  /** The shortest time between two writes of one object that the storage takes, in milliseconds. Members that are told
+   * of a release wait for so long before they claim. Default 0. */
   readonly writesApart?: number;
   /** `null` if there is no object. The signal fires when the answer is no longer waited for. */
   get(key: string, options: { signal: AbortSignal }): StoredObject | null | Promise<StoredObject | null>;
-  /** Writes if the object still has this etag, or with `null` if there is none; `null` if it was refused. */
+  /** Writes if the object still has this etag, or with `null` if there is none; `null` if it was refused. Check and write must be
+   * one indivisible step, and each write must give an etag that never comes back: else two members lead. */
   putIfMatch(
     key: string,
     body: Uint8Array,

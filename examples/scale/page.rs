@@ -106,7 +106,7 @@ fn cells(one: &Failovers) -> String {
         let (median, p99) = spread(kind, |failover| failover.claims);
         let seconds = |ms: u64| ms as f64 / 1_000.0;
         let (median_s, p99_s) = (seconds(median_ms), seconds(p99_ms));
-        format!("{median_s:.1}, {p99_s:.1} | {}, {}", grouped(median), grouped(p99))
+        format!("{median_s:.1} / {p99_s:.1} | {} / {}", grouped(median), grouped(p99))
     });
     kinds.join(" | ")
 }
