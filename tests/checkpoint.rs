@@ -1,17 +1,13 @@
 //! A job's own state that no earlier term can change: each unknown outcome, hostile bodies, and every interleaving of
 //! two terms.
 
-mod checkpoint {
-    pub mod desk;
-    pub mod interleavings;
-}
-#[allow(dead_code)] // The store in there is for others.
-mod virtual_time;
+pub mod desk;
+pub mod interleavings;
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use checkpoint::desk::{Desk, Fate, Member, owner};
+use desk::{Desk, Fate, Member, owner};
 use edgelect::checkpoint::MAX_VALUE_BYTES;
 use edgelect::lease::{self, Reading};
 use edgelect::store::Store;
@@ -24,7 +20,7 @@ use edgelect::{
 use futures::FutureExt;
 use futures::executor::LocalPool;
 use futures::task::LocalSpawnExt;
-use virtual_time::{Virtual, config};
+use worlds::virtual_time::{Virtual, config};
 
 type Ended = Result<(), CheckpointError>;
 

@@ -1,21 +1,8 @@
 //! The conformance list, random histories and a whole life of a key on real stores, one test for each store; and what they
 //! answer to a wrong set-up. `npm test -- --only stores` starts them all and sets the variables.
 
-#[path = "conformance/aws.rs"]
-mod aws;
-#[path = "sim/chance.rs"]
-#[allow(dead_code)] // The simulator needs more of it.
-mod chance;
-mod conformance;
-#[path = "conformance_live/dynamodb.rs"]
 mod dynamodb;
-#[path = "conformance/histories.rs"]
-mod histories;
-#[path = "conformance/life.rs"]
-mod life;
-#[path = "conformance_live/real.rs"]
-mod real;
-#[path = "conformance_live/route53.rs"]
+pub mod real;
 mod route53;
 
 use std::cell::{Cell, RefCell};
@@ -24,8 +11,9 @@ use std::future::{Future, Ready};
 use std::rc::Rc;
 use std::time::Duration;
 
-use aws::Aws;
-use conformance::{Traits, create, found, read, update};
+use crate::conformance::aws::Aws;
+use crate::conformance::histories::Plan;
+use crate::conformance::{self, Traits, create, found, histories, life, read, update};
 use edgelect::clock::Now;
 use edgelect::lease::{Flaw, Format, Lease, Reading, Remains, Stamp};
 use edgelect::request::{Request, Response};
@@ -34,7 +22,6 @@ use edgelect::store::memory::Memory;
 use edgelect::store::{Answer, Fault, FaultKind, Operation, Outcome, Store, Version};
 use edgelect::{Credentials, EpochStore, Host};
 use futures::StreamExt;
-use histories::Plan;
 use real::{Bucket, Native, credentials, native, random, variable};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;

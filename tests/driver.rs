@@ -1,32 +1,16 @@
 //! The driver on a host whose time is virtual: what the application is told, and exactly when.
 
-#[path = "driver/backend.rs"]
 mod backend;
-#[allow(dead_code)] // Another part of it is the simulator's.
-#[path = "sim/chance.rs"]
-mod chance;
-#[path = "driver/electors.rs"]
 mod electors;
-#[path = "driver/heartbeat.rs"]
 mod heartbeat;
-#[path = "driver/lead.rs"]
 mod lead;
-#[path = "driver/lock.rs"]
 mod lock;
-#[path = "driver/locker.rs"]
 mod locker;
-#[path = "driver/metrics.rs"]
 mod metrics;
-#[path = "driver/proxied_date.rs"]
 mod proxied_date;
-#[path = "driver/questions.rs"]
 mod questions;
-#[path = "driver/ticks.rs"]
 mod ticks;
-#[path = "driver/trouble.rs"]
 mod trouble;
-#[allow(dead_code)] // Each suite uses a part of it.
-mod virtual_time;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -38,7 +22,7 @@ use edgelect::status::status;
 use edgelect::store::{Operation, Outcome};
 use edgelect::{Handle, run};
 use futures::executor::block_on;
-use virtual_time::{Hanging, Machine, Through, config, undated};
+use worlds::virtual_time::{Hanging, Machine, Through, config, undated};
 
 /// One elector over a new group.
 struct World {

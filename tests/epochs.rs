@@ -1,19 +1,11 @@
 //! The epoch layout: what the store asks and hears, the election over it answer by answer, and elections against an
 //! adversary in virtual time.
 
-#[path = "epochs/adversary.rs"]
-mod adversary;
-#[allow(dead_code)] // The suite of other makes needs more of it.
-#[path = "mixed/alone.rs"]
-mod alone;
-#[path = "epochs/answers.rs"]
 mod answers;
-#[path = "epochs/bucket.rs"]
-mod bucket;
-#[path = "epochs/election.rs"]
 mod election;
 
-use adversary::other::{Beside, Make, Successions};
+use worlds::adversary::other::{Beside, Make, Successions};
+use worlds::adversary::{self};
 
 /// The number in a variable, or the usual one.
 fn variable(name: &str, usual: u64) -> u64 {

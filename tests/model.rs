@@ -6,18 +6,16 @@
 //!
 //! `EDGELECT_MODEL=long` gives each variant more ticks; there the rules are asserted and the counts printed.
 
-mod model {
-    pub mod bounds;
-    pub mod check;
-    pub mod planted;
-    pub mod rules;
-    pub mod session;
-    pub mod store;
-    pub mod world;
-}
+pub mod bounds;
+pub mod check;
+pub mod planted;
+pub mod rules;
+pub mod session;
+pub mod store;
+pub mod world;
 
-use model::bounds::{Begin, Bounds, Budget, TICK_MS};
-use model::check::{Explored, HANDED_OVER, LED, explore};
+use bounds::{Begin, Bounds, Budget, TICK_MS};
+use check::{Explored, HANDED_OVER, LED, explore};
 
 /// For how many ticks a calm group may be without a leader after a loss and a crash: a follower may have seen
 /// a renewal just before it, sees the next one a lease later, and waits that one out; and one look is lost.

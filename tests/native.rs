@@ -1,12 +1,9 @@
 //! The host of feature `native` on real sockets: the probe over a real bucket, what the client must not do with a request, and
 //! what it answers its peers. `npm test -- --only rust` starts the store and sets the variables.
 
-#[allow(dead_code)] // The suite of all stores needs more of it.
-#[path = "conformance_live/real.rs"]
-mod real;
-
 use std::time::Duration;
 
+use crate::conformance_live::real::{self, Bucket, Native, config, native, random};
 use edgelect::clock::Now;
 use edgelect::request::{self, Request, Response};
 use edgelect::store::FaultKind;
@@ -17,7 +14,6 @@ use edgelect::{
     Config, Credentials, Electors, EpochStore, Handle, Host, Limits, S3Config, S3Store, lead,
     native as daemon, new_election, probe,
 };
-use real::{Bucket, Native, config, native, random};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 

@@ -1,8 +1,5 @@
 //! An operator's requests: what they write, what members make of them, and what the operator learns when the store fails.
 
-#[allow(dead_code)] // Each suite uses a part of it.
-mod virtual_time;
-
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -19,7 +16,7 @@ use edgelect::store::{
 };
 use edgelect::{Config, Handle, Host, Settings, run};
 use futures::executor::block_on;
-use virtual_time::{Machine, Through, Virtual, config, config_of, undated};
+use worlds::virtual_time::{Machine, Through, Virtual, config, config_of, undated};
 
 fn words() -> Words {
     Words { by: "ada".to_owned(), why: "a new database".to_owned() }

@@ -1,15 +1,10 @@
 //! Known bugs of elections over object storage, planted one at a time: the simulator must find each.
 
-mod sim;
-
-#[path = "planted/table.rs"]
-mod table;
-
 use std::time::Instant;
 
 use edgelect::planted::{Bug, plant};
 
-use table::{SCHEDULES, SURVIVORS, found_after, known_seed};
+use worlds::table::{SCHEDULES, SURVIVORS, found_after, known_seed};
 
 /// The bugs to plant: all, or the one that `EDGELECT_BUG` names.
 fn chosen() -> Vec<Bug> {
@@ -86,6 +81,6 @@ fn whoever_survives_has_a_reason_and_nobody_else() {
 /// The simulator's own step shows that for its schedules.
 #[test]
 fn with_none_planted_the_adversary_of_epochs_finds_nothing() {
-    let found = table::adversary::play(0, SCHEDULES / 10, || plant(None)).err();
+    let found = worlds::adversary::play(0, SCHEDULES / 10, || plant(None)).err();
     assert!(found.is_none(), "{found:?}");
 }

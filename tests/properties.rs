@@ -3,16 +3,14 @@
 //! `PROPTEST_RNG_SEED=7` draws others, `PROPTEST_CASES=100000` more. What ever failed stands in
 //! `properties/regressions` and is tried first.
 
-mod properties {
-    mod addresses;
-    mod answers;
-    mod claims;
-    mod draw;
-    mod hold;
-    mod kubernetes;
-    mod peers;
-    mod records;
-    mod rules;
-    mod settings;
-    mod signatures;
-}
+mod addresses;
+mod answers;
+mod claims;
+mod draw;
+mod hold;
+mod kubernetes;
+mod peers;
+mod records;
+mod rules;
+mod settings;
+mod signatures;

@@ -1,11 +1,9 @@
 //! A group of thousands of members, as `fleet/` simulates it.
 
-mod fleet;
-
-use fleet::count::{Cause, Failover, Requests, percentile};
-use fleet::prices::{Price, STORES, number, row};
-use fleet::run::Fleet;
-use fleet::{LEASE_MS, Peers, Setup};
+use worlds::fleet::count::{Cause, Failover, Requests, percentile};
+use worlds::fleet::prices::{Price, STORES, number, row};
+use worlds::fleet::run::Fleet;
+use worlds::fleet::{LEASE_MS, Peers, Setup};
 
 const MINUTES: u64 = 1;
 

@@ -2,8 +2,6 @@
 //! modelled store. The oracle watches all of them: a broken rule fails the test whatever else it
 //! asserts.
 
-mod sim;
-
 use edgelect::clock::Now;
 use edgelect::config::{Follow, HostClock, PeerSettings, Settings};
 use edgelect::election::{Event as Told, Input, LostReason, Problem};
@@ -12,11 +10,11 @@ use edgelect::proof::Hidden;
 use edgelect::slots::{Policy, ScheduleSettings};
 use edgelect::store::{Answer, Facts, FaultKind, Outcome};
 
-use sim::clocks::Clocks;
-use sim::network::{Fate, Mangle, Trouble};
-use sim::schedule::foreign_record;
-use sim::slots::Ended;
-use sim::stage::{INTERVAL_MS, LEASE_MS, MARGIN_MS, Stage, TERM, config, settings};
+use worlds::sim::clocks::Clocks;
+use worlds::sim::network::{Fate, Mangle, Trouble};
+use worlds::sim::schedule::foreign_record;
+use worlds::sim::slots::Ended;
+use worlds::sim::stage::{INTERVAL_MS, LEASE_MS, MARGIN_MS, Stage, TERM, config, settings};
 
 const FENCE_MS: u64 = LEASE_MS - MARGIN_MS;
 
@@ -287,8 +285,9 @@ fn c66_a_peer_that_makes_up_a_leader_delays_nobody_by_more_than_eleven_leases() 
 fn c66_whatever_a_peer_says_the_store_is_read_once_in_ten_leases() {
     let mut stage = peers();
     let reads = |stage: &Stage| {
-        let of_follower =
-            |request: &&sim::requests::Request| request.session == 1 && request.asked.is_some();
+        let of_follower = |request: &&worlds::sim::requests::Request| {
+            request.session == 1 && request.asked.is_some()
+        };
         stage.world.requests.iter().filter(of_follower).count()
     };
     let before = reads(&stage);
@@ -305,7 +304,7 @@ fn c69_under_a_stale_address_the_store_is_read_within_one_interval() {
         Settings { peer_mode: Some(true), server_addr: Some("m1:80".to_owned()), ..settings(1) };
     let mut stage = Stage::led_by(&[stale, asks]);
     let sent = |stage: &Stage, reads: bool| {
-        let of_follower = |request: &&sim::requests::Request| {
+        let of_follower = |request: &&worlds::sim::requests::Request| {
             request.session == 1 && request.asked.is_some() == reads
         };
         stage.world.requests.iter().filter(of_follower).count()

@@ -1,15 +1,7 @@
 //! Members that share shards out, whole: the real code on virtual time, over a store in memory.
 
-#[path = "shards/play.rs"]
-mod play;
-mod sim {
-    #[allow(dead_code)] // Another part of it is the simulator's.
-    #[path = "../sim/chance.rs"]
-    pub mod chance;
-}
-
 use edgelect::planted::plant;
-use play::{LEASE_MS, World, play};
+use worlds::play::{self, LEASE_MS, World, play};
 
 /// After the last event: a dead member's leases run out, its shards are claimed, and what is uneven is given back in two rounds.
 const SETTLED_MS: u64 = play::SETTLED_MS;

@@ -314,9 +314,9 @@ fn debug_shows_no_secret() {
     }
 }
 
-/// The figures in `src/sigv4.rs`: `cargo test --release --test sigv4_vectors -- --ignored --nocapture`.
+/// The figures in `src/sigv4.rs`: `cargo test --release --test all sigv4_vectors:: -- --ignored --nocapture`.
 #[test]
-#[ignore = "a measurement: cargo test --test sigv4_vectors -- --ignored --nocapture"]
+#[ignore = "a measurement: cargo test --test all sigv4_vectors:: -- --ignored --nocapture"]
 #[allow(clippy::disallowed_methods)] // A measurement needs a clock.
 fn a_measurement_for_people_prints_microseconds_a_signature() {
     const ROUNDS: u32 = 50_000;

@@ -1,12 +1,10 @@
 //! The simulator: seeded schedules of faults, each held against I1-I5 and S1-S12 after each step.
 
-mod sim;
-
 use std::time::Duration;
 
-use sim::report::Kind;
-use sim::run::{Range, Summary, canary, failed_before, retell, run, run_many, trace};
-use sim::world::Depth;
+use worlds::sim::report::Kind;
+use worlds::sim::run::{Range, Summary, canary, failed_before, retell, run, run_many, trace};
+use worlds::sim::world::Depth;
 
 fn from_env(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}: {text}")))

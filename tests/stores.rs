@@ -1,24 +1,12 @@
 //! The conformance list against the stores that run natively, and against stores that break it: each is found out.
 
-#[path = "epochs/bucket.rs"]
-#[allow(dead_code)] // The elections over epochs need more of it.
-mod bucket;
-#[path = "sim/chance.rs"]
-#[allow(dead_code)] // The simulator needs more of it.
-mod chance;
-mod conformance;
-#[path = "conformance/double.rs"]
-mod double;
-#[path = "conformance/histories.rs"]
-mod histories;
-
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use bucket::Bucket;
-use conformance::Traits;
-use double::{Double, Manner};
+use crate::conformance::double::{Double, Manner};
+use crate::conformance::histories::{Plan, Tally};
+use crate::conformance::{self, Traits, histories};
 use edgelect::clock::Now;
 use edgelect::lease::Format;
 use edgelect::request::{Request, Response};
@@ -26,7 +14,7 @@ use edgelect::store::memory::Memory;
 use edgelect::store::{Operation, Outcome, Store};
 use edgelect::{Credentials, EpochStore, Host, S3Config};
 use futures::executor::block_on;
-use histories::{Plan, Tally};
+use worlds::bucket::{self, Bucket};
 
 const NOW_MS: u64 = 1_795_000_000_999;
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use edgelect::planted::Bug;
 
-use crate::sim::run::Seed;
+use worlds::sim::run::Seed;
 
 /// What is asked for.
 pub enum Task {

@@ -1,12 +1,6 @@
 //! The long proof: as many schedules of the simulator as one has patience for, on all cores, with
 //! progress; it can be interrupted and goes on where it was. `npm run prove -- --help` says how.
 
-#[path = "../../tests/sim/mod.rs"]
-mod sim;
-
-#[path = "../../tests/planted/table.rs"]
-mod table;
-
 mod arguments;
 mod mutants;
 mod record;
@@ -20,8 +14,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use arguments::{Arguments, Task};
 use record::Record;
-use sim::run::{Range, Seed, canary, failed_before, remember_failure, retell, run, run_many};
-use sim::world::Depth;
+use worlds::sim::run::{
+    Range, Seed, canary, failed_before, remember_failure, retell, run, run_many,
+};
+use worlds::sim::world::Depth;
 
 /// How many schedules run between two writes of the record.
 const CHUNK: u64 = 4_000;

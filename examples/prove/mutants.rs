@@ -3,7 +3,7 @@
 use edgelect::planted::{Bug, Depth};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::table::{SCHEDULES, SURVIVORS, found_after};
+use worlds::table::{SCHEDULES, SURVIVORS, found_after};
 
 /// From how many base seeds each bug is looked for.
 const BASE_SEEDS: u64 = 15;

@@ -9,9 +9,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::arguments::Arguments;
-use crate::sim::report::Tally;
-use crate::sim::run::{Seed, Summary};
-use crate::sim::world::Depth;
+use worlds::sim::report::Tally;
+use worlds::sim::run::{Seed, Summary};
+use worlds::sim::world::Depth;
 
 /// The run of one depth.
 #[derive(Default)]

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use crate::record::{Part, Record};
-use crate::sim::report::{Kind, Tally, grouped};
-use crate::sim::world::Depth;
+use worlds::sim::report::{Kind, Tally, grouped};
+use worlds::sim::world::Depth;
 
 /// The summary as Markdown.
 pub fn markdown(record: &Record, canary: u64) -> String {

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use edgelect::config::Follow;
 
-use crate::fleet::count::{Cause, Failover, Requests, percentile};
-use crate::fleet::run::Fleet;
-use crate::fleet::{Peers, Setup};
+use worlds::fleet::count::{Cause, Failover, Requests, percentile};
+use worlds::fleet::run::Fleet;
+use worlds::fleet::{Peers, Setup};
 
 pub const FOLLOWS: [Follow; 3] = [Follow::Tight, Follow::Balanced, Follow::Frugal];
 

@@ -1,9 +1,6 @@
 //! How many members a group may have: requests, load, failovers and money of 10 to 100,000 followers, simulated with the
 //! election as it ships. `npm run scale -- --help` says how.
 
-#[path = "../../tests/fleet/mod.rs"]
-mod fleet;
-
 mod cases;
 mod page;
 mod plots;

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use edgelect::config::Follow;
 
 use crate::cases::{FOLLOWS, Failovers, Results, STORES_MS, peers_name, rounds, spread};
-use crate::fleet::prices::{Price, STORES, day};
-use crate::fleet::{INTERVAL_MS, LEASE_MS, Peers};
+use worlds::fleet::prices::{Price, STORES, day};
+use worlds::fleet::{INTERVAL_MS, LEASE_MS, Peers};
 
 const HOURS_A_MONTH: f64 = 720.0;
 
@@ -65,7 +65,7 @@ fn failovers(text: &mut String, results: &Results, quick: bool) {
         rounds(quick, 100_000)
     );
     for store_ms in STORES_MS {
-        let of = |one: &crate::fleet::Setup| {
+        let of = |one: &worlds::fleet::Setup| {
             one.store_ms == store_ms && one.follow == Follow::Tight && one.peers == Peers::Off
         };
         for one in results.failovers(of) {
@@ -153,7 +153,7 @@ pub fn month(
     peers: Peers,
     store: &str,
 ) -> f64 {
-    let is = |one: &crate::fleet::Setup| {
+    let is = |one: &worlds::fleet::Setup| {
         (one.followers, one.follow, one.peers) == (followers, follow, peers)
     };
     let one = results.stable(is).next().expect("every stable group is simulated");

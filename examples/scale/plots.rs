@@ -4,9 +4,9 @@ use edgelect::config::Follow;
 use plotters::prelude::*;
 
 use crate::cases::{Failovers, Results, spread};
-use crate::fleet::Peers;
-use crate::fleet::count::Failover;
 use crate::page::{grouped, month};
+use worlds::fleet::Peers;
+use worlds::fleet::count::Failover;
 
 const SIZE: (u32, u32) = (760, 400);
 const INK: RGBColor = RGBColor(125, 133, 144);

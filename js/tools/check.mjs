@@ -16,8 +16,8 @@ async function main(args) {
   }
   const startMs = Date.now();
   await ensure(['bindgen', 'packages']);
-  await cargo('The format', ['fmt', '--check'], {});
-  await cargo('The lints', ['clippy', '--locked', '--all-targets', '--', '-D', 'warnings']);
+  await cargo('The format', ['fmt', '--all', '--check'], {});
+  await cargo('The lints', ['clippy', '--locked', '--workspace', '--all-targets', '--', '-D', 'warnings']);
   await cargo('The unit tests and 2,000 schedules', ['test', '--locked', '--lib', '--test', 'simulation', '--test', 'layers'], FEW);
   // The types name those of the wasm.
   await build(['npm']);

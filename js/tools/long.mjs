@@ -24,7 +24,7 @@ const inFull = { EDGELECT_LONG: '1' };
 /** What README and CONTRIBUTING tell people to run, each in a clone that nothing else was run in. */
 const ALONE = [
   'npm run build', 'npm run scenarios', 'npm run check', 'npm run prove -- --seed core:7', 'npm run figures -- size', 'npm run live -- --seconds 10',
-  'npm test -- --only native', 'npm test -- --only stores', 'EDGELECT_BUG=NoMargin cargo test --test planted', 'npm start -- --once',
+  'npm test -- --only native', 'npm test -- --only stores', 'EDGELECT_BUG=NoMargin cargo test --test all planted::', 'npm start -- --once',
 ];
 
 const PARTS = [
@@ -34,7 +34,7 @@ const PARTS = [
   { name: 'faces', what: '100,000 schedules of the npm package', commands: node('tests/faces/run.mjs', '--schedules', '100000') },
   { name: 'model', what: 'every interleaving, with more ticks', commands: node('js/tools/prove.mjs', 'model', '--long') },
   { name: 'mutants', what: 'each planted bug from 15 base seeds', commands: node('js/tools/prove.mjs', 'mutants') },
-  { name: 'epochs', what: '5,000 schedules against the layout of epochs', commands: [['cargo', 'test', '--locked', '--test', 'epochs']], env: { EDGELECT_SCHEDULES: '5000' } },
+  { name: 'epochs', what: '5,000 schedules against the layout of epochs', commands: [['cargo', 'test', '--locked', '--test', 'all', 'epochs::']], env: { EDGELECT_SCHEDULES: '5000' } },
   { name: 'stores', what: 'conformance and all histories, on real stores', commands: node('js/tools/test.mjs', '--only', 'stores'), env: inFull },
   { name: 'wasm', what: 'conformance and all histories, in wasm', commands: node('js/tools/test.mjs', '--only', 'wasm'), env: inFull },
   { name: 'live', what: 'ten minutes of faults around real members', commands: node('tests/live/main.mjs', '--seconds', '600', '--seed', '5') },

@@ -13,10 +13,13 @@ import { PlainError, lineReader, seconds, step } from './run.mjs';
 import { withStore } from './seaweed.mjs';
 
 const REPORTER = fileURLToPath(new URL('outcomes-reporter.mjs', import.meta.url));
-/** The suites that need every store. */
-export const LIVE = ['conformance_live'];
+/** The suite of `tests/real.rs` that needs every store. */
+export const LIVE = 'conformance_live';
 const RECORD = 'EDGELECT_OUTCOMES';
 const SUITE_LIMIT_MS = 5 * 60_000;
+/** Cargo.toml's test programs whose suites are no modules of their own, and the suites of `tests/real.rs`; all others are of `tests/all.rs`. */
+const PROGRAMS = ['layers', 'simulation', 'wasm'];
+const REAL = [LIVE, 'native', 'stores'];
 const NUMBERS = /^(?:c\d\d[_ ])+/;
 const RUST_TEST = /#\[(?:\w+::)*test\](?:\s*#\[[^\]]*\])*\s*(?:pub )?(?:async )?fn (c\d\d_\w+)/g;
 const NODE_TEST = /\btest\(\s*(['"`])(c\d\d (?:\\.|(?!\1).)*)\1/g;
@@ -54,7 +57,7 @@ function named(root, file, pattern, group) {
   return found.map((name) => ({ file, name: name.replace(/\\(.)/g, '$1'), cases: casesOf(name) }));
 }
 
-// `tests/NAME/*.rs` are the modules of one suite where `tests/NAME.rs` is there; `tests/sim` is part of several.
+// `tests/NAME/*.rs` are the modules of one suite where `tests/NAME.rs` is there; `tests/sim` is a world, and none.
 const isModule = (root, file) => /^tests\/[^/]+\/[^/]+\.rs$/.test(file) && fs.existsSync(path.join(root, `${path.dirname(file)}.rs`));
 
 /** The numbers that a test's name begins with: `c07_c08_…` has two. */
@@ -99,23 +102,23 @@ function readOutcomes(file) {
 }
 
 /**
- * Records the scenario tests of Rust suites that have just passed as a whole: stable libtest tells the outcome of a single test
- * in text alone, but its exit code says that each test passed that was neither ignored nor filtered out.
+ * Records the scenario tests of Rust programs that have just passed as a whole: stable libtest tells the outcome of a single
+ * test in text alone, but its exit code says that each test passed that was neither ignored nor filtered out.
  */
-export function recordPassed(suites, libtestArgs) {
-  const tests = numberedTests().filter(({ file }) => suites.includes(suiteOf(file)));
-  const used = suites.filter((suite) => tests.some(({ file }) => suiteOf(file) === suite));
+export function recordPassed(programs, libtestArgs) {
+  const tests = numberedTests().filter(({ file }) => programs.includes(programOf(file)));
+  const used = programs.filter((program) => tests.some(({ file }) => programOf(file) === program));
   if (used.length === 0) return;
   const all = listed(used, libtestArgs);
   const ignored = listed(used, [...libtestArgs, '--ignored']);
-  const isIn = (list, { file, name }) => (list.get(suiteOf(file)) ?? []).some((one) => isTest(file, name, one));
+  const isIn = (list, { file, name }) => (list.get(programOf(file)) ?? []).some((one) => isTest(file, name, one));
   const run = tests.filter((test) => isIn(all, test));
   record(run.map((test) => ({ file: test.file, name: test.name, outcome: isIn(ignored, test) ? 'skipped' : 'passed' })));
 }
 
-/** The names of the tests in each suite. */
-function listed(suites, libtestArgs) {
-  const args = [...cargoTest(suites), '--', ...libtestArgs, '--list', '--format', 'terse'];
+/** The names of the tests in each program. */
+function listed(programs, libtestArgs) {
+  const args = [...cargoTest(programs), '--', ...libtestArgs, '--list', '--format', 'terse'];
   // Into one place, because cargo says on one stream whose names follow on the other.
   const { file, remove } = destination();
   const output = fs.openSync(file, 'w+');
@@ -131,48 +134,51 @@ function listed(suites, libtestArgs) {
   }
 }
 
-/** What `cargo test … -- --list` says, by suite. */
+/** What `cargo test … -- --list` says, by program. */
 export function readList(text) {
   const lists = new Map();
   let names;
   for (const line of text.split('\n')) {
-    const suite = /^\s*Running (?:unittests src\/(lib)\.rs|tests\/(\S+)\.rs) \(/.exec(line);
-    if (suite !== null) lists.set(suite[1] ?? suite[2], (names = []));
+    const program = /^\s*Running (?:unittests src\/(lib)\.rs|tests\/(\S+)\.rs) \(/.exec(line);
+    if (program !== null) lists.set(program[1] ?? program[2], (names = []));
     else names?.push(...(/^(\S+): test$/.exec(line)?.slice(1) ?? []));
   }
   return lists;
 }
 
-const cargoTest = (suites) => ['test', '--locked', '--target-dir', inRoot('target'), ...suites.flatMap(suiteFlags)];
+const cargoTest = (programs) => ['test', '--locked', '--target-dir', inRoot('target'), ...programs.flatMap(programFlags)];
 
-/** The flags with which cargo runs a suite: `lib`, or the name of a file in `tests/`. */
-export const suiteFlags = (suite) => (suite === 'lib' ? ['--lib'] : ['--test', suite]);
+/** The flags with which cargo runs a test program: `lib`, or one of Cargo.toml's. */
+export const programFlags = (program) => (program === 'lib' ? ['--lib'] : ['--test', program]);
 
-/** The suite that a Rust file belongs to; a Node test file is its own. */
-function suiteOf(file) {
+/** The test program that a Rust file is part of; a Node test file is its own. */
+function programOf(file) {
   if (file.startsWith('src/')) return 'lib';
-  return file.endsWith('.rs') ? /^tests\/([^/.]+)/.exec(file)[1] : file;
+  if (!file.endsWith('.rs')) return file;
+  const suite = /^tests\/([^/.]+)/.exec(file)[1];
+  if (PROGRAMS.includes(suite)) return suite;
+  return REAL.includes(suite) ? 'real' : 'all';
 }
 
 /** Whether libtest's full name is this function of this file. */
 function isTest(file, name, full) {
-  const module = file.startsWith('src/') ? file.slice(4, -3).replace(/(^|\/)(lib|mod)$/, '').replaceAll('/', '::') : '';
-  const [first, last] = [module === '' ? '' : `${module}::`, full.split('::').at(-1)];
-  return last === name && full.startsWith(first);
+  const path = file.replace(/^(src|tests)\/|\.rs$/g, '');
+  const module = path === programOf(file) ? '' : `${path.replace(/\/mod$/, '').replaceAll('/', '::')}::`;
+  return full.split('::').at(-1) === name && full.startsWith(module);
 }
 
 /** Runs these tests and nothing beside them; resolves to what became of each. */
 export async function runTests(tests) {
-  const suites = groupBy(tests, ({ file }) => suiteOf(file));
-  const [cargo, node] = [true, false].map((rust) => [...suites].filter(([, [{ file }]]) => file.endsWith('.rs') === rust));
+  const programs = groupBy(tests, ({ file }) => programOf(file));
+  const [cargo, node] = [true, false].map((rust) => [...programs].filter(([, [{ file }]]) => file.endsWith('.rs') === rust));
   const outcomes = [];
   if (tests.length === 0) return outcomes;
   if (node.length > 0) await build(node.some(([file]) => file.startsWith('tests/worker/')) ? ['npm', 'worker'] : ['npm']);
   const all = async (env) => {
-    for (const [suite, own] of cargo) outcomes.push(...await runSuite(suite, own, env));
+    for (const [program, own] of cargo) outcomes.push(...await runProgram(program, own, env));
     for (const [file, own] of node) outcomes.push(...await runFile(file, own, env));
   };
-  const live = cargo.some(([suite]) => LIVE.includes(suite));
+  const live = tests.some(({ file }) => file.startsWith(`tests/${LIVE}`));
   await withStore((s3) => live ? withMinistack((aws) => withJsStores((js) => all({ ...s3, ...aws, ...js }))) : all(s3));
   return outcomes;
 }
@@ -184,11 +190,11 @@ function groupBy(list, keyOf) {
   return groups;
 }
 
-async function runSuite(suite, tests, env) {
-  const args = [...cargoTest([suite]), '--', ...tests.map(({ name }) => name)];
-  const { code, output, errors } = await captured(`cargo test ${suiteFlags(suite).join(' ')}`, 'cargo', args, { ...process.env, ...env });
+async function runProgram(program, tests, env) {
+  const args = [...cargoTest([program]), '--', ...tests.map(({ name }) => name)];
+  const { code, output, errors } = await captured(`cargo test ${programFlags(program).join(' ')}`, 'cargo', args, { ...process.env, ...env });
   const outcomes = readLibtest(output);
-  if (outcomes === undefined) throw new PlainError(`\`cargo test ${suiteFlags(suite).join(' ')}\` ended with ${code} and without a result:\n${errors}${output}`);
+  if (outcomes === undefined) throw new PlainError(`\`cargo test ${programFlags(program).join(' ')}\` ended with ${code} and without a result:\n${errors}${output}`);
   if (code !== 0) console.error(output);
   return tests.flatMap(({ file, name }) => {
     const own = outcomes.filter((one) => isTest(file, name, one.name));

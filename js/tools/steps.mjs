@@ -8,7 +8,7 @@ import { runBounded } from './cleanup.mjs';
 import { withJsStores } from './js-stores.mjs';
 import { checkLicences } from './licences.mjs';
 import { withMinistack } from './ministack.mjs';
-import { LIVE, recordNode, recordPassed, suiteFlags } from './outcomes.mjs';
+import { LIVE, programFlags, recordNode, recordPassed } from './outcomes.mjs';
 import { packageChecks } from './package.mjs';
 import { HOST_NODE, NODE_24, ROOT, inRoot } from './paths.mjs';
 import { PlainError, seconds } from './run.mjs';
@@ -23,8 +23,8 @@ const STEP_LIMIT_MS = 45 * 60_000;
 // One file after another, on any number of cores: most of them start processes of their own.
 const TESTS = ['--test', '--test-concurrency=1'];
 const WASM = ['--target', 'wasm32-unknown-unknown'];
-// Each has a step of its own: its own flags, its own target, or its own time.
-const OWN_STEP = ['simulation', 'planted', 'model', 'wasm', 'native', ...LIVE];
+// Each of these suites of tests/all.rs has a step of its own.
+const OWN_STEP = ['planted::', 'model::'];
 
 /** The steps of `npm test`, in the order in which each lane takes them. One begins when those that it names in `after` have
  * passed: what mostly waits compiles nothing, and so is not kept from its leases by a compiler. */
@@ -35,9 +35,9 @@ export const STEPS = [
   { name: 'rust-worker-build', lane: 'computes', after: ['build'], what: 'the example of a Rust Worker', run: buildRustWorkers },
   { name: 'native', lane: 'computes', after: ['compile'], what: 'the Rust tests but the simulation', run: native },
   { name: 'simulation', lane: 'computes', after: ['compile'], what: '20,000 seeded schedules, and 2,000 with the real store code', run: () => cargoTests(['simulation'], ['--nocapture']) },
-  { name: 'planted', lane: 'computes', after: ['compile'], what: 'the planted bugs, each to be found by the simulator', run: () => cargoTests(['planted'], ['--nocapture']) },
+  { name: 'planted', lane: 'computes', after: ['compile'], what: 'the planted bugs, each to be found by the simulator', run: () => cargoTests(['all'], ['planted::', '--nocapture']) },
   { name: 'faces', lane: 'computes', after: ['build'], what: 'the npm package in the simulated world: 2,000 schedules, and bugs planted in it, each to be found', run: faces },
-  { name: 'model', lane: 'computes', after: ['compile'], what: 'every interleaving of two and three sessions, also with planted bugs', run: () => cargoTests(['model'], ['--nocapture']) },
+  { name: 'model', lane: 'computes', after: ['compile'], what: 'every interleaving of two and three sessions, also with planted bugs', run: () => cargoTests(['all'], ['model::', '--nocapture']) },
   { name: 'wasm', lane: 'computes', after: ['build'], what: "the stores' conformance list and random histories, in wasm", run: wasm },
   { name: 'clippy', lane: 'computes', what: 'lints, natively and for each wasm build', run: clippy },
   { name: 'docs', lane: 'computes', what: "the documentation of the crate, with its examples, and of the package's types", run: docs },
@@ -75,9 +75,9 @@ function cargo(args, more = {}) {
 }
 
 /** Runs Rust tests on this machine, and records those that carry a scenario's number. */
-async function cargoTests(suites, libtestArgs = [], env = {}) {
-  await cargo(['test', '--locked', ...suites.flatMap(suiteFlags), ...(libtestArgs.length > 0 ? ['--', ...libtestArgs] : [])], env);
-  recordPassed(suites, libtestArgs);
+async function cargoTests(programs, libtestArgs = [], env = {}) {
+  await cargo(['test', '--locked', ...programs.flatMap(programFlags), ...(libtestArgs.length > 0 ? ['--', ...libtestArgs] : [])], env);
+  recordPassed(programs, libtestArgs);
 }
 
 /** Builds the native command line. */
@@ -91,11 +91,11 @@ const BOTH_COMMAND_LINES = ['run', 'slot-command', 'status'].map((name) => `test
 const BESIDE = ['examples/native/Cargo.toml', 'js/tools/bindgen/Cargo.toml'];
 
 async function fmt() {
-  for (const manifest of ['Cargo.toml', ...BESIDE]) await cargo(['fmt', '--check', '--manifest-path', manifest]);
+  for (const manifest of ['Cargo.toml', ...BESIDE]) await cargo(['fmt', '--all', '--check', '--manifest-path', manifest]);
 }
 
 async function clippy() {
-  await cargo(['clippy', '--locked', '--all-targets', '--features', 'cli', '--', '-D', 'warnings']);
+  await cargo(['clippy', '--locked', '--workspace', '--all-targets', '--features', 'cli', '--', '-D', 'warnings']);
   await cargo(['clippy', '--locked', '--manifest-path', BESIDE[0], '--', '-D', 'warnings'], { CARGO_TARGET_DIR: inRoot('target/native') });
   // Both builds that ship at once; each by itself is compiled by step build.
   await cargo(['clippy', '--locked', ...WASM, '--features', 'figures,worker', '--', '-D', 'warnings']);
@@ -109,8 +109,8 @@ async function compile() {
 }
 
 async function native() {
-  const names = fs.readdirSync(inRoot('tests')).filter((name) => name.endsWith('.rs')).map((name) => name.slice(0, -3));
-  await cargoTests(['lib', ...names.filter((name) => !OWN_STEP.includes(name))]);
+  await cargoTests(['lib', 'layers', 'all'], OWN_STEP.flatMap((suite) => ['--skip', suite]));
+  await cargoTests(['real'], ['stores::']);
 }
 
 async function faces() {
@@ -136,7 +136,7 @@ function crate() {
 // All of them at once, on however few cores: most of a life of a key is waiting. The histories load a store that is their own.
 function stores() {
   return withStore((s3) => withMinistack((aws) => withJsStores((js) =>
-    cargoTests(LIVE, ['--nocapture', '--test-threads=16'], { ...s3, ...aws, ...js }))), { own: true });
+    cargoTests(['real'], [`${LIVE}::`, '--nocapture', '--test-threads=16'], { ...s3, ...aws, ...js }))), { own: true });
 }
 
 async function wasm() {
@@ -179,7 +179,7 @@ async function rust() {
   await cargo(COMMAND_LINE, UNOPTIMISED);
   await build(['npm']);
   await withStore(async (env) => {
-    await cargoTests(['native'], [], env);
+    await cargoTests(['real'], ['native::'], env);
     const files = [...testsIn('tests/native'), ...BOTH_COMMAND_LINES];
     await command(process.execPath, [...TESTS, ...files], { ...env, NATIVE_COMMAND_LINE: inRoot('target/debug/edgelect') });
   });

@@ -6,7 +6,7 @@ use edgelect::lease::{Lease, Stamp};
 use edgelect::store::{Condition, Facts, Outcome};
 use edgelect::{Input, Settings};
 
-use crate::told::{AT_MS, Alone, found, matching, settings, text};
+use crate::alone::told::{AT_MS, Alone, found, matching, settings, text};
 
 /// The reservation that it has just seen is waited for as if it were somebody else's lease.
 fn waits_anew(alone: &mut Alone, version: &str, reservation: &Lease) {

@@ -5,7 +5,7 @@ use edgelect::election::{Election, Step};
 use edgelect::store::Outcome;
 use edgelect::{Follow, Input, Settings};
 
-use crate::told::{Alone, config, found, settings};
+use crate::alone::told::{Alone, config, found, settings};
 
 const INTERVAL_MS: u64 = 5_000;
 const ROUND_TRIP_MS: u64 = 40;

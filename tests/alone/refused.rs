@@ -5,7 +5,7 @@ use edgelect::config::HostClock;
 use edgelect::election::Step;
 use edgelect::store::{Facts, Outcome};
 
-use crate::told::{AT_MS, Alone, denied, found, settings};
+use crate::alone::told::{AT_MS, Alone, denied, found, settings};
 
 /// A record that its leader has released.
 fn tombstone(number: u64) -> String {

@@ -4,7 +4,7 @@
 use edgelect::election::Problem;
 use edgelect::store::{Condition, Facts, Outcome};
 
-use crate::told::{AT_MS, Alone, LIVING, found, settings, text};
+use crate::alone::told::{AT_MS, Alone, LIVING, found, settings, text};
 
 const GRACE_MS: u64 = 15_000;
 /// Made from absence, as is one without `acquired`.

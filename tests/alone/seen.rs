@@ -8,7 +8,7 @@ use edgelect::status;
 use edgelect::store::{Fault, FaultKind};
 use serde_json::{Value, json};
 
-use crate::told::{Alone, LIVING, settings};
+use crate::alone::told::{Alone, LIVING, settings};
 
 fn shown(
     alone: &Alone,

@@ -3,7 +3,7 @@
 use edgelect::Settings;
 use edgelect::config::HostClock;
 
-use crate::told::{Alone, settings};
+use crate::alone::told::{Alone, settings};
 
 /// A record of a living session `other` of this name.
 fn record(name: &str, sequence: u64, more: &str) -> String {

@@ -3,7 +3,7 @@
 use edgelect::election::Step;
 use edgelect::store::{Facts, Outcome};
 
-use crate::told::{AT_MS, Alone, LIVING, denied, found};
+use crate::alone::told::{AT_MS, Alone, LIVING, denied, found};
 
 const STEP_MS: u64 = 20_000;
 

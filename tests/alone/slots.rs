@@ -7,7 +7,7 @@ use edgelect::slots::SlotEnd;
 use edgelect::store::{Facts, Outcome};
 use edgelect::{Input, Missed, Policy, Schedule, ScheduleSettings};
 
-use crate::told::{AT_MS, Alone, config, denied, found, matching, settings, text, unknown};
+use crate::alone::told::{AT_MS, Alone, config, denied, found, matching, settings, text, unknown};
 
 const MINUTE_MS: u64 = 60_000;
 const DAY_MS: u64 = 86_400_000;

@@ -9,8 +9,8 @@ use edgelect::store::dynamodb::{DynamoDb, DynamoDbConfig};
 use edgelect::store::{Answer, Condition, Fault, FaultKind, Operation, Outcome, Version};
 use serde_json::{Value, json};
 
-use crate::told::Means::{Missing, Refused, Rejected};
-use crate::told::{
+use crate::answers::told::Means::{Missing, Refused, Rejected};
+use crate::answers::told::{
     DATE, NOW_MS, Talk, credentials, cut, fault, header, mean, means, read, read_unless, refreshes,
     sent, told, url, with, write, write_lease,
 };
@@ -53,7 +53,7 @@ fn update(version: Version) -> Operation {
 }
 
 fn response(status: u16, kind: &str, body: &str) -> Response {
-    crate::told::response(status, &[("content-type", kind), ("date", DATE)], body)
+    crate::answers::told::response(status, &[("content-type", kind), ("date", DATE)], body)
 }
 
 fn error(status: u16, code: &str) -> Response {
@@ -303,7 +303,7 @@ fn how_long_a_foreign_item_is_waited_out_is_decided_at_its_first_sight() {
         let dated = with(found(&theirs(NOW_S + ttl_s)), "date", &date);
         assert_eq!(seen(dated), Some(lease_ms), "{name}");
     }
-    let dateless = crate::told::without(found(&theirs(NOW_S + 30)), "date");
+    let dateless = crate::answers::told::without(found(&theirs(NOW_S + 30)), "date");
     assert_eq!(seen(dateless), Some(32_000), "by the own wall clock");
 }
 
@@ -511,7 +511,7 @@ fn s8_whatever_else_is_said_of_a_write_it_may_have_landed() {
     let busy = "ProvisionedThroughputExceededException ThrottlingException RequestLimitExceeded \
                 InternalServerError TransactionConflictException ServiceUnavailable \
                 ReplicatedWriteConflictException";
-    let unavailable = crate::told::Means::Unknown(FaultKind::Unavailable);
+    let unavailable = crate::answers::told::Means::Unknown(FaultKind::Unavailable);
     for code in busy.split_whitespace() {
         mean(store, &[create(), read()], [error(400, code)], unavailable);
         mean(store, &[create()], [error(500, code)], unavailable);

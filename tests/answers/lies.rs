@@ -14,9 +14,9 @@ use edgelect::{Host, Store};
 use futures::FutureExt;
 use serde_json::{Value, json};
 
-use crate::probe::probed;
-use crate::told::read;
-use crate::virtual_time::{Virtual, undated};
+use crate::answers::probe::probed;
+use crate::answers::told::read;
+use worlds::virtual_time::{Virtual, undated};
 
 const FILE: &str = "tests/golden/probe/lies.json";
 

@@ -19,8 +19,8 @@ use edgelect::store::{
 use edgelect::{Host, S3Config, Store};
 use futures::executor::LocalPool;
 
-use crate::told::{NOW_MS, credentials, read, sent};
-use crate::virtual_time::{Virtual, config, undated};
+use crate::answers::told::{NOW_MS, credentials, read, sent};
+use worlds::virtual_time::{Virtual, config, undated};
 
 /// Longer than any probe here takes.
 const LIMIT_MS: u64 = 120_000;

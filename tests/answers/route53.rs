@@ -6,8 +6,8 @@ use edgelect::request::Response;
 use edgelect::store::route53::{Route53, Route53Config, check_owner};
 use edgelect::store::{Condition, Fault, FaultKind, Operation, Outcome, Version};
 
-use crate::told::Means::{Missing, Refused, Rejected, Unknown};
-use crate::told::{
+use crate::answers::told::Means::{Missing, Refused, Rejected, Unknown};
+use crate::answers::told::{
     DATE, NOW_MS, Talk, credentials, cut, fault, header, mean, means, read, read_unless, refreshes,
     sent, told, told_at, url, with, write_lease,
 };
@@ -32,7 +32,7 @@ fn store() -> Route53 {
 }
 
 fn response(status: u16, body: impl Into<Vec<u8>>) -> Response {
-    crate::told::response(status, &[("date", DATE)], body)
+    crate::answers::told::response(status, &[("date", DATE)], body)
 }
 
 fn error(status: u16, code: &str, message: &str) -> Response {

@@ -8,8 +8,8 @@ use edgelect::request::{Request, Response};
 use edgelect::store::s3::{S3, S3Config};
 use edgelect::store::{Condition, Fault, FaultKind, Operation, Outcome, Version};
 
-use crate::told::Means::{Missing, Refused, Rejected, Unchanged, Unknown};
-use crate::told::{
+use crate::answers::told::Means::{Missing, Refused, Rejected, Unchanged, Unknown};
+use crate::answers::told::{
     DATE, NOW_MS, Talk, credentials, cut, fault, header, mean, means, read, read_unless, refreshes,
     response, sent, told, url, with, write,
 };

@@ -10,7 +10,7 @@ use edgelect::store::memory::Memory;
 use edgelect::store::{Answer, Fault, FaultKind, Operation, Outcome, Record, Store};
 use edgelect::{Host, Owner};
 
-use crate::virtual_time::{Virtual, config};
+use worlds::virtual_time::{Virtual, config};
 
 /// What becomes of one operation; without one it is fine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

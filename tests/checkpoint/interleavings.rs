@@ -15,7 +15,7 @@ use futures::executor::{LocalPool, block_on};
 use futures::task::LocalSpawnExt;
 
 use super::desk::{lease_of, owner, unknown};
-use crate::virtual_time::config;
+use worlds::virtual_time::config;
 
 const TERMS: [u64; 2] = [7, 8];
 

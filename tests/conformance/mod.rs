@@ -2,6 +2,13 @@
 //!
 //! Free of test harness and runtime, so that the same list runs natively and in wasm.
 
+pub mod aws;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod double;
+pub mod histories;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod life;
+
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::future::{Future, poll_fn};

@@ -5,9 +5,9 @@ use edgelect::store::{FaultKind, Outcome, Version};
 use edgelect::{DynamoDbConfig, DynamoDbStore, Host};
 use serde_json::{Value, json};
 
-use crate::aws;
+use crate::conformance::aws;
 use crate::conformance::{create, found, read, record, update};
-use crate::real::{Native, native, random};
+use crate::conformance_live::real::{Native, native, random};
 
 /// A shard of its own in a table of its own.
 struct Shard {
@@ -18,7 +18,7 @@ struct Shard {
 
 impl Shard {
     async fn new() -> Self {
-        let aws = crate::aws();
+        let aws = super::aws();
         Self { table: aws.new_table().await, id: random(), aws }
     }
 
@@ -115,7 +115,9 @@ async fn a_wrong_table_region_or_key_is_told_by_the_services_own_code_and_overwr
             lease_ms: 15_000,
         };
         let wrong = DynamoDbStore::new(config, right.aws.credentials.clone(), native());
-        let faults = crate::faults_of(&wrong.expect("a fine configuration"), &version).await;
+        let faults =
+            crate::conformance_live::faults_of(&wrong.expect("a fine configuration"), &version)
+                .await;
         assert_eq!(faults.len(), 3, "{name}");
         for fault in faults {
             assert_eq!((fault.kind, fault.status), (FaultKind::Misconfigured, Some(400)), "{name}");

@@ -6,9 +6,9 @@ use edgelect::request::{self, Response};
 use edgelect::store::{FaultKind, Operation, Outcome, Store};
 use edgelect::{Host, Route53Store};
 
-use crate::aws::{Aws, DOMAIN};
+use crate::conformance::aws::{Aws, DOMAIN};
 use crate::conformance::{create, found, read, record, update, written};
-use crate::real::{self, Native, native};
+use crate::conformance_live::real::{self, Native, native};
 
 /// A zone of its own.
 struct Zone {
@@ -18,7 +18,7 @@ struct Zone {
 
 impl Zone {
     async fn new() -> Self {
-        let aws = crate::aws();
+        let aws = super::aws();
         Self { id: aws.new_zone().await, aws }
     }
 
@@ -62,7 +62,7 @@ fn change(action: &str, shard: &str, values: &[&str]) -> String {
 
 #[tokio::test]
 async fn a_missing_zone_and_an_owner_with_a_space_are_named_and_nothing_is_written() {
-    let nowhere = crate::aws().record("ZNOSUCHZONE", "life");
+    let nowhere = super::aws().record("ZNOSUCHZONE", "life");
     for operation in [Operation::Read { unless: None }, written(record("a", 1), None)] {
         let Outcome::Rejected(fault) = nowhere.perform(operation).await.outcome else {
             panic!("there is no such zone");

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use edgelect::{Host, Locker};
 
-use crate::virtual_time::Virtual;
+use worlds::virtual_time::Virtual;
 
 /// What becomes of one call.
 #[derive(Clone, Copy, Debug, PartialEq)]

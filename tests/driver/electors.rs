@@ -8,7 +8,7 @@ use edgelect::store::{Answer, Fault, FaultKind, Operation, Store};
 use edgelect::{Config, Electors, Host, Limits, Settings, driver};
 use futures::executor::block_on;
 
-use crate::virtual_time::{Machine, Virtual, config_of};
+use worlds::virtual_time::{Machine, Virtual, config_of};
 
 /// A store whose every answer takes this long, and what it has seen of all groups.
 #[derive(Clone)]

@@ -3,12 +3,12 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use crate::virtual_time::{Hanging, Machine, Virtual, config_of};
 use edgelect::clock::Now;
 use edgelect::config::PeerSettings;
 use edgelect::election::{Election, Event};
 use edgelect::request::{self, Request, Response};
 use edgelect::{Handle, Host, Settings, run};
+use worlds::virtual_time::{Hanging, Machine, Virtual, config_of};
 
 /// A host from which one other member can be asked.
 #[derive(Clone)]

@@ -12,7 +12,7 @@ use edgelect::{Config, Handle, Host, Input, Settings, Term, lead, new_election};
 use futures::executor::block_on;
 use futures::future::select;
 
-use crate::virtual_time::{Hanging, Machine, Through, Virtual, config, config_of, undated};
+use worlds::virtual_time::{Hanging, Machine, Through, Virtual, config, config_of, undated};
 
 /// When `lead` gave something back, and what.
 type Led = (u64, Result<Option<u64>, Fault>);

@@ -12,8 +12,8 @@ use edgelect::{Config, Handle, LockerStore, driver, run};
 use futures::executor::block_on;
 use serde_json::json;
 
-use crate::backend::Backend;
-use crate::virtual_time::{Machine, Through, Virtual, config, undated};
+use crate::driver::backend::Backend;
+use worlds::virtual_time::{Machine, Through, Virtual, config, undated};
 
 const NOW_MS: i64 = 1_795_000_000_000;
 

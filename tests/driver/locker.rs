@@ -15,9 +15,9 @@ use edgelect::{
 use futures::executor::block_on;
 use futures::future::AbortHandle;
 
-use crate::backend::{Backend, Fault, Name};
-use crate::chance::Chance;
-use crate::virtual_time::{Machine, Virtual, config, config_of};
+use crate::driver::backend::{Backend, Fault, Name};
+use worlds::sim::chance::Chance;
+use worlds::virtual_time::{Machine, Virtual, config, config_of};
 
 const LEASE_MS: u64 = 15_000;
 const MARGIN_MS: u64 = 1_500;

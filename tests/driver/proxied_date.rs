@@ -11,7 +11,7 @@ use edgelect::{Config, Follow, Handle, Host, Input, Settings, run};
 use futures::executor::block_on;
 use futures::future::AbortHandle;
 
-use crate::virtual_time::{Machine, Through, Virtual, config_of};
+use worlds::virtual_time::{Machine, Through, Virtual, config_of};
 
 const LEASE_MS: u64 = 15_000;
 const LOOK_MS: u64 = 50;

@@ -3,10 +3,10 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use crate::virtual_time::{Hanging, Machine, config_of};
 use edgelect::config::PeerSettings;
 use edgelect::election::Election;
 use edgelect::{Event, Handle, Host, Input, Settings, run};
+use worlds::virtual_time::{Hanging, Machine, config_of};
 
 const MANY: usize = 100_000;
 

@@ -21,8 +21,8 @@ use edgelect::{
 use futures::executor::block_on;
 use futures::future::AbortHandle;
 
-use crate::chance::Chance;
-use crate::virtual_time::{EPOCH_MS, Machine, Through, Virtual, config_of};
+use worlds::sim::chance::Chance;
+use worlds::virtual_time::{EPOCH_MS, Machine, Through, Virtual, config_of};
 
 const PERIOD_MS: u64 = 60_000;
 const LEASE_MS: u64 = 15_000;

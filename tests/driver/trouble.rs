@@ -3,11 +3,11 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use crate::virtual_time::config;
-use crate::{World, world};
+use crate::driver::{World, world};
 use edgelect::election::{Election, Event, Waiting};
 use edgelect::store::{Answer, Fault, FaultKind, Operation, Outcome};
 use edgelect::{Config, Handle, Host, Settings, Store, lead, new_election};
+use worlds::virtual_time::config;
 
 fn troubles(world: &World) -> Vec<(u64, bool)> {
     let told = world.told.borrow();
@@ -75,8 +75,8 @@ fn a_member_says_what_it_waits_for_and_for_how_long() {
 
 #[test]
 fn a_new_group_is_told_once_that_it_waits_out_its_grace() {
-    let mut machine = crate::virtual_time::Machine::default();
-    let store = crate::virtual_time::Hanging::new(&machine.host);
+    let mut machine = worlds::virtual_time::Machine::default();
+    let store = worlds::virtual_time::Hanging::new(&machine.host);
     let elector = Handle::new(Election::new(config(), "session-1".to_owned(), 1));
     let (running, host) = (elector.clone(), machine.host.clone());
     machine.run(async move {
@@ -157,7 +157,7 @@ impl Store for LateRefusal {
 
 #[test]
 fn a_key_that_has_read_is_not_given_up_for_one_write() {
-    let mut machine = crate::virtual_time::Machine::default();
+    let mut machine = worlds::virtual_time::Machine::default();
     let host = machine.host.clone();
     let elector = Handle::new(Election::new(config(), "session-1".to_owned(), 1));
     let running = elector.clone();
@@ -171,7 +171,7 @@ fn a_key_that_has_read_is_not_given_up_for_one_write() {
 
 #[test]
 fn what_ends_an_elector_is_no_trouble_beside() {
-    let mut machine = crate::virtual_time::Machine::default();
+    let mut machine = worlds::virtual_time::Machine::default();
     let host = machine.host.clone();
     let elector = Handle::new(Election::new(config(), "session-1".to_owned(), 1));
     let told = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
@@ -197,7 +197,7 @@ fn patient() -> Config {
 #[test]
 fn a_store_that_does_not_know_the_key_ends_lead_at_the_second_refusal() {
     for code in ["InvalidAccessKeyId", "SignatureDoesNotMatch", "UnrecognizedClientException"] {
-        let mut machine = crate::virtual_time::Machine::default();
+        let mut machine = worlds::virtual_time::Machine::default();
         let host = machine.host.clone();
         let elector = Handle::new(new_election(&host, config()).expect("it has randomness"));
         let (running, ended) = (elector.clone(), Rc::<Cell<_>>::default());
@@ -217,7 +217,7 @@ fn a_store_that_does_not_know_the_key_ends_lead_at_the_second_refusal() {
 #[test]
 fn whoever_wants_to_wait_for_such_a_store_or_for_a_right_does() {
     for (code, config) in [("InvalidAccessKeyId", patient()), ("AccessDenied", config())] {
-        let mut machine = crate::virtual_time::Machine::default();
+        let mut machine = worlds::virtual_time::Machine::default();
         let host = machine.host.clone();
         let elector = Handle::new(Election::new(config, "session-1".to_owned(), 1));
         let running = elector.clone();

@@ -15,7 +15,7 @@ use edgelect::store::{Answer, Condition, FaultKind, Operation, Outcome, Version}
 use edgelect::{Credentials, Host, S3Config, remote};
 use futures::executor::block_on;
 
-use crate::bucket::{self, BEGAN_MS, Bucket, add, error, lists};
+use worlds::bucket::{self, BEGAN_MS, Bucket, add, error, lists};
 
 type Hook = Box<dyn FnMut(&Request, &mut Bucket) -> Option<Result<Response, String>>>;
 

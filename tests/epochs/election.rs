@@ -6,9 +6,9 @@ use edgelect::slots::{Missed, Schedule, ScheduleSettings, SlotEnd};
 use edgelect::store::{Condition, Facts, Fault, FaultKind, Operation, Outcome};
 use edgelect::{Config, Settings, lease};
 
-use crate::alone::{Alone, found};
-use crate::answers::{Desk, epochs, lease_of};
-use crate::bucket::BEGAN_MS;
+use crate::epochs::answers::{Desk, epochs, lease_of};
+use crate::mixed::alone::{Alone, found};
+use worlds::bucket::BEGAN_MS;
 
 const VERSION: &str = "lock_0000000001.json 1795000000 \"e\"";
 const NEXT: &str = "lock_0000000002.json 1795000000 \"e\"";

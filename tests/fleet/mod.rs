@@ -5,8 +5,6 @@
 // Each test binary uses a part of it.
 #![allow(dead_code)]
 
-#[path = "../sim/chance.rs"]
-mod chance;
 pub mod count;
 pub mod prices;
 pub mod run;

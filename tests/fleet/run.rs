@@ -5,11 +5,11 @@ use edgelect::election::{Election, Event as Told, Input, PeerAnswer, Step};
 use edgelect::peer::{Desk, HealthAnswer, Heard, Question, Reply, judge};
 use edgelect::store::{Answer, Condition, Operation, Outcome};
 
-use super::chance::Chance;
 use super::count::{Cause, Failover, Requests};
 use super::store::{EPOCH_MS, Object, WRITE_EVERY_MS};
 use super::timeline::{Event, Timeline, What};
 use super::{INTERVAL_MS, LEASE_MS, PEER_MS, Setup, member_at};
+use crate::sim::chance::Chance;
 
 /// Nobody leads for longer than this in a fleet whose store works.
 const LONGEST_FAILOVER_MS: u64 = 600_000;

@@ -9,8 +9,8 @@ use edgelect::store::memory::Memory;
 use edgelect::store::{Answer, Condition, Fault, FaultKind, Operation, Outcome, Store, Version};
 use futures::FutureExt;
 
-use crate::chance::Chance;
-use crate::virtual_time::Virtual;
+use worlds::sim::chance::Chance;
+use worlds::virtual_time::Virtual;
 
 /// The longest way of a request to the store, or of its answer back, when nothing is wrong.
 pub const WAY_MS: u64 = 100;

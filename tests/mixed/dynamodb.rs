@@ -19,9 +19,9 @@ use serde_json::{Value, json};
 
 use self::foreign::{Foreign, Lost, Travel};
 use self::table::Table;
-use crate::chance::Chance;
-use crate::virtual_time::Virtual;
-use crate::world::{Ours, World};
+use crate::mixed::world::{Ours, World};
+use worlds::sim::chance::Chance;
+use worlds::virtual_time::Virtual;
 
 /// One way of a request, or of its answer.
 const WAY_MS: u64 = 7;

@@ -14,10 +14,10 @@ use edgelect::store::{Answer, Operation, Store, Version};
 use edgelect::{Config, Follow, Handle, Host, Settings};
 use futures::future::{Either, select};
 
-use crate::bucket::Bucket;
-use crate::chance::Chance;
-use crate::virtual_time::Virtual;
-use crate::world::{Ours, World};
+use crate::mixed::bucket::Bucket;
+use crate::mixed::world::{Ours, World};
+use worlds::sim::chance::Chance;
+use worlds::virtual_time::Virtual;
 
 const LEASE_MS: u64 = 15_000;
 const RETRY_MS: u64 = 2_000;

@@ -16,7 +16,7 @@ use edgelect::{
 };
 
 use self::zone::{Batch, Faults, Net, Set, Zone};
-use crate::world::{Ours, World};
+use crate::mixed::world::{Ours, World};
 
 const LEASE_MS: u64 = 15_000;
 const RENEW_MS: u64 = 5_000;

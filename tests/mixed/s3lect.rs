@@ -18,7 +18,7 @@ use edgelect::store::{Condition, Operation, Outcome, Version};
 use edgelect::{Config, Input, Policy, Settings, peer};
 use serde_json::Value;
 
-use crate::alone::Alone;
+use crate::mixed::alone::Alone;
 
 use self::fleet::{Course, Fleet, Tally, fleet};
 use self::member::{Bug, Rules};

@@ -11,8 +11,8 @@ use edgelect::store::{Answer, Fault, FaultKind, Operation, Store};
 use edgelect::{Config, Election, Follow, Handle, Host, Settings, driver, peer};
 use futures::executor::block_on;
 
-use crate::virtual_time::{self, Hanging, Virtual};
-use crate::world::{Ours, World};
+use crate::mixed::world::{Ours, World};
+use worlds::virtual_time::{self, Hanging, Virtual};
 
 /// What the network to the leader does with a question.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use futures::executor::LocalPool;
 use futures::future::{AbortHandle, FutureExt, abortable};
 use futures::task::LocalSpawnExt;
 
-use crate::virtual_time::Virtual;
+use worlds::virtual_time::Virtual;
 
 pub struct World<P> {
     pub time: Virtual,

@@ -4,7 +4,7 @@ use edgelect::planted::Bug;
 
 use super::bounds::{Bounds, Budget};
 use super::check::explore;
-use crate::led;
+use crate::model::led;
 
 #[track_caller]
 fn found(bug: Bug, bounds: Bounds, rule: &str) {

@@ -1,19 +1,11 @@
 //! After how many schedules the simulator finds a planted bug, from any base seed.
 
-#[allow(dead_code)] // The test of the layout itself tells more.
-#[path = "../epochs/adversary.rs"]
-pub mod adversary;
-#[path = "../epochs/bucket.rs"]
-mod bucket;
-#[allow(dead_code)] // The test of the shards themselves tells more.
-#[path = "../shards/play.rs"]
-pub mod shards;
-
 use edgelect::planted::{self, Bug, plant};
 
 use crate::sim::oracle::Violation;
 use crate::sim::run::{Range, run_until_broken};
 use crate::sim::world::Depth;
+use crate::{adversary, play};
 
 /// Within how many schedules a bug has to be found.
 pub const SCHEDULES: u64 = 5_000;
@@ -32,7 +24,6 @@ pub fn depth(bug: Bug) -> Depth {
 }
 
 /// The first seed from 0 on with which this bug was found before, so that a test need not look for it anew.
-#[allow(dead_code)] // Whoever looks from other seeds does without.
 pub fn known_seed(bug: Bug) -> Option<u64> {
     let name = format!("{bug:?}");
     let lines = include_str!("found.txt").lines();
@@ -49,7 +40,7 @@ pub fn found_after(bug: Bug, base_seed: u64, count: u64) -> Option<(u64, Violati
         });
     }
     if bug.depth() == planted::Depth::Shards {
-        let found = shards::play(base_seed, count, || plant(Some(bug))).err();
+        let found = play::play(base_seed, count, || plant(Some(bug))).err();
         return found.map(|(seed, text)| {
             (seed - base_seed + 1, Violation { at_ms: 0, check: "shards", text })
         });

@@ -1,9 +1,6 @@
 //! A world of members over one store, and schedules of what may happen to them.
 
 #[allow(dead_code)] // Each suite uses a part of it.
-#[path = "../virtual_time/mod.rs"]
-mod virtual_time;
-
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::future::pending;
@@ -17,8 +14,8 @@ use edgelect::{Config, Electors, Host, Limits, Settings, Shards, driver};
 use futures::executor::block_on;
 use futures::future::AbortHandle;
 
-use self::virtual_time::{Machine, Virtual};
 use crate::sim::chance::Chance;
+use crate::virtual_time::{Machine, Virtual};
 
 /// The default lease.
 pub const LEASE_MS: u64 = 15_000;

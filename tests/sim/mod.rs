@@ -2,9 +2,6 @@
 //! and clocks, held against the rules of the design by an observer who sees the true time. In its
 //! deeper depth the real S3 store code stands between, down to HTTP requests and answers.
 
-// Each test binary uses a part of it.
-#![allow(dead_code)]
-
 /// An enum and the list of all that it has.
 macro_rules! listed {
     ($(#[$about:meta])* $name:ident { $($each:ident),+ $(,)? }) => {

@@ -9,11 +9,11 @@ use edgelect::config::HostClock;
 use edgelect::election::SlotsOver;
 use edgelect::{Config, Election, Handle, Input, Missed, Policy, RunEnd, ScheduleSettings, lead};
 
-use crate::virtual_time::config;
-use crate::world::{
+use crate::slots::world::{
     Dates, FIRST_MS, Job, MINUTE_MS, OUT_OF_TIME, World, again, all_again, minute, once, schedule,
     settings,
 };
+use worlds::virtual_time::config;
 
 fn every_missed() -> ScheduleSettings {
     settings(Policy::AtMostOnce, Missed::All)

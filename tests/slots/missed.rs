@@ -5,7 +5,7 @@ use edgelect::election::{LostReason, SlotsOver};
 use edgelect::slots::Cron;
 use edgelect::{Missed, Policy, RunEnd, Schedule, ScheduleSettings};
 
-use crate::world::{
+use crate::slots::world::{
     Dates, FIRST_MS, Job, MINUTE_MS, World, again, all_again, minute, once, schedule, settings,
 };
 

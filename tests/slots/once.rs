@@ -5,7 +5,7 @@ use edgelect::election::SlotsOver;
 use edgelect::lease::Stamp;
 use edgelect::{ScheduleSettings, SlotOutcome};
 
-use crate::world::{
+use crate::slots::world::{
     Dates, EVERY_DATES, FIRST_MS, Job, MINUTE_MS, NEW_GROUP, Trigger, World, again, all_again,
     minute, once,
 };
@@ -260,8 +260,8 @@ fn a_creation_by_a_slow_wall_clock_frees_no_slot() {
     assert_eq!(world.runs(20, &once()), Done);
     world.store.memory.overwrite(None);
     let slow = world.machine.host.ahead(-10 * MINUTE_MS as i64);
-    let theirs = crate::world::schedule(minute(20), &once());
-    world.trigger_on(&slow, crate::virtual_time::config(), theirs, Job::Takes(10));
+    let theirs = crate::slots::world::schedule(minute(20), &once());
+    world.trigger_on(&slow, worlds::virtual_time::config(), theirs, Job::Takes(10));
     world.pass(20_000);
     let claimed = world.lease().slot;
     assert!(claimed < Some(minute(11)), "its creation counts up to its own time: {claimed:?}");

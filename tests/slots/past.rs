@@ -4,7 +4,7 @@ use edgelect::SlotOutcome::{Done, Taken};
 use edgelect::lease::{Past, PastSlot};
 use edgelect::{Handle, Host, Report, driver, status};
 
-use crate::world::{Dates, FIRST_MS, Job, World, again, minute, once};
+use crate::slots::world::{Dates, FIRST_MS, Job, World, again, minute, once};
 
 fn past(number: u64, outcome: &str) -> PastSlot {
     PastSlot { slot: minute(number), outcome: outcome.to_owned(), by: Some("m".to_owned()) }
@@ -125,7 +125,7 @@ fn the_status_shows_the_history_and_the_slot_of_the_newest_record() {
     let (from, to) = (term["from"].as_u64().unwrap(), term["to"].as_u64().unwrap());
     assert!(from <= to && to < minute(1) && from + 5_000 > FIRST_MS, "{term}");
     let new = Handle::new(
-        driver::new_election(&world.machine.host, crate::virtual_time::config()).expect("fine"),
+        driver::new_election(&world.machine.host, worlds::virtual_time::config()).expect("fine"),
     );
     let status = shown(&new, &world);
     assert_eq!((&status["lastSlot"], &status["history"]), (&().into(), &serde_json::json!([])));

@@ -4,8 +4,8 @@ use edgelect::SlotOutcome::Done;
 use edgelect::slots::{OwnSlots, StorageTimes, Verdict};
 use edgelect::{Missed, Schedule, ScheduleSettings, Settings};
 
-use crate::virtual_time::{config, config_of};
-use crate::world::{Dates, FIRST_MS, Job, World, minute, once, schedule};
+use crate::slots::world::{Dates, FIRST_MS, Job, World, minute, once, schedule};
+use worlds::virtual_time::{config, config_of};
 
 #[test]
 fn a_schedule_that_breaks_a_rule_is_refused_by_name() {

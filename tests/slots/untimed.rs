@@ -4,11 +4,11 @@
 use edgelect::SlotOutcome::{self, Done, Taken, Unknown};
 use edgelect::{Missed, ScheduleSettings};
 
-use crate::virtual_time::{EPOCH_MS, config};
-use crate::world::{
+use crate::slots::world::{
     Dates, EVERY_DATES, FIRST_MS, Job, MINUTE_MS, NEW_GROUP, OUT_OF_TIME, Trigger, UNCHANGED,
     World, again, all_again, minute, once, schedule,
 };
+use worlds::virtual_time::{EPOCH_MS, config};
 
 const TOMBSTONE: &str =
     r#"{"leaderID":"a","lastUpdated":"0001-01-01T00:00:00Z","term":1795000000000,"format":1}"#;

@@ -15,7 +15,7 @@ use futures::channel::oneshot;
 use futures::executor::block_on;
 use futures::future::AbortHandle;
 
-use crate::virtual_time::{EPOCH_MS, Machine, Through, Virtual, config, undated};
+use worlds::virtual_time::{EPOCH_MS, Machine, Through, Virtual, config, undated};
 
 pub const MINUTE_MS: u64 = 60_000;
 /// The first whole minute after the hosts' clocks begin.

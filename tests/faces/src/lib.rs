@@ -1,5 +1,7 @@
 //! The simulator's world for members that the npm package brings, as JavaScript calls it.
 
+// It uses a part of it.
+#[allow(dead_code)]
 #[path = "../../sim/mod.rs"]
 mod sim;
 

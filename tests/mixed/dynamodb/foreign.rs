@@ -7,7 +7,7 @@ use edgelect::Host;
 use serde_json::json;
 
 use super::table::{Item, Table};
-use crate::virtual_time::Virtual;
+use worlds::virtual_time::Virtual;
 
 /// What becomes of a request: at once, unless said otherwise.
 #[derive(Clone, Copy, Default)]

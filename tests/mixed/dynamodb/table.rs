@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use edgelect::request::{self, Request, Response};
 use serde_json::{Map, Value, json};
 
-use crate::virtual_time::Virtual;
+use worlds::virtual_time::Virtual;
 
 /// The instant at which the virtual host's monotonic clock is 0.
 pub const START_MS: u64 = 1_795_000_000_000;

@@ -10,8 +10,8 @@ use edgelect::Host;
 use edgelect::clock::Now;
 use edgelect::request::{self, Request, Response};
 
-use crate::chance::Chance;
-use crate::virtual_time::Virtual;
+use worlds::sim::chance::Chance;
+use worlds::virtual_time::Virtual;
 
 /// What stands in the way of a batch, in the service's own words.
 const NOT_FOUND: &str =

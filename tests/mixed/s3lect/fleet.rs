@@ -13,10 +13,10 @@ use edgelect::{
 };
 
 use super::member::{Member, Rules, Seen};
-use crate::bucket::{Bucket, Shared};
-use crate::chance::Chance;
-use crate::virtual_time::Virtual;
-use crate::world::World;
+use crate::mixed::bucket::{Bucket, Shared};
+use crate::mixed::world::World;
+use worlds::sim::chance::Chance;
+use worlds::virtual_time::Virtual;
 
 pub const EPOCH_MS: u64 = 1_795_000_000_000;
 const MINUTE_MS: u64 = 60_000;

@@ -10,8 +10,8 @@ use edgelect::store::Version;
 use futures::future::{Either, select};
 
 use super::go::{self, Record, Time};
-use crate::bucket::Bucket;
-use crate::virtual_time::Virtual;
+use crate::mixed::bucket::Bucket;
+use worlds::virtual_time::Virtual;
 
 /// The settings of the document, and what the document leaves to the code.
 #[derive(Clone, Copy)]

@@ -1,0 +1,18 @@
+//! Every suite that needs neither a server nor a real clock: `cargo test --test all`, one of them by its name behind it.
+
+mod alone;
+mod answers;
+mod checkpoint;
+mod driver;
+mod epochs;
+mod mixed;
+mod model;
+mod operator;
+mod pages;
+mod planted;
+mod properties;
+mod scale;
+mod scenarios;
+mod shards;
+mod sigv4_vectors;
+mod slots;

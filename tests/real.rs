@@ -1,0 +1,8 @@
+//! The suites of stores and of the native host; two of them need real stores: `npm test -- --only stores`, `--only rust`.
+
+mod conformance;
+mod conformance_live;
+mod native;
+mod stores;
+
+use worlds::sim::chance;
