@@ -1,6 +1,6 @@
-// Runs the steps of `npm test` in two lanes: what computes goes one step after the other and gives way, what mostly waits
-// goes beside it; where nothing waits, two compute. Each step is a process of its own, whose output is kept and shown only where
-// it fails.
+// Runs the steps of `npm test`, and the parts of the long run, in two lanes: what computes goes one step after the other and
+// gives way, what mostly waits goes beside it; where nothing waits, two compute. Each step is a process of its own, whose output
+// is kept and shown only where it fails.
 import fs from 'node:fs';
 import path from 'node:path';
 import { endOf, endProcess, spawnKept } from './cleanup.mjs';
@@ -24,17 +24,18 @@ export async function runLanes(steps, { keepGoing = false, env = process.env, lo
   return report(steps, lanes.results, { tookMs: Date.now() - startMs, logs });
 }
 
-class Lanes {
-  /** What became of each step: `{ passed, tookMs }`. */
-  results = new Map();
+export class Lanes {
   #steps;
   #options;
   #running = new Map();
   #children = new Set();
 
-  constructor(steps, options) {
+  /** `results` says what became of each step: `{ passed, tookMs }`. What is there at the beginning is not run again; `ended` is
+   * called as each comes in. */
+  constructor(steps, { results = new Map(), ended = () => {}, ...options }) {
     this.#steps = steps;
-    this.#options = options;
+    this.results = results;
+    this.#options = { ...options, ended };
   }
 
   async run() {
@@ -89,15 +90,20 @@ class Lanes {
         const code = await endOf(child);
         if (code !== 0) throw new Error(String(code));
       });
-      this.results.set(name, { passed: true, tookMs: Date.now() - startMs });
+      this.#end(name, { passed: true, tookMs: Date.now() - startMs });
     } catch {
       // Whatever was ended because another step failed has not failed itself.
-      if (!this.#stops()) this.results.set(name, { passed: false, tookMs: Date.now() - startMs });
+      if (!this.#stops()) this.#end(name, { passed: false, tookMs: Date.now() - startMs });
     } finally {
       this.#children.delete(child);
       fs.closeSync(log);
     }
     return name;
+  }
+
+  #end(name, result) {
+    this.results.set(name, result);
+    this.#options.ended(name, result);
   }
 }
 

@@ -5,8 +5,9 @@ import os from 'node:os';
 import path from 'node:path';
 import { endOf, newFolder, removePath, spawnKept } from './cleanup.mjs';
 import { parsed, say } from './command.mjs';
+import { Lanes } from './lanes.mjs';
 import { ROOT, inRoot } from './paths.mjs';
-import { PlainError, ask, fail, lineReader, seconds, step } from './run.mjs';
+import { PlainError, ask, fail, lineReader, seconds } from './run.mjs';
 import { EVERYTHING, ensure } from './setup.mjs';
 
 const HELP = `npm run test:long                  runs every part, for hours; interrupted, it goes on where it was
@@ -17,8 +18,11 @@ What each part said is in build/long/NAME.log, the summary in build/long/summary
 
 const OPTIONS = {
   help: { type: 'boolean', short: 'h' }, list: { type: 'boolean' }, fresh: { type: 'boolean' }, only: { type: 'string', multiple: true },
+  // One part in a process of its own, for the lanes.
+  part: { type: 'string' },
 };
 
+const LOGS = inRoot('build/long');
 const node = (file, ...args) => [[process.execPath, file, ...args]];
 const inFull = { EDGELECT_LONG: '1' };
 /** What README and CONTRIBUTING tell people to run, each in a clone that nothing else was run in. */
@@ -28,20 +32,21 @@ const ALONE = [
 ];
 
 const PARTS = [
-  { name: 'schedules', what: 'a million schedules, and 20,000 with the real store code', commands: node('js/tools/prove.mjs', '--schedules', '1000000', '--store-schedules', '20000') },
-  { name: 'shipped', what: 'the same traces from a build without the feature that plants bugs', same: /^trace of /,
+  { name: 'schedules', lane: 'computes', what: 'a million schedules, and 20,000 with the real store code', commands: node('js/tools/prove.mjs', '--schedules', '1000000', '--store-schedules', '20000') },
+  { name: 'shipped', lane: 'computes', what: 'the same traces from a build without the feature that plants bugs', same: /^trace of /,
     commands: [['cargo', 'run', '--locked', '--quiet', '--manifest-path', 'tests/shipped/Cargo.toml'], ['cargo', 'test', '--locked', '--test', 'simulation', 'fifty', '--', '--nocapture']] },
-  { name: 'faces', what: '100,000 schedules of the npm package', commands: node('tests/faces/run.mjs', '--schedules', '100000') },
-  { name: 'model', what: 'every interleaving, with more ticks', commands: node('js/tools/prove.mjs', 'model', '--long') },
-  { name: 'mutants', what: 'each planted bug from 15 base seeds', commands: node('js/tools/prove.mjs', 'mutants') },
-  { name: 'epochs', what: '5,000 schedules against the layout of epochs', commands: [['cargo', 'test', '--locked', '--test', 'all', 'epochs::']], env: { EDGELECT_SCHEDULES: '5000' } },
-  { name: 'stores', what: 'conformance and all histories, on real stores', commands: node('js/tools/test.mjs', '--only', 'stores'), env: inFull },
-  { name: 'wasm', what: 'conformance and all histories, in wasm', commands: node('js/tools/test.mjs', '--only', 'wasm'), env: inFull },
-  { name: 'live', what: 'ten minutes of faults around real members', commands: node('tests/live/main.mjs', '--seconds', '600', '--seed', '5') },
-  { name: 'slots', what: '1,000 slots under each policy', commands: node('tests/live/main.mjs', '--slots', '1000', '--seed', '5') },
-  { name: 'figures', what: "the README's figures", commands: node('js/figures/index.mjs') },
-  { name: 'fuzz', what: 'every parser for a minute', commands: node('js/tools/fuzz.mjs'), needs: () => /nightly/.test(ask('rustup', ['toolchain', 'list']) ?? '') || 'no nightly toolchain' },
-  ...ALONE.map((command, index) => ({ name: `alone-${index + 1}`, what: `\`${command}\` in a clone of its own`, commands: [['sh', '-c', command]], clone: true })),
+  { name: 'faces', lane: 'computes', what: '100,000 schedules of the npm package', commands: node('tests/faces/run.mjs', '--schedules', '100000') },
+  { name: 'model', lane: 'computes', what: 'every interleaving, with more ticks', commands: node('js/tools/prove.mjs', 'model', '--long') },
+  { name: 'mutants', lane: 'computes', what: 'each planted bug from 15 base seeds', commands: node('js/tools/prove.mjs', 'mutants') },
+  { name: 'epochs', lane: 'computes', what: '5,000 schedules against the layout of epochs', commands: [['cargo', 'test', '--locked', '--test', 'all', 'epochs::']], env: { EDGELECT_SCHEDULES: '5000' } },
+  { name: 'fuzz', lane: 'computes', what: 'every parser for a minute', commands: node('js/tools/fuzz.mjs'), needs: () => /nightly/.test(ask('rustup', ['toolchain', 'list']) ?? '') || 'no nightly toolchain' },
+  { name: 'wasm', lane: 'computes', what: 'conformance and all histories, in wasm', commands: node('js/tools/test.mjs', '--only', 'wasm'), env: inFull },
+  ...ALONE.map((command, index) => ({ name: `alone-${index + 1}`, lane: 'computes', what: `\`${command}\` in a clone of its own`, commands: [['sh', '-c', command]], clone: true })),
+  { name: 'live', lane: 'waits', what: 'ten minutes of faults around real members', commands: node('tests/live/main.mjs', '--seconds', '600', '--seed', '5') },
+  { name: 'slots', lane: 'waits', what: '1,000 slots under each policy', commands: node('tests/live/main.mjs', '--slots', '1000', '--seed', '5') },
+  { name: 'stores', lane: 'waits', what: 'conformance and all histories, on real stores', commands: node('js/tools/test.mjs', '--only', 'stores'), env: inFull },
+  // They measure, so nothing else may run.
+  { name: 'figures', lane: 'waits', after: 'all', what: "the README's figures", commands: node('js/figures/index.mjs') },
 ];
 
 async function main(args) {
@@ -50,22 +55,35 @@ async function main(args) {
   if (values.list) return say(PARTS.map(({ name, what }) => `${name.padEnd(12)}${what}`).join('\n'));
   const wrong = values.only?.find((name) => !PARTS.some((part) => part.name === name));
   if (wrong !== undefined) throw new PlainError(`there is no part ${wrong}; see npm run test:long -- --list`);
+  if (values.part !== undefined) return runPart(PARTS.find(({ name }) => name === values.part));
   await ensure(EVERYTHING);
   const parts = PARTS.filter(({ name }) => values.only?.includes(name) ?? true);
   const done = new Done(values.fresh ?? false);
-  for (const part of parts) {
-    if (done.passed(part.name)) console.log(`${part.name}: passed before, on the same code`);
-    else done.note(part.name, await runPart(part));
+  const results = new Map();
+  for (const { name, needs = () => true } of parts) {
+    const met = needs();
+    if (met !== true) done.note(name, { outcome: `not run: ${met}`, tookMs: 0 });
+    else if (done.passed(name)) console.log(`${name}: passed before, on the same code`);
+    else continue;
+    results.set(name, { passed: true, tookMs: 0 });
   }
+  const ended = (name, { passed, tookMs }) => {
+    done.note(name, { outcome: passed ? 'passed' : 'FAILED', tookMs });
+    if (!passed) console.log(`${name} failed; its output is in ${path.relative(ROOT, logOf(name))}`);
+  };
+  const command = (name) => [process.execPath, 'js/tools/long.mjs', '--part', name];
+  await new Lanes(parts, { keepGoing: true, env: process.env, logs: LOGS, command, results, ended }).run();
   const summary = summaryOf(parts, done);
-  fs.writeFileSync(inRoot('build/long/summary.md'), summary);
+  fs.writeFileSync(path.join(LOGS, 'summary.md'), summary);
   console.log(`\n${summary}`);
   return parts.every(({ name }) => done.fine(name)) ? 0 : 1;
 }
 
+const logOf = (name) => path.join(LOGS, `${name}.log`);
+
 /** What became of the parts on this very code. */
 class Done {
-  #file = inRoot('build/long/done.json');
+  #file = path.join(LOGS, 'done.json');
   #of = codeHash();
   #parts = {};
 
@@ -98,41 +116,29 @@ class Done {
 
 const codeHash = () => createHash('sha256').update(ask('git', ['rev-parse', 'HEAD']) ?? '').update(ask('git', ['diff', 'HEAD']) ?? '').digest('hex');
 
-async function runPart({ name, what, commands, env = {}, clone = false, needs = () => true, same }) {
-  const met = needs();
-  if (met !== true) return { outcome: `not run: ${met}`, tookMs: 0, rows: [] };
-  const log = inRoot(`build/long/${name}.log`);
-  const startMs = Date.now();
+async function runPart({ commands, env = {}, clone = false, same }) {
   const folder = clone ? newClone() : ROOT;
-  const rows = [];
+  const own = { ...process.env, ...(clone ? {} : { CARGO_TARGET_DIR: inRoot('target') }), ...env };
   const answers = new Set();
   try {
-    fs.writeFileSync(log, '');
-    await step(`${name}: ${what}`, async (note) => {
-      for (const [program, ...args] of commands) {
-        await told(program, args, { cwd: folder, env: { ...process.env, ...(clone ? {} : { CARGO_TARGET_DIR: inRoot('target') }), ...env } }, (line) => {
-          fs.appendFileSync(log, `${line}\n`);
-          if (line.startsWith('|')) rows.push(line);
-          if (same?.test(line)) answers.add(line);
-          note(line);
-        });
-      }
-    });
-    if (same && answers.size !== 1) throw new Error(`the commands print ${[...answers].join(' and ') || 'nothing to compare'}`);
-    return { outcome: 'passed', tookMs: Date.now() - startMs, rows };
-  } catch (error) {
-    console.log(`${name}: ${error.message}; its output is in ${path.relative(ROOT, log)}`);
-    return { outcome: 'FAILED', tookMs: Date.now() - startMs, rows };
+    for (const [program, ...args] of commands) {
+      await told(program, args, { cwd: folder, env: own }, (line) => {
+        console.log(line);
+        if (same?.test(line)) answers.add(line);
+      });
+    }
   } finally {
     if (clone) removePath(path.dirname(folder));
   }
+  if (same && answers.size !== 1) throw new PlainError(`the commands print ${[...answers].join(' and ') || 'nothing to compare'}`);
+  return 0;
 }
 
 async function told(program, args, options, onLine) {
   const child = spawnKept(program, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', lineReader(onLine));
   const code = await endOf(child);
-  if (code !== 0) throw new Error(`${program} ended with ${code}`);
+  if (code !== 0) throw new PlainError(`${program} ended with ${code}`);
 }
 
 /** A clone of what is committed, with the installed tools, and without anything that was built. */
@@ -145,11 +151,17 @@ function newClone() {
 }
 
 function summaryOf(parts, done) {
-  const told = parts.map(({ name, what }) => ({ name, what, ...done.get(name) }));
-  const table = told.map(({ name, what, outcome, tookMs }) => `| ${name} | ${what} | ${outcome} | ${seconds(tookMs)} |`);
-  const details = told.filter(({ rows }) => rows.length > 0).map(({ name, rows }) => `\n## ${name}\n\n${rows.join('\n')}`);
+  const table = parts.map(({ name, what }) => `| ${name} | ${what} | ${done.get(name).outcome} | ${seconds(done.get(name).tookMs)} |`);
+  const details = parts.map(({ name }) => ({ name, rows: rowsOf(name) })).filter(({ rows }) => rows.length > 0);
   const commit = (ask('git', ['rev-parse', '--short', 'HEAD']) ?? '').trim();
-  return [`# The long run of ${commit}, ${os.cpus().length} cores`, '', '| part | what | outcome | took |', '| --- | --- | --- | ---: |', ...table, ...details, ''].join('\n');
+  const head = [`# The long run of ${commit}, ${os.cpus().length} cores`, '', '| part | what | outcome | took |', '| --- | --- | --- | ---: |'];
+  return [...head, ...table, ...details.map(({ name, rows }) => `\n## ${name}\n\n${rows.join('\n')}`), ''].join('\n');
+}
+
+/** The rows of tables that a part has printed. */
+function rowsOf(name) {
+  if (!fs.existsSync(logOf(name))) return [];
+  return fs.readFileSync(logOf(name), 'utf8').split('\n').filter((line) => line.startsWith('|'));
 }
 
 main(process.argv.slice(2)).then((code) => process.exit(code), fail);

@@ -96,7 +96,6 @@ async function fmt() {
 
 async function clippy() {
   await cargo(['clippy', '--locked', '--workspace', '--all-targets', '--features', 'cli', '--', '-D', 'warnings']);
-  await cargo(['clippy', '--locked', '--manifest-path', BESIDE[0], '--', '-D', 'warnings'], { CARGO_TARGET_DIR: inRoot('target/native') });
   // Both builds that ship at once; each by itself is compiled by step build.
   await cargo(['clippy', '--locked', ...WASM, '--features', 'figures,worker', '--', '-D', 'warnings']);
 }

@@ -204,7 +204,7 @@ fn finish(seed: Seed, schedule: Schedule) -> Ended {
 }
 
 /// The file of all seeds that ever broke a rule; they run first.
-const FAILED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sim/failed.txt");
+const FAILED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/sim/failed.txt");
 
 /// Every seed that ever broke a rule.
 pub fn failed_before() -> Vec<Seed> {
