@@ -278,31 +278,3 @@ test('opening a checkpoint under a storage whose format gives the term up settle
   await assert.rejects(within(term.checkpoint(STATE)), { code: 'EDGELECT_LOST' });
   await elector.stop();
 });
-
-test('two thousand writes leave nothing behind in the wasm', async () => {
-  const { state } = await inMemory();
-  const wasm = initSync();
-  const held = () => [wasm.memory.buffer.byteLength, wasm.__wbindgen_externrefs.length];
-  const write = async (times) => {
-    for (let count = 0; count < times; count += 1) {
-      await state.write({ count });
-      // Or the elector's timers would never run.
-      await new Promise(setImmediate);
-    }
-  };
-  await write(300);
-  const before = held();
-  await write(2_000);
-  assert.deepEqual(held(), before);
-});
-
-test('a storage that keeps one object whatever the key is called loses no lease', async () => {
-  const one = new MemoryStorage();
-  const storage = { get: () => one.get(KEY), putIfMatch: (_key, body, etag) => one.putIfMatch(KEY, body, etag) };
-  const elector = member(storage);
-  await elector.init();
-  await elector.start();
-  const term = await leads(elector);
-  await assert.rejects(term.checkpoint(STATE), { code: 'EDGELECT_STORE', message: /no checkpoint, but a lease.*use another key/ });
-  assert.equal(recordIn(one).leaderID, 'a');
-});

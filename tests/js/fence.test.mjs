@@ -1,5 +1,5 @@
 // Bugs that happened, kept: what an application sees of its fence, and what listens for it. In virtual time; a loop that is
-// really blocked is in elector.test.mjs.
+// really blocked is in look-stack.test.mjs.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { virtualRuntime } from './virtual.mjs';
@@ -199,6 +199,8 @@ for (const how of ['start', 'lead']) {
     const before = storage.get(KEY).etag;
     const other = how === 'lead' ? elector.lead(work) : await within(elector.start());
     await until(() => elector.status().error?.includes('work of an earlier session'));
+    const { error, waiting } = elector.status();
+    assert.deepEqual([waiting.reason, waiting.untilMs, waiting.message], ['work', null, error]);
     await within(elector.resign());
     await pause(2 * FAST.leaderTimeout);
     assert.deepEqual([storage.get(KEY).etag, elector.isLeader(), seen.terms], [before, false, 1]);

