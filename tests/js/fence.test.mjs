@@ -120,15 +120,6 @@ for (const [how, lose] of Object.entries({
   });
 }
 
-test('work that returns after its elector broke down is no success', async () => {
-  const elector = member(await newGroup());
-  const led = elector.lead(async (term) => {
-    await withoutClock(() => elector.isLeader());
-    await fired(term.signal);
-  });
-  await assert.rejects(within(led), { code: 'EDGELECT_TRAP' });
-});
-
 for (const [name, begin] of Object.entries({
   'old work ignores its signal': (elector, work) => void elector.lead(work),
   'an acquire callback of a lost one goes on': (elector) => elector.start(),
@@ -287,30 +278,6 @@ test('a start that is repeated with one signal listens to it once, and no longer
   await until(() => elector.status().role === 'stopped');
 });
 
-test('what work returns after its term was lost counts for nothing, also where nobody competes for it any more', async () => {
-  for (const ends of ['stop', 'signal']) {
-    const storage = await newGroup();
-    const [one, other] = [member(storage, { serverId: 'a' }), member(storage, { serverId: 'b' })];
-    const controller = new AbortController();
-    const gate = gated();
-    let began = false;
-    const led = one.lead(async () => {
-      began = true;
-      block(1_300);
-      await gate.promise;
-      return 'too late';
-    }, { signal: controller.signal });
-    await until(() => began);
-    await other.start();
-    await within(other.waitForLeadership());
-    const ending = ends === 'stop' ? one.stop() : controller.abort(new Error('the caller'));
-    gate.resolve();
-    await assert.rejects(within(led), ends === 'stop' ? { code: 'EDGELECT_STOPPED' } : /the caller/, ends);
-    await ending;
-    await other.stop();
-  }
-});
-
 test('a stop waits for the work of a term that was lost before', async () => {
   const storage = await newGroup();
   const gate = gated();
@@ -332,22 +299,4 @@ test('a stop waits for the work of a term that was lost before', async () => {
   await within(stopping);
   assert.equal(working, false);
   await other.stop();
-});
-
-test('leads within a longer one leave no listener on its signal', async () => {
-  const storage = await newGroup();
-  const elector = member(storage);
-  const added = [];
-  await within(elector.lead(async (term) => {
-    const { signal } = term;
-    const add = signal.addEventListener.bind(signal);
-    const remove = signal.removeEventListener.bind(signal);
-    signal.addEventListener = (type, listener, options) => (added.push(listener), add(type, listener, options));
-    signal.removeEventListener = (type, listener) => (added.splice(added.indexOf(listener), added.includes(listener) ? 1 : 0), remove(type, listener));
-    for (let count = 0; count < 20; count += 1) {
-      await elector.lead(() => count, { signal: new AbortController().signal });
-    }
-  }));
-  assert.equal(added.length, 0);
-  await elector.stop();
 });

@@ -56,6 +56,7 @@ const REFUSED = {
     [{ releaseOnStop: 1 }, 'releaseOnStop', /^releaseOnStop = 1: must be true or false$/],
     [{ warn: {} }, 'warn', /^warn = \(object\): must be true or false$/],
     [{ onNewLeader: 'me' }, 'onNewLeader'],
+    [{ heartbeat: true }, undefined, /peerMode/],
     ...misspelt([...OPTIONS, ...OWN_OPTIONS]),
     [{ storage: { head: nothing, get: nothing, put: nothing } }, 'storage', /^storage = \(object\): this is an R2 bucket binding, which a storage has to wrap: new R2Storage\(env\.BUCKET\)$/],
     ...['1s', -1, NaN, 60_001].map((writesApart) => [{ storage: { get: nothing, putIfMatch: nothing, writesApart } }, 'writesApart', /: must be milliseconds from 0 to 60000: the shortest time between two writes of one object$/]),

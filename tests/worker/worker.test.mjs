@@ -1,59 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { bucketOptions, getLease, until } from '../js/bucket.mjs';
+import { bucketOptions, until } from '../js/bucket.mjs';
 import { kept } from '../js/ending.mjs';
 import { startProxy } from '../js/proxy.mjs';
-import { healthy, isolate, newGroup, outcomes, warm } from './isolate.mjs';
+import { isolate, newGroup, outcomes } from './isolate.mjs';
 
 // Most of a tick is waiting.
 describe('the Worker', { concurrency: 3 }, () => {
-  /** The two ways to a store: the variables, what else an isolate needs, and what reads the lease that it keeps. */
-  const STORES = {
-    S3: async () => {
-      const group = await newGroup();
-      return { group, more: {}, lease: () => getLease(group.EDGELECT_LOCKFILE_PATH) };
-    },
-    'an R2 binding': async () => {
-      const { EDGELECT_SERVER_ID, EDGELECT_FREQUENT_INTERVAL, EDGELECT_STORE_SKEW } = await newGroup();
-      const group = { EDGELECT_LOCKFILE_PATH: 'leader.json', EDGELECT_SERVER_ID, EDGELECT_FREQUENT_INTERVAL, EDGELECT_STORE_SKEW };
-      const lease = async (worker) => (await (await worker.bucket()).get('leader.json')).json();
-      return { group, more: { r2Buckets: ['EDGELECT_R2'] }, lease };
-    },
-  };
-  for (const [store, make] of Object.entries(STORES)) {
-    test(`c55 over ${store} a tick leads, answers and parks at its end, and the next tick takes over at once`, async () => {
-      const { group, more, lease } = await make();
-      const long = { ...group, EDGELECT_LEADER_TIMEOUT: '6000', EDGELECT_REQUEST_TIMEOUT: '500', EDGELECT_SUSTAIN: '10500' };
-      const first = await warm(long, more);
-      // Over R2 each isolate has a bucket of its own.
-      const second = store === 'S3' ? await warm(long, more) : first;
-      const ticking = first.tick();
-      const answer = await until(healthy(first));
-      const body = await answer.json();
-      assert.deepEqual([body.leaderID, body.group], ['the-worker', group.EDGELECT_LOCKFILE_PATH]);
-      assert.deepEqual(['source', 'session'].filter((name) => name in body), [], 'it leads itself, and shows nobody its session');
-      assert.ok(body.remainingMs > 0 && body.remainingMs <= 5400);
-      assert.equal(answer.headers.get('cache-control'), 'no-store');
-      assert.ok(answer.headers.get('etag')?.length > 2);
-      await ticking;
-      const parked = await lease(first);
-      assert.deepEqual([parked.parked, parked.term, parked.leaderID], [true, body.term, 'the-worker']);
-      await until(() => /edgelect tick: outcome=led term=\d+ requests=\d+/.test(first.logged()));
-      const startMs = Date.now();
-      const next = second.tick().catch(() => {});
-      const taken = await until(async () => {
-        const found = await lease(second);
-        return found.parked ? null : found;
-      });
-      // A lease of six seconds would have had to be waited out by anybody else.
-      assert.ok(Date.now() - startMs < 5000, `taken after ${Date.now() - startMs} ms`);
-      assert.ok(taken.term > parked.term);
-      assert.notEqual(taken.session, parked.session);
-      await second.kill();
-      await next;
-    });
-  }
-
   test('404 while nobody leads, 405 with Allow to another method, 404 elsewhere', async () => {
     const worker = await isolate(await newGroup());
     const answer = await worker.ask();
@@ -71,20 +24,6 @@ describe('the Worker', { concurrency: 3 }, () => {
     const answer = await worker.ask();
     assert.equal(answer.status, 404, await answer.clone().text());
     assert.deepEqual(await answer.json(), { error: 'no leader is known', leaderID: null });
-    await until(() => /broke down/.test(worker.logged()));
-    await worker.tick();
-    await until(() => outcomes(worker).includes('led'));
-  });
-
-  test('a tick whose instance breaks down under it, while nobody asks, fails at its next turn', async () => {
-    const worker = await isolate(await newGroup(), { entry: 'tests/worker/bent-worker.js' });
-    const ticking = worker.tick();
-    await until(healthy(worker));
-    const brokenMs = performance.now();
-    await (await worker.ask('/break')).text();
-    assert.equal((await ticking).outcome, 'exception');
-    // A tick that nobody ends goes on for as long as its `sustain`.
-    assert.ok(performance.now() - brokenMs < 3_000, `${performance.now() - brokenMs} ms`);
     await until(() => /broke down/.test(worker.logged()));
     await worker.tick();
     await until(() => outcomes(worker).includes('led'));
@@ -127,5 +66,4 @@ describe('the Worker', { concurrency: 3 }, () => {
     proxy.answerWith(() => ({ status: 200, headers: { ...headers, age: '3599' }, body: JSON.stringify(record) }));
     assert.equal((await worker.ask()).status, 404);
   });
-
 });
