@@ -326,33 +326,6 @@ test('a setting that starts the elector when it is looked at starts it once', as
   assert.deepEqual(terms, [token]);
 });
 
-test('a signal of another make is heard by lead', async () => {
-  class ForeignSignal extends EventTarget {
-    aborted = false;
-    throwIfAborted() {
-      if (this.aborted) throw this.reason;
-    }
-    abort(reason) {
-      Object.assign(this, { aborted: true, reason });
-      this.dispatchEvent(new Event('abort'));
-    }
-  }
-  const signal = new ForeignSignal();
-  const elector = member(await newGroup());
-  const { any } = AbortSignal;
-  // As Deno and Bun have it; Node is less strict.
-  const strict = (signals) => {
-    if (signals.every((one) => one instanceof AbortSignal)) return any.call(AbortSignal, signals);
-    throw new TypeError('not an AbortSignal');
-  };
-  await replaced(AbortSignal, 'any', strict, () => assert.rejects(within(elector.lead(async (term) => {
-    signal.abort(new Error('of the caller'));
-    assert.ok(term.signal.aborted);
-    term.signal.throwIfAborted();
-  }, { signal })), /of the caller/));
-  assert.equal(elector.status().role, 'stopped');
-});
-
 /** What an elector over S3 says of a store that `fetch` stands for. */
 const errorOver = (fetch) => replaced(globalThis, 'fetch', fetch, async () => {
   const elector = member(s3Storage());

@@ -60,6 +60,22 @@ test('a member shows what it has counted, in all its sessions, and no session\'s
   await elector.stop();
 });
 
+test('the slots of a member are counted by outcome, and the newest one stays to be seen', async () => {
+  const storage = await newGroup();
+  const slot = Date.now() - (Date.now() % 60_000);
+  putRecord(storage, slotRecord(slot - 10 * 60_000));
+  const elector = member(storage, LONG);
+  const run = (minutes, job) => elector.runScheduled(slot - minutes * 60_000, job, { policy: 'atMostOnce', period: 60_000 });
+  await run(5, () => {});
+  await run(5, () => {});
+  await run(4, () => Promise.reject(new Error('no')));
+  const { of } = await asked(elector);
+  const counted = ['ok', 'failed', 'taken', 'missed', 'skipped'].map((outcome) => of('slots_total', { outcome }));
+  assert.deepEqual(counted, [1, 1, 1, 4, undefined]);
+  assert.equal(of('last_slot_timestamp_seconds', { group: KEY }), (slot - 4 * 60_000) / 1000);
+  assert.equal(of('authority'), undefined);
+});
+
 test('many groups are one text, and a name that would break it does not', async () => {
   const electors = new Electors({ storage: new MemoryStorage(), serverId: 'a' });
   const hostile = 'a"} 1\\n\\"# EOF\\';
