@@ -5,7 +5,6 @@ import { virtualRuntime } from './virtual.mjs';
 
 // Before the package, which must find the virtual clocks wherever it looks.
 virtualRuntime().flow();
-const { Elector, MemoryStorage } = await import('edgelect');
 const { FAST, LONG, bent, fired, gated, isReleased, leading, leads, member, newGroup, pause, recordIn, until, within } =
   await import('./group.mjs');
 

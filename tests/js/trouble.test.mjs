@@ -101,38 +101,29 @@ test('with failFast: false a member waits for such a store, and says so once', a
   assert.match(lines[0], /^edgelect: group a: .*secret/);
 });
 
-test('a problem is shown in one line when it lasts, and when it is over, and ends nobody, whatever words it has', async () => {
-  const { broken, storage } = breakable(await newGroup());
-  const elector = member(storage);
-  const lines = await warned(async () => {
-    broken.why = 'first trouble: the node is NotCapable yet\nedgelect: group a: forged\u001b[2J';
-    await within(elector.start());
-    assert.match(elector.status().error, /first trouble/);
-    await until(() => elector.status().requests.read > 4);
-    broken.why = null;
-    await leads(elector);
-    await elector.stop();
-  });
-  assert.equal(lines.length, 2, lines.join('\n'));
-  assert.match(lines[0], /first trouble.*NotCapable/);
-  assert.doesNotMatch(lines[0], /\p{Cc}/u);
-  assert.match(lines[1], /the problem is over/);
-});
-
-test('a console that throws breaks nothing', async () => {
-  const { broken, storage } = breakable(await newGroup());
-  broken.why = 'trouble';
-  const elector = member(storage);
+test('a problem that lasts, and its end, is a line each and ends nobody, unless onError has it, warn is false or the console throws', async () => {
   const forbidden = () => {
     throw new Error('no console');
   };
-  await replaced(console, 'warn', forbidden, async () => {
-    await within(elector.start());
-    await until(() => elector.status().requests.read > 3);
-    broken.why = null;
-    await leads(elector);
-    await elector.stop();
-  });
+  for (const [options, shown, heard, warn] of [
+    [{}, 2, 0], [{ onError: true }, 0, 1], [{ onError: true, warn: true }, 2, 1], [{ warn: false }, 0, 0], [{}, 0, 0, forbidden],
+  ]) {
+    const { broken, storage } = breakable(await newGroup());
+    const [lines, errors] = [[], []];
+    const elector = member(storage, { ...options, onError: options.onError && ((error) => errors.push(error)) });
+    broken.why = 'first trouble: the node is NotCapable yet\nedgelect: group a: forged\u001b[2J';
+    await replaced(console, 'warn', warn ?? ((line) => lines.push(line)), async () => {
+      await within(elector.start());
+      await until(() => elector.status().requests.read > 4);
+      assert.match(elector.status().error, /first trouble/);
+      broken.why = null;
+      await leads(elector);
+      await elector.stop();
+    });
+    assert.deepEqual([lines.length, errors.length], [shown, heard], JSON.stringify(options));
+    for (const { code, message } of errors) assert.ok(code === 'EDGELECT_STORE' && message.includes('first trouble'), message);
+    if (shown > 0) assert.match(lines.join('\n'), /^edgelect: group a: .*first trouble.*NotCapable\P{Cc}*\n.*the problem is over\P{Cc}*$/u);
+  }
 });
 
 test('a store that worked ends nobody, whatever it says; as JSON each line is one object, and the level says which there are', async () => {
@@ -155,23 +146,6 @@ test('a store that worked ends nobody, whatever it says; as JSON each line is on
   assert.deepEqual((await run({ onError: () => {} })).length, 0);
   for (const [option, value] of [['log', 'xml'], ['logLevel', 'loud']]) {
     assert.throws(() => member(storage, { [option]: value }), { code: 'EDGELECT_CONFIG', field: option });
-  }
-});
-
-test('onError takes the place of the warning, and warn: false of both', async () => {
-  for (const [options, shown] of [[{ onError: true }, 0], [{ onError: true, warn: true }, 1], [{ warn: false }, 0]]) {
-    const { broken, storage } = breakable(await newGroup());
-    broken.why = 'trouble';
-    const errors = [];
-    const onError = options.onError && ((error) => errors.push(error));
-    const elector = member(storage, { ...options, onError });
-    const lines = await warned(async () => {
-      await within(elector.start());
-      await until(() => elector.status().requests.read > 3);
-      await elector.stop();
-    });
-    assert.equal(lines.length, shown);
-    if (onError) assert.deepEqual(errors.map((error) => [error.code, /trouble/.test(error.message)]), [['EDGELECT_STORE', true]]);
   }
 });
 

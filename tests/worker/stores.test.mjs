@@ -77,7 +77,7 @@ describe('stores', { concurrency: 2 }, () => {
       assert.deepEqual(['source', 'session'].filter((name) => name in body), [], 'it leads itself, and shows nobody its session');
       assert.ok(body.remainingMs > 0 && body.remainingMs <= 0.9 * GROUP.EDGELECT_LEADER_TIMEOUT, `${body.remainingMs} ms`);
       assert.equal(answer.headers.get('cache-control'), 'no-store');
-      assert.ok(answer.headers.get('etag')?.length > 2);
+      if (name === 's3' || name === 'r2') assert.ok(answer.headers.get('etag')?.length > 2);
       assert.equal((await ticking).outcome, 'ok', worker.logged());
       const startMs = Date.now();
       const next = worker.tick();
