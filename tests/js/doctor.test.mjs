@@ -9,7 +9,7 @@ import { ownWasm } from '../../js/engine.js';
 import { startMoto } from '../../js/tools/moto.mjs';
 import { NODE_24, inRoot } from '../../js/tools/paths.mjs';
 import { bucketOptions, credentials, freshKey, getObject } from './bucket.mjs';
-import { doctor as command } from './command.mjs';
+import { doctor as command, forEachRow } from './command.mjs';
 import { startDropping } from './dropping.mjs';
 import { atEnd, kept } from './ending.mjs';
 import { startLiar } from './liar.mjs';
@@ -212,7 +212,7 @@ test('c26 edgelect doctor judges each kind of store, and its exit code is the fi
   const ofMoto = ['--store', 'route53', '--endpoint', moto.endpoint, '--zone', await createZone(moto.endpoint, MOTO, DOMAIN), '--domain', DOMAIN];
   const nowhere = { EDGELECT_ENDPOINT: 'http://127.0.0.1:1', EDGELECT_FORMAT: 'yaml' };
   const racy = await kept(startLiar('racy'));
-  for (const [code, args, variables, store, steps] of [
+  await forEachRow([
     [0, [...s3, '--format', 'kubernetes'], secrets(credentials), /^S3 bucket/, ALL_HOLD],
     [0, s3, { ...secrets(credentials), EDGELECT_FORMAT: 'kubernetes' }, /^S3 bucket/, ALL_HOLD],
     [0, ['--store', 'epochs', '--bucket', 'commanded', '--lockfile-path', 'leader/jobs'], { ...env, EDGELECT_ENDPOINT: aws.endpoint }, /^S3 bucket "commanded"/, holds(EPOCH_STEPS, 'holds')],
@@ -223,7 +223,7 @@ test('c26 edgelect doctor judges each kind of store, and its exit code is the fi
     [0, ['--store', 'route53', '--zone', zone, '--domain', `commanded.${DOMAIN}`], { ...env, AWS_ENDPOINT_URL_ROUTE_53: aws.endpoint }, /^Route 53/, holds(STEPS, 'unclear')],
     [1, [...ofMoto, '--prefix', 'commanded'], awsSecrets(MOTO), /^Route 53/],
     [1, ['--endpoint', racy.endpoint, '--bucket', 'jobs', '--races', String(RACES)], secrets(LOCAL.credentials), /^S3 bucket "jobs"/],
-  ]) {
+  ], async ([code, args, variables, store, steps]) => {
     const what = args.join(' ');
     const told = await command(['--races', '1', '--age', '1', ...args, '--json'], variables);
     assert.match(told.stdout, /^\{/, `${what}: ${told.stderr}`);
@@ -232,7 +232,7 @@ test('c26 edgelect doctor judges each kind of store, and its exit code is the fi
     if (steps) assert.deepEqual(findings(diagnosis), steps, what);
     if (code === 1) assert.match(findings(diagnosis).at(-1), /: violated$/, what);
     assert.match(diagnosis.store, store);
-  }
+  });
   assert.ok(racy.seen.every(({ url }) => url.startsWith('/jobs/leader.json.probe-')), 'without a path it is beside leader.json');
 });
 
@@ -260,13 +260,13 @@ test('edgelect doctor ends with 2 where the store refuses the credentials or has
   const own = [...PLACE, '--bucket', bucketOptions.bucket];
   const rights = (lease) => `These credentials may not use ${lease}.probe-*, which is beside the lease ${lease}. If they are for another lease, name\n`
     + 'it by --lockfile-path; otherwise allow them what the step above asks for (docs/stores.md#permissions).\n';
-  for (const [args, keys, why, refusal, before = ''] of [
+  await forEachRow([
     [[...PLACE, '--bucket', 'no-such-bucket'], credentials, '404 NoSuchBucket: create the bucket, or correct its name or the endpoint', [404, 'NoSuchBucket']],
     [own, { ...credentials, secretAccessKey: 'the-secret' }, '403 SignatureDoesNotMatch: check the secret access key and the region', [403, 'SignatureDoesNotMatch']],
     [own, { ...credentials, accessKeyId: 'nobody' }, '403 InvalidAccessKeyId: check the access key id', [403, 'InvalidAccessKeyId']],
     [at(forbids), credentials, '403 AccessDenied: the credentials need s3:PutObject on the key', [403, 'AccessDenied'], rights('leader.json')],
     [[...at(lists), '--lockfile-path', 'leader/mail'], credentials, '403 AccessDenied: the credentials need s3:GetObject on the key and s3:ListBucket', [403, 'AccessDenied'], rights('leader/mail')],
-  ]) {
+  ], async ([args, keys, why, refusal, before = '']) => {
     const { code, stdout } = await command(args, secrets(keys));
     assert.equal(code, 2, stdout);
     assert.ok(stdout.includes(`was answered ${why}`), stdout);
@@ -277,12 +277,12 @@ test('edgelect doctor ends with 2 where the store refuses the credentials or has
     const [status, storeCode] = refusal;
     const diagnosis = JSON.parse(told.stdout);
     assert.deepEqual([told.code, diagnosis.finding, diagnosis.refusal], [2, 'unclear', { status, storeCode }]);
-  }
+  });
 });
 
 test('edgelect doctor refuses by name what it cannot be given, and --help says what it can', async () => {
   const aws = awsSecrets(LOCAL.credentials);
-  for (const [args, variables, sentence] of [
+  await forEachRow([
     [[], {}, /^edgelect: EDGELECT_BUCKET.*\nSet it by a flag or a variable/m],
     [['--bucket', 'jobs', '--races', 'many'], secrets(LOCAL.credentials), /^edgelect: option '--races <n>' argument 'many' is invalid/],
     [['--endpoint', 'https://s3.example.com', '--bucket', 'jobs', '--lockfile-path', 'a'.repeat(1_000)], secrets(LOCAL.credentials), /^edgelect: --lockfile-path = /],
@@ -295,12 +295,12 @@ test('edgelect doctor refuses by name what it cannot be given, and --help says w
     [['--store', 'epochs'], aws, /^edgelect: EDGELECT_BUCKET = \(not set\)/],
     [['--store', 'dynamodb', '--table', 'locks'], secrets(LOCAL.credentials), /^edgelect: EDGELECT_ACCESS_KEY_ID = \(not set\)/],
     [['--store', 'route53', '--zone', 'Z1', '--domain', 'example.com', '--lockfile-path', 'Jobs'], aws, /^edgelect: --lockfile-path = "Jobs"/],
-  ]) {
+  ], async ([args, variables, sentence]) => {
     const { code, stdout, stderr } = await command(args, variables);
     assert.deepEqual([code, stdout], [2, ''], `${args.join(' ')}: ${stderr}`);
     assert.match(stderr, sentence);
     assert.doesNotMatch(stderr, /^ +at |the-secret/m);
-  }
+  });
   const { stdout } = await command(['--help'], {});
   const variables = ['SESSION_TOKEN', 'REGION', 'DEFAULT_REGION', 'ENDPOINT_URL', 'ENDPOINT_URL_S3', 'ENDPOINT_URL_DYNAMODB', 'ENDPOINT_URL_ROUTE_53'];
   for (const part of [

@@ -8,7 +8,7 @@ import { after, test } from 'node:test';
 import { promisify } from 'node:util';
 import { periodOf, readCron } from '../../js/cli/cron.js';
 import { inRoot } from '../../js/tools/paths.mjs';
-import { CLI, edgelect } from './command.mjs';
+import { CLI, edgelect, forEachRow } from './command.mjs';
 import { newGroup, store } from './commanded.mjs';
 import { kept } from './ending.mjs';
 import { slotRecord } from './group.mjs';
@@ -106,9 +106,9 @@ const REFUSED = [
 test('what is wrong is refused with what to do, and nothing is written', async () => {
   fs.mkdirSync(path.join(folder, 'full'));
   fs.writeFileSync(path.join(folder, 'full/kept.txt'), 'kept');
-  for (const [args, line] of REFUSED) {
+  await forEachRow(REFUSED, async ([args, line]) => {
     assert.deepEqual(await starter(...args), { code: 2, stdout: '', stderr: `edgelect: ${line}\n` }, args.join(' '));
-  }
+  });
   assert.deepEqual(listed('full'), ['kept.txt']);
   assert.equal(read('full/kept.txt'), 'kept');
   assert.ok(!fs.existsSync(path.join(folder, 'a')));

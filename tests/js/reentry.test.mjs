@@ -252,23 +252,3 @@ for (const [where, startIn] of Object.entries({
     assert.equal(elector.status().role, 'stopped', 'the next lead starts and stops it by itself');
   });
 }
-
-test('a term that is resigned within the callback that brings it has ended at once and is handed to nobody', async () => {
-  const seen = [];
-  const losses = [];
-  const elector = member(await newGroup(), {
-    onAcquireLeadership: (term) => {
-      if (seen.length > 0) return;
-      term.resign();
-      seen.push(term.token, term.signal.aborted, term.remaining(), elector.isLeader());
-    },
-    onLoseLeadership: (loss) => losses.push(loss),
-  });
-  await elector.start();
-  const term = await leads(elector);
-  const [token, ...rest] = seen;
-  assert.deepEqual(rest, [true, 0, false]);
-  assert.ok(term.token > token);
-  assert.deepEqual(losses, [{ term: token, reason: 'resigned' }]);
-  await elector.stop();
-});

@@ -83,14 +83,9 @@ test('an error of the store has the failed operation as its cause, as a copy wit
 test('storage left out: S3 from the variables, and a wrong one is named', async () => {
   const key = freshKey('variables');
   const variables = {
-    EDGELECT_ENDPOINT: bucketOptions.endpoint,
-    EDGELECT_BUCKET: bucketOptions.bucket,
-    AWS_REGION: 'us-east-1',
-    AWS_ACCESS_KEY_ID: credentials.accessKeyId,
-    AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey,
-    EDGELECT_LOCKFILE_PATH: key,
-    EDGELECT_LEADER_TIMEOUT: '1500',
-    EDGELECT_FREQUENT_INTERVAL: '400',
+    EDGELECT_ENDPOINT: bucketOptions.endpoint, EDGELECT_BUCKET: bucketOptions.bucket, EDGELECT_LOCKFILE_PATH: key,
+    EDGELECT_LEADER_TIMEOUT: '1500', EDGELECT_FREQUENT_INTERVAL: '400',
+    AWS_REGION: 'us-east-1', AWS_ACCESS_KEY_ID: credentials.accessKeyId, AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey,
   };
   // What the tests themselves are told would be refused as a misspelt variable.
   const others = Object.entries(process.env).filter(([name]) => name.startsWith('EDGELECT_'));

@@ -1,14 +1,10 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { numberedTests, readLibtest } from '../../js/tools/outcomes.mjs';
 import { broken, judge } from '../../js/tools/scenarios.mjs';
-
-const REPORTER = fileURLToPath(new URL('../../js/tools/outcomes-reporter.mjs', import.meta.url));
 
 const inFolder = (files, work) => {
   const folder = mkdtempSync(path.join(tmpdir(), 'edgelect-numbered-'));
@@ -70,24 +66,4 @@ test("libtest's text is believed only where its lines and its sums agree", () =>
   assert.equal(readLibtest(text(lines, 'ok. 2 passed; 0 failed; 1 ignored')), undefined);
   assert.equal(readLibtest(text([lines[0], 'chatter test c04_y ... ok'], 'ok. 2 passed; 0 failed; 0 ignored')), undefined);
   assert.equal(readLibtest(lines[0]), undefined, 'it ended before the sums');
-});
-
-test('the reporter says of each test what became of it', () => {
-  const source = [
-    "import { test } from 'node:test';",
-    "test('passes', () => {});",
-    "test('fails', () => { throw new Error('on purpose'); });",
-    "test('skipped', { skip: true }, () => {});",
-    "test('to do', { todo: true }, () => {});",
-  ].join('\n');
-  const lines = inFolder({ 'tests/a.test.mjs': source }, (folder) => {
-    // Inside a test run, Node's runner would take itself for a part of that run.
-    const { NODE_TEST_CONTEXT: _, ...env } = process.env;
-    const args = ['--test', `--test-reporter=${REPORTER}`, `--test-reporter-destination=${folder}/out`, `${folder}/tests/a.test.mjs`];
-    const { status } = spawnSync(process.execPath, args, { env });
-    assert.equal(status, 1);
-    return readFileSync(`${folder}/out`, 'utf8').trim().split('\n').map((line) => JSON.parse(line));
-  });
-  const told = Object.fromEntries(lines.filter(({ name }) => !name.endsWith('.mjs')).map(({ name, outcome }) => [name, outcome]));
-  assert.deepEqual(told, { passes: 'passed', fails: 'failed', skipped: 'skipped', 'to do': 'skipped' });
 });

@@ -86,19 +86,6 @@ describe('a machine that lacks something', { concurrency: 4 }, () => {
     });
   }
 
-  test('a toolchain whose installation was interrupted is removed and installed anew', async () => {
-    const one = machine({ rustup: `echo "rustup $1 $2" >> ../orders; ${SOUND.rustup}` });
-    const [, channel] = /^channel = "([^"]+)"/m.exec(fs.readFileSync(path.join(one.clone, 'rust-toolchain.toml'), 'utf8'));
-    // What a killed rustup was seen to leave: cargo, and no rustc.
-    const folder = path.join(one.folder, `.rustup/toolchains/${channel}-x86_64-unknown-linux-gnu/bin`);
-    fs.mkdirSync(folder, { recursive: true });
-    fs.writeFileSync(path.join(folder, 'cargo'), '');
-    const { code, stderr } = await one.begin().ended;
-    assert.deepEqual([code, stderr], [0, '']);
-    const orders = fs.readFileSync(path.join(one.folder, 'orders'), 'utf8').split('\n').filter((line) => line.includes('toolchain'));
-    assert.deepEqual(orders, ['rustup toolchain uninstall', 'rustup toolchain install']);
-  });
-
   test('a first run that is interrupted leaves nothing half, the next one goes on, and a third does nothing', async () => {
     const slow = '/bin/mkdir -p node_modules/half; /bin/sleep 60';
     const one = machine({ npm: slow });

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { bucketOptions, until } from '../js/bucket.mjs';
+import { bucketOptions, getLease, until } from '../js/bucket.mjs';
 import { kept } from '../js/ending.mjs';
 import { startProxy } from '../js/proxy.mjs';
-import { isolate, newGroup, outcomes } from './isolate.mjs';
+import { healthy, isolate, newGroup, outcomes, warm } from './isolate.mjs';
 
 // Most of a tick is waiting.
 describe('the Worker', { concurrency: 3 }, () => {
@@ -27,6 +27,40 @@ describe('the Worker', { concurrency: 3 }, () => {
     await until(() => /broke down/.test(worker.logged()));
     await worker.tick();
     await until(() => outcomes(worker).includes('led'));
+  });
+
+  test('c52 the wasm breaks down in mid-tick, while nobody asks: the tick fails at its next turn, and the next one leads in a later term', async () => {
+    const group = await newGroup();
+    const worker = await isolate(group, { entry: 'tests/worker/bent-worker.js' });
+    const ticking = worker.tick();
+    const { term } = await (await until(healthy(worker))).json();
+    const brokenMs = performance.now();
+    await (await worker.ask('/break')).text();
+    assert.equal((await ticking).outcome, 'exception');
+    // A tick that nobody ends goes on for as long as its `sustain`.
+    assert.ok(performance.now() - brokenMs < 3_000, `${performance.now() - brokenMs} ms`);
+    await until(() => /broke down/.test(worker.logged()));
+    await worker.tick();
+    await until(() => outcomes(worker).includes('led'));
+    assert.ok((await getLease(group.EDGELECT_LOCKFILE_PATH)).term > term);
+  });
+
+  test('c54 a late trigger gets what is left of its time, and one behind its time asks the store nothing', async () => {
+    const group = await newGroup();
+    const worker = await warm(group);
+    // A tick parks a second before its end; two round trips and the start of the wasm on a busy machine take a second.
+    const [parksMs, lateMs, roomMs] = [group.EDGELECT_SUSTAIN - 1_000, 2_000, 1_000];
+    const startMs = performance.now();
+    await worker.tick(new Date(Date.now() - lateMs));
+    const tookMs = performance.now() - startMs;
+    assert.ok(tookMs > parksMs - lateMs - roomMs && tookMs < parksMs, `it took ${tookMs} ms`);
+    const parked = await getLease(group.EDGELECT_LOCKFILE_PATH);
+    assert.equal(parked.parked, true);
+    for (const lateBy of [parksMs + 100, group.EDGELECT_SUSTAIN, 3_600_000]) await worker.tick(new Date(Date.now() - lateBy));
+    await until(() => outcomes(worker).length === 4);
+    assert.deepEqual(outcomes(worker), ['led', 'late', 'late', 'late']);
+    assert.equal(worker.logged().match(/outcome=late requests=0$/gm).length, 3);
+    assert.deepEqual(await getLease(group.EDGELECT_LOCKFILE_PATH), parked);
   });
 
   test('questions from peers cost one read, however many come and whatever it brings', async () => {
