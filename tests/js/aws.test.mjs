@@ -2,11 +2,9 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import { DynamoDBStorage, Elector, EpochStorage, Route53Storage, S3Storage } from 'edgelect';
-import { atEnd, kept } from './ending.mjs';
+import { atEnd } from './ending.mjs';
 import { within } from './group.mjs';
 import { PATIENT, startAws } from './ministack.mjs';
-import { startProxy } from './proxy.mjs';
-import { until } from './until.mjs';
 
 const TABLE = 'coordination-table';
 const BUCKET = 'epochs';
@@ -82,26 +80,4 @@ test('an object in a bucket, and epochs, as Kubernetes-style electors write them
   }
   assert.deepEqual(holders, ['a', 'a']);
   assert.throws(() => epochs({ format: 'yaml' }), { field: 'format' });
-});
-
-test('epochs that the credentials may not delete are told in the status, and cost no term', async () => {
-  const proxy = await kept(startProxy(aws.endpoint));
-  const shard = freshShard('undeleted');
-  const elector = () => member(epochs({ endpoint: proxy.endpoint }), shard, { serverId: 'a' });
-  await elector().init();
-  await elector().lead(() => undefined);
-  const denied = { status: 403, headers: { 'content-type': 'application/xml' }, body: '<Error><Code>AccessDenied</Code></Error>' };
-  proxy.answerWith(({ method }) => (method === 'DELETE' ? denied : undefined));
-  const leader = elector();
-  const message = await leader.lead((term) => until(() => term.remaining() > 0 && leader.status().error, 20_000));
-  assert.match(message, /^S3 bucket "epochs" at .*: DELETE "undeleted-.*\/lock_0000000001.json" was answered 403 AccessDenied: the credentials need s3:DeleteObject/);
-});
-
-test('a zone and a table that are not there are told by the service\'s own code', async () => {
-  for (const [storage, name, code] of [[zone({ hostedZoneId: 'Z0NOWHERE' }), 'Z0NOWHERE', 'NoSuchHostedZone'], [table({ table: 'nowhere' }), 'nowhere', 'ResourceNotFoundException']]) {
-    const elector = member(storage, freshShard('missing'));
-    await assert.rejects(elector.init(), { message: new RegExp(`${name}.*${code}`, 's') });
-    await assert.rejects(within(elector.start()), { code: 'EDGELECT_STORE', storeCode: code });
-    await assert.rejects(within(elector.waitForLeadership()), { code: 'EDGELECT_STORE', storeCode: code });
-  }
 });

@@ -106,39 +106,37 @@ test('lead runs the work of each shard until its signal fires, and work that ret
 });
 
 test('a stop or a signal that comes while a start yields ends it', async () => {
-  const storage = await groupOf(2);
+  const { shards } = memberOf(await groupOf(2), 'a', { shards: 2 });
   const ran = [];
-  const work = (shard) => void ran.push(shard);
-  const { shards } = memberOf(storage, 'a', { shards: 2 });
-  const isStopped = async (how) => {
+  const ledUntil = (ending) => shards.lead((shard) => void ran.push(shard), { signal: ending.signal });
+  const ends = {
+    'a stop': () => [shards.start(), shards.stop()],
+    'a signal': () => {
+      const ending = new AbortController();
+      const leading = ledUntil(ending);
+      ending.abort(new Error('enough'));
+      return [leading];
+    },
+    // From here on the start has an earlier stop to wait for.
+    'a later stop': async () => {
+      await passing(shards.start());
+      return [shards.stop(), shards.start(), shards.stop()];
+    },
+    'a signal after a stop': async () => {
+      await passing(shards.start());
+      const ending = new AbortController();
+      const both = [shards.stop(), assert.rejects(ledUntil(ending), /enough/)];
+      ending.abort(new Error('enough'));
+      return both;
+    },
+  };
+  for (const [how, end] of Object.entries(ends)) {
+    await passing(Promise.all(await end()));
     assert.deepEqual(shards.status().groups, [], how);
     await runtime.pass(SETTLED_MS);
     assert.deepEqual([shards.status().groups, shards.led(), ran], [[], [], []], how);
-  };
-  const begun = shards.start();
-  await passing(shards.stop());
-  await passing(begun);
-  await isStopped('a stop');
-  let ending = new AbortController();
-  const leading = shards.lead(work, { signal: ending.signal });
-  ending.abort(new Error('enough'));
-  await passing(leading);
-  await isStopped('a signal');
-  // From here on the start has an earlier stop to wait for.
-  await passing(shards.start());
-  const both = [shards.stop(), shards.start(), shards.stop()];
-  await passing(Promise.all(both));
-  await isStopped('a later stop');
-  await passing(shards.start());
-  ending = new AbortController();
-  const stopped = shards.stop();
-  const refused = assert.rejects(shards.lead(work, { signal: ending.signal }), /enough/);
-  ending.abort(new Error('enough'));
-  await passing(refused);
-  await stopped;
-  await isStopped('a signal after a stop');
-  const again = [shards.start(), shards.stop(), shards.start()];
-  await passing(Promise.all(again));
+  }
+  await passing(Promise.all([shards.start(), shards.stop(), shards.start()]));
   assert.equal(shards.status().groups.length, 3, 'a start has the last word');
 });
 

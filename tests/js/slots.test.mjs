@@ -11,7 +11,7 @@ const runtime = virtualRuntime(FIRST + 24 * 60 * MINUTE);
 runtime.flow();
 const { EdgelectError, MemoryStorage } = await import('edgelect');
 const { SlotRuns } = await import('../../js/slots.js');
-const { bent, fired, gated, isReleased, member, pause, putRecord, recordIn, slotRecord, until, within } = await import('./group.mjs');
+const { fired, isReleased, member, pause, putRecord, recordIn, slotRecord, until, within } = await import('./group.mjs');
 
 /** A group whose slots up to `FIRST` were claimed and done. */
 const slotGroup = () => {
@@ -71,30 +71,6 @@ test('a job that throws, at once or later, is reported, counted, and run again o
     const told = (outcome) => ({ slot: slot(1), outcome, by: 'a' });
     assert.deepEqual(next.runs.map((run) => run.previous), [told('failed'), told('ok')]);
     assert.deepEqual(next.previous, told('ok'));
-  }
-});
-
-test('c56 a runner that dies: its slot is waited out, run again only at least once, and its late end changes nothing', async () => {
-  for (const [policy, again] of [['atMostOnce', []], ['atLeastOnce', [slot(1)]]]) {
-    const storage = slotGroup();
-    let dead = false;
-    // The store is all that a dead process leaves behind; this one is cut off and never heard of again.
-    const cut = (name) => (...how) => (dead ? new Promise(() => {}) : storage[name](...how));
-    const job = gated();
-    const dying = member(bent(storage, { get: cut('get'), putIfMatch: cut('putIfMatch') }), { unref: true })
-      .runScheduled(slot(1), () => job.promise, { policy });
-    await until(() => recordIn(storage).slot === slot(1));
-    dead = true;
-    const next = await member(storage).runScheduled(slot(2), (term) => term.slot, { policy });
-    assert.deepEqual([next.outcome, next.runs.map(({ value }) => value)], ['done', [...again, slot(2)]]);
-    assert.deepEqual(next.runs[0].previous, { slot: slot(1), outcome: 'died', by: 'a' });
-    const lost = await within(dying);
-    assert.deepEqual([lost.outcome, lost.error.code, lost.runs[0].recorded], ['lost', 'EDGELECT_LOST', false]);
-    assert.ok(lost.durationMs > 500, `${lost.durationMs} ms`);
-    const before = JSON.stringify(lost);
-    job.resolve('late');
-    await pause(20);
-    assert.equal(JSON.stringify(lost), before);
   }
 });
 
