@@ -217,17 +217,4 @@ describe('jobs', { concurrency: 3 }, () => {
       assert.deepEqual(minutes(asked), slots, worker.logged());
     }
   });
-
-  test('a job longer than its lease is called once, and its lease renewed meanwhile', async () => {
-    const { asked, url } = await jobServer((_request, response) => setTimeout(() => response.end(), 4000));
-    const group = await slotGroup({ EDGELECT_JOB_URL: url });
-    const [worker, other] = await Promise.all([isolate(group), isolate(group)]);
-    const running = worker.tick(slot(1));
-    await until(() => asked.length === 1);
-    await other.tick(slot(1));
-    await running;
-    assert.deepEqual([asked.length, await outcomes(worker, 1), await outcomes(other, 1)], [1, ['done'], ['taken']]);
-    assert.ok((await getLease(group.EDGELECT_LOCKFILE_PATH)).slotTookMs >= 4000);
-  });
-
 });
