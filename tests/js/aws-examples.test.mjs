@@ -2,10 +2,9 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import { inRoot } from '../../js/tools/paths.mjs';
-import { startMoto } from '../../js/tools/moto.mjs';
-import { atEnd, kept } from './ending.mjs';
+import { kept } from './ending.mjs';
 import { run as runProgram, start as startProgram } from './example.mjs';
-import { createZone, startAws } from './ministack.mjs';
+import { startAws } from './ministack.mjs';
 import { startProxy } from './proxy.mjs';
 import { until } from './until.mjs';
 
@@ -59,18 +58,6 @@ test('Route 53: the check of the set-up writes, leads and gives back, or names w
   assert.equal(missing.status, 1);
   assert.match(missing.stderr, /NoSuchHostedZone/);
   assert.match(run(ROUTE53, inZone('--check', '--owner', 'worker 1')).stderr, /serverId.*no space/);
-});
-
-test('Route 53: the check refuses a zone that takes a second CREATE, before it makes a group in it', async () => {
-  const moto = await startMoto();
-  atEnd(() => moto.stop());
-  const endpoint = ['--endpoint', moto.endpoint];
-  const at = await createZone(moto.endpoint, aws.credentials, DOMAIN);
-  const { status, stdout, stderr } = run(ROUTE53, [...inZone('--check'), ...endpoint, '--zone', at]);
-  assert.equal(status, 1, stdout);
-  assert.match(stderr, /^this zone must not be used: at the step "(create again|update of an absent object)" it .*so two could lead/);
-  const told = stdout.trim().split('\n').map((line) => JSON.parse(line));
-  assert.deepEqual([told.at(-1).event, told.at(-1).finding], ['judged', 'violated']);
 });
 
 test('Route 53: one of two leads, the record names it, and after Ctrl-C the other one does', async () => {

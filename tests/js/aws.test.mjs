@@ -1,12 +1,10 @@
 // The storages of AWS's services, over an AWS on loopback.
 import assert from 'node:assert/strict';
-import { before, describe, test } from 'node:test';
+import { before, test } from 'node:test';
 import { DynamoDBStorage, Elector, EpochStorage, Route53Storage, S3Storage } from 'edgelect';
-import { atEnd, kept } from './ending.mjs';
+import { atEnd } from './ending.mjs';
 import { within } from './group.mjs';
 import { PATIENT, startAws } from './ministack.mjs';
-import { startProxy } from './proxy.mjs';
-import { until } from './until.mjs';
 
 const TABLE = 'coordination-table';
 const BUCKET = 'epochs';
@@ -44,35 +42,29 @@ const epochs = (options = {}) => {
   return new EpochStorage({ endpoint, region, credentials, bucket: BUCKET, ...options });
 };
 
-/** What each of these stores has to do, as its user meets it. */
-const everyStore = (name, { storage, stored }) => {
-  describe(name, () => {
-    test('leads, hands over with a higher token, and shows nothing of its credentials', async () => {
-      const shard = freshShard('lead');
-      const own = storage();
-      assert.deepEqual([Object.keys(own), JSON.stringify(own)], [[], '{}']);
-      const first = member(own, shard, { serverId: 'a' });
-      await first.init();
-      await assert.rejects(first.init(), { code: 'EDGELECT_EXISTS' });
-      const token = await first.lead(async (term) => {
-        assert.ok(first.isLeader() && term.remaining() > 0);
-        assert.ok(JSON.stringify(await stored(shard)).includes('a'), 'the store names who leads');
-        const keepsLeases = { code: 'EDGELECT_CONFIG', field: 'checkpoint', message: /this storage keeps leases only/ };
-        await assert.rejects(term.checkpoint(`${shard}-state`), keepsLeases);
-        return term.token;
-      });
-      const second = member(own, shard, { serverId: 'b' });
-      assert.ok((await second.lead((term) => term.token)) > token);
+for (const [name, { storage, stored }] of Object.entries({
+  'DynamoDB': { storage: () => table(), stored: (shard) => aws.getItem(TABLE, shard) },
+  'Route 53': { storage: () => zone(), stored: (shard) => aws.txt(hostedZoneId, `lock.${shard}.${DOMAIN}`) },
+  'epochs': { storage: () => epochs(), stored: async (shard) => (await aws.keys(BUCKET)).filter((key) => key.startsWith(shard)) },
+})) {
+  test(`${name} leads, hands over with a higher token, and shows nothing of its credentials`, async () => {
+    const shard = freshShard('lead');
+    const own = storage();
+    assert.deepEqual([Object.keys(own), JSON.stringify(own)], [[], '{}']);
+    const first = member(own, shard, { serverId: 'a' });
+    await first.init();
+    await assert.rejects(first.init(), { code: 'EDGELECT_EXISTS' });
+    const token = await first.lead(async (term) => {
+      assert.ok(first.isLeader() && term.remaining() > 0);
+      assert.ok(JSON.stringify(await stored(shard)).includes('a'), 'the store names who leads');
+      const keepsLeases = { code: 'EDGELECT_CONFIG', field: 'checkpoint', message: /this storage keeps leases only/ };
+      await assert.rejects(term.checkpoint(`${shard}-state`), keepsLeases);
+      return term.token;
     });
-
+    const second = member(own, shard, { serverId: 'b' });
+    assert.ok((await second.lead((term) => term.token)) > token);
   });
-};
-
-everyStore('DynamoDB', { storage: () => table(), stored: (shard) => aws.getItem(TABLE, shard) });
-
-everyStore('Route 53', { storage: () => zone(), stored: (shard) => aws.txt(hostedZoneId, `lock.${shard}.${DOMAIN}`) });
-
-everyStore('epochs', { storage: () => epochs(), stored: async (shard) => (await aws.keys(BUCKET)).filter((key) => key.startsWith(shard)) });
+}
 
 test('an object in a bucket, and epochs, as Kubernetes-style electors write them', async () => {
   const { endpoint, region, credentials } = aws;
@@ -88,46 +80,4 @@ test('an object in a bucket, and epochs, as Kubernetes-style electors write them
   }
   assert.deepEqual(holders, ['a', 'a']);
   assert.throws(() => epochs({ format: 'yaml' }), { field: 'format' });
-});
-
-test('epochs that the credentials may not delete are told in the status, and cost no term', async () => {
-  const proxy = await kept(startProxy(aws.endpoint));
-  const shard = freshShard('undeleted');
-  const elector = () => member(epochs({ endpoint: proxy.endpoint }), shard, { serverId: 'a' });
-  await elector().init();
-  await elector().lead(() => undefined);
-  const denied = { status: 403, headers: { 'content-type': 'application/xml' }, body: '<Error><Code>AccessDenied</Code></Error>' };
-  proxy.answerWith(({ method }) => (method === 'DELETE' ? denied : undefined));
-  const leader = elector();
-  const message = await leader.lead((term) => until(() => term.remaining() > 0 && leader.status().error, 20_000));
-  assert.match(message, /^S3 bucket "epochs" at .*: DELETE "undeleted-.*\/lock_0000000001.json" was answered 403 AccessDenied: the credentials need s3:DeleteObject/);
-});
-
-test('a provider of credentials is asked, and what it throws is told', async () => {
-  let asked = 0;
-  const own = table({
-    credentials: async () => {
-      asked += 1;
-      return { ...aws.credentials, expiration: new Date(Date.now() + 3_600_000) };
-    },
-  });
-  const elector = member(own, freshShard('provider'));
-  await elector.init();
-  assert.equal(await elector.lead(() => 'led'), 'led');
-  assert.equal(asked, 1);
-  const failing = table({ credentials: () => Promise.reject(new Error('no vault')) });
-  await assert.rejects(member(failing, freshShard('provider')).init(), (error) => {
-    assert.equal(error.code, 'EDGELECT_STORE');
-    assert.match(error.message, /DynamoDB.*the credentials provider failed: no vault/);
-    return true;
-  });
-});
-
-test('a zone and a table that are not there are told by the service\'s own code', async () => {
-  for (const [storage, name, code] of [[zone({ hostedZoneId: 'Z0NOWHERE' }), 'Z0NOWHERE', 'NoSuchHostedZone'], [table({ table: 'nowhere' }), 'nowhere', 'ResourceNotFoundException']]) {
-    const elector = member(storage, freshShard('missing'));
-    await assert.rejects(elector.init(), { message: new RegExp(`${name}.*${code}`, 's') });
-    await assert.rejects(within(elector.start()), { code: 'EDGELECT_STORE', storeCode: code });
-    await assert.rejects(within(elector.waitForLeadership()), { code: 'EDGELECT_STORE', storeCode: code });
-  }
 });

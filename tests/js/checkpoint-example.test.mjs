@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 import { Elector, S3Storage } from 'edgelect';
 import { inRoot } from '../../js/tools/paths.mjs';
 import { bucketOptions, freshKey, getLease, variables } from './bucket.mjs';
-import { run, start as startProgram } from './example.mjs';
+import { start as startProgram } from './example.mjs';
 
 const MAIN = inRoot('examples/checkpoint/main.mjs');
 const LEASE_MS = 3000;
@@ -78,12 +78,4 @@ describe('a leader that is stopped', { concurrency: 2 }, () => {
     assert.ok(a.all('written').every(({ count }) => count <= from), `${JSON.stringify(a.heard)}\n${from}`);
     assert.deepEqual(b.all('written').map(({ count }) => count), b.all('written').map((_one, index) => from + 1 + index));
   });
-});
-
-test('--help says how to see it, and a wrong option is named', () => {
-  assert.match(run([MAIN, '--help']).stdout, /--stop-before-write N/);
-  const { status, stderr } = run([MAIN, '--every', 'often']);
-  assert.equal(status, 1);
-  assert.match(stderr, /--every = "often": must be a whole number from 1 on/);
-  assert.match(run([MAIN, '--evry', '1']).stderr, /evry/);
 });

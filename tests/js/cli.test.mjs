@@ -186,32 +186,13 @@ test('what is bundled is needed by nobody and keeps its licence', () => {
 });
 
 // The demo is worth its exit code only if it sees what is wrong, so something in the installed package is broken.
-const BREAKAGES = [
-  {
-    name: 'a ledger that does not look at tokens',
-    file: 'js/dist/main.js',
-    edits: [['token >= this.#highest', 'true']],
-    sentence: /^BROKEN: a write with token \d+ was accepted after/m,
-  },
-  {
-    name: 'a store that takes every write and shows none',
-    file: 'js/storage.js',
-    edits: [['if ((found?.etag ?? null) !== etag) return null;', ''], ['this.#objects.set(key, written);', 'if (!found) this.#objects.set(key, written);']],
-    sentence: /^BROKEN: member-\d \(term \d+\) and member-\d \(term \d+\) both had authority$/m,
-  },
-];
-for (const { name, file, edits, sentence } of BREAKAGES) {
-  test(`${name} is found out`, async () => {
-    const where = path.join(installed, file);
-    const sound = fs.readFileSync(where, 'utf8');
-    const broken = edits.reduce((text, [from, to]) => (text.includes(from) ? text.replace(from, to) : assert.fail(`${file} has no ${from}`)), sound);
-    fs.writeFileSync(where, broken);
-    try {
-      const { code, stdout } = await edgelect('demo');
-      assert.equal(code, 1, stdout);
-      assert.match(stdout, sentence);
-    } finally {
-      fs.writeFileSync(where, sound);
-    }
-  });
-}
+test('a ledger that does not look at tokens is found out', async () => {
+  const where = path.join(installed, 'js/dist/main.js');
+  const sound = fs.readFileSync(where, 'utf8');
+  assert.ok(sound.includes('token >= this.#highest'));
+  fs.writeFileSync(where, sound.replace('token >= this.#highest', 'true'));
+  const { code, stdout } = await edgelect('demo');
+  fs.writeFileSync(where, sound);
+  assert.equal(code, 1, stdout);
+  assert.match(stdout, /^BROKEN: a write with token \d+ was accepted after/m);
+});

@@ -29,6 +29,15 @@ export const edgelect = (args, { variables = {}, cwd } = {}) =>
     });
   });
 
+/** Runs `work` for each row, four at a time: starting a program is most of what a command takes. */
+export const forEachRow = async (rows, work) => {
+  const left = [...rows];
+  const next = async () => {
+    while (left.length > 0) await work(left.shift());
+  };
+  await Promise.all([next(), next(), next(), next()]);
+};
+
 export const doctor = (args, variables) => edgelect(['doctor', ...args], { variables });
 
 /** Starts `edgelect` and lets it run: `ended` resolves to `{ code, signal }`, `shown` has what it has written so far. */

@@ -14,7 +14,6 @@ async function ran(steps, options = {}) {
   const order = path.join(folder, `order-${Math.random()}`);
   fs.writeFileSync(order, '');
   const script = ({ name, code = '' }) => `const note = (what) => require('fs').appendFileSync(${JSON.stringify(order)}, what + ' ${name}\\n');
-    const noted = () => require('fs').readFileSync(${JSON.stringify(order)}, 'utf8');
     note('begins'); (async () => { ${code} })().then(() => note('ends'))`;
   const command = (name) => [process.execPath, '-e', script(steps.find((one) => one.name === name))];
   const said = [];
@@ -29,7 +28,6 @@ async function ran(steps, options = {}) {
   }
 }
 
-const soon = 'await new Promise((resolve) => setTimeout(resolve, 300));';
 const fails = "console.log('the whole'); console.error('story'); process.exit(3);";
 
 test('a step that fails ends the others and shows its output whole and last', async () => {
@@ -46,13 +44,6 @@ test('a step that fails ends the others and shows its output whole and last', as
   assert.match(said, /=== broken failed; its output, kept in .*:\n\nthe whole\nstory\n$/);
 });
 
-test('what computes gives way to what waits, with all that it starts', { skip: !fs.existsSync('/proc/self/autogroup') && 'this system weighs no sessions' }, async () => {
-  const told = `${soon} console.log(require('fs').readFileSync('/proc/self/autogroup', 'utf8').trim()); process.exitCode = 3;`;
-  const { said } = await ran([{ name: 'one', lane: 'computes', code: told }, { name: 'other', lane: 'waits', code: told }], { keepGoing: true });
-  assert.match(said, /=== one failed[^=]*\/autogroup-\d+ nice 10/);
-  assert.match(said, /=== other failed[^=]*\/autogroup-\d+ nice 0/);
-});
-
 test('with keepGoing the others run, but for those that need it', async () => {
   const { code, said, order } = await ran([
     { name: 'broken', lane: 'computes', code: fails },
@@ -63,15 +54,4 @@ test('with keepGoing the others run, but for those that need it', async () => {
   assert.equal(code, 1);
   assert.ok(order.includes('ends later') && !order.includes('begins after'));
   assert.match(said, /^after +not run$/m);
-});
-
-test('two steps compute at once only where nothing waits beside them', async () => {
-  // Each goes on until it sees this, so that no machine is too busy to show it.
-  const until = (line) => `for (const endMs = Date.now() + 30_000; !noted().includes('${line}') && Date.now() < endMs;) ${soon}`;
-  const one = (code) => ({ name: 'one', lane: 'computes', code });
-  const other = { name: 'other', lane: 'computes' };
-  const { order } = await ran([one(until('begins other')), other]);
-  assert.ok(order.indexOf('begins other') < order.indexOf('ends one'), order.join(', '));
-  const { order: beside } = await ran([one(soon), other, { name: 'waiting', lane: 'waits', code: until('begins other') }]);
-  assert.ok(beside.indexOf('begins other') > beside.indexOf('ends one'), beside.join(', '));
 });

@@ -7,7 +7,6 @@ import { bucketOptions, freshKey, getObject, putObject, until } from './bucket.m
 import { kept } from './ending.mjs';
 import { KEY, fired, isReleased, leading, leads, member, newGroup, pause, within } from './group.mjs';
 import { startLiar } from './liar.mjs';
-import { startProxy } from './proxy.mjs';
 
 const record = (holderIdentity, more) => ({
   holderIdentity, leaseDuration: '45s', acquireTime: '2024-02-02T10:15:30.000Z', renewTime: '2024-02-02T10:15:30.000Z',
@@ -104,16 +103,6 @@ test('a signal ends the waiting, and the request', async () => {
   assert.equal(store.seen.length, 1, 'nothing is asked for who has given up before');
 });
 
-test('a write is sent once, on its condition', async () => {
-  const proxy = await kept(startProxy(bucketOptions.endpoint));
-  const lock = over(new S3Storage({ ...bucketOptions, endpoint: proxy.endpoint }), freshKey('lock'));
-  const { etag } = await lock.create(record('a'));
-  await lock.update(etag, record('a', { leaderTransitions: 1 }));
-  const puts = proxy.seen.filter(({ method }) => method === 'PUT').map(({ headers }) => [headers['if-none-match'], headers['if-match']]);
-  assert.deepEqual(puts, [['*', undefined], [undefined, etag]]);
-  assert.equal(proxy.seen.length, 2);
-});
-
 test("the document's own configuration starts, capped at the fence, and says so", () => {
   const warnings = [];
   const config = {
@@ -199,15 +188,6 @@ test('a stop that is told to leave the lease waits for the work, and one that is
   await assert.rejects(releasing.elector.stop({ release: 'no' }), { code: 'EDGELECT_CONFIG', field: 'release' });
 });
 
-test('a stop without a release from within the work does not wait for itself', async () => {
-  const storage = await newGroup();
-  const elector = member(storage, { releaseOnStop: false });
-  await within(elector.lead(async () => {
-    await elector.stop();
-  }).catch((error) => assert.equal(error.code, 'EDGELECT_STOPPED')));
-  assert.ok(!isReleased(storage));
-});
-
 test('a stop without a release from within a callback ends the term that has just begun, once', async () => {
   const storage = await newGroup();
   const losses = [];
@@ -225,11 +205,4 @@ test('a stop without a release from within a callback ends the term that has jus
   const again = member(storage, { serverId: 'b' });
   await again.start();
   assert.ok((await within(again.waitForLeadership(), 10_000)).token > 0);
-});
-
-test('the native format is no other than none', async () => {
-  const native = Object.assign(new MemoryStorage(), { format: 'native' });
-  await member(native).init();
-  assert.ok(isReleased(native));
-  assert.ok(new S3Storage({ ...bucketOptions, format: 'native' }));
 });

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { Elector, EpochStorage, MemoryStorage, S3Storage } from 'edgelect';
 import { bucketOptions, variables } from './bucket.mjs';
 import { edgelect } from './command.mjs';
-import { FAST, leading, leads, member, newGroup, recordIn, slotRecord, putRecord, until } from './group.mjs';
+import { FAST, fired, leading, leads, member, newGroup, recordIn, slotRecord, putRecord, until } from './group.mjs';
 
 const WORDS = { by: 'ada', why: 'a migration' };
 
@@ -22,7 +22,7 @@ test('whoever is not started can ask the leader to step down, and another member
 });
 
 test('a paused group shows who paused it, and leads again once it is resumed', async () => {
-  const { elector, storage, losses } = await leading();
+  const { elector, losses } = await leading();
   await elector.pause(WORDS);
   await until(() => elector.status().paused && !elector.isLeader());
   const { paused, waiting } = elector.status();
@@ -35,33 +35,24 @@ test('a paused group shows who paused it, and leads again once it is resumed', a
   await elector.stop();
 });
 
-test('a slot that is due while its group is paused is skipped, and run later where missed says so', async () => {
+test('a job that ends in time when its group is paused has ended well; a slot due meanwhile is skipped, and run later', async () => {
   const storage = new MemoryStorage();
   const slot = Math.floor(Date.now() / 60_000) * 60_000;
-  putRecord(storage, slotRecord(slot - 120_000));
+  putRecord(storage, slotRecord(slot - 180_000));
   const elector = new Elector({ storage, ...FAST });
-  await elector.pause(WORDS);
+  const ran = await elector.runScheduled(slot - 120_000, async (term) => {
+    await elector.pause(WORDS);
+    await fired(term.signal);
+    return 'saved';
+  });
+  assert.deepEqual([ran.outcome, ran.value, ran.recorded, recordIn(storage).operator.ask], ['done', 'saved', true, 'pause']);
   const skipped = await elector.runScheduled(slot - 60_000, () => 1);
   assert.equal(skipped.outcome, 'skipped');
   assert.equal(skipped.reason, '"ada" has paused the group until somebody resumes it: "a migration"');
   await elector.resume();
-  const ran = [];
-  const { outcome } = await elector.runScheduled(slot, (term) => ran.push(term.slot), { period: 60_000, missed: 'all' });
-  assert.deepEqual([outcome, ran], ['done', [slot - 60_000, slot]]);
-});
-
-test('a job that ends in time when its group is paused has ended well', async () => {
-  const storage = new MemoryStorage();
-  const slot = Math.floor(Date.now() / 60_000) * 60_000;
-  putRecord(storage, slotRecord(slot - 60_000));
-  const elector = new Elector({ storage, ...FAST });
-  const ran = await elector.runScheduled(slot, async (term) => {
-    await elector.pause(WORDS);
-    await new Promise((resolve) => term.signal.addEventListener('abort', resolve));
-    return 'saved';
-  });
-  assert.deepEqual([ran.outcome, ran.value, ran.recorded], ['done', 'saved', true]);
-  assert.equal(recordIn(storage).operator.ask, 'pause');
+  const slots = [];
+  const { outcome } = await elector.runScheduled(slot, (term) => slots.push(term.slot), { period: 60_000, missed: 'all' });
+  assert.deepEqual([outcome, slots], ['done', [slot - 60_000, slot]]);
 });
 
 test('what cannot be asked is refused by name', async () => {

@@ -123,15 +123,13 @@ describe('the page', { skip: problems }, () => {
     ['groups', { groups: [LED, { ...SLOTS, group: 'reports.json' }] }, /leader\/report\.json[^]*reports\.json/],
     ['hostile', FOULED, /<img src=x onerror=/],
   ]) {
-    test(`${name}: in both themes, on a phone and on a desk, by everybody who reads it`, async () => {
-      for (const [width, dark] of [[390, false], [1280, false], [390, true], [1280, true]]) {
+    test(`${name}: on a phone in the light theme and on a desk in the dark one, by everybody who reads it`, async () => {
+      for (const [width, dark] of [[390, false], [1280, true]]) {
         const { page, told, text } = await shown(() => [200, status], { width, dark });
         assert.match(await text(), says);
         assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true, `${name} fits into ${width} px`);
-        if ((width > 1000) === dark) {
-          const { violations } = await page.evaluate(`${axe.source}; axe.run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'best-practice'] })`);
-          assert.deepEqual(violations.map(({ id, nodes }) => [id, nodes[0].html, nodes[0].failureSummary]), []);
-        }
+        const { violations } = await page.evaluate(`${axe.source}; axe.run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'best-practice'] })`);
+        assert.deepEqual(violations.map(({ id, nodes }) => [id, nodes[0].html, nodes[0].failureSummary]), []);
         assert.equal(await page.evaluate(() => [typeof hacked, document.querySelectorAll('img, main script').length].join()), 'undefined,0');
         assert.deepEqual(told, []);
         await picture(page, `${name}-${width}-${dark ? 'dark' : 'light'}`);

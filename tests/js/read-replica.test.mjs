@@ -217,14 +217,6 @@ test('a replica refuses what an earlier term wrote, and sees what it has missed'
   assert.deepEqual(replica.get('k'), { value: 'two', token: 5 });
 });
 
-test('--help says how to see it, and a wrong option is named', () => {
-  assert.match(run([MAIN, '--help']).stdout, /--peer URL/);
-  const { status, stderr } = run([MAIN, '--port', 'x', '--peer', 'http://127.0.0.1:1']);
-  assert.equal(status, 1);
-  assert.match(stderr, /--port = "x": must be a whole number from 1 on/);
-  assert.match(run([MAIN, '--port', '1']).stderr, /--peer/);
-});
-
 test('the preset is a lease of 30 s that is renewed three times in it, under a prefix of the cluster', () => {
   const { config } = new Elector({ storage: new MemoryStorage(), ...celeriant({ cluster: 'eu/prod' }) });
   const { lockfilePath, leaderTimeout, frequentInterval, margin, follow } = config;

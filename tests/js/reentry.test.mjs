@@ -5,8 +5,7 @@ import { virtualRuntime } from './virtual.mjs';
 
 // Before the package, which must find the virtual clocks wherever it looks.
 virtualRuntime().flow();
-const { Elector, MemoryStorage } = await import('edgelect');
-const { FAST, KEY, LONG, bent, fired, gated, isReleased, leading, leads, member, newGroup, pause, recordIn, until, within } =
+const { FAST, LONG, bent, fired, gated, isReleased, leading, leads, member, newGroup, pause, recordIn, until, within } =
   await import('./group.mjs');
 
 /** A storage that counts reads and notes what `seen()` was at each release. */
@@ -127,33 +126,6 @@ test('the listener of an aborted request may ask its elector anything, and nobod
   assert.equal(bystander.term.signal.aborted, false);
   assert.deepEqual(bystander.losses, []);
   await bystander.elector.stop();
-});
-
-test('electors that are made within the listener of an aborted request lead, each in its own group', async () => {
-  const made = [];
-  const storage = silent(() => {
-    elector.status();
-    for (let index = 0; index < 10; index += 1) {
-      const keys = new Set();
-      const memory = new MemoryStorage();
-      const get = (key) => keys.add(key) && memory.get(key);
-      const putIfMatch = (key, ...rest) => keys.add(key) && memory.putIfMatch(key, ...rest);
-      const lockfilePath = `made-${index}`;
-      const other = new Elector({ storage: { get, putIfMatch }, ...FAST, serverId: `s${index}`, lockfilePath });
-      made.push({ other, keys, lockfilePath, begun: other.init().then(() => other.start()) });
-    }
-  });
-  const elector = member(storage);
-  await elector.start();
-  await until(() => made.length === 10);
-  for (const { other, keys, lockfilePath, begun } of made) {
-    await begun;
-    await leads(other);
-    assert.equal(other.status().group, lockfilePath);
-    assert.deepEqual([...keys], [lockfilePath]);
-    await other.stop();
-  }
-  await elector.stop();
 });
 
 test('a signal that fires in any turn about the end of an earlier stop is heard by the start that waits', async () => {
@@ -280,32 +252,3 @@ for (const [where, startIn] of Object.entries({
     assert.equal(elector.status().role, 'stopped', 'the next lead starts and stops it by itself');
   });
 }
-
-test('a lead within the work of a longer one leaves the stop to that one', async () => {
-  const elector = member(await newGroup());
-  await within(elector.lead(async () => {
-    await elector.lead(() => {});
-    assert.equal(elector.isLeader(), true);
-  }));
-  assert.equal(elector.status().role, 'stopped');
-});
-
-test('a term that is resigned within the callback that brings it has ended at once and is handed to nobody', async () => {
-  const seen = [];
-  const losses = [];
-  const elector = member(await newGroup(), {
-    onAcquireLeadership: (term) => {
-      if (seen.length > 0) return;
-      term.resign();
-      seen.push(term.token, term.signal.aborted, term.remaining(), elector.isLeader());
-    },
-    onLoseLeadership: (loss) => losses.push(loss),
-  });
-  await elector.start();
-  const term = await leads(elector);
-  const [token, ...rest] = seen;
-  assert.deepEqual(rest, [true, 0, false]);
-  assert.ok(term.token > token);
-  assert.deepEqual(losses, [{ term: token, reason: 'resigned' }]);
-  await elector.stop();
-});

@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { inRoot } from '../../js/tools/paths.mjs';
 import { LEASE_MS, folder, newGroup, store } from './commanded.mjs';
-import { PROGRAM, begin, edgelect, npmOnly } from './command.mjs';
+import { PROGRAM, begin, edgelect, forEachRow, npmOnly } from './command.mjs';
 import { kept } from './ending.mjs';
 import { startProxy } from './proxy.mjs';
 import { until } from './until.mjs';
@@ -236,7 +236,7 @@ test('-n is about the wait alone: a store that stumbles under the command ends n
 test('what is wrong is one line, or two with a hint, and 2; a store that fails is 1', async () => {
   const { variables } = await newGroup();
   const own = variables();
-  for (const [args, more, code, stderr] of [
+  await forEachRow([
     [[], {}, 2, /(missing required argument 'command'|arguments were not provided: <command>)/],
     [['--wait', 'soon', '--', 'true'], {}, 2, /'soon'.* It is a number and ms, s, m, h or d/],
     [['--conflict-exit-code', '256', '--', 'true'], {}, 2, /from 0 to 255/],
@@ -246,13 +246,13 @@ test('what is wrong is one line, or two with a hint, and 2; a store that fails i
     [['--endpoint', 'no url', '--', 'true'], {}, 2, /endpoint/],
     [['--profile', 'nobody', '--', 'true'], { EDGELECT_ACCESS_KEY_ID: '', EDGELECT_SECRET_ACCESS_KEY: '' }, 2, /^edgelect: profile "nobody": /],
     [['-n', '--', 'true'], { EDGELECT_ENDPOINT: 'http://127.0.0.1:1' }, 1, /no answer/],
-  ]) {
+  ], async ([args, more, code, stderr]) => {
     const told = await edgelect(['run', ...args], { variables: { ...own, ...more } });
     assert.equal(told.code, code, `${args.join(' ')}: ${told.stderr}`);
     assert.match(told.stderr, stderr);
     assert.ok(told.stderr.trim().split('\n').length <= 2, told.stderr);
     assert.doesNotMatch(told.stderr, /^ +at |secret/m);
-  }
+  });
 });
 
 test('a reader of its messages that goes away ends nothing', async () => {

@@ -1,6 +1,6 @@
 // What a process does when it is told to end: the work stops first, then the lease is released.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { describe, test } from 'node:test';
 import { start } from './example.mjs';
 import { member, newGroup, slotRecord } from './group.mjs';
 
@@ -15,12 +15,13 @@ const stopped = (signal) => new Promise((resolve) => signal.addEventListener('ab
 const isReleased = (key = 'a') => new TextDecoder().decode(storage.get(key).body).includes('0001-01-01');
 `;
 const LEADS = `
+let under;
 await elector.lead(async ({ signal }) => {
   say('works');
   await stopped(signal);
-  say('stops', { released: isReleased() });
+  under = isReleased();
 });
-say('ends', { released: isReleased() });
+say('ends', { under, released: isReleased() });
 `;
 /** Ways of work to end at its signal that throw. */
 const THROWS = {
@@ -119,37 +120,35 @@ await electors.stop();
 
 const begun = (program) => start(['--input-type=module', '-e', PROGRAM + program]);
 
-for (const signal of ['SIGTERM', 'SIGINT']) {
-  test(`${signal} stops the work, then releases the lease, then lets the process end`, async () => {
-    const { child, next, ended } = begun(LEADS);
-    await next('works');
-    child.kill(signal);
-    assert.equal((await next('stops')).released, false);
-    assert.equal((await next('ends')).released, true);
-    assert.deepEqual([await ended, child.signalCode], [0, null]);
-  });
-}
+/** Each with its program, the signal that it is sent once it works, and what it says in the end. */
+const ENDS_WELL = {
+  'SIGTERM stops the work, then releases the lease': [LEADS, 'SIGTERM', { under: false, released: true }],
+  'SIGINT stops the work, then releases the lease': [LEADS, 'SIGINT', { under: false, released: true }],
+  ...Object.fromEntries(Object.entries(THROWS).map(([how, work]) =>
+    [`work that ${how} and throws at SIGTERM`, [throwing(work), 'SIGTERM', { led: null, released: true }]])),
+  'work that returns, whose term was lost before the signal came': [late("return 'too late'"), undefined, { led: null }],
+  'work that throws, whose term was lost before the signal came': [late("throw new Error('too late')"), undefined, { led: null }],
+  'what work throws is an error where no signal came': [FAILS, undefined, { failed: ['boom', 'EDGELECT_LOST'] }],
+  'a signal ends the job of a slot, and the lease is released': [SLOT, 'SIGTERM', { outcome: 'lost', released: true }],
+  'a signal before anything was begun is remembered': [EARLY, undefined, { led: null, refused: ['EDGELECT_STOPPED', 'EDGELECT_STOPPED'] }],
+  'a member that waits for its turn ends at a signal': [FOLLOWS, 'SIGTERM', { led: null }],
+  'groups that keep no process alive are released one after another': [GROUPS, undefined, { released: ['x', 'y', 'z'] }],
+};
 
-for (const [how, work] of Object.entries(THROWS)) {
-  test(`work that ${how} and throws at SIGTERM has its process end well`, async () => {
-    const { child, next, ended } = begun(throwing(work));
-    await next('works');
-    child.kill('SIGTERM');
-    assert.deepEqual([await ended, child.signalCode], [0, null]);
-    assert.deepEqual(await next('ends'), { event: 'ends', led: null, released: true });
-  });
-}
-
-test('work whose term was lost before the signal came has its process end well', async () => {
-  for (const ends of ["return 'too late'", "throw new Error('too late')"]) {
-    const { next, ended } = begun(late(ends));
-    assert.deepEqual([await ended, (await next('ends')).led], [0, null], ends);
+// Most of it is the start of a process.
+describe('a process ends well', { concurrency: 2 }, () => {
+  for (const [name, [program, signal, said]] of Object.entries(ENDS_WELL)) {
+    test(name, async () => {
+      const { child, all, next, ended } = begun(program);
+      if (signal) {
+        await next('works');
+        child.kill(signal);
+      }
+      assert.deepEqual([await ended, child.signalCode], [0, null]);
+      assert.deepEqual(await next('ends'), { event: 'ends', ...said });
+      assert.equal(all('works').length, signal ? 1 : 0);
+    });
   }
-});
-
-test('what work throws is an error where no signal came', async () => {
-  const { next } = begun(FAILS);
-  assert.deepEqual((await next('ends')).failed, ['boom', 'EDGELECT_LOST']);
 });
 
 test('a second signal ends a process whose work does not stop', async () => {
@@ -169,34 +168,4 @@ test('a signal that nobody can catch is refused, and no listener is left', async
   const elector = member(await newGroup());
   assert.throws(() => elector.stopOnSignals(['SIGTERM', 'SIGKILL']), { code: 'EDGELECT_CONFIG', field: 'signals' });
   assert.equal(process.listenerCount('SIGTERM'), before);
-});
-
-test('a signal ends the job of a slot, and the lease is released', async () => {
-  const { child, next } = begun(SLOT);
-  await next('works');
-  child.kill('SIGTERM');
-  const { outcome, released } = await next('ends');
-  assert.deepEqual([outcome, released], ['lost', true]);
-});
-
-test('a signal before anything was begun is remembered', async () => {
-  const { heard, next, ended } = begun(EARLY);
-  const { led, refused } = await next('ends');
-  assert.deepEqual([led, refused], [null, ['EDGELECT_STOPPED', 'EDGELECT_STOPPED']]);
-  assert.equal(heard.some(({ event }) => event === 'works'), false);
-  assert.equal(await ended, 0);
-});
-
-test('a member that waits for its turn ends well at a signal', async () => {
-  const { child, next, ended } = begun(FOLLOWS);
-  await next('works');
-  child.kill('SIGTERM');
-  assert.equal((await next('ends')).led, null);
-  assert.equal(await ended, 0);
-});
-
-test('groups that keep no process alive are released one after another before it ends', async () => {
-  const { next, ended } = begun(GROUPS);
-  assert.deepEqual((await next('ends')).released, ['x', 'y', 'z']);
-  assert.equal(await ended, 0);
 });

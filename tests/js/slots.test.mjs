@@ -11,7 +11,7 @@ const runtime = virtualRuntime(FIRST + 24 * 60 * MINUTE);
 runtime.flow();
 const { EdgelectError, MemoryStorage } = await import('edgelect');
 const { SlotRuns } = await import('../../js/slots.js');
-const { bent, fired, gated, isReleased, member, pause, putRecord, recordIn, slotRecord, until, within } = await import('./group.mjs');
+const { fired, isReleased, member, pause, putRecord, recordIn, slotRecord, until, within } = await import('./group.mjs');
 
 /** A group whose slots up to `FIRST` were claimed and done. */
 const slotGroup = () => {
@@ -38,6 +38,8 @@ test('c54 five triggers for one slot run it once, with the slot and a token', as
   const job = async (term) => {
     seen.push([term.slot, term.token]);
     assert.ok(term.remaining() > 0 && !term.signal.aborted);
+    const state = await term.checkpoint('state.json');
+    await state.write('kept');
     return 'value';
   };
   const times = [slot(1), slot(1), new Date(slot(1)), new Date(slot(1)), slot(1)];
@@ -51,6 +53,7 @@ test('c54 five triggers for one slot run it once, with the slot and a token', as
   const { slotDone, slotResult, slotTookMs } = recordIn(storage);
   assert.deepEqual([recordIn(storage).slot, slotDone, slotResult, isReleased(storage)], [slot(1), true, 'ok', true]);
   assert.ok(slotTookMs < 60_000);
+  assert.deepEqual([recordIn(storage, 'state.json').value, recordIn(storage, 'state.json').term], ['kept', done.term]);
 });
 
 test('a job that throws, at once or later, is reported, counted, and run again only at least once', async () => {
@@ -68,30 +71,6 @@ test('a job that throws, at once or later, is reported, counted, and run again o
     const told = (outcome) => ({ slot: slot(1), outcome, by: 'a' });
     assert.deepEqual(next.runs.map((run) => run.previous), [told('failed'), told('ok')]);
     assert.deepEqual(next.previous, told('ok'));
-  }
-});
-
-test('c56 a runner that dies: its slot is waited out, run again only at least once, and its late end changes nothing', async () => {
-  for (const [policy, again] of [['atMostOnce', []], ['atLeastOnce', [slot(1)]]]) {
-    const storage = slotGroup();
-    let dead = false;
-    // The store is all that a dead process leaves behind; this one is cut off and never heard of again.
-    const cut = (name) => (...how) => (dead ? new Promise(() => {}) : storage[name](...how));
-    const job = gated();
-    const dying = member(bent(storage, { get: cut('get'), putIfMatch: cut('putIfMatch') }), { unref: true })
-      .runScheduled(slot(1), () => job.promise, { policy });
-    await until(() => recordIn(storage).slot === slot(1));
-    dead = true;
-    const next = await member(storage).runScheduled(slot(2), (term) => term.slot, { policy });
-    assert.deepEqual([next.outcome, next.runs.map(({ value }) => value)], ['done', [...again, slot(2)]]);
-    assert.deepEqual(next.runs[0].previous, { slot: slot(1), outcome: 'died', by: 'a' });
-    const lost = await within(dying);
-    assert.deepEqual([lost.outcome, lost.error.code, lost.runs[0].recorded], ['lost', 'EDGELECT_LOST', false]);
-    assert.ok(lost.durationMs > 500, `${lost.durationMs} ms`);
-    const before = JSON.stringify(lost);
-    job.resolve('late');
-    await pause(20);
-    assert.equal(JSON.stringify(lost), before);
   }
 });
 
@@ -142,52 +121,6 @@ for (const [how, { pass, outcome }] of Object.entries({
     }
   });
 }
-
-test('whoever runs a slot answers its peers', async () => {
-  const elector = member(slotGroup());
-  const ask = async () => (await elector.handleRequest(new Request('http://a/health/leadership'))).json();
-  let answer;
-  const job = async (term) => {
-    answer = await ask();
-    assert.equal(answer.term, term.token);
-  };
-  const result = await elector.runScheduled(slot(1), job);
-  assert.equal(result.outcome, 'done', String(result.error));
-  assert.deepEqual([answer.slot, answer.leaderID], [slot(1), 'a']);
-  assert.deepEqual(await ask(), { error: 'no leader is known', leaderID: null });
-});
-
-test('a job keeps its state in a checkpoint, which the next slot opens', async () => {
-  const storage = slotGroup();
-  const job = async (term) => {
-    const state = await term.checkpoint('state.json');
-    await state.write({ count: (state.value?.count ?? 0) + 1 });
-    return [state.value.count, state.token];
-  };
-  const first = await member(storage).runScheduled(slot(1), job);
-  const second = await member(storage).runScheduled(slot(2), job);
-  assert.deepEqual([first.value, second.value], [[1, first.term], [2, second.term]]);
-});
-
-test('who runs a slot sees in its status the slots before, and its own as open', async () => {
-  const storage = slotGroup();
-  await member(storage).runScheduled(slot(1), () => {});
-  const elector = member(storage, { serverId: 'b' });
-  assert.deepEqual([elector.status().history, elector.status().lastSlot], [[], null]);
-  let taken;
-  await elector.runScheduled(slot(2), async () => {
-    taken = await member(storage, { serverId: 'c' }).runScheduled(slot(2), failing);
-  });
-  assert.deepEqual([taken.outcome, taken.by, taken.finished], ['taken', 'b', false]);
-  const { history } = recordIn(storage);
-  assert.deepEqual(history.at(-1), { slot: slot(1), outcome: 'ok', by: 'a' });
-  assert.ok(history.at(-2).from <= history.at(-2).to && history.at(-2).how === 'released');
-  const watching = member(storage, { serverId: 'd' });
-  await watching.start();
-  await until(() => watching.status().lastSlot);
-  assert.deepEqual(watching.status().lastSlot, { slot: slot(2), outcome: 'ok', by: 'b' });
-  await watching.stop();
-});
 
 /** The result of a trigger whose engine says `ends`, after one job that ran well where `ran` says so. */
 const scripted = async (ends, { ran }) => {
@@ -243,23 +176,19 @@ test('each way in which a slot is not run here has its outcome and its reason', 
   }
 });
 
-test('a timer without a scheduled time means the nearest multiple of its period that the store may have reached', async (context) => {
-  let nowMs;
-  context.mock.method(Date, 'now', () => nowMs);
-  const due = slot(100);
-  for (const [earlyMs, expected] of [[400, due], [-29_999, due], [2_000, due - MINUTE]]) {
-    nowMs = due - earlyMs;
-    const result = await member(slotGroup(), { storeSkew: 500 }).runScheduled(null, (term) => term.slot, { period: MINUTE });
-    assert.deepEqual([result.outcome, result.value], ['done', expected], `${earlyMs} ms early: ${result.reason}`);
-  }
-});
-
 const WRONG_OPTIONS = { policy: 'exactlyOnce', missed: 'some', period: 999, attempts: 0, budget: 5, subrequests: 1, signal: 5 };
+
+/** Options of a class, whose getters are its prototype's. */
+const ofClass = (name, value) => {
+  const Options = class {};
+  Object.defineProperty(Options.prototype, name, { get: () => value });
+  return new Options();
+};
 
 test('what cannot be meant is refused by name, and nothing is asked of the store', async () => {
   const storage = { get: () => assert.fail('it was asked'), putIfMatch: () => assert.fail('it was asked') };
   for (const [field, at, options, rule = /./] of [
-    ...Object.entries(WRONG_OPTIONS).map(([name, value]) => [name, slot(1), { [name]: value }]),
+    ...Object.entries(WRONG_OPTIONS).flatMap(([name, value]) => [[name, slot(1), { [name]: value }], [name, slot(1), ofClass(name, value)]]),
     ['missed', slot(1), { missed: 'all' }],
     ['period', slot(1), { period: '1 m' }],
     ['perod', slot(1), { perod: 1 }],
@@ -279,24 +208,6 @@ test('what cannot be meant is refused by name, and nothing is asked of the store
   await started.start();
   await assert.rejects(started.runScheduled(slot(1), () => {}), { field: 'runScheduled' });
   await started.stop();
-});
-
-test('options of a class count, whose getters are its prototype\'s', async () => {
-  const run = (options, at = slot(1)) => member(slotGroup()).runScheduled(at, () => {}, options);
-  for (const [name, value] of Object.entries(WRONG_OPTIONS)) {
-    const Options = class {};
-    Object.defineProperty(Options.prototype, name, { get: () => value });
-    await assert.rejects(run(new Options()), { code: 'EDGELECT_CONFIG', field: name }, name);
-  }
-  class Options {
-    get missed() {
-      return 'all';
-    }
-    get period() {
-      return MINUTE;
-    }
-  }
-  await assert.rejects(run(Object.assign(new Options(), { own: 1 })), { field: 'own' });
-  const { runs, leftOut } = await run(new Options(), slot(3));
+  const { runs, leftOut } = await member(slotGroup()).runScheduled(slot(3), () => {}, Object.assign(ofClass('missed', 'all'), { period: MINUTE }));
   assert.deepEqual([runs.length, leftOut], [3, 0]);
 });

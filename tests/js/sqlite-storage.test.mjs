@@ -68,35 +68,3 @@ test('processes that make a new file at the same moment all open it', async () =
     assert.deepEqual(await Promise.all(together), [0, 0, 0]);
   }
 });
-
-test('four processes that count in one SQLite file by compare-and-swap lose no count', async () => {
-  const file = newFile();
-  const script = `
-    import { SqliteStorage } from ${JSON.stringify(inRoot('examples/sqlite-storage/sqlite-storage.mjs'))};
-    const storage = new SqliteStorage(${JSON.stringify(file)}, { busyTimeout: 20_000 });
-    const valueOf = (found) => (found ? Number(new TextDecoder().decode(found.body)) : 0);
-    // Where counts are lost, nobody waits for ever.
-    setTimeout(() => process.exit(1), 240_000).unref();
-    let refused = 0;
-    const count = async (key) => {
-      for (;;) {
-        const found = storage.get(key);
-        await new Promise((resolve) => setTimeout(resolve, 1));
-        if (storage.putIfMatch(key, new TextEncoder().encode(String(valueOf(found) + 1)), found?.etag ?? null)) return;
-        refused += 1;
-      }
-    };
-    // They begin together, or they would not meet.
-    await count('ready');
-    while (valueOf(storage.get('ready')) < 4) await new Promise((resolve) => setTimeout(resolve, 1));
-    for (let counted = 0; counted < 50; counted += 1) await count('count');
-    const found = storage.get('count');
-    console.log(JSON.stringify({ refused, count: valueOf(found), age: found.date - found.lastModified }));
-    storage.close();`;
-  const all = Array.from({ length: 4 }, () => start(['--input-type=module', '-e', script]));
-  assert.deepEqual(await Promise.all(all.map(({ ended }) => ended)), [0, 0, 0, 0]);
-  const told = all.map(({ heard }) => JSON.parse(heard[0]));
-  assert.equal(Math.max(...told.map(({ count }) => count)), 200);
-  assert.ok(told.some(({ refused }) => refused > 0), 'they never met, so this showed nothing');
-  assert.ok(told.every(({ age }) => age >= 0 && age < 60_000));
-});

@@ -60,32 +60,6 @@ const election = {
     ok((await caught(() => elector.lead(() => Promise.reject(failure)))) === failure, 'the very error comes through');
   },
 
-  async 'followers know the leader, and take over after resign and stop with growing tokens'(context) {
-    const lockfilePath = await newGroup(context, 'handover');
-    const heard = [];
-    const electors = ['a', 'b', 'c'].map((serverId) => member(context, lockfilePath, {
-      serverId,
-      onAcquireLeadership: (term) => void heard.push([serverId, 'acquire', term.token]),
-      onLoseLeadership: ({ reason, term }) => void heard.push([serverId, reason, term]),
-    }));
-    await withMembers(electors, async () => {
-      const leads = () => electors.find((elector) => elector.isLeader());
-      const first = await until(leads);
-      await until(() => electors.every((elector) => elector.leaderId() === first.status().serverId));
-      equal(electors.filter((elector) => elector.isLeader()).length, 1);
-      await first.resign();
-      equal(first.isLeader(), false);
-      const second = await until(leads);
-      ok(second !== first, 'who resigned sits out');
-      await second.stop();
-      const third = await until(leads);
-      ok(third !== second);
-    });
-    const tokens = heard.filter(([, what]) => what === 'acquire').map(([, , token]) => token);
-    ok(tokens.length >= 3 && tokens.every((token, index) => index === 0 || token > tokens[index - 1]), String(tokens));
-    equal(heard.map(([, what]) => what), ['acquire', 'resigned', 'acquire', 'stopped', 'acquire', 'stopped']);
-  },
-
   async 'signals: given up waiting, given up leading, and the end of a term'(context) {
     const lockfilePath = await newGroup(context, 'signals');
     const [a, b] = ['a', 'b'].map((serverId) => member(context, lockfilePath, { serverId }));
@@ -124,25 +98,15 @@ const election = {
     equal(heard, 'EDGELECT_LOST');
   },
 
-  async 'MemoryStorage: three callbacks in order, a park, a second session'() {
+  async 'MemoryStorage: a second session has a higher token, and a park is one'() {
     const storage = new MemoryStorage();
-    const heard = [];
-    const elector = overMemory({
-      serverId: 'a',
-      onAcquireLeadership: (term) => {
-        heard.push('acquire');
-        term.signal.addEventListener('abort', () => heard.push('signal'));
-      },
-      onLoseLeadership: ({ reason }) => void heard.push(`lose ${reason}`),
-      onNewLeader: (leaderId) => void heard.push(`leader ${leaderId}`),
-    }, storage);
+    const elector = overMemory({ serverId: 'a' }, storage);
     await elector.init();
     equal((await caught(() => elector.init())).code, 'EDGELECT_EXISTS');
     await elector.start();
     const { token } = await elector.waitForLeadership();
     const { session } = elector.status();
     await elector.stop();
-    equal(heard, ['acquire', 'leader a', 'signal', 'lose stopped', 'leader null']);
     equal(recordOf(storage).lastUpdated, RELEASED);
     await elector.start();
     const again = await elector.waitForLeadership();
@@ -429,26 +393,6 @@ const fetching = {
     const ours = overMemory();
     await ours.init();
     ok((await ours.lead((term) => term.token)) > 0);
-  },
-
-  async 'a checkpoint: the next term reads what was written last, and the older one writes no more'(context) {
-    const lockfilePath = await newGroup(context, 'checkpoint');
-    const key = freshKey('state');
-    const [first, second] = ['a', 'b'].map((serverId) => member(context, lockfilePath, { serverId }));
-    const older = await first.lead(async (term) => {
-      const state = await term.checkpoint(key);
-      equal([state.value, state.token], [null, term.token]);
-      await state.write({ next: 1 });
-      return state;
-    });
-    await second.lead(async (term) => {
-      const state = await term.checkpoint(key);
-      equal(state.value, { next: 1 });
-      ok(state.token > older.token, `${state.token} after ${older.token}`);
-      equal((await caught(() => older.write({ next: 99 }))).code, 'EDGELECT_LOST');
-      await state.write({ next: 2 });
-      equal(state.value, { next: 2 });
-    });
   },
 
   async 'epochs in a bucket: led by the subpath\'s wasm, with growing tokens'({ endpoint, bucket, credentials }) {

@@ -6,7 +6,6 @@ import { inRoot } from '../../js/tools/paths.mjs';
 import { serve } from '../../js/tools/serve.mjs';
 import { variablesOf } from '../../js/tools/variables.mjs';
 import { bucketOptions, credentials, freshKey, getLease, putObject, until } from '../js/bucket.mjs';
-import { startProxy } from '../js/proxy.mjs';
 import { startWorkerd } from './isolates.mjs';
 
 const LEASE_MS = 3_000;
@@ -113,20 +112,6 @@ describe('the Rust Worker', { concurrency: 4 }, () => {
       assert.equal(await workerd.outcomes(4), 'done done taken taken');
     });
 
-    test(`over ${name} a new group skips its first slot and runs a later one`, async () => {
-      const { desk, start } = await newGroup(open);
-      const workerd = await start(['one']);
-      const [{ tick }] = workerd.isolates;
-      await tick();
-      assert.deepEqual([desk.reports.length, await workerd.outcomes(1)], [0, 'skipped']);
-      // As the next minute would.
-      await until(async () => {
-        await tick();
-        return desk.reports.length > 0;
-      });
-      await until(async () => /^(skipped )+(taken )*done$/.test(await workerd.outcomes(1)));
-    });
-
     test(`over ${name} the isolate that leads answers its peers, another reads the store`, async () => {
       const { desk, init, lease, start } = await newGroup(open);
       const workerd = await start(['one', 'other']);
@@ -154,18 +139,6 @@ describe('the Rust Worker', { concurrency: 4 }, () => {
       await answered(one.ask('/health'), 404);
     });
 
-    test(`over ${name} one trigger delivered three times at once writes one report`, async () => {
-      const { desk, init, lease, start } = await newGroup(open);
-      const workerd = await start(['one', 'other']);
-      await init(workerd);
-      const [one, other] = workerd.isolates;
-      const slot = new Date();
-      await Promise.all([one.tick(slot), other.tick(slot), one.tick(slot)]);
-      assert.equal(desk.reports.length, 1);
-      assert.deepEqual((await workerd.outcomes(3)).split(' ').sort(), ['done', 'taken', 'taken']);
-      assert.equal((await lease(workerd)).term, desk.reports[0].token);
-    });
-
     test(`over ${name} an isolate that dies in its slot is followed by another, which does not run that slot again`, async () => {
       const { desk, init, lease, start } = await newGroup(open);
       const first = await start(['one']);
@@ -187,24 +160,6 @@ describe('the Rust Worker', { concurrency: 4 }, () => {
     });
   }
 
-  test('a trigger that meets a living lease gives up at the end of its budget', async () => {
-    const { desk, init, start } = await newGroup(STORES['a bound R2 bucket']);
-    const workerd = await start(['one', 'other']);
-    await init(workerd);
-    const [one, other] = workerd.isolates;
-    desk.hold();
-    const working = one.tick(new Date(Date.now() - 1_000));
-    await until(() => desk.reports.length === 1);
-    const startMs = Date.now();
-    await other.tick();
-    const tookMs = Date.now() - startMs;
-    assert.equal(await workerd.outcomes(1), 'skipped');
-    assert.ok(tookMs >= GROUP.EDGELECT_SUSTAIN && tookMs < 2 * GROUP.EDGELECT_SUSTAIN, `${tookMs} ms`);
-    desk.go();
-    await working;
-    assert.equal(await workerd.outcomes(2), 'skipped done');
-  });
-
   test('a report that is refused is logged as the failure that it is, and its slot not run again', async () => {
     const { desk, init, lease, start } = await newGroup(STORES['a bound R2 bucket']);
     const workerd = await start(['one']);
@@ -216,28 +171,6 @@ describe('the Rust Worker', { concurrency: 4 }, () => {
     assert.equal(await workerd.outcomes(2), 'failed taken');
     assert.match(workerd.logged(), /outcome=failed .* cause="the report was refused with 409"/);
     assert.deepEqual([(await lease(workerd)).slotDone, released(await lease(workerd))], [false, true]);
-  });
-
-  test('questions from peers cost one read, however many come and whatever it brings', async () => {
-    const { bindings, more, init } = await STORES['an S3 bucket']();
-    await init();
-    const proxy = await startProxy(bucketOptions.endpoint);
-    closing.push(proxy.close);
-    // The usual ones: an answer out of the store is good for five seconds.
-    const usual = { EDGELECT_LEADER_TIMEOUT: 15_000, EDGELECT_FREQUENT_INTERVAL: 5_000, EDGELECT_SUSTAIN: 57_000 };
-    const worker = {
-      entry: 'worker.js', wasm: 'rust_worker', bindings: { ...bindings, ...usual, EDGELECT_ENDPOINT: proxy.endpoint }, ...more,
-    };
-    const [well] = (await startWorkerd(worker)).isolates;
-    await Promise.all(Array.from({ length: 20 }, () => answered(well.ask(), 404)));
-    assert.equal(proxy.seen.length, 1);
-    proxy.answerWith(() => ({ status: 403, body: '<Error><Code>AccessDenied</Code></Error>' }));
-    const [sick] = (await startWorkerd(worker)).isolates;
-    const startMs = Date.now();
-    for (let count = 0; count < 10; count += 1) await answered(sick.ask(), 404);
-    // A failure answers for a second.
-    const most = 1 + Math.floor((Date.now() - startMs) / 1_000);
-    assert.ok(proxy.seen.length - 1 <= most, `${proxy.seen.length - 1} reads for ten questions, ${most} would do`);
   });
 
   test('the variables and the binding of its wrangler.toml are all that it needs', async () => {

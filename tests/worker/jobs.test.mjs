@@ -191,13 +191,6 @@ describe('jobs', { concurrency: 3 }, () => {
     await until(() => worker.logged().includes(`previous="${slot(1).getTime()} ok by `));
   });
 
-  test('at least once a trigger makes up for the slots of its own period that no trigger came for, where none is named', async () => {
-    const { asked, url } = await jobServer();
-    const worker = await isolate(await slotGroup({ EDGELECT_JOB_URL: url, EDGELECT_POLICY: 'atLeastOnce' }));
-    for (const minute of [1, 4]) await worker.tick(slot(minute));
-    assert.deepEqual(minutes(asked), [1, 2, 3, 4], worker.logged());
-  });
-
   test('a trigger that names no time has a slot by the period alone', async () => {
     const { asked, url } = await jobServer();
     const group = await slotGroup({ EDGELECT_JOB_URL: url });
@@ -224,17 +217,4 @@ describe('jobs', { concurrency: 3 }, () => {
       assert.deepEqual(minutes(asked), slots, worker.logged());
     }
   });
-
-  test('a job longer than its lease is called once, and its lease renewed meanwhile', async () => {
-    const { asked, url } = await jobServer((_request, response) => setTimeout(() => response.end(), 4000));
-    const group = await slotGroup({ EDGELECT_JOB_URL: url });
-    const [worker, other] = await Promise.all([isolate(group), isolate(group)]);
-    const running = worker.tick(slot(1));
-    await until(() => asked.length === 1);
-    await other.tick(slot(1));
-    await running;
-    assert.deepEqual([asked.length, await outcomes(worker, 1), await outcomes(other, 1)], [1, ['done'], ['taken']]);
-    assert.ok((await getLease(group.EDGELECT_LOCKFILE_PATH)).slotTookMs >= 4000);
-  });
-
 });

@@ -1,11 +1,7 @@
 import assert from 'node:assert/strict';
-import fs from 'node:fs';
-import os from 'node:os';
-import path from 'node:path';
-import { before, describe, test } from 'node:test';
+import { before, test } from 'node:test';
 import { until } from '../js/until.mjs';
-import { atEnd } from '../js/ending.mjs';
-import { healthy, isolate, outcomes, root, warm } from './isolate.mjs';
+import { isolate, root, warm } from './isolate.mjs';
 
 const R2 = { r2Buckets: ['EDGELECT_R2'] };
 const VARIABLES = {
@@ -66,85 +62,22 @@ test('it works with a signal, with none, with null', async () => {
   assert.deepEqual(await step('signals'), Array(6).fill(true));
 });
 
-// Most of a tick is waiting.
-describe('ticks over R2', { concurrency: 3 }, () => {
-  test('with EDGELECT_FORMAT the lease in R2 is a record for Kubernetes members, and one that they released is taken within a tick', async () => {
-    const worker = await warm({ ...VARIABLES, EDGELECT_FORMAT: 'kubernetes' }, R2);
-    const bucket = await worker.bucket();
-    const theirs = {
-      holderIdentity: '', leaseDuration: 'PT2S', acquireTime: '2026-11-21T06:00:00.000Z', renewTime: '2026-11-21T06:00:00.000Z', leaderTransitions: 6,
-    };
-    await bucket.put('leader.json', JSON.stringify(theirs));
-    const ticking = worker.tick();
-    const held = await until(async () => {
-      const record = await leaseIn(bucket);
-      // Their record has no term, so the first write over it is none of a term either.
-      return record.holderIdentity === 'the-worker' && record.term > 0 ? record : null;
-    });
-    assert.deepEqual([held.leaseDuration, held.leaderTransitions, held.leaderID], ['2s', 7, undefined]);
-    assert.match(held.renewTime, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
-    await ticking;
-    const parked = await leaseIn(bucket);
-    assert.deepEqual([parked.parked, parked.term], [true, held.term]);
+test('with EDGELECT_FORMAT the lease in R2 is a record for Kubernetes members, and one that they released is taken within a tick', async () => {
+  const worker = await warm({ ...VARIABLES, EDGELECT_FORMAT: 'kubernetes' }, R2);
+  const bucket = await worker.bucket();
+  const theirs = {
+    holderIdentity: '', leaseDuration: 'PT2S', acquireTime: '2026-11-21T06:00:00.000Z', renewTime: '2026-11-21T06:00:00.000Z', leaderTransitions: 6,
+  };
+  await bucket.put('leader.json', JSON.stringify(theirs));
+  const ticking = worker.tick();
+  const held = await until(async () => {
+    const record = await leaseIn(bucket);
+    // Their record has no term, so the first write over it is none of a term either.
+    return record.holderIdentity === 'the-worker' && record.term > 0 ? record : null;
   });
-
-  test('an isolate without the session answers from R2 for as long as the lease lasts, and not after', async () => {
-    const worker = await warm({ ...VARIABLES, EDGELECT_LEADER_TIMEOUT: 2500 }, R2);
-    const bucket = await worker.bucket();
-    const record = { leaderID: 'the-worker', session: 's', sequence: 1, term: 5, leaseMs: 2500, acquired: '2026-11-21T06:00:00Z', lastUpdated: '2026-11-21T06:00:00Z' };
-    await bucket.put('leader.json', JSON.stringify(record));
-    const writtenMs = (await bucket.head('leader.json')).uploaded.getTime();
-    const body = await (await until(healthy(worker))).json();
-    assert.deepEqual([body.source, body.term, 'session' in body, 'remainingMs' in body], ['store', 5, false, false]);
-    // No longer than the lease, whatever is kept of the one read.
-    await until(async () => (await worker.ask()).status === 404);
-    const lastedMs = Date.now() - writtenMs;
-    assert.ok(lastedMs >= 2500 && lastedMs < 5000, `it was called alive for ${lastedMs} ms`);
-    const stranger = await warm({ ...VARIABLES, EDGELECT_LEADER_TIMEOUT: 2500, EDGELECT_SERVER_ID: 'another' }, R2);
-    await (await stranger.bucket()).put('leader.json', JSON.stringify(record));
-    assert.equal((await stranger.ask()).status, 404);
-  });
-
-  test('c52 of two fresh isolates on one R2 the first is killed while it leads, and the second leads in its first tick', async () => {
-    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'edgelect-r2-'));
-    atEnd(() => fs.rmSync(folder, { recursive: true, force: true }));
-    const shared = { ...R2, resourcePersistencePath: folder };
-    const first = await warm({ ...VARIABLES, EDGELECT_SERVER_ID: 'first' }, shared);
-    const dying = first.tick().catch(() => {});
-    const dead = await (await until(healthy(first))).json();
-    await first.kill();
-    await dying;
-    const second = await warm({ ...VARIABLES, EDGELECT_SERVER_ID: 'second' }, shared);
-    const left = await leaseIn(await second.bucket());
-    assert.deepEqual([left.term, left.parked], [dead.term, false], 'the second finds what the first left, in the middle of its work');
-    const startMs = Date.now();
-    const ticking = second.tick();
-    const lease = await until(async () => {
-      const found = await leaseIn(await second.bucket());
-      return found.leaderID === 'second' ? found : null;
-    });
-    const tookMs = Date.now() - startMs;
-    assert.ok(lease.term > dead.term);
-    assert.equal(lease.transitions, dead.transitions + 1);
-    // Without a `Date` the lease is watched for as long as it may last, storeSkew more on a host with one clock.
-    assert.ok(tookMs >= 2000 && tookMs < 8000, `taken after ${tookMs} ms`);
-    await until(healthy(second));
-    await ticking;
-    await until(() => outcomes(second).includes('led'));
-    console.log(`the second isolate's first tick took over after ${tookMs} ms (a lease of 2000 ms, watched)`);
-  });
-});
-
-test('two stores are refused by name, and one that is none', async () => {
-  for (const [changes, more, variable, said] of [
-    [{ EDGELECT_BUCKET: 'jobs' }, R2, 'EDGELECT_BUCKET', 'EDGELECT_BUCKET = (not shown): this is one store and the R2 binding EDGELECT_R2 another'],
-    [{}, {}, 'EDGELECT_BUCKET', 'EDGELECT_BUCKET = (not set): name the bucket that keeps the lease, or bind an R2 bucket as EDGELECT_R2'],
-  ]) {
-    const worker = await isolate({ ...VARIABLES, ...changes }, more);
-    const answer = await worker.ask();
-    assert.deepEqual([answer.status, await answer.json()], [500, { error: 'edgelect is not configured', variable }]);
-    await worker.tick();
-    await until(() => worker.logged().includes(said));
-    await worker.kill();
-  }
+  assert.deepEqual([held.leaseDuration, held.leaderTransitions, held.leaderID], ['2s', 7, undefined]);
+  assert.match(held.renewTime, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+  await ticking;
+  const parked = await leaseIn(bucket);
+  assert.deepEqual([parked.parked, parked.term], [true, held.term]);
 });
