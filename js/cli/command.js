@@ -25,6 +25,12 @@ export class PlainCommand extends Command {
     return new PlainCommand(name);
   }
 
+  /** A command line without a command is wrong, too. */
+  help(context) {
+    this.outputHelp(context);
+    process.exit(context?.error ? EXIT.settings : EXIT.done);
+  }
+
   /** What is wrong with a command line is no finding of a command's, and 1 is one. */
   error(message, options) {
     this.showHelpAfterError(`See ${lineOf(this)} --help.`);
