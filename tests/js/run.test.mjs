@@ -32,6 +32,8 @@ test('the exit code is the command\'s own, its token is that of the term, and th
     [sh('echo "$EDGELECT_TOKEN" > "$FILE"'), 0, /^$/],
     [sh('exit 7'), 7, /^$/],
     [sh('kill -TERM $$'), 143, /^$/],
+    // Node reports no end by a real-time signal; the help says so.
+    [sh('echo "$EDGELECT_TOKEN" > "$FILE"; kill -34 $$'), npmOnly.skip ? 162 : 0, /^$/],
     [['--', 'there-is-no-such-command'], 127, /^edgelect: there-is-no-such-command: there is no such command\n$/],
     [['--', folder], 126, /can't be executed\n$/],
     [['--', `${process.execPath}/there`], 127, /ENOTDIR|no such command/],
