@@ -67,7 +67,7 @@ export class Runner {
   }
 
   /** Runs the command under a term: how it ended, or undefined where nothing is to be begun. */
-  async run(term, more = {}) {
+  async run(term, slot) {
     const { graceMs, killMs } = this.#times;
     // A claim that was slow leaves too little: the next renewal comes first.
     while (!this.#ending && !term.signal.aborted && term.remaining() <= graceMs + killMs + MOMENT_MS) await sleep(MOMENT_MS);
@@ -85,10 +85,10 @@ export class Runner {
       if (!isDenied) this.tell('denied', {}, 'the command runs as another user, so that it can\'t be ended: run edgelect itself as that user');
       isDenied = true;
     };
-    const env = { ...process.env, ...more, EDGELECT_TOKEN: String(term.token) };
+    const env = { ...process.env, ...(slot && { EDGELECT_SLOT: slot }), EDGELECT_TOKEN: String(term.token) };
     const child = new Child({ command, shell, env, times: this.#times, killAfterMs, leftMs, guard: this.#guard, onDenied });
     this.#child = child;
-    this.tell('began', { term: term.token, ...more });
+    this.tell('began', { term: term.token, slot });
     const onAbort = () => (isGivenUp() ? child.lose() : child.look());
     term.signal.addEventListener('abort', onAbort, { once: true });
     const { code, lost, error, signal, lives } = await child.end();

@@ -262,7 +262,9 @@ impl Runner {
             Ok(life) => life,
             Err(error) => return Some(self.not_started(&error)),
         };
-        self.host.tell("began", json!({ "term": term.token, "slot": slot }), None);
+        let mut began = json!({ "term": term.token });
+        slot.map(|slot| began["slot"] = slot.into());
+        self.host.tell("began", began, None);
         let status = loop {
             let next_ms = life.run.look(&self.guard, || term.remaining_ms());
             tokio::select! {
