@@ -143,9 +143,10 @@ pub fn matches() -> ArgMatches {
             }
             _ => {}
         }
-        let first: Vec<&str> =
-            shown.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
-        let text = first.join(" ");
+        // What is wrong, with what was meant; then come the usage and the way to the help.
+        let lines = shown.lines().take_while(|line| !line.starts_with("Usage:"));
+        let lines: Vec<&str> = lines.map(str::trim).filter(|line| !line.is_empty()).collect();
+        let text = lines.join(" ");
         let known = |name: &String| spec_of(name).is_some();
         let name = std::env::args().nth(1).filter(known).map(|name| format!("{name} "));
         tell::error(text.strip_prefix("error: ").unwrap_or(&text));

@@ -9,6 +9,7 @@ import { inRoot } from '../../js/tools/paths.mjs';
 import { LEASE_MS, folder, newGroup, store } from './commanded.mjs';
 import { PROGRAM, begin, edgelect, npmOnly } from './command.mjs';
 import { kept } from './ending.mjs';
+import { startLiar } from './liar.mjs';
 import { startProxy } from './proxy.mjs';
 import { until } from './until.mjs';
 
@@ -254,6 +255,16 @@ test('what is wrong is one line, or two with a hint, and 2; a store that fails i
     assert.match(told.stderr, stderr);
     assert.ok(told.stderr.trim().split('\n').length <= 2, told.stderr);
     assert.doesNotMatch(told.stderr, /^ +at |secret/m);
+  }
+});
+
+test('who gives up on a store that refuses all writes says why', async () => {
+  const { endpoint } = await kept(startLiar('forbids'));
+  const { variables } = await newGroup({ starts: false });
+  for (const wait of ['300ms', '600ms', '900ms']) {
+    const { code, stderr } = await edgelect(['run', '--wait', wait, '--', 'true'], { variables: variables(endpoint) });
+    // Between two writes it waits for its turn.
+    assert.match(`${code} ${stderr}`, /^(1 edgelect: [^\n]*403 AccessDenied[^\n]*\n|75 )$/);
   }
 });
 
