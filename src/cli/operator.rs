@@ -1,8 +1,8 @@
 //! `edgelect step-down`, `pause`, `resume`: what an operator asks of a group.
 
-use edgelect::{ConfigError, calendar};
 use edgelect::driver::Host;
 use edgelect::operator::{OperatorError, Words, pause, resume, step_down};
+use edgelect::{ConfigError, calendar};
 use nix::unistd::{User, getuid};
 use serde_json::json;
 

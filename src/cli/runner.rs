@@ -27,7 +27,7 @@ use super::child::{POLL_MS, Run, Times};
 use super::command::{Flags, code};
 use super::guard::Guard;
 use super::place::{Failure, Place, Variables, shown};
-use super::processes::{Family, now_ms};
+use super::processes::{Family, MARK, now_ms};
 use super::tell;
 
 const KILL_AFTER_MS: u64 = 8_000;
@@ -140,6 +140,7 @@ impl Runner {
         let native = Native::new().map_err(Failure::Machine)?;
         let (clock, as_json) = (native.clone(), flags.has("json"));
         let lines = Arc::new(Lines { clock, as_json, warned: AtomicBool::default() });
+        let mark = hex::encode(native.random().map_err(Failure::Machine)?);
         let hearing = Arc::clone(&lines);
         let host = native.heard_by(move |line| hearing.warn(line));
         let store = variables.store(&config, host.clone())?;
@@ -159,7 +160,7 @@ impl Runner {
             give_up_at_ms: Cell::new(wait_ms.map(|ms| now_ms() + ms)),
             kill_after_ms: flags.number("kill-after").unwrap_or(KILL_AFTER_MS),
             times,
-            guard: Guard::start().map_err(machine)?,
+            guard: Guard::start(mark).map_err(machine)?,
             signals: RefCell::new(signals.map_err(machine)?),
             current: RefCell::default(),
             ending: Cell::default(),
@@ -219,9 +220,15 @@ impl Runner {
         if self.is_over() {
             return None;
         }
+        // Before the command can act: this process may be killed right after.
+        let (now_ms, left_ms) = (now_ms(), term.remaining_ms());
+        self.guard.set(None, self.times.killed_at_ms(now_ms, left_ms));
         let mut life = match self.spawn(term, slot) {
             Ok(life) => life,
-            Err(error) => return Some(self.not_started(&error)),
+            Err(error) => {
+                self.guard.clear();
+                return Some(self.not_started(&error));
+            }
         };
         let mut began = json!({ "term": term.token });
         slot.map(|slot| began["slot"] = slot.into());
@@ -249,7 +256,8 @@ impl Runner {
             false => (self.command[0].as_str(), self.command[1..].to_vec()),
         };
         let mut command = Command::new(program);
-        command.args(args).env("EDGELECT_TOKEN", term.token.to_string());
+        command.args(args).env(MARK, &self.guard.mark);
+        command.env("EDGELECT_TOKEN", term.token.to_string());
         command.envs(slot.map(|slot| ("EDGELECT_SLOT", slot)));
         // Its own group has a session of its own, as a terminal would otherwise stop it at its first read.
         let process = CommandWrap::from(command).wrap(ProcessSession).spawn()?.into_inner();

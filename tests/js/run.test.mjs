@@ -149,6 +149,15 @@ for (const [signal, what] of [['SIGKILL', 'killed'], ['SIGSTOP', 'stopped'], ['S
   });
 }
 
+test('when edgelect is killed just as its command begins, nothing of that outlives the lease, in the group or out of it', async () => {
+  const groups = await Promise.all(Array.from({ length: 6 }, () => newGroup()));
+  const startMs = performance.now();
+  // The command is often faster than whatever follows its start. What outlives edgelect keeps its pipes open.
+  const runs = groups.map(({ run }) => run(sh('setsid sleep 30 & kill -KILL $PPID; sleep 30')).ended);
+  for (const ended of runs) assert.deepEqual(await ended, { code: null, signal: 'SIGKILL' });
+  assert.ok(performance.now() - startMs < LEASE_MS + 2 * BUSY_MS, `${performance.now() - startMs} ms`);
+});
+
 test('signals pass on to the command, which ends as it likes', async () => {
   const { run, read, isReleased } = await newGroup();
   const leader = run(sh('trap "echo usr1 >> $FILE" USR1; trap "echo hup >> $FILE" HUP; trap "echo term >> $FILE; exit 3" TERM; echo ready >> $FILE; while :; do sleep 0.05; done'));
