@@ -231,7 +231,9 @@ impl Runner {
             }
         };
         let mut began = json!({ "term": term.token });
-        slot.map(|slot| began["slot"] = slot.into());
+        if let Some(slot) = slot {
+            began["slot"] = slot.into();
+        }
         self.tell("began", began, None);
         let status = loop {
             let next_ms = life.run.look(&self.guard, || term.remaining_ms());
