@@ -109,5 +109,5 @@ test('the commands ask a real store, and their exit codes say what came of it', 
     assert.deepEqual([refused, says.test(stderr)], [2, true], stderr);
   }
   assert.equal((await run('pause', '--for', '1h', '--until', '2030-01-01')).code, 2);
-  assert.match((await edgelect(['pause', '--help'])).stdout, /npx edgelect pause --bucket .* --for 2h/);
+  assert.match((await edgelect(['pause', '--help'])).stdout, /edgelect pause --bucket .* --for 2h/);
 });

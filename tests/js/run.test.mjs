@@ -250,6 +250,7 @@ test('what is wrong is one line, or two with a hint, and 2; a store that fails i
   const own = variables();
   for (const [args, more, code, stderr] of [
     [[], {}, 2, /(missing required argument 'command'|arguments were not provided: <command>)/],
+    ...(npmOnly.skip ? [[['--nonblok', '--', 'true'], {}, 2, /'--nonblok' .*'--nonblock'/]] : []),
     [['--wait', 'soon', '--', 'true'], {}, 2, /'soon'.* It is a number and ms, s, m, h or d/],
     [['--conflict-exit-code', '256', '--', 'true'], {}, 2, /from 0 to 255/],
     ...(npmOnly.skip ? [] : [[['--', ''], {}, 2, /name a program/]]),
