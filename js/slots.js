@@ -5,21 +5,6 @@ import { Fence } from './fence.js';
 // How long a job whose authority has ended is waited for: nobody can end it from outside, and its result counts no more.
 const LINGER_MS = 1_000;
 
-const REASONS = {
-  taken: 'this slot, or a later one, was claimed before',
-  newGroup: 'the lease object is new, or did not say which slots ran before, so this one is left out and the next can run; init() avoids '
-    + 'that for a new group',
-  budget: 'somebody else held the lease, or the store did not answer, for longer than the budget',
-  blocked: 'an earlier slot has to run first, and its job failed or was lost',
-  otherCron: 'the lease object counts the slots of another cron',
-  lost: 'it was told to stop when its claim had left: the slot is claimed, and its job never began',
-  ahead: 'it is further ahead of the store\'s clock than storeSkew',
-  full: 'earlier slots had to run first, and another one would not fit into what one trigger may do: the next one goes on',
-  store: 'the store can no longer be used',
-  stopped: 'it was told to stop before it had claimed the slot',
-  unknown: 'a claim was sent and its answer never came: the slot may count as claimed, and was not run here',
-};
-
 /** Why a job is told to stop, whose end still counts where it comes in time. */
 const TOLD = ['stopped', 'stepDown', 'paused'];
 
@@ -180,7 +165,7 @@ export class SlotRuns {
   }
 
   #result() {
-    const { why, outcome = 'skipped', saysNothing = true, slot = null, leftOut = 0, aheadMs, shown, problem, paused } = this.#over ?? {};
+    const { why, outcome = 'skipped', saysNothing = true, slot = null, leftOut = 0, aheadMs, shown, problem, reason = 'it was stopped' } = this.#over ?? {};
     this.#ended = true;
     for (const run of this.#runs) {
       delete run.stopped;
@@ -194,10 +179,8 @@ export class SlotRuns {
     if (runs.length === 0 && typeof aheadMs === 'number') throw aheadError(slot, aheadMs);
     const more = { leftOut, runs, ...(this.#failure && { fault: this.#failure }) };
     if (own) return { ...own, ...more };
-    const told = [paused ?? REASONS[why] ?? 'it was stopped', ...(problem ? [problem] : [])];
-    const reason = told.join(': ');
     const taken = outcome === 'taken' && { by: shown?.by ?? null, finished: shown?.finished ?? false };
-    return { outcome, slot, reason, previous: null, ...taken, ...more };
+    return { outcome, slot, reason: problem ? `${reason}: ${problem}` : reason, previous: null, ...taken, ...more };
   }
 }
 

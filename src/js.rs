@@ -604,6 +604,7 @@ fn event_json(event: &Event, election: &Election) -> String {
             };
             let request = election.record().and_then(|(_, lease)| lease.operator.as_ref());
             let paused = request.filter(|_| *why == SlotsOver::Paused).map(OperatorRequest::told);
+            let reason = paused.unwrap_or_else(|| why.text().to_owned());
             let shown = shown_slot(election);
             let shown = shown.map(|past| json!({ "by": past.by, "finished": past.finished() }));
             json!({
@@ -616,7 +617,7 @@ fn event_json(event: &Event, election: &Election) -> String {
                 "aheadMs": ahead_ms,
                 "problem": election.problem().map(Problem::to_string),
                 "shown": shown,
-                "paused": paused,
+                "reason": reason,
             })
         }
         Event::Failed(fault) => json!({

@@ -26,6 +26,7 @@ use std::error::Error;
 use std::future::Future;
 use std::io::{self, Write};
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use futures::StreamExt;
@@ -80,8 +81,11 @@ pub struct Native {
     /// For peers, where their certificates need one of their own.
     peers: Option<reqwest::Client>,
     started: Instant,
-    quiet: bool,
+    /// Who hears of problems instead of standard error.
+    hear: Option<Arc<Hear>>,
 }
+
+type Hear = dyn Fn(&str) + Send + Sync;
 
 impl Native {
     /// Sets up the HTTP clients. Where no cryptography has been chosen for rustls in this process, it chooses `ring`.
@@ -96,13 +100,18 @@ impl Native {
             builder.build().map_err(|error| format!("no HTTP client: {}", innermost(error)))
         };
         let (tunnelled, direct) = (client(builder())?, client(builder().no_proxy())?);
-        Ok(Self { tunnelled, direct, peers: None, started: Instant::now(), quiet: false })
+        Ok(Self { tunnelled, direct, peers: None, started: Instant::now(), hear: None })
     }
 
     /// The same, without a line on standard error when a problem lasts and when it is over: for programs that show
     /// [`Election::problem`](crate::election::Election::problem) in a way of their own.
     pub fn quiet(self) -> Self {
-        Self { quiet: true, ..self }
+        self.heard_by(|_| {})
+    }
+
+    /// The same, with these lines given to `hear` instead of standard error: for programs with a log of their own.
+    pub fn heard_by(self, hear: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self { hear: Some(Arc::new(hear)), ..self }
     }
 
     /// The same, with questions to peers sent by a client of the program's own: one that trusts their authority, or shows a
@@ -189,10 +198,11 @@ impl Host for Native {
     }
 
     fn warn(&self, line: &str) {
-        if !self.quiet {
-            // Not `eprintln`, which panics where nobody reads standard error any more: a leader goes on without.
-            let _ = writeln!(io::stderr(), "{line}");
+        if let Some(hear) = &self.hear {
+            return hear(line);
         }
+        // Not `eprintln`, which panics where nobody reads standard error any more: a leader goes on without.
+        let _ = writeln!(io::stderr(), "{line}");
     }
 }
 

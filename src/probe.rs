@@ -98,6 +98,26 @@ pub enum Finding {
     Violated(String),
 }
 
+impl Finding {
+    /// The word for people and programs.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::Unclear(_) | Self::Refused(_) => "unclear",
+            Self::Violated(_) => "violated",
+        }
+    }
+
+    /// What the store did, or why nothing can be concluded.
+    pub fn why(&self) -> Option<&str> {
+        match self {
+            Self::Holds => None,
+            Self::Unclear(why) | Self::Violated(why) => Some(why),
+            Self::Refused(fault) => Some(&fault.message),
+        }
+    }
+}
+
 /// One step and what it has shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judged {

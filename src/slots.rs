@@ -234,6 +234,36 @@ impl SlotsOver {
             Self::Paused => "paused",
         }
     }
+
+    /// Why the slot was not run here, in a sentence.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Ran | Self::Taken => "this slot, or a later one, was claimed before",
+            Self::NewGroup => {
+                "the lease object is new, or did not say which slots ran before, so this one is left out and the next can \
+                 run; `init` avoids that for a new group"
+            }
+            Self::Budget => {
+                "somebody else held the lease, or the store did not answer, for longer than the budget"
+            }
+            Self::Blocked => "an earlier slot has to run first, and its job failed or was lost",
+            Self::OtherCron => "the lease object counts the slots of another cron",
+            Self::Lost => {
+                "it was told to stop when its claim had left: the slot is claimed, and its job never began"
+            }
+            Self::Ahead { .. } => "it is further ahead of the store's clock than storeSkew",
+            Self::Unknown => {
+                "a claim was sent and its answer never came: the slot may count as claimed, and was not run here"
+            }
+            Self::Full => {
+                "earlier slots had to run first, and another one would not fit into what one trigger may do: the next one \
+                 goes on"
+            }
+            Self::Store => "the store can no longer be used",
+            Self::Stopped => "it was told to stop before it had claimed the slot",
+            Self::Paused => "an operator has paused the group",
+        }
+    }
 }
 
 /// What is known of the time at the store when a record is judged, in milliseconds since the Unix epoch.

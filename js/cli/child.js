@@ -4,7 +4,7 @@ import os from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { EXIT } from './command.js';
-import { isAlive, killGroup, nowMs } from './group.js';
+import { MARK, isAlive, killGroup, killMarked, nowMs } from './group.js';
 
 const GUARD = fileURLToPath(new URL('./guard.js', import.meta.url));
 const POLL_MS = 20;
@@ -32,6 +32,9 @@ export const timesOf = ({ leaderTimeout, margin, frequentInterval, requestTimeou
 
 /** Starts the guard, once for all runs of this process, and again where somebody has ended it; `onGone` hears if that fails. */
 export const startGuard = async (onGone) => {
+  const mark = crypto.randomUUID();
+  // Of an edgelect that runs this one: its guard leaves ours alone, which has a command of its own to end.
+  const { [MARK]: _outer, ...env } = process.env;
   let guard;
   let last;
   let isOver = false;
@@ -40,7 +43,7 @@ export const startGuard = async (onGone) => {
     if (guard.connected) guard.send(told, () => {});
   };
   const begin = async () => {
-    const begun = fork(GUARD, [], { detached: true, stdio: ['ignore', 'ignore', 'ignore', 'ipc'], execArgv: [] });
+    const begun = fork(GUARD, [mark], { env, detached: true, stdio: ['ignore', 'ignore', 'ignore', 'ipc'], execArgv: [] });
     await new Promise((resolve, reject) => begun.once('message', resolve).once('error', reject).once('exit', () => reject(new Error('the guard has ended'))));
     begun.unref();
     begun.channel.unref?.();
@@ -55,7 +58,7 @@ export const startGuard = async (onGone) => {
     isOver = true;
     if (guard.connected) guard.disconnect();
   };
-  return { tell, end };
+  return { mark, tell, end };
 };
 
 export class Child {
@@ -81,8 +84,10 @@ export class Child {
     this.#guard = guard;
     const [program, ...args] = shell ? ['/bin/sh', '-c', command.join(' ')] : command;
     let child;
+    // It knows of a command before that can act: this process may be killed right after.
+    this.#tellGuard(nowMs(), leftMs());
     try {
-      child = spawn(program, args, { env, stdio: 'inherit', detached: true });
+      child = spawn(program, args, { env: { ...env, [MARK]: guard.mark }, stdio: 'inherit', detached: true });
     } catch (error) {
       // Only some errors are told by an event.
       this.#ended = Promise.resolve({ code: NOT_STARTED[error.code] ?? EXIT.failed, error, lost: false });
@@ -134,10 +139,14 @@ export class Child {
     } else if (leftMs <= killMs + graceMs && !this.#lost) {
       this.lose();
     }
-    this.#guard.tell({ group: this.#group, untilMs: atMs + Math.max(leftMs - killMs / 2, 0) });
+    this.#tellGuard(atMs, leftMs);
     const nextMs = Math.min((leftMs - killMs - graceMs) / 2, this.#killAtMs - atMs, LOOK_MS);
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.look(), Math.max(nextMs, POLL_MS));
+  }
+
+  #tellGuard(atMs, leftMs) {
+    this.#guard.tell({ group: this.#group, untilMs: atMs + Math.max(leftMs - this.#times.killMs / 2, 0) });
   }
 
   /** What the command has left behind in its group. */
@@ -160,5 +169,6 @@ export class Child {
 
   #send(signal) {
     if (this.#group !== undefined) killGroup(this.#group, signal, this.#onDenied);
+    if (signal === 'SIGKILL') killMarked(this.#guard.mark);
   }
 }

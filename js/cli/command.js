@@ -7,6 +7,8 @@ const { commands, exitCodes, kinds, sets } = spec;
 export const EXIT = exitCodes;
 
 const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+/** Others mean another time in another place, or what nobody expects. */
+const RFC_3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/;
 const LONGEST_MS = 366 * UNIT_MS.d;
 /** Below it the words on an option stand under it. */
 const NARROW = 60;
@@ -23,6 +25,12 @@ export class PlainCommand extends Command {
 
   createCommand(name) {
     return new PlainCommand(name);
+  }
+
+  /** A command line without a command is wrong, too. */
+  help(context) {
+    this.outputHelp(context);
+    process.exit(context?.error ? EXIT.settings : EXIT.done);
   }
 
   /** What is wrong with a command line is no finding of a command's, and 1 is one. */
@@ -76,7 +84,7 @@ const READERS = {
     return ms;
   },
   time: (text) => {
-    const time = new Date(text);
+    const time = new Date(RFC_3339.test(text) ? text : NaN);
     if (!Number.isFinite(time.getTime())) throw new InvalidArgumentError(`It is ${kinds.time}.`);
     return time;
   },

@@ -1,6 +1,9 @@
 // Process groups.
 import fs from 'node:fs';
 
+/** The variable by which the processes of a command are known, also those that have left its group. */
+export const MARK = '_EDGELECT_RUN';
+
 /** Milliseconds of a clock that all processes of this machine share. */
 export const nowMs = () => Number(process.hrtime.bigint() / 1_000_000n);
 
@@ -29,3 +32,23 @@ const runs = (group) => fs.readdirSync('/proc').some((name) => {
     return false;
   }
 });
+
+/** Kills what has this mark in its environment, where /proc shows that; whether there was any. */
+export const killMarked = (mark) => {
+  if (process.platform !== 'linux') return false;
+  const marked = fs.readdirSync('/proc').filter((name) => {
+    try {
+      return /^\d+$/.test(name) && fs.readFileSync(`/proc/${name}/environ`, 'utf8').split('\0').includes(`${MARK}=${mark}`);
+    } catch {
+      return false;
+    }
+  });
+  for (const name of marked) {
+    try {
+      process.kill(Number(name), 'SIGKILL');
+    } catch {
+      // It has ended in between.
+    }
+  }
+  return marked.length > 0;
+};

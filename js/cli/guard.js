@@ -1,23 +1,38 @@
 // Kills the process group of a command when its authority is over, or when the process that renews it is gone, stopped or
 // blocked. A process of its own: nothing else can do this after a SIGKILL.
 import process from 'node:process';
-import { killGroup, nowMs } from './group.js';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { killGroup, killMarked, nowMs } from './group.js';
 
 // Whoever ends all programs called node by their name is to miss it.
 process.title = 'edgelect-guard';
 
-let group;
+const [mark] = process.argv.slice(2);
+const PASSES = 100;
+const PAUSE_MS = 50;
+
+/** `{ untilMs, group }`, without a group while the command is being started; nothing where none runs. */
+let told = {};
 let timer;
 
-const kill = () => group !== undefined && killGroup(group, 'SIGKILL');
+const kill = () => {
+  if (told.group !== undefined) killGroup(told.group, 'SIGKILL');
+  return killMarked(mark);
+};
 
-process.on('message', (told) => {
-  ({ group } = told);
+process.on('message', (message) => {
+  told = message;
   clearTimeout(timer);
-  timer = group === undefined ? undefined : setTimeout(kill, Math.max(told.untilMs - nowMs(), 0));
+  timer = told.untilMs === undefined ? undefined : setTimeout(kill, Math.max(told.untilMs - nowMs(), 0));
 });
-process.on('disconnect', () => {
-  kill();
+process.on('disconnect', async () => {
+  // A command that was just being started may have no mark yet, and one that runs may have started another process.
+  let found = told.group !== undefined;
+  for (let left = PASSES; told.untilMs !== undefined && left > 0; left -= 1) {
+    if (kill()) found = true;
+    else if (found) break;
+    await sleep(PAUSE_MS);
+  }
   process.exit();
 });
 // A signal for every process of a terminal or a service is no reason to leave the command alone.

@@ -19,7 +19,11 @@ export const run = () => commandOf('run').action(async (command, flags) => {
 async function campaign(runner, { wait: given, nonblock, restart, conflictExitCode = EXIT.conflict }) {
   const wait = nonblock ? given || PATIENCE_MS : given;
   const { elector, signal } = runner;
-  const giveUp = () => runner.end(elector.status().error ? EXIT.failed : conflictExitCode);
+  const giveUp = () => {
+    const { error } = elector.status();
+    if (error) runner.tellError(error);
+    runner.end(error ? EXIT.failed : conflictExitCode);
+  };
   const timer = wait === undefined ? undefined : setTimeout(giveUp, Math.min(wait, LONGEST_TIMER_MS));
   if (nonblock) {
     runner.onError = giveUp;

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Child, codeOfSignal, startGuard, timesOf } from './child.js';
 import { EXIT } from './command.js';
 import { nowMs } from './group.js';
-import { codeOf, electorOptions, jsonOf, look, visible } from './store.js';
+import { codeOf, electorOptions, exitOf, jsonOf, look, visible } from './store.js';
 
 const KILL_AFTER_MS = 8_000;
 const MOMENT_MS = 20;
@@ -32,6 +32,8 @@ export class Runner {
   /** Why nothing is to be begun any more, and with which exit code. */
   #ending;
   #over = new AbortController();
+  /** The problem that was told last. */
+  #told;
 
   /** Has `work` use a runner; resolves to the exit code, once nothing of the command runs. */
   static async exitCode(command, flags, work) {
@@ -42,7 +44,9 @@ export class Runner {
       return runner.#ending?.code ?? EXIT.failed;
     } catch (error) {
       if (runner.#ending && error === runner.signal.reason) return runner.#ending.code;
-      return codeOf(error, flags.name);
+      if (error.code === 'EDGELECT_CONFIG') return codeOf(error, flags.name);
+      runner.tellError(error.message);
+      return exitOf(error);
     } finally {
       await runner.#child?.end();
       await runner.#tellLease();
@@ -67,7 +71,7 @@ export class Runner {
   }
 
   /** Runs the command under a term: how it ended, or undefined where nothing is to be begun. */
-  async run(term, more = {}) {
+  async run(term, slot) {
     const { graceMs, killMs } = this.#times;
     // A claim that was slow leaves too little: the next renewal comes first.
     while (!this.#ending && !term.signal.aborted && term.remaining() <= graceMs + killMs + MOMENT_MS) await sleep(MOMENT_MS);
@@ -85,10 +89,10 @@ export class Runner {
       if (!isDenied) this.tell('denied', {}, 'the command runs as another user, so that it can\'t be ended: run edgelect itself as that user');
       isDenied = true;
     };
-    const env = { ...process.env, ...more, EDGELECT_TOKEN: String(term.token) };
+    const env = { ...process.env, ...(slot && { EDGELECT_SLOT: slot }), EDGELECT_TOKEN: String(term.token) };
     const child = new Child({ command, shell, env, times: this.#times, killAfterMs, leftMs, guard: this.#guard, onDenied });
     this.#child = child;
-    this.tell('began', { term: term.token, ...more });
+    this.tell('began', { term: term.token, slot });
     const onAbort = () => (isGivenUp() ? child.lose() : child.look());
     term.signal.addEventListener('abort', onAbort, { once: true });
     const { code, lost, error, signal, lives } = await child.end();
@@ -113,6 +117,12 @@ export class Runner {
     else if (text) console.error(`edgelect: ${visible(text)}`);
   }
 
+  /** A problem, unless it is the one that was told last. */
+  tellError(message) {
+    if (message !== this.#told) this.tell('error', {}, message);
+    this.#told = message;
+  }
+
   async #open() {
     if (process.platform === 'win32') throw Object.assign(new Error('Windows has no process groups: run this in WSL'), { code: 'EDGELECT_CONFIG' });
     if (this.#command[0] === '') throw Object.assign(new Error('COMMAND = "": name a program'), { code: 'EDGELECT_CONFIG' });
@@ -129,14 +139,15 @@ export class Runner {
       this.onStatus(status);
     };
     const onError = (error) => {
-      this.tell('error', {}, error.message);
+      this.#told = undefined;
+      this.tellError(error.message);
       this.onError(error);
     };
     this.elector = new Elector({ ...this.#options, onStatus, onError, ...(this.#flags.nonblock && { probe: false }) });
     this.#times = timesOf(this.elector.config, this.#flags.grace);
     this.#guard = await startGuard(({ message }) => {
       this.end(EXIT.failed);
-      this.tell('error', {}, message);
+      this.tellError(message);
       this.#child?.lose();
     });
   }

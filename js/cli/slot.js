@@ -12,7 +12,7 @@ async function take(runner, { period, policy, missed, budget, conflictExitCode =
   const { elector, signal } = runner;
   let ended;
   const job = async (term) => {
-    ended = await runner.run(term, { EDGELECT_SLOT: new Date(term.slot).toISOString() });
+    ended = await runner.run(term, new Date(term.slot).toISOString());
     if (ended?.code !== 0) throw new Error('the command has failed');
   };
   const { outcome, reason, fault } = await elector.runScheduled(null, job, { period, policy, missed, budget, signal });

@@ -31,13 +31,22 @@ export const electorOptions = async (flags, environment = process.env) => {
 };
 
 /** Options that have a flag. */
-const FLAG_OF = { leaderTimeout: '--lease', lockfilePath: '--lockfile-path', serverId: '--server-id', period: '--period', budget: '--budget', races: '--races' };
+const FLAG_OF = {
+  leaderTimeout: '--lease', lockfilePath: '--lockfile-path', serverId: '--server-id', period: '--period', budget: '--budget', races: '--races',
+  by: '--by', why: '--why', until: '--until',
+};
 
 /** Tells on standard error what a command has failed of; gives its exit code. */
-export const codeOf = ({ code, status, message }, name) => {
+export const codeOf = (error, name) => {
+  const { code, message } = error;
   const plain = visible(message.replace(/^\w+(?= = )/, (option) => FLAG_OF[option] ?? option));
   const hint = code === 'EDGELECT_CONFIG' ? `\nSet it by a flag or a variable: edgelect ${name} --help.` : '';
   console.error(`edgelect: ${plain}${hint}`);
+  return exitOf(error);
+};
+
+/** The exit code of an error. */
+export const exitOf = ({ code, status }) => {
   const isRefused = code === 'EDGELECT_STORE' && status >= 400 && status < 500 && ![408, 409, 412, 429].includes(status);
   return code === 'EDGELECT_CONFIG' || isRefused ? EXIT.settings : EXIT.failed;
 };

@@ -85,7 +85,7 @@ const COMMAND_LINE = ['build', '--locked', '--bins', '--features', 'cli'];
 /** Waiting for leases takes no processor time, and compiling does. */
 const UNOPTIMISED = { CARGO_PROFILE_DEV_OPT_LEVEL: '0' };
 /** The tests of what both command lines do; they take the native one where a variable names it. */
-const BOTH_COMMAND_LINES = ['run', 'slot-command', 'status'].map((name) => `tests/js/${name}.test.mjs`);
+const BOTH_COMMAND_LINES = ['run', 'slot-command', 'status', 'operator'].map((name) => `tests/js/${name}.test.mjs`);
 
 /** Packages of their own beside the crate; those in wasm have a step that builds them. */
 const BESIDE = ['examples/native/Cargo.toml', 'js/tools/bindgen/Cargo.toml'];

@@ -43,6 +43,11 @@ impl Times {
         }
     }
 
+    /// When the guard kills what others have not, where so much is left of the authority.
+    pub fn killed_at_ms(&self, now_ms: u64, left_ms: u64) -> u64 {
+        now_ms + left_ms.saturating_sub(self.kill_ms / 2)
+    }
+
     /// What has to be left of an authority for a command to begin under it.
     pub fn least_ms(&self) -> u64 {
         self.grace_ms + self.kill_ms + POLL_MS
@@ -87,7 +92,7 @@ impl Run {
             self.lose();
         }
         let family = self.family.get();
-        guard.set(family.group, now_ms + left_ms.saturating_sub(kill_ms / 2));
+        guard.set(Some(family.group), self.times.killed_at_ms(now_ms, left_ms));
         self.family.set(Family { guard: guard.pid(), ..family });
         let calm_ms = left_ms.saturating_sub(kill_ms + grace_ms) / 2;
         calm_ms

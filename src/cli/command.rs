@@ -143,9 +143,18 @@ pub fn matches() -> ArgMatches {
             }
             _ => {}
         }
-        let first: Vec<&str> =
-            shown.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
-        let text = first.join(" ");
+        // What is wrong and what was meant; then come the usage and the way to the help.
+        let is_last = |line: &&str| line.starts_with("Usage:") || line.starts_with("For more");
+        let mut text = String::new();
+        for line in shown.lines().take_while(|line| !is_last(line)).map(str::trim) {
+            match line.strip_prefix("tip: ") {
+                Some(tip) if tip.starts_with("a similar") => text.push_str(&format!("({tip})")),
+                Some(_) => continue,
+                None => text.push_str(line),
+            }
+            text.push(' ');
+        }
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let known = |name: &String| spec_of(name).is_some();
         let name = std::env::args().nth(1).filter(known).map(|name| format!("{name} "));
         tell::error(text.strip_prefix("error: ").unwrap_or(&text));

@@ -38,12 +38,12 @@ pub async fn doctor(flags: &Flags) -> Result<i32, Failure> {
     let effort = Effort { age_ms: age_s * 1_000, ..Effort::thorough(races as u32) };
     let as_json = flags.has("json");
     let tell = |progress: Progress<'_>| match progress {
-        Progress::Begins(step) if !as_json && is_later(step) && age_s > 1 => {
+        Progress::Begins(step) if !as_json && step == Step::LaterCreate && age_s > 1 => {
             tell::print(&format!("  {:10}{}", "…", line(step, races, age_s)));
         }
         Progress::Done(one) if !as_json => {
-            tell::print(&format!("  {:10}{}", word(&one.finding), line(one.step, races, age_s)));
-            if let Some(why) = why(one) {
+            tell::print(&format!("  {:10}{}", one.finding.name(), line(one.step, races, age_s)));
+            if let Some(why) = one.finding.why() {
                 tell::print(&format!("            {}", tell::visible(why, 1_000)));
             }
         }
@@ -89,35 +89,15 @@ fn conclude(report: &Report, store: &str) {
 
 /// The diagnosis, as `Elector.doctor` of the npm package gives it.
 fn diagnosis(report: &Report, store: String) -> Value {
-    let step = |one: &Judged| json!({ "step": one.step.name(), "finding": word(&one.finding), "why": why(one) });
+    let step = |one: &Judged| json!({ "step": one.step.name(), "finding": one.finding.name(), "why": one.finding.why() });
     json!({
         "store": store,
-        "finding": word(report.finding()),
+        "finding": report.finding().name(),
         "steps": report.judged.iter().map(step).collect::<Vec<_>>(),
         "refusal": report.refusal().map(|fault| json!({ "status": fault.status, "storeCode": fault.code })),
         "clockOffset": report.offset.map(|offset| offset.ms),
         "clockError": report.offset.map(|offset| offset.error_ms),
     })
-}
-
-fn word(finding: &Finding) -> &'static str {
-    match finding {
-        Finding::Holds => "holds",
-        Finding::Unclear(_) | Finding::Refused(_) => "unclear",
-        Finding::Violated(_) => "violated",
-    }
-}
-
-fn why(one: &Judged) -> Option<&str> {
-    match &one.finding {
-        Finding::Holds => None,
-        Finding::Unclear(why) | Finding::Violated(why) => Some(why),
-        Finding::Refused(fault) => Some(&fault.message),
-    }
-}
-
-fn is_later(step: Step) -> bool {
-    matches!(step, Step::LaterCreate)
 }
 
 fn line(step: Step, races: u64, age_s: u64) -> String {

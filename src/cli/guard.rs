@@ -12,7 +12,7 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::{Pid, getpid, getppid};
 
-use super::processes::{Family, now_ms};
+use super::processes::{Family, MARK, kill_marked, now_ms};
 
 /// The command of this program that is the guard.
 pub const NAME: &str = "__guard";
@@ -20,8 +20,16 @@ pub const NAME: &str = "__guard";
 /// How long the guard waits at most before it reads the clock again: a machine that slept stops its timers.
 const LOOK: Duration = Duration::from_millis(250);
 
+/// How often, and how far apart, it looks for what is left after its owner has ended.
+const PASSES: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(50);
+
 /// The guard, as its owner has it. It ends with its owner, and is started again where somebody has ended it.
-pub struct Guard(RefCell<Process>);
+pub struct Guard {
+    process: RefCell<Process>,
+    /// The value of [`MARK`] for all that it guards.
+    pub mark: String,
+}
 
 struct Process {
     process: Child,
@@ -33,42 +41,46 @@ impl Guard {
     ///
     /// # Errors
     /// There can be no more processes.
-    pub fn start() -> io::Result<Self> {
-        Process::start().map(|process| Self(RefCell::new(process)))
+    pub fn start(mark: String) -> io::Result<Self> {
+        Ok(Self { process: RefCell::new(Process::start(&mark)?), mark })
     }
 
     /// Its process.
     pub fn pid(&self) -> Pid {
-        let id = self.0.borrow().process.id();
+        let id = self.process.borrow().process.id();
         Pid::from_raw(i32::try_from(id).expect("a process id is an i32"))
     }
 
-    /// Has it kill this group at a time of [`now_ms`], unless it is told again before.
-    pub fn set(&self, group: Pid, until_ms: u64) {
-        let mut guard = self.0.borrow_mut();
+    /// Has it kill this group, and what has its mark, at a time of [`now_ms`], unless it is told again before. There is no group
+    /// while the command is being started.
+    pub fn set(&self, group: Option<Pid>, until_ms: u64) {
+        let mut guard = self.process.borrow_mut();
         if let Ok(Some(_)) = guard.process.try_wait()
-            && let Ok(next) = Process::start()
+            && let Ok(next) = Process::start(&self.mark)
         {
             *guard = next;
         }
+        let group = group.map_or(0, Pid::as_raw);
         let _ = (&guard.pipe).write_all(format!("{group} {until_ms}\n").as_bytes());
     }
 
     /// Has it kill nothing.
     pub fn clear(&self) {
-        self.set(Pid::from_raw(0), 0);
+        self.set(None, 0);
     }
 }
 
 impl Process {
-    fn start() -> io::Result<Self> {
+    fn start(mark: &str) -> io::Result<Self> {
         // What was started goes on where the file was replaced meanwhile.
         let program = match cfg!(target_os = "linux") {
             true => "/proc/self/exe".into(),
             false => std::env::current_exe()?,
         };
         let mut process = Command::new(program)
-            .arg(NAME)
+            .args([NAME, mark])
+            // Of an edgelect that runs this one: its guard leaves ours alone, which has a command of its own to end.
+            .env_remove(MARK)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -83,7 +95,7 @@ impl Process {
 }
 
 /// Is the guard until its owner has ended.
-pub fn watch() {
+pub fn watch(mark: &str) {
     // Before there is another thread, which has the same mask.
     let _ = SigSet::all().thread_block();
     let owner = getppid();
@@ -93,11 +105,14 @@ pub fn watch() {
             let numbers = line.split_once(' ').and_then(|(group, until)| {
                 Some((group.parse::<i32>().ok()?, until.parse::<u64>().ok()?))
             });
-            let _ = tell.send(numbers.filter(|(group, _)| *group > 1));
+            let _ = tell.send(numbers.filter(|(_, until_ms)| *until_ms > 0));
         }
     });
     let mut watched = None;
-    let family = |group| Family { group: Pid::from_raw(group), owner, guard: getpid() };
+    let family = |group| {
+        let group = Some(group).filter(|group| *group > 1).map(Pid::from_raw);
+        group.map(|group| Family { group, owner, guard: getpid() })
+    };
     loop {
         let left_ms =
             watched.map_or(u64::MAX, |(_, until_ms): (i32, u64)| until_ms.saturating_sub(now_ms()));
@@ -107,16 +122,33 @@ pub fn watch() {
                 if left_ms > 0 && now_ms() < watched.map_or(u64::MAX, |(_, at)| at) => {}
             Err(RecvTimeoutError::Timeout) => {
                 if let Some((group, _)) = watched.take() {
-                    family(group).send_all(Signal::SIGKILL);
+                    family(group).inspect(|family| family.send_all(Signal::SIGKILL));
+                    kill_marked(mark);
                 }
             }
             Err(RecvTimeoutError::Disconnected) => {
                 // The owner's number may be another's by now, so its descendants can't be told.
                 if let Some((group, _)) = watched {
-                    family(group).send(Signal::SIGKILL);
+                    kill_rest(family(group), mark);
                 }
                 return;
             }
         }
+    }
+}
+
+/// Kills what the owner has left. A command that was just being started may have no mark yet, and one that runs may have started
+/// another process.
+#[allow(clippy::disallowed_methods)] // It has nothing else to do.
+fn kill_rest(family: Option<Family>, mark: &str) {
+    family.inspect(|family| family.send(Signal::SIGKILL));
+    let mut found = family.is_some();
+    for _ in 0..PASSES {
+        match kill_marked(mark) {
+            true => found = true,
+            false if found => return,
+            false => {}
+        }
+        std::thread::sleep(PAUSE);
     }
 }

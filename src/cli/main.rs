@@ -27,7 +27,7 @@ use command::{code, flags_of};
 fn main() {
     let mut args = std::env::args_os();
     if args.nth(1).is_some_and(|first| first == guard::NAME) {
-        return guard::watch();
+        return guard::watch(&args.next().unwrap_or_default().to_string_lossy());
     }
     let matches = command::matches();
     let (name, matches) = matches.subcommand().expect("clap requires a command");

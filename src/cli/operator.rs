@@ -1,8 +1,8 @@
 //! `edgelect step-down`, `pause`, `resume`: what an operator asks of a group.
 
-use edgelect::calendar;
 use edgelect::driver::Host;
 use edgelect::operator::{OperatorError, Words, pause, resume, step_down};
+use edgelect::{ConfigError, calendar};
 use nix::unistd::{User, getuid};
 use serde_json::json;
 
@@ -59,7 +59,10 @@ pub async fn ask(name: &str, flags: &Flags) -> Result<i32, Failure> {
 
 fn failed(error: OperatorError) -> Result<i32, Failure> {
     match error {
-        OperatorError::Config(error) => Err(Failure::Settings(error.message())),
+        OperatorError::Config(error) => {
+            let field = format!("--{}", error.field);
+            Err(Failure::Settings(ConfigError { field, ..error }.message()))
+        }
         OperatorError::Store(fault) => Err(Failure::Store(fault)),
         OperatorError::NobodyLeads(text) => {
             tell::error(&text);

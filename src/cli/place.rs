@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use edgelect::choice::AnyStore;
-use edgelect::driver::Host;
 use edgelect::look::{Due, look};
 use edgelect::store::Fault;
 use edgelect::store::memory::Memory;
@@ -13,21 +12,9 @@ use serde_json::Value;
 use super::command::{Flags, code, settings};
 use super::{profile, tell};
 
-/// What says where a store is, and the keys to it; each after `EDGELECT_`.
-const OF_A_PLACE: [&str; 12] = [
-    "ENDPOINT",
-    "BUCKET",
-    "REGION",
-    "PATH_STYLE",
-    "FORMAT",
-    "TABLE",
-    "HOSTED_ZONE_ID",
-    "DOMAIN_NAME",
-    "RECORD_PREFIX",
-    "ACCESS_KEY_ID",
-    "SECRET_ACCESS_KEY",
-    "SESSION_TOKEN",
-];
+/// The keys to a store, which have no flags.
+const SECRETS: [&str; 3] =
+    ["EDGELECT_ACCESS_KEY_ID", "EDGELECT_SECRET_ACCESS_KEY", "EDGELECT_SESSION_TOKEN"];
 const PATH: &str = "EDGELECT_LOCKFILE_PATH";
 const KEYS: [&str; 4] = [
     "EDGELECT_ACCESS_KEY_ID",
@@ -36,8 +23,8 @@ const KEYS: [&str; 4] = [
     "AWS_SECRET_ACCESS_KEY",
 ];
 
-/// A store over a host.
-pub type AnyStoreOf<H> = AnyStore<H, Credentials, Memory>;
+/// Where a group is.
+pub type Place = AnyStore<Native, Credentials, Memory>;
 
 /// Why a command has failed.
 pub enum Failure {
@@ -50,27 +37,32 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// What it says.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Settings(text) | Self::Machine(text) => text,
+            Self::Store(fault) => &fault.message,
+        }
+    }
+
+    /// Its exit code.
+    pub fn code(&self) -> i32 {
+        let passing = [408, 409, 412, 429];
+        let is_refusal = |status| (400..500).contains(&status) && !passing.contains(&status);
+        match self {
+            Self::Settings(_) => code("settings"),
+            Self::Store(fault) if fault.status.is_some_and(is_refusal) => code("settings"),
+            Self::Store(_) | Self::Machine(_) => code("failed"),
+        }
+    }
+
     /// Tells it on standard error; gives the exit code.
     pub fn tell(self, command: &str) -> i32 {
-        let passing = [408, 409, 412, 429];
-        match self {
-            Self::Settings(text) => {
-                tell::error(&text);
-                tell::line(&format!("Set it by a flag or a variable: edgelect {command} --help."));
-                code("settings")
-            }
-            Self::Store(fault) => {
-                tell::error(&fault.message);
-                let refused = fault.status.is_some_and(|status| {
-                    (400..500).contains(&status) && !passing.contains(&status)
-                });
-                code(if refused { "settings" } else { "failed" })
-            }
-            Self::Machine(text) => {
-                tell::error(&text);
-                code("failed")
-            }
+        tell::error(self.text());
+        if matches!(self, Self::Settings(_)) {
+            tell::line(&format!("Set it by a flag or a variable: edgelect {command} --help."));
         }
+        self.code()
     }
 }
 
@@ -91,8 +83,10 @@ impl Variables {
         let before = found.get("EDGELECT_STORE").unwrap_or_else(|| "s3".to_owned());
         let store = flags.get("store").unwrap_or(&before);
         if kind_of(store) != kind_of(&before) {
-            for name in OF_A_PLACE {
-                found.texts.remove(&format!("EDGELECT_{name}"));
+            let of_places = settings().filter(|flag| flag.of.is_some());
+            let of_places = of_places.filter_map(|flag| flag.variable.as_deref());
+            for name in of_places.filter(|name| name.starts_with("EDGELECT_")).chain(SECRETS) {
+                found.texts.remove(name);
             }
         }
         for flag in settings() {
@@ -166,7 +160,7 @@ impl Variables {
     ///
     /// # Errors
     /// What is missing or wrong.
-    pub fn store<H: Host>(&self, config: &Config, host: H) -> Result<AnyStoreOf<H>, Failure> {
+    pub fn store(&self, config: &Config, host: Native) -> Result<Place, Failure> {
         let get = |name: &str| self.get(name);
         let unbound = || Err(ConfigError::new("EDGELECT_STORE", "r2", "is for Workers"));
         vars::program_store(get)
@@ -200,7 +194,7 @@ fn kind_of(store: &str) -> &str {
 ///
 /// # Errors
 /// What is missing or wrong.
-pub fn groups(flags: &Flags) -> Result<Vec<(Config, AnyStoreOf<Native>)>, Failure> {
+pub fn groups(flags: &Flags) -> Result<Vec<(Config, Place)>, Failure> {
     let variables = Variables::new(flags, &[])?;
     let host = host()?;
     let open = |variables: &Variables| {
@@ -218,7 +212,7 @@ pub fn groups(flags: &Flags) -> Result<Vec<(Config, AnyStoreOf<Native>)>, Failur
 ///
 /// # Errors
 /// What is missing or wrong.
-pub fn named_group(flags: &Flags) -> Result<(Config, AnyStoreOf<Native>, Native), Failure> {
+pub fn named_group(flags: &Flags) -> Result<(Config, Place, Native), Failure> {
     if !flags.has("lockfile-path") && native::variable(PATH).is_none_or(|path| path.is_empty()) {
         let text = "--lockfile-path = (not set): name the group, by this flag or by EDGELECT_LOCKFILE_PATH.";
         return Err(Failure::Settings(text.to_owned()));
@@ -241,10 +235,10 @@ pub fn host() -> Result<Native, Failure> {
 ///
 /// # Errors
 /// The store did not answer, or refused.
-pub async fn shown<H: Host>(
+pub async fn shown(
     config: &Config,
-    store: &AnyStoreOf<H>,
-    host: &H,
+    store: &Place,
+    host: &Native,
     due: Option<Due>,
 ) -> Result<Value, Fault> {
     let told = look(store, host, config, due).await?;

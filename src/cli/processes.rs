@@ -8,6 +8,9 @@ use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
 
+/// The variable by which the processes of a command are known, also those that have left its group.
+pub const MARK: &str = "_EDGELECT_RUN";
+
 /// Milliseconds of a clock that all processes of this machine share; on Linux it goes on while the machine sleeps.
 pub fn now_ms() -> u64 {
     #[cfg(target_os = "linux")]
@@ -88,6 +91,20 @@ impl Family {
         let strays = seen.iter().filter(|one| family.contains(&one.pid) && one.pid != self.owner);
         strays.filter(|one| one.group != self.group && !one.dead).map(|one| one.pid).collect()
     }
+}
+
+/// Kills what has this mark in its environment, where `/proc` shows that; whether there was any.
+pub fn kill_marked(mark: &str) -> bool {
+    let text = format!("{MARK}={mark}");
+    let is_marked = |pid: &Pid| {
+        let variables = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        variables.split(|byte| *byte == 0).any(|one| one == text.as_bytes())
+    };
+    let marked: Vec<Pid> = seen().iter().map(|one| one.pid).filter(is_marked).collect();
+    for pid in &marked {
+        let _ = kill(*pid, Signal::SIGKILL);
+    }
+    !marked.is_empty()
 }
 
 struct Seen {

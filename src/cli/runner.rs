@@ -7,13 +7,13 @@ use std::io::{self, ErrorKind, IsTerminal};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
 use edgelect::choice::AnyStore;
-use edgelect::clock::Now;
 use edgelect::driver::Host;
-use edgelect::probe::{self, Effort, Finding, Step, probe_until, violation};
-use edgelect::request::{Request, Response};
+use edgelect::probe::judge;
 use edgelect::{Config, Election, Handle, Input, Native, Term, Waiting, calendar};
 use futures::future::{Either, select};
 use nix::sys::signal::Signal;
@@ -26,8 +26,8 @@ use tokio::signal::unix::{self, SignalKind};
 use super::child::{POLL_MS, Run, Times};
 use super::command::{Flags, code};
 use super::guard::Guard;
-use super::place::{AnyStoreOf, Failure, Variables, shown};
-use super::processes::{Family, now_ms};
+use super::place::{Failure, Place, Variables, shown};
+use super::processes::{Family, MARK, now_ms};
 use super::tell;
 
 const KILL_AFTER_MS: u64 = 8_000;
@@ -51,47 +51,18 @@ const PASSED: [Signal; 8] = [
     Signal::SIGCONT,
 ];
 
-/// The machine, whose warnings are lines of this program.
-#[derive(Clone)]
-pub struct Machine {
-    native: Native,
+/// What is told of one run on standard error.
+struct Lines {
+    clock: Native,
     as_json: bool,
-    warned: Rc<Cell<bool>>,
+    warned: AtomicBool,
 }
 
-impl Host for Machine {
-    fn now(&self) -> Now {
-        self.native.now()
-    }
-
-    async fn sleep(&self, ms: u64) {
-        self.native.sleep(ms).await;
-    }
-
-    fn random(&self) -> Result<[u8; 16], String> {
-        self.native.random()
-    }
-
-    async fn fetch(&self, request: Request, limit: usize) -> Result<Response, String> {
-        self.native.fetch(request, limit).await
-    }
-
-    async fn ask_peer(&self, request: Request, limit: usize) -> Result<Response, String> {
-        self.native.ask_peer(request, limit).await
-    }
-
-    fn warn(&self, line: &str) {
-        self.warned.set(true);
-        let text = line.strip_prefix("edgelect: ").unwrap_or(line);
-        self.tell("error", json!({}), Some(text));
-    }
-}
-
-impl Machine {
-    /// A line on standard error if there is a text; with --json each event.
-    pub fn tell(&self, event: &str, mut more: Value, text: Option<&str>) {
+impl Lines {
+    /// A line if there is a text; with --json each event.
+    fn tell(&self, event: &str, mut more: Value, text: Option<&str>) {
         if self.as_json {
-            let now_ms = i64::try_from(self.now().wall_ms).unwrap_or_default();
+            let now_ms = i64::try_from(self.clock.now().wall_ms).unwrap_or_default();
             more["at"] = calendar::rfc3339_with_ms(now_ms).into();
             more["event"] = event.into();
             if let Some(text) = text {
@@ -101,6 +72,11 @@ impl Machine {
         } else if let Some(text) = text {
             tell::error(text);
         }
+    }
+
+    fn warn(&self, line: &str) {
+        self.warned.store(true, Ordering::Relaxed);
+        self.tell("error", json!({}), Some(line.strip_prefix("edgelect: ").unwrap_or(line)));
     }
 }
 
@@ -121,15 +97,15 @@ pub struct Ended {
 
 /// One command line at work.
 pub struct Runner {
-    /// What sleeps and warns.
-    pub host: Machine,
+    /// The machine.
+    pub host: Native,
+    lines: Arc<Lines>,
     /// The group's store.
-    pub store: AnyStoreOf<Machine>,
+    pub store: Place,
     /// This member.
     pub handle: Handle,
     /// The exit code where another leads.
     pub conflict: i32,
-    variables: Variables,
     command: Vec<String>,
     shell: bool,
     restarts: bool,
@@ -152,7 +128,7 @@ impl Runner {
     /// What is wrong.
     pub fn open(
         flags: &Flags,
-        elect: impl FnOnce(&Machine, Config) -> Result<Election, Failure>,
+        elect: impl FnOnce(&Native, Config) -> Result<Election, Failure>,
     ) -> Result<Self, Failure> {
         let machine = |error: io::Error| Failure::Machine(error.to_string());
         let signals: io::Result<_> = PASSED.iter().chain([&Signal::SIGCHLD]).map(listen).collect();
@@ -162,7 +138,11 @@ impl Runner {
         let config = variables.config()?;
         let times = Times::new(&config, flags.number("grace"))?;
         let native = Native::new().map_err(Failure::Machine)?;
-        let host = Machine { native, as_json: flags.has("json"), warned: Rc::default() };
+        let (clock, as_json) = (native.clone(), flags.has("json"));
+        let lines = Arc::new(Lines { clock, as_json, warned: AtomicBool::default() });
+        let mark = hex::encode(native.random().map_err(Failure::Machine)?);
+        let hearing = Arc::clone(&lines);
+        let host = native.heard_by(move |line| hearing.warn(line));
         let store = variables.store(&config, host.clone())?;
         let wait_ms = flags.number("wait");
         let nonblock = flags.has("nonblock") || wait_ms == Some(0);
@@ -173,7 +153,6 @@ impl Runner {
             handle: Handle::new(elect(&host, config)?),
             store,
             conflict: flags.number("conflict-exit-code").map_or(code("conflict"), |n| n as i32),
-            variables,
             command: flags.operands.clone(),
             shell: flags.has("shell"),
             restarts: flags.has("restart"),
@@ -181,12 +160,13 @@ impl Runner {
             give_up_at_ms: Cell::new(wait_ms.map(|ms| now_ms() + ms)),
             kill_after_ms: flags.number("kill-after").unwrap_or(KILL_AFTER_MS),
             times,
-            guard: Guard::start().map_err(machine)?,
+            guard: Guard::start(mark).map_err(machine)?,
             signals: RefCell::new(signals.map_err(machine)?),
             current: RefCell::default(),
             ending: Cell::default(),
             waits_for: Cell::default(),
             host,
+            lines,
         })
     }
 
@@ -203,18 +183,16 @@ impl Runner {
             self.tell_lease().await;
             ended
         };
-        match select(Box::pin(working), Box::pin(self.heed())).await {
-            Either::Left((ended, _)) => match self.ending.get() {
-                Some(ending) => {
-                    if let Err(failure) = ended {
-                        failure.tell("run");
-                    }
-                    Ok(ending.code)
-                }
-                None => ended,
-            },
-            Either::Right((never, _)) => match never {},
-        }
+        let Either::Left((ended, _)) = select(Box::pin(working), Box::pin(self.heed())).await;
+        let own = match ended {
+            Err(failure @ Failure::Settings(_)) => return Err(failure),
+            Err(failure) => {
+                self.tell("error", json!({}), Some(failure.text()));
+                failure.code()
+            }
+            Ok(code) => code,
+        };
+        Ok(self.ending.get().map_or(own, |ending| ending.code))
     }
 
     /// Judges the store, as a long-running process does before it trusts one.
@@ -222,34 +200,18 @@ impl Runner {
     /// # Errors
     /// It breaks a condition.
     pub async fn judge(&self) -> Result<(), Failure> {
-        let config = self.handle.with(|election| election.config().clone());
-        // A table and a zone are AWS's own.
-        let in_bucket = matches!(self.store, AnyStore::S3(_) | AnyStore::Epochs(_));
-        if self.nonblock || !in_bucket || config.sustain_ms.is_some() {
-            return Ok(());
-        }
-        let Ok(key) = probe::key(&config.lockfile_path, &self.host) else { return Ok(()) };
-        let variables = self.variables.with_group(&key);
-        // Where there is no room for a longer key nothing can be judged.
-        let Ok(beside) = variables.config() else { return Ok(()) };
-        let object = variables.store(&beside, self.host.clone())?;
-        let effort = Effort::at_start(&config);
-        let stop = async {
-            while self.ending.get().is_none() {
-                self.host.sleep(LOOK_MS).await;
-            }
+        let judged = match &self.store {
+            _ if self.nonblock => Ok(()),
+            AnyStore::S3(store) => judge(&self.handle, &**store, &self.host).await,
+            AnyStore::Epochs(store) => judge(&self.handle, &**store, &self.host).await,
+            // A table and a zone are AWS's own.
+            _ => Ok(()),
         };
-        let report = probe_until(&object, &self.host, &beside, effort, |_| {}, stop).await;
-        let Ok(report) = report else { return Ok(()) };
-        let last = report.judged.last().map(|one| one.step);
-        if *report.finding() == Finding::Holds && last == Some(Step::Clocks) {
-            self.handle.store_held();
-        }
-        violation(&object, &report.judged).map_or(Ok(()), |fault| Err(Failure::Store(fault)))
+        judged.map_err(Failure::Store)
     }
 
     /// Runs the command under a term: how it ended, or `None` where nothing is to be begun. Dropped, it ends the command.
-    pub async fn run(&self, term: &Term<'_, Machine>, slot: Option<&str>) -> Option<Ended> {
+    pub async fn run(&self, term: &Term<'_, Native>, slot: Option<&str>) -> Option<Ended> {
         self.give_up_at_ms.set(None);
         // A claim that was slow leaves too little: the next renewal comes first.
         while !self.is_over() && term.remaining_ms() <= self.times.least_ms() {
@@ -258,11 +220,21 @@ impl Runner {
         if self.is_over() {
             return None;
         }
+        // Before the command can act: this process may be killed right after.
+        let (now_ms, left_ms) = (now_ms(), term.remaining_ms());
+        self.guard.set(None, self.times.killed_at_ms(now_ms, left_ms));
         let mut life = match self.spawn(term, slot) {
             Ok(life) => life,
-            Err(error) => return Some(self.not_started(&error)),
+            Err(error) => {
+                self.guard.clear();
+                return Some(self.not_started(&error));
+            }
         };
-        self.host.tell("began", json!({ "term": term.token, "slot": slot }), None);
+        let mut began = json!({ "term": term.token });
+        if let Some(slot) = slot {
+            began["slot"] = slot.into();
+        }
+        self.tell("began", began, None);
         let status = loop {
             let next_ms = life.run.look(&self.guard, || term.remaining_ms());
             tokio::select! {
@@ -280,13 +252,14 @@ impl Runner {
         Some(Ended { code: life.end(status.ok()), started: true })
     }
 
-    fn spawn(&self, term: &Term<'_, Machine>, slot: Option<&str>) -> io::Result<Life<'_>> {
+    fn spawn(&self, term: &Term<'_, Native>, slot: Option<&str>) -> io::Result<Life<'_>> {
         let (program, args) = match self.shell {
             true => ("/bin/sh", vec!["-c".to_owned(), self.command.join(" ")]),
             false => (self.command[0].as_str(), self.command[1..].to_vec()),
         };
         let mut command = Command::new(program);
-        command.args(args).env("EDGELECT_TOKEN", term.token.to_string());
+        command.args(args).env(MARK, &self.guard.mark);
+        command.env("EDGELECT_TOKEN", term.token.to_string());
         command.envs(slot.map(|slot| ("EDGELECT_SLOT", slot)));
         // Its own group has a session of its own, as a terminal would otherwise stop it at its first read.
         let process = CommandWrap::from(command).wrap(ProcessSession).spawn()?.into_inner();
@@ -309,8 +282,13 @@ impl Runner {
             _ => (code("failed"), error.to_string()),
         };
         let text = format!("{}: {why}", self.command[0]);
-        self.host.tell("ended", json!({ "code": code }), Some(&text));
+        self.tell("ended", json!({ "code": code }), Some(&text));
         Ended { code, started: false }
+    }
+
+    /// A line on standard error if there is a text; with --json each event.
+    pub fn tell(&self, event: &str, more: Value, text: Option<&str>) {
+        self.lines.tell(event, more, text);
     }
 
     /// Has nothing begun any more.
@@ -356,7 +334,7 @@ impl Runner {
             return;
         }
         let ends = ENDS.contains(&signal);
-        self.host.tell("signal", json!({ "signal": signal.as_str() }), None);
+        self.tell("signal", json!({ "signal": signal.as_str() }), None);
         let code = 128 + signal as i32;
         match &run {
             Some(run) => run.signal(signal, ends),
@@ -378,17 +356,21 @@ impl Runner {
         {
             let leader = self.handle.with(|election| election.leader_id(now).map(str::to_owned));
             let why = what.text(left_ms, leader.as_deref());
-            let is_shown = self.host.as_json || io::stderr().is_terminal();
-            self.host.tell("waits", json!({}), Some(&why).filter(|_| is_shown).map(String::as_str));
+            let is_shown = self.lines.as_json || io::stderr().is_terminal();
+            self.tell("waits", json!({}), Some(&why).filter(|_| is_shown).map(String::as_str));
         }
         let Some(give_up_at_ms) = self.give_up_at_ms.get() else { return };
-        let fails = self.handle.with(|election| election.problem().is_some());
+        let problem = self.handle.with(|election| election.problem().map(ToString::to_string));
+        let warned = self.lines.warned.load(Ordering::Relaxed);
         let is_long = waiting.is_some_and(|(what, left_ms)| {
             what != Waiting::Store && left_ms.is_none_or(|left_ms| left_ms > MOMENT_MS)
         });
-        let at_once = self.nonblock && (is_long || (fails && self.host.warned.get()));
+        let at_once = self.nonblock && (is_long || (problem.is_some() && warned));
         if at_once || now_ms() >= give_up_at_ms {
-            self.end(if fails { code("failed") } else { self.conflict });
+            self.end(if problem.is_some() { code("failed") } else { self.conflict });
+            if let Some(text) = problem.filter(|_| !warned) {
+                self.lines.warn(&text);
+            }
         }
     }
 
@@ -396,7 +378,7 @@ impl Runner {
     fn leave(&self, code: i32, why: &str) {
         let lease_ms = self.handle.with(|election| election.config().leader_timeout_ms);
         let text = format!("{why}: the lease is not released, and runs out within {lease_ms} ms");
-        self.host.tell("left", json!({ "code": code }), Some(&text));
+        self.tell("left", json!({ "code": code }), Some(&text));
         std::process::exit(code);
     }
 
@@ -419,7 +401,7 @@ impl Runner {
             None => "this member holds no lease".to_owned(),
         };
         let text = format!("{signal}: {text}");
-        self.host.tell("left", json!({ "held": held.is_some() }), Some(&text));
+        self.tell("left", json!({ "held": held.is_some() }), Some(&text));
     }
 }
 
@@ -441,7 +423,7 @@ impl Life<'_> {
         let lost = self.run.is_lost();
         let code = if lost { code("lost") } else { own.unwrap_or(code("failed")) };
         let text = lost.then_some("the authority was lost, so the command was ended");
-        runner.host.tell("ended", json!({ "code": code }), text);
+        runner.tell("ended", json!({ "code": code }), text);
         if self.run.lives() {
             runner.leave(code, "a process of the command does not die");
         }

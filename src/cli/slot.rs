@@ -62,11 +62,11 @@ async fn take(runner: &Runner) -> Result<i32, Failure> {
     let outcome = report.outcome;
     let why = match outcome {
         SlotOutcome::Skipped(why) => Some(reason(runner, why)),
-        SlotOutcome::Unknown => Some(text(SlotsOver::Unknown).to_owned()),
+        SlotOutcome::Unknown => Some(SlotsOver::Unknown.text().to_owned()),
         _ => None,
     };
     let why = why.map(|why| format!("the command did not run: {why}"));
-    runner.host.tell("over", json!({ "outcome": outcome.name() }), why.as_deref());
+    runner.tell("over", json!({ "outcome": outcome.name() }), why.as_deref());
     Ok(match outcome {
         SlotOutcome::Done | SlotOutcome::Taken => code("done"),
         SlotOutcome::Failed => last.get(),
@@ -81,27 +81,5 @@ async fn take(runner: &Runner) -> Result<i32, Failure> {
 fn reason(runner: &Runner, why: SlotsOver) -> String {
     let told = |election: &Election| Some(election.record()?.1.operator.as_ref()?.told());
     let told = if why == SlotsOver::Paused { runner.handle.with(told) } else { None };
-    told.unwrap_or_else(|| text(why).to_owned())
-}
-
-fn text(why: SlotsOver) -> &'static str {
-    match why {
-        SlotsOver::NewGroup => {
-            "the lease object is new, or did not say which slots ran before, so this one is left out and the next can run"
-        }
-        SlotsOver::Budget => {
-            "somebody else held the lease, or the store did not answer, for longer than the budget"
-        }
-        SlotsOver::Blocked => "an earlier slot has to run first, and its job failed or was lost",
-        SlotsOver::OtherCron => "the lease object counts the slots of another cron",
-        SlotsOver::Ahead { .. } => "it is further ahead of the store's clock than storeSkew",
-        SlotsOver::Full => "earlier slots had to run first: the next trigger goes on",
-        SlotsOver::Paused => "an operator has paused the group",
-        SlotsOver::Unknown => {
-            "a claim was sent and its answer never came: the slot may count as claimed, and was not run here"
-        }
-        SlotsOver::Stopped | SlotsOver::Lost => "it was told to stop",
-        SlotsOver::Taken | SlotsOver::Ran => "this slot, or a later one, was claimed before",
-        SlotsOver::Store => "the store can no longer be used",
-    }
+    told.unwrap_or_else(|| why.text().to_owned())
 }

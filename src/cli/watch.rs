@@ -10,7 +10,7 @@ use futures::future::try_join_all;
 use serde_json::{Value, json};
 
 use super::command::{Flags, code};
-use super::place::{AnyStoreOf, Failure, groups, host, shown};
+use super::place::{Failure, Place, groups, host, shown};
 use super::status::{name, slot, text, time};
 use super::tell;
 
@@ -38,7 +38,7 @@ pub async fn watch(flags: &Flags) -> Result<i32, Failure> {
 }
 
 async fn follow(
-    (config, store): &(Config, AnyStoreOf<Native>),
+    (config, store): &(Config, Place),
     host: &Native,
     interval_ms: u64,
     as_json: bool,

@@ -11,7 +11,7 @@ use crate::bucket::CredentialSource;
 use crate::config::{Config, ConfigError, check_path};
 use crate::custom::AnyStore;
 use crate::json::{self, Object};
-use crate::probe::{self, Effort, Finding, Judged, Progress, Report, is_due, probe_until};
+use crate::probe::{self, Effort, Judged, Progress, Report, is_due, probe_until};
 use crate::store::Store;
 use crate::task::Task;
 
@@ -115,12 +115,7 @@ struct StepTold<'a> {
 
 impl<'a> StepTold<'a> {
     fn of(Judged { step, finding }: &'a Judged) -> Self {
-        let why = match finding {
-            Finding::Holds => None,
-            Finding::Unclear(why) | Finding::Violated(why) => Some(why.as_str()),
-            Finding::Refused(fault) => Some(fault.message.as_str()),
-        };
-        Self { step: step.name(), finding: name(finding), why }
+        Self { step: step.name(), finding: finding.name(), why: finding.why() }
     }
 }
 
@@ -150,7 +145,7 @@ impl<'a> ReportEvent<'a> {
         Self {
             r#type: "probed",
             store,
-            finding: name(report.finding()),
+            finding: report.finding().name(),
             steps: report.judged.iter().map(StepTold::of).collect(),
             refusal: report
                 .refusal()
@@ -158,13 +153,5 @@ impl<'a> ReportEvent<'a> {
             clock_offset: report.offset.map(|offset| offset.ms),
             clock_error: report.offset.map(|offset| offset.error_ms),
         }
-    }
-}
-
-fn name(finding: &Finding) -> &'static str {
-    match finding {
-        Finding::Holds => "holds",
-        Finding::Unclear(_) | Finding::Refused(_) => "unclear",
-        Finding::Violated(_) => "violated",
     }
 }

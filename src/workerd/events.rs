@@ -313,12 +313,17 @@ async fn shown(
     let mut fields = form_urlencoded::parse(query.as_bytes());
     let named = fields.find_map(|(name, path)| (name == "group").then_some(path));
     let env_entries = env::entries(env);
-    let Some(group) = groups::of_path(&env_entries, named.as_deref())? else {
-        return none("no such group");
-    };
     let path = request.path();
-    let of_all = named.is_none() && path != peer::PATH;
-    let groups = if of_all { groups::each(&env_entries)? } else { vec![group] };
+    let event = Asked { env, job, host: &Workerd::new() };
+    // Crate `worker` takes a method that it does not know for GET.
+    let is_get = request.inner().method() == "GET";
+    if path == peer::PATH && is_get {
+        return match groups::of_path(&env_entries, named.as_deref())? {
+            Some(group) => event.health(&group, query).await.map(Shown::Json),
+            None => none("no such group"),
+        };
+    }
+    let groups = groups::each(&env_entries)?;
     let has_page = || {
         let access = groups.iter().map(|group| vars::access(|name| group.get(name)));
         access.filter_map(std::result::Result::ok).any(|access| access.page)
@@ -328,27 +333,32 @@ async fn shown(
         page::PATH if has_page() => {}
         _ => return none("not found"),
     }
-    // Crate `worker` takes a method that it does not know for GET.
-    if request.inner().method() != "GET" {
+    if !is_get {
         return Ok(Shown::Json(HealthAnswer::wrong_method()));
     }
-    let event = Asked { env, job, host: &Workerd::new() };
-    match path.as_str() {
-        page::PATH => Ok(Shown::Page),
-        peer::PATH => event.health(&groups[0], query).await.map(Shown::Json),
-        path => {
-            let authorization = request.headers().get("authorization").ok().flatten();
-            let seen = match visible(&groups, authorization.as_deref())? {
-                Ok(seen) => seen,
-                Err(refusal) => return Ok(Shown::Json(refusal)),
-            };
-            if path == metrics::PATH {
-                return Ok(Shown::Metrics(event.metrics(&seen).await));
-            }
-            let body = event.status(&seen, groups.len() > 1).await?;
-            Ok(Shown::Json(HealthAnswer::of(200, body)))
+    if path == page::PATH {
+        return Ok(Shown::Page);
+    }
+    let authorization = request.headers().get("authorization").ok().flatten();
+    let mut seen = match visible(&groups, authorization.as_deref())? {
+        Ok(seen) => seen,
+        Err(refusal) => return Ok(Shown::Json(refusal)),
+    };
+    if let Some(named) = &named {
+        let sees_all = seen.len() == groups.len();
+        seen.retain(|group| group.get("EDGELECT_LOCKFILE_PATH").as_deref() == Some(named.as_ref()));
+        // Who may not see all groups does not learn which there are.
+        match (seen.is_empty(), sees_all) {
+            (false, _) => {}
+            (true, true) => return none("no such group"),
+            (true, false) => return Ok(Shown::Json(unauthorised())),
         }
     }
+    if path == metrics::PATH {
+        return Ok(Shown::Metrics(event.metrics(&seen).await));
+    }
+    let body = event.status(&seen, named.is_none() && groups.len() > 1).await?;
+    Ok(Shown::Json(HealthAnswer::of(200, body)))
 }
 
 /// The groups that a request may see, or what it gets instead. Of several one whose access is misconfigured is seen by nobody,
@@ -374,17 +384,20 @@ fn visible<'a>(
             seen.push(group);
         }
     }
-    let refusal = match (seen.is_empty(), closed) {
-        (false, _) => return Ok(Ok(seen)),
-        (true, true) => (
-            404,
-            r#"{"error":"the status is shown to whoever has EDGELECT_STATUS_TOKEN, which is not set"}"#,
-        ),
-        (true, false) => {
-            (401, r#"{"error":"show EDGELECT_STATUS_TOKEN: Authorization: Bearer TOKEN"}"#)
-        }
-    };
-    Ok(Err(HealthAnswer::of(refusal.0, refusal.1.to_owned())))
+    if !seen.is_empty() {
+        return Ok(Ok(seen));
+    }
+    if !closed {
+        return Ok(Err(unauthorised()));
+    }
+    let body =
+        r#"{"error":"the status is shown to whoever has EDGELECT_STATUS_TOKEN, which is not set"}"#;
+    Ok(Err(HealthAnswer::of(404, body.to_owned())))
+}
+
+fn unauthorised() -> HealthAnswer {
+    let body = r#"{"error":"show EDGELECT_STATUS_TOKEN: Authorization: Bearer TOKEN"}"#;
+    HealthAnswer::of(401, body.to_owned())
 }
 
 /// A request about groups.

@@ -89,7 +89,16 @@ test('the commands ask a real store, and their exit codes say what came of it', 
   assert.deepEqual([code, stdout.includes(`is asked to end term ${token}`)], [0, true]);
   await until(() => !elector.isLeader());
   await elector.stop();
-  assert.equal((await run('pause', '--for', 'ever')).code, 2);
+  for (const [args, says] of [
+    [['--for', 'ever'], /It is a number and ms, s, m, h or d/],
+    // A date alone is another time in another place, and a number is what nobody means by it.
+    [['--until', '2030-01-01'], /It is a time, such as /],
+    [['--until', '12'], /It is a time, such as /],
+    [['--until', '2020-01-01T00:00:00Z'], /^edgelect: --until = 1577836800000: must lie ahead/],
+  ]) {
+    const { code: refused, stderr } = await run('pause', ...args);
+    assert.deepEqual([refused, says.test(stderr)], [2, true], stderr);
+  }
   assert.equal((await run('pause', '--for', '1h', '--until', '2030-01-01')).code, 2);
-  assert.match((await edgelect(['pause', '--help'])).stdout, /npx edgelect pause --bucket .* --for 2h/);
+  assert.match((await edgelect(['pause', '--help'])).stdout, /edgelect pause --bucket .* --for 2h/);
 });

@@ -9,6 +9,7 @@ import { inRoot } from '../../js/tools/paths.mjs';
 import { LEASE_MS, folder, newGroup, store } from './commanded.mjs';
 import { PROGRAM, begin, edgelect, forEachRow, npmOnly } from './command.mjs';
 import { kept } from './ending.mjs';
+import { startLiar } from './liar.mjs';
 import { startProxy } from './proxy.mjs';
 import { until } from './until.mjs';
 
@@ -32,6 +33,8 @@ test('the exit code is the command\'s own, its token is that of the term, and th
     [sh('echo "$EDGELECT_TOKEN" > "$FILE"'), 0, /^$/],
     [sh('exit 7'), 7, /^$/],
     [sh('kill -TERM $$'), 143, /^$/],
+    // Node reports no end by a real-time signal; the help says so.
+    [sh('echo "$EDGELECT_TOKEN" > "$FILE"; kill -34 $$'), npmOnly.skip ? 162 : 0, /^$/],
     [['--', 'there-is-no-such-command'], 127, /^edgelect: there-is-no-such-command: there is no such command\n$/],
     [['--', folder], 126, /can't be executed\n$/],
     [['--', `${process.execPath}/there`], 127, /ENOTDIR|no such command/],
@@ -146,6 +149,15 @@ for (const [signal, what] of [['SIGKILL', 'killed'], ['SIGSTOP', 'stopped'], ['S
   });
 }
 
+test('when edgelect is killed just as its command begins, nothing of that outlives the lease, in the group or out of it', async () => {
+  const groups = await Promise.all(Array.from({ length: 6 }, () => newGroup()));
+  const startMs = performance.now();
+  // The command is often faster than whatever follows its start. What outlives edgelect keeps its pipes open.
+  const runs = groups.map(({ run }) => run(sh('setsid sleep 30 & kill -KILL $PPID; sleep 30')).ended);
+  for (const ended of runs) assert.deepEqual(await ended, { code: null, signal: 'SIGKILL' });
+  assert.ok(performance.now() - startMs < LEASE_MS + 2 * BUSY_MS, `${performance.now() - startMs} ms`);
+});
+
 test('signals pass on to the command, which ends as it likes', async () => {
   const { run, read, isReleased } = await newGroup();
   const leader = run(sh('trap "echo usr1 >> $FILE" USR1; trap "echo hup >> $FILE" HUP; trap "echo term >> $FILE; exit 3" TERM; echo ready >> $FILE; while :; do sleep 0.05; done'));
@@ -238,6 +250,7 @@ test('what is wrong is one line, or two with a hint, and 2; a store that fails i
   const own = variables();
   await forEachRow([
     [[], {}, 2, /(missing required argument 'command'|arguments were not provided: <command>)/],
+    ...(npmOnly.skip ? [[['--nonblok', '--', 'true'], {}, 2, /'--nonblok' .*'--nonblock'/]] : []),
     [['--wait', 'soon', '--', 'true'], {}, 2, /'soon'.* It is a number and ms, s, m, h or d/],
     [['--conflict-exit-code', '256', '--', 'true'], {}, 2, /from 0 to 255/],
     ...(npmOnly.skip ? [] : [[['--', ''], {}, 2, /name a program/]]),
@@ -253,6 +266,16 @@ test('what is wrong is one line, or two with a hint, and 2; a store that fails i
     assert.ok(told.stderr.trim().split('\n').length <= 2, told.stderr);
     assert.doesNotMatch(told.stderr, /^ +at |secret/m);
   });
+});
+
+test('who gives up on a store that refuses all writes says why', async () => {
+  const { endpoint } = await kept(startLiar('forbids'));
+  const { variables } = await newGroup({ starts: false });
+  for (const wait of ['300ms', '600ms', '900ms']) {
+    const { code, stderr } = await edgelect(['run', '--wait', wait, '--', 'true'], { variables: variables(endpoint) });
+    // Between two writes it waits for its turn.
+    assert.match(`${code} ${stderr}`, /^(1 edgelect: [^\n]*403 AccessDenied[^\n]*\n|75 )$/);
+  }
 });
 
 test('a reader of its messages that goes away ends nothing', async () => {

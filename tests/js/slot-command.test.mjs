@@ -39,8 +39,11 @@ test('of three machines one runs the slot, and all end with 0; status then knows
 
 test('a command that fails gives its code, and the record says that it failed', async () => {
   const { variables, record } = await running();
-  const { code } = await edgelect(['slot', '--period', '1d', ...sh('exit 9')], { variables: variables() });
-  assert.deepEqual([code, record().slotDone, record().slotResult], [9, false, 'failed']);
+  const { code, stderr } = await edgelect(['slot', '--period', '1d', '--json', ...sh('exit 9')], { variables: variables() });
+  const { slot, term, slotDone, slotResult } = record();
+  assert.deepEqual([code, slotDone, slotResult], [9, false, 'failed']);
+  const began = stderr.split('\n').map((line) => line && JSON.parse(line)).find(({ event }) => event === 'began');
+  assert.deepEqual({ ...began, at: '' }, { at: '', event: 'began', term, slot: new Date(slot).toISOString() });
 });
 
 test('not run: another holds the lease (75), the group is new (3), no period (2)', async () => {

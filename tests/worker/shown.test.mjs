@@ -72,6 +72,18 @@ describe('what a Worker shows', { concurrency: 3 }, () => {
     assert.deepEqual(JSON.parse((await wrong.get('/status.json', TOKEN)).text).groups.map(({ group }) => group), ['one.json']);
   });
 
+  test('who may not see all groups does not learn which there are', async () => {
+    const { get } = await worker({ EDGELECT_GROUPS: 'one,two,three', EDGELECT_STATUS_TOKEN: TOKEN, EDGELECT_STATUS_TOKEN__TWO: `other-${TOKEN}`, EDGELECT_PAGE: 'token' }, ['one.json']);
+    const answers = (group, token, more) => Promise.all(['/', '/status.json', '/metrics'].map((path) => get(`${path}?group=${group}`, token, more)));
+    for (const [token, more] of [[undefined], [`${TOKEN}x`], [TOKEN], [undefined, { method: 'POST' }]]) {
+      const known = await answers('two.json', token, more);
+      assert.deepEqual(await answers('none.json', token, more), known, `${token} ${JSON.stringify(more)}`);
+      assert.deepEqual(known.map(({ status }) => status), more ? [405, 405, 405] : [200, 401, 401]);
+    }
+    const alone = await worker({ EDGELECT_STATUS_TOKEN: TOKEN });
+    assert.deepEqual(JSON.parse((await alone.get('/status.json?group=none.json', TOKEN)).text), { error: 'no such group' });
+  });
+
   test('its log lines are JSON where that is wished', async () => {
     const { tick, logged } = await worker({ EDGELECT_LOG: 'json' });
     await tick();
