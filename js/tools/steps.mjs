@@ -142,15 +142,14 @@ function stores() {
 async function wasm() {
   // The package's own storages stand on its wasm.
   await ensure(['runner'], () => build(['npm']));
-  await withStore((s3) => withMinistack((aws) => cargo(['test', '--locked', ...WASM, '--features', 'js', '--test', 'wasm'], {
+  await withStore((s3) => cargo(['test', '--locked', ...WASM, '--features', 'js', '--test', 'wasm'], {
     ...s3,
-    ...aws,
     // Its histories are checked by computing, the more slowly the less it is optimised.
     CARGO_PROFILE_DEV_OPT_LEVEL: '1',
     // The runner takes the first Node that it finds, and Miniflare wants Node 24.
     PATH: `${path.dirname(NODE_24)}${path.delimiter}${process.env.PATH}`,
     CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUNNER: bindgenBin('runner'),
-  })), { own: true });
+  }), { own: true });
 }
 
 async function nodeTests(node, folder, { atOnce, env }) {
