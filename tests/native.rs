@@ -11,7 +11,7 @@ use edgelect::store::memory::Memory;
 use edgelect::store::{Operation, Outcome, Store};
 use edgelect::{
     Config, Credentials, Electors, EpochStore, Handle, Host, Limits, S3Config, S3Store, lead,
-    native as daemon, new_election, probe,
+    native as daemon, new_election,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -52,27 +52,6 @@ fn probe_config() -> Config {
     config("native/probed.json")
 }
 
-#[tokio::test]
-async fn c26_a_real_bucket_passes_the_probe() {
-    let (host, config) = (native(), probe_config());
-    let key = probe::key(&config.lockfile_path, &host).expect("the system has randomness");
-    let effort = probe::Effort::thorough(5);
-    let (object, mut told) = (place(&key), 0);
-    let report =
-        probe::probe(&object, &host, &config, effort, |_| told += 1).await.expect("randomness");
-    let holds = |judged: &probe::Judged| judged.finding == probe::Finding::Holds;
-    assert!(
-        report.judged.len() == probe::Step::ALL.len() - 1 && report.judged.iter().all(holds),
-        "{report:?}"
-    );
-    assert_eq!(told, report.judged.len());
-    // The store is on this machine.
-    let offset = report.offset.expect("it tells the time");
-    assert!(offset.ms.unsigned_abs() <= offset.error_ms, "{offset:?}");
-    let left = place(&key).perform(Operation::Read { unless: None }).await.outcome;
-    assert_eq!(left, Outcome::Missing, "nothing is left of it");
-}
-
 /// What a proxy does that knows the credentials, drops the conditions and signs anew.
 fn drops(request: &mut Request) {
     let dropped = ["if-match", "if-none-match", "authorization"];
@@ -89,21 +68,7 @@ fn dropping() -> Between<fn(&mut Request)> {
 }
 
 #[tokio::test]
-async fn c09_c26_a_real_bucket_behind_a_proxy_that_drops_the_conditions_is_refused() {
-    let (host, config) = (dropping(), probe_config());
-    let key = probe::key(&config.lockfile_path, &host).expect("the system has randomness");
-    let object = S3Store::from_vars(variable, &key, dropping()).expect("a store is named");
-    let effort = probe::Effort::at_start(&config);
-    let report = probe::probe(&object, &host, &config, effort, |_| {}).await.expect("randomness");
-    let judged = report.judged;
-    let fault = probe::violation(&object, &judged).expect("it lets two lead");
-    assert_eq!(judged.last().map(|judged| judged.step), Some(probe::Step::UpdateOfNothing));
-    let named = "probe step \"update of an absent object\": it took a write";
-    assert!(fault.message.contains(named), "{}", fault.message);
-}
-
-#[tokio::test]
-async fn c09_lead_over_a_bucket_behind_such_a_proxy_is_an_error_and_unjudged_it_trusts_it() {
+async fn c09_c26_lead_over_a_bucket_behind_such_a_proxy_is_an_error_and_unjudged_it_trusts_it() {
     let host = dropping();
     let key = format!("native/judged-{}.json", random());
     let config = || config(&key);

@@ -694,39 +694,36 @@ fn url_of(config: S3Config) -> String {
 
 #[test]
 fn addresses_by_path_and_by_host() {
-    let with = |endpoint: &str, path_style: Option<bool>| {
-        let endpoint = Some(endpoint.to_owned()).filter(|endpoint| !endpoint.is_empty());
-        url_of(S3Config { endpoint, path_style, ..config() })
+    let aws = |region: &str, bucket: &str| S3Config {
+        endpoint: None,
+        region: Some(region.to_owned()),
+        bucket: bucket.to_owned(),
+        ..config()
     };
-    let cases = [
-        ("", None, "https://jobs.s3.us-east-1.amazonaws.com/"),
-        ("", Some(true), "https://s3.us-east-1.amazonaws.com/jobs/"),
-        ("https://s3.eu-west-1.amazonaws.com", None, "https://jobs.s3.eu-west-1.amazonaws.com/"),
-        ("https://S3.amazonaws.com:443/", None, "https://jobs.s3.amazonaws.com/"),
-        ("https://id.r2.cloudflarestorage.com", None, "https://id.r2.cloudflarestorage.com/jobs/"),
-        ("https://minio.example", Some(false), "https://jobs.minio.example/"),
-        ("https://minio.example/a/b/", None, "https://minio.example/a/b/jobs/"),
-        ("https://minio.example/a", Some(false), "https://jobs.minio.example/a/"),
-        ("http://127.0.0.1:8333", None, "http://127.0.0.1:8333/jobs/"),
-        ("http://127.9.9.9:80", None, "http://127.9.9.9/jobs/"),
-        ("http://localhost:8333", Some(false), "http://jobs.localhost:8333/"),
-        (
-            "http://[::1]:8333/cdn-cgi/local/r2/s3",
-            None,
-            "http://[::1]:8333/cdn-cgi/local/r2/s3/jobs/",
-        ),
-        ("https://[2001:DB8:0::1]", None, "https://[2001:db8::1]/jobs/"),
-        ("https://s3_internal:9000", None, "https://s3_internal:9000/jobs/"),
-    ];
-    for (endpoint, path_style, expected) in cases {
-        let url = with(endpoint, path_style);
-        assert_eq!(url, format!("{expected}leader/group.json"), "{endpoint} {path_style:?}");
+    let at = |endpoint: &str, path_style: Option<bool>| S3Config {
+        endpoint: Some(endpoint.to_owned()),
+        path_style,
+        ..config()
+    };
+    let by_path = S3Config { path_style: Some(true), ..aws("us-east-1", "jobs") };
+    for (config, expected) in [
+        (aws("us-east-1", "jobs"), "https://jobs.s3.us-east-1.amazonaws.com/"),
+        (aws("cn-north-1", "jobs"), "https://jobs.s3.cn-north-1.amazonaws.com.cn/"),
+        // No certificate covers a host with a dotted bucket.
+        (aws("us-east-1", "my.jobs"), "https://s3.us-east-1.amazonaws.com/my.jobs/"),
+        (by_path, "https://s3.us-east-1.amazonaws.com/jobs/"),
+        (at("https://S3.amazonaws.com:443/", None), "https://jobs.s3.amazonaws.com/"),
+        (at("https://id.r2.example", None), "https://id.r2.example/jobs/"),
+        (at("https://minio.example/a/b/", None), "https://minio.example/a/b/jobs/"),
+        (at("https://minio.example/a", Some(false)), "https://jobs.minio.example/a/"),
+        (at("http://127.9.9.9:80", None), "http://127.9.9.9/jobs/"),
+        (at("http://localhost:8333", Some(false)), "http://jobs.localhost:8333/"),
+        (at("http://[::1]:8333/local/r2", None), "http://[::1]:8333/local/r2/jobs/"),
+        (at("https://[2001:DB8:0::1]", None), "https://[2001:db8::1]/jobs/"),
+        (at("https://s3_internal:9000", None), "https://s3_internal:9000/jobs/"),
+    ] {
+        assert_eq!(url_of(config), format!("{expected}leader/group.json"));
     }
-    let dotted = S3Config { endpoint: None, bucket: "my.jobs".to_owned(), ..config() };
-    let expected = "https://s3.us-east-1.amazonaws.com/my.jobs/leader/group.json";
-    assert_eq!(url_of(dotted), expected, "no certificate covers a host with a dotted bucket");
-    let china = S3Config { endpoint: None, region: Some("cn-north-1".to_owned()), ..config() };
-    assert_eq!(url_of(china), "https://jobs.s3.cn-north-1.amazonaws.com.cn/leader/group.json");
 }
 
 #[test]

@@ -67,10 +67,12 @@ impl Traits {
 pub const ALL: usize = 19;
 
 /// How many of them are about leases alone.
+#[allow(dead_code)] // In wasm every store keeps any body.
 pub const OF_LEASES: usize = 16;
 
 /// How many of those hold where a condition does not cover the version: each body here has a session of its own, so that
 /// each write is a claim. What is deleted there, nothing tells from what was never there.
+#[allow(dead_code)] // As above.
 pub const OF_CLAIMS: usize = 15;
 
 /// Runs every behaviour, each on a place of its own that `fresh` gives. Panics with the name of the behaviour that does not
