@@ -6,7 +6,6 @@ pub mod real;
 mod route53;
 
 use std::cell::Cell;
-use std::time::Duration;
 
 use crate::conformance::aws::Aws;
 use crate::conformance::histories::Plan;
@@ -18,8 +17,6 @@ use edgelect::store::epochs::Epochs;
 use edgelect::store::{Answer, Fault, FaultKind, Operation, Outcome, Store, Version};
 use futures::StreamExt;
 use real::{Between, Bucket, Native, credentials, native, random, variable};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
 
 /// Everything that a store must show, with so many histories in a long run. `at` gives the place of a key.
 async fn conforms<S: Store>(traits: Traits, long: u64, at: impl Fn(&str) -> S) {
@@ -345,36 +342,5 @@ async fn c26_a_real_listing_of_more_than_a_page_is_read_to_its_end_and_one_of_to
         let oldest =
             bucket.send("GET", &format!("/{folder}/lock_0000000001.json")).await.status().as_u16();
         assert_eq!(oldest, 404);
-    }
-}
-
-#[tokio::test]
-async fn an_endpoint_that_is_a_web_page_is_told_and_is_no_store() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has free ports");
-    let endpoint = format!("http://{}", listener.local_addr().expect("it is bound"));
-    let page = async {
-        loop {
-            let (mut stream, _) = listener.accept().await.expect("the client comes");
-            let mut request = [0; 8_192];
-            let length = stream.read(&mut request).await.expect("the client sends");
-            assert!(length > 0);
-            // With an ETag, as caches have it.
-            let answer = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\netag: \"page\"\r\nconnection: close\r\n\
-                content-length: 20\r\n\r\n<html><body></body/>";
-            stream.write_all(answer.as_bytes()).await.expect("the client listens");
-        }
-    };
-    let right = Bucket::seaweed();
-    let wrong = Bucket { endpoint, ..right.clone() };
-    let faults = tokio::select! {
-        faults = refused(&wrong, &right) => faults,
-        () = page => unreachable!("it serves for ever"),
-        () = tokio::time::sleep(Duration::from_secs(30)) => panic!("it hangs"),
-    };
-    for fault in faults {
-        assert!(
-            fault.message.contains("web page") && fault.message.contains("endpoint"),
-            "{fault}"
-        );
     }
 }

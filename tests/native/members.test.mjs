@@ -146,15 +146,6 @@ describe('one group', { concurrency: 3 }, () => {
   });
 });
 
-test('a store that cannot be reached is an error of one line that says what to do and no secret', async () => {
-  const member = start(freshKey('native-errors'), 'a', NATIVE, { EDGELECT_ENDPOINT: 'http://127.0.0.1:9' });
-  const { error, role } = await until(() => member.all('status').find((one) => one.error));
-  assert.match(error, /no answer: Connection refused .*; check the endpoint and the network/);
-  assert.doesNotMatch(error, /\n|AWS4|Credential=/);
-  assert.equal(role, 'candidate');
-  await member.kill();
-});
-
 test('a native member that can never lead ends with 1 and one line that says why', async () => {
   const hopeless = [
     [{ EDGELECT_BUCKET: 'no-such-bucket' }, /^edgelect: S3 bucket "no-such-bucket" at .*404 NoSuchBucket: create the bucket/],
