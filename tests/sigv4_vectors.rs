@@ -8,6 +8,7 @@ use aws_sigv4::http_request::{
 };
 use aws_sigv4::sign::v4;
 use edgelect::sigv4::{self, Coverage, Credentials, KeyCache, SignError};
+use worlds::sim::chance::Chance;
 
 /// By another hand than the crate's own.
 const RESERVED: &percent_encoding::AsciiSet =
@@ -48,10 +49,14 @@ fn sign(
     sigv4::sign(request, credentials, scope, wall_ms, key_cache, coverage)
 }
 
+/// A target, headers, a token, and the signature.
+type Vector =
+    (&'static str, &'static [(&'static str, &'static str)], Option<&'static str>, &'static str);
+
 /// AWS's own vectors (`aws-signing-test-suite/v4` of crate `aws-sigv4` 1.6.4, Apache-2.0) for what the requests drawn below
-/// do not have: a target, headers, a token, and the signature.
+/// do not have.
 #[rustfmt::skip]
-const VECTORS: [(&str, &[(&str, &str)], Option<&str>, &str); 5] = [
+const VECTORS: [Vector; 5] = [
     ("/", &[("my-header1", "value2"), ("my-header1", "value2"), ("my-header1", "value1")], None,
      "c9d5ea9f3f72853aea855b47ea873832890dbdd183b4468f858259531a5138ea"),
     ("/", &[("my-header1", " value1"), ("my-header2", " \"a   b   c\"")], None,
@@ -109,45 +114,31 @@ fn the_examples_of_the_s3_documentation_give_the_printed_signatures() {
     }
 }
 
-/// A small generator, so that every run tries the same requests.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % sides
-    }
-
-    fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
-        choices[self.roll(choices.len() as u64) as usize]
-    }
-
-    fn text(&mut self, alphabet: &[char], longest: u64) -> String {
-        (0..=self.roll(longest)).map(|_| self.pick(alphabet)).collect()
-    }
+/// A text of at least one of these letters.
+fn text(dice: &mut Chance, alphabet: &[char], longest: u64) -> String {
+    (0..=dice.below(longest)).map(|_| dice.pick(alphabet)).collect()
 }
 
 const KEY_LETTERS: &[char] =
     &['a', 'Z', '0', '-', '_', '.', '~', ' ', '+', '%', 'ä', '漢', '!', '*', '\'', '(', '=', '&'];
 
-fn random_request(dice: &mut Dice) -> http::Request<Vec<u8>> {
+fn random_request(dice: &mut Chance) -> http::Request<Vec<u8>> {
     let scheme = dice.pick(&["http", "https"]);
     let host = dice.pick(&["127.0.0.1", "s3.eu-central-1.amazonaws.com", "b.example", "[::1]"]);
     let port = dice.pick(&["", ":80", ":443", ":8333"]);
     let encode = |text: &str| percent_encoding::utf8_percent_encode(text, RESERVED).to_string();
-    let parts: Vec<_> = (0..=dice.roll(3)).map(|_| encode(&dice.text(KEY_LETTERS, 12))).collect();
-    let pairs: Vec<_> = (0..dice.roll(4))
+    let parts: Vec<_> = (0..=dice.below(3)).map(|_| encode(&text(dice, KEY_LETTERS, 12))).collect();
+    let pairs: Vec<_> = (0..dice.below(4))
         .map(|_| {
-            let name = encode(&dice.text(KEY_LETTERS, 6));
-            format!("{name}={}", encode(&dice.text(KEY_LETTERS, 6)))
+            let name = encode(&text(dice, KEY_LETTERS, 6));
+            format!("{name}={}", encode(&text(dice, KEY_LETTERS, 6)))
         })
         .collect();
     let query = if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) };
     let uri = format!("{scheme}://{host}{port}/{}{query}", parts.join("/"));
     let builder = http::Request::builder().uri(uri);
-    let hex = dice.text(&['0', '9', 'a', 'f'], 32);
-    let request = match dice.roll(4) {
+    let hex = text(dice, &['0', '9', 'a', 'f'], 32);
+    let request = match dice.below(4) {
         0 => builder.method("GET").body(Vec::new()),
         1 => builder.method("GET").header("if-none-match", format!("\"{hex}\"")).body(Vec::new()),
         2 => builder.method("PUT").header("if-none-match", "*").body(hex.into_bytes()),
@@ -197,7 +188,7 @@ fn sign_by_library(
 
 #[test]
 fn random_requests_are_signed_as_the_library_signs_them() {
-    let mut dice = Dice(7);
+    let mut dice = Chance::new(7);
     // One cache for all, so that a key kept for too long shows.
     let mut cache = KeyCache::default();
     for round in 0..400 {

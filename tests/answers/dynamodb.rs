@@ -7,6 +7,7 @@ use edgelect::request::{Request, Response};
 use edgelect::store::dynamodb::{DynamoDb, DynamoDbConfig};
 use edgelect::store::{Answer, Condition, Fault, FaultKind, Operation, Outcome, Version};
 use serde_json::{Value, json};
+use worlds::sim::chance::Chance;
 
 use crate::answers::told::Means::{Missing, Refused, Rejected, Unknown};
 use crate::answers::told::{
@@ -439,11 +440,8 @@ const COUNTED: &str = r#"{"ConsumedCapacity":{"TableName":"locks","CapacityUnits
 fn no_damage_makes_a_panic_an_absence_a_release_or_another_record_of_the_same_version() {
     let (item, version) = ours(|_| {});
     let (foreign, sound) = (theirs(NOW_S + 40), read_item(&item).1);
-    let mut chance = 7_u64;
-    let mut draw = |below: usize| {
-        chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (chance >> 33) as usize % below
-    };
+    let mut chance = Chance::new(7);
+    let mut draw = |below: usize| chance.below(below as u64) as usize;
     let mut found_some = 0;
     for round in 0..20_000 {
         let mut answer = found(if round % 4 == 0 { &foreign } else { &item });

@@ -348,11 +348,20 @@ fn c17_c20_what_one_odd_answer_taught_is_given_up_when_the_store_refuses_it() {
 }
 
 #[test]
-fn c17_without_any_time_in_the_answer_there_is_nothing_to_learn() {
+fn c17_without_any_time_in_the_answer_there_is_nothing_to_learn_and_no_clock_overflows() {
     // R2's local endpoint sends neither.
     let answers = [skewed("", None), skewed("1900-01-01T00:00:00Z", Some("yesterday"))];
     let faults = mean(store, &[update()], answers, Rejected(FaultKind::Denied));
     all_say(&faults, &["set this machine's clock"]);
+    for wall_ms in [0, u64::MAX] {
+        let s3 = store();
+        let mut talk = Talk::at(&s3, read(), wall_ms);
+        talk.sends();
+        if talk.hears(skewed("2025-11-21T10:00:00Z", None)) == Next::Again {
+            talk.sends();
+        }
+        Talk::at(&s3, read(), u64::MAX - wall_ms).sends();
+    }
 }
 
 #[test]
@@ -562,7 +571,8 @@ fn c20_the_region_that_a_400_names_is_learned_once() {
 #[test]
 fn c21_no_etag_after_a_put_is_read_back_and_after_a_get_is_no_ground_for_a_claim() {
     let nothing = Outcome::Written { version: None };
-    for etag in ["", "*", "a,b", "\"\"", "\"a\", \"b\"", "\"a\"b\"", "W/\"9bb58f26\""] {
+    for etag in ["", "*", "a,b", "\"\"", "\"a\", \"b\"", "\"a\"b\"", "W/\"9bb58f26\"", "W/9bb58f26"]
+    {
         let headers = [("etag", etag)];
         assert_eq!(outcome(update(), response(200, &headers, "")), nothing, "{etag}");
         let found = [response(200, &headers, LEASE)];

@@ -1,12 +1,11 @@
-//! Route 53 beside the list: what DNS shows of a lease, and what the service says of a wrong set-up.
+//! Route 53 beside the list: what DNS shows of a lease.
 
 use edgelect::lease::{Lease, Stamp};
 use edgelect::request::{self, Response};
-use edgelect::store::{FaultKind, Operation, Outcome, Store};
 use edgelect::{Host, Route53Store};
 
 use crate::conformance::aws::{Aws, DOMAIN};
-use crate::conformance::{create, found, read, record, update, written};
+use crate::conformance::{create, found, record, update};
 use crate::conformance_live::real::{Native, native};
 
 /// A zone of its own.
@@ -57,23 +56,6 @@ fn change(action: &str, shard: &str, values: &[&str]) -> String {
          <Type>TXT</Type><TTL>60</TTL><ResourceRecords>{values}</ResourceRecords>\
          </ResourceRecordSet></Change>"
     )
-}
-
-#[tokio::test]
-async fn a_missing_zone_and_an_owner_with_a_space_are_named_and_nothing_is_written() {
-    let nowhere = super::aws().record("ZNOSUCHZONE", "life");
-    for operation in [Operation::Read { unless: None }, written(record("a", 1), None)] {
-        let Outcome::Rejected(fault) = nowhere.perform(operation).await.outcome else {
-            panic!("there is no such zone");
-        };
-        assert_eq!(fault.kind, FaultKind::Misconfigured);
-        assert!(fault.message.contains("404 NoSuchHostedZone: create the zone"), "{fault}");
-    }
-    let store = Zone::new().await.store("spaced");
-    let spaced = store.perform(written(record("my host", 1), None)).await.outcome;
-    let Outcome::Rejected(fault) = spaced else { panic!("{spaced:?}") };
-    assert!(fault.message.contains("no space"), "{fault}");
-    assert_eq!(read(&store).await, Outcome::Missing);
 }
 
 #[tokio::test]
