@@ -133,7 +133,7 @@ function crate() {
   return cargo(['package', '--locked', '--offline', '--no-verify', '--allow-dirty', '--quiet']);
 }
 
-// All of them at once, on however few cores: most of a life of a key is waiting. The histories load a store that is their own.
+// All of them at once, on however few cores: most of it is waiting for answers. The histories load a store that is their own.
 function stores() {
   return withStore((s3) => withMinistack((aws) => withJsStores((js) =>
     cargoTests(['real'], [`${LIVE}::`, '--nocapture', '--test-threads=16'], { ...s3, ...aws, ...js }))), { own: true });
