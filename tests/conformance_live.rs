@@ -1,39 +1,25 @@
-//! The conformance list, random histories and a whole life of a key on real stores, one test for each store; and what they
-//! answer to a wrong set-up. `npm test -- --only stores` starts them all and sets the variables.
+//! The conformance list and random histories on real stores, one test for each store; and what they answer to a wrong
+//! set-up. `npm test -- --only stores` starts them all and sets the variables.
 
 mod dynamodb;
 pub mod real;
 mod route53;
 
-use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
-use std::future::{Future, Ready};
-use std::rc::Rc;
-use std::time::Duration;
+use std::cell::Cell;
 
 use crate::conformance::aws::Aws;
 use crate::conformance::histories::Plan;
-use crate::conformance::{self, Traits, create, found, histories, life, read, update};
-use edgelect::clock::Now;
+use crate::conformance::{self, Traits, create, found, histories, read, update};
+use edgelect::EpochStore;
 use edgelect::lease::{Flaw, Format, Lease, Reading, Remains, Stamp};
-use edgelect::request::{Request, Response};
+use edgelect::request::Request;
 use edgelect::store::epochs::Epochs;
-use edgelect::store::memory::Memory;
 use edgelect::store::{Answer, Fault, FaultKind, Operation, Outcome, Store, Version};
-use edgelect::{Credentials, EpochStore, Host};
 use futures::StreamExt;
-use real::{Bucket, Native, credentials, native, random, variable};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use real::{Between, Bucket, Native, credentials, native, random, variable};
 
-/// Everything that a store must show, with so many histories in a long run. `at` gives the place of a key; `delete` deletes
-/// one, where the store can.
-async fn conforms<S: Store, D: Future<Output = ()>>(
-    traits: Traits,
-    long: u64,
-    at: impl Fn(&str) -> S,
-    delete: Option<impl FnOnce(String) -> D>,
-) {
+/// Everything that a store must show, with so many histories in a long run. `at` gives the place of a key.
+async fn conforms<S: Store>(traits: Traits, long: u64, at: impl Fn(&str) -> S) {
     let fresh = || at(&format!("conformance/{}.json", random()));
     let ran = conformance::check(traits, fresh).await;
     let all = match (traits.keeps_any_body, fresh().condition_covers_version()) {
@@ -44,20 +30,12 @@ async fn conforms<S: Store, D: Future<Output = ()>>(
     assert_eq!(ran, all, "behaviours");
     let histories = histories::how_many(long, std::env::var("EDGELECT_LONG").ok());
     let plan = Plan { first_seed: 1, count: histories, at_once: 8 };
-    let key = format!("conformance/{}.json", random());
-    let (place, host) = (at(&key), native());
-    // Most of a life is waiting for leases, so the histories are played beside it.
-    let life = life::tokens_grow(&place, &host, delete.map(|delete| delete(key.clone())));
-    let (tally, tokens) = futures::join!(histories::check(plan, traits, fresh), life);
-    println!("{}: tokens {tokens:?}", fresh().describe());
+    let tally = histories::check(plan, traits, fresh).await;
     let tally = tally.unwrap_or_else(|broken| panic!("{}: {broken}", fresh().describe()));
     println!("{}: {tally:?}", fresh().describe());
     assert!(tally.histories == histories && tally.overlapping > tally.operations / 2);
     assert!(tally.landed > histories && tally.refused > histories && tally.unheard > histories / 2);
 }
-
-/// A store that cannot delete.
-const NO_DELETION: Option<fn(String) -> Ready<()>> = None;
 
 impl Bucket {
     fn r2() -> Self {
@@ -72,15 +50,8 @@ impl Bucket {
         bucket
     }
 
-    async fn delete(self, key: String) {
-        let status = self.send("DELETE", &format!("/{key}")).await.status().as_u16();
-        assert!(matches!(status, 200 | 204), "{status}");
-    }
-
     async fn conforms(self, traits: Traits, histories: u64) {
-        let delete = self.clone();
-        let delete = Some(|key| delete.delete(key));
-        conforms(traits, histories, |key| self.at(key), delete).await;
+        conforms(traits, histories, |key| self.at(key)).await;
     }
 }
 
@@ -109,24 +80,13 @@ async fn wranglers_local_r2_conforms_by_its_s3_endpoint() {
 
 /// A storage of JavaScript behind the S3 endpoint of `conformance/serve.mjs`, which checks no signature.
 fn behind_javascript(endpoint: &str, storage: &str) -> Bucket {
-    let name = || "nobody".to_owned();
-    Bucket {
-        endpoint: variable(endpoint),
-        bucket: storage.to_owned(),
-        region: "us-east-1",
-        credentials: Credentials {
-            access_key_id: name(),
-            secret_access_key: name(),
-            session_token: None,
-        },
-        format: Format::Native,
-    }
+    Bucket { endpoint: variable(endpoint), bucket: storage.to_owned(), ..Bucket::seaweed() }
 }
 
 #[tokio::test]
 async fn wranglers_local_r2_conforms_by_its_binding() {
     let bucket = behind_javascript("JS_ENDPOINT", "r2-binding");
-    conforms(Traits::R2, 100, |key| bucket.at(key), NO_DELETION).await;
+    conforms(Traits::R2, 100, |key| bucket.at(key)).await;
 }
 
 /// Two processes that share one place: each operation goes to the other one.
@@ -156,21 +116,7 @@ async fn the_sqlite_storage_of_the_examples_conforms_over_two_processes() {
         ["JS_ENDPOINT", "JS_SECOND_ENDPOINT"].map(|name| behind_javascript(name, "sqlite"));
     let at =
         |key: &str| Alternating { stores: [first.at(key), second.at(key)], turn: Cell::new(0) };
-    conforms(Traits::COUNTED, 250, at, NO_DELETION).await;
-}
-
-#[tokio::test]
-async fn memory_conforms() {
-    let places: RefCell<HashMap<String, Memory>> = RefCell::default();
-    let host = native();
-    let at = |key: &str| {
-        let host = host.clone();
-        let new = || Memory::new(move || host.now().wall_ms);
-        places.borrow_mut().entry(key.to_owned()).or_insert_with(new).clone()
-    };
-    let delete = async |key: String| at(&key).overwrite(None);
-    // `tests/stores.rs` plays more histories of it.
-    conforms(Traits::S3, histories::USUAL, at, Some(delete)).await;
+    conforms(Traits::COUNTED, 250, at).await;
 }
 
 fn aws() -> Aws<Native> {
@@ -181,8 +127,7 @@ fn aws() -> Aws<Native> {
 async fn dynamodb_conforms() {
     let aws = aws();
     let table = aws.new_table().await;
-    // What a deletion is here is told by `conformance_live/dynamodb.rs`.
-    conforms(Traits::LEASES, 250, |shard| aws.item(&table, shard), NO_DELETION).await;
+    conforms(Traits::LEASES, 250, |shard| aws.item(&table, shard)).await;
 }
 
 /// Route 53 itself may show old records; ministack's are as new as any store's, and are held to it.
@@ -190,7 +135,7 @@ async fn dynamodb_conforms() {
 async fn route_53_conforms() {
     let aws = aws();
     let zone = aws.new_zone().await;
-    conforms(Traits::LEASES, 250, |key| aws.record(&zone, key), NO_DELETION).await;
+    conforms(Traits::LEASES, 250, |key| aws.record(&zone, key)).await;
 }
 
 /// Claims of the next epoch. What its creator's renewals do is told by `tests/epochs.rs`.
@@ -199,16 +144,12 @@ async fn epochs_conform(bucket: Bucket, histories: u64) {
         let store = EpochStore::new(bucket.config(key), bucket.credentials.clone(), native());
         store.expect("a usable configuration")
     };
-    conforms(Traits::EPOCHS, histories, at, NO_DELETION).await;
+    conforms(Traits::EPOCHS, histories, at).await;
 }
 
 #[tokio::test]
-async fn epochs_on_seaweedfs_conform() {
+async fn epochs_on_seaweedfs_conform_in_both_formats() {
     epochs_conform(Bucket::seaweed(), 250).await;
-}
-
-#[tokio::test]
-async fn epochs_on_seaweedfs_conform_with_records_for_kubernetes_members() {
     epochs_conform(Bucket { format: Format::Kubernetes, ..Bucket::seaweed() }, 100).await;
 }
 
@@ -259,7 +200,7 @@ async fn a_real_bucket_keeps_epochs_over_pages_cleans_them_and_believes_no_recre
     assert_eq!(bucket.send("GET", &gone).await.status().as_u16(), 404);
 }
 
-// The next store comes here: a test of these five lines, with traits of its own and what deletes a record.
+// The next store comes here: a test of these five lines, with traits of its own.
 
 /// What a read, a create and an update end with where something is set up wrongly.
 async fn faults_of(wrong: &impl Store, version: &Version) -> Vec<Fault> {
@@ -303,33 +244,25 @@ fn assert_all_name(faults: &[Fault], status: u16, code: &str) {
 }
 
 #[tokio::test]
-async fn a_wrong_bucket_is_told_by_the_stores_own_code_and_nothing_is_overwritten() {
-    for right in [Bucket::ministack().await, Bucket::r2()] {
-        let wrong = Bucket { bucket: "there-is-no-such-bucket".to_owned(), ..right.clone() };
-        assert_all_name(&refused(&wrong, &right).await, 404, "NoSuchBucket");
+async fn a_wrong_bucket_secret_or_region_is_told_by_the_stores_own_code_and_nothing_is_overwritten()
+{
+    let bucket =
+        |right: &Bucket| Bucket { bucket: "there-is-no-such-bucket".to_owned(), ..right.clone() };
+    let aws = Bucket::ministack().await;
+    for right in [aws.clone(), Bucket::r2()] {
+        assert_all_name(&refused(&bucket(&right), &right).await, 404, "NoSuchBucket");
     }
     // A write would make the bucket there.
-    let wrong = Bucket { bucket: "there-is-no-such-bucket".to_owned(), ..Bucket::seaweed() };
-    let read = read(&wrong.at("leader.json")).await;
+    let read = read(&bucket(&Bucket::seaweed()).at("leader.json")).await;
     let Outcome::Rejected(fault) = read else { panic!("{read:?}") };
     assert_all_name(&[fault], 404, "NoSuchBucket");
-}
-
-#[tokio::test]
-async fn wrong_credentials_are_told_by_the_stores_own_code_and_nothing_is_overwritten() {
     for right in [Bucket::seaweed(), Bucket::r2()] {
         let mut wrong = right.clone();
         wrong.credentials.secret_access_key = "not-the-secret".to_owned();
         assert_all_name(&refused(&wrong, &right).await, 403, "SignatureDoesNotMatch");
     }
-}
-
-/// SeaweedFS and Wrangler's R2 take any region.
-#[tokio::test]
-async fn a_wrong_region_is_told_by_the_stores_own_code_and_nothing_is_overwritten() {
-    let right = Bucket::ministack().await;
-    let wrong = Bucket { region: "xx-nowhere-9", ..right.clone() };
-    let faults = refused(&wrong, &right).await;
+    // SeaweedFS and Wrangler's R2 take any region.
+    let faults = refused(&Bucket { region: "xx-nowhere-9", ..aws.clone() }, &aws).await;
     assert_all_name(&faults, 301, "PermanentRedirect");
     assert!(faults.iter().all(|fault| fault.message.contains("set endpoint and region")));
 }
@@ -376,29 +309,6 @@ async fn a_page_and_an_error_document_that_somebody_put_at_the_key_can_be_healed
     }
 }
 
-/// A host that counts its requests.
-#[derive(Clone)]
-struct Counting(Native, Rc<Cell<u32>>);
-
-impl Host for Counting {
-    fn now(&self) -> Now {
-        self.0.now()
-    }
-
-    async fn sleep(&self, ms: u64) {
-        self.0.sleep(ms).await;
-    }
-
-    fn random(&self) -> Result<[u8; 16], String> {
-        self.0.random()
-    }
-
-    async fn fetch(&self, request: Request, limit: usize) -> Result<Response, String> {
-        self.1.set(self.1.get() + 1);
-        self.0.fetch(request, limit).await
-    }
-}
-
 #[tokio::test]
 async fn c26_a_real_listing_of_more_than_a_page_is_read_to_its_end_and_one_of_too_many_is_an_error()
 {
@@ -413,8 +323,9 @@ async fn c26_a_real_listing_of_more_than_a_page_is_read_to_its_end_and_one_of_to
         };
         let put = futures::stream::iter(1..=KEYS).map(put).buffer_unordered(16);
         assert!(put.all(async |status| status == 200).await);
-        let host = Counting(native(), Rc::default());
-        let asked = || host.1.replace(0);
+        let count = Cell::new(0);
+        let host = Between(native(), |_: &mut Request| count.set(count.get() + 1));
+        let asked = || count.replace(0);
         let protocol = || Epochs::new(bucket.config(&folder)).expect("a usable configuration");
         let at = |protocol| EpochStore::of(protocol, bucket.credentials.clone(), host.clone());
         let (version, _) = found(&at(protocol())).await;
@@ -431,36 +342,5 @@ async fn c26_a_real_listing_of_more_than_a_page_is_read_to_its_end_and_one_of_to
         let oldest =
             bucket.send("GET", &format!("/{folder}/lock_0000000001.json")).await.status().as_u16();
         assert_eq!(oldest, 404);
-    }
-}
-
-#[tokio::test]
-async fn an_endpoint_that_is_a_web_page_is_told_and_is_no_store() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has free ports");
-    let endpoint = format!("http://{}", listener.local_addr().expect("it is bound"));
-    let page = async {
-        loop {
-            let (mut stream, _) = listener.accept().await.expect("the client comes");
-            let mut request = [0; 8_192];
-            let length = stream.read(&mut request).await.expect("the client sends");
-            assert!(length > 0);
-            // With an ETag, as caches have it.
-            let answer = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\netag: \"page\"\r\nconnection: close\r\n\
-                content-length: 20\r\n\r\n<html><body></body/>";
-            stream.write_all(answer.as_bytes()).await.expect("the client listens");
-        }
-    };
-    let right = Bucket::seaweed();
-    let wrong = Bucket { endpoint, ..right.clone() };
-    let faults = tokio::select! {
-        faults = refused(&wrong, &right) => faults,
-        () = page => unreachable!("it serves for ever"),
-        () = tokio::time::sleep(Duration::from_secs(30)) => panic!("it hangs"),
-    };
-    for fault in faults {
-        assert!(
-            fault.message.contains("web page") && fault.message.contains("endpoint"),
-            "{fault}"
-        );
     }
 }

@@ -3,8 +3,7 @@
 
 use std::time::Duration;
 
-use crate::conformance_live::real::{self, Bucket, Native, config, native, random};
-use edgelect::clock::Now;
+use crate::conformance_live::real::{self, Between, Bucket, Native, config, native, random};
 use edgelect::request::{self, Request, Response};
 use edgelect::store::FaultKind;
 use edgelect::store::epochs::Epochs;
@@ -12,7 +11,7 @@ use edgelect::store::memory::Memory;
 use edgelect::store::{Operation, Outcome, Store};
 use edgelect::{
     Config, Credentials, Electors, EpochStore, Handle, Host, Limits, S3Config, S3Store, lead,
-    native as daemon, new_election, probe,
+    native as daemon, new_election,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -53,76 +52,28 @@ fn probe_config() -> Config {
     config("native/probed.json")
 }
 
-#[tokio::test]
-async fn c26_a_real_bucket_passes_the_probe() {
-    let (host, config) = (native(), probe_config());
-    let key = probe::key(&config.lockfile_path, &host).expect("the system has randomness");
-    let effort = probe::Effort::thorough(5);
-    let (object, mut told) = (place(&key), 0);
-    let report =
-        probe::probe(&object, &host, &config, effort, |_| told += 1).await.expect("randomness");
-    let holds = |judged: &probe::Judged| judged.finding == probe::Finding::Holds;
-    assert!(
-        report.judged.len() == probe::Step::ALL.len() - 1 && report.judged.iter().all(holds),
-        "{report:?}"
-    );
-    assert_eq!(told, report.judged.len());
-    // The store is on this machine.
-    let offset = report.offset.expect("it tells the time");
-    assert!(offset.ms.unsigned_abs() <= offset.error_ms, "{offset:?}");
-    let left = place(&key).perform(Operation::Read { unless: None }).await.outcome;
-    assert_eq!(left, Outcome::Missing, "nothing is left of it");
+/// What a proxy does that knows the credentials, drops the conditions and signs anew.
+fn drops(request: &mut Request) {
+    let dropped = ["if-match", "if-none-match", "authorization"];
+    let kept = request.headers().iter().filter(|(name, _)| {
+        !dropped.contains(&name.as_str()) && !name.as_str().starts_with("x-amz-")
+    });
+    let kept = kept.map(|(name, value)| (name.clone(), value.clone())).collect();
+    *request.headers_mut() = kept;
+    real::sign(request, &real::credentials(""), "us-east-1", native().now().wall_ms);
 }
 
-/// What a proxy is that knows the credentials, drops the conditions and signs anew.
-struct Dropping(Native);
-
-impl Host for Dropping {
-    fn now(&self) -> Now {
-        self.0.now()
-    }
-
-    async fn sleep(&self, ms: u64) {
-        self.0.sleep(ms).await;
-    }
-
-    fn random(&self) -> Result<[u8; 16], String> {
-        self.0.random()
-    }
-
-    async fn fetch(&self, mut request: Request, limit: usize) -> Result<Response, String> {
-        let dropped = ["if-match", "if-none-match", "authorization"];
-        let kept = request.headers().iter().filter(|(name, _)| {
-            !dropped.contains(&name.as_str()) && !name.as_str().starts_with("x-amz-")
-        });
-        let kept = kept.map(|(name, value)| (name.clone(), value.clone())).collect();
-        *request.headers_mut() = kept;
-        real::sign(&mut request, &real::credentials(""), "us-east-1", self.now().wall_ms);
-        self.0.fetch(request, limit).await
-    }
+fn dropping() -> Between<fn(&mut Request)> {
+    Between(native(), drops)
 }
 
 #[tokio::test]
-async fn c09_c26_a_real_bucket_behind_a_proxy_that_drops_the_conditions_is_refused() {
-    let (host, config) = (Dropping(native()), probe_config());
-    let key = probe::key(&config.lockfile_path, &host).expect("the system has randomness");
-    let object = S3Store::from_vars(variable, &key, Dropping(native())).expect("a store is named");
-    let effort = probe::Effort::at_start(&config);
-    let report = probe::probe(&object, &host, &config, effort, |_| {}).await.expect("randomness");
-    let judged = report.judged;
-    let fault = probe::violation(&object, &judged).expect("it lets two lead");
-    assert_eq!(judged.last().map(|judged| judged.step), Some(probe::Step::UpdateOfNothing));
-    let named = "probe step \"update of an absent object\": it took a write";
-    assert!(fault.message.contains(named), "{}", fault.message);
-}
-
-#[tokio::test]
-async fn c09_lead_over_a_bucket_behind_such_a_proxy_is_an_error_and_unjudged_it_trusts_it() {
-    let host = Dropping(native());
+async fn c09_c26_lead_over_a_bucket_behind_such_a_proxy_is_an_error_and_unjudged_it_trusts_it() {
+    let host = dropping();
     let key = format!("native/judged-{}.json", random());
     let config = || config(&key);
     edgelect::init(&place(&key), &host.0, &config()).await.expect("a new group");
-    let store = || S3Store::from_vars(variable, &key, Dropping(native())).expect("a bucket");
+    let store = || S3Store::from_vars(variable, &key, dropping()).expect("a bucket");
     let handle = || Handle::new(new_election(&host, config()).expect("randomness"));
     let fault = lead(&handle(), &store(), &host, async |_| ()).await.expect_err("it lies");
     let named = "probe step \"update of an absent object\": it took a write";
@@ -143,8 +94,8 @@ async fn c09_epochs_are_judged_before_lead_trusts_them() {
     let handle = || Handle::new(new_election(&host, config()).expect("randomness"));
     let led = lead(&handle(), &honest, &host, async |term| term.token).await;
     assert!(led.expect("it keeps its conditions").is_some());
-    let dropping = EpochStore::of(epochs(), bucket.credentials.clone(), Dropping(native()));
-    let fault = lead(&handle(), &dropping, &Dropping(native()), async |_| ()).await;
+    let lying = EpochStore::of(epochs(), bucket.credentials.clone(), dropping());
+    let fault = lead(&handle(), &lying, &dropping(), async |_| ()).await;
     let message = fault.expect_err("it lies").message;
     assert!(message.contains("probe step \"create again\": it took a write"), "{message}");
 }
@@ -295,17 +246,18 @@ async fn peers_are_answered_while_others_say_nothing_and_only_at_the_one_path() 
     let address = url.trim_start_matches("http://");
     let asking = async {
         let _silent = TcpStream::connect(address).await.expect("it listens");
-        let ask = |head: &str| format!("{head} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
-        let not_leading = told_to(address, &ask("GET /health/leadership")).await;
-        assert!(
-            not_leading.starts_with("HTTP/1.1 404 ") && not_leading.contains("no leader is known")
-        );
-        assert!(not_leading.contains("cache-control: no-store"), "{not_leading}");
-        let elsewhere = told_to(address, &ask("GET /")).await;
-        assert!(elsewhere.starts_with("HTTP/1.1 404 ") && elsewhere.contains("not found"));
-        let wrong = told_to(address, &ask("POST /health/leadership")).await;
-        assert!(wrong.starts_with("HTTP/1.1 405 ") && wrong.contains("allow: GET"), "{wrong}");
-        assert!(told_to(address, "nonsense\r\n\r\n").await.starts_with("HTTP/1.1 400 "));
+        for (asked, status, said) in [
+            ("GET /health/leadership", 404, "no leader is known"),
+            ("GET /health/leadership", 404, "cache-control: no-store"),
+            ("GET /", 404, "not found"),
+            ("POST /health/leadership", 405, "allow: GET"),
+            ("nonsense\r\n\r\n", 400, ""),
+        ] {
+            let head = format!("{asked} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+            let told = told_to(address, &head).await;
+            let begins = told.starts_with(&format!("HTTP/1.1 {status} "));
+            assert!(begins && told.contains(said), "{asked}: {told}");
+        }
     };
     tokio::select! {
         never = daemon::serve_health(&listener, &elector, &host) => match never {},

@@ -83,16 +83,6 @@ fn every_promise_of_a_page_has_its_tests_in_the_list_and_each_of_them_is_there()
 }
 
 #[test]
-fn a_row_beside_a_promise_is_a_promise_too() {
-    let page =
-        "| promise | here |\n|---|---|\n| a | |\n| b, c | `x` |\n\n| other |\n|---|\n| d |\n";
-    let apart = |promises: &[&'static str]| apart(page, &promises.iter().copied().collect());
-    assert_eq!(apart(&["a", "b, c"]), (vec![], vec![]));
-    assert_eq!(apart(&["a"]), (vec![], vec!["b, c"]));
-    assert_eq!(apart(&["a", "b, c", "e"]), (vec!["e"], vec![]));
-}
-
-#[test]
 fn a_name_counts_only_where_it_is_a_test_of_that_file() {
     let rust = "#[test]\n#[ignore = \"x\"]\nfn a_test() {}\n\nfn a_helper() {}\n";
     assert!(has(rust, "tests/x.rs", "a_test"));

@@ -13,4 +13,3 @@ mod peers;
 mod records;
 mod rules;
 mod settings;
-mod signatures;

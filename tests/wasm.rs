@@ -12,8 +12,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use conformance::Traits;
-use conformance::aws::Aws;
 use conformance::histories::{Plan, Tally};
+use edgelect::S3Store;
 use edgelect::custom::CustomStore;
 use edgelect::driver::Host;
 use edgelect::lease::Format;
@@ -21,9 +21,6 @@ use edgelect::request::Body;
 use edgelect::store::Store;
 use edgelect::store::memory::Memory;
 use edgelect::web::{Fetched, Found, JsHost, Link, Settled, Web};
-use edgelect::{
-    Config, Credentials, Election, EpochStore, Handle, S3Config, S3Store, Settings, vars,
-};
 use js_sys::{Array, Function, Object, Promise, Reflect};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
@@ -159,62 +156,6 @@ async fn a_real_bucket_over_fetch_conforms() {
     assert_eq!(ran, conformance::ALL);
 }
 
-/// The stores of `edgelect/aws`: what these behaviours are, and not a storage in JavaScript, is what an elector has of them.
-#[wasm_bindgen_test]
-async fn epochs_in_a_real_bucket_over_fetch_conform() {
-    let web = web().await;
-    let vars = vars::bucket(variable).expect("npm test names a usable test store");
-    let secrets = vars::secrets(variable).expect("npm test names its keys");
-    let credentials = Credentials {
-        access_key_id: secrets.access_key_id,
-        secret_access_key: secrets.secret_access_key,
-        session_token: secrets.session_token,
-    };
-    let fresh = || {
-        let config = S3Config {
-            endpoint: vars.endpoint.clone(),
-            bucket: vars.bucket.clone(),
-            region: vars.region.clone(),
-            path_style: vars.path_style,
-            key: random_key(&web),
-            format: Format::Native,
-        };
-        EpochStore::new(config, credentials.clone(), web.clone()).expect("a usable configuration")
-    };
-    let ran = conforms(Traits::EPOCHS, 25, fresh).await;
-    assert_eq!(ran, conformance::OF_CLAIMS);
-}
-
-fn aws(web: &Web) -> Aws<Web> {
-    let variable = |name: &str| {
-        variable(&format!("EDGELECT_AWS_{name}")).expect("npm test starts an emulator of AWS")
-    };
-    let credentials = Credentials {
-        access_key_id: variable("ACCESS_KEY_ID"),
-        secret_access_key: variable("SECRET_ACCESS_KEY"),
-        session_token: None,
-    };
-    Aws { host: web.clone(), endpoint: variable("ENDPOINT"), credentials }
-}
-
-#[wasm_bindgen_test]
-async fn dynamodb_over_fetch_conforms() {
-    let web = web().await;
-    let aws = aws(&web);
-    let table = aws.new_table().await;
-    let ran = conforms(Traits::LEASES, 25, || aws.item(&table, &random_key(&web))).await;
-    assert_eq!(ran, conformance::OF_LEASES);
-}
-
-#[wasm_bindgen_test]
-async fn route_53_over_fetch_conforms() {
-    let web = web().await;
-    let aws = aws(&web);
-    let zone = aws.new_zone().await;
-    let ran = conforms(Traits::LEASES, 25, || aws.record(&zone, &random_key(&web))).await;
-    assert_eq!(ran, conformance::OF_LEASES);
-}
-
 /// A storage of JavaScript behind the package's own host: `module` opens and closes it.
 struct Opened {
     web: Web,
@@ -277,39 +218,4 @@ async fn memory_conforms_in_wasm() {
     // `tests/stores.rs` plays more histories of it.
     let ran = conforms(Traits::TIMELESS, conformance::histories::USUAL, Memory::default).await;
     assert_eq!(ran, conformance::ALL);
-}
-
-#[wasm_bindgen_test]
-async fn an_elector_in_wasm_leads_over_a_real_bucket_and_releases() {
-    let host = web().await;
-    let key = random_key(&host);
-    let settings = Settings {
-        lockfile_path: Some(key.clone()),
-        leader_timeout_ms: Some(1_500),
-        frequent_interval_ms: Some(400),
-        ..Settings::default()
-    };
-    let config = Config::new(&settings).expect("the settings keep every rule");
-    let store = bucket(&key, &host);
-    edgelect::driver::init(&store, &host, &config).await.expect("a new group");
-    let random = host.random().expect("Node has randomness");
-    let election = Election::new(config, format!("{:032x}", u128::from_le_bytes(random)), 1);
-    let handle = Handle::new(election);
-    let mut tokens = Vec::new();
-    edgelect::run(&handle, &store, &host, |event| match event {
-        edgelect::Event::Acquired { term } => {
-            assert!(handle.authority(host.now()).is_some());
-            tokens.push(term);
-            handle.tell(edgelect::election::Input::Stop { park: false });
-        }
-        edgelect::Event::Lost { term, .. } => {
-            assert!(handle.authority(host.now()).is_none());
-            handle.tell(edgelect::election::Input::WorkEnded { term });
-        }
-        _ => {}
-    })
-    .await;
-    let (_, lease) = edgelect::driver::read_back(&store, &host, 5_000).await.expect("the record");
-    assert!(lease.released());
-    assert_eq!(tokens, [lease.term.expect("our records have terms")]);
 }

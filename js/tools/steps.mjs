@@ -132,7 +132,7 @@ function crate() {
   return cargo(['package', '--locked', '--offline', '--no-verify', '--allow-dirty', '--quiet']);
 }
 
-// All of them at once, on however few cores: most of a life of a key is waiting. The histories load a store that is their own.
+// All of them at once, on however few cores: most of it is waiting for answers. The histories load a store that is their own.
 function stores() {
   return withStore((s3) => withMinistack((aws) => withJsStores((js) =>
     cargoTests(['real'], [`${LIVE}::`, '--nocapture', '--test-threads=16'], { ...s3, ...aws, ...js }))), { own: true });
@@ -141,15 +141,14 @@ function stores() {
 async function wasm() {
   // The package's own storages stand on its wasm.
   await ensure(['runner'], () => build(['npm']));
-  await withStore((s3) => withMinistack((aws) => cargo(['test', '--locked', ...WASM, '--features', 'js', '--test', 'wasm'], {
+  await withStore((s3) => cargo(['test', '--locked', ...WASM, '--features', 'js', '--test', 'wasm'], {
     ...s3,
-    ...aws,
     // Its histories are checked by computing, the more slowly the less it is optimised.
     CARGO_PROFILE_DEV_OPT_LEVEL: '1',
     // The runner takes the first Node that it finds, and Miniflare wants Node 24.
     PATH: `${path.dirname(NODE_24)}${path.delimiter}${process.env.PATH}`,
     CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUNNER: bindgenBin('runner'),
-  })), { own: true });
+  }), { own: true });
 }
 
 async function nodeTests(node, folder, { atOnce, env }) {

@@ -179,22 +179,16 @@ fn an_own_record_comes_back_as_it_was_written_also_with_other_escapes() {
 }
 
 #[test]
-fn a_tombstone_is_free_for_shardcoordinator_at_once() {
-    let released = String::from_utf8(body("a", "s", 2, 5)).unwrap();
-    let released =
-        released.replace("2025-11-21T10:00:00Z\",\"session", "0001-01-01T00:00:00Z\",\"session");
-    assert_eq!(written(&store(), create_of(released), NOW_MS)[0], "\"a 0\"");
-}
-
-#[test]
-fn epochs_follow_the_services_time_and_not_the_own_clock() {
+fn epochs_follow_the_services_time_and_not_the_own_clock_and_a_tombstones_is_zero() {
     let store = store();
     // This machine is an hour behind; storage time is what the election says.
     let own_ms = NOW_MS - 3_600_000;
     told_at(&store, read(), listing_of(""), own_ms);
     let body = String::from_utf8(body("a", "s", 1, 5)).unwrap();
-    let body = body.replacen("10:00:00Z", "10:00:00.4Z", 1);
-    assert_eq!(written(&store, create_of(body), own_ms + 400)[0], "\"a 1763719217\"");
+    let late = body.replacen("10:00:00Z", "10:00:00.4Z", 1);
+    assert_eq!(written(&store, create_of(late), own_ms + 400)[0], "\"a 1763719217\"");
+    let released = body.replacen("2025-11-21T10:00:00Z", "0001-01-01T00:00:00Z", 1);
+    assert_eq!(written(&store, create_of(released), own_ms)[0], "\"a 0\"");
 }
 
 #[test]
@@ -216,49 +210,25 @@ fn neither_a_gateways_time_nor_a_step_of_the_own_clock_ends_a_lease_early_for_me
 }
 
 #[test]
-fn s8_a_refusal_of_a_kind_that_nobody_knows_here_leaves_a_write_unknown() {
-    for (status, code) in [
-        (400, "RequestTimeout"),
-        (409, "OperationAborted"),
-        (409, "AccessDenied"),
-        (400, "SlowDown"),
-        (400, "SomethingOfLater"),
-    ] {
-        unknown(outcome(create(), error(status, code, "no")));
-    }
-    let later = [error(400, "SomethingOfLater", "no")];
-    mean(store, &[read()], later, Rejected(FaultKind::Nonsense));
-}
-
-#[test]
 fn the_name_is_found_whatever_its_case_and_only_as_a_txt_record() {
     let foreign = "<ResourceRecord><Value>&quot;w 1763719210&quot;</Value></ResourceRecord>";
     let set = RECORD.replace("VALUES", foreign);
     let upper = set.replace("lock.jobs", "Lock.JOBS");
     assert_eq!(found(outcome(read(), listing_of(&upper))).1.leader_id, "w");
-    let others = [
-        "".to_owned(),
-        set.replace("lock.jobs.", "lock.jobs2."),
-        set.replace("lock.jobs.", "\\052.jobs."),
-        set.replace(">TXT<", ">SPF<"),
-    ];
+    let others = [set.replace("lock.jobs.", "lock.jobs2."), set.replace(">TXT<", ">SPF<")];
     mean(store, &[read()], others.map(|other| listing_of(&other)), Missing);
 }
 
 #[test]
 fn a_foreign_record_has_no_term_and_a_lease_no_shorter_than_the_own() {
-    let long = "x".repeat(244);
     let now_s = NOW_MS / 1_000;
     for (owner, epoch, lease_ms) in [
         ("w", now_s + 5, 15_000),
         // That second itself, and one by which their clocks may differ.
         ("w", now_s + 40, 42_000),
-        ("w", now_s + 7_200, 7_202_000),
         ("w", u64::MAX, 365 * 24 * 3_600_000),
-        // No owners that could be ours.
-        (&long, now_s + 40, 42_000),
+        // No owner that could be ours.
         ("~host", now_s + 40, 42_000),
-        ("a\\\\b", now_s + 40, 42_000),
     ] {
         let lease = found(outcome(read(), listing(&[&format!("\"{owner} {epoch}\"")]))).1;
         assert_eq!((lease.term, lease.session), (None, None), "{owner} {epoch}");
@@ -280,12 +250,7 @@ fn a_foreign_lease_counts_from_the_answer_that_first_showed_it() {
 
 #[test]
 fn anything_else_in_the_record_is_unreadable_and_its_version_is_all_of_it() {
-    for values in [
-        vec!["\"v=spf1 -all\""],
-        vec!["\"w 1763719210\"", "\"x 1763719210\""],
-        vec!["\"a 1\"", "\"b\"", "\"~edgelect {}\""],
-        vec!["\"w w 1763719210\""],
-    ] {
+    for values in [vec!["\"v=spf1 -all\""], vec!["\"w 1763719210\"", "\"x 1763719210\""]] {
         let outcome = outcome(read(), listing(&values));
         let reading = Reading::Unreadable(Flaw::Foreign, Remains::NONE);
         let version = Version(values.join("\n"));
@@ -344,20 +309,24 @@ fn a_batch_whose_condition_did_not_hold_is_refused() {
 
 #[test]
 fn a_batch_refused_for_another_reason_was_not_carried_out_and_says_why() {
-    let cname = "RRSet of type TXT with DNS name a. is not permitted because a conflicting RRSet of type CNAME \
-                 with the same DNS name already exists in zone example.com.";
-    let zone = "RRSet with DNS name lock.jobs.example.com. is not permitted in zone example.net.";
-    let long = "Invalid Resource Record: FATAL problem: CharacterStringTooLong";
     for (message, kind) in [
-        (zone, FaultKind::Misconfigured),
+        (
+            "RRSet with DNS name lock.jobs.example.com. is not permitted in zone example.net.",
+            FaultKind::Misconfigured,
+        ),
         // No race was lost.
-        (cname, FaultKind::Misconfigured),
+        (
+            "RRSet of type TXT with DNS name a. is not permitted because a conflicting RRSet of type \
+             CNAME with the same DNS name already exists in zone example.com.",
+            FaultKind::Misconfigured,
+        ),
         // Nothing final: a later version of Route 53 may word a lost race anew.
-        (long, FaultKind::Nonsense),
+        ("Invalid Resource Record: FATAL problem: CharacterStringTooLong", FaultKind::Nonsense),
     ] {
         let fault = rejected(outcome(create(), error(400, "InvalidChangeBatch", message)));
         assert_eq!(fault.kind, kind, "{message}");
-        assert!(message != long || fault.message.contains("CharacterStringTooLong"), "{fault}");
+        let repeats = fault.message.contains("CharacterStringTooLong");
+        assert!(kind != FaultKind::Nonsense || repeats, "{fault}");
     }
 }
 
@@ -365,7 +334,6 @@ fn a_batch_refused_for_another_reason_was_not_carried_out_and_says_why() {
 fn a_busy_or_unwell_service_leaves_a_write_unknown() {
     for (status, code) in [
         (400, "Throttling"),
-        (400, "ThrottlingException"),
         (400, "PriorRequestNotComplete"),
         (503, "ServiceUnavailable"),
         (500, "InternalFailure"),
@@ -375,37 +343,41 @@ fn a_busy_or_unwell_service_leaves_a_write_unknown() {
             assert_eq!(fault.code.as_deref(), Some(code));
         }
     }
-    unknown(outcome(create(), response(502, "<html>bad gateway</html>")));
+    // S8: nor does a refusal of a kind that nobody knows here say what became of it.
+    for (status, code) in
+        [(400, "RequestTimeout"), (409, "AccessDenied"), (400, "SomethingOfLater")]
+    {
+        unknown(outcome(create(), error(status, code, "no")));
+    }
+    let later = [error(400, "SomethingOfLater", "no")];
+    mean(store, &[read()], later, Rejected(FaultKind::Nonsense));
     unknown(outcome(create(), response(429, "")));
 }
 
 #[test]
 fn what_has_to_be_set_up_is_named_with_the_services_own_code() {
     let (misconfigured, denied) = (FaultKind::Misconfigured, FaultKind::Denied);
-    let check = |operation, status, code, kind, said: &str| {
+    let [zone, right] =
+        ["404 NoSuchHostedZone: create the zone", "route53:ChangeResourceRecordSets"];
+    // A wrong secret, and an unknown access key id.
+    let secret =
+        "ListResourceRecordSets was answered 403 SignatureDoesNotMatch: check the credentials";
+    let key =
+        "ChangeResourceRecordSets was answered 403 InvalidClientTokenId: check the credentials";
+    for (operation, status, code, kind, said) in [
+        (read(), 404, "NoSuchHostedZone", misconfigured, zone),
+        (create(), 403, "AccessDenied", denied, right),
+        (read(), 400, "InvalidInput", misconfigured, "400 InvalidInput"),
+        (read(), 403, "SignatureDoesNotMatch", denied, secret),
+        (create(), 403, "InvalidClientTokenId", denied, key),
+    ] {
         let fault = rejected(outcome(operation, error(status, code, "no")));
         assert_eq!((fault.kind, fault.code.as_deref()), (kind, Some(code)));
         assert!(fault.message.contains(said), "{said}: {fault}");
         assert!(fault.message.contains("lock.jobs.example.com"), "{fault}");
         assert!(!fault.message.contains("the-secret") && !fault.message.contains("the-token"));
-    };
-    let zone = "404 NoSuchHostedZone: create the zone";
-    check(read(), 404, "NoSuchHostedZone", misconfigured, zone);
-    check(create(), 403, "AccessDenied", denied, "route53:ChangeResourceRecordSets");
-    check(read(), 400, "InvalidInput", misconfigured, "400 InvalidInput");
-    // A wrong secret, and an unknown access key id.
-    for code in ["SignatureDoesNotMatch", "InvalidClientTokenId"] {
-        for (operation, action) in
-            [(create(), "ChangeResourceRecordSets"), (read(), "ListResourceRecordSets")]
-        {
-            let said = format!("{action} was answered 403 {code}: check the credentials");
-            check(operation, 403, code, denied, &said);
-        }
     }
-}
-
-#[test]
-fn expired_credentials_are_refreshed_once_and_a_wrong_clock_is_learned() {
+    // Expired credentials are refreshed once, and a wrong clock is learned.
     let expired = error(403, "ExpiredToken", "x");
     assert_eq!(refreshes(&store(), &create(), &expired, [0]), [true]);
     let store = store();
@@ -416,30 +388,18 @@ fn expired_credentials_are_refreshed_once_and_a_wrong_clock_is_learned() {
 
 #[test]
 fn what_route_53_did_not_say_leaves_a_write_unknown_and_a_read_rejected() {
-    let whole = String::from_utf8(changed().into_body().bytes).unwrap();
-    let utf16: Vec<u8> =
-        "<ChangeResourceRecordSetsResponse/>".encode_utf16().flat_map(u16::to_be_bytes).collect();
-    let utf16 = response(200, utf16);
-    let entities = format!("<!DOCTYPE x [<!ENTITY a \"b\">]>{whole}");
-    let nested = format!("{}{}", "<a>".repeat(40_000), "</a>".repeat(40_000));
-    for (what, answer) in [
-        ("empty", response(200, "")),
-        ("a page", response(200, "<html><body>Sign in</body></html>")),
-        ("cut off", response(200, &whole[..whole.len() - 5])),
-        ("longer than it was read", cut(changed())),
-        ("entities", response(200, entities)),
-        ("nested", response(200, nested)),
-        ("an error with the status of a success", error(200, "AccessDenied", "")),
-        ("a redirect", response(302, "")),
-        ("a gateway", response(403, "denied")),
-        ("a web server", response(404, "not found")),
-        ("JSON", response(400, "{\"message\":\"no\"}")),
-        ("huge", cut(response(200, vec![b'x'; Route53::ANSWER_LIMIT]))),
-        ("another encoding", utf16),
+    for answer in [
+        response(200, "<html><body>Sign in</body></html>"),
+        cut(changed()),
+        error(200, "AccessDenied", ""),
+        response(302, ""),
+        response(403, "denied"),
+        response(404, "not found"),
+        response(400, "{\"message\":\"no\"}"),
+        cut(response(200, vec![b'x'; Route53::ANSWER_LIMIT])),
     ] {
-        let written = outcome(create(), answer.clone());
-        assert!(matches!(written, Outcome::Unknown { .. }), "{what}: {written:?}");
-        assert_eq!(means(&outcome(read(), answer)), Rejected(FaultKind::Nonsense), "{what}");
+        unknown(outcome(create(), answer.clone()));
+        assert_eq!(means(&outcome(read(), answer)), Rejected(FaultKind::Nonsense));
     }
     // Answers to another question.
     unknown(outcome(create(), listing_of("")));

@@ -121,13 +121,16 @@ fn c01_create_and_read_of_the_winner() {
 
 #[test]
 fn c03_an_error_status_after_a_write_may_hide_that_it_landed() {
-    for body in ["", "<html>bad gateway</html>", &document("InternalError", "")] {
+    for body in ["", &document("InternalError", "")] {
         let answers = [500, 502, 503, 504, 507, 520, 599].map(|status| response(status, &[], body));
         mean(store, &[update()], answers, Unknown(FaultKind::Unavailable));
     }
-    // A success that is an error inside.
+    // A success that is an error inside, and what nobody has foreseen.
+    let unforeseen =
+        [100, 202, 206, 226, 300, 303, 402, 406, 410, 421, 428].map(|status| tagged(status, ""));
     let inside = tagged(200, &document("InternalError", ""));
-    mean(store, &[update()], [inside], Unknown(FaultKind::Nonsense));
+    let answers = unforeseen.into_iter().chain([inside]);
+    mean(store, &[update()], answers, Unknown(FaultKind::Nonsense));
     // A status after which it may have landed counts for more than the code.
     for code in ["AccessDenied", "ExpiredToken", "RequestTimeTooSkewed"] {
         for status in [200, 500, 503] {
@@ -135,11 +138,6 @@ fn c03_an_error_status_after_a_write_may_hide_that_it_landed() {
             assert!(matches!(outcome, Outcome::Unknown { .. }), "{status} {code}: {outcome:?}");
         }
     }
-    // What nobody has foreseen is no failure of the write either.
-    let unforeseen =
-        [100, 202, 206, 226, 300, 302, 303, 402, 406, 410, 411, 418, 421, 425, 428, 451];
-    let answers = unforeseen.map(|status| tagged(status, ""));
-    mean(store, &[update()], answers, Unknown(FaultKind::Nonsense));
 }
 
 #[test]
@@ -165,14 +163,12 @@ fn c10_c11_a_conflict_is_refused_and_never_means_that_a_record_exists() {
 fn c12_c13_patience_is_asked_for_in_seconds_or_by_a_date_and_bounded() {
     let dated = Some(DATE);
     for (retry_after, date, expected) in [
-        (Some("7"), None, Some(7_000)),
         (Some(" 7 "), None, Some(7_000)),
         (Some("0"), None, Some(0)),
         (Some("86400"), None, Some(300_000)),
         (Some("18446744073709551615"), None, Some(300_000)),
         (Some("99999999999999999999999"), None, None),
         (Some("-1"), None, None),
-        (Some("soon"), None, None),
         (Some("Fri, 21 Nov 2025 10:00:30 GMT"), dated, Some(30_000)),
         (Some("Fri, 21 Nov 2025 09:00:00 GMT"), dated, Some(0)),
         (Some("Fri, 21 Nov 2025 22:00:00 GMT"), dated, Some(300_000)),
@@ -184,15 +180,15 @@ fn c12_c13_patience_is_asked_for_in_seconds_or_by_a_date_and_bounded() {
         let headers: Vec<_> =
             headers.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
         for (status, code) in [(503, "SlowDown"), (429, "TooManyRequests")] {
-            for operation in [read(), update()] {
-                match outcome(operation, response(status, &headers, document(code, ""))) {
-                    Outcome::Unknown { retry_after_ms, cause } => {
-                        assert_eq!(retry_after_ms, expected, "{headers:?}");
-                        assert_eq!(cause.kind, FaultKind::Unavailable);
-                        assert_eq!(cause.code.as_deref(), Some(code));
-                    }
-                    other => panic!("{other:?}"),
+            match outcome(update(), response(status, &headers, document(code, ""))) {
+                Outcome::Unknown { retry_after_ms, cause } => {
+                    assert_eq!(retry_after_ms, expected, "{headers:?}");
+                    assert_eq!(
+                        (cause.kind, cause.code.as_deref()),
+                        (FaultKind::Unavailable, Some(code))
+                    );
                 }
+                other => panic!("{other:?}"),
             }
         }
     }
@@ -264,9 +260,12 @@ fn c16_a_missing_key_without_the_right_to_list_is_neither_missing_nor_found() {
 
 #[test]
 fn a_web_page_is_no_record_and_no_denial_even_with_an_etag() {
-    let kinds = ["text/html; charset=utf-8", "Text/HTML"];
-    let statuses = [200, 401, 403].into_iter();
-    for (status, kind) in statuses.flat_map(|status| kinds.map(|kind| (status, kind))) {
+    for (status, kind) in [
+        (200, "text/html; charset=utf-8"),
+        (200, "Text/HTML"),
+        (401, "text/html"),
+        (403, "text/html"),
+    ] {
         let page = with(tagged(status, "<html>It works!</html>"), "content-type", kind);
         let fault = fault(outcome(read(), page));
         assert_eq!((fault.kind, fault.status), (FaultKind::Nonsense, Some(status)));
@@ -349,11 +348,20 @@ fn c17_c20_what_one_odd_answer_taught_is_given_up_when_the_store_refuses_it() {
 }
 
 #[test]
-fn c17_without_any_time_in_the_answer_there_is_nothing_to_learn() {
+fn c17_without_any_time_in_the_answer_there_is_nothing_to_learn_and_no_clock_overflows() {
     // R2's local endpoint sends neither.
     let answers = [skewed("", None), skewed("1900-01-01T00:00:00Z", Some("yesterday"))];
     let faults = mean(store, &[update()], answers, Rejected(FaultKind::Denied));
     all_say(&faults, &["set this machine's clock"]);
+    for wall_ms in [0, u64::MAX] {
+        let s3 = store();
+        let mut talk = Talk::at(&s3, read(), wall_ms);
+        talk.sends();
+        if talk.hears(skewed("2025-11-21T10:00:00Z", None)) == Next::Again {
+            talk.sends();
+        }
+        Talk::at(&s3, read(), u64::MAX - wall_ms).sends();
+    }
 }
 
 #[test]
@@ -372,30 +380,14 @@ fn c18_a_clock_that_is_put_right_later_is_learned_anew() {
 }
 
 #[test]
-fn c17_no_clock_makes_the_offset_overflow() {
-    for wall_ms in [0, u64::MAX] {
-        let s3 = store();
-        let mut talk = Talk::at(&s3, read(), wall_ms);
-        talk.sends();
-        if talk.hears(skewed("2025-11-21T10:00:00Z", None)) == Next::Again {
-            talk.sends();
-        }
-    }
-}
-
-#[test]
 fn c19_expired_credentials_are_refreshed_once() {
-    for (status, code) in [
-        (400, "ExpiredToken"),
-        (403, "ExpiredToken"),
-        (403, "ExpiredTokenException"),
-        (400, "InvalidToken"),
-        (400, "TokenRefreshRequired"),
-    ] {
-        for operation in [read(), create(), update()] {
+    let expired = ["ExpiredToken", "ExpiredTokenException", "InvalidToken", "TokenRefreshRequired"];
+    for (status, code) in [(403, "ExpiredToken")].into_iter().chain(expired.map(|code| (400, code)))
+    {
+        for operation in [read(), update()] {
             assert_eq!(refreshes(&store(), &operation, &error(status, code), [0]), [true]);
-            let expired = [error(status, code)];
-            let faults = mean(store, &[operation], expired, Rejected(FaultKind::Denied));
+            let answer = [error(status, code)];
+            let faults = mean(store, &[operation], answer, Rejected(FaultKind::Denied));
             all_say(&faults, &["credentials provider"]);
         }
     }
@@ -429,13 +421,12 @@ fn c20_a_redirect_within_aws_is_signed_anew_with_its_condition() {
     let s3 = aws();
     let mut talk = Talk::new(&s3, update());
     let first = talk.sends();
-    assert_eq!(url(&first), "https://jobs.s3.eu-west-1.amazonaws.com/leader/group.json");
     let location = "https://jobs.s3-eu-central-1.amazonaws.com/leader/group.json?x=y";
     assert_eq!(talk.hears(redirect(307, location, &[])), Next::Again);
     let second = talk.sends();
     assert_eq!(url(&second), "https://jobs.s3-eu-central-1.amazonaws.com/leader/group.json");
     assert_eq!(header(&second, "if-match"), Some(ETAG));
-    assert!(is_for(&second, "eu-central-1") && !is_for(&first, "eu-central-1"));
+    assert!(is_for(&second, "eu-central-1") && is_for(&first, "eu-west-1"));
     assert_eq!(
         url(&sent(&s3, read())),
         url(&first),
@@ -457,8 +448,7 @@ fn c20_a_permanent_redirect_is_remembered() {
         assert_eq!(url(&talk.sends()), "https://s3.amazonaws.com/jobs/leader/group.json");
         assert_eq!(talk.hears(answer), Next::Again);
         for request in [talk.sends(), sent(&s3, create())] {
-            let there = "eu-north-1.amazonaws.com/jobs/leader/group.json";
-            assert!(url(&request).ends_with(there), "{}", url(&request));
+            assert!(url(&request).ends_with("eu-north-1.amazonaws.com/jobs/leader/group.json"));
             assert_eq!(header(&request, "if-none-match"), Some("*"));
             assert!(is_for(&request, "eu-north-1"));
         }
@@ -470,50 +460,32 @@ fn c20_a_fips_or_dual_stack_endpoint_is_not_left_for_a_plain_one() {
     let plain = ("location", "https://jobs.s3.us-west-2.amazonaws.com/");
     let region = ("x-amz-bucket-region", "us-west-2");
     for kind in ["", "-fips", ".dualstack", "-fips.dualstack"] {
-        let endpoint = format!("https://s3{kind}.us-east-1.amazonaws.com");
+        let endpoint = Some(format!("https://s3{kind}.us-east-1.amazonaws.com"));
         let there = format!("https://jobs.s3{kind}.us-west-2.amazonaws.com/leader/group.json");
-        for (status, headers) in [
-            (301, vec![region]),
-            (301, vec![plain]),
-            (307, vec![plain]),
-            (308, vec![plain, region]),
-        ] {
-            let config = S3Config { endpoint: Some(endpoint.clone()), ..config() };
-            let s3 = S3::new(config).expect("a plain bucket");
+        for (status, header) in [(301, region), (301, plain), (307, plain)] {
+            let s3 = S3::new(S3Config { endpoint: endpoint.clone(), ..config() }).unwrap();
             let mut talk = Talk::new(&s3, create());
-            let next = talk.hears(response(status, &headers, ""));
-            assert_eq!(next, Next::Again, "{kind} {headers:?}");
-            assert_eq!(url(&talk.sends()), there, "{status} {headers:?}");
+            assert_eq!(
+                talk.hears(response(status, &[header], "")),
+                Next::Again,
+                "{kind} {header:?}"
+            );
+            assert_eq!(url(&talk.sends()), there, "{status} {header:?}");
         }
     }
 }
 
 #[test]
 fn a_store_of_one_write_a_second_says_so() {
-    for (endpoint, apart_ms) in [
-        ("https://0123.r2.cloudflarestorage.com", 1_000),
-        ("https://0123.eu.r2.cloudflarestorage.com", 1_000),
-        ("https://storage.googleapis.com", 1_000),
-        ("https://s3.eu-central-1.amazonaws.com", 0),
-        ("https://storage.googleapis.com.example", 0),
+    for (host, apart_ms) in [
+        ("0123.eu.r2.cloudflarestorage.com", 1_000),
+        ("storage.googleapis.com", 1_000),
+        ("s3.eu-central-1.amazonaws.com", 0),
+        ("storage.googleapis.com.example", 0),
     ] {
-        let s3 = S3::new(S3Config { endpoint: Some(endpoint.to_owned()), ..config() });
-        assert_eq!(s3.expect("a plain bucket").writes_apart_ms(), apart_ms, "{endpoint}");
+        let s3 = S3::new(S3Config { endpoint: Some(format!("https://{host}")), ..config() });
+        assert_eq!(s3.unwrap().writes_apart_ms(), apart_ms, "{host}");
     }
-}
-
-#[test]
-fn c20_redirects_are_bounded() {
-    let s3 = aws();
-    let mut talk = Talk::new(&s3, update());
-    for hop in 1..=2 {
-        talk.sends();
-        let location = format!("https://jobs.s3.eu-south-{hop}.amazonaws.com/");
-        assert_eq!(talk.hears(redirect(307, &location, &[])), Next::Again);
-    }
-    talk.sends();
-    let third = redirect(307, "https://jobs.s3.eu-west-3.amazonaws.com/", &[]);
-    assert_eq!(means(&talk.ends(third).outcome), Rejected(FaultKind::Misconfigured));
 }
 
 #[test]
@@ -595,14 +567,12 @@ fn c20_the_region_that_a_400_names_is_learned_once() {
     mean(store, &[update()], unusable, Rejected(FaultKind::Misconfigured));
 }
 
+/// Every other text that is no version is drawn by `properties/answers.rs`.
 #[test]
 fn c21_no_etag_after_a_put_is_read_back_and_after_a_get_is_no_ground_for_a_claim() {
-    let long = format!("\"{}\"", "a".repeat(1_023));
-    let bare = ["", "*", "a,b", "a\"b", "a\tb"];
-    let quoted = ["\"\"", "\"", "\"a\", \"b\"", "\"a b\"", "\"a\"b\"", &long];
-    let weak = ["W/\"9bb58f26\"", "w/\"9bb58f26\"", "W/9bb58f26"];
     let nothing = Outcome::Written { version: None };
-    for etag in [&bare[..], &quoted, &weak].concat() {
+    for etag in ["", "*", "a,b", "\"\"", "\"a\", \"b\"", "\"a\"b\"", "W/\"9bb58f26\"", "W/9bb58f26"]
+    {
         let headers = [("etag", etag)];
         assert_eq!(outcome(update(), response(200, &headers, "")), nothing, "{etag}");
         let found = [response(200, &headers, LEASE)];
@@ -610,45 +580,24 @@ fn c21_no_etag_after_a_put_is_read_back_and_after_a_get_is_no_ground_for_a_claim
     }
     all_say(&[fault(outcome(read(), response(200, &[], LEASE)))], &["no usable ETag"]);
     let two = [("etag", "\"a\""), ("etag", "\"b\"")];
-    let bytes = http::HeaderValue::from_bytes(b"\"\xff\"").unwrap();
-    let body = edgelect::request::Body::default();
-    let odd = http::Response::builder().header("etag", bytes).body(body).unwrap();
     // The last is a portal that takes every PUT.
     for answer in
-        [response(200, &[], ""), response(200, &two, ""), odd, tagged(200, "<html>welcome</html>")]
+        [response(200, &[], ""), response(200, &two, ""), tagged(200, "<html>welcome</html>")]
     {
         assert_eq!(outcome(update(), answer.clone()), nothing, "{answer:?}");
     }
 }
 
 #[test]
-fn c21_no_condition_that_would_match_anything_is_ever_sent() {
-    for text in ["*", "", "\"a\", \"b\"", "a\r\nb", "W/\"a\"", "ä"] {
-        let version = Version(text.to_owned());
-        for operation in [read_unless(&version), write(LEASE, Condition::Match(version))] {
-            let fault = Talk::new(&store(), operation).tries(&credentials()).unwrap_err();
-            assert_eq!(fault.kind, FaultKind::Nonsense, "{text}");
-        }
-    }
-}
-
-#[test]
 fn c23_c24_etags_are_passed_through_byte_for_byte() {
-    for etag in [
-        ETAG,
-        "9bb58f26192e4ba00f01e2e7b136bbd8",
-        "\"9bb58f26192e4ba00f01e2e7b136bbd8-17\"",
-        "\"!#$%&'()*+,-./:;<=>?@[]^_`{|}~\"",
-        "\"abc-gzip\"",
-    ] {
+    let odd = ["9bb58f26192e4ba0", "\"9bb58f26-17\"", "\"!#$%&'()*+,-./:;<=>?@[]^_`{|}~\""];
+    for etag in [ETAG, "\"abc-gzip\""].into_iter().chain(odd) {
         let expected = Version(etag.to_owned());
         let answer = |body: &str| response(200, &[("etag", etag)], body);
         let written = outcome(create(), answer(""));
         assert_eq!(written, Outcome::Written { version: Some(expected.clone()) });
-        match outcome(read(), answer(LEASE)) {
-            Outcome::Found { version, .. } => assert_eq!(version, expected),
-            other => panic!("{other:?}"),
-        }
+        let found = outcome(read(), answer(LEASE));
+        assert!(matches!(found, Outcome::Found { version, .. } if version == expected), "{etag}");
         let request = sent(&store(), write(LEASE, Condition::Match(expected)));
         assert_eq!(header(&request, "if-match"), Some(etag));
     }
@@ -667,33 +616,26 @@ fn c23_unchanged_is_only_what_was_asked_and_still_has_that_version() {
 
 #[test]
 fn c25_a_delete_marker_is_absence_and_a_foreign_404_is_not() {
-    let marker = [("x-amz-delete-marker", "true")];
-    let marker = response(404, &marker, document("NoSuchKey", "<Key>k</Key>"));
-    mean(store, &[read()], [marker], Missing);
     let no_bucket = [error(404, "NoSuchBucket")];
     let all = [read(), create(), update()];
     let faults = mean(store, &all, no_bucket, Rejected(FaultKind::Misconfigured));
     all_say(&faults, &["create the bucket"]);
     let foreign = [
         "",
-        "404 page not found",
         "<html><h1>404</h1><Code>NoSuchKey</Code></html>",
         "{\"Code\":\"NoSuchKey\"}",
         "no <Error><Code>NoSuchKey</Code></Error>",
         "<Error><Code>NoSuchKey",
         "<Error><Code>NoSuch Key</Code></Error>",
-        "<Error><Code></Code></Error>",
         "<Error><Code>NoSuchUpload</Code></Error>",
         "<Error><Message><Code>NoSuchKey</Message></Error>",
     ];
     let answers = foreign.map(|body| response(404, &[], body));
     mean(store, &[read()], answers, Rejected(FaultKind::Nonsense));
-    let own = [
-        "<Error><Code>NoSuchKey</Code></Error>",
-        "\u{feff}<?xml version=\"1.0\"?>\r\n<Error xmlns=\"http://s3.amazonaws.com/doc/\">\n  \
-         <Code>\n NoSuchKey </Code></Error>",
-    ];
-    mean(store, &[read()], own.map(|body| response(404, &[], body)), Missing);
+    let own = "\u{feff}<?xml version=\"1.0\"?>\r\n<Error xmlns=\"http://s3.amazonaws.com/doc/\">\n  \
+               <Code>\n NoSuchKey </Code></Error>";
+    let marker = with(error(404, "NoSuchKey"), "x-amz-delete-marker", "true");
+    mean(store, &[read()], [marker, response(404, &[], own)], Missing);
 }
 
 #[test]
@@ -703,10 +645,9 @@ fn c27_a_body_that_is_too_long_or_cut_off_keeps_its_version() {
     assert_eq!(outcome(read(), cut(tagged(200, LEASE))), unreadable(Flaw::TooLarge));
     assert_eq!(outcome(read(), tagged(200, "")), unreadable(Flaw::NotJson));
     // An error that came with a success is not a broken record: it is not to be healed.
-    let error = [tagged(200, &document("SlowDown", ""))];
-    mean(store, &[read()], error, Rejected(FaultKind::Nonsense));
+    let error = tagged(200, &document("SlowDown", ""));
     let odd = [201, 204, 206, 300, 302, 410, 412, 418].map(|status| tagged(status, LEASE));
-    mean(store, &[read()], odd, Rejected(FaultKind::Nonsense));
+    mean(store, &[read()], odd.into_iter().chain([error]), Rejected(FaultKind::Nonsense));
 }
 
 #[test]
@@ -714,44 +655,39 @@ fn c43_facts_are_dates_after_the_epoch_and_the_marks_of_a_relay() {
     let times = |date: &str, modified: &str| {
         let headers = [("etag", ETAG), ("date", date), ("last-modified", modified)];
         let facts = told(&store(), read(), response(200, &headers, LEASE)).facts;
-        assert!(!facts.relayed);
-        (facts.date_ms, facts.last_modified_ms)
+        (facts.date_ms, facts.last_modified_ms, facts.relayed)
     };
     let told_ms = times(DATE, "Fri, 21 Nov 2025 09:59:45 GMT");
-    assert_eq!(told_ms, (Some(NOW_MS), Some(NOW_MS - 15_000)));
+    assert_eq!(told_ms, (Some(NOW_MS), Some(NOW_MS - 15_000), false));
     for garbage in ["", "now", "Thu, 01 Jan 1960 00:00:00 GMT", "Fri, 99 Nov 2025 10:00:00 GMT"] {
-        assert_eq!(times(garbage, garbage), (None, None), "{garbage}");
+        assert_eq!(times(garbage, garbage), (None, None, false), "{garbage}");
     }
     for (name, value) in [("age", "0"), ("age", "?"), ("via", "1.1 proxy")] {
         for (operation, status) in [(read(), 404), (read_unless(&version()), 304), (update(), 412)]
         {
             let headers = [("date", DATE), (name, value)];
             let facts = told(&store(), operation, response(status, &headers, "")).facts;
-            assert!(facts.relayed, "{name}");
-            assert_eq!(facts.cached, value == "?", "{name}: {value}");
-            assert_eq!(facts.date_ms, Some(NOW_MS), "every answer tells the time");
+            let found = (facts.relayed, facts.cached, facts.date_ms);
+            assert_eq!(found, (true, value == "?", Some(NOW_MS)), "{name}: {value}");
         }
     }
 }
 
 #[test]
 fn no_message_repeats_a_secret_or_the_stores_own_words() {
-    let codes =
-        ["AccessDenied", "SignatureDoesNotMatch", "InvalidArgument", "SlowDown", "X", "a<b"];
     let secrets = ["the-secret", "the-token", "the-message", "the-string", "the-sig", "u:p"];
     for status in [200, 301, 304, 400, 401, 403, 404, 405, 409, 412, 418, 429, 500, 501, 503] {
-        for code in codes {
-            for operation in [read(), update()] {
-                let body = document(code, "<StringToSign>the-string</StringToSign>");
-                let answer = response(status, &[("location", "https://u:p@x/?sig=the-sig")], body);
-                let s3 = store();
-                let mut talk = Talk::new(&s3, operation);
-                talk.sends();
-                let next = talk.hears(answer);
-                let shown = format!("{next:?} {:?} {s3:?}", talk.exchange);
-                let word = secrets.iter().find(|word| shown.contains(**word));
-                assert_eq!(word, None, "{status} {code}: {shown}");
-            }
+        for code in ["AccessDenied", "SignatureDoesNotMatch", "InvalidArgument", "SlowDown", "a<b"]
+        {
+            let body = document(code, "<StringToSign>the-string</StringToSign>");
+            let answer = response(status, &[("location", "https://u:p@x/?sig=the-sig")], body);
+            let s3 = store();
+            let mut talk = Talk::new(&s3, update());
+            talk.sends();
+            let next = talk.hears(answer);
+            let shown = format!("{next:?} {:?} {s3:?}", talk.exchange);
+            let word = secrets.iter().find(|word| shown.contains(**word));
+            assert_eq!(word, None, "{status} {code}: {shown}");
         }
     }
     let message = fault(outcome(update(), error(403, "AccessDenied"))).message;
@@ -768,39 +704,36 @@ fn url_of(config: S3Config) -> String {
 
 #[test]
 fn addresses_by_path_and_by_host() {
-    let with = |endpoint: &str, path_style: Option<bool>| {
-        let endpoint = Some(endpoint.to_owned()).filter(|endpoint| !endpoint.is_empty());
-        url_of(S3Config { endpoint, path_style, ..config() })
+    let aws = |region: &str, bucket: &str| S3Config {
+        endpoint: None,
+        region: Some(region.to_owned()),
+        bucket: bucket.to_owned(),
+        ..config()
     };
-    let cases = [
-        ("", None, "https://jobs.s3.us-east-1.amazonaws.com/"),
-        ("", Some(true), "https://s3.us-east-1.amazonaws.com/jobs/"),
-        ("https://s3.eu-west-1.amazonaws.com", None, "https://jobs.s3.eu-west-1.amazonaws.com/"),
-        ("https://S3.amazonaws.com:443/", None, "https://jobs.s3.amazonaws.com/"),
-        ("https://id.r2.cloudflarestorage.com", None, "https://id.r2.cloudflarestorage.com/jobs/"),
-        ("https://minio.example", Some(false), "https://jobs.minio.example/"),
-        ("https://minio.example/a/b/", None, "https://minio.example/a/b/jobs/"),
-        ("https://minio.example/a", Some(false), "https://jobs.minio.example/a/"),
-        ("http://127.0.0.1:8333", None, "http://127.0.0.1:8333/jobs/"),
-        ("http://127.9.9.9:80", None, "http://127.9.9.9/jobs/"),
-        ("http://localhost:8333", Some(false), "http://jobs.localhost:8333/"),
-        (
-            "http://[::1]:8333/cdn-cgi/local/r2/s3",
-            None,
-            "http://[::1]:8333/cdn-cgi/local/r2/s3/jobs/",
-        ),
-        ("https://[2001:DB8:0::1]", None, "https://[2001:db8::1]/jobs/"),
-        ("https://s3_internal:9000", None, "https://s3_internal:9000/jobs/"),
-    ];
-    for (endpoint, path_style, expected) in cases {
-        let url = with(endpoint, path_style);
-        assert_eq!(url, format!("{expected}leader/group.json"), "{endpoint} {path_style:?}");
+    let at = |endpoint: &str, path_style: Option<bool>| S3Config {
+        endpoint: Some(endpoint.to_owned()),
+        path_style,
+        ..config()
+    };
+    let by_path = S3Config { path_style: Some(true), ..aws("us-east-1", "jobs") };
+    for (config, expected) in [
+        (aws("us-east-1", "jobs"), "https://jobs.s3.us-east-1.amazonaws.com/"),
+        (aws("cn-north-1", "jobs"), "https://jobs.s3.cn-north-1.amazonaws.com.cn/"),
+        // No certificate covers a host with a dotted bucket.
+        (aws("us-east-1", "my.jobs"), "https://s3.us-east-1.amazonaws.com/my.jobs/"),
+        (by_path, "https://s3.us-east-1.amazonaws.com/jobs/"),
+        (at("https://S3.amazonaws.com:443/", None), "https://jobs.s3.amazonaws.com/"),
+        (at("https://id.r2.example", None), "https://id.r2.example/jobs/"),
+        (at("https://minio.example/a/b/", None), "https://minio.example/a/b/jobs/"),
+        (at("https://minio.example/a", Some(false)), "https://jobs.minio.example/a/"),
+        (at("http://127.9.9.9:80", None), "http://127.9.9.9/jobs/"),
+        (at("http://localhost:8333", Some(false)), "http://jobs.localhost:8333/"),
+        (at("http://[::1]:8333/local/r2", None), "http://[::1]:8333/local/r2/jobs/"),
+        (at("https://[2001:DB8:0::1]", None), "https://[2001:db8::1]/jobs/"),
+        (at("https://s3_internal:9000", None), "https://s3_internal:9000/jobs/"),
+    ] {
+        assert_eq!(url_of(config), format!("{expected}leader/group.json"));
     }
-    let dotted = S3Config { endpoint: None, bucket: "my.jobs".to_owned(), ..config() };
-    let expected = "https://s3.us-east-1.amazonaws.com/my.jobs/leader/group.json";
-    assert_eq!(url_of(dotted), expected, "no certificate covers a host with a dotted bucket");
-    let china = S3Config { endpoint: None, region: Some("cn-north-1".to_owned()), ..config() };
-    assert_eq!(url_of(china), "https://jobs.s3.cn-north-1.amazonaws.com.cn/leader/group.json");
 }
 
 #[test]
@@ -855,43 +788,36 @@ fn a_wrong_endpoint_is_named_and_shows_no_secret() {
 
 #[test]
 fn a_wrong_option_is_named_with_its_value_and_the_rule() {
-    for bucket in
-        ["", "ab", "Jobs", "a_b", "-ab", "ab-", "a..b", "a/b", "jöbs", &"a".repeat(64), ".."]
-    {
+    let long = "a".repeat(65);
+    for bucket in ["", "ab", "Jobs", "a_b", "-ab", "ab-", "a..b", "a/b", "jöbs", &long[1..]] {
         let error = broken(&|config| config.bucket = bucket.to_owned());
         assert_eq!(error.field, "bucket", "{bucket}");
     }
-    for region in ["", "EU", "eu west", "eu/west", &"a".repeat(65)] {
+    for region in ["", "EU", "eu west", "eu/west", &long] {
         let error = broken(&|config| config.region = Some(region.to_owned()));
         assert_eq!(error.field, "region", "{region}");
     }
-    for key in
-        ["", "/a", "a/", "a//b", ".", "..", "a/./b", "a/..", "a\nb", "a\u{7f}", &"ä".repeat(513)]
+    for key in ["", "/a", "a/", "a//b", ".", "a/./b", "a/..", "a\nb", "a\u{7f}", &"ä".repeat(513)]
     {
         let error = broken(&|config| config.key = key.to_owned());
         assert_eq!(error.field, "lockfilePath", "{key}");
     }
     let auto = broken(&|config| (config.endpoint, config.region) = (None, Some("auto".to_owned())));
     assert_eq!(auto.field, "region");
-    let dotted = broken(&|config| {
-        (config.bucket, config.path_style) = ("my.jobs".to_owned(), Some(false));
-    });
-    assert_eq!(dotted.field, "pathStyle");
-    let ip = broken(&|config| {
-        config.endpoint = Some("http://127.0.0.1:8333".to_owned());
-        config.path_style = Some(false);
-    });
-    assert_eq!(ip.field, "pathStyle");
+    for (endpoint, bucket) in [("https://a.example", "my.jobs"), ("http://127.0.0.1:8333", "jobs")]
+    {
+        let error = broken(&|config| {
+            (config.endpoint, config.bucket) = (Some(endpoint.to_owned()), bucket.to_owned());
+            config.path_style = Some(false);
+        });
+        assert_eq!(error.field, "pathStyle", "{bucket}");
+    }
 }
 
 #[test]
 fn credentials_that_no_header_can_carry_are_a_fault_and_nothing_is_sent() {
-    for (id, token) in [("", None), ("A\nB", None), ("A", Some("tökén"))] {
-        let credentials = Credentials {
-            access_key_id: id.to_owned(),
-            session_token: token.map(str::to_owned),
-            ..credentials()
-        };
+    for id in ["", "A\nB"] {
+        let credentials = Credentials { access_key_id: id.to_owned(), ..credentials() };
         let fault = Talk::new(&store(), update()).tries(&credentials).unwrap_err();
         assert_eq!(fault.kind, FaultKind::Denied);
         assert!(fault.message.contains("credentials"), "{fault}");

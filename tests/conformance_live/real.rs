@@ -1,6 +1,7 @@
 //! What every test on real stores needs: the host, the variables that `npm test` sets, names that nobody else has, and the
 //! buckets.
 
+use edgelect::clock::Now;
 use edgelect::lease::Format;
 use edgelect::request::{self, Request, Response};
 use edgelect::sigv4::{self, Coverage, KeyCache};
@@ -31,6 +32,29 @@ pub fn credentials(prefix: &str) -> Credentials {
 pub fn random() -> String {
     let random = native().random().expect("the system has randomness");
     format!("{:032x}", u128::from_le_bytes(random))
+}
+
+/// A host that does this to each request before it goes on.
+#[derive(Clone)]
+pub struct Between<F>(pub Native, pub F);
+
+impl<F: Fn(&mut Request)> Host for Between<F> {
+    fn now(&self) -> Now {
+        self.0.now()
+    }
+
+    async fn sleep(&self, ms: u64) {
+        self.0.sleep(ms).await;
+    }
+
+    fn random(&self) -> Result<[u8; 16], String> {
+        self.0.random()
+    }
+
+    async fn fetch(&self, mut request: Request, limit: usize) -> Result<Response, String> {
+        self.1(&mut request);
+        self.0.fetch(request, limit).await
+    }
 }
 
 /// The defaults over a record of this name.

@@ -17,16 +17,11 @@ const late = (more = {}) => act('a', 10, 1_100, 1_000, { atMs: 2_700, ...more })
 
 /** What was written down, and the rules that it breaks. */
 const CASES = [
-  ['nothing at all', [], []],
   ['an act that comes after one of a later term and is accepted', [first, second, late()], ['order']],
-  ['each act out of order, and not the one in order after them', [first, second, late(), late({ atMs: 2_800 }), act('b', 11, 2_900)], ['order', 'order']],
   ['a zombie that the resource refused', [first, second, late(refused)], []],
   ['an act that was refused for no reason', [first, act('a', 10, 1_100, 1_000, refused)], ['refusal']],
   ['one token of two members', [first, act('b', 10, 9_000)], ['token', 'growth']],
-  ['one token of a member that was restarted', [first, act('a', 10, 9_000, 1_000, { session: 'a-2' })], ['token', 'growth']],
-  ['one token of two sessions, the second one refused', [first, act('c', 11, 2_500), act('b', 10, 9_000, 1_000, refused)], ['token', 'growth']],
   ['a term that begins later with a lower token, and is refused', [first, act('b', 9, 5_000, 1_000, refused)], ['growth']],
-  ['a term that comes back after another one', [first, second, act('a', 10, 4_000, 1_000, refused)], ['overlap']],
   ['two leaders for no longer than the margin', [first, act('b', 11, 2_000 - MARGIN_MS)], []],
   ['two leaders for longer than the margin', [first, act('b', 11, 2_000 - MARGIN_MS - 1)], ['overlap']],
   ['two leaders whose terms are not neighbours',
@@ -34,15 +29,13 @@ const CASES = [
   ['two leaders, in the look of an act that was refused and came late',
     [act('b', 11, 1_500), act('a', 10, 1_000, 1_000, { ...refused, atMs: 8_000 })], ['overlap']],
   ['a term that follows one which was given up', [first, end('a', 10, 1_300), act('b', 11, 1_350)], []],
-  ['a term that follows one which was not given up', [first, act('b', 11, 1_350)], ['overlap']],
   ['an end that is told of another term', [first, end('a', 9, 1_300), act('b', 11, 1_350)], ['overlap']],
-  ['an end that is told after the authority was over', [first, end('a', 10, 9_000), act('b', 11, 2_100)], []],
   ['acts without authority, refused or accepted by their token', [first, act('a', 10, 2_200, 0), second, act('a', 10, 3_000, 0, refused)], []],
 ];
 
-for (const [name, entries, rules] of CASES) {
-  test(`${name}: ${rules.join(', ') || 'well'}`, () => assert.deepEqual(judge(...entries).violations.map(({ rule }) => rule), rules));
-}
+test('each rule is seen to fail, and not to fail where all is well', () => {
+  for (const [name, entries, rules] of CASES) assert.deepEqual(judge(...entries).violations.map(({ rule }) => rule), rules, name);
+});
 
 test('terms, failovers and zombies are counted, and looks of a term count in whatever order their acts arrive', () => {
   const { violations, terms, ...figures } = judge(
@@ -56,7 +49,6 @@ test('terms, failovers and zombies are counted, and looks of a term count in wha
 
 test('a violation is told with who, how long, and the lines that show it', () => {
   const [order] = judge(first, second, late()).violations;
-  assert.match(order.sentence, /of a with token 10 was accepted after one of b with token 11/);
   assert.deepEqual(order.lines.map((line) => JSON.parse(line).token), [11, 10]);
   const [overlap] = judge(first, act('b', 11, 2_000 - MARGIN_MS - 1)).violations;
   assert.match(overlap.sentence, /a \(token 10\) and b \(token 11\) both had authority for 251 ms/);

@@ -47,14 +47,3 @@ test('slots fail for each thing that went wrong, and a hundred of them for what 
     [[{ ...most, broken: ['node-1 ended with 1'] }], 100, ['member']],
   ]) assert.deepEqual(failuresOfSlots(outcomes, slots).map(({ rule }) => rule), rules);
 });
-
-test('a violation of slots comes with the lines of its slot, and with what failed just then', () => {
-  const entries = [
-    { event: 'trigger', slot: 6 }, { event: 'fault', kind: 'kill' }, { event: 'trigger', slot: 7 }, { event: 'report', slot: 8, runs: [{ slot: 7 }] },
-    { event: 'trigger', slot: 8 }, { event: 'fault', kind: 'stop' },
-  ];
-  const violations = [{ rule: 'lost', slot: 7, sentence: 'slot 7 was never run' }];
-  const [failure] = failuresOfSlots([{ ...well('atLeastOnce'), entries, violations }], 100);
-  assert.deepEqual([failure.rule, failure.sentence], ['lost', 'atLeastOnce: slot 7 was never run']);
-  assert.deepEqual(failure.lines, entries.slice(1, 4).map((entry) => JSON.stringify(entry)));
-});

@@ -45,12 +45,8 @@ class Story {
     return this;
   }
 
-  check(policy, last = Math.max(...this.entries.map(({ slot }) => slot ?? 0))) {
-    return checkSlots(this.entries, { policy, attempts: 2, last });
-  }
-
-  rules(policy, last) {
-    return this.check(policy, last).violations.map(({ rule }) => rule);
+  rules(policy, last = Math.max(...this.entries.map(({ slot }) => slot ?? 0))) {
+    return checkSlots(this.entries, { policy, attempts: 2, last }).violations.map(({ rule }) => rule);
   }
 }
 
@@ -69,29 +65,20 @@ const [MOST, LEAST] = BOTH.map((policy) => [policy]);
 /** What went on, under which policies, and the rules that it breaks; `last` is the last slot that was due. */
 const CASES = [
   ['slots one after the other', BOTH, story().slot('a1', 101, 1).slot('b1', 102, 2).trigger('a', 2, 'taken').trigger('b', 2, 'skipped').trigger('b', 2, 'unknown'), []],
-  ['two records that replaced one', BOTH, story().slot('a1', 101, 1).claim('b1', 102, 1, { condition: '"0"' }), ['chain']],
   ['a record that replaced none', BOTH, story().slot('a1', 101, 1).claim('b1', 102, 1, { condition: '"else"' }), ['chain']],
   ['a slot that falls', LEAST, story().slot('a1', 101, 1).slot('a2', 102, 2).claim('b1', 103, 1), ['growth', 'lost']],
   ['a record without a slot', MOST, story().slot('a1', 101, 1).claim('a2', 102, undefined), ['growth']],
-  ['a slot that changes within a term', MOST, story().claim('a1', 101, 1).claim('a1', 101, 2), ['growth', 'leftOut']],
   ['a session that changes within a term', MOST, story().claim('a1', 101, 1).claim('b1', 101, 1), ['growth']],
   ['failures that are forgotten', LEAST, story().claim('a1', 101, 1).close('a1', 101, 1, { done: false, failures: 1 }).slot('b1', 102, 1), ['growth']],
   ['a token that goes back', BOTH, story().slot('a1', 105, 1).slot('b1', 101, 2), ['token', 'fence']],
-  ['a token lower than one before the last', MOST, story().slot('a1', 105, 1).claim('b1', 103, 2).claim('c1', 104, 3), ['token', 'token']],
-  ['a slot that is passed over', MOST, story().slot('a1', 101, 1).slot('b1', 102, 3), ['leftOut', 'leftOut']],
   ['a slot that nobody claims', MOST, story().slot('a1', 101, 1), ['leftOut'], 2],
-  ['a slot of two sessions', MOST, story().claim('a1', 101, 1).slot('b1', 102, 1), ['claimed']],
-  ['a slot of two sessions, the first one dead', LEAST, story().claim('a1', 101, 1).slot('b1', 102, 1), []],
   ['a slot of a second session after it was done', LEAST, story().slot('a1', 101, 1).claim('b1', 102, 1).close('b1', 102, 1), ['claimed', 'done']],
-  ['a slot again of the session that has done it', MOST, story().slot('a1', 101, 1).claim('a1', 102, 1), ['claimed']],
   ['a slot of a second session after it was given up', LEAST,
     story().claim('a1', 101, 1).close('a1', 101, 1, { done: false, failures: 2 }).claim('b1', 102, 1, { failures: 2 }), ['claimed']],
   ['a session that claims once more what it claimed too late', BOTH, story().claim('a1', 101, 1).slot('a1', 102, 1), []],
   ['a later slot before the rerun of one that failed', LEAST, failed(500, 1).slot('b1', 102, 2), ['overtaken', 'lost']],
   ['a later slot after one that was given up', LEAST, failed(500, 2).slot('b1', 102, 2), []],
-  ['a later slot after one that failed', MOST, failed(500, 1).slot('b1', 102, 2), []],
   ['a session that goes on without its closing record', BOTH, unclosed('a1', 200), []],
-  ['another session that goes on without it', LEAST, unclosed('a2', 200), ['overtaken', 'lost']],
   ['a session that goes on after its job failed', LEAST, unclosed('a1', 500), ['overtaken', 'lost']],
   ['a slot that begins twice', MOST, story().claim('a1', 101, 1).job('a', 101, 1).slot('b1', 102, 1), ['claimed', 'twice']],
   ['a slot that is run again', LEAST, story().claim('a1', 101, 1).job('a', 101, 1).slot('b1', 102, 1), []],
@@ -100,32 +87,22 @@ const CASES = [
   ['a job of another slot than was claimed', LEAST,
     story().slot('a1', 101, 1).claim('a2', 102, 2).job('a', 102, 1).close('a2', 102, 2, { done: false, failures: 2 }), ['unclaimed']],
   ['a job with the token of somebody else', MOST, story().claim('a1', 101, 1).job('b', 101, 1).close('a1', 101, 1), ['unclaimed']],
-  ['done, of a job that ended well', MOST, answered({}), []],
   ['done, of a job that failed', MOST, answered({ status: 500 }), ['done']],
-  ['done, of a job that failed and is not run again', LEAST, answered({ status: 500 }), ['done', 'lost']],
-  ['done, of a job that never came', MOST, story().claim('a1', 101, 1).close('a1', 101, 1), ['done']],
   ['done, in the claim itself', MOST, story().claim('a1', 101, 1, { done: true }).job('a', 101, 1), ['done']],
   ['a slot that never ends well', LEAST, failed(500, 1), ['lost']],
   ['a slot that ends well and is left undone', LEAST, failed(200, 1), ['lost']],
-  ['a slot whose failures are spent', LEAST, failed(500, 2), []],
-  ['a slot that never ends well, and need not', MOST, failed(500, 1), []],
   ['a lower token that is accepted', MOST, zombie(true), ['fence']],
-  ['a lower token that is refused', MOST, zombie(false), []],
-  ['a token that is refused without need', MOST, story().claim('a1', 101, 1).job('a', 101, 1, { accepted: false, status: 409 }), ['fence']],
   ['taken, of a slot before one that was claimed', BOTH, story().slot('a1', 101, 1).slot('a2', 102, 2).trigger('b', 1, 'taken'), []],
   ['taken, of a slot after all that were claimed', MOST, story().slot('a1', 101, 1).trigger('b', 2, 'taken'), ['report'], 1],
   ['a trigger without a report', BOTH, story().slot('a1', 101, 1).trigger('a', 1), ['silent']],
   ['a trigger whose member was killed under it', BOTH, story().slot('a1', 101, 1).trigger('a', 1).killed('a', 2), []],
 ];
 
-for (const [name, policies, told, rules, last] of CASES) {
-  test(`${policies.length === 2 ? '' : `${policies[0]}: `}${name}: ${rules.join(', ') || 'well'}`, () => {
-    for (const policy of policies) {
-      const found = told.rules(policy, last);
-      assert.deepEqual(found, rules, policy);
-    }
-  });
-}
+test('each rule is seen to fail, and not to fail where all is well', () => {
+  for (const [name, policies, told, rules, last] of CASES) {
+    for (const policy of policies) assert.deepEqual(told.rules(policy, last), rules, `${policy}: ${name}`);
+  }
+});
 
 const RUN = { slot: 1, term: 101, outcome: 'done', recorded: true, status: 200 };
 const UNSAID = { recorded: false, status: undefined };
@@ -136,40 +113,26 @@ const done = () => story().claim('a1', 101, 1).job('a', 101, 1).close('a1', 101,
 const REPORTS = [
   ['what was', done(), ['done', [RUN]], 0],
   ['an error', done(), ['error', []], 1],
-  ['done without a run', done(), ['done', []], 1],
-  ['done, of a run that failed', done(), ['done', [{ ...RUN, ...UNSAID, outcome: 'failed' }]], 2],
-  ['taken, and that it ran it', done(), ['taken', [RUN]], 1],
   ['skipped, and that it ran it', done(), ['skipped', [RUN]], 1],
-  ['unknown, and that it ran it', done(), ['unknown', [RUN]], 1],
   ['that it ran it twice', done(), ['done', [RUN, RUN]], 1],
   ['taken, before any claim', done(), ['taken', [], { atMs: 5 }], 1],
   ['a term that never was', done(), ['lost', [{ ...RUN, ...UNSAID, term: 102, outcome: 'lost' }]], 1],
   ['another answer than the endpoint gave', done(), ['done', [{ ...RUN, status: 204 }]], 1],
   ['lost, where the record says done', done(), ['lost', [{ ...RUN, ...UNSAID, outcome: 'lost' }]], 1],
-  ['recorded, without a closing record', story().claim('a1', 101, 1).job('a', 101, 1), ['done', [RUN]], 2],
   ['done and recorded, where the record does not say so', failed(200), ['done', [RUN]], 1],
-  ['done, where no job ended well', failed(500), ['done', [{ ...RUN, ...UNSAID }]], 1],
   ['taken, where it ran a later slot', story().slot('a1', 101, 1).claim('b1', 102, 2).job('b', 102, 2, { status: 500 }), ['taken', [LATER]], 0],
   ['skipped, where it ran a later slot', story().slot('a1', 101, 1).claim('b1', 102, 2).job('b', 102, 2, { status: 500 }), ['skipped', [LATER]], 1],
 ];
 
-for (const [name, told, report, count] of REPORTS) {
-  test(`report of ${name}: ${count === 0 ? 'well' : 'denied'}`, () => {
-    assert.deepEqual(told.trigger('a', 1, ...report).rules('atMostOnce'), Array(count).fill('report'));
-  });
-}
+test('what a member reports is held against the records and the jobs', () => {
+  for (const [name, told, report, count] of REPORTS) {
+    assert.deepEqual(told.trigger('a', 1, ...report).rules('atMostOnce'), Array(count).fill('report'), name);
+  }
+});
 
 test('records are in the order of their conditions, however late they were seen; calls in the order of the log', () => {
   const told = story().slot('a1', 101, 1).slot('b1', 102, 2);
   const [seed, ...rest] = told.entries;
   told.entries = [seed, ...rest.reverse()];
   assert.deepEqual(told.rules('atMostOnce'), ['fence']);
-});
-
-test('what went on is counted', () => {
-  const told = story().slot('a1', 101, 1).slot('b1', 102, 2).trigger('a', 2, 'taken').trigger('b', 2, 'skipped');
-  assert.deepEqual(told.check('atMostOnce').counts, {
-    triggers: 4, claims: 2, begun: { a: 1, b: 1 }, statuses: { 200: 2 }, refused: 0, reruns: 0, reclaimed: 0, unbegun: 0,
-    outcomes: { done: 2, taken: 1, skipped: 1 }, unrecorded: 0,
-  });
 });

@@ -146,31 +146,13 @@ describe('one group', { concurrency: 3 }, () => {
   });
 });
 
-test('errors of a native member are one line that says what to do and no secret', async () => {
-  const wrong = [
-    [{ EDGELECT_ENDPOINT: 'http://127.0.0.1:9' }, /no answer: Connection refused .*; check the endpoint and the network/],
-  ];
-  for (const [changes, expected] of wrong) {
-    const member = start(freshKey('native-errors'), 'a', NATIVE, changes);
-    const { error, role } = await until(() => member.all('status').find((one) => one.error));
-    assert.match(error, expected);
-    assert.doesNotMatch(error, /\n|AWS4|Credential=/);
-    assert.equal(role, 'candidate');
-    await member.kill();
-  }
-});
-
 test('a native member that can never lead ends with 1 and one line that says why', async () => {
   const hopeless = [
     [{ EDGELECT_BUCKET: 'no-such-bucket' }, /^edgelect: S3 bucket "no-such-bucket" at .*404 NoSuchBucket: create the bucket/],
     [{ EDGELECT_SECRET_ACCESS_KEY: 'a-wrong-secret' }, /^edgelect: S3 bucket .*: GET .* was answered 403 SignatureDoesNotMatch: check the secret access key/],
-    [{ EDGELECT_SECRET_ACCESS_KEY: '' }, /^edgelect: EDGELECT_SECRET_ACCESS_KEY = \(not set\): set it in the environment of this program$/],
-    [{ EDGELECT_SECRET_ACCESS_KEY: 'a\nb' }, /^edgelect: EDGELECT_SECRET_ACCESS_KEY = \(not shown\): must be a text of one line/],
     [{ EDGELECT_LEADER_TIMOUT: '15000' }, /^edgelect: EDGELECT_LEADER_TIMOUT = \(not shown\): no such variable: did you mean EDGELECT_LEADER_TIMEOUT\? docs\/options\.md lists them$/],
-    [{ EDGELECT_LEADER_TIMEOUT: '15' }, /^edgelect: EDGELECT_LEADER_TIMEOUT = 15: a lease lasts from 1000 ms to one hour; is it in seconds\? In milliseconds it is 15000$/],
     [{ EDGELECT_FREQUENT_INTERVAL: '2500' }, /^edgelect: EDGELECT_FREQUENT_INTERVAL = 2500: S8: EDGELECT_FREQUENT_INTERVAL \(2500\) \+ 4 \* EDGELECT_REQUEST_TIMEOUT .* or raise EDGELECT_LEADER_TIMEOUT$/],
     [{ EDGELECT_ENDPOINT: '', AWS_ENDPOINT_URL: 'http://seaweedfs:8333' }, /^edgelect: AWS_ENDPOINT_URL = "http:\/\/seaweedfs:8333": must begin with https:\/\/.*#a-store-on-a-private-network$/],
-    [{ EDGELECT_FREQUENT_INTERVAL: '1s' }, /^edgelect: EDGELECT_FREQUENT_INTERVAL = "1s": must be a whole number/],
     [{ EDGELECT_PORT: 'http' }, /^edgelect: EDGELECT_PORT = "http": must be a port number/],
   ];
   for (const [changes, expected] of hopeless) {

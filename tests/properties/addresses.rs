@@ -5,7 +5,6 @@ use std::net::IpAddr;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use edgelect::config::is_peer_addr;
 use edgelect::store::s3::{S3, S3Config};
 
 use super::draw;
@@ -57,15 +56,6 @@ fn every_ip_address_is_a_host_in_the_spelling_of_urls() {
     // Runs of zeros of every length and place: few of the drawn ones have any.
     let segments = prop::array::uniform8(prop_oneof![Just(0_u16), any::<u16>(), 0..16_u16]);
     hold(REGRESSIONS, 3_000, segments, |segments| addresses::ip(IpAddr::from(segments)));
-}
-
-#[test]
-fn a_user_a_path_or_a_query_makes_no_address() {
-    let joint = select(vec!["@", "/", "?", "#", "\\", " ", "\t", "%", ",", ";", "://"]);
-    hold(REGRESSIONS, 2_000, (host(), joint, host()), |(before, joint, after)| {
-        let addr = [&before, joint, &after].concat();
-        assert!(!is_peer_addr(&addr), "{addr:?}");
-    });
 }
 
 fn config() -> impl Strategy<Value = S3Config> {

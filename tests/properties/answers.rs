@@ -233,31 +233,6 @@ fn c20_redirects_that_lead_round_and_round_end() {
 }
 
 #[test]
-fn the_code_of_an_error_document_is_found_wherever_it_may_stand() {
-    let others = vec("<(Message|HostId|Key)>[a-zA-Z0-9 .&;']{0,40}</(Message|HostId|Key)>", 0..4);
-    let roots =
-        select(vec!["<Error>", "<Error xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">"]);
-    let spaces = select(vec!["", " ", "\n  ", "\u{feff}"]);
-    let drawn = (roots, "[a-zA-Z0-9.-]{1,64}", others.clone(), others, spaces, any::<bool>());
-    hold(REGRESSIONS, 2_000, drawn, |(root, code, before, after, space, writes)| {
-        let body = format!(
-            "{space}{root}{}<Code>{code}</Code>{}</Error>",
-            before.concat(),
-            after.concat()
-        );
-        let s3 = S3::new(answers::config(false)).expect("the configuration is good");
-        let operation = answers::operations()[if writes { 3 } else { 0 }].clone();
-        let body = Body { bytes: body.into_bytes(), truncated: false };
-        let response = request::answer(503, [], body).expect("a good status");
-        let Next::Done(answer) = s3.begin(operation).answer(&s3, response, 0) else {
-            panic!("a breakdown ends the exchange")
-        };
-        let Outcome::Unknown { cause, .. } = answer.outcome else { panic!("{answer:?}") };
-        assert_eq!(cause.code, Some(code));
-    });
-}
-
-#[test]
 fn s3_a_version_that_no_store_gives_is_never_sent() {
     let version = prop_oneof![draw::text(30), "(W/|w/)?\"?[a-z*, ]{0,6}\"?"];
     hold(REGRESSIONS, 5_000, version, |version| {

@@ -8,4 +8,3 @@ pub mod claims;
 pub mod peers;
 pub mod records;
 pub mod settings;
-pub mod signatures;
