@@ -49,22 +49,6 @@ fn c38_c43_a_step_is_not_an_age_whatever_the_answers_say_of_time() {
 }
 
 #[test]
-fn c33_c38_a_step_does_not_end_a_grace_that_began_without_a_date() {
-    let mut alone = Alone::with_one_clock();
-    alone.reads();
-    alone.answer_with(Outcome::Missing, |_| dated(0));
-    alone.claims();
-    alone.dated = false;
-    alone.written("\"c\"");
-    alone.ms = 1_000 + STEP_MS;
-    alone.reads();
-    let facts = dated(alone.ms - STEP_MS);
-    alone.answer_with(Outcome::Unchanged, |_| facts);
-    let step = alone.election.poll(alone.now());
-    assert!(matches!(step, Step::Wait { .. }), "one second of fifteen is over, not {step:?}");
-}
-
-#[test]
 fn a_step_back_while_a_read_is_under_way_does_not_put_off_the_next_look() {
     for step_ms in [1_000, 60_000, 3_600_000] {
         let mut alone = Alone::with_one_clock();
