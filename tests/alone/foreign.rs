@@ -21,22 +21,6 @@ fn reserved(settings: &Settings, body: &str) -> (Alone, Lease) {
 const TOMBSTONE: &str = r#"{"leaderID":"s3lect-0","lastUpdated":"0001-01-01T00:00:00Z"}"#;
 
 #[test]
-fn s2_s4_what_may_be_put_again_is_taken_without_a_term_first() {
-    let damaged = r#"{"leaderID":"","term":1900000000000}"#;
-    for (body, term) in [("{}", None), ("\u{1}", None), (damaged, Some(1_900_000_000_000))] {
-        let (mut alone, lease) = reserved(&settings(), body);
-        assert!(alone.ms >= 15_000, "healed after the grace, not after {} ms", alone.ms);
-        assert_eq!(lease.term, term, "the term that can be read is kept");
-        let (claim, seen) = alone.until_written("\"1\"", &text(&lease));
-        assert_eq!(seen, matching("\"1\""));
-        assert!(claim.acquired.is_some() && claim.term > term.max(Some(AT_MS)), "{claim:?}");
-        assert!(alone.ms <= 26_000, "there is no second grace: {} ms", alone.ms);
-        alone.written("\"2\"");
-        assert!(alone.leads(), "over {body:?}");
-    }
-}
-
-#[test]
 fn s2_a_reservation_is_completed_where_store_skew_is_longer_than_the_lease() {
     for clock in [HostClock::Two, HostClock::One] {
         let settings = Settings { store_skew_ms: Some(20_000), clock, ..settings() };

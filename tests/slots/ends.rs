@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use edgelect::SlotOutcome::{self, Done, Lost, Skipped, Unknown};
+use edgelect::SlotOutcome::{Done, Lost, Skipped, Unknown};
 use edgelect::election::SlotsOver;
 use edgelect::{Election, Handle, Input, Missed, Policy, RunEnd, ScheduleSettings, lead};
 
