@@ -8,4 +8,4 @@ mod seen;
 mod shared_name;
 mod single_clock;
 mod slots;
-mod told;
+pub mod told;

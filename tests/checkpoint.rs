@@ -7,7 +7,7 @@ pub mod interleavings;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use desk::{Desk, Fate, Member, owner};
+use desk::{Desk, Fate, owner};
 use edgelect::checkpoint::MAX_VALUE_BYTES;
 use edgelect::lease::{self, Reading};
 use edgelect::store::Store;
@@ -18,24 +18,20 @@ use edgelect::{
     Route53Store, S3Config, S3Store, Settings,
 };
 use futures::FutureExt;
-use futures::executor::LocalPool;
-use futures::task::LocalSpawnExt;
-use worlds::virtual_time::{Virtual, config};
+use worlds::virtual_time::{Machine, Virtual, config};
 
 type Ended = Result<(), CheckpointError>;
 
 /// What happened, and when: each request as it reached the store, and the end.
-fn on_virtual_time<T: 'static>(work: impl AsyncFnOnce(Member) -> T + 'static) -> (T, u64) {
-    let host = Virtual::default();
-    let mut pool = LocalPool::new();
+fn on_virtual_time<T: 'static>(work: impl AsyncFnOnce(Virtual) -> T + 'static) -> (T, u64) {
+    let mut machine = Machine::default();
     let ended = Rc::new(RefCell::new(None));
-    let (member, end) = (Member { host: host.clone(), seed: 1 }, Rc::clone(&ended));
-    let task = async move {
-        let value = work(member.clone()).await;
-        *end.borrow_mut() = Some((value, member.host.now_ms.get()));
-    };
-    pool.spawner().spawn_local(task).expect("the pool is alive");
-    host.pass(&mut pool, 60_000);
+    let (host, end) = (machine.host.seeded(1), Rc::clone(&ended));
+    machine.run(async move {
+        let value = work(host.clone()).await;
+        *end.borrow_mut() = Some((value, host.now_ms.get()));
+    });
+    machine.pass(60_000);
     ended.borrow_mut().take().expect("it ends within a minute")
 }
 
@@ -44,9 +40,15 @@ fn at_once<T>(work: impl Future<Output = T>) -> T {
     work.now_or_never().expect("it does not wait")
 }
 
-/// It lives as long as its checkpoints.
-fn member(seed: u8) -> &'static Member {
-    Box::leak(Box::new(Member { host: Virtual::default(), seed }))
+/// Opens it as a member with randomness of its own.
+fn open<S: Store>(
+    store: &S,
+    seed: u8,
+    owner: Owner,
+) -> Result<Checkpoint<'_, S, Virtual>, CheckpointError> {
+    // It lives as long as its checkpoints.
+    let host: &'static Virtual = Box::leak(Box::new(Virtual::default().seeded(seed)));
+    at_once(Checkpoint::open(store, host, owner))
 }
 
 fn kind<T>(result: Result<T, CheckpointError>) -> Refusal {
@@ -56,8 +58,7 @@ fn kind<T>(result: Result<T, CheckpointError>) -> Refusal {
 #[test]
 fn a_new_checkpoint_is_created_and_keeps_what_is_written_for_the_next_term() {
     let desk = Desk::default();
-    let first = member(1);
-    let mut state = at_once(Checkpoint::open(&desk, first, owner(7))).expect("it opens");
+    let mut state = open(&desk, 1, owner(7)).expect("it opens");
     assert_eq!((state.value(), state.token()), (None, 7));
     at_once(state.write(r#" {"n":1} "#)).expect("it is written");
     at_once(state.write(r#"{"n":2}"#)).expect("it is written");
@@ -67,8 +68,7 @@ fn a_new_checkpoint_is_created_and_keeps_what_is_written_for_the_next_term() {
         ["read", "7 null", r#"7 {"n":1}"#, r#"7 {"n":2}"#],
         "one request a write"
     );
-    let next = member(2);
-    let mut successor = at_once(Checkpoint::open(&desk, next, owner(8))).expect("it opens");
+    let mut successor = open(&desk, 2, owner(8)).expect("it opens");
     assert_eq!(successor.value(), Some(r#"{"n":2}"#));
     let record = desk.record();
     assert_eq!((record.term, record.extra.get("value")), (Some(8), Some(r#"{"n":2}"#)));
@@ -78,32 +78,25 @@ fn a_new_checkpoint_is_created_and_keeps_what_is_written_for_the_next_term() {
     assert!(error.message.starts_with("checkpoint \"state.json\" (a desk): "), "{error}");
     at_once(successor.write("4")).expect("it is written");
     assert_eq!(desk.record().extra.get("value"), Some("4"));
-    let again = at_once(Checkpoint::open(&desk, first, owner(7)));
-    assert_eq!(kind(again), Refusal::Fenced, "and it can't open it again");
+    assert_eq!(kind(open(&desk, 1, owner(7))), Refusal::Fenced, "and it can't open it again");
 }
 
 #[test]
-fn of_two_openings_in_one_term_the_later_one_holds() {
+fn of_two_openings_in_one_term_the_later_one_holds_and_another_session_is_refused() {
     let desk = Desk::default();
-    let mut first = at_once(Checkpoint::open(&desk, member(1), owner(7))).expect("opens");
-    let mut second = at_once(Checkpoint::open(&desk, member(2), owner(7))).expect("opens");
+    let mut first = open(&desk, 1, owner(7)).expect("it opens");
+    let mut second = open(&desk, 2, owner(7)).expect("it opens");
     let error = at_once(first.write("1")).expect_err("the earlier opening is over");
     assert_eq!(error.kind, Refusal::Fenced);
     assert!(error.message.contains("opened it again"), "{error}");
     at_once(second.write("2")).expect("it is written");
+    let (written, sent) = (desk.memory.body(), desk.log().len());
     assert_eq!(desk.record().extra.get("value"), Some("2"));
-}
-
-#[test]
-fn another_session_with_the_same_token_is_refused() {
-    let desk = Desk::default();
-    at_once(Checkpoint::open(&desk, member(1), owner(7))).expect("it opens");
     let other = Owner::new(&config(), "another", 7, "state.json").expect("a good owner");
-    let opened = at_once(Checkpoint::open(&desk, member(2), other));
-    let error = opened.err().expect("it is refused");
+    let error = open(&desk, 3, other).err().expect("it is refused");
     assert_eq!(error.kind, Refusal::Fenced);
     assert!(error.message.contains("a key belongs to one group"), "{error}");
-    assert_eq!(desk.log(), ["read", "7 null", "read"], "nothing was written");
+    assert_eq!((&desk.log()[sent..], desk.memory.body()), (&["read".to_owned()][..], written));
 }
 
 /// Opens, then writes `1` through these fates, then `2` without any.
@@ -185,13 +178,9 @@ fn what_the_store_rejects_has_not_landed_and_says_why() {
     assert_eq!((second, end_ms), (Ok(()), 0));
     assert_eq!(desk.record().extra.get("value"), Some("2"));
     // Not so after an attempt that may have landed.
-    let ((first, ..), _) = written_through(&[
-        Fate::LostBefore,
-        Fate::Rejected,
-        Fate::Rejected,
-        Fate::Rejected,
-        Fate::Rejected,
-    ]);
+    use Fate::{LostBefore, Rejected};
+    let fates = &[LostBefore, Rejected, Rejected, Rejected, Rejected];
+    let ((first, ..), _) = written_through(fates);
     assert_eq!(kind(first), Refusal::Unknown);
 }
 
@@ -264,7 +253,7 @@ fn what_is_no_checkpoint_is_never_written_over_and_the_error_says_what_to_do() {
         let shown = String::from_utf8_lossy(&body[..body.len().min(60)]).into_owned();
         let desk = Desk::default();
         desk.memory.overwrite(Some(body.clone()));
-        let opened = at_once(Checkpoint::open(&desk, member(1), owner(7)));
+        let opened = open(&desk, 1, owner(7));
         let error = opened.err().expect("it is refused");
         assert_eq!(error.kind, Refusal::Unusable, "{shown}: {error}");
         let Some(rest) = error.message.strip_prefix("checkpoint \"state.json\" (a desk): ") else {
@@ -278,7 +267,7 @@ fn what_is_no_checkpoint_is_never_written_over_and_the_error_says_what_to_do() {
         );
         // The same under an open one: written over by a foreign hand.
         let desk = Desk::default();
-        let mut state = at_once(Checkpoint::open(&desk, member(1), owner(7))).expect("it opens");
+        let mut state = open(&desk, 1, owner(7)).expect("it opens");
         desk.memory.overwrite(opened_body(&shown, &desk));
         assert_eq!(kind(at_once(state.write("1"))), Refusal::Unusable, "{shown}");
     }
@@ -306,7 +295,7 @@ fn a_value_is_kept_to_the_byte_up_to_its_limit_and_no_text_becomes_a_field() {
     // The longest name that there is, escaped to its longest.
     let named = Config::new(&named).expect("a good config");
     let owner = Owner::new(&named, &"s".repeat(32), 7, "state.json").expect("a good owner");
-    let mut state = at_once(Checkpoint::open(&desk, member(1), owner)).expect("it opens");
+    let mut state = open(&desk, 1, owner).expect("it opens");
     let full = format!("\"{}\"", "ä".repeat(MAX_VALUE_BYTES / 2 - 1));
     for value in [
         full.as_str(),
@@ -361,59 +350,47 @@ fn a_key_follows_the_rules_of_the_lease_object_and_is_not_its_own() {
 }
 
 #[test]
-fn a_second_store_of_a_bucket_has_another_key_and_the_same_place() {
+fn a_bucket_keeps_checkpoints_beside_a_lease_and_a_table_a_zone_and_epochs_keep_none() {
+    let credentials = || Credentials {
+        access_key_id: "a".to_owned(),
+        secret_access_key: "b".to_owned(),
+        session_token: None,
+    };
+    let (endpoint, shard_id) = (Some("https://store.example".to_owned()), "cursor".to_owned());
     let s3 = S3Config {
-        endpoint: Some("https://store.example".to_owned()),
+        endpoint: endpoint.clone(),
         bucket: "jobs".to_owned(),
         key: "leader.json".to_owned(),
         ..S3Config::default()
     };
-    let store = S3Store::new(s3, credentials(), Virtual::default()).expect("a good store");
+    let host = Virtual::default;
+    let store = S3Store::new(s3.clone(), credentials(), host()).expect("a good store");
     assert_eq!(store.at("/a").err().expect("no good key").field, "lockfilePath");
     let cursor = store.at("reports/cursor.json").expect("a good key");
     assert_eq!(cursor.describe(), store.describe());
-}
-
-fn credentials() -> Credentials {
-    Credentials {
-        access_key_id: "a".to_owned(),
-        secret_access_key: "b".to_owned(),
-        session_token: None,
+    // Refused before a request leaves: the virtual host has nothing to answer it with.
+    fn refused(store: &impl Store) {
+        let error = open(store, 1, owner(7)).err().expect("it is refused");
+        assert_eq!(error.kind, Refusal::Store, "{error}");
+        assert!(error.message.contains("keeps leases only"), "{error}");
     }
-}
-
-/// Refused before a request leaves: the virtual host has nothing to answer it with.
-fn refused(store: &impl Store) {
-    let error = at_once(Checkpoint::open(store, member(1), owner(7))).err().expect("it is refused");
-    assert_eq!(error.kind, Refusal::Store, "{error}");
-    assert!(error.message.contains("keeps leases only"), "{error}");
-}
-
-#[test]
-fn a_table_a_zone_and_epochs_keep_no_checkpoint() {
-    let host = Virtual::default;
     let table = DynamoDbConfig {
-        endpoint: Some("https://table.example".to_owned()),
+        endpoint: endpoint.clone(),
         region: None,
         table: "leases".to_owned(),
-        shard_id: "cursor".to_owned(),
+        shard_id: shard_id.clone(),
         lease_ms: 15_000,
     };
     refused(&DynamoDbStore::new(table, credentials(), host()).expect("a good table"));
     let zone = Route53Config {
-        endpoint: Some("https://zone.example".to_owned()),
+        endpoint,
         hosted_zone_id: "Z1234567890ABC".to_owned(),
         record_prefix: "lock".to_owned(),
         domain_name: "jobs.example.com".to_owned(),
-        shard_id: "cursor".to_owned(),
+        shard_id,
         lease_ms: 15_000,
     };
     refused(&Route53Store::new(zone, credentials(), host()).expect("a good zone"));
-    let s3 = S3Config {
-        endpoint: Some("https://store.example".to_owned()),
-        bucket: "jobs".to_owned(),
-        key: "cursor".to_owned(),
-        ..S3Config::default()
-    };
-    refused(&EpochStore::new(s3, credentials(), host()).expect("a good bucket"));
+    let epochs = S3Config { key: "cursor".to_owned(), ..s3 };
+    refused(&EpochStore::new(epochs, credentials(), host()).expect("a good bucket"));
 }

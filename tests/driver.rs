@@ -15,12 +15,12 @@ mod trouble;
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use edgelect::Handle;
 use edgelect::driver::{self, Host, InitError};
 use edgelect::election::{Election, Event, Input, LostReason};
 use edgelect::peer::{self, HealthAnswer};
 use edgelect::status::status;
 use edgelect::store::{Operation, Outcome};
-use edgelect::{Handle, run};
 use futures::executor::block_on;
 use worlds::virtual_time::{Hanging, Machine, Through, config, undated};
 
@@ -38,17 +38,14 @@ fn world(work_ends_by_itself: bool) -> World {
     let store = Hanging::with_group(&machine.host);
     let handle = Handle::new(Election::new(config(), "session-1".to_owned(), 1));
     let told = Rc::<RefCell<Vec<_>>>::default();
-    let (host, wire, running, noted) =
-        (machine.host.clone(), store.clone(), handle.clone(), Rc::clone(&told));
-    machine.run(async move {
-        let note = |event| {
-            if let (Event::Lost { term, .. }, true) = (&event, work_ends_by_itself) {
-                running.tell(Input::WorkEnded { term: *term });
-            }
-            noted.borrow_mut().push((host.now_ms.get(), event));
-        };
-        run(&running, &wire, &host, note).await;
-    });
+    let (host, noted) = (machine.host.clone(), Rc::clone(&told));
+    let note = move |event| noted.borrow_mut().push((host.now_ms.get(), event));
+    if work_ends_by_itself {
+        machine.elect(&handle, store.clone(), &machine.host, note);
+    } else {
+        let (running, wire, host) = (handle.clone(), store.clone(), machine.host.clone());
+        machine.run(async move { driver::run(&running, &wire, &host, note).await });
+    }
     World { machine, store, handle, told }
 }
 
@@ -73,18 +70,8 @@ impl World {
 
     fn gave_up_last(&self) -> bool {
         let told = self.told.borrow();
-        let of_problem = |event: &Event| {
-            matches!(
-                event,
-                Event::Troubled(_)
-                    | Event::Solved
-                    | Event::InGrace { .. }
-                    | Event::Suspected { .. }
-                    | Event::Recovered { .. }
-            )
-        };
-        let last = told.iter().rfind(|(_, event)| !of_problem(event));
-        matches!(last, Some((_, Event::GivenUp)))
+        let ends = |event: &Event| matches!(event, Event::GivenUp | Event::Acquired { .. });
+        told.iter().rfind(|(_, event)| ends(event)).is_some_and(|last| last.1 == Event::GivenUp)
     }
 
     fn leads(&self) -> bool {
@@ -176,6 +163,8 @@ fn c61_a_hung_request_leaves_room_for_three_attempts() {
     world.pass(20_000);
     assert!(world.handle.requests().write > before + 2);
     assert_eq!((world.acquired(), world.lost().len()), (1, 0), "one hung renewal costs no term");
+    assert_eq!(trouble::troubles(&world), [], "and is shown to nobody");
+    assert!(world.machine.host.shown.borrow().is_empty());
 }
 
 #[test]

@@ -58,18 +58,6 @@ fn a_name_out_of_a_bucket_is_quoted_where_it_is_waited_for() {
 }
 
 #[test]
-fn what_a_store_says_beside_its_answers_is_shown_and_not_waited_for() {
-    let mut alone = reader(&settings(), LIVING);
-    let complaint = Fault::new(FaultKind::Denied, "nobody cleans up");
-    alone.election.complain(Some(complaint));
-    assert!(matches!(alone.election.waiting(alone.now()), Some((Waiting::Lease, Some(1..)))));
-    assert_eq!(shown(&alone, status::status)["error"], "nobody cleans up");
-    assert_eq!(alone.election.fault(), None, "no request has failed");
-    alone.election.complain(None);
-    assert_eq!(shown(&alone, status::status)["error"], Value::Null);
-}
-
-#[test]
 fn what_the_applications_own_code_said_is_shown_to_its_program_alone() {
     let mut alone = reader(&settings(), LIVING);
     let fault = Fault::new(FaultKind::Network, "locker: connect postgres://app:hunter2@db");

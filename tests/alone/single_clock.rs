@@ -1,67 +1,11 @@
 //! Hosts with one clock (S11): a step forward that no rule foresaw must not make a wait shorter.
 
-use edgelect::election::Step;
-use edgelect::store::{Facts, Outcome};
+use edgelect::store::Facts;
 
 use crate::alone::told::{AT_MS, Alone, LIVING, denied, found};
 
-const STEP_MS: u64 = 20_000;
-
 fn dated(ms: u64) -> Facts {
     Facts { date_ms: Some(AT_MS + ms), ..Facts::default() }
-}
-
-fn undated(_: u64) -> Facts {
-    Facts::default()
-}
-
-/// A cache's answer, whose date is of so long before.
-fn cached(age_ms: u64, ms: u64) -> Facts {
-    let date_ms = Some(AT_MS + ms - age_ms);
-    Facts { date_ms, relayed: true, cached: true, ..Facts::default() }
-}
-
-/// A follower must not claim another's lease one real second after it saw it, its clock having stepped.
-#[test]
-fn c38_c43_a_step_is_not_an_age_whatever_the_answers_say_of_time() {
-    type Says = fn(u64) -> Facts;
-    let rows: [(&str, Facts, Says); 5] = [
-        ("both are dated", dated(0), dated),
-        ("the second has no date", dated(0), undated),
-        ("the first had no date", Facts::default(), dated),
-        ("the first date was an old one from a cache", cached(60_000, 0), dated),
-        ("a cache gives every date", cached(60_000, 0), |ms| cached(0, ms)),
-    ];
-    let mut claimed = Vec::new();
-    for (name, first, later) in rows {
-        let mut alone = Alone::with_one_clock();
-        alone.reads();
-        alone.answer_with(found("\"v\"", LIVING), |_| first);
-        alone.ms = 1_000 + STEP_MS;
-        alone.reads();
-        let facts = later(alone.ms - STEP_MS);
-        alone.answer_with(Outcome::Unchanged, |_| facts);
-        if let Step::Claim { .. } = alone.election.poll(alone.now()) {
-            claimed.push(name);
-        }
-    }
-    assert!(claimed.is_empty(), "{claimed:?}");
-}
-
-#[test]
-fn c33_c38_a_step_does_not_end_a_grace_that_began_without_a_date() {
-    let mut alone = Alone::with_one_clock();
-    alone.reads();
-    alone.answer_with(Outcome::Missing, |_| dated(0));
-    alone.claims();
-    alone.dated = false;
-    alone.written("\"c\"");
-    alone.ms = 1_000 + STEP_MS;
-    alone.reads();
-    let facts = dated(alone.ms - STEP_MS);
-    alone.answer_with(Outcome::Unchanged, |_| facts);
-    let step = alone.election.poll(alone.now());
-    assert!(matches!(step, Step::Wait { .. }), "one second of fifteen is over, not {step:?}");
 }
 
 #[test]

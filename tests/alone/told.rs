@@ -26,6 +26,10 @@ pub struct Alone {
     pub dated: bool,
     /// `Last-Modified`, where the store names one.
     pub modified_ms: Option<u64>,
+    /// How long an answer takes.
+    pub takes_ms: u64,
+    /// What it has said and nobody has asked for.
+    pub told: Vec<Event>,
 }
 
 pub fn settings() -> Settings {
@@ -51,7 +55,9 @@ impl Alone {
     }
 
     pub fn of(election: Election) -> Self {
-        Self { election, ms: 0, from_ms: AT_MS, ahead_ms: 0, dated: true, modified_ms: None }
+        let (ms, from_ms, ahead_ms, takes_ms) = (0, AT_MS, 0, 10);
+        let (dated, modified_ms, told) = (true, None, Vec::new());
+        Self { election, ms, from_ms, ahead_ms, dated, modified_ms, takes_ms, told }
     }
 
     pub fn now(&self) -> Now {
@@ -65,9 +71,10 @@ impl Alone {
         }
     }
 
-    /// The next request, or the end; time passes until then.
+    /// The next request, or the end; time passes until then. The work of a lost term stops at once.
     pub fn step(&mut self) -> Step {
         loop {
+            self.told = self.events();
             match self.election.poll(self.now()) {
                 Step::Wait { until_ms } => {
                     self.ms = (until_ms - self.monotonic_from_ms()).max(self.ms + 1);
@@ -91,6 +98,14 @@ impl Alone {
         }
     }
 
+    /// The next request is a renewal.
+    pub fn renews(&mut self) -> (Lease, Condition) {
+        match self.step() {
+            Step::Renew { lease, held, .. } => (*lease, Condition::Match(held)),
+            step => panic!("at {} ms: {step:?}", self.ms),
+        }
+    }
+
     pub fn store_ms(&self) -> u64 {
         AT_MS + self.ahead_ms + self.ms
     }
@@ -101,14 +116,14 @@ impl Alone {
         Facts { date_ms, last_modified_ms: self.modified_ms, ..Facts::default() }
     }
 
-    /// An answer, 10 ms later.
+    /// An answer, a while later.
     pub fn answer(&mut self, outcome: Outcome) {
         self.answer_with(outcome, Self::facts);
     }
 
-    /// An answer, 10 ms later, that says this of time; only a whole one has a `Last-Modified`.
+    /// An answer that says this of time; only a whole one has a `Last-Modified`.
     pub fn answer_with(&mut self, outcome: Outcome, facts: impl FnOnce(&Self) -> Facts) {
-        self.ms += 10;
+        self.ms += self.takes_ms;
         let mut facts = facts(self);
         if outcome == Outcome::Unchanged {
             facts.last_modified_ms = None;
@@ -166,8 +181,15 @@ impl Alone {
         self.election.authority(self.now()).is_some()
     }
 
+    /// What it has said since this was asked.
     pub fn events(&mut self) -> Vec<Event> {
-        std::iter::from_fn(|| self.election.next_event()).collect()
+        while let Some(event) = self.election.next_event() {
+            if let Event::Lost { term, .. } = event {
+                self.tell(Input::WorkEnded { term });
+            }
+            self.told.push(event);
+        }
+        std::mem::take(&mut self.told)
     }
 }
 

@@ -1,16 +1,14 @@
-//! A store whose answers get lost, and members without a clock of their own.
+//! A store whose answers get lost.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-use edgelect::clock::Now;
+use edgelect::Owner;
 use edgelect::lease::{self, Format, Lease, Reading};
-use edgelect::request::{Request, Response};
 use edgelect::store::memory::Memory;
 use edgelect::store::{Answer, Fault, FaultKind, Operation, Outcome, Record, Store};
-use edgelect::{Host, Owner};
 
-use worlds::virtual_time::{Virtual, config};
+use worlds::virtual_time::{config, undated};
 
 /// What becomes of one operation; without one it is fine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,8 +101,7 @@ impl Store for Desk {
         });
         self.perform_late().await;
         let fate = self.fates.borrow_mut().pop_front().unwrap_or(Fate::Fine);
-        let facts = edgelect::store::Facts::default();
-        let outcome = match fate {
+        undated(match fate {
             Fate::Fine => self.memory.perform(operation).await.outcome,
             Fate::LostBefore => unknown(),
             Fate::Refused => Outcome::Refused,
@@ -126,8 +123,7 @@ impl Store for Desk {
                     _ => std::future::pending().await,
                 }
             }
-        };
-        Answer { outcome, facts }
+        })
     }
 
     fn condition_covers_version(&self) -> bool {
@@ -140,31 +136,6 @@ impl Store for Desk {
 
     fn describe(&self) -> String {
         "a desk".to_owned()
-    }
-}
-
-/// A member with randomness of its own.
-#[derive(Clone)]
-pub struct Member {
-    pub host: Virtual,
-    pub seed: u8,
-}
-
-impl Host for Member {
-    fn now(&self) -> Now {
-        self.host.now()
-    }
-
-    async fn sleep(&self, ms: u64) {
-        self.host.sleep(ms).await;
-    }
-
-    fn random(&self) -> Result<[u8; 16], String> {
-        Ok([self.seed; 16])
-    }
-
-    async fn fetch(&self, request: Request, limit: usize) -> Result<Response, String> {
-        self.host.fetch(request, limit).await
     }
 }
 

@@ -8,14 +8,14 @@ use std::rc::Rc;
 use edgelect::clock::Now;
 use edgelect::request::{Request, Response};
 use edgelect::store::memory::Memory;
-use edgelect::store::{Answer, Facts, Operation, Outcome, Store};
+use edgelect::store::{Operation, Outcome, Store};
 use edgelect::{Checkpoint, Host, Refusal};
 use futures::channel::oneshot;
 use futures::executor::{LocalPool, block_on};
 use futures::task::LocalSpawnExt;
 
 use super::desk::{lease_of, owner, unknown};
-use worlds::virtual_time::config;
+use worlds::virtual_time::{Through, config, undated};
 
 const TERMS: [u64; 2] = [7, 8];
 
@@ -53,27 +53,13 @@ impl Choices {
 /// One term's operation that waits for its turn, and where its answer goes.
 type Window = Rc<RefCell<Option<(Operation, oneshot::Sender<Outcome>)>>>;
 
-struct Queue(Window);
-
-impl Store for Queue {
-    async fn perform(&self, operation: Operation) -> Answer {
+/// A store whose operations wait there.
+fn queue(window: Window) -> impl Store {
+    Through(async move |operation| {
         let (answers, answer) = oneshot::channel();
-        *self.0.borrow_mut() = Some((operation, answers));
-        let outcome = answer.await.expect("every operation is answered");
-        Answer { outcome, facts: Facts::default() }
-    }
-
-    fn condition_covers_version(&self) -> bool {
-        true
-    }
-
-    fn keeps_any_body(&self) -> bool {
-        true
-    }
-
-    fn describe(&self) -> String {
-        "a queue".to_owned()
-    }
+        *window.borrow_mut() = Some((operation, answers));
+        undated(answer.await.expect("every operation is answered"))
+    })
 }
 
 /// No time passes: a pause is over at once, a timeout never comes.
@@ -110,7 +96,7 @@ enum Told {
 type Diary = Rc<RefCell<Vec<Told>>>;
 
 /// Opens, again once if nobody knows, and writes; what failed for good ends it.
-async fn work(store: Queue, host: Still, token: u64, writes: usize, diary: Diary) {
+async fn work(store: impl Store, host: Still, token: u64, writes: usize, diary: Diary) {
     let tell = |told| diary.borrow_mut().push(told);
     for _ in 0..2 {
         let mut state = match Checkpoint::open(&store, &host, owner(token)).await {
@@ -166,31 +152,20 @@ impl Run {
     /// Performs an operation as its fate is chosen.
     fn serve(&mut self, operation: Operation, choices: &mut Choices) -> Outcome {
         let writes = matches!(operation, Operation::Write { .. });
-        let fates = if self.faults_left == 0 {
-            1
-        } else if writes {
-            5
-        } else {
-            2
+        let fates = match (self.faults_left, writes) {
+            (0, _) => 1,
+            (_, true) => 5,
+            (_, false) => 2,
         };
         let fate = choices.choose(fates);
         self.faults_left -= usize::from(fate > 0);
         match fate {
-            0 => self.perform(operation),
-            1 => unknown(),
-            2 => {
-                self.perform(operation);
-                unknown()
-            }
-            3 => {
-                self.perform(operation);
-                Outcome::Refused
-            }
-            _ => {
-                self.late.push(operation);
-                unknown()
-            }
+            0 => return self.perform(operation),
+            1 => (),
+            2 | 3 => drop(self.perform(operation)),
+            _ => self.late.push(operation),
         }
+        if fate == 3 { Outcome::Refused } else { unknown() }
     }
 }
 
@@ -202,7 +177,7 @@ fn run(choices: &mut Choices, writes: [usize; 2], faults: usize) -> (Run, [Vec<T
     let diaries: [Diary; 2] = Default::default();
     let mut pool = LocalPool::new();
     for who in 0..2 {
-        let (queue, host) = (Queue(Rc::clone(&windows[who])), Still(who as u8));
+        let (queue, host) = (queue(Rc::clone(&windows[who])), Still(who as u8));
         let task = work(queue, host, TERMS[who], writes[who], Rc::clone(&diaries[who]));
         pool.spawner().spawn_local(task).expect("the pool is alive");
     }

@@ -7,7 +7,7 @@ use edgelect::clock::Now;
 use edgelect::config::PeerSettings;
 use edgelect::election::{Election, Event};
 use edgelect::request::{self, Request, Response};
-use edgelect::{Handle, Host, Settings, run};
+use edgelect::{Handle, Host, Settings};
 use worlds::virtual_time::{Hanging, Machine, Virtual, config_of};
 
 /// A host from which one other member can be asked.
@@ -69,14 +69,11 @@ fn pair(heartbeat_ms: Option<u64>) -> Pair {
         let time = machine.host.clone();
         let host = Street { time, other: Rc::new(RefCell::new(other)), cut: Rc::clone(&cut) };
         let told = Told::default();
-        let (running, wire, noted) = (handle.clone(), store.clone(), Rc::clone(&told));
-        machine.run(async move {
-            let note = |event| {
-                if let Event::Suspected { .. } | Event::Recovered { .. } = event {
-                    noted.borrow_mut().push((host.time.now_ms.get(), format!("{event:?}")));
-                }
-            };
-            run(&running, &wire, &host, note).await;
+        let (time, noted) = (machine.host.clone(), Rc::clone(&told));
+        machine.elect(&handle, store.clone(), &host, move |event| {
+            if let Event::Suspected { .. } | Event::Recovered { .. } = event {
+                noted.borrow_mut().push((time.now_ms.get(), format!("{event:?}")));
+            }
         });
         (handle, told)
     };
@@ -114,18 +111,14 @@ fn silence_is_told_on_both_sides_after_1500_ms_and_so_is_its_end() {
 }
 
 #[test]
-fn nothing_is_sent_where_nobody_asked_for_it() {
-    let mut pair = pair(None);
-    pair.machine.pass(20_000);
-    pair.cut.set(true);
-    pair.machine.pass(60_000);
-    assert_eq!((texts(&pair.leader.1), texts(&pair.follower.1)), (vec![], vec![]));
-}
-
-#[test]
-fn whoever_was_never_heard_of_is_not_suspected() {
-    let mut pair = pair(Some(500));
-    pair.cut.set(true);
-    pair.machine.pass(60_000);
-    assert_eq!((texts(&pair.leader.1), texts(&pair.follower.1)), (vec![], vec![]));
+fn whoever_was_never_asked_for_a_heartbeat_or_never_heard_of_is_not_suspected() {
+    for (heartbeat_ms, heard_ms) in [(None, 20_000), (Some(500), 0)] {
+        let mut pair = pair(heartbeat_ms);
+        if heard_ms > 0 {
+            pair.machine.pass(heard_ms);
+        }
+        pair.cut.set(true);
+        pair.machine.pass(60_000);
+        assert_eq!((texts(&pair.leader.1), texts(&pair.follower.1)), (vec![], vec![]));
+    }
 }

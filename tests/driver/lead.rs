@@ -15,11 +15,11 @@ use futures::future::select;
 use worlds::virtual_time::{Hanging, Machine, Through, Virtual, config, config_of, undated};
 
 /// When `lead` gave something back, and what.
-type Led = (u64, Result<Option<u64>, Fault>);
-type Ended = Rc<RefCell<Option<Led>>>;
+pub type Led = (u64, Result<Option<u64>, Fault>);
+pub type Ended = Rc<RefCell<Option<Led>>>;
 
 /// Begins to lead with this work.
-fn begin(
+pub fn begin(
     machine: &Machine,
     store: impl Store + 'static,
     config: Config,
@@ -144,17 +144,13 @@ fn s12_a_stop_drops_the_work_before_the_tombstone_leaves() {
     assert_eq!(world.drops(), [6_050]);
     assert_eq!(world.ended.take(), Some((6_050, Ok(None))));
     assert!(world.store.released(), "it does not wait for a timer");
-}
-
-#[test]
-fn a_resignation_drops_the_work_and_releases_and_it_competes_again() {
     let mut world = endless();
     world.pass(6_050);
     world.handle.tell(Input::Resign);
     world.pass(1);
-    assert_eq!((world.drops(), world.store.released()), (vec![6_050], true));
+    assert_eq!((world.drops(), world.store.released()), (vec![6_050], true), "so a resignation");
     world.pass(60_000);
-    assert_eq!(world.tokens().len(), 2);
+    assert_eq!(world.tokens().len(), 2, "and it competes again");
 }
 
 #[test]
@@ -296,7 +292,7 @@ fn a_store_that_cannot_be_used_is_an_error() {
     assert_eq!(ended.take(), Some((0, Err(fault))));
 }
 
-/// A record and an object beside it for probes, each a store of its own.
+/// A record, and an object beside it for probes.
 struct Bucket {
     record: Hanging,
     object: Hanging,
@@ -304,21 +300,6 @@ struct Bucket {
     lies: bool,
     /// How often the record was asked for.
     asked: Rc<Cell<u32>>,
-}
-
-impl Bucket {
-    async fn perform_beside(&self, operation: Operation) -> Answer {
-        let body = match &operation {
-            Operation::Write { record, .. } if self.lies => record.body(Format::Native),
-            _ => return self.object.perform(operation).await,
-        };
-        self.object.memory.overwrite(Some(body));
-        let version = match self.object.perform(Operation::Read { unless: None }).await.outcome {
-            Outcome::Found { version, .. } => Some(version),
-            _ => None,
-        };
-        undated(Outcome::Written { version })
-    }
 }
 
 impl Store for Bucket {
@@ -329,7 +310,15 @@ impl Store for Bucket {
 
     fn beside(&self, key: &str) -> Option<impl Store> {
         assert!(is_probe(key) && key.starts_with("leader/test.json"), "{key}");
-        Some(Through(async |operation| self.perform_beside(operation).await))
+        Some(Through(async |operation: Operation| match operation {
+            Operation::Write { record, .. } if self.lies => {
+                self.object.memory.overwrite(Some(record.body(Format::Native)));
+                let read = self.object.perform(Operation::Read { unless: None }).await.outcome;
+                let Outcome::Found { version, .. } = read else { panic!("{read:?}") };
+                undated(Outcome::Written { version: Some(version) })
+            }
+            other => self.object.perform(other).await,
+        }))
     }
 
     fn condition_covers_version(&self) -> bool {
@@ -355,14 +344,11 @@ fn led(probe: Probe, config: Config, tell: Option<Input>) -> (Option<Led>, u32) 
     let mut machine = Machine::default();
     let (record, object) = (Hanging::with_group(&machine.host), Hanging::new(&machine.host));
     object.hangs.set(probe == Probe::Hangs);
-    let asked = Rc::new(Cell::new(0));
-    let lies = probe == Probe::Fails;
+    let (lies, asked) = (probe == Probe::Fails, Rc::default());
     let bucket = Bucket { record, object, lies, asked: Rc::clone(&asked) };
     let (handle, ended) = begin(&machine, bucket, config, async |term| term.token);
     machine.pass(100);
-    if let Some(input) = tell {
-        handle.tell(input);
-    }
+    tell.into_iter().for_each(|input| handle.tell(input));
     machine.pass(40_000);
     (ended.take(), asked.get())
 }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use edgelect::config::PeerSettings;
 use edgelect::election::Election;
-use edgelect::{Event, Handle, Host, Input, Settings, run};
+use edgelect::{Handle, Host, Input, Settings};
 use worlds::virtual_time::{Hanging, Machine, config_of};
 
 const MANY: usize = 100_000;
@@ -15,15 +15,7 @@ fn leader(machine: &Machine, most: u64) -> Handle {
     let peers = PeerSettings { most: Some(most), ..PeerSettings::default() };
     let config = config_of(Settings { peers, ..Settings::default() });
     let handle = Handle::new(Election::new(config, "session-1".to_owned(), 1));
-    let (running, host) = (handle.clone(), machine.host.clone());
-    machine.run(async move {
-        let tell = |event| {
-            if let Event::Lost { term, .. } = event {
-                running.tell(Input::WorkEnded { term });
-            }
-        };
-        run(&running, &store, &host, tell).await;
-    });
+    machine.elect(&handle, store, &machine.host, |_| ());
     handle
 }
 

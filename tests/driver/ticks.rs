@@ -12,7 +12,7 @@ use edgelect::job::{JobTarget, schedule};
 use edgelect::lease::{self, Format, Lease, Reading};
 use edgelect::request::{Request, Response};
 use edgelect::store::memory::Memory;
-use edgelect::store::{Answer, Facts, Fault, FaultKind, Operation, Outcome, Store};
+use edgelect::store::{Answer, Fault, FaultKind, Operation, Outcome, Store};
 use edgelect::tick::{PARKING_MS, SUSTAIN_MS, leads_for_ms, tick};
 use edgelect::{
     Config, Follow, Handle, Host, Schedule, Settings, SlotOutcome, init, new_election,
@@ -22,7 +22,7 @@ use futures::executor::block_on;
 use futures::future::AbortHandle;
 
 use worlds::sim::chance::Chance;
-use worlds::virtual_time::{EPOCH_MS, Machine, Through, Virtual, config_of};
+use worlds::virtual_time::{EPOCH_MS, Machine, Through, Virtual, config_of, undated};
 
 const PERIOD_MS: u64 = 60_000;
 const LEASE_MS: u64 = 15_000;
@@ -116,7 +116,7 @@ impl Wire {
             Operation::Write { record, .. } => record.body(Format::Native),
             Operation::Read { .. } | Operation::Delete => Vec::new(),
         };
-        let mut answer = Answer { outcome: Outcome::Missing, facts: Facts::default() };
+        let mut answer = undated(Outcome::Missing);
         if !fails || applied {
             answer = self.memory.perform(operation).await;
             if let (Outcome::Written { .. }, Reading::Lease(lease)) =
@@ -130,9 +130,7 @@ impl Wire {
         }
         self.way().await;
         if fails {
-            let cause = Fault::new(FaultKind::Network, "the answer is lost");
-            let outcome = Outcome::Unknown { retry_after_ms: None, cause };
-            answer = Answer { outcome, facts: Facts::default() };
+            answer = Answer::unknown(Fault::new(FaultKind::Network, "the answer is lost"));
         }
         answer
     }
@@ -269,10 +267,8 @@ impl World {
         let mut chance = self.chance.borrow_mut();
         let mut triggers = Vec::new();
         if self.course.on_time {
-            let minutes = 0..MINUTES;
-            return minutes
-                .map(|minute| (minute * PERIOD_MS, minute * PERIOD_MS, "worker"))
-                .collect();
+            let on_time = |minute| (minute * PERIOD_MS, minute * PERIOD_MS, "worker");
+            return (0..MINUTES).map(on_time).collect();
         }
         let names = if self.course.others { &["worker", "another"][..] } else { &["worker"] };
         let names = |minute| names.iter().map(move |name| (minute, *name));
@@ -355,6 +351,11 @@ fn play(course: Course) -> [Worst; 2] {
         world.play(&mut worst[undated]);
     }
     println!("with a Date {:?}\nwithout one {:?}", worst[0], worst[1]);
+    let most = worst.iter().map(|worst| worst.requests).max().unwrap_or(0);
+    assert!(
+        most <= FREE_SUBREQUESTS || course.failing_per_mille > 0,
+        "{most} requests in one tick"
+    );
     worst
 }
 
@@ -369,12 +370,10 @@ fn ticks_hand_over_within_a_second_and_two_groups_share_the_requests_of_a_trigge
 
 #[test]
 fn c55_a_trigger_a_minute_keeps_the_lease_from_all_others_however_late_or_often_it_comes() {
-    let course = Course { others: true, ..Course::default() };
-    for worst in play(course) {
+    for worst in play(Course { others: true, ..Course::default() }) {
         assert_eq!(worst.leaders, ["worker"].into());
         let most_ms = MOST_LATE_MS + 4 * WAY_MS + 2 * STEP_MS;
         assert!(worst.gap_ms <= most_ms, "{} ms without authority", worst.gap_ms);
-        assert!(worst.requests <= FREE_SUBREQUESTS, "{} requests in one tick", worst.requests);
         assert!(worst.terms as u64 >= MINUTES, "{} terms", worst.terms);
     }
 }
@@ -390,16 +389,8 @@ fn c52_c53_isolates_that_vanish_cost_a_lease_and_never_two_lead() {
     // Without one a new isolate watches for a whole lease and storeSkew, and looks soon after.
     let watched_ms = LEASE_MS + SKEW_MS + LOOK_MS;
     assert!(undated.gap_ms <= empty_ms + watched_ms + claim_ms, "{} ms", undated.gap_ms);
-    for worst in [dated, undated] {
-        assert!(worst.requests <= FREE_SUBREQUESTS, "{} requests in one tick", worst.requests);
-    }
-}
-
-#[test]
-fn c52_c53_isolates_that_vanish_beside_others_leave_one_leader_at_a_time() {
-    for worst in play(Course { others: true, vanishing: true, ..Course::default() }) {
-        assert_eq!(worst.leaders, ["another", "server", "worker"].into());
-        assert!(worst.requests <= FREE_SUBREQUESTS, "{} requests in one tick", worst.requests);
+    for beside in play(Course { others: true, vanishing: true, ..Course::default() }) {
+        assert_eq!(beside.leaders, ["another", "server", "worker"].into());
     }
 }
 

@@ -1,63 +1,38 @@
-//! One election without a store, told answer by answer at times of one's own.
+//! One election over a store that tells no time, whose answers take as long as a test says.
 
-use edgelect::clock::Now;
-use edgelect::election::{Election, Event, Input, Step};
+use std::ops::{Deref, DerefMut};
+
+use edgelect::election::Election;
 use edgelect::lease::{Lease, Reading};
-use edgelect::store::{Answer, Facts, Outcome, Version};
+use edgelect::store::{Facts, Outcome, Version};
 
-pub struct Alone {
-    pub election: Election,
-    /// The monotonic clock, and what the wall clock showed when it was 0.
-    pub ms: u64,
-    began_ms: u64,
-    told: Vec<Event>,
+use crate::alone::told;
+
+pub struct Alone(told::Alone);
+
+impl Deref for Alone {
+    type Target = told::Alone;
+
+    fn deref(&self) -> &told::Alone {
+        &self.0
+    }
+}
+
+impl DerefMut for Alone {
+    fn deref_mut(&mut self) -> &mut told::Alone {
+        &mut self.0
+    }
 }
 
 impl Alone {
+    /// Its wall clock shows this when the monotonic one is 0.
     pub fn new(election: Election, began_ms: u64) -> Self {
-        Self { election, ms: 0, began_ms, told: Vec::new() }
+        Self(told::Alone { dated: false, from_ms: began_ms, ..told::Alone::of(election) })
     }
 
-    pub fn now(&self) -> Now {
-        Now::new(self.ms, self.began_ms + self.ms)
-    }
-
-    pub fn leads(&self) -> bool {
-        self.election.authority(self.now()).is_some()
-    }
-
-    /// Tells it something now.
-    pub fn tell(&mut self, input: Input) {
-        let now = self.now();
-        self.election.handle(now, input);
-    }
-
-    /// What it has said since this was asked.
-    pub fn events(&mut self) -> Vec<Event> {
-        while let Some(event) = self.election.next_event() {
-            if let Event::Lost { term, .. } = event {
-                self.tell(Input::WorkEnded { term });
-            }
-            self.told.push(event);
-        }
-        std::mem::take(&mut self.told)
-    }
-
-    /// What it does next, whenever that is; the work of a lost term stops at once.
-    pub fn step(&mut self) -> Step {
-        loop {
-            self.told = self.events();
-            match self.election.poll(self.now()) {
-                Step::Wait { until_ms } => self.ms = until_ms.max(self.ms + 1),
-                step => return step,
-            }
-        }
-    }
-
-    /// The answer to what it did last comes after so long.
     pub fn hears(&mut self, after_ms: u64, outcome: Outcome, facts: Facts) {
-        self.ms += after_ms;
-        self.tell(Input::Answer(Answer { outcome, facts }));
+        self.takes_ms = after_ms;
+        self.answer_with(outcome, |_| facts);
     }
 
     pub fn answer(&mut self, after_ms: u64, outcome: Outcome) {

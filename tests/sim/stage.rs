@@ -3,15 +3,13 @@
 use edgelect::config::{Config, Follow, HostClock, Settings};
 use edgelect::election::{Election, Event as Told, Input, LostReason, Problem};
 use edgelect::lease::Lease;
-use edgelect::slots::{Schedule, ScheduleSettings};
 use edgelect::store::FaultKind;
 
-use super::clocks::{Clocks, EPOCH_MS};
-use super::member::{Cut, Machine, Session};
+use super::clocks::Clocks;
+use super::member::Cut;
 use super::network::{Fate, Trouble};
 use super::oracle::Contract;
 use super::schedule::foreign_record;
-use super::slots::Ended;
 use super::store::Manners;
 use super::world::{Event, Script, World};
 
@@ -235,37 +233,6 @@ impl Stage {
         let (requests, answers) = (true, false);
         let says = refused.then_some(Trouble::ServerError);
         self.world.outage = Cut { until_ms, requests, answers, says, writes: false };
-    }
-
-    /// A trigger for a slot this long after the schedule began; its session. Its jobs end when a
-    /// scenario says so.
-    pub fn trigger(&mut self, machine: usize, after_ms: u64, settings: ScheduleSettings) -> usize {
-        let slot_ms = Some(EPOCH_MS + after_ms);
-        let settings = ScheduleSettings { slot_ms, ..settings };
-        let Machine { config, runs_slots, .. } = &mut self.world.machines[machine];
-        *runs_slots = true;
-        let schedule = Schedule::new(&settings, config).expect("a scenario's schedule is valid");
-        self.world.trigger(machine, schedule)
-    }
-
-    /// The job that a session runs has ended.
-    pub fn job_ends(&mut self, session: usize, ended: Ended) {
-        let term = *self.world.sessions[session].works.last().expect("it runs a job");
-        self.world.job_ended(session, term, ended);
-    }
-
-    /// What a trigger reports.
-    pub fn outcome(&self, session: usize) -> &'static str {
-        let Session { trigger, election, alive, .. } = &self.world.sessions[session];
-        assert!(!alive, "s{session} has not ended");
-        let own_ms = election.own_slot_ms().map(|(slot_ms, _)| slot_ms);
-        trigger.as_ref().expect("it is a trigger's").outcome(own_ms)
-    }
-
-    /// The slots that a trigger ran, by the time of the schedule.
-    pub fn runs(&self, session: usize) -> Vec<u64> {
-        let trigger = self.world.sessions[session].trigger.as_ref().expect("it is a trigger's");
-        trigger.runs.iter().map(|ran| ran.slot_ms - EPOCH_MS).collect()
     }
 
     /// Lets a machine run again that was down.

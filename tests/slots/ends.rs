@@ -5,19 +5,14 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use edgelect::SlotOutcome::{Done, Lost, Skipped, Unknown};
-use edgelect::config::HostClock;
 use edgelect::election::SlotsOver;
-use edgelect::{Config, Election, Handle, Input, Missed, Policy, RunEnd, ScheduleSettings, lead};
+use edgelect::{Election, Handle, Input, Missed, Policy, RunEnd, ScheduleSettings, lead};
 
 use crate::slots::world::{
-    Dates, FIRST_MS, Job, MINUTE_MS, OUT_OF_TIME, World, again, all_again, minute, once, schedule,
+    Dates, FIRST_MS, Job, MINUTE_MS, OUT_OF_TIME, Trigger, World, again, all_again, minute, once,
     settings,
 };
 use worlds::virtual_time::config;
-
-fn every_missed() -> ScheduleSettings {
-    settings(Policy::AtMostOnce, Missed::All)
-}
 
 #[test]
 fn the_closing_write_says_how_the_job_ended_and_gives_the_lease_up() {
@@ -90,49 +85,54 @@ fn a_lost_authority_ends_the_job_and_its_late_end_changes_nothing() {
     assert_eq!(world.lease().slot_done, Some(false));
     assert_eq!(world.runs_within(30_000, 1, &again()), Done);
     assert_eq!(world.ran(), [0, 0, 1]);
-}
-
-/// A job whose one turn outlasts the lease: the record never says that it is done.
-#[test]
-fn a_job_that_ends_after_its_authority_is_lost_and_not_done() {
+    // One turn of a job outlasts the lease: the record never says that it is done.
     let mut world = World::with_init(Dates::Both);
     let busy = world.trigger(FIRST_MS, &once(), Job::Blocks(20_000));
     world.pass(60_000);
     let report = busy.report();
-    assert_eq!(report.outcome, Lost, "{report:?}");
-    assert_eq!((report.runs.len(), report.runs[0].recorded), (1, false));
+    assert_eq!((report.outcome, report.runs.len(), report.runs[0].recorded), (Lost, 1, false));
     assert_eq!(world.lease().slot_done, Some(false));
 }
 
-/// Its reading proves nothing (S11): the job waits for the next one.
-#[test]
-fn a_single_clock_that_is_held_for_a_moment_ends_no_job() {
-    let mut world = World::with_init(Dates::Both);
-    let config = Config { clock: HostClock::One, ..config() };
-    let host = world.machine.host.clone();
-    let slot = schedule(FIRST_MS, &once());
-    let trigger = world.trigger_on(&host, config, slot, Job::Takes(3_000));
-    world.pass(1_000);
-    host.held.set(true);
-    trigger.handle.tell(Input::Tick);
-    world.pass(0);
-    host.held.set(false);
-    world.pass(20_000);
-    let report = trigger.report();
-    assert_eq!((report.outcome, &report.runs[0].end), (Done, &RunEnd::Done(FIRST_MS)));
-    assert_eq!(world.lease().slot_done, Some(true));
-}
+/// What happens to a trigger under way.
+type Meets = fn(&World, &Trigger);
 
 #[test]
-fn a_stop_under_the_job_closes_the_slot_undone() {
-    let mut world = World::with_init(Dates::Both);
-    let trigger = world.trigger(FIRST_MS, &again(), Job::Hangs);
-    world.pass(2_000);
-    trigger.stop();
-    world.pass(2_000);
-    let lease = world.lease();
-    assert_eq!((trigger.outcome(), lease.slot_done, lease.released()), (Lost, Some(false), true));
-    assert_eq!((lease.slot_result.as_deref(), lease.slot_failures), (Some("stopped"), None));
+fn a_stop_or_a_fault_is_told_as_what_it_left_of_the_slot() {
+    let stop: Meets = |_, trigger| trigger.stop();
+    let breaks: Meets = |world, _| world.store.misconfigured.set(true);
+    let hangs: Meets = |world, trigger| {
+        world.store.hangs.set(true);
+        trigger.stop();
+    };
+    let blocked = Skipped(SlotsOver::Blocked);
+    for (what, number, job, after_ms, meets, outcome) in [
+        ("a stop under the job", 0, Job::Hangs, 2_000, stop, Lost),
+        ("a stop under a claim in doubt", 0, Job::Takes(10), 10, hangs, Unknown),
+        ("a fault under such a claim", 0, Job::Takes(10), 50, breaks, Unknown),
+        ("a stop under an earlier slot", 2, Job::Hangs, 1_000, stop, blocked),
+        ("a fault after an earlier slot", 2, Job::Takes(3_000), 2_000, breaks, OUT_OF_TIME),
+    ] {
+        let mut world = World::with_init(Dates::Both);
+        if number > 0 {
+            assert_eq!(world.runs(0, &all_again()), Done);
+        }
+        world.at(minute(number));
+        world.store.loses.set(if outcome == Unknown { 9 } else { 0 });
+        let trigger = world.trigger(minute(number), &all_again(), job);
+        world.pass(after_ms);
+        meets(&world, &trigger);
+        world.pass(60_000);
+        let (lease, report) = (world.lease(), trigger.report());
+        assert_eq!(report.outcome, outcome, "{what}: {report:?}");
+        assert_eq!(report.fault.is_some(), world.store.misconfigured.get(), "{what}: {report:?}");
+        assert!(outcome != Unknown || lease.slot == Some(FIRST_MS), "{what}: it landed");
+        if outcome == Lost {
+            assert_eq!((lease.slot_done, lease.released()), (Some(false), true));
+            let told = (lease.slot_result.as_deref(), lease.slot_failures);
+            assert_eq!(told, (Some("stopped"), None));
+        }
+    }
 }
 
 /// Work on an earlier slot uses the budget up; then a claim that surely landed was given up unread.
@@ -140,31 +140,18 @@ fn a_stop_under_the_job_closes_the_slot_undone() {
 fn a_claim_that_landed_after_the_budget_is_run() {
     for (name, job_ms) in [("unnamed", 55_000), ("one lost answer", 60_000)] {
         let mut world = World::with_init(Dates::Both);
+        let every_missed = settings(Policy::AtMostOnce, Missed::All);
         world.store.unnamed.set(name == "unnamed");
-        world.trigger(FIRST_MS, &every_missed(), Job::Takes(10));
+        world.trigger(FIRST_MS, &every_missed, Job::Takes(10));
         world.at(minute(2));
         if name == "one lost answer" {
             world.store.loses_slot.set(Some(minute(2)));
         }
-        let trigger = world.trigger(minute(2), &every_missed(), Job::Takes(job_ms));
+        let trigger = world.trigger(minute(2), &every_missed, Job::Takes(job_ms));
         world.pass(3 * MINUTE_MS);
         assert_eq!(world.store.loses_slot.get(), None, "{name}: one answer was lost");
         assert!(world.ran().contains(&2), "{name}: it landed, told {:?}", trigger.outcome());
     }
-}
-
-/// Stop while nobody knows whether the claim landed.
-#[test]
-fn a_stop_under_an_unknown_claim_is_told_as_unknown() {
-    let mut world = World::with_init(Dates::Both);
-    world.store.loses.set(9);
-    let trigger = world.trigger(FIRST_MS, &once(), Job::Takes(10));
-    world.pass(10);
-    world.store.hangs.set(true);
-    trigger.stop();
-    world.pass(60_000);
-    assert_eq!(world.lease().slot, Some(FIRST_MS), "it landed");
-    assert_eq!(trigger.outcome(), Unknown);
 }
 
 /// Stop in the very turn in which the claim's answer comes: nobody says that the work has ended.
@@ -199,46 +186,4 @@ fn a_stop_in_the_turn_of_the_answer_releases_under_lead() {
     handle.tell(Input::Stop { park: false });
     world.pass(2_000);
     assert!(ended.get() && world.lease().released(), "ended {}", ended.get());
-}
-
-/// Stop under a missed slot: the trigger's own was told as waited for.
-#[test]
-fn a_stop_under_an_earlier_slot_is_not_told_as_a_budget() {
-    let mut world = World::with_init(Dates::Both);
-    world.trigger(FIRST_MS, &all_again(), Job::Takes(10));
-    world.at(minute(2));
-    let trigger = world.trigger(minute(2), &all_again(), Job::Hangs);
-    world.pass(1_000);
-    trigger.stop();
-    world.pass(5_000);
-    assert_ne!(trigger.outcome(), OUT_OF_TIME);
-}
-
-/// A store that cannot be used any more after an earlier slot was run: the fault was swallowed.
-#[test]
-fn a_fault_after_a_missed_slot_is_not_told_as_a_stop() {
-    let mut world = World::with_init(Dates::Both);
-    world.trigger(FIRST_MS, &all_again(), Job::Takes(10));
-    world.at(minute(2));
-    let trigger = world.trigger(minute(2), &all_again(), Job::Takes(3_000));
-    world.pass(2_000);
-    world.store.misconfigured.set(true);
-    world.pass(60_000);
-    assert_ne!(trigger.outcome(), Skipped(SlotsOver::Stopped), "{:?}", trigger.report());
-}
-
-/// The answer of a claim that landed is lost, and then the store cannot be used any more: an error would say that nothing was
-/// claimed.
-#[test]
-fn a_store_that_fails_under_a_claim_in_doubt_is_reported_and_no_error() {
-    let mut world = World::with_init(Dates::Both);
-    world.store.loses_slot.set(Some(FIRST_MS));
-    let trigger = world.trigger(FIRST_MS, &once(), Job::Takes(10));
-    world.pass(50);
-    assert_eq!(world.lease().slot, Some(FIRST_MS), "it landed");
-    world.store.misconfigured.set(true);
-    world.pass(60_000);
-    let report = trigger.report();
-    assert_eq!(report.outcome, Unknown);
-    assert!(report.runs.is_empty() && world.ran().is_empty());
 }

@@ -25,10 +25,7 @@ fn missed_slots_are_skipped_or_the_latest_or_all_of_them_are_run_first() {
         assert_eq!(world.ran(), expected, "{missed:?}");
         assert_eq!((trigger.outcome(), trigger.report().left_out), (Done, left_out), "{missed:?}");
     }
-}
-
-#[test]
-fn slots_left_out_after_a_rerun_are_counted() {
+    // After a rerun, too, those that are left out are counted.
     let mut world = World::with_init(Dates::Both);
     let dead = world.trigger(FIRST_MS, &all_again(), Job::Hangs);
     world.pass(1_000);
@@ -72,18 +69,6 @@ fn a_failed_job_is_counted_and_run_again_only_at_least_once_and_only_so_often() 
         assert_eq!(world.runs(6, &settings), Done, "a slot that is given up is in nobody's way");
         assert_eq!(world.lease().slot_failures, None);
     }
-}
-
-#[test]
-fn a_failing_rerun_keeps_the_later_slot_for_the_next_trigger() {
-    let mut world = World::with_init(Dates::Both);
-    world.trigger(FIRST_MS, &all_again(), Job::Fails);
-    world.at(minute(1));
-    let blocked = world.trigger(minute(1), &all_again(), Job::Fails);
-    world.pass(10_000);
-    assert_eq!(blocked.outcome(), Skipped(SlotsOver::Blocked));
-    assert_eq!(world.runs(2, &all_again()), Done);
-    assert_eq!(world.ran(), [0, 0, 0, 1, 2]);
 }
 
 #[test]
@@ -170,8 +155,10 @@ fn a_cron_that_the_operator_names_takes_the_place_of_the_recorded_one() {
         (2, second, Some(2), false, refused, Some(every)),
         (2, second, Some(2), true, Done, Some(second)),
         (4, second, Some(2), false, Done, Some(second)),
-        // Nothing is made up for any more.
+        // Nothing is made up for any more: such triggers may share a group.
         (6, "0 9-17 * * *", None, true, Done, None),
+        (7, "30 12 * * SAT", None, false, Done, None),
+        (8, "0 9-17 * * *", None, false, Done, None),
     ] {
         world.at(minute(number).max(world.now_ms()));
         let trigger = world.trigger_as(of_cron(number, text, period, named), Job::Takes(10));
@@ -179,16 +166,5 @@ fn a_cron_that_the_operator_names_takes_the_place_of_the_recorded_one() {
         assert_eq!(trigger.outcome(), outcome, "{number}: {text}");
         let recorded = recorded.map(|text| format!("\"{text}\""));
         assert_eq!(world.lease().extra.get("slotCron"), recorded.as_deref(), "{number}: {text}");
-    }
-}
-
-#[test]
-fn triggers_whose_missed_slots_nobody_makes_up_for_may_share_a_group() {
-    let mut world = World::with_init(Dates::Both);
-    for (number, cron) in (0..).zip(["0 9 * * MON-FRI", "30 12 * * SAT", "0 9 * * MON-FRI"]) {
-        world.at(minute(number));
-        let trigger = world.trigger_as(of_cron(number, cron, None, false), Job::Takes(10));
-        world.pass(5_000);
-        assert_eq!(trigger.outcome(), Done, "{cron}");
     }
 }

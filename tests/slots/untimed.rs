@@ -1,7 +1,7 @@
 //! Stores that name no `Last-Modified`, no `Date` or neither, as DynamoDB, Route 53 and R2's binding do, and members whose
 //! clocks are apart: what nobody can ever know of a record costs one slot, and frees none.
 
-use edgelect::SlotOutcome::{self, Done, Taken, Unknown};
+use edgelect::SlotOutcome::{Done, Taken};
 use edgelect::{Missed, ScheduleSettings};
 
 use crate::slots::world::{
@@ -80,25 +80,6 @@ fn a_living_lease_without_a_slot_is_waited_for_where_the_store_names_no_last_mod
     assert_eq!((trigger.outcome(), world.store.writes.get()), (OUT_OF_TIME, 0));
 }
 
-/// Its answer is lost. Read back, it is known to have landed; else the slot may count as claimed, and was not run (S8).
-#[test]
-fn a_lost_answer_to_what_counts_slots_as_claimed_is_read_back_or_told_as_unknown() {
-    for (answers_again, outcome) in [(true, NEW_GROUP), (false, Unknown)] {
-        let mut world = over(TOMBSTONE, Dates::DateOnly);
-        world.at(FIRST_MS);
-        let open = world.hold_answer();
-        world.store.loses.set(1);
-        let trigger = world.trigger(FIRST_MS, &once(), Job::Takes(10));
-        world.pass(100);
-        world.store.hangs.set(!answers_again);
-        open.send(()).expect("the write is under way");
-        world.pass(80_000);
-        assert!(world.lease().released() && world.lease().slot >= Some(FIRST_MS), "it landed");
-        let told = (trigger.outcome(), world.ran());
-        assert_eq!(told, (outcome, vec![]), "the store answers again: {answers_again}");
-    }
-}
-
 /// A foreign resignation may come back byte for byte, and with it what is under way on it: it is taken by a write without a
 /// term first, as by a leader (S2, S4).
 #[test]
@@ -131,20 +112,16 @@ fn the_first_slot_of_a_group_without_init_is_skipped_and_the_next_one_runs() {
     }
 }
 
-/// `init` writes over its own creation where nothing says when it was made.
+/// `init` writes over its own creation where nothing says when it was made. What it covers reaches a little ahead of the
+/// store's clock: a trigger within that time was told that nobody could ever know, and to delete the group.
 #[test]
-fn the_first_slot_after_init_is_run_whatever_the_store_says_of_time() {
+fn the_first_slot_after_init_is_run_whatever_the_store_says_of_time_and_one_just_after_it_is_taken()
+{
     for dates in EVERY_DATES {
         let mut world = World::with_init(dates);
         assert_eq!(world.lease().acquired.is_some(), world.lease().sequence == 2, "{dates:?}");
         assert_eq!(world.runs_within(1_000, 0, &once()), Done, "{dates:?}");
     }
-}
-
-/// What `init` covers reaches a little ahead of the store's clock, and a trigger within that time was told that nobody could
-/// ever know, and to delete the group.
-#[test]
-fn a_slot_just_after_init_is_taken_where_the_store_names_no_last_modified() {
     let mut world = World::new(Dates::DateOnly);
     world.at(FIRST_MS);
     world.init();
@@ -162,41 +139,26 @@ fn apart(world: &World, ahead_ms: i64, slot_ms: u64, settings: &ScheduleSettings
     world.trigger_on(&host, config(), schedule(slot_ms, settings), Job::Takes(10))
 }
 
-/// The slow one takes the newest slot for one that nobody can have claimed yet, and must not free it.
+/// The slow one takes the newest slot for one that nobody can have claimed yet, and must not free it; what it counts as
+/// claimed over a record that has lost its slot is not before the last change.
 #[test]
-fn a_member_with_a_slow_clock_frees_no_slot_where_the_store_tells_no_time() {
-    for (behind_ms, settings) in [(15_000, once()), (15_000, again()), (14 * 3_600_000, once())] {
-        let mut world = World::with_init(Dates::Neither);
+fn a_member_with_a_slow_clock_frees_no_slot_where_the_store_names_no_date() {
+    for (dates, behind_ms, settings, dropped) in [
+        (Dates::Neither, 15_000, once(), false),
+        (Dates::Neither, 15_000, again(), false),
+        (Dates::Neither, 14 * 3_600_000, once(), false),
+        (Dates::LastModifiedOnly, 10 * MINUTE_MS, once(), true),
+    ] {
+        let mut world = World::with_init(dates);
         assert_eq!(world.runs_within(1_000, 1_200, &settings), Done);
+        if dropped {
+            drop_slot(&world, TOMBSTONE);
+        }
         let theirs = (minute(1_200) - behind_ms) / MINUTE_MS * MINUTE_MS;
         apart(&world, -(behind_ms as i64), theirs, &settings);
-        world.pass(1_000);
-        assert_eq!(world.runs(1_200, &settings), Taken, "{behind_ms}");
-        assert_eq!(world.ran(), [1_200], "{behind_ms}: at most once");
-    }
-}
-
-/// Without a `Date` a slot is due by the own clock alone, also where the store names `Last-Modified`: one that a fast clock
-/// has claimed is no damage to a right one.
-#[test]
-fn a_slot_that_a_fast_clock_has_claimed_is_not_run_again_where_the_store_names_no_date() {
-    for (dates, ahead_ms, settings) in [
-        (Dates::LastModifiedOnly, 20_000, once()),
-        (Dates::LastModifiedOnly, 20_000, again()),
-        (Dates::LastModifiedOnly, 600_000, once()),
-        (Dates::Neither, 20_000, once()),
-    ] {
-        let (mut world, slot_ms) = (World::with_init(dates), minute(120));
-        world.at(slot_ms - ahead_ms);
-        let first = apart(&world, ahead_ms as i64, slot_ms, &settings);
         world.pass(5_000);
-        assert_eq!(first.outcome(), Done);
-        // By a right clock comes the trigger of a slot before it, and then that of the slot itself.
-        world.at(slot_ms - ahead_ms / 2);
-        let before = world.trigger(slot_ms - ahead_ms / 2, &settings, Job::Takes(10));
-        let second: SlotOutcome = world.runs_within(20_000, 120, &settings);
-        assert_eq!([before.outcome(), second], [Taken; 2], "{dates:?}, {ahead_ms} ms fast");
-        assert_eq!(world.ran(), [120], "{dates:?}, {ahead_ms} ms fast: at most once");
+        assert_eq!(world.runs_within(20_000, 1_200, &settings), Taken, "{behind_ms}");
+        assert_eq!(world.ran(), [1_200], "{behind_ms}: at most once");
     }
 }
 
@@ -206,32 +168,45 @@ fn drop_slot(world: &World, body: &str) {
     world.put(body.replace("1795000000000", &term));
 }
 
-/// The same after a member of another make has dropped the slot: the last change is then before the slot is due.
+/// Without a `Date` a slot is due by the own clock alone, also where the store names `Last-Modified`: one that a fast clock
+/// has claimed is no damage to a right one, and once its record has lost it, the last change is before the slot is due.
 #[test]
-fn a_slot_that_a_fast_clock_has_claimed_is_not_run_again_after_its_record_lost_it() {
-    for (body, settings) in [(TOMBSTONE, once()), (TOMBSTONE, all_again()), ("garbage", once())] {
-        let mut world = World::with_init(Dates::LastModifiedOnly);
-        world.at(minute(10) - 20_000);
-        let skipping = ScheduleSettings { missed: Some(Missed::Skip), ..once() };
-        apart(&world, 20_000, minute(10), &skipping);
-        world.pass(1_000);
-        assert_eq!(world.ran(), [10]);
-        drop_slot(&world, body);
-        world.at(minute(10));
-        let second = world.trigger(minute(10), &settings, Job::Takes(10));
-        world.runs_within(10_000, 11, &settings);
-        assert_eq!((second.outcome(), world.ran()), (NEW_GROUP, vec![10, 11]), "{body}");
+fn a_slot_that_a_fast_clock_has_claimed_is_not_run_again_where_the_store_names_no_date() {
+    use Dates::{LastModifiedOnly, Neither};
+    for (dates, ahead_ms, settings, lost_to) in [
+        (LastModifiedOnly, 20_000, once(), None),
+        (LastModifiedOnly, 20_000, again(), None),
+        (LastModifiedOnly, 600_000, once(), None),
+        (Neither, 20_000, once(), None),
+        (LastModifiedOnly, 20_000, once(), Some(TOMBSTONE)),
+        (LastModifiedOnly, 20_000, all_again(), Some(TOMBSTONE)),
+        (LastModifiedOnly, 20_000, once(), Some("garbage")),
+    ] {
+        let (mut world, slot_ms) = (World::with_init(dates), minute(120));
+        world.at(slot_ms - ahead_ms);
+        let skipping = ScheduleSettings { missed: Some(Missed::Skip), ..settings.clone() };
+        let first = apart(&world, ahead_ms as i64, slot_ms, &skipping);
+        world.pass(5_000);
+        assert_eq!(first.outcome(), Done);
+        let outcomes = match lost_to {
+            // By a right clock comes the trigger of a slot before it, and then that of the slot itself.
+            None => {
+                world.at(slot_ms - ahead_ms / 2);
+                let before = world.trigger(slot_ms - ahead_ms / 2, &settings, Job::Takes(10));
+                vec![world.runs_within(20_000, 120, &settings), before.outcome()]
+            }
+            Some(body) => {
+                drop_slot(&world, body);
+                world.at(slot_ms);
+                let second = world.trigger(slot_ms, &settings, Job::Takes(10));
+                world.runs_within(10_000, 121, &settings);
+                vec![second.outcome()]
+            }
+        };
+        let told = if lost_to.is_some() { NEW_GROUP } else { Taken };
+        assert!(outcomes.iter().all(|one| *one == told), "{dates:?} {ahead_ms}: {outcomes:?}");
+        let ran = world.ran();
+        assert_eq!(ran[..1], [120], "{dates:?}, {ahead_ms} ms fast: at most once");
+        assert_eq!(ran[1..], if lost_to.is_some() { vec![121] } else { vec![] }, "{dates:?}");
     }
-}
-
-/// What counts as claimed without a `Date` is not before the last change, whatever a slow clock says.
-#[test]
-fn a_slow_clock_covers_every_slot_up_to_the_last_change_where_the_store_names_no_date() {
-    let mut world = World::with_init(Dates::LastModifiedOnly);
-    assert_eq!(world.runs_within(1_000, 60, &once()), Done);
-    drop_slot(&world, TOMBSTONE);
-    apart(&world, -10 * MINUTE_MS as i64, minute(50), &once());
-    world.pass(5_000);
-    assert_eq!(world.runs_within(20_000, 60, &once()), Taken);
-    assert_eq!(world.ran(), [60], "at most once");
 }

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use edgelect::election::{Event, SlotsOver};
+use edgelect::election::SlotsOver;
 use edgelect::lease::{self, Format, Lease, Reading};
 use edgelect::store::memory::Memory;
 use edgelect::store::{Answer, Fault, FaultKind, Operation, Outcome, Store};
@@ -67,8 +67,6 @@ pub enum Dates {
     /// As DynamoDB and Route 53 answer.
     DateOnly,
     Neither,
-    /// A cache answers with its own `Date` of an hour ago.
-    CachedHourAgo,
 }
 
 pub const EVERY_DATES: [Dates; 4] =
@@ -138,10 +136,6 @@ impl Odd {
             Dates::LastModifiedOnly => facts.date_ms = None,
             Dates::DateOnly => facts.last_modified_ms = None,
             Dates::Neither => (facts.date_ms, facts.last_modified_ms) = (None, None),
-            Dates::CachedHourAgo => {
-                facts.date_ms = facts.date_ms.map(|ms| ms - 3_600_000);
-                (facts.cached, facts.relayed) = (true, true);
-            }
         }
         if let Some(body) = written {
             outcome = self.bend(&body, outcome);
@@ -346,15 +340,7 @@ impl World {
     pub fn lead(&mut self, ms: u64) {
         let config = Config { server_id: "L".to_owned(), ..config() };
         let handle = Handle::new(Election::new(config, "lead".to_owned(), 3));
-        let (store, host, running) = (self.wire(), self.machine.host.clone(), handle.clone());
-        self.machine.run(async move {
-            let told = |event| {
-                if let Event::Lost { term, .. } = event {
-                    running.tell(Input::WorkEnded { term });
-                }
-            };
-            driver::run(&running, &store, &host, told).await;
-        });
+        self.machine.elect(&handle, self.wire(), &self.machine.host, |_| ());
         self.pass(ms);
         handle.tell(Input::Stop { park: false });
         self.pass(5_000);

@@ -7,11 +7,12 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use edgelect::clock::Now;
+use edgelect::election::{Event, Input};
 use edgelect::request::{Request, Response};
 use edgelect::store::memory::Memory;
 use edgelect::store::{Answer, Facts, Fault, FaultKind, Operation, Outcome, Store};
-use edgelect::{Config, Host, Settings, driver};
-use futures::executor::{LocalPool, block_on};
+use edgelect::{Config, Handle, Host, Settings, driver};
+use futures::executor::{LocalPool, LocalSpawner, block_on};
 use futures::future::{AbortHandle, FutureExt, abortable};
 use futures::task::LocalSpawnExt;
 
@@ -31,6 +32,8 @@ pub struct Virtual {
     pub steps_at: Rc<Cell<u32>>,
     /// How far this clone's wall clock is ahead of the others'.
     ahead_ms: i64,
+    /// This clone's randomness is this and no other.
+    seed: u8,
     /// What the operator was shown, and when.
     pub shown: Rc<RefCell<Vec<(u64, String)>>>,
     timers: Rc<RefCell<Vec<(u64, Waker)>>>,
@@ -68,7 +71,7 @@ impl Host for Virtual {
     }
 
     fn random(&self) -> Result<[u8; 16], String> {
-        Ok([7; 16])
+        Ok([self.seed; 16])
     }
 
     async fn fetch(&self, _request: Request, _limit: usize) -> Result<Response, String> {
@@ -90,6 +93,11 @@ impl Virtual {
     /// The same time by a wall clock that is ahead, or behind by a negative number.
     pub fn ahead(&self, ms: i64) -> Self {
         Self { ahead_ms: ms, ..self.clone() }
+    }
+
+    /// The same time with other randomness.
+    pub fn seeded(&self, seed: u8) -> Self {
+        Self { seed, ..self.clone() }
     }
 
     /// Lets virtual time pass, from timer to timer.
@@ -126,6 +134,31 @@ impl Machine {
         let (task, end) = abortable(task);
         self.pool.spawner().spawn_local(task.map(|_| ())).expect("the pool is alive");
         end
+    }
+
+    /// Where tasks begin others.
+    pub fn tasks(&self) -> LocalSpawner {
+        self.pool.spawner()
+    }
+
+    /// Runs an elector whose work stops as soon as its term is lost; `note` hears each event.
+    pub fn elect<H: Host + Clone + 'static>(
+        &self,
+        handle: &Handle,
+        store: impl Store + 'static,
+        host: &H,
+        mut note: impl FnMut(Event) + 'static,
+    ) -> AbortHandle {
+        let (running, host) = (handle.clone(), host.clone());
+        self.run(async move {
+            let tell = |event| {
+                if let Event::Lost { term, .. } = event {
+                    running.tell(Input::WorkEnded { term });
+                }
+                note(event);
+            };
+            driver::run(&running, &store, &host, tell).await;
+        })
     }
 
     /// Lets virtual time pass.
@@ -206,6 +239,10 @@ impl<F: AsyncFn(Operation) -> Answer> Store for Through<F> {
     }
 
     fn condition_covers_version(&self) -> bool {
+        true
+    }
+
+    fn keeps_any_body(&self) -> bool {
         true
     }
 
