@@ -23,6 +23,7 @@ use edgelect::store::s3::S3Config;
 use edgelect::store::{Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome};
 
 use super::bucket::{self, BEGAN_MS, Bucket, add, error, lists};
+use crate::sim::chance::Chance;
 
 #[path = "other.rs"]
 pub mod other;
@@ -35,37 +36,9 @@ const DELAY_LEASES: u64 = 3;
 /// How far a `termFloor` lies ahead of storage time: longer than any schedule lasts.
 const FLOOR_AHEAD_MS: u64 = 86_400_000;
 
-/// SplitMix64.
-pub struct Chance(u64);
-
-impl Chance {
-    pub fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x2545_F491_4F6C_DD1D) ^ 0xEE0C)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        if bound == 0 { 0 } else { self.next() % bound }
-    }
-
-    fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
-
-    fn per_mille(&mut self, rate: u64) -> bool {
-        self.below(1_000) < rate
-    }
-
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len() as u64) as usize]
-    }
+/// Draws whatever the rate is, so that a rate of 0 shifts nothing.
+fn befalls(chance: &mut Chance, rate: u64) -> bool {
+    chance.below(1_000) < rate
 }
 
 #[derive(Default)]
@@ -308,7 +281,7 @@ pub fn run_beside(seed: u64, keep: bool, beside: Option<Beside>) -> World {
 
 impl World {
     fn draw(seed: u64, keep: bool, beside: Option<Beside>) -> Self {
-        let mut chance = Chance::new(seed);
+        let mut chance = Chance::at(seed.wrapping_mul(0x2545_F491_4F6C_DD1D) ^ 0xEE0C);
         let modes = [Mode::Mixed, Mode::Cut, Mode::Rapid, Mode::Settings];
         let mode = if beside.is_some() { Mode::Mixed } else { chance.pick(&modes) };
         let harsh = mode != Mode::Mixed;
@@ -840,7 +813,7 @@ impl World {
     fn send(&mut self, session: usize, id: u64, request: Request) {
         let (trouble, longest_ms) = (!self.healed(), DELAY_LEASES * self.lease_ms);
         let befalls =
-            |index: usize, chance: &mut Chance| trouble && chance.per_mille(self.rates[index]);
+            |index: usize, chance: &mut Chance| trouble && befalls(chance, self.rates[index]);
         let chance = &mut self.chance;
         let (mut lost, delayed) = (befalls(0, chance), befalls(1, chance));
         let duplicated = befalls(2, chance) && request.method() == "PUT";
@@ -891,7 +864,7 @@ impl World {
         let trouble = !self.healed();
         let chance = &mut self.chance;
         let front_end = chance.below(2) as usize;
-        let refused = trouble && answered && chance.per_mille(self.rates[5] / 3);
+        let refused = trouble && answered && befalls(chance, self.rates[5] / 3);
         let mut response = match refused {
             true => error(503, "SlowDown"),
             false => self.bucket.perform(self.now_ms, front_end, request),
@@ -906,7 +879,7 @@ impl World {
         if trouble && answered {
             self.pass_cache(request, &mut response);
         }
-        if !answered || (trouble && self.chance.per_mille(self.rates[3])) {
+        if !answered || (trouble && befalls(&mut self.chance, self.rates[3])) {
             return;
         }
         let mut travel_ms = self.chance.below(self.latency_ms + 1);
@@ -923,7 +896,7 @@ impl World {
                 self.bucket.dated_later(&mut response, slow_ms);
             }
         }
-        if trouble && self.chance.per_mille(self.rates[4]) {
+        if trouble && befalls(&mut self.chance, self.rates[4]) {
             travel_ms += self.chance.below(2 * self.lease_ms);
         }
         let at_ms = self.now_ms + travel_ms;

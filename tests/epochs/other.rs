@@ -8,7 +8,7 @@ use edgelect::request::{self, Request, Response};
 use http::{HeaderValue, Method};
 
 use super::super::bucket::{BEGAN_MS, error};
-use super::{Event, FOLDER, World};
+use super::{Event, FOLDER, World, befalls};
 
 /// The lease of a group with members of another make, in milliseconds: a tenth of it has to bear the second by which
 /// `Last-Modified` is cut, and their clocks.
@@ -247,7 +247,7 @@ impl World {
     pub fn on_other_arrive(&mut self, other: usize, id: u64, request: &Request) {
         let trouble = !self.healed();
         let front_end = self.chance.below(2) as usize;
-        let refused = trouble && self.chance.per_mille(self.rates[5] / 3);
+        let refused = trouble && befalls(&mut self.chance, self.rates[5] / 3);
         let response = match refused {
             true => error(503, "SlowDown"),
             false => self.bucket.perform(self.now_ms, front_end, request),
@@ -261,7 +261,7 @@ impl World {
                 response.status()
             )
         });
-        let lost = trouble && self.chance.per_mille(self.rates[3]);
+        let lost = trouble && befalls(&mut self.chance, self.rates[3]);
         if id > 0 && !lost {
             let at_ms = self.now_ms + self.chance.below(self.latency_ms + 1);
             self.at(at_ms, Event::OtherDeliver { other, id, response });

@@ -12,6 +12,11 @@ impl Chance {
         Self(chance.next() ^ seed.rotate_left(32))
     }
 
+    /// A stream from this state on.
+    pub fn at(state: u64) -> Self {
+        Self(state)
+    }
+
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
