@@ -17,13 +17,14 @@ use edgelect::election::{Election, Event as Told, Input, Step};
 use edgelect::lease::{self, Format};
 use edgelect::remote::perform;
 use edgelect::request::{Request, Response};
-use edgelect::sigv4::Credentials;
 use edgelect::store::epochs::Epochs;
 use edgelect::store::s3::S3Config;
 use edgelect::store::{Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome};
 
 use super::bucket::{self, BEGAN_MS, Bucket, add, error, lists};
+use crate::credentials;
 use crate::sim::chance::Chance;
+use crate::sim::oracle::Violation;
 
 #[path = "other.rs"]
 pub mod other;
@@ -44,7 +45,7 @@ fn befalls(chance: &mut Chance, rate: u64) -> bool {
 #[derive(Default)]
 struct Port {
     outbox: RefCell<Option<Request>>,
-    inbox: RefCell<Option<Result<Response, String>>>,
+    inbox: RefCell<Option<Response>>,
     now: Cell<Now>,
 }
 
@@ -69,10 +70,9 @@ impl Host for PortHost {
             Some(answer) => Poll::Ready(answer),
             None => Poll::Pending,
         });
-        answer.await.map(|mut response| {
-            bucket::cut(&mut response, limit);
-            response
-        })
+        let mut response = answer.await;
+        bucket::cut(&mut response, limit);
+        Ok(response)
     }
 }
 
@@ -119,9 +119,16 @@ impl Machine {
     }
 }
 
+/// Whose request it is: a session's of ours, or a member's of another make.
+#[derive(Clone, Copy, Debug)]
+enum Who {
+    Session(usize),
+    Other(usize),
+}
+
 enum Event {
-    Arrive { session: usize, id: u64, request: Request, answered: bool },
-    Deliver { session: usize, id: u64, answer: Result<Response, String> },
+    Arrive { from: Who, id: u64, request: Request, answered: bool },
+    Deliver { to: Who, id: u64, response: Response },
     Timeout { session: usize, operation: u64 },
     Wake { session: usize, wakes: u64 },
     WorkEnds { session: usize, term: u64 },
@@ -130,8 +137,6 @@ enum Event {
     FirstDies,
     Touch,
     OtherTick { other: usize },
-    OtherArrive { other: usize, id: u64, request: Request },
-    OtherDeliver { other: usize, id: u64, response: Response },
     OtherTimeout { other: usize, id: u64 },
 }
 
@@ -193,7 +198,7 @@ pub struct World {
     claims_early: bool,
     foreign: Option<Foreign>,
     pub tally: Tally,
-    pub violation: Option<Broken>,
+    pub violation: Option<Violation>,
     pub lines: Vec<String>,
     keep: bool,
     last_led_ms: u64,
@@ -208,20 +213,11 @@ pub struct World {
     cache: Option<HashMap<String, (u64, Response)>>,
 }
 
-/// A rule that a schedule broke.
-#[allow(dead_code)] // Told to people.
-#[derive(Clone, Debug)]
-pub struct Broken {
-    pub at_ms: u64,
-    pub check: &'static str,
-    pub text: String,
-}
-
 /// Runs so many seeds on all cores; `prepare` is called once in each thread.
 ///
 /// # Errors
 /// The first seed that breaks a rule.
-pub fn play(first: u64, count: u64, prepare: impl Fn() + Sync) -> Result<Tally, (u64, Broken)> {
+pub fn play(first: u64, count: u64, prepare: impl Fn() + Sync) -> Result<Tally, (u64, Violation)> {
     let next = AtomicU64::new(first);
     let found = Mutex::new(Vec::new());
     let sum = Mutex::new(Tally::default());
@@ -468,7 +464,7 @@ impl World {
 
     fn broke(&mut self, check: &'static str, text: String) {
         let at_ms = self.now_ms;
-        self.violation.get_or_insert(Broken { at_ms, check, text });
+        self.violation.get_or_insert(Violation { at_ms, check, text });
     }
 
     fn harsh(&self) -> bool {
@@ -512,7 +508,7 @@ impl World {
             Some(until_ms).filter(|until_ms| *until_ms > world.now_ms)
         };
         match &event {
-            Event::Deliver { session, .. }
+            Event::Deliver { to: Who::Session(session), .. }
             | Event::Timeout { session, .. }
             | Event::Wake { session, .. }
             | Event::WorkEnds { session, .. } => {
@@ -523,14 +519,17 @@ impl World {
             _ => {}
         }
         match event {
-            Event::Arrive { session, id, request, answered } => {
-                self.on_arrive(session, id, &request, answered);
+            Event::Arrive { from, id, request, answered } => {
+                self.on_arrive(from, id, &request, answered);
             }
-            Event::Deliver { session, id, answer } => {
+            Event::Deliver { to: Who::Session(session), id, response } => {
                 let flight = self.sessions[session].flight.as_ref();
                 if flight.is_some_and(|flight| flight.awaited == id) {
-                    self.go_on(session, Some(answer));
+                    self.go_on(session, Some(response));
                 }
+            }
+            Event::Deliver { to: Who::Other(other), id, response } => {
+                self.on_other_deliver(other, id, &response);
             }
             Event::Timeout { session, operation } => {
                 let flight = self.sessions[session].flight.as_ref();
@@ -552,10 +551,6 @@ impl World {
             Event::FirstDies => self.on_first_dies(),
             Event::Touch => self.on_touch(),
             Event::OtherTick { other } => self.on_other_tick(other),
-            Event::OtherArrive { other, id, request } => self.on_other_arrive(other, id, &request),
-            Event::OtherDeliver { other, id, response } => {
-                self.on_other_deliver(other, id, &response);
-            }
             Event::OtherTimeout { other, id } => self.on_other_timeout(other, id),
         }
     }
@@ -774,13 +769,8 @@ impl World {
         });
         let port = Rc::new(Port::default());
         let (epochs, host) = (self.sessions[session].epochs.clone(), PortHost(port.clone()));
-        let credentials = Credentials {
-            access_key_id: "AKIDEXAMPLE".to_owned(),
-            secret_access_key: "secret".to_owned(),
-            session_token: None,
-        };
         let future =
-            Box::pin(async move { perform(&*epochs, &host, &credentials, operation).await });
+            Box::pin(async move { perform(&*epochs, &host, &credentials(), operation).await });
         self.ids += 1;
         let operation = self.ids;
         let machine = &self.machines[self.sessions[session].machine];
@@ -790,7 +780,7 @@ impl World {
         self.go_on(session, None);
     }
 
-    fn go_on(&mut self, session: usize, answer: Option<Result<Response, String>>) {
+    fn go_on(&mut self, session: usize, answer: Option<Response>) {
         let now = self.machines[self.sessions[session].machine].now(self.now_ms);
         self.ids += 1;
         let id = self.ids;
@@ -805,12 +795,12 @@ impl World {
             Poll::Pending => {
                 flight.awaited = id;
                 let request = flight.port.outbox.borrow_mut().take().expect("it awaits a request");
-                self.send(session, id, request);
+                self.send(Who::Session(session), id, request);
             }
         }
     }
 
-    fn send(&mut self, session: usize, id: u64, request: Request) {
+    fn send(&mut self, from: Who, id: u64, request: Request) {
         let (trouble, longest_ms) = (!self.healed(), DELAY_LEASES * self.lease_ms);
         let befalls =
             |index: usize, chance: &mut Chance| trouble && befalls(chance, self.rates[index]);
@@ -837,7 +827,10 @@ impl World {
         if creates && trouble && self.term_floor.is_some() && chance.one_in(2) {
             travel_ms += chance.below(self.lease_ms / 20);
         }
-        let cut_until_ms = self.machines[self.sessions[session].machine].cut_until_ms;
+        let cut_until_ms = match from {
+            Who::Session(session) => self.machines[self.sessions[session].machine].cut_until_ms,
+            Who::Other(_) => 0,
+        };
         if cut_until_ms > self.now_ms {
             lost |= chance.one_in(4);
             travel_ms += cut_until_ms - self.now_ms;
@@ -851,16 +844,16 @@ impl World {
             let at_ms = self.now_ms + travel_ms + after_ms;
             let request = request.clone();
             if travel_ms + after_ms <= latest_ms {
-                self.at(at_ms, Event::Arrive { session, id, request, answered: false });
+                self.at(at_ms, Event::Arrive { from, id, request, answered: false });
             }
         }
         if !lost && travel_ms <= latest_ms {
             let at_ms = self.now_ms + travel_ms;
-            self.at(at_ms, Event::Arrive { session, id, request, answered: true });
+            self.at(at_ms, Event::Arrive { from, id, request, answered: true });
         }
     }
 
-    fn on_arrive(&mut self, session: usize, id: u64, request: &Request, answered: bool) {
+    fn on_arrive(&mut self, from: Who, id: u64, request: &Request, answered: bool) {
         let trouble = !self.healed();
         let chance = &mut self.chance;
         let front_end = chance.below(2) as usize;
@@ -874,7 +867,7 @@ impl World {
             let body = body.replace("<Contents><Key>leader/g/", "").replace("<LastModified>", " ");
             let url = request.uri().to_string();
             let url = url.strip_prefix("https://s3.example.com").unwrap_or_default();
-            format!("s{session} {} {url} = {} {body}", request.method(), response.status())
+            format!("{from:?} {} {url} = {} {body}", request.method(), response.status())
         });
         if trouble && answered {
             self.pass_cache(request, &mut response);
@@ -900,7 +893,7 @@ impl World {
             travel_ms += self.chance.below(2 * self.lease_ms);
         }
         let at_ms = self.now_ms + travel_ms;
-        self.at(at_ms, Event::Deliver { session, id, answer: Ok(response) });
+        self.at(at_ms, Event::Deliver { to: from, id, response });
     }
 
     /// What a cache answers to a read: some of them with what it has kept. Of a listing it says so; of a body not always,

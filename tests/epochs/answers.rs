@@ -12,7 +12,7 @@ use edgelect::protocol::Protocol;
 use edgelect::request::{Request, Response};
 use edgelect::store::epochs::Epochs;
 use edgelect::store::{Answer, Condition, FaultKind, Operation, Outcome, Version};
-use edgelect::{Credentials, Host, S3Config, remote};
+use edgelect::{Host, S3Config, remote};
 use futures::executor::block_on;
 
 use worlds::bucket::{self, BEGAN_MS, Bucket, add, error, lists};
@@ -70,12 +70,7 @@ impl Desk {
     }
 
     pub fn perform(&self, epochs: &Epochs, operation: Operation) -> Answer {
-        let credentials = Credentials {
-            access_key_id: "AKIDEXAMPLE".to_owned(),
-            secret_access_key: "the-secret".to_owned(),
-            session_token: None,
-        };
-        block_on(remote::perform(epochs, self, &credentials, operation))
+        block_on(remote::perform(epochs, self, &worlds::credentials(), operation))
     }
 
     fn read(&self, epochs: &Epochs) -> Outcome {

@@ -10,17 +10,16 @@ use std::rc::Rc;
 use edgelect::election::{Election, Event, Input, LostReason, Problem};
 use edgelect::request::{self, Request, Response};
 use edgelect::store::FaultKind;
-use edgelect::{
-    Config, Credentials, DynamoDbConfig, DynamoDbStore, Follow, Handle, Host, Settings,
-};
+use edgelect::{Config, DynamoDbConfig, DynamoDbStore, Follow, Handle, Host, Settings};
 use futures::FutureExt;
 use serde_json::{Value, json};
 
 use self::table::Table;
 use crate::mixed::coordinator::{Coordinator, Lock};
 use crate::mixed::world::{Ours, World};
+use worlds::credentials;
 use worlds::sim::chance::Chance;
-use worlds::virtual_time::Virtual;
+use worlds::virtual_time::{Virtual, config_of};
 
 /// One way of a request, or of its answer.
 const WAY_MS: u64 = 7;
@@ -143,12 +142,7 @@ impl Fleet {
             lease_ms: config.leader_timeout_ms,
             ..DynamoDbConfig::default()
         };
-        let credentials = Credentials {
-            access_key_id: "AKIAEXAMPLE".to_owned(),
-            secret_access_key: "the-secret".to_owned(),
-            session_token: None,
-        };
-        let store = DynamoDbStore::new(dynamo, credentials, host.clone()).expect("a fine item");
+        let store = DynamoDbStore::new(dynamo, credentials(), host.clone()).expect("a fine item");
         let session = format!("session-{number}");
         let handle = Handle::new(Election::new(config, session.clone(), number));
         self.elect(&session, handle, store, host, way)
@@ -181,12 +175,7 @@ impl Coordinator<Reach> {
 }
 
 fn config(server_id: &str, settings: &Settings) -> Config {
-    let config = Config::new(&Settings {
-        lockfile_path: Some("jobs".to_owned()),
-        server_id: Some(server_id.to_owned()),
-        ..settings.clone()
-    });
-    config.expect("fine settings")
+    config_of(Settings { server_id: Some(server_id.to_owned()), ..settings.clone() })
 }
 
 /// Our members' settings beside foreign ones of 15 s and 5 s: what their leases last at most is said.

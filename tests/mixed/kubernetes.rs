@@ -10,12 +10,12 @@ use edgelect::lease::{Format, Reading, Stamp};
 use edgelect::object_store_lock::{LeaderElectionRecord, LockErrorKind, ObjectStoreLock};
 use edgelect::store::memory::Memory;
 use edgelect::store::{Store, Version};
-use edgelect::{Config, Follow, Handle, Host, Settings};
+use edgelect::{Follow, Handle, Host, Settings};
 
 use crate::mixed::bucket::Bucket;
 use crate::mixed::world::World;
 use worlds::sim::chance::Chance;
-use worlds::virtual_time::{Through, Virtual};
+use worlds::virtual_time::{Through, Virtual, config_of};
 
 const LEASE_MS: u64 = 15_000;
 const RETRY_MS: u64 = 2_000;
@@ -288,9 +288,8 @@ impl Fleet {
     fn ours(&self, follow: Follow) -> Member {
         let name = format!("ours-{}", self.next_number());
         let lease_ms = self.place.pace.lease_ms;
-        let settings =
-            Settings { server_id: Some(name.clone()), follow: Some(follow), ..settings(lease_ms) };
-        let config = Config::new(&settings).expect("a lease like that may be set");
+        let (server_id, follow) = (Some(name.clone()), Some(follow));
+        let config = config_of(Settings { server_id, follow, ..settings(lease_ms) });
         let seed = self.below(u64::MAX);
         let handle = Handle::new(Election::new(config, format!("session-{name}"), seed));
         let bucket = self.place.bucket.another_way();
@@ -372,7 +371,6 @@ impl Fleet {
 
 fn settings(lease_ms: u64) -> Settings {
     Settings {
-        lockfile_path: Some("leader/test.json".to_owned()),
         leader_timeout_ms: Some(lease_ms),
         frequent_interval_ms: Some(lease_ms / 3),
         ..Settings::default()
@@ -479,7 +477,7 @@ fn beside_ms(format: Format, lease_ms: u64, phase_ms: u64, ways_ms: [u64; 2]) ->
         let clock = time.clone();
         Memory::new(move || clock.wall_ms()).in_format(format)
     });
-    let config = Config::new(&settings(lease_ms)).expect("a lease like that may be set");
+    let config = config_of(settings(lease_ms));
     let handle = Handle::new(Election::new(config, "session".to_owned(), phase_ms));
     let (memory, host, cut_off) =
         (world.place.clone(), world.time.clone(), Rc::<Cell<_>>::default());

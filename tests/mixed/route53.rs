@@ -11,14 +11,15 @@ use edgelect::driver;
 use edgelect::election::LostReason;
 use edgelect::probe::{self, Finding};
 use edgelect::{
-    Config, Credentials, Handle, Host, Input, Route53Config, Route53Store, Schedule,
-    ScheduleSettings, Settings, SlotOutcome, Term, new_election, new_schedule, run_scheduled,
+    Config, Handle, Host, Input, Route53Config, Route53Store, Schedule, ScheduleSettings, Settings,
+    SlotOutcome, Term, new_election, new_schedule, run_scheduled,
 };
 
 use self::zone::{Batch, Faults, Net, Set, Zone};
 use crate::mixed::coordinator::{Coordinator, Lock};
 use crate::mixed::world::{Ours, World};
-use worlds::virtual_time::Virtual;
+use worlds::credentials;
+use worlds::virtual_time::{Virtual, config_of};
 
 const LEASE_MS: u64 = 15_000;
 const RENEW_MS: u64 = 5_000;
@@ -32,21 +33,11 @@ fn store(host: &Virtual) -> Route53Store<Virtual> {
         lease_ms: LEASE_MS,
         ..Route53Config::default()
     };
-    let credentials = Credentials {
-        access_key_id: "key".to_owned(),
-        secret_access_key: "secret".to_owned(),
-        session_token: None,
-    };
-    Route53Store::new(config, credentials, host.clone()).expect("the names are fine")
+    Route53Store::new(config, credentials(), host.clone()).expect("the names are fine")
 }
 
 fn config(id: &str) -> Config {
-    let settings = Settings {
-        lockfile_path: Some("jobs".to_owned()),
-        server_id: Some(id.to_owned()),
-        ..Settings::default()
-    };
-    Config::new(&settings).expect("the settings are fine")
+    config_of(Settings { server_id: Some(id.to_owned()), ..Settings::default() })
 }
 
 impl Lock for Net {

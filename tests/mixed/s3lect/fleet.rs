@@ -14,7 +14,7 @@ use super::member::{Member, Rules, Seen};
 use crate::mixed::bucket::{Bucket, Shared};
 use crate::mixed::world::World;
 use worlds::sim::chance::Chance;
-use worlds::virtual_time::{EPOCH_MS, Virtual};
+use worlds::virtual_time::{EPOCH_MS, Virtual, config_of};
 
 const MINUTE_MS: u64 = 60_000;
 
@@ -36,7 +36,6 @@ pub struct Tally {
     pub terms: u64,
     pub foreign: u64,
     pub resigned: u64,
-    pub restarts: u64,
     /// Terms that followed a foreign record, and foreign leaderships that followed one of ours.
     pub from_foreign: u64,
     pub to_foreign: u64,
@@ -85,13 +84,8 @@ pub fn fleet(seed: u64, course: Course) -> Fleet {
 }
 
 fn config(name: &str, follow: Follow) -> Config {
-    let settings = Settings {
-        lockfile_path: Some("leader/fleet.json".to_owned()),
-        server_id: Some(name.to_owned()),
-        follow: Some(follow),
-        ..Settings::default()
-    };
-    Config::new(&settings).expect("the defaults are fine")
+    let server_id = Some(name.to_owned());
+    config_of(Settings { server_id, follow: Some(follow), ..Settings::default() })
 }
 
 impl Fleet {
@@ -174,7 +168,6 @@ impl Fleet {
             (_, Kind::Theirs(seen)) => seen.stop.set(true),
         }
         drop(candidates);
-        self.place.tally.borrow_mut().restarts += 1;
         if foreign {
             self.start_theirs();
         } else {
