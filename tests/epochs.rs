@@ -4,8 +4,8 @@
 mod answers;
 mod election;
 
+use worlds::adversary;
 use worlds::adversary::other::{Beside, Make, Successions};
-use worlds::adversary::{self};
 
 /// The number in a variable, or the usual one.
 fn variable(name: &str, usual: u64) -> u64 {
@@ -43,7 +43,6 @@ fn play_beside(make: Make) -> (u64, Successions) {
             panic!("{}\nseed {seed}: {broken:?}", told[from..].join("\n"));
         }
         terms += world.tally.terms;
-        sum.theirs += world.successions.theirs;
         sum.from_expired += world.successions.from_expired;
         sum.from_released += world.successions.from_released;
         sum.to_ours += world.successions.to_ours;

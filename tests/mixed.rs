@@ -3,6 +3,7 @@
 
 pub mod alone;
 mod bucket;
+mod coordinator;
 mod dynamodb;
 mod kubernetes;
 mod route53;

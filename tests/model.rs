@@ -57,9 +57,17 @@ impl Bounds {
     }
 }
 
+const NONE: Budget =
+    Budget { pauses: 0, copies: 0, crashes: 0, deletions: 0, farewells: 0, losses: 0 };
+
 /// A leader and its followers.
 fn led(name: &'static str, sessions: usize, last_tick: u64) -> Bounds {
     Bounds { begin: Begin::Led, ..Bounds::new(name, sessions, last_tick) }
+}
+
+/// A leader and a follower, and a misfortune.
+fn meets(budget: Budget, name: &'static str, last_tick: u64) -> Bounds {
+    Bounds { budget, ..led(name, 2, last_tick) }
 }
 
 #[test]
@@ -85,33 +93,32 @@ fn two_sessions_begin_at_nothing() {
 
 #[test]
 fn two_sessions_and_a_copied_write() {
-    let budget = Budget { copies: 1, ..Budget::default() };
-    holds(Bounds { budget, ..led("two, a copied write", 2, 7) }, 8, (946_178, 517_042, 31));
+    let budget = Budget { copies: 1, ..NONE };
+    holds(meets(budget, "two, a copied write", 7), 8, (946_178, 517_042, 31));
 }
 
 #[test]
 fn two_sessions_and_a_pause() {
-    let budget = Budget { pauses: 1, ..Budget::default() };
-    holds(Bounds { budget, ..led("two, a pause", 2, 6) }, 7, (395_091, 222_731, 27));
+    let budget = Budget { pauses: 1, ..NONE };
+    holds(meets(budget, "two, a pause", 6), 7, (395_091, 222_731, 27));
 }
 
 #[test]
 fn two_sessions_and_a_crash() {
-    let budget = Budget { crashes: 1, ..Budget::default() };
-    holds(Bounds { budget, ..led("two, a crash", 2, 6) }, 7, (996_712, 504_688, 31));
+    let budget = Budget { crashes: 1, ..NONE };
+    holds(meets(budget, "two, a crash", 6), 7, (996_712, 504_688, 31));
 }
 
 #[test]
 fn two_sessions_and_a_deletion() {
-    let budget = Budget { deletions: 1, ..Budget::default() };
-    let bounds = Bounds { budget, ..led("two, a deletion", 2, 6) };
-    holds(bounds.with_one_wall(), 7, (1_103_180, 595_503, 41));
+    let budget = Budget { deletions: 1, ..NONE };
+    holds(meets(budget, "two, a deletion", 6).with_one_wall(), 7, (1_103_180, 595_503, 41));
 }
 
 #[test]
 fn two_sessions_and_a_farewell() {
-    let budget = Budget { farewells: 1, ..Budget::default() };
-    holds(Bounds { budget, ..led("two, a farewell", 2, 5) }, 6, (660_748, 364_193, 38));
+    let budget = Budget { farewells: 1, ..NONE };
+    holds(meets(budget, "two, a farewell", 5), 6, (660_748, 364_193, 38));
 }
 
 #[test]
@@ -135,14 +142,14 @@ fn clock_rates_beyond_the_margin_give_two_leaders() {
 
 #[test]
 fn somebody_leads_again_soon_after_a_loss_and_a_crash() {
-    let budget = Budget { losses: 1, crashes: 1, ..Budget::default() };
+    let budget = Budget { losses: 1, crashes: 1, ..NONE };
     let bounds = Bounds { budget, ..Bounds::new("two, calm", 2, 13) };
     holds(bounds.calm(SOON), 14, (507_719, 346_693, 63));
 }
 
 #[test]
 fn somebody_leads_after_the_grace_of_a_first_record() {
-    let budget = Budget { losses: 1, ..Budget::default() };
+    let budget = Budget { losses: 1, ..NONE };
     let bounds =
         Bounds { begin: Begin::Absent, budget, ..Bounds::new("two, calm, at nothing", 2, 16) };
     holds(bounds.calm(SOON), 18, (12_833, 9_746, 61));

@@ -6,6 +6,9 @@ use edgelect::planted::{Bug, plant};
 
 use worlds::table::{SCHEDULES, SURVIVORS, found_after, known_seed};
 
+/// What is found within so many schedules needs no note.
+const SOON: u64 = 10;
+
 /// The bugs to plant: all, or the one that `EDGELECT_BUG` names.
 fn chosen() -> Vec<Bug> {
     let Ok(name) = std::env::var("EDGELECT_BUG") else {
@@ -25,15 +28,16 @@ fn each_planted_bug_is_found() {
     for bug in chosen() {
         let survives = SURVIVORS.contains(&bug);
         let began = Instant::now();
-        // The seed that found it before says as much as all the seeds from 0 to it.
+        // The seed that found it before says as much as all the seeds from 0 to it; soon found is not noted.
         let known = known_seed(bug)
             .and_then(|seed| found_after(bug, seed, 1).map(|(_, by)| (seed + 1, by)));
-        let remembered = known.is_some();
         // One that survives is looked for where somebody asks for it by name.
         let looks = !survives || std::env::var_os("EDGELECT_BUG").is_some();
         let found = known.or_else(|| if looks { found_after(bug, 0, SCHEDULES) } else { None });
         let seconds = began.elapsed().as_secs_f64();
-        if let Some((schedules, _)) = &found {
+        let soon = found.as_ref().is_some_and(|(schedules, _)| *schedules <= SOON);
+        let remembered = known_seed(bug).is_some() || soon;
+        if let Some((schedules, _)) = found.as_ref().filter(|_| !soon) {
             seeds.push_str(&format!("{bug:?} {}\n", schedules - 1));
         }
         match &found {

@@ -31,29 +31,22 @@ fn members_that_start_together_share_out_without_giving_much_back() {
 }
 
 #[test]
-fn the_shards_of_a_member_that_dies_go_to_the_others_within_a_lease_and_a_look_and_no_other_moves()
-{
-    let mut world = World::new(12, 3);
-    (0..3).for_each(|_| world.join());
-    world.pass(SETTLED_MS);
-    assert_eq!(world.shares(), [4, 4, 4]);
-    let moved = world.moves();
-    world.crash(0);
-    world.pass(LEASE_MS + 7_000);
-    assert_eq!((world.shares(), world.moves() - moved), (vec![6, 6], 4));
-    world.check();
-}
-
-#[test]
-fn those_who_stop_leave_their_shards_to_the_others_at_their_next_look() {
-    let mut world = World::new(9, 4);
-    (0..3).for_each(|_| world.join());
-    world.pass(SETTLED_MS);
-    world.stop(1);
-    world.pass(7_500);
-    assert_eq!(world.shares().iter().sum::<usize>(), 9);
-    world.pass(SETTLED_MS);
-    world.check();
+fn the_shards_of_whoever_dies_or_stops_go_to_the_others_in_time_and_no_other_moves() {
+    // Within a lease and a look, and at their next look.
+    type End = fn(&mut World, usize);
+    for (seed, end, within_ms) in
+        [(3, World::crash as End, LEASE_MS + 7_000), (4, World::stop, 7_500)]
+    {
+        let mut world = World::new(12, seed);
+        (0..3).for_each(|_| world.join());
+        world.pass(SETTLED_MS);
+        assert_eq!(world.shares(), [4, 4, 4]);
+        let moved = world.moves();
+        end(&mut world, 0);
+        world.pass(within_ms);
+        assert_eq!((world.shares(), world.moves() - moved), (vec![6, 6], 4));
+        world.check();
+    }
 }
 
 #[test]

@@ -17,12 +17,14 @@ use edgelect::election::{Election, Event as Told, Input, Step};
 use edgelect::lease::{self, Format};
 use edgelect::remote::perform;
 use edgelect::request::{Request, Response};
-use edgelect::sigv4::Credentials;
 use edgelect::store::epochs::Epochs;
 use edgelect::store::s3::S3Config;
 use edgelect::store::{Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome};
 
 use super::bucket::{self, BEGAN_MS, Bucket, add, error, lists};
+use crate::credentials;
+use crate::sim::chance::Chance;
+use crate::sim::oracle::Violation;
 
 #[path = "other.rs"]
 pub mod other;
@@ -35,43 +37,15 @@ const DELAY_LEASES: u64 = 3;
 /// How far a `termFloor` lies ahead of storage time: longer than any schedule lasts.
 const FLOOR_AHEAD_MS: u64 = 86_400_000;
 
-/// SplitMix64.
-pub struct Chance(u64);
-
-impl Chance {
-    pub fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x2545_F491_4F6C_DD1D) ^ 0xEE0C)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        if bound == 0 { 0 } else { self.next() % bound }
-    }
-
-    fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
-
-    fn per_mille(&mut self, rate: u64) -> bool {
-        self.below(1_000) < rate
-    }
-
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len() as u64) as usize]
-    }
+/// Draws whatever the rate is, so that a rate of 0 shifts nothing.
+fn befalls(chance: &mut Chance, rate: u64) -> bool {
+    chance.below(1_000) < rate
 }
 
 #[derive(Default)]
 struct Port {
     outbox: RefCell<Option<Request>>,
-    inbox: RefCell<Option<Result<Response, String>>>,
+    inbox: RefCell<Option<Response>>,
     now: Cell<Now>,
 }
 
@@ -96,10 +70,9 @@ impl Host for PortHost {
             Some(answer) => Poll::Ready(answer),
             None => Poll::Pending,
         });
-        answer.await.map(|mut response| {
-            bucket::cut(&mut response, limit);
-            response
-        })
+        let mut response = answer.await;
+        bucket::cut(&mut response, limit);
+        Ok(response)
     }
 }
 
@@ -146,9 +119,16 @@ impl Machine {
     }
 }
 
+/// Whose request it is: a session's of ours, or a member's of another make.
+#[derive(Clone, Copy, Debug)]
+enum Who {
+    Session(usize),
+    Other(usize),
+}
+
 enum Event {
-    Arrive { session: usize, id: u64, request: Request, answered: bool },
-    Deliver { session: usize, id: u64, answer: Result<Response, String> },
+    Arrive { from: Who, id: u64, request: Request, answered: bool },
+    Deliver { to: Who, id: u64, response: Response },
     Timeout { session: usize, operation: u64 },
     Wake { session: usize, wakes: u64 },
     WorkEnds { session: usize, term: u64 },
@@ -157,8 +137,6 @@ enum Event {
     FirstDies,
     Touch,
     OtherTick { other: usize },
-    OtherArrive { other: usize, id: u64, request: Request },
-    OtherDeliver { other: usize, id: u64, response: Response },
     OtherTimeout { other: usize, id: u64 },
 }
 
@@ -220,7 +198,7 @@ pub struct World {
     claims_early: bool,
     foreign: Option<Foreign>,
     pub tally: Tally,
-    pub violation: Option<Broken>,
+    pub violation: Option<Violation>,
     pub lines: Vec<String>,
     keep: bool,
     last_led_ms: u64,
@@ -235,20 +213,11 @@ pub struct World {
     cache: Option<HashMap<String, (u64, Response)>>,
 }
 
-/// A rule that a schedule broke.
-#[allow(dead_code)] // Told to people.
-#[derive(Clone, Debug)]
-pub struct Broken {
-    pub at_ms: u64,
-    pub check: &'static str,
-    pub text: String,
-}
-
 /// Runs so many seeds on all cores; `prepare` is called once in each thread.
 ///
 /// # Errors
 /// The first seed that breaks a rule.
-pub fn play(first: u64, count: u64, prepare: impl Fn() + Sync) -> Result<Tally, (u64, Broken)> {
+pub fn play(first: u64, count: u64, prepare: impl Fn() + Sync) -> Result<Tally, (u64, Violation)> {
     let next = AtomicU64::new(first);
     let found = Mutex::new(Vec::new());
     let sum = Mutex::new(Tally::default());
@@ -308,7 +277,7 @@ pub fn run_beside(seed: u64, keep: bool, beside: Option<Beside>) -> World {
 
 impl World {
     fn draw(seed: u64, keep: bool, beside: Option<Beside>) -> Self {
-        let mut chance = Chance::new(seed);
+        let mut chance = Chance::at(seed.wrapping_mul(0x2545_F491_4F6C_DD1D) ^ 0xEE0C);
         let modes = [Mode::Mixed, Mode::Cut, Mode::Rapid, Mode::Settings];
         let mode = if beside.is_some() { Mode::Mixed } else { chance.pick(&modes) };
         let harsh = mode != Mode::Mixed;
@@ -495,7 +464,7 @@ impl World {
 
     fn broke(&mut self, check: &'static str, text: String) {
         let at_ms = self.now_ms;
-        self.violation.get_or_insert(Broken { at_ms, check, text });
+        self.violation.get_or_insert(Violation { at_ms, check, text });
     }
 
     fn harsh(&self) -> bool {
@@ -539,7 +508,7 @@ impl World {
             Some(until_ms).filter(|until_ms| *until_ms > world.now_ms)
         };
         match &event {
-            Event::Deliver { session, .. }
+            Event::Deliver { to: Who::Session(session), .. }
             | Event::Timeout { session, .. }
             | Event::Wake { session, .. }
             | Event::WorkEnds { session, .. } => {
@@ -550,14 +519,17 @@ impl World {
             _ => {}
         }
         match event {
-            Event::Arrive { session, id, request, answered } => {
-                self.on_arrive(session, id, &request, answered);
+            Event::Arrive { from, id, request, answered } => {
+                self.on_arrive(from, id, &request, answered);
             }
-            Event::Deliver { session, id, answer } => {
+            Event::Deliver { to: Who::Session(session), id, response } => {
                 let flight = self.sessions[session].flight.as_ref();
                 if flight.is_some_and(|flight| flight.awaited == id) {
-                    self.go_on(session, Some(answer));
+                    self.go_on(session, Some(response));
                 }
+            }
+            Event::Deliver { to: Who::Other(other), id, response } => {
+                self.on_other_deliver(other, id, &response);
             }
             Event::Timeout { session, operation } => {
                 let flight = self.sessions[session].flight.as_ref();
@@ -579,10 +551,6 @@ impl World {
             Event::FirstDies => self.on_first_dies(),
             Event::Touch => self.on_touch(),
             Event::OtherTick { other } => self.on_other_tick(other),
-            Event::OtherArrive { other, id, request } => self.on_other_arrive(other, id, &request),
-            Event::OtherDeliver { other, id, response } => {
-                self.on_other_deliver(other, id, &response);
-            }
             Event::OtherTimeout { other, id } => self.on_other_timeout(other, id),
         }
     }
@@ -801,13 +769,8 @@ impl World {
         });
         let port = Rc::new(Port::default());
         let (epochs, host) = (self.sessions[session].epochs.clone(), PortHost(port.clone()));
-        let credentials = Credentials {
-            access_key_id: "AKIDEXAMPLE".to_owned(),
-            secret_access_key: "secret".to_owned(),
-            session_token: None,
-        };
         let future =
-            Box::pin(async move { perform(&*epochs, &host, &credentials, operation).await });
+            Box::pin(async move { perform(&*epochs, &host, &credentials(), operation).await });
         self.ids += 1;
         let operation = self.ids;
         let machine = &self.machines[self.sessions[session].machine];
@@ -817,7 +780,7 @@ impl World {
         self.go_on(session, None);
     }
 
-    fn go_on(&mut self, session: usize, answer: Option<Result<Response, String>>) {
+    fn go_on(&mut self, session: usize, answer: Option<Response>) {
         let now = self.machines[self.sessions[session].machine].now(self.now_ms);
         self.ids += 1;
         let id = self.ids;
@@ -832,15 +795,15 @@ impl World {
             Poll::Pending => {
                 flight.awaited = id;
                 let request = flight.port.outbox.borrow_mut().take().expect("it awaits a request");
-                self.send(session, id, request);
+                self.send(Who::Session(session), id, request);
             }
         }
     }
 
-    fn send(&mut self, session: usize, id: u64, request: Request) {
+    fn send(&mut self, from: Who, id: u64, request: Request) {
         let (trouble, longest_ms) = (!self.healed(), DELAY_LEASES * self.lease_ms);
         let befalls =
-            |index: usize, chance: &mut Chance| trouble && chance.per_mille(self.rates[index]);
+            |index: usize, chance: &mut Chance| trouble && befalls(chance, self.rates[index]);
         let chance = &mut self.chance;
         let (mut lost, delayed) = (befalls(0, chance), befalls(1, chance));
         let duplicated = befalls(2, chance) && request.method() == "PUT";
@@ -864,7 +827,10 @@ impl World {
         if creates && trouble && self.term_floor.is_some() && chance.one_in(2) {
             travel_ms += chance.below(self.lease_ms / 20);
         }
-        let cut_until_ms = self.machines[self.sessions[session].machine].cut_until_ms;
+        let cut_until_ms = match from {
+            Who::Session(session) => self.machines[self.sessions[session].machine].cut_until_ms,
+            Who::Other(_) => 0,
+        };
         if cut_until_ms > self.now_ms {
             lost |= chance.one_in(4);
             travel_ms += cut_until_ms - self.now_ms;
@@ -878,20 +844,20 @@ impl World {
             let at_ms = self.now_ms + travel_ms + after_ms;
             let request = request.clone();
             if travel_ms + after_ms <= latest_ms {
-                self.at(at_ms, Event::Arrive { session, id, request, answered: false });
+                self.at(at_ms, Event::Arrive { from, id, request, answered: false });
             }
         }
         if !lost && travel_ms <= latest_ms {
             let at_ms = self.now_ms + travel_ms;
-            self.at(at_ms, Event::Arrive { session, id, request, answered: true });
+            self.at(at_ms, Event::Arrive { from, id, request, answered: true });
         }
     }
 
-    fn on_arrive(&mut self, session: usize, id: u64, request: &Request, answered: bool) {
+    fn on_arrive(&mut self, from: Who, id: u64, request: &Request, answered: bool) {
         let trouble = !self.healed();
         let chance = &mut self.chance;
         let front_end = chance.below(2) as usize;
-        let refused = trouble && answered && chance.per_mille(self.rates[5] / 3);
+        let refused = trouble && answered && befalls(chance, self.rates[5] / 3);
         let mut response = match refused {
             true => error(503, "SlowDown"),
             false => self.bucket.perform(self.now_ms, front_end, request),
@@ -901,12 +867,12 @@ impl World {
             let body = body.replace("<Contents><Key>leader/g/", "").replace("<LastModified>", " ");
             let url = request.uri().to_string();
             let url = url.strip_prefix("https://s3.example.com").unwrap_or_default();
-            format!("s{session} {} {url} = {} {body}", request.method(), response.status())
+            format!("{from:?} {} {url} = {} {body}", request.method(), response.status())
         });
         if trouble && answered {
             self.pass_cache(request, &mut response);
         }
-        if !answered || (trouble && self.chance.per_mille(self.rates[3])) {
+        if !answered || (trouble && befalls(&mut self.chance, self.rates[3])) {
             return;
         }
         let mut travel_ms = self.chance.below(self.latency_ms + 1);
@@ -923,11 +889,11 @@ impl World {
                 self.bucket.dated_later(&mut response, slow_ms);
             }
         }
-        if trouble && self.chance.per_mille(self.rates[4]) {
+        if trouble && befalls(&mut self.chance, self.rates[4]) {
             travel_ms += self.chance.below(2 * self.lease_ms);
         }
         let at_ms = self.now_ms + travel_ms;
-        self.at(at_ms, Event::Deliver { session, id, answer: Ok(response) });
+        self.at(at_ms, Event::Deliver { to: from, id, response });
     }
 
     /// What a cache answers to a read: some of them with what it has kept. Of a listing it says so; of a body not always,

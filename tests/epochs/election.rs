@@ -196,21 +196,6 @@ fn s7_a_foreign_lease_of_two_hours_is_waited_out_in_full_and_leaves_no_grace_of_
 }
 
 #[test]
-fn s5_the_lease_of_an_epoch_keeps_its_length_because_an_earlier_renewal_may_land_late() {
-    for (covers, lease_ms) in [(false, 15_000), (true, 30_000)] {
-        let mut alone = elector();
-        alone.election.condition_covers_version(covers);
-        assert!(matches!(alone.step(), Step::Read { .. }));
-        alone.found(10, VERSION, &released(lease_of("other", 7)));
-        assert!(matches!(alone.step(), Step::Claim { .. }));
-        alone.written(10, NEXT);
-        alone.tell(Input::Configure(Box::new(config(10_000, 30_000))));
-        let Step::Renew { lease, .. } = alone.step() else { panic!("it renews") };
-        assert_eq!(lease.lease_ms, Some(lease_ms), "{covers}");
-    }
-}
-
-#[test]
 fn s5_a_longer_interval_in_mid_term_renews_before_the_fence_of_the_lease_that_was_written() {
     let mut alone = elector();
     assert!(matches!(alone.step(), Step::Read { .. }));

@@ -7,8 +7,8 @@ use edgelect::lease::Format;
 use edgelect::request::{self, Request, Response};
 use http::{HeaderValue, Method};
 
-use super::super::bucket::{BEGAN_MS, error};
-use super::{Event, FOLDER, World};
+use super::super::bucket::BEGAN_MS;
+use super::{Event, FOLDER, Who, World};
 
 /// The lease of a group with members of another make, in milliseconds: a tenth of it has to bear the second by which
 /// `Last-Modified` is cut, and their clocks.
@@ -62,7 +62,6 @@ impl Beside {
 /// How often each make has succeeded the other.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Successions {
-    pub theirs: u64,
     /// Ours that they took over from: a lease that had run out, and one that was released.
     pub from_expired: u64,
     pub from_released: u64,
@@ -222,50 +221,7 @@ impl World {
         let member = &mut self.others[other];
         (member.awaited, member.sent_ms, member.stage) = (id, now_ms, stage);
         self.at(now_ms + REQUEST_MS, Event::OtherTimeout { other, id });
-        let (trouble, puts) = (!self.healed(), request.method() == "PUT");
-        let latest_ms = now_ms.saturating_add(self.others[other].beside.latest_ms);
-        let befalls =
-            |world: &mut Self, index: usize| trouble && world.chance.per_mille(world.rates[index]);
-        let (lost, delayed) = (befalls(self, 0), befalls(self, 1));
-        let duplicated = puts && befalls(self, 2);
-        let mut at_ms = now_ms + self.chance.below(self.latency_ms + 1);
-        if delayed {
-            at_ms += self.chance.below(3 * LEASE_MS);
-        }
-        if duplicated {
-            let later_ms = at_ms + self.chance.below(3 * LEASE_MS);
-            if later_ms <= latest_ms {
-                let request = request.clone();
-                self.at(later_ms, Event::OtherArrive { other, id: 0, request });
-            }
-        }
-        if !lost && at_ms <= latest_ms {
-            self.at(at_ms, Event::OtherArrive { other, id, request });
-        }
-    }
-
-    pub fn on_other_arrive(&mut self, other: usize, id: u64, request: &Request) {
-        let trouble = !self.healed();
-        let front_end = self.chance.below(2) as usize;
-        let refused = trouble && self.chance.per_mille(self.rates[5] / 3);
-        let response = match refused {
-            true => error(503, "SlowDown"),
-            false => self.bucket.perform(self.now_ms, front_end, request),
-        };
-        self.note(|| {
-            let body = String::from_utf8_lossy(request.body()).into_owned();
-            format!(
-                "theirs {other} {} {} {body} = {}",
-                request.method(),
-                request.uri(),
-                response.status()
-            )
-        });
-        let lost = trouble && self.chance.per_mille(self.rates[3]);
-        if id > 0 && !lost {
-            let at_ms = self.now_ms + self.chance.below(self.latency_ms + 1);
-            self.at(at_ms, Event::OtherDeliver { other, id, response });
-        }
+        self.send(Who::Other(other), id, request);
     }
 
     pub fn on_other_timeout(&mut self, other: usize, id: u64) {
@@ -338,7 +294,6 @@ impl World {
         let released = ["\"expired\":true", "\"holderIdentity\":\"\""];
         let released = released.iter().any(|sign| body.contains(sign));
         let counts = &mut self.successions;
-        counts.theirs += u64::from(!by_ours);
         match (was_ours, by_ours, released) {
             (true, false, false) => counts.from_expired += 1,
             (true, false, true) => counts.from_released += 1,

@@ -1,7 +1,6 @@
 //! Groups that members of the object-store lock with `holderIdentity` share with edgelect's.
 
 use std::cell::Cell;
-use std::pin::pin;
 use std::rc::Rc;
 
 use edgelect::calendar;
@@ -10,14 +9,13 @@ use edgelect::json::{self, Object};
 use edgelect::lease::{Format, Reading, Stamp};
 use edgelect::object_store_lock::{LeaderElectionRecord, LockErrorKind, ObjectStoreLock};
 use edgelect::store::memory::Memory;
-use edgelect::store::{Answer, Operation, Store, Version};
-use edgelect::{Config, Follow, Handle, Host, Settings};
-use futures::future::{Either, select};
+use edgelect::store::{Store, Version};
+use edgelect::{Follow, Handle, Host, Settings};
 
 use crate::mixed::bucket::Bucket;
-use crate::mixed::world::{Ours, World};
+use crate::mixed::world::World;
 use worlds::sim::chance::Chance;
-use worlds::virtual_time::Virtual;
+use worlds::virtual_time::{Through, Virtual, config_of};
 
 const LEASE_MS: u64 = 15_000;
 const RETRY_MS: u64 = 2_000;
@@ -55,15 +53,14 @@ impl Pace {
 struct Theirs {
     identity: String,
     bucket: Bucket,
+    /// Its wall clock may be off from the store's.
     host: Virtual,
-    /// How far its wall clock is ahead of the store's.
-    ahead_ms: i64,
     pace: Pace,
     /// Whether its `retryPeriod` is from tick to tick, or from the end of one; the document does not say.
     at_fixed_rate: bool,
     /// When the next tick is due.
     due_ms: Cell<u64>,
-    cancelled: Cell<bool>,
+    cancelled: Rc<Cell<bool>>,
     /// Between its two callbacks.
     leads: Cell<bool>,
     /// Whether it reaches the record by the crate's lock, or by JSON of its own.
@@ -72,44 +69,25 @@ struct Theirs {
 
 /// What it knows of the record.
 struct Seen {
-    holder: String,
-    renewed_ms: i64,
-    acquired_ms: i64,
-    transitions: u64,
+    record: LeaderElectionRecord,
     version: Version,
-    /// All of it, where the lock has read it.
-    record: Option<LeaderElectionRecord>,
 }
 
 impl Seen {
     /// As its own parser reads the five fields.
     fn parsed(body: &[u8], version: Version) -> Self {
-        let record = Object::read(body).expect("JSON");
-        let text = |name| record.get(name).and_then(json::text);
+        let read = Object::read(body).expect("JSON");
+        let text = |name| read.get(name).and_then(json::text);
         let time = |name| {
             let told = text(name).expect("its parser needs one");
             calendar::read_rfc3339(&told).expect("a time").unix_ms
         };
-        let transitions = record.get("leaderTransitions").and_then(json::whole);
-        Self {
-            holder: text("holderIdentity").unwrap_or_default(),
-            renewed_ms: time("renewTime"),
-            acquired_ms: time("acquireTime"),
-            transitions: transitions.expect("its parser needs a number"),
-            version,
-            record: None,
-        }
-    }
-
-    fn by_lock((record, version): (LeaderElectionRecord, Version)) -> Self {
-        Self {
-            holder: record.holder_identity.clone(),
-            renewed_ms: record.renew_time_ms,
-            acquired_ms: record.acquire_time_ms.unwrap_or(record.renew_time_ms),
-            transitions: record.leader_transitions,
-            version,
-            record: Some(record),
-        }
+        let holder = text("holderIdentity").unwrap_or_default();
+        let mut record = LeaderElectionRecord::new(&holder, LEASE_MS, time("renewTime"));
+        record.acquire_time_ms = Some(time("acquireTime"));
+        let transitions = read.get("leaderTransitions").and_then(json::whole);
+        record.leader_transitions = transitions.expect("its parser needs a number");
+        Self { record, version }
     }
 }
 
@@ -118,17 +96,15 @@ struct Thrown;
 
 impl Theirs {
     fn now_ms(&self) -> u64 {
-        self.host.now().wall_ms.saturating_add_signed(self.ahead_ms)
+        self.host.wall_ms()
     }
 
     async fn within<T>(
         &self,
         request: impl Future<Output = Result<T, String>>,
     ) -> Result<T, Thrown> {
-        match select(pin!(request), pin!(self.host.sleep(self.pace.request_ms))).await {
-            Either::Left((answer, _)) => answer.map_err(|_| Thrown),
-            Either::Right(_) => Err(Thrown),
-        }
+        let answer = self.host.within(self.pace.request_ms, request).await;
+        answer.ok_or(Thrown)?.map_err(|_| Thrown)
     }
 
     fn lock(&self) -> ObjectStoreLock<'_, Bucket, Virtual> {
@@ -139,7 +115,8 @@ impl Theirs {
         if self.by_lock {
             let lock = self.lock();
             let found = async { lock.get().await.map_err(|error| error.message) };
-            return Ok(self.within(found).await?.map(Seen::by_lock));
+            let found = self.within(found).await?;
+            return Ok(found.map(|(record, version)| Seen { record, version }));
         }
         let found = self.within(self.bucket.get()).await?;
         Ok(found.map(|(body, version)| Seen::parsed(&body, version)))
@@ -156,8 +133,7 @@ impl Theirs {
         if self.by_lock {
             let lock = self.lock();
             let fresh = LeaderElectionRecord::new(holder, lease_ms, now_ms);
-            let before = on.as_ref().and_then(|seen| seen.record.clone());
-            let mut record = before.unwrap_or(fresh);
+            let mut record = on.as_ref().map_or(fresh, |seen| seen.record.clone());
             record.holder_identity = holder.to_owned();
             record.lease_duration_ms = Some(lease_ms);
             record.acquire_time_ms = Some(acquired_ms);
@@ -189,7 +165,8 @@ impl Theirs {
 
     fn can_become_leader(&self, seen: &Seen) -> bool {
         let now_ms = self.now_ms() as i64;
-        seen.holder.is_empty() || now_ms > seen.renewed_ms + self.pace.lease_ms as i64
+        let until_ms = seen.record.renew_time_ms + self.pace.lease_ms as i64;
+        seen.record.holder_identity.is_empty() || now_ms > until_ms
     }
 
     async fn try_acquire_or_renew(&self) -> Result<bool, Thrown> {
@@ -197,8 +174,11 @@ impl Theirs {
         let Some(seen) = self.get().await? else {
             return self.put(&self.identity, now_ms, 0, None).await;
         };
-        let (acquired_ms, transitions) = (seen.acquired_ms, seen.transitions);
-        if seen.holder == self.identity {
+        let LeaderElectionRecord { acquire_time_ms, renew_time_ms, leader_transitions, .. } =
+            seen.record;
+        let (acquired_ms, transitions) =
+            (acquire_time_ms.unwrap_or(renew_time_ms), leader_transitions);
+        if seen.record.holder_identity == self.identity {
             return self.put(&self.identity, acquired_ms, transitions, Some(seen)).await;
         }
         if !self.can_become_leader(&seen) {
@@ -240,21 +220,18 @@ impl Theirs {
 
     async fn release(&self) -> Result<bool, Thrown> {
         let Some(seen) = self.get().await? else { return Ok(false) };
-        if seen.holder != self.identity {
+        if seen.record.holder_identity != self.identity {
             return Ok(false);
         }
-        let (now_ms, transitions) = (self.now_ms() as i64, seen.transitions);
+        let (now_ms, transitions) = (self.now_ms() as i64, seen.record.leader_transitions);
         self.put("", now_ms, transitions, Some(seen)).await
     }
 
     /// Until the next tick, or a cancellation.
     async fn pause(&self) {
-        let now_ms = || self.host.now().mono_ms;
-        let from_ms = if self.at_fixed_rate { self.due_ms.get() } else { now_ms() };
+        let from_ms = if self.at_fixed_rate { self.due_ms.get() } else { self.host.now_ms.get() };
         self.due_ms.set(from_ms + self.pace.retry_ms);
-        while now_ms() < self.due_ms.get() && !self.cancelled.get() {
-            self.host.sleep((self.due_ms.get() - now_ms()).min(100)).await;
-        }
+        self.host.sleep_until_or(self.due_ms.get(), &self.cancelled).await;
     }
 }
 
@@ -268,35 +245,25 @@ struct Group {
 
 /// One of them, and how it is reached.
 #[derive(Clone)]
-enum Member {
-    Ours(Ours<Rc<Cell<u64>>>, String),
-    Theirs(Rc<Theirs>),
+struct Member {
+    name: String,
+    /// Ours have one.
+    handle: Option<Handle>,
+    /// How theirs are stopped.
+    cancelled: Rc<Cell<bool>>,
+    /// Until then nothing of it reaches the store.
+    cut_until_ms: Rc<Cell<u64>>,
 }
 
 impl Member {
     fn is_ours(&self) -> bool {
-        matches!(self, Self::Ours(..))
-    }
-
-    fn name(&self) -> &str {
-        match self {
-            Self::Ours(_, name) => name,
-            Self::Theirs(theirs) => &theirs.identity,
-        }
+        self.handle.is_some()
     }
 
     fn stop(&self) {
-        match self {
-            Self::Ours(ours, _) => ours.handle.tell(Input::Stop { park: false }),
-            Self::Theirs(theirs) => theirs.cancelled.set(true),
-        }
-    }
-
-    /// Until then nothing of it reaches the store.
-    fn cut_until_ms(&self) -> &Cell<u64> {
-        match self {
-            Self::Ours(ours, _) => &ours.way,
-            Self::Theirs(theirs) => &theirs.bucket.cut_until_ms,
+        match &self.handle {
+            Some(handle) => handle.tell(Input::Stop { park: false }),
+            None => self.cancelled.set(true),
         }
     }
 }
@@ -304,7 +271,7 @@ impl Member {
 fn fleet(seed: u64, pace: Pace) -> Fleet {
     let mut fleet = World::strict(50, |time| {
         let clock = time.clone();
-        let memory = Memory::new(move || clock.now().wall_ms).in_format(Format::Kubernetes);
+        let memory = Memory::new(move || clock.wall_ms()).in_format(Format::Kubernetes);
         Group { bucket: Bucket::new(time, memory, Chance::new(seed)), pace }
     });
     fleet.seed = seed;
@@ -321,14 +288,14 @@ impl Fleet {
     fn ours(&self, follow: Follow) -> Member {
         let name = format!("ours-{}", self.next_number());
         let lease_ms = self.place.pace.lease_ms;
-        let settings =
-            Settings { server_id: Some(name.clone()), follow: Some(follow), ..settings(lease_ms) };
-        let config = Config::new(&settings).expect("a lease like that may be set");
+        let (server_id, follow) = (Some(name.clone()), Some(follow));
+        let config = config_of(Settings { server_id, follow, ..settings(lease_ms) });
         let seed = self.below(u64::MAX);
         let handle = Handle::new(Election::new(config, format!("session-{name}"), seed));
         let bucket = self.place.bucket.another_way();
-        let way = Rc::clone(&bucket.cut_until_ms);
-        Member::Ours(self.elect(&name, handle, bucket, self.time.clone(), way), name)
+        let cut_until_ms = Rc::clone(&bucket.cut_until_ms);
+        self.elect(&name, handle.clone(), bucket, self.time.clone(), ());
+        Member { name, handle: Some(handle), cancelled: Rc::default(), cut_until_ms }
     }
 
     /// One of theirs, whose clock is off by less than the margin of ours less the second that `Date` is rounded by and
@@ -337,22 +304,21 @@ impl Fleet {
         let ahead_ms = self.below(700) as i64 - 350;
         let at_fixed_rate = self.below(2) == 0;
         let number = self.next_number();
+        let (name, cancelled) = (format!("theirs-{number}"), Rc::default());
         let theirs = Rc::new(Theirs {
-            identity: format!("theirs-{number}"),
+            identity: name.clone(),
             by_lock: (number / 2).is_multiple_of(2),
             bucket: self.place.bucket.another_way(),
-            host: self.time.clone(),
-            ahead_ms,
+            host: self.time.ahead(ahead_ms),
             pace: self.place.pace,
             at_fixed_rate,
             due_ms: Cell::new(self.now_ms()),
-            cancelled: Cell::new(false),
+            cancelled: Rc::clone(&cancelled),
             leads: Cell::new(false),
         });
-        let (driven, seen) = (Rc::clone(&theirs), Rc::clone(&theirs));
-        let task = async move { driven.run().await };
-        self.admit(&theirs.identity, false, move || seen.leads.get(), task);
-        Member::Theirs(theirs)
+        let (seen, cut_until_ms) = (Rc::clone(&theirs), Rc::clone(&theirs.bucket.cut_until_ms));
+        self.admit(&name, false, move || seen.leads.get(), async move { theirs.run().await });
+        Member { name, handle: None, cancelled, cut_until_ms }
     }
 
     fn text(&self) -> String {
@@ -360,7 +326,7 @@ impl Fleet {
     }
 
     fn cut(&self, member: &Member, ms: u64) {
-        member.cut_until_ms().set(self.now_ms() + ms);
+        member.cut_until_ms.set(self.now_ms() + ms);
     }
 
     /// Strikes whoever leads, twelve times: it dies, is cut off for up to two leases, or stops, and the others of its make
@@ -375,10 +341,10 @@ impl Fleet {
             self.leader_within(6 * lease_ms);
             self.watch(self.below(3 * lease_ms));
             let (name, _) = self.leader_within(6 * lease_ms);
-            let leader = members.iter().find(|one| one.name() == name).expect("it joined").clone();
+            let leader = members.iter().find(|one| one.name == name).expect("it joined").clone();
             for other in &members {
                 let cut_ms = lease_ms + self.below(lease_ms);
-                if other.is_ours() == leader.is_ours() && other.name() != name {
+                if other.is_ours() == leader.is_ours() && other.name != name {
                     self.cut(other, cut_ms);
                 }
             }
@@ -405,7 +371,6 @@ impl Fleet {
 
 fn settings(lease_ms: u64) -> Settings {
     Settings {
-        lockfile_path: Some("leader/test.json".to_owned()),
         leader_timeout_ms: Some(lease_ms),
         frequent_interval_ms: Some(lease_ms / 3),
         ..Settings::default()
@@ -423,7 +388,7 @@ fn they_take_a_lease_that_we_release_and_we_take_one_that_they_release() {
     assert!(fleet.pass_until(RETRY_MS + 1_500, |fleet| fleet.ours_leads() == Some(false)));
     fleet.ours(Follow::Balanced);
     fleet.pass(30_000);
-    assert_eq!(fleet.leaders(), [theirs.name()], "its renewals are honoured");
+    assert_eq!(fleet.leaders(), [&*theirs.name], "its renewals are honoured");
     theirs.stop();
     // Balanced looks once a lease.
     assert!(fleet.pass_until(LEASE_MS + 4_500, |fleet| fleet.ours_leads() == Some(true)));
@@ -491,46 +456,16 @@ fn a_record_of_the_native_format_is_left_alone_until_its_grace_is_over_and_its_t
             r#"{{"leaderID":"a","lastUpdated":"2026-11-21T06:58:12Z","term":{term}{told}}}"#
         );
         fleet.place.bucket.memory.overwrite(Some(native.clone().into_bytes()));
-        let Member::Ours(ours, _) = fleet.ours(Follow::Balanced) else { unreachable!("it is") };
+        let handle = fleet.ours(Follow::Balanced).handle.expect("it is ours");
         fleet.pass(told_ms - 1_000);
         assert_eq!(fleet.text(), native);
-        let problem = ours
-            .handle
-            .with(|election| election.problem().map(edgelect::election::Problem::to_string));
-        let text = problem.as_deref().unwrap_or_default();
-        assert!(text.contains("another format"), "{problem:?}");
+        let problem = handle.with(|election| election.problem().map(ToString::to_string));
+        assert!(
+            problem.as_ref().is_some_and(|text| text.contains("another format")),
+            "{problem:?}"
+        );
         fleet.leader_within(LEASE_MS + 20_000);
         assert!(fleet.observer.tokens.borrow()[0] > term);
-    }
-}
-
-/// One member's way to the store.
-#[derive(Clone)]
-struct Far {
-    memory: Memory,
-    host: Virtual,
-    /// The way there, and the way back.
-    ways_ms: [u64; 2],
-    cut_off: Rc<Cell<bool>>,
-}
-
-impl Store for Far {
-    async fn perform(&self, operation: Operation) -> Answer {
-        self.host.sleep(self.ways_ms[0]).await;
-        while self.cut_off.get() {
-            self.host.sleep(100).await;
-        }
-        let answer = self.memory.perform(operation).await;
-        self.host.sleep(self.ways_ms[1]).await;
-        answer
-    }
-
-    fn condition_covers_version(&self) -> bool {
-        true
-    }
-
-    fn describe(&self) -> String {
-        "a store that is far away".to_owned()
     }
 }
 
@@ -540,21 +475,32 @@ fn beside_ms(format: Format, lease_ms: u64, phase_ms: u64, ways_ms: [u64; 2]) ->
     let mut world = World::new(10, |time| {
         time.now_ms.set(phase_ms);
         let clock = time.clone();
-        let memory = Memory::new(move || clock.now().wall_ms).in_format(format);
-        Far { memory, host: time.clone(), ways_ms, cut_off: Rc::default() }
+        Memory::new(move || clock.wall_ms()).in_format(format)
     });
-    let config = Config::new(&settings(lease_ms)).expect("a lease like that may be set");
+    let config = config_of(settings(lease_ms));
     let handle = Handle::new(Election::new(config, "session".to_owned(), phase_ms));
-    world.elect("ours", handle, world.place.clone(), world.time.clone(), ());
+    let (memory, host, cut_off) =
+        (world.place.clone(), world.time.clone(), Rc::<Cell<_>>::default());
+    let cut = Rc::clone(&cut_off);
+    let far = Through(async move |operation| {
+        host.sleep(ways_ms[0]).await;
+        if cut.get() {
+            return std::future::pending().await;
+        }
+        let answer = memory.perform(operation).await;
+        host.sleep(ways_ms[1]).await;
+        answer
+    });
+    world.elect("ours", handle, far, world.time.clone(), ());
     world.leader_within(60_000);
     world.pass(2 * lease_ms);
-    world.place.cut_off.set(true);
+    cut_off.set(true);
     world.step_ms = 1;
     assert!(world.pass_until(2 * lease_ms, |world| world.ours_leads().is_none()));
-    let body = world.place.memory.body().expect("a record");
+    let body = world.place.body().expect("a record");
     let Reading::Lease(lease) = format.read(&body) else { panic!("a lease") };
     let Stamp::At(updated_ms) = lease.last_updated else { panic!("held") };
-    world.time.now().wall_ms as i64 - (updated_ms + lease_ms as i64)
+    world.time.wall_ms() as i64 - (updated_ms + lease_ms as i64)
 }
 
 #[test]

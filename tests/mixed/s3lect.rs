@@ -19,6 +19,7 @@ use edgelect::{Config, Input, Policy, Settings, peer};
 use serde_json::Value;
 
 use crate::mixed::alone::Alone;
+use worlds::virtual_time::config_of;
 
 use self::fleet::{Course, Fleet, Tally, fleet};
 use self::member::{Bug, Rules};
@@ -219,7 +220,6 @@ fn play(seeds: std::ops::Range<u64>, course: Course) -> Tally {
         sum.terms += tally.terms;
         sum.foreign += tally.foreign;
         sum.resigned += tally.resigned;
-        sum.restarts += tally.restarts;
         sum.from_foreign += tally.from_foreign;
         sum.to_foreign += tally.to_foreign;
     }
@@ -313,13 +313,9 @@ fn put_foreign(fleet: &Fleet, last_updated: go::Time) {
 
 /// Lets time pass until one of ours leads.
 fn until_led(fleet: &mut Fleet) -> u64 {
-    for step in 0..600 {
-        if fleet.ours_leads() == Some(true) {
-            return step * 100;
-        }
-        fleet.pass(100);
-    }
-    panic!("nobody leads");
+    let from_ms = fleet.now_ms();
+    assert!(fleet.pass_until(60_000, |fleet| fleet.ours_leads() == Some(true)), "nobody leads");
+    fleet.now_ms() - from_ms
 }
 
 #[test]
@@ -368,12 +364,8 @@ fn c36_a_resignation_of_ours_is_taken_over_by_a_foreign_member_at_its_next_look(
             fleet.pass(known_ms + 100 * seed);
             assert_eq!((fleet.ours_leads(), theirs.taken.get()), (Some(true), 0), "seed {seed}");
             ours.tell(Input::Stop { park: false });
-            let stopped_ms = fleet.now_ms();
-            while theirs.leader_since_ms.get().is_none() {
-                fleet.pass(50);
-                let took_ms = fleet.now_ms() - stopped_ms;
-                assert!(took_ms <= within_ms, "seed {seed}: not taken for {took_ms} ms");
-            }
+            let taken = |_: &Fleet| theirs.leader_since_ms.get().is_some();
+            assert!(fleet.pass_until(within_ms, taken), "seed {seed}: not taken");
             fleet.pass(rules.grace_ms + 1_000);
             assert_eq!(fleet.ours_leads(), Some(false), "seed {seed}");
         }
@@ -435,12 +427,7 @@ fn c36_s2_a_tombstone_that_may_be_another_equal_one_is_read_whole_each_time() {
 }
 
 fn alone() -> Alone {
-    let settings = Settings {
-        lockfile_path: Some("leader/x.json".to_owned()),
-        server_id: Some("ours".to_owned()),
-        ..Settings::default()
-    };
-    let config = Config::new(&settings).expect("the defaults are fine");
+    let config = config_of(Settings { server_id: Some("ours".to_owned()), ..Settings::default() });
     Alone::new(Election::new(config, "session".to_owned(), 7), AT_MS as u64)
 }
 

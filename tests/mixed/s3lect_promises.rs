@@ -4,15 +4,14 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use edgelect::clock::Now;
 use edgelect::election::LostReason;
-use edgelect::request::{self, Request, Response};
+use edgelect::request::{self, Response};
 use edgelect::store::{Answer, Fault, FaultKind, Operation, Store};
-use edgelect::{Config, Election, Follow, Handle, Host, Settings, driver, peer};
+use edgelect::{Election, Follow, Handle, Host, Settings, driver, peer};
 use futures::executor::block_on;
 
 use crate::mixed::world::{Ours, World};
-use worlds::virtual_time::{self, Hanging, Virtual};
+use worlds::virtual_time::{self, Hanging, Through, Virtual};
 
 /// What the network to the leader does with a question.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -22,55 +21,41 @@ enum Peer {
     Hangs,
 }
 
-/// A host on which the leader can be asked, and which notes when it was, and for what.
+/// When something was asked, and for what.
+type Log<T> = Rc<RefCell<Vec<(u64, T)>>>;
+
+/// One member's way to the store and to the leader, and everything that it asked.
 #[derive(Clone)]
-struct Place {
+struct Way {
     time: Virtual,
     peer: Rc<Cell<Peer>>,
-    leader: Rc<RefCell<Option<Handle>>>,
-    asked: Rc<RefCell<Vec<(u64, String)>>>,
+    /// Every request to the store fails at once.
+    fails: Rc<Cell<bool>>,
+    asked: Log<String>,
+    requests: Log<&'static str>,
 }
 
-impl Host for Place {
-    fn now(&self) -> Now {
-        self.time.now()
-    }
-
-    async fn sleep(&self, ms: u64) {
-        self.time.sleep(ms).await;
-    }
-
-    fn random(&self) -> Result<[u8; 16], String> {
-        self.time.random()
-    }
-
-    async fn fetch(&self, request: Request, _limit: usize) -> Result<Response, String> {
-        self.asked.borrow_mut().push((self.time.now_ms.get(), request.uri().to_string()));
+impl Way {
+    async fn ask(
+        self,
+        leader: Rc<RefCell<Option<Handle>>>,
+        url: String,
+    ) -> Result<Response, String> {
+        self.asked.borrow_mut().push((self.time.now_ms.get(), url));
         if self.peer.get() == Peer::Hangs {
             return std::future::pending().await;
         }
-        match &*self.leader.borrow() {
+        match &*leader.borrow() {
             Some(leader) if self.peer.get() == Peer::Answers => {
-                let answer = leader.with(|election| peer::answer(election, self.now()));
+                let answer = leader.with(|election| peer::answer(election, self.time.now()));
                 let body = answer.body.as_bytes().into();
                 Ok(request::answer(answer.status, [], body).expect("an answer"))
             }
             _ => Err("connection refused".to_owned()),
         }
     }
-}
 
-/// A store that notes when it was asked, and can fail every request at once.
-#[derive(Clone)]
-struct Noted {
-    time: Virtual,
-    store: Hanging,
-    fails: Rc<Cell<bool>>,
-    requests: Rc<RefCell<Vec<(u64, &'static str)>>>,
-}
-
-impl Store for Noted {
-    async fn perform(&self, operation: Operation) -> Answer {
+    async fn perform(&self, store: &Hanging, operation: Operation) -> Answer {
         let name = match operation {
             Operation::Read { .. } => "read",
             Operation::Write { .. } => "write",
@@ -80,20 +65,10 @@ impl Store for Noted {
         if self.fails.get() {
             return Answer::unknown(Fault::new(FaultKind::Network, "connection reset"));
         }
-        self.store.perform(operation).await
+        store.perform(operation).await
     }
 
-    fn condition_covers_version(&self) -> bool {
-        true
-    }
-
-    fn describe(&self) -> String {
-        "a store that is watched".to_owned()
-    }
-}
-
-impl Noted {
-    /// When it was asked since then, and for what.
+    /// When the store was asked since then, and for what.
     fn since(&self, at_ms: u64) -> Vec<(u64, &'static str)> {
         let requests = self.requests.borrow();
         requests.iter().filter(|(sent_ms, _)| *sent_ms >= at_ms).copied().collect()
@@ -106,21 +81,8 @@ struct Group {
     leader: Rc<RefCell<Option<Handle>>>,
 }
 
-/// One member, and everything that it asked.
-type Member = Ours<(Place, Noted)>;
+type Member = Ours<Way>;
 type Fleet = World<Group>;
-
-fn config(name: &str, follow: Follow, peers: bool) -> Config {
-    let settings = Settings {
-        lockfile_path: Some("leader/test.json".to_owned()),
-        server_id: Some(name.to_owned()),
-        server_addr: Some(format!("{name}.example:8443")),
-        follow: Some(follow),
-        peer_mode: Some(peers),
-        ..Settings::default()
-    };
-    Config::new(&settings).expect("the defaults are fine")
-}
 
 fn group() -> Fleet {
     World::new(10, |time| {
@@ -144,21 +106,24 @@ fn led(follow: Follow, peers: bool, seed: u64) -> (Fleet, Member, Member) {
 
 impl Fleet {
     fn member(&self, name: &str, follow: Follow, peers: bool, seed: u64) -> Member {
-        let election = Election::new(config(name, follow, peers), format!("of {name}"), seed);
-        let place = Place {
-            time: self.time.clone(),
-            peer: Rc::new(Cell::new(Peer::Answers)),
-            leader: Rc::clone(&self.place.leader),
-            asked: Rc::default(),
-        };
-        let store = Noted {
-            time: self.time.clone(),
-            store: self.place.store.clone(),
-            fails: Rc::default(),
-            requests: Rc::default(),
-        };
-        let way = (place.clone(), store.clone());
-        self.elect(name, Handle::new(election), store, place, way)
+        let config = virtual_time::config_of(Settings {
+            server_id: Some(name.to_owned()),
+            server_addr: Some(format!("{name}.example:8443")),
+            follow: Some(follow),
+            peer_mode: Some(peers),
+            ..Settings::default()
+        });
+        let handle = Handle::new(Election::new(config, format!("of {name}"), seed));
+        let (peer, time) = (Rc::new(Cell::new(Peer::Answers)), self.time.clone());
+        let (fails, asked, requests) = (Rc::default(), Rc::default(), Rc::default());
+        let way = Way { time, peer, fails, asked, requests };
+        let (to_peer, leader) = (way.clone(), Rc::clone(&self.place.leader));
+        let host = self.time.asking(move |request| {
+            to_peer.clone().ask(Rc::clone(&leader), request.uri().to_string())
+        });
+        let (to_store, store) = (way.clone(), self.place.store.clone());
+        let store = Through(async move |operation| to_store.perform(&store, operation).await);
+        self.elect(name, handle, store, host, way)
     }
 }
 
@@ -167,7 +132,7 @@ fn a_frugal_follower_reads_every_thirty_seconds_while_stable_and_every_five_when
     let (mut group, _, follower) = led(Follow::Frugal, false, 2);
     let from_ms = group.now_ms();
     group.pass(600_000);
-    let stable = follower.way.1.since(from_ms);
+    let stable = follower.way.since(from_ms);
     assert!((18..=20).contains(&stable.len()), "{stable:?}");
     assert!(stable.windows(2).all(|two| (30_000..=30_500).contains(&(two[1].0 - two[0].0))));
     // Released, and this follower can't claim: it looks every frequentInterval.
@@ -178,17 +143,17 @@ fn a_frugal_follower_reads_every_thirty_seconds_while_stable_and_every_five_when
     group.pass(31_000);
     let from_ms = group.now_ms();
     group.pass(60_000);
-    let unstable = follower.way.1.since(from_ms);
+    let unstable = follower.way.since(from_ms);
     assert!((10..=12).contains(&unstable.len()), "{unstable:?}");
 }
 
 #[test]
 fn attempts_leave_at_once_after_100_ms_and_after_another_second_and_then_it_reads_back() {
     let (mut group, leader, _) = led(Follow::Balanced, false, 2);
-    leader.way.1.fails.set(true);
+    leader.way.fails.set(true);
     let from_ms = group.now_ms();
     group.pass(8_000);
-    let seen = leader.way.1.since(from_ms);
+    let seen = leader.way.since(from_ms);
     let (first_ms, _) = seen[0];
     let after: Vec<(u64, &str)> =
         seen.iter().take(4).map(|(at_ms, name)| (at_ms - first_ms, *name)).collect();
@@ -198,7 +163,7 @@ fn attempts_leave_at_once_after_100_ms_and_after_another_second_and_then_it_read
 #[test]
 fn a_leader_whose_updates_fail_resigns_before_its_lease_is_over() {
     let (mut group, leader, _) = led(Follow::Balanced, false, 2);
-    leader.way.1.fails.set(true);
+    leader.way.fails.set(true);
     assert!(group.pass_until(30_000, |group| group.leaders() != ["a"]));
     // Its claim was the last write that landed: 15 s of lease less 1.5 s of margin.
     assert_eq!((group.now_ms(), leader.lost()), (13_500, vec![LostReason::Expired]));
@@ -209,10 +174,10 @@ fn in_peer_mode_a_follower_asks_the_leader_by_https_and_reads_once_in_ten_leases
     let (mut group, _leader, follower) = led(Follow::Frugal, true, 2);
     let from_ms = group.now_ms();
     group.pass(600_000);
-    let read = follower.way.1.since(from_ms);
+    let read = follower.way.since(from_ms);
     assert!(read.iter().all(|(_, what)| *what == "read"), "{read:?}");
     assert_eq!(read.len(), 4, "{read:?}");
-    let asked = follower.way.0.asked.borrow();
+    let asked = follower.way.asked.borrow();
     assert!((16..=21).contains(&asked.len()), "{asked:?}");
     let url = "https://a.example:8443/health/leadership?";
     assert!(asked.iter().all(|(_, asked)| asked.starts_with(url)), "{asked:?}");
@@ -222,28 +187,28 @@ fn in_peer_mode_a_follower_asks_the_leader_by_https_and_reads_once_in_ten_leases
 fn a_silent_peer_costs_one_read_at_once_and_the_store_is_read_frequently_from_then_on() {
     let (mut group, _leader, follower) = led(Follow::Frugal, true, 2);
     group.pass(100_000);
-    follower.way.0.peer.set(Peer::Refuses);
-    let asked = follower.way.0.asked.borrow().len();
+    follower.way.peer.set(Peer::Refuses);
+    let asked = follower.way.asked.borrow().len();
     let from_ms = group.now_ms();
     group.pass(31_000);
-    let (silent_ms, _) = follower.way.0.asked.borrow()[asked];
-    let reads = follower.way.1.since(from_ms);
+    let (silent_ms, _) = follower.way.asked.borrow()[asked];
+    let reads = follower.way.since(from_ms);
     // All who waited hear of it in one moment: they spread over half a second.
     assert!((silent_ms..=silent_ms + 500).contains(&reads[0].0), "{reads:?}");
     group.pass(10_000);
-    let reads = follower.way.1.since(silent_ms);
+    let reads = follower.way.since(silent_ms);
     assert!(reads[1].0 - reads[0].0 <= 5_500, "{reads:?}");
 }
 
 #[test]
 fn a_peer_that_hangs_is_given_up_after_three_seconds() {
     let (mut group, _leader, follower) = led(Follow::Frugal, true, 2);
-    follower.way.0.peer.set(Peer::Hangs);
+    follower.way.peer.set(Peer::Hangs);
     let from_ms = group.now_ms();
     group.pass(40_000);
-    let asked = follower.way.0.asked.borrow();
+    let asked = follower.way.asked.borrow();
     let (asked_ms, _) = *asked.iter().find(|(at_ms, _)| *at_ms >= from_ms).expect("it asks");
-    assert_eq!(follower.way.1.since(from_ms)[0], (asked_ms + 3_000, "read"));
+    assert_eq!(follower.way.since(from_ms)[0], (asked_ms + 3_000, "read"));
 }
 
 /// How long the group was without a leader after a crash at each of these moments.
@@ -282,7 +247,7 @@ fn more_followers_do_not_change_what_the_leader_asks_of_the_store() {
         }
         let from_ms = group.now_ms();
         group.pass(300_000);
-        counts.push(leader.way.1.since(from_ms).len());
+        counts.push(leader.way.since(from_ms).len());
     }
     assert_eq!(counts, [60, 60]);
 }

@@ -6,11 +6,9 @@ use std::rc::Rc;
 
 use edgelect::election::{Event, LostReason};
 use edgelect::{Handle, Host, Input, Store, run};
-use futures::executor::LocalPool;
-use futures::future::{AbortHandle, FutureExt, abortable};
-use futures::task::LocalSpawnExt;
+use futures::future::AbortHandle;
 
-use worlds::virtual_time::Virtual;
+use worlds::virtual_time::{Machine, Virtual};
 
 pub struct World<P> {
     pub time: Virtual,
@@ -23,7 +21,7 @@ pub struct World<P> {
     pub seed: u64,
     /// How often it is looked at.
     pub step_ms: u64,
-    pool: LocalPool,
+    machine: Machine,
     made: Cell<u64>,
 }
 
@@ -110,7 +108,8 @@ impl Observer {
 impl<P> World<P> {
     /// One that is looked at every so many milliseconds.
     pub fn new(step_ms: u64, place: impl FnOnce(&Virtual) -> P) -> Self {
-        let time = Virtual::default();
+        let machine = Machine::default();
+        let time = machine.host.clone();
         Self {
             place: place(&time),
             time,
@@ -118,7 +117,7 @@ impl<P> World<P> {
             each_step: Box::new(|| ()),
             seed: 0,
             step_ms,
-            pool: LocalPool::new(),
+            machine,
             made: Cell::default(),
         }
     }
@@ -140,7 +139,7 @@ impl<P> World<P> {
     }
 
     pub fn spawn(&self, task: impl Future<Output = ()> + 'static) {
-        self.pool.spawner().spawn_local(task).expect("the pool is alive");
+        self.machine.run(task);
     }
 
     /// Runs somebody who may lead, until [`World::kill`].
@@ -151,8 +150,7 @@ impl<P> World<P> {
         leads: impl Fn() -> bool + 'static,
         task: impl Future<Output = ()> + 'static,
     ) {
-        let (task, end) = abortable(task);
-        self.spawn(task.map(|_| ()));
+        let end = self.machine.run(task);
         let (name, leads) = (name.to_owned(), Box::new(leads));
         self.observer.candidates.borrow_mut().push(Candidate { name, ours, leads, end });
     }
@@ -217,7 +215,7 @@ impl<P> World<P> {
         while self.now_ms() < end_ms {
             let step_ms = self.step_ms.min(end_ms - self.now_ms());
             (self.each_step)();
-            self.time.pass(&mut self.pool, step_ms);
+            self.machine.pass(step_ms);
             if self.observer.look(self.now_ms()) {
                 self.observer.beside_ms.set(self.observer.beside_ms.get() + step_ms);
             }

@@ -1,9 +1,8 @@
 //! The model as the checker sees it, and what a run of the checker says.
 
-use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use stateright::report::{ReportData, ReportDiscovery, Reporter};
+use stateright::report::WriteReporter;
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
 use super::bounds::Bounds;
@@ -83,34 +82,6 @@ pub struct Explored {
     pub missing: Vec<&'static str>,
 }
 
-/// A line for whoever waits for a long run.
-struct Progress {
-    name: &'static str,
-    took: Duration,
-}
-
-impl Reporter<Bounds> for Progress {
-    fn report_checking(&mut self, data: ReportData) {
-        let ReportData { unique_states, max_depth, duration, done, .. } = data;
-        self.took = duration;
-        if !done {
-            let (name, took_s) = (self.name, duration.as_secs());
-            eprintln!("model {name}: {unique_states} unique so far, depth {max_depth}, {took_s} s");
-        }
-    }
-
-    fn report_discoveries(
-        &mut self,
-        _: &Bounds,
-        _: BTreeMap<&'static str, ReportDiscovery<Bounds>>,
-    ) {
-    }
-
-    fn delay(&self) -> Duration {
-        Duration::from_secs(10)
-    }
-}
-
 /// Explores every course of events within the bounds, the short ones first, on one thread: so the counts are
 /// the same each time, and what is found is shortest.
 #[allow(clippy::disallowed_methods)] // How long the checker itself took; nothing that it checks sees this.
@@ -118,11 +89,10 @@ pub fn explore(bounds: Bounds, long: bool) -> Explored {
     let name = bounds.name;
     let from = Instant::now();
     let checker = bounds.checker().finish_when(HasDiscoveries::AnyFailures).spawn_bfs();
-    let (checker, took) = if long {
-        let mut progress = Progress { name, took: Duration::ZERO };
-        (checker.join_and_report(&mut progress), progress.took)
-    } else {
-        (checker.join(), from.elapsed())
+    // Whoever waits for a long run sees that it goes on.
+    let checker = match long {
+        true => checker.join_and_report(&mut WriteReporter::new(&mut std::io::stderr())),
+        false => checker.join(),
     };
     let mut found = checker.discoveries();
     let (mut broken, mut missing) = (None, Vec::new());
@@ -137,7 +107,7 @@ pub fn explore(bounds: Bounds, long: bool) -> Explored {
     let depth = checker.max_depth();
     println!(
         "model {name}: {states} states ({unique} unique), depth {depth}, {:.1} s",
-        took.as_secs_f64()
+        from.elapsed().as_secs_f64()
     );
     Explored { states, unique, depth, broken, missing }
 }

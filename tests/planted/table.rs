@@ -34,10 +34,7 @@ pub fn known_seed(bug: Bug) -> Option<u64> {
 pub fn found_after(bug: Bug, base_seed: u64, count: u64) -> Option<(u64, Violation)> {
     if bug.depth() == planted::Depth::Epochs {
         let found = adversary::play(base_seed, count, || plant(Some(bug))).err();
-        return found.map(|(seed, told)| {
-            let (at_ms, check, text) = (told.at_ms, told.check, told.text);
-            (seed - base_seed + 1, Violation { at_ms, check, text })
-        });
+        return found.map(|(seed, violation)| (seed - base_seed + 1, violation));
     }
     if bug.depth() == planted::Depth::Shards {
         let found = play::play(base_seed, count, || plant(Some(bug))).err();

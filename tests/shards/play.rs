@@ -6,16 +6,14 @@ use std::collections::BTreeMap;
 use std::future::pending;
 use std::rc::Rc;
 
-use edgelect::clock::Now;
-use edgelect::request::{Request, Response};
+use edgelect::store::Store;
 use edgelect::store::memory::Memory;
-use edgelect::store::{Answer, Operation, Store};
 use edgelect::{Config, Electors, Host, Limits, Settings, Shards, driver};
 use futures::executor::block_on;
 use futures::future::AbortHandle;
 
 use crate::sim::chance::Chance;
-use crate::virtual_time::{Machine, Virtual};
+use crate::virtual_time::{Machine, Through, Virtual};
 
 /// The default lease.
 pub const LEASE_MS: u64 = 15_000;
@@ -26,62 +24,8 @@ pub const SETTLED_MS: u64 = 80_000;
 const ANSWER_MS: u64 = 15;
 const LOOK_MS: u64 = 500;
 
-/// Virtual time, and randomness that is never the same.
-#[derive(Clone)]
-pub struct Place {
-    time: Virtual,
-    chance: Rc<RefCell<Chance>>,
-}
-
-impl Host for Place {
-    fn now(&self) -> Now {
-        self.time.now()
-    }
-
-    async fn sleep(&self, ms: u64) {
-        self.time.sleep(ms).await;
-    }
-
-    fn random(&self) -> Result<[u8; 16], String> {
-        let mut chance = self.chance.borrow_mut();
-        let bytes = [chance.next().to_le_bytes(), chance.next().to_le_bytes()].concat();
-        Ok(bytes.try_into().expect("sixteen bytes"))
-    }
-
-    async fn fetch(&self, _request: Request, _limit: usize) -> Result<Response, String> {
-        Err("there is no network here".to_owned())
-    }
-}
-
-/// One member's way to one object; cut off, it gives no answer, and nothing happens.
-struct Wire {
-    memory: Memory,
-    time: Virtual,
-    cut: Rc<Cell<bool>>,
-}
-
-impl Store for Wire {
-    async fn perform(&self, operation: Operation) -> Answer {
-        self.time.sleep(ANSWER_MS).await;
-        if self.cut.get() {
-            return pending().await;
-        }
-        let answer = self.memory.perform(operation).await;
-        self.time.sleep(ANSWER_MS).await;
-        answer
-    }
-
-    fn condition_covers_version(&self) -> bool {
-        true
-    }
-
-    fn describe(&self) -> String {
-        "the store".to_owned()
-    }
-}
-
 struct One {
-    shards: Rc<Shards<Place>>,
+    shards: Rc<Shards<Virtual>>,
     end: AbortHandle,
     cut: Rc<Cell<bool>>,
     /// Neither crashed nor stopped.
@@ -90,7 +34,7 @@ struct One {
 
 pub struct World {
     machine: Machine,
-    place: Place,
+    place: Virtual,
     objects: Rc<BTreeMap<String, Memory>>,
     shards: usize,
     members: Vec<One>,
@@ -100,12 +44,11 @@ pub struct World {
 impl World {
     pub fn new(shards: usize, seed: u64) -> Self {
         let machine = Machine::default();
-        let place =
-            Place { time: machine.host.clone(), chance: Rc::new(RefCell::new(Chance::new(seed))) };
+        let place = machine.host.drawing(&Rc::new(RefCell::new(Chance::new(seed))));
         let settings = Settings::default();
         let configs = edgelect::shards::configs(&settings, "jobs", shards).expect("settings");
         let object = |config: &Config| {
-            let time = place.time.clone();
+            let time = place.clone();
             let memory = Memory::new(move || time.wall_ms());
             block_on(driver::init(&memory, &place, config)).expect("a new group");
             (config.lockfile_path.clone(), memory)
@@ -125,14 +68,24 @@ impl World {
         let made = Shards::new(&electors, self.place.clone(), &settings, "jobs", self.shards);
         let shards = Rc::new(made.expect("settings"));
         let cut = Rc::<Cell<bool>>::default();
-        let (objects, time) = (Rc::clone(&self.objects), self.place.time.clone());
+        let (objects, time) = (Rc::clone(&self.objects), self.place.clone());
         let (way, terms, running) = (Rc::clone(&cut), Rc::clone(&self.terms), Rc::clone(&shards));
         let end = self.machine.run(async move {
             let open = |config: &Config| {
                 let memory = objects[&config.lockfile_path].clone();
-                Ok(Wire { memory, time: time.clone(), cut: Rc::clone(&way) })
+                let (time, cut) = (time.clone(), Rc::clone(&way));
+                // Cut off, it gives no answer, and nothing happens.
+                Ok(Through(async move |operation| {
+                    time.sleep(ANSWER_MS).await;
+                    if cut.get() {
+                        return pending().await;
+                    }
+                    let answer = memory.perform(operation).await;
+                    time.sleep(ANSWER_MS).await;
+                    answer
+                }))
             };
-            let work = async |_shard: usize, _term: edgelect::Term<'_, Place>| {
+            let work = async |_shard: usize, _term: edgelect::Term<'_, Virtual>| {
                 terms.set(terms.get() + 1);
                 pending::<()>().await;
             };

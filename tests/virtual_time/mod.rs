@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
@@ -13,11 +13,16 @@ use edgelect::store::memory::Memory;
 use edgelect::store::{Answer, Facts, Fault, FaultKind, Operation, Outcome, Store};
 use edgelect::{Config, Handle, Host, Settings, driver};
 use futures::executor::{LocalPool, LocalSpawner, block_on};
-use futures::future::{AbortHandle, FutureExt, abortable};
+use futures::future::{AbortHandle, Either, FutureExt, LocalBoxFuture, abortable, select};
 use futures::task::LocalSpawnExt;
+
+use crate::sim::chance::Chance;
 
 /// What the wall clock shows when the monotonic one shows 0.
 pub const EPOCH_MS: u64 = 1_795_000_000_000;
+
+/// What answers a host's requests.
+type Network = Rc<dyn Fn(Request) -> LocalBoxFuture<'static, Result<Response, String>>>;
 
 /// The host. Clones share their time.
 #[derive(Clone, Default)]
@@ -36,6 +41,9 @@ pub struct Virtual {
     seed: u8,
     /// What the operator was shown, and when.
     pub shown: Rc<RefCell<Vec<(u64, String)>>>,
+    /// Without one its randomness is always the same.
+    chance: Option<Rc<RefCell<Chance>>>,
+    network: Option<Network>,
     timers: Rc<RefCell<Vec<(u64, Waker)>>>,
 }
 
@@ -71,11 +79,16 @@ impl Host for Virtual {
     }
 
     fn random(&self) -> Result<[u8; 16], String> {
-        Ok([self.seed; 16])
+        let Some(chance) = &self.chance else { return Ok([self.seed; 16]) };
+        let next = || chance.borrow_mut().next().to_le_bytes();
+        Ok([next(), next()].concat().try_into().expect("sixteen bytes"))
     }
 
-    async fn fetch(&self, _request: Request, _limit: usize) -> Result<Response, String> {
-        Err("there is no network here".to_owned())
+    async fn fetch(&self, request: Request, _limit: usize) -> Result<Response, String> {
+        match &self.network {
+            Some(network) => network(request).await,
+            None => Err("there is no network here".to_owned()),
+        }
     }
 
     fn warn(&self, line: &str) {
@@ -98,6 +111,35 @@ impl Virtual {
     /// The same time with other randomness.
     pub fn seeded(&self, seed: u8) -> Self {
         Self { seed, ..self.clone() }
+    }
+
+    /// The same time on a host whose randomness is drawn.
+    pub fn drawing(&self, chance: &Rc<RefCell<Chance>>) -> Self {
+        Self { chance: Some(Rc::clone(chance)), ..self.clone() }
+    }
+
+    /// The same time on a host whose requests are answered by this.
+    pub fn asking<F>(&self, fetch: impl Fn(Request) -> F + 'static) -> Self
+    where
+        F: Future<Output = Result<Response, String>> + 'static,
+    {
+        let network: Network = Rc::new(move |request| fetch(request).boxed_local());
+        Self { network: Some(network), ..self.clone() }
+    }
+
+    /// What this comes to within so long.
+    pub async fn within<T>(&self, ms: u64, task: impl Future<Output = T>) -> Option<T> {
+        match select(pin!(task), pin!(self.sleep(ms))).await {
+            Either::Left((output, _)) => Some(output),
+            Either::Right(_) => None,
+        }
+    }
+
+    /// Waits until then, or until this is set.
+    pub async fn sleep_until_or(&self, due_ms: u64, set: &Cell<bool>) {
+        while self.now_ms.get() < due_ms && !set.get() {
+            self.sleep((due_ms - self.now_ms.get()).min(100)).await;
+        }
     }
 
     /// Lets virtual time pass, from timer to timer.

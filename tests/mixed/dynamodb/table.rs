@@ -9,9 +9,6 @@ use serde_json::{Map, Value, json};
 
 use worlds::virtual_time::Virtual;
 
-/// The instant at which the virtual host's monotonic clock is 0.
-pub const START_MS: u64 = 1_795_000_000_000;
-
 /// Longer ago than this, the table's TTL process leaves an item alone.
 const FIVE_YEARS_S: u64 = 5 * 365 * 86_400;
 
@@ -36,7 +33,7 @@ impl Table {
 
     /// The real time, in milliseconds since the Unix epoch.
     pub fn true_ms(&self) -> u64 {
-        START_MS + self.host.now_ms.get()
+        self.host.wall_ms()
     }
 
     /// The text of an attribute of type S or N.
@@ -57,6 +54,31 @@ impl Table {
         if gone {
             *self.item.borrow_mut() = None;
         }
+    }
+
+    /// PutItem of another make, with `attribute_not_exists(pk) OR (attribute_exists(pk) AND #t < :now)`.
+    pub fn try_acquire(&self, id: &str, now_s: u64, ttl_s: u64) -> bool {
+        if self.item.borrow().is_some() && self.ttl_s().is_none_or(|held_s| held_s >= now_s) {
+            return false;
+        }
+        let item = json!({
+            "pk": { "S": "SHARD#jobs" }, "sk": { "S": "LOCK" },
+            "ownerId": { "S": id }, "ttl": { "N": ttl_s.to_string() },
+        });
+        *self.item.borrow_mut() = item.as_object().cloned();
+        true
+    }
+
+    /// Its UpdateItem, with `ownerId = :me AND #t >= :now`.
+    pub fn renew(&self, id: &str, now_s: u64, ttl_s: u64) -> bool {
+        let mine = self.text("ownerId").as_deref() == Some(id);
+        if !mine || self.ttl_s().is_none_or(|held_s| held_s < now_s) {
+            return false;
+        }
+        let mut item = self.item.borrow_mut();
+        let item = item.as_mut().expect("it has an owner");
+        item.insert("ttl".to_owned(), json!({ "N": ttl_s.to_string() }));
+        true
     }
 
     /// Carries a request out and answers it.

@@ -1,13 +1,12 @@
 //! A Route 53 hosted zone with one record set, in virtual time: its batches are atomic, its reads may be old,
 //! it throttles, and it loses requests and answers or is late with them.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
 use edgelect::Host;
-use edgelect::clock::Now;
 use edgelect::request::{self, Request, Response};
 
 use worlds::sim::chance::Chance;
@@ -53,6 +52,8 @@ pub struct Zone {
     late: Vec<(u64, Batch)>,
     recent: VecDeque<u64>,
     pub chance: Chance,
+    /// Of the members' own randomness.
+    random: Rc<RefCell<Chance>>,
     faults: Faults,
     /// The next batch is carried out without an answer, and from then on reads show this state.
     pub trap: Option<usize>,
@@ -80,6 +81,7 @@ impl Zone {
             late: Vec::new(),
             recent: VecDeque::new(),
             chance: Chance::new(seed),
+            random: Rc::new(RefCell::new(Chance::new(!seed))),
             faults,
             trap: None,
             shown: None,
@@ -213,9 +215,9 @@ pub struct Net {
     pub time: Virtual,
     pub zone: Rc<RefCell<Zone>>,
     /// Whether it is cut off.
-    pub cut: Rc<std::cell::Cell<bool>>,
+    pub cut: Rc<Cell<bool>>,
     /// What the service says to all of its requests, carrying none of them out.
-    pub says: Rc<std::cell::Cell<Option<&'static str>>>,
+    pub says: Rc<Cell<Option<&'static str>>>,
 }
 
 impl Net {
@@ -249,9 +251,32 @@ impl Net {
         told.map_err(str::to_owned)
     }
 
+    /// A host over this way.
+    pub fn host(&self) -> Virtual {
+        let (net, random) = (self.clone(), Rc::clone(&self.zone.borrow().random));
+        self.time.drawing(&random).asking(move |request| net.clone().fetch(request))
+    }
+
+    async fn fetch(self, request: Request) -> Result<Response, String> {
+        let answer = if request.method() == "POST" {
+            let body = String::from_utf8(request.into_body()).expect("a batch is text");
+            let changed = "<ChangeResourceRecordSetsResponse/>".to_owned();
+            self.change(batch(&body)).await.map(|()| changed)
+        } else {
+            self.list().await.map(|set| listing(set.as_ref()))
+        };
+        let back_ms = 5 + self.zone.borrow_mut().chance.below(60);
+        self.time.sleep(back_ms).await;
+        match answer {
+            Ok(body) => Ok(self.response(200, body)),
+            Err(why) if why == "no answer" || why == "cut off" => Err(why),
+            Err(why) => Ok(self.error(&why)),
+        }
+    }
+
     fn response(&self, status: u16, body: String) -> Response {
         let ahead_ms = self.zone.borrow().date_ahead_ms;
-        let since = Duration::from_millis(self.now().wall_ms + ahead_ms);
+        let since = Duration::from_millis(self.time.wall_ms() + ahead_ms);
         let date = httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + since);
         let headers = [("date", date.as_str())];
         request::answer(status, headers, body.as_bytes().into()).expect("an answer")
@@ -310,36 +335,4 @@ fn listing(set: Option<&Set>) -> String {
         "<ListResourceRecordSetsResponse><ResourceRecordSets>{sets}</ResourceRecordSets>\
         </ListResourceRecordSetsResponse>"
     )
-}
-
-impl Host for Net {
-    fn now(&self) -> Now {
-        self.time.now()
-    }
-
-    async fn sleep(&self, ms: u64) {
-        self.time.sleep(ms).await;
-    }
-
-    fn random(&self) -> Result<[u8; 16], String> {
-        let mut zone = self.zone.borrow_mut();
-        Ok(std::array::from_fn(|_| zone.chance.below(256) as u8))
-    }
-
-    async fn fetch(&self, request: Request, _limit: usize) -> Result<Response, String> {
-        let answer = if request.method() == "POST" {
-            let body = String::from_utf8(request.into_body()).expect("a batch is text");
-            let changed = "<ChangeResourceRecordSetsResponse/>".to_owned();
-            self.change(batch(&body)).await.map(|()| changed)
-        } else {
-            self.list().await.map(|set| listing(set.as_ref()))
-        };
-        let back_ms = 5 + self.zone.borrow_mut().chance.below(60);
-        self.time.sleep(back_ms).await;
-        match answer {
-            Ok(body) => Ok(self.response(200, body)),
-            Err(why) if why == "no answer" || why == "cut off" => Err(why),
-            Err(why) => Ok(self.error(&why)),
-        }
-    }
 }

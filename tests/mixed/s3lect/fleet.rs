@@ -3,9 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use edgelect::clock::Now;
 use edgelect::lease::{self, Reading};
-use edgelect::request::{Request, Response};
 use edgelect::store::memory::Memory;
 use edgelect::{
     Config, Follow, Handle, Host, Input, Missed, Policy, Schedule, ScheduleSettings, Settings,
@@ -16,38 +14,9 @@ use super::member::{Member, Rules, Seen};
 use crate::mixed::bucket::{Bucket, Shared};
 use crate::mixed::world::World;
 use worlds::sim::chance::Chance;
-use worlds::virtual_time::Virtual;
+use worlds::virtual_time::{EPOCH_MS, Virtual, config_of};
 
-pub const EPOCH_MS: u64 = 1_795_000_000_000;
 const MINUTE_MS: u64 = 60_000;
-
-/// A host whose wall clock is off by some seconds.
-#[derive(Clone)]
-pub struct Place {
-    time: Virtual,
-    ahead_ms: i64,
-    chance: Shared<Chance>,
-}
-
-impl Host for Place {
-    fn now(&self) -> Now {
-        let now = self.time.now();
-        Now::new(now.mono_ms, now.wall_ms.saturating_add_signed(self.ahead_ms))
-    }
-
-    async fn sleep(&self, ms: u64) {
-        self.time.sleep(ms).await;
-    }
-
-    fn random(&self) -> Result<[u8; 16], String> {
-        let mut chance = self.chance.borrow_mut();
-        Ok((u128::from(chance.next()) << 64 | u128::from(chance.next())).to_le_bytes())
-    }
-
-    async fn fetch(&self, _request: Request, _limit: usize) -> Result<Response, String> {
-        Err("there is no network here".to_owned())
-    }
-}
 
 /// Of what a seed draws its course.
 #[derive(Clone, Copy)]
@@ -67,7 +36,6 @@ pub struct Tally {
     pub terms: u64,
     pub foreign: u64,
     pub resigned: u64,
-    pub restarts: u64,
     /// Terms that followed a foreign record, and foreign leaderships that followed one of ours.
     pub from_foreign: u64,
     pub to_foreign: u64,
@@ -103,7 +71,7 @@ pub fn fleet(seed: u64, course: Course) -> Fleet {
         let dated = !chance.one_in(4);
         let clock = time.clone();
         let memory = match dated {
-            true => Memory::new(move || EPOCH_MS + clock.now_ms.get()),
+            true => Memory::new(move || clock.wall_ms()),
             false => Memory::default(),
         };
         let bucket = Bucket::new(time, memory, chance);
@@ -116,13 +84,8 @@ pub fn fleet(seed: u64, course: Course) -> Fleet {
 }
 
 fn config(name: &str, follow: Follow) -> Config {
-    let settings = Settings {
-        lockfile_path: Some("leader/fleet.json".to_owned()),
-        server_id: Some(name.to_owned()),
-        follow: Some(follow),
-        ..Settings::default()
-    };
-    Config::new(&settings).expect("the defaults are fine")
+    let server_id = Some(name.to_owned());
+    config_of(Settings { server_id, follow: Some(follow), ..Settings::default() })
 }
 
 impl Fleet {
@@ -135,10 +98,9 @@ impl Fleet {
     }
 
     /// A host whose clock is far from the store's. Without `Date` tokens stand on the own wall clock (S2).
-    fn host(&self) -> Place {
+    fn host(&self) -> Virtual {
         let ahead_ms = if self.place.dated { self.off_ms(3_600_000) } else { 0 };
-        let chance = Rc::clone(&self.place.bucket.chance);
-        Place { time: self.time.clone(), ahead_ms, chance }
+        self.time.ahead(ahead_ms).drawing(&self.place.bucket.chance)
     }
 
     /// Starts an elector of ours, which knows nothing of what was before.
@@ -167,8 +129,7 @@ impl Fleet {
             id: id.clone(),
             rules,
             bucket,
-            time: time.clone(),
-            ahead_ms: self.off_ms(self.place.course.foreign_off_ms),
+            time: time.ahead(self.off_ms(self.place.course.foreign_off_ms)),
             offset_minutes: self.chance(|chance| chance.pick(&[0, 120, -570])),
             seen: seen.clone(),
             begins: Rc::new(move || _ = observer.look(clock.now_ms.get())),
@@ -207,7 +168,6 @@ impl Fleet {
             (_, Kind::Theirs(seen)) => seen.stop.set(true),
         }
         drop(candidates);
-        self.place.tally.borrow_mut().restarts += 1;
         if foreign {
             self.start_theirs();
         } else {
@@ -253,7 +213,7 @@ impl Fleet {
     /// One trigger for a slot. Every job that begins is noted.
     fn trigger(&self, slot_ms: u64, policy: Policy, begun: &Shared<Vec<u64>>) {
         let name = format!("cron-{}", self.next_number());
-        let host = Place { ahead_ms: self.off_ms(3_600_000), ..self.host() };
+        let host = self.host().ahead(self.off_ms(3_600_000));
         let config = config("cron", Follow::Balanced);
         let settings = ScheduleSettings {
             slot_ms: Some(slot_ms),
@@ -270,9 +230,9 @@ impl Fleet {
                 (handle.clone(), host.clone(), Rc::clone(&self.observer));
             let begun = Rc::clone(begun);
             async move {
-                let job = async |term: Term<'_, Place>| {
-                    observer.hand_out(term.token, host.time.now_ms.get());
-                    observer.look(host.time.now_ms.get());
+                let job = async |term: Term<'_, Virtual>| {
+                    observer.hand_out(term.token, host.now_ms.get());
+                    observer.look(host.now_ms.get());
                     begun.borrow_mut().push(term.slot_ms.expect("a slot is run"));
                     host.sleep(7_000).await;
                     Ok::<(), &'static str>(())

@@ -2,12 +2,10 @@
 //! own wall clock, renews by a Get and a PutIfMatch, and marks a resignation by the zero time.
 
 use std::cell::Cell;
-use std::pin::pin;
 use std::rc::Rc;
 
 use edgelect::Host;
 use edgelect::store::Version;
-use futures::future::{Either, select};
 
 use super::go::{self, Record, Time};
 use crate::mixed::bucket::Bucket;
@@ -76,9 +74,8 @@ pub struct Member {
     pub id: String,
     pub rules: Rules,
     pub bucket: Bucket,
+    /// Its wall clock may be off from the store's.
     pub time: Virtual,
-    /// How far its wall clock is ahead of the store's.
-    pub ahead_ms: i64,
     pub offset_minutes: i64,
     pub seen: Seen,
     /// Called when it begins to act.
@@ -89,7 +86,7 @@ type Found = Option<(Record, Version)>;
 
 impl Member {
     fn wall_ms(&self) -> i64 {
-        i64::try_from(self.time.now().wall_ms).expect("it is 2026") + self.ahead_ms
+        i64::try_from(self.time.wall_ms()).expect("it is 2026")
     }
 
     /// Follows and leads until it is told to stop.
@@ -187,7 +184,9 @@ impl Member {
     async fn get(&self) -> Result<Found, ()> {
         for pause_ms in [0, 100, 1_000] {
             self.time.sleep(pause_ms).await;
-            if let Some(Ok(found)) = self.within(self.bucket.get()).await {
+            if let Some(Ok(found)) =
+                self.time.within(self.rules.request_timeout_ms, self.bucket.get()).await
+            {
                 let read = |(body, etag): (Vec<u8>, Version)| Some((go::unmarshal(&body)?, etag));
                 return match found {
                     None => Ok(None),
@@ -212,25 +211,15 @@ impl Member {
         for pause_ms in [0, 100, 1_000] {
             self.time.sleep(pause_ms).await;
             let put = self.bucket.put_if_match(body.clone(), etag.clone());
-            if let Some(Ok(written)) = self.within(put).await {
+            if let Some(Ok(written)) = self.time.within(self.rules.request_timeout_ms, put).await {
                 return written;
             }
         }
         false
     }
 
-    async fn within<T>(&self, request: impl Future<Output = T>) -> Option<T> {
-        match select(pin!(request), pin!(self.time.sleep(self.rules.request_timeout_ms))).await {
-            Either::Left((answer, _)) => Some(answer),
-            Either::Right(_) => None,
-        }
-    }
-
     /// A wait that a stop ends.
     async fn pause(&self, ms: u64) {
-        let until_ms = self.time.now_ms.get() + ms;
-        while !self.seen.stop.get() && self.time.now_ms.get() < until_ms {
-            self.time.sleep((until_ms - self.time.now_ms.get()).min(250)).await;
-        }
+        self.time.sleep_until_or(self.time.now_ms.get() + ms, &self.seen.stop).await;
     }
 }
