@@ -16,6 +16,8 @@ const WRONG = [
   [(elector) => elector.lead(() => {}, { signal: {} }), 'EDGELECT_CONFIG'],
   [(elector) => elector.runScheduled(1_000, () => {}), 'EDGELECT_CONFIG'],
   [(elector) => elector.runScheduled(Date.now(), null), 'EDGELECT_CONFIG'],
+  [(elector) => elector.stepDown({ by: 5 }), 'EDGELECT_CONFIG'],
+  [(elector) => elector.pause({ until: 'soon' }), 'EDGELECT_CONFIG'],
 ];
 
 /** A signal of the caller's whose listeners are counted. */
@@ -32,8 +34,8 @@ export const newCaller = (caller) => {
   return controller;
 };
 
-/** What both kinds of members share. */
-class Face {
+/** What all kinds of members share. */
+export class Face {
   constructor(schedule, name, options) {
     const { world, runtime, chance, pack } = schedule;
     Object.assign(this, { schedule, world, runtime, chance, pack, name, options });

@@ -22,4 +22,6 @@ export const MUTANTS = [
   { name: 'job-begins-at-each-check', file: 'slots.js', from: '    if (this.#begun === run.term) return;\n', to: '' },
   { name: 'signal-waits-for-a-turn', file: 'fence.js', from: '  const aborted = () => seen() !== undefined || own(\'aborted\');', to: "  const aborted = () => own('aborted');" },
   { name: 'lead-keeps-the-session', file: 'elector.js', from: '    if (this.#startedByLead) await this.stop();\n    else if', to: '    if' },
+  { name: 'operator-hears-no-error', file: 'elector.js', from: 'event.error ? reject(event.error) : resolve(receipt)', to: 'resolve(receipt)' },
+  { name: 'pause-never-ends', file: 'elector.js', from: '    if (until !== undefined) order.until = until;', to: '' },
 ];

@@ -26,6 +26,9 @@ export class Runtime {
   #chance;
   #sessionOf;
   #closed = false;
+  /** The world's clocks, which move only while it runs. */
+  #mono = 0;
+  #wall = 0;
   /** How far time goes on after the schedule. */
   #aheadMs = 0;
   /** The names of those who sent something or heard something since the last turn. */
@@ -38,14 +41,21 @@ export class Runtime {
     this.#world = world;
     this.#chance = newChance(seed ^ 0x5eed);
     this.#sessionOf = sessionOf;
+    this.readClocks();
+  }
+
+  /** The world has gone on. */
+  readClocks() {
+    this.#mono = this.#world.mono();
+    this.#wall = this.#world.wall();
   }
 
   get now() {
-    return this.#world.mono() + this.#aheadMs;
+    return this.#mono + this.#aheadMs;
   }
 
   get wall() {
-    return this.#world.wall() + this.#aheadMs;
+    return this.#wall + this.#aheadMs;
   }
 
   /** `own` timers are those of the schedule itself. */

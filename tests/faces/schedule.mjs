@@ -1,12 +1,17 @@
 // One schedule: the world, and the members that the npm package brings into it.
 import { Member, Trigger } from './members.mjs';
 import { Objects } from './objects.mjs';
+import { Operator } from './operator.mjs';
 import { Runtime, enter, newChance, settle } from './runtime.mjs';
 
 /** The simulator's. */
 const EPOCH_MS = 1_795_000_000_123;
 /** No schedule has so many; one that has spins. */
 const MOST_TURNS = 20_000;
+/** One schedule in so many has an operator. */
+const ONE_OPERATOR_IN = 3;
+/** How much of a stack is told. */
+const FRAMES = 20;
 
 const unhandled = [];
 process.on('unhandledRejection', (reason) => unhandled.push(reason));
@@ -14,6 +19,8 @@ process.on('uncaughtException', (error) => unhandled.push(error));
 
 /** Runs the schedule of a seed; `reads` has the getters called as well. */
 export const runSchedule = async ({ newWorld, pack, seed, keep = false, reads = true }) => {
+  // Where an error was made is for readers; finding out costs more than most of what a schedule does.
+  Error.stackTraceLimit = keep ? FRAMES : 0;
   const chance = newChance(seed);
   const world = newWorld(seed, keep, 1 + chance.below(2));
   const { members: options, leases, slots, byStorage } = JSON.parse(world.plan());
@@ -33,7 +40,9 @@ export const runSchedule = async ({ newWorld, pack, seed, keep = false, reads = 
     block: (ms) => {
       schedule.count('blocked');
       world.note(`the process computes for ${ms} ms`);
-      if (world.block(ms)) for (const face of schedule.faces.values()) face.standsNow();
+      const stepped = world.block(ms);
+      schedule.runtime.readClocks();
+      if (stepped) for (const face of schedule.faces.values()) face.standsNow();
     },
   };
   schedule.runtime = new Runtime(world, seed, (name, conditional) => schedule.faces.get(name).asking(conditional));
@@ -60,6 +69,7 @@ const play = async (schedule, { options, slots, byStorage, reads, seed }) => {
       void member.meddle();
     }
   }
+  if (seed % ONE_OPERATOR_IN === 0) void new Operator(schedule, options[0]).live();
   const looks = newChance(seed ^ 0x100c);
   const look = () => {
     for (const face of faces.values()) face.read?.();
@@ -71,6 +81,7 @@ const play = async (schedule, { options, slots, byStorage, reads, seed }) => {
     if (turns === MOST_TURNS) world.broke('no spinning', 'the schedule never ends');
     await turn(schedule);
     const calls = world.run(runtime.nextMs);
+    runtime.readClocks();
     if (calls === undefined) break;
     const { answers, triggers: fired, stepped } = JSON.parse(calls);
     if (stepped) for (const face of faces.values()) face.standsNow();

@@ -241,6 +241,24 @@ impl Faces {
         world.oracle.resigns(look, lease_ms);
     }
 
+    /// An operator begins to ask for something.
+    pub fn operates(&mut self, session: u32) {
+        self.world().operates(session as usize);
+    }
+
+    /// The operator's request that the record has carried since, as JSON: their own, or else another's that they have read.
+    pub fn operated(&mut self, session: u32) -> Option<String> {
+        let outside = self.world().sessions[session as usize].outside.as_ref()?;
+        let own = outside.landed.is_some();
+        let lease = outside.landed.as_ref().or(outside.asked_before.as_ref())?;
+        let request = lease.operator.as_ref()?;
+        let told = json!({
+            "own": own, "ask": format!("{:?}", request.ask), "by": request.by, "why": request.why,
+            "untilMs": request.until_ms, "term": request.term, "session": request.session,
+        });
+        Some(told.to_string())
+    }
+
     /// A trigger is told to stop.
     pub fn stopped(&mut self, session: u32) {
         if let Some(trigger) = &mut self.world().sessions[session as usize].trigger {
