@@ -24,4 +24,8 @@ export const MUTANTS = [
   { name: 'lead-keeps-the-session', file: 'elector.js', from: '    if (this.#startedByLead) await this.stop();\n    else if', to: '    if' },
   { name: 'operator-hears-no-error', file: 'elector.js', from: 'event.error ? reject(event.error) : resolve(receipt)', to: 'resolve(receipt)' },
   { name: 'pause-never-ends', file: 'elector.js', from: '    if (until !== undefined) order.until = until;', to: '' },
+  { name: 'word-for-true', file: 'host.js', from: "      if (typeof answer !== 'boolean') throw new Error(`${name} gave no true or false`);", to: '' },
+  { name: 'token-without-fences', file: 'elector.js', from: 'this.token = unfenced ? undefined : number;', to: 'this.token = number;' },
+  { name: 'answers-unproven', file: 'elector.js', from: "'edgelect-proof': proof, ", to: '' },
+  { name: 'who-waits-is-told-late', file: 'elector.js', from: '    this.#questions.turn(engine);\n    if (engine !== this.#engine) return;\n    if (this.#starters', to: '    if (engine !== this.#engine) return;\n    if (this.#starters' },
 ];

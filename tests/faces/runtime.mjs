@@ -93,6 +93,7 @@ export class Runtime {
   fetch(url, { method, headers, body, signal }) {
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason);
+      if (!headers) return this.#askPeer(new URL(url), signal, { resolve, reject });
       const [, name] = /Credential=(\w+)\//.exec(headers.authorization);
       if (!url.endsWith('/leader.json')) {
         signal.addEventListener('abort', () => reject(signal.reason), { once: true });
@@ -101,18 +102,32 @@ export class Runtime {
       }
       const session = this.#sessionOf(name, headers['if-none-match'] ?? headers['if-match']);
       const request = this.#world.ask(session, method, url, JSON.stringify(Object.entries(headers)), body ?? new Uint8Array());
-      const onAbort = () => {
-        if (!this.#pending.delete(request)) return;
-        this.#world.abandon(session, request);
-        reject(signal.reason);
-      };
-      signal.addEventListener('abort', onAbort, { once: true });
-      this.#pending.set(request, { resolve, reject, name });
-      this.#note(name, method.length);
+      this.#awaits({ session, request, signal }, { resolve, reject, name });
+      this.note(name, method.length);
     });
   }
 
-  #note(name, what) {
+  /** A question to a peer says where the asker answers others. */
+  #askPeer({ host, search, searchParams }, signal, { resolve, reject }) {
+    const { name, session } = this.peerAt(searchParams.get('relay')) ?? {};
+    if (session === undefined) return reject(new TypeError('nobody is here who could ask'));
+    const request = this.#world.askPeer(session, host, search.slice(1));
+    this.#awaits({ session, request, signal }, { resolve, reject, name });
+    this.note(name, 0);
+  }
+
+  #awaits({ session, request, signal }, { resolve, reject, name }) {
+    const onAbort = () => {
+      if (!this.#pending.delete(request)) return;
+      this.#world.abandon(session, request);
+      reject(signal.reason);
+    };
+    signal.addEventListener('abort', onAbort, { once: true });
+    this.#pending.set(request, { resolve, reject, name });
+  }
+
+  /** Somebody has sent something or heard something. */
+  note(name, what) {
     this.active.add(name);
     for (const number of [this.#world.time, name.charCodeAt(1), what]) this.trace = (Math.imul(this.trace ^ number, 0x9e3779b1) ^ (this.trace >>> 13)) >>> 0;
   }
@@ -121,7 +136,7 @@ export class Runtime {
     const { resolve, reject, name } = this.#pending.get(request) ?? {};
     if (!resolve) return;
     this.#pending.delete(request);
-    this.#note(name, status ?? 0);
+    this.note(name, status ?? 0);
     if (error) reject(new TypeError(error));
     else resolve(responseOf(status, headers, body));
   }

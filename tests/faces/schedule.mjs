@@ -1,5 +1,6 @@
 // One schedule: the world, and the members that the npm package brings into it.
 import { Member, Trigger } from './members.mjs';
+import { Locks } from './locks.mjs';
 import { Objects } from './objects.mjs';
 import { Operator } from './operator.mjs';
 import { Runtime, enter, newChance, settle } from './runtime.mjs';
@@ -8,8 +9,11 @@ import { Runtime, enter, newChance, settle } from './runtime.mjs';
 const EPOCH_MS = 1_795_000_000_123;
 /** No schedule has so many; one that has spins. */
 const MOST_TURNS = 20_000;
-/** One schedule in so many has an operator. */
+/** One schedule in so many has an operator, and in so many a member hears of its status, which is read at each turn then. */
 const ONE_OPERATOR_IN = 3;
+const ONE_HEARS_STATUS_IN = 3;
+/** Of eight schedules the one whose members are over a lock service, beside Rust's over the store. */
+const LOCKERS = 2;
 /** How much of a stack is told. */
 const FRAMES = 20;
 
@@ -46,6 +50,7 @@ export const runSchedule = async ({ newWorld, pack, seed, keep = false, reads = 
     },
   };
   schedule.runtime = new Runtime(world, seed, (name, conditional) => schedule.faces.get(name).asking(conditional));
+  schedule.runtime.peerAt = (addr) => [...schedule.faces.values()].find(({ options }) => options.serverAddr === addr);
   const objects = new Objects(schedule, newChance(seed ^ 0x0b7ec7));
   schedule.runtime.objects = (name, init) => objects.fetch(schedule.faces.get(name), init);
   enter(schedule.runtime);
@@ -60,16 +65,22 @@ export const runSchedule = async ({ newWorld, pack, seed, keep = false, reads = 
   return { ...ended, own: counts, trace: schedule.trace };
 };
 
+/** These options without peers. */
+const alone = ({ peerMode: _, serverAddr, peerTimeout, peerSecret, peerWait, maxPeers, ...others }) => others;
+
 const play = async (schedule, { options, slots, byStorage, reads, seed }) => {
   const { world, runtime, faces } = schedule;
+  const locks = !slots && seed % 8 === LOCKERS;
+  if (locks) schedule.locks = new Locks(schedule, seed);
+  schedule.hearsStatus = seed % ONE_HEARS_STATUS_IN === 0;
   if (!slots) {
     for (const [number, one] of options.entries()) {
-      const member = new Member(schedule, number, one, byStorage && number === 0);
+      const member = new Member(schedule, number, locks ? alone(one) : one, locks ? 'locker' : byStorage && number === 0 ? 'storage' : undefined);
       void member.live();
       void member.meddle();
     }
   }
-  if (seed % ONE_OPERATOR_IN === 0) void new Operator(schedule, options[0]).live();
+  if (seed % ONE_OPERATOR_IN === 0) void new Operator(schedule, alone(options[0])).live();
   const looks = newChance(seed ^ 0x100c);
   const look = () => {
     for (const face of faces.values()) face.read?.();
@@ -83,9 +94,10 @@ const play = async (schedule, { options, slots, byStorage, reads, seed }) => {
     const calls = world.run(runtime.nextMs);
     runtime.readClocks();
     if (calls === undefined) break;
-    const { answers, triggers: fired, stepped } = JSON.parse(calls);
+    const { answers, questions, triggers: fired, stepped } = JSON.parse(calls);
     if (stepped) for (const face of faces.values()) face.standsNow();
-    for (const one of fired) void new Trigger(schedule, triggers++, options[0]).run(one);
+    for (const one of fired) void new Trigger(schedule, triggers++, alone(options[0])).run(one);
+    for (const question of questions) void runtime.peerAt(question.addr).answers(question);
     for (const answer of answers) {
       runtime.answer(answer);
       await turn(schedule);

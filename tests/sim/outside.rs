@@ -14,6 +14,7 @@ use edgelect::store::{Answer, Condition, Facts, Fault, FaultKind, Outcome, Versi
 
 use super::member::Session;
 use super::oracle::{Aim, Look};
+use super::peers::Questioned;
 use super::requests::{Reply, Request, asked_brief, brief};
 use super::slots::{Ended, Ran};
 use super::store::Asked;
@@ -72,6 +73,10 @@ impl Outside {
 pub struct Calls {
     /// The answers to their requests: session, request, what comes.
     answers: Vec<(usize, usize, Reply)>,
+    /// What peers have told them, by request.
+    pub told: Vec<(usize, Result<Response, String>)>,
+    /// What peers ask them.
+    pub questions: Vec<Questioned>,
     /// Triggers of slots that have fired.
     pub triggers: Vec<Schedule>,
     /// A wall clock was stepped.
@@ -80,7 +85,9 @@ pub struct Calls {
 
 impl Calls {
     pub fn is_empty(&self) -> bool {
-        self.answers.is_empty() && self.triggers.is_empty() && !self.stepped
+        let Self { answers, told, questions, triggers, stepped } = self;
+        let silent = answers.is_empty() && told.is_empty() && questions.is_empty();
+        silent && triggers.is_empty() && !stepped
     }
 }
 
@@ -236,6 +243,7 @@ impl World {
     /// The answers that have come: whoever takes them hands them on before anything else happens.
     pub fn outside_answers(&mut self) -> Vec<(usize, Result<Response, String>)> {
         let answers = std::mem::take(&mut self.calls.answers);
+        let told = std::mem::take(&mut self.calls.told);
         let hear = |(session, request, reply): (usize, usize, Reply)| {
             let told = match self.outside_of(session).by_storage {
                 true => by_storage(reply.answer),
@@ -244,12 +252,16 @@ impl World {
             self.outside_ended(session, request, &told);
             (request, reply.http.expect("its requests are HTTP"))
         };
-        answers.into_iter().map(hear).collect()
+        told.into_iter().chain(answers.into_iter().map(hear)).collect()
     }
 
     /// A session waits for an answer no more.
     pub fn outside_abandons(&mut self, session: usize, request: usize) {
         if !self.awaits(session, request) {
+            return;
+        }
+        if self.requests[request].asked.is_none() {
+            self.sessions[session].flight = None;
             return;
         }
         let cause = Fault::new(FaultKind::Timeout, "no answer in time");

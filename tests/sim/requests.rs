@@ -521,6 +521,9 @@ pub fn asked_brief(asked: &Asked, deed: Option<&Deed>) -> String {
             "{:?} #{} term {} lease {:?} makes {} if {condition:?}",
             deed.aim, deed.lease.sequence, deed.term, deed.lease.lease_ms, deed.version.0
         ),
+        (Asked::Write { lease, version, condition, .. }, None) => {
+            format!("{:?} makes {} if {condition:?}", lease.operator, version.0)
+        }
         (asked, _) => format!("{asked:?}"),
     }
 }
