@@ -120,8 +120,8 @@ export class LockWorld {
   /** It says how long it leads: no longer than the lock is its own. */
   stands(session, number, remaining) {
     const { runtime, locks, trueMs } = this.#schedule;
-    const ownMs = locks.untilMs(this.#owner) - trueMs;
-    if (remaining > Math.max(0, ownMs)) this.#face.broke('I1 who leads holds the lock', `${remaining} ms in term ${number}, ${ownMs} ms of ${this.#owner}`);
+    const ownMs = Math.max(0, locks.untilMs(this.#owner) - trueMs);
+    if (remaining > ownMs) this.#face.broke('I1 who leads holds the lock', `${remaining} ms in term ${number}, ${ownMs} ms of ${this.#owner}`);
     this.#standing = remaining > 0 ? { session, number, untilMono: runtime.now + remaining, untilWall: runtime.wall + remaining } : undefined;
   }
 

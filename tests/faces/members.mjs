@@ -1,5 +1,6 @@
 // Members of the npm package in a schedule: what they do is drawn, and what they are told is judged.
 import { LockWorld } from './locks.mjs';
+import { Many } from './many.mjs';
 import { OwnStorage } from './storage.mjs';
 
 /** By their access key's id the world knows whose a request is. */
@@ -43,6 +44,9 @@ export const newCaller = (caller) => {
   return controller;
 };
 
+/** The options of a lease that change with it. */
+export const pace = (leaderTimeout) => ({ leaderTimeout, frequentInterval: Math.max(50, Math.floor(leaderTimeout / 5)), infrequentInterval: leaderTimeout });
+
 /** What all kinds of members share. */
 export class Face {
   constructor(schedule, name, options) {
@@ -56,7 +60,10 @@ export class Face {
   }
 
   newElector(callbacks = {}) {
-    return new this.pack.Elector({ ...this.options, storage: this.newStorage(), warn: false, probe: false, ...callbacks });
+    const common = { storage: this.newStorage(), warn: false, probe: false };
+    if (this.kind !== 'many') return new this.pack.Elector({ ...this.options, ...common, ...callbacks });
+    this.many = new Many(this, this.options, common, callbacks);
+    return this.many.elector;
   }
 
   newStorage() {
@@ -222,11 +229,11 @@ export class Member extends Face {
   #calls = new Set();
   #begun = 0;
 
-  /** `kind` is `storage` or `locker` for one of its own. */
+  /** `kind` is `storage` or `locker` for one of its own, and `many` for one that leads other groups as well. */
   constructor(schedule, number, options, kind) {
     super(schedule, `M${number}`, options);
     this.kind = kind;
-    if (kind) schedule.count(`${kind} of its own`);
+    if (kind) schedule.count(`member ${kind}`);
     if (kind === 'locker') this.world = new LockWorld(schedule, this);
     const told = (name, does) => (what) => {
       this.world.note(`${this.name} ${name}`);
@@ -386,7 +393,7 @@ export class Member extends Face {
     const { chance, schedule, options } = this;
     const leaderTimeout = chance.pick(schedule.leases);
     const changes = {
-      leaderTimeout, frequentInterval: Math.max(50, Math.floor(leaderTimeout / 5)), infrequentInterval: leaderTimeout,
+      ...pace(leaderTimeout),
       margin: Math.ceil(leaderTimeout / Math.max(2, Math.floor(options.leaderTimeout / options.margin))),
     };
     let refused = false;
@@ -466,6 +473,8 @@ export class Member extends Face {
     if (competes && status.waiting === null && status.error === null) this.broke('who does not lead says what it waits for', status.role);
     if (leads && elector.leaderId() === null) this.broke('a leader is named', 'leaderId() is null for a leader');
     if (status.unfenced !== (this.kind === 'locker' ? true : undefined)) this.broke('who has no tokens says so', `${status.unfenced}`);
+    const rival = this.many && [...schedule.faces.values()].find((face) => face !== this && face.many);
+    this.many?.judge(rival?.many);
     schedule.count(`role ${status.role}`);
   }
 
@@ -502,6 +511,7 @@ export class Member extends Face {
   /** Ends at once. */
   async close() {
     for (const controller of this.#held) controller.abort();
+    this.many?.close();
     void this.stop({ release: false });
     this.leave();
   }

@@ -27,5 +27,7 @@ export const MUTANTS = [
   { name: 'word-for-true', file: 'host.js', from: "      if (typeof answer !== 'boolean') throw new Error(`${name} gave no true or false`);", to: '' },
   { name: 'token-without-fences', file: 'elector.js', from: 'this.token = unfenced ? undefined : number;', to: 'this.token = number;' },
   { name: 'answers-unproven', file: 'elector.js', from: "'edgelect-proof': proof, ", to: '' },
+  { name: 'turn-is-kept', file: 'host.js', from: '    leave?.();\n', to: '' },
+  { name: 'shared-timer-stays', file: 'shared.js', from: 'if (!first || first.dueMs >= this.#armedMs) return;', to: 'if (!first || this.#armedMs < Infinity) return;' },
   { name: 'who-waits-is-told-late', file: 'elector.js', from: '    this.#questions.turn(engine);\n    if (engine !== this.#engine) return;\n    if (this.#starters', to: '    if (engine !== this.#engine) return;\n    if (this.#starters' },
 ];

@@ -91,13 +91,13 @@ export class Runtime {
   }
 
   fetch(url, { method, headers, body, signal }) {
-    return new Promise((resolve, reject) => {
+    const [, name] = /Credential=(\w+)\//.exec(headers?.authorization) ?? [];
+    const answer = new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason);
       if (!headers) return this.#askPeer(new URL(url), signal, { resolve, reject });
-      const [, name] = /Credential=(\w+)\//.exec(headers.authorization);
       if (!url.endsWith('/leader.json')) {
         signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-        void this.objects(name, { method, headers, body }).then(({ status, headers: own, body: text }) => resolve(responseOf(status, own, text)), reject);
+        void this.objects(name, url.split('/').at(-1), { method, headers, body }).then(({ status, headers: own, body: text }) => resolve(responseOf(status, own, text)), reject);
         return;
       }
       const session = this.#sessionOf(name, headers['if-none-match'] ?? headers['if-match']);
@@ -105,6 +105,8 @@ export class Runtime {
       this.#awaits({ session, request, signal }, { resolve, reject, name });
       this.note(name, method.length);
     });
+    if (headers) this.sends(name, answer, signal);
+    return answer;
   }
 
   /** A question to a peer says where the asker answers others. */

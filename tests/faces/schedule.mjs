@@ -14,6 +14,8 @@ const ONE_OPERATOR_IN = 3;
 const ONE_HEARS_STATUS_IN = 3;
 /** Of eight schedules the one whose members are over a lock service, beside Rust's over the store. */
 const LOCKERS = 2;
+/** And the one whose members lead other groups as well. */
+const MANY = 3;
 /** How much of a stack is told. */
 const FRAMES = 20;
 
@@ -51,8 +53,9 @@ export const runSchedule = async ({ newWorld, pack, seed, keep = false, reads = 
   };
   schedule.runtime = new Runtime(world, seed, (name, conditional) => schedule.faces.get(name).asking(conditional));
   schedule.runtime.peerAt = (addr) => [...schedule.faces.values()].find(({ options }) => options.serverAddr === addr);
+  schedule.runtime.sends = (name, ...sent) => schedule.faces.get(name).many?.sends(...sent);
   const objects = new Objects(schedule, newChance(seed ^ 0x0b7ec7));
-  schedule.runtime.objects = (name, init) => objects.fetch(schedule.faces.get(name), init);
+  schedule.runtime.objects = (name, ...asked) => objects.fetch(schedule.faces.get(name), ...asked);
   enter(schedule.runtime);
   try {
     await play(schedule, { options, slots, byStorage, reads, seed });
@@ -71,11 +74,12 @@ const alone = ({ peerMode: _, serverAddr, peerTimeout, peerSecret, peerWait, max
 const play = async (schedule, { options, slots, byStorage, reads, seed }) => {
   const { world, runtime, faces } = schedule;
   const locks = !slots && seed % 8 === LOCKERS;
+  const many = !slots && seed % 8 === MANY;
   if (locks) schedule.locks = new Locks(schedule, seed);
   schedule.hearsStatus = seed % ONE_HEARS_STATUS_IN === 0;
   if (!slots) {
     for (const [number, one] of options.entries()) {
-      const member = new Member(schedule, number, locks ? alone(one) : one, locks ? 'locker' : byStorage && number === 0 ? 'storage' : undefined);
+      const member = new Member(schedule, number, locks || many ? alone(one) : one, locks ? 'locker' : many ? 'many' : byStorage && number === 0 ? 'storage' : undefined);
       void member.live();
       void member.meddle();
     }
