@@ -28,6 +28,6 @@ export const MUTANTS = [
   { name: 'token-without-fences', file: 'elector.js', from: 'this.token = unfenced ? undefined : number;', to: 'this.token = number;' },
   { name: 'answers-unproven', file: 'elector.js', from: "'edgelect-proof': proof, ", to: '' },
   { name: 'turn-is-kept', file: 'host.js', from: '    leave?.();\n', to: '' },
-  { name: 'shared-timer-stays', file: 'shared.js', from: 'if (!first || first.dueMs >= this.#armedMs) return;', to: 'if (!first || this.#armedMs < Infinity) return;' },
+  { name: 'shared-timer-fires-once', file: 'shared.js', from: '  #fire() {\n    this.#armedMs = Infinity;\n', to: '  #fire() {\n' },
   { name: 'who-waits-is-told-late', file: 'elector.js', from: '    this.#questions.turn(engine);\n    if (engine !== this.#engine) return;\n    if (this.#starters', to: '    if (engine !== this.#engine) return;\n    if (this.#starters' },
 ];
