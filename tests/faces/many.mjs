@@ -2,7 +2,7 @@
 import { pace } from './members.mjs';
 
 const MOST = { maxConnections: 2 };
-const OTHERS = 3;
+const OTHERS = 2;
 /** So many looks are no pause of the process. */
 const ENOUGH = 8;
 

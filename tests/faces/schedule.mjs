@@ -12,7 +12,7 @@ const MOST_TURNS = 20_000;
 /** One schedule in so many has an operator, and in so many a member hears of its status, which is read at each turn then. */
 const ONE_OPERATOR_IN = 3;
 const ONE_HEARS_STATUS_IN = 3;
-/** Of eight schedules the one whose members are over a lock service, beside Rust's over the store. */
+/** Of sixteen schedules the one whose members are over a lock service, beside Rust's over the store. */
 const LOCKERS = 2;
 /** And the one whose members lead other groups as well. */
 const MANY = 3;
@@ -73,8 +73,8 @@ const alone = ({ peerMode: _, serverAddr, peerTimeout, peerSecret, peerWait, max
 
 const play = async (schedule, { options, slots, byStorage, reads, seed }) => {
   const { world, runtime, faces } = schedule;
-  const locks = !slots && seed % 8 === LOCKERS;
-  const many = !slots && seed % 8 === MANY;
+  const locks = !slots && seed % 16 === LOCKERS;
+  const many = !slots && seed % 16 === MANY;
   if (locks) schedule.locks = new Locks(schedule, seed);
   schedule.hearsStatus = seed % ONE_HEARS_STATUS_IN === 0;
   if (!slots) {
