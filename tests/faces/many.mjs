@@ -1,10 +1,12 @@
 // An `Electors`: beside the group of the schedule it competes for others, with which it shares its timers and its requests.
-import { pace } from './members.mjs';
 
 const MOST = { maxConnections: 2 };
 const OTHERS = 2;
 /** So many looks are no pause of the process. */
 const ENOUGH = 8;
+
+/** A lease, and how often members look at it. */
+export const pace = (leaderTimeout) => ({ leaderTimeout, frequentInterval: Math.max(50, Math.floor(leaderTimeout / 5)), infrequentInterval: leaderTimeout });
 
 export class Many {
   #face;

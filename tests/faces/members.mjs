@@ -1,6 +1,6 @@
 // Members of the npm package in a schedule: what they do is drawn, and what they are told is judged.
 import { LockWorld } from './locks.mjs';
-import { Many } from './many.mjs';
+import { Many, pace } from './many.mjs';
 import { OwnStorage } from './storage.mjs';
 
 /** By their access key's id the world knows whose a request is. */
@@ -43,9 +43,6 @@ export const newCaller = (caller) => {
   }
   return controller;
 };
-
-/** The options of a lease that change with it. */
-export const pace = (leaderTimeout) => ({ leaderTimeout, frequentInterval: Math.max(50, Math.floor(leaderTimeout / 5)), infrequentInterval: leaderTimeout });
 
 /** What all kinds of members share. */
 export class Face {
