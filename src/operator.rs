@@ -124,8 +124,8 @@ struct Order<'a, S, H> {
     request: OperatorRequest,
     /// The record that was judged first.
     first: Option<Lease>,
-    /// How often it was written. Each attempt is a body of its own, by its id (S4).
-    attempts: usize,
+    /// What each attempt asks of whom. Each is a body of its own, by its id (S4).
+    asked: Vec<Receipt>,
     /// On what the newest write was conditional of which nobody knows the end.
     doubted: Option<Version>,
     /// Whether the record may come back byte for byte, so that a write that is held up can still land.
@@ -171,8 +171,8 @@ impl<'a, S: Store, H: Host> Order<'a, S, H> {
             session: None,
         };
         let (first, doubted, fault) = (None, None, None);
-        let (attempts, returns) = (0, false);
-        Ok(Self { store, host, config, id, request, first, attempts, doubted, returns, fault })
+        let (asked, returns) = (Vec::new(), false);
+        Ok(Self { store, host, config, id, request, first, asked, doubted, returns, fault })
     }
 
     async fn carry_out(mut self) -> Result<Receipt, OperatorError> {
@@ -241,8 +241,9 @@ impl<'a, S: Store, H: Host> Order<'a, S, H> {
             }
             Reading::Closed(Closed::TermTooHigh) => return unusable(Problem::TermTooHigh),
         };
-        if lease.operator.as_ref().is_some_and(|known| self.is_own(known)) {
-            return Ok(Next::Done(Receipt { written: true, ..receipt(&lease) }));
+        // The leader may have obeyed already: the record says no more whom it asked.
+        if let Some(receipt) = lease.operator.as_ref().and_then(|known| self.landed(known)) {
+            return Ok(Next::Done(receipt));
         }
         let now_ms = facts.date_ms.unwrap_or(self.host.now().wall_ms);
         self.check(&lease, now_ms)?;
@@ -266,8 +267,8 @@ impl<'a, S: Store, H: Host> Order<'a, S, H> {
         self.doubted.take_if(|doubted| *doubted != version && !self.returns);
         self.returns |= returns;
         let led = is_led(&lease);
-        self.attempts += 1;
-        self.request.id = [&self.id, "-", &self.attempts.to_string()].concat();
+        self.asked.push(Receipt { written: true, ..receipt(&lease) });
+        self.request.id = [&self.id, "-", &self.asked.len().to_string()].concat();
         self.request.at_ms = self.request.at_ms.or(Some(now_ms));
         self.request.term = lease.term.filter(|_| led);
         self.request.session = lease.session.clone().filter(|_| led);
@@ -276,9 +277,10 @@ impl<'a, S: Store, H: Host> Order<'a, S, H> {
         Ok(Next::Write(asked, version))
     }
 
-    /// Whether one of its attempts has landed.
-    fn is_own(&self, known: &OperatorRequest) -> bool {
-        known.id.strip_prefix(&self.id).is_some_and(|rest| rest.starts_with('-'))
+    /// What was asked of whom by the attempt that has landed, if this is one.
+    fn landed(&self, known: &OperatorRequest) -> Option<Receipt> {
+        let number: usize = known.id.strip_prefix(&self.id)?.strip_prefix('-')?.parse().ok()?;
+        self.asked.get(number.checked_sub(1)?).cloned()
     }
 
     fn check(&self, lease: &Lease, now_ms: u64) -> Result<(), OperatorError> {
@@ -318,14 +320,13 @@ impl<'a, S: Store, H: Host> Order<'a, S, H> {
         lease: Box<Lease>,
         version: Version,
     ) -> Result<Option<Receipt>, OperatorError> {
-        let told = receipt(&lease);
         let condition = Condition::Match(version.clone());
         let operation = Operation::Write { record: Record::Lease(lease), condition };
         let made = perform_within(self.store, self.host, operation, UNHURRIED_MS).await.outcome;
         self.fault = None;
         match made {
             Outcome::Written { version: Some(_) } => {
-                return Ok(Some(Receipt { written: true, ..told }));
+                return Ok(self.asked.last().cloned());
             }
             Outcome::Rejected(fault) => return Err(OperatorError::Store(fault)),
             Outcome::Unknown { cause, .. } => self.fault = Some(cause),

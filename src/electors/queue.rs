@@ -3,7 +3,9 @@
 use crate::clock::Now;
 use crate::driver::{Handle, Host};
 use crate::electors::budget::Urgency;
-use crate::store::{Answer, Fault, Operation, Store, Version};
+use crate::store::{Answer, Fault, FaultKind, Operation, Store, Version};
+
+const TOO_LATE: &str = "the renewal was not sent: its term ended while it waited for its turn";
 
 /// Where a request of one of many groups waits until it may leave.
 #[allow(async_fn_in_trait)] // Hosts here have one thread; no future has to be Send.
@@ -46,7 +48,14 @@ impl<S, Q> Budgeted<S, Q> {
 
 impl<S: Store, Q: Queue> Store for Budgeted<S, Q> {
     async fn perform(&self, operation: Operation) -> Answer {
-        let _turn = self.queue.turn(self.urgency(&operation)).await;
+        let urgency = self.urgency(&operation);
+        let _turn = self.queue.turn(urgency).await;
+        // A renewal whose term has ended while it waited would lengthen a lease that nobody holds.
+        let renews =
+            matches!(urgency, Urgency::Term { .. }) && matches!(operation, Operation::Write { .. });
+        if renews && !matches!(self.urgency(&operation), Urgency::Term { .. }) {
+            return Answer::unknown(Fault::new(FaultKind::Timeout, TOO_LATE));
+        }
         self.store.perform(operation).await
     }
 

@@ -1,4 +1,6 @@
 // Members of the npm package in a schedule: what they do is drawn, and what they are told is judged.
+import { LockWorld } from './locks.mjs';
+import { Many, pace } from './many.mjs';
 import { OwnStorage } from './storage.mjs';
 
 /** By their access key's id the world knows whose a request is. */
@@ -6,6 +8,8 @@ const credentialsOf = (name) => ({ accessKeyId: name, secretAccessKey: 'wJalrXUt
 /** Reasons that are the member's own, and those for which a job may still come to its end. */
 const GIVEN_UP = ['resigned', 'stopped', 'stepDown', 'paused'];
 const TOLD = ['stopped', 'stepDown', 'paused'];
+/** How soon those who wait for the end of a term hear of it, while nothing blocks the process. */
+const TOLD_WITHIN_MS = 20;
 const BEGIN = ['start', 'lead'];
 const REASON = /has ended: (\w+)/;
 const WRONG = [
@@ -16,7 +20,15 @@ const WRONG = [
   [(elector) => elector.lead(() => {}, { signal: {} }), 'EDGELECT_CONFIG'],
   [(elector) => elector.runScheduled(1_000, () => {}), 'EDGELECT_CONFIG'],
   [(elector) => elector.runScheduled(Date.now(), null), 'EDGELECT_CONFIG'],
+  [(elector) => elector.stepDown({ by: 5 }), 'EDGELECT_CONFIG'],
+  [(elector) => elector.pause({ until: 'soon' }), 'EDGELECT_CONFIG'],
 ];
+
+/** What needs versions. */
+const REFUSED = [
+  (elector) => elector.stepDown(), (elector) => elector.pause(), (elector) => elector.resume(), (elector) => elector.init(),
+  (elector) => elector.runScheduled(Date.now(), () => {}), (elector) => elector.enablePeerMode(), (elector) => elector.doctor(),
+].map((calls) => [calls, 'EDGELECT_CONFIG']);
 
 /** A signal of the caller's whose listeners are counted. */
 export const newCaller = (caller) => {
@@ -32,22 +44,33 @@ export const newCaller = (caller) => {
   return controller;
 };
 
-/** What both kinds of members share. */
-class Face {
+/** What all kinds of members share. */
+export class Face {
   constructor(schedule, name, options) {
     const { world, runtime, chance, pack } = schedule;
     Object.assign(this, { schedule, world, runtime, chance, pack, name, options });
-    /** Each term by its token: `{ session, term, over }`. */
+    /** Each term by its token, or its number where it has none: `{ session, term, over }`. */
     this.terms = new Map();
+    this.numbers = new WeakMap();
     this.caller = { listeners: 0 };
     schedule.faces.set(name, this);
   }
 
   newElector(callbacks = {}) {
-    const { S3Storage, Elector } = this.pack;
-    const bucket = { endpoint: 'https://s3.example.com', bucket: 'jobs', credentials: credentialsOf(this.name) };
-    const storage = this.byStorage ? new OwnStorage(this.runtime, this.name) : new S3Storage(bucket);
-    return new Elector({ ...this.options, storage, warn: false, probe: false, ...callbacks });
+    const common = { storage: this.newStorage(), warn: false, probe: false };
+    if (this.kind !== 'many') return new this.pack.Elector({ ...this.options, ...common, ...callbacks });
+    this.many = new Many(this, this.options, common, callbacks);
+    return this.many.elector;
+  }
+
+  newStorage() {
+    if (this.kind === 'storage') return new OwnStorage(this.runtime, this.name);
+    if (this.kind === 'locker') return this.schedule.locks.storageOf(this);
+    return new this.pack.S3Storage({ endpoint: 'https://s3.example.com', bucket: 'jobs', credentials: credentialsOf(this.name) });
+  }
+
+  numberOf(term) {
+    return term.token ?? this.numbers.get(term);
   }
 
   broke(check, text) {
@@ -56,19 +79,24 @@ class Face {
 
   /** A term is handed out. */
   begins(session, term) {
-    const { token } = term;
+    if (this.kind === 'locker') {
+      this.numbers.set(term, this.terms.size + 1);
+      if (term.token !== undefined) this.broke('where nothing is fenced no term has a token', `${term.token}`);
+    }
+    const token = this.numberOf(term);
     // After a deletion a number may come again, in another session: the world knows when.
     const known = this.terms.get(token);
     if (known && (!known.over || known.session === session)) this.broke('a term is told once', `term ${token} again`);
     this.terms.delete(token);
     const open = [...this.terms.values()].find(({ over }) => !over);
-    if (open) this.broke('a term is over before the next', `${open.term.token} goes on when ${token} begins`);
+    if (open) this.broke('a term is over before the next', `${this.numberOf(open.term)} goes on when ${token} begins`);
     const told = { session, term, over: false, fired: false };
     this.terms.set(token, told);
     term.signal.addEventListener('abort', () => {
       told.fired = true;
     }, { once: true });
     this.world.acquired(session, token, term.remaining());
+    return token;
   }
 
   /** It is over, and told so. */
@@ -84,16 +112,17 @@ class Face {
 
   /** What code of the application reads of its term is what is true. */
   look(term, session, caller, signal = term.signal) {
-    const leads = this.world.leads(session) === term.token;
+    const token = this.numberOf(term);
+    const leads = this.world.leads(session) === token;
     const { aborted } = signal;
-    if (aborted !== (!leads || caller?.aborted === true)) this.broke('a signal is true', `aborted ${aborted} in term ${term.token}, leads: ${leads}`);
-    if ((term.remaining() > 0) !== leads) this.broke('what remains is true', `${term.remaining()} ms of term ${term.token}, leads: ${leads}`);
+    if (aborted !== (!leads || caller?.aborted === true)) this.broke('a signal is true', `aborted ${aborted} in term ${token}, leads: ${leads}`);
+    if ((term.remaining() > 0) !== leads) this.broke('what remains is true', `${term.remaining()} ms of term ${token}, leads: ${leads}`);
   }
 
   /** Says again where it stands, when that may have changed. */
   standsNow() {
     const { session, over, term } = [...this.terms.values()].at(-1) ?? { over: true };
-    if (!over && !term.signal.aborted) this.world.stands(session, term.token, term.remaining());
+    if (!over && !term.signal.aborted) this.world.stands(session, this.numberOf(term), term.remaining());
   }
 
   /** Work of a drawn kind under a term. */
@@ -105,7 +134,7 @@ class Face {
     const kind = this.schedule.healed ? this.healedKind : chance.pick(kinds);
     const span = () => 1 + chance.below(chance.below(leaseMs) + 1);
     this.schedule.count(`work ${kind}`);
-    world.note(`${this.name} works in term ${term.token}: ${kind}`);
+    world.note(`${this.name} works in term ${this.numberOf(term)}: ${kind}`);
     if (kind === 'short') {
       await runtime.sleep(span());
       return 'short';
@@ -144,7 +173,7 @@ class Face {
       }
       if (kind === 'resigns') {
         term.resign();
-        if (!term.signal.aborted) this.broke('a resignation ends the term at once', `term ${term.token}`);
+        if (!term.signal.aborted) this.broke('a resignation ends the term at once', `term ${this.numberOf(term)}`);
         await runtime.sleep(span());
         return 'resigned';
       }
@@ -169,7 +198,8 @@ class Face {
         await runtime.sleep(span());
       }
     } catch (error) {
-      const known = ['EDGELECT_FENCED', 'EDGELECT_UNKNOWN', 'EDGELECT_LOST', 'EDGELECT_STORE'].includes(error?.code) || term.signal.aborted;
+      const codes = this.kind === 'locker' ? ['EDGELECT_CONFIG'] : ['EDGELECT_FENCED', 'EDGELECT_UNKNOWN', 'EDGELECT_LOST', 'EDGELECT_STORE'];
+      const known = codes.includes(error?.code) || (term.signal.aborted && this.kind !== 'locker');
       if (!known) this.broke('a call fails by a known error', `checkpoint: ${error?.stack ?? error}`);
       schedule.count(`checkpoint ${error?.code}`);
     }
@@ -190,14 +220,18 @@ export class Member extends Face {
   #sessions = new Map();
   #asking;
   #running = new Map();
+  /** Questions of peers that it has not answered. */
+  #held = new Set();
   /** What is under way, and how many calls have begun a session or might have. */
   #calls = new Set();
   #begun = 0;
 
-  constructor(schedule, number, options, byStorage) {
+  /** `kind` is `storage` or `locker` for one of its own, and `many` for one that leads other groups as well. */
+  constructor(schedule, number, options, kind) {
     super(schedule, `M${number}`, options);
-    this.byStorage = byStorage;
-    if (byStorage) schedule.count('storage of its own');
+    this.kind = kind;
+    if (kind) schedule.count(`member ${kind}`);
+    if (kind === 'locker') this.world = new LockWorld(schedule, this);
     const told = (name, does) => (what) => {
       this.world.note(`${this.name} ${name}`);
       return does(what);
@@ -206,7 +240,7 @@ export class Member extends Face {
       onAcquireLeadership: told('onAcquireLeadership', (term) => this.#acquired(term)),
       onLoseLeadership: told('onLoseLeadership', ({ term, reason }) => this.#lost(term, reason)),
       onError: () => schedule.count('onError'),
-      ...(number === 0 && { onStatus: () => schedule.count('onStatus') }),
+      ...(number === 0 && schedule.hearsStatus && { onStatus: () => schedule.count('onStatus') }),
     });
   }
 
@@ -222,7 +256,7 @@ export class Member extends Face {
     if (session === null) return undefined;
     if (!this.#sessions.has(session)) {
       this.leave();
-      this.#sessions.set(session, this.world.join(JSON.stringify(this.options), session, this.byStorage === true));
+      this.#sessions.set(session, this.world.join(JSON.stringify(this.options), session, this.kind === 'storage'));
     }
     return this.#sessions.get(session);
   }
@@ -234,8 +268,7 @@ export class Member extends Face {
 
   #acquired(term) {
     const { session, chance, schedule } = this;
-    this.begins(session, term);
-    const { token } = term;
+    const token = this.begins(session, term);
     this.#alone(token);
     this.world.works(session, token, true);
     const ends = () => this.world.works(session, token, false);
@@ -271,10 +304,13 @@ export class Member extends Face {
     });
   }
 
-  #lost(token, reason) {
+  #lost(told, reason) {
+    const token = told ?? [...this.terms.keys()].at(-1);
     const known = this.ends(token, reason);
     if (!known) return undefined;
     if (this.elector.isLeader()) this.broke('a leader is told', `isLeader() in the loss of ${token}`);
+    // What is given up is told once it is written down.
+    for (const question of GIVEN_UP.includes(reason) ? [] : this.#held) this.runtime.set(() => this.#told(question, token), TOLD_WITHIN_MS, { own: true });
     const { session } = known;
     if (this.schedule.healed || !this.chance.oneIn(4)) return undefined;
     const kind = this.chance.pick(['throws', 'slow', 'resigns', 'starts', 'stops']);
@@ -286,6 +322,29 @@ export class Member extends Face {
     if (kind !== 'slow') return undefined;
     this.world.works(session, token, true);
     return this.runtime.sleep(this.chance.below(this.schedule.leaseMs / 2)).then(() => this.world.works(session, token, false));
+  }
+
+  #told(question, token) {
+    if (this.#held.has(question)) this.broke('who waits for the end of a term hears of it', `term ${token}`);
+  }
+
+  /** A peer asks. One who runs no session is not there. */
+  async answers({ number, query }) {
+    const { session, world, schedule, runtime, chance } = this;
+    if (session === undefined) return world.answerPeer(number, undefined, 0, undefined, '');
+    const controller = newCaller(this.caller);
+    this.#held.add(controller);
+    const leaves = chance.oneIn(6) && runtime.set(() => controller.abort(), chance.below(schedule.leaseMs), { own: true });
+    const url = `http://localhost/health/leadership?${query}`;
+    const response = await this.elector.handleRequest({ method: 'GET', url, signal: controller.signal });
+    const body = await response.text();
+    this.#held.delete(controller);
+    if (leaves) runtime.clear(leaves);
+    if (schedule.over) return;
+    runtime.note(this.name, response.status);
+    schedule.count(`peer hears ${response.status}`);
+    const gone = controller.signal.aborted ? undefined : session;
+    world.answerPeer(number, gone, response.status, response.headers.get('edgelect-proof') ?? undefined, body);
   }
 
   /** Waits for a call that may fail in one of these ways, and counts how it ended. */
@@ -331,7 +390,7 @@ export class Member extends Face {
     const { chance, schedule, options } = this;
     const leaderTimeout = chance.pick(schedule.leases);
     const changes = {
-      leaderTimeout, frequentInterval: Math.max(50, Math.floor(leaderTimeout / 5)), infrequentInterval: leaderTimeout,
+      ...pace(leaderTimeout),
       margin: Math.ceil(leaderTimeout / Math.max(2, Math.floor(options.leaderTimeout / options.margin))),
     };
     let refused = false;
@@ -372,7 +431,8 @@ export class Member extends Face {
   }
 
   async #leads(view, caller) {
-    const { token } = view;
+    if (this.kind === 'locker') this.numbers.set(view, [...this.terms.keys()].at(-1));
+    const token = this.numberOf(view);
     const { session } = this.terms.get(token) ?? {};
     if (session === undefined) return this.broke('work runs under a term that was told', `term ${token}`);
     this.#alone(token);
@@ -388,7 +448,7 @@ export class Member extends Face {
   }
 
   async wrong() {
-    const [calls, code] = this.chance.pick(WRONG);
+    const [calls, code] = this.chance.pick(this.kind === 'locker' ? [...WRONG, ...REFUSED] : WRONG);
     try {
       await calls(this.elector);
       this.broke('a wrong value is refused', String(calls));
@@ -409,6 +469,9 @@ export class Member extends Face {
     const competes = status.role === 'follower' || status.role === 'candidate';
     if (competes && status.waiting === null && status.error === null) this.broke('who does not lead says what it waits for', status.role);
     if (leads && elector.leaderId() === null) this.broke('a leader is named', 'leaderId() is null for a leader');
+    if (status.unfenced !== (this.kind === 'locker' ? true : undefined)) this.broke('who has no tokens says so', `${status.unfenced}`);
+    const rival = this.many && [...schedule.faces.values()].find((face) => face !== this && face.many);
+    this.many?.judge(rival?.many);
     schedule.count(`role ${status.role}`);
   }
 
@@ -444,6 +507,8 @@ export class Member extends Face {
 
   /** Ends at once. */
   async close() {
+    for (const controller of this.#held) controller.abort();
+    this.many?.close();
     void this.stop({ release: false });
     this.leave();
   }

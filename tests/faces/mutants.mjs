@@ -1,4 +1,5 @@
-// Bugs that are planted in a copy of the package, one at a time: each is found by the schedules.
+// Bugs that are planted in a copy of the package, one at a time: each is found by the schedules. Where the first schedule that
+// finds one comes late, the search begins `near` it.
 
 const LOST = `      onOver: (reason) => this.#onLost(number, reason),
       onSeen: (reason) => noteEnd(term, reason, this.#causeOf(engine, reason)),`;
@@ -8,8 +9,8 @@ const WAITS = `    if (this.#work.size > 0) void this.#runAfterWork(engine);
 const RESIGNS = "      // Within a callback the engine's own word comes later.\n      if (holds()) this.#onLost(number, 'resigned');";
 
 export const MUTANTS = [
-  { name: 'fence-tells-nobody', file: 'elector.js', from: LOST, to: LOST.replace('this.#onLost(number, reason)', 'reason') },
-  { name: 'lost-slot-keeps-value', file: 'slots.js', from: '      delete run.value;\n', to: '' },
+  { name: 'fence-tells-nobody', near: 140, file: 'elector.js', from: LOST, to: LOST.replace('this.#onLost(number, reason)', 'reason') },
+  { name: 'lost-slot-keeps-value', near: 460, file: 'slots.js', from: '      delete run.value;\n', to: '' },
   { name: 'signal-fires-late', file: 'elector.js', from: '      term.#fire(term.#loss);', to: '      setTimeout(() => term.#fire(term.#loss), 500);' },
   { name: 'loss-is-not-told', file: 'elector.js', from: TOLD, to: '    stopped();' },
   { name: 'new-session-beside-old-work', file: 'elector.js', from: WAITS, to: '    engine.run(this.#probe);' },
@@ -20,6 +21,14 @@ export const MUTANTS = [
   { name: 'leads-without-a-clock', file: 'elector.js', from: '    return this.#fence?.leads === true;', to: '    return this.#term !== null;' },
   { name: 'caller-keeps-listeners', file: 'elector.js', from: "    other.removeEventListener('abort', onOther);", to: '' },
   { name: 'job-begins-at-each-check', file: 'slots.js', from: '    if (this.#begun === run.term) return;\n', to: '' },
-  { name: 'signal-waits-for-a-turn', file: 'fence.js', from: '  const aborted = () => seen() !== undefined || own(\'aborted\');', to: "  const aborted = () => own('aborted');" },
+  { name: 'signal-waits-for-a-turn', near: 75, file: 'fence.js', from: '  const aborted = () => seen() !== undefined || own(\'aborted\');', to: "  const aborted = () => own('aborted');" },
   { name: 'lead-keeps-the-session', file: 'elector.js', from: '    if (this.#startedByLead) await this.stop();\n    else if', to: '    if' },
+  { name: 'operator-hears-no-error', file: 'elector.js', from: 'event.error ? reject(event.error) : resolve(receipt)', to: 'resolve(receipt)' },
+  { name: 'pause-never-ends', file: 'elector.js', from: '    if (until !== undefined) order.until = until;', to: '' },
+  { name: 'word-for-true', file: 'host.js', from: "      if (typeof answer !== 'boolean') throw new Error(`${name} gave no true or false`);", to: '' },
+  { name: 'token-without-fences', file: 'elector.js', from: 'this.token = unfenced ? undefined : number;', to: 'this.token = number;' },
+  { name: 'answers-unproven', file: 'elector.js', from: "'edgelect-proof': proof, ", to: '' },
+  { name: 'turn-is-kept', file: 'host.js', from: '    leave?.();\n', to: '' },
+  { name: 'shared-timer-fires-once', near: 45, file: 'shared.js', from: '  #fire() {\n    this.#armedMs = Infinity;\n', to: '  #fire() {\n' },
+  { name: 'who-waits-is-told-late', near: 80, file: 'elector.js', from: '    this.#questions.turn(engine);\n    if (engine !== this.#engine) return;\n    if (this.#starters', to: '    if (engine !== this.#engine) return;\n    if (this.#starters' },
 ];

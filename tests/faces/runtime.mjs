@@ -26,6 +26,9 @@ export class Runtime {
   #chance;
   #sessionOf;
   #closed = false;
+  /** The world's clocks, which move only while it runs. */
+  #mono = 0;
+  #wall = 0;
   /** How far time goes on after the schedule. */
   #aheadMs = 0;
   /** The names of those who sent something or heard something since the last turn. */
@@ -38,14 +41,21 @@ export class Runtime {
     this.#world = world;
     this.#chance = newChance(seed ^ 0x5eed);
     this.#sessionOf = sessionOf;
+    this.readClocks();
+  }
+
+  /** The world has gone on. */
+  readClocks() {
+    this.#mono = this.#world.mono();
+    this.#wall = this.#world.wall();
   }
 
   get now() {
-    return this.#world.mono() + this.#aheadMs;
+    return this.#mono + this.#aheadMs;
   }
 
   get wall() {
-    return this.#world.wall() + this.#aheadMs;
+    return this.#wall + this.#aheadMs;
   }
 
   /** `own` timers are those of the schedule itself. */
@@ -81,28 +91,45 @@ export class Runtime {
   }
 
   fetch(url, { method, headers, body, signal }) {
-    return new Promise((resolve, reject) => {
+    const [, name] = /Credential=(\w+)\//.exec(headers?.authorization) ?? [];
+    const answer = new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason);
-      const [, name] = /Credential=(\w+)\//.exec(headers.authorization);
+      if (!headers) return this.#askPeer(new URL(url), signal, { resolve, reject });
       if (!url.endsWith('/leader.json')) {
         signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-        void this.objects(name, { method, headers, body }).then(({ status, headers: own, body: text }) => resolve(responseOf(status, own, text)), reject);
+        void this.objects(name, url.split('/').at(-1), { method, headers, body }).then(({ status, headers: own, body: text }) => resolve(responseOf(status, own, text)), reject);
         return;
       }
       const session = this.#sessionOf(name, headers['if-none-match'] ?? headers['if-match']);
       const request = this.#world.ask(session, method, url, JSON.stringify(Object.entries(headers)), body ?? new Uint8Array());
-      const onAbort = () => {
-        if (!this.#pending.delete(request)) return;
-        this.#world.abandon(session, request);
-        reject(signal.reason);
-      };
-      signal.addEventListener('abort', onAbort, { once: true });
-      this.#pending.set(request, { resolve, reject, name });
-      this.#note(name, method.length);
+      this.#awaits({ session, request, signal }, { resolve, reject, name });
+      this.note(name, method.length);
     });
+    if (headers) this.sends(name, answer, signal);
+    return answer;
   }
 
-  #note(name, what) {
+  /** A question to a peer says where the asker answers others. */
+  #askPeer({ host, search, searchParams }, signal, { resolve, reject }) {
+    const { name, session } = this.peerAt(searchParams.get('relay')) ?? {};
+    if (session === undefined) return reject(new TypeError('nobody is here who could ask'));
+    const request = this.#world.askPeer(session, host, search.slice(1));
+    this.#awaits({ session, request, signal }, { resolve, reject, name });
+    this.note(name, 0);
+  }
+
+  #awaits({ session, request, signal }, { resolve, reject, name }) {
+    const onAbort = () => {
+      if (!this.#pending.delete(request)) return;
+      this.#world.abandon(session, request);
+      reject(signal.reason);
+    };
+    signal.addEventListener('abort', onAbort, { once: true });
+    this.#pending.set(request, { resolve, reject, name });
+  }
+
+  /** Somebody has sent something or heard something. */
+  note(name, what) {
     this.active.add(name);
     for (const number of [this.#world.time, name.charCodeAt(1), what]) this.trace = (Math.imul(this.trace ^ number, 0x9e3779b1) ^ (this.trace >>> 13)) >>> 0;
   }
@@ -111,7 +138,7 @@ export class Runtime {
     const { resolve, reject, name } = this.#pending.get(request) ?? {};
     if (!resolve) return;
     this.#pending.delete(request);
-    this.#note(name, status ?? 0);
+    this.note(name, status ?? 0);
     if (error) reject(new TypeError(error));
     else resolve(responseOf(status, headers, body));
   }

@@ -1,12 +1,23 @@
 // One schedule: the world, and the members that the npm package brings into it.
 import { Member, Trigger } from './members.mjs';
+import { Locks } from './locks.mjs';
 import { Objects } from './objects.mjs';
+import { Operator } from './operator.mjs';
 import { Runtime, enter, newChance, settle } from './runtime.mjs';
 
 /** The simulator's. */
 const EPOCH_MS = 1_795_000_000_123;
 /** No schedule has so many; one that has spins. */
 const MOST_TURNS = 20_000;
+/** One schedule in so many has an operator, and in so many a member hears of its status, which is read at each turn then. */
+const ONE_OPERATOR_IN = 3;
+const ONE_HEARS_STATUS_IN = 3;
+/** Of sixteen schedules the one whose members are over a lock service, beside Rust's over the store. */
+const LOCKERS = 2;
+/** And the one whose members lead other groups as well. */
+const MANY = 3;
+/** How much of a stack is told. */
+const FRAMES = 20;
 
 const unhandled = [];
 process.on('unhandledRejection', (reason) => unhandled.push(reason));
@@ -14,6 +25,8 @@ process.on('uncaughtException', (error) => unhandled.push(error));
 
 /** Runs the schedule of a seed; `reads` has the getters called as well. */
 export const runSchedule = async ({ newWorld, pack, seed, keep = false, reads = true }) => {
+  // Where an error was made is for readers; finding out costs more than most of what a schedule does.
+  Error.stackTraceLimit = keep ? FRAMES : 0;
   const chance = newChance(seed);
   const world = newWorld(seed, keep, 1 + chance.below(2));
   const { members: options, leases, slots, byStorage } = JSON.parse(world.plan());
@@ -33,12 +46,16 @@ export const runSchedule = async ({ newWorld, pack, seed, keep = false, reads = 
     block: (ms) => {
       schedule.count('blocked');
       world.note(`the process computes for ${ms} ms`);
-      if (world.block(ms)) for (const face of schedule.faces.values()) face.standsNow();
+      const stepped = world.block(ms);
+      schedule.runtime.readClocks();
+      if (stepped) for (const face of schedule.faces.values()) face.standsNow();
     },
   };
   schedule.runtime = new Runtime(world, seed, (name, conditional) => schedule.faces.get(name).asking(conditional));
+  schedule.runtime.peerAt = (addr) => [...schedule.faces.values()].find(({ options }) => options.serverAddr === addr);
+  schedule.runtime.sends = (name, ...sent) => schedule.faces.get(name).many?.sends(...sent);
   const objects = new Objects(schedule, newChance(seed ^ 0x0b7ec7));
-  schedule.runtime.objects = (name, init) => objects.fetch(schedule.faces.get(name), init);
+  schedule.runtime.objects = (name, ...asked) => objects.fetch(schedule.faces.get(name), ...asked);
   enter(schedule.runtime);
   try {
     await play(schedule, { options, slots, byStorage, reads, seed });
@@ -51,15 +68,23 @@ export const runSchedule = async ({ newWorld, pack, seed, keep = false, reads = 
   return { ...ended, own: counts, trace: schedule.trace };
 };
 
+/** These options without peers. */
+const alone = ({ peerMode: _, serverAddr, peerTimeout, peerSecret, peerWait, maxPeers, ...others }) => others;
+
 const play = async (schedule, { options, slots, byStorage, reads, seed }) => {
   const { world, runtime, faces } = schedule;
+  const locks = !slots && seed % 16 === LOCKERS;
+  const many = !slots && seed % 16 === MANY;
+  if (locks) schedule.locks = new Locks(schedule, seed);
+  schedule.hearsStatus = seed % ONE_HEARS_STATUS_IN === 0;
   if (!slots) {
     for (const [number, one] of options.entries()) {
-      const member = new Member(schedule, number, one, byStorage && number === 0);
+      const member = new Member(schedule, number, locks || many ? alone(one) : one, locks ? 'locker' : many ? 'many' : byStorage && number === 0 ? 'storage' : undefined);
       void member.live();
       void member.meddle();
     }
   }
+  if (seed % ONE_OPERATOR_IN === 0) void new Operator(schedule, alone(options[0])).live();
   const looks = newChance(seed ^ 0x100c);
   const look = () => {
     for (const face of faces.values()) face.read?.();
@@ -71,10 +96,12 @@ const play = async (schedule, { options, slots, byStorage, reads, seed }) => {
     if (turns === MOST_TURNS) world.broke('no spinning', 'the schedule never ends');
     await turn(schedule);
     const calls = world.run(runtime.nextMs);
+    runtime.readClocks();
     if (calls === undefined) break;
-    const { answers, triggers: fired, stepped } = JSON.parse(calls);
+    const { answers, questions, triggers: fired, stepped } = JSON.parse(calls);
     if (stepped) for (const face of faces.values()) face.standsNow();
-    for (const one of fired) void new Trigger(schedule, triggers++, options[0]).run(one);
+    for (const one of fired) void new Trigger(schedule, triggers++, alone(options[0])).run(one);
+    for (const question of questions) void runtime.peerAt(question.addr).answers(question);
     for (const answer of answers) {
       runtime.answer(answer);
       await turn(schedule);

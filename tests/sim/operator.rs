@@ -10,7 +10,7 @@ use super::clocks::EPOCH_MS;
 use super::justified::Writer;
 use super::oracle::{Aim, Deed, Oracle};
 use super::report::Kind;
-use super::store::Shown;
+use super::store::{self, Shown};
 use super::world::{Depth, Event, World};
 
 /// One seed in so many has an operator.
@@ -102,12 +102,24 @@ impl World {
             return;
         };
         let ask = asked.lease.operator.as_ref().map(|request| request.ask);
-        self.tally.fault(match ask {
-            Some(Ask::StepDown) => Kind::SteppedDown,
-            Some(Ask::Pause) => Kind::PausedGroup,
-            _ => Kind::ResumedGroup,
-        });
+        self.tally.fault(kind_of(ask));
         self.put_request(write, asked.lease);
+    }
+
+    /// Whoever asks from outside writes over what `before` has stored, if it is a member's; a pause of theirs is ended at
+    /// the end of all faults, as those of the schedule's own operator are.
+    pub fn request_landed(&mut self, request: usize, asked: &store::Asked, before: Option<usize>) {
+        let store::Asked::Write { lease, version, write: None, .. } = asked else { return };
+        self.tally.fault(kind_of(lease.operator.as_ref().map(|request| request.ask)));
+        self.history.note(self.now_ms, || format!("*** an operator asks {:?}", lease.operator));
+        let write = before.map(|deed| self.oracle.asked(deed, lease.clone(), version.clone()));
+        if let Some(object) = &mut self.store.object {
+            object.write = write;
+        }
+        let session = self.requests[request].session;
+        if let Some(outside) = &mut self.sessions[session].outside {
+            outside.landed = Some(lease.clone());
+        }
     }
 
     fn put_request(&mut self, write: Option<usize>, lease: Rc<Lease>) {
@@ -126,6 +138,8 @@ impl World {
 
     /// At the end of all faults nothing stays paused.
     pub fn operator_resumes(&mut self) {
+        let anybody = || Operator { chance: Chance::new(SALT), lease_ms: 0, asked: 0 };
+        self.operator.get_or_insert_with(anybody);
         let Some(object) = &self.store.object else { return };
         let Some(lease) = object.shown.lease().cloned() else { return };
         let paused = lease.operator.as_ref().is_some_and(|request| request.ask == Ask::Pause);
@@ -134,6 +148,14 @@ impl World {
             let write = object.write;
             self.put_request(write, Rc::new(request.over(&lease)));
         }
+    }
+}
+
+fn kind_of(ask: Option<Ask>) -> Kind {
+    match ask {
+        Some(Ask::StepDown) => Kind::SteppedDown,
+        Some(Ask::Pause) => Kind::PausedGroup,
+        _ => Kind::ResumedGroup,
     }
 }
 

@@ -14,6 +14,7 @@ use edgelect::store::{Answer, Condition, Facts, Fault, FaultKind, Outcome, Versi
 
 use super::member::Session;
 use super::oracle::{Aim, Look};
+use super::peers::Questioned;
 use super::requests::{Reply, Request, asked_brief, brief};
 use super::slots::{Ended, Ran};
 use super::store::Asked;
@@ -29,6 +30,11 @@ const UNCOUNTED_MS: u64 = 1_000;
 pub struct Outside {
     /// Between it and the store stands a storage of its own, which says less: no `Date` but of a record, no cause.
     pub by_storage: bool,
+    /// It is an operator, who competes for nothing, and the request of theirs that took effect last.
+    pub operates: bool,
+    pub landed: Option<Rc<Lease>>,
+    /// They have read that somebody asks for what they were to ask.
+    pub asked_before: Option<Rc<Lease>>,
     standing: Option<Standing>,
     /// The term that it had authority for in this turn of its process: what it has begun leaves after its callbacks.
     recent: Option<u64>,
@@ -67,6 +73,10 @@ impl Outside {
 pub struct Calls {
     /// The answers to their requests: session, request, what comes.
     answers: Vec<(usize, usize, Reply)>,
+    /// What peers have told them, by request.
+    pub told: Vec<(usize, Result<Response, String>)>,
+    /// What peers ask them.
+    pub questions: Vec<Questioned>,
     /// Triggers of slots that have fired.
     pub triggers: Vec<Schedule>,
     /// A wall clock was stepped.
@@ -75,7 +85,9 @@ pub struct Calls {
 
 impl Calls {
     pub fn is_empty(&self) -> bool {
-        self.answers.is_empty() && self.triggers.is_empty() && !self.stepped
+        let Self { answers, told, questions, triggers, stepped } = self;
+        let silent = answers.is_empty() && told.is_empty() && questions.is_empty();
+        silent && triggers.is_empty() && !stepped
     }
 }
 
@@ -114,6 +126,9 @@ impl World {
     /// A request of a session leaves; its number.
     pub fn outside_asks(&mut self, session: usize, http: HttpRequest) -> usize {
         let look = self.look(session);
+        if self.outside_of(session).operates {
+            return self.operator_sends(look, http);
+        }
         let (asked, deed) = self.meant(look, &http);
         self.history.note(self.now_ms, || {
             format!("s{session} -> {}", asked_brief(&asked, self.oracle.deeds.last()))
@@ -124,9 +139,40 @@ impl World {
         if let Asked::Read { unless } = &asked {
             self.oracle.reads(look, unless.is_some());
         }
+        self.outside_sends(look, asked, deed, http)
+    }
+
+    /// An operator's request leaves: a read, or the record with the request in it.
+    fn operator_sends(&mut self, look: Look, http: HttpRequest) -> usize {
+        let condition = header(&http, "if-match").map_or(Condition::Absent, Condition::Match);
+        let asked = match (http.method().as_str(), lease::read(http.body())) {
+            ("GET", _) => Asked::Read { unless: header(&http, "if-none-match") },
+            (_, Reading::Lease(lease)) => {
+                let version = self.store.etag(http.body());
+                let (lease, bytes) = (Rc::from(lease), Some(Rc::from(&http.body()[..])));
+                Asked::Write { lease, bytes, version, condition, write: None }
+            }
+            _ => {
+                self.oracle.broke("what is written can be read", format!("{http:?}"));
+                Asked::Read { unless: None }
+            }
+        };
+        self.history
+            .note(self.now_ms, || format!("s{} -> {}", look.session, asked_brief(&asked, None)));
+        self.outside_sends(look, asked, None, http)
+    }
+
+    fn outside_sends(
+        &mut self,
+        look: Look,
+        asked: Asked,
+        deed: Option<usize>,
+        http: HttpRequest,
+    ) -> usize {
+        let session = look.session;
         let operation = self.operations;
         self.operations += 1;
-        let fate = self.fate(session, deed.is_some());
+        let fate = self.fate(session, matches!(asked, Asked::Write { .. }));
         let (asked, http) = (Some(Rc::new(asked)), Some(Rc::new(http)));
         let request = self.requests.len();
         let timeout_ms = self.sessions[session].election.config().request_timeout_ms;
@@ -142,18 +188,14 @@ impl World {
     /// What a request asks of the store, judged if it is a write.
     fn meant(&mut self, look: Look, http: &HttpRequest) -> (Asked, Option<usize>) {
         let session = look.session;
-        let header = |name: &str| {
-            let value = http.headers().get(name).and_then(|value| value.to_str().ok());
-            value.map(|value| Version(value.to_owned()))
-        };
         if http.method() == "GET" {
-            return (Asked::Read { unless: header("if-none-match") }, None);
+            return (Asked::Read { unless: header(http, "if-none-match") }, None);
         }
         let Reading::Lease(lease) = lease::read(http.body()) else {
             self.oracle.broke("what is written can be read", format!("{http:?}"));
             return (Asked::Read { unless: None }, None);
         };
-        let condition = header("if-match").map_or(Condition::Absent, Condition::Match);
+        let condition = header(http, "if-match").map_or(Condition::Absent, Condition::Match);
         if self.oracle.views[session].name.is_empty() {
             self.oracle.views[session].name = lease.session.clone().unwrap_or_default();
         }
@@ -201,6 +243,7 @@ impl World {
     /// The answers that have come: whoever takes them hands them on before anything else happens.
     pub fn outside_answers(&mut self) -> Vec<(usize, Result<Response, String>)> {
         let answers = std::mem::take(&mut self.calls.answers);
+        let told = std::mem::take(&mut self.calls.told);
         let hear = |(session, request, reply): (usize, usize, Reply)| {
             let told = match self.outside_of(session).by_storage {
                 true => by_storage(reply.answer),
@@ -209,12 +252,16 @@ impl World {
             self.outside_ended(session, request, &told);
             (request, reply.http.expect("its requests are HTTP"))
         };
-        answers.into_iter().map(hear).collect()
+        told.into_iter().chain(answers.into_iter().map(hear)).collect()
     }
 
     /// A session waits for an answer no more.
     pub fn outside_abandons(&mut self, session: usize, request: usize) {
         if !self.awaits(session, request) {
+            return;
+        }
+        if self.requests[request].asked.is_none() {
+            self.sessions[session].flight = None;
             return;
         }
         let cause = Fault::new(FaultKind::Timeout, "no answer in time");
@@ -226,12 +273,30 @@ impl World {
         let look = self.look(session);
         let state = &mut self.sessions[session];
         state.flight = None;
+        self.history
+            .note(self.now_ms, || format!("s{session} <- {} {:?}", brief(answer), look.now));
+        if self.outside_of(session).operates {
+            return self.operator_hears(session, &answer.outcome);
+        }
+        let state = &self.sessions[session];
         let skew_ms = state.election.config().store_skew_ms;
         self.oracle.answered(look, self.requests[request].deed, answer, skew_ms);
         self.claims_heard(session, &answer.outcome);
-        self.history
-            .note(self.now_ms, || format!("s{session} <- {} {:?}", brief(answer), look.now));
         self.requested(session, &answer.outcome);
+    }
+
+    fn operator_hears(&mut self, session: usize, outcome: &Outcome) {
+        if let Outcome::Found { reading: Reading::Lease(lease), .. } = outcome
+            && lease.operator.is_some()
+        {
+            self.outside_of(session).asked_before = Some(Rc::from(lease.clone()));
+        }
+    }
+
+    /// An operator begins to ask for something.
+    pub fn operates(&mut self, session: usize) {
+        let outside = self.outside_of(session);
+        (outside.operates, outside.landed, outside.asked_before) = (true, None, None);
     }
 
     fn outside_of(&mut self, session: usize) -> &mut Outside {
@@ -391,6 +456,11 @@ impl World {
                 late_ms.max(uncounted_ms));
         }
     }
+}
+
+fn header(http: &HttpRequest, name: &str) -> Option<Version> {
+    let value = http.headers().get(name).and_then(|value| value.to_str().ok());
+    value.map(|value| Version(value.to_owned()))
 }
 
 /// What is left of an answer behind a storage that gives bodies, and throws where it has none.

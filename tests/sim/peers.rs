@@ -7,11 +7,13 @@ use edgelect::election::{Input, PeerAnswer, Step};
 use edgelect::lease::{self, Lease};
 use edgelect::peer::{self, HealthAnswer, Heard, Question, Reply};
 use edgelect::proof::Secrets;
+use edgelect::request::Response;
 
 use super::network::Fate;
 use super::oracle::Look;
 use super::report::Kind;
 use super::requests::Request;
+use super::wire;
 use super::world::{Event, World};
 
 /// A question on its way or held: the text of its URL, and what the asker knows of it.
@@ -31,6 +33,25 @@ pub struct Told {
     body: String,
     /// Somebody else made it than the member that was asked, or at another time.
     forged: bool,
+}
+
+impl Told {
+    /// As it comes to those who ask over HTTP.
+    fn over_http(&self) -> Result<Response, String> {
+        if self.status == 0 {
+            return Err("the connection was refused".to_owned());
+        }
+        Ok(wire::told(self.status, self.proof.as_deref(), &self.body))
+    }
+}
+
+/// A question that a member from outside is to answer.
+pub struct Questioned {
+    pub addr: String,
+    pub query: String,
+    asker: usize,
+    request: usize,
+    asked: Asked,
 }
 
 /// A question that a session holds.
@@ -61,21 +82,36 @@ pub struct PeerWorld {
 impl World {
     pub fn ask_peer(&mut self, look: Look, step: Step) {
         let Step::AskPeer { addr, term, wait_ms, timeout_ms } = step else { return };
-        let session = look.session;
-        let config = self.sessions[session].election.config();
-        self.oracle.asks_peer(look, config.leader_timeout_ms, config.infrequent_interval_ms);
+        let config = self.sessions[look.session].election.config();
         let secrets = config.peers.secrets.clone();
-        let machine = addr.trim_start_matches('m').split(':').next().and_then(|n| n.parse().ok());
-        let machine = machine.filter(|machine| *machine < self.machines.len());
         let nonce =
             if secrets.is_set() { format!("{:016x}", self.chance.next()) } else { String::new() };
-        let config = self.sessions[session].election.config();
+        let config = self.sessions[look.session].election.config();
         let group = config.lockfile_path.clone();
         let relay = config.server_addr.clone();
         let from = String::new();
         let question = Question { group, nonce, term, wait_ms, relay, from };
         let query = question.to_query(&secrets);
-        self.history.note(self.now_ms, || format!("s{session} asks {addr} ? {query}"));
+        self.question_leaves(look, timeout_ms, Asked { addr, query, question, secrets });
+    }
+
+    /// A member from outside asks a peer; the number of its request.
+    pub fn outside_asks_peer(&mut self, session: usize, addr: &str, query: &str) -> usize {
+        let config = self.sessions[session].election.config();
+        let (secrets, timeout_ms) = (config.peers.secrets.clone(), config.peer_timeout_ms);
+        let (question, _) = Question::read(query, &secrets);
+        let asked = Asked { addr: addr.to_owned(), query: query.to_owned(), question, secrets };
+        self.question_leaves(self.look(session), timeout_ms, asked)
+    }
+
+    /// A question sets off; the number of its request.
+    fn question_leaves(&mut self, look: Look, timeout_ms: u64, asked: Asked) -> usize {
+        let session = look.session;
+        let config = self.sessions[session].election.config();
+        self.oracle.asks_peer(look, config.leader_timeout_ms, config.infrequent_interval_ms);
+        self.history
+            .note(self.now_ms, || format!("s{session} asks {} ? {}", asked.addr, asked.query));
+        let machine = self.machine_at(&asked.addr);
         let operation = self.operations;
         self.operations += 1;
         let fate = Fate::calm(1, 1);
@@ -83,8 +119,18 @@ impl World {
         let request = Request { session, operation, asked: None, fate, deed: None, http: None };
         self.under_way(look, timeout_ms, request, None);
         let request = self.requests.len() - 1;
-        let asked = Box::new(Asked { addr, query, question, secrets });
+        let asked = Box::new(asked);
         self.after(travel_ms, Event::PeerAsked { asker: session, request, machine, asked });
+        request
+    }
+
+    /// Those from outside share one machine, and have addresses that no machine has by its number.
+    fn machine_at(&self, addr: &str) -> Option<usize> {
+        let number = addr.trim_start_matches('m').split(':').next()?.parse().ok()?;
+        match number < self.machines.len() {
+            true => Some(number),
+            false => self.machines.iter().position(|machine| machine.outside),
+        }
     }
 
     /// The machine's newest member that leads answers, or the newest of all.
@@ -97,6 +143,10 @@ impl World {
     ) {
         // Nothing is at that address: nobody ever says so.
         let Some(machine) = machine else { return };
+        if self.machines[machine].outside {
+            let (addr, query) = (asked.addr.clone(), asked.query.clone());
+            return self.calls.questions.push(Questioned { addr, query, asker, request, asked });
+        }
         let members = self.sessions_of(machine);
         let leads = members.iter().rev().find(|member| self.authority(**member).is_some());
         let Some(by) = leads.or(members.last()).copied() else {
@@ -121,6 +171,26 @@ impl World {
                 require!(self.oracle, held <= most, "questions are bounded"; "s{by} holds {held} of {most}");
             }
         }
+    }
+
+    /// What a member from outside answers; `session` is none where nobody is at that address, or closes the connection.
+    pub fn outside_answers_peer(
+        &mut self,
+        session: Option<usize>,
+        questioned: &Questioned,
+        answer: HealthAnswer,
+    ) {
+        let Questioned { asker, request, asked, .. } = questioned;
+        let Some(by) = session else { return self.tell_asker(*asker, *request, asked, None) };
+        let HealthAnswer { status, proof, body, .. } = &answer;
+        let heard = Heard { status: *status, proof: proof.as_deref(), body: body.as_bytes() };
+        let config = self.sessions[by].election.config();
+        let peers = Peers { secrets: asked.secrets.clone(), ..config.peers.clone() };
+        let meant = peer::judge(&heard, &asked.question, &peers);
+        let plain = *status != 200 || matches!(meant, PeerAnswer::Alive { .. });
+        require!(self.oracle, plain, "what a leader answers is believed";
+            "s{by} answers {status} {body} with {proof:?}, which is {meant:?}");
+        self.answer_asker(by, *asker, *request, asked, answer);
     }
 
     /// Others than members ask as well, and would wait for ever.
@@ -209,7 +279,8 @@ impl World {
         let look = self.look(by);
         let member = &self.sessions[by];
         let config = member.election.config();
-        let authority = member.election.authority(look.now);
+        let authority = member.authority(look.now);
+        let led = member.outside.as_ref().and_then(|outside| outside.renews());
         // An interval, a question that is held and one that is not answered.
         let interval_ms = match config.follow {
             Follow::Tight => config.frequent_interval_ms,
@@ -223,13 +294,13 @@ impl World {
             .is_some_and(|at_ms| look.now.mono_ms.saturating_sub(at_ms) <= longest_ms);
         self.oracle.looked(look, authority, false);
         let honest = match answer.status {
-            200 => authority.is_some() || relays,
+            200 => authority.is_some() || led.is_some() || relays,
             503 => true,
             _ => authority.is_none(),
         };
         require!(self.oracle, honest, "a peer answers by its authority";
             "s{by} answers {} with authority {authority:?}", answer.status);
-        if answer.status == 200 && authority.is_none() {
+        if answer.status == 200 && authority.is_none() && led.is_none() {
             self.tally.fault(Kind::PeerRelayed);
         }
         if answer.status == 503 {
@@ -295,13 +366,20 @@ impl World {
             "s{session} believes a forged answer: {answer:?}");
         self.history
             .note(self.now_ms, || format!("s{session} hears {} as {answer:?}", told.status));
-        if let (PeerAnswer::Alive { leader_id, term, sequence }, Some((_, lease))) =
-            (&answer, election.record())
+        let sight = self.oracle.views[session].sight.as_ref().and_then(|sight| sight.shown.lease());
+        let record = match self.sessions[session].outside {
+            Some(_) => sight,
+            None => election.record().map(|(_, lease)| lease),
+        };
+        if let (PeerAnswer::Alive { leader_id, term, sequence }, Some(lease)) = (&answer, record)
             && (leader_id, *term) == (&lease.leader_id, lease.term)
         {
             let lease_ms = election.config().leader_timeout_ms;
             self.oracle.peer_answered(look, (*term, *sequence), lease_ms);
             self.sessions[session].heard_ms = Some(look.now.mono_ms);
+        }
+        if self.sessions[session].outside.is_some() {
+            return self.calls.told.push((request, told.over_http()));
         }
         self.tell(session, Input::Peer(answer));
     }

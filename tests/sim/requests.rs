@@ -276,7 +276,7 @@ impl World {
                 self.oracle.claims_slot(look.session, write, skew_ms);
             }
         }
-        (Asked::Write { lease, bytes, version, condition: seen, write }, write)
+        (Asked::Write { lease, bytes, version, condition: seen, write: Some(write) }, write)
     }
 
     pub fn fate(&mut self, session: usize, write: bool) -> Fate {
@@ -324,6 +324,8 @@ impl World {
             return self.answer(session, request, answer_ms, reply);
         }
         let mut condition = match &*asked {
+            // At the end of all faults no operator asks for anything.
+            Asked::Write { write: None, .. } if self.healed => return,
             Asked::Write { condition, .. } => Some(condition),
             Asked::Read { .. } => None,
         };
@@ -357,10 +359,15 @@ impl World {
     ) -> Reply {
         let Request { fate, deed, http, .. } = &self.requests[request];
         let (fate, deed, over_http) = (*fate, *deed, http.is_some());
+        let writes = matches!(asked, Asked::Write { .. });
         let stale = self.stale();
+        let before = self.store.object.as_ref().and_then(|object| object.write);
         let mut effect = self.store.perform(self.now_ms, asked, condition, front_end, stale);
         effect.facts = Facts { last_modified_ms: effect.facts.last_modified_ms, ..shaded };
         self.took_effect(deed, &effect);
+        if effect.accepted {
+            self.request_landed(request, asked, before);
+        }
         let now_is = self.store.object.as_ref().map(|object| &object.version);
         let old = matches!(asked, Asked::Read { unless: Some(known) } if now_is != Some(known));
         if old && effect.outcome == Outcome::Unchanged {
@@ -370,7 +377,7 @@ impl World {
             self.tally.fault(Kind::MovingTime);
         }
         if let Some(after) = fate.after {
-            return trouble(after, fate.retry_after_ms, shaded, (deed.is_some(), over_http));
+            return trouble(after, fate.retry_after_ms, shaded, (writes, over_http));
         }
         let known = match asked {
             Asked::Read { unless } => unless.as_ref(),
@@ -514,6 +521,9 @@ pub fn asked_brief(asked: &Asked, deed: Option<&Deed>) -> String {
             "{:?} #{} term {} lease {:?} makes {} if {condition:?}",
             deed.aim, deed.lease.sequence, deed.term, deed.lease.lease_ms, deed.version.0
         ),
+        (Asked::Write { lease, version, condition, .. }, None) => {
+            format!("{:?} makes {} if {condition:?}", lease.operator, version.0)
+        }
         (asked, _) => format!("{asked:?}"),
     }
 }

@@ -212,10 +212,7 @@ impl Schedule {
 
     fn draw_outside(&mut self, chance: &mut Chance, group: &Group, members: u64) {
         for member in 0..members {
-            let mut settings = group.settings(chance, 10 + member, 10 + member, false);
-            (settings.peer_mode, settings.server_addr) = (None, None);
-            settings.peers = PeerSettings::default();
-            self.outside.push(settings);
+            self.outside.push(group.settings(chance, 10 + member, 10 + member, false));
         }
     }
 

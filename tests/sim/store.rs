@@ -23,8 +23,8 @@ pub enum Asked {
         /// The ETag that these bytes have.
         version: Version,
         condition: Condition,
-        /// The entry of the oracle's book of writes.
-        write: usize,
+        /// The entry of the oracle's book of writes; none for an operator's request before it takes effect.
+        write: Option<usize>,
     },
 }
 
@@ -226,7 +226,7 @@ impl ModelStore {
                 };
                 if accepted {
                     let (shown, bytes) = (Shown::Lease(lease.clone()), bytes.clone());
-                    self.change(now_ms, front_end, version.clone(), shown, bytes, Some(*write));
+                    self.change(now_ms, front_end, version.clone(), shown, bytes, *write);
                     Outcome::Written { version: Some(version.clone()) }
                 } else {
                     Outcome::Refused

@@ -12,6 +12,7 @@ use edgelect::calendar;
 use edgelect::clock::Now;
 use edgelect::driver::Host;
 use edgelect::lease::Lease;
+use edgelect::peer;
 use edgelect::remote::{Provide, perform};
 use edgelect::request::{self, Body, Request, Response};
 use edgelect::sigv4::Credentials;
@@ -270,6 +271,15 @@ fn response(status: u16, facts: &Facts, body: Vec<u8>) -> Response {
 fn http_date(unix_ms: u64) -> String {
     let at = std::time::UNIX_EPOCH + std::time::Duration::from_millis(unix_ms);
     httpdate::fmt_http_date(at)
+}
+
+/// What a peer answers, or somebody in its place.
+pub fn told(status: u16, proof: Option<&str>, body: &str) -> Response {
+    let mut response = response(status, &Facts::default(), body.as_bytes().to_vec());
+    if let Some(proof) = proof.and_then(|proof| proof.parse().ok()) {
+        response.headers_mut().insert(peer::PROOF, proof);
+    }
+    response
 }
 
 fn error(status: u16, code: &str, more: &str, facts: &Facts) -> Response {

@@ -5,9 +5,12 @@
 #[path = "../../sim/mod.rs"]
 mod sim;
 
+use std::collections::BTreeMap;
+
 use edgelect::config::{Config, Settings};
 use edgelect::election::{LostReason, SlotsOver};
 use edgelect::json::Object;
+use edgelect::peer::HealthAnswer;
 use edgelect::request;
 use edgelect::slots::{Missed, Policy, Schedule as Slots};
 use serde_json::{Value, json};
@@ -15,6 +18,7 @@ use wasm_bindgen::prelude::wasm_bindgen;
 
 use sim::clocks::EPOCH_MS;
 use sim::oracle::Violation;
+use sim::peers::Questioned;
 use sim::report::Kind;
 use sim::run::{Running, Seed};
 use sim::schedule::{Schedule, WITHIN_CONTRACT};
@@ -33,6 +37,9 @@ pub struct Faces {
     seed: u64,
     machine: usize,
     schedules: Vec<Slots>,
+    /// Questions of peers that the members have not answered yet, by number.
+    questions: BTreeMap<u32, Questioned>,
+    asked: u32,
 }
 
 #[wasm_bindgen]
@@ -45,7 +52,15 @@ impl Faces {
         let machines = &schedule.world.machines;
         let machine = machines.iter().position(|machine| machine.outside).expect("it was drawn");
         let running = Some(Running::new(schedule, keep));
-        Self { running, broken: None, seed, machine, schedules: Vec::new() }
+        Self {
+            running,
+            broken: None,
+            seed,
+            machine,
+            schedules: Vec::new(),
+            questions: BTreeMap::new(),
+            asked: 0,
+        }
     }
 
     fn schedule(&mut self) -> &mut Schedule {
@@ -122,7 +137,17 @@ impl Faces {
         let triggers = calls.triggers.iter().enumerate();
         let triggers: Vec<Value> = triggers.map(|(at, slots)| trigger(first + at, slots)).collect();
         self.schedules.extend(calls.triggers);
-        json!({ "answers": answers, "triggers": triggers, "stepped": calls.stepped }).to_string()
+        let mut questions = Vec::new();
+        for question in calls.questions {
+            self.asked += 1;
+            let Questioned { addr, query, .. } = &question;
+            questions.push(json!({ "number": self.asked, "addr": addr, "query": query }));
+            self.questions.insert(self.asked, question);
+        }
+        json!({
+            "answers": answers, "triggers": triggers, "questions": questions, "stepped": calls.stepped,
+        })
+        .to_string()
     }
 
     /// The members' process computes for so long: nothing reaches it.
@@ -177,6 +202,28 @@ impl Faces {
         let method = method.parse().expect("a method");
         let http = request::new(method, url, &headers, body).expect("a request");
         self.world().outside_asks(session as usize, http) as u32
+    }
+
+    /// A question to a peer leaves.
+    #[wasm_bindgen(js_name = askPeer)]
+    pub fn ask_peer(&mut self, session: u32, addr: &str, query: &str) -> u32 {
+        self.world().outside_asks_peer(session as usize, addr, query) as u32
+    }
+
+    /// The answer to a peer's question; of nobody, where there is no session.
+    #[wasm_bindgen(js_name = answerPeer)]
+    pub fn answer_peer(
+        &mut self,
+        number: u32,
+        session: Option<u32>,
+        status: u16,
+        proof: Option<String>,
+        body: String,
+    ) {
+        let Some(question) = self.questions.remove(&number) else { return };
+        let answer = HealthAnswer { proof, ..HealthAnswer::of(status, body) };
+        let session = session.map(|session| session as usize);
+        self.world().outside_answers_peer(session, &question, answer);
     }
 
     pub fn abandon(&mut self, session: u32, request: u32) {
@@ -241,6 +288,24 @@ impl Faces {
         let lease_ms = world.sessions[session as usize].election.config().leader_timeout_ms;
         world.tally.fault(Kind::Resign);
         world.oracle.resigns(look, lease_ms);
+    }
+
+    /// An operator begins to ask for something.
+    pub fn operates(&mut self, session: u32) {
+        self.world().operates(session as usize);
+    }
+
+    /// The operator's request that the record has carried since, as JSON: their own, or else another's that they have read.
+    pub fn operated(&mut self, session: u32) -> Option<String> {
+        let outside = self.world().sessions[session as usize].outside.as_ref()?;
+        let own = outside.landed.is_some();
+        let lease = outside.landed.as_ref().or(outside.asked_before.as_ref())?;
+        let request = lease.operator.as_ref()?;
+        let told = json!({
+            "own": own, "ask": format!("{:?}", request.ask), "by": request.by, "why": request.why,
+            "untilMs": request.until_ms, "term": request.term, "session": request.session,
+        });
+        Some(told.to_string())
     }
 
     /// A trigger is told to stop.
@@ -337,6 +402,12 @@ fn options(settings: &Settings) -> Value {
         "margin": settings.margin_ms,
         "storeSkew": settings.store_skew_ms,
         "maxLease": settings.max_lease_ms,
+        "peerMode": settings.peer_mode,
+        "serverAddr": settings.server_addr,
+        "peerTimeout": settings.peer_timeout_ms,
+        "peerSecret": settings.peers.secret.as_ref().map(|secret| &secret.0),
+        "peerWait": settings.peers.wait_ms,
+        "maxPeers": settings.peers.most,
     })
 }
 
