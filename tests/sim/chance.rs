@@ -12,15 +12,12 @@ impl Chance {
         Self(chance.next() ^ seed.rotate_left(32))
     }
 
-<<<<<<< HEAD
-    #[allow(clippy::should_implement_trait)] // Nobody iterates over what never ends.
-=======
     /// A stream from this state on.
     pub fn at(state: u64) -> Self {
         Self(state)
     }
 
->>>>>>> mixed
+    #[allow(clippy::should_implement_trait)] // Nobody iterates over what never ends.
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
