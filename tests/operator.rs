@@ -84,9 +84,10 @@ impl Group {
         let config = config_of(Settings { server_id, ..Settings::default() });
         let handle = Handle::new(Election::new(config, format!("session-{name}"), 1));
         let lost = Rc::clone(&self.lost);
-        let note = move |event| match event {
-            Event::Lost { reason, .. } => lost.borrow_mut().push(reason),
-            _ => (),
+        let note = move |event| {
+            if let Event::Lost { reason, .. } = event {
+                lost.borrow_mut().push(reason);
+            }
         };
         let end = self.machine.elect(&handle, self.memory.clone(), &self.machine.host, note);
         self.members.push((handle, end));

@@ -103,9 +103,10 @@ impl World {
         };
         let (ahead_ms, bent) = (Rc::clone(&way.ahead_ms), Rc::clone(&way.bent));
         let losses = Rc::clone(&self.losses);
-        let note = move |event| match event {
-            Event::Lost { .. } => losses.set(losses.get() + 1),
-            _ => (),
+        let note = move |event| {
+            if let Event::Lost { .. } = event {
+                losses.set(losses.get() + 1);
+            }
         };
         let store = Through(async move |operation| way.perform(operation).await);
         let end = self.machine.elect(&handle, store, &self.machine.host, note);
