@@ -7,9 +7,9 @@ mod route53;
 
 use std::cell::Cell;
 
-use crate::conformance::aws::Aws;
-use crate::conformance::histories::Plan;
-use crate::conformance::{self, Traits, create, found, histories, read, update};
+use crate::aws::Aws;
+use crate::conformance::{self, Traits, create, found, read, update};
+use crate::histories::{self, Plan};
 use edgelect::EpochStore;
 use edgelect::lease::{Flaw, Format, Lease, Reading, Remains, Stamp};
 use edgelect::request::Request;

@@ -4,9 +4,10 @@ use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use crate::conformance::double::{Double, Manner};
-use crate::conformance::histories::{Plan, Tally};
-use crate::conformance::{self, Traits, histories};
+use crate::conformance::{self, Traits};
+use crate::double::{Double, Manner};
+use crate::histories;
+use crate::histories::{Plan, Tally};
 use edgelect::clock::Now;
 use edgelect::lease::Format;
 use edgelect::request::{Request, Response};

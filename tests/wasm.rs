@@ -7,12 +7,13 @@
 #[allow(dead_code)] // The simulator needs more of it.
 mod chance;
 mod conformance;
+#[path = "conformance/histories.rs"]
+mod histories;
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use conformance::Traits;
-use conformance::histories::{Plan, Tally};
 use edgelect::S3Store;
 use edgelect::custom::CustomStore;
 use edgelect::driver::Host;
@@ -21,6 +22,7 @@ use edgelect::request::Body;
 use edgelect::store::Store;
 use edgelect::store::memory::Memory;
 use edgelect::web::{Fetched, Found, JsHost, Link, Settled, Web};
+use histories::{Plan, Tally};
 use js_sys::{Array, Function, Object, Promise, Reflect};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
@@ -129,7 +131,7 @@ fn bucket(key: &str, web: &Web) -> S3Store<Web> {
 
 fn how_many(long: u64) -> u64 {
     let env = get(&get(&js_sys::global(), "process"), "env");
-    conformance::histories::how_many(long, get(&env, "EDGELECT_LONG").as_string())
+    histories::how_many(long, get(&env, "EDGELECT_LONG").as_string())
 }
 
 fn plan(count: u64) -> Plan {
@@ -140,7 +142,7 @@ fn plan(count: u64) -> Plan {
 async fn conforms<S: Store>(traits: Traits, long: u64, fresh: impl Fn() -> S) -> usize {
     let count = how_many(long);
     let ran = conformance::check(traits, &fresh).await;
-    let tally = conformance::histories::check(plan(count), traits, &fresh).await;
+    let tally = histories::check(plan(count), traits, &fresh).await;
     let tally = tally.unwrap_or_else(|broken| panic!("{}: {broken}", fresh().describe()));
     console_log!("{}: {tally:?}", fresh().describe());
     let Tally { histories, operations, overlapping, landed, refused, unheard } = tally;
@@ -207,8 +209,7 @@ async fn the_packages_memory_storage_conforms() {
 #[wasm_bindgen_test]
 async fn a_storage_that_ignores_an_etag_now_and_then_has_no_order() {
     let storage = Opened::of("tests/conformance/broken.mjs").await;
-    let broken =
-        conformance::histories::check(plan(1_000), Traits::COUNTED, || storage.fresh()).await;
+    let broken = histories::check(plan(1_000), Traits::COUNTED, || storage.fresh()).await;
     console_log!("{}", broken.expect_err("its writes are held to the order"));
     storage.close().await;
 }
@@ -216,6 +217,6 @@ async fn a_storage_that_ignores_an_etag_now_and_then_has_no_order() {
 #[wasm_bindgen_test]
 async fn memory_conforms_in_wasm() {
     // `tests/stores.rs` plays more histories of it.
-    let ran = conforms(Traits::TIMELESS, conformance::histories::USUAL, Memory::default).await;
+    let ran = conforms(Traits::TIMELESS, histories::USUAL, Memory::default).await;
     assert_eq!(ran, conformance::ALL);
 }

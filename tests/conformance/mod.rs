@@ -2,12 +2,6 @@
 //!
 //! Free of test harness and runtime, so that the same list runs natively and in wasm.
 
-#[cfg(not(target_arch = "wasm32"))]
-pub mod aws;
-#[cfg(not(target_arch = "wasm32"))]
-pub mod double;
-pub mod histories;
-
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::future::{Future, poll_fn};

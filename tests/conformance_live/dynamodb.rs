@@ -5,7 +5,7 @@ use edgelect::store::{FaultKind, Outcome, Version};
 use edgelect::{DynamoDbConfig, DynamoDbStore, Host};
 use serde_json::{Value, json};
 
-use crate::conformance::aws;
+use crate::aws;
 use crate::conformance::{create, found, read, record, update};
 use crate::conformance_live::real::{Native, native, random};
 

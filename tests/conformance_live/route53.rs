@@ -4,7 +4,7 @@ use edgelect::lease::{Lease, Stamp};
 use edgelect::request::{self, Response};
 use edgelect::{Host, Route53Store};
 
-use crate::conformance::aws::{Aws, DOMAIN};
+use crate::aws::{Aws, DOMAIN};
 use crate::conformance::{create, found, record, update};
 use crate::conformance_live::real::{Native, native};
 
