@@ -9,8 +9,13 @@ use edgelect::{Config, Credentials, Host, S3Config, S3Store, Settings};
 
 pub use edgelect::Native;
 
+thread_local! {
+    static HOST: Native = Native::new().expect("the client can be set up");
+}
+
+/// One for each test, which has a thread of its own: a client takes longer to set up than a request takes.
 pub fn native() -> Native {
-    Native::new().expect("the client can be set up")
+    HOST.with(Native::clone)
 }
 
 pub fn variable(name: &str) -> String {
