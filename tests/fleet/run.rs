@@ -101,7 +101,7 @@ impl Fleet {
         self.run(pause_ms);
         let leader = self.leading().expect("a settled group has a leader");
         let (began_ms, before) = (self.now_ms, self.requests);
-        let throttled = self.object.throttled;
+        let throttled = self.object.answered.throttled;
         self.leader = None;
         match cause {
             Cause::Crash => self.crash(leader),
@@ -120,7 +120,7 @@ impl Fleet {
             self.add_member(INTERVAL_MS);
         }
         self.run(2 * LEASE_MS);
-        let throttled = self.object.throttled - throttled;
+        let throttled = self.object.answered.throttled - throttled;
         Failover { took_ms: acquired_ms - began_ms, claims, throttled, gets }
     }
 
