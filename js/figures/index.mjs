@@ -1,6 +1,6 @@
 // `npm run figures`: the numbers that the README prints, each measured by one command.
 import { parsed, say } from '../tools/command.mjs';
-import { PlainError, fail } from '../tools/run.mjs';
+import { PlainError, exit, fail } from '../tools/run.mjs';
 import { ensure } from '../tools/setup.mjs';
 
 const FIGURES = {
@@ -62,4 +62,4 @@ async function main(args) {
   return 0;
 }
 
-main(process.argv.slice(2)).then((code) => process.exit(code), fail);
+main(process.argv.slice(2)).then(exit, fail);

@@ -1,7 +1,7 @@
 // `npm run check`: what somebody runs after each change of a line.
 import { build } from './build.mjs';
 import { NODE_24, inRoot } from './paths.mjs';
-import { fail, run, seconds } from './run.mjs';
+import { exit, fail, run, seconds } from './run.mjs';
 import { ensure } from './setup.mjs';
 
 const HELP = 'npm run check   format, lints, types, unit tests and 2,000 schedules: under 90 s after a change of one file';
@@ -26,4 +26,4 @@ async function main(args) {
   return 0;
 }
 
-main(process.argv.slice(2)).then((code) => process.exit(code), fail);
+main(process.argv.slice(2)).then(exit, fail);

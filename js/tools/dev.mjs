@@ -1,7 +1,7 @@
 // `npm run dev`: the Worker on this machine, with an R2 bucket of its own: no account, no network.
 // Loads the rest only after the set-up: before it there are no packages, and on an old Node there will be none.
 import { NODE_24, ROOT } from './paths.mjs';
-import { fail } from './run.mjs';
+import { exit, fail } from './run.mjs';
 import { ensure } from './setup.mjs';
 
 const linesFor = (port) => `Fire the cron:   curl 'http://127.0.0.1:${port}/__scheduled?cron=*+*+*+*+*' &    (a tick lasts a minute)
@@ -28,4 +28,4 @@ async function main(args) {
   return Number.isInteger(code) ? code : 1;
 }
 
-main(process.argv.slice(2)).then((code) => process.exit(code), fail);
+main(process.argv.slice(2)).then(exit, fail);

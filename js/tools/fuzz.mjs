@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { endOf, spawnKept } from './cleanup.mjs';
 import { ROOT, inRoot } from './paths.mjs';
-import { PlainError, ask, fail, keepTail, lineReader, run, seconds, step } from './run.mjs';
+import { PlainError, ask, exit, fail, keepTail, lineReader, run, seconds, step } from './run.mjs';
 
 const CARGO_FUZZ_VERSION = '0.13.2';
 const CARGO_FUZZ = inRoot(`.tools/cargo-fuzz-${CARGO_FUZZ_VERSION}/bin/cargo-fuzz`);
@@ -187,4 +187,4 @@ async function watch(args, note) {
   return { code: await endOf(child), stats, artifact, tail };
 }
 
-main().then((code) => process.exit(code), fail);
+main().then(exit, fail);

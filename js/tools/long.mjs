@@ -7,7 +7,7 @@ import { endOf, newFolder, removePath, spawnKept } from './cleanup.mjs';
 import { parsed, say } from './command.mjs';
 import { Lanes } from './lanes.mjs';
 import { ROOT, inRoot } from './paths.mjs';
-import { PlainError, ask, fail, lineReader, seconds } from './run.mjs';
+import { PlainError, ask, exit, fail, lineReader, seconds } from './run.mjs';
 import { EVERYTHING, ensure } from './setup.mjs';
 
 const HELP = `npm run test:long                  runs every part, for hours; interrupted, it goes on where it was
@@ -164,4 +164,4 @@ function rowsOf(name) {
   return fs.readFileSync(logOf(name), 'utf8').split('\n').filter((line) => line.startsWith('|'));
 }
 
-main(process.argv.slice(2)).then((code) => process.exit(code), fail);
+main(process.argv.slice(2)).then(exit, fail);

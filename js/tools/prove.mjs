@@ -2,7 +2,7 @@
 // compiler's flags is in examples/prove, tests/model and, for seeds of the npm package, tests/faces.
 import { endOf, spawnKept } from './cleanup.mjs';
 import { ROOT, inRoot } from './paths.mjs';
-import { fail } from './run.mjs';
+import { exit, fail } from './run.mjs';
 import { ensure } from './setup.mjs';
 
 async function main(args) {
@@ -23,4 +23,4 @@ async function cargo(args, more) {
   return Number.isInteger(code) ? code : 1;
 }
 
-main(process.argv.slice(2)).then((code) => process.exit(code), fail);
+main(process.argv.slice(2)).then(exit, fail);

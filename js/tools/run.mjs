@@ -42,10 +42,15 @@ function diskIsFull(folder) {
   return bavail * bsize < LEAST_FREE;
 }
 
+/** Ends the program once what it has said is out: a pipe may take it later. */
+export function exit(code = 0) {
+  process.stdout.write('', () => process.stderr.write('', () => process.exit(code)));
+}
+
 /** Ends the program with one line for a plain error, with the stack for a bug. */
 export function fail(error) {
   tell(error);
-  process.exit(1);
+  exit(1);
 }
 
 /** Tells an error as `fail` does. */

@@ -1,7 +1,7 @@
 // `npm run scale`: groups of up to 100,000 followers, simulated. Everything is in examples/scale.
 import { endOf, spawnKept } from './cleanup.mjs';
 import { ROOT, inRoot } from './paths.mjs';
-import { fail } from './run.mjs';
+import { exit, fail } from './run.mjs';
 import { ensure } from './setup.mjs';
 
 async function main(args) {
@@ -12,4 +12,4 @@ async function main(args) {
   return Number.isInteger(code) ? code : 1;
 }
 
-main(process.argv.slice(2)).then((code) => process.exit(code), fail);
+main(process.argv.slice(2)).then(exit, fail);

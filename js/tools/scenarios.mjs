@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parsed, say } from './command.mjs';
 import { inRoot } from './paths.mjs';
-import { PlainError, fail } from './run.mjs';
+import { PlainError, exit, fail } from './run.mjs';
 import { EVERYTHING, ensure } from './setup.mjs';
 
 const HELP = `npm run scenarios                runs the tests that carry a scenario's number, and prints case, test and outcome
@@ -106,5 +106,5 @@ async function main(args) {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  main(process.argv.slice(2)).then(() => process.exit(0), fail);
+  main(process.argv.slice(2)).then(() => exit(), fail);
 }

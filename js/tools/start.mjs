@@ -1,6 +1,6 @@
 // `npm start`: sets the machine up, builds what changed, and shows the main job.
 // Loads the rest only after the set-up: before it there are no packages, and on an old Node there will be none.
-import { fail } from './run.mjs';
+import { exit, fail } from './run.mjs';
 import { ensure } from './setup.mjs';
 
 const HELP = `npm start             sets up, builds, and shows Node, Deno, Bun, native Rust and a Worker electing one leader; Ctrl-C ends it
@@ -32,4 +32,4 @@ async function main(args) {
   return demo({ once: args.includes('--once'), ...later });
 }
 
-main(process.argv.slice(2)).then((code) => process.exit(code), fail);
+main(process.argv.slice(2)).then(exit, fail);

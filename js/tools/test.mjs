@@ -2,7 +2,7 @@
 import fs from 'node:fs';
 import { parsed, say } from './command.mjs';
 import { inRoot } from './paths.mjs';
-import { PlainError, fail } from './run.mjs';
+import { PlainError, exit, fail } from './run.mjs';
 import { EVERYTHING, ensure } from './setup.mjs';
 
 const HELP = `npm test                   runs every step, computing and waiting side by side, and stops at the first that fails
@@ -51,4 +51,4 @@ async function main(args) {
   return withSharedStore((env) => runLanes(steps, { keepGoing: values['keep-going'], env: { ...process.env, ...env } }));
 }
 
-main(process.argv.slice(2)).then((code) => process.exit(code), fail);
+main(process.argv.slice(2)).then(exit, fail);

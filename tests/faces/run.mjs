@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import { parsed, say } from '../../js/tools/command.mjs';
 import { buildFaces } from '../../js/tools/faces.mjs';
 import { inRoot } from '../../js/tools/paths.mjs';
-import { PlainError, fail } from '../../js/tools/run.mjs';
+import { PlainError, exit, fail } from '../../js/tools/run.mjs';
 import { MUTANTS } from './mutants.mjs';
 import { realNow, virtual } from './runtime.mjs';
 import { runSchedule } from './schedule.mjs';
@@ -140,4 +140,4 @@ async function many({ newWorld, pack, first, count }) {
   return 1;
 }
 
-main(process.argv.slice(2)).then((code) => process.exit(code), fail);
+main(process.argv.slice(2)).then(exit, fail);

@@ -3,7 +3,7 @@
 import { randomInt } from 'node:crypto';
 import { build } from '../../js/tools/build.mjs';
 import { parsed, say } from '../../js/tools/command.mjs';
-import { PlainError, fail } from '../../js/tools/run.mjs';
+import { PlainError, exit, fail } from '../../js/tools/run.mjs';
 import { ensure } from '../../js/tools/setup.mjs';
 
 const HELP = `npm run live                     one minute of faults around members on Node, Deno, Bun and workerd and a real store
@@ -47,4 +47,4 @@ function whole(name, text, least, most) {
   throw new PlainError(`--${name} ${text}: must be a whole number from ${least} to ${most}\n${HELP}`);
 }
 
-main(process.argv.slice(2)).then((code) => process.exit(code), fail);
+main(process.argv.slice(2)).then(exit, fail);
