@@ -3,6 +3,8 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use edgelect::electors::budget::Urgency;
+use edgelect::electors::queue::{Budgeted, Queue};
 use edgelect::store::memory::Memory;
 use edgelect::store::{Answer, Fault, FaultKind, Operation, Store};
 use edgelect::{Config, Electors, Host, Limits, Settings, driver};
@@ -28,6 +30,7 @@ struct Seen {
     /// When each request left.
     left_ms: Rc<RefCell<Vec<u64>>>,
     probed: Rc<Cell<usize>>,
+    writes: Rc<Cell<usize>>,
 }
 
 struct UnderWay(Seen);
@@ -44,6 +47,9 @@ impl Store for Slow {
         seen.under_way.set(seen.under_way.get() + 1);
         seen.most.set(seen.most.get().max(seen.under_way.get()));
         seen.left_ms.borrow_mut().push(self.host.now_ms.get());
+        if matches!(operation, Operation::Write { .. }) {
+            seen.writes.set(seen.writes.get() + 1);
+        }
         let _under_way = UnderWay(seen.clone());
         if self.wrong {
             return Answer::rejected(Fault::new(FaultKind::Misconfigured, "no such bucket"));
@@ -200,6 +206,41 @@ fn a_group_that_fails_ends_alone_and_one_that_stops_makes_room() {
     world.machine.pass(5_000);
     assert_eq!(world.electors.handles().len(), 0);
     assert_eq!(world.electors.load().under_way, 0);
+}
+
+/// The process stands still while a renewal waits for its turn, until just after the term that it was to lengthen.
+#[derive(Clone, Default)]
+struct Stopped {
+    host: Virtual,
+    times: Rc<Cell<usize>>,
+}
+
+impl Queue for Stopped {
+    type Turn = ();
+
+    async fn turn(&self, urgency: Urgency) {
+        if let Urgency::Term { fence_ms } = urgency {
+            self.host.now_ms.set(fence_ms + 1);
+            self.times.set(self.times.get() + 1);
+        }
+    }
+}
+
+#[test]
+fn a_renewal_that_waited_for_its_turn_is_not_sent_after_its_term() {
+    let mut world = World::new(Limits::default());
+    let host = world.machine.host.clone();
+    let queue = Stopped { host: host.clone(), ..Stopped::default() };
+    let memory = memory(&host);
+    block_on(driver::init(&memory, &host, &group(0))).expect("a new group");
+    let seen = world.seen.clone();
+    let inner = Slow { memory, host: host.clone(), takes_ms: 5, seen, wrong: false };
+    let handle = edgelect::Handle::new(edgelect::Election::new(group(0), "a".repeat(32), 1));
+    let store = Budgeted::new(inner, queue.clone(), handle.clone(), host.clone());
+    world.machine.run(async move { edgelect::run(&handle, &store, &host, |_| {}).await });
+    world.machine.pass(10_000);
+    assert_eq!(queue.times.get(), 1, "a term is renewed after a third of its lease");
+    assert_eq!(world.seen.writes.get(), 1, "the claim alone was written");
 }
 
 #[test]
