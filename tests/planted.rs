@@ -4,6 +4,8 @@ use std::time::Instant;
 
 use edgelect::planted::{Bug, plant};
 
+use worlds::sim::run::{Ended, run};
+use worlds::sim::shrink::shrink;
 use worlds::table::{SCHEDULES, SURVIVORS, found_after, known_seed};
 
 /// What is found within so many schedules needs no note.
@@ -72,6 +74,26 @@ fn each_planted_bug_is_found() {
     }
     assert!(missed.is_empty(), "not found within {SCHEDULES} schedules: {missed:?}");
     assert!(outlived.is_empty(), "found, so take them out of SURVIVORS: {outlived:?}");
+}
+
+/// One bug for each way in which the smaller schedules come about: at once, by fewer members and faults, by other dice.
+#[test]
+fn the_history_of_what_breaks_a_rule_is_made_to_fit_on_a_page() {
+    const A_PAGE: usize = 60;
+    for (bug, seed) in [
+        (Bug::NoMargin, "core:0"),
+        (Bug::ShortenedLeaseKeepsFence, "core:48"),
+        (Bug::ParkUnderAuthority, "core:18"),
+    ] {
+        plant(Some(bug));
+        let seed = seed.parse().expect("a seed");
+        let (whole, small) = (run(seed, true), shrink(seed).expect("it breaks a rule"));
+        plant(None);
+        let check = |ended: &Ended| ended.violation.as_ref().map(|violation| violation.check);
+        assert_eq!(check(&small), check(&whole), "{bug:?}");
+        let lines = [whole.lines.len(), small.lines.len()];
+        assert!(lines[1] <= A_PAGE && 2 * lines[1] < lines[0], "{bug:?}: {lines:?}");
+    }
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use worlds::sim::report::Kind;
-use worlds::sim::run::{Range, Summary, canary, failed_before, retell, run, run_many, trace};
+use worlds::sim::run::{
+    Range, Summary, canary, failed_before, retell, retell_small, run, run_many, trace,
+};
 use worlds::sim::world::Depth;
 
 fn from_env(name: &str) -> Option<u64> {
@@ -42,7 +44,7 @@ fn hold(range: Range) -> Summary {
         println!("seed {seed}: {}: {}", violation.check, violation.text);
     }
     if let Some((seed, _)) = summary.broken.first() {
-        panic!("{}", retell(*seed));
+        panic!("{}\n{}", retell(*seed), retell_small(*seed));
     }
     assert!(2 * summary.with_failover >= summary.schedules, "too few schedules saw a failover");
     assert!(summary.median_leases() >= 20, "the median schedule is too short");

@@ -11,8 +11,10 @@ use worlds::sim::run::Seed;
 pub enum Task {
     /// Run schedules.
     Prove,
-    /// Tell the history of one.
-    Tell(Seed),
+    /// Tell the history of one, with this bug planted.
+    Tell(Seed, Option<Bug>),
+    /// Tell that of a smaller one which breaks the same rule.
+    Shrink(Seed, Option<Bug>),
     /// After how many schedules each planted bug is found, or each of these.
     Mutants(Vec<Bug>),
 }
@@ -34,11 +36,13 @@ impl Arguments {
     /// Reads the command line; ends the process for `--help` and for what makes no sense.
     pub fn parse() -> Self {
         let matches = command().get_matches();
+        let bug = || matches.get_one::<Bug>("planted").copied();
         let number = |name: &str| matches.get_one::<u64>(name).copied();
         let schedules = number("schedules").unwrap_or(1_000_000);
         let task = match (matches.subcommand_name(), matches.get_one::<Seed>("seed")) {
             (Some("mutants"), _) => Task::Mutants(bugs(&matches)),
-            (_, Some(seed)) => Task::Tell(*seed),
+            (_, Some(seed)) if matches.get_flag("shrink") => Task::Shrink(*seed, bug()),
+            (_, Some(seed)) => Task::Tell(*seed, bug()),
             _ => Task::Prove,
         };
         Self {
@@ -103,6 +107,21 @@ fn command() -> Command {
                 .value_parser(value_parser!(Seed))
                 .conflicts_with_all(["schedules", "store-schedules", "first", "fresh"])
                 .help("Tells the history of one schedule, such as core:7 or store:7"),
+        )
+        .arg(
+            Arg::new("shrink")
+                .long("shrink")
+                .action(ArgAction::SetTrue)
+                .requires("seed")
+                .help("Leaves out what that schedule can break its rule without"),
+        )
+        .arg(
+            Arg::new("planted")
+                .long("planted")
+                .value_name("BUG")
+                .value_parser(|name: &str| Bug::named(name).ok_or("no bug has this name"))
+                .requires("seed")
+                .help("Plants this bug first"),
         )
         .arg(
             Arg::new("fresh")

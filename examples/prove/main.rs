@@ -10,12 +10,13 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use edgelect::planted::{Bug, plant};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use arguments::{Arguments, Task};
 use record::Record;
 use worlds::sim::run::{
-    Range, Seed, canary, failed_before, remember_failure, retell, run, run_many,
+    Range, Seed, canary, failed_before, remember_failure, retell, retell_small, run, run_many,
 };
 use worlds::sim::world::Depth;
 
@@ -28,7 +29,8 @@ const LINE_EVERY: Duration = Duration::from_secs(10);
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let done = match &arguments.task {
-        Task::Tell(seed) => tell(*seed),
+        Task::Tell(seed, bug) => tell(*seed, *bug, retell),
+        Task::Shrink(seed, bug) => tell(*seed, *bug, retell_small),
         Task::Prove => prove(&arguments),
         Task::Mutants(bugs) => Ok(mutants::table(bugs)),
     };
@@ -43,8 +45,9 @@ fn main() -> ExitCode {
 }
 
 /// One schedule again, with its history; whether it holds.
-fn tell(seed: Seed) -> Result<bool, String> {
-    println!("{}", retell(seed));
+fn tell(seed: Seed, bug: Option<Bug>, story: fn(Seed) -> String) -> Result<bool, String> {
+    plant(bug);
+    println!("{}", story(seed));
     Ok(run(seed, false).violation.is_none())
 }
 
@@ -66,7 +69,7 @@ fn prove(arguments: &Arguments) -> Result<bool, String> {
     print!("{}", summary::markdown(&record, canary));
     let failed = &record.failures;
     if let Some((seed, _)) = failed.first() {
-        println!("\n{}", retell(*seed));
+        println!("\n{}\n{}", retell(*seed), retell_small(*seed));
         println!(
             "{} schedules broke a rule; their seeds were added to tests/sim/failed.txt",
             failed.len()

@@ -49,6 +49,8 @@ pub struct Machine {
     pub runs_slots: bool,
     /// Whoever runs the schedule brings its members, and starts and stops them.
     pub outside: bool,
+    /// The schedule goes on without it.
+    pub absent: bool,
     /// How long the work takes to stop after `Lost`, at most.
     pub work_end_ms: u64,
     /// The work goes on writing to the fenced resource until it has stopped, without a look.

@@ -188,6 +188,16 @@ impl Weather {
         self.rates.push((kind, per_mille));
     }
 
+    /// Such a fault befalls no request.
+    pub fn remove(&mut self, kind: Kind) {
+        self.rates.retain(|(one, _)| *one != kind);
+    }
+
+    /// Each fault, and how many of a thousand requests it befalls.
+    pub fn rates(&self) -> impl Iterator<Item = (Kind, u64)> {
+        self.rates.iter().copied()
+    }
+
     /// The network of the healed phase and of scripted scenarios.
     pub fn calm() -> Self {
         Self { latency_ms: (1, 10), delay_ms: 1, retry_after_ms: 1, rates: Vec::new() }

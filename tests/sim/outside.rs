@@ -15,9 +15,10 @@ use edgelect::store::{Answer, Condition, Facts, Fault, FaultKind, Outcome, Versi
 use super::member::Session;
 use super::oracle::{Aim, Look};
 use super::peers::Questioned;
-use super::requests::{Reply, Request, asked_brief, brief};
+use super::requests::{Reply, Request};
 use super::slots::{Ended, Ran};
 use super::store::Asked;
+use super::told;
 use super::world::{Event, World};
 
 /// How late a signal may fire while nothing blocks the process: a reading that proves nothing is repeated after 20 ms.
@@ -131,7 +132,7 @@ impl World {
         }
         let (asked, deed) = self.meant(look, &http);
         self.history.note(self.now_ms, || {
-            format!("s{session} -> {}", asked_brief(&asked, self.oracle.deeds.last()))
+            format!("s{session} {}", told::asks(&asked, self.oracle.deeds.last()))
         });
         self.count_request(look);
         let aim = deed.map(|deed| self.oracle.deeds[deed].aim);
@@ -158,7 +159,7 @@ impl World {
             }
         };
         self.history
-            .note(self.now_ms, || format!("s{} -> {}", look.session, asked_brief(&asked, None)));
+            .note(self.now_ms, || format!("s{} {}", look.session, told::asks(&asked, None)));
         self.outside_sends(look, asked, None, http)
     }
 
@@ -273,8 +274,7 @@ impl World {
         let look = self.look(session);
         let state = &mut self.sessions[session];
         state.flight = None;
-        self.history
-            .note(self.now_ms, || format!("s{session} <- {} {:?}", brief(answer), look.now));
+        self.history.note(self.now_ms, || format!("s{session} {}", told::hears(answer, look.now)));
         if self.outside_of(session).operates {
             return self.operator_hears(session, &answer.outcome);
         }

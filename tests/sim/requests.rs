@@ -7,13 +7,13 @@ use edgelect::lease::{self, Lease};
 use edgelect::request::{Request as HttpRequest, Response};
 use edgelect::store::{Answer, Condition, Facts, Outcome};
 
-use super::clocks::EPOCH_MS;
 use super::justified::Writer;
 use super::member::Flight;
 use super::network::{Fate, Trouble};
 use super::oracle::{Aim, Deed, Look, Oracle};
 use super::report::{Ground, Kind};
 use super::store::{Asked, Effect};
+use super::told;
 use super::wire::{self, Conversation, Move, Turned};
 use super::world::{Depth, Event, World};
 
@@ -56,7 +56,7 @@ impl World {
             Step::Wait { .. } | Step::Finished => return,
         };
         self.history.note(self.now_ms, || {
-            format!("s{session} -> {}", asked_brief(&asked, self.oracle.deeds.last()))
+            format!("s{session} {}", told::asks(&asked, self.oracle.deeds.last()))
         });
         self.count_request(look);
         let aim = deed.map(|deed| self.oracle.deeds[deed].aim);
@@ -479,51 +479,4 @@ fn turned_away(turned: Turned, now_ms: u64, facts: Facts) -> Reply {
     let http = Some(Ok(wire::turn_away(turned, now_ms, &facts)));
     let answer = wire::turned_outcome(turned).answer(false, None, facts);
     Reply { answer, http, turned: Some(turned) }
-}
-
-pub fn brief(answer: &Answer) -> String {
-    let Facts { date_ms, last_modified_ms, relayed, cached } = answer.facts;
-    let second = |ms: Option<u64>| ms.map(|ms| (ms as i64 - EPOCH_MS as i64) / 1_000);
-    let relayed = match (relayed, cached) {
-        (_, true) => " cached",
-        (true, _) => " relayed",
-        _ => "",
-    };
-    let (date, modified) = (second(date_ms), second(last_modified_ms));
-    format!("{} at {date:?} of {modified:?}{relayed}", outcome_brief(&answer.outcome))
-}
-
-fn outcome_brief(outcome: &Outcome) -> String {
-    match outcome {
-        Outcome::Found { version, reading } => match reading {
-            lease::Reading::Lease(lease) => format!(
-                "Found {} {} {:?}#{} term {:?}{}{}",
-                version.0,
-                lease.leader_id,
-                lease.session,
-                lease.sequence,
-                lease.term,
-                if lease.parked { " parked" } else { "" },
-                if lease.released() { " released" } else { "" },
-            ),
-            other => format!("Found {} {other:?}", version.0),
-        },
-        Outcome::Unknown { retry_after_ms, cause } => {
-            format!("Unknown {:?} retry after {retry_after_ms:?}", cause.kind)
-        }
-        other => format!("{other:?}"),
-    }
-}
-
-pub fn asked_brief(asked: &Asked, deed: Option<&Deed>) -> String {
-    match (asked, deed) {
-        (Asked::Write { condition, .. }, Some(deed)) => format!(
-            "{:?} #{} term {} lease {:?} makes {} if {condition:?}",
-            deed.aim, deed.lease.sequence, deed.term, deed.lease.lease_ms, deed.version.0
-        ),
-        (Asked::Write { lease, version, condition, .. }, None) => {
-            format!("{:?} makes {} if {condition:?}", lease.operator, version.0)
-        }
-        (asked, _) => format!("{asked:?}"),
-    }
 }

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::oracle::Violation;
 use super::report::{Kind, Tally};
 use super::schedule::{Schedule, WITHIN_CONTRACT};
+use super::shrink::shrink;
 use super::world::{Depth, Turn};
 
 /// One schedule's name: `core:7`, or `store:7` with the real store code between.
@@ -334,14 +335,26 @@ fn run_chunks(
     whole.into_inner().expect("every thread has ended")
 }
 
-/// The end of a failing schedule's history and how to run it alone.
+/// The history of a schedule, its head and its end, and how to run it alone.
 pub fn retell(seed: Seed) -> String {
     const LAST_LINES: usize = 200;
+    let mut lines = Schedule::draw(seed.number, seed.depth, WITHIN_CONTRACT).cast();
     let ended = run(seed, true);
     let from = ended.lines.len().saturating_sub(LAST_LINES);
-    let told = ended.lines[from..].join("\n");
-    let violation = ended.violation.map_or("no violation".to_owned(), |violation| {
+    lines.extend_from_slice(&ended.lines[from..]);
+    let violation = told(ended.violation.as_ref());
+    format!("{}\nseed {seed}: {violation}\nagain: npm run prove -- --seed {seed}", lines.join("\n"))
+}
+
+/// The history of a smaller schedule that breaks the same rule.
+pub fn retell_small(seed: Seed) -> String {
+    let Some(ended) = shrink(seed) else { return format!("seed {seed} breaks no rule") };
+    let violation = told(ended.violation.as_ref());
+    format!("{}\nseed {seed}, made smaller: {violation}", ended.lines.join("\n"))
+}
+
+fn told(violation: Option<&Violation>) -> String {
+    violation.map_or("no violation".to_owned(), |violation| {
         format!("at {} ms: {}: {}", violation.at_ms, violation.check, violation.text)
-    });
-    format!("{told}\nseed {seed}: {violation}\nagain: npm run prove -- --seed {seed}")
+    })
 }

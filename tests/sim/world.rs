@@ -8,6 +8,7 @@ use edgelect::lease::{Ask, Reading};
 use edgelect::slots::Schedule;
 use edgelect::store::{Answer, Facts, Fault, FaultKind, Outcome};
 
+use super::told;
 use super::wire::Client;
 
 use super::chance::Chance;
@@ -20,7 +21,7 @@ use super::outside::Calls;
 use super::peers::{self, PeerWorld};
 use super::queue::Queue;
 use super::report::{History, Kind, Tally};
-use super::requests::{Reply, Request, brief};
+use super::requests::{Reply, Request};
 use super::resource::Resource;
 use super::slots::Plan;
 use super::store::{Manners, ModelStore};
@@ -180,6 +181,7 @@ impl World {
             cron,
             runs_slots: false,
             outside: false,
+            absent: false,
             work_end_ms: 50,
             careless: false,
         });
@@ -214,7 +216,7 @@ impl World {
         let at_ms = self.queue.next_ms().filter(|at_ms| *at_ms <= until_ms)?;
         let event = self.queue.pop()?;
         self.pass_to(at_ms);
-        if self.stale_timer(&event) {
+        if self.means_nothing(&event) {
             return Some(Turn::Usual);
         }
         self.tally.steps += 1;
@@ -246,8 +248,8 @@ impl World {
         self.look_around();
     }
 
-    /// Most timers are set again or cancelled before they fire.
-    fn stale_timer(&self, event: &Event) -> bool {
+    /// Most timers are set again or cancelled before they fire; and nobody starts on a machine that is absent.
+    fn means_nothing(&self, event: &Event) -> bool {
         match event {
             Event::Wake { session, wakes } => {
                 let Session { alive, wake, wakes: newest, .. } = &self.sessions[*session];
@@ -259,6 +261,9 @@ impl World {
                 let other = |flight: &Flight| flight.operation != *operation;
                 !alive || outside.is_some() || flight.as_ref().is_none_or(other)
             }
+            Event::Start { machine }
+            | Event::Tick { machine, .. }
+            | Event::Trigger { machine, .. } => self.machines[*machine].absent,
             _ => false,
         }
     }
@@ -540,8 +545,7 @@ impl World {
         let skew_ms = self.sessions[session].election.config().store_skew_ms;
         self.oracle.answered(look, self.requests[request].deed, &answer, skew_ms);
         self.claims_heard(session, &answer.outcome);
-        self.history
-            .note(self.now_ms, || format!("s{session} <- {} {:?}", brief(&answer), look.now));
+        self.history.note(self.now_ms, || format!("s{session} {}", told::hears(&answer, look.now)));
         self.requested(session, &answer.outcome);
         let lost_time = self.hears(session, look.now, &answer);
         let shown = matches!(answer.outcome, Outcome::Found { .. } | Outcome::Unchanged);
