@@ -142,7 +142,10 @@ impl RawElector {
             };
             match judged {
                 Ok(()) => {
-                    events.borrow_mut().push(json!({ "type": "judged" }).to_string());
+                    // Who was told to stop may have judged nothing.
+                    if !handle.stops() {
+                        events.borrow_mut().push(json!({ "type": "judged" }).to_string());
+                    }
                     driver::run(&handle, &*store, &web, tell).await;
                 }
                 Err(violation) => tell(Event::Failed(violation)),

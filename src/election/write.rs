@@ -66,6 +66,12 @@ impl Election {
         if matches!(purpose, Purpose::Reserve | Purpose::Claim) {
             self.claim_leaves(now, &condition, lease.slot.filter(|_| purpose == Purpose::Claim));
         }
+        if let (Purpose::Claim | Purpose::Reserve, Some(wait_ms)) = (purpose, self.unproven_wait_ms)
+        {
+            // Whoever leads by the record that this replaces may lead for as long, also where the attempt is forgotten before
+            // it is known to have landed (S6 (b)).
+            self.owed = Some((self.clocks.begin(now), wait_ms));
+        }
         if planted!(AcquiredBeforeWrite) && purpose == Purpose::Claim {
             self.announce(lease.term.unwrap_or(0));
         }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use edgelect::election::{Election, Event};
 use edgelect::store::memory::Memory;
-use edgelect::store::{Answer, Operation, Outcome, Store};
+use edgelect::store::{Answer, Fault, FaultKind, Operation, Outcome, Store};
 use edgelect::{Config, Follow, Handle, Host, Input, Settings};
 use futures::executor::block_on;
 use futures::future::AbortHandle;
@@ -38,6 +38,10 @@ enum Bent {
     Renamed,
     /// So many reads from now on, one says that there is no record.
     Absent(u32),
+    /// The answer to a write is lost, and so many reads later one says that there is no record.
+    Unheard(u32),
+    /// The answer to a write is lost, and the wall clock is set far forward meanwhile.
+    UnheardAndStepped,
 }
 
 impl Way {
@@ -58,6 +62,15 @@ impl Way {
                 self.bent.set(Bent::Straight);
             }
             (Bent::Absent(reads), _) if read => self.bent.set(Bent::Absent(reads - 1)),
+            (Bent::Unheard(_) | Bent::UnheardAndStepped, Outcome::Written { .. }) => {
+                answer = Answer::unknown(Fault::new(FaultKind::Network, "reset"));
+                if let Bent::Unheard(reads) = self.bent.get() {
+                    self.bent.set(Bent::Absent(reads));
+                } else {
+                    self.time.stepped_ms.set(self.time.stepped_ms.get() + 20_000);
+                    self.bent.set(Bent::Straight);
+                }
+            }
             _ => {}
         }
         self.time.sleep(WAY_MS).await;
@@ -230,9 +243,9 @@ fn old_record(lease_ms: u64) -> Vec<u8> {
 }
 
 #[test]
-fn what_a_claim_owes_outlasts_another_name_of_its_version_and_a_moment_of_absence() {
-    let absences = (0..4).map(Bent::Absent);
-    for bent in absences.chain([Bent::Straight, Bent::Renamed]) {
+fn what_a_claim_owes_outlasts_a_lost_answer_another_name_of_its_version_and_a_moment_of_absence() {
+    let absences = (0..4).flat_map(|reads| [Bent::Absent(reads), Bent::Unheard(reads)]);
+    for bent in absences.chain([Bent::Straight, Bent::Renamed, Bent::UnheardAndStepped]) {
         let (mut world, leader) = led(0);
         world.members[leader].bent.set(Bent::Cut);
         let fresh = world.begin("fresh", 30_000);

@@ -90,6 +90,19 @@ test('one store is judged once, by the first group that asks', async () => {
   assert.equal(new Set(seen.writes.map(({ key }) => key).filter((key) => key.includes('.probe-'))).size, 1);
 });
 
+test('a group that is removed while it judges the store leaves that to the next one', async () => {
+  const [first, second] = namesOf(2);
+  const { storage } = await storageOf([first, second], { takesMs: 20 });
+  const careless = { ...storage, putIfMatch: (key, body) => storage.get(key).then((found) => storage.putIfMatch(key, body, found?.etag)) };
+  const electors = electorsOf({ storage: careless, probe: true });
+  leadAll(electors, [first]);
+  const refused = assert.rejects(electors.add(second).start(), { code: 'EDGELECT_STORE_BROKEN' });
+  await runtime.pass(30);
+  void electors.remove(first);
+  await runtime.pass(20_000);
+  await refused;
+});
+
 test('a group that fails is told by its name, and the others go on', async () => {
   const names = namesOf(10);
   const { storage } = await storageOf(names);
