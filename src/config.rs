@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::hostname::Hostname;
 use crate::json;
-use crate::lease::{MAX_LEASE_MS, MAX_NAME_BYTES, MAX_TERM};
+use crate::lease::{MAX_LEASE_MS, MAX_NAME_BYTES, MAX_TERM, is_name};
 use crate::planted::planted;
 use crate::text::quoted;
 
@@ -363,11 +363,7 @@ pub fn is_key(path: &str) -> bool {
 fn check_name(field: &str, name: Option<&str>) -> Result<String, ConfigError> {
     match name {
         None => Ok(String::new()),
-        Some(name)
-            if name.is_empty()
-                || name.len() > MAX_NAME_BYTES
-                || name.chars().any(char::is_control) =>
-        {
+        Some(name) if !is_name(name) => {
             let rule = "must be 1 to 1024 bytes without control characters";
             refuse(field, &quoted(name), rule)
         }

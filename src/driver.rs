@@ -35,6 +35,8 @@ use crate::trouble::{self, Trouble};
 /// The longest single sleep that a host is asked for, in milliseconds; JavaScript's timers end near 2^31.
 const LONGEST_SLEEP_MS: u64 = 3_600_000;
 
+const DRIVEN_BEFORE: &str = "this election was driven before, and that was dropped before its end: make another one for another run";
+
 /// How long one request may take where nobody's lease waits for it, in milliseconds.
 pub(crate) const UNHURRIED_MS: u64 = 10_000;
 
@@ -150,6 +152,7 @@ struct Inner {
     steady: Cell<Option<u64>>,
     holders: RefCell<BTreeMap<u64, Option<Waker>>>,
     questions: Cell<u64>,
+    driven: Cell<bool>,
 }
 
 impl Handle {
@@ -167,6 +170,7 @@ impl Handle {
                 steady: Cell::default(),
                 holders: RefCell::default(),
                 questions: Cell::default(),
+                driven: Cell::default(),
             }),
         }
     }
@@ -293,12 +297,18 @@ impl Handle {
 /// Drives an election until it has finished. `tell_app` hears each event once, in order, and must not block;
 /// after [`Event::Lost`] the application says [`Input::WorkEnded`] with its term when its work has stopped: until then
 /// nothing is claimed.
+///
+/// An election is driven once. Where an earlier call was dropped before its end, nobody knows any more what became of its request
+/// and its work: this one tells [`Event::Failed`] and ends, and the lease runs out.
 pub async fn run<S: Store, H: Host>(
     handle: &Handle,
     store: &S,
     host: &H,
     mut tell_app: impl FnMut(Event),
 ) {
+    if handle.inner.driven.replace(true) && !handle.with(Election::has_finished) {
+        return tell_app(Event::Failed(Fault::new(FaultKind::Misconfigured, DRIVEN_BEFORE)));
+    }
     {
         let mut election = handle.inner.election.borrow_mut();
         election.condition_covers_version(store.condition_covers_version());

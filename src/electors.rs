@@ -257,6 +257,12 @@ impl<H: Host + Clone + 'static> Electors<H> {
         groups.iter().map(|(group, handle)| (group.clone(), handle.clone())).collect()
     }
 
+    /// How many questions of peers are held at most.
+    pub(crate) fn most_held(&self) -> u64 {
+        let of = |handle: &Handle| handle.with(|election| election.config().peers.most);
+        self.shared.groups.borrow().values().map(of).fold(0, u64::saturating_add)
+    }
+
     /// Tells every member to stop; those that lead one after the other, so that every lease is released: the releases of a thousand
     /// at once would not be answered in time. Until then each leads, and its work goes on.
     pub async fn stop(&self) {
@@ -302,10 +308,12 @@ impl<H: Host + Clone + 'static> Electors<H> {
     /// one that is not here. It may wait as [`Handle::answer_peer`] does.
     pub async fn answer_peer(&self, query: &str) -> HealthAnswer {
         let (question, _) = Question::read(query, &Secrets::default());
-        let handle = match (question.group.as_str(), &self.handles()[..]) {
-            ("", [(_, only)]) => Some(only.clone()),
-            (group, _) => self.shared.groups.borrow().get(group).cloned(),
+        let groups = self.shared.groups.borrow();
+        let handle = match (question.group.as_str(), groups.len()) {
+            ("", 1) => groups.values().next().cloned(),
+            (group, _) => groups.get(group).cloned(),
         };
+        drop(groups);
         match handle {
             Some(handle) => handle.answer_peer(&self.shared.host, query).await,
             None if question.group.is_empty() => HealthAnswer::of(400, WHICH_GROUP.to_owned()),

@@ -44,6 +44,11 @@ const ZERO_TIME_MS: i64 = calendar::YEAR_1_MS;
 /// The longest identity and address that are written, in bytes; config refuses longer ones.
 pub const MAX_NAME_BYTES: usize = 1024;
 
+/// Whether a text can be an identity: 1 to 1024 bytes without control characters.
+pub fn is_name(text: &str) -> bool {
+    (1..=MAX_NAME_BYTES).contains(&text.len()) && !text.chars().any(char::is_control)
+}
+
 /// The longest `slotResult` that is written or kept, in bytes.
 pub const MAX_RESULT_BYTES: usize = 64;
 

@@ -379,8 +379,7 @@ impl Answers for Electors<Native> {
     }
 
     fn most_held(&self) -> u64 {
-        let of = |(_, handle): &(String, Handle)| handle.most_held();
-        self.handles().iter().map(of).fold(0, u64::saturating_add)
+        self.most_held()
     }
 }
 
@@ -392,12 +391,13 @@ async fn serve(
 ) -> Infallible {
     let mut served = FuturesUnordered::new();
     loop {
-        // Groups come and go.
-        let held = usize::try_from(electors.most_held()).unwrap_or(usize::MAX);
-        let most = MOST_CONNECTIONS.saturating_add(held);
+        // Groups come and go, and thousands of them are not asked without need.
+        let held = || usize::try_from(electors.most_held()).unwrap_or(usize::MAX);
+        let room = served.len() < MOST_CONNECTIONS
+            || served.len() < MOST_CONNECTIONS.saturating_add(held());
         tokio::select! {
             Some(()) = served.next() => {}
-            accepted = listener.accept(), if served.len() < most => match accepted {
+            accepted = listener.accept(), if room => match accepted {
                 Ok((stream, _)) => served.push(serve_one(stream, electors, host, has_page)),
                 // Out of file descriptors: others have to end first, and go on meanwhile.
                 Err(_) => {

@@ -7,6 +7,7 @@ use serde_json::json;
 use super::{HealthAnswer, Question, answer};
 use crate::clock::Now;
 use crate::election::Election;
+use crate::lease::is_name;
 use crate::planted::planted;
 
 /// How many relays are remembered.
@@ -40,6 +41,11 @@ pub enum Reply {
     },
 }
 
+/// Whether a question is about the group of this member.
+fn is_asked(election: &Election, question: &Question) -> bool {
+    question.group.is_empty() || question.group == election.config().lockfile_path
+}
+
 /// The questions to one member.
 #[derive(Clone, Debug, Default)]
 pub struct Desk {
@@ -69,7 +75,9 @@ impl Desk {
         // Whoever knows no secret is answered, and leaves nothing here.
         // Nor must somebody who has seen a member's question use it again: to take places, or to be taken for the member.
         let member = !secrets || (proven && self.is_new(&question.nonce));
-        if member && !question.from.is_empty() && self.heartbeats.len() < MOST_HEARTBEATS {
+        // Where nobody takes them they would only lie here.
+        let beats = config.peers.heartbeat_ms.is_some() && is_asked(election, question);
+        if member && beats && is_name(&question.from) && self.heartbeats.len() < MOST_HEARTBEATS {
             self.heartbeats.push((question.from.clone(), now.mono_ms));
         }
         let waits = question.wait_ms > 0 && config.peers.most > 0;
@@ -97,15 +105,18 @@ impl Desk {
 
     /// Whether there is nothing new to tell to who asked this.
     pub fn is_steady(election: &Election, now: Now, question: &Question) -> bool {
-        let asked = question.group.is_empty() || question.group == election.config().lockfile_path;
-        asked && question.term.is_some() && election.steady_term(now) == question.term
+        is_asked(election, question)
+            && question.term.is_some()
+            && election.steady_term(now) == question.term
     }
 
     /// The answer to a question, as it is now.
     pub fn answer(&self, election: &Election, now: Now, question: &Question) -> HealthAnswer {
         let config = election.config();
-        let other = !question.group.is_empty() && question.group != config.lockfile_path;
-        let answer = if other { HealthAnswer::not_leading(None) } else { answer(election, now) };
+        let answer = match is_asked(election, question) {
+            true => answer(election, now),
+            false => HealthAnswer::not_leading(None),
+        };
         answer.to(question, &config.peers.secrets)
     }
 

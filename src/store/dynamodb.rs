@@ -602,7 +602,7 @@ fn check_table(table: &str) -> Result<(), ConfigError> {
 }
 
 fn check_shard(id: &str) -> Result<(), ConfigError> {
-    if (1..=MAX_NAME_BYTES).contains(&id.len()) && !id.chars().any(char::is_control) {
+    if lease::is_name(id) {
         return Ok(());
     }
     let rule = "is the shard's id: 1 to 1024 bytes without control characters, such as \"batch-processor\"";

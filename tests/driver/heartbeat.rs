@@ -6,6 +6,8 @@ use std::rc::Rc;
 use edgelect::clock::Now;
 use edgelect::config::PeerSettings;
 use edgelect::election::{Election, Event};
+use edgelect::peer::{Desk, Question};
+use edgelect::proof::Secrets;
 use edgelect::request::{self, Request, Response};
 use edgelect::{Handle, Host, Settings};
 use worlds::virtual_time::{Hanging, Machine, Virtual, config_of};
@@ -120,5 +122,26 @@ fn whoever_was_never_asked_for_a_heartbeat_or_never_heard_of_is_not_suspected() 
         pair.cut.set(true);
         pair.machine.pass(60_000);
         assert_eq!((texts(&pair.leader.1), texts(&pair.follower.1)), (vec![], vec![]));
+    }
+}
+
+#[test]
+fn a_question_is_kept_as_a_heartbeat_only_where_one_is_awaited_from_a_name_of_the_group() {
+    for (heartbeat_ms, query, kept) in [
+        (Some(500), "from=a", 1),
+        (None, "from=a", 0),
+        (Some(500), "from=a&group=other", 0),
+        (Some(500), "from=a%0Ab", 0),
+    ] {
+        let settings = Settings {
+            peers: PeerSettings { heartbeat_ms, ..PeerSettings::default() },
+            peer_mode: Some(true),
+            ..Settings::default()
+        };
+        let election = Election::new(config_of(settings), "b".repeat(32), 1);
+        let (question, proven) = Question::read(query, &Secrets::default());
+        let mut desk = Desk::default();
+        desk.ask(&election, Now::new(1, 1), (&question, proven), 0);
+        assert_eq!(desk.take_heartbeats().len(), kept, "{heartbeat_ms:?} {query}");
     }
 }

@@ -388,3 +388,26 @@ fn neither_a_tick_nor_a_host_with_one_clock_judges() {
         assert!(!matches!(ended, Some((_, Err(_)))), "{clock:?}: {ended:?}");
     }
 }
+
+#[test]
+fn an_election_whose_lead_was_dropped_is_not_led_again() {
+    let mut machine = Machine::default();
+    let store = Hanging::with_group(&machine.host);
+    let handle = Handle::new(new_election(&machine.host, config()).expect("it has randomness"));
+    let ended = Ended::default();
+    let (running, host, told) = (handle.clone(), machine.host.clone(), Rc::clone(&ended));
+    machine.run(async move {
+        let endless = async |_: Term<'_, Virtual>| std::future::pending().await;
+        {
+            let leading = pin!(lead(&running, &store, &host, endless));
+            select(leading, pin!(host.sleep(3_000))).await;
+        }
+        assert!(running.authority(host.now()).is_some());
+        let value = lead(&running, &store, &host, endless).await;
+        *told.borrow_mut() = Some((host.now_ms.get(), value));
+    });
+    machine.pass(60_000);
+    let (_, value) = ended.borrow_mut().take().expect("it does not wait for ever");
+    assert!(value.expect_err("nobody runs its work").message.contains("was driven before"));
+    assert!(handle.authority(machine.host.now()).is_none(), "its lease ran out");
+}
