@@ -57,13 +57,15 @@ impl Election {
         if self.finished {
             return;
         }
+        if !finish {
+            // Also where the leadership is being given up already, perhaps of a term that was told to nobody: whoever
+            // resigns sits out from then on.
+            self.compete_after_ms = now.mono_ms + self.sit_out_ms();
+        }
         if let Some(wind_down) = &mut self.wind_down {
             wind_down.finish |= finish;
             wind_down.park |= park && wind_down.until_ms.is_none();
             return;
-        }
-        if !finish {
-            self.compete_after_ms = now.mono_ms + self.sit_out_ms();
         }
         // A reservation is released at once, unless it keeps a term, which would be succeeded without a wait; what was
         // created from absence is not (S7).

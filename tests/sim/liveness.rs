@@ -76,10 +76,13 @@ impl Liveness {
 
     pub fn is_told(&mut self, now: Now, input: &Input, config: &Config) {
         match input {
-            Input::Resign if !self.giving_up => {
+            // One that meets a giving up begins the pause anew.
+            Input::Resign => {
                 let rest_ms = config.leader_timeout_ms + config.frequent_interval_ms;
                 self.sits_out_until_ms = now.mono_ms + rest_ms;
                 self.giving_up = true;
+                // Its turn to claim comes anew as well: what it was shown before obliges it to nothing.
+                self.idle = 0;
             }
             Input::Stop { .. } => self.giving_up = true,
             _ => {}

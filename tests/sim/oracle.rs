@@ -921,7 +921,9 @@ impl Sight {
 
     /// S6 (b): what one answer says about the age by the store's own clock.
     fn prove(&mut self, now: Now, facts: &Facts, skew_ms: u64, drifted: bool) {
-        self.modified_ms = facts.last_modified_ms.or(self.modified_ms);
+        // A relay's word on it proves nothing, and takes nothing from what the store itself has said.
+        let told_ms = facts.last_modified_ms.filter(|_| !facts.relayed);
+        self.modified_ms = told_ms.or(self.modified_ms);
         if drifted {
             self.drifted = true;
             self.origin_ms = i128::from(self.first_ms);

@@ -249,7 +249,8 @@ impl World {
         let recent = state.outside.as_ref().and_then(|outside| outside.renews());
         let authority = authority.or(recent.filter(|_| aim == Aim::Renew));
         let working = state.works.contains(&lease.term.unwrap_or(0));
-        let again = matches!(&seen, Condition::Match(version) if Some(version) == self.store.again.as_ref());
+        let again =
+            matches!(&seen, Condition::Match(version) if self.store.again.contains(version));
         let stale = self.store.keeps_past || !self.oracle.contract.changes_told || again;
         let (trigger, own_slot) = (state.trigger.as_ref(), state.election.own_slot_ms());
         let writer = Writer { look, config, authority, working, born_ms, stale, trigger, own_slot };

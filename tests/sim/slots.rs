@@ -453,6 +453,8 @@ impl World {
             deed.aim == Aim::Cover && deed.landed_ms.is_some()
         };
         let covered = trigger.claims.iter().any(covers);
+        let ran_later = |own_ms| trigger.runs.iter().any(|ran| ran.slot_ms > own_ms);
+        let later = trigger.over == Some(SlotsOver::Taken) && own_ms.is_some_and(ran_later);
         let may_land = |(deed, seen): &&(usize, Condition)| {
             let deed = &self.oracle.deeds[*deed];
             let holds = match (seen, object) {
@@ -463,6 +465,8 @@ impl World {
             let over = matches!(trigger.over, Some(SlotsOver::NewGroup | SlotsOver::Ahead { .. }));
             // What its own cover has followed is told with it: the slot is over, and nobody has begun it.
             let told = over && (deed.aim == Aim::Cover || covered);
+            // Its own slot was claimed before the later one that it ran again: a cover since says nothing new of it.
+            let told = told || (later && deed.aim == Aim::Cover);
             lands && !told && (deed.lease.slot == own_ms || deed.aim == Aim::Cover)
         };
         let claim = trigger.claims.iter().find(may_land).map(|(deed, _)| *deed);

@@ -1,7 +1,7 @@
 //! The modelled store: one object, changed only where its condition holds at the moment of the
 //! effect.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
@@ -119,8 +119,9 @@ pub struct ModelStore {
     pub manners: Manners,
     /// What was put last that nobody can read.
     pub garbage: Option<Vec<u8>>,
-    /// A version that was put more than once: it has not changed since, in its own eyes.
-    pub again: Option<Version>,
+    /// Every version that was put more than once: it has not changed since, in its own eyes. Who was shown one may write
+    /// over it when something else was put there twice since. Looked up only, never walked.
+    pub again: HashSet<Version>,
     /// Earlier states, newest last, where something may show or restore them.
     pub past: Vec<Option<Object>>,
     pub keeps_past: bool,
@@ -164,7 +165,7 @@ impl ModelStore {
         let version = self.etag(body);
         let shown = Shown::of(lease::read(body));
         if self.born_ms.contains_key(&version) {
-            self.again = Some(version.clone());
+            self.again.insert(version.clone());
         }
         self.change(now_ms, 0, version, shown, Some(Rc::from(body)), None);
     }
