@@ -195,7 +195,11 @@ impl Election {
 
     pub(super) fn finish_wind_down(&mut self, now: Now) {
         self.term = None;
-        self.round = None;
+        let tried = self.round.take().is_some_and(|round| round.attempts > 0);
+        if let (Some(grace), true) = (&mut self.grace, tried) {
+            // Its release may have landed: nothing is released over it again without a look (S8).
+            grace.reserved = false;
+        }
         if let Some(wind_down) = self.wind_down.take() {
             if self.trigger.is_some() {
                 return self.slot_closed(now, wind_down.finish);
