@@ -1,6 +1,6 @@
 //! What others may see of an election. Nothing here changes it.
 
-use super::{Election, Holder, Problem, Seen};
+use super::{Election, Holder, Outstanding, Problem, Purpose, Seen};
 use crate::clock::Now;
 use crate::config::Config;
 use crate::lease::{Lease, PastSlot, Reading};
@@ -116,6 +116,21 @@ impl Election {
     /// [`Election::authority`] it ends nothing.
     pub fn fence_left_ms(&self, now: Now) -> Option<u64> {
         self.lease_left(now).map(|left| left.remaining_ms)
+    }
+
+    /// Whether the write under way takes the lease for a session that has given the leadership up since, or may not compete any
+    /// more: one that has not left yet is not to leave (S12).
+    pub fn claims_in_vain(&self, now: Now) -> bool {
+        let Some(Outstanding::Write { sequence }) = &self.outstanding else { return false };
+        let attempt = self.unresolved.iter().find(|attempt| attempt.lease.sequence == *sequence);
+        attempt.is_some_and(|attempt| self.in_vain(now, attempt.purpose))
+    }
+
+    /// Whether a write for this purpose takes what the session leaves to others now.
+    pub(super) fn in_vain(&self, now: Now, purpose: Purpose) -> bool {
+        let rests =
+            self.wind_down.is_some() || now.mono_ms < self.compete_after_ms || !self.competes;
+        rests && matches!(purpose, Purpose::Create | Purpose::Reserve | Purpose::Claim)
     }
 
     /// Whether work of this term that ends now, also after the term was given up, has ended in time. Later its end is not

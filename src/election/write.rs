@@ -167,7 +167,12 @@ impl Election {
                     self.unresolved.swap_remove(index);
                 }
                 let many = matches!(cause.status, Some(429 | 503));
-                (self.problem, self.unwritten) = (Some(Problem::Store(cause)), true);
+                let purpose = self.unresolved.get(index).map(|attempt| attempt.purpose);
+                let in_vain = purpose.is_some_and(|purpose| self.in_vain(now, purpose));
+                // Who has given up claims nothing any more: how the store is, the look that follows says.
+                if !in_vain || self.trigger.is_some() {
+                    (self.problem, self.unwritten) = (Some(Problem::Store(cause)), true);
+                }
                 self.leave_alone(now, retry_after_ms);
                 if many && self.term.is_none() && self.wind_down.is_none() {
                     return self.yield_claim(now);

@@ -6,6 +6,8 @@ use crate::electors::budget::Urgency;
 use crate::store::{Answer, Fault, FaultKind, Operation, Store, Version};
 
 const TOO_LATE: &str = "the renewal was not sent: its term ended while it waited for its turn";
+const IN_VAIN: &str =
+    "the claim was not sent: the leadership was given up while it waited for its turn";
 
 /// Where a request of one of many groups waits until it may leave.
 #[allow(async_fn_in_trait)] // Hosts here have one thread; no future has to be Send.
@@ -51,10 +53,14 @@ impl<S: Store, Q: Queue> Store for Budgeted<S, Q> {
         let urgency = self.urgency(&operation);
         let _turn = self.queue.turn(urgency).await;
         // A renewal whose term has ended while it waited would lengthen a lease that nobody holds.
-        let renews =
-            matches!(urgency, Urgency::Term { .. }) && matches!(operation, Operation::Write { .. });
+        let writes = matches!(operation, Operation::Write { .. });
+        let renews = matches!(urgency, Urgency::Term { .. }) && writes;
         if renews && !matches!(self.urgency(&operation), Urgency::Term { .. }) {
             return Answer::unknown(Fault::new(FaultKind::Timeout, TOO_LATE));
+        }
+        // A claim that still left would take the lease from those to whom it was left.
+        if writes && self.handle.with(|election| election.claims_in_vain((self.now)())) {
+            return Answer::unknown(Fault::new(FaultKind::Timeout, IN_VAIN));
         }
         self.store.perform(operation).await
     }

@@ -243,6 +243,42 @@ fn a_renewal_that_waited_for_its_turn_is_not_sent_after_its_term() {
     assert_eq!(world.seen.writes.get(), 1, "the claim alone was written");
 }
 
+/// Its group resigns while the first claim waits for its turn.
+#[derive(Clone)]
+struct Resigning(edgelect::Handle, Virtual);
+
+impl Queue for Resigning {
+    type Turn = ();
+
+    async fn turn(&self, urgency: Urgency) {
+        if urgency == Urgency::Change && self.1.now_ms.get() < 1_000 {
+            self.0.tell(edgelect::Input::Resign);
+            self.1.sleep(10).await;
+        }
+    }
+}
+
+#[test]
+fn a_claim_that_waited_for_its_turn_is_not_sent_after_a_resignation() {
+    let mut world = World::new(Limits::default());
+    let host = world.machine.host.clone();
+    let memory = memory(&host);
+    block_on(driver::init(&memory, &host, &group(0))).expect("a new group");
+    let seen = world.seen.clone();
+    let inner = Slow { memory, host: host.clone(), takes_ms: 5, seen, wrong: false };
+    let handle = edgelect::Handle::new(edgelect::Election::new(group(0), "a".repeat(32), 1));
+    let queue = Resigning(handle.clone(), host.clone());
+    let store = Budgeted::new(inner, queue, handle.clone(), host.clone());
+    let driven = handle.clone();
+    world.machine.run(async move { edgelect::run(&driven, &store, &host, |_| {}).await });
+    world.machine.pass(15_000);
+    assert_eq!(world.seen.writes.get(), 0, "it sits out for a lease");
+    let problem = handle.with(|election| election.problem().map(ToString::to_string));
+    assert_eq!(problem, None, "nothing is wrong");
+    world.machine.pass(30_000);
+    assert!(handle.authority(world.machine.host.now()).is_some(), "and competes again");
+}
+
 #[test]
 fn groups_that_cannot_be_led_within_the_limits_are_refused() {
     let rate = Limits { max_requests_per_second: Some(1), ..Limits::default() };

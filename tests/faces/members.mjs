@@ -120,9 +120,9 @@ export class Face {
   }
 
   /** Says again where it stands, when that may have changed. */
-  standsNow() {
+  standsNow(stepped = false) {
     const { session, over, term } = [...this.terms.values()].at(-1) ?? { over: true };
-    if (!over && !term.signal.aborted) this.world.stands(session, this.numberOf(term), term.remaining());
+    if (!over && !term.signal.aborted) this.world.stands(session, this.numberOf(term), term.remaining(), stepped);
   }
 
   /** Work of a drawn kind under a term. */
@@ -341,7 +341,8 @@ export class Member extends Face {
     this.#held.delete(controller);
     if (leaves) runtime.clear(leaves);
     if (schedule.over) return;
-    runtime.note(this.name, response.status);
+    // To answer a peer moves nothing of its own.
+    runtime.note(this.name, response.status, false);
     schedule.count(`peer hears ${response.status}`);
     const gone = controller.signal.aborted ? undefined : session;
     world.answerPeer(number, gone, response.status, response.headers.get('edgelect-proof') ?? undefined, body);
@@ -391,7 +392,8 @@ export class Member extends Face {
     const leaderTimeout = chance.pick(schedule.leases);
     const changes = {
       ...pace(leaderTimeout),
-      margin: Math.ceil(leaderTimeout / Math.max(2, Math.floor(options.leaderTimeout / options.margin))),
+      // Rounded, so that one lease always has one margin: a third of 5000 is 1667, and floor(5000 / 1667) would be 2.
+      margin: Math.ceil(leaderTimeout / Math.max(2, Math.round(options.leaderTimeout / options.margin))),
     };
     let refused = false;
     const { session } = this;

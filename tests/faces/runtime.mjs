@@ -129,8 +129,8 @@ export class Runtime {
   }
 
   /** Somebody has sent something or heard something. */
-  note(name, what) {
-    this.active.add(name);
+  note(name, what, moves = true) {
+    if (moves) this.active.add(name);
     for (const number of [this.#world.time, name.charCodeAt(1), what]) this.trace = (Math.imul(this.trace ^ number, 0x9e3779b1) ^ (this.trace >>> 13)) >>> 0;
   }
 

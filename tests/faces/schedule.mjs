@@ -48,7 +48,7 @@ export const runSchedule = async ({ newWorld, pack, seed, keep = false, reads = 
       world.note(`the process computes for ${ms} ms`);
       const stepped = world.block(ms);
       schedule.runtime.readClocks();
-      if (stepped) for (const face of schedule.faces.values()) face.standsNow();
+      if (stepped) for (const face of schedule.faces.values()) face.standsNow(true);
     },
   };
   schedule.runtime = new Runtime(world, seed, (name, conditional) => schedule.faces.get(name).asking(conditional));
@@ -71,6 +71,9 @@ export const runSchedule = async ({ newWorld, pack, seed, keep = false, reads = 
 /** These options without peers. */
 const alone = ({ peerMode: _, serverAddr, peerTimeout, peerSecret, peerWait, maxPeers, ...others }) => others;
 
+/** How many terms are over. */
+const overAll = (faces) => [...faces.values()].reduce((sum, { terms }) => sum + [...terms.values()].filter(({ over }) => over).length, 0);
+
 const play = async (schedule, { options, slots, byStorage, reads, seed }) => {
   const { world, runtime, faces } = schedule;
   const locks = !slots && seed % 16 === LOCKERS;
@@ -87,7 +90,10 @@ const play = async (schedule, { options, slots, byStorage, reads, seed }) => {
   if (seed % ONE_OPERATOR_IN === 0) void new Operator(schedule, alone(options[0])).live();
   const looks = newChance(seed ^ 0x100c);
   const look = () => {
+    const ended = overAll(faces);
     for (const face of faces.values()) face.read?.();
+    // No timer counts what a machine slept, or what its wall clock was stepped: whoever looks first sees that a term is over (S11).
+    if (overAll(faces) > ended) schedule.count('a getter saw the end');
     runtime.set(look, 1 + looks.below(schedule.leaseMs), { own: true });
   };
   if (reads) look();
@@ -99,7 +105,7 @@ const play = async (schedule, { options, slots, byStorage, reads, seed }) => {
     runtime.readClocks();
     if (calls === undefined) break;
     const { answers, questions, triggers: fired, stepped } = JSON.parse(calls);
-    if (stepped) for (const face of faces.values()) face.standsNow();
+    if (stepped) for (const face of faces.values()) face.standsNow(true);
     for (const one of fired) void new Trigger(schedule, triggers++, alone(options[0])).run(one);
     for (const question of questions) void runtime.peerAt(question.addr).answers(question);
     for (const answer of answers) {

@@ -45,6 +45,8 @@ pub struct Outside {
     works: BTreeMap<u64, u64>,
     /// Since when its term is over by the wall clock.
     over_ms: Option<u64>,
+    /// The margin of each lease that it was configured to.
+    margins: BTreeMap<u64, u64>,
 }
 
 /// A term, and until when it lasts by each clock unless it is renewed.
@@ -53,6 +55,8 @@ struct Standing {
     term: u64,
     until_mono_ms: u64,
     until_wall_ms: u64,
+    /// By when a timer of its own ends it, by the monotonic clock.
+    timed_ms: u64,
 }
 
 impl Outside {
@@ -62,7 +66,7 @@ impl Outside {
     }
 
     pub fn authority(&self, now: Now) -> Option<Authority> {
-        let Standing { term, until_mono_ms, until_wall_ms } = self.standing?;
+        let Standing { term, until_mono_ms, until_wall_ms, .. } = self.standing?;
         let mono_ms = until_mono_ms.saturating_sub(now.mono_ms);
         let remaining_ms = mono_ms.min(until_wall_ms.saturating_sub(now.wall_ms));
         (remaining_ms > 0).then_some(Authority { term, remaining_ms })
@@ -105,7 +109,8 @@ impl World {
         let clocks = &self.machines[machine].clocks;
         self.oracle.join(name.to_owned(), clocks.rate_ppm, clocks.single);
         let mut member = Session::new(machine, name.to_owned(), config, 0, None, schedule);
-        member.outside = Some(Outside::default());
+        let margins = BTreeMap::from([(config.leader_timeout_ms, config.margin_ms)]);
+        member.outside = Some(Outside { margins, ..Outside::default() });
         self.sessions.push(member);
         self.living.push(session);
         let mono_ms = self.look(session).now.mono_ms;
@@ -119,6 +124,7 @@ impl World {
     /// Other settings count for a session.
     pub fn outside_configured(&mut self, session: usize, config: &Config) {
         self.sessions[session].election = Election::new(config.clone(), String::new(), 0);
+        self.outside_of(session).margins.insert(config.leader_timeout_ms, config.margin_ms);
         self.history.note(self.now_ms, || {
             format!("s{session} gets a lease of {} ms", config.leader_timeout_ms)
         });
@@ -213,6 +219,19 @@ impl World {
             self.job_told(session, &lease);
         }
         let (asked, deed) = self.write(look, *lease, condition, !renews);
+        // One that waited for its turn among other groups' was made by settings of before, and its lease says by which. That of
+        // a claim may be a longer one that it replaces (S6 (b)): then the smallest margin counts that it can have.
+        let current_ms = self.sessions[session].election.config().leader_timeout_ms;
+        let made_ms = self.oracle.deeds[deed].lease.lease_ms.filter(|ms| *ms != current_ms);
+        let renewal = self.oracle.deeds[deed].aim == Aim::Renew;
+        let margins = &self.outside_of(session).margins;
+        let margin_ms = made_ms.and_then(|ms| match renewal {
+            true => margins.get(&ms).copied(),
+            false => margins.range(..=ms).map(|(_, margin_ms)| *margin_ms).min(),
+        });
+        if let Some(margin_ms) = margin_ms {
+            self.oracle.deeds[deed].margin_ms = margin_ms;
+        }
         (asked, Some(deed))
     }
 
@@ -319,11 +338,14 @@ impl World {
     }
 
     /// What a session says of its authority, now.
-    pub fn outside_stands(&mut self, session: usize, term: u64, remaining_ms: u64) {
+    /// `stepped`: because a clock was stepped. Nothing was told to it then, and no timer set anew.
+    pub fn outside_stands(&mut self, session: usize, term: u64, remaining_ms: u64, stepped: bool) {
         let look = self.look(session);
         let (until_mono_ms, until_wall_ms) =
             (look.now.mono_ms + remaining_ms, look.now.wall_ms + remaining_ms);
-        let standing = Standing { term, until_mono_ms, until_wall_ms };
+        let before = self.outside_of(session).standing.filter(|one| stepped && one.term == term);
+        let timed_ms = before.map_or(0, |one| one.timed_ms).max(until_mono_ms);
+        let standing = Standing { term, until_mono_ms, until_wall_ms, timed_ms };
         let outside = self.outside_of(session);
         (outside.standing, outside.over_ms) = (Some(standing).filter(|_| remaining_ms > 0), None);
         outside.recent = outside.recent.max(Some(term).filter(|_| remaining_ms > 0));
@@ -340,7 +362,7 @@ impl World {
         require!(self.oracle, idle, "S10 old work has stopped";
             "Acquired({term}) while {:?} go on", self.sessions[session].works);
         self.oracle.told_acquired(session, term, remaining_ms > 0);
-        self.outside_stands(session, term, remaining_ms);
+        self.outside_stands(session, term, remaining_ms, false);
         self.sessions[session].works.push(term);
         self.resource.begins(&mut self.oracle, session, term);
         self.after(1, Event::Act { session, term });
@@ -438,14 +460,14 @@ impl World {
             let authority = self.authority(session);
             let Some(outside) = &mut self.sessions[session].outside else { continue };
             outside.recent = authority;
-            let Some(Standing { term, until_mono_ms, until_wall_ms }) = outside.standing else {
+            let Some(Standing { term, until_wall_ms, timed_ms, .. }) = outside.standing else {
                 continue;
             };
             if announced != Some(term) || freed_ms > self.now_ms {
                 continue;
             }
             let free_ms = self.now_ms - freed_ms;
-            let late_ms = now.mono_ms.saturating_sub(until_mono_ms).min(free_ms);
+            let late_ms = now.mono_ms.saturating_sub(timed_ms).min(free_ms);
             let uncounted_ms = match now.wall_ms >= until_wall_ms {
                 true => self.now_ms - *outside.over_ms.get_or_insert(self.now_ms),
                 false => 0,

@@ -230,8 +230,8 @@ impl Faces {
         self.world().outside_abandons(session as usize, request as usize);
     }
 
-    pub fn stands(&mut self, session: u32, term: f64, remaining_ms: f64) {
-        self.world().outside_stands(session as usize, term as u64, remaining_ms as u64);
+    pub fn stands(&mut self, session: u32, term: f64, remaining_ms: f64, stepped: bool) {
+        self.world().outside_stands(session as usize, term as u64, remaining_ms as u64, stepped);
     }
 
     pub fn acquired(&mut self, session: u32, term: f64, remaining_ms: f64) {
