@@ -1,7 +1,6 @@
 //! Two leaders where members of another make share the record: real elections beside stand-ins that follow those members'
 //! documents, in virtual time.
 
-pub mod alone;
 mod bucket;
 mod coordinator;
 mod dynamodb;
@@ -9,4 +8,4 @@ mod kubernetes;
 mod route53;
 mod s3lect;
 mod s3lect_promises;
-mod world;
+pub mod world;

@@ -201,33 +201,6 @@ fn s12_a_release_says_expired_for_members_that_know_no_other_sign_and_nothing_el
 }
 
 #[test]
-fn s3_an_epoch_is_overwritten_only_on_a_version_that_named_the_session_there() {
-    let (desk, epochs) = (Desk::new(), epochs());
-    // The answer is lost, and the read-back shows the session and its sequence.
-    desk.hook(|request, bucket| {
-        let lost = request.method() == "PUT";
-        lost.then(|| bucket.perform(0, 0, request)).map(|_| Err("reset".to_owned()))
-    });
-    let outcome = desk.write(&epochs, "s", 7, Condition::Absent);
-    assert!(matches!(outcome, Outcome::Unknown { .. }), "{outcome:?}");
-    desk.hook(|_, _| None);
-    let unread = Condition::Match(Version("lock_0000000001.json 1 \"e\"".to_owned()));
-    let Outcome::Found { version, .. } = desk.read(&epochs) else { panic!("gone") };
-    let version = written(desk.write(&epochs, "s", 7, Condition::Match(version)));
-    assert_eq!(desk.names(), ["lock_0000000001.json"], "it is known to be its own");
-    // Bytes of somebody else's under a number of ours, and a version that nobody read.
-    desk.bucket.borrow_mut().put(9_000, "leader/g/lock_0000000001.json", LIVE.as_bytes());
-    let Outcome::Found { version: theirs, .. } = desk.read(&epochs) else { panic!("gone") };
-    assert_ne!(theirs, version);
-    for on in [unread, Condition::Match(theirs)] {
-        let before = desk.count("overwrite");
-        desk.write(&epochs, "s", 7, on);
-        assert_eq!(desk.count("overwrite"), before);
-    }
-    assert_eq!(desk.names(), ["lock_0000000001.json", "lock_0000000002.json"]);
-}
-
-#[test]
 fn s3_a_cleaned_number_that_is_created_anew_elects_nobody() {
     let desk = Desk::with(&[("lock_0000000008.json", LIVE), ("lock_0000000009.json", LIVE)]);
     let epochs = epochs();
