@@ -67,7 +67,7 @@ impl<L: Lock> Coordinator<L> {
         let mut due_ms = self.host.now_ms.get();
         loop {
             if self.stops.take() {
-                self.until_ms.set(None);
+                self.crash();
                 self.lock.release(&self.id).await;
             } else if !self.stands_still.get() {
                 self.tick().await;
@@ -101,10 +101,6 @@ impl<L: Lock> Coordinator<L> {
     pub fn stop(&self) {
         self.crash();
         self.stops.set(true);
-    }
-
-    pub fn pause(&self) {
-        self.stands_still.set(true);
     }
 }
 

@@ -59,9 +59,11 @@ pub struct Seen {
     pub leader_since_ms: Rc<Cell<Option<u64>>>,
     /// It is to resign and to end.
     pub stop: Rc<Cell<bool>>,
-    /// How many leaderships it took, and how many it resigned.
+    /// How many leaderships it took.
     pub taken: Rc<Cell<u64>>,
-    pub resigned: Rc<Cell<u64>>,
+    pub name: String,
+    /// Until then nothing of it reaches the store.
+    pub cut_until_ms: Rc<Cell<u64>>,
 }
 
 impl Seen {
@@ -70,7 +72,7 @@ impl Seen {
     }
 }
 
-pub struct Member {
+pub struct S3lect {
     pub id: String,
     pub rules: Rules,
     pub bucket: Bucket,
@@ -84,7 +86,7 @@ pub struct Member {
 
 type Found = Option<(Record, Version)>;
 
-impl Member {
+impl S3lect {
     fn wall_ms(&self) -> i64 {
         i64::try_from(self.time.wall_ms()).expect("it is 2026")
     }
@@ -157,9 +159,7 @@ impl Member {
         if !late {
             self.seen.leader_since_ms.set(None);
         }
-        if self.renew(Time::ZERO).await {
-            self.seen.resigned.set(self.seen.resigned.get() + 1);
-        }
+        self.renew(Time::ZERO).await;
         if late {
             self.time.sleep(self.rules.leader_timeout_ms).await;
             self.seen.leader_since_ms.set(None);
