@@ -368,18 +368,6 @@ fn a_renewal_whose_answer_was_lost_is_not_adopted_once_a_foreign_hand_has_moved_
 }
 
 #[test]
-fn an_item_of_another_shape_is_healed_after_the_grace_and_not_before() {
-    let mut fleet = fleet();
-    let item =
-        json!({ "pk": { "S": "SHARD#jobs" }, "sk": { "S": "LOCK" }, "ttl": { "S": "soon" } });
-    *fleet.place.item.borrow_mut() = item.as_object().cloned();
-    fleet.join("server-1", &beside(15));
-    fleet.pass(17_900);
-    assert_eq!(fleet.place.puts.get(), 0);
-    assert!(fleet.led_by("session-1", 10_000));
-}
-
-#[test]
 fn s8_throttled_renewals_cost_no_term_while_an_attempt_gets_through_before_the_fence() {
     for code in ["ProvisionedThroughputExceededException", "InternalServerError"] {
         let (mut fleet, member) = leading();

@@ -293,19 +293,6 @@ fn a_foreign_leader_that_dies_is_waited_out_through_the_second_of_its_epoch() {
     }
 }
 
-#[test]
-fn a_record_of_another_make_is_healed_after_the_grace_and_not_before() {
-    let mut fleet = fleet(5, Faults::default());
-    let spf = Set { ttl: "300".to_owned(), values: vec!["\"v=spf1 -all\"".to_owned()] };
-    let batch = Batch { delete: None, create: Some(spf.clone()) };
-    fleet.place.zone.borrow_mut().change(0, &batch).unwrap();
-    let member = fleet.join("a");
-    fleet.pass(LEASE_MS - 1_000);
-    assert_eq!(fleet.place.zone.borrow().current(), Some(&spf));
-    fleet.pass(10_000);
-    assert!(fleet.is_led_by(&member));
-}
-
 /// What the probe finds on a zone.
 fn probed(seed: u64, faults: Faults) -> Vec<probe::Judged> {
     let mut fleet = fleet(seed, faults);
