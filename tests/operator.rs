@@ -197,22 +197,6 @@ fn a_pause_ends_at_its_time() {
 }
 
 #[test]
-fn who_comes_to_a_paused_group_claims_neither_a_free_record_nor_a_dead_leaders() {
-    for mut group in [Group::new(&[]), Group::dead()] {
-        assert!(group.pause(None).expect("asked").written);
-        group.join("b");
-        group.machine.pass(3_600_000);
-        let told = group.step_down();
-        assert!(matches!(told, Err(OperatorError::NobodyLeads(_))), "{told:?}");
-        group.machine.pass(60_000);
-        assert_eq!(group.leader(), None);
-        group.resume().expect("asked");
-        group.machine.pass(40_000);
-        assert_eq!(group.leader(), Some(0));
-    }
-}
-
-#[test]
 fn a_step_down_that_was_meant_for_another_term_is_ignored() {
     let mut group = Group::new(&["a"]);
     group.step_down().expect("asked");

@@ -73,7 +73,7 @@ impl Host for Place {
     }
 
     fn random(&self) -> Result<[u8; 16], String> {
-        let mut chance = self.place.bucket.chance.borrow_mut();
+        let mut chance = self.chance.borrow_mut();
         Ok((u128::from(chance.next()) << 64 | u128::from(chance.next())).to_le_bytes())
     }
 

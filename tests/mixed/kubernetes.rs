@@ -10,7 +10,7 @@ use edgelect::lease::Format;
 use edgelect::object_store_lock::{LeaderElectionRecord, LockErrorKind, ObjectStoreLock};
 use edgelect::store::Version;
 use edgelect::store::memory::Memory;
-use edgelect::{Follow, Handle, Host, Settings};
+use edgelect::{Follow, Handle, Settings};
 
 use crate::mixed::bucket::Bucket;
 use crate::mixed::world::{Group, Member, World};
