@@ -18,13 +18,12 @@ use edgelect::lease::Format;
 use edgelect::remote::perform;
 use edgelect::request::{Request, Response};
 use edgelect::store::epochs::Epochs;
-use edgelect::store::s3::S3Config;
 use edgelect::store::{Answer, Condition, Facts, Fault, FaultKind, Operation, Outcome};
 
 use super::bucket::{self, BEGAN_MS, Bucket, add, error, lists};
-use crate::credentials;
 use crate::sim::chance::Chance;
 use crate::sim::oracle::Violation;
+use crate::{bucket_with, credentials};
 
 const FOLDER: &str = "leader/g";
 /// The longest that anything travels, in leases.
@@ -497,14 +496,7 @@ impl World {
             election.claim_first();
         }
         election.condition_covers_version(false);
-        let s3 = S3Config {
-            endpoint: Some("https://s3.example.com".to_owned()),
-            bucket: "jobs".to_owned(),
-            key: FOLDER.to_owned(),
-            ..S3Config::default()
-        };
-        let epochs = Epochs::new(s3);
-        let epochs = Rc::new(epochs.expect("a plain bucket"));
+        let epochs = Rc::new(Epochs::new(bucket_with(FOLDER)).expect("a plain bucket"));
         let (flight, wakes, alive) = (None, 0, true);
         self.sessions.push(Session { machine, election, epochs, flight, wakes, alive });
         self.note(|| format!("s{index} starts on m{machine}"));

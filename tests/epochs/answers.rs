@@ -16,6 +16,7 @@ use edgelect::{Host, S3Config, remote};
 use futures::executor::block_on;
 
 use worlds::bucket::{self, BEGAN_MS, Bucket, add, error, lists};
+use worlds::bucket_with;
 
 type Hook = Box<dyn FnMut(&Request, &mut Bucket) -> Option<Result<Response, String>>>;
 
@@ -99,17 +100,8 @@ impl Desk {
     }
 }
 
-fn s3() -> S3Config {
-    S3Config {
-        endpoint: Some("https://s3.example.com".to_owned()),
-        bucket: "jobs".to_owned(),
-        key: "leader/g".to_owned(),
-        ..S3Config::default()
-    }
-}
-
 pub fn epochs() -> Epochs {
-    Epochs::new(s3()).expect("a plain bucket")
+    Epochs::new(bucket_with("leader/g")).expect("a plain bucket")
 }
 
 pub fn lease_of(session: &str, term: u64) -> Lease {
@@ -180,7 +172,8 @@ fn a_first_epoch_is_created_renewed_in_place_and_succeeded_by_the_next() {
 #[test]
 fn s12_a_release_says_expired_for_members_that_know_no_other_sign_and_nothing_else_does() {
     for format in [Format::Native, Format::Kubernetes] {
-        let epochs = Epochs::new(S3Config { format, ..s3() }).expect("a plain bucket");
+        let epochs =
+            Epochs::new(S3Config { format, ..bucket_with("leader/g") }).expect("a plain bucket");
         let (desk, held) = (Desk::new(), lease_of("s", 7));
         let parked = Lease { parked: true, sequence: 2, ..held.clone() };
         let again = Lease { sequence: 3, ..held.clone() };
@@ -362,8 +355,8 @@ fn s3_only_the_epochs_of_a_probe_are_taken_away_and_no_more_than_were_listed() {
 
     let folder = format!("leader/g.probe-{}", "07".repeat(8) + &"a1".repeat(8));
     let probed = |refused_at: u64| {
-        let s3 = S3Config { key: folder.clone(), ..s3() };
-        let (desk, epochs) = (Desk::with(objects), Epochs::new(s3).expect("a plain bucket"));
+        let (desk, epochs) = (Desk::with(objects), Epochs::new(bucket_with(&folder)));
+        let epochs = epochs.expect("a plain bucket");
         for (name, body) in objects {
             desk.bucket.borrow_mut().put(0, &format!("{folder}/{name}"), body.as_bytes());
         }

@@ -12,14 +12,14 @@ use edgelect::request::{self, Request, Response};
 use edgelect::store::FaultKind;
 use edgelect::{Config, DynamoDbConfig, DynamoDbStore, Follow, Handle, Host, Settings};
 use futures::FutureExt;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use self::table::Table;
 use crate::mixed::coordinator::{Coordinator, Lock};
-use crate::mixed::world::{Group, Member, Ours, World};
-use worlds::credentials;
+use crate::mixed::world::{Group, Member, Ours, World, played};
 use worlds::sim::chance::Chance;
 use worlds::virtual_time::{Virtual, config_of};
+use worlds::{credentials, item};
 
 /// One way of a request, or of its answer.
 const WAY_MS: u64 = 7;
@@ -166,12 +166,7 @@ impl Fleet {
         let way: Rc<Path> = Rc::default();
         let reach = (self.time.clone(), self.place.clone(), Rc::clone(&way));
         let host = self.time.asking(move |request| answer(reach.clone(), request));
-        let dynamo = DynamoDbConfig {
-            table: "locks".to_owned(),
-            shard_id: "jobs".to_owned(),
-            lease_ms: config.leader_timeout_ms,
-            ..DynamoDbConfig::default()
-        };
+        let dynamo = DynamoDbConfig { lease_ms: config.leader_timeout_ms, ..item() };
         let store = DynamoDbStore::new(dynamo, credentials(), host.clone()).expect("a fine item");
         let session = format!("session-{number}");
         let handle = Handle::new(Election::new(config, session.clone(), number));
@@ -490,17 +485,11 @@ impl Group for Table {
 
 #[test]
 fn a_mixed_fleet_has_one_leader_whatever_happens_to_its_members() {
-    let mut followed = [0, 0];
-    for seed in 1..=80 {
-        let mut fleet = if seed % 2 == 0 { expiring() } else { fleet() };
-        fleet.seed = seed;
+    let followed = played(80, 12, 15_000, |seed| {
+        let fleet = if seed % 2 == 0 { expiring() } else { fleet() };
         *fleet.place.chance.borrow_mut() = Chance::new(seed);
-        fleet.play(12, 15_000);
-        assert_eq!(fleet.observer.broken(), [""; 0], "seed {seed}");
-        let [theirs, ours] = fleet.observer.followed.get();
-        followed = [followed[0] + theirs, followed[1] + ours];
-    }
-    println!("{followed:?} times one of theirs, of ours, has followed the other make");
+        fleet
+    });
     assert!(followed.iter().all(|times| *times > 100), "{followed:?}");
 }
 

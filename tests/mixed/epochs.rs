@@ -14,11 +14,11 @@ use edgelect::{
 use http::{HeaderValue, Method};
 
 use crate::mixed::coordinator::{Coordinator, Lock};
-use crate::mixed::world::{Group, Member, World};
+use crate::mixed::world::{Group, Member, World, played};
 use worlds::bucket::Bucket;
-use worlds::credentials;
 use worlds::sim::chance::Chance;
 use worlds::virtual_time::Virtual;
+use worlds::{bucket_with, credentials};
 
 const FOLDER: &str = "leader/g";
 
@@ -296,14 +296,11 @@ impl Group for Place {
         };
         let config = Config::new(&settings).expect("the settings keep every rule");
         let s3 = S3Config {
-            endpoint: Some("https://s3.example.com".to_owned()),
-            bucket: "jobs".to_owned(),
-            key: FOLDER.to_owned(),
             format: match fleet.place.rules.make {
                 Make::Validity => Format::Native,
                 Make::Holder => Format::Kubernetes,
             },
-            ..S3Config::default()
+            ..bucket_with(FOLDER)
         };
         let cut_until_ms = Rc::clone(&net.cut_until_ms);
         let host = fleet.time.drawing(&fleet.place.chance);
@@ -330,15 +327,7 @@ impl Group for Place {
 #[test]
 fn beside_members_of_another_make_one_leads_and_each_make_succeeds_the_other() {
     for make in [Make::Validity, Make::Holder] {
-        let mut followed = [0, 0];
-        for seed in 0..50 {
-            let mut fleet = fleet(seed, Rules::of(make));
-            fleet.play(8, LEASE_MS);
-            assert_eq!(fleet.observer.broken(), [""; 0], "{make:?}, seed {seed}");
-            let [theirs, ours] = fleet.observer.followed.get();
-            followed = [followed[0] + theirs, followed[1] + ours];
-        }
-        println!("{make:?}: {followed:?} times one of theirs, of ours, has followed the other");
+        let followed = played(50, 8, LEASE_MS, |seed| fleet(seed, Rules::of(make)));
         assert!(followed.iter().all(|times| *times > 50), "{make:?}: {followed:?}");
     }
 }

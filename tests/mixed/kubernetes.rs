@@ -13,7 +13,7 @@ use edgelect::store::memory::Memory;
 use edgelect::{Follow, Handle, Settings};
 
 use crate::mixed::bucket::Bucket;
-use crate::mixed::world::{Group, Member, World};
+use crate::mixed::world::{Group, Member, World, played};
 use worlds::sim::chance::Chance;
 use worlds::virtual_time::{Virtual, config_of};
 
@@ -342,16 +342,11 @@ fn they_take_a_lease_that_we_release_and_we_take_one_that_they_release() {
 #[test]
 fn while_their_leader_stops_before_its_lease_is_over_one_leads_through_deaths_cuts_and_failures() {
     const { assert!(Pace::SAFE.longest_unrenewed_ms() < Pace::SAFE.lease_ms) };
-    let mut followed = [0, 0];
-    for seed in 1..=60 {
-        let mut fleet = fleet(seed, Pace::SAFE);
+    let followed = played(60, 16, LEASE_MS, |seed| {
+        let fleet = fleet(seed, Pace::SAFE);
         fleet.place.bucket.failing_per_mille.set([0, 50, 200][seed as usize % 3]);
-        fleet.play(16, LEASE_MS);
-        let [theirs, ours] = fleet.observer.followed.get();
-        followed = [followed[0] + theirs, followed[1] + ours];
-        assert_eq!(fleet.observer.broken(), [""; 0], "seed {seed}");
-    }
-    println!("{followed:?} times one of theirs, of ours, has followed the other make");
+        fleet
+    });
     assert!(followed.iter().all(|times| *times > 100), "{followed:?}");
 }
 

@@ -9,28 +9,20 @@ use std::rc::Rc;
 
 use edgelect::election::LostReason;
 use edgelect::probe::{self, Finding};
-use edgelect::{Config, Handle, Host, Input, Route53Config, Route53Store, Settings, new_election};
+use edgelect::{Config, Handle, Host, Input, Route53Store, Settings, new_election};
 
 use self::zone::{Batch, Faults, Net, Set, Zone};
 use crate::mixed::coordinator::{Coordinator, Lock};
 use crate::mixed::world::{Group, Member, Ours, World};
-use worlds::credentials;
 use worlds::sim::chance::Chance;
 use worlds::virtual_time::{Virtual, config_of};
+use worlds::{credentials, record_set};
 
 const LEASE_MS: u64 = 15_000;
 const RENEW_MS: u64 = 5_000;
 
 fn store(host: &Virtual) -> Route53Store<Virtual> {
-    let config = Route53Config {
-        hosted_zone_id: "Z1".to_owned(),
-        record_prefix: "lock".to_owned(),
-        domain_name: "example.com".to_owned(),
-        shard_id: "jobs".to_owned(),
-        lease_ms: LEASE_MS,
-        ..Route53Config::default()
-    };
-    Route53Store::new(config, credentials(), host.clone()).expect("the names are fine")
+    Route53Store::new(record_set(), credentials(), host.clone()).expect("the names are fine")
 }
 
 fn config(id: &str) -> Config {
@@ -181,20 +173,6 @@ fn beside_ms(ahead_ms: i64) -> u64 {
 fn a_clock_of_theirs_within_margin_and_a_second_takes_no_living_lease_and_one_beyond_is_seen_to() {
     assert_eq!(beside_ms(2_499), 0);
     assert!(beside_ms(5_000) > 0, "nobody has seen it");
-}
-
-#[test]
-fn a_leader_on_a_good_zone_keeps_its_term_and_writes_one_batch_an_interval() {
-    let mut fleet = fleet(1, Faults { throttles: true, ..Faults::default() });
-    let members = ["a", "b"].map(|id| fleet.join(id));
-    fleet.pass(40_000);
-    assert_eq!(fleet.leaders().len(), 1);
-    let writes = || members.iter().map(|member| member.handle.requests().write).sum::<u64>();
-    let before = writes();
-    fleet.pass(100_000);
-    let batches = writes() - before;
-    assert!((19..=21).contains(&batches), "{batches} batches in 100 s");
-    assert_eq!(fleet.observer.tokens.borrow().len(), 1);
 }
 
 #[test]

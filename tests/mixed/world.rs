@@ -305,6 +305,25 @@ impl<P> World<P> {
     }
 }
 
+/// Plays so many seeds; panics with the first violation. How often each make has followed the other.
+pub fn played<P: Group>(
+    seeds: u64,
+    blows: u64,
+    lease_ms: u64,
+    fleet: impl Fn(u64) -> World<P>,
+) -> [u64; 2] {
+    let mut followed = [0, 0];
+    for seed in 0..seeds {
+        let mut fleet = fleet(seed);
+        fleet.play(blows, lease_ms);
+        assert_eq!(fleet.observer.broken(), [""; 0], "seed {seed}");
+        let [theirs, ours] = fleet.observer.followed.get();
+        followed = [followed[0] + theirs, followed[1] + ours];
+    }
+    println!("{followed:?} times one of theirs, of ours, has followed the other make");
+    followed
+}
+
 impl<P: Group> World<P> {
     pub fn below(&self, bound: u64) -> u64 {
         self.place.chance().borrow_mut().below(bound)

@@ -1,6 +1,6 @@
 //! What is made up for: slots that nobody claimed, jobs that failed, and whose cron the missed slots are of.
 
-use edgelect::SlotOutcome::{Done, Failed, Skipped, Taken};
+use edgelect::SlotOutcome::{Done, Skipped, Taken};
 use edgelect::election::{LostReason, SlotsOver};
 use edgelect::slots::Cron;
 use edgelect::{Missed, Policy, RunEnd, Schedule, ScheduleSettings};

@@ -1,10 +1,9 @@
 //! Which schedules are refused, and which slot a timer asks for.
 
 use edgelect::SlotOutcome::Done;
-use edgelect::slots::{OwnSlots, StorageTimes, Verdict};
 use edgelect::{Missed, Schedule, ScheduleSettings, Settings};
 
-use crate::slots::world::{Dates, FIRST_MS, Job, World, minute, once, schedule};
+use crate::slots::world::{Dates, FIRST_MS, Job, World, minute, once};
 use worlds::virtual_time::{config, config_of};
 
 #[test]

@@ -4,18 +4,13 @@ use std::rc::Rc;
 
 use edgelect::lease::{self, Reading};
 use edgelect::store::memory::Memory;
-use edgelect::{
-    Config, Follow, Handle, Host, Missed, Policy, Schedule, ScheduleSettings, Settings, Term,
-    new_election, new_schedule, run_scheduled,
-};
+use edgelect::{Config, Follow, Handle, Settings, new_election};
 
 use super::member::{Rules, S3lect, Seen};
 use crate::mixed::bucket::{Bucket, Shared};
 use crate::mixed::world::{Group, Member, World};
 use worlds::sim::chance::Chance;
-use worlds::virtual_time::{EPOCH_MS, Virtual, config_of};
-
-const MINUTE_MS: u64 = 60_000;
+use worlds::virtual_time::{Virtual, config_of};
 
 /// Of what a seed draws its course.
 #[derive(Clone, Copy)]
@@ -135,71 +130,6 @@ impl Fleet {
         }
         broken.extend(stored(&self.place.bucket));
         broken
-    }
-
-    /// One trigger for a slot. Every job that begins is noted.
-    fn trigger(&self, slot_ms: u64, policy: Policy, begun: &Shared<Vec<u64>>) {
-        let name = format!("cron-{}", self.next_number());
-        let host = self.host().ahead(self.off_ms(3_600_000));
-        let config = config("cron", Follow::Balanced);
-        let settings = ScheduleSettings {
-            slot_ms: Some(slot_ms),
-            period_ms: Some(MINUTE_MS),
-            policy: Some(policy),
-            missed: Some(Missed::Skip),
-            ..ScheduleSettings::default()
-        };
-        let schedule = Schedule::new(&settings, &config).expect("it is fine");
-        let handle = Handle::new(new_schedule(&host, config, schedule).expect("it has chance"));
-        let bucket = self.place.bucket.another_way();
-        let work = {
-            let (handle, host, observer) =
-                (handle.clone(), host.clone(), Rc::clone(&self.observer));
-            let begun = Rc::clone(begun);
-            async move {
-                let job = async |term: Term<'_, Virtual>| {
-                    observer.hand_out(term.token, host.now_ms.get());
-                    observer.look(host.now_ms.get());
-                    begun.borrow_mut().push(term.slot_ms.expect("a slot is run"));
-                    host.sleep(7_000).await;
-                    Ok::<(), &'static str>(())
-                };
-                let _ = run_scheduled(&handle, &bucket, &host, job).await;
-            }
-        };
-        self.admit(&name, true, move || handle.authority(host.now()).is_some(), work);
-    }
-
-    /// Doubled and late triggers for every minute, whose runners die at times, while a member of theirs comes and goes.
-    /// What went wrong, and which slots were begun.
-    pub fn play_slots(mut self, policy: Policy, minutes: u64) -> (Vec<String>, Vec<u64>) {
-        let begun: Shared<Vec<u64>> = Shared::default();
-        self.place.bucket.failing_per_mille.set(self.place.course.failing_per_mille);
-        let mut theirs = Some(self.start_theirs());
-        for minute in 1..=minutes {
-            let slot_ms = EPOCH_MS / MINUTE_MS * MINUTE_MS + minute * MINUTE_MS;
-            let end_ms = slot_ms + MINUTE_MS - EPOCH_MS;
-            while self.now_ms() + 1_000 <= end_ms {
-                self.run(1_000);
-                let due = EPOCH_MS + self.now_ms() >= slot_ms;
-                if self.below(12) == 0 && due {
-                    self.trigger(slot_ms, policy, &begun);
-                }
-                if self.below(40) == 0 && self.ours_leads() == Some(true) {
-                    self.leaders().first().into_iter().for_each(|runner| self.kill(runner));
-                }
-                if self.below(45) == 0 {
-                    theirs = match theirs.take() {
-                        Some(seen) => {
-                            seen.stop.set(true);
-                            None
-                        }
-                        None => Some(self.start_theirs()),
-                    };
-                }
-            }
-        }
-        (self.observer.broken(), begun.take())
     }
 }
 
