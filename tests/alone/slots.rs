@@ -1,12 +1,13 @@
 //! What a trigger's election says of its slot: a claim that may have landed is never told as no claim.
 
+use edgelect::config::HostClock;
 use edgelect::election::{Election, Event, SlotsOver, Step};
-use edgelect::lease::Lease;
+use edgelect::lease::{Lease, Stamp};
 use edgelect::slots::SlotEnd;
 use edgelect::store::{Facts, Outcome};
-use edgelect::{Input, Missed, Policy, Schedule, ScheduleSettings};
+use edgelect::{Input, Missed, Policy, Schedule, ScheduleSettings, Settings};
 
-use crate::alone::told::{AT_MS, Alone, config, found, matching, settings, text, unknown};
+use crate::alone::told::{AT_MS, Alone, config, denied, found, matching, settings, text, unknown};
 
 const MINUTE_MS: u64 = 60_000;
 const DAY_MS: u64 = 86_400_000;
@@ -14,9 +15,9 @@ const SLOT_MS: u64 = AT_MS + 200_000;
 const TOMBSTONE: &str = r#"{"leaderID":"a","lastUpdated":"0001-01-01T00:00:00Z","term":1,"slot":5000,"slotDone":true,"acquired":"2026-11-21T06:00:00Z","session":"o","format":1}"#;
 
 /// A trigger for a slot, over a store that tells no time.
-fn trigger(session: &str, schedule: ScheduleSettings) -> Alone {
+fn trigger(session: &str, clock: HostClock, schedule: ScheduleSettings) -> Alone {
     let schedule = ScheduleSettings { period_ms: Some(MINUTE_MS), ..schedule };
-    let config = config(&settings());
+    let config = config(&Settings { clock, ..settings() });
     let schedule = Schedule::new(&schedule, &config).expect("the schedule keeps every rule");
     let election = Election::for_schedule(config, session.to_owned(), 7, schedule);
     Alone { dated: false, ..Alone::of(election) }
@@ -33,7 +34,16 @@ fn skipping(slot_ms: u64) -> ScheduleSettings {
 }
 
 fn claiming_as(session: &str, schedule: ScheduleSettings, record: &str) -> (Alone, Lease) {
-    let mut alone = trigger(session, schedule);
+    claiming_with(session, HostClock::Two, schedule, record)
+}
+
+fn claiming_with(
+    session: &str,
+    clock: HostClock,
+    schedule: ScheduleSettings,
+    record: &str,
+) -> (Alone, Lease) {
+    let mut alone = trigger(session, clock, schedule);
     alone.ms = SLOT_MS - AT_MS;
     alone.reads();
     alone.found("\"t\"", record);
@@ -75,9 +85,80 @@ fn silence(alone: &mut Alone) -> SlotsOver {
     ends(alone, |_| unknown(), |_| unknown())
 }
 
+/// The store is silent for longer than a lease; then this is what it shows, and it refuses every write.
+fn after_silence(alone: &mut Alone, shown: &Outcome) -> SlotsOver {
+    let until_ms = alone.ms + 18_000;
+    let late = |alone: &Alone, outcome: Outcome| match alone.ms < until_ms {
+        true => unknown(),
+        false => outcome,
+    };
+    ends(alone, |alone| late(alone, shown.clone()), |alone| late(alone, Outcome::Refused))
+}
+
 /// The record of another slot.
 fn of_slot(slot_ms: u64) -> String {
     TOMBSTONE.replace("5000", &slot_ms.to_string())
+}
+
+/// What follows a claim, and what the trigger is told of its slot then.
+type Story = fn(&mut Alone, &Lease) -> SlotsOver;
+
+const DOUBTFUL: [(&str, HostClock, Story); 7] = [
+    ("the store itself says that it landed, and no more", HostClock::Two, |alone, _| {
+        alone.answer(Outcome::Written { version: None });
+        silence(alone)
+    }),
+    ("a single clock steps back under it", HostClock::One, |alone, _| {
+        alone.ms -= 5;
+        alone.election.poll(alone.now());
+        alone.timeout();
+        silence(alone)
+    }),
+    ("it lands too late to begin, and the next claim is refused", HostClock::Two, |alone, _| {
+        alone.ms += 14_980;
+        alone.written("\"mine\"");
+        alone.claims();
+        alone.answer(denied());
+        ends(alone, |_| denied(), |_| denied())
+    }),
+    ("another make writes over the lease that lives", HostClock::Two, |alone, _| {
+        alone.timeout();
+        let later = of_slot(SLOT_MS + 1).replace(r#""session":"o","#, "");
+        ends(alone, |_| found("\"later\"", &later), |_| Outcome::Refused)
+    }),
+    ("the next leader keeps its slot in the record", HostClock::Two, |alone, mine| {
+        alone.timeout();
+        let carried = Lease {
+            session: Some("leader".to_owned()),
+            leader_id: "L".to_owned(),
+            last_updated: Stamp::Released,
+            ..mine.clone()
+        };
+        after_silence(alone, &found("\"L\"", &text(&carried)))
+    }),
+    ("it landed without a version, under a later record", HostClock::Two, |alone, _| {
+        alone.answer(Outcome::Written { version: None });
+        after_silence(alone, &found("\"later\"", &of_slot(SLOT_MS + 1)))
+    }),
+    ("a single clock falls by 200 s under it", HostClock::One, |alone, mine| {
+        alone.ms -= 200_000;
+        alone.election.poll(alone.now());
+        alone.ms += 990;
+        alone.silence();
+        let mine = text(mine);
+        ends(alone, |_| found("\"mine\"", &mine), |_| Outcome::Refused)
+    }),
+];
+
+#[test]
+fn s8_a_claim_that_may_have_landed_is_told_as_unknown() {
+    let told = DOUBTFUL.map(|(name, clock, story)| {
+        let (mut alone, lease) = claiming_with("me", clock, skipping(SLOT_MS), TOMBSTONE);
+        assert_eq!(lease.slot, Some(SLOT_MS));
+        (name, story(&mut alone, &lease))
+    });
+    let wrong: Vec<_> = told.iter().filter(|(_, why)| *why != SlotsOver::Unknown).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 /// Without a `Date` a clock that is a day fast covers slots a day ahead; its read-back names a `Date`, by which that is
@@ -86,7 +167,7 @@ fn of_slot(slot_ms: u64) -> String {
 fn a_cover_that_landed_is_told_after_a_stop_and_a_date_that_contradicts_it() {
     let slotless = TOMBSTONE.replace("\"slot\":5000,\"slotDone\":true,", "");
     for stop in [Input::Resign, Input::Stop { park: false }] {
-        let mut alone = trigger("me", skipping(AT_MS - DAY_MS - 30_000));
+        let mut alone = trigger("me", HostClock::Two, skipping(AT_MS - DAY_MS - 30_000));
         alone.reads();
         alone.found("\"t\"", &slotless);
         let (lease, _) = alone.claims();

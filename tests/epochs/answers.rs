@@ -2,9 +2,9 @@
 //! their answers come to.
 
 use std::cell::{Cell, RefCell};
+use std::future::ready;
 use std::rc::Rc;
 
-use edgelect::clock::Now;
 use edgelect::json::Object;
 use edgelect::lease::{self, Closed, Flaw, Format, Lease, Reading, Remains, Stamp};
 use edgelect::planted::{Bug, plant};
@@ -12,47 +12,34 @@ use edgelect::protocol::Protocol;
 use edgelect::request::{Request, Response};
 use edgelect::store::epochs::Epochs;
 use edgelect::store::{Answer, Condition, FaultKind, Operation, Outcome, Version};
-use edgelect::{Host, S3Config, remote};
+use edgelect::{S3Config, remote};
 use futures::executor::block_on;
 
-use worlds::bucket::{self, BEGAN_MS, Bucket, add, error, lists};
+use worlds::bucket::{BEGAN_MS, Bucket, add, error, lists};
 use worlds::bucket_with;
+use worlds::virtual_time::Virtual;
 
 type Hook = Box<dyn FnMut(&Request, &mut Bucket) -> Option<Result<Response, String>>>;
 
 /// A bucket that answers at once, unless the hook does.
 pub struct Desk {
-    pub bucket: RefCell<Bucket>,
-    hook: RefCell<Hook>,
-    pub now_ms: u64,
-}
-
-impl Host for Desk {
-    fn now(&self) -> Now {
-        Now::new(self.now_ms, BEGAN_MS + self.now_ms)
-    }
-
-    async fn sleep(&self, _ms: u64) {}
-
-    fn random(&self) -> Result<[u8; 16], String> {
-        Ok([7; 16])
-    }
-
-    async fn fetch(&self, request: Request, limit: usize) -> Result<Response, String> {
-        let mut bucket = self.bucket.borrow_mut();
-        if let Some(answer) = (self.hook.borrow_mut())(&request, &mut bucket) {
-            return answer;
-        }
-        let mut response = bucket.perform(self.now_ms, 0, &request);
-        bucket::cut(&mut response, limit);
-        Ok(response)
-    }
+    pub bucket: Rc<RefCell<Bucket>>,
+    hook: Rc<RefCell<Hook>>,
+    pub host: Virtual,
 }
 
 impl Desk {
     pub fn new() -> Self {
-        let hook: Hook = Box::new(|_, _| None);
-        Self { bucket: RefCell::default(), hook: RefCell::new(hook), now_ms: 5_000 }
+        let (bucket, time) = (Rc::<RefCell<Bucket>>::default(), Virtual::default().seeded(7));
+        time.now_ms.set(5_000);
+        let hook: Rc<RefCell<Hook>> = Rc::new(RefCell::new(Box::new(|_, _| None)));
+        let (asked, bent, clock) = (Rc::clone(&bucket), Rc::clone(&hook), time.clone());
+        let host = time.asking(move |request| {
+            let bucket = &mut *asked.borrow_mut();
+            let answer = (bent.borrow_mut())(&request, bucket);
+            ready(answer.unwrap_or_else(|| Ok(bucket.perform(clock.now_ms.get(), 0, &request))))
+        });
+        Self { bucket, hook, host }
     }
 
     fn with(objects: &[(&str, &str)]) -> Self {
@@ -71,7 +58,7 @@ impl Desk {
     }
 
     pub fn perform(&self, epochs: &Epochs, operation: Operation) -> Answer {
-        block_on(remote::perform(epochs, self, &worlds::credentials(), operation))
+        block_on(remote::perform(epochs, &self.host, &worlds::credentials(), operation))
     }
 
     fn read(&self, epochs: &Epochs) -> Outcome {
@@ -509,7 +496,7 @@ fn s6_a_listing_from_a_cache_confirms_no_write_that_it_does_not_show() {
     };
     // Epoch 3 was somebody else's once, when this was listed; it was cleaned, and a held-up claim makes it anew.
     let old = Desk::with(&[("lock_0000000002.json", LIVE), ("lock_0000000003.json", LIVE)]);
-    let old = old.bucket.into_inner();
+    let old = old.bucket.take();
     let desk = Desk::with(&[("lock_0000000008.json", LIVE), ("lock_0000000009.json", LIVE)]);
     let epochs = epochs();
     desk.hook(move |request, bucket| Some(Ok(cached(request, bucket, &old))));

@@ -71,7 +71,7 @@ fn s8_a_claim_of_a_slot_stays_in_doubt_while_its_number_is_free() {
 
 #[test]
 fn a_trigger_that_catches_up_stays_under_its_subrequests() {
-    let (period_ms, epochs, mut desk) = (60_000, epochs(), Desk::new());
+    let (period_ms, epochs, desk) = (60_000, epochs(), Desk::new());
     let (slot, slot_done) = (Some(BEGAN_MS - 30 * period_ms), Some(true));
     let record = Lease { slot, slot_done, ..released(lease_of("other", 7)) };
     desk.bucket.borrow_mut().put(0, "leader/g/lock_0000000001.json", &lease::write(&record));
@@ -81,7 +81,7 @@ fn a_trigger_that_catches_up_stays_under_its_subrequests() {
         subrequests: Some(50),
         ..ScheduleSettings::default()
     });
-    alone.ms = desk.now_ms;
+    alone.ms = desk.host.now_ms.get();
     let mut jobs = 0;
     loop {
         let operation = match alone.step() {
@@ -95,7 +95,7 @@ fn a_trigger_that_catches_up_stays_under_its_subrequests() {
             Step::Finished => break,
             other => panic!("{other:?}"),
         };
-        desk.now_ms = alone.ms;
+        desk.host.now_ms.set(alone.ms);
         let answer = desk.perform(&epochs, operation);
         alone.tell(Input::Answer(answer));
         for event in alone.events() {
