@@ -360,9 +360,9 @@ fn c36_a_resignation_of_ours_is_taken_over_by_a_foreign_member_at_its_next_look(
             until_led(&mut fleet);
             let theirs = fleet.start_theirs();
             fleet.pass(known_ms + 100 * seed);
-            assert_eq!((fleet.ours_leads(), theirs.taken.get()), (Some(true), 0), "seed {seed}");
+            assert_eq!((fleet.ours_leads(), theirs.acquired.get()), (Some(true), 0), "seed {seed}");
             ours.stop();
-            let taken = |_: &Fleet| theirs.leader_since_ms.get().is_some();
+            let taken = |_: &Fleet| theirs.until_ms.get().is_some();
             assert!(fleet.pass_until(within_ms, taken), "seed {seed}: not taken");
             fleet.pass(rules.grace_ms + 1_000);
             assert_eq!(fleet.ours_leads(), Some(false), "seed {seed}");

@@ -6,8 +6,9 @@ use edgelect::lease::{self, Reading};
 use edgelect::store::memory::Memory;
 use edgelect::{Config, Follow, Handle, Settings, new_election};
 
-use super::member::{Rules, S3lect, Seen};
+use super::member::{Bug, Rules, S3lect};
 use crate::mixed::bucket::{Bucket, Shared};
+use crate::mixed::coordinator::Coordinator;
 use crate::mixed::world::{Group, Member, World};
 use worlds::sim::chance::Chance;
 use worlds::virtual_time::{Virtual, config_of};
@@ -34,7 +35,7 @@ pub struct Place {
 pub type Fleet = World<Place>;
 
 pub fn fleet(seed: u64, course: Course) -> Fleet {
-    let mut fleet = World::strict(250, |time| {
+    let mut fleet = World::strict(100, |time| {
         let mut chance = Chance::new(seed);
         let dated = !chance.one_in(4);
         let clock = time.clone();
@@ -75,8 +76,8 @@ impl Group for Place {
     }
 
     fn theirs(fleet: &Fleet) -> Option<Member> {
-        let seen = fleet.start_theirs();
-        Some(Member::theirs(seen.name, seen.stop, seen.cut_until_ms))
+        let Coordinator { id, stops, lock, .. } = fleet.start_theirs();
+        Some(Member::theirs(id, stops, lock.bucket.cut_until_ms))
     }
 }
 
@@ -92,29 +93,21 @@ impl Fleet {
     }
 
     /// Starts a member of S3lect's make.
-    pub fn start_theirs(&self) -> Seen {
-        let (rules, time) = (self.place.course.rules, self.time.clone());
-        let bucket = self.place.bucket.another_way();
-        let seen = Seen {
-            name: format!("s3lect-{}", self.next_number()),
-            cut_until_ms: Rc::clone(&bucket.cut_until_ms),
-            ..Seen::default()
-        };
-        let (observer, clock) = (Rc::clone(&self.observer), time.clone());
-        let offsets = [0, 120, -570];
-        let member = S3lect {
-            id: seen.name.clone(),
-            rules,
-            bucket,
-            time: time.ahead(self.off_ms(self.place.course.foreign_off_ms)),
-            offset_minutes: offsets[self.below(3) as usize],
-            seen: seen.clone(),
-            begins: Rc::new(move || _ = observer.look(clock.now_ms.get())),
-        };
-        let acts = seen.clone();
-        let leads = move || acts.acts(&rules, time.now_ms.get());
-        self.admit(&seen.name, false, leads, async move { member.run().await });
-        seen
+    pub fn start_theirs(&self) -> Coordinator<S3lect> {
+        let (rules, name) = (self.place.course.rules, format!("s3lect-{}", self.next_number()));
+        let (bucket, offsets) = (self.place.bucket.another_way(), [0, 120, -570]);
+        let offset_minutes = offsets[self.below(3) as usize];
+        let (known, looks_ms) = Default::default();
+        let lock = S3lect { rules, bucket, offset_minutes, known, looks_ms };
+        let host = self.time.ahead(self.off_ms(self.place.course.foreign_off_ms));
+        let Rules { grace_ms, leader_timeout_ms, frequent_ms, .. } = rules;
+        let late = rules.bug == Some(Bug::ActsAfterResigning);
+        self.coordinate(Coordinator {
+            by_state: true,
+            grace_ms,
+            lingers_ms: if late { leader_timeout_ms } else { 0 },
+            ..Coordinator::new(&name, lock, host, leader_timeout_ms, frequent_ms)
+        })
     }
 
     /// What went wrong.
