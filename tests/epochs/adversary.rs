@@ -123,6 +123,14 @@ enum Event {
     Start { machine: usize },
     Blow,
     FirstDies,
+    Touch,
+}
+
+/// A member that knows `validity_ms` alone and renews by writing the same bytes.
+struct Foreign {
+    validity_ms: u64,
+    until_ms: u64,
+    leads_until_ms: u64,
 }
 
 /// How many of each there were, so that a run which tests nothing shows.
@@ -174,6 +182,7 @@ pub struct World {
     highest: u64,
     /// Nobody waits for its turn. One seed in two.
     claims_early: bool,
+    foreign: Option<Foreign>,
     pub tally: Tally,
     pub violation: Option<Violation>,
     pub lines: Vec<String>,
@@ -287,6 +296,7 @@ impl World {
             latency_ms,
             claims_early: seed.is_multiple_of(2),
             highest: 0,
+            foreign: None,
             tally: Tally::default(),
             violation: None,
             lines: Vec::new(),
@@ -356,7 +366,13 @@ impl World {
                     self.bucket.put(0, &key(&format!("lock_{number:010}.json")), body.as_bytes());
                 }
             }
-            3 => self.bucket.put(0, &key("lock-0000000007.json"), body.as_bytes()),
+            3 => {
+                self.bucket.put(0, &key("lock-0000000007.json"), body.as_bytes());
+                let until_ms = self.chance.below(self.heal_ms);
+                let leads_until_ms = validity_ms * 9 / 10;
+                self.foreign = Some(Foreign { validity_ms, until_ms, leads_until_ms });
+                self.at(validity_ms / 3, Event::Touch);
+            }
             _ => {}
         }
     }
@@ -431,6 +447,9 @@ impl World {
                 leaders.push(format!("s{index} in term {}", authority.term));
             }
         }
+        if self.foreign.as_ref().is_some_and(|foreign| foreign.leads_until_ms > self.now_ms) {
+            leaders.push("the foreign member".to_owned());
+        }
         if !leaders.is_empty() {
             self.last_led_ms = self.now_ms;
         }
@@ -483,6 +502,7 @@ impl World {
             Event::Start { machine } => self.start(machine),
             Event::Blow => self.on_blow(),
             Event::FirstDies => self.on_first_dies(),
+            Event::Touch => self.on_touch(),
         }
     }
 
@@ -501,6 +521,24 @@ impl World {
         self.sessions.push(Session { machine, election, epochs, flight, wakes, alive });
         self.note(|| format!("s{index} starts on m{machine}"));
         self.drive(index);
+    }
+
+    fn on_touch(&mut self) {
+        let Some(foreign) = &mut self.foreign else { return };
+        if self.now_ms > foreign.until_ms {
+            return;
+        }
+        let validity_ms = foreign.validity_ms;
+        // It looks first, as its rules say, and is gone once somebody has succeeded it.
+        if self.now_ms >= foreign.leads_until_ms {
+            return;
+        }
+        foreign.leads_until_ms = self.now_ms + validity_ms * 9 / 10;
+        let body = format!("{{\"validity_ms\":{validity_ms},\"expired\":false}}");
+        let key = format!("{FOLDER}/lock-0000000007.json");
+        self.bucket.put(self.now_ms, &key, body.as_bytes());
+        self.note(|| "the foreign member renews".to_owned());
+        self.at(self.now_ms + validity_ms / 3, Event::Touch);
     }
 
     fn on_blow(&mut self) {
